@@ -1,0 +1,33 @@
+# Finds LLVM/MLIR 22 and defines
+#   mgpu_mlir               interface target: include paths, and exactly the two shared libraries MLIR and LLVM
+#                           (component targets would drag in a second copy of LLVM)
+#   mgpu_add_mlir_library   like mgpu_add_library, reusing one precompiled header of MLIR
+set(MGPU_LLVM_VERSION 22)
+find_package(MLIR ${MGPU_LLVM_VERSION} REQUIRED CONFIG
+  HINTS /usr/lib/llvm-${MGPU_LLVM_VERSION}/lib/cmake/mlir)
+list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+set(MGPU_LLVM_BIN "${LLVM_TOOLS_BINARY_DIR}")
+add_library(mgpu_mlir INTERFACE)
+target_include_directories(mgpu_mlir SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+target_link_directories(mgpu_mlir INTERFACE "${LLVM_LIBRARY_DIR}")
+target_link_libraries(mgpu_mlir INTERFACE MLIR LLVM)
+separate_arguments(MGPU_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+target_compile_options(mgpu_mlir INTERFACE ${MGPU_LLVM_DEFINITIONS})
+
+add_library(mgpu_mlir_pch OBJECT "${CMAKE_SOURCE_DIR}/cmake/MlirPch.cpp")
+target_link_libraries(mgpu_mlir_pch PUBLIC mgpu_mlir)
+target_precompile_headers(mgpu_mlir_pch PRIVATE "${CMAKE_SOURCE_DIR}/cmake/MlirPch.h")
+
+function(mgpu_add_mlir_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} mgpu_mlir)
+  target_precompile_headers(${name} REUSE_FROM mgpu_mlir_pch)
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()

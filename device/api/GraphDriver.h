@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_API_GRAPHDRIVER_H
+#define MGPU_DEVICE_API_GRAPHDRIVER_H
+
+// What a backend offers the rest of the runtime: memory of its devices, loaded
+// kernels, and executable graphs built node by node. device/host implements it
+// with threads, device/cuda with CUDA Graphs.
+
+#include "support/Result.h"
+#include "support/Types.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mgpu::device {
+
+/// A node of the graph under construction; valid for its GraphDriver only.
+struct GraphNodeId {
+  uint32_t value = 0;
+};
+
+/// A loaded kernel; valid while its Driver lives.
+struct KernelHandle {
+  uint32_t value = 0;
+};
+
+struct KernelNodeParams {
+  std::string name; ///< for error texts and traces
+  DeviceId device;
+  KernelHandle kernel;
+  Dim3 grid;
+  std::vector<uint64_t> arguments; ///< device addresses and scalar bits
+};
+
+struct CopyNodeParams {
+  std::string name;
+  DeviceId device; ///< whose queue does the copy; host() for host to host
+  std::byte *destination = nullptr;
+  const std::byte *source = nullptr; ///< bases the boxes are relative to
+  Box destinationBox, sourceBox;
+};
+
+struct CollectiveMemberParams {
+  DeviceId device;
+  const std::byte *send = nullptr;
+  std::byte *recv = nullptr;
+  Box sendBox, recvBox;
+};
+
+struct CollectiveNodeParams {
+  std::string name;
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  ReductionKind reduction = ReductionKind::Sum;
+  ElementType elementType = ElementType::F32;
+  uint32_t root = 0;
+  std::vector<CollectiveMemberParams> members; ///< by rank
+};
+
+/// An instantiated graph. launch() replays it and returns when it is done.
+/// One launch at a time.
+class GraphExec {
+public:
+  virtual ~GraphExec();
+  virtual Result<void> launch() = 0;
+};
+
+/// Builds one executable graph. Nodes are created in the plan's order; an
+/// edge's source must exist before its target.
+class GraphDriver {
+public:
+  virtual ~GraphDriver();
+  virtual Result<GraphNodeId>
+  addKernel(const KernelNodeParams &params,
+            std::span<const GraphNodeId> dependencies) = 0;
+  virtual Result<GraphNodeId>
+  addCopy(const CopyNodeParams &params,
+          std::span<const GraphNodeId> dependencies) = 0;
+  virtual Result<GraphNodeId>
+  addCollective(const CollectiveNodeParams &params,
+                std::span<const GraphNodeId> dependencies) = 0;
+  virtual Result<std::unique_ptr<GraphExec>> instantiate() = 0;
+};
+
+/// One machine's devices under one backend.
+class Driver {
+public:
+  virtual ~Driver();
+  virtual uint32_t numDevices() const = 0;
+  /// One line for `devices` and reports.
+  virtual std::string description() const = 0;
+  /// Memory of the device, or pinned host memory for host(); aligned to 256
+  /// bytes, zeroed, freed with the Driver.
+  virtual Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) = 0;
+  /// Loads the entry "entry" of a compiled kernel for threads of `block`.
+  virtual Result<KernelHandle>
+  loadKernel(std::string_view name, std::span<const std::byte> object) = 0;
+  virtual std::unique_ptr<GraphDriver> createGraph() = 0;
+};
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_API_GRAPHDRIVER_H

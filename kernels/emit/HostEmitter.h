@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_EMIT_HOSTEMITTER_H
+#define MGPU_KERNELS_EMIT_HOSTEMITTER_H
+
+// Compiles a kernel to native code with the exact semantics of a GPU: the
+// threads of a block become the innermost loop, split at barriers.
+
+#include "support/Result.h"
+#include "support/Types.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace mlir {
+class ModuleOp;
+} // namespace mlir
+
+namespace mgpu::kernels {
+
+struct HostEmitOptions {
+  /// "native", or an x86-64 level: "x86-64-v2", "x86-64-v3", "x86-64-v4".
+  std::string cpu = "native";
+};
+
+/// `kernel` holds one func.func @entry whose arguments are memrefs with static
+/// layout and scalars, whose body uses gpu.thread_id, block_id, ..., and whose
+/// launch has `block` threads per block. Other functions of the module are
+/// device functions it may call. Returns a shared object exporting
+/// hostKernelEntryName (device/host/HostKernelAbi.h). `kernel` is consumed.
+/// Errors are MLIR diagnostics at the op, and the returned message repeats the
+/// first one.
+Result<std::vector<std::byte>>
+emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
+               const HostEmitOptions &options = {});
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_EMIT_HOSTEMITTER_H

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_DAG_DAG_H
+#define MGPU_PLANNER_DAG_DAG_H
+
+// The dependency DAG of one specialised program: what runs, on which device,
+// on which bytes, and what must come before what. Every importer makes one,
+// every scheduler reads one; nothing here knows of streams or of time.
+
+#include "support/Result.h"
+#include "support/Types.h"
+
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace mgpu::planner {
+
+struct NodeId {
+  uint32_t value = 0;
+  auto operator<=>(const NodeId &) const = default;
+};
+struct BufferId {
+  uint32_t value = 0;
+  auto operator<=>(const BufferId &) const = default;
+};
+struct KernelId {
+  uint32_t value = 0;
+  auto operator<=>(const KernelId &) const = default;
+};
+
+/// Who owns a buffer's bytes and for how long.
+enum class BufferRole : uint8_t {
+  Temporary, ///< device memory inside a replay; the arena may reuse its bytes
+  Resident,  ///< device memory that lives across replays
+  Argument,  ///< host memory of function argument `index`
+  Result,    ///< host memory of function result `index`
+  HostLocal, ///< host memory the program allocates itself
+  Constant,  ///< host memory with the bytes of `contents`
+};
+
+/// One root allocation. Sub-views are boxes of it, never buffers of their own.
+struct Buffer {
+  std::string name; ///< the program's name for it; unique within the DAG
+  DeviceId device;
+  BufferRole role = BufferRole::Temporary;
+  uint32_t index = 0; ///< argument or result number
+  uint64_t sizeBytes = 0;
+  ElementType elementType = ElementType::I8;
+  std::vector<int64_t> shape;
+  std::vector<std::byte> contents; ///< of a Constant; else empty
+};
+
+/// Bytes a node touches.
+struct BufferUse {
+  BufferId buffer;
+  Box box;
+  bool reads = false;
+  bool writes = false;
+};
+
+/// A kernel as the compiler half hands it over. `source` is a self-contained
+/// MLIR module with one gpu.func-like function `@entry`; equal `hash` means
+/// equal behaviour for equal arguments.
+struct KernelSpec {
+  std::string name; ///< for people; unique within the DAG
+  std::string hash; ///< SHA-256 of the canonical source and block size
+  std::string source;
+  std::string location; ///< "file:line:column" of the launch
+  Dim3 block;           ///< threads per block it was specialised for
+  uint32_t numArguments = 0;
+};
+
+/// A pointer into a buffer, or the bits of a scalar (zero-extended).
+struct KernelArgument {
+  std::variant<BufferId, uint64_t> value;
+  int64_t offsetBytes = 0; ///< added to a buffer's address
+};
+
+struct KernelCall {
+  KernelId kernel;
+  Dim3 grid;
+  std::vector<KernelArgument> arguments;
+};
+
+/// Copies box to box; both have the same number of elements of the same width,
+/// visited in row-major order.
+struct CopyCall {
+  BufferId source, destination;
+  Box sourceBox, destinationBox;
+};
+
+/// One rank's part of a collective; its rank is its position.
+struct CollectiveMember {
+  DeviceId device;
+  BufferId send, recv;
+  Box sendBox, recvBox;
+};
+
+/// Ranks are summed in rank order, so results are bitwise reproducible.
+struct CollectiveCall {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  ReductionKind reduction = ReductionKind::Sum;
+  ElementType elementType = ElementType::F32;
+  uint32_t root = 0; ///< broadcast
+  uint32_t communicator = 0;
+  std::vector<CollectiveMember> members;
+};
+
+/// Work known only by its cost (mgpu-dag/2 files); plannable, not runnable.
+struct OpaqueCall {
+  bool isCollective = false;
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  uint64_t bytes = 0;
+};
+
+/// Load runs once before the replays, Fetch once after them.
+enum class Phase : uint8_t { Load, Replay, Fetch };
+
+struct DagNode {
+  std::string name;
+  std::string location; ///< "file:line:column" in the source, or empty
+  Phase phase = Phase::Replay;
+  std::vector<DeviceId> devices; ///< ascending; several only for collectives;
+                                 ///< a copy lists its device ends
+  std::variant<KernelCall, CopyCall, CollectiveCall, OpaqueCall> work;
+  std::vector<BufferUse> uses;
+  double flops = 0;
+  uint64_t bytesRead = 0, bytesWritten = 0;
+  uint64_t outBytes = 0;            ///< mgpu-dag/2 memory model
+  std::optional<double> durationUs; ///< frozen: the cost model is not asked
+};
+
+/// Why `to` must follow `from`.
+enum class DepKind : uint8_t {
+  Data,       ///< to reads what from wrote
+  Anti,       ///< to overwrites what from read
+  Output,     ///< to overwrites what from wrote
+  Collective, ///< same communicator: every rank issues them in this order
+};
+std::string_view toString(DepKind kind);
+
+struct DepEdge {
+  NodeId from, to;
+  DepKind kind = DepKind::Data;
+};
+
+/// Node order is a topological order: every edge has from < to.
+struct Dag {
+  std::string name;
+  uint32_t numDevices = 0;
+  bool spmd = false; ///< one device's nodes stand for all (mgpu-dag/2)
+  uint64_t residentBytes = 0;
+  std::vector<Buffer> buffers;
+  std::vector<KernelSpec> kernels;
+  std::vector<DagNode> nodes;
+  std::vector<DepEdge> edges; ///< sorted by (to, from), one per pair
+
+  const DagNode &node(NodeId id) const { return nodes[id.value]; }
+  const Buffer &buffer(BufferId id) const { return buffers[id.value]; }
+
+  /// Sorts `edges`, keeps the strongest kind (Data first) of each pair.
+  void normalize();
+  /// Index, sizes and order errors; the first found.
+  Result<void> check() const;
+};
+
+/// Incoming edges of each node, a view of a normalized dag.edges.
+class Predecessors {
+public:
+  explicit Predecessors(const Dag &dag);
+  std::span<const DepEdge> of(NodeId id) const {
+    return {edges + begin[id.value], begin[id.value + 1] - begin[id.value]};
+  }
+
+private:
+  const DepEdge *edges;
+  std::vector<uint32_t> begin;
+};
+
+/// Outgoing neighbours of each node, in ascending order.
+class Successors {
+public:
+  explicit Successors(const Dag &dag);
+  std::span<const NodeId> of(NodeId id) const {
+    return {targets.data() + begin[id.value],
+            begin[id.value + 1] - begin[id.value]};
+  }
+
+private:
+  std::vector<NodeId> targets;
+  std::vector<uint32_t> begin;
+};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_DAG_DAG_H

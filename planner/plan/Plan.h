@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_PLAN_PLAN_H
+#define MGPU_PLANNER_PLAN_PLAN_H
+
+// A plan: which stream each DAG node runs on, in which order, what it waits
+// for, and where each buffer lies. Data and text form only; schedulers make
+// plans, verify() (Verify.h) judges them.
+
+#include "planner/dag/Dag.h"
+
+#include <string>
+#include <vector>
+
+namespace mgpu::planner {
+
+struct StreamId {
+  uint32_t value = 0;
+  auto operator<=>(const StreamId &) const = default;
+};
+
+/// One stream of one device. The host's own work (host-to-host copies) runs
+/// on streams of DeviceId::host().
+struct Lane {
+  DeviceId device;
+  StreamId stream;
+  auto operator<=>(const Lane &) const = default;
+};
+
+struct PlanStep {
+  NodeId node;
+  std::vector<Lane> lanes;   ///< one per device the node occupies, ascending
+  std::vector<NodeId> waits; ///< nodes of other lanes it waits for, ascending
+  double startUs = 0;        ///< predicted
+  double durationUs = 0;     ///< predicted
+};
+
+/// Where a device buffer lies in its device's arena.
+struct Placement {
+  BufferId buffer;
+  uint64_t offset = 0; ///< bytes, a multiple of arenaAlignment
+};
+inline constexpr uint64_t arenaAlignment = 256;
+
+struct Plan {
+  std::string scheduler;
+  std::string model; ///< what the durations come from
+  uint32_t numDevices = 0;
+  uint32_t streamsPerDevice = 1;
+  std::vector<PlanStep> steps;       ///< creation order, a topological order;
+                                     ///< order within a lane = this order
+  std::vector<Placement> placements; ///< every device buffer, by BufferId
+  std::vector<uint64_t> arenaBytes;  ///< per device
+  double makespanUs = 0;
+  double lowerBoundUs = 0;
+};
+
+/// The text form: readable, diffable, read back exactly.
+std::string toText(const Plan &plan, const Dag &dag);
+/// Errors name the line.
+Result<Plan> parsePlan(std::string_view text, const Dag &dag);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_PLAN_PLAN_H

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_PLAN_VERIFY_H
+#define MGPU_PLANNER_PLAN_VERIFY_H
+
+// Proves a plan safe without trusting, or sharing code with, the scheduler
+// that made it.
+
+#include "planner/plan/Plan.h"
+
+namespace mgpu::planner {
+
+/// What a plan may use; the defaults are hardware facts (docs/planning.md).
+struct PlanLimits {
+  uint32_t streamsPerDevice = 8;
+  uint64_t arenaBytes = UINT64_MAX; ///< per device
+};
+
+/// Succeeds when: each node has one step with the lanes of its devices; every
+/// DAG edge is implied by lane order and waits; no two unordered uses of
+/// overlapping bytes (of the arena, or of a host buffer) include a write; every
+/// rank issues each communicator's collectives in one order; waits point
+/// backwards; limits hold. O(edges x lanes) time. The error names the nodes.
+Result<void> verify(const Plan &plan, const Dag &dag,
+                    const PlanLimits &limits = {});
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_PLAN_VERIFY_H

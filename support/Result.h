@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_SUPPORT_RESULT_H
+#define MGPU_SUPPORT_RESULT_H
+
+// How the runtime half reports failure: Result<T> carries a value or an Error.
+// An Error's message is one sentence: what, where, what to do. No exception
+// crosses a folder.
+
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace mgpu {
+
+/// Process exit codes of every tool (docs/cli.md).
+enum class ErrorKind {
+  Invalid = 1,     ///< the program, plan or data is wrong
+  Usage = 2,       ///< the command line is wrong
+  Absent = 3,      ///< a device or library is not there
+  Internal = 4,    ///< a bug of ours
+  Unsupported = 5, ///< a feature this version does not have
+};
+
+struct Error {
+  ErrorKind kind = ErrorKind::Invalid;
+  std::string message;
+};
+
+template <typename T>
+using Result = tl::expected<T, Error>;
+
+inline tl::unexpected<Error> fail(ErrorKind kind, std::string message) {
+  return tl::make_unexpected(Error{kind, std::move(message)});
+}
+inline tl::unexpected<Error> fail(Error error) {
+  return tl::make_unexpected(std::move(error));
+}
+
+/// Returns the error of `expression` from the enclosing function, if any.
+#define MGPU_TRY(expression)                                                   \
+  do {                                                                         \
+    auto mgpuTryResult = (expression);                                         \
+    if (!mgpuTryResult)                                                        \
+      return ::mgpu::fail(std::move(mgpuTryResult.error()));                   \
+  } while (0)
+
+/// Declares `variable` with the value of `expression`, or returns its error.
+#define MGPU_TRY_ASSIGN(variable, expression)                                  \
+  MGPU_TRY_ASSIGN_IMPL(MGPU_CONCAT(mgpuTry, __LINE__), variable, expression)
+#define MGPU_CONCAT_IMPL(a, b) a##b
+#define MGPU_CONCAT(a, b) MGPU_CONCAT_IMPL(a, b)
+#define MGPU_TRY_ASSIGN_IMPL(temporary, variable, expression)                  \
+  auto temporary = (expression);                                               \
+  if (!temporary)                                                              \
+    return ::mgpu::fail(std::move(temporary.error()));                         \
+  variable = std::move(*temporary)
+
+} // namespace mgpu
+
+#endif // MGPU_SUPPORT_RESULT_H
