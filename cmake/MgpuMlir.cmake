@@ -3,9 +3,13 @@
 #                           (component targets would drag in a second copy of LLVM)
 #   mgpu_add_mlir_library   like mgpu_add_library, reusing one precompiled header of MLIR
 set(MGPU_LLVM_VERSION 22)
-find_package(MLIR ${MGPU_LLVM_VERSION} REQUIRED CONFIG
+# LLVM's version files accept only an exact major.minor, so the major is checked here.
+find_package(MLIR REQUIRED CONFIG
   HINTS /usr/lib/llvm-${MGPU_LLVM_VERSION}/lib/cmake/mlir)
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+if(NOT LLVM_VERSION_MAJOR EQUAL MGPU_LLVM_VERSION)
+  message(FATAL_ERROR "found LLVM ${LLVM_VERSION}, need ${MGPU_LLVM_VERSION}: see cmake/packages.txt")
+endif()
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
