@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The mgpu dialect: types, attributes, operations. Include this one header.
+#ifndef MGPU_DIALECT_MGPU_MGPUDIALECT_H
+#define MGPU_DIALECT_MGPU_MGPUDIALECT_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <cstdint>
+#include <optional>
+
+namespace mgpu::ir {
+
+/// What is queued on devices. A separate resource, so that ordering work never
+/// looks like touching a buffer.
+struct StreamResource : mlir::SideEffects::Resource::Base<StreamResource> {
+  llvm::StringRef getName() final { return "mgpu.Stream"; }
+};
+
+/// The calls made on communicators.
+struct CommunicatorResource
+    : mlir::SideEffects::Resource::Base<CommunicatorResource> {
+  llvm::StringRef getName() final { return "mgpu.Communicator"; }
+};
+
+/// `mgpu.get_device` of this index is the host.
+inline constexpr int64_t hostDeviceIndex = -1;
+
+} // namespace mgpu::ir
+
+#include "dialect/mgpu/MgpuDialect.h.inc"
+
+#include "dialect/mgpu/MgpuEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/mgpu/MgpuAttributes.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialect/mgpu/MgpuTypes.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialect/mgpu/MgpuOps.h.inc"
+
+namespace mgpu::ir {
+
+/// The value of a constant integer or index.
+std::optional<int64_t> getConstantIndex(mlir::Value value);
+
+/// The index a device handle was got with, where that is a constant.
+std::optional<int64_t> getConstantDeviceIndex(mlir::Value device);
+
+} // namespace mgpu::ir
+
+#endif // MGPU_DIALECT_MGPU_MGPUDIALECT_H

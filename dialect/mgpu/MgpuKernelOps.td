@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Included by MgpuOps.td, which has the base classes.
+
+def Mgpu_LaunchOp : Mgpu_Op<"launch", [
+    AttrSizedOperandSegments, AutomaticAllocationScope, RecursiveMemoryEffects,
+    SingleBlockImplicitTerminator<"TerminatorOp">,
+    MemoryEffects<[EnqueuesWork]>]> {
+  let summary = "Launch a kernel on a device";
+  let description = [{
+    Syntax:
+
+    ```
+    operation ::= `mgpu.launch` $device
+                  (`args` `(` $args^ `:` type($args) `)`)?
+                  `grid` `(` $grid `)` `block` `(` $block `)`
+                  (`stream` $stream^ (`:` type($stream))?)?
+                  (`dynamic_shared_memory_size` $dynamicSharedMemorySize^)?
+                  (`workgroup` `(` block arguments with types `)`)?
+                  (`attributes` attr-dict)? $body
+    ```
+
+    Launches a region as a kernel on the given device. The region
+    body contains the kernel code that will execute on the GPU.
+    Directly lowered to a GPU kernel.
+
+    `grid` is the number of blocks in each of one to three dimensions.
+    `block` is the number of threads per block in each dimension.
+    The total number of threads launched is the product of grid and block.
+
+    If `stream` is provided the kernel is enqueued on that stream (async);
+    otherwise it executes synchronously (blocking the host until completion).
+
+    The body may use values from above. `args` lists kernel arguments in an
+    order that matters, for kernels given as source. The arguments of the
+    body's only block are buffers in workgroup memory, one instance per block
+    of threads. `dynamic_shared_memory_size` is in bytes, as in `gpu.launch`.
+
+    ```mlir
+    mgpu.launch %dev grid(%blocks) block(%threads) stream %s
+        workgroup(%tile : memref<32xf32, #gpu.address_space<workgroup>>) {
+      %i = gpu.thread_id x
+      %v = memref.load %x[%i] : memref<32xf32>
+      memref.store %v, %tile[%i] : memref<32xf32, #gpu.address_space<workgroup>>
+    }
+    ```
+  }];
+  let arguments = (ins Mgpu_Device:$device, Variadic<AnyType>:$args,
+      Variadic<Index>:$grid, Variadic<Index>:$block,
+      Optional<Mgpu_Stream>:$stream, Optional<I32>:$dynamicSharedMemorySize);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let skipDefaultBuilders = 1;
+  let builders = [
+    // Makes the body's block, with one argument for each workgroup type, and
+    // its terminator.
+    OpBuilder<(ins "::mlir::Value":$device, "::mlir::ValueRange":$grid,
+        "::mlir::ValueRange":$block,
+        CArg<"::mlir::Value", "{}">:$stream,
+        CArg<"::mlir::ValueRange", "{}">:$args,
+        CArg<"::mlir::TypeRange", "{}">:$workgroupTypes,
+        CArg<"::mlir::Value", "{}">:$dynamicSharedMemorySize)>];
+  let extraClassDeclaration = [{
+    /// The buffers in workgroup memory, arguments of the body's block.
+    ::mlir::ValueRange getWorkgroupBuffers() {
+      return (*this)->getRegion(0).getArguments();
+    }
+  }];
+}
+
+def Mgpu_TerminatorOp : Mgpu_Op<"terminator",
+    [Pure, HasParent<"LaunchOp">, Terminator]> {
+  let summary = "Terminator for mgpu.launch regions";
+  let description = [{
+    A terminator for the region of a `mgpu.launch`.
+    The region returns no values. It may be left out in the text.
+  }];
+  let assemblyFormat = "attr-dict";
+}

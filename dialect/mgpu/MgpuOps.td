@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_MGPU_MGPUOPS_TD
+#define MGPU_DIALECT_MGPU_MGPUOPS_TD
+
+include "dialect/mgpu/MgpuBase.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+class Mgpu_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Mgpu_Dialect, mnemonic, traits>;
+
+// An operation with results gives them names an error message can use.
+class Mgpu_NamedOp<string mnemonic, list<Trait> traits = []>
+    : Mgpu_Op<mnemonic, traits # [
+          DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]>;
+
+// Enqueues commands: the optional stream is an operand, the effect the op's.
+class Mgpu_CommandOp<string mnemonic, list<Trait> traits = []>
+    : Mgpu_Op<mnemonic, traits # [MemoryEffects<[EnqueuesWork]>]>;
+
+// A device's call on a communicator.
+class Mgpu_CollectiveOp<string mnemonic>
+    : Mgpu_CommandOp<mnemonic> {
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Configuration and devices
+//===----------------------------------------------------------------------===//
+
+def Mgpu_DeviceConfigOp : Mgpu_Op<"device_config",
+    [Pure, Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "Symbolic declaration of the cluster configuration";
+  let description = [{
+    Wraps `DeviceConfigAttr` to allow passes to do
+    `SymbolTable` lookups. This op is just metadata.
+
+    Only one `mgpu.device_config` op may appear per module.
+
+    Example — 4 contiguous GPUs:
+    ```mlir
+    mgpu.device_config @config #mgpu.device_config<numDevices = 4>
+    ```
+    Example — 4 GPUs with specific indices:
+    ```mlir
+    mgpu.device_config @config
+        #mgpu.device_config<numDevices = 4, deviceIds = [0, 2, 4, 6]>
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Mgpu_DeviceConfigAttr:$config);
+  let assemblyFormat = "$sym_name custom<DeviceConfig>($config) attr-dict";
+  let hasVerifier = 1;
+}
+
+def Mgpu_GetDeviceOp : Mgpu_NamedOp<"get_device", [Pure]> {
+  let summary = "Get a handle to a GPU device by index";
+  let description = [{
+    Returns a handle to the device at the index.
+    The index must be in the range [0, numDevices) specified by the
+    `mgpu.device_config` of the module, or -1, which is the host.
+  }];
+  let arguments = (ins Index:$index);
+  let results = (outs Mgpu_Device:$device);
+  let assemblyFormat = "$index attr-dict `:` type($device)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Streams
+//===----------------------------------------------------------------------===//
+
+def Mgpu_CreateStreamOp : Mgpu_NamedOp<"create_stream",
+    [MemoryEffects<[EnqueuesWork]>]> {
+  let summary = "Create a new stream for a given device";
+  let description = [{
+    Creates an execution stream on a device.
+    Streams are the mechanism provided to enable parallel execution.
+    Each stream maintains its own queue of operations and executes them in
+    order, but operations on different streams may run in parallel.
+    In other words, each stream can be thought of as a separate thread of
+    execution.
+    The returned stream handle must be destroyed with `mgpu.destroy_stream`
+    when no longer needed.
+  }];
+  let arguments = (ins Mgpu_Device:$device);
+  let results = (outs Res<Mgpu_Stream, "", [
+      MemAlloc<StreamResource, 0, FullEffect>]>:$stream);
+  let assemblyFormat = "$device attr-dict `:` type($device) `->` type($stream)";
+}
+
+def Mgpu_DestroyStreamOp : Mgpu_Op<"destroy_stream"> {
+  let summary = "Destroy a stream";
+  let description = [{
+    Syntax:
+
+    ```
+    operation ::= `mgpu.destroy_stream` $stream attr-dict `:` type($stream)
+    ```
+
+    Releases the resources associated with a stream.
+    All work enqueued on the stream should complete before destroying it.
+    Destroying a stream with pending work is invalid.
+
+    The spelling with the stream's device is accepted too; the device is
+    checked where it is visible, and not kept:
+    ```mlir
+    mgpu.destroy_stream %device %stream : !mgpu.device, !mgpu.stream
+    ```
+  }];
+  let arguments = (ins Arg<Mgpu_Stream, "", [
+      MemFree<StreamResource, 0, FullEffect>]>:$stream);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Mgpu_SyncStreamOp : Mgpu_Op<"sync_stream",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Synchronize a single stream";
+  let description = [{
+    Syntax:
+
+    ```
+    operation ::= `mgpu.sync_stream` $stream attr-dict `:` type($stream)
+    ```
+
+    Blocks the host until all work submitted to a stream has completed.
+
+    The spelling with the stream's device is accepted too; the device is
+    checked where it is visible, and not kept:
+    ```mlir
+    mgpu.sync_stream %device %stream : !mgpu.device, !mgpu.stream
+    ```
+  }];
+  let arguments = (ins Arg<Mgpu_Stream, "", [EnqueuesWork]>:$stream);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Mgpu_SyncDeviceOp : Mgpu_Op<"sync_device",
+    [MemoryEffects<[MemRead, MemWrite, EnqueuesWork]>]> {
+  let summary = "Synchronize on a GPU";
+  let description = [{
+    Blocks the host until all work submitted to a GPU has completed.
+    Use `mgpu.sync_stream` to synchronize individual streams.
+  }];
+  let arguments = (ins Mgpu_Device:$device);
+  let assemblyFormat = "$device attr-dict `:` type($device)";
+}
+
+def Mgpu_StreamWaitOp : Mgpu_Op<"stream_wait"> {
+  let summary = "Make one stream wait on another";
+  let description = [{
+    Wait for all streams in `waitOnStreams` to complete.
+    Work submitted to `waitingStream` after this op will not begin until all
+    recorded work on the waited-on streams has completed.
+    This enables more fine-grained synchronization rather than waiting for the
+    entire GPU to complete.
+    Streams may reside on different GPUs (and it is almost expected for this
+    dialect).
+  }];
+  let arguments = (ins Arg<Mgpu_Stream, "", [EnqueuesWork]>:$waitingStream,
+      Arg<Variadic<Mgpu_Stream>, "", [
+          MemRead<StreamResource, 0, FullEffect>]>:$waitOnStreams);
+  let assemblyFormat = [{
+    $waitingStream `,` $waitOnStreams attr-dict `:`
+    type($waitingStream) `,` type($waitOnStreams)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def Mgpu_AllocOp : Mgpu_NamedOp<"alloc"> {
+  let summary = "Allocate device memory";
+  let description = [{
+    Allocates memory for a device. The shape is static and the layout the
+    identity: the op has no operands that would say more.
+  }];
+  let arguments = (ins Mgpu_Device:$device);
+  let results = (outs Res<AnyMemRef, "", [MemAlloc]>:$ptr);
+  let assemblyFormat = "$device attr-dict `:` type($device) `->` type($ptr)";
+  let hasVerifier = 1;
+}
+
+def Mgpu_FreeOp : Mgpu_Op<"free"> {
+  let summary = "Free device memory";
+  let description = [{
+    Releases memory allocated for a device. The pointer must
+    have been allocated on the same device.
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemFree]>:$ptr, Mgpu_Device:$device);
+  let assemblyFormat =
+      "$ptr `,` $device attr-dict `:` type($ptr) `,` type($device)";
+  let hasVerifier = 1;
+}
+
+def Mgpu_MemcpyOp : Mgpu_CommandOp<"memcpy"> {
+  let summary = "Copy memory between devices";
+  let description = [{
+    Copies the contents of `src` to `dst`.
+    The source and destination memrefs must have the same element type and
+    number of elements.
+    Supports copying between different devices (peer-to-peer) or
+    between host and device memory.
+
+    If `stream` is provided the copy is enqueued on that stream (async);
+    otherwise it executes synchronously (blocking the host until the copy
+    completes).
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemWrite]>:$dst,
+      Arg<AnyMemRef, "", [MemRead]>:$src, Mgpu_Device:$dstDevice,
+      Mgpu_Device:$srcDevice, Optional<Mgpu_Stream>:$stream);
+  let assemblyFormat = [{
+    $dst `,` $src `,` $dstDevice `,` $srcDevice
+    (`stream` $stream^ `:` type($stream))?
+    attr-dict `:` type($dst) `,` type($src) `,` type($dstDevice) `,`
+    type($srcDevice)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mgpu_ShardedAllocOp : Mgpu_NamedOp<"sharded_alloc"> {
+  let summary = "Grouped allocation for memory allocation across multiple GPUs";
+  let description = [{
+    Allocates one shard buffer per GPU: equal slices of the logical shape along
+    `shardAxis` (`uniform`, which needs a divisible dimension), slices of any
+    size that add up to it (`uneven`), or the whole of it (`replicate`).
+
+    Example — 4 shards of [1024x512xf32] along axis 0:
+    ```mlir
+    %s0, %s1, %s2, %s3 = mgpu.sharded_alloc %dev0, %dev1, %dev2, %dev3
+        logicalShape = [1024, 512] shardAxis = 0 shardKind = uniform
+        : !mgpu.device, !mgpu.device, !mgpu.device, !mgpu.device
+        -> memref<256x512xf32>, memref<256x512xf32>,
+           memref<256x512xf32>, memref<256x512xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Mgpu_Device>:$devices,
+      DenseI64ArrayAttr:$logicalShape, IndexAttr:$shardAxis,
+      Mgpu_ShardKindAttr:$shardKind);
+  let results = (outs Res<Variadic<AnyMemRef>, "", [MemAlloc]>:$shards);
+  let assemblyFormat = [{
+    $devices `logicalShape` `=` $logicalShape `shardAxis` `=` $shardAxis
+    `shardKind` `=` $shardKind attr-dict `:` type($devices) `->` type($shards)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mgpu_ShardedFreeOp : Mgpu_Op<"sharded_free", [AttrSizedOperandSegments]> {
+  let summary = "Grouped free of GPU shard buffers";
+  let description = [{
+    Free the buffers allocated on the group of GPUs. Each buffer in
+    `shards` is freed on the corresponding GPU in `devices`.
+
+    Example (the flat spelling):
+    ```mlir
+    mgpu.sharded_free %s0, %s1, %s2, %s3, %dev0, %dev1, %dev2, %dev3
+        : memref<256x512xf32>, memref<256x512xf32>,
+          memref<256x512xf32>, memref<256x512xf32>,
+          !mgpu.device, !mgpu.device, !mgpu.device, !mgpu.device
+    ```
+  }];
+  let arguments = (ins Arg<Variadic<AnyMemRef>, "", [MemFree]>:$shards,
+      Variadic<Mgpu_Device>:$devices);
+  let assemblyFormat = [{
+    custom<TwoLists>($shards, $devices) attr-dict `:`
+    custom<TwoTypeLists>(type($shards), type($devices))
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Distribution
+//===----------------------------------------------------------------------===//
+
+def Mgpu_ScatterOp : Mgpu_CommandOp<"scatter", [AttrSizedOperandSegments]> {
+  let summary = "Distribute a buffer evenly across multiple GPUs";
+  let description = [{
+    Splits a buffer along `axis` into equal slices and copies them to
+    the destination buffers on target GPUs. Requires the axis
+    dimension to be divisible by the number of GPUs. Copies may be
+    issued concurrently on the optional `streams`, one for each GPU.
+
+    Example — split [1024xf32] from the host across 4 GPUs along axis 0
+    (the flat spelling):
+    ```mlir
+    mgpu.scatter %hostBuf, %hostDev,
+                 %dBuf0, %dBuf1, %dBuf2, %dBuf3,
+                 %dev0, %dev1, %dev2, %dev3
+        axis = 0
+        : memref<1024xf32>, !mgpu.device,
+          memref<256xf32>, memref<256xf32>, memref<256xf32>, memref<256xf32>,
+          !mgpu.device, !mgpu.device, !mgpu.device, !mgpu.device
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$src,
+      Mgpu_Device:$srcDevice, Arg<Variadic<AnyMemRef>, "", [MemWrite]>:$dstBufs,
+      Variadic<Mgpu_Device>:$devices, Variadic<Mgpu_Stream>:$streams,
+      IndexAttr:$axis);
+  let assemblyFormat = [{
+    $src `,` $srcDevice `,` custom<TwoLists>($dstBufs, $devices)
+    (`streams` `[` $streams^ `]` `:` type($streams))?
+    `axis` `=` $axis
+    attr-dict `:` type($src) `,` type($srcDevice) `,`
+    custom<TwoTypeLists>(type($dstBufs), type($devices))
+  }];
+  let hasVerifier = 1;
+}
+
+def Mgpu_UnevenScatterOp
+    : Mgpu_CommandOp<"uneven_scatter", [AttrSizedOperandSegments]> {
+  let summary = "Distribute a buffer across devices with asymmetric slice sizes";
+  let description = [{
+    Similar to `mgpu.scatter`, but the size of data to be distributed to each
+    GPU is specified. Copies may be issued concurrently on the optional
+    `streams`, one for each GPU.
+
+    Example — partition [100xf32] across 3 GPUs as [34, 33, 33] (the flat
+    spelling):
+    ```mlir
+    mgpu.uneven_scatter %src, %srcDev,
+                        %dBuf0, %dBuf1, %dBuf2,
+                        %dev0, %dev1, %dev2
+        sliceSizes = [34, 33, 33] axis = 0
+        : memref<100xf32>, !mgpu.device,
+          memref<34xf32>, memref<33xf32>, memref<33xf32>,
+          !mgpu.device, !mgpu.device, !mgpu.device
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$src,
+      Mgpu_Device:$srcDevice, Arg<Variadic<AnyMemRef>, "", [MemWrite]>:$dstBufs,
+      Variadic<Mgpu_Device>:$devices, Variadic<Mgpu_Stream>:$streams,
+      DenseI64ArrayAttr:$sliceSizes, IndexAttr:$axis);
+  let assemblyFormat = [{
+    $src `,` $srcDevice `,` custom<TwoLists>($dstBufs, $devices)
+    (`streams` `[` $streams^ `]` `:` type($streams))?
+    `sliceSizes` `=` $sliceSizes `axis` `=` $axis
+    attr-dict `:` type($src) `,` type($srcDevice) `,`
+    custom<TwoTypeLists>(type($dstBufs), type($devices))
+  }];
+  let hasVerifier = 1;
+}
+
+def Mgpu_GatherOp : Mgpu_CommandOp<"gather", [AttrSizedOperandSegments]> {
+  let summary = "Concatenate device-local shards into a single destination";
+  let description = [{
+    The opposite of `mgpu.scatter`. Copies shard buffers from multiple
+    devices and combines them along `axis`. Supports uneven shards. Copies may
+    be issued concurrently on the optional `streams`, one for each GPU.
+
+    Example — gather 4x[256xf32] back into [1024xf32] on the host (the flat
+    spelling):
+    ```mlir
+    mgpu.gather %hostBuf, %hostDev,
+                %dBuf0, %dBuf1, %dBuf2, %dBuf3,
+                %dev0, %dev1, %dev2, %dev3
+        axis = 0
+        : memref<1024xf32>, !mgpu.device,
+          memref<256xf32>, memref<256xf32>, memref<256xf32>, memref<256xf32>,
+          !mgpu.device, !mgpu.device, !mgpu.device, !mgpu.device
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemWrite]>:$dst,
+      Mgpu_Device:$dstDevice, Arg<Variadic<AnyMemRef>, "", [MemRead]>:$srcBufs,
+      Variadic<Mgpu_Device>:$devices, Variadic<Mgpu_Stream>:$streams,
+      IndexAttr:$axis);
+  let assemblyFormat = [{
+    $dst `,` $dstDevice `,` custom<TwoLists>($srcBufs, $devices)
+    (`streams` `[` $streams^ `]` `:` type($streams))?
+    `axis` `=` $axis
+    attr-dict `:` type($dst) `,` type($dstDevice) `,`
+    custom<TwoTypeLists>(type($srcBufs), type($devices))
+  }];
+  let hasVerifier = 1;
+}
+
+def Mgpu_ReplicateOp : Mgpu_CommandOp<"replicate", [AttrSizedOperandSegments]> {
+  let summary = "The CPU copies a buffer to every GPU";
+  let description = [{
+    The CPU copies a buffer to all target GPUs.
+    All destination buffers must have the same shape and element type as `src`.
+    Copies may be issued concurrently on the optional `streams`, one for each
+    GPU.
+
+    Example — the CPU copies a [512xf32] weight buffer to 4 GPUs (the flat
+    spelling):
+    ```mlir
+    mgpu.replicate %weights, %hostDev,
+                   %dev0, %dev1, %dev2, %dev3,
+                   %wBuf0, %wBuf1, %wBuf2, %wBuf3
+        : memref<512xf32>, !mgpu.device,
+          !mgpu.device, !mgpu.device, !mgpu.device, !mgpu.device,
+          memref<512xf32>, memref<512xf32>, memref<512xf32>, memref<512xf32>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$src,
+      Mgpu_Device:$srcDevice, Variadic<Mgpu_Device>:$devices,
+      Arg<Variadic<AnyMemRef>, "", [MemWrite]>:$dstBufs,
+      Variadic<Mgpu_Stream>:$streams);
+  let assemblyFormat = [{
+    $src `,` $srcDevice `,` custom<TwoLists>($devices, $dstBufs)
+    (`streams` `[` $streams^ `]` `:` type($streams))?
+    attr-dict `:` type($src) `,` type($srcDevice) `,`
+    custom<TwoTypeLists>(type($devices), type($dstBufs))
+  }];
+  let hasVerifier = 1;
+}
+
+include "dialect/mgpu/MgpuKernelOps.td"
+include "dialect/mgpu/MgpuCollectiveOps.td"
+
+#endif // MGPU_DIALECT_MGPU_MGPUOPS_TD
