@@ -165,6 +165,15 @@ struct Dag {
   Result<void> check() const;
 };
 
+/// The devices whose lanes a node takes: `devices`, or the host alone for a
+/// host-to-host copy, which lists none.
+std::span<const DeviceId> laneDevices(const DagNode &node);
+
+/// What a node occupies on each of its devices; the planning model runs one
+/// node of each class per device at a time (planner/schedule/Schedulers.h).
+enum class WorkClass : uint8_t { Kernel, Copy, Collective };
+WorkClass workClass(const DagNode &node);
+
 /// Incoming edges of each node, a view of a normalized dag.edges.
 class Predecessors {
 public:

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/plan/ArenaLayout.h"
+
+#include "planner/plan/LaneClocks.h"
+
+#include <algorithm>
+#include <map>
+
+namespace mgpu::planner {
+
+double ArenaLayout::worstRatio() const {
+  double worst = 1;
+  for (size_t device = 0; device < arenaBytes.size(); ++device)
+    if (lowerBoundBytes[device] > 0)
+      worst = std::max(worst, double(arenaBytes[device]) /
+                                  double(lowerBoundBytes[device]));
+  return worst;
+}
+
+static uint64_t aligned(uint64_t bytes) {
+  return (bytes + arenaAlignment - 1) / arenaAlignment * arenaAlignment;
+}
+
+namespace {
+
+/// Bytes no live buffer holds, and who held them last.
+struct FreeRange {
+  uint64_t size;
+  uint32_t owner;
+};
+
+struct DeviceArena {
+  std::map<uint64_t, FreeRange> freeRanges; ///< by offset, disjoint
+  uint64_t top = 0;
+  uint64_t live = 0, peak = 0;
+};
+
+class Layouter {
+public:
+  Layouter(const Plan &plan, const Dag &dag)
+      : plan(plan), dag(dag), clocks(LaneClocks::of(plan, dag)),
+        offsets(dag.buffers.size(), 0), arenas(dag.numDevices) {}
+
+  ArenaLayout run() {
+    collectUses();
+    placeExclusive();
+    placeShared();
+    ArenaLayout layout;
+    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
+      if (!dag.buffers[id].device.isHost())
+        layout.placements.push_back({BufferId{id}, offsets[id]});
+    for (const DeviceArena &arena : arenas) {
+      layout.arenaBytes.push_back(arena.top);
+      layout.lowerBoundBytes.push_back(arena.peak);
+    }
+    return layout;
+  }
+
+private:
+  DeviceArena &arenaOf(uint32_t buffer) {
+    return arenas[size_t(dag.buffers[buffer].device.value)];
+  }
+
+  void collectUses() {
+    exclusive.resize(dag.buffers.size());
+    stepsOf.resize(dag.buffers.size());
+    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
+      exclusive[id] = dag.buffers[id].role != BufferRole::Temporary;
+    for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+      const DagNode &node = dag.node(plan.steps[s].node);
+      for (const BufferUse &use : node.uses) {
+        std::vector<uint32_t> &steps = stepsOf[use.buffer.value];
+        if (steps.empty() || steps.back() != s)
+          steps.push_back(s);
+        if (node.phase != Phase::Replay)
+          exclusive[use.buffer.value] = true;
+      }
+    }
+    // A buffer nothing uses has no lifetime to reason about.
+    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
+      if (stepsOf[id].empty())
+        exclusive[id] = true;
+  }
+
+  void placeExclusive() {
+    for (uint32_t id = 0; id < dag.buffers.size(); ++id) {
+      if (dag.buffers[id].device.isHost() || !exclusive[id])
+        continue;
+      DeviceArena &arena = arenaOf(id);
+      offsets[id] = arena.top;
+      arena.top += aligned(dag.buffers[id].sizeBytes);
+      arena.live = arena.peak = arena.top;
+    }
+  }
+
+  void placeShared() {
+    std::vector<uint32_t> byFirst, byLast;
+    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
+      if (!dag.buffers[id].device.isHost() && !exclusive[id] &&
+          dag.buffers[id].sizeBytes > 0)
+        byFirst.push_back(id);
+    byLast = byFirst;
+    // Within a step the larger first: they have the fewest places to go.
+    std::stable_sort(byFirst.begin(), byFirst.end(), [&](auto a, auto b) {
+      auto key = [&](uint32_t id) {
+        return std::pair(stepsOf[id].front(), ~dag.buffers[id].sizeBytes);
+      };
+      return key(a) < key(b);
+    });
+    std::stable_sort(byLast.begin(), byLast.end(), [&](auto a, auto b) {
+      return stepsOf[a].back() < stepsOf[b].back();
+    });
+    size_t retired = 0;
+    for (uint32_t id : byFirst) {
+      for (; retired < byLast.size() &&
+             stepsOf[byLast[retired]].back() < stepsOf[id].front();
+           ++retired)
+        release(byLast[retired]);
+      take(id);
+    }
+  }
+
+  void release(uint32_t id) {
+    DeviceArena &arena = arenaOf(id);
+    uint64_t size = aligned(dag.buffers[id].sizeBytes);
+    arena.freeRanges.emplace(offsets[id], FreeRange{size, id});
+    arena.live -= size;
+  }
+
+  /// For each lane, how many of its steps are before every use of the buffer.
+  std::vector<uint32_t> doneBefore(uint32_t id) const {
+    std::vector<uint32_t> done(clocks.laneCount(), UINT32_MAX);
+    for (uint32_t step : stepsOf[id]) {
+      std::span<const uint32_t> clock = clocks.of(step);
+      for (size_t lane = 0; lane < done.size(); ++lane) {
+        // The step itself is not before the step.
+        uint32_t count = clock[lane] - (lane == clocks.home(step) ? 1 : 0);
+        done[lane] = std::min(done[lane], count);
+      }
+    }
+    return done;
+  }
+
+  /// Per lane in use, the last of the buffer's steps, as (lane, count).
+  const std::vector<std::pair<uint32_t, uint32_t>> &lastUses(uint32_t id) {
+    auto [it, fresh] = lastUsesOf.try_emplace(id);
+    if (fresh) {
+      std::map<uint32_t, uint32_t> last;
+      for (uint32_t step : stepsOf[id]) {
+        uint32_t &count = last[clocks.home(step)];
+        count = std::max(count, clocks.count(step));
+      }
+      it->second.assign(last.begin(), last.end());
+    }
+    return it->second;
+  }
+
+  bool mayFollow(const std::vector<uint32_t> &done, uint32_t owner) {
+    for (auto [lane, count] : lastUses(owner))
+      if (done[lane] < count)
+        return false;
+    return true;
+  }
+
+  void take(uint32_t id) {
+    DeviceArena &arena = arenaOf(id);
+    uint64_t size = aligned(dag.buffers[id].sizeBytes);
+    std::vector<uint32_t> done = doneBefore(id);
+    arena.live += size;
+    arena.peak = std::max(arena.peak, arena.live);
+
+    // The smallest sufficient run of adjacent ranges, and the run that ends at
+    // the top, which can grow.
+    uint64_t best = UINT64_MAX, bestSize = UINT64_MAX;
+    uint64_t runBegin = 0, runEnd = 0;
+    auto closeRun = [&] {
+      if (runEnd - runBegin >= size && runEnd - runBegin < bestSize)
+        best = runBegin, bestSize = runEnd - runBegin;
+    };
+    for (auto &[offset, range] : arena.freeRanges) {
+      bool usable = mayFollow(done, range.owner);
+      if (!usable || offset != runEnd) {
+        closeRun();
+        runBegin = runEnd = offset;
+      }
+      runEnd = usable ? offset + range.size : runBegin;
+    }
+    closeRun();
+    if (best == UINT64_MAX) {
+      best = runEnd == arena.top && runEnd > runBegin ? runBegin : arena.top;
+      arena.top = best + size;
+    }
+    occupy(arena, best, best + size);
+    offsets[id] = best;
+  }
+
+  /// Takes [begin, end) out of the free ranges.
+  static void occupy(DeviceArena &arena, uint64_t begin, uint64_t end) {
+    auto it = arena.freeRanges.lower_bound(begin);
+    while (it != arena.freeRanges.end() && it->first < end) {
+      auto [offset, range] = *it;
+      it = arena.freeRanges.erase(it);
+      if (offset + range.size > end)
+        arena.freeRanges.emplace(
+            end, FreeRange{offset + range.size - end, range.owner});
+    }
+  }
+
+  const Plan &plan;
+  const Dag &dag;
+  LaneClocks clocks;
+  std::vector<uint64_t> offsets;
+  std::vector<DeviceArena> arenas;
+  std::vector<std::vector<uint32_t>> stepsOf; ///< per buffer, ascending
+  std::vector<bool> exclusive;
+  std::map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>> lastUsesOf;
+};
+
+} // namespace
+
+ArenaLayout layoutArena(const Plan &plan, const Dag &dag) {
+  return Layouter(plan, dag).run();
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The judge of plans. It shares nothing with the schedulers: it numbers lanes,
+// keeps vector clocks and places uses on its own.
+//
+// Cost, for n steps, e DAG edges and waits, L lanes in use, u buffer uses:
+// clocks take O((n + e) * L) time and n * L words. The race check walks the
+// uses in plan order and keeps, per address range, the last write and the reads
+// since: a new use is compared with those alone, for what they follow was
+// compared before and "before" is transitive. That is O(u log u + comparisons),
+// linear but for strided boxes whose byte ranges interleave.
+
+#include "planner/plan/Verify.h"
+
+#include "planner/dag/IntervalIndex.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+#include <unordered_map>
+
+namespace mgpu::planner {
+
+namespace {
+
+// 16 GiB of clocks: a million steps on 4,096 lanes.
+constexpr uint64_t maxClockWords = uint64_t(1) << 32;
+
+class Verifier {
+public:
+  Verifier(const Plan &plan, const Dag &dag, const PlanLimits &limits)
+      : plan(plan), dag(dag), limits(limits) {}
+
+  Result<void> run() {
+    MGPU_TRY(checkHeader());
+    MGPU_TRY(checkSteps());
+    MGPU_TRY(buildClocks());
+    MGPU_TRY(checkEdges());
+    MGPU_TRY(checkCommunicators());
+    MGPU_TRY(checkPlacements());
+    MGPU_TRY(checkSharing());
+    return checkRaces();
+  }
+
+private:
+  static tl::unexpected<Error> bad(std::string message) {
+    return fail(ErrorKind::Invalid, "plan: " + std::move(message));
+  }
+  std::string nodeText(NodeId id) const {
+    const DagNode &node = dag.node(id);
+    std::string text = fmt::format("node {} \"{}\"", id.value, node.name);
+    if (!node.location.empty())
+      text += fmt::format(" ({})", node.location);
+    return text;
+  }
+  std::string stepText(uint32_t step) const {
+    return nodeText(plan.steps[step].node);
+  }
+
+  Result<void> checkHeader() {
+    if (plan.numDevices != dag.numDevices)
+      return bad(fmt::format("it is for {} devices, the program has {}",
+                             plan.numDevices, dag.numDevices));
+    if (plan.streamsPerDevice == 0 ||
+        plan.streamsPerDevice > limits.streamsPerDevice)
+      return bad(fmt::format("it uses {} streams per device; from 1 to {} are "
+                             "allowed",
+                             plan.streamsPerDevice, limits.streamsPerDevice));
+    for (double time : {plan.makespanUs, plan.lowerBoundUs})
+      if (!std::isfinite(time) || time < 0)
+        return bad("its makespan or bound is no time");
+    return {};
+  }
+
+  Result<void> checkSteps() {
+    constexpr uint32_t absent = UINT32_MAX;
+    stepOf.assign(dag.nodes.size(), absent);
+    for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+      const PlanStep &step = plan.steps[s];
+      if (step.node.value >= dag.nodes.size())
+        return bad(fmt::format("step {} names node {}, but the program has {} "
+                               "nodes",
+                               s, step.node.value, dag.nodes.size()));
+      if (stepOf[step.node.value] != absent)
+        return bad(fmt::format("{} has two steps", stepText(s)));
+      MGPU_TRY(checkLanes(s));
+      if (s > 0 && dag.node(plan.steps[s - 1].node).phase >
+                       dag.node(step.node).phase)
+        return bad(fmt::format("{} comes after {}, which belongs to a later "
+                               "phase",
+                               stepText(s), stepText(s - 1)));
+      for (size_t k = 0; k < step.waits.size(); ++k) {
+        NodeId wait = step.waits[k];
+        if (wait.value >= dag.nodes.size())
+          return bad(fmt::format("{} waits for node {}, which does not exist",
+                                 stepText(s), wait.value));
+        if (stepOf[wait.value] == absent)
+          return bad(fmt::format("{} waits for {}, whose step does not come "
+                                 "before it",
+                                 stepText(s), nodeText(wait)));
+        if (k > 0 && !(step.waits[k - 1] < wait))
+          return bad(fmt::format("{} does not list its waits in ascending "
+                                 "order, each once",
+                                 stepText(s)));
+      }
+      for (double time : {step.startUs, step.durationUs})
+        if (!std::isfinite(time) || time < 0)
+          return bad(fmt::format("{} has a start or duration that is no time",
+                                 stepText(s)));
+      stepOf[step.node.value] = s;
+    }
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      if (stepOf[i] == absent)
+        return bad(fmt::format("{} has no step", nodeText(NodeId{i})));
+    return {};
+  }
+
+  Result<void> checkLanes(uint32_t s) {
+    const PlanStep &step = plan.steps[s];
+    std::vector<DeviceId> devices = dag.node(step.node).devices;
+    if (devices.empty())
+      devices.push_back(DeviceId::host());
+    if (step.lanes.size() != devices.size())
+      return bad(fmt::format("{} has {} lanes for {} devices", stepText(s),
+                             step.lanes.size(), devices.size()));
+    for (size_t k = 0; k < devices.size(); ++k) {
+      if (step.lanes[k].device != devices[k])
+        return bad(fmt::format("{} has a lane on device {} where its device {} "
+                               "belongs",
+                               stepText(s), step.lanes[k].device.value,
+                               devices[k].value));
+      if (step.lanes[k].stream.value >= plan.streamsPerDevice)
+        return bad(fmt::format("{} runs on stream {}, but the plan has {} per "
+                               "device",
+                               stepText(s), step.lanes[k].stream.value,
+                               plan.streamsPerDevice));
+    }
+    return {};
+  }
+
+  Result<void> buildClocks() {
+    std::map<Lane, uint32_t> laneNumber;
+    for (const PlanStep &step : plan.steps)
+      for (Lane lane : step.lanes)
+        laneNumber.try_emplace(lane, uint32_t(laneNumber.size()));
+    numLanes = laneNumber.size();
+    if (plan.steps.size() * uint64_t(numLanes) > maxClockWords)
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("plan: {} steps on {} lanes are more than verify "
+                              "can hold; plan with fewer streams",
+                              plan.steps.size(), numLanes));
+    clock.assign(plan.steps.size() * numLanes, 0);
+    home.resize(plan.steps.size());
+    std::vector<uint32_t> tail(numLanes, UINT32_MAX);
+    for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+      uint32_t *mine = &clock[s * numLanes];
+      auto include = [&](uint32_t earlier) {
+        const uint32_t *theirs = &clock[earlier * numLanes];
+        for (size_t lane = 0; lane < numLanes; ++lane)
+          if (theirs[lane] > mine[lane])
+            mine[lane] = theirs[lane];
+      };
+      const PlanStep &step = plan.steps[s];
+      for (NodeId wait : step.waits)
+        include(stepOf[wait.value]);
+      for (Lane lane : step.lanes) {
+        uint32_t number = laneNumber[lane];
+        if (tail[number] != UINT32_MAX)
+          include(tail[number]);
+      }
+      for (Lane lane : step.lanes) {
+        home[s] = laneNumber[lane];
+        tail[home[s]] = s;
+        ++mine[home[s]];
+      }
+    }
+    return {};
+  }
+
+  bool isBefore(uint32_t earlier, uint32_t later) const {
+    uint32_t lane = home[earlier];
+    return earlier < later && clock[later * numLanes + lane] >=
+                                  clock[earlier * numLanes + lane];
+  }
+
+  Result<void> checkEdges() {
+    for (const DepEdge &edge : dag.edges)
+      if (!isBefore(stepOf[edge.from.value], stepOf[edge.to.value]))
+        return bad(fmt::format("{} must follow {} ({} dependence), but neither "
+                               "lane order nor waits say so",
+                               nodeText(edge.to), nodeText(edge.from),
+                               toString(edge.kind)));
+    return {};
+  }
+
+  // Unordered collectives could be issued in one order by one rank and in the
+  // other by the next; each would wait for the other for ever.
+  Result<void> checkCommunicators() {
+    std::unordered_map<uint32_t, uint32_t> last;
+    for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+      auto *call =
+          std::get_if<CollectiveCall>(&dag.node(plan.steps[s].node).work);
+      if (!call)
+        continue;
+      auto [it, first] = last.try_emplace(call->communicator, s);
+      if (!first && !isBefore(it->second, s))
+        return bad(fmt::format("{} and {} use communicator {} in no certain "
+                               "order, so its ranks may deadlock",
+                               stepText(it->second), stepText(s),
+                               call->communicator));
+      it->second = s;
+    }
+    return {};
+  }
+
+  Result<void> checkPlacements() {
+    if (plan.arenaBytes.size() != dag.numDevices)
+      return bad(fmt::format("it lists {} arenas for {} devices",
+                             plan.arenaBytes.size(), dag.numDevices));
+    for (size_t device = 0; device < plan.arenaBytes.size(); ++device) {
+      uint64_t bytes = plan.arenaBytes[device];
+      if (bytes > limits.arenaBytes ||
+          dag.residentBytes > limits.arenaBytes - bytes)
+        return bad(fmt::format("device {} needs {} bytes and {} resident ones, "
+                               "but {} are allowed",
+                               device, bytes, dag.residentBytes,
+                               limits.arenaBytes));
+    }
+    base.assign(dag.buffers.size(), 0);
+    size_t next = 0;
+    for (uint32_t id = 0; id < dag.buffers.size(); ++id) {
+      const Buffer &buffer = dag.buffers[id];
+      if (buffer.device.isHost())
+        continue;
+      if (next >= plan.placements.size() ||
+          plan.placements[next].buffer.value != id)
+        return bad(fmt::format("buffer \"{}\" has no placement, or placements "
+                               "are not in the order of buffers",
+                               buffer.name));
+      uint64_t offset = plan.placements[next++].offset;
+      uint64_t arena = plan.arenaBytes[size_t(buffer.device.value)];
+      if (offset % arenaAlignment != 0)
+        return bad(fmt::format("buffer \"{}\" lies at offset {}, which is no "
+                               "multiple of {}",
+                               buffer.name, offset, arenaAlignment));
+      if (offset > arena || buffer.sizeBytes > arena - offset)
+        return bad(fmt::format("buffer \"{}\" at offset {} ends outside the "
+                               "arena of device {}, which has {} bytes",
+                               buffer.name, offset, buffer.device.value,
+                               arena));
+      if (offset > uint64_t(INT64_MAX) / 2)
+        return bad(fmt::format("buffer \"{}\" lies at offset {}, which cannot "
+                               "be addressed",
+                               buffer.name, offset));
+      base[id] = int64_t(offset);
+    }
+    if (next != plan.placements.size())
+      return bad(fmt::format("it places buffer {} which is no device buffer or "
+                             "is placed twice",
+                             plan.placements[next].buffer.value));
+    return {};
+  }
+
+  // What outlives one replay must not share bytes with anything.
+  Result<void> checkSharing() {
+    std::vector<bool> outlives(dag.buffers.size());
+    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
+      outlives[id] = dag.buffers[id].role == BufferRole::Resident;
+    for (const DagNode &node : dag.nodes)
+      if (node.phase != Phase::Replay)
+        for (const BufferUse &use : node.uses)
+          outlives[use.buffer.value] = true;
+    std::vector<std::vector<uint32_t>> byDevice(dag.numDevices);
+    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
+      if (!dag.buffers[id].device.isHost() && dag.buffers[id].sizeBytes > 0)
+        byDevice[size_t(dag.buffers[id].device.value)].push_back(id);
+    for (std::vector<uint32_t> &ids : byDevice) {
+      std::sort(ids.begin(), ids.end(), [&](uint32_t a, uint32_t b) {
+        return std::pair(base[a], a) < std::pair(base[b], b);
+      });
+      // The farthest end so far, of any buffer and of those that outlive.
+      int64_t end[2] = {-1, -1};
+      uint32_t owner[2] = {0, 0};
+      for (uint32_t id : ids) {
+        int which = outlives[id] ? 0 : 1;
+        if (end[which] > base[id])
+          return bad(fmt::format("buffers \"{}\" and \"{}\" share bytes, but "
+                                 "one of them outlives a replay",
+                                 dag.buffers[owner[which]].name,
+                                 dag.buffers[id].name));
+        int64_t mine = base[id] + int64_t(dag.buffers[id].sizeBytes);
+        for (int k = 0; k < (outlives[id] ? 2 : 1); ++k)
+          if (mine > end[k])
+            end[k] = mine, owner[k] = id;
+      }
+    }
+    return {};
+  }
+
+  struct Access {
+    uint32_t step;
+    const BufferUse *use;
+  };
+  struct Memory {
+    IntervalIndex<Access> writes, reads;
+  };
+
+  Box absolute(const BufferUse &use) const {
+    Box box = use.box;
+    box.offset += base[use.buffer.value];
+    return box;
+  }
+
+  /// In one buffer "maybe" is the DAG's to judge, which may know more (a third
+  /// use between the two); in shared arena bytes it is a conflict.
+  bool collide(const BufferUse &a, const BufferUse &b) const {
+    if (a.buffer != b.buffer)
+      return overlap(absolute(a), absolute(b)) != Overlap::None;
+    if (overlap(a.box, b.box) == Overlap::Yes)
+      return true;
+    return covers(a, b) || covers(b, a);
+  }
+  bool covers(const BufferUse &outer, const BufferUse &inner) const {
+    auto [outerBegin, outerEnd] = outer.box.byteRange();
+    auto [innerBegin, innerEnd] = inner.box.byteRange();
+    int64_t shift = base[inner.buffer.value] - base[outer.buffer.value];
+    return outer.box.isContiguous() && innerBegin < innerEnd &&
+           outerBegin <= innerBegin + shift && innerEnd + shift <= outerEnd;
+  }
+
+  Result<void> checkRaces() {
+    // Device arenas first, then one space per host buffer.
+    std::vector<Memory> arenas(dag.numDevices);
+    std::unordered_map<uint32_t, Memory> hostBuffers;
+    auto memoryOf = [&](BufferId id) -> Memory & {
+      DeviceId device = dag.buffer(id).device;
+      return device.isHost() ? hostBuffers[id.value]
+                             : arenas[size_t(device.value)];
+    };
+    for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+      const DagNode &node = dag.node(plan.steps[s].node);
+      for (const BufferUse &use : node.uses)
+        if (use.reads || use.writes)
+          MGPU_TRY(compare(memoryOf(use.buffer), s, use));
+      for (const BufferUse &use : node.uses)
+        if (use.writes)
+          retire(memoryOf(use.buffer), use);
+      for (const BufferUse &use : node.uses)
+        if (use.reads || use.writes) {
+          auto [begin, end] = absolute(use).byteRange();
+          Memory &memory = memoryOf(use.buffer);
+          (use.writes ? memory.writes : memory.reads)
+              .insert(begin, end, {s, &use});
+        }
+    }
+    return {};
+  }
+
+  Result<void> compare(Memory &memory, uint32_t s, const BufferUse &use) {
+    auto [begin, end] = absolute(use).byteRange();
+    std::optional<Access> culprit;
+    auto visit = [&](int64_t, int64_t, const Access &earlier) {
+      if (!culprit && !isBefore(earlier.step, s) && collide(*earlier.use, use))
+        culprit = earlier;
+      return true;
+    };
+    memory.writes.meet(begin, end, visit);
+    if (use.writes)
+      memory.reads.meet(begin, end, visit);
+    if (!culprit)
+      return {};
+    const BufferUse &other = *culprit->use;
+    std::string what = fmt::format("buffer \"{}\"", dag.buffer(use.buffer).name);
+    if (other.buffer != use.buffer)
+      what = fmt::format("bytes that buffers \"{}\" and \"{}\" share",
+                         dag.buffer(other.buffer).name,
+                         dag.buffer(use.buffer).name);
+    return bad(fmt::format("{} {} and {} {} {}, but nothing orders them",
+                           stepText(culprit->step),
+                           other.writes ? "writes" : "reads", stepText(s),
+                           use.writes ? "writes" : "reads", what));
+  }
+
+  /// Drops what `use` overwrites: its step follows all of it, as compare()
+  /// saw, so a later use that is after this one is after those too.
+  void retire(Memory &memory, const BufferUse &use) {
+    if (!use.box.isContiguous())
+      return retireEqual(memory, use);
+    auto [begin, end] = absolute(use).byteRange();
+    for (IntervalIndex<Access> *index : {&memory.writes, &memory.reads}) {
+      std::vector<std::pair<std::pair<int64_t, int64_t>, Access>> rest;
+      index->meet(begin, end, [&, begin = begin, end = end](
+                                  int64_t low, int64_t high,
+                                  const Access &access) {
+        bool inside = begin <= low && high <= end;
+        if (!inside && !access.use->box.isContiguous())
+          return true;
+        if (low < begin)
+          rest.push_back({{low, begin}, access});
+        if (end < high)
+          rest.push_back({{end, high}, access});
+        return false;
+      });
+      for (auto &[range, access] : rest)
+        index->insert(range.first, range.second, access);
+    }
+  }
+  void retireEqual(Memory &memory, const BufferUse &use) {
+    auto [begin, end] = absolute(use).byteRange();
+    auto keep = [&](int64_t, int64_t, const Access &access) {
+      return access.use->buffer != use.buffer ||
+             !(access.use->box == use.box) ||
+             overlap(use.box, use.box) != Overlap::Yes;
+    };
+    memory.writes.meet(begin, end, keep);
+    memory.reads.meet(begin, end, keep);
+  }
+
+  const Plan &plan;
+  const Dag &dag;
+  const PlanLimits &limits;
+  std::vector<uint32_t> stepOf; ///< by node
+  size_t numLanes = 0;
+  std::vector<uint32_t> clock; ///< [step][lane]: steps of the lane done
+  std::vector<uint32_t> home;  ///< a lane of the step
+  std::vector<int64_t> base;   ///< arena offset of each buffer, 0 on the host
+};
+
+} // namespace
+
+Result<void> verify(const Plan &plan, const Dag &dag,
+                    const PlanLimits &limits) {
+  return Verifier(plan, dag, limits).run();
+}
+
+} // namespace mgpu::planner
