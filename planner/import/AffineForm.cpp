@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/import/AffineForm.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+namespace mgpu::planner {
+
+void AffineForm::add(const AffineForm &other, int64_t factor) {
+  constant += factor * other.constant;
+  for (auto [counter, coefficient] : other.terms) {
+    auto at = llvm::find_if(
+        terms, [&, c = counter](const auto &term) { return term.first == c; });
+    if (at == terms.end())
+      terms.push_back({counter, factor * coefficient});
+    else
+      at->second += factor * coefficient;
+  }
+  llvm::erase_if(terms, [](const auto &term) { return term.second == 0; });
+}
+
+static uint32_t component(Dim3 dims, mlir::gpu::Dimension axis) {
+  switch (axis) {
+  case mlir::gpu::Dimension::x:
+    return dims.x;
+  case mlir::gpu::Dimension::y:
+    return dims.y;
+  case mlir::gpu::Dimension::z:
+    return dims.z;
+  }
+  return 1;
+}
+
+// Counters 0..2 are thread_id x, y, z; 3..5 block_id.
+static constexpr uint32_t firstBlockCounter = 3;
+
+AffineEvaluator::AffineEvaluator(
+    mlir::Region &body, Dim3 grid, Dim3 block,
+    llvm::function_ref<HostValue(mlir::Value)> valueOf)
+    : body(body), grid(grid), block(block),
+      valueOf(valueOf), sizes{block.x, block.y, block.z,
+                              grid.x,  grid.y,  grid.z} {}
+
+uint32_t AffineEvaluator::addCounter(int64_t size) {
+  sizes.push_back(size);
+  return uint32_t(sizes.size() - 1);
+}
+
+std::pair<int64_t, int64_t>
+AffineEvaluator::range(const AffineForm &form) const {
+  int64_t low = form.constant, high = form.constant;
+  for (auto [counter, coefficient] : form.terms) {
+    int64_t reach = coefficient * (sizes[counter] - 1);
+    (reach < 0 ? low : high) += reach;
+  }
+  return {low, high};
+}
+
+std::optional<AffineForm> AffineEvaluator::evaluate(mlir::Value value) {
+  auto at = known.find(value);
+  if (at != known.end())
+    return at->second;
+  std::optional<AffineForm> form = compute(value);
+  known[value] = form;
+  return form;
+}
+
+std::optional<AffineForm> AffineEvaluator::compute(mlir::Value value) {
+  mlir::Region *home = value.getParentRegion();
+  if (!body.isAncestor(home)) {
+    HostValue outer = valueOf(value);
+    if (auto *attribute = std::get_if<mlir::Attribute>(&outer))
+      if (auto integer = mlir::dyn_cast<mlir::IntegerAttr>(*attribute))
+        return AffineForm{integer.getValue().getSExtValue(), {}};
+    return std::nullopt;
+  }
+  if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(value))
+    return ofLoopCounter(argument);
+  return ofOperation(value.getDefiningOp());
+}
+
+std::optional<AffineForm>
+AffineEvaluator::ofLoopCounter(mlir::BlockArgument argument) {
+  auto loop =
+      mlir::dyn_cast<mlir::scf::ForOp>(argument.getOwner()->getParentOp());
+  if (!loop || argument != loop.getInductionVar())
+    return std::nullopt;
+  auto lower = evaluate(loop.getLowerBound());
+  auto upper = evaluate(loop.getUpperBound());
+  auto step = evaluate(loop.getStep());
+  if (!lower || !upper || !step || !upper->isConstant() ||
+      !step->isConstant() || step->constant <= 0 || !lower->isConstant())
+    return std::nullopt;
+  int64_t trips =
+      (upper->constant - lower->constant + step->constant - 1) / step->constant;
+  AffineForm form = *lower;
+  if (trips > 1)
+    form.terms.push_back({addCounter(trips), step->constant});
+  return form;
+}
+
+std::optional<AffineForm> AffineEvaluator::ofOperation(mlir::Operation *op) {
+  using namespace mlir;
+  llvm::APInt constant;
+  if (op->getNumResults() == 1 &&
+      matchPattern(op->getResult(0), m_ConstantInt(&constant)))
+    return AffineForm{constant.getSExtValue(), {}};
+
+  auto counter = [&](gpu::Dimension axis, uint32_t base) {
+    AffineForm form;
+    uint32_t index = base + uint32_t(axis);
+    if (sizes[index] > 1)
+      form.terms.push_back({index, 1});
+    return form;
+  };
+  if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
+    return counter(id.getDimension(), 0);
+  if (auto id = dyn_cast<gpu::BlockIdOp>(op))
+    return counter(id.getDimension(), firstBlockCounter);
+  if (auto id = dyn_cast<gpu::GlobalIdOp>(op)) {
+    AffineForm form = counter(id.getDimension(), 0);
+    form.add(counter(id.getDimension(), firstBlockCounter),
+             component(block, id.getDimension()));
+    return form;
+  }
+  if (auto dim = dyn_cast<gpu::BlockDimOp>(op))
+    return AffineForm{component(block, dim.getDimension()), {}};
+  if (auto dim = dyn_cast<gpu::GridDimOp>(op))
+    return AffineForm{component(grid, dim.getDimension()), {}};
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return evaluate(op->getOperand(0));
+
+  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+    return std::nullopt;
+  auto left = evaluate(op->getOperand(0));
+  auto right = evaluate(op->getOperand(1));
+  if (!left || !right)
+    return std::nullopt;
+  if (isa<arith::MulIOp>(op)) {
+    if (!left->isConstant())
+      std::swap(left, right);
+    if (!left->isConstant())
+      return std::nullopt;
+    AffineForm product;
+    product.add(*right, left->constant);
+    return product;
+  }
+  left->add(*right, isa<arith::SubIOp>(op) ? -1 : 1);
+  return left;
+}
+
+} // namespace mgpu::planner

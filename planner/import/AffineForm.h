@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_AFFINEFORM_H
+#define MGPU_PLANNER_IMPORT_AFFINEFORM_H
+
+// constant + sum(coefficient * counter), the counters being thread ids, block
+// ids and loop counters, each running over 0..size-1.
+
+#include "planner/import/HostValue.h"
+
+#include "mlir/IR/Region.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <optional>
+
+namespace mgpu::planner {
+
+struct AffineForm {
+  int64_t constant = 0;
+  llvm::SmallVector<std::pair<uint32_t, int64_t>, 4> terms; ///< by counter
+
+  bool isConstant() const { return terms.empty(); }
+  void add(const AffineForm &other, int64_t factor = 1);
+};
+
+/// Evaluates index values of one kernel body; memoised.
+class AffineEvaluator {
+public:
+  AffineEvaluator(mlir::Region &body, Dim3 grid, Dim3 block,
+                  llvm::function_ref<HostValue(mlir::Value)> valueOf);
+
+  /// None when the value is not affine in the counters.
+  std::optional<AffineForm> evaluate(mlir::Value value);
+  /// Smallest and largest value over all counters.
+  std::pair<int64_t, int64_t> range(const AffineForm &form) const;
+  int64_t sizeOf(uint32_t counter) const { return sizes[counter]; }
+  uint32_t addCounter(int64_t size);
+
+private:
+  std::optional<AffineForm> compute(mlir::Value value);
+  std::optional<AffineForm> ofLoopCounter(mlir::BlockArgument argument);
+  std::optional<AffineForm> ofOperation(mlir::Operation *op);
+
+  mlir::Region &body;
+  Dim3 grid, block;
+  llvm::function_ref<HostValue(mlir::Value)> valueOf;
+  std::vector<int64_t> sizes;
+  llvm::DenseMap<mlir::Value, std::optional<AffineForm>> known;
+};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_AFFINEFORM_H

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/import/BuildDag.h"
+
+#include "planner/import/Interpreter.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::planner {
+
+using namespace mlir;
+
+namespace {
+
+/// Remembers the first error while every diagnostic goes on to its handler.
+class FirstError {
+public:
+  explicit FirstError(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          if (message.empty() &&
+              diagnostic.getSeverity() == DiagnosticSeverity::Error) {
+            std::string where = describeLocation(diagnostic.getLocation());
+            message = (where.empty() ? "" : where + ": ") + diagnostic.str();
+          }
+          return failure(); // not handled: pass it on
+        }) {}
+  std::string message;
+
+private:
+  ScopedDiagnosticHandler handler;
+};
+
+std::optional<ArgumentRole> parseRole(llvm::StringRef text) {
+  return llvm::StringSwitch<std::optional<ArgumentRole>>(text)
+      .Case("input", ArgumentRole::Input)
+      .Case("output", ArgumentRole::Output)
+      .Case("resident", ArgumentRole::Resident)
+      .Case("specialised", ArgumentRole::Specialised)
+      .Default(std::nullopt);
+}
+
+/// A user's number as a constant of `type`.
+std::optional<Attribute> parseScalar(Type type, const std::string &text) {
+  if (isa<FloatType>(type)) {
+    double value;
+    if (llvm::StringRef(text).getAsDouble(value))
+      return std::nullopt;
+    return FloatAttr::get(type, value);
+  }
+  int64_t value;
+  if (llvm::StringRef(text).getAsInteger(0, value))
+    return std::nullopt;
+  return IntegerAttr::get(type, value);
+}
+
+/// The user's entry for argument `index`, by name or number.
+const std::string *lookUp(const std::map<std::string, std::string> &map,
+                          const std::string &name, unsigned index) {
+  for (const std::string &key : {name, std::to_string(index)})
+    if (auto at = map.find(key); at != map.end())
+      return &at->second;
+  return nullptr;
+}
+
+class Import {
+public:
+  Import(ModuleOp module, const ImportOptions &options)
+      : module(module), options(options),
+        interpreter(module, options, program.dag) {}
+
+  Result<ImportedProgram> run();
+
+private:
+  Result<void> bindArgument(func::FuncOp function, unsigned index,
+                            Interpreter::Values &values);
+  Result<void> bindResults(func::FuncOp function,
+                           const Interpreter::Values &values);
+  void inferRoles();
+  void assignPhases();
+
+  ModuleOp module;
+  const ImportOptions &options;
+  ImportedProgram program;
+  Interpreter interpreter;
+  std::vector<bool> roleGiven;
+};
+
+Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
+                                  Interpreter::Values &values) {
+  BlockArgument argument = function.getArgument(index);
+  ProgramArgument bound;
+  bound.name = nameOf(argument.getLoc(), std::to_string(index));
+  if (auto name = function.getArgAttrOfType<StringAttr>(index, "mgpu.name"))
+    bound.name = name.str();
+  Type type = argument.getType();
+  auto shaped = dyn_cast<MemRefType>(type);
+  auto elementType = elementTypeOf(shaped ? shaped.getElementType() : type);
+  if (!elementType)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("argument '{}' of @{} has a type that cannot be "
+                            "bound; use memrefs and numbers",
+                            bound.name, options.entry));
+  bound.elementType = *elementType;
+
+  std::optional<ArgumentRole> role;
+  std::string roleText;
+  if (auto attribute =
+          function.getArgAttrOfType<StringAttr>(index, "mgpu.role"))
+    roleText = attribute.str();
+  if (const std::string *given = lookUp(options.roles, bound.name, index))
+    roleText = *given;
+  if (roleText == "dynamic")
+    return fail(ErrorKind::Unsupported,
+                fmt::format("argument '{}': role 'dynamic' is not supported "
+                            "yet; use 'specialised'",
+                            bound.name));
+  if (!roleText.empty()) {
+    role = parseRole(roleText);
+    bool scalarRole = role == ArgumentRole::Specialised;
+    if (!role || scalarRole == bool(shaped))
+      return fail(ErrorKind::Invalid,
+                  fmt::format("argument '{}' cannot have role '{}'; memrefs "
+                              "take input, output or resident, scalars "
+                              "specialised",
+                              bound.name, roleText));
+  }
+  roleGiven.push_back(role.has_value());
+
+  if (!shaped) {
+    bound.role = ArgumentRole::Specialised;
+    const std::string *text = lookUp(options.scalars, bound.name, index);
+    if (!text)
+      return fail(ErrorKind::Usage,
+                  fmt::format("argument '{0}' of @{1} is a scalar without a "
+                              "value; give --arg {0}=NUMBER",
+                              bound.name, options.entry));
+    auto value = parseScalar(type, *text);
+    if (!value)
+      return fail(ErrorKind::Usage,
+                  fmt::format("--arg {}={}: not a number of type {}",
+                              bound.name, *text, toString(*elementType)));
+    values.push_back(*value);
+  } else {
+    if (!shaped.hasStaticShape() || !shaped.getLayout().isIdentity())
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("argument '{}' of @{} must have a static shape "
+                              "and the identity layout",
+                              bound.name, options.entry));
+    bound.role = role.value_or(ArgumentRole::Input);
+    bound.shape = shaped.getShape().vec();
+    bound.buffer = interpreter.addBuffer(bound.name, DeviceId::host(),
+                                         BufferRole::Argument, shaped);
+    program.dag.buffers.back().index = index;
+    values.push_back(
+        MemRefValue{*bound.buffer,
+                    0,
+                    {shaped.getShape().begin(), shaped.getShape().end()},
+                    rowMajorStrides(shaped.getShape())});
+  }
+  program.arguments.push_back(std::move(bound));
+  return {};
+}
+
+Result<void> Import::bindResults(func::FuncOp function,
+                                 const Interpreter::Values &values) {
+  for (auto [index, value] : llvm::enumerate(values)) {
+    auto *view = std::get_if<MemRefValue>(&value);
+    ProgramArgument result;
+    result.name = fmt::format("r{}", index);
+    result.role = ArgumentRole::Output;
+    Buffer *buffer = view ? &program.dag.buffers[view->buffer.value] : nullptr;
+    bool whole = buffer && buffer->device.isHost() && view->offset == 0 &&
+                 std::equal(view->sizes.begin(), view->sizes.end(),
+                            buffer->shape.begin(), buffer->shape.end());
+    if (!whole)
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("result {} of @{} is not a whole host buffer; "
+                              "copy it into one and return that",
+                              index, options.entry));
+    if (buffer->role == BufferRole::HostLocal) {
+      buffer->role = BufferRole::Result;
+      buffer->index = uint32_t(index);
+    }
+    result.elementType = buffer->elementType;
+    result.shape = buffer->shape;
+    result.buffer = view->buffer;
+    program.results.push_back(std::move(result));
+  }
+  return {};
+}
+
+// Defaults: only read = input, only written = output, both = both.
+void Import::inferRoles() {
+  std::vector<uint8_t> access(program.dag.buffers.size(), 0);
+  for (const DagNode &node : program.dag.nodes)
+    for (const BufferUse &use : node.uses)
+      access[use.buffer.value] |= (use.reads ? 1 : 0) | (use.writes ? 2 : 0);
+  for (size_t k = 0; k < program.arguments.size(); ++k) {
+    ProgramArgument &argument = program.arguments[k];
+    if (!argument.buffer || roleGiven[k])
+      continue;
+    uint8_t mask = access[argument.buffer->value];
+    argument.role = mask == 3   ? ArgumentRole::InOut
+                    : mask == 2 ? ArgumentRole::Output
+                                : ArgumentRole::Input;
+  }
+}
+
+// A copy from a resident argument to a device happens once, at load; a copy
+// back to one happens once, after the replays; unless replayed work comes
+// before the one or after the other.
+void Import::assignPhases() {
+  Dag &dag = program.dag;
+  std::vector<bool> resident(dag.buffers.size(), false);
+  for (const ProgramArgument &argument : program.arguments)
+    if (argument.buffer && argument.role == ArgumentRole::Resident)
+      resident[argument.buffer->value] = true;
+  for (DagNode &node : dag.nodes) {
+    auto *copy = std::get_if<CopyCall>(&node.work);
+    if (!copy)
+      continue;
+    if (resident[copy->source.value] &&
+        !dag.buffer(copy->destination).device.isHost())
+      node.phase = Phase::Load;
+    else if (resident[copy->destination.value])
+      node.phase = Phase::Fetch;
+  }
+  // Edges are sorted by target, so one sweep each way settles both rules.
+  for (const DepEdge &edge : dag.edges)
+    if (dag.node(edge.from).phase != Phase::Load &&
+        dag.node(edge.to).phase == Phase::Load)
+      dag.nodes[edge.to.value].phase = Phase::Replay;
+  Successors successors(dag);
+  for (uint32_t n = uint32_t(dag.nodes.size()); n-- > 0;)
+    if (dag.nodes[n].phase == Phase::Fetch)
+      for (NodeId to : successors.of({n}))
+        if (dag.node(to).phase != Phase::Fetch)
+          dag.nodes[n].phase = Phase::Replay;
+  // What crosses phases outlives a replay.
+  for (const DagNode &node : dag.nodes)
+    if (node.phase != Phase::Replay)
+      for (const BufferUse &use : node.uses)
+        if (Buffer &buffer = dag.buffers[use.buffer.value];
+            buffer.role == BufferRole::Temporary)
+          buffer.role = BufferRole::Resident;
+}
+
+Result<ImportedProgram> Import::run() {
+  auto function = module.lookupSymbol<func::FuncOp>(options.entry);
+  if (!function || function.isExternal())
+    return fail(ErrorKind::Usage,
+                fmt::format("no function @{} with a body; name one with "
+                            "--entry",
+                            options.entry));
+  program.dag.name = options.entry;
+  FirstError firstError(module.getContext());
+  Interpreter::Values values;
+  for (unsigned k = 0; k < function.getNumArguments(); ++k)
+    MGPU_TRY(bindArgument(function, k, values));
+  for (const auto *map : {&options.scalars, &options.roles})
+    for (const auto &[key, value] : *map) {
+      bool known = false;
+      for (size_t k = 0; k < program.arguments.size(); ++k)
+        known |= key == program.arguments[k].name || key == std::to_string(k);
+      if (!known)
+        return fail(ErrorKind::Usage, fmt::format("@{} has no argument '{}'",
+                                                  options.entry, key));
+    }
+  auto results = interpreter.runEntry(function, std::move(values));
+  if (failed(results))
+    return fail(interpreter.isUnsupported() ? ErrorKind::Unsupported
+                                            : ErrorKind::Invalid,
+                firstError.message);
+  MGPU_TRY(bindResults(function, *results));
+  inferRoles();
+  assignPhases();
+  program.numRaces = interpreter.numRaces();
+  program.dag.normalize();
+  if (auto ok = program.dag.check(); !ok)
+    return fail(ErrorKind::Internal,
+                "importer made an illegal DAG: " + ok.error().message);
+  return std::move(program);
+}
+
+} // namespace
+
+Result<ImportedProgram> buildDag(ModuleOp module,
+                                 const ImportOptions &options) {
+  return Import(module, options).run();
+}
+
+} // namespace mgpu::planner

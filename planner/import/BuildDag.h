@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_BUILDDAG_H
+#define MGPU_PLANNER_IMPORT_BUILDDAG_H
+
+// Program in, DAG out: one walk that interprets the host code of a module for
+// given scalar arguments and records every launch, copy and collective with
+// the bytes it touches. The walk also checks the program's own streams, waits
+// and syncs: races, deadlocks, ownership, use after free (docs/semantics.md).
+
+#include "planner/dag/Dag.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <map>
+#include <string>
+
+namespace mgpu::planner {
+
+enum class ArgumentRole { Input, Output, InOut, Resident, Specialised };
+
+/// One argument or result of the entry function, as a user binds it.
+struct ProgramArgument {
+  std::string name; ///< `mgpu.name`, else the SSA name, else its number
+  ArgumentRole role = ArgumentRole::Input;
+  ElementType elementType = ElementType::F32;
+  std::vector<int64_t> shape;     ///< empty for a scalar
+  std::optional<BufferId> buffer; ///< none for a specialised scalar
+};
+
+struct ImportOptions {
+  std::string entry = "main";
+  /// Specialised scalars by name or number, as written by the user.
+  std::map<std::string, std::string> scalars;
+  /// Roles by name or number; they win over `mgpu.role`.
+  std::map<std::string, std::string> roles;
+  uint64_t nodeLimit = 4'000'000;
+  /// `check`: a proven race is an error. `run`: it is a warning and program
+  /// order is kept.
+  bool racesAreErrors = true;
+};
+
+struct ImportedProgram {
+  Dag dag;
+  std::vector<ProgramArgument> arguments;
+  std::vector<ProgramArgument> results;
+  uint32_t numRaces = 0;
+};
+
+/// Diagnostics go to the module's context, at the ops concerned; the Error
+/// repeats the first. Kinds: Invalid for a wrong program, Unsupported for what
+/// this version cannot capture, Usage for a missing or malformed scalar.
+Result<ImportedProgram> buildDag(mlir::ModuleOp module,
+                                 const ImportOptions &options);
+
+/// Parses `path` ("-" is standard input) and keeps the SSA names of function
+/// arguments and op results as NameLocs.
+mlir::OwningOpRef<mlir::ModuleOp> parseProgram(const std::string &path,
+                                               mlir::MLIRContext &context);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_BUILDDAG_H

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// memref operations of host code: allocations and views.
+#include "planner/import/Interpreter.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+#include <cstring>
+
+namespace mgpu::planner {
+
+using namespace mlir;
+
+bool Interpreter::visitMemory(Operation *op, LogicalResult &result) {
+  if (op->getName().getDialectNamespace() != "memref")
+    return false;
+  if (isa<memref::AllocOp, memref::AllocaOp>(op)) {
+    auto type = cast<MemRefType>(op->getResult(0).getType());
+    if (!type.hasStaticShape() || !type.getLayout().isIdentity() ||
+        !elementTypeOf(type.getElementType())) {
+      result = notSupported(op, "host memory of type " + Twine(textOf(type)) +
+                                    " cannot be captured: shapes must be "
+                                    "static and elements plain numbers");
+      return true;
+    }
+    BufferId buffer = addBuffer(nameOf(op->getLoc(), "host"), DeviceId::host(),
+                                BufferRole::HostLocal, type);
+    set(op->getResult(0),
+        MemRefValue{buffer,
+                    0,
+                    {type.getShape().begin(), type.getShape().end()},
+                    rowMajorStrides(type.getShape())});
+  } else if (auto dealloc = dyn_cast<memref::DeallocOp>(op)) {
+    result = freeBuffer(op, dealloc.getMemref(), nullptr);
+  } else if (auto cast = dyn_cast<memref::CastOp>(op)) {
+    set(cast.getResult(), valueOf(cast.getSource()));
+  } else if (isa<memref::SubViewOp>(op)) {
+    result = visitSubview(op);
+  } else if (isa<memref::ReinterpretCastOp>(op)) {
+    result = visitReinterpretCast(op);
+  } else if (isa<memref::CollapseShapeOp, memref::ExpandShapeOp>(op)) {
+    result = visitReshape(op);
+  } else if (isa<memref::GetGlobalOp>(op)) {
+    result = visitGetGlobal(op);
+  } else if (auto dim = dyn_cast<memref::DimOp>(op)) {
+    auto view = memrefOf(op, dim.getSource());
+    auto index = integerOf(op, dim.getIndex(), "the dimension");
+    if (failed(view) || failed(index) || *index < 0 ||
+        size_t(*index) >= view->sizes.size())
+      result = failure();
+    else
+      set(dim.getResult(),
+          Attribute(IntegerAttr::get(dim.getType(), view->sizes[*index])));
+  } else if (auto copyOp = dyn_cast<memref::CopyOp>(op)) {
+    auto source = memrefOf(op, copyOp.getSource());
+    auto target = memrefOf(op, copyOp.getTarget());
+    if (failed(source) || failed(target))
+      result = failure();
+    else
+      result = copy(op, *target, *source,
+                    mlir::cast<BaseMemRefType>(copyOp.getSource().getType())
+                        .getElementType(),
+                    Value(), "copy");
+  } else {
+    result = notSupported(
+        op, "cannot be captured: host code may not touch memory itself; do it "
+            "in a kernel or in the inputs");
+  }
+  return true;
+}
+
+LogicalResult Interpreter::visitSubview(Operation *op) {
+  auto subview = cast<memref::SubViewOp>(op);
+  auto source = memrefOf(op, subview.getSource());
+  if (failed(source))
+    return failure();
+  auto number = [&](OpFoldResult value,
+                    const char *what) -> FailureOr<int64_t> {
+    if (auto constant = getConstantIntValue(value))
+      return *constant;
+    return integerOf(op, cast<Value>(value), what);
+  };
+  MemRefValue view{source->buffer, source->offset, {}, {}};
+  llvm::SmallBitVector dropped = subview.getDroppedDims();
+  for (size_t k = 0; k < source->sizes.size(); ++k) {
+    auto offset = number(subview.getMixedOffsets()[k], "the offset");
+    auto size = number(subview.getMixedSizes()[k], "the size");
+    auto stride = number(subview.getMixedStrides()[k], "the stride");
+    if (failed(offset) || failed(size) || failed(stride))
+      return failure();
+    int64_t last = *offset + (*size - 1) * *stride;
+    if (*size < 0 ||
+        (*size > 0 && (*offset < 0 || *offset >= source->sizes[k] || last < 0 ||
+                       last >= source->sizes[k])))
+      return op->emitOpError("dimension ")
+             << k << " runs from " << *offset << " to " << last
+             << ", outside the " << source->sizes[k] << " of its source";
+    view.offset += *offset * source->strides[k];
+    if (dropped.test(k))
+      continue;
+    view.sizes.push_back(*size);
+    view.strides.push_back(source->strides[k] * *stride);
+  }
+  set(subview.getResult(), std::move(view));
+  return success();
+}
+
+LogicalResult Interpreter::visitReinterpretCast(Operation *op) {
+  auto reinterpret = cast<memref::ReinterpretCastOp>(op);
+  auto source = memrefOf(op, reinterpret.getSource());
+  if (failed(source))
+    return failure();
+  auto number = [&](OpFoldResult value,
+                    const char *what) -> FailureOr<int64_t> {
+    if (auto constant = getConstantIntValue(value))
+      return *constant;
+    return integerOf(op, cast<Value>(value), what);
+  };
+  MemRefValue view{source->buffer, 0, {}, {}};
+  auto offset = number(reinterpret.getMixedOffsets()[0], "the offset");
+  if (failed(offset))
+    return failure();
+  view.offset = *offset;
+  for (auto [size, stride] :
+       llvm::zip(reinterpret.getMixedSizes(), reinterpret.getMixedStrides())) {
+    auto sizeValue = number(size, "the size");
+    auto strideValue = number(stride, "the stride");
+    if (failed(sizeValue) || failed(strideValue))
+      return failure();
+    view.sizes.push_back(*sizeValue);
+    view.strides.push_back(*strideValue);
+  }
+  uint32_t bytes = mgpu::sizeBytes(dag.buffer(view.buffer).elementType);
+  auto [low, high] = boxOf(view, bytes).byteRange();
+  if (low < 0 || uint64_t(high) > dag.buffer(view.buffer).sizeBytes)
+    return op->emitOpError("reaches outside buffer '")
+           << dag.buffer(view.buffer).name << "'";
+  set(reinterpret.getResult(), std::move(view));
+  return success();
+}
+
+LogicalResult Interpreter::visitReshape(Operation *op) {
+  auto source = memrefOf(op, op->getOperand(0));
+  if (failed(source))
+    return failure();
+  auto type = cast<MemRefType>(op->getResult(0).getType());
+  if (!type.hasStaticShape() ||
+      ArrayRef(source->strides) != ArrayRef(rowMajorStrides(source->sizes)))
+    return notSupported(op, "is supported for contiguous views of static "
+                            "shape only");
+  set(op->getResult(0),
+      MemRefValue{source->buffer,
+                  source->offset,
+                  {type.getShape().begin(), type.getShape().end()},
+                  rowMajorStrides(type.getShape())});
+  return success();
+}
+
+LogicalResult Interpreter::visitGetGlobal(Operation *op) {
+  auto get = cast<memref::GetGlobalOp>(op);
+  auto global = module.lookupSymbol<memref::GlobalOp>(get.getName());
+  if (!global)
+    return op->emitOpError("names no memref.global of this module");
+  auto type = cast<MemRefType>(global.getType());
+  auto [at, isNew] = globals.try_emplace(global, BufferId{});
+  if (isNew) {
+    if (!type.hasStaticShape() || !elementTypeOf(type.getElementType()))
+      return notSupported(op,
+                          "globals must have a static shape of plain numbers");
+    BufferRole role = BufferRole::HostLocal;
+    std::vector<std::byte> contents;
+    if (global.getInitialValue() && !global.isUninitialized()) {
+      auto elements = dyn_cast<DenseElementsAttr>(*global.getInitialValue());
+      if (!elements)
+        return notSupported(op, "only dense initial values are supported");
+      role = BufferRole::Constant;
+      uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(type.getElementType()));
+      contents.resize(uint64_t(type.getNumElements()) * bytes);
+      std::byte *out = contents.data();
+      auto put = [&](llvm::APInt bits) {
+        uint64_t word = bits.zextOrTrunc(64).getZExtValue();
+        std::memcpy(out, &word, bytes); // little-endian, as x86-64 and GPUs are
+        out += bytes;
+      };
+      if (isa<FloatType>(type.getElementType()))
+        for (llvm::APFloat value : elements.getValues<llvm::APFloat>())
+          put(value.bitcastToAPInt());
+      else
+        for (llvm::APInt value : elements.getValues<llvm::APInt>())
+          put(value);
+    }
+    at->second =
+        addBuffer(global.getSymName().str(), DeviceId::host(), role, type);
+    dag.buffers.back().contents = std::move(contents);
+  }
+  set(get.getResult(),
+      MemRefValue{at->second,
+                  0,
+                  {type.getShape().begin(), type.getShape().end()},
+                  rowMajorStrides(type.getShape())});
+  return success();
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/import/HostValue.h"
+
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace mgpu::planner {
+
+std::optional<ElementType> elementTypeOf(mlir::Type type) {
+  if (type.isIndex())
+    return ElementType::Index;
+  if (auto integer = mlir::dyn_cast<mlir::IntegerType>(type)) {
+    switch (integer.getWidth()) {
+    case 1:
+      return ElementType::I1;
+    case 8:
+      return ElementType::I8;
+    case 16:
+      return ElementType::I16;
+    case 32:
+      return ElementType::I32;
+    case 64:
+      return ElementType::I64;
+    }
+    return std::nullopt;
+  }
+  if (type.isF16())
+    return ElementType::F16;
+  if (type.isBF16())
+    return ElementType::BF16;
+  if (type.isF32())
+    return ElementType::F32;
+  if (type.isF64())
+    return ElementType::F64;
+  if (mlir::isa<mlir::Float8E4M3FNType>(type))
+    return ElementType::F8E4M3FN;
+  if (mlir::isa<mlir::Float8E5M2Type>(type))
+    return ElementType::F8E5M2;
+  return std::nullopt;
+}
+
+std::string textOf(mlir::Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+static mlir::FileLineColLoc findFileLocation(mlir::Location location) {
+  mlir::FileLineColLoc found;
+  location->walk([&](mlir::Location inner) {
+    if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(inner)) {
+      found = file;
+      return mlir::WalkResult::interrupt();
+    }
+    return mlir::WalkResult::advance();
+  });
+  return found;
+}
+
+std::string describeLocation(mlir::Location location) {
+  mlir::FileLineColLoc file = findFileLocation(location);
+  if (!file)
+    return "";
+  return (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) +
+          ":" + llvm::Twine(file.getColumn()))
+      .str();
+}
+
+std::string nameOf(mlir::Location location, llvm::StringRef fallback) {
+  if (auto name = mlir::dyn_cast<mlir::NameLoc>(location))
+    return name.getName().str();
+  return fallback.str();
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/import/Interpreter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mgpu::planner {
+
+using namespace mlir;
+
+namespace {
+// A host loop that outruns this never ends in practice.
+constexpr uint64_t maxSteps = 200'000'000;
+constexpr uint32_t maxCallDepth = 64;
+
+uint32_t configuredDevices(ModuleOp module) {
+  for (auto config : module.getOps<ir::DeviceConfigOp>())
+    return config.getConfig().getNumDevices();
+  return 0;
+}
+} // namespace
+
+Interpreter::Interpreter(ModuleOp module, const ImportOptions &options,
+                         Dag &dag)
+    : module(module), options(options), dag(dag),
+      order(configuredDevices(module)), recorder(dag, options.racesAreErrors),
+      matcher(dag, order, recorder), kernels(dag.kernels) {
+  dag.numDevices = configuredDevices(module);
+}
+
+BufferId Interpreter::addBuffer(std::string name, DeviceId device,
+                                BufferRole role, MemRefType type) {
+  uint32_t &used = bufferNames[name];
+  if (used++ > 0) {
+    std::string numbered;
+    do
+      numbered = name + "." + std::to_string(used++);
+    while (bufferNames.count(numbered));
+    bufferNames[numbered] = 1;
+    name = std::move(numbered);
+  }
+  Buffer buffer;
+  buffer.name = std::move(name);
+  buffer.device = device;
+  buffer.role = role;
+  buffer.elementType = *elementTypeOf(type.getElementType());
+  buffer.shape = type.getShape().vec();
+  buffer.sizeBytes =
+      uint64_t(type.getNumElements()) * sizeBytes(buffer.elementType);
+  dag.buffers.push_back(std::move(buffer));
+  lives.emplace_back();
+  return BufferId{uint32_t(dag.buffers.size() - 1)};
+}
+
+FailureOr<Interpreter::Values> Interpreter::runEntry(func::FuncOp function,
+                                                     Values arguments) {
+  auto results = runRegion(function.getBody(), std::move(arguments));
+  if (failed(results) || failed(matcher.finish()))
+    return failure();
+  return results;
+}
+
+LogicalResult Interpreter::notSupported(Operation *op, const Twine &why) {
+  unsupported = true;
+  return op->emitOpError(why);
+}
+
+const HostValue &Interpreter::valueOf(Value value) const {
+  static const HostValue unknown;
+  auto at = values.find(value);
+  return at == values.end() ? unknown : at->second;
+}
+
+FailureOr<int64_t> Interpreter::integerOf(Operation *op, Value value,
+                                          const Twine &what) {
+  if (auto *attribute = std::get_if<Attribute>(&valueOf(value)))
+    if (auto integer = dyn_cast<IntegerAttr>(*attribute))
+      return integer.getValue().getSExtValue();
+  return op->emitOpError(what)
+         << " is not a constant after specialisation; give the scalar "
+            "arguments it depends on with --arg";
+}
+
+FailureOr<Interpreter::Values> Interpreter::runRegion(Region &region,
+                                                      Values arguments) {
+  Block *block = &region.front();
+  while (true) {
+    for (auto [argument, value] : llvm::zip(block->getArguments(), arguments))
+      set(argument, std::move(value));
+    for (Operation &op : block->without_terminator())
+      if (failed(visit(&op)))
+        return failure();
+    Operation *terminator = block->getTerminator();
+    auto pick = [&](ValueRange range) {
+      Values picked;
+      for (Value value : range)
+        picked.push_back(valueOf(value));
+      return picked;
+    };
+    if (++steps > maxSteps)
+      return terminator->emitOpError("host code does not end within ")
+             << maxSteps << " steps";
+    if (auto branch = dyn_cast<cf::BranchOp>(terminator)) {
+      arguments = pick(branch.getDestOperands());
+      block = branch.getDest();
+    } else if (auto branch = dyn_cast<cf::CondBranchOp>(terminator)) {
+      auto taken = integerOf(branch, branch.getCondition(), "the condition");
+      if (failed(taken))
+        return failure();
+      arguments = pick(*taken ? branch.getTrueDestOperands()
+                              : branch.getFalseDestOperands());
+      block = *taken ? branch.getTrueDest() : branch.getFalseDest();
+    } else {
+      return pick(terminator->getOperands());
+    }
+  }
+}
+
+LogicalResult Interpreter::visit(Operation *op) {
+  if (++steps > maxSteps)
+    return op->emitOpError("host code does not end within ")
+           << maxSteps << " steps";
+  if (dag.nodes.size() > options.nodeLimit)
+    return op->emitOpError("the unrolled program has more than ")
+           << options.nodeLimit << " nodes; raise --node-limit";
+  LogicalResult result = success();
+  if (visitCommand(op, result) || visitMemory(op, result))
+    return result;
+  if (isa<scf::ForOp>(op))
+    return visitFor(op);
+  if (isa<scf::IfOp>(op))
+    return visitIf(op);
+  if (isa<scf::WhileOp>(op))
+    return visitWhile(op);
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return visitCall(call);
+  return fold(op);
+}
+
+LogicalResult Interpreter::fold(Operation *op) {
+  llvm::SmallVector<Attribute> constants;
+  for (Value operand : op->getOperands()) {
+    auto *known = std::get_if<Attribute>(&valueOf(operand));
+    constants.push_back(known ? *known : Attribute());
+  }
+  // select on handles and memrefs folds to a value, not to an attribute.
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    auto condition = integerOf(op, select.getCondition(), "the condition");
+    if (failed(condition))
+      return failure();
+    set(select.getResult(),
+        valueOf(*condition ? select.getTrueValue() : select.getFalseValue()));
+    return success();
+  }
+  llvm::SmallVector<OpFoldResult> folded;
+  // fold() may rewrite an operation in place; a copy takes that.
+  Operation *copy = op->getNumRegions() == 0 ? op->clone() : nullptr;
+  bool ok = copy && op->getNumResults() > 0 &&
+            succeeded(copy->fold(constants, folded)) &&
+            folded.size() == op->getNumResults();
+  if (ok)
+    for (auto [result, value] : llvm::zip(op->getResults(), folded)) {
+      if (auto attribute = dyn_cast<Attribute>(value))
+        set(result, attribute);
+      else
+        set(result, valueOf(cast<Value>(value)));
+      ok &= !std::holds_alternative<std::monostate>(valueOf(result));
+    }
+  if (copy)
+    copy->destroy();
+  if (ok)
+    return success();
+  return notSupported(op, "cannot be captured: host code may only compute "
+                          "scalars that are constant after specialisation");
+}
+
+LogicalResult Interpreter::visitFor(Operation *op) {
+  auto loop = cast<scf::ForOp>(op);
+  auto lower = integerOf(op, loop.getLowerBound(), "the lower bound");
+  if (failed(lower))
+    return failure();
+  auto upper = integerOf(op, loop.getUpperBound(), "the upper bound");
+  if (failed(upper))
+    return failure();
+  auto step = integerOf(op, loop.getStep(), "the step");
+  if (failed(step))
+    return failure();
+  if (*step <= 0)
+    return op->emitOpError("the step is ") << *step << "; it must be positive";
+  Values carried;
+  for (Value init : loop.getInitArgs())
+    carried.push_back(valueOf(init));
+  Type type = loop.getInductionVar().getType();
+  for (int64_t i = *lower; i < *upper; i += *step) {
+    Values arguments{Attribute(IntegerAttr::get(type, i))};
+    arguments.append(carried.begin(), carried.end());
+    auto next = runRegion(loop.getRegion(), std::move(arguments));
+    if (failed(next))
+      return failure();
+    carried = std::move(*next);
+  }
+  for (auto [result, value] : llvm::zip(loop.getResults(), carried))
+    set(result, value);
+  return success();
+}
+
+LogicalResult Interpreter::visitIf(Operation *op) {
+  auto branch = cast<scf::IfOp>(op);
+  auto taken = integerOf(op, branch.getCondition(), "the condition");
+  if (failed(taken))
+    return failure();
+  Region &region = *taken ? branch.getThenRegion() : branch.getElseRegion();
+  if (region.empty())
+    return success();
+  auto results = runRegion(region, {});
+  if (failed(results))
+    return failure();
+  for (auto [result, value] : llvm::zip(op->getResults(), *results))
+    set(result, value);
+  return success();
+}
+
+LogicalResult Interpreter::visitWhile(Operation *op) {
+  auto loop = cast<scf::WhileOp>(op);
+  Values carried;
+  for (Value init : loop.getInits())
+    carried.push_back(valueOf(init));
+  while (true) {
+    auto before = runRegion(loop.getBefore(), std::move(carried));
+    if (failed(before))
+      return failure();
+    auto condition = loop.getConditionOp();
+    auto taken =
+        integerOf(condition, condition.getCondition(), "the condition");
+    if (failed(taken))
+      return failure();
+    before->erase(before->begin()); // the condition itself
+    if (!*taken) {
+      for (auto [result, value] : llvm::zip(op->getResults(), *before))
+        set(result, value);
+      return success();
+    }
+    auto after = runRegion(loop.getAfter(), std::move(*before));
+    if (failed(after))
+      return failure();
+    carried = std::move(*after);
+  }
+}
+
+LogicalResult Interpreter::visitCall(func::CallOp call) {
+  auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+  if (!callee || callee.isExternal())
+    return call.emitOpError("calls '")
+           << call.getCallee() << "', which has no body in this module";
+  if (depth >= maxCallDepth)
+    return notSupported(call, "calls are nested more than " +
+                                  Twine(maxCallDepth) + " deep");
+  Values arguments;
+  for (Value operand : call.getOperands())
+    arguments.push_back(valueOf(operand));
+  ++depth;
+  auto results = runRegion(callee.getBody(), std::move(arguments));
+  --depth;
+  if (failed(results))
+    return failure();
+  for (auto [result, value] : llvm::zip(call.getResults(), *results))
+    set(result, value);
+  return success();
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/import/KernelAccess.h"
+
+#include "planner/import/AffineForm.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace mgpu::planner {
+
+namespace {
+
+using namespace mlir;
+
+// More boxes per root than this are replaced by their hull: dependence tests
+// stay cheap, and kernels with so many distinct windows gain little from them.
+constexpr size_t maxBoxesPerRoot = 12;
+
+/// A memref inside the kernel, as a view of a captured one.
+struct KernelView {
+  Value root;
+  AffineForm offset; ///< elements, within the root buffer
+  llvm::SmallVector<int64_t, 4> sizes, strides;
+};
+
+class Summariser {
+public:
+  Summariser(Region &body, Dim3 grid, Dim3 block,
+             llvm::function_ref<HostValue(Value)> valueOf)
+      : body(body), threads(double(grid.volume()) * double(block.volume())),
+        affine(body, grid, block, valueOf), valueOf(valueOf) {}
+
+  KernelSummary run() {
+    body.walk([&](Operation *op) { visit(op); });
+    return std::move(summary);
+  }
+
+private:
+  void visit(Operation *op);
+  void visitAccess(Operation *op, Value memref, ValueRange indices, bool reads,
+                   bool writes);
+  void wholeView(Value memref, bool reads, bool writes);
+  const KernelView *viewOf(Value memref);
+  std::optional<KernelView> computeView(Value memref);
+  void record(const KernelView &view, Box box, bool reads, bool writes,
+              bool exact);
+  double timesRun(Operation *op);
+  bool isGuarded(Operation *op);
+
+  Region &body;
+  double threads;
+  AffineEvaluator affine;
+  llvm::function_ref<HostValue(Value)> valueOf;
+  llvm::DenseMap<Value, std::optional<KernelView>> views;
+  KernelSummary summary;
+};
+
+double Summariser::timesRun(Operation *op) {
+  double times = threads;
+  for (Operation *at = op->getParentOp();
+       at && body.isAncestor(at->getParentRegion()); at = at->getParentOp()) {
+    auto loop = dyn_cast<scf::ForOp>(at);
+    if (!loop)
+      continue;
+    auto form = affine.evaluate(loop.getInductionVar());
+    if (form && !form->isConstant())
+      times *= double(affine.sizeOf(form->terms.back().first));
+  }
+  return times;
+}
+
+bool Summariser::isGuarded(Operation *op) {
+  for (Operation *at = op->getParentOp();
+       at && body.isAncestor(at->getParentRegion()); at = at->getParentOp()) {
+    if (isa<scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(at))
+      return true;
+    if (auto loop = dyn_cast<scf::ForOp>(at))
+      if (!affine.evaluate(loop.getInductionVar()))
+        return true;
+  }
+  // A second block means unstructured control flow.
+  return !body.hasOneBlock();
+}
+
+void Summariser::visit(Operation *op) {
+  if (op->getNumResults() == 1 && isa<FloatType>(op->getResult(0).getType()) &&
+      isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp>(op))
+    summary.flops += timesRun(op);
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    return visitAccess(op, load.getMemRef(), load.getIndices(), true, false);
+  if (auto store = dyn_cast<memref::StoreOp>(op))
+    return visitAccess(op, store.getMemRef(), store.getIndices(), false, true);
+  if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op))
+    return visitAccess(op, atomic.getMemref(), atomic.getIndices(), true, true);
+  if (isa<memref::SubViewOp, memref::CastOp, memref::DimOp>(op))
+    return;
+  for (Value operand : op->getOperands()) {
+    if (!isa<BaseMemRefType>(operand.getType()))
+      continue;
+    bool reads = true, writes = true;
+    if (auto effects = dyn_cast<MemoryEffectOpInterface>(op)) {
+      llvm::SmallVector<MemoryEffects::EffectInstance> found;
+      effects.getEffectsOnValue(operand, found);
+      reads = llvm::any_of(found, [](const auto &effect) {
+        return isa<MemoryEffects::Read>(effect.getEffect());
+      });
+      writes = llvm::any_of(found, [](const auto &effect) {
+        return isa<MemoryEffects::Write>(effect.getEffect());
+      });
+      // A result may carry the view on to where we no longer follow it.
+      if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<BaseMemRefType>))
+        reads = writes = true;
+    }
+    if (reads || writes)
+      wholeView(operand, reads, writes);
+  }
+}
+
+const KernelView *Summariser::viewOf(Value memref) {
+  auto at = views.find(memref);
+  if (at == views.end())
+    at = views.try_emplace(memref, computeView(memref)).first;
+  return at->second ? &*at->second : nullptr;
+}
+
+std::optional<KernelView> Summariser::computeView(Value memref) {
+  if (!body.isAncestor(memref.getParentRegion())) {
+    HostValue outer = valueOf(memref);
+    auto *host = std::get_if<MemRefValue>(&outer);
+    if (!host)
+      return std::nullopt;
+    return KernelView{memref, AffineForm{host->offset, {}}, host->sizes,
+                      host->strides};
+  }
+  Operation *op = memref.getDefiningOp();
+  if (auto cast = dyn_cast_or_null<memref::CastOp>(op)) {
+    const KernelView *source = viewOf(cast.getSource());
+    return source ? std::optional(*source) : std::nullopt;
+  }
+  auto subview = dyn_cast_or_null<memref::SubViewOp>(op);
+  if (!subview)
+    return std::nullopt;
+  const KernelView *found = viewOf(subview.getSource());
+  if (!found)
+    return std::nullopt;
+  KernelView source = *found, view;
+  view.root = source.root;
+  view.offset = source.offset;
+  auto formOf = [&](OpFoldResult value) -> std::optional<AffineForm> {
+    if (auto constant = getConstantIntValue(value))
+      return AffineForm{*constant, {}};
+    return affine.evaluate(cast<Value>(value));
+  };
+  llvm::SmallBitVector dropped = subview.getDroppedDims();
+  for (size_t k = 0; k < source.sizes.size(); ++k) {
+    auto offset = formOf(subview.getMixedOffsets()[k]);
+    auto size = formOf(subview.getMixedSizes()[k]);
+    auto stride = formOf(subview.getMixedStrides()[k]);
+    if (!offset || !size || !stride || !size->isConstant() ||
+        !stride->isConstant())
+      return std::nullopt;
+    view.offset.add(*offset, source.strides[k]);
+    if (dropped.test(k))
+      continue;
+    view.sizes.push_back(size->constant);
+    view.strides.push_back(source.strides[k] * stride->constant);
+  }
+  return view;
+}
+
+void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
+                             bool reads, bool writes) {
+  const KernelView *view = viewOf(memref);
+  if (!view)
+    return wholeView(memref, reads, writes);
+  uint32_t bytes = mgpu::sizeBytes(
+      *elementTypeOf(cast<MemRefType>(memref.getType()).getElementType()));
+  bool exact = !isGuarded(op);
+  AffineForm address = view->offset;
+  for (size_t k = 0; k < view->sizes.size(); ++k) {
+    std::optional<AffineForm> index = affine.evaluate(indices[k]);
+    int64_t low = 0, high = view->sizes[k] - 1;
+    if (index) {
+      auto [first, last] = affine.range(*index);
+      if (first >= low && last <= high) {
+        address.add(*index, view->strides[k]);
+        continue;
+      }
+      // Past the edge only under a guard: keep what can be in bounds.
+      low = std::max(low, first);
+      high = std::min(high, last);
+      if (low > high)
+        return;
+    }
+    exact = false;
+    AffineForm dense{low, {}};
+    if (high > low)
+      dense.terms.push_back({affine.addCounter(high - low + 1), 1});
+    address.add(dense, view->strides[k]);
+  }
+
+  // One dimension per counter, largest stride first; neighbours that tile
+  // (block_id * block_dim + thread_id) become one.
+  Box box;
+  box.elementBytes = bytes;
+  box.offset = address.constant * bytes;
+  std::vector<std::pair<int64_t, int64_t>> dims; // stride, size
+  for (auto [counter, coefficient] : address.terms) {
+    int64_t stride = coefficient * int64_t(bytes),
+            size = affine.sizeOf(counter);
+    if (stride < 0) {
+      box.offset += stride * (size - 1);
+      stride = -stride;
+    }
+    dims.push_back({stride, size});
+  }
+  std::sort(dims.begin(), dims.end(), std::greater<>());
+  for (auto [stride, size] : dims) {
+    if (!box.strides.empty() && box.strides.back() == stride * size) {
+      box.strides.back() = stride;
+      box.sizes.back() *= size;
+      continue;
+    }
+    box.strides.push_back(stride);
+    box.sizes.push_back(size);
+  }
+  record(*view, std::move(box), reads, writes, exact);
+}
+
+void Summariser::wholeView(Value memref, bool reads, bool writes) {
+  // A view we lost track of may be any part of any captured memref it can be
+  // cast from; follow the operands that are memrefs down to captured values.
+  if (!body.isAncestor(memref.getParentRegion())) {
+    HostValue outer = valueOf(memref);
+    auto *host = std::get_if<MemRefValue>(&outer);
+    if (!host)
+      return;
+    uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(
+        cast<BaseMemRefType>(memref.getType()).getElementType()));
+    KernelView view{memref, {}, {}, {}};
+    record(view, boxOf(*host, bytes), reads, writes, false);
+    return;
+  }
+  Operation *op = memref.getDefiningOp();
+  if (!op) { // a block argument: whatever is captured may flow here
+    body.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (isa<BaseMemRefType>(operand.getType()) &&
+            !body.isAncestor(operand.getParentRegion()))
+          wholeView(operand, reads, writes);
+    });
+    return;
+  }
+  for (Value operand : op->getOperands())
+    if (isa<BaseMemRefType>(operand.getType()))
+      wholeView(operand, reads, writes);
+}
+
+void Summariser::record(const KernelView &view, Box box, bool reads,
+                        bool writes, bool exact) {
+  size_t count = 0;
+  for (KernelAccess &known : summary.accesses) {
+    if (known.root != view.root)
+      continue;
+    ++count;
+    if (known.box == box) {
+      known.reads |= reads;
+      known.writes |= writes;
+      known.exact |= exact;
+      return;
+    }
+  }
+  if (count < maxBoxesPerRoot) {
+    summary.accesses.push_back(
+        {view.root, std::move(box), reads, writes, exact});
+    return;
+  }
+  auto [low, high] = box.byteRange();
+  llvm::erase_if(summary.accesses,
+                 [&, &low = low, &high = high](const KernelAccess &known) {
+                   if (known.root != view.root)
+                     return false;
+                   auto [first, last] = known.box.byteRange();
+                   low = std::min(low, first);
+                   high = std::max(high, last);
+                   reads |= known.reads;
+                   writes |= known.writes;
+                   return true;
+                 });
+  summary.accesses.push_back(
+      {view.root, Box::flat(low, high - low), reads, writes, false});
+}
+
+} // namespace
+
+KernelSummary summariseKernel(Region &body, Dim3 grid, Dim3 block,
+                              llvm::function_ref<HostValue(Value)> valueOf) {
+  return Summariser(body, grid, block, valueOf).run();
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_KERNELACCESS_H
+#define MGPU_PLANNER_IMPORT_KERNELACCESS_H
+
+// Which bytes a kernel touches: index expressions that are affine in thread
+// ids, block ids and counted loops become strided boxes; anything else is the
+// whole view.
+
+#include "planner/import/HostValue.h"
+
+#include "mlir/IR/Region.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace mgpu::planner {
+
+/// One access of a kernel body to a memref captured from host code.
+struct KernelAccess {
+  mlir::Value root; ///< the captured memref
+  Box box;          ///< in bytes, within the root buffer
+  bool reads = false, writes = false;
+  bool exact = false; ///< every byte of the box is surely touched
+};
+
+struct KernelSummary {
+  std::vector<KernelAccess> accesses; ///< few: like ones merged per root
+  double flops = 0;                   ///< of the whole launch, counted loops in
+};
+
+/// `valueOf` gives what a value defined outside `body` is (a MemRefValue for
+/// the captured memrefs, an attribute for scalars).
+KernelSummary
+summariseKernel(mlir::Region &body, Dim3 grid, Dim3 block,
+                llvm::function_ref<HostValue(mlir::Value)> valueOf);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_KERNELACCESS_H

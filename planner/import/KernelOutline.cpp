@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/import/KernelOutline.h"
+
+#include "dialect/mgpu/MgpuDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace mgpu::planner {
+
+using namespace mlir;
+
+namespace {
+
+/// What one captured value becomes in the kernel.
+struct Capture {
+  Value value;
+  Type type; ///< of the kernel's argument; null for a cloned constant
+  KernelArgument argument;
+};
+
+/// The captured memref's type with every dynamic part filled in from the view;
+/// the part of the offset the type does not state goes into the address.
+MemRefType staticTypeOf(MemRefType type, const MemRefValue &view,
+                        int64_t &addressOffset) {
+  llvm::SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  addressOffset = view.offset;
+  if (succeeded(type.getStridesAndOffset(strides, offset)) &&
+      !ShapedType::isDynamic(offset))
+    addressOffset -= offset;
+  else
+    offset = 0;
+  if (type.hasStaticShape() && type.getLayout().isIdentity())
+    return type;
+  auto layout = StridedLayoutAttr::get(type.getContext(), offset, view.strides);
+  bool identity = offset == 0 && ArrayRef(view.strides) ==
+                                     ArrayRef(rowMajorStrides(view.sizes));
+  return MemRefType::get(view.sizes, type.getElementType(),
+                         identity ? MemRefLayoutAttrInterface() : layout,
+                         type.getMemorySpace());
+}
+
+uint64_t bitsOf(Attribute attribute) {
+  if (auto integer = dyn_cast<IntegerAttr>(attribute))
+    return integer.getValue().zextOrTrunc(64).getZExtValue();
+  return cast<FloatAttr>(attribute)
+      .getValue()
+      .bitcastToAPInt()
+      .zextOrTrunc(64)
+      .getZExtValue();
+}
+
+/// Copies the functions the kernel calls, and those they call.
+LogicalResult cloneCallees(Operation *root, ModuleOp from, ModuleOp into) {
+  auto walked = root->walk([&](func::CallOp call) {
+    if (into.lookupSymbol(call.getCallee()))
+      return WalkResult::advance();
+    auto callee = from.lookupSymbol<func::FuncOp>(call.getCallee());
+    if (!callee || callee.isExternal()) {
+      call.emitOpError("calls '")
+          << call.getCallee() << "', which has no body in this module";
+      return WalkResult::interrupt();
+    }
+    Operation *copy = callee->clone();
+    SymbolTable::setSymbolVisibility(copy, SymbolTable::Visibility::Private);
+    into.push_back(copy);
+    return WalkResult(cloneCallees(copy, from, into));
+  });
+  return failure(walked.wasInterrupted());
+}
+
+FailureOr<llvm::SmallVector<Capture>>
+collectCaptures(ir::LaunchOp launch,
+                llvm::function_ref<HostValue(Value)> valueOf) {
+  llvm::SetVector<Value> values;
+  getUsedValuesDefinedAbove(launch.getBody(), values);
+  llvm::SmallVector<Capture> captures;
+  for (Value value : values) {
+    Attribute constant;
+    if (matchPattern(value, m_Constant(&constant)) && value.getDefiningOp()) {
+      captures.push_back({value, Type(), {}});
+      continue;
+    }
+    HostValue known = valueOf(value);
+    if (auto *view = std::get_if<MemRefValue>(&known)) {
+      int64_t offset = 0;
+      auto type = cast<MemRefType>(value.getType());
+      Type kernelType = staticTypeOf(type, *view, offset);
+      uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(type.getElementType()));
+      captures.push_back({value, kernelType, {view->buffer, offset * bytes}});
+    } else if (auto *scalar = std::get_if<Attribute>(&known)) {
+      captures.push_back({value, value.getType(), {bitsOf(*scalar), 0}});
+    } else {
+      return launch.emitOpError("kernel uses a value of type ")
+             << value.getType() << " from host code; only memrefs and scalars "
+             << "can be captured";
+    }
+  }
+  return captures;
+}
+
+/// Builds the kernel's module. Errors are at the op that cannot be captured.
+FailureOr<OwningOpRef<ModuleOp>> buildModule(ir::LaunchOp launch,
+                                             ArrayRef<Capture> captures) {
+  Location location = launch.getLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(location);
+  llvm::SmallVector<Type> argumentTypes;
+  for (const Capture &capture : captures)
+    if (capture.type)
+      argumentTypes.push_back(capture.type);
+  OpBuilder builder(module->getBodyRegion());
+  auto entry =
+      func::FuncOp::create(builder, location, "entry",
+                           builder.getFunctionType(argumentTypes, TypeRange()));
+
+  IRMapping mapping;
+  launch.getBody().cloneInto(&entry.getBody(), mapping);
+  Block &block = entry.getBody().front();
+  builder.setInsertionPointToStart(&block);
+  for (BlockArgument workgroup : block.getArguments()) {
+    auto type = dyn_cast<MemRefType>(workgroup.getType());
+    if (!type)
+      return launch.emitOpError("block argument of type ")
+             << workgroup.getType() << " in a kernel is not supported";
+    workgroup.replaceAllUsesWith(
+        memref::AllocaOp::create(builder, location, type).getResult());
+  }
+  block.eraseArguments(0, block.getNumArguments());
+  for (const Capture &capture : captures) {
+    Value inside;
+    if (!capture.type) {
+      inside = builder.clone(*capture.value.getDefiningOp())->getResult(0);
+    } else {
+      inside = block.addArgument(capture.type, location);
+      if (capture.type != capture.value.getType())
+        inside = memref::CastOp::create(builder, location,
+                                        capture.value.getType(), inside);
+    }
+    Value outside = capture.value;
+    entry.walk([&](Operation *op) { op->replaceUsesOfWith(outside, inside); });
+  }
+  for (ir::TerminatorOp terminator :
+       llvm::to_vector(entry.getOps<ir::TerminatorOp>())) {
+    builder.setInsertionPoint(terminator);
+    func::ReturnOp::create(builder, location);
+    terminator.erase();
+  }
+  auto walked = entry.walk([&](Operation *op) {
+    if (op->getName().getDialectNamespace() == "mgpu" ||
+        isa<memref::GetGlobalOp>(op)) {
+      op->emitOpError("cannot be used inside a kernel");
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted() ||
+      failed(cloneCallees(entry, launch->getParentOfType<ModuleOp>(), *module)))
+    return failure();
+  return module;
+}
+
+std::string signatureOf(Dim3 block, ArrayRef<Capture> captures) {
+  std::string signature;
+  llvm::raw_string_ostream os(signature);
+  os << block.x << 'x' << block.y << 'x' << block.z;
+  for (const Capture &capture : captures)
+    if (capture.type)
+      os << ' ' << capture.type;
+  return signature;
+}
+
+} // namespace
+
+FailureOr<KernelTable::Outlined>
+KernelTable::outline(ir::LaunchOp launch, Dim3 block,
+                     llvm::function_ref<HostValue(Value)> valueOf) {
+  auto captures = collectCaptures(launch, valueOf);
+  if (failed(captures))
+    return failure();
+  Outlined result;
+  for (const Capture &capture : *captures)
+    if (capture.type)
+      result.arguments.push_back(capture.argument);
+
+  std::string signature = signatureOf(block, *captures);
+  auto &known = byLaunch[launch];
+  for (auto &[text, kernel] : known)
+    if (text == signature) {
+      result.kernel = kernel;
+      return result;
+    }
+
+  auto module = buildModule(launch, *captures);
+  if (failed(module))
+    return failure();
+  KernelSpec spec;
+  llvm::raw_string_ostream(spec.source) << **module;
+  std::string hashed = spec.source;
+  llvm::raw_string_ostream(hashed)
+      << "block " << block.x << ' ' << block.y << ' ' << block.z;
+  auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(hashed));
+  spec.hash = llvm::toHex(digest, /*LowerCase=*/true);
+  auto [at, isNew] =
+      byHash.try_emplace(spec.hash, KernelId{uint32_t(kernels.size())});
+  if (isNew) {
+    auto function = launch->getParentOfType<func::FuncOp>();
+    std::string base =
+        (function ? function.getName() : StringRef("kernel")).str();
+    if (auto name = launch->getAttrOfType<StringAttr>("mgpu.name"))
+      base = name.str();
+    uint32_t &used = namesUsed[base];
+    spec.name = base + "_kernel" + std::to_string(used++);
+    spec.location = describeLocation(launch.getLoc());
+    spec.block = block;
+    spec.numArguments = uint32_t(result.arguments.size());
+    kernels.push_back(std::move(spec));
+  }
+  result.kernel = at->second;
+  known.push_back({std::move(signature), result.kernel});
+  return result;
+}
+
+} // namespace mgpu::planner

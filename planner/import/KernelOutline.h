@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_KERNELOUTLINE_H
+#define MGPU_PLANNER_IMPORT_KERNELOUTLINE_H
+
+// Takes a launch's body out of the host program: a module with one function
+// @entry whose arguments are the captured memrefs and scalars.
+
+#include "planner/import/HostValue.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mgpu::ir {
+class LaunchOp;
+} // namespace mgpu::ir
+
+namespace mgpu::planner {
+
+class KernelTable {
+public:
+  /// Kernels are appended to `kernels`; equal ones share an entry.
+  explicit KernelTable(std::vector<KernelSpec> &kernels) : kernels(kernels) {}
+
+  struct Outlined {
+    KernelId kernel;
+    std::vector<KernelArgument> arguments;
+  };
+  /// Fails after a diagnostic at the op that cannot be captured.
+  mlir::FailureOr<Outlined>
+  outline(ir::LaunchOp launch, Dim3 block,
+          llvm::function_ref<HostValue(mlir::Value)> valueOf);
+
+private:
+  std::vector<KernelSpec> &kernels;
+  llvm::StringMap<KernelId> byHash;
+  /// Per launch op, the kernels made of it by their argument types: a launch
+  /// in an unrolled loop is outlined once.
+  llvm::DenseMap<mlir::Operation *,
+                 llvm::SmallVector<std::pair<std::string, KernelId>, 1>>
+      byLaunch;
+  llvm::StringMap<uint32_t> namesUsed;
+};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_KERNELOUTLINE_H
