@@ -32,10 +32,11 @@ Result<std::byte *> HostMemory::allocate(DeviceId device, uint64_t sizeBytes) {
         device.isHost() ? "the host" : fmt::format("device {}", device.value);
     return fail(ErrorKind::Absent,
                 fmt::format("cannot allocate {} bytes for {}: this machine has "
-                            "{} bytes of memory; use smaller buffers",
-                            sizeBytes, owner, physicalBytes()));
+                            "{} bytes of memory and {} are taken; use smaller "
+                            "buffers",
+                            sizeBytes, owner, physicalBytes(), totalBytes));
   };
-  if (sizeBytes > physicalBytes())
+  if (sizeBytes > physicalBytes() - std::min(totalBytes, physicalBytes()))
     return refuse();
   uint64_t rounded = std::max<uint64_t>(
       (sizeBytes + alignment - 1) / alignment * alignment, alignment);
@@ -46,6 +47,7 @@ Result<std::byte *> HostMemory::allocate(DeviceId device, uint64_t sizeBytes) {
   std::memset(memory, 0, rounded);
   blocks[uintptr_t(memory)] =
       Block{std::unique_ptr<std::byte, Free>(memory), sizeBytes};
+  totalBytes += rounded;
   return memory;
 }
 

@@ -29,6 +29,7 @@ private:
     uint64_t sizeBytes;
   };
   std::map<uintptr_t, Block> blocks; ///< by address
+  uint64_t totalBytes = 0;
 };
 
 } // namespace mgpu::device

@@ -61,7 +61,7 @@ bool atLeast(uint32_t value, uint32_t target) {
 
 LanePool::LanePool(uint32_t numLanes)
     : progress(numLanes), claims(numLanes), base(numLanes, 0),
-      seen(size_t(numLanes) * numLanes, 0), callerCursors(numLanes) {
+      seen(size_t(numLanes) * numLanes, 0), callerLanes(numLanes, 0) {
   workers.reserve(numLanes - 1);
   try {
     for (uint32_t lane = 1; lane < numLanes; ++lane)
@@ -82,22 +82,22 @@ void LanePool::stopWorkers() {
     worker.join();
 }
 
-void LanePool::run(const ReplayJob &newJob) {
-  const Program &program = *newJob.program;
+void LanePool::run(const ReplayJob &job) {
+  const Program &program = *job.program;
   if (program.numActive <= 1 ||
       busy.exchange(true, std::memory_order_acquire)) {
-    const Op *end = newJob.serial + program.serial.size();
-    for (const Op *op = newJob.serial; op != end; ++op)
+    const Op *end = job.serial + program.serial.size();
+    for (const Op *op = job.serial; op != end; ++op)
       op->function(op->context);
     return;
   }
   uint32_t current = epoch.load(std::memory_order_relaxed) + 1;
   for (uint32_t lane = 0; lane < numLanes(); ++lane) {
     base[lane] = progress[lane].value.load(std::memory_order_relaxed);
-    if (lane == 0 || program.lanes[lane].ops.empty())
-      claims[lane].epoch.store(current, std::memory_order_relaxed);
+    bool taken = lane == 0 || program.lanes[lane].ops.empty();
+    claims[lane].cursor = start(job, lane);
+    claims[lane].word.store(2 * current + taken, std::memory_order_relaxed);
   }
-  job = &newJob;
   epoch.store(current, std::memory_order_seq_cst);
   if (sleepers.load(std::memory_order_seq_cst) != 0)
     futexWakeAll(epoch);
@@ -105,14 +105,14 @@ void LanePool::run(const ReplayJob &newJob) {
   busy.store(false, std::memory_order_release);
 }
 
-LanePool::Cursor LanePool::start(uint32_t lane) const {
-  const LaneProgram &program = job->program->lanes[lane];
+LanePool::Cursor LanePool::start(const ReplayJob &job, uint32_t lane) {
+  const LaneProgram &program = job.program->lanes[lane];
   Cursor cursor;
   cursor.lane = lane;
   cursor.segment = program.segments.data();
   cursor.segmentEnd = cursor.segment + program.segments.size();
   cursor.wait = cursor.waits = program.waits.data();
-  cursor.op = cursor.ops = job->lanes[lane];
+  cursor.op = cursor.ops = job.lanes[lane];
   return cursor;
 }
 
@@ -156,34 +156,38 @@ bool LanePool::advance(Cursor &cursor) {
   return true;
 }
 
-void LanePool::park(const Cursor &cursor, bool briefly) {
-  const LaneWait &wait = *cursor.wait;
-  uint32_t target = base[wait.lane] + wait.ordinal;
-  Progress &theirs = progress[wait.lane];
+void LanePool::park(uint32_t lane, uint32_t target, bool briefly) {
   static constexpr timespec shortTime{0, 20'000};
+  Progress &theirs = progress[lane];
   theirs.waiters.fetch_add(1, std::memory_order_seq_cst);
   uint32_t value = theirs.value.load(std::memory_order_seq_cst);
-  if (!atLeast(value, target))
+  while (!atLeast(value, target)) {
     futexWait(theirs.value, value, briefly ? &shortTime : nullptr);
+    if (briefly)
+      break;
+    value = theirs.value.load(std::memory_order_seq_cst);
+  }
   theirs.waiters.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 bool LanePool::claim(uint32_t lane, uint32_t current) {
-  uint32_t expected = current - 1;
-  return claims[lane].epoch.compare_exchange_strong(
-      expected, current, std::memory_order_acq_rel, std::memory_order_relaxed);
+  std::atomic<uint32_t> &word = claims[lane].word;
+  uint32_t expected = 2 * current;
+  return word.load(std::memory_order_relaxed) == expected &&
+         word.compare_exchange_strong(expected, 2 * current + 1,
+                                      std::memory_order_acquire,
+                                      std::memory_order_relaxed);
 }
 
 void LanePool::runCaller(uint32_t current) {
-  uint32_t owned = 1, nextClaim = 1;
-  callerCursors[0] = start(0);
+  uint32_t owned = 1; // of callerLanes, whose first is lane 0
   Spin spin;
   while (true) {
     bool moved = false;
     uint32_t unfinished = 0;
     const Cursor *blocked = nullptr;
     for (uint32_t k = 0; k < owned; ++k) {
-      Cursor &cursor = callerCursors[k];
+      Cursor &cursor = claims[callerLanes[k]].cursor;
       if (cursor.finished)
         continue;
       const LaneWait *before = cursor.wait;
@@ -194,27 +198,29 @@ void LanePool::runCaller(uint32_t current) {
         blocked = &cursor;
       }
     }
-    if (callerCursors[0].finished)
+    if (claims[0].cursor.finished)
       return;
     if (moved)
       spin.reset();
     if (moved || spin.again())
       continue;
     spin.reset();
-    while (nextClaim < numLanes() && !claim(nextClaim, current))
-      ++nextClaim;
-    if (nextClaim < numLanes()) {
-      callerCursors[owned++] = start(nextClaim++);
-      continue;
-    }
-    // With several lanes in hand any of them may become ready, and only one
-    // can be parked on: look again soon.
-    park(*blocked, unfinished > 1);
+    uint32_t lane = 1;
+    while (lane < numLanes() && !claim(lane, current))
+      ++lane;
+    if (lane < numLanes())
+      callerLanes[owned++] = lane;
+    else // With several lanes in hand any of them may become ready, and only
+         // one can be parked on: look again soon.
+      park(blocked->wait->lane,
+           base[blocked->wait->lane] + blocked->wait->ordinal, unfinished > 1);
   }
 }
 
-void LanePool::runWorker(uint32_t lane) {
-  Cursor cursor = start(lane);
+void LanePool::runWorker(uint32_t lane, uint32_t current) {
+  // A copy: from our last publication on, the shared one belongs to the next
+  // replay.
+  Cursor cursor = claims[lane].cursor;
   Spin spin;
   while (true) {
     const LaneWait *before = cursor.wait;
@@ -222,10 +228,18 @@ void LanePool::runWorker(uint32_t lane) {
       return;
     if (cursor.wait != before)
       spin.reset();
-    else if (!spin.again()) {
-      park(cursor, false);
-      spin.reset();
-    }
+    if (spin.again())
+      continue;
+    spin.reset();
+    // Once the lane is on offer, the caller may run it to its end and return:
+    // copy what parking needs first.
+    uint32_t awaited = cursor.wait->lane;
+    uint32_t target = base[awaited] + cursor.wait->ordinal;
+    claims[lane].cursor = cursor;
+    claims[lane].word.store(2 * current, std::memory_order_release);
+    park(awaited, target, false);
+    if (!claim(lane, current))
+      return;
   }
 }
 
@@ -249,7 +263,7 @@ void LanePool::workerMain(uint32_t lane) {
     last = current;
     spin.reset();
     if (claim(lane, current))
-      runWorker(lane);
+      runWorker(lane, current);
   }
 }
 

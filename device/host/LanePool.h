@@ -8,9 +8,10 @@
 // between replays. All waiting is a bounded spin, then a futex; publishing
 // makes a system call only when somebody is parked.
 //
-// A worker must claim its lane before it runs it. A caller that is stuck
-// claims the lanes whose workers have not shown up and runs them itself, so a
-// worker the system does not schedule delays nobody. The counters and the
+// A worker must claim its lane before it runs it, and offers it again before it
+// parks. A caller that is stuck takes every lane on offer and runs it beside
+// its own. So a worker the system does not schedule delays nobody, and two
+// threads forced onto one core hand over once, not at every edge. Counters and
 // claims belong to the pool, not to the program: a late worker never looks at
 // a program that may be gone.
 
@@ -50,10 +51,7 @@ private:
     std::atomic<uint32_t> value{0};
     std::atomic<uint32_t> waiters{0};
   };
-  struct alignas(64) Claim {
-    std::atomic<uint32_t> epoch{0};
-  };
-  /// Where a lane stands in a replay.
+  /// Where a lane stands in a replay; only the owner of its claim looks.
   struct Cursor {
     uint32_t lane = 0;
     const Segment *segment = nullptr, *segmentEnd = nullptr;
@@ -62,24 +60,28 @@ private:
     uint32_t published = 0;
     bool finished = false;
   };
+  /// 2 x epoch while on offer in that epoch, one more once claimed.
+  struct alignas(128) Claim {
+    std::atomic<uint32_t> word{1};
+    Cursor cursor;
+  };
 
-  Cursor start(uint32_t lane) const;
+  static Cursor start(const ReplayJob &job, uint32_t lane);
   bool advance(Cursor &cursor);
   bool reached(uint32_t lane, const LaneWait &wait);
   void publish(uint32_t lane, uint32_t value);
-  void park(const Cursor &cursor, bool briefly);
+  void park(uint32_t lane, uint32_t target, bool briefly);
   bool claim(uint32_t lane, uint32_t current);
   void runCaller(uint32_t current);
-  void runWorker(uint32_t lane);
+  void runWorker(uint32_t lane, uint32_t current);
   void workerMain(uint32_t lane);
   void stopWorkers();
 
   std::vector<Progress> progress;
-  std::vector<Claim> claims;  ///< the last epoch each lane was claimed for
+  std::vector<Claim> claims;
   std::vector<uint32_t> base; ///< progress of each lane at the replay's start
   std::vector<uint32_t> seen; ///< [lane][other]: last progress lane read
-  std::vector<Cursor> callerCursors;
-  const ReplayJob *job = nullptr;
+  std::vector<uint32_t> callerLanes; ///< what the caller runs, its own first
   std::atomic<bool> busy{false};
   std::atomic<bool> stopping{false};
   alignas(128) std::atomic<uint32_t> epoch{0};
