@@ -107,6 +107,12 @@ Result<std::byte *> Builder::address(const DagNode &node, BufferId id) const {
 Result<std::byte *> Builder::address(const DagNode &node, BufferId id,
                                      const Box &box) const {
   MGPU_TRY_ASSIGN(std::byte * base, address(node, id));
+  if (box.sizes.size() != box.strides.size())
+    return failAt(node, ErrorKind::Invalid,
+                  fmt::format("has a view of buffer '{}' with {} sizes but {} "
+                              "strides",
+                              dag.buffer(id).name, box.sizes.size(),
+                              box.strides.size()));
   auto [low, high] = box.byteRange();
   if (low != high &&
       (low < 0 || high < low || uint64_t(high) > dag.buffer(id).sizeBytes))
