@@ -59,12 +59,22 @@ struct CollectiveNodeParams {
   std::vector<CollectiveMemberParams> members; ///< by rank
 };
 
+/// When a node of a timed replay ran, from the replay's start.
+struct NodeTiming {
+  GraphNodeId node;
+  uint32_t lane = 0; ///< the backend's queue or thread
+  double startUs = 0, endUs = 0;
+};
+
 /// An instantiated graph. launch() replays it and returns when it is done.
 /// One launch at a time.
 class GraphExec {
 public:
   virtual ~GraphExec();
   virtual Result<void> launch() = 0;
+  /// Like launch(), slower, and says when each node ran, by node id.
+  /// Unsupported unless the backend overrides it.
+  virtual Result<void> launchTimed(std::vector<NodeTiming> &timings);
 };
 
 /// Builds one executable graph. Nodes are created in the plan's order; an

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/graph/GraphBuilder.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+
+namespace mgpu::capture {
+
+using namespace planner;
+using device::GraphNodeId;
+
+namespace {
+
+class Builder {
+public:
+  Builder(const Plan &plan, const Dag &dag, Phase phase,
+          const BufferAddresses &addresses,
+          std::span<const device::KernelHandle> kernels,
+          device::GraphDriver &graph)
+      : plan(plan), dag(dag), phase(phase), addresses(addresses),
+        kernels(kernels), graph(graph) {}
+
+  Result<void> run(ExecutableGraph &out);
+
+private:
+  tl::unexpected<Error> failAt(const DagNode &node, ErrorKind kind,
+                               std::string_view message) const {
+    std::string where = node.location.empty() ? "" : node.location + ": ";
+    return fail(kind,
+                fmt::format("{}node '{}': {}", where, node.name, message));
+  }
+
+  Result<void> resolveBuffers();
+  Result<void> addDependencies(const PlanStep &step, uint32_t id,
+                               std::vector<GraphEdge> &edges);
+  Result<std::byte *> address(const DagNode &node, BufferId id) const;
+  Result<std::byte *> address(const DagNode &node, BufferId id,
+                              const Box &box) const;
+  Result<GraphNodeId> add(const DagNode &node,
+                          std::span<const GraphNodeId> dependencies);
+  Result<GraphNodeId> addKernel(const DagNode &node, const KernelCall &call,
+                                std::span<const GraphNodeId> dependencies);
+  Result<GraphNodeId> addCopy(const DagNode &node, const CopyCall &call,
+                              std::span<const GraphNodeId> dependencies);
+  Result<GraphNodeId> addCollective(const DagNode &node,
+                                    const CollectiveCall &call,
+                                    std::span<const GraphNodeId> dependencies);
+
+  static constexpr uint32_t absent = UINT32_MAX;
+
+  const Plan &plan;
+  const Dag &dag;
+  Phase phase;
+  const BufferAddresses &addresses;
+  std::span<const device::KernelHandle> kernels;
+  device::GraphDriver &graph;
+  std::vector<std::byte *> buffers;   ///< by BufferId
+  std::vector<uint32_t> graphNodes;   ///< by NodeId
+  std::map<Lane, uint32_t> laneTails; ///< last graph node of each lane
+};
+
+Result<void> Builder::resolveBuffers() {
+  buffers.assign(dag.buffers.size(), nullptr);
+  for (size_t k = 0; k < dag.buffers.size(); ++k)
+    if (dag.buffers[k].device.isHost() && k < addresses.host.size())
+      buffers[k] = addresses.host[k];
+  for (const Placement &placement : plan.placements) {
+    if (placement.buffer.value >= dag.buffers.size())
+      return fail(ErrorKind::Invalid,
+                  fmt::format("the plan places buffer {}, but the program has "
+                              "{}: plan it again",
+                              placement.buffer.value, dag.buffers.size()));
+    const Buffer &buffer = dag.buffer(placement.buffer);
+    auto device = size_t(buffer.device.value);
+    if (buffer.device.isHost() || device >= addresses.arenas.size() ||
+        device >= plan.arenaBytes.size() ||
+        placement.offset % arenaAlignment != 0 ||
+        placement.offset > plan.arenaBytes[device] ||
+        buffer.sizeBytes > plan.arenaBytes[device] - placement.offset)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("the plan places buffer '{}' at byte {} of "
+                              "device {}, where there is no room for it: plan "
+                              "it again",
+                              buffer.name, placement.offset,
+                              buffer.device.value));
+    if (addresses.arenas[device])
+      buffers[placement.buffer.value] =
+          addresses.arenas[device] + placement.offset;
+  }
+  return {};
+}
+
+Result<std::byte *> Builder::address(const DagNode &node, BufferId id) const {
+  if (id.value >= buffers.size())
+    return failAt(
+        node, ErrorKind::Invalid,
+        fmt::format("uses buffer {}, which does not exist", id.value));
+  if (!buffers[id.value] && dag.buffer(id).sizeBytes != 0)
+    return failAt(node, ErrorKind::Invalid,
+                  fmt::format("uses buffer '{}', which has no address: it is "
+                              "neither placed by the plan nor bound",
+                              dag.buffer(id).name));
+  return buffers[id.value];
+}
+
+Result<std::byte *> Builder::address(const DagNode &node, BufferId id,
+                                     const Box &box) const {
+  MGPU_TRY_ASSIGN(std::byte * base, address(node, id));
+  if (box.sizes.size() != box.strides.size())
+    return failAt(node, ErrorKind::Invalid,
+                  fmt::format("has a view of buffer '{}' with {} sizes but {} "
+                              "strides",
+                              dag.buffer(id).name, box.sizes.size(),
+                              box.strides.size()));
+  auto [low, high] = box.byteRange();
+  if (low != high &&
+      (low < 0 || high < low || uint64_t(high) > dag.buffer(id).sizeBytes))
+    return failAt(node, ErrorKind::Invalid,
+                  fmt::format("uses bytes {} to {} of buffer '{}', which has "
+                              "{}",
+                              low, high, dag.buffer(id).name,
+                              dag.buffer(id).sizeBytes));
+  return base;
+}
+
+Result<GraphNodeId>
+Builder::addKernel(const DagNode &node, const KernelCall &call,
+                   std::span<const GraphNodeId> dependencies) {
+  if (call.kernel.value >= dag.kernels.size() ||
+      call.kernel.value >= kernels.size())
+    return failAt(
+        node, ErrorKind::Invalid,
+        fmt::format("calls kernel {}, which is not loaded", call.kernel.value));
+  const KernelSpec &spec = dag.kernels[call.kernel.value];
+  if (call.arguments.size() != spec.numArguments || node.devices.size() != 1)
+    return failAt(node, ErrorKind::Invalid,
+                  fmt::format("calls kernel '{}' with {} arguments on {} "
+                              "devices; it takes {} on one device",
+                              spec.name, call.arguments.size(),
+                              node.devices.size(), spec.numArguments));
+  device::KernelNodeParams params{
+      node.name, node.devices[0], kernels[call.kernel.value], call.grid, {}};
+  for (const KernelArgument &argument : call.arguments) {
+    if (const auto *bits = std::get_if<uint64_t>(&argument.value)) {
+      params.arguments.push_back(*bits);
+      continue;
+    }
+    BufferId id = std::get<BufferId>(argument.value);
+    MGPU_TRY_ASSIGN(std::byte * base, address(node, id));
+    if (argument.offsetBytes < 0 ||
+        uint64_t(argument.offsetBytes) > dag.buffer(id).sizeBytes)
+      return failAt(node, ErrorKind::Invalid,
+                    fmt::format("passes byte {} of buffer '{}', which has {}",
+                                argument.offsetBytes, dag.buffer(id).name,
+                                dag.buffer(id).sizeBytes));
+    params.arguments.push_back(uint64_t(uintptr_t(base)) +
+                               uint64_t(argument.offsetBytes));
+  }
+  return graph.addKernel(params, dependencies);
+}
+
+Result<GraphNodeId>
+Builder::addCopy(const DagNode &node, const CopyCall &call,
+                 std::span<const GraphNodeId> dependencies) {
+  MGPU_TRY_ASSIGN(std::byte * source,
+                  address(node, call.source, call.sourceBox));
+  MGPU_TRY_ASSIGN(std::byte * destination,
+                  address(node, call.destination, call.destinationBox));
+  device::CopyNodeParams params;
+  params.name = node.name;
+  params.device =
+      node.devices.empty() ? DeviceId::host() : node.devices.front();
+  params.destination = destination;
+  params.source = source;
+  params.destinationBox = call.destinationBox;
+  params.sourceBox = call.sourceBox;
+  return graph.addCopy(params, dependencies);
+}
+
+Result<GraphNodeId>
+Builder::addCollective(const DagNode &node, const CollectiveCall &call,
+                       std::span<const GraphNodeId> dependencies) {
+  device::CollectiveNodeParams params;
+  params.name = node.name;
+  params.kind = call.kind;
+  params.reduction = call.reduction;
+  params.elementType = call.elementType;
+  params.root = call.root;
+  for (size_t rank = 0; rank < call.members.size(); ++rank) {
+    const CollectiveMember &member = call.members[rank];
+    device::CollectiveMemberParams out;
+    out.device = member.device;
+    // The sides a kind does not use may name any buffer, or none.
+    bool pair = call.kind == CollectiveKind::SendRecv;
+    bool sends =
+        pair ? rank == 0
+             : call.kind != CollectiveKind::Broadcast || rank == call.root;
+    bool receives = !pair || rank == 1;
+    if (sends) {
+      MGPU_TRY_ASSIGN(out.send, address(node, member.send, member.sendBox));
+      out.sendBox = member.sendBox;
+    }
+    if (receives) {
+      MGPU_TRY_ASSIGN(out.recv, address(node, member.recv, member.recvBox));
+      out.recvBox = member.recvBox;
+    }
+    params.members.push_back(std::move(out));
+  }
+  return graph.addCollective(params, dependencies);
+}
+
+Result<GraphNodeId> Builder::add(const DagNode &node,
+                                 std::span<const GraphNodeId> dependencies) {
+  if (const auto *kernel = std::get_if<KernelCall>(&node.work))
+    return addKernel(node, *kernel, dependencies);
+  if (const auto *copy = std::get_if<CopyCall>(&node.work))
+    return addCopy(node, *copy, dependencies);
+  if (const auto *collective = std::get_if<CollectiveCall>(&node.work))
+    return addCollective(node, *collective, dependencies);
+  return failAt(node, ErrorKind::Unsupported,
+                "is known only by its cost and cannot run: plan and simulate "
+                "this program instead");
+}
+
+/// Lane predecessors and waits, each once; the driver and proveGraph see the
+/// same edges.
+Result<void> Builder::addDependencies(const PlanStep &step, uint32_t id,
+                                      std::vector<GraphEdge> &edges) {
+  const DagNode &node = dag.node(step.node);
+  std::vector<uint32_t> sources;
+  if (step.lanes.empty())
+    return failAt(node, ErrorKind::Invalid, "has no lane in the plan");
+  for (const Lane &lane : step.lanes) {
+    auto [tail, fresh] = laneTails.try_emplace(lane, id);
+    if (!fresh)
+      sources.push_back(std::exchange(tail->second, id));
+  }
+  for (NodeId wait : step.waits) {
+    if (wait.value >= dag.nodes.size())
+      return failAt(
+          node, ErrorKind::Invalid,
+          fmt::format("waits for node {}, which does not exist", wait.value));
+    if (dag.node(wait).phase != phase)
+      continue; // phases follow each other whole
+    if (graphNodes[wait.value] == absent)
+      return failAt(node, ErrorKind::Invalid,
+                    fmt::format("waits for '{}', which the plan starts later",
+                                dag.node(wait).name));
+    sources.push_back(graphNodes[wait.value]);
+  }
+  std::sort(sources.begin(), sources.end());
+  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+  for (uint32_t source : sources)
+    if (source != id)
+      edges.push_back({source, id});
+  return {};
+}
+
+Result<void> Builder::run(ExecutableGraph &out) {
+  MGPU_TRY(resolveBuffers());
+  graphNodes.assign(dag.nodes.size(), absent);
+  std::vector<GraphNodeId> dependencies;
+  for (const PlanStep &step : plan.steps) {
+    if (step.node.value >= dag.nodes.size())
+      return fail(ErrorKind::Invalid,
+                  fmt::format("the plan runs node {}, but the program has {}: "
+                              "plan it again",
+                              step.node.value, dag.nodes.size()));
+    const DagNode &node = dag.node(step.node);
+    if (node.phase != phase)
+      continue;
+    if (graphNodes[step.node.value] != absent)
+      return failAt(node, ErrorKind::Invalid, "has two steps in the plan");
+    auto id = uint32_t(out.dagNodes.size());
+    size_t before = out.edges.size();
+    MGPU_TRY(addDependencies(step, id, out.edges));
+    dependencies.clear();
+    for (size_t k = before; k < out.edges.size(); ++k)
+      dependencies.push_back({out.edges[k].first});
+    MGPU_TRY_ASSIGN(GraphNodeId made, add(node, dependencies));
+    if (made.value != id)
+      return failAt(node, ErrorKind::Internal,
+                    "the device numbers its graph nodes unexpectedly");
+    graphNodes[step.node.value] = id;
+    out.dagNodes.push_back(step.node);
+  }
+  return {};
+}
+
+} // namespace
+
+Result<ExecutableGraph>
+buildGraph(const Plan &plan, const Dag &dag, Phase phase,
+           const BufferAddresses &addresses,
+           std::span<const device::KernelHandle> kernels,
+           device::Driver &driver) {
+  std::unique_ptr<device::GraphDriver> graph = driver.createGraph();
+  ExecutableGraph out;
+  MGPU_TRY(Builder(plan, dag, phase, addresses, kernels, *graph).run(out));
+  MGPU_TRY(proveGraph(plan, dag, phase, out.dagNodes, out.edges));
+  MGPU_TRY_ASSIGN(out.exec, graph->instantiate());
+  return out;
+}
+
+} // namespace mgpu::capture

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_CAPTURE_GRAPH_GRAPHBUILDER_H
+#define MGPU_CAPTURE_GRAPH_GRAPHBUILDER_H
+
+// Turns the steps of one phase of a plan into an executable graph: one graph
+// node per step, edges from lane order and waits.
+
+#include "device/api/GraphDriver.h"
+#include "planner/dag/Dag.h"
+#include "planner/plan/Plan.h"
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace mgpu::capture {
+
+/// Where the program's buffers are.
+struct BufferAddresses {
+  std::vector<std::byte *> arenas; ///< by device
+  std::vector<std::byte *> host;   ///< by BufferId; null for device buffers
+};
+
+/// An edge of the graph, as node numbers.
+using GraphEdge = std::pair<uint32_t, uint32_t>;
+
+struct ExecutableGraph {
+  std::unique_ptr<device::GraphExec> exec;
+  std::vector<planner::NodeId> dagNodes; ///< of each graph node
+  std::vector<GraphEdge> edges;          ///< sorted by (target, source)
+};
+
+/// `kernels` are by KernelId. Plans are checked as far as building needs it;
+/// planner::verify() proves them. The graph made is proven to hold every edge
+/// of the DAG within the phase (proveGraph).
+Result<ExecutableGraph>
+buildGraph(const planner::Plan &plan, const planner::Dag &dag,
+           planner::Phase phase, const BufferAddresses &addresses,
+           std::span<const device::KernelHandle> kernels,
+           device::Driver &driver);
+
+/// The read-back proof: `dagNodes` holds each node of the phase once, and
+/// `edges` alone imply every edge of the DAG between them and the order of
+/// every lane of the plan. Shares nothing with buildGraph.
+Result<void> proveGraph(const planner::Plan &plan, const planner::Dag &dag,
+                        planner::Phase phase,
+                        std::span<const planner::NodeId> dagNodes,
+                        std::span<const GraphEdge> edges);
+
+} // namespace mgpu::capture
+
+#endif // MGPU_CAPTURE_GRAPH_GRAPHBUILDER_H

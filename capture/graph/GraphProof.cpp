@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/graph/GraphBuilder.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+
+namespace mgpu::capture {
+
+using namespace planner;
+
+namespace {
+
+tl::unexpected<Error> broken(std::string message) {
+  return fail(ErrorKind::Internal,
+              "the graph built differs from its plan: " + std::move(message) +
+                  "; please report this");
+}
+
+} // namespace
+
+Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
+                        std::span<const NodeId> dagNodes,
+                        std::span<const GraphEdge> edges) {
+  constexpr uint32_t absent = UINT32_MAX;
+  std::vector<uint32_t> graphNode(dag.nodes.size(), absent);
+  for (uint32_t g = 0; g < dagNodes.size(); ++g) {
+    NodeId id = dagNodes[g];
+    if (id.value >= dag.nodes.size() || graphNode[id.value] != absent)
+      return broken(fmt::format("graph node {} repeats a node", g));
+    graphNode[id.value] = g;
+  }
+  for (uint32_t n = 0; n < dag.nodes.size(); ++n)
+    if ((dag.nodes[n].phase == phase) != (graphNode[n] != absent))
+      return broken(
+          fmt::format("node '{}' is {}", dag.nodes[n].name,
+                      graphNode[n] == absent ? "missing" : "of another phase"));
+
+  // The lanes are chains; first where each graph node stands in them.
+  std::map<Lane, uint32_t> chainOf;
+  std::vector<uint32_t> chainLength;
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> places(
+      dagNodes.size());
+  for (const PlanStep &step : plan.steps) {
+    if (step.node.value >= dag.nodes.size() ||
+        graphNode[step.node.value] == absent)
+      continue;
+    for (const Lane &lane : step.lanes) {
+      auto [entry, fresh] =
+          chainOf.try_emplace(lane, uint32_t(chainLength.size()));
+      if (fresh)
+        chainLength.push_back(0);
+      places[graphNode[step.node.value]].push_back(
+          {entry->second, ++chainLength[entry->second]});
+    }
+  }
+  // Then clocks by the edges alone: how far along each chain a node's past
+  // reaches. That this is the whole chain up to there follows from finding,
+  // at each node, its chain predecessors in its past.
+  size_t chains = chainLength.size();
+  std::vector<uint32_t> clocks(dagNodes.size() * chains, 0);
+  auto edge = edges.begin();
+  for (uint32_t g = 0; g < dagNodes.size(); ++g) {
+    uint32_t *mine = clocks.data() + g * chains;
+    for (; edge != edges.end() && edge->second == g; ++edge) {
+      if (edge->first >= g)
+        return broken(fmt::format("an edge leads back from graph node {} to {}",
+                                  edge->first, g));
+      const uint32_t *theirs = clocks.data() + edge->first * chains;
+      for (size_t c = 0; c < chains; ++c)
+        mine[c] = std::max(mine[c], theirs[c]);
+    }
+    if (places[g].empty())
+      return broken(
+          fmt::format("node '{}' has no lane", dag.node(dagNodes[g]).name));
+    for (auto [chain, place] : places[g])
+      if (mine[chain] + 1 != place)
+        return broken(fmt::format("node '{}' does not follow its lane",
+                                  dag.node(dagNodes[g]).name));
+    for (auto [chain, place] : places[g])
+      mine[chain] = place;
+  }
+  if (edge != edges.end())
+    return broken("its edges are not in order");
+  for (const DepEdge &dep : dag.edges) {
+    if (dep.from.value >= dag.nodes.size() || dep.to.value >= dag.nodes.size())
+      return broken("an edge of the DAG names a node that does not exist");
+    uint32_t from = graphNode[dep.from.value], to = graphNode[dep.to.value];
+    if (from == absent || to == absent)
+      continue;
+    auto [chain, place] = places[from].front();
+    if (from == to || clocks[to * chains + chain] < place || (from > to))
+      return broken(fmt::format("node '{}' does not wait for '{}'",
+                                dag.node(dep.to).name,
+                                dag.node(dep.from).name));
+  }
+  return {};
+}
+
+} // namespace mgpu::capture

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/replay/Replayer.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::capture {
+
+using namespace planner;
+
+Result<Replayer>
+Replayer::create(const Dag &dag, const Plan &plan,
+                 std::span<const std::vector<std::byte>> kernelObjects,
+                 device::Driver &driver) {
+  if (dag.numDevices > driver.numDevices())
+    return fail(ErrorKind::Absent,
+                fmt::format("the program needs {} devices, but the target has "
+                            "{}: choose a larger target",
+                            dag.numDevices, driver.numDevices()));
+  if (plan.arenaBytes.size() < dag.numDevices)
+    return fail(ErrorKind::Invalid,
+                fmt::format("the plan is for {} devices, the program for {}: "
+                            "plan it again",
+                            plan.arenaBytes.size(), dag.numDevices));
+  if (kernelObjects.size() != dag.kernels.size())
+    return fail(ErrorKind::Invalid,
+                fmt::format("the program has {} kernels, but {} were compiled: "
+                            "compile it again",
+                            dag.kernels.size(), kernelObjects.size()));
+  Replayer replayer;
+  BufferAddresses addresses;
+  for (uint32_t k = 0; k < dag.numDevices; ++k) {
+    MGPU_TRY_ASSIGN(std::byte * arena,
+                    driver.allocate({int32_t(k)}, plan.arenaBytes[k]));
+    addresses.arenas.push_back(arena);
+  }
+  for (const Buffer &buffer : dag.buffers) {
+    std::span<std::byte> bytes;
+    if (buffer.device.isHost()) {
+      if (buffer.role == BufferRole::Constant &&
+          buffer.contents.size() != buffer.sizeBytes)
+        return fail(ErrorKind::Invalid,
+                    fmt::format("constant '{}' has {} bytes, but {} are given",
+                                buffer.name, buffer.sizeBytes,
+                                buffer.contents.size()));
+      MGPU_TRY_ASSIGN(std::byte * memory,
+                      driver.allocate(DeviceId::host(), buffer.sizeBytes));
+      bytes = {memory, size_t(buffer.sizeBytes)};
+      std::copy_n(buffer.contents.begin(),
+                  std::min(buffer.contents.size(), bytes.size()),
+                  bytes.begin());
+    }
+    replayer.hostBuffers.push_back(bytes);
+    addresses.host.push_back(bytes.data());
+  }
+  std::vector<device::KernelHandle> kernels;
+  for (size_t k = 0; k < kernelObjects.size(); ++k) {
+    MGPU_TRY_ASSIGN(device::KernelHandle handle,
+                    driver.loadKernel(dag.kernels[k].name, kernelObjects[k]));
+    kernels.push_back(handle);
+  }
+  for (Phase phase : {Phase::Load, Phase::Replay, Phase::Fetch}) {
+    MGPU_TRY_ASSIGN(replayer.graphs[size_t(phase)],
+                    buildGraph(plan, dag, phase, addresses, kernels, driver));
+  }
+  return replayer;
+}
+
+std::span<std::byte> Replayer::hostBuffer(BufferId id) {
+  return id.value < hostBuffers.size() ? hostBuffers[id.value]
+                                       : std::span<std::byte>();
+}
+
+Result<void> Replayer::run(Phase phase) {
+  return graphs[size_t(phase)].exec->launch();
+}
+
+Result<std::vector<NodeSpan>> Replayer::runTimed(Phase phase) {
+  const ExecutableGraph &graph = graphs[size_t(phase)];
+  std::vector<device::NodeTiming> timings;
+  MGPU_TRY(graph.exec->launchTimed(timings));
+  std::vector<NodeSpan> spans;
+  spans.reserve(timings.size());
+  for (const device::NodeTiming &timing : timings)
+    spans.push_back({graph.dagNodes[timing.node.value], timing.lane,
+                     timing.startUs, timing.endUs});
+  return spans;
+}
+
+} // namespace mgpu::capture

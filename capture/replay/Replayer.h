@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_CAPTURE_REPLAY_REPLAYER_H
+#define MGPU_CAPTURE_REPLAY_REPLAYER_H
+
+// A planned program ready to run: memory allocated, kernels loaded, one graph
+// per phase. Bind arguments, load() once, replay() as often as wanted,
+// fetch(), read results.
+
+#include "capture/graph/GraphBuilder.h"
+
+#include <array>
+
+namespace mgpu::capture {
+
+/// When a node of a timed phase ran, from the phase's start.
+struct NodeSpan {
+  planner::NodeId node;
+  uint32_t lane = 0; ///< the backend's queue or thread
+  double startUs = 0, endUs = 0;
+};
+
+/// `driver` owns the memory and must outlive it.
+/// One call at a time.
+class Replayer {
+public:
+  /// `kernelObjects` are the compiled kernels, by KernelId. The DAG and the
+  /// plan are not needed after this returns.
+  static Result<Replayer>
+  create(const planner::Dag &dag, const planner::Plan &plan,
+         std::span<const std::vector<std::byte>> kernelObjects,
+         device::Driver &driver);
+
+  /// The bytes of a host buffer (argument, result, local or constant), for
+  /// binding and reading; empty for a device buffer. Zero until written,
+  /// except constants.
+  std::span<std::byte> hostBuffer(planner::BufferId id);
+
+  Result<void> load() { return run(planner::Phase::Load); }
+  Result<void> replay() { return run(planner::Phase::Replay); }
+  Result<void> fetch() { return run(planner::Phase::Fetch); }
+  Result<void> run(planner::Phase phase);
+  /// Like run(), slower, and says when each node ran, in plan order.
+  Result<std::vector<NodeSpan>> runTimed(planner::Phase phase);
+  Result<std::vector<NodeSpan>> replayTimed() {
+    return runTimed(planner::Phase::Replay);
+  }
+
+  const ExecutableGraph &graph(planner::Phase phase) const {
+    return graphs[size_t(phase)];
+  }
+
+private:
+  std::vector<std::span<std::byte>> hostBuffers; ///< by BufferId
+  std::array<ExecutableGraph, 3> graphs;         ///< by Phase
+};
+
+} // namespace mgpu::capture
+
+#endif // MGPU_CAPTURE_REPLAY_REPLAYER_H

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/api/GraphDriver.h"
+
+namespace mgpu::device {
+
+// The vtables live here, once.
+GraphExec::~GraphExec() = default;
+GraphDriver::~GraphDriver() = default;
+Driver::~Driver() = default;
+
+Result<void> GraphExec::launchTimed(std::vector<NodeTiming> &timings) {
+  timings.clear();
+  return fail(ErrorKind::Unsupported,
+              "this backend does not time single nodes of a graph: profile "
+              "with the vendor's tool instead");
+}
+
+} // namespace mgpu::device

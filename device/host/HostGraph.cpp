@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/host/HostGraph.h"
+
+#include "device/host/Collectives.h"
+#include "device/host/StridedCopy.h"
+
+#include <chrono>
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct KernelWork {
+  HostKernelEntry entry;
+  std::vector<uint64_t> arguments;
+  HostLaunch launch;
+  static void run(void *self) {
+    auto *work = static_cast<KernelWork *>(self);
+    work->entry(work->arguments.data(), &work->launch);
+  }
+};
+
+template <typename T>
+void runWork(void *self) {
+  static_cast<T *>(self)->run();
+}
+
+void runNothing(void *) {}
+
+/// Stands in for a node of a timed replay.
+struct TimedOp {
+  Op op;
+  Clock::time_point start, end;
+  static void run(void *self) {
+    auto *timed = static_cast<TimedOp *>(self);
+    timed->start = Clock::now();
+    timed->op.function(timed->op.context);
+    timed->end = Clock::now();
+  }
+};
+
+class HostExec final : public GraphExec {
+public:
+  HostExec(std::shared_ptr<HostState> state,
+           std::vector<std::shared_ptr<void>> works,
+           std::span<const ProgramNode> nodes)
+      : state(std::move(state)), works(std::move(works)),
+        program(buildProgram(nodes, this->state->pool.numLanes())) {
+    plain.program = &program;
+    plain.serial = program.serial.data();
+    for (const LaneProgram &lane : program.lanes)
+      plain.lanes.push_back(lane.ops.data());
+  }
+
+  Result<void> launch() override { return replay(plain); }
+
+  Result<void> launchTimed(std::vector<NodeTiming> &timings) override {
+    size_t count = program.serial.size();
+    std::vector<TimedOp> timed(count);
+    std::vector<Op> serial(count);
+    for (size_t id = 0; id < count; ++id) {
+      timed[id].op = program.serial[id];
+      serial[id] = {TimedOp::run, &timed[id]};
+    }
+    ReplayJob job{&program, serial.data(), {}};
+    std::vector<std::vector<Op>> laneOps;
+    for (const LaneProgram &lane : program.lanes) {
+      laneOps.emplace_back();
+      for (uint32_t id : lane.nodes)
+        laneOps.back().push_back(serial[id]);
+      job.lanes.push_back(laneOps.back().data());
+    }
+    Clock::time_point begin = Clock::now();
+    MGPU_TRY(replay(job));
+    timings.assign(count, {});
+    auto us = [&](Clock::time_point t) {
+      return std::chrono::duration<double, std::micro>(t - begin).count();
+    };
+    for (uint32_t lane = 0; lane < program.lanes.size(); ++lane)
+      for (uint32_t id : program.lanes[lane].nodes)
+        timings[id] = {{id}, lane, us(timed[id].start), us(timed[id].end)};
+    return {};
+  }
+
+private:
+  Result<void> replay(const ReplayJob &job) {
+    if (running.exchange(true, std::memory_order_acquire))
+      return fail(ErrorKind::Usage,
+                  "this graph is being replayed already: one replay of a "
+                  "graph at a time");
+    state->pool.run(job);
+    running.store(false, std::memory_order_release);
+    return {};
+  }
+
+  std::shared_ptr<HostState> state;
+  std::vector<std::shared_ptr<void>> works;
+  Program program;
+  ReplayJob plain;
+  std::atomic<bool> running{false};
+};
+
+tl::unexpected<Error> inNode(std::string_view name, const Error &error) {
+  return fail(error.kind, fmt::format("node '{}': {}", name, error.message));
+}
+
+} // namespace
+
+Result<void>
+HostGraph::checkNode(std::string_view name, DeviceId device, bool hostAllowed,
+                     std::span<const GraphNodeId> dependencies) const {
+  if (spent)
+    return fail(ErrorKind::Usage,
+                fmt::format("node '{}' comes after the graph was instantiated: "
+                            "start a new graph",
+                            name));
+  if (nodes.size() >= (size_t(1) << 30))
+    return fail(ErrorKind::Unsupported,
+                "a graph of more than 2^30 nodes is not supported");
+  if (device.value >= int32_t(state->numDevices) ||
+      (device.isHost() && !hostAllowed))
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' is on device {}, but the devices are 0 "
+                            "to {}",
+                            name, device.value, state->numDevices - 1));
+  for (GraphNodeId dependency : dependencies)
+    if (dependency.value >= nodes.size())
+      return fail(ErrorKind::Invalid,
+                  fmt::format("node '{}' depends on node {}, which does not "
+                              "exist yet: create it first",
+                              name, dependency.value));
+  return {};
+}
+
+Result<void> HostGraph::checkMemory(const std::byte *base,
+                                    const Box &box) const {
+  MGPU_TRY(checkBox(box));
+  return state->memory.check(base, box);
+}
+
+GraphNodeId HostGraph::append(DeviceId device, Op op,
+                              std::span<const GraphNodeId> dependencies) {
+  ProgramNode node;
+  node.lane =
+      device.isHost() ? 0 : uint32_t(device.value) % state->pool.numLanes();
+  node.op = op;
+  for (GraphNodeId dependency : dependencies)
+    node.dependencies.push_back(dependency.value);
+  nodes.push_back(std::move(node));
+  return {uint32_t(nodes.size() - 1)};
+}
+
+Result<GraphNodeId>
+HostGraph::addKernel(const KernelNodeParams &params,
+                     std::span<const GraphNodeId> dependencies) {
+  MGPU_TRY(checkNode(params.name, params.device, false, dependencies));
+  if (params.kernel.value >= state->kernels.size())
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' calls kernel {}, but {} are loaded",
+                            params.name, params.kernel.value,
+                            state->kernels.size()));
+  Dim3 grid = params.grid;
+  unsigned __int128 blocks = (unsigned __int128)grid.x * grid.y * grid.z;
+  if (blocks > UINT64_MAX)
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' has a grid of {} x {} x {} blocks, more "
+                            "than 2^64",
+                            params.name, grid.x, grid.y, grid.z));
+  if (blocks == 0)
+    return append(params.device, {runNothing, nullptr}, dependencies);
+  auto work = std::make_shared<KernelWork>(
+      KernelWork{state->kernels[params.kernel.value].entry(),
+                 params.arguments,
+                 {{grid.x, grid.y, grid.z}, 0, 0, uint64_t(blocks)}});
+  works.push_back(work);
+  return append(params.device, {KernelWork::run, work.get()}, dependencies);
+}
+
+Result<GraphNodeId>
+HostGraph::addCopy(const CopyNodeParams &params,
+                   std::span<const GraphNodeId> dependencies) {
+  MGPU_TRY(checkNode(params.name, params.device, true, dependencies));
+  for (auto [base, box] : {std::pair{(const std::byte *)params.destination,
+                                     &params.destinationBox},
+                           std::pair{params.source, &params.sourceBox}})
+    if (Result<void> ok = checkMemory(base, *box); !ok)
+      return inNode(params.name, ok.error());
+  Result<StridedCopy> copy =
+      StridedCopy::create(params.destination, params.destinationBox,
+                          params.source, params.sourceBox);
+  if (!copy)
+    return inNode(params.name, copy.error());
+  auto work = std::make_shared<StridedCopy>(std::move(*copy));
+  works.push_back(work);
+  return append(params.device, {runWork<StridedCopy>, work.get()},
+                dependencies);
+}
+
+Result<GraphNodeId>
+HostGraph::addCollective(const CollectiveNodeParams &params,
+                         std::span<const GraphNodeId> dependencies) {
+  for (const CollectiveMemberParams &member : params.members) {
+    MGPU_TRY(checkNode(params.name, member.device, false, dependencies));
+    // A side the kind does not use may be left empty, so only what has an
+    // address is checked here.
+    if (member.send)
+      if (Result<void> ok = checkMemory(member.send, member.sendBox); !ok)
+        return inNode(params.name, ok.error());
+    if (member.recv)
+      if (Result<void> ok = checkMemory(member.recv, member.recvBox); !ok)
+        return inNode(params.name, ok.error());
+  }
+  Result<std::unique_ptr<Collective>> collective = Collective::create(params);
+  if (!collective)
+    return inNode(params.name, collective.error());
+  std::shared_ptr<Collective> work = std::move(*collective);
+  works.push_back(work);
+  return append(params.members[0].device, {runWork<Collective>, work.get()},
+                dependencies);
+}
+
+Result<GraphNodeId>
+HostGraph::addCall(DeviceId device, void (*function)(void *), void *context,
+                   std::span<const GraphNodeId> dependencies) {
+  MGPU_TRY(checkNode("call", device, true, dependencies));
+  if (!function)
+    return fail(ErrorKind::Invalid, "a call node has no function");
+  return append(device, {function, context}, dependencies);
+}
+
+Result<std::unique_ptr<GraphExec>> HostGraph::instantiate() {
+  if (spent)
+    return fail(ErrorKind::Usage, "this graph was instantiated already: "
+                                  "start a new graph");
+  spent = true;
+  auto exec = std::make_unique<HostExec>(state, std::move(works), nodes);
+  nodes.clear();
+  return exec;
+}
+
+} // namespace mgpu::device

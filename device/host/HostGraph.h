@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_HOST_HOSTGRAPH_H
+#define MGPU_DEVICE_HOST_HOSTGRAPH_H
+
+// Graphs of the host target. A node runs on one lane: lane = device modulo the
+// number of lanes; a collective runs on its first member's lane, a copy from
+// host to host on lane 0.
+
+#include "device/api/GraphDriver.h"
+#include "device/host/HostMemory.h"
+#include "device/host/KernelObject.h"
+#include "device/host/LanePool.h"
+
+namespace mgpu::device {
+
+/// What a driver, its graphs and their executables share.
+struct HostState {
+  HostState(uint32_t numDevices, uint32_t numLanes)
+      : numDevices(numDevices), pool(numLanes) {}
+  uint32_t numDevices;
+  HostMemory memory;
+  std::vector<KernelObject> kernels;
+  LanePool pool;
+};
+
+class HostGraph final : public GraphDriver {
+public:
+  explicit HostGraph(std::shared_ptr<HostState> state)
+      : state(std::move(state)) {}
+
+  Result<GraphNodeId>
+  addKernel(const KernelNodeParams &params,
+            std::span<const GraphNodeId> dependencies) override;
+  Result<GraphNodeId>
+  addCopy(const CopyNodeParams &params,
+          std::span<const GraphNodeId> dependencies) override;
+  Result<GraphNodeId>
+  addCollective(const CollectiveNodeParams &params,
+                std::span<const GraphNodeId> dependencies) override;
+  /// A plain call, for tests and benchmarks of the replay engine itself.
+  /// `context` must outlive the executable graph.
+  Result<GraphNodeId> addCall(DeviceId device, void (*function)(void *),
+                              void *context,
+                              std::span<const GraphNodeId> dependencies);
+  /// Once per graph: the executable takes the nodes with it.
+  Result<std::unique_ptr<GraphExec>> instantiate() override;
+
+private:
+  Result<void> checkNode(std::string_view name, DeviceId device,
+                         bool hostAllowed,
+                         std::span<const GraphNodeId> dependencies) const;
+  Result<void> checkMemory(const std::byte *base, const Box &box) const;
+  GraphNodeId append(DeviceId device, Op op,
+                     std::span<const GraphNodeId> dependencies);
+
+  std::shared_ptr<HostState> state;
+  std::vector<ProgramNode> nodes;
+  std::vector<std::shared_ptr<void>> works; ///< contexts of the nodes
+  bool spent = false;
+};
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_HOST_HOSTGRAPH_H

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/host/KernelObject.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <elf.h>
+#include <fmt/format.h>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace mgpu::device {
+
+namespace {
+
+#if defined(__x86_64__)
+constexpr uint16_t thisMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr uint16_t thisMachine = EM_AARCH64;
+#else
+#error "host kernels: name this machine's ELF number"
+#endif
+
+/// Why `bytes` is not a shared object the loader can take safely, or null. The
+/// loader trusts these fields: a truncated file would be a bus error in it.
+const char *damage(std::span<const std::byte> bytes) {
+  Elf64_Ehdr header;
+  if (bytes.size() < sizeof(header))
+    return "it is too short";
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return "it is not an ELF file";
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != thisMachine)
+    return "it was built for another machine";
+  if (header.e_type != ET_DYN)
+    return "it is not a shared object";
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 ||
+      header.e_phoff > bytes.size() ||
+      (bytes.size() - header.e_phoff) / sizeof(Elf64_Phdr) < header.e_phnum)
+    return "its program headers lie outside the file";
+  bool hasDynamic = false;
+  uint64_t lastAddress = 0;
+  for (uint16_t k = 0; k < header.e_phnum; ++k) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment,
+                bytes.data() + header.e_phoff + k * sizeof(Elf64_Phdr),
+                sizeof(segment));
+    if (segment.p_offset > bytes.size() ||
+        segment.p_filesz > bytes.size() - segment.p_offset)
+      return "it is cut short: a segment ends beyond the file";
+    if (segment.p_type == PT_DYNAMIC)
+      hasDynamic = true;
+    if (segment.p_type != PT_LOAD)
+      continue;
+    if (segment.p_memsz < segment.p_filesz || segment.p_vaddr < lastAddress ||
+        segment.p_memsz >= (uint64_t(1) << 40) ||
+        segment.p_vaddr >= (uint64_t(1) << 40))
+      return "its segments are damaged";
+    lastAddress = segment.p_vaddr;
+  }
+  return hasDynamic ? nullptr : "it has no dynamic section";
+}
+
+/// A path to `fd` never used before in this process: the loader takes a path
+/// it has seen for the library it loaded then, and fd numbers are reused.
+std::string uniquePath(int fd) {
+  static std::atomic<uint32_t> counter{0};
+  uint32_t number = counter.fetch_add(1, std::memory_order_relaxed) + 1;
+  std::string path = "/proc/self/fd";
+  for (; number != 0; number >>= 1)
+    path += number & 1 ? "/." : "//.";
+  return path + "/" + std::to_string(fd);
+}
+
+bool writeAll(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      return false;
+    bytes = bytes.subspan(size_t(written));
+  }
+  return true;
+}
+
+} // namespace
+
+Result<KernelObject> KernelObject::load(std::string_view name,
+                                        std::span<const std::byte> bytes) {
+  if (const char *reason = damage(bytes))
+    return fail(ErrorKind::Invalid,
+                fmt::format("kernel '{}' cannot be loaded: {}: compile it "
+                            "again for this machine",
+                            name, reason));
+  int fd = memfd_create("mgpu-kernel", MFD_CLOEXEC);
+  if (fd < 0 || !writeAll(fd, bytes)) {
+    std::string reason = std::strerror(errno);
+    if (fd >= 0)
+      close(fd);
+    return fail(ErrorKind::Absent,
+                fmt::format("kernel '{}' cannot be put into memory ({}): "
+                            "raise the limits on memory or open files",
+                            name, reason));
+  }
+  void *handle = dlopen(uniquePath(fd).c_str(), RTLD_NOW | RTLD_LOCAL);
+  close(fd);
+  if (!handle) {
+    const char *reason = dlerror();
+    return fail(ErrorKind::Invalid,
+                fmt::format("kernel '{}' cannot be loaded: {}", name,
+                            reason ? reason : "unknown reason"));
+  }
+  KernelObject object;
+  object.library = std::shared_ptr<void>(handle, [](void *p) { dlclose(p); });
+  object.function =
+      reinterpret_cast<HostKernelEntry>(dlsym(handle, hostKernelEntryName));
+  if (!object.function)
+    return fail(ErrorKind::Invalid,
+                fmt::format("kernel '{}' has no function '{}': it was built "
+                            "for another version; compile it again",
+                            name, hostKernelEntryName));
+  return object;
+}
+
+} // namespace mgpu::device

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_HOST_KERNELOBJECT_H
+#define MGPU_DEVICE_HOST_KERNELOBJECT_H
+
+#include "device/host/HostKernelAbi.h"
+#include "support/Result.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace mgpu::device {
+
+/// A kernel's shared object, loaded from memory; unloaded with the object.
+/// Its headers are checked, so a damaged or foreign file is an error; its code
+/// is native code and trusted like any other.
+class KernelObject {
+public:
+  static Result<KernelObject> load(std::string_view name,
+                                   std::span<const std::byte> bytes);
+  HostKernelEntry entry() const { return function; }
+
+private:
+  std::shared_ptr<void> library;
+  HostKernelEntry function = nullptr;
+};
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_HOST_KERNELOBJECT_H

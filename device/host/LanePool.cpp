@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/host/LanePool.h"
+
+#include <climits>
+#include <ctime>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace mgpu::device {
+
+namespace {
+
+static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
+                  std::atomic<uint32_t>::is_always_lock_free,
+              "a futex is a plain 32-bit word");
+
+void futexWait(std::atomic<uint32_t> &word, uint32_t expected,
+               const timespec *timeout) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE,
+          expected, timeout, nullptr, 0);
+}
+
+void futexWakeAll(std::atomic<uint32_t> &word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE_PRIVATE,
+          INT_MAX, nullptr, nullptr, 0);
+}
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+/// A bounded spin. The first polls are back to back because most waits end
+/// within a cache miss or two; then a pause each (about 40 ns on current
+/// Intel), a few microseconds in all: about what parking would cost.
+class Spin {
+public:
+  bool again() {
+    if (++count <= eagerPolls)
+      return true;
+    relax();
+    return count <= eagerPolls + pausedPolls;
+  }
+  void reset() { count = 0; }
+
+private:
+  static constexpr uint32_t eagerPolls = 64, pausedPolls = 100;
+  uint32_t count = 0;
+};
+
+/// Counters wrap: compare distances, never values.
+bool atLeast(uint32_t value, uint32_t target) {
+  return int32_t(value - target) >= 0;
+}
+
+} // namespace
+
+LanePool::LanePool(uint32_t numLanes)
+    : progress(numLanes), claims(numLanes), base(numLanes, 0),
+      seen(size_t(numLanes) * numLanes, 0), callerLanes(numLanes, 0) {
+  workers.reserve(numLanes - 1);
+  try {
+    for (uint32_t lane = 1; lane < numLanes; ++lane)
+      workers.emplace_back([this, lane] { workerMain(lane); });
+  } catch (...) {
+    stopWorkers();
+    throw;
+  }
+}
+
+LanePool::~LanePool() { stopWorkers(); }
+
+void LanePool::stopWorkers() {
+  stopping.store(true);
+  epoch.fetch_add(1);
+  futexWakeAll(epoch);
+  for (std::thread &worker : workers)
+    worker.join();
+}
+
+void LanePool::run(const ReplayJob &job) {
+  const Program &program = *job.program;
+  if (program.numActive <= 1 ||
+      busy.exchange(true, std::memory_order_acquire)) {
+    const Op *end = job.serial + program.serial.size();
+    for (const Op *op = job.serial; op != end; ++op)
+      op->function(op->context);
+    return;
+  }
+  uint32_t current = epoch.load(std::memory_order_relaxed) + 1;
+  for (uint32_t lane = 0; lane < numLanes(); ++lane) {
+    base[lane] = progress[lane].value.load(std::memory_order_relaxed);
+    bool taken = lane == 0 || program.lanes[lane].ops.empty();
+    claims[lane].cursor = start(job, lane);
+    claims[lane].word.store(2 * current + taken, std::memory_order_relaxed);
+  }
+  epoch.store(current, std::memory_order_seq_cst);
+  if (sleepers.load(std::memory_order_seq_cst) != 0)
+    futexWakeAll(epoch);
+  runCaller(current);
+  busy.store(false, std::memory_order_release);
+}
+
+LanePool::Cursor LanePool::start(const ReplayJob &job, uint32_t lane) {
+  const LaneProgram &program = job.program->lanes[lane];
+  Cursor cursor;
+  cursor.lane = lane;
+  cursor.segment = program.segments.data();
+  cursor.segmentEnd = cursor.segment + program.segments.size();
+  cursor.wait = cursor.waits = program.waits.data();
+  cursor.op = cursor.ops = job.lanes[lane];
+  return cursor;
+}
+
+bool LanePool::reached(uint32_t lane, const LaneWait &wait) {
+  uint32_t target = base[wait.lane] + wait.ordinal;
+  uint32_t &last = seen[size_t(lane) * numLanes() + wait.lane];
+  if (atLeast(last, target))
+    return true;
+  last = progress[wait.lane].value.load(std::memory_order_acquire);
+  return atLeast(last, target);
+}
+
+void LanePool::publish(uint32_t lane, uint32_t value) {
+  Progress &mine = progress[lane];
+  // Sequentially consistent against park(): either the waiter sees the value
+  // or we see the waiter.
+  mine.value.store(value, std::memory_order_seq_cst);
+  if (mine.waiters.load(std::memory_order_seq_cst) != 0)
+    futexWakeAll(mine.value);
+}
+
+/// Runs as far as the waits allow; true at the end of the lane. After its last
+/// publication a worker must not touch the program: the caller may be gone.
+bool LanePool::advance(Cursor &cursor) {
+  while (cursor.segment != cursor.segmentEnd) {
+    const Segment segment = *cursor.segment;
+    for (const LaneWait *end = cursor.waits + segment.waitEnd;
+         cursor.wait != end; ++cursor.wait)
+      if (!reached(cursor.lane, *cursor.wait))
+        return false;
+    const Op *op = cursor.op, *end = cursor.ops + segment.opEnd;
+    cursor.op = end;
+    for (; op != end; ++op)
+      op->function(op->context);
+    ++cursor.segment;
+    if (segment.publishes) {
+      uint32_t value = base[cursor.lane] + ++cursor.published;
+      publish(cursor.lane, value);
+    }
+  }
+  return true;
+}
+
+void LanePool::park(uint32_t lane, uint32_t target, bool briefly) {
+  static constexpr timespec shortTime{0, 20'000};
+  Progress &theirs = progress[lane];
+  theirs.waiters.fetch_add(1, std::memory_order_seq_cst);
+  uint32_t value = theirs.value.load(std::memory_order_seq_cst);
+  while (!atLeast(value, target)) {
+    futexWait(theirs.value, value, briefly ? &shortTime : nullptr);
+    if (briefly)
+      break;
+    value = theirs.value.load(std::memory_order_seq_cst);
+  }
+  theirs.waiters.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+bool LanePool::claim(uint32_t lane, uint32_t current) {
+  std::atomic<uint32_t> &word = claims[lane].word;
+  uint32_t expected = 2 * current;
+  return word.load(std::memory_order_relaxed) == expected &&
+         word.compare_exchange_strong(expected, 2 * current + 1,
+                                      std::memory_order_acquire,
+                                      std::memory_order_relaxed);
+}
+
+void LanePool::runCaller(uint32_t current) {
+  uint32_t owned = 1; // of callerLanes, whose first is lane 0
+  Spin spin;
+  while (true) {
+    bool moved = false;
+    uint32_t unfinished = 0;
+    const Cursor *blocked = nullptr;
+    for (uint32_t k = 0; k < owned; ++k) {
+      Cursor &cursor = claims[callerLanes[k]].cursor;
+      if (cursor.finished)
+        continue;
+      const LaneWait *before = cursor.wait;
+      cursor.finished = advance(cursor);
+      moved |= cursor.finished || cursor.wait != before;
+      if (!cursor.finished) {
+        ++unfinished;
+        blocked = &cursor;
+      }
+    }
+    if (claims[0].cursor.finished)
+      return;
+    if (moved)
+      spin.reset();
+    if (moved || spin.again())
+      continue;
+    spin.reset();
+    uint32_t lane = 1;
+    while (lane < numLanes() && !claim(lane, current))
+      ++lane;
+    if (lane < numLanes())
+      callerLanes[owned++] = lane;
+    else // With several lanes in hand any of them may become ready, and only
+         // one can be parked on: look again soon.
+      park(blocked->wait->lane,
+           base[blocked->wait->lane] + blocked->wait->ordinal, unfinished > 1);
+  }
+}
+
+void LanePool::runWorker(uint32_t lane, uint32_t current) {
+  // A copy: from our last publication on, the shared one belongs to the next
+  // replay.
+  Cursor cursor = claims[lane].cursor;
+  Spin spin;
+  while (true) {
+    const LaneWait *before = cursor.wait;
+    if (advance(cursor))
+      return;
+    if (cursor.wait != before)
+      spin.reset();
+    if (spin.again())
+      continue;
+    spin.reset();
+    // Once the lane is on offer, the caller may run it to its end and return:
+    // copy what parking needs first.
+    uint32_t awaited = cursor.wait->lane;
+    uint32_t target = base[awaited] + cursor.wait->ordinal;
+    claims[lane].cursor = cursor;
+    claims[lane].word.store(2 * current, std::memory_order_release);
+    park(awaited, target, false);
+    if (!claim(lane, current))
+      return;
+  }
+}
+
+void LanePool::workerMain(uint32_t lane) {
+  uint32_t last = 0;
+  Spin spin;
+  while (true) {
+    uint32_t current = epoch.load(std::memory_order_acquire);
+    if (current == last) {
+      if (!spin.again()) {
+        sleepers.fetch_add(1, std::memory_order_seq_cst);
+        if (epoch.load(std::memory_order_seq_cst) == last)
+          futexWait(epoch, last, nullptr);
+        sleepers.fetch_sub(1, std::memory_order_seq_cst);
+        spin.reset();
+      }
+      continue;
+    }
+    if (stopping.load(std::memory_order_relaxed))
+      return;
+    last = current;
+    spin.reset();
+    if (claim(lane, current))
+      runWorker(lane, current);
+  }
+}
+
+} // namespace mgpu::device

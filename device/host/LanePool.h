@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_HOST_LANEPOOL_H
+#define MGPU_DEVICE_HOST_LANEPOOL_H
+
+// The threads that replay lane programs. Lane 0 is the calling thread; each
+// other lane has a worker, parked between replays. A lane waits for another by
+// that lane's progress counter, which only ever grows: nothing is reset
+// between replays. All waiting is a bounded spin, then a futex; publishing
+// makes a system call only when somebody is parked.
+//
+// A worker must claim its lane before it runs it, and offers it again before it
+// parks. A caller that is stuck takes every lane on offer and runs it beside
+// its own. So a worker the system does not schedule delays nobody, and two
+// threads forced onto one core hand over once, not at every edge. Counters and
+// claims belong to the pool, not to the program: a late worker never looks at
+// a program that may be gone.
+
+#include "device/host/LaneProgram.h"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace mgpu::device {
+
+/// What to replay: a program's shape, and the ops to call at its nodes (the
+/// program's own, or instrumented ones of the same layout).
+struct ReplayJob {
+  const Program *program = nullptr;
+  const Op *serial = nullptr;
+  std::vector<const Op *> lanes;
+};
+
+class LanePool {
+public:
+  /// Throws std::system_error when the system refuses a thread.
+  explicit LanePool(uint32_t numLanes);
+  ~LanePool();
+  LanePool(const LanePool &) = delete;
+  LanePool &operator=(const LanePool &) = delete;
+
+  uint32_t numLanes() const { return uint32_t(claims.size()); }
+
+  /// Replays `job` and returns when it is done. Safe to call from several
+  /// threads: while the workers are taken, a caller runs its job alone.
+  void run(const ReplayJob &job);
+
+private:
+  struct alignas(128) Progress {
+    std::atomic<uint32_t> value{0};
+    std::atomic<uint32_t> waiters{0};
+  };
+  /// Where a lane stands in a replay; only the owner of its claim looks.
+  struct Cursor {
+    uint32_t lane = 0;
+    const Segment *segment = nullptr, *segmentEnd = nullptr;
+    const LaneWait *wait = nullptr, *waits = nullptr;
+    const Op *op = nullptr, *ops = nullptr;
+    uint32_t published = 0;
+    bool finished = false;
+  };
+  /// 2 x epoch while on offer in that epoch, one more once claimed.
+  struct alignas(128) Claim {
+    std::atomic<uint32_t> word{1};
+    Cursor cursor;
+  };
+
+  static Cursor start(const ReplayJob &job, uint32_t lane);
+  bool advance(Cursor &cursor);
+  bool reached(uint32_t lane, const LaneWait &wait);
+  void publish(uint32_t lane, uint32_t value);
+  void park(uint32_t lane, uint32_t target, bool briefly);
+  bool claim(uint32_t lane, uint32_t current);
+  void runCaller(uint32_t current);
+  void runWorker(uint32_t lane, uint32_t current);
+  void workerMain(uint32_t lane);
+  void stopWorkers();
+
+  std::vector<Progress> progress;
+  std::vector<Claim> claims;
+  std::vector<uint32_t> base; ///< progress of each lane at the replay's start
+  std::vector<uint32_t> seen; ///< [lane][other]: last progress lane read
+  std::vector<uint32_t> callerLanes; ///< what the caller runs, its own first
+  std::atomic<bool> busy{false};
+  std::atomic<bool> stopping{false};
+  alignas(128) std::atomic<uint32_t> epoch{0};
+  std::atomic<uint32_t> sleepers{0}; ///< workers parked on `epoch`
+  std::vector<std::thread> workers;
+};
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_HOST_LANEPOOL_H

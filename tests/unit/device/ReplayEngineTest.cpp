@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// The replay engine on random graphs: every node must find all its
+// dependencies, and nothing else of this replay undone or done twice.
+
+#include "device/host/HostDriver.h"
+#include "device/host/HostGraph.h"
+
+#include <gtest/gtest.h>
+#include <random>
+#include <thread>
+
+namespace {
+
+using namespace mgpu;
+using namespace mgpu::device;
+
+/// `replays` is plain on purpose: ThreadSanitizer then sees a missing
+/// happens-before edge that the values alone might not show.
+struct TestNode {
+  uint64_t replays = 0;
+  uint64_t violations = 0;
+  uint32_t work = 0;
+  std::vector<const TestNode *> dependencies;
+
+  static void run(void *self) {
+    auto *node = static_cast<TestNode *>(self);
+    for (const TestNode *dependency : node->dependencies)
+      node->violations += dependency->replays != node->replays + 1;
+    for (volatile uint32_t spin = 0; spin < node->work;)
+      spin = spin + 1;
+    ++node->replays;
+  }
+};
+
+struct TestGraph {
+  std::vector<std::unique_ptr<TestNode>> nodes;
+  std::unique_ptr<GraphExec> exec;
+
+  void add(HostGraph &graph, DeviceId device, uint32_t work,
+           const std::vector<uint32_t> &dependencies) {
+    nodes.push_back(std::make_unique<TestNode>());
+    nodes.back()->work = work;
+    std::vector<GraphNodeId> ids;
+    for (uint32_t dependency : dependencies) {
+      ids.push_back({dependency});
+      nodes.back()->dependencies.push_back(nodes[dependency].get());
+    }
+    auto id = graph.addCall(device, TestNode::run, nodes.back().get(), ids);
+    ASSERT_TRUE(id) << id.error().message;
+    ASSERT_EQ(id->value, nodes.size() - 1);
+  }
+
+  void expectReplayed(uint64_t times) const {
+    for (size_t k = 0; k < nodes.size(); ++k) {
+      ASSERT_EQ(nodes[k]->replays, times) << "node " << k;
+      ASSERT_EQ(nodes[k]->violations, 0u) << "node " << k;
+    }
+  }
+};
+
+TestGraph randomGraph(Driver &driver, uint32_t seed) {
+  std::mt19937 random(seed);
+  auto below = [&](uint32_t n) { return uint32_t(random() % n); };
+  auto graph = driver.createGraph();
+  TestGraph result;
+  uint32_t count = below(4) == 0 ? below(4) : 1 + below(120);
+  uint32_t maxEdges = below(5), reach = 1 + below(40), heavy = below(4);
+  for (uint32_t k = 0; k < count; ++k) {
+    std::vector<uint32_t> dependencies;
+    for (uint32_t e = 0; k > 0 && e < maxEdges; ++e)
+      dependencies.push_back(k - 1 - below(std::min(k, reach)));
+    DeviceId device{int32_t(below(driver.numDevices() + 1)) - 1};
+    uint32_t work = heavy == 0 && below(30) == 0 ? 20000 : below(20);
+    result.add(static_cast<HostGraph &>(*graph), device, work, dependencies);
+  }
+  auto exec = graph->instantiate();
+  EXPECT_TRUE(exec);
+  result.exec = std::move(*exec);
+  return result;
+}
+
+class ReplayEngine : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(ReplayEngine, RandomGraphsKeepEveryOrder) {
+  auto driver = createHostDriver(6, GetParam());
+  ASSERT_TRUE(driver);
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    TestGraph graph = randomGraph(**driver, seed);
+    for (int replay = 0; replay < 20; ++replay)
+      ASSERT_TRUE(graph.exec->launch());
+    ASSERT_NO_FATAL_FAILURE(graph.expectReplayed(20));
+  }
+}
+
+TEST_P(ReplayEngine, AnOldGraphReplaysBetweenOthers) {
+  auto driver = createHostDriver(4, GetParam());
+  ASSERT_TRUE(driver);
+  TestGraph a = randomGraph(**driver, 1001), b = randomGraph(**driver, 1002);
+  for (uint64_t replay = 1; replay <= 200; ++replay) {
+    ASSERT_TRUE(a.exec->launch());
+    ASSERT_TRUE(b.exec->launch());
+    if (replay % 10 == 0) // workers get the time to park
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  a.expectReplayed(200);
+  b.expectReplayed(200);
+}
+
+TEST_P(ReplayEngine, TwoCallersAtOnce) {
+  auto driver = createHostDriver(4, GetParam());
+  ASSERT_TRUE(driver);
+  TestGraph a = randomGraph(**driver, 2001), b = randomGraph(**driver, 2002);
+  std::thread other([&] {
+    for (int replay = 0; replay < 500; ++replay)
+      EXPECT_TRUE(b.exec->launch());
+  });
+  for (int replay = 0; replay < 500; ++replay)
+    EXPECT_TRUE(a.exec->launch());
+  other.join();
+  a.expectReplayed(500);
+  b.expectReplayed(500);
+}
+
+TEST_P(ReplayEngine, PingPongBetweenDevices) {
+  auto driver = createHostDriver(3, GetParam());
+  ASSERT_TRUE(driver);
+  auto graph = (*driver)->createGraph();
+  TestGraph chain;
+  for (uint32_t k = 0; k < 300; ++k)
+    chain.add(static_cast<HostGraph &>(*graph), {int32_t(k % 3)}, 0,
+              k == 0 ? std::vector<uint32_t>{} : std::vector<uint32_t>{k - 1});
+  chain.exec = std::move(*graph->instantiate());
+  for (int replay = 0; replay < 100; ++replay)
+    ASSERT_TRUE(chain.exec->launch());
+  chain.expectReplayed(100);
+}
+
+TEST_P(ReplayEngine, LongNodesMakeLanesParkAndComeBack) {
+  auto driver = createHostDriver(4, GetParam());
+  ASSERT_TRUE(driver);
+  auto graph = (*driver)->createGraph();
+  TestGraph nodes;
+  // Each layer: one long node, on another device each time, all others wait.
+  for (uint32_t layer = 0; layer < 8; ++layer)
+    for (uint32_t k = 0; k < 4; ++k) {
+      std::vector<uint32_t> dependencies;
+      for (uint32_t d = 0; layer > 0 && d < 4; ++d)
+        dependencies.push_back((layer - 1) * 4 + d);
+      nodes.add(static_cast<HostGraph &>(*graph), {int32_t(k)},
+                k == layer % 4 ? 200000 : 10, dependencies);
+    }
+  nodes.exec = std::move(*graph->instantiate());
+  for (int replay = 0; replay < 20; ++replay)
+    ASSERT_TRUE(nodes.exec->launch());
+  nodes.expectReplayed(20);
+}
+
+TEST_P(ReplayEngine, TimedReplayRunsTheSameAndOrdersTimes) {
+  auto driver = createHostDriver(4, GetParam());
+  ASSERT_TRUE(driver);
+  TestGraph graph = randomGraph(**driver, 77);
+  std::vector<NodeTiming> timings;
+  for (int replay = 0; replay < 10; ++replay) {
+    ASSERT_TRUE(graph.exec->launchTimed(timings));
+    ASSERT_TRUE(graph.exec->launch());
+  }
+  graph.expectReplayed(20);
+  ASSERT_EQ(timings.size(), graph.nodes.size());
+  for (size_t k = 0; k < timings.size(); ++k) {
+    EXPECT_EQ(timings[k].node.value, k);
+    EXPECT_LT(timings[k].lane, GetParam());
+    EXPECT_LE(0, timings[k].startUs);
+    EXPECT_LE(timings[k].startUs, timings[k].endUs);
+    for (const TestNode *dependency : graph.nodes[k]->dependencies)
+      for (size_t d = 0; d < k; ++d)
+        if (graph.nodes[d].get() == dependency) {
+          EXPECT_LE(timings[d].endUs, timings[k].startUs);
+        }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, ReplayEngine, testing::Values(1u, 2u, 4u),
+                         testing::PrintToStringParamName());
+
+TEST(LaneProgram, DropsImpliedWaits) {
+  // Lane 0: a0 a1; lane 1: b0 after a1 and a0, b1 after a0.
+  Op op{[](void *) {}, nullptr};
+  std::vector<ProgramNode> nodes{
+      {0, op, {}}, {0, op, {}}, {1, op, {0, 1}}, {1, op, {0}}};
+  Program program = buildProgram(nodes, 2);
+  ASSERT_EQ(program.lanes[1].waits.size(), 1u);
+  EXPECT_EQ(program.lanes[1].waits[0].lane, 0u);
+  EXPECT_EQ(program.lanes[1].waits[0].ordinal, 1u);
+  // Lane 0 publishes once, after a1; its end waits for lane 1.
+  ASSERT_EQ(program.lanes[0].segments.size(), 2u);
+  EXPECT_EQ(program.lanes[0].segments[0].opEnd, 2u);
+  EXPECT_TRUE(program.lanes[0].segments[0].publishes);
+  ASSERT_EQ(program.lanes[0].waits.size(), 1u);
+}
+
+TEST(LaneProgram, DropsWaitsImpliedThroughAThirdLane) {
+  // c after b after a, and c after a directly.
+  Op op{[](void *) {}, nullptr};
+  std::vector<ProgramNode> nodes{{0, op, {}}, {1, op, {0}}, {2, op, {0, 1}}};
+  Program program = buildProgram(nodes, 3);
+  ASSERT_EQ(program.lanes[2].waits.size(), 1u);
+  EXPECT_EQ(program.lanes[2].waits[0].lane, 1u);
+}
+
+} // namespace
