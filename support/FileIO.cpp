@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support/FileIO.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace mgpu {
+namespace {
+
+/// A file descriptor that closes itself.
+class Descriptor {
+public:
+  explicit Descriptor(int descriptor) : descriptor(descriptor) {}
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  ~Descriptor() {
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+  int get() const { return descriptor; }
+  bool isOpen() const { return descriptor >= 0; }
+  /// Closes now, so that the caller sees a delayed write error.
+  int close() { return ::close(std::exchange(descriptor, -1)); }
+
+private:
+  int descriptor;
+};
+
+tl::unexpected<Error> systemError(const char *verb, const std::string &path,
+                                  int code) {
+  ErrorKind kind =
+      code == ENOENT || code == EACCES || code == EISDIR || code == ENOTDIR
+          ? ErrorKind::Usage
+          : ErrorKind::Invalid;
+  return fail(kind,
+              fmt::format("cannot {} '{}': {}", verb, path, strerror(code)));
+}
+
+/// Opens for reading; refuses directories, whose read() message is unclear.
+Result<int> openToRead(const std::string &path, struct stat &status) {
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return systemError("read", path, errno);
+  int code = 0;
+  if (::fstat(descriptor, &status) != 0)
+    code = errno;
+  else if (S_ISDIR(status.st_mode))
+    code = EISDIR;
+  if (code == 0)
+    return descriptor;
+  ::close(descriptor);
+  return systemError("read", path, code);
+}
+
+/// Reads up to `size` bytes; fewer only at the end of the file. -1 on error.
+ssize_t readFully(int descriptor, std::byte *data, size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    ssize_t count = ::read(descriptor, data + done,
+                           std::min<size_t>(size - done, size_t(1) << 30));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return -1;
+    if (count == 0)
+      break;
+    done += static_cast<size_t>(count);
+  }
+  return static_cast<ssize_t>(done);
+}
+
+/// 0, or the errno of the write that failed.
+int writeFully(int descriptor, std::span<const std::byte> data) {
+  while (!data.empty()) {
+    ssize_t count = ::write(descriptor, data.data(),
+                            std::min<size_t>(data.size(), size_t(1) << 30));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return errno;
+    data = data.subspan(static_cast<size_t>(count));
+  }
+  return 0;
+}
+
+int writePieces(int descriptor,
+                std::span<const std::span<const std::byte>> data) {
+  for (std::span<const std::byte> piece : data)
+    if (int code = writeFully(descriptor, piece))
+      return code;
+  return 0;
+}
+
+} // namespace
+
+Result<uint64_t> fileSize(const std::string &path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0)
+    return systemError("read", path, errno);
+  if (!S_ISREG(status.st_mode))
+    return fail(ErrorKind::Usage,
+                fmt::format("'{}' is not a regular file", path));
+  return static_cast<uint64_t>(status.st_size);
+}
+
+Result<std::vector<std::byte>> readFile(const std::string &path,
+                                        uint64_t limit) {
+  struct stat status {};
+  MGPU_TRY_ASSIGN(int raw, openToRead(path, status));
+  Descriptor descriptor(raw);
+  auto tooLarge = [&] {
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' is larger than {} bytes", path, limit));
+  };
+  uint64_t known = S_ISREG(status.st_mode) ? uint64_t(status.st_size) : 0;
+  if (known > limit)
+    return tooLarge();
+  std::vector<std::byte> data;
+  // A pipe, or a file that grows or lies about its size, as those in /proc do,
+  // needs more than one round; the round that meets the end stops.
+  size_t step = std::max<size_t>(known + 1, size_t(64) << 10);
+  for (;;) {
+    size_t before = data.size();
+    data.resize(before + step);
+    ssize_t count = readFully(descriptor.get(), data.data() + before, step);
+    if (count < 0)
+      return systemError("read", path, errno);
+    data.resize(before + static_cast<size_t>(count));
+    if (data.size() > limit)
+      return tooLarge();
+    if (static_cast<size_t>(count) < step)
+      return data;
+  }
+}
+
+Result<std::vector<std::byte>> readFileRange(const std::string &path,
+                                             uint64_t offset, uint64_t size) {
+  struct stat status {};
+  MGPU_TRY_ASSIGN(int raw, openToRead(path, status));
+  Descriptor descriptor(raw);
+  uint64_t end = static_cast<uint64_t>(status.st_size);
+  if (!S_ISREG(status.st_mode) || offset > end || size > end - offset)
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' ends before byte {} + {}: it is truncated",
+                            path, offset, size));
+  std::vector<std::byte> data(size);
+  if (::lseek(descriptor.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
+    return systemError("read", path, errno);
+  ssize_t count = readFully(descriptor.get(), data.data(), size);
+  if (count < 0)
+    return systemError("read", path, errno);
+  if (static_cast<uint64_t>(count) != size)
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' became shorter while it was read", path));
+  return data;
+}
+
+Result<void> writeFileAtomic(const std::string &path,
+                             std::span<const std::span<const std::byte>> data) {
+  std::string target = path;
+  mode_t mode = 0;
+  bool exists = false;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode))
+      return systemError("write", path, EISDIR);
+    if (!S_ISREG(status.st_mode)) {
+      Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+      int code =
+          descriptor.isOpen() ? writePieces(descriptor.get(), data) : errno;
+      if (code != 0)
+        return systemError("write", path, code);
+      return {};
+    }
+    // Through a symbolic link the file is replaced, not the link.
+    if (char *resolved = ::realpath(path.c_str(), nullptr)) {
+      target = resolved;
+      ::free(resolved);
+    }
+    mode = status.st_mode & 07777;
+    exists = true;
+  }
+  std::string temporary = target + ".XXXXXX";
+  Descriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!descriptor.isOpen())
+    return systemError("write", path, errno);
+  int code = writePieces(descriptor.get(), data);
+  if (code == 0) {
+    if (!exists) {
+      mode_t mask = ::umask(0);
+      ::umask(mask);
+      mode = 0666 & ~mask;
+    }
+    if (::fchmod(descriptor.get(), mode) != 0)
+      code = errno;
+  }
+  if (descriptor.close() != 0 && code == 0)
+    code = errno;
+  if (code == 0 && ::rename(temporary.c_str(), target.c_str()) != 0)
+    code = errno;
+  if (code == 0)
+    return {};
+  ::unlink(temporary.c_str());
+  return systemError("write", path, code);
+}
+
+Result<void> writeFileAtomic(const std::string &path, std::string_view text) {
+  std::span<const std::byte> piece =
+      std::as_bytes(std::span(text.data(), text.size()));
+  return writeFileAtomic(path, std::span(&piece, 1));
+}
+
+} // namespace mgpu

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_SUPPORT_FILEIO_H
+#define MGPU_SUPPORT_FILEIO_H
+
+// Whole files in and out. Every error names the file and what the system said.
+
+#include "support/Result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mgpu {
+
+/// What a reader takes before it calls a file too large.
+inline constexpr uint64_t defaultFileLimit = uint64_t(64) << 30;
+
+/// Bytes of the regular file `path`.
+Result<uint64_t> fileSize(const std::string &path);
+
+/// The whole of `path`, at most `limit` bytes. Pipes are read to their end.
+Result<std::vector<std::byte>> readFile(const std::string &path,
+                                        uint64_t limit = defaultFileLimit);
+
+/// `size` bytes of `path` from `offset` on; an error where the file ends first.
+Result<std::vector<std::byte>> readFileRange(const std::string &path,
+                                             uint64_t offset, uint64_t size);
+
+/// Writes the pieces, one after the other, to a temporary file beside `path`
+/// and renames it over `path`: after an error (a full disk) the old file is
+/// intact and no temporary is left. A device or pipe is written in place.
+Result<void> writeFileAtomic(const std::string &path,
+                             std::span<const std::span<const std::byte>> data);
+Result<void> writeFileAtomic(const std::string &path, std::string_view text);
+
+/// Inflates gzip data (several members are joined), at most `limit` bytes out.
+/// `name` is what an error calls it.
+Result<std::string> gunzip(std::span<const std::byte> data, uint64_t limit,
+                           const std::string &name);
+
+} // namespace mgpu
+
+#endif // MGPU_SUPPORT_FILEIO_H

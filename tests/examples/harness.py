@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs an example through mgpu-tune and reads and writes .npy, with the standard library only.
+
+Usage of each test: NAME.py MGPU_TUNE EXAMPLES_DIR
+"""
+
+import array
+import ast
+import math
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q"}
+
+
+def read_npy(path):
+    """(flat list, shape) of a little-endian C-order file."""
+    with open(path, "rb") as file:
+        data = file.read()
+    assert data[:6] == b"\x93NUMPY" and data[6] == 1, path
+    (length,) = struct.unpack_from("<H", data, 8)
+    header = ast.literal_eval(data[10:10 + length].decode("latin1"))
+    assert not header["fortran_order"], path
+    values = array.array(CODES[header["descr"]])
+    values.frombytes(data[10 + length:])
+    assert len(values) == math.prod(header["shape"]), path
+    return list(values), header["shape"]
+
+
+def write_npy(path, values, shape, descr="<f4"):
+    assert len(values) == math.prod(shape)
+    header = repr({"descr": descr, "fortran_order": False, "shape": tuple(shape)})
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        file.write(array.array(CODES[descr], values).tobytes())
+
+
+def f32(value):
+    """Rounds to the nearest float. An operation on two floats done in double and rounded so is
+    rounded once: double has more than twice the digits."""
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def random_bits(seed, index):
+    """SplitMix64, as docs/cli.md defines random:SEED."""
+    mask = (1 << 64) - 1
+    z = (seed + (index + 1) * 0x9E3779B97F4A7C15) & mask
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & mask
+    return z ^ z >> 31
+
+
+def random_f32(seed, count):
+    return [(random_bits(seed, i) >> 40) * 2.0**-24 for i in range(count)]
+
+
+class Example:
+    def __init__(self, name):
+        if len(sys.argv) != 3:
+            sys.exit(__doc__)
+        self.tune, examples = sys.argv[1:]
+        self.folder = os.path.join(examples, name)
+        self.file = os.path.join(self.folder, name + ".mlir")
+        self.keep = tempfile.TemporaryDirectory()
+
+    def path(self, name):
+        return os.path.join(self.keep.name, name)
+
+    def command(self, *words):
+        done = subprocess.run([self.tune, *words], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(done.args)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def check(self, *words):
+        self.command("check", self.file, *words)
+
+    def run(self, args, outs, *words):
+        """{name: (values, shape)} of the outputs."""
+        command = ["run", self.file, "--target", "host:4", *words]
+        for name, value in args.items():
+            command += ["--arg", f"{name}={value}"]
+        for name in outs:
+            command += ["--out", f"{name}={self.path(name + '.npy')}"]
+        self.command(*command)
+        return {name: read_npy(self.path(name + ".npy")) for name in outs}
+
+
+def expect_equal(name, got, values, shape):
+    got, got_shape = got
+    if tuple(got_shape) != tuple(shape):
+        sys.exit(f"{name}: shape {got_shape}, expected {shape}")
+    wrong = [i for i, (g, v) in enumerate(zip(got, values)) if g != v]
+    if wrong:
+        i = wrong[0]
+        sys.exit(f"{name}: {len(wrong)} of {len(values)} differ, first [{i}]: {got[i]!r}, expected {values[i]!r}")
+    print(f"{name}: {len(values)} values equal bit for bit")
+
+
+def expect_close(name, got, values, tolerance):
+    got, _ = got
+    worst = max(abs(g - v) for g, v in zip(got, values))
+    if len(got) != len(values) or not worst <= tolerance:
+        sys.exit(f"{name}: largest difference {worst}, allowed {tolerance}")
+    print(f"{name}: {len(values)} values within {worst:.2g} (allowed {tolerance})")

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support/FileIO.h"
+
+#include "TestFiles.h"
+
+using namespace mgpu;
+using namespace mgpu::test;
+
+namespace {
+
+class FileIO : public FilesTest {
+protected:
+  size_t numFiles() const {
+    return size_t(std::distance(std::filesystem::directory_iterator(folder),
+                                std::filesystem::directory_iterator()));
+  }
+};
+
+TEST_F(FileIO, ReadsWithinTheLimit) {
+  std::string path = write("a", "hello");
+  Result<std::vector<std::byte>> data = readFile(path, 5);
+  ASSERT_TRUE(data);
+  EXPECT_EQ(data->size(), 5u);
+  EXPECT_FALSE(readFile(path, 4));
+  EXPECT_TRUE(readFile(write("b", "")));
+}
+
+TEST_F(FileIO, ReadsFilesOfUnknownSize) {
+  Result<std::vector<std::byte>> data = readFile("/proc/self/status");
+  ASSERT_TRUE(data);
+  EXPECT_GT(data->size(), 0u);
+}
+
+TEST_F(FileIO, ReadsRanges) {
+  std::string path = write("a", "hello");
+  Result<std::vector<std::byte>> data = readFileRange(path, 1, 3);
+  ASSERT_TRUE(data);
+  EXPECT_EQ(*data, std::vector<std::byte>(bytesOf("ell").begin(),
+                                          bytesOf("ell").end()));
+  EXPECT_FALSE(readFileRange(path, 3, 3));
+  EXPECT_FALSE(readFileRange(path, 6, 0));
+  EXPECT_FALSE(readFileRange(path, 1, ~uint64_t(0)));
+}
+
+TEST_F(FileIO, ErrorsAreWords) {
+  EXPECT_EQ(readFile(folder.string()).error().message,
+            "cannot read '" + folder.string() + "': Is a directory");
+  std::string path = (folder / "no" / "file").string();
+  EXPECT_EQ(writeFileAtomic(path, "x").error().message,
+            "cannot write '" + path + "': No such file or directory");
+}
+
+TEST_F(FileIO, ReplacesWholeFiles) {
+  std::string path = write("a", "a longer old text");
+  std::filesystem::permissions(path, std::filesystem::perms(0640));
+  ASSERT_TRUE(writeFileAtomic(path, "new"));
+  EXPECT_EQ(read(path), "new");
+  EXPECT_EQ(std::filesystem::status(path).permissions(),
+            std::filesystem::perms(0640));
+  std::filesystem::create_symlink("a", folder / "link");
+  ASSERT_TRUE(writeFileAtomic((folder / "link").string(), "newer"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(read(path), "newer");
+  EXPECT_EQ(numFiles(), 2u);
+}
+
+TEST_F(FileIO, AFailedWriteLeavesNothing) {
+  // The kernel's own full disk; then a target that cannot be replaced.
+  Result<void> full = writeFileAtomic("/dev/full", "x");
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().message,
+            "cannot write '/dev/full': No space left on device");
+  std::filesystem::create_directory(folder / "d");
+  EXPECT_FALSE(writeFileAtomic((folder / "d").string(), "x"));
+  EXPECT_EQ(numFiles(), 1u);
+}
+
+} // namespace
