@@ -9,6 +9,7 @@
 #include "mlir/Target/LLVMIR/ModuleTranslation.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/VectorUtils.h"
+#include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -138,6 +139,9 @@ Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
   MGPU_TRY_ASSIGN(std::unique_ptr<llvm::TargetMachine> machine,
                   makeTargetMachine(cpu));
   llvm::LLVMContext context;
+  // A loop that stays scalar is no news for the user.
+  context.setDiagnosticHandlerCallBack(
+      [](const llvm::DiagnosticInfo *, void *) {});
   std::unique_ptr<llvm::Module> code =
       mlir::translateModuleToLLVMIR(module, context, "kernel");
   if (!code)

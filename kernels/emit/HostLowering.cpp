@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/HostCodegen.h"
 
+#include "kernels/emit/KernelPrepare.h"
+
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -68,6 +70,11 @@ LogicalResult lowerToLlvm(ModuleOp module) {
   emulate.sourceTypeStrs = {"bf16"};
   emulate.targetTypeStr = "f32";
   pm.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
+  if (failed(pm.run(module)))
+    return failure();
+  // Those passes allow the rounding between two operations to be folded away.
+  dropFastMath(module);
+  pm.clear();
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   pm.addPass(arith::createArithExpandOpsPass(expand));

@@ -295,16 +295,20 @@ LogicalResult Preparer::run() {
   if (failed(prepareBuffers()))
     return failure();
   dropAddressSpaces();
-  // A kernel's results are IEEE's, whatever the source would allow.
-  module.walk([&](Operation *op) {
-    if (isa<arith::ArithFastMathInterface>(op))
-      op->setAttr("fastmath", arith::FastMathFlagsAttr::get(
-                                  b.getContext(), arith::FastMathFlags::none));
-  });
+  dropFastMath(module);
   return success();
 }
 
 } // namespace
+
+void dropFastMath(ModuleOp module) {
+  auto none = arith::FastMathFlagsAttr::get(module.getContext(),
+                                            arith::FastMathFlags::none);
+  module.walk([&](Operation *op) {
+    if (auto math = dyn_cast<arith::ArithFastMathInterface>(op))
+      op->setAttr(math.getFastMathAttrName(), none);
+  });
+}
 
 FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block) {
   auto entry = module.lookupSymbol<func::FuncOp>("entry");

@@ -26,6 +26,9 @@ enum LaunchArgument : unsigned {
 mlir::FailureOr<mlir::func::FuncOp> prepareKernel(mlir::ModuleOp module,
                                                   Dim3 block);
 
+/// A kernel's results are IEEE's, whatever the source would allow.
+void dropFastMath(mlir::ModuleOp module);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_EMIT_KERNELPREPARE_H
