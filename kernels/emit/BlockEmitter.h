@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_EMIT_BLOCKEMITTER_H
+#define MGPU_KERNELS_EMIT_BLOCKEMITTER_H
+
+// The region transformation behind ThreadLoops.h: one block's work as loops
+// over its threads.
+
+#include "kernels/emit/Uniformity.h"
+#include "support/Types.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mgpu::kernels {
+
+class BlockEmitter {
+public:
+  BlockEmitter(mlir::func::FuncOp kernel, mlir::func::FuncOp target, Dim3 block,
+               mlir::IRMapping uniform)
+      : kernel(kernel), target(target), block(block),
+        numThreads(int64_t(block.volume())), uniformity(kernel),
+        uniform(std::move(uniform)), b(kernel.getContext()) {}
+
+  /// Emits the kernel's body for one block where `at` points.
+  mlir::LogicalResult run(mlir::OpBuilder &at);
+
+private:
+  using Value = mlir::Value;
+  using Operation = mlir::Operation;
+
+  /// Where a thread's code is being emitted.
+  struct Thread {
+    mlir::IRMapping map; ///< source values available in this thread loop
+    Value ids[3];
+    Value linear;
+  };
+
+  mlir::LogicalResult emitBlock(mlir::Block &source);
+  mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
+  mlir::LogicalResult emitWhile(mlir::scf::WhileOp loop);
+  mlir::LogicalResult emitConvergent(Operation *op);
+  mlir::LogicalResult emitAllReduce(mlir::gpu::AllReduceOp op);
+  mlir::LogicalResult emitSubgroupReduce(mlir::gpu::SubgroupReduceOp op);
+
+  /// Ends the segment: emits the thread loop of the pending operations and
+  /// stores. `last` says that the source block's terminator follows, its
+  /// operands being among the stores.
+  mlir::LogicalResult flush(mlir::Block *source, bool last = false);
+  mlir::LogicalResult emitThread(Thread &thread);
+  mlir::LogicalResult clonePending(Operation *op, Thread &thread);
+  void emitShuffle(Operation *op, Thread &thread);
+  mlir::FailureOr<Value> lookup(Value value, Thread &thread, Operation *user);
+
+  /// Whether a value of a thread is computed again in each segment rather than
+  /// kept: integer arithmetic on ids and uniform values, views of memory.
+  bool isRecomputed(Operation *op) const;
+  bool livesOn(Value value, mlir::Block *source, bool last) const;
+  bool pendingWrites() const;
+  bool pendingIsParallel() const;
+
+  /// A new array with one `type` per thread, and how to use it.
+  mlir::FailureOr<Value> newArray(mlir::Type type, Operation *op);
+  mlir::LogicalResult checkScratch(int64_t bytes, Operation *op);
+  /// Has the pending segment store `value` of each thread to a new array.
+  mlir::FailureOr<Value> storeToArray(Value value, Operation *op);
+  mlir::FailureOr<mlir::SmallVector<Value>> arraysFor(mlir::ValueRange values,
+                                                      Operation *op);
+  void storeVarying(mlir::ValueRange values, mlir::ValueRange targets,
+                    mlir::ArrayRef<Value> arrays);
+  Value constant(int64_t value);
+  Value combine(mlir::gpu::AllReduceOperation kind, Value x, Value y,
+                mlir::Location loc);
+
+  mlir::func::FuncOp kernel, target;
+  Dim3 block;
+  int64_t numThreads;
+  Uniformity uniformity;
+  mlir::IRMapping uniform;
+  mlir::OpBuilder b;
+  llvm::DenseMap<Value, Value> arrays;
+  llvm::DenseMap<Operation *, Value> exchange; ///< shuffle -> its values
+  llvm::DenseMap<Operation *, Value> privateArrays;
+  llvm::SmallSetVector<Operation *, 16> pending;
+  mlir::SmallVector<std::pair<Value, Value>> stores;
+  mutable llvm::DenseMap<Operation *, bool> recomputed;
+  int64_t scratchBytes = 0;
+};
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_EMIT_BLOCKEMITTER_H

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operations that all threads of a block or subgroup execute together.
+#include "kernels/emit/BlockEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+static constexpr int64_t subgroupSize = 32;
+
+Value BlockEmitter::combine(gpu::AllReduceOperation kind, Value x, Value y,
+                            Location loc) {
+  using Kind = gpu::AllReduceOperation;
+  bool isFloat = isa<FloatType>(getElementTypeOrSelf(x.getType()));
+  switch (kind) {
+  case Kind::ADD:
+    return isFloat ? arith::AddFOp::create(b, loc, x, y).getResult()
+                   : arith::AddIOp::create(b, loc, x, y).getResult();
+  case Kind::MUL:
+    return isFloat ? arith::MulFOp::create(b, loc, x, y).getResult()
+                   : arith::MulIOp::create(b, loc, x, y).getResult();
+  case Kind::MINUI:
+    return arith::MinUIOp::create(b, loc, x, y);
+  case Kind::MINSI:
+    return arith::MinSIOp::create(b, loc, x, y);
+  case Kind::MAXUI:
+    return arith::MaxUIOp::create(b, loc, x, y);
+  case Kind::MAXSI:
+    return arith::MaxSIOp::create(b, loc, x, y);
+  case Kind::MINNUMF:
+    return arith::MinNumFOp::create(b, loc, x, y);
+  case Kind::MAXNUMF:
+    return arith::MaxNumFOp::create(b, loc, x, y);
+  case Kind::MINIMUMF:
+    return arith::MinimumFOp::create(b, loc, x, y);
+  case Kind::MAXIMUMF:
+    return arith::MaximumFOp::create(b, loc, x, y);
+  case Kind::AND:
+    return arith::AndIOp::create(b, loc, x, y);
+  case Kind::OR:
+    return arith::OrIOp::create(b, loc, x, y);
+  case Kind::XOR:
+    return arith::XOrIOp::create(b, loc, x, y);
+  }
+  llvm_unreachable("all kinds are covered");
+}
+
+LogicalResult BlockEmitter::emitConvergent(Operation *op) {
+  Block *source = op->getBlock();
+  if (isa<gpu::BarrierOp>(op))
+    return flush(source);
+  if (auto reduce = dyn_cast<gpu::AllReduceOp>(op))
+    return emitAllReduce(reduce);
+  if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(op))
+    return emitSubgroupReduce(reduce);
+  // Lanes read what others stored in the segment before. The array is used
+  // for nothing else: the segment that reads it must not write it.
+  FailureOr<Value> values = storeToArray(op->getOperand(0), op);
+  if (failed(values) || failed(flush(source)))
+    return failure();
+  exchange[op] = *values;
+  pending.insert(op);
+  return success();
+}
+
+// The order of a reduction is that of the threads: the same bits every time.
+LogicalResult BlockEmitter::emitAllReduce(gpu::AllReduceOp op) {
+  Location loc = op.getLoc();
+  FailureOr<Value> values = storeToArray(op.getValue(), op);
+  if (failed(values) || failed(flush(op->getBlock())))
+    return failure();
+  Region &body = op.getBody();
+  IRMapping map = uniform;
+  if (!body.empty()) {
+    if (!body.hasOneBlock())
+      return op.emitOpError("needs a body of one block on the host target");
+    WalkResult captures = body.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (!op->isAncestor(operand.getParentRegion()->getParentOp()) &&
+            !uniform.contains(operand))
+          return WalkResult::interrupt();
+      return WalkResult::advance();
+    });
+    if (captures.wasInterrupted())
+      return op.emitOpError("has a body that uses a value of one thread");
+  }
+  Value first = memref::LoadOp::create(b, loc, *values, constant(0));
+  Value low = constant(1), high = constant(numThreads), one = constant(1);
+  auto loop = scf::ForOp::create(b, loc, low, high, one, first);
+  uniform.map(op.getResult(), loop.getResult(0));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value sum = loop.getRegionIterArg(0);
+  Value next = memref::LoadOp::create(b, loc, *values, loop.getInductionVar());
+  Value result;
+  if (body.empty()) {
+    result = combine(*op.getOp(), sum, next, loc);
+  } else {
+    map.map(body.getArgument(0), sum);
+    map.map(body.getArgument(1), next);
+    for (Operation &inner : body.front().without_terminator())
+      b.clone(inner, map);
+    result = map.lookup(body.front().getTerminator()->getOperand(0));
+  }
+  scf::YieldOp::create(b, loc, result);
+  return success();
+}
+
+LogicalResult BlockEmitter::emitSubgroupReduce(gpu::SubgroupReduceOp op) {
+  Location loc = op.getLoc();
+  int64_t stride = op.getClusterStride();
+  int64_t size = op.getClusterSize().value_or(subgroupSize / stride);
+  if (stride < 1 || size < 1 || size * stride > subgroupSize ||
+      subgroupSize % (size * stride) != 0)
+    return op.emitOpError("has clusters that do not divide a subgroup of 32");
+  FailureOr<Value> values = storeToArray(op.getValue(), op);
+  FailureOr<Value> results = newArray(op.getType(), op);
+  if (failed(values) || failed(results) || failed(flush(op->getBlock())))
+    return failure();
+  arrays[op.getResult()] = *results;
+  // Clusters start at every multiple of size * stride and the stride - 1 lanes
+  // after it; threads past the end of the block take no part.
+  int64_t span = size * stride;
+  OpBuilder::InsertionGuard guard(b);
+  Value zero = constant(0), one = constant(1), end = constant(numThreads),
+        spanValue = constant(span), strideValue = constant(stride);
+  auto groups = scf::ForOp::create(b, loc, zero, end, spanValue);
+  b.setInsertionPointToStart(groups.getBody());
+  Value start = groups.getInductionVar();
+  Value stop = arith::MinUIOp::create(
+      b, loc, arith::AddIOp::create(b, loc, start, spanValue), end);
+  Value heads = arith::MinUIOp::create(
+      b, loc, arith::AddIOp::create(b, loc, start, strideValue), end);
+  auto clusters = scf::ForOp::create(b, loc, start, heads, one);
+  b.setInsertionPointToStart(clusters.getBody());
+  Value head = clusters.getInductionVar();
+  Value first = memref::LoadOp::create(b, loc, *values, head);
+  Value second = arith::AddIOp::create(b, loc, head, strideValue);
+  auto sum = scf::ForOp::create(b, loc, second, stop, strideValue, first);
+  auto spread = scf::ForOp::create(b, loc, head, stop, strideValue);
+  b.setInsertionPointToStart(sum.getBody());
+  Value next = memref::LoadOp::create(b, loc, *values, sum.getInductionVar());
+  scf::YieldOp::create(b, loc,
+                       combine(op.getOp(), sum.getRegionIterArg(0), next, loc));
+  b.setInsertionPointToStart(spread.getBody());
+  memref::StoreOp::create(b, loc, sum.getResult(0), *results,
+                          spread.getInductionVar());
+  return success();
+}
+
+// The lane read is defined by the dialect's documentation; where that leaves
+// the value undefined, a lane keeps its own, as CUDA's shuffles do.
+void BlockEmitter::emitShuffle(Operation *op, Thread &thread) {
+  Location loc = op->getLoc();
+  auto compare = [&](arith::CmpIPredicate predicate, Value x,
+                     Value y) -> Value {
+    return arith::CmpIOp::create(b, loc, predicate, x, y);
+  };
+  auto both = [&](Value x, Value y) -> Value {
+    return arith::AndIOp::create(b, loc, x, y);
+  };
+  Value lane =
+      arith::RemUIOp::create(b, loc, thread.linear, constant(subgroupSize));
+  Value base = arith::SubIOp::create(b, loc, thread.linear, lane);
+  Value from, valid;
+  if (auto rotate = dyn_cast<gpu::RotateOp>(op)) {
+    int64_t width = rotate.getWidth();
+    Value moved =
+        arith::AddIOp::create(b, loc, lane, constant(rotate.getOffset()));
+    Value inside = arith::RemUIOp::create(b, loc, moved, constant(width));
+    Value segment = arith::SubIOp::create(
+        b, loc, lane, arith::RemUIOp::create(b, loc, lane, constant(width)));
+    from = arith::AddIOp::create(b, loc, segment, inside);
+    valid = compare(arith::CmpIPredicate::ult, lane, constant(width));
+  } else {
+    auto shuffle = cast<gpu::ShuffleOp>(op);
+    auto asIndex = [&](Value value) -> Value {
+      return arith::IndexCastUIOp::create(b, loc, b.getIndexType(),
+                                          thread.map.lookup(value));
+    };
+    Value offset = asIndex(shuffle.getOffset());
+    Value width = asIndex(shuffle.getWidth());
+    switch (shuffle.getMode()) {
+    case gpu::ShuffleMode::XOR:
+      from = arith::XOrIOp::create(b, loc, lane, offset);
+      break;
+    case gpu::ShuffleMode::DOWN:
+      from = arith::AddIOp::create(b, loc, lane, offset);
+      break;
+    case gpu::ShuffleMode::UP:
+      from = arith::SubIOp::create(b, loc, lane, offset);
+      break;
+    case gpu::ShuffleMode::IDX:
+      from = offset;
+      break;
+    }
+    // Unsigned: a lane below 0 is not below the width either.
+    valid = both(compare(arith::CmpIPredicate::ult, from, width),
+                 compare(arith::CmpIPredicate::ult, lane, width));
+  }
+  Value source = arith::AddIOp::create(b, loc, base, from);
+  valid = both(
+      valid,
+      both(compare(arith::CmpIPredicate::ult, from, constant(subgroupSize)),
+           compare(arith::CmpIPredicate::ult, source, constant(numThreads))));
+  Value index = arith::SelectOp::create(b, loc, valid, source, thread.linear);
+  Value value = memref::LoadOp::create(b, loc, exchange.lookup(op), index);
+  thread.map.map(op->getResult(0), value);
+  thread.map.map(op->getResult(1), valid);
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/emit/HostCodegen.h"
+
+#include "kernels/emit/ThreadLoops.h"
+
+#include "device/host/HostKernelAbi.h"
+
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Target/LLVMIR/ModuleTranslation.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/VectorUtils.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/SubtargetFeature.h"
+
+#include <memory>
+#include <mutex>
+
+namespace mgpu::kernels {
+
+namespace {
+
+/// Tells the vectoriser that iterations of `loop` do not depend on each other
+/// through memory. Calls are left out: what they touch is not known here.
+void markParallel(llvm::Loop &loop) {
+  llvm::LLVMContext &context = loop.getHeader()->getContext();
+  llvm::MDNode *group = llvm::MDNode::getDistinct(context, {});
+  for (llvm::BasicBlock *block : loop.blocks())
+    for (llvm::Instruction &inst : *block) {
+      if (!llvm::isa<llvm::LoadInst, llvm::StoreInst>(inst))
+        continue;
+      llvm::MDNode *groups =
+          inst.getMetadata(llvm::LLVMContext::MD_access_group);
+      inst.setMetadata(llvm::LLVMContext::MD_access_group,
+                       groups ? llvm::uniteAccessGroups(groups, group) : group);
+    }
+  auto flag = [&](llvm::StringRef name, llvm::Metadata *value) {
+    return llvm::MDNode::get(context,
+                             {llvm::MDString::get(context, name), value});
+  };
+  llvm::MDNode *id = llvm::MDNode::getDistinct(
+      context, {nullptr, flag("llvm.loop.parallel_accesses", group),
+                flag("llvm.loop.vectorize.enable",
+                     llvm::ConstantAsMetadata::get(
+                         llvm::ConstantInt::getTrue(context)))});
+  id->replaceOperandWith(0, id);
+  loop.setLoopID(id);
+}
+
+void markThreadLoops(llvm::Module &module) {
+  llvm::Function *marker = module.getFunction(parallelMarker);
+  llvm::Function *entry = module.getFunction(device::hostKernelEntryName);
+  if (!marker || !entry)
+    return;
+  llvm::DominatorTree dominators(*entry);
+  llvm::LoopInfo loops(dominators);
+  llvm::SmallVector<llvm::CallInst *> calls;
+  for (llvm::User *user : marker->users())
+    calls.push_back(llvm::cast<llvm::CallInst>(user));
+  for (llvm::CallInst *call : calls) {
+    if (llvm::Loop *loop = loops.getLoopFor(call->getParent()))
+      markParallel(*loop);
+    call->eraseFromParent();
+  }
+  marker->eraseFromParent();
+}
+
+Result<std::unique_ptr<llvm::TargetMachine>>
+makeTargetMachine(const std::string &cpu) {
+  static std::once_flag initialised;
+  std::call_once(initialised, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  std::string message;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!target)
+    return fail(ErrorKind::Absent,
+                "LLVM cannot generate code for this machine: " + message);
+  std::string name = cpu;
+  llvm::SubtargetFeatures features;
+  if (cpu == "native") {
+    name = llvm::sys::getHostCPUName().str();
+    for (const auto &[feature, has] : llvm::sys::getHostCPUFeatures())
+      features.AddFeature(feature, has);
+  } else if (cpu != "x86-64-v2" && cpu != "x86-64-v3" && cpu != "x86-64-v4") {
+    return fail(ErrorKind::Usage,
+                "unknown host CPU level '" + cpu +
+                    "'; use native, x86-64-v2, x86-64-v3 or x86-64-v4");
+  }
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, name, features.getString(), options, llvm::Reloc::PIC_,
+      std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return fail(ErrorKind::Absent,
+                "LLVM cannot generate code for CPU '" + name + "'");
+  return machine;
+}
+
+void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = true;
+  tuning.SLPVectorization = true;
+  tuning.LoopInterleaving = true;
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
+      .run(module, modules);
+}
+
+} // namespace
+
+Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
+                                              const std::string &cpu) {
+  MGPU_TRY_ASSIGN(std::unique_ptr<llvm::TargetMachine> machine,
+                  makeTargetMachine(cpu));
+  llvm::LLVMContext context;
+  // A loop that stays scalar is no news for the user.
+  context.setDiagnosticHandlerCallBack(
+      [](const llvm::DiagnosticInfo *, void *) {});
+  std::unique_ptr<llvm::Module> code =
+      mlir::translateModuleToLLVMIR(module, context, "kernel");
+  if (!code)
+    return fail(ErrorKind::Internal,
+                "the lowered kernel could not be translated to LLVM IR");
+  code->setTargetTriple(machine->getTargetTriple());
+  code->setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : *code) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", machine->getTargetCPU());
+    function.addFnAttr("target-features", machine->getTargetFeatureString());
+    // 512-bit vectors lower the clock of many processors.
+    function.addFnAttr("prefer-vector-width", "256");
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+    if (function.getName() != device::hostKernelEntryName)
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
+  }
+  markThreadLoops(*code);
+  if (const char *path = getenv("MGPU_EMIT_DUMP")) {
+    std::error_code error;
+    llvm::raw_fd_ostream file(path, error);
+    if (!error)
+      code->print(file, nullptr);
+  }
+  optimise(*code, *machine);
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager emission;
+  if (machine->addPassesToEmitFile(emission, stream, nullptr,
+                                   llvm::CodeGenFileType::ObjectFile))
+    return fail(ErrorKind::Internal, "LLVM cannot write an object file here");
+  emission.run(*code);
+  return object;
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_EMIT_HOSTCODEGEN_H
+#define MGPU_KERNELS_EMIT_HOSTCODEGEN_H
+
+#include "support/Result.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace mgpu::kernels {
+
+/// Lowers a module of thread loops (ThreadLoops.h) to the LLVM dialect.
+mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module);
+
+/// Optimises the lowered module for `cpu` and returns its object file. No
+/// contraction and no fast math.
+Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
+                                              const std::string &cpu);
+
+/// Links an object file into a shared object with lld.
+Result<std::vector<std::byte>>
+linkSharedObject(const llvm::SmallVectorImpl<char> &object);
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_EMIT_HOSTCODEGEN_H

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/emit/HostEmitter.h"
+
+#include "kernels/emit/HostCodegen.h"
+#include "kernels/emit/HostDialects.h"
+#include "kernels/emit/KernelPrepare.h"
+#include "kernels/emit/ThreadLoops.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+
+namespace mgpu::kernels {
+
+namespace {
+
+/// Remembers the first error reported while it lives, and lets it pass.
+class FirstError {
+public:
+  explicit FirstError(mlir::MLIRContext *context)
+      : handler(context, [this](mlir::Diagnostic &diagnostic) {
+          if (message.empty() &&
+              diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error) {
+            llvm::raw_string_ostream stream(message);
+            if (!llvm::isa<mlir::UnknownLoc>(diagnostic.getLocation()))
+              stream << diagnostic.getLocation() << ": ";
+            stream << diagnostic;
+          }
+          return mlir::failure();
+        }) {}
+
+  std::string message;
+
+private:
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+} // namespace
+
+Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
+                                              const HostEmitOptions &options) {
+  constexpr uint64_t maxThreads = 1024;
+  if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > maxThreads ||
+      block.y > maxThreads || block.z > maxThreads ||
+      block.volume() > maxThreads)
+    return fail(ErrorKind::Invalid,
+                "a block of " + std::to_string(block.x) + "x" +
+                    std::to_string(block.y) + "x" + std::to_string(block.z) +
+                    " threads cannot be launched; use 1 to 1024 threads");
+  mlir::MLIRContext *context = kernel.getContext();
+  mlir::DialectRegistry registry;
+  registerHostEmitDialects(registry);
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
+  FirstError error(context);
+  auto stop = [&](const char *otherwise) {
+    return fail(ErrorKind::Unsupported,
+                error.message.empty() ? otherwise : error.message);
+  };
+  mlir::FailureOr<mlir::func::FuncOp> entry = prepareKernel(kernel, block);
+  if (mlir::failed(entry))
+    return stop("the kernel could not be prepared for the host target");
+  if (mlir::failed(makeThreadLoops(*entry, block)) ||
+      mlir::failed(mlir::verify(kernel)))
+    return stop("the kernel could not be turned into loops over threads");
+  if (mlir::failed(lowerToLlvm(kernel)))
+    return stop("the kernel could not be lowered for the host target");
+  MGPU_TRY_ASSIGN(auto object, emitObject(kernel, options.cpu));
+  return linkSharedObject(object);
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/emit/HostCodegen.h"
+
+#include "kernels/emit/KernelPrepare.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+/// gpu.printf becomes C's printf, whose variadic arguments are promoted.
+static void lowerPrintf(ModuleOp module) {
+  SmallVector<gpu::PrintfOp> prints;
+  module.walk([&](gpu::PrintfOp op) { prints.push_back(op); });
+  if (prints.empty())
+    return;
+  OpBuilder b(module.getContext());
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  auto type = LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer},
+                                          /*isVarArg=*/true);
+  b.setInsertionPointToStart(module.getBody());
+  LLVM::LLVMFuncOp::create(b, module.getLoc(), "printf", type);
+  for (auto [k, op] : llvm::enumerate(prints)) {
+    Location loc = op.getLoc();
+    std::string text = op.getFormat().str();
+    text.push_back('\0');
+    std::string name = "mgt_format_" + std::to_string(k);
+    b.setInsertionPointToStart(module.getBody());
+    LLVM::GlobalOp::create(b, loc,
+                           LLVM::LLVMArrayType::get(b.getI8Type(), text.size()),
+                           /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                           b.getStringAttr(text));
+    b.setInsertionPoint(op);
+    SmallVector<Value> operands{
+        LLVM::AddressOfOp::create(b, loc, pointer, name)};
+    for (Value value : op.getArgs()) {
+      Type given = value.getType();
+      if (given.isIndex())
+        value = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
+      else if (isa<FloatType>(given) && given.getIntOrFloatBitWidth() < 64)
+        value = arith::ExtFOp::create(b, loc, b.getF64Type(), value);
+      else if (given.isInteger(1))
+        value = arith::ExtUIOp::create(b, loc, b.getI32Type(), value);
+      else if (given.isInteger() && given.getIntOrFloatBitWidth() < 32)
+        value = arith::ExtSIOp::create(b, loc, b.getI32Type(), value);
+      operands.push_back(value);
+    }
+    LLVM::CallOp::create(b, loc, type, "printf", operands);
+    op.erase();
+  }
+}
+
+LogicalResult lowerToLlvm(ModuleOp module) {
+  lowerPrintf(module);
+  PassManager pm(module.getContext());
+  // bf16 is computed in f32 and rounded after each operation: one rounding to
+  // bf16 of an f32 sum, product or quotient of bf16 values is the exact one.
+  pm.addPass(math::createMathExtendToSupportedTypes());
+  arith::ArithEmulateUnsupportedFloatsOptions emulate;
+  emulate.sourceTypeStrs = {"bf16"};
+  emulate.targetTypeStr = "f32";
+  pm.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
+  if (failed(pm.run(module)))
+    return failure();
+  // Those passes allow the rounding between two operations to be folded away.
+  dropFastMath(module);
+  pm.clear();
+  arith::ArithExpandOpsPassOptions expand;
+  expand.includeBf16 = true;
+  pm.addPass(arith::createArithExpandOpsPass(expand));
+  pm.addPass(memref::createExpandOpsPass());
+  pm.addPass(createConvertVectorToSCFPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  pm.addPass(createConvertIndexToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createUBToLLVMConversionPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createConvertFuncToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  return pm.run(module);
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/emit/KernelPrepare.h"
+
+#include "kernels/emit/Uniformity.h"
+
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+namespace {
+
+constexpr int64_t subgroupSize = 32;
+
+bool isSupported(Operation *op) {
+  if (isa<func::FuncOp, func::CallOp, func::ReturnOp, memref::GlobalOp>(op))
+    return true;
+  if (isa<arith::ArithDialect, math::MathDialect, index::IndexDialect,
+          vector::VectorDialect, ub::UBDialect, cf::ControlFlowDialect,
+          affine::AffineDialect>(op->getDialect()))
+    return true;
+  if (isa<scf::ForOp, scf::IfOp, scf::WhileOp, scf::ConditionOp, scf::YieldOp,
+          scf::ExecuteRegionOp, scf::IndexSwitchOp>(op))
+    return true;
+  if (isa<memref::LoadOp, memref::StoreOp, memref::AllocaOp, memref::SubViewOp,
+          memref::CastOp, memref::ReinterpretCastOp, memref::ViewOp,
+          memref::ExpandShapeOp, memref::CollapseShapeOp, memref::DimOp,
+          memref::AtomicRMWOp, memref::GenericAtomicRMWOp,
+          memref::AtomicYieldOp, memref::GetGlobalOp,
+          memref::ExtractStridedMetadataOp>(op))
+    return true;
+  return isa<gpu::ThreadIdOp, gpu::BlockIdOp, gpu::BlockDimOp, gpu::GridDimOp,
+             gpu::GlobalIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp,
+             gpu::NumSubgroupsOp, gpu::SubgroupSizeOp, gpu::BarrierOp,
+             gpu::AllReduceOp, gpu::SubgroupReduceOp, gpu::ShuffleOp,
+             gpu::RotateOp, gpu::PrintfOp, gpu::YieldOp,
+             gpu::DynamicSharedMemoryOp>(op);
+}
+
+bool isWorkgroup(MemRefType type) {
+  return gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(type);
+}
+
+LogicalResult checkOps(ModuleOp module) {
+  WalkResult result = module.walk([&](Operation *op) {
+    if (op == module.getOperation() || isSupported(op))
+      return WalkResult::advance();
+    op->emitOpError("is not supported in a kernel on the host target");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Inlines calls to functions of one block until none is left; what still
+/// calls after `limit` rounds is recursion.
+LogicalResult inlineCalls(ModuleOp module, func::FuncOp entry) {
+  constexpr int limit = 64;
+  for (int round = 0;; ++round) {
+    SmallVector<func::CallOp> calls;
+    WalkResult bad = entry.walk([&](func::CallOp call) {
+      auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+      if (!callee || callee.isDeclaration()) {
+        call.emitOpError() << "calls '" << call.getCallee()
+                           << "', which has no body in the kernel's module";
+        return WalkResult::interrupt();
+      }
+      if (callee.getBody().hasOneBlock())
+        calls.push_back(call);
+      return WalkResult::advance();
+    });
+    if (bad.wasInterrupted())
+      return failure();
+    if (calls.empty())
+      return success();
+    if (round == limit)
+      return calls.front().emitOpError(
+          "is recursive or nested too deeply, "
+          "which the host target does not support");
+    for (func::CallOp call : calls) {
+      auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+      OpBuilder b(call);
+      IRMapping map;
+      map.map(callee.getArguments(), call.getOperands());
+      Block &body = callee.getBody().front();
+      for (Operation &op : body.without_terminator())
+        b.clone(op, map);
+      for (auto [result, value] : llvm::zip_equal(
+               call.getResults(), body.getTerminator()->getOperands()))
+        result.replaceAllUsesWith(map.lookupOrDefault(value));
+      call.erase();
+    }
+  }
+}
+
+/// Functions that stay functions (several blocks) run as one thread's code.
+LogicalResult checkDeviceFunctions(ModuleOp module, func::FuncOp entry) {
+  for (auto function :
+       llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+    if (function == entry)
+      continue;
+    if (function.getBody().hasOneBlock() || function.isDeclaration()) {
+      if (SymbolTable::symbolKnownUseEmpty(function, module))
+        function.erase();
+      continue;
+    }
+    WalkResult result = function.walk([&](Operation *op) {
+      if (!isa<gpu::GPUDialect>(op->getDialect()))
+        return WalkResult::advance();
+      op->emitOpError("in a device function with unstructured control flow is "
+                      "not supported on the host target; pass its value as an "
+                      "argument or use scf");
+      return WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      return failure();
+    function.setPrivate();
+  }
+  return success();
+}
+
+class Preparer {
+public:
+  Preparer(ModuleOp module, func::FuncOp entry, Dim3 block)
+      : module(module), entry(entry), block(block), b(entry.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, entry.getLoc(), value);
+  }
+  int64_t size(gpu::Dimension dim) const {
+    return dim == gpu::Dimension::x   ? block.x
+           : dim == gpu::Dimension::y ? block.y
+                                      : block.z;
+  }
+  Value launch(LaunchArgument which, gpu::Dimension dim) {
+    return entry.getArgument(numOwnArguments + which + unsigned(dim));
+  }
+  Value linearThread();
+  Value query(Operation *op);
+  LogicalResult prepareBuffers();
+  void dropAddressSpaces();
+
+  ModuleOp module;
+  func::FuncOp entry;
+  Dim3 block;
+  OpBuilder b;
+  unsigned numOwnArguments = 0;
+  Value threads[3];
+};
+
+Value Preparer::linearThread() {
+  Location loc = entry.getLoc();
+  Value line = arith::AddIOp::create(
+      b, loc, threads[1],
+      arith::MulIOp::create(b, loc, threads[2], constant(block.y)));
+  return arith::AddIOp::create(
+      b, loc, threads[0],
+      arith::MulIOp::create(b, loc, line, constant(block.x)));
+}
+
+/// The value of an id or size query, or null where `op` is none.
+Value Preparer::query(Operation *op) {
+  Location loc = op->getLoc();
+  if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
+    return threads[unsigned(id.getDimension())];
+  if (auto id = dyn_cast<gpu::BlockIdOp>(op))
+    return launch(BlockId, id.getDimension());
+  if (auto dim = dyn_cast<gpu::GridDimOp>(op))
+    return launch(GridDim, dim.getDimension());
+  if (auto dim = dyn_cast<gpu::BlockDimOp>(op))
+    return constant(size(dim.getDimension()));
+  if (auto id = dyn_cast<gpu::GlobalIdOp>(op)) {
+    gpu::Dimension dim = id.getDimension();
+    Value first = arith::MulIOp::create(b, loc, launch(BlockId, dim),
+                                        constant(size(dim)));
+    return arith::AddIOp::create(b, loc, first, threads[unsigned(dim)]);
+  }
+  if (isa<gpu::LaneIdOp>(op))
+    return arith::RemUIOp::create(b, loc, linearThread(),
+                                  constant(subgroupSize));
+  if (isa<gpu::SubgroupIdOp>(op))
+    return arith::DivUIOp::create(b, loc, linearThread(),
+                                  constant(subgroupSize));
+  if (isa<gpu::NumSubgroupsOp>(op))
+    return constant((int64_t(block.volume()) + subgroupSize - 1) /
+                    subgroupSize);
+  if (isa<gpu::SubgroupSizeOp>(op))
+    return constant(subgroupSize);
+  return {};
+}
+
+LogicalResult Preparer::prepareBuffers() {
+  SmallVector<memref::AllocaOp> allocas;
+  SmallVector<gpu::DynamicSharedMemoryOp> dynamic;
+  entry.walk([&](Operation *op) {
+    if (auto alloca = dyn_cast<memref::AllocaOp>(op))
+      allocas.push_back(alloca);
+    if (auto shared = dyn_cast<gpu::DynamicSharedMemoryOp>(op))
+      dynamic.push_back(shared);
+  });
+  Block &front = entry.getBody().front();
+  Operation *position = threads[2].getDefiningOp();
+  for (memref::AllocaOp alloca : allocas) {
+    if (!alloca.getType().hasStaticShape() ||
+        !alloca.getType().getLayout().isIdentity())
+      return alloca.emitOpError("needs a static size and the default layout on "
+                                "the host target");
+    if (isWorkgroup(alloca.getType())) {
+      if (alloca->getBlock() != &front)
+        return alloca.emitOpError(
+            "of workgroup memory must be at the top level of the kernel");
+      alloca->setAttr("mgpu.workgroup", b.getUnitAttr());
+    }
+    alloca->moveAfter(position);
+    position = alloca;
+  }
+  if (dynamic.empty())
+    return success();
+  auto bytes = entry->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes");
+  if (!bytes || bytes.getInt() < 0)
+    return dynamic.front().emitOpError(
+        "needs the attribute mgpu.dynamic_shared_bytes on the kernel");
+  b.setInsertionPointAfter(position);
+  auto type = MemRefType::get({bytes.getInt()}, b.getI8Type(),
+                              MemRefLayoutAttrInterface(),
+                              dynamic.front().getType().getMemorySpace());
+  auto buffer = memref::AllocaOp::create(b, entry.getLoc(), type,
+                                         b.getI64IntegerAttr(128));
+  buffer->setAttr("mgpu.workgroup", b.getUnitAttr());
+  for (gpu::DynamicSharedMemoryOp shared : dynamic) {
+    Value cast =
+        memref::CastOp::create(b, shared.getLoc(), shared.getType(), buffer);
+    shared.replaceAllUsesWith(cast);
+    shared.erase();
+  }
+  return success();
+}
+
+void Preparer::dropAddressSpaces() {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([](MemRefType type) -> std::optional<Type> {
+    if (!type.getMemorySpace())
+      return std::nullopt;
+    return MemRefType::get(type.getShape(), type.getElementType(),
+                           type.getLayout());
+  });
+  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true,
+                                        /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
+}
+
+LogicalResult Preparer::run() {
+  Block &front = entry.getBody().front();
+  Location loc = entry.getLoc();
+  numOwnArguments = entry.getNumArguments();
+  SmallVector<Type> inputs(entry.getArgumentTypes());
+  for (unsigned k = 0; k < NumLaunchArguments; ++k) {
+    inputs.push_back(b.getIndexType());
+    front.addArgument(b.getIndexType(), loc);
+  }
+  entry.setFunctionType(
+      FunctionType::get(b.getContext(), inputs, entry.getResultTypes()));
+  SmallVector<Operation *> queries;
+  entry.walk([&](Operation *op) {
+    if (isa<gpu::ThreadIdOp, gpu::BlockIdOp, gpu::GridDimOp, gpu::BlockDimOp,
+            gpu::GlobalIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp,
+            gpu::NumSubgroupsOp, gpu::SubgroupSizeOp>(op))
+      queries.push_back(op);
+  });
+  b.setInsertionPointToStart(&front);
+  for (unsigned k = 0; k < 3; ++k)
+    threads[k] = gpu::ThreadIdOp::create(b, loc, gpu::Dimension(k));
+  for (Operation *op : queries) {
+    b.setInsertionPoint(op);
+    op->getResult(0).replaceAllUsesWith(query(op));
+    op->erase();
+  }
+  if (failed(prepareBuffers()))
+    return failure();
+  dropAddressSpaces();
+  dropFastMath(module);
+  return success();
+}
+
+} // namespace
+
+void dropFastMath(ModuleOp module) {
+  auto none = arith::FastMathFlagsAttr::get(module.getContext(),
+                                            arith::FastMathFlags::none);
+  module.walk([&](Operation *op) {
+    if (auto math = dyn_cast<arith::ArithFastMathInterface>(op))
+      op->setAttr(math.getFastMathAttrName(), none);
+  });
+}
+
+FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block) {
+  auto entry = module.lookupSymbol<func::FuncOp>("entry");
+  if (!entry || entry.isDeclaration())
+    return module.emitError("a kernel module needs a function @entry");
+  if (!entry.getResultTypes().empty())
+    return entry.emitError("a kernel returns nothing");
+  if (failed(checkOps(module)))
+    return failure();
+  PassManager lowering(module.getContext());
+  lowering.addPass(createLowerAffinePass());
+  if (failed(lowering.run(module)))
+    return failure();
+  if (!entry.getBody().hasOneBlock())
+    return entry.getBody().front().getTerminator()->emitOpError(
+        "in a kernel is not supported on the host target; use scf");
+  if (failed(inlineCalls(module, entry)) ||
+      failed(checkDeviceFunctions(module, entry)))
+    return failure();
+  PassManager cleanup(module.getContext());
+  cleanup.addPass(createCanonicalizerPass());
+  cleanup.addPass(createCSEPass());
+  if (failed(cleanup.run(module)))
+    return failure();
+  entry = module.lookupSymbol<func::FuncOp>("entry");
+  if (failed(Preparer(module, entry, block).run()))
+    return failure();
+  return entry;
+}
+
+} // namespace mgpu::kernels

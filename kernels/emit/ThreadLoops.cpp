@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/emit/ThreadLoops.h"
+
+#include "kernels/emit/BlockEmitter.h"
+#include "kernels/emit/KernelPrepare.h"
+
+#include "device/host/HostKernelAbi.h"
+
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <cstddef>
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+namespace {
+
+using device::HostLaunch;
+
+/// Reads the launch structure and the arguments of the host ABI.
+class AbiReader {
+public:
+  AbiReader(OpBuilder &b, func::FuncOp function)
+      : b(b), loc(function.getLoc()), arguments(function.getArgument(0)),
+        launch(function.getArgument(1)), converter(b.getContext()) {}
+
+  Value launchField(size_t offset, unsigned bits) {
+    auto type = b.getIntegerType(bits);
+    Value address = LLVM::GEPOp::create(
+        b, loc, LLVM::LLVMPointerType::get(b.getContext()), b.getI8Type(),
+        launch, ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+    Value value = LLVM::LoadOp::create(b, loc, type, address);
+    return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), value);
+  }
+
+  /// Argument `k` of the kernel as `type`, or null where that cannot be.
+  Value argument(unsigned k, Type type) {
+    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+    Value address =
+        LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(), arguments,
+                            ArrayRef<LLVM::GEPArg>{int32_t(k)});
+    if (auto memref = dyn_cast<MemRefType>(type)) {
+      SmallVector<int64_t> strides;
+      int64_t offset;
+      if (!memref.hasStaticShape() ||
+          failed(memref.getStridesAndOffset(strides, offset)) ||
+          ShapedType::isDynamic(offset) ||
+          llvm::any_of(strides, ShapedType::isDynamic))
+        return {};
+      Value base = LLVM::LoadOp::create(b, loc, pointer, address);
+      Value descriptor =
+          MemRefDescriptor::fromStaticShape(b, loc, converter, memref, base);
+      return UnrealizedConversionCastOp::create(b, loc, type, descriptor)
+          .getResult(0);
+    }
+    Value bits = LLVM::LoadOp::create(b, loc, b.getI64Type(), address);
+    if (type.isIndex())
+      return arith::IndexCastOp::create(b, loc, type, bits);
+    if (!type.isIntOrFloat() || type.getIntOrFloatBitWidth() > 64)
+      return {};
+    unsigned width = type.getIntOrFloatBitWidth();
+    if (width < 64)
+      bits = arith::TruncIOp::create(b, loc, b.getIntegerType(width), bits);
+    return isa<FloatType>(type) ? arith::BitcastOp::create(b, loc, type, bits)
+                                : bits;
+  }
+
+private:
+  OpBuilder &b;
+  Location loc;
+  Value arguments, launch;
+  LLVMTypeConverter converter;
+};
+
+} // namespace
+
+LogicalResult makeThreadLoops(func::FuncOp kernel, Dim3 block) {
+  MLIRContext *context = kernel.getContext();
+  Location loc = kernel.getLoc();
+  OpBuilder b(kernel);
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto marker = func::FuncOp::create(b, loc, parallelMarker,
+                                     FunctionType::get(context, {}, {}));
+  marker.setPrivate();
+  auto function =
+      func::FuncOp::create(b, loc, device::hostKernelEntryName,
+                           FunctionType::get(context, {pointer, pointer}, {}));
+  Block *body = function.addEntryBlock();
+  b.setInsertionPointToStart(body);
+  AbiReader reader(b, function);
+  IRMapping uniform;
+  unsigned numOwn = kernel.getNumArguments() - NumLaunchArguments;
+  for (unsigned k = 0; k < numOwn; ++k) {
+    Type type = kernel.getArgument(k).getType();
+    Value value = reader.argument(k, type);
+    if (!value)
+      return kernel.emitError()
+             << "argument " << k << " of the kernel has type " << type
+             << "; the host target takes memrefs of static shape and layout "
+                "and scalars of at most 64 bits";
+    uniform.map(kernel.getArgument(k), value);
+  }
+  Value grid[3];
+  for (unsigned k = 0; k < 3; ++k) {
+    grid[k] = reader.launchField(offsetof(HostLaunch, grid) + 4 * k, 32);
+    uniform.map(kernel.getArgument(numOwn + GridDim + k), grid[k]);
+  }
+  Value first = reader.launchField(offsetof(HostLaunch, firstBlock), 64);
+  Value last = reader.launchField(offsetof(HostLaunch, lastBlock), 64);
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  auto blocks = scf::ForOp::create(b, loc, first, last, one);
+  func::ReturnOp::create(b, loc);
+  b.setInsertionPointToStart(blocks.getBody());
+  Value line =
+      arith::DivUIOp::create(b, loc, blocks.getInductionVar(), grid[0]);
+  Value ids[3] = {
+      arith::RemUIOp::create(b, loc, blocks.getInductionVar(), grid[0]),
+      arith::RemUIOp::create(b, loc, line, grid[1]),
+      arith::DivUIOp::create(b, loc, line, grid[1])};
+  for (unsigned k = 0; k < 3; ++k)
+    uniform.map(kernel.getArgument(numOwn + BlockId + k), ids[k]);
+  BlockEmitter emitter(kernel, function, block, std::move(uniform));
+  b.setInsertionPoint(blocks.getBody()->getTerminator());
+  if (failed(emitter.run(b)))
+    return failure();
+  kernel.erase();
+  return success();
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "KernelRunner.h"
+
+#include "kernels/emit/HostDialects.h"
+#include "kernels/emit/HostEmitter.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace mgpu::kernels {
+
+Result<std::unique_ptr<LoadedKernel>>
+LoadedKernel::fromText(const std::string &text, Dim3 block,
+                       const std::string &cpu) {
+  mlir::DialectRegistry registry;
+  registerHostEmitDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto parsed = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  if (!parsed)
+    return fail(ErrorKind::Invalid, "the test's kernel does not parse");
+  MGPU_TRY_ASSIGN(auto bytes, emitHostKernel(*parsed, block, {cpu}));
+  int file = memfd_create("kernel", MFD_CLOEXEC);
+  if (file < 0 ||
+      write(file, bytes.data(), bytes.size()) != ssize_t(bytes.size()))
+    return fail(ErrorKind::Internal, "memfd failed");
+  auto kernel = std::make_unique<LoadedKernel>();
+  std::string path = "/proc/self/fd/" + std::to_string(file);
+  kernel->library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  close(file);
+  if (!kernel->library)
+    return fail(ErrorKind::Internal, dlerror());
+  kernel->entry = reinterpret_cast<device::HostKernelEntry>(
+      dlsym(kernel->library, device::hostKernelEntryName));
+  if (!kernel->entry)
+    return fail(ErrorKind::Internal, "no entry symbol");
+  return kernel;
+}
+
+LoadedKernel::~LoadedKernel() {
+  if (library)
+    dlclose(library);
+}
+
+void LoadedKernel::run(Dim3 grid, std::vector<uint64_t> arguments,
+                       uint64_t first, uint64_t last) const {
+  device::HostLaunch launch{{grid.x, grid.y, grid.z}, 0, first, last};
+  entry(arguments.data(), &launch);
+}
+
+std::string module(const std::string &arguments, const std::string &body,
+                   const std::string &others) {
+  return "func.func @entry(" + arguments + ") {\n" + body + "\nreturn\n}\n" +
+         others;
+}
+
+} // namespace mgpu::kernels

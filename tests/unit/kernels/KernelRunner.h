@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TESTS_UNIT_KERNELS_KERNELRUNNER_H
+#define MGPU_TESTS_UNIT_KERNELS_KERNELRUNNER_H
+
+#include "support/Result.h"
+#include "support/Types.h"
+
+#include "device/host/HostKernelAbi.h"
+
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace mgpu::kernels {
+
+/// A kernel compiled from MLIR text and loaded into this process.
+class LoadedKernel {
+public:
+  static Result<std::unique_ptr<LoadedKernel>>
+  fromText(const std::string &text, Dim3 block,
+           const std::string &cpu = "native");
+  ~LoadedKernel();
+
+  /// Runs blocks first..last of a launch of `grid` blocks.
+  void run(Dim3 grid, std::vector<uint64_t> arguments, uint64_t first,
+           uint64_t last) const;
+  void run(Dim3 grid, std::vector<uint64_t> arguments) const {
+    run(grid, std::move(arguments), 0, grid.volume());
+  }
+
+private:
+  void *library = nullptr;
+  device::HostKernelEntry entry = nullptr;
+};
+
+/// Arguments as the host ABI takes them.
+template <typename T>
+uint64_t arg(std::vector<T> &buffer) {
+  return reinterpret_cast<uint64_t>(buffer.data());
+}
+inline uint64_t arg(float value) { return std::bit_cast<uint32_t>(value); }
+inline uint64_t arg(int64_t value) { return uint64_t(value); }
+
+/// Wraps the body of @entry into a module.
+std::string module(const std::string &arguments, const std::string &body,
+                   const std::string &others = "");
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_TESTS_UNIT_KERNELS_KERNELRUNNER_H

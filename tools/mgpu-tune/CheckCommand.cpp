@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `mgpu-tune check` and `mgpu-tune devices`.
+#include "tools/mgpu-tune/Program.h"
+#include "tools/mgpu-tune/Target.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
+namespace mgpu::tune {
+
+using nlohmann::json;
+
+Result<int> runCheck(const Options &options) {
+  std::vector<Message> messages;
+  Result<Program> program =
+      loadProgram(options, /*racesAreErrors=*/true, &messages);
+  if (options.json) {
+    json out{{"file", options.file}, {"ok", program.has_value()}};
+    out["messages"] = json::array();
+    for (const Message &message : messages)
+      out["messages"].push_back({{"severity", message.severity},
+                                 {"location", message.location},
+                                 {"text", message.text}});
+    if (program)
+      out["nodes"] = program->dag.nodes.size();
+    else
+      out["error"] = program.error().message;
+    fmt::print("{}\n", out.dump(2));
+  }
+  if (!program)
+    return fail(program.error());
+  if (options.json)
+    return 0;
+  const planner::Dag &dag = program->dag;
+  fmt::print("{}: ok: {} devices, {} nodes, {} dependencies, {} kernels, {} "
+             "buffers\n",
+             options.file, dag.numDevices, dag.nodes.size(), dag.edges.size(),
+             dag.kernels.size(), dag.buffers.size());
+  for (const Binding &binding : program->bindings) {
+    std::string shape;
+    for (int64_t size : binding.shape)
+      shape += fmt::format("{}x", size);
+    fmt::print("  {} {}: {}{} ({})\n", binding.isResult ? "result" : "argument",
+               binding.name, shape, toString(binding.elementType),
+               binding.role);
+  }
+  return 0;
+}
+
+Result<int> runDevices(const Options &options) {
+  MGPU_TRY_ASSIGN(auto driver, openTarget("host", 1));
+  const char *cuda = "not supported by this version (docs/limits.md)";
+  if (options.json) {
+    json out{
+        {"targets",
+         {{{"name", "host"},
+           {"available", true},
+           {"description", driver->description()}},
+          {{"name", "cuda"}, {"available", false}, {"description", cuda}}}}};
+    fmt::print("{}\n", out.dump(2));
+    return 0;
+  }
+  fmt::print("host[:N]  {}\ncuda      {}\n", driver->description(), cuda);
+  return 0;
+}
+
+} // namespace mgpu::tune

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mgpu-tune/Compiler.h"
+
+#include "dialect/mgpu/MgpuDialect.h"
+#include "kernels/emit/HostDialects.h"
+#include "kernels/emit/HostEmitter.h"
+#include "planner/import/BuildDag.h"
+#include "planner/import/HostValue.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <atomic>
+#include <fmt/format.h>
+#include <thread>
+
+namespace mgpu::tune {
+
+using namespace mlir;
+
+namespace {
+
+DialectRegistry programDialects() {
+  DialectRegistry registry;
+  registry.insert<ir::MgpuDialect>();
+  kernels::registerHostEmitDialects(registry);
+  return registry;
+}
+
+const char *severityName(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Error:
+    return "error";
+  case DiagnosticSeverity::Warning:
+    return "warning";
+  case DiagnosticSeverity::Note:
+    return "note";
+  case DiagnosticSeverity::Remark:
+    return "remark";
+  }
+  return "error";
+}
+
+std::string roleName(planner::ArgumentRole role) {
+  switch (role) {
+  case planner::ArgumentRole::Input:
+    return "input";
+  case planner::ArgumentRole::Output:
+    return "output";
+  case planner::ArgumentRole::InOut:
+    return "input, output";
+  case planner::ArgumentRole::Resident:
+    return "resident";
+  case planner::ArgumentRole::Specialised:
+    return "specialised";
+  }
+  return "";
+}
+
+/// Whether the arguments' first use, in program order, reads.
+std::vector<bool> readsFirst(const planner::Dag &dag) {
+  std::vector<bool> touched(dag.buffers.size()), reads(dag.buffers.size());
+  for (const planner::DagNode &node : dag.nodes)
+    for (const planner::BufferUse &use : node.uses) {
+      if (use.reads && !touched[use.buffer.value])
+        reads[use.buffer.value] = true;
+      if (use.writes)
+        touched[use.buffer.value] = true;
+    }
+  return reads;
+}
+
+Binding bindingOf(const planner::ProgramArgument &argument, bool isResult) {
+  return {argument.name,
+          isResult,
+          roleName(argument.role),
+          argument.elementType,
+          argument.shape,
+          argument.buffer,
+          false};
+}
+
+} // namespace
+
+Result<Program> importProgram(const Options &options, bool racesAreErrors,
+                              std::vector<Message> *messages) {
+  MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  // Opens the file again to show the line under each message.
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
+  uint32_t numErrors = 0;
+  ScopedDiagnosticHandler count(&context, [&](Diagnostic &diagnostic) {
+    numErrors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    if (messages) {
+      messages->push_back({severityName(diagnostic.getSeverity()),
+                           planner::describeLocation(diagnostic.getLocation()),
+                           diagnostic.str()});
+      for (Diagnostic &note : diagnostic.getNotes())
+        messages->push_back({"note",
+                             planner::describeLocation(note.getLocation()),
+                             note.str()});
+    }
+    return failure(); // on to showLines
+  });
+
+  OwningOpRef<ModuleOp> module = planner::parseProgram(options.file, context);
+  if (!module)
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' is not a valid program; the messages above "
+                            "say where",
+                            options.file));
+  planner::ImportOptions import;
+  import.entry = options.entry;
+  import.roles = options.roles;
+  import.nodeLimit = options.nodeLimit;
+  import.racesAreErrors = racesAreErrors;
+  // Only scalars matter to the importer; the others are bound at run time.
+  if (auto entry = module->lookupSymbol<func::FuncOp>(options.entry))
+    for (BlockArgument argument : entry.isExternal() ? ArrayRef<BlockArgument>()
+                                                     : entry.getArguments()) {
+      if (isa<MemRefType>(argument.getType()))
+        continue;
+      unsigned index = argument.getArgNumber();
+      std::string name =
+          planner::nameOf(argument.getLoc(), std::to_string(index));
+      if (auto given = entry.getArgAttrOfType<StringAttr>(index, "mgpu.name"))
+        name = given.str();
+      for (const std::string &key : {name, std::to_string(index)})
+        if (auto at = options.arguments.find(key);
+            at != options.arguments.end())
+          import.scalars.emplace(key, at->second);
+    }
+  auto imported = planner::buildDag(*module, import);
+  if (!imported) {
+    Error error = std::move(imported.error());
+    if (numErrors > 0)
+      error.message = fmt::format(
+          "'{}': {} found; see above", options.file,
+          numErrors == 1 ? "1 error" : fmt::format("{} errors", numErrors));
+    return fail(std::move(error));
+  }
+  Program program;
+  program.dag = std::move(imported->dag);
+  program.numRaces = imported->numRaces;
+  std::vector<bool> reads = readsFirst(program.dag);
+  for (const auto &argument : imported->arguments) {
+    program.bindings.push_back(bindingOf(argument, false));
+    program.bindings.back().needsValue =
+        argument.buffer && reads[argument.buffer->value];
+  }
+  for (const auto &result : imported->results)
+    program.bindings.push_back(bindingOf(result, true));
+  return program;
+}
+
+static Result<std::vector<std::byte>>
+compileKernel(const planner::KernelSpec &spec) {
+  MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
+  if (!module)
+    return fail(
+        ErrorKind::Internal,
+        fmt::format("kernel {} does not parse after outlining", spec.name));
+  auto object = kernels::emitHostKernel(*module, spec.block);
+  if (!object)
+    return fail(object.error().kind,
+                fmt::format("{}: kernel {}: {}", spec.location, spec.name,
+                            object.error().message));
+  return object;
+}
+
+Result<std::vector<std::vector<std::byte>>>
+compileKernels(const planner::Dag &dag) {
+  std::vector<Result<std::vector<std::byte>>> results(dag.kernels.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t k; (k = next++) < results.size();)
+      results[k] = compileKernel(dag.kernels[k]);
+  };
+  size_t numThreads = std::min<size_t>(
+      results.size(), std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::thread> threads;
+  for (size_t t = 1; t < numThreads; ++t)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+  std::vector<std::vector<std::byte>> objects;
+  for (auto &result : results) {
+    MGPU_TRY_ASSIGN(auto object, std::move(result));
+    objects.push_back(std::move(object));
+  }
+  return objects;
+}
+
+} // namespace mgpu::tune

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mgpu-tune/Compiler.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::tune {
+
+static constexpr const char *reason =
+    "this mgpu-tune was built without the compiler half (-DMGPU_COMPILER=OFF)";
+
+Result<Program> importProgram(const Options &options, bool,
+                              std::vector<Message> *) {
+  return fail(ErrorKind::Unsupported,
+              fmt::format("cannot read '{}': {}; it reads .json DAGs only",
+                          options.file, reason));
+}
+
+Result<std::vector<std::vector<std::byte>>>
+compileKernels(const planner::Dag &dag) {
+  if (dag.kernels.empty())
+    return std::vector<std::vector<std::byte>>();
+  return fail(ErrorKind::Unsupported,
+              fmt::format("cannot compile: {}", reason));
+}
+
+} // namespace mgpu::tune

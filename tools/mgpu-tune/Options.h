@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TOOLS_MGPU_TUNE_OPTIONS_H
+#define MGPU_TOOLS_MGPU_TUNE_OPTIONS_H
+
+// What the command line says, as plain data, and the commands it selects.
+
+#include "support/Result.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace mgpu::tune {
+
+struct Options {
+  std::string file;
+  std::string entry = "main";
+  std::string target; ///< "host:4"; empty: the default
+  std::map<std::string, std::string> arguments; ///< --arg K=V
+  std::map<std::string, std::string> roles;     ///< --role K=R
+  std::map<std::string, std::string> outputs;   ///< --out K=FILE
+  uint64_t nodeLimit = 4'000'000;
+
+  std::string scheduler = "list";
+  uint64_t seed = 0; ///< of scheduler "shuffled"
+  uint32_t streams = 4;
+  std::string planFile; ///< replay: read; plan: written with -o
+  std::string dotFile, traceFile;
+  bool explain = false;
+
+  uint64_t repeat = 1;
+  bool json = false;
+};
+
+/// Each returns the exit code after it has printed its result to stdout, or
+/// the error to be printed.
+Result<int> runCheck(const Options &options);
+Result<int> runPlan(const Options &options);
+Result<int> runRun(const Options &options);
+Result<int> runDevices(const Options &options);
+
+} // namespace mgpu::tune
+
+#endif // MGPU_TOOLS_MGPU_TUNE_OPTIONS_H

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `mgpu-tune plan`.
+#include "planner/schedule/Timeline.h"
+#include "support/FileIO.h"
+#include "tools/mgpu-tune/Program.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace mgpu::tune {
+
+using nlohmann::json;
+
+static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
+  planner::PlanSummary summary = planner::summarize(plan, dag);
+  json out{{"scheduler", plan.scheduler},
+           {"model", plan.model},
+           {"devices", plan.numDevices},
+           {"makespan_us", plan.makespanUs},
+           {"lower_bound_us", plan.lowerBoundUs},
+           {"serial_makespan_us", summary.serialMakespanUs},
+           {"arena_bytes", plan.arenaBytes},
+           {"verified", true}};
+  json &nodes = out["nodes"] = json::array();
+  for (const planner::PlanStep &step : plan.steps) {
+    json lanes = json::array();
+    for (planner::Lane lane : step.lanes)
+      lanes.push_back(
+          {{"device", lane.device.value}, {"stream", lane.stream.value}});
+    nodes.push_back({{"id", step.node.value},
+                     {"name", dag.node(step.node).name},
+                     {"lanes", std::move(lanes)},
+                     {"start_us", step.startUs},
+                     {"end_us", step.startUs + step.durationUs}});
+  }
+  return out;
+}
+
+Result<int> runPlan(const Options &options) {
+  MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
+  MGPU_TRY_ASSIGN(planner::Plan plan, makePlan(program.dag, options));
+  if (!options.dotFile.empty())
+    MGPU_TRY(
+        writeFileAtomic(options.dotFile, planner::toDot(plan, program.dag)));
+  if (!options.traceFile.empty())
+    MGPU_TRY(writeFileAtomic(options.traceFile,
+                             planner::toChromeTrace(plan, program.dag)));
+  if (!options.planFile.empty())
+    MGPU_TRY(
+        writeFileAtomic(options.planFile, planner::toText(plan, program.dag)));
+  if (options.json) {
+    fmt::print("{}\n", toJson(plan, program.dag).dump(2));
+    return 0;
+  }
+  if (options.explain) {
+    fmt::print("{}", planner::explain(plan, program.dag));
+    return 0;
+  }
+  if (options.planFile.empty()) {
+    fmt::print("{}", planner::toText(plan, program.dag));
+    return 0;
+  }
+  fmt::print("{}: makespan {:.3f} us, bound {:.3f} us ({}), written to {}\n",
+             plan.scheduler, plan.makespanUs, plan.lowerBoundUs, plan.model,
+             options.planFile);
+  return 0;
+}
+
+} // namespace mgpu::tune

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TOOLS_MGPU_TUNE_PROGRAM_H
+#define MGPU_TOOLS_MGPU_TUNE_PROGRAM_H
+
+// A file the user named, as a DAG: an .mlir program through the compiler half,
+// or an mgpu-dag/2 file.
+
+#include "planner/plan/Plan.h"
+#include "tools/mgpu-tune/Options.h"
+
+#include <optional>
+#include <vector>
+
+namespace mgpu::tune {
+
+/// A diagnostic as printed, for --json.
+struct Message {
+  std::string severity, location, text;
+};
+
+/// An argument or result a user can bind.
+struct Binding {
+  std::string name;
+  bool isResult = false;
+  std::string role;
+  ElementType elementType = ElementType::F32;
+  std::vector<int64_t> shape;
+  std::optional<planner::BufferId> buffer;
+  bool needsValue = false; ///< something reads it before anything writes it
+};
+
+struct Program {
+  planner::Dag dag;
+  std::vector<Binding> bindings;
+  std::vector<Message> messages;
+  uint32_t numRaces = 0;
+};
+
+/// Loads options.file. The program's own diagnostics go to stderr with their
+/// source lines as they are found, and into `messages` when it is not null.
+Result<Program> loadProgram(const Options &options, bool racesAreErrors,
+                            std::vector<Message> *messages = nullptr);
+
+/// Compiles every kernel for the host target, on all cores.
+Result<std::vector<std::vector<std::byte>>>
+compileKernels(const planner::Dag &dag);
+
+/// The plan of options.scheduler, verified.
+Result<planner::Plan> makePlan(const planner::Dag &dag, const Options &options);
+
+} // namespace mgpu::tune
+
+#endif // MGPU_TOOLS_MGPU_TUNE_PROGRAM_H

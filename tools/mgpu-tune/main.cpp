@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// mgpu-tune: parse the command line, call the command, print what it says.
+#include "tools/mgpu-tune/Options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <functional>
+
+using namespace mgpu;
+using tune::Options;
+
+namespace {
+
+/// Takes a repeated option of the form K=V.
+void addPairs(CLI::App *command, const char *name,
+              std::map<std::string, std::string> &into, const char *help) {
+  command
+      ->add_option_function<std::vector<std::string>>(
+          name,
+          [name, &into](const std::vector<std::string> &pairs) {
+            for (const std::string &pair : pairs) {
+              size_t equals = pair.find('=');
+              if (equals == 0 || equals == std::string::npos ||
+                  equals + 1 == pair.size())
+                throw CLI::ValidationError(
+                    name, "'" + pair + "' is not of the form K=V");
+              if (!into.emplace(pair.substr(0, equals), pair.substr(equals + 1))
+                       .second)
+                throw CLI::ValidationError(name, "'" + pair.substr(0, equals) +
+                                                     "' is given twice");
+            }
+          },
+          help)
+      ->type_name("K=V")
+      ->expected(1)
+      ->take_all();
+}
+
+void addProgram(CLI::App *command, Options &options) {
+  command->add_option("FILE", options.file, "The program (.mlir)")->required();
+  command->add_option("--entry", options.entry, "The entry function")
+      ->capture_default_str();
+  addPairs(
+      command, "--arg", options.arguments,
+      "Value of argument K, a name or number (docs/cli.md lists the forms)");
+  addPairs(command, "--role", options.roles,
+           "Role of argument K: input, output, resident, specialised");
+  command
+      ->add_option("--node-limit", options.nodeLimit,
+                   "Most nodes the unrolled program may have")
+      ->capture_default_str();
+  command->add_flag("--json", options.json, "Print the result as JSON");
+}
+
+void addScheduling(CLI::App *command, Options &options) {
+  command
+      ->add_option("--scheduler", options.scheduler,
+                   "serial, list, or shuffled (a random legal plan, for tests)")
+      ->check(CLI::IsMember({"serial", "list", "shuffled"}))
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "Seed of --scheduler shuffled")
+      ->capture_default_str();
+  command->add_option("--streams", options.streams, "Streams per device")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+}
+
+void addTarget(CLI::App *command, Options &options) {
+  command
+      ->add_option("--target", options.target,
+                   "Where to run: host[:N], N virtual devices")
+      ->type_name("TARGET");
+}
+
+void addRun(CLI::App *command, Options &options) {
+  addTarget(command, options);
+  addPairs(command, "--out", options.outputs,
+           "Write argument or result K after the run to FILE.npy");
+  command->add_option("--repeat", options.repeat, "Replays")
+      ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000'000)))
+      ->capture_default_str();
+  command->add_option("--trace", options.traceFile,
+                      "Write a Chrome/Perfetto trace of one more replay");
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app("Checks, plans and replays multi-GPU programs as prebuilt "
+               "graphs.",
+               "mgpu-tune");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", MGPU_VERSION);
+  Options options;
+  std::function<Result<int>(const Options &)> command;
+
+  CLI::App *check =
+      app.add_subcommand("check", "Find races, deadlocks, mismatched "
+                                  "collectives and bad shapes");
+  addProgram(check, options);
+  check->callback([&] { command = tune::runCheck; });
+
+  CLI::App *run = app.add_subcommand("run", "Plan, compile and run a program");
+  addProgram(run, options);
+  addScheduling(run, options);
+  addRun(run, options);
+  run->callback([&] { command = tune::runRun; });
+
+  CLI::App *plan = app.add_subcommand("plan", "Show the schedule and why");
+  addProgram(plan, options);
+  addScheduling(plan, options);
+  plan->add_flag("--explain", options.explain, "Say why each step is where");
+  plan->add_option("--dot", options.dotFile, "Write the plan as Graphviz");
+  plan->add_option("--trace", options.traceFile,
+                   "Write the predicted timeline as a Chrome/Perfetto trace");
+  plan->add_option("-o,--output", options.planFile,
+                   "Write the plan's text form to FILE");
+  plan->callback([&] { command = tune::runPlan; });
+
+  CLI::App *replay =
+      app.add_subcommand("replay", "Run a program with a stored plan");
+  addProgram(replay, options);
+  replay->add_option("--plan", options.planFile, "A plan written by `plan -o`")
+      ->required();
+  addRun(replay, options);
+  replay->callback([&] { command = tune::runRun; });
+
+  CLI::App *devices =
+      app.add_subcommand("devices", "List the targets of this machine");
+  devices->add_flag("--json", options.json, "Print the result as JSON");
+  devices->callback([&] { command = tune::runDevices; });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    int code = app.exit(error, std::cout, std::cerr);
+    return code == 0 ? 0 : int(ErrorKind::Usage);
+  }
+  Result<int> code = command(options);
+  if (code)
+    return *code;
+  std::fflush(stdout);
+  std::fprintf(stderr, "mgpu-tune: error: %s\n", code.error().message.c_str());
+  return int(code.error().kind);
+}
