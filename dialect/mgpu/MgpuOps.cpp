@@ -325,7 +325,7 @@ void LaunchOp::print(OpAsmPrinter &printer) {
 //===----------------------------------------------------------------------===//
 
 void GetDeviceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  std::optional<int64_t> index = getConstantIndex(getIndex());
+  std::optional<int64_t> index = getConstantDeviceIndex(getDevice());
   if (!index)
     return setName(getDevice(), "dev");
   if (*index == hostDeviceIndex)

@@ -224,7 +224,7 @@ static LogicalResult verifyDivisible(Operation *op, int64_t size, int64_t axis,
                                   << devices;
 }
 
-/// Unsigned, but never out of what a dimension number can be.
+/// An index attribute holds 64 bits; text may say a negative number.
 static int64_t getAxisValue(const APInt &axis) { return axis.getSExtValue(); }
 
 LogicalResult ScatterOp::verify() {
@@ -384,6 +384,8 @@ static LogicalResult verifyLaunchSizes(LaunchOp op, ValueRange sizes,
 }
 
 LogicalResult LaunchOp::verify() {
+  if (getConstantDeviceIndex(getDevice()) == hostDeviceIndex)
+    return emitOpError("cannot launch a kernel on the host");
   if (failed(verifyLaunchSizes(*this, getGrid(), "grid")) ||
       failed(verifyLaunchSizes(*this, getBlock(), "block")))
     return failure();
