@@ -475,3 +475,19 @@ func.func @replicate_counts(%h: !mgpu.device, %w: memref<4xf32>) {
   mgpu.replicate %w, %h, [%h], [%w, %w] : memref<4xf32>, !mgpu.device, [!mgpu.device], [memref<4xf32>, memref<4xf32>]
   return
 }
+
+// -----
+
+func.func @memcpy_overflow(%d: !mgpu.device, %a: memref<4294967296x4294967296xf32>, %b: memref<0xf32>) {
+  // expected-error @below {{'mgpu.memcpy' op the number of elements overflows, got 'memref<0xf32>' and 'memref<4294967296x4294967296xf32>'}}
+  mgpu.memcpy %a, %b, %d, %d : memref<4294967296x4294967296xf32>, memref<0xf32>, !mgpu.device, !mgpu.device
+  return
+}
+
+// -----
+
+func.func @gather_overflow(%h: !mgpu.device, %w: memref<4xf32>, %a: memref<9223372036854775807xf32>, %b: memref<5xf32>) {
+  // expected-error @below {{'mgpu.gather' op slices add up to 9223372036854775807 along dimension 0, but the destination has size 4}}
+  mgpu.gather %w, %h, [%a, %b], [%h, %h] axis = 0 : memref<4xf32>, !mgpu.device, [memref<9223372036854775807xf32>, memref<5xf32>], [!mgpu.device, !mgpu.device]
+  return
+}
