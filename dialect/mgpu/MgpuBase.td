@@ -25,9 +25,12 @@ def Mgpu_Dialect : Dialect {
     without a result (a copy, a collective, a synchronization) is never
     trivially dead.
 
-    Operations whose declared syntax has bracketed lists also accept both lists
-    written flat, one after the other; the first half of the flat list is the
-    first bracketed list. The bracketed form is printed.
+    Where a syntax below says `custom<TwoLists>($a, $b)`, it is two bracketed
+    lists, `[a0, a1], [b0, b1]`, or both of them written flat, `a0, a1, b0, b1`,
+    whose first half is the first list; the same holds for the types, and either
+    may be flat. The bracketed form is printed. `custom<Reduction>` and
+    `custom<Sharding>` are an enumerator, bare or as a string; it is printed
+    bare.
   }];
   let dependentDialects = ["::mlir::gpu::GPUDialect"];
   let useDefaultTypePrinterParser = 1;
@@ -114,7 +117,9 @@ def Mgpu_ReductionKind : I32EnumAttr<"ReductionKind",
   let genSpecializedAttr = 0;
 }
 def Mgpu_ReductionKindAttr
-    : EnumAttr<Mgpu_Dialect, Mgpu_ReductionKind, "reduction_kind">;
+    : EnumAttr<Mgpu_Dialect, Mgpu_ReductionKind, "reduction_kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 def Mgpu_ShardKind : I32EnumAttr<"ShardKind",
     "Describes how a buffer is distributed (sharded) across GPUs", [
@@ -125,7 +130,9 @@ def Mgpu_ShardKind : I32EnumAttr<"ShardKind",
   let cppNamespace = "::mgpu::ir";
   let genSpecializedAttr = 0;
 }
-def Mgpu_ShardKindAttr : EnumAttr<Mgpu_Dialect, Mgpu_ShardKind, "shard_kind">;
+def Mgpu_ShardKindAttr : EnumAttr<Mgpu_Dialect, Mgpu_ShardKind, "shard_kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 //===----------------------------------------------------------------------===//
 // Effects

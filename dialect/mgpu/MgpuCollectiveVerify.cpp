@@ -54,6 +54,9 @@ LogicalResult CreateCommunicatorOp::verify() {
     std::optional<int64_t> index = getConstantDeviceIndex(device);
     if (!index)
       continue;
+    if (*index == hostDeviceIndex)
+      return emitOpError("device ")
+             << position << " of the communicator is the host";
     auto [known, newIndex] = indices.try_emplace(*index, position);
     if (!newIndex)
       return emitOpError("devices ")

@@ -6,6 +6,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FoldInterfaces.h"
+#include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -31,6 +32,19 @@ struct MgpuFoldInterface : DialectFoldInterface {
     return isa<LaunchOp>(region->getParentOp());
   }
 };
+
+/// Every operation means the same wherever it stands, so calls inline; but a
+/// kernel has one block.
+struct MgpuInlinerInterface : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+  bool isLegalToInline(Region *, Region *source, bool,
+                       IRMapping &) const final {
+    return source->hasOneBlock();
+  }
+};
 } // namespace
 
 void MgpuDialect::registerTypes() {
@@ -54,7 +68,7 @@ void MgpuDialect::initialize() {
 #define GET_OP_LIST
 #include "dialect/mgpu/MgpuOps.cpp.inc"
       >();
-  addInterfaces<MgpuFoldInterface>();
+  addInterfaces<MgpuFoldInterface, MgpuInlinerInterface>();
 }
 
 LogicalResult

@@ -26,23 +26,41 @@ static void printDeviceConfig(OpAsmPrinter &printer, Operation *,
   printer.printAttribute(config);
 }
 
-static ParseResult parseReduction(OpAsmParser &parser,
-                                  ReductionKindAttr &attr) {
+/// Parses an enumerator, as a keyword or as a string.
+template <typename EnumAttr>
+static ParseResult parseEnumerator(OpAsmParser &parser, EnumAttr &attr,
+                                   StringRef what, StringRef choices) {
   std::string name;
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseKeywordOrString(&name))
     return failure();
-  std::optional<ReductionKind> kind = symbolizeReductionKind(name);
-  if (!kind)
-    return parser.emitError(loc, "unknown reduction kind '")
-           << name << "', expected sum, prod, min or max";
-  attr = ReductionKindAttr::get(parser.getContext(), *kind);
+  auto value = symbolizeEnum<decltype(attr.getValue())>(name);
+  if (!value)
+    return parser.emitError(loc, "unknown ")
+           << what << " '" << name << "', expected " << choices;
+  attr = EnumAttr::get(parser.getContext(), *value);
   return success();
+}
+
+static ParseResult parseReduction(OpAsmParser &parser,
+                                  ReductionKindAttr &attr) {
+  return parseEnumerator(parser, attr, "reduction kind",
+                         "sum, prod, min or max");
 }
 
 static void printReduction(OpAsmPrinter &printer, Operation *,
                            ReductionKindAttr attr) {
   printer << stringifyReductionKind(attr.getValue());
+}
+
+static ParseResult parseSharding(OpAsmParser &parser, ShardKindAttr &attr) {
+  return parseEnumerator(parser, attr, "shard kind",
+                         "uniform, uneven or replicate");
+}
+
+static void printSharding(OpAsmPrinter &printer, Operation *,
+                          ShardKindAttr attr) {
+  printer << stringifyShardKind(attr.getValue());
 }
 
 /// Parses `[a, b], [c, d]`, or `a, b, c, d`, which means the same.
@@ -297,8 +315,7 @@ void LaunchOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
                                            {getOperandSegmentSizeAttr()});
   printer << ' ';
-  bool plain =
-      (*this)->getRegion(0).front().getTerminator()->getAttrs().empty();
+  bool plain = getBody().front().getTerminator()->getAttrs().empty();
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                       /*printBlockTerminators=*/!plain);
 }
@@ -308,7 +325,7 @@ void LaunchOp::print(OpAsmPrinter &printer) {
 //===----------------------------------------------------------------------===//
 
 void GetDeviceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  std::optional<int64_t> index = getConstantIndex(getIndex());
+  std::optional<int64_t> index = getConstantDeviceIndex(getDevice());
   if (!index)
     return setName(getDevice(), "dev");
   if (*index == hostDeviceIndex)

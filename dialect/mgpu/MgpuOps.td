@@ -241,7 +241,7 @@ def Mgpu_ShardedAllocOp : Mgpu_NamedOp<"sharded_alloc"> {
   let results = (outs Res<Variadic<AnyMemRef>, "", [MemAlloc]>:$shards);
   let assemblyFormat = [{
     $devices `logicalShape` `=` $logicalShape `shardAxis` `=` $shardAxis
-    `shardKind` `=` $shardKind attr-dict `:` type($devices) `->` type($shards)
+    `shardKind` `=` custom<Sharding>($shardKind) attr-dict `:` type($devices) `->` type($shards)
   }];
   let hasVerifier = 1;
 }
@@ -299,7 +299,7 @@ def Mgpu_ScatterOp : Mgpu_CommandOp<"scatter", [AttrSizedOperandSegments]> {
       IndexAttr:$axis);
   let assemblyFormat = [{
     $src `,` $srcDevice `,` custom<TwoLists>($dstBufs, $devices)
-    (`streams` `[` $streams^ `]` `:` type($streams))?
+    (`streams` ` ` `[` $streams^ `]` `:` type($streams))?
     `axis` `=` $axis
     attr-dict `:` type($src) `,` type($srcDevice) `,`
     custom<TwoTypeLists>(type($dstBufs), type($devices))
@@ -333,7 +333,7 @@ def Mgpu_UnevenScatterOp
       DenseI64ArrayAttr:$sliceSizes, IndexAttr:$axis);
   let assemblyFormat = [{
     $src `,` $srcDevice `,` custom<TwoLists>($dstBufs, $devices)
-    (`streams` `[` $streams^ `]` `:` type($streams))?
+    (`streams` ` ` `[` $streams^ `]` `:` type($streams))?
     `sliceSizes` `=` $sliceSizes `axis` `=` $axis
     attr-dict `:` type($src) `,` type($srcDevice) `,`
     custom<TwoTypeLists>(type($dstBufs), type($devices))
@@ -366,7 +366,7 @@ def Mgpu_GatherOp : Mgpu_CommandOp<"gather", [AttrSizedOperandSegments]> {
       IndexAttr:$axis);
   let assemblyFormat = [{
     $dst `,` $dstDevice `,` custom<TwoLists>($srcBufs, $devices)
-    (`streams` `[` $streams^ `]` `:` type($streams))?
+    (`streams` ` ` `[` $streams^ `]` `:` type($streams))?
     `axis` `=` $axis
     attr-dict `:` type($dst) `,` type($dstDevice) `,`
     custom<TwoTypeLists>(type($srcBufs), type($devices))
@@ -399,7 +399,7 @@ def Mgpu_ReplicateOp : Mgpu_CommandOp<"replicate", [AttrSizedOperandSegments]> {
       Variadic<Mgpu_Stream>:$streams);
   let assemblyFormat = [{
     $src `,` $srcDevice `,` custom<TwoLists>($devices, $dstBufs)
-    (`streams` `[` $streams^ `]` `:` type($streams))?
+    (`streams` ` ` `[` $streams^ `]` `:` type($streams))?
     attr-dict `:` type($src) `,` type($srcDevice) `,`
     custom<TwoTypeLists>(type($devices), type($dstBufs))
   }];

@@ -6,6 +6,8 @@
 #include "dialect/mgpu/MgpuDialect.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 using namespace mgpu::ir;
@@ -125,16 +127,30 @@ static LogicalResult verifySameElementType(Operation *op, MemRefType source,
          << destination.getElementType();
 }
 
+/// The number of elements of a static shape, unless it overflows.
+static std::optional<int64_t> countElements(MemRefType type) {
+  int64_t count = 1;
+  for (int64_t size : type.getShape())
+    if (llvm::MulOverflow(count, size, count))
+      return std::nullopt;
+  return count;
+}
+
 LogicalResult MemcpyOp::verify() {
   auto dst = cast<MemRefType>(getDst().getType());
   auto src = cast<MemRefType>(getSrc().getType());
   if (failed(verifySameElementType(*this, src, dst)))
     return failure();
-  if (dst.hasStaticShape() && src.hasStaticShape() &&
-      dst.getNumElements() != src.getNumElements())
+  if (!dst.hasStaticShape() || !src.hasStaticShape())
+    return success();
+  std::optional<int64_t> dstCount = countElements(dst);
+  std::optional<int64_t> srcCount = countElements(src);
+  if (!dstCount || !srcCount)
+    return emitOpError("the number of elements overflows, got ")
+           << src << " and " << dst;
+  if (*dstCount != *srcCount)
     return emitOpError("source has ")
-           << src.getNumElements() << " elements, but destination has "
-           << dst.getNumElements();
+           << *srcCount << " elements, but destination has " << *dstCount;
   return success();
 }
 
@@ -171,15 +187,16 @@ static LogicalResult verifySlice(Operation *op, ArrayRef<int64_t> whole,
   return success();
 }
 
-/// The sum of the slices' sizes along `axis`, or dynamic. The slices' ranks
-/// were checked.
+/// The sum of the slices' sizes along `axis`, or dynamic, or the largest number
+/// where it overflows. The slices' ranks were checked.
 static int64_t sumAlong(ValueRange slices, int64_t axis) {
   int64_t sum = 0;
   for (Value slice : slices) {
     int64_t size = cast<MemRefType>(slice.getType()).getDimSize(axis);
     if (ShapedType::isDynamic(size))
       return ShapedType::kDynamic;
-    sum += size;
+    if (llvm::AddOverflow(sum, size, sum))
+      return std::numeric_limits<int64_t>::max();
   }
   return sum;
 }
@@ -224,7 +241,7 @@ static LogicalResult verifyDivisible(Operation *op, int64_t size, int64_t axis,
                                   << devices;
 }
 
-/// Unsigned, but never out of what a dimension number can be.
+/// An index attribute holds 64 bits; text may say a negative number.
 static int64_t getAxisValue(const APInt &axis) { return axis.getSExtValue(); }
 
 LogicalResult ScatterOp::verify() {
@@ -384,6 +401,8 @@ static LogicalResult verifyLaunchSizes(LaunchOp op, ValueRange sizes,
 }
 
 LogicalResult LaunchOp::verify() {
+  if (getConstantDeviceIndex(getDevice()) == hostDeviceIndex)
+    return emitOpError("cannot launch a kernel on the host");
   if (failed(verifyLaunchSizes(*this, getGrid(), "grid")) ||
       failed(verifyLaunchSizes(*this, getBlock(), "block")))
     return failure();
