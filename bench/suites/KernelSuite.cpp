@@ -40,6 +40,7 @@ device::HostKernelEntry compile(const std::string &text, Dim3 block) {
   int file = memfd_create("kernel", MFD_CLOEXEC);
   if (write(file, bytes->data(), bytes->size()) != ssize_t(bytes->size()))
     return nullptr;
+  // Stays open: the loader takes two libraries of one path for the same.
   std::string path = "/proc/self/fd/" + std::to_string(file);
   if (const char *keep = std::getenv("MGPU_BENCH_KEEP"))
     if (FILE *copy = std::fopen(keep, "wb")) {
@@ -47,7 +48,6 @@ device::HostKernelEntry compile(const std::string &text, Dim3 block) {
       std::fclose(copy);
     }
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
   return library ? reinterpret_cast<device::HostKernelEntry>(
                        dlsym(library, device::hostKernelEntryName))
                  : nullptr;
