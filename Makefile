@@ -1,0 +1,53 @@
+# The two commands of README.md, and what takes longer. Nothing here knows more about
+# the build than CMakePresets.json does.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+JOBS ?= $(shell nproc)
+CTEST := ctest --output-on-failure -j $(JOBS)
+
+.PHONY: help setup build demo check check-all bench
+
+help: ## What can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: ## Install the Debian packages that are missing
+	@cmake/install-packages.sh
+
+# The build commands, for a preset named by the caller.
+define BUILD
+cmake --preset $(1) -Wno-dev > build/$(1).configure.log 2>&1 || { cat build/$(1).configure.log >&2; exit 1; }
+cmake --build --preset $(1) -j $(JOBS)
+endef
+
+build: setup ## Configure and build the dev preset
+	@mkdir -p build
+	@$(call BUILD,dev)
+
+demo: build ## Train the digits network on four host devices, and show the plan
+	@examples/digits/demo.sh build/dev/bin/mgpu-tune
+
+check: build ## All tests; the runtime half with g++ and under the sanitizers as well
+	@$(CTEST) --preset dev
+	@$(call BUILD,runtime-only)
+	@$(CTEST) --preset runtime-only
+	@$(call BUILD,asan-ubsan)
+	@$(CTEST) --preset asan-ubsan
+	@$(call BUILD,tsan)
+	@$(CTEST) --preset tsan
+
+check-all: check ## And: g++ for everything, each header alone, the fuzzers for a while
+	@tests/checks/check_headers.sh build/dev
+	@mkdir -p build
+	@cmake --preset dev -B build/gcc -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ > build/gcc.configure.log
+	@cmake --build build/gcc -j $(JOBS)
+	@$(CTEST) --test-dir build/gcc --no-tests=error
+	@$(call BUILD,fuzz)
+	@tests/checks/run_fuzzers.sh build/fuzz/bin
+
+bench: setup ## Run every benchmark suite
+	@mkdir -p build
+	@$(call BUILD,release)
+	@shopt -s nullglob; suites=(build/release/bin/bench-*); \
+	  [[ $${#suites[@]} -gt 0 ]] || { echo 'no benchmark suite is built in this version' >&2; exit 1; }; \
+	  for suite in "$${suites[@]}"; do echo "== $$suite"; "$$suite"; done

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Checks, plans, trains and evaluates the digits network on four host devices.
+# Usage: demo.sh MGPU_TUNE [OUTPUT_DIR]
+set -euo pipefail
+tune=$(realpath "${1:?usage: demo.sh MGPU_TUNE [OUTPUT_DIR]}")
+here=$(cd "$(dirname "$0")" && pwd)
+out=${2:-$(dirname "$tune")/../demo}
+mkdir -p "$out"
+out=$(realpath "$out")
+program=$here/digits.mlir
+data=$here/digits.csv.gz
+rate=(--arg rate=0.5)
+steps=600
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+
+say "1. check: races, deadlocks, mismatched collectives"
+"$tune" check "$program" "${rate[@]}"
+
+say "2. plan: parallel against serial, on four host devices"
+for scheduler in list serial; do
+  echo "-- $scheduler"
+  "$tune" plan "$program" --target host:4 "${rate[@]}" --scheduler "$scheduler" --explain --trace "$out/$scheduler.trace.json"
+done
+
+say "3. run: $steps training steps on 1436 digits"
+"$tune" run "$program" --target host:4 "${rate[@]}" --repeat "$steps" \
+  --arg x="$data:0-63@0-1435" --arg y="$data:64@0-1435" \
+  --arg w1=random:1 --arg b1=zeros --arg w2=random:2 --arg b2=zeros \
+  --out w1="$out/w1.npy" --out b1="$out/b1.npy" --out w2="$out/w2.npy" --out b2="$out/b2.npy"
+
+say "4. accuracy on the 361 digits held back"
+"$tune" run "$program" --entry eval --target host:4 \
+  --arg x="$data:0-63@1436-1796" --arg y="$data:64@1436-1796" \
+  --arg w1="$out/w1.npy" --arg b1="$out/b1.npy" --arg w2="$out/w2.npy" --arg b2="$out/b2.npy" \
+  --out predicted="$out/predicted.npy" --out correct="$out/correct.npy"
+python3 - "$out/correct.npy" <<'PYTHON'
+import struct, sys
+right = struct.unpack("<i", open(sys.argv[1], "rb").read()[-4:])[0]
+print(f"{right} of 361 are right: {100 * right / 361:.1f} %")
+sys.exit(right < 0.9 * 361)
+PYTHON
+
+say "5. timelines, for ui.perfetto.dev"
+ls "$out"/*.trace.json
