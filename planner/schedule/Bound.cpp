@@ -16,15 +16,15 @@ Paths longestPaths(const Dag &dag, const std::vector<double> &durations) {
   for (const DepEdge &edge : dag.edges)
     if (samePhase(edge)) {
       double &head = paths.head[edge.to.value];
-      head = std::max(head, paths.head[edge.from.value] +
-                                durations[edge.from.value]);
+      head = std::max(head,
+                      paths.head[edge.from.value] + durations[edge.from.value]);
     }
   // Edges are sorted by target, so backwards every target is complete.
   for (auto edge = dag.edges.rbegin(); edge != dag.edges.rend(); ++edge)
     if (samePhase(*edge)) {
       double &tail = paths.tail[edge->from.value];
-      tail = std::max(tail, paths.tail[edge->to.value] +
-                                durations[edge->to.value]);
+      tail = std::max(tail,
+                      paths.tail[edge->to.value] + durations[edge->to.value]);
     }
   return paths;
 }
@@ -79,8 +79,7 @@ double makespanLowerBound(const Dag &dag, const LatencyEstimator &latency) {
       const DagNode &node = dag.nodes[i];
       if (node.phase != phase)
         continue;
-      bound = std::max(bound,
-                       paths.head[i] + (*durations)[i] + paths.tail[i]);
+      bound = std::max(bound, paths.head[i] + (*durations)[i] + paths.tail[i]);
       for (DeviceId device : laneDevices(node))
         byResource[resourceIndex(device, workClass(node))].push_back(i);
     }

@@ -115,22 +115,21 @@ std::string explain(const Plan &plan, const Dag &dag) {
     const PlanStep &step = replayed.steps[s];
     std::string lanes;
     for (Lane lane : step.lanes)
-      lanes += lane.device.isHost()
-                   ? fmt::format(" host.{}", lane.stream.value)
-                   : fmt::format(" {}.{}", lane.device.value,
-                                 lane.stream.value);
+      lanes += lane.device.isHost() ? fmt::format(" host.{}", lane.stream.value)
+                                    : fmt::format(" {}.{}", lane.device.value,
+                                                  lane.stream.value);
     out += fmt::format("{:>12.3f} us  +{:<12.3f}{}  {} \"{}\": {}\n",
                        step.startUs, step.durationUs, lanes, step.node.value,
                        dag.node(step.node).name, reasonText(reasons[s], dag));
   }
   PlanSummary summary = summarize(replayed, dag);
-  out += fmt::format(
-      "makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}\n"
-      "one node after the other {:.3f} us, {} cross-stream waits\n"
-      "arenas {} bytes for {} bytes of device buffers\n",
-      summary.makespanUs, summary.lowerBoundUs, summary.ratio,
-      summary.serialMakespanUs, summary.waits, summary.arenaBytes,
-      summary.bufferBytes);
+  out +=
+      fmt::format("makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}\n"
+                  "one node after the other {:.3f} us, {} cross-stream waits\n"
+                  "arenas {} bytes for {} bytes of device buffers\n",
+                  summary.makespanUs, summary.lowerBoundUs, summary.ratio,
+                  summary.serialMakespanUs, summary.waits, summary.arenaBytes,
+                  summary.bufferBytes);
   for (size_t d = 0; d < summary.devices.size(); ++d) {
     const DeviceTimes &times = summary.devices[d];
     if (times.kernelUs + times.collectiveUs + times.copyUs > 0)

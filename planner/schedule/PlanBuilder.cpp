@@ -32,7 +32,8 @@ Result<uint32_t> checkInput(const Dag &dag, uint32_t wanted,
   MGPU_TRY(dag.check());
   uint32_t streams = std::min(wanted, options.limits.streamsPerDevice);
   if (streams == 0)
-    return fail(ErrorKind::Usage, "a plan needs at least one stream per device");
+    return fail(ErrorKind::Usage,
+                "a plan needs at least one stream per device");
   return streams;
 }
 
@@ -166,8 +167,7 @@ Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
   plan.lowerBoundUs = makespanLowerBound(dag, latency);
   for (size_t device = 0; device < plan.arenaBytes.size(); ++device)
     if (plan.arenaBytes[device] > options.limits.arenaBytes ||
-        dag.residentBytes >
-            options.limits.arenaBytes - plan.arenaBytes[device])
+        dag.residentBytes > options.limits.arenaBytes - plan.arenaBytes[device])
       return fail(
           ErrorKind::Invalid,
           fmt::format("device {} needs {} bytes and {} resident ones, but {} "

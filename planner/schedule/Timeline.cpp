@@ -128,8 +128,8 @@ std::string toDot(const Plan &plan, const Dag &dag) {
     for (Lane lane : step.lanes) {
       auto [it, first] = last.try_emplace(lane, step.node);
       if (!first)
-        out += fmt::format("  n{} -> n{};\n", it->second.value,
-                           step.node.value);
+        out +=
+            fmt::format("  n{} -> n{};\n", it->second.value, step.node.value);
       it->second = step.node;
     }
     for (NodeId wait : step.waits)
