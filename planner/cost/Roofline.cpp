@@ -13,11 +13,11 @@ LatencyEstimator::~LatencyEstimator() = default;
 // order plans sensibly; they are no claim about a machine.
 RooflineRates hostRates() {
   return {
-      .flopsPerUs = 8e3,      // assumed: 8 GFLOP/s on one core
-      .bytesPerUs = 8e3,      // assumed: 8 GB/s of memory traffic per core
-      .linkBytesPerUs = 4e3,  // assumed: a copy reads and writes, so half
-      .launchUs = 0.1,        // assumed: handing one node to a worker
-      .linkLatencyUs = 0.5,   // assumed: meeting of two workers
+      .flopsPerUs = 8e3,     // assumed: 8 GFLOP/s on one core
+      .bytesPerUs = 8e3,     // assumed: 8 GB/s of memory traffic per core
+      .linkBytesPerUs = 4e3, // assumed: a copy reads and writes, so half
+      .launchUs = 0.1,       // assumed: handing one node to a worker
+      .linkLatencyUs = 0.5,  // assumed: meeting of two workers
   };
 }
 
@@ -67,8 +67,8 @@ double RooflineEstimator::durationUs(const Dag &dag, NodeId id) const {
     return *node.durationUs;
   if (auto *copy = std::get_if<CopyCall>(&node.work)) {
     double bytes = boxBytes(copy->sourceBox);
-    bool local = dag.buffer(copy->source).device ==
-                 dag.buffer(copy->destination).device;
+    bool local =
+        dag.buffer(copy->source).device == dag.buffer(copy->destination).device;
     // Inside one memory a copy reads and writes each byte.
     return local ? rates.launchUs + 2 * bytes / rates.bytesPerUs
                  : rates.launchUs + rates.linkLatencyUs +
@@ -77,8 +77,8 @@ double RooflineEstimator::durationUs(const Dag &dag, NodeId id) const {
   if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
     double bytes = 0;
     for (const CollectiveMember &member : call->members)
-      bytes = std::max(
-          {bytes, boxBytes(member.sendBox), boxBytes(member.recvBox)});
+      bytes =
+          std::max({bytes, boxBytes(member.sendBox), boxBytes(member.recvBox)});
     return collectiveUs(rates, call->kind, double(call->members.size()), bytes);
   }
   if (auto *call = std::get_if<OpaqueCall>(&node.work);

@@ -128,10 +128,10 @@ private:
       return bad(fmt::format("{} names buffer {}, but the DAG has {} buffers",
                              label(node), id.value, dag.buffers.size()));
     const Buffer &buffer = dag.buffer(id);
-    bool shaped =
-        box.sizes.size() == box.strides.size() && box.elementBytes > 0 &&
-        std::all_of(box.sizes.begin(), box.sizes.end(),
-                    [](int64_t size) { return size >= 0; });
+    bool shaped = box.sizes.size() == box.strides.size() &&
+                  box.elementBytes > 0 &&
+                  std::all_of(box.sizes.begin(), box.sizes.end(),
+                              [](int64_t size) { return size >= 0; });
     if (!shaped)
       return bad(fmt::format("{} has a malformed box of buffer \"{}\"",
                              label(node), buffer.name));

@@ -36,20 +36,20 @@ void DependencyTracker::retireCovered(const BufferUse &use) {
   BufferState &state = buffers[use.buffer.value];
   for (IntervalIndex<LiveUse> *index : {&state.writes, &state.reads}) {
     std::vector<std::tuple<int64_t, int64_t, LiveUse>> rest;
-    index->meet(begin, end, [&, begin = begin, end = end](
-                                int64_t liveBegin, int64_t liveEnd,
-                                const LiveUse &live) {
-      if (!dense)
-        return !(useOf(live).box == use.box);
-      bool inside = begin <= liveBegin && liveEnd <= end;
-      if (!inside && !live.dense)
-        return true;
-      if (liveBegin < begin)
-        rest.emplace_back(liveBegin, begin, live);
-      if (end < liveEnd)
-        rest.emplace_back(end, liveEnd, live);
-      return false;
-    });
+    index->meet(begin, end,
+                [&, begin = begin, end = end](
+                    int64_t liveBegin, int64_t liveEnd, const LiveUse &live) {
+                  if (!dense)
+                    return !(useOf(live).box == use.box);
+                  bool inside = begin <= liveBegin && liveEnd <= end;
+                  if (!inside && !live.dense)
+                    return true;
+                  if (liveBegin < begin)
+                    rest.emplace_back(liveBegin, begin, live);
+                  if (end < liveEnd)
+                    rest.emplace_back(end, liveEnd, live);
+                  return false;
+                });
     for (auto &[restBegin, restEnd, live] : rest)
       index->insert(restBegin, restEnd, live);
   }

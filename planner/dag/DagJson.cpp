@@ -25,7 +25,8 @@ public:
   Fields(const Json &object, std::string where)
       : object(object), where(std::move(where)) {}
 
-  tl::unexpected<Error> bad(std::string_view field, std::string_view what) const {
+  tl::unexpected<Error> bad(std::string_view field,
+                            std::string_view what) const {
     return fail(ErrorKind::Invalid,
                 fmt::format("{}: field \"{}\" {}", where, field, what));
   }
@@ -49,7 +50,7 @@ public:
     return asInteger(field, *value, limit);
   }
   Result<uint64_t> asInteger(const char *field, const Json &value,
-                           uint64_t limit) const {
+                             uint64_t limit) const {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > limit)
       return bad(field, fmt::format("must be an integer from 0 to {}", limit));
     return value.get<uint64_t>();
@@ -326,9 +327,14 @@ Result<Dag> readDagJson(const std::string &path) {
                               path));
     text.append(chunk.data(), size_t(got));
     if (text.size() > limit)
-      return fail(ErrorKind::Invalid,
-                  fmt::format("{}: unpacks to more than {} bytes", path, limit));
+      return fail(
+          ErrorKind::Invalid,
+          fmt::format("{}: unpacks to more than {} bytes", path, limit));
   }
+  // Only closing tells that compressed data ended before its checksum.
+  if (gzclose(file.release()) != Z_OK)
+    return fail(ErrorKind::Invalid,
+                fmt::format("{}: the compressed data is cut short", path));
   return parseDagJson(text, path);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace mgpu::planner {
 
@@ -101,15 +102,16 @@ private:
         byFirst.push_back(id);
     byLast = byFirst;
     // Within a step the larger first: they have the fewest places to go.
-    std::stable_sort(byFirst.begin(), byFirst.end(), [&](auto a, auto b) {
-      auto key = [&](uint32_t id) {
-        return std::pair(stepsOf[id].front(), ~dag.buffers[id].sizeBytes);
-      };
-      return key(a) < key(b);
-    });
-    std::stable_sort(byLast.begin(), byLast.end(), [&](auto a, auto b) {
-      return stepsOf[a].back() < stepsOf[b].back();
-    });
+    auto firstKey = [&](uint32_t id) {
+      return std::tuple(stepsOf[id].front(), ~dag.buffers[id].sizeBytes, id);
+    };
+    auto lastKey = [&](uint32_t id) {
+      return std::pair(stepsOf[id].back(), id);
+    };
+    std::sort(byFirst.begin(), byFirst.end(),
+              [&](auto a, auto b) { return firstKey(a) < firstKey(b); });
+    std::sort(byLast.begin(), byLast.end(),
+              [&](auto a, auto b) { return lastKey(a) < lastKey(b); });
     size_t retired = 0;
     for (uint32_t id : byFirst) {
       for (; retired < byLast.size() &&

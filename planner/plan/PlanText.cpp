@@ -127,7 +127,8 @@ public:
     T value{};
     auto [end, error] =
         std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size())
+    if (text.empty() || error != std::errc() ||
+        end != text.data() + text.size())
       return bad(fmt::format("\"{}\" is no {}", text.substr(0, 40), what));
     return value;
   }
@@ -139,8 +140,8 @@ public:
     if (text.empty() || error != std::errc() ||
         end != text.data() + text.size() || !std::isfinite(value) ||
         std::signbit(value))
-      return bad(fmt::format("\"{}\" is no time in microseconds",
-                             text.substr(0, 40)));
+      return bad(
+          fmt::format("\"{}\" is no time in microseconds", text.substr(0, 40)));
     return value;
   }
   Result<std::string> quoted() {
@@ -318,16 +319,16 @@ private:
                                   word.substr(0, 40)));
     Lane lane;
     if (word.substr(0, dot) != "host") {
-      MGPU_TRY_ASSIGN(uint32_t device,
-                      line.integerOf<uint32_t>(word.substr(0, dot),
-                                               "device number"));
+      MGPU_TRY_ASSIGN(
+          uint32_t device,
+          line.integerOf<uint32_t>(word.substr(0, dot), "device number"));
       if (device >= dag.numDevices)
         return line.bad(fmt::format("the program has no device {}", device));
       lane.device = DeviceId{int32_t(device)};
     }
-    MGPU_TRY_ASSIGN(lane.stream.value,
-                    line.integerOf<uint32_t>(word.substr(dot + 1),
-                                             "stream number"));
+    MGPU_TRY_ASSIGN(
+        lane.stream.value,
+        line.integerOf<uint32_t>(word.substr(dot + 1), "stream number"));
     return lane;
   }
 
@@ -335,8 +336,8 @@ private:
     PlanStep step;
     MGPU_TRY_ASSIGN(step.node.value, line.integer<uint32_t>("node number"));
     if (step.node.value >= dag.nodes.size())
-      return line.bad(fmt::format("the program has no node {}",
-                                  step.node.value));
+      return line.bad(
+          fmt::format("the program has no node {}", step.node.value));
     MGPU_TRY_ASSIGN(std::string name, line.quoted());
     if (name != dag.node(step.node).name)
       return line.bad(fmt::format("node {} is named \"{}\" in the program, "

@@ -85,8 +85,8 @@ private:
       if (stepOf[step.node.value] != absent)
         return bad(fmt::format("{} has two steps", stepText(s)));
       MGPU_TRY(checkLanes(s));
-      if (s > 0 && dag.node(plan.steps[s - 1].node).phase >
-                       dag.node(step.node).phase)
+      if (s > 0 &&
+          dag.node(plan.steps[s - 1].node).phase > dag.node(step.node).phase)
         return bad(fmt::format("{} comes after {}, which belongs to a later "
                                "phase",
                                stepText(s), stepText(s - 1)));
@@ -180,8 +180,8 @@ private:
 
   bool isBefore(uint32_t earlier, uint32_t later) const {
     uint32_t lane = home[earlier];
-    return earlier < later && clock[later * numLanes + lane] >=
-                                  clock[earlier * numLanes + lane];
+    return earlier < later &&
+           clock[later * numLanes + lane] >= clock[earlier * numLanes + lane];
   }
 
   Result<void> checkEdges() {
@@ -371,7 +371,8 @@ private:
     if (!culprit)
       return {};
     const BufferUse &other = *culprit->use;
-    std::string what = fmt::format("buffer \"{}\"", dag.buffer(use.buffer).name);
+    std::string what =
+        fmt::format("buffer \"{}\"", dag.buffer(use.buffer).name);
     if (other.buffer != use.buffer)
       what = fmt::format("bytes that buffers \"{}\" and \"{}\" share",
                          dag.buffer(other.buffer).name,
@@ -390,18 +391,18 @@ private:
     auto [begin, end] = absolute(use).byteRange();
     for (IntervalIndex<Access> *index : {&memory.writes, &memory.reads}) {
       std::vector<std::pair<std::pair<int64_t, int64_t>, Access>> rest;
-      index->meet(begin, end, [&, begin = begin, end = end](
-                                  int64_t low, int64_t high,
-                                  const Access &access) {
-        bool inside = begin <= low && high <= end;
-        if (!inside && !access.use->box.isContiguous())
-          return true;
-        if (low < begin)
-          rest.push_back({{low, begin}, access});
-        if (end < high)
-          rest.push_back({{end, high}, access});
-        return false;
-      });
+      index->meet(begin, end,
+                  [&, begin = begin, end = end](int64_t low, int64_t high,
+                                                const Access &access) {
+                    bool inside = begin <= low && high <= end;
+                    if (!inside && !access.use->box.isContiguous())
+                      return true;
+                    if (low < begin)
+                      rest.push_back({{low, begin}, access});
+                    if (end < high)
+                      rest.push_back({{end, high}, access});
+                    return false;
+                  });
       for (auto &[range, access] : rest)
         index->insert(range.first, range.second, access);
     }

@@ -4,6 +4,16 @@
 
 // One free function per scheduling algorithm, one .cpp each. All return a
 // complete plan: lanes, waits, predicted times, arena layout, bound.
+//
+// The planning model, to which all predicted times and the bound refer:
+// - A device runs one kernel, one copy and one collective at a time; the three
+//   overlap freely. So does the host. A node on several devices takes its
+//   resource on all of them, from start to end.
+// - A stream runs its steps in plan order, one at a time.
+// - The phases load, replay, fetch follow each other: none starts before the
+//   one before has ended. A dependence across phases still gets its wait.
+// - Durations do not depend on what else runs.
+// Resources shape predicted times only; correctness rests on lanes and waits.
 
 #include "planner/cost/LatencyEstimator.h"
 #include "planner/plan/Plan.h"
@@ -31,8 +41,11 @@ Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
                               uint64_t seed,
                               const ScheduleOptions &options = {});
 
-/// max(critical path, work per device / streams that can run at once = 1...):
-/// no plan under this model ends earlier. Microseconds.
+/// No plan under the model above ends earlier. Microseconds. The sum over
+/// phases of the larger of the critical path and, for each resource of each
+/// device, the one-machine bound of its nodes: each is preceded by its longest
+/// path from a source and followed by its longest path to a sink (Jackson's
+/// preemptive schedule; Carlier 1982). The host has one bound of each kind too.
 double makespanLowerBound(const Dag &dag, const LatencyEstimator &latency);
 
 } // namespace mgpu::planner

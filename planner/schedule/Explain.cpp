@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/PlanBuilder.h"
+#include "planner/schedule/Timeline.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::planner {
+
+namespace {
+using Spans = std::vector<std::pair<double, double>>;
+
+/// Sorts and joins spans that touch.
+void unite(Spans &spans) {
+  std::sort(spans.begin(), spans.end());
+  Spans joined;
+  for (auto span : spans)
+    if (!joined.empty() && span.first <= joined.back().second)
+      joined.back().second = std::max(joined.back().second, span.second);
+    else
+      joined.push_back(span);
+  spans = std::move(joined);
+}
+double length(const Spans &spans) {
+  double sum = 0;
+  for (auto [begin, end] : spans)
+    sum += end - begin;
+  return sum;
+}
+/// What `a` and `b`, both united, have in common.
+double common(const Spans &a, const Spans &b) {
+  double sum = 0;
+  for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
+    sum += std::max(0.0, std::min(a[i].second, b[k].second) -
+                             std::max(a[i].first, b[k].first));
+    a[i].second < b[k].second ? ++i : ++k;
+  }
+  return sum;
+}
+} // namespace
+
+PlanSummary summarize(const Plan &plan, const Dag &dag) {
+  PlanSummary summary;
+  summary.makespanUs = plan.makespanUs;
+  summary.lowerBoundUs = plan.lowerBoundUs;
+  if (plan.lowerBoundUs > 0)
+    summary.ratio = plan.makespanUs / plan.lowerBoundUs;
+  std::vector<Spans> spans(numResources(dag));
+  for (const PlanStep &step : plan.steps) {
+    summary.serialMakespanUs += step.durationUs;
+    summary.waits += step.waits.size();
+    const DagNode &node = dag.node(step.node);
+    for (DeviceId device : laneDevices(node))
+      spans[resourceIndex(device, workClass(node))].emplace_back(
+          step.startUs, step.startUs + step.durationUs);
+  }
+  for (Spans &each : spans)
+    unite(each);
+  for (uint32_t d = 0; d < dag.numDevices; ++d) {
+    auto of = [&](WorkClass work) -> const Spans & {
+      return spans[resourceIndex(DeviceId{int32_t(d)}, work)];
+    };
+    DeviceTimes times;
+    times.kernelUs = length(of(WorkClass::Kernel));
+    times.collectiveUs = length(of(WorkClass::Collective));
+    times.copyUs = length(of(WorkClass::Copy));
+    Spans moving = of(WorkClass::Collective);
+    moving.insert(moving.end(), of(WorkClass::Copy).begin(),
+                  of(WorkClass::Copy).end());
+    unite(moving);
+    times.exposedUs = length(moving) - common(moving, of(WorkClass::Kernel));
+    summary.devices.push_back(times);
+  }
+  for (const Buffer &buffer : dag.buffers)
+    if (!buffer.device.isHost())
+      summary.bufferBytes += buffer.sizeBytes;
+  for (uint64_t bytes : plan.arenaBytes)
+    summary.arenaBytes += bytes;
+  return summary;
+}
+
+static std::string reasonText(const StartReason &reason, const Dag &dag) {
+  if (reason.kind == StartReason::Immediately)
+    return "nothing to wait for";
+  const char *why = "";
+  switch (reason.kind) {
+  case StartReason::Immediately:
+    break;
+  case StartReason::Dependence:
+    why = "depends on";
+    break;
+  case StartReason::Order:
+    why = "ordered after";
+    break;
+  case StartReason::Stream:
+    why = "stream busy with";
+    break;
+  case StartReason::Resource:
+    why = "device busy with";
+    break;
+  case StartReason::Phase:
+    why = "phase before ends with";
+    break;
+  }
+  return fmt::format("{} {} \"{}\"", why, reason.node.value,
+                     dag.node(reason.node).name);
+}
+
+std::string explain(const Plan &plan, const Dag &dag) {
+  Plan replayed = plan;
+  std::vector<StartReason> reasons = predictTimes(replayed, dag);
+  std::string out = fmt::format("plan by {}, durations from {}\n",
+                                plan.scheduler, plan.model);
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const PlanStep &step = replayed.steps[s];
+    std::string lanes;
+    for (Lane lane : step.lanes)
+      lanes += lane.device.isHost() ? fmt::format(" host.{}", lane.stream.value)
+                                    : fmt::format(" {}.{}", lane.device.value,
+                                                  lane.stream.value);
+    out += fmt::format("{:>12.3f} us  +{:<12.3f}{}  {} \"{}\": {}\n",
+                       step.startUs, step.durationUs, lanes, step.node.value,
+                       dag.node(step.node).name, reasonText(reasons[s], dag));
+  }
+  PlanSummary summary = summarize(replayed, dag);
+  out +=
+      fmt::format("makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}\n"
+                  "one node after the other {:.3f} us, {} cross-stream waits\n"
+                  "arenas {} bytes for {} bytes of device buffers\n",
+                  summary.makespanUs, summary.lowerBoundUs, summary.ratio,
+                  summary.serialMakespanUs, summary.waits, summary.arenaBytes,
+                  summary.bufferBytes);
+  for (size_t d = 0; d < summary.devices.size(); ++d) {
+    const DeviceTimes &times = summary.devices[d];
+    if (times.kernelUs + times.collectiveUs + times.copyUs > 0)
+      out += fmt::format("device {}: kernels {:.3f} us, collectives {:.3f} us, "
+                         "copies {:.3f} us, exposed communication {:.3f} us\n",
+                         d, times.kernelUs, times.collectiveUs, times.copyUs,
+                         times.exposedUs);
+  }
+  return out;
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/PlanBuilder.h"
+
+namespace mgpu::planner {
+
+namespace {
+/// SplitMix64 (Steele, Lea, Flood 2014): the same on every platform, which the
+/// standard distributions are not.
+class Random {
+public:
+  explicit Random(uint64_t seed) : state(seed) {}
+  /// Below `bound`; the bias of the remainder does not matter here.
+  uint64_t below(uint64_t bound) {
+    uint64_t z = (state += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return (z ^ (z >> 31)) % bound;
+  }
+
+private:
+  uint64_t state;
+};
+} // namespace
+
+Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
+                              uint64_t seed, const ScheduleOptions &options) {
+  MGPU_TRY_ASSIGN(uint32_t streams,
+                  checkInput(dag, options.streamsPerDevice, options));
+  Random random(seed);
+  Predecessors predecessors(dag);
+  Successors successors(dag);
+  std::vector<uint32_t> missing(dag.nodes.size());
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+    missing[i] = uint32_t(predecessors.of(NodeId{i}).size());
+
+  std::vector<OrderedStep> order;
+  order.reserve(dag.nodes.size());
+  std::vector<uint32_t> ready;
+  for (Phase phase : {Phase::Load, Phase::Replay, Phase::Fetch}) {
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      if (dag.nodes[i].phase == phase && missing[i] == 0)
+        ready.push_back(i);
+    while (!ready.empty()) {
+      size_t pick = random.below(ready.size());
+      uint32_t node = ready[pick];
+      ready[pick] = ready.back();
+      ready.pop_back();
+      OrderedStep step{NodeId{node}, {}};
+      for (DeviceId device : laneDevices(dag.nodes[node]))
+        step.lanes.push_back(
+            {device, StreamId{uint32_t(random.below(streams))}});
+      order.push_back(std::move(step));
+      for (NodeId next : successors.of(NodeId{node}))
+        if (--missing[next.value] == 0 && dag.node(next).phase == phase)
+          ready.push_back(next.value);
+    }
+  }
+  return finishPlan("shuffled", std::move(order), streams,
+                    WaitPolicy::Dependences, dag, latency, options);
+}
+
+} // namespace mgpu::planner

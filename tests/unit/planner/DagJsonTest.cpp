@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/dag/DagJson.h"
+#include "planner/schedule/Schedulers.h"
+#include "tests/unit/planner/RandomDag.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+using namespace mgpu;
+using namespace mgpu::planner;
+
+static std::string file(const std::string &nodes, bool spmd = true) {
+  return std::string("{\"format\":\"mgpu-dag/2\",\"name\":\"t\",\"devices\":2,"
+                     "\"spmd\":") +
+         (spmd ? "true" : "false") + ",\"resident_bytes\":10,\"nodes\":[" +
+         nodes + "]}";
+}
+static const char *const twoNodes =
+    R"({"id":0,"kind":"kernel","name":"a","flops":5,"bytes_read":1,
+        "bytes_written":2,"out_bytes":100,"deps":[],"duration_us":3},
+       {"id":1,"kind":"all_reduce","name":"r","bytes":64,"group":2,
+        "out_bytes":50,"deps":[0],"workspace_bytes":8,"op":"x"})";
+
+TEST(DagJson, ReadsNodesBuffersAndEdges) {
+  Result<Dag> dag = parseDagJson(file(twoNodes), "t.json");
+  ASSERT_TRUE(dag) << dag.error().message;
+  EXPECT_TRUE(dag->spmd);
+  EXPECT_EQ(dag->residentBytes, 10u);
+  ASSERT_EQ(dag->nodes.size(), 2u);
+  EXPECT_EQ(dag->nodes[0].durationUs, 3.0);
+  EXPECT_FALSE(dag->nodes[1].durationUs);
+  EXPECT_EQ(std::get<OpaqueCall>(dag->nodes[1].work).bytes, 64u);
+  ASSERT_EQ(dag->edges.size(), 1u);
+  EXPECT_EQ(dag->edges[0].kind, DepKind::Data);
+  ASSERT_EQ(dag->buffers.size(), 3u);
+  EXPECT_EQ(dag->buffers[0].role, BufferRole::Temporary);
+  EXPECT_EQ(dag->buffers[1].role, BufferRole::Resident) << "nothing reads it";
+  EXPECT_EQ(dag->buffers[2].sizeBytes, 8u);
+}
+
+TEST(DagJson, AnAliasWritesInPlaceAfterEarlierReaders) {
+  Result<Dag> dag = parseDagJson(
+      file(R"({"id":0,"kind":"kernel","name":"a","out_bytes":8,"deps":[]},
+              {"id":1,"kind":"kernel","name":"b","out_bytes":0,"deps":[0]},
+              {"id":2,"kind":"kernel","name":"c","out_bytes":8,"deps":[],
+               "alias_of":0})"),
+      "t.json");
+  ASSERT_TRUE(dag) << dag.error().message;
+  EXPECT_EQ(dag->buffers.size(), 1u);
+  bool anti = false;
+  for (const DepEdge &edge : dag->edges)
+    anti |= edge.from == NodeId{1} && edge.to == NodeId{2} &&
+            edge.kind == DepKind::Anti;
+  EXPECT_TRUE(anti);
+}
+
+TEST(DagJson, CollectivesOfAFileThatIsNotSpmdTakeTheirGroup) {
+  Result<Dag> dag = parseDagJson(
+      file(R"({"id":0,"kind":"kernel","name":"a","device":1,"deps":[]},
+              {"id":1,"kind":"broadcast","name":"b","bytes":4,"group":2,
+               "deps":[0]})",
+           false),
+      "t.json");
+  ASSERT_TRUE(dag) << dag.error().message;
+  EXPECT_EQ(dag->nodes[0].devices, std::vector<DeviceId>{DeviceId{1}});
+  EXPECT_EQ(dag->nodes[1].devices.size(), 2u);
+}
+
+TEST(DagJson, ErrorsNameNodeAndField) {
+  auto message = [](const std::string &text) {
+    Result<Dag> dag = parseDagJson(text, "t.json");
+    return dag ? "accepted" : dag.error().message;
+  };
+  auto node = [&](const std::string &fields, bool spmd = true) {
+    return message(file("{" + fields + "}", spmd));
+  };
+  const std::string good = R"("id":0,"kind":"kernel","name":"a","deps":[])";
+  EXPECT_EQ(node(good), "accepted");
+  EXPECT_EQ(message("[]"), "t.json: the file is not a JSON object");
+  EXPECT_EQ(message("{\"format\":\"mgpu-dag/1\"}"),
+            "t.json: field \"format\" is \"mgpu-dag/1\"; this version reads "
+            "\"mgpu-dag/2\"");
+  EXPECT_NE(message("{").find("t.json: not valid JSON"), std::string::npos);
+  EXPECT_EQ(message(file("3")), "t.json: node 0 is not a JSON object");
+  EXPECT_EQ(node(R"("id":0,"kind":"kernel","name":"a")"),
+            "t.json: node 0 \"a\": field \"deps\" must be an array of node "
+            "ids");
+  EXPECT_EQ(node(R"("id":0,"kind":"kernel","name":"a","deps":[0])"),
+            "t.json: node 0 \"a\": field \"deps\" names node 0, but a node may "
+            "depend only on earlier ones");
+  EXPECT_EQ(node(R"("id":0,"kind":"kernel","name":"a","deps":[-1])"),
+            "t.json: node 0 \"a\": field \"deps\" must be an integer from 0 to "
+            "4294967295");
+  EXPECT_EQ(node(R"("id":4,"kind":"kernel","name":"a","deps":[])"),
+            "t.json: node 0 \"a\": field \"id\" is 4; ids must be 0, 1, 2, ... "
+            "in the order of the file");
+  EXPECT_EQ(node(R"("id":0,"kind":"fft","name":"a","deps":[])"),
+            "t.json: node 0 \"a\": field \"kind\" is \"fft\", which is no kind "
+            "of node");
+  EXPECT_EQ(node(R"("id":0,"kind":"send","name":"a","deps":[])"),
+            "t.json: node 0 \"a\": field \"bytes\" is missing");
+  EXPECT_EQ(node(good + R"(,"duration_us":-1)"),
+            "t.json: node 0 \"a\": field \"duration_us\" must be a number from "
+            "0 to 1e18");
+  EXPECT_EQ(node(good + R"(,"out_bytes":1e30)"),
+            "t.json: node 0 \"a\": field \"out_bytes\" must be an integer from "
+            "0 to 4503599627370496");
+  EXPECT_EQ(node(good, false),
+            "t.json: node 0 \"a\": field \"device\" is missing; a file that is "
+            "not spmd names the device of each kernel");
+  EXPECT_EQ(node(good + R"(,"alias_of":0)"),
+            "t.json: node 0 \"a\": field \"alias_of\" names node 0, which is "
+            "not an earlier one");
+}
+
+TEST(DagJson, ReadsPlainAndCompressedFiles) {
+  auto dir = std::filesystem::path(::testing::TempDir());
+  std::string plain = (dir / "mgpu_dagjson_test.json").string();
+  std::string packed = plain + ".gz";
+  std::string text = file(twoNodes);
+  FILE *out = fopen(plain.c_str(), "wb");
+  ASSERT_TRUE(out);
+  fwrite(text.data(), 1, text.size(), out);
+  fclose(out);
+  gzFile gz = gzopen(packed.c_str(), "wb");
+  gzwrite(gz, text.data(), unsigned(text.size()));
+  gzclose(gz);
+  EXPECT_TRUE(readDagJson(plain));
+  EXPECT_TRUE(readDagJson(packed));
+  // Cut short, the checksum is missing.
+  std::filesystem::resize_file(packed, std::filesystem::file_size(packed) - 9);
+  EXPECT_FALSE(readDagJson(packed));
+  std::filesystem::remove(plain);
+  std::filesystem::remove(packed);
+  Result<Dag> absent = readDagJson(plain);
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().message, plain + ": cannot be opened");
+  EXPECT_FALSE(readDagJson(dir.string()));
+  Result<Dag> xz = readDagJson("x.json.xz");
+  ASSERT_FALSE(xz);
+  EXPECT_EQ(xz.error().kind, ErrorKind::Unsupported);
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/Schedulers.h"
+#include "tests/unit/planner/RandomDag.h"
+
+#include <gtest/gtest.h>
+
+using namespace mgpu;
+using namespace mgpu::planner;
+using namespace mgpu::planner::testing;
+
+static void expectEqual(const Plan &a, const Plan &b) {
+  EXPECT_EQ(a.scheduler, b.scheduler);
+  EXPECT_EQ(a.model, b.model);
+  EXPECT_EQ(a.numDevices, b.numDevices);
+  EXPECT_EQ(a.streamsPerDevice, b.streamsPerDevice);
+  EXPECT_EQ(a.arenaBytes, b.arenaBytes);
+  EXPECT_EQ(a.makespanUs, b.makespanUs);
+  EXPECT_EQ(a.lowerBoundUs, b.lowerBoundUs);
+  ASSERT_EQ(a.steps.size(), b.steps.size());
+  for (size_t s = 0; s < a.steps.size(); ++s) {
+    EXPECT_EQ(a.steps[s].node, b.steps[s].node);
+    EXPECT_EQ(a.steps[s].lanes, b.steps[s].lanes);
+    EXPECT_EQ(a.steps[s].waits, b.steps[s].waits);
+    EXPECT_EQ(a.steps[s].startUs, b.steps[s].startUs);
+    EXPECT_EQ(a.steps[s].durationUs, b.steps[s].durationUs);
+  }
+  ASSERT_EQ(a.placements.size(), b.placements.size());
+  for (size_t k = 0; k < a.placements.size(); ++k) {
+    EXPECT_EQ(a.placements[k].buffer, b.placements[k].buffer);
+    EXPECT_EQ(a.placements[k].offset, b.placements[k].offset);
+  }
+}
+
+TEST(PlanText, ReadsBackExactly) {
+  RooflineEstimator model(hostRates(), "model \"quoted\" \\ \n\x01");
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    Dag dag = randomDag(seed);
+    dag.nodes[0].name = "odd \"name\" \t\\x41 \r\n after";
+    Result<Plan> plan = scheduleShuffled(dag, model, seed);
+    ASSERT_TRUE(plan);
+    std::mt19937_64 random(seed);
+    for (PlanStep &step : plan->steps) // doubles of many digits
+      step.startUs += double(random()) * 0x1p-60;
+    std::string text = toText(*plan, dag);
+    Result<Plan> back = parsePlan(text, dag);
+    ASSERT_TRUE(back) << back.error().message << "\n" << text;
+    expectEqual(*plan, *back);
+    EXPECT_EQ(text, toText(*back, dag));
+  }
+}
+
+namespace {
+class PlanTextErrors : public ::testing::Test {
+protected:
+  void SetUp() override {
+    dag = randomDag(12);
+    text = toText(*scheduleList(dag, hostModel()), dag);
+  }
+  /// The message for the text with the first `from` replaced by `to`.
+  std::string message(const std::string &from, const std::string &to) {
+    std::string changed = text;
+    size_t at = changed.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    changed.replace(at, from.size(), to);
+    Result<Plan> plan = parsePlan(changed, dag);
+    return plan ? "accepted" : plan.error().message;
+  }
+  Dag dag;
+  std::string text;
+};
+} // namespace
+
+TEST_F(PlanTextErrors, NameTheLine) {
+  EXPECT_EQ(message("mgpu-plan 1", "mgpu-plan 2"),
+            "plan line 1: the plan has version 2; this program reads version "
+            "1");
+  EXPECT_EQ(message("scheduler", "schedule"),
+            "plan line 2: expected \"scheduler\", found \"schedule\"");
+  EXPECT_EQ(message("\"list\"", "\"list"),
+            "plan line 2: a name lacks its closing quote");
+  EXPECT_EQ(message("streams 4", "streams -4"),
+            "plan line 5: \"-4\" is no count");
+  EXPECT_NE(message("makespan ", "makespan nan ")
+                .find("plan line 6: \"nan\" is no time"),
+            std::string::npos);
+  EXPECT_NE(message("makespan ", "makespan -").find("no time"),
+            std::string::npos);
+  EXPECT_NE(message("place 0", "place 4000").find("no buffer 4000"),
+            std::string::npos);
+  EXPECT_NE(message("\"b0\"", "\"other\"").find("\"b0\" in the program"),
+            std::string::npos);
+  EXPECT_NE(message("step ", "step 7777").find("the program has no node"),
+            std::string::npos);
+  EXPECT_NE(message(" start ", " begin ").find("plan line"), std::string::npos);
+  EXPECT_NE(message("end\n", "").find("cut short"), std::string::npos);
+  EXPECT_NE(message("end\n", "end\nmore\n").find("after \"end\""),
+            std::string::npos);
+  EXPECT_EQ(message("end\n", "# a comment\n\n end \r\n"), "accepted");
+}
+
+// No prefix of a plan and no single changed byte may crash the reader.
+TEST_F(PlanTextErrors, SurvivesDamage) {
+  for (size_t length = 0; length + 4 < text.size(); length += 3)
+    EXPECT_FALSE(parsePlan(text.substr(0, length), dag));
+  std::mt19937_64 random(1);
+  for (int k = 0; k < 3000; ++k) {
+    std::string damaged = text;
+    damaged[random() % damaged.size()] = char(random());
+    (void)parsePlan(damaged, dag);
+  }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/plan/ArenaLayout.h"
+#include "planner/schedule/PlanBuilder.h"
+#include "planner/schedule/Timeline.h"
+#include "tests/unit/planner/RandomDag.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+using namespace mgpu;
+using namespace mgpu::planner;
+using namespace mgpu::planner::testing;
+
+/// One resource of one device never runs two nodes at once; nor does a stream.
+static void expectModelHolds(const Plan &plan, const Dag &dag) {
+  std::map<std::tuple<int, int, int>, std::vector<std::pair<double, double>>>
+      spans;
+  double end = 0;
+  for (const PlanStep &step : plan.steps) {
+    std::pair span(step.startUs, step.startUs + step.durationUs);
+    end = std::max(end, span.second);
+    for (Lane lane : step.lanes) {
+      int device = lane.device.value;
+      spans[{0, device, int(workClass(dag.node(step.node)))}].push_back(span);
+      spans[{1, device, int(lane.stream.value)}].push_back(span);
+    }
+  }
+  for (auto &[key, list] : spans) {
+    std::sort(list.begin(), list.end());
+    for (size_t k = 1; k < list.size(); ++k)
+      ASSERT_LE(list[k - 1].second, list[k].first);
+  }
+  EXPECT_DOUBLE_EQ(end, plan.makespanUs);
+}
+
+TEST(Schedule, EverySchedulerMakesSafePlansOnRandomDags) {
+  RooflineEstimator model = hostModel();
+  double listSum = 0, serialSum = 0, boundSum = 0;
+  for (uint64_t seed = 0; seed < 2500; ++seed) {
+    Dag dag = randomDag(seed);
+    ScheduleOptions options;
+    options.streamsPerDevice = 1 + uint32_t(seed % 5);
+    Result<Plan> plans[] = {scheduleSerial(dag, model, options),
+                            scheduleList(dag, model, options),
+                            scheduleShuffled(dag, model, seed, options)};
+    for (Result<Plan> &plan : plans) {
+      ASSERT_TRUE(plan) << plan.error().message;
+      Result<void> verdict = verify(*plan, dag, options.limits);
+      ASSERT_TRUE(verdict) << "seed " << seed << ", " << plan->scheduler << ": "
+                           << verdict.error().message;
+      expectModelHolds(*plan, dag);
+      ASSERT_GE(plan->makespanUs, plan->lowerBoundUs) << seed;
+      if (seed % 25 == 0)
+        ASSERT_EQ(bruteForceFault(*plan, dag), "") << seed;
+    }
+    serialSum += plans[0]->makespanUs;
+    listSum += plans[1]->makespanUs;
+    boundSum += plans[1]->lowerBoundUs;
+  }
+  EXPECT_LT(listSum, serialSum);
+  EXPECT_LT(listSum, boundSum * 1.5);
+}
+
+// Dropping any wait of the finished plan must lose an ordering.
+TEST(Schedule, WaitsAreMinimal) {
+  RooflineEstimator model = hostModel();
+  size_t waits = 0;
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    Dag dag = randomDag(seed);
+    Result<Plan> plan = scheduleShuffled(dag, model, seed);
+    ASSERT_TRUE(plan);
+    for (size_t s = 0; s < plan->steps.size(); ++s)
+      for (size_t k = 0; k < plan->steps[s].waits.size(); ++k) {
+        Plan less = *plan;
+        less.steps[s].waits.erase(less.steps[s].waits.begin() + long(k));
+        ASSERT_FALSE(verify(less, dag)) << seed;
+        ++waits;
+      }
+  }
+  EXPECT_GT(waits, 200u);
+}
+
+TEST(Schedule, SamePlanEveryTime) {
+  RooflineEstimator model = hostModel();
+  Dag dag = randomDag(5);
+  EXPECT_EQ(toText(*scheduleList(dag, model), dag),
+            toText(*scheduleList(dag, model), dag));
+  EXPECT_EQ(toText(*scheduleShuffled(dag, model, 1), dag),
+            toText(*scheduleShuffled(dag, model, 1), dag));
+  EXPECT_NE(toText(*scheduleShuffled(dag, model, 1), dag),
+            toText(*scheduleShuffled(dag, model, 2), dag));
+}
+
+TEST(Schedule, EmptyDagAndZeroStreams) {
+  RooflineEstimator model = hostModel();
+  Dag dag;
+  dag.numDevices = 2;
+  for (const Result<Plan> &plan :
+       {scheduleSerial(dag, model), scheduleList(dag, model),
+        scheduleShuffled(dag, model, 1)}) {
+    ASSERT_TRUE(plan);
+    EXPECT_TRUE(verify(*plan, dag));
+    EXPECT_EQ(plan->makespanUs, 0);
+  }
+  ScheduleOptions none;
+  none.limits.streamsPerDevice = 0;
+  EXPECT_FALSE(scheduleList(dag, model, none));
+}
+
+TEST(Schedule, RefusesTooSmallAnArena) {
+  RooflineEstimator model = hostModel();
+  Dag dag = randomDag(5);
+  ScheduleOptions options;
+  options.limits.arenaBytes = 1;
+  Result<Plan> plan = scheduleList(dag, model, options);
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().message.find("are allowed"), std::string::npos);
+}
+
+/// A kernel of `us` on device 0 that follows `after`.
+static DagNode timed(const char *name, double us, bool collective) {
+  DagNode node;
+  node.name = name;
+  node.devices = {{0}};
+  node.work = OpaqueCall{collective, CollectiveKind::AllReduce, 0};
+  node.durationUs = us;
+  return node;
+}
+
+// a(3) -> c(4, collective) -> d(1);  b(5) alone: the collective hides behind b.
+TEST(Schedule, ListOverlapsAndExplainsWhy) {
+  Dag dag;
+  dag.numDevices = 1;
+  dag.nodes = {timed("b", 5, false), timed("a", 3, false), timed("c", 4, true),
+               timed("d", 1, false)};
+  dag.edges = {{NodeId{1}, NodeId{2}}, {NodeId{2}, NodeId{3}}};
+  RooflineEstimator model = hostModel();
+  Result<Plan> plan = scheduleList(dag, model);
+  ASSERT_TRUE(plan);
+  EXPECT_DOUBLE_EQ(plan->makespanUs, 9);
+  EXPECT_NEAR(plan->lowerBoundUs, 9, 1e-9);
+  EXPECT_DOUBLE_EQ(scheduleSerial(dag, model)->makespanUs, 13);
+  PlanSummary summary = summarize(*plan, dag);
+  EXPECT_DOUBLE_EQ(summary.devices[0].kernelUs, 9);
+  EXPECT_DOUBLE_EQ(summary.devices[0].collectiveUs, 4);
+  EXPECT_DOUBLE_EQ(summary.devices[0].exposedUs, 0);
+  EXPECT_DOUBLE_EQ(summary.serialMakespanUs, 13);
+  EXPECT_DOUBLE_EQ(
+      summarize(*scheduleSerial(dag, model), dag).devices[0].exposedUs, 4);
+  std::string text = explain(*plan, dag);
+  EXPECT_NE(text.find("2 \"c\": depends on 1 \"a\""), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("exposed communication 0.000 us"), std::string::npos);
+}
+
+// One machine with heads and tails: a(1) -> x(2) -> z(10), y(2) -> w(10), with
+// x and y collectives and z, w copies, kernels not in the way. The critical
+// path is 13, the collectives sum to 4; the bound sees that one of x, y waits.
+TEST(Schedule, BoundSeesOneMachineBetweenHeadsAndTails) {
+  Dag dag;
+  dag.numDevices = 2;
+  auto on = [](DagNode node, int device) {
+    node.devices = {{device}};
+    return node;
+  };
+  dag.nodes = {timed("x", 2, true), timed("y", 2, true),
+               on(timed("z", 10, false), 0), on(timed("w", 10, false), 1)};
+  dag.edges = {{NodeId{0}, NodeId{2}}, {NodeId{1}, NodeId{3}}};
+  RooflineEstimator model = hostModel();
+  EXPECT_NEAR(makespanLowerBound(dag, model), 14, 1e-9);
+  EXPECT_DOUBLE_EQ(scheduleList(dag, model)->makespanUs, 14);
+}
+
+TEST(Timeline, TraceIsJsonWithOneSpanPerLane) {
+  RooflineEstimator model = hostModel();
+  Dag dag = randomDag(21);
+  dag.nodes[0].name = "quote \" backslash \\ bad utf8 \xff";
+  Plan plan = *scheduleList(dag, model);
+  auto trace = nlohmann::json::parse(toChromeTrace(plan, dag));
+  size_t spans = 0, lanes = 0;
+  for (const auto &event : trace["traceEvents"])
+    if (event["ph"] == "X") {
+      ++spans;
+      EXPECT_TRUE(event["ts"].is_number() && event["dur"].is_number());
+    }
+  for (const PlanStep &step : plan.steps)
+    lanes += step.lanes.size();
+  EXPECT_EQ(spans, lanes);
+  std::string dot = toDot(plan, dag);
+  EXPECT_EQ(std::count(dot.begin(), dot.end(), '{'),
+            std::count(dot.begin(), dot.end(), '}'));
+}
+
+// A million nodes would take too long here; a tenth shows the growth.
+TEST(Schedule, ListHandlesAHundredThousandNodes) {
+  Dag dag;
+  dag.numDevices = 4;
+  for (uint32_t i = 0; i < 100000; ++i) {
+    DagNode node = timed("k", 1 + i % 7, i % 11 == 0);
+    node.devices = {{int32_t(i % 4)}};
+    dag.nodes.push_back(node);
+    for (uint32_t back : {32u, 57u, 1000u})
+      if (i >= back)
+        dag.edges.push_back({NodeId{i - back}, NodeId{i}});
+  }
+  dag.normalize();
+  RooflineEstimator model = hostModel();
+  Result<Plan> plan = scheduleList(dag, model);
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(verify(*plan, dag));
+  EXPECT_LE(plan->makespanUs, plan->lowerBoundUs * 1.1);
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/plan/Verify.h"
+#include "planner/schedule/Schedulers.h"
+#include "tests/unit/planner/RandomDag.h"
+
+#include <gtest/gtest.h>
+
+using namespace mgpu;
+using namespace mgpu::planner;
+using namespace mgpu::planner::testing;
+
+static Plan planOf(const Dag &dag, uint64_t seed) {
+  RooflineEstimator model = hostModel();
+  Result<Plan> plan = seed % 3 == 0   ? scheduleList(dag, model)
+                      : seed % 3 == 1 ? scheduleShuffled(dag, model, seed)
+                                      : scheduleSerial(dag, model);
+  EXPECT_TRUE(plan) << plan.error().message;
+  return *plan;
+}
+
+/// Changes one thing; returns what, or "" when the plan has no such thing.
+static std::string mutate(Plan &plan, const Dag &dag, std::mt19937_64 &random) {
+  auto any = [&](size_t n) { return size_t(random() % n); };
+  PlanStep &step = plan.steps[any(plan.steps.size())];
+  switch (any(6)) {
+  case 0:
+    if (step.waits.empty())
+      return "";
+    step.waits.erase(step.waits.begin() + long(any(step.waits.size())));
+    return "drop a wait";
+  case 1:
+    std::swap(plan.steps[any(plan.steps.size())], step);
+    return "swap two steps";
+  case 2: {
+    Lane &lane = step.lanes[any(step.lanes.size())];
+    lane.stream.value = uint32_t(any(plan.streamsPerDevice));
+    return "move to another stream";
+  }
+  case 3: {
+    if (plan.placements.empty())
+      return "";
+    Placement &a = plan.placements[any(plan.placements.size())];
+    const Placement &b = plan.placements[any(plan.placements.size())];
+    uint64_t end = b.offset + dag.buffer(a.buffer).sizeBytes;
+    size_t device = size_t(dag.buffer(a.buffer).device.value);
+    a.offset = b.offset;
+    plan.arenaBytes[device] = std::max(plan.arenaBytes[device], end);
+    return "overlay two buffers";
+  }
+  case 4:
+    plan.steps.erase(plan.steps.begin() + (&step - plan.steps.data()));
+    return "drop a step";
+  default:
+    step.waits.clear();
+    return "drop all waits";
+  }
+}
+
+// The verifier and a brute-force oracle must agree on every mutation, harmful
+// or harmless.
+TEST(Verify, AgreesWithBruteForceOnMutatedPlans) {
+  std::map<std::string, std::pair<int, int>> counts; // harmless, harmful
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    RandomDagOptions options;
+    options.maxBuffers = 5;
+    options.maxNodes = 20;
+    Dag dag = randomDag(seed, options);
+    Plan plan = planOf(dag, seed);
+    std::mt19937_64 random(seed);
+    for (int k = 0; k < 3; ++k) {
+      Plan changed = plan;
+      std::string what = mutate(changed, dag, random);
+      if (what.empty() || changed.steps.empty())
+        continue;
+      std::string fault = bruteForceFault(changed, dag);
+      Result<void> verdict = verify(changed, dag);
+      ++(fault.empty() ? counts[what].first : counts[what].second);
+      ASSERT_EQ(bool(verdict), fault.empty())
+          << "seed " << seed << ", " << what << ", oracle: " << fault
+          << ", verify: " << (verdict ? "ok" : verdict.error().message) << "\n"
+          << toText(changed, dag);
+    }
+  }
+  for (const auto &[what, count] : counts) {
+    RecordProperty(what, count.second);
+    EXPECT_GT(count.second, 20) << "too few harmful cases of: " << what;
+  }
+  EXPECT_EQ(counts.size(), 6u);
+}
+
+TEST(Verify, RefusesWhatExceedsLimits) {
+  Dag dag = randomDag(12);
+  Plan plan = planOf(dag, 0);
+  PlanLimits tight;
+  tight.streamsPerDevice = plan.streamsPerDevice - 1;
+  EXPECT_FALSE(verify(plan, dag, tight));
+  PlanLimits small;
+  small.arenaBytes =
+      *std::max_element(plan.arenaBytes.begin(), plan.arenaBytes.end());
+  EXPECT_TRUE(verify(plan, dag, small));
+  small.arenaBytes -= 1;
+  EXPECT_FALSE(verify(plan, dag, small));
+}
+
+TEST(Verify, RefusesMalformedPlans) {
+  Dag dag = randomDag(12);
+  const Plan good = planOf(dag, 0);
+  ASSERT_TRUE(verify(good, dag));
+  auto refused = [&](auto change) {
+    Plan plan = good;
+    change(plan);
+    return !verify(plan, dag);
+  };
+  EXPECT_TRUE(refused([](Plan &p) { p.steps[0].node.value = 99999; }));
+  EXPECT_TRUE(refused([](Plan &p) { p.steps[0].waits = {NodeId{99999}}; }));
+  EXPECT_TRUE(refused([](Plan &p) { p.steps[0].lanes.clear(); }));
+  EXPECT_TRUE(refused([](Plan &p) { p.steps[0].lanes[0].stream.value = 7; }));
+  EXPECT_TRUE(refused([](Plan &p) { p.steps[0].lanes[0].device.value += 1; }));
+  EXPECT_TRUE(refused([](Plan &p) { p.placements.pop_back(); }));
+  EXPECT_TRUE(refused([](Plan &p) { p.placements[0].offset += 8; }));
+  EXPECT_TRUE(refused([](Plan &p) { p.placements[0].offset = ~255ull; }));
+  EXPECT_TRUE(refused([](Plan &p) { p.arenaBytes.pop_back(); }));
+  EXPECT_TRUE(refused([](Plan &p) { p.arenaBytes[0] = 0; }));
+  EXPECT_TRUE(refused([](Plan &p) { p.numDevices += 1; }));
+  EXPECT_TRUE(refused([](Plan &p) { p.streamsPerDevice = 0; }));
+  EXPECT_TRUE(refused([](Plan &p) { p.steps[0].startUs = -1; }));
+  EXPECT_TRUE(refused([](Plan &p) { p.makespanUs = 0.0 / 0.0; }));
+}
+
+// A collective whose rank 0 alone runs it on another stream, no longer behind
+// its predecessor there.
+TEST(Verify, RefusesCollectivesInNoCertainOrder) {
+  Dag dag;
+  dag.numDevices = 2;
+  for (int d = 0; d < 4; ++d) {
+    Buffer buffer;
+    buffer.name = "b" + std::to_string(d);
+    buffer.device = {d / 2};
+    buffer.sizeBytes = 32;
+    dag.buffers.push_back(buffer);
+  }
+  for (uint32_t k = 0; k < 2; ++k) {
+    CollectiveCall call;
+    DagNode node;
+    node.name = "all_reduce";
+    for (uint32_t d = 0; d < 2; ++d) {
+      BufferId id{d * 2 + k};
+      Box box = Box::flat(0, 32);
+      call.members.push_back({{int32_t(d)}, id, id, box, box});
+      node.devices.push_back({int32_t(d)});
+      node.uses.push_back({id, box, true, true});
+    }
+    node.work = call;
+    dag.nodes.push_back(node);
+  }
+  EXPECT_FALSE(dag.check()) << "the collective edge is missing";
+  dag.edges = {{NodeId{0}, NodeId{1}, DepKind::Collective}};
+  ASSERT_TRUE(dag.check());
+  Plan plan = planOf(dag, 0);
+  ASSERT_TRUE(verify(plan, dag));
+  // Without the DAG's edge the communicator alone must be enough to object.
+  dag.edges.clear();
+  ASSERT_TRUE(verify(plan, dag));
+  plan.steps[1].waits.clear();
+  for (Lane &lane : plan.steps[1].lanes)
+    lane.stream.value = 3;
+  Result<void> verdict = verify(plan, dag);
+  ASSERT_FALSE(verdict);
+  EXPECT_NE(verdict.error().message.find("communicator 0"), std::string::npos);
+}
