@@ -71,7 +71,6 @@ TEST(HostKernel, RunsOnlyTheBlocksAskedFor) {
     ASSERT_EQ(y[i], i >= 300 && i < 500 ? 2.0f : 0.0f) << i;
 }
 
-
 TEST(HostKernel, ThreeDimensionalBlocksAndGrids) {
   auto kernel = load(module("%o: memref<6x8x10xi32>", R"(
     %x = gpu.global_id x
@@ -114,9 +113,10 @@ TEST(HostKernel, ThreeDimensionalBlocksAndGrids) {
 
 TEST(HostKernel, MatmulWithOneThreadPerElement) {
   constexpr int n = 48, m = 40, depth = 33;
-  auto kernel = load(module("%a: memref<48x33xf32>, %b: memref<33x40xf32>, "
-                            "%c: memref<48x40xf32, strided<[40, 1], offset: 3>>",
-                            R"(
+  auto kernel =
+      load(module("%a: memref<48x33xf32>, %b: memref<33x40xf32>, "
+                  "%c: memref<48x40xf32, strided<[40, 1], offset: 3>>",
+                  R"(
     %col = gpu.global_id x
     %row = gpu.global_id y
     %c0 = arith.constant 0 : index
@@ -132,7 +132,7 @@ TEST(HostKernel, MatmulWithOneThreadPerElement) {
     }
     memref.store %sum, %c[%row, %col]
       : memref<48x40xf32, strided<[40, 1], offset: 3>>)"),
-                     {8, 16});
+           {8, 16});
   ASSERT_TRUE(kernel);
   auto a = randomFloats(n * depth, 3), b = randomFloats(depth * m, 4);
   std::vector<float> c(n * m + 3, -1), expected = c;
@@ -187,16 +187,15 @@ TEST(HostKernel, TreeReductionInALoopWithBarriers) {
       gpu.barrier
       %half = arith.shrui %s, %c1 : index
     )";
-    std::string loop =
-        asWhile ? R"(
+    std::string loop = asWhile ? R"(
     %end = scf.while (%w = %c128) : (index) -> index {
       %more = arith.cmpi ugt, %w, %c0 : index
       scf.condition(%more) %w : index
     } do {
     ^bb0(%s: index):)" + step + "scf.yield %half : index }"
-                : R"(
+                               : R"(
     %end = scf.for %k = %c0 to %c8 step %c1 iter_args(%s = %c128) -> index {)" +
-                      step + "scf.yield %half : index }";
+                                     step + "scf.yield %half : index }";
     auto kernel = load(module("%x: memref<1024xf32>, %o: memref<4xf32>", R"(
     %tile = memref.alloca() : memref<256xf32, #gpu.address_space<workgroup>>
     %i = gpu.global_id x
@@ -392,7 +391,8 @@ TEST(HostKernel, ShufflesWithinSubgroupsOf32) {
                        std::to_string(width) + R"( : i32
     %t = gpu.thread_id x
     %v = memref.load %x[%t] : memref<80xi32>
-    %r, %valid = gpu.shuffle )" + mode + R"( %v, %offset, %width : i32
+    %r, %valid = gpu.shuffle )" +
+                       mode + R"( %v, %offset, %width : i32
     %b = arith.extui %valid : i1 to i8
     memref.store %r, %o[%t] : memref<80xi32>
     memref.store %b, %ok[%t] : memref<80xi8>)"),
