@@ -3,6 +3,9 @@
 
 #include "TestFiles.h"
 
+#include <csignal>
+#include <sys/resource.h>
+
 using namespace mgpu;
 using namespace mgpu::test;
 
@@ -72,6 +75,24 @@ TEST_F(FileIO, AFailedWriteLeavesNothing) {
             "cannot write '/dev/full': No space left on device");
   std::filesystem::create_directory(folder / "d");
   EXPECT_FALSE(writeFileAtomic((folder / "d").string(), "x"));
+  EXPECT_EQ(numFiles(), 1u);
+}
+
+TEST_F(FileIO, AWriteThatFailsHalfWayKeepsTheOldFile) {
+  std::string path = write("a", "old");
+  // A file size limit cuts a write short as a full disk does.
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small{1000, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  Result<void> result = writeFileAtomic(path, std::string(5000, 'x'));
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message,
+            "cannot write '" + path + "': File too large");
+  EXPECT_EQ(read(path), "old");
   EXPECT_EQ(numFiles(), 1u);
 }
 

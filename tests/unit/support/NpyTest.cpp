@@ -66,8 +66,9 @@ TEST(Npy, EveryByteOfTheHeaderMayBeAnything) {
       std::string changed = file;
       changed[i] = char(value);
       Result<Array> array = parseNpy(bytesOf(changed), "x.npy");
-      if (array)
+      if (array) {
         EXPECT_EQ(array->bytes.size(), 24u);
+      }
     }
 }
 
