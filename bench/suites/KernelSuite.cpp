@@ -42,11 +42,6 @@ device::HostKernelEntry compile(const std::string &text, Dim3 block) {
     return nullptr;
   // Stays open: the loader takes two libraries of one path for the same.
   std::string path = "/proc/self/fd/" + std::to_string(file);
-  if (const char *keep = std::getenv("MGPU_BENCH_KEEP"))
-    if (FILE *copy = std::fopen(keep, "wb")) {
-      std::fwrite(bytes->data(), 1, bytes->size(), copy);
-      std::fclose(copy);
-    }
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   return library ? reinterpret_cast<device::HostKernelEntry>(
                        dlsym(library, device::hostKernelEntryName))
@@ -75,10 +70,10 @@ std::pair<double, double> compare(const std::function<void()> &a,
   return {bestA, bestB};
 }
 
-bool report(const char *name, const std::string &text, Dim3 block, Dim3 grid,
-            std::vector<std::vector<float>> buffers,
-            std::vector<uint64_t> scalars,
-            const std::function<void(std::vector<std::vector<float>> &)> &plain) {
+bool report(
+    const char *name, const std::string &text, Dim3 block, Dim3 grid,
+    std::vector<std::vector<float>> buffers, std::vector<uint64_t> scalars,
+    const std::function<void(std::vector<std::vector<float>> &)> &plain) {
   device::HostKernelEntry entry = compile(text, block);
   if (!entry) {
     std::fprintf(stderr, "%s does not compile\n", name);
@@ -98,9 +93,8 @@ bool report(const char *name, const std::string &text, Dim3 block, Dim3 grid,
       std::fprintf(stderr, "%s: results differ\n", name);
       return false;
     }
-  auto [kernel, reference] =
-      compare([&] { entry(arguments.data(), &launch); },
-              [&] { plain(buffers); });
+  auto [kernel, reference] = compare([&] { entry(arguments.data(), &launch); },
+                                     [&] { plain(buffers); });
   std::printf("%-24s kernel %9.1f us   C++ %9.1f us   ratio %.2f\n", name,
               kernel * 1e6, reference * 1e6, kernel / reference);
   std::fflush(stdout);
@@ -116,8 +110,7 @@ std::vector<float> ramp(size_t count, int step) {
 
 bool saxpy() {
   constexpr int n = 16384;
-  return report(
-      "saxpy 16384, 256", R"(
+  return report("saxpy 16384, 256", R"(
   func.func @entry(%x: memref<16384xf32>, %y: memref<16384xf32>, %a: f32,
                    %n: index) {
     %i = gpu.global_id x
@@ -131,19 +124,18 @@ bool saxpy() {
     }
     return
   })",
-      {256}, {n / 256}, {ramp(n, 3), ramp(n, 5)},
-      {std::bit_cast<uint32_t>(1e-3f), n}, [](auto &buffers) {
-        const float *__restrict x = buffers[0].data();
-        float *__restrict y = buffers[1].data();
-        for (int i = 0; i < n; ++i)
-          y[i] = 1e-3f * x[i] + y[i];
-      });
+                {256}, {n / 256}, {ramp(n, 3), ramp(n, 5)},
+                {std::bit_cast<uint32_t>(1e-3f), n}, [](auto &buffers) {
+                  const float *__restrict x = buffers[0].data();
+                  float *__restrict y = buffers[1].data();
+                  for (int i = 0; i < n; ++i)
+                    y[i] = 1e-3f * x[i] + y[i];
+                });
 }
 
 bool matmul(const char *name, Dim3 block) {
   constexpr int n = 256;
-  return report(
-      name, R"(
+  return report(name, R"(
   func.func @entry(%a: memref<256x256xf32>, %b: memref<256x256xf32>,
                    %c: memref<256x256xf32>) {
     %col = gpu.global_id x
@@ -162,23 +154,23 @@ bool matmul(const char *name, Dim3 block) {
     memref.store %sum, %c[%row, %col] : memref<256x256xf32>
     return
   })",
-      block, {n / block.x, n / block.y},
-      {ramp(n * n, 3), ramp(n * n, 5), ramp(n * n, 7)}, {}, [](auto &buffers) {
-        const float *__restrict a = buffers[0].data();
-        const float *__restrict b = buffers[1].data();
-        float *__restrict c = buffers[2].data();
-        std::fill(c, c + n * n, 0.0f);
-        for (int i = 0; i < n; ++i)
-          for (int k = 0; k < n; ++k)
-            for (int j = 0; j < n; ++j)
-              c[i * n + j] += a[i * n + k] * b[k * n + j];
-      });
+                block, {n / block.x, n / block.y},
+                {ramp(n * n, 3), ramp(n * n, 5), ramp(n * n, 7)}, {},
+                [](auto &buffers) {
+                  const float *__restrict a = buffers[0].data();
+                  const float *__restrict b = buffers[1].data();
+                  float *__restrict c = buffers[2].data();
+                  std::fill(c, c + n * n, 0.0f);
+                  for (int i = 0; i < n; ++i)
+                    for (int k = 0; k < n; ++k)
+                      for (int j = 0; j < n; ++j)
+                        c[i * n + j] += a[i * n + k] * b[k * n + j];
+                });
 }
 
 bool stencil() {
   constexpr int n = 256;
-  return report(
-      "stencil 256x256, 32x8", R"(
+  return report("stencil 256x256, 32x8", R"(
   func.func @entry(%u: memref<256x256xf32>, %v: memref<256x256xf32>) {
     %x = gpu.global_id x
     %y = gpu.global_id y
@@ -210,16 +202,17 @@ bool stencil() {
     }
     return
   })",
-      {32, 8}, {n / 32, n / 8}, {ramp(n * n, 3), ramp(n * n, 5)}, {},
-      [](auto &buffers) {
-        const float *__restrict u = buffers[0].data();
-        float *__restrict v = buffers[1].data();
-        for (int y = 1; y < n - 1; ++y)
-          for (int x = 1; x < n - 1; ++x) {
-            const float *at = u + y * n + x;
-            v[y * n + x] = 0.25f * (((at[-1] + at[1]) + at[-n]) + at[n]);
-          }
-      });
+                {32, 8}, {n / 32, n / 8}, {ramp(n * n, 3), ramp(n * n, 5)}, {},
+                [](auto &buffers) {
+                  const float *__restrict u = buffers[0].data();
+                  float *__restrict v = buffers[1].data();
+                  for (int y = 1; y < n - 1; ++y)
+                    for (int x = 1; x < n - 1; ++x) {
+                      const float *at = u + y * n + x;
+                      v[y * n + x] =
+                          0.25f * (((at[-1] + at[1]) + at[-n]) + at[n]);
+                    }
+                });
 }
 
 } // namespace
