@@ -42,11 +42,6 @@ device::HostKernelEntry compile(const std::string &text, Dim3 block) {
     return nullptr;
   // Stays open: the loader takes two libraries of one path for the same.
   std::string path = "/proc/self/fd/" + std::to_string(file);
-  if (const char *keep = std::getenv("MGPU_BENCH_KEEP"))
-    if (FILE *copy = std::fopen(keep, "wb")) {
-      std::fwrite(bytes->data(), 1, bytes->size(), copy);
-      std::fclose(copy);
-    }
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   return library ? reinterpret_cast<device::HostKernelEntry>(
                        dlsym(library, device::hostKernelEntryName))

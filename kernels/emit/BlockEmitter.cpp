@@ -15,7 +15,7 @@ namespace mgpu::kernels {
 /// Blocks run on the stack of a worker of the host device.
 static constexpr int64_t scratchLimit = int64_t(4) << 20;
 
-static int64_t sizeOf(Type type) {
+int64_t sizeOf(Type type) {
   if (auto vector = dyn_cast<VectorType>(type))
     return vector.getNumElements() * sizeOf(vector.getElementType());
   if (type.isIntOrFloat())
@@ -52,14 +52,16 @@ FailureOr<Value> BlockEmitter::newArray(Type type, Operation *op) {
     return op->emitOpError() << "gives each thread a value of type " << type
                              << " that is used past a barrier or a shared "
                                 "branch, which the host target cannot keep";
-  if (failed(checkScratch(numThreads * sizeOf(type), op)))
+  int64_t count = tile.active() ? tile.size() : numThreads;
+  if (failed(checkScratch(count * sizeOf(type), op)))
     return failure();
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&target.getBody().front());
-  return memref::AllocaOp::create(b, op->getLoc(),
-                                  MemRefType::get({numThreads}, type),
-                                  b.getI64IntegerAttr(64))
-      .getResult();
+  Value array = memref::AllocaOp::create(
+      b, op->getLoc(), MemRefType::get({count}, type), b.getI64IntegerAttr(64));
+  if (tile.active())
+    tileArrays.insert(array);
+  return array;
 }
 
 FailureOr<Value> BlockEmitter::storeToArray(Value value, Operation *op) {
@@ -179,39 +181,62 @@ LogicalResult BlockEmitter::flush(Block *source, bool last) {
     }
   if (pending.empty() && stores.empty())
     return success();
-  OpBuilder::InsertionGuard guard(b);
+  if (failed(emitThreadLoops()))
+    return failure();
+  pending.clear();
+  stores.clear();
+  for (auto [value, array] : kept)
+    arrays[value] = array;
+  return success();
+}
+
+LogicalResult BlockEmitter::emitThreadLoops() {
   Location loc = kernel.getLoc();
-  int64_t extents[3] = {block.x, block.y, block.z};
-  Thread thread;
-  bool inLoop = false;
-  for (int k = 2; k >= 0; --k) {
-    if (extents[k] == 1) {
-      thread.ids[k] = constant(0);
-      continue;
-    }
-    Value low = constant(0), high = constant(extents[k]), one = constant(1);
-    auto loop = scf::ForOp::create(b, loc, low, high, one);
-    b.setInsertionPointToStart(loop.getBody());
-    thread.ids[k] = loop.getInductionVar();
-    inLoop = true;
-  }
-  if (inLoop && pendingIsParallel())
-    func::CallOp::create(b, loc, parallelMarker, TypeRange(), ValueRange());
+  bool parallel = pendingIsParallel();
   auto times = [&](Value x, int64_t y) -> Value {
     return arith::MulIOp::create(b, loc, x, constant(y));
   };
   auto plus = [&](Value x, Value y) -> Value {
     return arith::AddIOp::create(b, loc, x, y);
   };
-  thread.linear =
-      plus(thread.ids[0],
-           times(plus(thread.ids[1], times(thread.ids[2], block.y)), block.x));
-  if (failed(emitThread(thread)))
-    return failure();
-  pending.clear();
-  stores.clear();
-  for (auto [value, array] : kept)
-    arrays[value] = array;
+  auto openLoop = [&](int64_t extent) -> Value {
+    if (extent == 1)
+      return constant(0);
+    Value low = constant(0), high = constant(extent), one = constant(1);
+    auto loop = scf::ForOp::create(b, loc, low, high, one);
+    b.setInsertionPointToStart(loop.getBody());
+    return loop.getInductionVar();
+  };
+  auto emitInnermost = [&](Thread &thread, bool inLoop) {
+    if (inLoop && parallel) {
+      Value inTile =
+          arith::ConstantIntOp::create(b, loc, tile.active() ? 1 : 0, 32);
+      func::CallOp::create(b, loc, parallelMarker, TypeRange(), inTile);
+    }
+    thread.linear = plus(
+        thread.ids[0],
+        times(plus(thread.ids[1], times(thread.ids[2], block.y)), block.x));
+    return emitThread(thread);
+  };
+  if (!tile.active()) {
+    OpBuilder::InsertionGuard guard(b);
+    Thread thread;
+    thread.ids[2] = openLoop(block.z);
+    thread.ids[1] = openLoop(block.y);
+    thread.ids[0] = openLoop(block.x);
+    return emitInnermost(thread, numThreads > 1);
+  }
+  for (int64_t row = 0; row < tile.height; ++row) {
+    OpBuilder::InsertionGuard guard(b);
+    Thread thread;
+    thread.ids[2] = tile.z;
+    thread.ids[1] = plus(tile.y, constant(row));
+    Value column = openLoop(tile.width);
+    thread.ids[0] = plus(tile.x, column);
+    thread.local = plus(constant(row * tile.width), column);
+    if (failed(emitInnermost(thread, tile.width > 1)))
+      return failure();
+  }
   return success();
 }
 
@@ -230,7 +255,8 @@ LogicalResult BlockEmitter::emitThread(Thread &thread) {
   }
   for (auto [stored, value] : llvm::zip_equal(stores, values))
     memref::StoreOp::create(b, kernel.getLoc(), value, stored.second,
-                            thread.linear);
+                            tileArrays.contains(stored.second) ? thread.local
+                                                               : thread.linear);
   return success();
 }
 
@@ -243,8 +269,9 @@ FailureOr<Value> BlockEmitter::lookup(Value value, Thread &thread,
   Value result;
   Operation *op = value.getDefiningOp();
   if (auto array = arrays.find(value); array != arrays.end()) {
-    result =
-        memref::LoadOp::create(b, value.getLoc(), array->second, thread.linear);
+    result = memref::LoadOp::create(
+        b, value.getLoc(), array->second,
+        tileArrays.contains(array->second) ? thread.local : thread.linear);
   } else if (auto id = dyn_cast_if_present<gpu::ThreadIdOp>(op)) {
     result = thread.ids[unsigned(id.getDimension())];
   } else if (op && isPrivateAlloca(op)) {
@@ -300,207 +327,6 @@ LogicalResult BlockEmitter::clonePending(Operation *op, Thread &thread) {
     emitShuffle(op, thread);
   else
     b.clone(*op, thread.map);
-  return success();
-}
-
-// ---- control that all threads share
-
-LogicalResult BlockEmitter::emitBlock(Block &source) {
-  for (Operation &op : source.without_terminator()) {
-    if (isConvergent(&op)) {
-      if (failed(emitConvergent(&op)))
-        return failure();
-    } else if (uniformity.isUniformOp(&op)) {
-      if (isa<memref::LoadOp>(op) && pendingWrites() && failed(flush(&source)))
-        return failure();
-      b.clone(op, uniform);
-    } else if (isRecomputed(&op)) {
-      continue;
-    } else if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
-      MemRefType type = alloca.getType();
-      if (failed(checkScratch(
-              type.getNumElements() * sizeOf(type.getElementType()), &op)))
-        return failure();
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(&target.getBody().front());
-      int64_t alignment =
-          std::max<int64_t>(64, alloca.getAlignment().value_or(0));
-      uniform.map(alloca.getResult(),
-                  memref::AllocaOp::create(b, op.getLoc(), type,
-                                           b.getI64IntegerAttr(alignment))
-                      .getResult());
-    } else if (isa<scf::ForOp, scf::IfOp, scf::WhileOp>(op) &&
-               uniformity.hasUniformControl(&op)) {
-      LogicalResult done = failure();
-      if (auto loop = dyn_cast<scf::ForOp>(op))
-        done = emitFor(loop);
-      else if (auto branch = dyn_cast<scf::IfOp>(op))
-        done = emitIf(branch);
-      else
-        done = emitWhile(cast<scf::WhileOp>(op));
-      if (failed(done))
-        return failure();
-    } else {
-      if (Operation *bad = findConvergent(&op)) {
-        auto error = bad->emitOpError(
-            "is under control flow that is not the same for all threads of "
-            "the block");
-        error.attachNote(op.getLoc()) << "threads may part here";
-        return failure();
-      }
-      pending.insert(&op);
-    }
-  }
-  return success();
-}
-
-LogicalResult BlockEmitter::emitFor(scf::ForOp loop) {
-  ValueRange iters = loop.getRegionIterArgs();
-  auto iterArrays = arraysFor(iters, loop);
-  if (failed(iterArrays))
-    return failure();
-  storeVarying(loop.getInitArgs(), iters, *iterArrays);
-  if (failed(flush(loop->getBlock())))
-    return failure();
-  SmallVector<Value> inits;
-  for (auto [init, array] : llvm::zip_equal(loop.getInitArgs(), *iterArrays))
-    if (!array)
-      inits.push_back(uniform.lookup(init));
-  auto copy =
-      scf::ForOp::create(b, loop.getLoc(), uniform.lookup(loop.getLowerBound()),
-                         uniform.lookup(loop.getUpperBound()),
-                         uniform.lookup(loop.getStep()), inits);
-  copy->setAttrs(loop->getAttrs());
-  if (copy.getBody()->mightHaveTerminator())
-    copy.getBody()->getTerminator()->erase();
-  uniform.map(loop.getInductionVar(), copy.getInductionVar());
-  unsigned next = 0;
-  for (auto [k, array] : llvm::enumerate(*iterArrays)) {
-    if (array) {
-      arrays[loop.getResult(k)] = array;
-      continue;
-    }
-    uniform.map(iters[k], copy.getRegionIterArgs()[next]);
-    uniform.map(loop.getResult(k), copy.getResult(next++));
-  }
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(copy.getBody());
-  if (failed(emitBlock(*loop.getBody())))
-    return failure();
-  storeVarying(loop.getYieldedValues(), iters, *iterArrays);
-  if (failed(flush(loop.getBody(), /*last=*/true)))
-    return failure();
-  SmallVector<Value> yields;
-  for (auto [value, array] :
-       llvm::zip_equal(loop.getYieldedValues(), *iterArrays))
-    if (!array)
-      yields.push_back(uniform.lookup(value));
-  scf::YieldOp::create(b, loop.getLoc(), yields);
-  return success();
-}
-
-LogicalResult BlockEmitter::emitIf(scf::IfOp branch) {
-  if (failed(flush(branch->getBlock())))
-    return failure();
-  auto resultArrays = arraysFor(branch.getResults(), branch);
-  if (failed(resultArrays))
-    return failure();
-  SmallVector<Type> types;
-  for (auto [result, array] :
-       llvm::zip_equal(branch.getResults(), *resultArrays))
-    if (!array)
-      types.push_back(result.getType());
-  bool hasElse = !branch.getElseRegion().empty();
-  auto copy = scf::IfOp::create(b, branch.getLoc(), types,
-                                uniform.lookup(branch.getCondition()),
-                                /*addThenBlock=*/true, hasElse);
-  unsigned next = 0;
-  for (auto [k, array] : llvm::enumerate(*resultArrays))
-    if (!array)
-      uniform.map(branch.getResult(k), copy.getResult(next++));
-  auto emitSide = [&](Region &from, Region &to) -> LogicalResult {
-    OpBuilder::InsertionGuard guard(b);
-    if (to.front().mightHaveTerminator())
-      to.front().getTerminator()->erase();
-    b.setInsertionPointToEnd(&to.front());
-    if (failed(emitBlock(from.front())))
-      return failure();
-    ValueRange values = from.front().getTerminator()->getOperands();
-    storeVarying(values, branch.getResults(), *resultArrays);
-    if (failed(flush(&from.front(), /*last=*/true)))
-      return failure();
-    SmallVector<Value> yields;
-    for (auto [value, array] : llvm::zip_equal(values, *resultArrays))
-      if (!array)
-        yields.push_back(uniform.lookup(value));
-    scf::YieldOp::create(b, branch.getLoc(), yields);
-    return success();
-  };
-  if (failed(emitSide(branch.getThenRegion(), copy.getThenRegion())))
-    return failure();
-  return hasElse ? emitSide(branch.getElseRegion(), copy.getElseRegion())
-                 : success();
-}
-
-LogicalResult BlockEmitter::emitWhile(scf::WhileOp loop) {
-  ValueRange before = loop.getBeforeArguments();
-  ValueRange after = loop.getAfterArguments();
-  auto beforeArrays = arraysFor(before, loop);
-  auto afterArrays = arraysFor(after, loop);
-  if (failed(beforeArrays) || failed(afterArrays))
-    return failure();
-  storeVarying(loop.getInits(), before, *beforeArrays);
-  if (failed(flush(loop->getBlock())))
-    return failure();
-  auto uniformOf = [&](ValueRange values, ArrayRef<Value> kept) {
-    SmallVector<Value> result;
-    for (auto [value, array] : llvm::zip_equal(values, kept))
-      if (!array)
-        result.push_back(uniform.lookup(value));
-    return result;
-  };
-  SmallVector<Type> resultTypes;
-  for (auto [value, array] : llvm::zip_equal(after, *afterArrays))
-    if (!array)
-      resultTypes.push_back(value.getType());
-  auto copy = scf::WhileOp::create(b, loop.getLoc(), resultTypes,
-                                   uniformOf(loop.getInits(), *beforeArrays));
-  unsigned next = 0;
-  for (auto [k, array] : llvm::enumerate(*afterArrays))
-    if (array)
-      arrays[loop.getResult(k)] = array;
-    else
-      uniform.map(loop.getResult(k), copy.getResult(next++));
-  auto emitSide = [&](Block &from, Region &to, ValueRange arguments,
-                      ArrayRef<Value> kept) -> LogicalResult {
-    Block *block = new Block;
-    to.push_back(block);
-    for (auto [argument, array] : llvm::zip_equal(arguments, kept))
-      if (!array)
-        uniform.map(argument,
-                    block->addArgument(argument.getType(), loop.getLoc()));
-    b.setInsertionPointToEnd(block);
-    return emitBlock(from);
-  };
-  OpBuilder::InsertionGuard guard(b);
-  scf::ConditionOp condition = loop.getConditionOp();
-  if (failed(emitSide(*loop.getBeforeBody(), copy.getBefore(), before,
-                      *beforeArrays)))
-    return failure();
-  storeVarying(condition.getArgs(), after, *afterArrays);
-  if (failed(flush(loop.getBeforeBody(), /*last=*/true)))
-    return failure();
-  scf::ConditionOp::create(b, loop.getLoc(),
-                           uniform.lookup(condition.getCondition()),
-                           uniformOf(condition.getArgs(), *afterArrays));
-  if (failed(
-          emitSide(*loop.getAfterBody(), copy.getAfter(), after, *afterArrays)))
-    return failure();
-  ValueRange yielded = loop.getYieldOp().getOperands();
-  storeVarying(yielded, before, *beforeArrays);
-  if (failed(flush(loop.getAfterBody(), /*last=*/true)))
-    return failure();
-  scf::YieldOp::create(b, loop.getLoc(), uniformOf(yielded, *beforeArrays));
   return success();
 }
 

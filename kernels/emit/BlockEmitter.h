@@ -15,7 +15,13 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <array>
+#include <optional>
+
 namespace mgpu::kernels {
+
+/// Bytes of one `type` in a per-thread array.
+int64_t sizeOf(mlir::Type type);
 
 class BlockEmitter {
 public:
@@ -36,11 +42,32 @@ private:
   struct Thread {
     mlir::IRMapping map; ///< source values available in this thread loop
     Value ids[3];
-    Value linear;
+    Value linear; ///< of the block's threads
+    Value local;  ///< of the tile's threads, in a tile
+  };
+
+  /// A part of the block that runs a whole loop before the next part starts,
+  /// small enough for the loop's values to stay in registers.
+  struct Tile {
+    Value x, y, z; ///< its first thread
+    int64_t width = 0, height = 0;
+    bool active() const { return width != 0; }
+    int64_t size() const { return width * height; }
   };
 
   mlir::LogicalResult emitBlock(mlir::Block &source);
   mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitForInDomain(mlir::scf::ForOp loop);
+  /// The tile for `loop`, or none where it must or may as well run for the
+  /// whole block.
+  Tile chooseTile(mlir::scf::ForOp loop) const;
+  /// A value that is true only if `condition` is for all threads of the block,
+  /// or null where no cheap test is known.
+  Value allThreads(Value condition);
+  /// How an integer depends on the thread ids, where that is linear with
+  /// constant factors.
+  std::optional<std::array<int64_t, 3>> factors(Value value) const;
+  mlir::LogicalResult emitLikelyIf(mlir::scf::IfOp branch, Value all);
   mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp loop);
   mlir::LogicalResult emitConvergent(Operation *op);
@@ -51,6 +78,7 @@ private:
   /// stores. `last` says that the source block's terminator follows, its
   /// operands being among the stores.
   mlir::LogicalResult flush(mlir::Block *source, bool last = false);
+  mlir::LogicalResult emitThreadLoops();
   mlir::LogicalResult emitThread(Thread &thread);
   mlir::LogicalResult clonePending(Operation *op, Thread &thread);
   void emitShuffle(Operation *op, Thread &thread);
@@ -64,6 +92,7 @@ private:
   bool pendingIsParallel() const;
 
   /// A new array with one `type` per thread, and how to use it.
+  /// In a tile it has the tile's size.
   mlir::FailureOr<Value> newArray(mlir::Type type, Operation *op);
   mlir::LogicalResult checkScratch(int64_t bytes, Operation *op);
   /// Has the pending segment store `value` of each thread to a new array.
@@ -82,6 +111,8 @@ private:
   Uniformity uniformity;
   mlir::IRMapping uniform;
   mlir::OpBuilder b;
+  Tile tile;
+  llvm::DenseSet<Value> tileArrays;
   llvm::DenseMap<Value, Value> arrays;
   llvm::DenseMap<Operation *, Value> exchange; ///< shuffle -> its values
   llvm::DenseMap<Operation *, Value> privateArrays;

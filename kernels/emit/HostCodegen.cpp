@@ -34,7 +34,7 @@ namespace {
 
 /// Tells the vectoriser that iterations of `loop` do not depend on each other
 /// through memory. Calls are left out: what they touch is not known here.
-void markParallel(llvm::Loop &loop) {
+void markParallel(llvm::Loop &loop, bool unroll) {
   llvm::LLVMContext &context = loop.getHeader()->getContext();
   llvm::MDNode *group = llvm::MDNode::getDistinct(context, {});
   for (llvm::BasicBlock *block : loop.blocks())
@@ -50,11 +50,21 @@ void markParallel(llvm::Loop &loop) {
     return llvm::MDNode::get(context,
                              {llvm::MDString::get(context, name), value});
   };
-  llvm::MDNode *id = llvm::MDNode::getDistinct(
-      context, {nullptr, flag("llvm.loop.parallel_accesses", group),
-                flag("llvm.loop.vectorize.enable",
-                     llvm::ConstantAsMetadata::get(
-                         llvm::ConstantInt::getTrue(context)))});
+  llvm::SmallVector<llvm::Metadata *> properties{
+      nullptr, flag("llvm.loop.parallel_accesses", group),
+      flag("llvm.loop.vectorize.enable",
+           llvm::ConstantAsMetadata::get(llvm::ConstantInt::getTrue(context)))};
+  if (unroll) {
+    // Unrolled before it is vectorised, it would end as scalar code; left
+    // rolled after, its arrays would not become registers.
+    auto word = [&](llvm::StringRef name) {
+      return llvm::MDNode::get(context, llvm::MDString::get(context, name));
+    };
+    properties.push_back(word("llvm.loop.unroll.disable"));
+    properties.push_back(flag("llvm.loop.vectorize.followup_vectorized",
+                              word("llvm.loop.unroll.full")));
+  }
+  llvm::MDNode *id = llvm::MDNode::getDistinct(context, properties);
   id->replaceOperandWith(0, id);
   loop.setLoopID(id);
 }
@@ -71,7 +81,9 @@ void markThreadLoops(llvm::Module &module) {
     calls.push_back(llvm::cast<llvm::CallInst>(user));
   for (llvm::CallInst *call : calls) {
     if (llvm::Loop *loop = loops.getLoopFor(call->getParent()))
-      markParallel(*loop);
+      markParallel(
+          *loop,
+          llvm::cast<llvm::ConstantInt>(call->getArgOperand(0))->isOne());
     call->eraseFromParent();
   }
   marker->eraseFromParent();
@@ -161,12 +173,6 @@ Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
   markThreadLoops(*code);
-  if (const char *path = getenv("MGPU_EMIT_DUMP")) {
-    std::error_code error;
-    llvm::raw_fd_ostream file(path, error);
-    if (!error)
-      code->print(file, nullptr);
-  }
   optimise(*code, *machine);
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);

@@ -84,8 +84,8 @@ LogicalResult makeThreadLoops(func::FuncOp kernel, Dim3 block) {
   Location loc = kernel.getLoc();
   OpBuilder b(kernel);
   auto pointer = LLVM::LLVMPointerType::get(context);
-  auto marker = func::FuncOp::create(b, loc, parallelMarker,
-                                     FunctionType::get(context, {}, {}));
+  auto marker = func::FuncOp::create(
+      b, loc, parallelMarker, FunctionType::get(context, {b.getI32Type()}, {}));
   marker.setPrivate();
   auto function =
       func::FuncOp::create(b, loc, device::hostKernelEntryName,

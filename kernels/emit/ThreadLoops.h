@@ -9,7 +9,8 @@
 namespace mgpu::kernels {
 
 /// Called at the start of each innermost thread loop whose iterations are
-/// independent of each other; HostCodegen turns it into loop metadata.
+/// independent of each other; HostCodegen turns it into loop metadata. Its i32
+/// argument is 1 for a loop over a tile, to be unrolled once it is vectorised.
 inline constexpr const char *parallelMarker = "mgt_parallel_thread_loop";
 
 /// Replaces the prepared kernel (KernelPrepare.h) by a function of the host

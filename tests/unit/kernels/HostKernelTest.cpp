@@ -149,6 +149,93 @@ TEST(HostKernel, MatmulWithOneThreadPerElement) {
   EXPECT_TRUE(sameBits(c, expected));
 }
 
+TEST(HostKernel, GuardedMatmulWhoseEdgesAreNotMultiples) {
+  constexpr int rows = 37, cols = 29, depth = 11;
+  auto kernel = load(module("%a: memref<37x11xf32>, %b: memref<11x29xf32>, "
+                            "%c: memref<37x29xf32>, %n: index, %m: index",
+                            R"(
+    %col = gpu.global_id x
+    %row = gpu.global_id y
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %k = arith.constant 11 : index
+    %zero = arith.constant 0.0 : f32
+    %p = arith.cmpi slt, %row, %n : index
+    %q = arith.cmpi ugt, %m, %col : index
+    %in = arith.andi %p, %q : i1
+    scf.if %in {
+      %sum, %last = scf.for %i = %c0 to %k step %c1
+          iter_args(%acc = %zero, %old = %zero) -> (f32, f32) {
+        %x = memref.load %a[%row, %i] : memref<37x11xf32>
+        %y = memref.load %b[%i, %col] : memref<11x29xf32>
+        %r = arith.mulf %x, %y : f32
+        %s = arith.addf %acc, %r : f32
+        scf.yield %s, %acc : f32, f32
+      }
+      %d = arith.addf %sum, %last : f32
+      memref.store %d, %c[%row, %col] : memref<37x29xf32>
+    })"),
+                     {8, 12});
+  ASSERT_TRUE(kernel);
+  auto a = randomFloats(rows * depth, 21), b = randomFloats(depth * cols, 22);
+  std::vector<float> c(rows * cols, -1), expected(rows * cols);
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < cols; ++j) {
+      volatile float sum = 0, last = 0, product;
+      for (int k = 0; k < depth; ++k) {
+        product = a[i * depth + k] * b[k * cols + j];
+        last = sum;
+        sum = sum + product;
+      }
+      expected[i * cols + j] = sum + last;
+    }
+  kernel->run({4, 4},
+              {arg(a), arg(b), arg(c), arg(int64_t(rows)), arg(int64_t(cols))});
+  EXPECT_TRUE(sameBits(c, expected));
+}
+
+TEST(HostKernel, ABranchTestedAtItsCornersMayWrapAround) {
+  // start + 3 * t wraps in some blocks: the first and last thread may agree
+  // where those between do not.
+  for (std::string predicate : {"slt", "sge", "ult", "uge"}) {
+    auto kernel =
+        load(module("%o: memref<64xi32>, %start: i32, %limit: i32", R"(
+    %t = gpu.thread_id x
+    %three = arith.constant 3 : i32
+    %i = arith.index_cast %t : index to i32
+    %m = arith.muli %i, %three : i32
+    %v = arith.addi %start, %m : i32
+    %in = arith.cmpi )" + predicate + R"(, %v, %limit : i32
+    %r = scf.if %in -> i32 {
+      scf.yield %v : i32
+    } else {
+      %w = arith.constant -7 : i32
+      memref.store %w, %o[%t] : memref<64xi32>
+      %z = arith.constant 5 : i32
+      scf.yield %z : i32
+    }
+    %old = memref.load %o[%t] : memref<64xi32>
+    %s = arith.addi %old, %r : i32
+    memref.store %s, %o[%t] : memref<64xi32>)"),
+             {64});
+    ASSERT_TRUE(kernel);
+    for (int64_t start : {0ll, -90ll, 2147483600ll, -2147483648ll, 4000ll})
+      for (int64_t limit : {0ll, -50ll, 100ll, 2147483647ll, -2147483600ll}) {
+        std::vector<int32_t> out(64, 1), expected(64, 1);
+        for (int t = 0; t < 64; ++t) {
+          uint32_t v = uint32_t(start) + 3 * uint32_t(t), u = uint32_t(limit);
+          bool in = predicate == "slt"   ? int32_t(v) < int32_t(u)
+                    : predicate == "sge" ? int32_t(v) >= int32_t(u)
+                    : predicate == "ult" ? v < u
+                                         : v >= u;
+          expected[t] = in ? int32_t(1 + v) : -2;
+        }
+        kernel->run({1}, {arg(out), arg(start), arg(limit)});
+        EXPECT_EQ(out, expected) << predicate << start << " " << limit;
+      }
+  }
+}
+
 TEST(HostKernel, BarrierMakesWorkgroupMemoryVisible) {
   // The value loaded before the barrier lives on past it.
   auto kernel = load(module("%x: memref<512xf32>, %o: memref<512xf32>", R"(
@@ -682,6 +769,18 @@ TEST(HostKernel, DivergentLoopsOfEachThread) {
   kernel->run({1}, {arg(out), arg(x)});
   EXPECT_EQ(out, expected);
   EXPECT_TRUE(sameBits(x, exps));
+}
+
+TEST(KernelText, DependsOnMeaningAlone) {
+  std::string text = canonicalText(module("%x: f32", R"(
+    %y = arith.addf %x, %x : f32)"));
+  ASSERT_FALSE(text.empty());
+  EXPECT_EQ(text, canonicalText(module("%other: f32", R"(
+
+
+    %name = arith.addf %other, %other : f32 loc("elsewhere.mlir":3:4))")));
+  EXPECT_NE(text, canonicalText(module("%x: f32", R"(
+    %y = arith.mulf %x, %x : f32)")));
 }
 
 TEST(HostKernel, BadLaunchesAndLevelsAreRefused) {

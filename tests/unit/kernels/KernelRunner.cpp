@@ -3,6 +3,7 @@
 
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
+#include "kernels/emit/KernelText.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -49,6 +50,14 @@ void LoadedKernel::run(Dim3 grid, std::vector<uint64_t> arguments,
                        uint64_t first, uint64_t last) const {
   device::HostLaunch launch{{grid.x, grid.y, grid.z}, 0, first, last};
   entry(arguments.data(), &launch);
+}
+
+std::string canonicalText(const std::string &text) {
+  mlir::DialectRegistry registry;
+  registerHostEmitDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto parsed = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  return parsed ? canonicalKernelText(*parsed) : std::string();
 }
 
 std::string module(const std::string &arguments, const std::string &body,

@@ -44,6 +44,9 @@ uint64_t arg(std::vector<T> &buffer) {
 inline uint64_t arg(float value) { return std::bit_cast<uint32_t>(value); }
 inline uint64_t arg(int64_t value) { return uint64_t(value); }
 
+/// canonicalKernelText of a module given as text.
+std::string canonicalText(const std::string &text);
+
 /// Wraps the body of @entry into a module.
 std::string module(const std::string &arguments, const std::string &body,
                    const std::string &others = "");
