@@ -4,6 +4,7 @@
 #include "planner/schedule/Timeline.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/Program.h"
+#include "tools/mgpu-tune/Target.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,8 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
 
 Result<int> runPlan(const Options &options) {
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
+  if (!options.target.empty()) // its rates are the model's
+    MGPU_TRY(openTarget(options.target, program.dag.numDevices));
   MGPU_TRY_ASSIGN(planner::Plan plan, makePlan(program.dag, options));
   if (!options.dotFile.empty())
     MGPU_TRY(

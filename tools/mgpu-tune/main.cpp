@@ -70,7 +70,7 @@ void addScheduling(CLI::App *command, Options &options) {
 void addTarget(CLI::App *command, Options &options) {
   command
       ->add_option("--target", options.target,
-                   "Where to run: host[:N], N virtual devices")
+                   "The machine: host[:N], N virtual devices")
       ->type_name("TARGET");
 }
 
@@ -110,6 +110,7 @@ int main(int argc, char **argv) {
 
   CLI::App *plan = app.add_subcommand("plan", "Show the schedule and why");
   addProgram(plan, options);
+  addTarget(plan, options);
   addScheduling(plan, options);
   plan->add_flag("--explain", options.explain, "Say why each step is where");
   plan->add_option("--dot", options.dotFile, "Write the plan as Graphviz");
