@@ -50,8 +50,9 @@ TEST(Schedule, EverySchedulerMakesSafePlansOnRandomDags) {
                            << verdict.error().message;
       expectModelHolds(*plan, dag);
       ASSERT_GE(plan->makespanUs, plan->lowerBoundUs) << seed;
-      if (seed % 25 == 0)
+      if (seed % 25 == 0) {
         ASSERT_EQ(bruteForceFault(*plan, dag), "") << seed;
+      }
     }
     serialSum += plans[0]->makespanUs;
     listSum += plans[1]->makespanUs;
