@@ -342,12 +342,18 @@ LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
     return failure();
   if (device->isHost())
     return op.emitOpError("cannot run on the host");
-  if (op.getDynamicSharedMemorySize())
-    return notSupported(op, "dynamic_shared_memory_size is not supported yet; "
-                            "use workgroup(...) buffers");
-  if (!op.getArgs().empty() || op->hasAttr("source"))
-    return notSupported(op, "kernels given as source (args, source) are not "
-                            "supported yet; write the kernel in the region");
+  if (op->hasAttr("source"))
+    return notSupported(op, "kernels given as source are not supported yet; "
+                            "write the kernel in the region");
+  int64_t dynamicSharedBytes = 0;
+  if (Value size = op.getDynamicSharedMemorySize()) {
+    auto bytes = integerOf(op, size, "the dynamic shared memory size");
+    if (failed(bytes))
+      return failure();
+    if (*bytes < 0)
+      return op.emitOpError("the dynamic shared memory size is ") << *bytes;
+    dynamicSharedBytes = *bytes;
+  }
   auto dims = [&](OperandRange sizes, const char *what) -> FailureOr<Dim3> {
     uint32_t found[3] = {1, 1, 1};
     for (auto [k, value] : llvm::enumerate(sizes)) {
@@ -371,7 +377,7 @@ LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
            << block->volume() << " threads; CUDA allows at most 1024";
 
   auto valueOfOuter = [&](Value value) { return valueOf(value); };
-  auto outlined = kernels.outline(op, *block, valueOfOuter);
+  auto outlined = kernels.outline(op, *block, dynamicSharedBytes, valueOfOuter);
   if (failed(outlined))
     return failure();
   KernelSummary summary =

@@ -184,6 +184,7 @@ std::string signatureOf(Dim3 block, ArrayRef<Capture> captures) {
 
 FailureOr<KernelTable::Outlined>
 KernelTable::outline(ir::LaunchOp launch, Dim3 block,
+                     int64_t dynamicSharedBytes,
                      llvm::function_ref<HostValue(Value)> valueOf) {
   auto captures = collectCaptures(launch, valueOf);
   if (failed(captures))
@@ -193,7 +194,8 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
     if (capture.type)
       result.arguments.push_back(capture.argument);
 
-  std::string signature = signatureOf(block, *captures);
+  std::string signature = signatureOf(block, *captures) + " shared " +
+                          std::to_string(dynamicSharedBytes);
   auto &known = byLaunch[launch];
   for (auto &[text, kernel] : known)
     if (text == signature) {
@@ -204,6 +206,10 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
   auto module = buildModule(launch, *captures);
   if (failed(module))
     return failure();
+  if (dynamicSharedBytes > 0)
+    (*module)->lookupSymbol("entry")->setAttr(
+        "mgpu.dynamic_shared_bytes",
+        Builder(launch.getContext()).getI64IntegerAttr(dynamicSharedBytes));
   KernelSpec spec;
   llvm::raw_string_ostream(spec.source) << **module;
   std::string hashed = spec.source;

@@ -27,7 +27,7 @@ public:
   };
   /// Fails after a diagnostic at the op that cannot be captured.
   mlir::FailureOr<Outlined>
-  outline(ir::LaunchOp launch, Dim3 block,
+  outline(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
           llvm::function_ref<HostValue(mlir::Value)> valueOf);
 
 private:

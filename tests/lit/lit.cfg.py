@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Run by `ctest -R lit`, or `lit build/<preset>/tests/lit` for less.
 import os
+import sys
 
 import lit.formats
 
@@ -26,3 +27,4 @@ for tool in ("mgpu-opt", "mgpu-tune", "mgpu-lsp-server"):
         )
     )
 config.substitutions.append(("%{root}", config.mgpu_source_root))
+config.substitutions.append(("%python", sys.executable))
