@@ -95,6 +95,8 @@ AffineEvaluator::ofLoopCounter(mlir::BlockArgument argument) {
     return std::nullopt;
   int64_t trips =
       (upper->constant - lower->constant + step->constant - 1) / step->constant;
+  if (trips < 1)
+    return std::nullopt; // never runs: nothing can be said to be touched
   AffineForm form = *lower;
   if (trips > 1)
     form.terms.push_back({addCounter(trips), step->constant});

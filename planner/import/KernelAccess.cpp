@@ -249,7 +249,9 @@ void Summariser::wholeView(Value memref, bool reads, bool writes) {
     return;
   }
   Operation *op = memref.getDefiningOp();
-  if (!op) { // a block argument: whatever is captured may flow here
+  // A block argument, or what a region yields: whatever is captured may flow
+  // here.
+  if (!op || op->getNumRegions() > 0) {
     body.walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
         if (isa<BaseMemRefType>(operand.getType()) &&
