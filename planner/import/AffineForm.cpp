@@ -58,11 +58,27 @@ AffineEvaluator::range(const AffineForm &form) const {
   return {low, high};
 }
 
+// A sum that may leave its type wraps, and is then no longer affine. Forms of
+// 64 bits are kept well inside int64_t, so that strides can be applied.
+bool AffineEvaluator::fits(const AffineForm &form, mlir::Type type) const {
+  auto integer = mlir::dyn_cast<mlir::IntegerType>(type);
+  unsigned width = integer ? std::min(integer.getWidth(), 48u) : 48u;
+  __int128 low = form.constant, high = form.constant;
+  for (auto [counter, coefficient] : form.terms) {
+    __int128 reach = __int128(coefficient) * (sizes[counter] - 1);
+    (reach < 0 ? low : high) += reach;
+  }
+  __int128 limit = __int128(1) << (width - 1);
+  return low >= -limit && high < limit;
+}
+
 std::optional<AffineForm> AffineEvaluator::evaluate(mlir::Value value) {
   auto at = known.find(value);
   if (at != known.end())
     return at->second;
   std::optional<AffineForm> form = compute(value);
+  if (form && !fits(*form, value.getType()))
+    form = std::nullopt;
   known[value] = form;
   return form;
 }
@@ -85,7 +101,7 @@ std::optional<AffineForm>
 AffineEvaluator::ofLoopCounter(mlir::BlockArgument argument) {
   auto loop =
       mlir::dyn_cast<mlir::scf::ForOp>(argument.getOwner()->getParentOp());
-  if (!loop || argument != loop.getInductionVar())
+  if (!loop || argument != loop.getInductionVar() || loop.getUnsignedCmp())
     return std::nullopt;
   auto lower = evaluate(loop.getLowerBound());
   auto upper = evaluate(loop.getUpperBound());
@@ -95,8 +111,8 @@ AffineEvaluator::ofLoopCounter(mlir::BlockArgument argument) {
     return std::nullopt;
   int64_t trips =
       (upper->constant - lower->constant + step->constant - 1) / step->constant;
-  if (trips < 1)
-    return std::nullopt; // never runs: nothing can be said to be touched
+  if (trips <= 0) // never runs: there is no value to speak of
+    return std::nullopt;
   AffineForm form = *lower;
   if (trips > 1)
     form.terms.push_back({addCounter(trips), step->constant});
@@ -144,6 +160,14 @@ std::optional<AffineForm> AffineEvaluator::ofOperation(mlir::Operation *op) {
     if (!left->isConstant())
       std::swap(left, right);
     if (!left->isConstant())
+      return std::nullopt;
+    // Below 2^47 each; a product past int64_t must not wrap into range.
+    if (__int128 size = __int128(left->constant) * right->constant;
+        size != int64_t(size) ||
+        llvm::any_of(right->terms, [&](const auto &term) {
+          __int128 scaled = __int128(left->constant) * term.second;
+          return scaled != int64_t(scaled);
+        }))
       return std::nullopt;
     AffineForm product;
     product.add(*right, left->constant);

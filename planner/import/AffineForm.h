@@ -39,6 +39,7 @@ public:
 
 private:
   std::optional<AffineForm> compute(mlir::Value value);
+  bool fits(const AffineForm &form, mlir::Type type) const;
   std::optional<AffineForm> ofLoopCounter(mlir::BlockArgument argument);
   std::optional<AffineForm> ofOperation(mlir::Operation *op);
 

@@ -51,6 +51,11 @@ std::optional<Attribute> parseScalar(Type type, const std::string &text) {
   int64_t value;
   if (llvm::StringRef(text).getAsInteger(0, value))
     return std::nullopt;
+  if (auto integer = dyn_cast<IntegerType>(type))
+    if (unsigned width = integer.getWidth();
+        width < 64 && !llvm::isIntN(width, value) &&
+        !llvm::isUIntN(width, uint64_t(value)))
+      return std::nullopt;
   return IntegerAttr::get(type, value);
 }
 
@@ -172,7 +177,8 @@ Result<void> Import::bindResults(func::FuncOp function,
     Buffer *buffer = view ? &program.dag.buffers[view->buffer.value] : nullptr;
     bool whole = buffer && buffer->device.isHost() && view->offset == 0 &&
                  std::equal(view->sizes.begin(), view->sizes.end(),
-                            buffer->shape.begin(), buffer->shape.end());
+                            buffer->shape.begin(), buffer->shape.end()) &&
+                 view->strides == rowMajorStrides(buffer->shape);
     if (!whole)
       return fail(ErrorKind::Unsupported,
                   fmt::format("result {} of @{} is not a whole host buffer; "
@@ -190,7 +196,33 @@ Result<void> Import::bindResults(func::FuncOp function,
   return {};
 }
 
-// Defaults: only read = input, only written = output, both = both.
+/// Whether the copies into a host buffer write all of its bytes. Boxes that
+/// meet in part count as no: that is rare, and `both` is then safe.
+bool isWhollyWritten(const Dag &dag, BufferId buffer) {
+  std::vector<const Box *> boxes;
+  for (const DagNode &node : dag.nodes)
+    for (const BufferUse &use : node.uses)
+      if (use.writes && use.buffer == buffer &&
+          llvm::none_of(boxes, [&](auto *box) { return *box == use.box; })) {
+        constexpr size_t mostBoxes = 1024; // pairs are compared below
+        if (boxes.size() == mostBoxes)
+          return false;
+        boxes.push_back(&use.box);
+      }
+  uint64_t written = 0;
+  for (size_t a = 0; a < boxes.size(); ++a) {
+    written += uint64_t(boxes[a]->numElements()) * boxes[a]->elementBytes;
+    if (written >= dag.buffer(buffer).sizeBytes && a == 0)
+      return true;
+    for (size_t b = 0; b < a; ++b)
+      if (overlap(*boxes[a], *boxes[b]) != Overlap::None)
+        return false;
+  }
+  return written == dag.buffer(buffer).sizeBytes;
+}
+
+// Defaults: only read = input, only and wholly written = output, else both:
+// what the program does not write must keep the value it came with.
 void Import::inferRoles() {
   std::vector<uint8_t> access(program.dag.buffers.size(), 0);
   for (const DagNode &node : program.dag.nodes)
@@ -201,9 +233,12 @@ void Import::inferRoles() {
     if (!argument.buffer || roleGiven[k])
       continue;
     uint8_t mask = access[argument.buffer->value];
-    argument.role = mask == 3   ? ArgumentRole::InOut
-                    : mask == 2 ? ArgumentRole::Output
-                                : ArgumentRole::Input;
+    argument.role = mask == 3 ? ArgumentRole::InOut
+                    : mask == 2
+                        ? (isWhollyWritten(program.dag, *argument.buffer)
+                               ? ArgumentRole::Output
+                               : ArgumentRole::InOut)
+                        : ArgumentRole::Input;
   }
 }
 

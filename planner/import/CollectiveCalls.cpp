@@ -48,6 +48,7 @@ Interpreter::startCall(Operation *op, CollectiveKind kind, Value buffer,
   site.rank = uint32_t(rank - group.devices.begin());
   site.send = site.recv = *view;
   site.before = order.clockAt(*chain);
+  site.reach = order.reachAt(*chain);
   site.point = order.enqueue(*chain);
   noteUse(view->buffer, site.point);
   return site;

@@ -22,6 +22,20 @@ static std::string nameOfCall(const CollectiveCallSite &site) {
   return std::string(toString(site.kind));
 }
 
+/// Whether the caller's bytes go to other ranks.
+static bool sends(const CollectiveCallSite &call) {
+  if (call.kind == CollectiveKind::Broadcast)
+    return call.rank == call.root;
+  return call.kind != CollectiveKind::SendRecv || call.isSend;
+}
+
+/// Whether the caller gets bytes of other ranks.
+static bool receives(const CollectiveCallSite &call) {
+  if (call.kind == CollectiveKind::Broadcast)
+    return call.rank != call.root;
+  return call.kind != CollectiveKind::SendRecv || !call.isSend;
+}
+
 uint32_t CollectiveMatcher::addCommunicator(Communicator communicator) {
   State state;
   state.callsMade.resize(communicator.devices.size());
@@ -115,14 +129,14 @@ LogicalResult CollectiveMatcher::callPointToPoint(CollectiveCallSite site) {
 
 LogicalResult CollectiveMatcher::complete(Pending calls) {
   numPending -= uint32_t(calls.size());
-  VectorClock joined;
+  VectorClock reached;
   for (const CollectiveCallSite &call : calls)
-    joined.join(call.before);
+    reached.join(call.reach);
   // A rank that waits for another rank's later work waits for itself.
   for (const CollectiveCallSite &call : calls)
-    if (joined.covers(call.point)) {
+    if (reached.covers(call.point)) {
       auto waits = llvm::find_if(calls, [&](const CollectiveCallSite &other) {
-        return other.before.covers(call.point);
+        return other.reach.covers(call.point);
       });
       mlir::InFlightDiagnostic diagnostic =
           emitError(waits->location)
@@ -152,13 +166,7 @@ LogicalResult CollectiveMatcher::complete(Pending calls) {
     CollectiveMember member{device, call.send.buffer, call.recv.buffer,
                             boxOfMember(call.send, call.elementType),
                             boxOfMember(call.recv, call.elementType)};
-    bool isBroadcast = call.kind == CollectiveKind::Broadcast;
-    bool reads = isBroadcast
-                     ? call.rank == call.root
-                     : call.kind != CollectiveKind::SendRecv || call.isSend;
-    bool writes = isBroadcast
-                      ? call.rank != call.root
-                      : call.kind != CollectiveKind::SendRecv || !call.isSend;
+    bool reads = sends(call), writes = receives(call);
     uint64_t bytes =
         uint64_t(member.sendBox.numElements()) * sizeBytes(call.elementType);
     auto use = [&](BufferId buffer, const Box &box, bool read, bool write) {
@@ -181,10 +189,16 @@ LogicalResult CollectiveMatcher::complete(Pending calls) {
   std::sort(node.devices.begin(), node.devices.end());
   node.work = std::move(work);
 
-  // Once it is done, every member's queue has waited for what the others'
-  // queues had; a sender does not wait for the receiver's past.
-  for (const CollectiveCallSite &call : calls)
-    order.joinInto(call.point.chain, joined);
+  // Who receives has waited for what the senders' queues had waited for. Who
+  // only sends may be done before a receiver starts.
+  for (const CollectiveCallSite &call : calls) {
+    order.joinReachInto(call.point.chain, reached);
+    if (!receives(call))
+      continue;
+    for (const CollectiveCallSite &other : calls)
+      if (sends(other))
+        order.joinInto(call.point.chain, other.before);
+  }
   return recorder.record(std::move(entry));
 }
 
@@ -201,11 +215,11 @@ void CollectiveMatcher::forEachPending(
   }
 }
 
-LogicalResult CollectiveMatcher::checkBlocking(const VectorClock &clock,
+LogicalResult CollectiveMatcher::checkBlocking(const VectorClock &reach,
                                                mlir::Location blocker) const {
   LogicalResult result = success();
   forEachPending([&](const CollectiveCallSite &call) {
-    if (failed(result) || !clock.covers(call.point))
+    if (failed(result) || !reach.covers(call.point))
       return;
     mlir::InFlightDiagnostic diagnostic =
         emitError(blocker) << "deadlock: the host waits here for a "
@@ -222,19 +236,14 @@ LogicalResult CollectiveMatcher::checkUses(const RecordedNode &entry) const {
   forEachPending([&](const CollectiveCallSite &call) {
     if (failed(result))
       return;
-    bool pair = call.kind == CollectiveKind::SendRecv;
     for (const BufferUse &use : entry.node.uses) {
       auto meets = [&](const MemRefValue &view, bool written) {
         return use.buffer == view.buffer && (use.writes || written) &&
                overlap(use.box, boxOfMember(view, call.elementType)) ==
                    Overlap::Yes;
       };
-      bool isBroadcast = call.kind == CollectiveKind::Broadcast;
-      bool sends = !pair || call.isSend, receives = !pair || !call.isSend;
-      if (isBroadcast)
-        receives = call.rank != call.root, sends = !receives;
-      if ((!sends || !meets(call.send, false)) &&
-          (!receives || !meets(call.recv, true)))
+      if ((!sends(call) || !meets(call.send, false)) &&
+          (!receives(call) || !meets(call.recv, true)))
         continue;
       mlir::InFlightDiagnostic diagnostic =
           emitError(entry.calls.front().location)

@@ -32,7 +32,8 @@ struct CollectiveCallSite {
   MemRefValue send = {},
               recv = {}; ///< equal for broadcast; one of them for send, recv
   SourcePoint point = {};
-  VectorClock before = {};
+  VectorClock before = {}; ///< SourceOrder::clockAt
+  VectorClock reach = {};  ///< SourceOrder::reachAt
 };
 
 class CollectiveMatcher {
@@ -50,8 +51,8 @@ public:
   mlir::LogicalResult call(CollectiveCallSite site);
 
   /// Diagnoses a deadlock if a call some rank has not answered is among what
-  /// `clock` covers, i.e. the host is about to wait for it.
-  mlir::LogicalResult checkBlocking(const VectorClock &clock,
+  /// `reach` covers, i.e. the host is about to wait for it.
+  mlir::LogicalResult checkBlocking(const VectorClock &reach,
                                     mlir::Location blocker) const;
   /// Diagnoses a use of bytes that an unanswered call reads or writes.
   mlir::LogicalResult checkUses(const RecordedNode &node) const;

@@ -164,7 +164,7 @@ void Interpreter::noteUse(BufferId buffer, SourcePoint point) {
 }
 
 LogicalResult Interpreter::hostWaits(Operation *op, uint32_t chain) {
-  if (failed(matcher.checkBlocking(order.clockAt(chain), op->getLoc())))
+  if (failed(matcher.checkBlocking(order.reachAt(chain), op->getLoc())))
     return failure();
   order.hostWaitsFor(chain);
   return success();
@@ -327,7 +327,7 @@ LogicalResult Interpreter::visitStreamWait(ir::StreamWaitOp op) {
     auto chain = chainOf(op, stream, DeviceId::host());
     if (failed(chain))
       return failure();
-    order.joinInto(*waiting, order.clockAt(*chain));
+    order.waitFor(*waiting, *chain);
   }
   return success();
 }
@@ -383,6 +383,18 @@ LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
   KernelSummary summary =
       summariseKernel(op.getBody(), *grid, *block, valueOfOuter);
 
+  if (const auto &outside = summary.outOfBounds) {
+    InFlightDiagnostic diagnostic = outside->op->emitOpError("index ")
+                                    << outside->dimension << " runs from "
+                                    << outside->first << " to " << outside->last
+                                    << ", outside the " << outside->size
+                                    << " of the memref";
+    diagnostic.attachNote(op.getLoc())
+        << "in this launch of " << grid->volume() << " blocks of "
+        << block->volume() << " threads";
+    return diagnostic;
+  }
+
   RecordedNode entry;
   DagNode &node = entry.node;
   node.name = dag.kernels[outlined->kernel.value].name + "_" +
@@ -405,12 +417,18 @@ LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
       return op.emitOpError("kernel reaches outside buffer '")
              << buffer.name << "': bytes " << low << " to " << high << " of "
              << buffer.sizeBytes;
-    uint64_t bytes =
-        uint64_t(access.box.numElements()) * access.box.elementBytes;
+    // A guard keeps the rest of such a box from being touched.
+    Box box = access.box;
+    if (low < high && (low < 0 || uint64_t(high) > buffer.sizeBytes)) {
+      low = std::max<int64_t>(low, 0);
+      high = std::max(low, std::min(high, int64_t(buffer.sizeBytes)));
+      box = Box::flat(low, high - low);
+    }
+    uint64_t bytes = uint64_t(box.numElements()) * box.elementBytes;
     node.bytesRead += access.reads ? bytes : 0;
     node.bytesWritten += access.writes ? bytes : 0;
     node.uses.push_back(
-        {view->buffer, access.box, access.reads, access.writes});
+        {view->buffer, std::move(box), access.reads, access.writes});
     entry.inexact.push_back(!access.exact);
   }
   node.work =
@@ -431,6 +449,11 @@ LogicalResult Interpreter::copy(Operation *op, const MemRefValue &destination,
   uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(elementType));
   RecordedNode entry;
   DagNode &node = entry.node;
+  if (dag.buffer(destination.buffer).role == BufferRole::Constant)
+    return notSupported(op, "writes global '" +
+                                Twine(dag.buffer(destination.buffer).name) +
+                                "', whose initial value every run starts from; "
+                                "copy it first and write the copy");
   CopyCall work{source.buffer, destination.buffer, boxOf(source, bytes),
                 boxOf(destination, bytes)};
   if (work.sourceBox.numElements() != work.destinationBox.numElements())
@@ -474,6 +497,10 @@ LogicalResult Interpreter::visitShards(Operation *op, Value whole,
     slice.offset += start * slice.strides[axis];
     slice.sizes[axis] = part->sizes[axis];
     start += part->sizes[axis];
+    if (start > view->sizes[axis])
+      return op->emitOpError("the shards reach to ")
+             << start << " along axis " << axis << ", past the "
+             << view->sizes[axis] << " of the whole";
     Value stream = streams.empty() ? Value() : streams[k];
     std::string name = op->getName().stripDialect().str();
     if (failed(toShards

@@ -47,9 +47,11 @@ bool Interpreter::visitMemory(Operation *op, LogicalResult &result) {
   } else if (auto dim = dyn_cast<memref::DimOp>(op)) {
     auto view = memrefOf(op, dim.getSource());
     auto index = integerOf(op, dim.getIndex(), "the dimension");
-    if (failed(view) || failed(index) || *index < 0 ||
-        size_t(*index) >= view->sizes.size())
+    if (failed(view) || failed(index))
       result = failure();
+    else if (*index < 0 || size_t(*index) >= view->sizes.size())
+      result = op->emitOpError("dimension ")
+               << *index << " of a memref of rank " << view->sizes.size();
     else
       set(dim.getResult(),
           Attribute(IntegerAttr::get(dim.getType(), view->sizes[*index])));

@@ -12,7 +12,6 @@ using namespace mlir;
 namespace {
 // A host loop that outruns this never ends in practice.
 constexpr uint64_t maxSteps = 200'000'000;
-constexpr uint32_t maxCallDepth = 64;
 
 uint32_t configuredDevices(ModuleOp module) {
   for (auto config : module.getOps<ir::DeviceConfigOp>())
@@ -55,7 +54,9 @@ BufferId Interpreter::addBuffer(std::string name, DeviceId device,
 
 FailureOr<Interpreter::Values> Interpreter::runEntry(func::FuncOp function,
                                                      Values arguments) {
+  active.push_back(function);
   auto results = runRegion(function.getBody(), std::move(arguments));
+  active.pop_back();
   if (failed(results) || failed(matcher.finish()))
     return failure();
   return results;
@@ -111,8 +112,11 @@ FailureOr<Interpreter::Values> Interpreter::runRegion(Region &region,
       arguments = pick(*taken ? branch.getTrueDestOperands()
                               : branch.getFalseDestOperands());
       block = *taken ? branch.getTrueDest() : branch.getFalseDest();
-    } else {
+    } else if (terminator->hasTrait<OpTrait::ReturnLike>() ||
+               isa<scf::ConditionOp>(terminator)) {
       return pick(terminator->getOperands());
+    } else {
+      return notSupported(terminator, "cannot be captured in host code");
     }
   }
 }
@@ -186,13 +190,21 @@ LogicalResult Interpreter::visitFor(Operation *op) {
   auto step = integerOf(op, loop.getStep(), "the step");
   if (failed(step))
     return failure();
+  if (loop.getUnsignedCmp() && (*lower < 0 || *upper < 0))
+    return notSupported(op, "unsigned bounds past the signed range");
   if (*step <= 0)
     return op->emitOpError("the step is ") << *step << "; it must be positive";
   Values carried;
   for (Value init : loop.getInitArgs())
     carried.push_back(valueOf(init));
   Type type = loop.getInductionVar().getType();
-  for (int64_t i = *lower; i < *upper; i += *step) {
+  // The bounds' distance may pass int64_t, their unsigned one does not.
+  uint64_t trips =
+      *lower < *upper
+          ? (uint64_t(*upper) - uint64_t(*lower) - 1) / uint64_t(*step) + 1
+          : 0;
+  for (uint64_t trip = 0; trip < trips; ++trip) {
+    int64_t i = int64_t(uint64_t(*lower) + trip * uint64_t(*step));
     Values arguments{Attribute(IntegerAttr::get(type, i))};
     arguments.append(carried.begin(), carried.end());
     auto next = runRegion(loop.getRegion(), std::move(arguments));
@@ -253,15 +265,17 @@ LogicalResult Interpreter::visitCall(func::CallOp call) {
   if (!callee || callee.isExternal())
     return call.emitOpError("calls '")
            << call.getCallee() << "', which has no body in this module";
-  if (depth >= maxCallDepth)
-    return notSupported(call, "calls are nested more than " +
-                                  Twine(maxCallDepth) + " deep");
+  // Values are kept per SSA name, so a function cannot be active twice.
+  if (llvm::is_contained(active, callee.getOperation()))
+    return notSupported(call, "calls '" + call.getCallee() +
+                                  "' from within itself; recursion cannot be "
+                                  "captured");
   Values arguments;
   for (Value operand : call.getOperands())
     arguments.push_back(valueOf(operand));
-  ++depth;
+  active.push_back(callee);
   auto results = runRegion(callee.getBody(), std::move(arguments));
-  --depth;
+  active.pop_back();
   if (failed(results))
     return failure();
   for (auto [result, value] : llvm::zip(call.getResults(), *results))

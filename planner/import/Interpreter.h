@@ -125,7 +125,7 @@ private:
   std::vector<BufferLife> lives;
   std::map<uint32_t, mlir::Location> destroyedStreams;
   uint64_t steps = 0;
-  uint32_t depth = 0;
+  llvm::SmallVector<mlir::Operation *> active; ///< functions being run
   bool unsupported = false;
 };
 

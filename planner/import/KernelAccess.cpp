@@ -79,11 +79,11 @@ double Summariser::timesRun(Operation *op) {
 bool Summariser::isGuarded(Operation *op) {
   for (Operation *at = op->getParentOp();
        at && body.isAncestor(at->getParentRegion()); at = at->getParentOp()) {
-    if (isa<scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(at))
+    // A counted loop is known to run at least once when its counter is known;
+    // of any other region it is not known that it runs.
+    auto loop = dyn_cast<scf::ForOp>(at);
+    if (!loop || !affine.evaluate(loop.getInductionVar()))
       return true;
-    if (auto loop = dyn_cast<scf::ForOp>(at))
-      if (!affine.evaluate(loop.getInductionVar()))
-        return true;
   }
   // A second block means unstructured control flow.
   return !body.hasOneBlock();
@@ -99,7 +99,7 @@ void Summariser::visit(Operation *op) {
     return visitAccess(op, store.getMemRef(), store.getIndices(), false, true);
   if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op))
     return visitAccess(op, atomic.getMemref(), atomic.getIndices(), true, true);
-  if (isa<memref::SubViewOp, memref::CastOp, memref::DimOp>(op))
+  if (isa<memref::SubViewOp, memref::CastOp, memref::DimOp, memref::RankOp>(op))
     return;
   for (Value operand : op->getOperands()) {
     if (!isa<BaseMemRefType>(operand.getType()))
@@ -107,15 +107,21 @@ void Summariser::visit(Operation *op) {
     bool reads = true, writes = true;
     if (auto effects = dyn_cast<MemoryEffectOpInterface>(op)) {
       llvm::SmallVector<MemoryEffects::EffectInstance> found;
-      effects.getEffectsOnValue(operand, found);
+      effects.getEffects(found);
+      // An effect on nothing in particular may be on this operand.
+      llvm::erase_if(found, [&](const auto &effect) {
+        return effect.getValue() && effect.getValue() != operand;
+      });
       reads = llvm::any_of(found, [](const auto &effect) {
         return isa<MemoryEffects::Read>(effect.getEffect());
       });
       writes = llvm::any_of(found, [](const auto &effect) {
         return isa<MemoryEffects::Write>(effect.getEffect());
       });
-      // A result may carry the view on to where we no longer follow it.
-      if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<BaseMemRefType>))
+      // No effect of its own: a result or a successor carries the memref on to
+      // where we no longer follow it (a cast, a pointer, a yield, a branch).
+      if (found.empty() ||
+          llvm::any_of(op->getResultTypes(), llvm::IsaPred<BaseMemRefType>))
         reads = writes = true;
     }
     if (reads || writes)
@@ -182,7 +188,7 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
     return wholeView(memref, reads, writes);
   uint32_t bytes = mgpu::sizeBytes(
       *elementTypeOf(cast<MemRefType>(memref.getType()).getElementType()));
-  bool exact = !isGuarded(op);
+  bool guarded = isGuarded(op), exact = !guarded;
   AffineForm address = view->offset;
   for (size_t k = 0; k < view->sizes.size(); ++k) {
     std::optional<AffineForm> index = affine.evaluate(indices[k]);
@@ -193,6 +199,8 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
         address.add(*index, view->strides[k]);
         continue;
       }
+      if (!guarded && !summary.outOfBounds)
+        summary.outOfBounds = {op, k, first, last, view->sizes[k]};
       // Past the edge only under a guard: keep what can be in bounds.
       low = std::max(low, first);
       high = std::min(high, last);
@@ -248,8 +256,12 @@ void Summariser::wholeView(Value memref, bool reads, bool writes) {
     record(view, boxOf(*host, bytes), reads, writes, false);
     return;
   }
+  // The kernel's own arguments are its workgroup memory.
+  auto argument = dyn_cast<BlockArgument>(memref);
+  if (argument && argument.getOwner() == &body.front())
+    return;
   Operation *op = memref.getDefiningOp();
-  // A block argument, or what a region yields: whatever is captured may flow
+  // A block argument, or the result of a region: whatever is captured may flow
   // here.
   if (!op || op->getNumRegions() > 0) {
     body.walk([&](Operation *inner) {

@@ -12,6 +12,8 @@
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <optional>
+
 namespace mgpu::planner {
 
 /// One access of a kernel body to a memref captured from host code.
@@ -22,9 +24,17 @@ struct KernelAccess {
   bool exact = false; ///< every byte of the box is surely touched
 };
 
+/// An index that surely leaves its memref: no guard is around it.
+struct OutOfBounds {
+  mlir::Operation *op;
+  size_t dimension;
+  int64_t first, last, size;
+};
+
 struct KernelSummary {
   std::vector<KernelAccess> accesses; ///< few: like ones merged per root
   double flops = 0;                   ///< of the whole launch, counted loops in
+  std::optional<OutOfBounds> outOfBounds; ///< the first
 };
 
 /// `valueOf` gives what a value defined outside `body` is (a MemRefValue for

@@ -48,7 +48,7 @@ mlir::LogicalResult NodeRecorder::report(const Conflict &conflict) {
   bool proven = conflict.overlap == Overlap::Yes;
   bool isError = proven && racesAreErrors;
   races += proven;
-  if (races > maxReportedRaces)
+  if (++reports > maxReportedRaces)
     return mlir::failure(isError);
   mlir::InFlightDiagnostic diagnostic = isError
                                             ? mlir::emitError(conflict.later)

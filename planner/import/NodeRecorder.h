@@ -53,7 +53,7 @@ private:
   Dag &dag;
   DependencyTracker tracker;
   bool racesAreErrors;
-  uint32_t races = 0;
+  uint32_t races = 0, reports = 0;
   std::vector<RecordedNode> recorded; ///< without `node`, which the DAG owns
 };
 

@@ -4,13 +4,13 @@
 namespace mgpu::planner {
 
 SourceOrder::SourceOrder(uint32_t numDevices) {
-  chains.push_back({DeviceId::host(), 0, {}});
+  chains.push_back({DeviceId::host(), 0, {}, {}});
   for (uint32_t d = 0; d < numDevices; ++d)
     createChain({int32_t(d)});
 }
 
 uint32_t SourceOrder::createChain(DeviceId device) {
-  chains.push_back({device, 0, {}});
+  chains.push_back({device, 0, {}, {}});
   return uint32_t(chains.size() - 1);
 }
 
@@ -21,20 +21,24 @@ VectorClock SourceOrder::clockAt(uint32_t chain) const {
   return clock;
 }
 
+VectorClock SourceOrder::reachAt(uint32_t chain) const {
+  VectorClock reach = chains[0].reach;
+  if (chain != 0)
+    reach.join(chains[chain].reach);
+  return reach;
+}
+
 SourcePoint SourceOrder::enqueue(uint32_t chain) {
   Chain &target = chains[chain];
   // What the host had waited for when it issued the item comes before it.
-  if (chain != 0)
+  if (chain != 0) {
     target.clock.join(chains[0].clock);
+    target.reach.join(chains[0].reach);
+  }
   SourcePoint point{chain, ++target.length};
   target.clock.raise(point);
+  target.reach.raise(point);
   return point;
-}
-
-void SourceOrder::hostWaitsFor(DeviceId device) {
-  for (uint32_t c = 1; c < chains.size(); ++c)
-    if (chains[c].device == device)
-      hostWaitsFor(c);
 }
 
 } // namespace mgpu::planner

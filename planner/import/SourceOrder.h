@@ -58,13 +58,24 @@ public:
   VectorClock clockAt(uint32_t chain) const;
   /// Puts an item on the chain; later items of the chain follow it.
   SourcePoint enqueue(uint32_t chain);
+  /// What must have been reached before an item put on `chain` now can run, if
+  /// every send waits for its receiver. More than `clockAt`: a send may end
+  /// before its receiver starts, so it orders nothing, yet it may block.
+  VectorClock reachAt(uint32_t chain) const;
   /// Later items of `chain` also follow everything `clock` covers.
   void joinInto(uint32_t chain, const VectorClock &clock) {
     chains[chain].clock.join(clock);
   }
+  void joinReachInto(uint32_t chain, const VectorClock &reach) {
+    chains[chain].reach.join(reach);
+  }
+  /// Later items of `chain` follow all items of `other` so far.
+  void waitFor(uint32_t chain, uint32_t other) {
+    joinInto(chain, clockAt(other));
+    joinReachInto(chain, reachAt(other));
+  }
   /// The host, and so every later item, waits for all items of `chain` so far.
-  void hostWaitsFor(uint32_t chain) { joinInto(0, chains[chain].clock); }
-  void hostWaitsFor(DeviceId device);
+  void hostWaitsFor(uint32_t chain) { waitFor(0, chain); }
   /// Whether the host has waited for all items of the chain.
   bool isDrained(uint32_t chain) const {
     return chains[0].clock.covers({chain, chains[chain].length});
@@ -77,7 +88,7 @@ private:
   struct Chain {
     DeviceId device;
     uint32_t length = 0;
-    VectorClock clock;
+    VectorClock clock, reach;
   };
   std::vector<Chain> chains;
 };
