@@ -33,6 +33,12 @@ OwningOpRef<ModuleOp> parseProgram(const std::string &path,
     emitError(UnknownLoc::get(&context)) << error;
     return nullptr;
   }
+  return parseProgram(std::move(file), path, context);
+}
+
+OwningOpRef<ModuleOp> parseProgram(std::unique_ptr<llvm::MemoryBuffer> file,
+                                   const std::string &path,
+                                   MLIRContext &context) {
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   // The handler shows the source line under each message.
