@@ -25,6 +25,13 @@ static StringRef nameAt(llvm::SMRange range) {
   return text.take_until([](char c) { return c == ':' || c == '#'; });
 }
 
+/// Whether the op's result is a buffer of its own: nobody asks for the names
+/// of other values, and a location for each would cost as much as parsing it.
+static bool makesBuffer(Operation &op) {
+  return isa<BaseMemRefType>(op.getResult(0).getType()) &&
+         llvm::none_of(op.getOperandTypes(), llvm::IsaPred<BaseMemRefType>);
+}
+
 OwningOpRef<ModuleOp> parseProgram(const std::string &path,
                                    MLIRContext &context) {
   std::string error;
@@ -63,7 +70,7 @@ OwningOpRef<ModuleOp> parseProgram(std::unique_ptr<llvm::MemoryBuffer> file,
     return nullptr;
 
   for (AsmParserState::OperationDefinition &op : names.getOpDefs()) {
-    if (op.resultGroups.empty() || op.op == *module)
+    if (op.resultGroups.empty() || op.op == *module || !makesBuffer(*op.op))
       continue;
     StringRef name = nameAt(op.resultGroups[0].definition.loc);
     bool isNumber = !name.empty() && llvm::isDigit(name.front());
