@@ -11,8 +11,10 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <map>
+#include <memory>
 #include <string>
 
 namespace mgpu::planner {
@@ -57,6 +59,11 @@ Result<ImportedProgram> buildDag(mlir::ModuleOp module,
 /// arguments and op results as NameLocs.
 mlir::OwningOpRef<mlir::ModuleOp> parseProgram(const std::string &path,
                                                mlir::MLIRContext &context);
+
+/// The same for a text in memory; `path` stands for it in locations.
+mlir::OwningOpRef<mlir::ModuleOp>
+parseProgram(std::unique_ptr<llvm::MemoryBuffer> file, const std::string &path,
+             mlir::MLIRContext &context);
 
 } // namespace mgpu::planner
 

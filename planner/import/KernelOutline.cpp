@@ -11,7 +11,6 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
@@ -81,10 +80,8 @@ LogicalResult cloneCallees(Operation *root, ModuleOp from, ModuleOp into) {
 }
 
 FailureOr<llvm::SmallVector<Capture>>
-collectCaptures(ir::LaunchOp launch,
+collectCaptures(ir::LaunchOp launch, ArrayRef<Value> values,
                 llvm::function_ref<HostValue(Value)> valueOf) {
-  llvm::SetVector<Value> values;
-  getUsedValuesDefinedAbove(launch.getBody(), values);
   llvm::SmallVector<Capture> captures;
   for (Value value : values) {
     Attribute constant;
@@ -137,6 +134,7 @@ FailureOr<OwningOpRef<ModuleOp>> buildModule(ir::LaunchOp launch,
         memref::AllocaOp::create(builder, location, type).getResult());
   }
   block.eraseArguments(0, block.getNumArguments());
+  llvm::SmallDenseMap<Value, Value> insideOf;
   for (const Capture &capture : captures) {
     Value inside;
     if (!capture.type) {
@@ -147,9 +145,13 @@ FailureOr<OwningOpRef<ModuleOp>> buildModule(ir::LaunchOp launch,
         inside = memref::CastOp::create(builder, location,
                                         capture.value.getType(), inside);
     }
-    Value outside = capture.value;
-    entry.walk([&](Operation *op) { op->replaceUsesOfWith(outside, inside); });
+    insideOf[capture.value] = inside;
   }
+  entry.walk([&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (Value inside = insideOf.lookup(operand.get()))
+        operand.set(inside);
+  });
   for (ir::TerminatorOp terminator :
        llvm::to_vector(entry.getOps<ir::TerminatorOp>())) {
     builder.setInsertionPoint(terminator);
@@ -170,13 +172,15 @@ FailureOr<OwningOpRef<ModuleOp>> buildModule(ir::LaunchOp launch,
   return module;
 }
 
-std::string signatureOf(Dim3 block, ArrayRef<Capture> captures) {
-  std::string signature;
-  llvm::raw_string_ostream os(signature);
-  os << block.x << 'x' << block.y << 'x' << block.z;
+/// What else decides the kernel, beside the shape of its body.
+std::vector<uintptr_t> signatureOf(Dim3 block, int64_t dynamicSharedBytes,
+                                   ArrayRef<Capture> captures) {
+  std::vector<uintptr_t> signature{block.x, block.y, block.z,
+                                   uintptr_t(dynamicSharedBytes)};
   for (const Capture &capture : captures)
     if (capture.type)
-      os << ' ' << capture.type;
+      signature.push_back(
+          reinterpret_cast<uintptr_t>(capture.type.getAsOpaquePointer()));
   return signature;
 }
 
@@ -186,7 +190,14 @@ FailureOr<KernelTable::Outlined>
 KernelTable::outline(ir::LaunchOp launch, Dim3 block,
                      int64_t dynamicSharedBytes,
                      llvm::function_ref<HostValue(Value)> valueOf) {
-  auto captures = collectCaptures(launch, valueOf);
+  auto [seen, isFirst] = byLaunch.try_emplace(launch);
+  Body &body = seen->second;
+  if (isFirst) {
+    KernelShape shape(launch.getBody());
+    body.captures = shape.captures;
+    body.shape = shapes.numberOf(std::move(shape));
+  }
+  auto captures = collectCaptures(launch, body.captures, valueOf);
   if (failed(captures))
     return failure();
   Outlined result;
@@ -194,14 +205,15 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
     if (capture.type)
       result.arguments.push_back(capture.argument);
 
-  std::string signature = signatureOf(block, *captures) + " shared " +
-                          std::to_string(dynamicSharedBytes);
-  auto &known = byLaunch[launch];
-  for (auto &[text, kernel] : known)
-    if (text == signature) {
-      result.kernel = kernel;
-      return result;
-    }
+  if (byShape.size() <= body.shape)
+    byShape.resize(body.shape + 1);
+  std::vector<uintptr_t> signature =
+      signatureOf(block, dynamicSharedBytes, *captures);
+  auto &made = byShape[body.shape];
+  if (auto known = made.find(signature); known != made.end()) {
+    result.kernel = known->second;
+    return result;
+  }
 
   auto module = buildModule(launch, *captures);
   if (failed(module))
@@ -211,7 +223,10 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
         "mgpu.dynamic_shared_bytes",
         Builder(launch.getContext()).getI64IntegerAttr(dynamicSharedBytes));
   KernelSpec spec;
-  llvm::raw_string_ostream(spec.source) << **module;
+  llvm::raw_string_ostream source(spec.source);
+  // Made of verified operations whose operands keep their types.
+  (*module)->print(source, OpPrintingFlags().assumeVerified());
+  source << '\n';
   std::string hashed = spec.source;
   llvm::raw_string_ostream(hashed)
       << "block " << block.x << ' ' << block.y << ' ' << block.z;
@@ -233,7 +248,7 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
     kernels.push_back(std::move(spec));
   }
   result.kernel = at->second;
-  known.push_back({std::move(signature), result.kernel});
+  made.emplace(std::move(signature), result.kernel);
   return result;
 }
 

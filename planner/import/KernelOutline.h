@@ -6,9 +6,12 @@
 // @entry whose arguments are the captured memrefs and scalars.
 
 #include "planner/import/HostValue.h"
+#include "planner/import/KernelShape.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
+
+#include <map>
 
 namespace mgpu::ir {
 class LaunchOp;
@@ -33,11 +36,16 @@ public:
 private:
   std::vector<KernelSpec> &kernels;
   llvm::StringMap<KernelId> byHash;
-  /// Per launch op, the kernels made of it by their argument types: a launch
-  /// in an unrolled loop is outlined once.
-  llvm::DenseMap<mlir::Operation *,
-                 llvm::SmallVector<std::pair<std::string, KernelId>, 1>>
-      byLaunch;
+  /// A launch in an unrolled loop is read once.
+  struct Body {
+    uint32_t shape = 0;
+    llvm::SmallVector<mlir::Value, 4> captures;
+  };
+  llvm::DenseMap<mlir::Operation *, Body> byLaunch;
+  KernelShapes shapes;
+  /// Per shape, the kernels made of it by block size and argument types; text
+  /// is made and hashed only for these.
+  std::vector<std::map<std::vector<uintptr_t>, KernelId>> byShape;
   llvm::StringMap<uint32_t> namesUsed;
 };
 

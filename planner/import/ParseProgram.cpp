@@ -25,22 +25,95 @@ static StringRef nameAt(llvm::SMRange range) {
   return text.take_until([](char c) { return c == ':' || c == '#'; });
 }
 
-OwningOpRef<ModuleOp> parseProgram(const std::string &path,
-                                   MLIRContext &context) {
-  std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &error);
-  if (!file) {
-    emitError(UnknownLoc::get(&context)) << error;
-    return nullptr;
-  }
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
-  // The handler shows the source line under each message.
-  SourceMgrDiagnosticHandler showLines(sources, &context);
+/// Whether the op's result is a buffer of its own: nobody asks for the names
+/// of other values, and a location for each would cost as much as parsing it.
+static bool makesBuffer(Operation &op) {
+  return isa<BaseMemRefType>(op.getResult(0).getType()) &&
+         llvm::none_of(op.getOperandTypes(), llvm::IsaPred<BaseMemRefType>);
+}
 
+/// The text from the given place on; empty when it has none.
+static StringRef textAt(StringRef text, ArrayRef<size_t> lines, Location loc) {
+  auto file = dyn_cast<FileLineColLoc>(loc);
+  if (!file || file.getLine() == 0 || file.getLine() > lines.size())
+    return "";
+  return text.substr(lines[file.getLine() - 1] + file.getColumn() - 1);
+}
+
+/// The first name of the results list "%a, %b:2 =" that ends `text`.
+static StringRef firstResult(StringRef text) {
+  text = text.rtrim();
+  if (!text.consume_back("="))
+    return "";
+  while (true) {
+    StringRef number = text = text.rtrim();
+    number = number.rtrim("0123456789");
+    if (number.consume_back(":"))
+      text = number;
+    size_t percent = text.find_last_not_of(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.-");
+    if (percent == StringRef::npos || text[percent] != '%')
+      return "";
+    StringRef name = text.substr(percent + 1);
+    text = text.take_front(percent).rtrim();
+    if (!text.consume_back(","))
+      return name;
+  }
+}
+
+static void setName(Operation *op, StringRef name) {
+  if (!name.empty() && !llvm::isDigit(name.front()))
+    op->setLoc(
+        NameLoc::get(StringAttr::get(op->getContext(), name), op->getLoc()));
+}
+
+/// Names buffers and arguments by the text at their locations; false when one
+/// of them cannot be found there.
+static bool nameFromText(ModuleOp module, StringRef text) {
+  std::vector<size_t> lines{0};
+  for (size_t at = text.find('\n'); at != StringRef::npos;
+       at = text.find('\n', at + 1))
+    lines.push_back(at + 1);
+  std::vector<std::pair<Operation *, StringRef>> found;
+  bool complete = true;
+  module->walk([&](Operation *op) {
+    if (op->getNumResults() == 0 || !makesBuffer(*op))
+      return;
+    StringRef rest = textAt(text, lines, op->getLoc());
+    StringRef name = firstResult(text.drop_back(rest.size()));
+    complete &= !rest.empty() && !name.empty();
+    found.push_back({op, name});
+  });
+  std::vector<std::pair<BlockArgument, StringRef>> arguments;
+  for (auto function : module.getOps<FunctionOpInterface>()) {
+    if (function.isExternal())
+      continue;
+    for (BlockArgument argument : function.getArguments()) {
+      StringRef rest = textAt(text, lines, argument.getLoc());
+      complete &= rest.consume_front("%");
+      arguments.push_back({argument, rest.take_while([](char c) {
+                             return llvm::isAlnum(c) || c == '_' || c == '$' ||
+                                    c == '.' || c == '-';
+                           })});
+    }
+  }
+  if (!complete)
+    return false;
+  for (auto [op, name] : found)
+    setName(op, name);
+  for (auto [argument, name] : arguments)
+    argument.setLoc(NameLoc::get(StringAttr::get(module.getContext(), name),
+                                 argument.getLoc()));
+  return true;
+}
+
+/// Parses and verifies.
+static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
+                                         const std::string &path,
+                                         MLIRContext &context,
+                                         AsmParserState *names) {
   Block parsed;
-  AsmParserState names;
-  if (failed(parseAsmSourceFile(sources, &parsed, &context, &names)))
+  if (failed(parseAsmSourceFile(sources, &parsed, &context, names)))
     return nullptr;
   Location location = FileLineColLoc::get(&context, path, 1, 1);
   // As mlir::parseSourceFile does: a lone module is the module itself.
@@ -55,15 +128,48 @@ OwningOpRef<ModuleOp> parseProgram(const std::string &path,
   }
   if (failed(verify(*module)))
     return nullptr;
+  return module;
+}
 
+OwningOpRef<ModuleOp> parseProgram(const std::string &path,
+                                   MLIRContext &context) {
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &error);
+  if (!file) {
+    emitError(UnknownLoc::get(&context)) << error;
+    return nullptr;
+  }
+  return parseProgram(std::move(file), path, context);
+}
+
+OwningOpRef<ModuleOp> parseProgram(std::unique_ptr<llvm::MemoryBuffer> file,
+                                   const std::string &path,
+                                   MLIRContext &context) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  // The handler shows the source line under each message.
+  SourceMgrDiagnosticHandler showLines(sources, &context);
+
+  StringRef text =
+      sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
+  auto parse = [&](AsmParserState *names) {
+    return parseModule(sources, path, context, names);
+  };
+  // A state costs half as much as the parse itself, so it is only made where
+  // locations do not say where in the text a value is defined.
+  if (!text.contains("loc(")) {
+    OwningOpRef<ModuleOp> module = parse(nullptr);
+    if (!module || nameFromText(*module, text))
+      return module;
+  }
+  AsmParserState names;
+  OwningOpRef<ModuleOp> module = parse(&names);
+  if (!module)
+    return nullptr;
   for (AsmParserState::OperationDefinition &op : names.getOpDefs()) {
-    if (op.resultGroups.empty() || op.op == *module)
+    if (op.resultGroups.empty() || op.op == *module || !makesBuffer(*op.op))
       continue;
-    StringRef name = nameAt(op.resultGroups[0].definition.loc);
-    bool isNumber = !name.empty() && llvm::isDigit(name.front());
-    if (!name.empty() && !isNumber)
-      op.op->setLoc(
-          NameLoc::get(StringAttr::get(&context, name), op.op->getLoc()));
+    setName(op.op, nameAt(op.resultGroups[0].definition.loc));
   }
   for (auto function : module->getOps<FunctionOpInterface>()) {
     if (function.isExternal())
