@@ -181,9 +181,7 @@ struct Imported {
 
 double import(const std::string &text, size_t &numNodes) {
   return seconds([&](mlir::MLIRContext &context) {
-    Imported made{planner::parseProgram(
-                      llvm::MemoryBuffer::getMemBuffer(text, "bench.mlir"),
-                      "bench.mlir", context),
+    Imported made{planner::parseProgramText(text, "bench.mlir", context),
                   fail(ErrorKind::Invalid, "does not parse")};
     if (!made.module)
       return made;

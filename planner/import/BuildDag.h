@@ -11,10 +11,9 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <map>
-#include <memory>
 #include <string>
 
 namespace mgpu::planner {
@@ -56,14 +55,17 @@ Result<ImportedProgram> buildDag(mlir::ModuleOp module,
                                  const ImportOptions &options);
 
 /// Parses `path` ("-" is standard input) and keeps the SSA names of function
-/// arguments and op results as NameLocs.
-mlir::OwningOpRef<mlir::ModuleOp> parseProgram(const std::string &path,
-                                               mlir::MLIRContext &context);
+/// arguments and buffers as NameLocs. What it prints to stderr, with the lines
+/// concerned, goes to `onDiagnostic` as well.
+mlir::OwningOpRef<mlir::ModuleOp> parseProgram(
+    const std::string &path, mlir::MLIRContext &context,
+    llvm::function_ref<void(mlir::Diagnostic &)> onDiagnostic = nullptr);
 
-/// The same for a text in memory; `path` stands for it in locations.
-mlir::OwningOpRef<mlir::ModuleOp>
-parseProgram(std::unique_ptr<llvm::MemoryBuffer> file, const std::string &path,
-             mlir::MLIRContext &context);
+/// The same of text in memory; `name` stands for it in locations. Diagnostics
+/// go to the context's handlers alone.
+mlir::OwningOpRef<mlir::ModuleOp> parseProgramText(llvm::StringRef text,
+                                                   const std::string &name,
+                                                   mlir::MLIRContext &context);
 
 } // namespace mgpu::planner
 

@@ -131,25 +131,9 @@ static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
   return module;
 }
 
-OwningOpRef<ModuleOp> parseProgram(const std::string &path,
-                                   MLIRContext &context) {
-  std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &error);
-  if (!file) {
-    emitError(UnknownLoc::get(&context)) << error;
-    return nullptr;
-  }
-  return parseProgram(std::move(file), path, context);
-}
-
-OwningOpRef<ModuleOp> parseProgram(std::unique_ptr<llvm::MemoryBuffer> file,
-                                   const std::string &path,
-                                   MLIRContext &context) {
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
-  // The handler shows the source line under each message.
-  SourceMgrDiagnosticHandler showLines(sources, &context);
-
+static OwningOpRef<ModuleOp> parseNamed(llvm::SourceMgr &sources,
+                                        const std::string &path,
+                                        MLIRContext &context) {
   StringRef text =
       sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
   auto parse = [&](AsmParserState *names) {
@@ -185,6 +169,35 @@ OwningOpRef<ModuleOp> parseProgram(std::unique_ptr<llvm::MemoryBuffer> file,
                        argument.getLoc()));
   }
   return module;
+}
+
+OwningOpRef<ModuleOp> parseProgram(const std::string &path,
+                                   MLIRContext &context,
+                                   function_ref<void(Diagnostic &)> seen) {
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &error);
+  if (!file) {
+    emitError(UnknownLoc::get(&context)) << error;
+    return nullptr;
+  }
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  // The handler shows the source line under each message.
+  SourceMgrDiagnosticHandler showLines(sources, &context);
+  ScopedDiagnosticHandler tee(&context, [&](Diagnostic &diagnostic) {
+    if (seen)
+      seen(diagnostic);
+    return failure(); // on to showLines
+  });
+  return parseNamed(sources, path, context);
+}
+
+OwningOpRef<ModuleOp> parseProgramText(StringRef text, const std::string &name,
+                                       MLIRContext &context) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
+                             llvm::SMLoc());
+  return parseNamed(sources, name, context);
 }
 
 } // namespace mgpu::planner
