@@ -25,19 +25,9 @@ static StringRef nameAt(llvm::SMRange range) {
   return text.take_until([](char c) { return c == ':' || c == '#'; });
 }
 
-OwningOpRef<ModuleOp> parseProgram(const std::string &path,
+static OwningOpRef<ModuleOp> parse(const llvm::SourceMgr &sources,
+                                   const std::string &path,
                                    MLIRContext &context) {
-  std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &error);
-  if (!file) {
-    emitError(UnknownLoc::get(&context)) << error;
-    return nullptr;
-  }
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
-  // The handler shows the source line under each message.
-  SourceMgrDiagnosticHandler showLines(sources, &context);
-
   Block parsed;
   AsmParserState names;
   if (failed(parseAsmSourceFile(sources, &parsed, &context, &names)))
@@ -79,6 +69,30 @@ OwningOpRef<ModuleOp> parseProgram(const std::string &path,
                        argument.getLoc()));
   }
   return module;
+}
+
+OwningOpRef<ModuleOp> parseProgram(const std::string &path,
+                                   MLIRContext &context) {
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &error);
+  if (!file) {
+    emitError(UnknownLoc::get(&context)) << error;
+    return nullptr;
+  }
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  // The handler shows the source line under each message.
+  SourceMgrDiagnosticHandler showLines(sources, &context);
+  return parse(sources, path, context);
+}
+
+OwningOpRef<ModuleOp> parseProgramText(const std::string &text,
+                                       const std::string &name,
+                                       MLIRContext &context) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
+                             llvm::SMLoc());
+  return parse(sources, name, context);
 }
 
 } // namespace mgpu::planner
