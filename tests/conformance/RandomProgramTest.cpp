@@ -91,7 +91,7 @@ TEST(RandomPrograms, AgreeWithTheReferenceMachine) {
   KernelCache cache;
   uint64_t start = fromEnvironment("MGPU_CONFORMANCE_SEED", 0);
   bool isOne = std::getenv("MGPU_CONFORMANCE_SEED") != nullptr;
-  uint64_t count = fromEnvironment("MGPU_CONFORMANCE_COUNT", isOne ? 1 : 200);
+  uint64_t count = fromEnvironment("MGPU_CONFORMANCE_COUNT", isOne ? 1 : 150);
   size_t numNodes = 0;
   for (uint64_t seed = start; seed < start + count; ++seed) {
     check(importer, cache, seed, numNodes);
