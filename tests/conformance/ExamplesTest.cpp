@@ -22,6 +22,9 @@ struct Example {
   std::map<std::string, std::string> scalars;
 };
 
+/// Else the name of each test would hold the addresses of this run.
+void PrintTo(const Example &shown, std::ostream *os) { *os << shown.name; }
+
 class ExamplePlans : public testing::TestWithParam<Example> {};
 
 TEST_P(ExamplePlans, AllGiveTheSameBits) {

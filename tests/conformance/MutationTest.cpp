@@ -25,6 +25,9 @@ struct Source {
   std::map<std::string, std::string> scalars;
 };
 
+/// Else the name of each test would hold the addresses of this run.
+void PrintTo(const Source &shown, std::ostream *os) { *os << shown.name; }
+
 class Mutator {
 public:
   explicit Mutator(uint64_t seed) : random(seed) {}
