@@ -101,11 +101,15 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
   Type type = argument.getType();
   auto shaped = dyn_cast<MemRefType>(type);
   auto elementType = elementTypeOf(shaped ? shaped.getElementType() : type);
+  auto refuse = [&](ErrorKind kind, std::string text) {
+    emitError(argument.getLoc()) << text;
+    return fail(kind, std::move(text));
+  };
   if (!elementType)
-    return fail(ErrorKind::Unsupported,
-                fmt::format("argument '{}' of @{} has a type that cannot be "
-                            "bound; use memrefs and numbers",
-                            bound.name, options.entry));
+    return refuse(ErrorKind::Unsupported,
+                  fmt::format("argument '{}' of @{} has a type that cannot be "
+                              "bound; use memrefs and numbers",
+                              bound.name, options.entry));
   bound.elementType = *elementType;
 
   std::optional<ArgumentRole> role;
@@ -116,19 +120,19 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
   if (const std::string *given = lookUp(options.roles, bound.name, index))
     roleText = *given;
   if (roleText == "dynamic")
-    return fail(ErrorKind::Unsupported,
-                fmt::format("argument '{}': role 'dynamic' is not supported "
-                            "yet; use 'specialised'",
-                            bound.name));
+    return refuse(ErrorKind::Unsupported,
+                  fmt::format("argument '{}': role 'dynamic' is not supported "
+                              "yet; use 'specialised'",
+                              bound.name));
   if (!roleText.empty()) {
     role = parseRole(roleText);
     bool scalarRole = role == ArgumentRole::Specialised;
     if (!role || scalarRole == bool(shaped))
-      return fail(ErrorKind::Invalid,
-                  fmt::format("argument '{}' cannot have role '{}'; memrefs "
-                              "take input, output or resident, scalars "
-                              "specialised",
-                              bound.name, roleText));
+      return refuse(ErrorKind::Invalid,
+                    fmt::format("argument '{}' cannot have role '{}'; memrefs "
+                                "take input, output or resident, scalars "
+                                "specialised",
+                                bound.name, roleText));
   }
   roleGiven.push_back(role.has_value());
 

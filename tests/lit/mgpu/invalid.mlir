@@ -2,6 +2,11 @@
 
 // Every message of the verifiers and parsers, with the values it names.
 
+// expected-error @below {{numDevices is 65537; at most 65536 are supported}}
+mgpu.device_config @config #mgpu.device_config<numDevices = 65537>
+
+// -----
+
 // expected-error @below {{numDevices must be at least 1}}
 mgpu.device_config @config #mgpu.device_config<numDevices = 0>
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tests/conformance/Execute.h"
+
+#include "capture/replay/Replayer.h"
+#include "device/host/HostDriver.h"
+#include "planner/schedule/Schedulers.h"
+#include "support/ArgumentValue.h"
+
+#include <algorithm>
+
+namespace mgpu::conformance {
+
+using namespace planner;
+
+static bool isVisible(const Buffer &buffer) {
+  return buffer.role == BufferRole::Argument ||
+         buffer.role == BufferRole::Result;
+}
+
+Result<Plan> makePlan(const Dag &dag, const std::string &scheduler) {
+  RooflineEstimator latency(hostRates(), "host roofline");
+  ScheduleOptions options;
+  auto plan =
+      scheduler == "serial" ? scheduleSerial(dag, latency, options)
+      : scheduler == "list"
+          ? scheduleList(dag, latency, options)
+          : scheduleShuffled(dag, latency, std::stoull(scheduler), options);
+  if (plan)
+    MGPU_TRY(verify(*plan, dag, options.limits));
+  return plan;
+}
+
+Result<HostData> execute(const Dag &dag, const Plan &plan,
+                         const std::vector<std::vector<std::byte>> &objects,
+                         const HostData &inputs, uint32_t numLanes,
+                         uint32_t numReplays) {
+  MGPU_TRY_ASSIGN(auto driver, device::createHostDriver(
+                                   std::max(dag.numDevices, 1u), numLanes));
+  MGPU_TRY_ASSIGN(auto replayer,
+                  capture::Replayer::create(dag, plan, objects, *driver));
+  for (uint32_t b = 0; b < dag.buffers.size(); ++b)
+    if (auto given = inputs.find(dag.buffers[b].name);
+        given != inputs.end() && isVisible(dag.buffers[b])) {
+      if (given->second.size() != dag.buffers[b].sizeBytes)
+        return fail(ErrorKind::Internal,
+                    "argument " + given->first + " has another size");
+      std::copy(given->second.begin(), given->second.end(),
+                replayer.hostBuffer({b}).begin());
+    }
+  MGPU_TRY(replayer.load());
+  for (uint32_t r = 0; r < numReplays; ++r)
+    MGPU_TRY(replayer.replay());
+  MGPU_TRY(replayer.fetch());
+  HostData data;
+  for (uint32_t b = 0; b < dag.buffers.size(); ++b)
+    if (isVisible(dag.buffers[b])) {
+      auto bytes = replayer.hostBuffer({b});
+      data[dag.buffers[b].name].assign(bytes.begin(), bytes.end());
+    }
+  return data;
+}
+
+Result<HostData> randomInputs(const Dag &dag, uint64_t seed) {
+  HostData inputs;
+  for (const Buffer &buffer : dag.buffers) {
+    if (buffer.role != BufferRole::Argument)
+      continue;
+    MGPU_TRY_ASSIGN(Array array,
+                    loadArgument("random:" + std::to_string(seed++),
+                                 buffer.elementType, buffer.shape));
+    inputs[buffer.name] = std::move(array.bytes);
+  }
+  return inputs;
+}
+
+std::string difference(const HostData &expected, const HostData &got) {
+  if (expected.size() != got.size())
+    return "another number of buffers";
+  for (const auto &[name, bytes] : expected) {
+    auto at = got.find(name);
+    if (at == got.end() || at->second.size() != bytes.size())
+      return "buffer '" + name + "' is missing or of another size";
+    auto [first, second] =
+        std::mismatch(bytes.begin(), bytes.end(), at->second.begin());
+    if (first != bytes.end())
+      return "buffer '" + name + "' differs from byte " +
+             std::to_string(first - bytes.begin()) + " on";
+  }
+  return "";
+}
+
+} // namespace mgpu::conformance

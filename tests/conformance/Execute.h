@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TESTS_CONFORMANCE_EXECUTE_H
+#define MGPU_TESTS_CONFORMANCE_EXECUTE_H
+
+// Plans and replays a DAG on the host target, in process.
+
+#include "planner/plan/Plan.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mgpu::conformance {
+
+/// The bytes of host buffers, by name.
+using HostData = std::map<std::string, std::vector<std::byte>>;
+
+/// "serial", "list", or the seed of a shuffled plan. Verified.
+Result<planner::Plan> makePlan(const planner::Dag &dag,
+                               const std::string &scheduler);
+
+/// Load, `numReplays` replays and fetch on `numLanes` threads. Arguments not
+/// in `inputs` are zero. Returns every argument and result as it is after.
+Result<HostData> execute(const planner::Dag &dag, const planner::Plan &plan,
+                         const std::vector<std::vector<std::byte>> &objects,
+                         const HostData &inputs, uint32_t numLanes,
+                         uint32_t numReplays = 1);
+
+/// random:SEED for each host argument, another seed for each.
+Result<HostData> randomInputs(const planner::Dag &dag, uint64_t seed);
+
+/// Where two runs differ first, for a failure message; empty if nowhere.
+std::string difference(const HostData &expected, const HostData &got);
+
+} // namespace mgpu::conformance
+
+#endif // MGPU_TESTS_CONFORMANCE_EXECUTE_H

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tests/conformance/Import.h"
+
+#include "dialect/mgpu/MgpuDialect.h"
+#include "kernels/emit/HostDialects.h"
+#include "kernels/emit/HostEmitter.h"
+#include "planner/import/BuildDag.h"
+#include "planner/import/HostValue.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+
+namespace mgpu::conformance {
+
+using namespace mlir;
+
+static DialectRegistry programDialects() {
+  DialectRegistry registry;
+  registry.insert<ir::MgpuDialect>();
+  kernels::registerHostEmitDialects(registry);
+  return registry;
+}
+
+struct Importer::State {
+  MLIRContext context{programDialects(), MLIRContext::Threading::DISABLED};
+};
+
+Importer::Importer() : state(std::make_unique<State>()) {
+  state->context.printOpOnDiagnostic(false);
+}
+Importer::~Importer() = default;
+
+ImportOutcome Importer::import(const ImportRequest &request) {
+  ImportOutcome outcome{fail(ErrorKind::Invalid, "it does not parse"), 0, {}};
+  ScopedDiagnosticHandler collect(&state->context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      outcome.errors.push_back(
+          planner::describeLocation(diagnostic.getLocation()) + ": " +
+          diagnostic.str());
+  });
+  OwningOpRef<ModuleOp> module =
+      planner::parseProgramText(request.text, request.name, state->context);
+  if (!module)
+    return outcome;
+  planner::ImportOptions options;
+  options.entry = request.entry;
+  options.scalars = request.scalars;
+  options.racesAreErrors = request.racesAreErrors;
+  options.nodeLimit = request.nodeLimit;
+  auto imported = planner::buildDag(*module, options);
+  if (!imported) {
+    outcome.dag = fail(std::move(imported.error()));
+    return outcome;
+  }
+  outcome.dag = std::move(imported->dag);
+  outcome.numRaces = imported->numRaces;
+  return outcome;
+}
+
+Result<std::vector<std::vector<std::byte>>>
+KernelCache::compile(const planner::Dag &dag) {
+  std::vector<std::vector<std::byte>> compiled;
+  for (const planner::KernelSpec &spec : dag.kernels) {
+    auto known = objects.find(spec.hash);
+    if (known == objects.end()) {
+      MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
+      OwningOpRef<ModuleOp> module =
+          parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
+      if (!module)
+        return fail(ErrorKind::Internal,
+                    "kernel " + spec.name + " does not parse:\n" + spec.source);
+      MGPU_TRY_ASSIGN(auto object,
+                      kernels::emitHostKernel(*module, spec.block));
+      known = objects.emplace(spec.hash, std::move(object)).first;
+    }
+    compiled.push_back(known->second);
+  }
+  return compiled;
+}
+
+} // namespace mgpu::conformance

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Random programs under serial, list and shuffled plans against the reference
+// machine. MGPU_CONFORMANCE_SEED=N runs the program of that seed alone;
+// MGPU_CONFORMANCE_COUNT=N runs more of them.
+#include "tests/conformance/RandomProgram.h"
+
+#include "planner/plan/Verify.h"
+#include "support/Array.h"
+#include "tests/conformance/Import.h"
+
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+using namespace mgpu;
+using namespace mgpu::conformance;
+
+namespace {
+
+std::vector<std::byte> encode(const Root &root,
+                              const std::vector<double> &values) {
+  uint32_t size = sizeBytes(root.type);
+  std::vector<std::byte> bytes(values.size() * size);
+  for (size_t k = 0; k < values.size(); ++k)
+    EXPECT_TRUE(storeNumber(values[k], root.type, &bytes[k * size]));
+  return bytes;
+}
+
+/// By value: the sign of a zero may depend on how a minimum is found.
+std::string compare(const RandomProgram &program, const HostData &got) {
+  for (size_t id = 0; id < program.roots.size(); ++id) {
+    const Root &root = program.roots[id];
+    if (!root.isArgument)
+      continue;
+    auto at = got.find(argumentName(int(id)));
+    if (at == got.end())
+      return argumentName(int(id)) + " is missing";
+    Array array{root.type, root.shape, at->second};
+    for (size_t k = 0; k < program.final[id].size(); ++k)
+      if (double value = loadNumber(array, int64_t(k));
+          value != program.final[id][k])
+        return argumentName(int(id)) + "[" + std::to_string(k) + "] is " +
+               std::to_string(value) + ", expected " +
+               std::to_string(program.final[id][k]);
+  }
+  return "";
+}
+
+uint64_t fromEnvironment(const char *name, uint64_t otherwise) {
+  const char *text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+void check(Importer &importer, KernelCache &cache, uint64_t seed,
+           size_t &numNodes) {
+  RandomProgram program = makeRandomProgram(seed);
+  ImportRequest request;
+  request.text = printProgram(program);
+  request.name = "seed" + std::to_string(seed);
+  SCOPED_TRACE("MGPU_CONFORMANCE_SEED=" + std::to_string(seed) + "\n" +
+               request.text);
+  ImportOutcome outcome = importer.import(request);
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message
+                           << (outcome.errors.empty() ? "" : outcome.errors[0]);
+  const planner::Dag &dag = *outcome.dag;
+  numNodes += dag.nodes.size();
+  auto objects = cache.compile(dag);
+  ASSERT_TRUE(objects) << objects.error().message;
+  HostData inputs;
+  for (size_t id = 0; id < program.roots.size(); ++id)
+    if (program.roots[id].isArgument)
+      inputs[argumentName(int(id))] =
+          encode(program.roots[id], program.initial[id]);
+  HostData first;
+  for (std::string scheduler : {"serial", "list", "1", "2", "3", "4"}) {
+    auto plan = makePlan(dag, scheduler);
+    ASSERT_TRUE(plan) << scheduler << ": " << plan.error().message;
+    uint32_t lanes = scheduler == "serial" ? 1 : 2;
+    auto got = execute(dag, *plan, *objects, inputs, lanes);
+    ASSERT_TRUE(got) << scheduler << ": " << got.error().message;
+    ASSERT_EQ(compare(program, *got), "") << "scheduler " << scheduler;
+    if (first.empty())
+      first = std::move(*got);
+    else
+      ASSERT_EQ(difference(first, *got), "") << "scheduler " << scheduler;
+  }
+}
+
+TEST(RandomPrograms, AgreeWithTheReferenceMachine) {
+  Importer importer;
+  KernelCache cache;
+  uint64_t start = fromEnvironment("MGPU_CONFORMANCE_SEED", 0);
+  bool isOne = std::getenv("MGPU_CONFORMANCE_SEED") != nullptr;
+  uint64_t count = fromEnvironment("MGPU_CONFORMANCE_COUNT", isOne ? 1 : 150);
+  size_t numNodes = 0;
+  for (uint64_t seed = start; seed < start + count; ++seed) {
+    check(importer, cache, seed, numNodes);
+    if (HasFailure())
+      break; // one text is enough to read
+  }
+  printf("%zu nodes, %zu kernels\n", numNodes, cache.size());
+}
+
+} // namespace
