@@ -54,9 +54,11 @@ Result<ImportedProgram> buildDag(mlir::ModuleOp module,
                                  const ImportOptions &options);
 
 /// Parses `path` ("-" is standard input) and keeps the SSA names of function
-/// arguments and op results as NameLocs.
-mlir::OwningOpRef<mlir::ModuleOp> parseProgram(const std::string &path,
-                                               mlir::MLIRContext &context);
+/// arguments and op results as NameLocs. What it prints to stderr, with the
+/// lines concerned, goes to `onDiagnostic` as well.
+mlir::OwningOpRef<mlir::ModuleOp> parseProgram(
+    const std::string &path, mlir::MLIRContext &context,
+    llvm::function_ref<void(mlir::Diagnostic &)> onDiagnostic = nullptr);
 
 } // namespace mgpu::planner
 

@@ -26,7 +26,8 @@ static StringRef nameAt(llvm::SMRange range) {
 }
 
 OwningOpRef<ModuleOp> parseProgram(const std::string &path,
-                                   MLIRContext &context) {
+                                   MLIRContext &context,
+                                   function_ref<void(Diagnostic &)> seen) {
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &error);
   if (!file) {
@@ -37,6 +38,11 @@ OwningOpRef<ModuleOp> parseProgram(const std::string &path,
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   // The handler shows the source line under each message.
   SourceMgrDiagnosticHandler showLines(sources, &context);
+  ScopedDiagnosticHandler tee(&context, [&](Diagnostic &diagnostic) {
+    if (seen)
+      seen(diagnostic);
+    return failure(); // on to showLines
+  });
 
   Block parsed;
   AsmParserState names;
