@@ -17,11 +17,21 @@ say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 say "1. check: races, deadlocks, mismatched collectives"
 "$tune" check "$program" "${rate[@]}"
 
-say "2. plan: parallel against serial, on four host devices"
+say "2. plan: list against serial, on four host devices"
 for scheduler in list serial; do
-  echo "-- $scheduler"
-  "$tune" plan "$program" --target host:4 "${rate[@]}" --scheduler "$scheduler" --explain --trace "$out/$scheduler.trace.json"
+  plan=("$tune" plan "$program" --target host:4 "${rate[@]}" --scheduler "$scheduler")
+  "${plan[@]}" --explain --trace "$out/$scheduler.trace.json" > "$out/$scheduler.explain.txt"
+  "${plan[@]}" --json > "$out/$scheduler.json"
+  echo "-- $scheduler (each step and its reason: $out/$scheduler.explain.txt)"
+  sed -n '/^makespan /,$p' "$out/$scheduler.explain.txt"
 done
+python3 - "$out" <<'PYTHON'
+import json, sys
+load = lambda name: json.load(open(f"{sys.argv[1]}/{name}.json"))
+parallel, serial = load("list"), load("serial")
+print(f"list {parallel['makespan_us']:.1f} us, serial {serial['makespan_us']:.1f} us, "
+      f"bound {parallel['lower_bound_us']:.1f} us  (predicted: {parallel['model']})")
+PYTHON
 
 say "3. run: $steps training steps on 1436 digits"
 "$tune" run "$program" --target host:4 "${rate[@]}" --repeat "$steps" \

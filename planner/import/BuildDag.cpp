@@ -128,7 +128,9 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
     role = parseRole(roleText);
     bool scalarRole = role == ArgumentRole::Specialised;
     if (!role || scalarRole == bool(shaped))
-      return refuse(ErrorKind::Invalid,
+      return refuse(lookUp(options.roles, bound.name, index)
+                        ? ErrorKind::Usage
+                        : ErrorKind::Invalid,
                     fmt::format("argument '{}' cannot have role '{}'; memrefs "
                                 "take input, output or resident, scalars "
                                 "specialised",

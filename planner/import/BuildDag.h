@@ -67,12 +67,6 @@ mlir::OwningOpRef<mlir::ModuleOp> parseProgramText(llvm::StringRef text,
                                                    const std::string &name,
                                                    mlir::MLIRContext &context);
 
-/// The same of text in memory; `name` stands for it in locations. Diagnostics
-/// go to the context's handlers alone.
-mlir::OwningOpRef<mlir::ModuleOp> parseProgramText(const std::string &text,
-                                                   const std::string &name,
-                                                   mlir::MLIRContext &context);
-
 } // namespace mgpu::planner
 
 #endif // MGPU_PLANNER_IMPORT_BUILDDAG_H

@@ -96,7 +96,7 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
   uint32_t numErrors = 0;
-  ScopedDiagnosticHandler count(&context, [&](Diagnostic &diagnostic) {
+  auto record = [&](Diagnostic &diagnostic) {
     numErrors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
     if (messages) {
       messages->push_back({severityName(diagnostic.getSeverity()),
@@ -107,15 +107,18 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
                              planner::describeLocation(note.getLocation()),
                              note.str()});
     }
-    return failure(); // on to showLines
-  });
-
-  OwningOpRef<ModuleOp> module = planner::parseProgram(options.file, context);
+  };
+  OwningOpRef<ModuleOp> module =
+      planner::parseProgram(options.file, context, record);
   if (!module)
     return fail(ErrorKind::Invalid,
                 fmt::format("'{}' is not a valid program; the messages above "
                             "say where",
                             options.file));
+  ScopedDiagnosticHandler count(&context, [&](Diagnostic &diagnostic) {
+    record(diagnostic);
+    return failure(); // on to showLines
+  });
   planner::ImportOptions import;
   import.entry = options.entry;
   import.roles = options.roles;

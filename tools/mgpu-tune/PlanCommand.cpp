@@ -42,6 +42,10 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
 }
 
 Result<int> runPlan(const Options &options) {
+  for (const std::string *file :
+       {&options.dotFile, &options.traceFile, &options.planFile})
+    if (!file->empty())
+      MGPU_TRY(checkOutputPath(*file));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   if (!options.target.empty()) // its rates are the model's
     MGPU_TRY(openTarget(options.target, program.dag.numDevices));

@@ -36,8 +36,19 @@ struct Program {
   uint32_t numRaces = 0;
 };
 
-/// Loads options.file. The program's own diagnostics go to stderr with their
-/// source lines as they are found, and into `messages` when it is not null.
+/// The argument (or, with `results`, result) a user means by the name or number
+/// `key` of `option`.
+Result<const Binding *> findBinding(const Program &program,
+                                    const std::string &key, const char *option,
+                                    bool results);
+
+/// Whether a file can be put at `path`, before the work whose result it is to
+/// hold: Usage if there is no such folder, or it takes no file.
+Result<void> checkOutputPath(const std::string &path);
+
+/// Loads options.file and finds every --arg in it. The program's own
+/// diagnostics go to stderr with their source lines as they are found, and into
+/// `messages` when it is not null.
 Result<Program> loadProgram(const Options &options, bool racesAreErrors,
                             std::vector<Message> *messages = nullptr);
 

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
 
 namespace mgpu::tune {
 
@@ -27,25 +28,6 @@ using Clock = std::chrono::steady_clock;
 double microsecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start)
       .count();
-}
-
-/// The binding a user means by a name or number.
-Result<const Binding *> findBinding(const Program &program,
-                                    const std::string &key, const char *option,
-                                    bool results) {
-  for (const Binding &binding : program.bindings)
-    if (binding.name == key && (results || !binding.isResult))
-      return &binding;
-  for (size_t k = 0; k < program.bindings.size(); ++k)
-    if (!program.bindings[k].isResult && key == std::to_string(k))
-      return &program.bindings[k];
-  std::string known;
-  for (const Binding &binding : program.bindings)
-    if (results || !binding.isResult)
-      known += (known.empty() ? "" : ", ") + binding.name;
-  return fail(ErrorKind::Usage,
-              fmt::format("{} {}: no such argument; there are: {}", option, key,
-                          known.empty() ? "none" : known));
 }
 
 Result<void> bindArguments(const Program &program, const Options &options,
@@ -79,6 +61,9 @@ Result<void> bindArguments(const Program &program, const Options &options,
 }
 
 Result<void> checkOutputs(const Program &program, const Options &options) {
+  if (!options.traceFile.empty())
+    MGPU_TRY(checkOutputPath(options.traceFile));
+  std::set<std::string> files;
   for (const auto &[key, file] : options.outputs) {
     MGPU_TRY_ASSIGN(const Binding *binding,
                     findBinding(program, key, "--out", true));
@@ -89,6 +74,11 @@ Result<void> checkOutputs(const Program &program, const Options &options) {
       return fail(
           ErrorKind::Usage,
           fmt::format("--out {}={}: outputs are written as .npy", key, file));
+    if (!files.insert(file).second)
+      return fail(ErrorKind::Usage,
+                  fmt::format("--out {}={}: another --out writes this file",
+                              key, file));
+    MGPU_TRY(checkOutputPath(file));
   }
   return {};
 }

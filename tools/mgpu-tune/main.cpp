@@ -7,6 +7,9 @@
 
 #include <cstdio>
 #include <functional>
+#include <iostream>
+#include <new>
+#include <system_error>
 
 using namespace mgpu;
 using tune::Options;
@@ -85,6 +88,28 @@ void addRun(CLI::App *command, Options &options) {
                       "Write a Chrome/Perfetto trace of one more replay");
 }
 
+constexpr const char *lostOutput =
+    "cannot write to the standard output; the result is lost";
+
+int report(ErrorKind kind, const std::string &message) {
+  std::fprintf(stderr, "mgpu-tune: error: %s\n", message.c_str());
+  return int(kind);
+}
+
+/// CLI11's complaint, and where the options are listed.
+std::string usageError(const CLI::App &app, const CLI::ParseError &error,
+                       int argc, char **argv) {
+  auto subcommands = app.get_subcommands();
+  if (!subcommands.empty())
+    return std::string(error.what()) + "; 'mgpu-tune " +
+           subcommands.front()->get_name() + " --help' lists the options";
+  std::string what = error.what();
+  // It would say "A subcommand is required" of a misspelt one.
+  if (argc > 1 && argv[1][0] != '-')
+    what = "there is no command '" + std::string(argv[1]) + "'";
+  return what + "; 'mgpu-tune --help' lists the commands";
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -136,13 +161,22 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    int code = app.exit(error, std::cout, std::cerr);
-    return code == 0 ? 0 : int(ErrorKind::Usage);
+    if (error.get_exit_code() != 0)
+      return report(ErrorKind::Usage, usageError(app, error, argc, argv));
+    app.exit(error, std::cout, std::cerr); // --help, --version
+    std::cout.flush();
+    return std::cout ? 0 : report(ErrorKind::Invalid, lostOutput);
   }
-  Result<int> code = command(options);
-  if (code)
-    return *code;
-  std::fflush(stdout);
-  std::fprintf(stderr, "mgpu-tune: error: %s\n", code.error().message.c_str());
-  return int(code.error().kind);
+  Result<int> code;
+  try {
+    code = command(options);
+  } catch (const std::system_error &) { // fmt::print's only complaint
+    return report(ErrorKind::Invalid, lostOutput);
+  } catch (const std::bad_alloc &) {
+    return report(ErrorKind::Absent, "out of memory");
+  }
+  bool written = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (!code)
+    return report(code.error().kind, code.error().message);
+  return written ? *code : report(ErrorKind::Invalid, lostOutput);
 }
