@@ -38,7 +38,7 @@
 // LIMIT: exit=1
 // RECURSION: error: {{.*}}calls 'main' from within itself; recursion cannot be captured
 // RECURSION: exit=5
-// JSON: "location": "-:[[#]]:[[#]]"
+// JSON: "location": "<stdin>:25:3"
 // JSON: "severity": "error"
 // JSON: "text": "race on buffer 'a'
 // JSON: "severity": "note"

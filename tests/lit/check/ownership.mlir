@@ -110,7 +110,7 @@
   return
 }
 //--- index
-  %c2 = arith.constant 2 : index
+  %c2 = arith.addi %c1, %c1 : index
   %d2 = mgpu.get_device %c2 : !mgpu.device
   return
 }

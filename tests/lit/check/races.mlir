@@ -18,9 +18,9 @@
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/root | FileCheck %s --check-prefix=ROOT
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/everyone | FileCheck %s --check-prefix=EVERYONE
 
-// PROVEN-:[[#]]:{{.*}}error: race on buffer 'a'
+// PROVEN: <stdin>:25:3: error: race on buffer 'a'
 // PROVEN: add mgpu.stream_wait
-// PROVEN-:[[#]]:{{.*}}note: the earlier use is here
+// PROVEN: <stdin>:21:3: note: the earlier use is here
 // PROVEN: exit=1
 // POSSIBLE: warning: possible race on buffer 'a'
 // POSSIBLE: note: the earlier use is here
