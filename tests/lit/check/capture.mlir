@@ -20,7 +20,7 @@
 // ENTRY: error: {{.*}}no function @other with a body; name one with --entry
 // ENTRY: exit=2
 // ROLE: error: {{.*}}argument 'x' cannot have role 'loud'
-// ROLE: exit=1
+// ROLE: exit=2
 // NOROLE: error: {{.*}}@main has no argument 'q'
 // NOROLE: exit=2
 // SUBVIEW: error: {{.*}}slice along dimension 0 runs out-of-bounds: 71 >= 64
