@@ -114,7 +114,7 @@ LogicalResult makeThreadLoops(func::FuncOp kernel, Dim3 block) {
   Value last = reader.launchField(offsetof(HostLaunch, lastBlock), 64);
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
-  // Divisions cost as much as a small block's work: the ids count along.
+  // The ids count along, which spares each block its divisions.
   Value line = arith::DivUIOp::create(b, loc, first, grid[0]);
   SmallVector<Value> firstIds{arith::RemUIOp::create(b, loc, first, grid[0]),
                               arith::RemUIOp::create(b, loc, line, grid[1]),
