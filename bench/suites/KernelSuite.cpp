@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Host kernels against the best loop order of the same computation in C++,
-// compiled at -O3 for this CPU without contraction, both on one thread.
+// Host kernels against the same computation in C++ (KernelBaselines.h), both
+// on one thread and for this CPU, in one run whose samples are interleaved.
+// `name/mgpu:BLOCK` is the kernel, `name/cpp:ORDER` C++ with that order of
+// loops. The last lines compare the best CPU time of the kernel with that of
+// the best order; a kernel whose bits differ from any order's fails the run.
 
+#include "KernelBaselines.h"
 #include "device/host/HostKernelAbi.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
@@ -10,26 +14,58 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 
-#include <algorithm>
+#include <benchmark/benchmark.h>
 #include <bit>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <dlfcn.h>
-#include <functional>
+#include <map>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <vector>
 
 namespace {
 
 using namespace mgpu;
 
-device::HostKernelEntry compile(const std::string &text, Dim3 block) {
+using Buffers = std::vector<std::vector<float>>;
+
+struct Case {
+  std::string name, text;
+  uint32_t extents[2]; ///< threads of the whole grid, a multiple of each block
+  std::vector<Dim3> blocks;
+  Buffers buffers;
+  std::vector<uint64_t> scalars;
+  std::vector<bench::Baseline> baselines;
+  int n; ///< the extent where the baselines do not know it
+};
+
+std::string kernelName(const Case &test, Dim3 block) {
+  return test.name + "/mgpu:" + std::to_string(block.x) + "x" +
+         std::to_string(block.y);
+}
+std::string baselineName(const Case &test, const bench::Baseline &baseline) {
+  return test.name + "/cpp:" + baseline.name;
+}
+
+device::HostLaunch launchOf(const Case &test, Dim3 block) {
+  uint32_t x = test.extents[0] / block.x, y = test.extents[1] / block.y;
+  return {{x, y, 1}, 0, 0, uint64_t(x) * y};
+}
+
+template <typename Element>
+std::vector<Element> addresses(Buffers &buffers) {
+  std::vector<Element> result;
+  for (std::vector<float> &buffer : buffers)
+    result.push_back(std::bit_cast<Element>(buffer.data()));
+  return result;
+}
+
+device::HostKernelEntry compile(const Case &test, Dim3 block) {
   mlir::DialectRegistry registry;
   kernels::registerHostEmitDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(test.text, &context);
   if (!module)
     return nullptr;
   auto bytes = kernels::emitHostKernel(*module, block);
@@ -48,58 +84,114 @@ device::HostKernelEntry compile(const std::string &text, Dim3 block) {
                  : nullptr;
 }
 
-/// Best of interleaved samples of at least 10 ms each, in seconds per call.
-std::pair<double, double> compare(const std::function<void()> &a,
-                                  const std::function<void()> &b) {
-  auto sample = [](const std::function<void()> &work) {
-    using Clock = std::chrono::steady_clock;
-    auto start = Clock::now();
-    for (int calls = 1;; ++calls) {
-      work();
-      double seconds =
-          std::chrono::duration<double>(Clock::now() - start).count();
-      if (seconds >= 0.01)
-        return seconds / calls;
-    }
-  };
-  double bestA = 1e9, bestB = 1e9;
-  for (int round = 0; round < 40; ++round) {
-    bestA = std::min(bestA, sample(a));
-    bestB = std::min(bestB, sample(b));
-  }
-  return {bestA, bestB};
+/// Arguments of the kernel for `buffers`.
+std::vector<uint64_t> argumentsOf(const Case &test, Buffers &buffers) {
+  auto arguments = addresses<uint64_t>(buffers);
+  arguments.insert(arguments.end(), test.scalars.begin(), test.scalars.end());
+  return arguments;
 }
 
-bool report(
-    const char *name, const std::string &text, Dim3 block, Dim3 grid,
-    std::vector<std::vector<float>> buffers, std::vector<uint64_t> scalars,
-    const std::function<void(std::vector<std::vector<float>> &)> &plain) {
-  device::HostKernelEntry entry = compile(text, block);
-  if (!entry) {
-    std::fprintf(stderr, "%s does not compile\n", name);
-    return false;
+/// Whether the kernel gives the bits of every baseline.
+bool check(const Case &test, Dim3 block, device::HostKernelEntry entry) {
+  Buffers mine = test.buffers;
+  device::HostLaunch launch = launchOf(test, block);
+  entry(argumentsOf(test, mine).data(), &launch);
+  for (const bench::Baseline &baseline : test.baselines) {
+    Buffers theirs = test.buffers;
+    baseline.compute(addresses<float *>(theirs).data(), test.n);
+    for (size_t k = 0; k < mine.size(); ++k)
+      if (std::memcmp(mine[k].data(), theirs[k].data(),
+                      mine[k].size() * sizeof(float)) != 0) {
+        std::fprintf(stderr, "%s: the results differ from C++ %s\n",
+                     kernelName(test, block).c_str(), baseline.name);
+        return false;
+      }
   }
-  std::vector<std::vector<float>> mine = buffers;
-  std::vector<uint64_t> arguments;
-  for (std::vector<float> &buffer : mine)
-    arguments.push_back(reinterpret_cast<uint64_t>(buffer.data()));
-  arguments.insert(arguments.end(), scalars.begin(), scalars.end());
-  device::HostLaunch launch{{grid.x, grid.y, grid.z}, 0, 0, grid.volume()};
-  entry(arguments.data(), &launch);
-  plain(buffers);
-  for (size_t k = 0; k < buffers.size(); ++k)
-    if (std::memcmp(buffers[k].data(), mine[k].data(),
-                    buffers[k].size() * sizeof(float)) != 0) {
-      std::fprintf(stderr, "%s: results differ\n", name);
-      return false;
-    }
-  auto [kernel, reference] = compare([&] { entry(arguments.data(), &launch); },
-                                     [&] { plain(buffers); });
-  std::printf("%-24s kernel %9.1f us   C++ %9.1f us   ratio %.2f\n", name,
-              kernel * 1e6, reference * 1e6, kernel / reference);
-  std::fflush(stdout);
   return true;
 }
+
+bool registerCase(const Case &test) {
+  for (Dim3 block : test.blocks) {
+    std::string name = kernelName(test, block);
+    device::HostKernelEntry entry = compile(test, block);
+    if (!entry) {
+      std::fprintf(stderr, "%s does not compile\n", name.c_str());
+      return false;
+    }
+    if (!check(test, block, entry))
+      return false;
+    auto run = [&test, block, entry](benchmark::State &state) {
+      Buffers buffers = test.buffers;
+      auto arguments = argumentsOf(test, buffers);
+      device::HostLaunch launch = launchOf(test, block);
+      for (auto _ : state) {
+        entry(arguments.data(), &launch);
+        benchmark::ClobberMemory();
+      }
+    };
+    benchmark::RegisterBenchmark(name.c_str(), run);
+  }
+  for (const bench::Baseline &baseline : test.baselines) {
+    auto run = [&test, &baseline](benchmark::State &state) {
+      Buffers buffers = test.buffers;
+      auto pointers = addresses<float *>(buffers);
+      for (auto _ : state) {
+        baseline.compute(pointers.data(), test.n);
+        benchmark::ClobberMemory();
+      }
+    };
+    benchmark::RegisterBenchmark(baselineName(test, baseline).c_str(), run);
+  }
+  return true;
+}
+
+/// Prints the medians, and remembers the best CPU time of each benchmark.
+class BestReporter : public benchmark::ConsoleReporter {
+public:
+  BestReporter() : ConsoleReporter(OO_Tabular) {}
+
+  void ReportRuns(const std::vector<Run> &runs) override {
+    std::vector<Run> medians;
+    for (const Run &run : runs) {
+      if (run.run_type == Run::RT_Aggregate) {
+        if (run.aggregate_name == "median")
+          medians.push_back(run);
+        continue;
+      }
+      double seconds = run.cpu_accumulated_time / double(run.iterations);
+      auto [entry, isNew] =
+          best.try_emplace(run.run_name.function_name, seconds);
+      entry->second = std::min(entry->second, seconds);
+    }
+    if (!medians.empty())
+      ConsoleReporter::ReportRuns(medians);
+  }
+
+  void printRatios(const std::deque<Case> &cases) const {
+    for (const Case &test : cases) {
+      const char *order = nullptr;
+      double theirs = 0;
+      for (const bench::Baseline &baseline : test.baselines) {
+        auto found = best.find(baselineName(test, baseline));
+        if (found == best.end() || (order && found->second >= theirs))
+          continue;
+        order = baseline.name;
+        theirs = found->second;
+      }
+      for (Dim3 block : test.blocks) {
+        auto mine = best.find(kernelName(test, block));
+        if (mine == best.end() || !order)
+          continue;
+        std::printf("%-26s %9.2f us   best C++ %9.2f us (%s)   ratio %.2f\n",
+                    mine->first.c_str(), mine->second * 1e6, theirs * 1e6,
+                    order, mine->second / theirs);
+      }
+    }
+  }
+
+private:
+  std::map<std::string, double> best;
+};
 
 std::vector<float> ramp(size_t count, int step) {
   std::vector<float> result(count);
@@ -108,34 +200,37 @@ std::vector<float> ramp(size_t count, int step) {
   return result;
 }
 
-bool saxpy() {
-  constexpr int n = 16384;
-  return report("saxpy 16384, 256", R"(
-  func.func @entry(%x: memref<16384xf32>, %y: memref<16384xf32>, %a: f32,
+Case saxpy(int n) {
+  std::string type = "memref<" + std::to_string(n) + "xf32>";
+  return {"saxpy_" + std::to_string(n),
+          "func.func @entry(%x: " + type + ", %y: " + type + R"(, %a: f32,
                    %n: index) {
     %i = gpu.global_id x
     %in = arith.cmpi slt, %i, %n : index
     scf.if %in {
-      %xv = memref.load %x[%i] : memref<16384xf32>
-      %yv = memref.load %y[%i] : memref<16384xf32>
+      %xv = memref.load %x[%i] : )" +
+              type + R"(
+      %yv = memref.load %y[%i] : )" +
+              type + R"(
       %p = arith.mulf %a, %xv : f32
       %s = arith.addf %p, %yv : f32
-      memref.store %s, %y[%i] : memref<16384xf32>
+      memref.store %s, %y[%i] : )" +
+              type + R"(
     }
     return
   })",
-                {256}, {n / 256}, {ramp(n, 3), ramp(n, 5)},
-                {std::bit_cast<uint32_t>(1e-3f), n}, [](auto &buffers) {
-                  const float *__restrict x = buffers[0].data();
-                  float *__restrict y = buffers[1].data();
-                  for (int i = 0; i < n; ++i)
-                    y[i] = 1e-3f * x[i] + y[i];
-                });
+          {uint32_t(n), 1},
+          {{64}, {256}, {1024}},
+          {ramp(n, 3), ramp(n, 5)},
+          {std::bit_cast<uint32_t>(1e-3f), uint64_t(n)},
+          bench::saxpyBaselines(),
+          n};
 }
 
-bool matmul(const char *name, Dim3 block) {
-  constexpr int n = 256;
-  return report(name, R"(
+Case matmul() {
+  constexpr uint32_t n = bench::squareExtent;
+  return {"matmul_256",
+          R"(
   func.func @entry(%a: memref<256x256xf32>, %b: memref<256x256xf32>,
                    %c: memref<256x256xf32>) {
     %col = gpu.global_id x
@@ -154,23 +249,18 @@ bool matmul(const char *name, Dim3 block) {
     memref.store %sum, %c[%row, %col] : memref<256x256xf32>
     return
   })",
-                block, {n / block.x, n / block.y},
-                {ramp(n * n, 3), ramp(n * n, 5), ramp(n * n, 7)}, {},
-                [](auto &buffers) {
-                  const float *__restrict a = buffers[0].data();
-                  const float *__restrict b = buffers[1].data();
-                  float *__restrict c = buffers[2].data();
-                  std::fill(c, c + n * n, 0.0f);
-                  for (int i = 0; i < n; ++i)
-                    for (int k = 0; k < n; ++k)
-                      for (int j = 0; j < n; ++j)
-                        c[i * n + j] += a[i * n + k] * b[k * n + j];
-                });
+          {n, n},
+          {{16, 16}, {32, 8}, {256, 1}},
+          {ramp(n * n, 3), ramp(n * n, 5), ramp(n * n, 7)},
+          {},
+          bench::matmulBaselines(),
+          0};
 }
 
-bool stencil() {
-  constexpr int n = 256;
-  return report("stencil 256x256, 32x8", R"(
+Case stencil() {
+  constexpr uint32_t n = bench::squareExtent;
+  return {"stencil_256",
+          R"(
   func.func @entry(%u: memref<256x256xf32>, %v: memref<256x256xf32>) {
     %x = gpu.global_id x
     %y = gpu.global_id y
@@ -202,25 +292,37 @@ bool stencil() {
     }
     return
   })",
-                {32, 8}, {n / 32, n / 8}, {ramp(n * n, 3), ramp(n * n, 5)}, {},
-                [](auto &buffers) {
-                  const float *__restrict u = buffers[0].data();
-                  float *__restrict v = buffers[1].data();
-                  for (int y = 1; y < n - 1; ++y)
-                    for (int x = 1; x < n - 1; ++x) {
-                      const float *at = u + y * n + x;
-                      v[y * n + x] =
-                          0.25f * (((at[-1] + at[1]) + at[-n]) + at[n]);
-                    }
-                });
+          {n, n},
+          {{32, 8}, {16, 16}, {128, 2}},
+          {ramp(n * n, 3), ramp(n * n, 5)},
+          {},
+          bench::stencilBaselines(),
+          0};
 }
 
 } // namespace
 
-int main() {
-  bool good = saxpy();
-  good &= matmul("matmul 256, 16x16", {16, 16});
-  good &= matmul("matmul 256, 32x8", {32, 8});
-  good &= stencil();
-  return good ? 0 : 1;
+int main(int argc, char **argv) {
+  // What a quiet answer needs comes first, so that the user's flags win.
+  std::vector<char *> arguments(argv, argv + argc);
+  char repetitions[] = "--benchmark_repetitions=20",
+       interleave[] = "--benchmark_enable_random_interleaving=true",
+       time[] = "--benchmark_min_time=0.005";
+  arguments.insert(arguments.begin() + 1, {repetitions, interleave, time});
+  int count = int(arguments.size());
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data()))
+    return 2;
+  std::deque<Case> cases;
+  cases.push_back(saxpy(16384));
+  cases.push_back(saxpy(1 << 20));
+  cases.push_back(matmul());
+  cases.push_back(stencil());
+  for (const Case &test : cases)
+    if (!registerCase(test))
+      return 1;
+  BestReporter reporter;
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+  reporter.printRatios(cases);
+  return 0;
 }

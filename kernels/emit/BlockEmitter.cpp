@@ -223,8 +223,34 @@ LogicalResult BlockEmitter::emitThreadLoops() {
     Thread thread;
     thread.ids[2] = openLoop(block.z);
     thread.ids[1] = openLoop(block.y);
+    if (!rowsOf) {
+      thread.ids[0] = openLoop(block.x);
+      return emitInnermost(thread, numThreads > 1);
+    }
+    auto range = rowRange(rowsGuards, thread, rowsOf);
+    if (failed(range))
+      return failure();
+    auto [first, length] = *range;
+    if (rowsOf.getElseRegion().empty()) {
+      Value any = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                        length, constant(0));
+      auto guarded = scf::IfOp::create(b, loc, any, /*withElseRegion=*/false);
+      b.setInsertionPointToStart(guarded.thenBlock());
+    }
+    // In 32 bits, so that one vector compares as many threads as it computes.
+    auto narrow = [&](Value value) -> Value {
+      return arith::IndexCastUIOp::create(b, loc, b.getI32Type(), value);
+    };
+    first = narrow(first);
+    length = narrow(length);
     thread.ids[0] = openLoop(block.x);
-    return emitInnermost(thread, numThreads > 1);
+    Value distance =
+        arith::SubIOp::create(b, loc, narrow(thread.ids[0]), first);
+    thread.map.map(rowsOf.getCondition(),
+                   arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                         distance, length)
+                       .getResult());
+    return emitInnermost(thread, /*inLoop=*/true);
   }
   for (int64_t row = 0; row < tile.height; ++row) {
     OpBuilder::InsertionGuard guard(b);

@@ -8,6 +8,7 @@
 #include "kernels/emit/Uniformity.h"
 #include "support/Types.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -55,19 +56,41 @@ private:
     int64_t size() const { return width * height; }
   };
 
+  /// `linear PREDICATE bound`, or a uniform condition where `bound` is null.
+  struct Guard {
+    Value linear, bound;
+    mlir::arith::CmpIPredicate predicate;
+    std::array<int64_t, 3> factors; ///< of the thread ids in `linear`
+  };
+  /// Two conditions at run time.
+  struct AllThreads {
+    Value ordered; ///< no guard's value wraps around within the block
+    Value inside;  ///< given that, all threads pass all guards
+  };
+
   mlir::LogicalResult emitBlock(mlir::Block &source);
   mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
   mlir::LogicalResult emitForInDomain(mlir::scf::ForOp loop);
   /// The tile for `loop`, or none where it must or may as well run for the
   /// whole block.
   Tile chooseTile(mlir::scf::ForOp loop) const;
-  /// A value that is true only if `condition` is for all threads of the block,
-  /// or null where no cheap test is known.
-  Value allThreads(Value condition);
   /// How an integer depends on the thread ids, where that is linear with
   /// constant factors.
   std::optional<std::array<int64_t, 3>> factors(Value value) const;
-  mlir::LogicalResult emitLikelyIf(mlir::scf::IfOp branch, Value all);
+  /// Adds to `guards` comparisons that together are `condition`; false where
+  /// it is not made of such.
+  bool collectGuards(Value condition,
+                     mlir::SmallVectorImpl<Guard> &guards) const;
+  mlir::FailureOr<AllThreads> allThreads(mlir::ArrayRef<Guard> guards,
+                                         Operation *op);
+  /// Whether the threads of a row (one y and z) that pass `guards` lie side by
+  /// side wherever no value wraps around.
+  bool hasRowRange(mlir::ArrayRef<Guard> guards) const;
+  /// The first of them in the row of `row`, and how many they are.
+  mlir::FailureOr<std::pair<Value, Value>>
+  rowRange(mlir::ArrayRef<Guard> guards, const Thread &row, Operation *op);
+  mlir::LogicalResult emitLikelyIf(mlir::scf::IfOp branch,
+                                   mlir::ArrayRef<Guard> guards);
   mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp loop);
   mlir::LogicalResult emitConvergent(Operation *op);
@@ -118,6 +141,9 @@ private:
   llvm::DenseMap<Operation *, Value> privateArrays;
   llvm::SmallSetVector<Operation *, 16> pending;
   mlir::SmallVector<std::pair<Value, Value>> stores;
+  /// The branch whose condition the thread loops take from the row's range.
+  mlir::scf::IfOp rowsOf;
+  mlir::ArrayRef<Guard> rowsGuards;
   mutable llvm::DenseMap<Operation *, bool> recomputed;
   int64_t scratchBytes = 0;
 };

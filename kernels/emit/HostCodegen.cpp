@@ -50,20 +50,18 @@ void markParallel(llvm::Loop &loop, bool unroll) {
     return llvm::MDNode::get(context,
                              {llvm::MDString::get(context, name), value});
   };
+  auto word = [&](llvm::StringRef name) {
+    return llvm::MDNode::get(context, llvm::MDString::get(context, name));
+  };
+  // Unrolled before it is vectorised, a short loop would end as scalar code;
+  // left rolled after, a tile's arrays would not become registers.
   llvm::SmallVector<llvm::Metadata *> properties{
       nullptr, flag("llvm.loop.parallel_accesses", group),
       flag("llvm.loop.vectorize.enable",
-           llvm::ConstantAsMetadata::get(llvm::ConstantInt::getTrue(context)))};
-  if (unroll) {
-    // Unrolled before it is vectorised, it would end as scalar code; left
-    // rolled after, its arrays would not become registers.
-    auto word = [&](llvm::StringRef name) {
-      return llvm::MDNode::get(context, llvm::MDString::get(context, name));
-    };
-    properties.push_back(word("llvm.loop.unroll.disable"));
-    properties.push_back(flag("llvm.loop.vectorize.followup_vectorized",
-                              word("llvm.loop.unroll.full")));
-  }
+           llvm::ConstantAsMetadata::get(llvm::ConstantInt::getTrue(context))),
+      word("llvm.loop.unroll.disable"),
+      flag("llvm.loop.vectorize.followup_vectorized",
+           word(unroll ? "llvm.loop.unroll.full" : "llvm.loop.mustprogress"))};
   llvm::MDNode *id = llvm::MDNode::getDistinct(context, properties);
   id->replaceOperandWith(0, id);
   loop.setLoopID(id);

@@ -54,12 +54,14 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
         error.attachNote(op.getLoc()) << "threads may part here";
         return failure();
       }
-      if (auto branch = dyn_cast<scf::IfOp>(op); branch && !tile.active())
-        if (Value all = allThreads(branch.getCondition())) {
-          if (failed(emitLikelyIf(branch, all)))
-            return failure();
-          continue;
-        }
+      SmallVector<Guard> guards;
+      if (auto branch = dyn_cast<scf::IfOp>(op);
+          branch && !tile.active() &&
+          collectGuards(branch.getCondition(), guards)) {
+        if (failed(emitLikelyIf(branch, guards)))
+          return failure();
+        continue;
+      }
       pending.insert(&op);
     }
   }
@@ -273,171 +275,6 @@ LogicalResult BlockEmitter::emitWhile(scf::WhileOp loop) {
   if (failed(flush(loop.getAfterBody(), /*last=*/true)))
     return failure();
   scf::YieldOp::create(b, loop.getLoc(), uniformOf(yielded, *beforeArrays));
-  return success();
-}
-
-// ---- branches that most blocks take with all their threads
-
-std::optional<std::array<int64_t, 3>> BlockEmitter::factors(Value value) const {
-  using Factors = std::array<int64_t, 3>;
-  if (uniformity.isUniform(value))
-    return Factors{};
-  Operation *op = value.getDefiningOp();
-  if (!isRecomputed(op))
-    return std::nullopt;
-  Factors result{};
-  if (auto id = dyn_cast<gpu::ThreadIdOp>(op)) {
-    result[unsigned(id.getDimension())] = 1;
-    return result;
-  }
-  if (auto cast = dyn_cast<arith::IndexCastOp>(op);
-      cast && cast.getIn().getType().isIndex())
-    return factors(cast.getIn());
-  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
-    auto x = factors(op->getOperand(0)), y = factors(op->getOperand(1));
-    if (!x || !y)
-      return std::nullopt;
-    for (unsigned k = 0; k < 3; ++k)
-      result[k] =
-          isa<arith::AddIOp>(op) ? (*x)[k] + (*y)[k] : (*x)[k] - (*y)[k];
-  } else if (isa<arith::MulIOp>(op)) {
-    APInt scale;
-    auto x = factors(op->getOperand(0));
-    if (!x || !matchPattern(op->getOperand(1), m_ConstantInt(&scale)) ||
-        scale.getSignificantBits() > 20)
-      return std::nullopt;
-    for (unsigned k = 0; k < 3; ++k)
-      result[k] = (*x)[k] * scale.getSExtValue();
-  } else {
-    return std::nullopt;
-  }
-  // Small factors keep the distance between two threads below 2^30.
-  for (int64_t factor : result)
-    if (std::abs(factor) >= (int64_t(1) << 18))
-      return std::nullopt;
-  return result;
-}
-
-Value BlockEmitter::allThreads(Value condition) {
-  if (uniformity.isUniform(condition))
-    return uniform.lookupOrNull(condition);
-  Operation *op = condition.getDefiningOp();
-  if (!op)
-    return {};
-  Location loc = op->getLoc();
-  auto both = [&](Value x, Value y) -> Value {
-    return arith::AndIOp::create(b, loc, x, y);
-  };
-  if (isa<arith::AndIOp>(op)) {
-    Value x = allThreads(op->getOperand(0));
-    Value y = x ? allThreads(op->getOperand(1)) : Value();
-    return y ? both(x, y) : Value();
-  }
-  auto compare = dyn_cast<arith::CmpIOp>(op);
-  if (!compare)
-    return {};
-  using Predicate = arith::CmpIPredicate;
-  Predicate predicate = compare.getPredicate();
-  Value linear = compare.getLhs(), bound = compare.getRhs();
-  if (uniformity.isUniform(linear)) {
-    std::swap(linear, bound);
-    switch (predicate) {
-    case Predicate::slt:
-      predicate = Predicate::sgt;
-      break;
-    case Predicate::sle:
-      predicate = Predicate::sge;
-      break;
-    case Predicate::sgt:
-      predicate = Predicate::slt;
-      break;
-    case Predicate::sge:
-      predicate = Predicate::sle;
-      break;
-    case Predicate::ult:
-      predicate = Predicate::ugt;
-      break;
-    case Predicate::ule:
-      predicate = Predicate::uge;
-      break;
-    case Predicate::ugt:
-      predicate = Predicate::ult;
-      break;
-    case Predicate::uge:
-      predicate = Predicate::ule;
-      break;
-    default:
-      return {};
-    }
-  }
-  bool isSigned = predicate == Predicate::slt || predicate == Predicate::sle ||
-                  predicate == Predicate::sgt || predicate == Predicate::sge;
-  bool fromAbove = predicate == Predicate::slt || predicate == Predicate::sle ||
-                   predicate == Predicate::ult || predicate == Predicate::ule;
-  auto scale = factors(linear);
-  if (!scale || !uniformity.isUniform(bound) || predicate == Predicate::eq ||
-      predicate == Predicate::ne ||
-      (linear.getType().isInteger() &&
-       linear.getType().getIntOrFloatBitWidth() < 32))
-    return {};
-  // The linear value at the corners where it is least and greatest. They lie
-  // less than half the type's range apart, so the greatest is not below the
-  // least only if no value between them wraps around.
-  Thread least, greatest;
-  int64_t extents[3] = {block.x, block.y, block.z};
-  for (unsigned k = 0; k < 3; ++k) {
-    Value low = constant(0), high = constant(extents[k] - 1);
-    bool rises = (*scale)[k] >= 0;
-    least.ids[k] = rises ? low : high;
-    greatest.ids[k] = rises ? high : low;
-  }
-  FailureOr<Value> low = lookup(linear, least, op);
-  FailureOr<Value> high = lookup(linear, greatest, op);
-  Value limit = uniform.lookupOrNull(bound);
-  if (failed(low) || failed(high) || !limit)
-    return {};
-  Value ordered = arith::CmpIOp::create(
-      b, loc, isSigned ? Predicate::sle : Predicate::ule, *low, *high);
-  return both(ordered, arith::CmpIOp::create(b, loc, predicate,
-                                             fromAbove ? *high : *low, limit));
-}
-
-// Two versions: all threads inside, where the branch is shared and its loops
-// can be interchanged; and each thread for itself.
-LogicalResult BlockEmitter::emitLikelyIf(scf::IfOp branch, Value all) {
-  if (failed(flush(branch->getBlock())))
-    return failure();
-  auto results = arraysFor(branch.getResults(), branch);
-  if (failed(results))
-    return failure();
-  auto versions = scf::IfOp::create(b, branch.getLoc(), TypeRange(), all,
-                                    /*addThenBlock=*/true,
-                                    /*addElseBlock=*/true);
-  auto startVersion = [&](Block &block) {
-    if (block.mightHaveTerminator())
-      block.getTerminator()->erase();
-    b.setInsertionPointToEnd(&block);
-  };
-  OpBuilder::InsertionGuard guard(b);
-  startVersion(versions.getThenRegion().front());
-  Block &body = branch.getThenRegion().front();
-  if (failed(emitBlock(body)))
-    return failure();
-  storeVarying(body.getTerminator()->getOperands(), branch.getResults(),
-               *results);
-  if (failed(flush(&body, /*last=*/true)))
-    return failure();
-  scf::YieldOp::create(b, branch.getLoc());
-  startVersion(versions.getElseRegion().front());
-  pending.insert(branch);
-  for (auto [result, array] : llvm::zip_equal(branch.getResults(), *results))
-    if (array)
-      stores.push_back({result, array});
-  if (failed(emitThreadLoops()))
-    return failure();
-  pending.clear();
-  stores.clear();
-  scf::YieldOp::create(b, branch.getLoc());
   return success();
 }
 

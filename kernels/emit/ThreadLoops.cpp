@@ -112,20 +112,37 @@ LogicalResult makeThreadLoops(func::FuncOp kernel, Dim3 block) {
   }
   Value first = reader.launchField(offsetof(HostLaunch, firstBlock), 64);
   Value last = reader.launchField(offsetof(HostLaunch, lastBlock), 64);
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
-  auto blocks = scf::ForOp::create(b, loc, first, last, one);
+  // The ids count along, which spares each block its divisions.
+  Value line = arith::DivUIOp::create(b, loc, first, grid[0]);
+  SmallVector<Value> firstIds{arith::RemUIOp::create(b, loc, first, grid[0]),
+                              arith::RemUIOp::create(b, loc, line, grid[1]),
+                              arith::DivUIOp::create(b, loc, line, grid[1])};
+  auto blocks = scf::ForOp::create(b, loc, first, last, one, firstIds);
   func::ReturnOp::create(b, loc);
   b.setInsertionPointToStart(blocks.getBody());
-  Value line =
-      arith::DivUIOp::create(b, loc, blocks.getInductionVar(), grid[0]);
-  Value ids[3] = {
-      arith::RemUIOp::create(b, loc, blocks.getInductionVar(), grid[0]),
-      arith::RemUIOp::create(b, loc, line, grid[1]),
-      arith::DivUIOp::create(b, loc, line, grid[1])};
+  ValueRange ids = blocks.getRegionIterArgs();
   for (unsigned k = 0; k < 3; ++k)
     uniform.map(kernel.getArgument(numOwn + BlockId + k), ids[k]);
+  Value nextX = arith::AddIOp::create(b, loc, ids[0], one);
+  Value endOfLine =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, nextX, grid[0]);
+  Value nextY = arith::AddIOp::create(b, loc, ids[1], one);
+  Value endOfPlane = arith::AndIOp::create(
+      b, loc, endOfLine,
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, nextY, grid[1]));
+  Value nextZ = arith::AddIOp::create(b, loc, ids[2], one);
+  auto select = [&](Value condition, Value x, Value y) -> Value {
+    return arith::SelectOp::create(b, loc, condition, x, y);
+  };
+  SmallVector<Value> next{
+      select(endOfLine, zero, nextX),
+      select(endOfPlane, zero, select(endOfLine, nextY, ids[1])),
+      select(endOfPlane, nextZ, ids[2])};
+  auto yield = scf::YieldOp::create(b, loc, next);
   BlockEmitter emitter(kernel, function, block, std::move(uniform));
-  b.setInsertionPoint(blocks.getBody()->getTerminator());
+  b.setInsertionPoint(yield);
   if (failed(emitter.run(b)))
     return failure();
   kernel.erase();
