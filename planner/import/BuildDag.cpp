@@ -37,6 +37,7 @@ std::optional<ArgumentRole> parseRole(llvm::StringRef text) {
       .Case("output", ArgumentRole::Output)
       .Case("resident", ArgumentRole::Resident)
       .Case("specialised", ArgumentRole::Specialised)
+      .Case("dynamic", ArgumentRole::Dynamic)
       .Default(std::nullopt);
 }
 
@@ -119,26 +120,31 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
     roleText = attribute.str();
   if (const std::string *given = lookUp(options.roles, bound.name, index))
     roleText = *given;
-  if (roleText == "dynamic")
-    return refuse(ErrorKind::Unsupported,
-                  fmt::format("argument '{}': role 'dynamic' is not supported "
-                              "yet; use 'specialised'",
-                              bound.name));
   if (!roleText.empty()) {
     role = parseRole(roleText);
-    bool scalarRole = role == ArgumentRole::Specialised;
+    bool scalarRole =
+        role == ArgumentRole::Specialised || role == ArgumentRole::Dynamic;
     if (!role || scalarRole == bool(shaped))
       return refuse(lookUp(options.roles, bound.name, index)
                         ? ErrorKind::Usage
                         : ErrorKind::Invalid,
                     fmt::format("argument '{}' cannot have role '{}'; memrefs "
                                 "take input, output or resident, scalars "
-                                "specialised",
+                                "specialised or dynamic",
                                 bound.name, roleText));
   }
   roleGiven.push_back(role.has_value());
 
-  if (!shaped) {
+  auto addArgumentBuffer = [&](MemRefType bufferType) {
+    bound.buffer = interpreter.addBuffer(bound.name, DeviceId::host(),
+                                         BufferRole::Argument, bufferType);
+    program.dag.buffers.back().index = index;
+  };
+  if (role == ArgumentRole::Dynamic) {
+    bound.role = *role;
+    addArgumentBuffer(MemRefType::get({}, type));
+    values.push_back(DynamicValue{*bound.buffer});
+  } else if (!shaped) {
     bound.role = ArgumentRole::Specialised;
     const std::string *text = lookUp(options.scalars, bound.name, index);
     if (!text)
@@ -160,9 +166,7 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
                               bound.name, options.entry));
     bound.role = role.value_or(ArgumentRole::Input);
     bound.shape = shaped.getShape().vec();
-    bound.buffer = interpreter.addBuffer(bound.name, DeviceId::host(),
-                                         BufferRole::Argument, shaped);
-    program.dag.buffers.back().index = index;
+    addArgumentBuffer(shaped);
     values.push_back(
         MemRefValue{*bound.buffer,
                     0,

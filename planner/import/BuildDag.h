@@ -18,7 +18,14 @@
 
 namespace mgpu::planner {
 
-enum class ArgumentRole { Input, Output, InOut, Resident, Specialised };
+enum class ArgumentRole {
+  Input,
+  Output,
+  InOut,
+  Resident,
+  Specialised,
+  Dynamic
+};
 
 /// One argument or result of the entry function, as a user binds it.
 struct ProgramArgument {

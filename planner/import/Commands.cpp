@@ -3,8 +3,6 @@
 // mgpu operations other than collectives.
 #include "planner/import/Interpreter.h"
 
-#include "planner/import/KernelAccess.h"
-
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mgpu::planner {
@@ -335,115 +333,8 @@ LogicalResult Interpreter::visitStreamWait(ir::StreamWaitOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Launches and copies
+// Copies
 //===----------------------------------------------------------------------===//
-
-LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
-  auto device = deviceOf(op, op.getDevice());
-  if (failed(device))
-    return failure();
-  if (device->isHost())
-    return op.emitOpError("cannot run on the host");
-  if (op->hasAttr("source"))
-    return notSupported(op, "kernels given as source are not supported yet; "
-                            "write the kernel in the region");
-  int64_t dynamicSharedBytes = 0;
-  if (Value size = op.getDynamicSharedMemorySize()) {
-    auto bytes = integerOf(op, size, "the dynamic shared memory size");
-    if (failed(bytes))
-      return failure();
-    if (*bytes < 0)
-      return op.emitOpError("the dynamic shared memory size is ") << *bytes;
-    dynamicSharedBytes = *bytes;
-  }
-  auto dims = [&](OperandRange sizes, const char *what) -> FailureOr<Dim3> {
-    uint32_t found[3] = {1, 1, 1};
-    for (auto [k, value] : llvm::enumerate(sizes)) {
-      auto size = integerOf(op, value, what);
-      if (failed(size))
-        return failure();
-      if (*size < 1 || *size > UINT32_MAX)
-        return op.emitOpError(what) << " is " << *size;
-      found[k] = uint32_t(*size);
-    }
-    return Dim3{found[0], found[1], found[2]};
-  };
-  auto grid = dims(op.getGrid(), "the grid size");
-  if (failed(grid))
-    return failure();
-  auto block = dims(op.getBlock(), "the block size");
-  if (failed(block))
-    return failure();
-  if (block->volume() > 1024)
-    return op.emitOpError("a block of ")
-           << block->volume() << " threads; CUDA allows at most 1024";
-
-  auto valueOfOuter = [&](Value value) { return valueOf(value); };
-  auto outlined = kernels.outline(op, *block, dynamicSharedBytes, valueOfOuter);
-  if (failed(outlined))
-    return failure();
-  KernelSummary summary =
-      summariseKernel(op.getBody(), *grid, *block, valueOfOuter);
-
-  if (const auto &outside = summary.outOfBounds) {
-    InFlightDiagnostic diagnostic = outside->op->emitOpError("index ")
-                                    << outside->dimension << " runs from "
-                                    << outside->first << " to " << outside->last
-                                    << ", outside the " << outside->size
-                                    << " of the memref";
-    diagnostic.attachNote(op.getLoc())
-        << "in this launch of " << grid->volume() << " blocks of "
-        << block->volume() << " threads";
-    return diagnostic;
-  }
-
-  RecordedNode entry;
-  DagNode &node = entry.node;
-  node.name = dag.kernels[outlined->kernel.value].name + "_" +
-              std::to_string(dag.nodes.size());
-  node.devices = {*device};
-  node.flops = summary.flops;
-  for (const KernelAccess &access : summary.accesses) {
-    auto view = memrefOf(op, access.root);
-    if (failed(view))
-      return failure();
-    const Buffer &buffer = dag.buffer(view->buffer);
-    if (buffer.device != *device)
-      return op.emitOpError("kernel on device ")
-             << device->value << " uses buffer '" << buffer.name << "' of "
-             << (buffer.device.isHost()
-                     ? std::string("the host")
-                     : "device " + std::to_string(buffer.device.value));
-    auto [low, high] = access.box.byteRange();
-    if (access.exact && (low < 0 || uint64_t(high) > buffer.sizeBytes))
-      return op.emitOpError("kernel reaches outside buffer '")
-             << buffer.name << "': bytes " << low << " to " << high << " of "
-             << buffer.sizeBytes;
-    // A guard keeps the rest of such a box from being touched.
-    Box box = access.box;
-    if (low < high && (low < 0 || uint64_t(high) > buffer.sizeBytes)) {
-      low = std::max<int64_t>(low, 0);
-      high = std::max(low, std::min(high, int64_t(buffer.sizeBytes)));
-      box = Box::flat(low, high - low);
-    }
-    uint64_t bytes = uint64_t(box.numElements()) * box.elementBytes;
-    node.bytesRead += access.reads ? bytes : 0;
-    node.bytesWritten += access.writes ? bytes : 0;
-    node.uses.push_back(
-        {view->buffer, std::move(box), access.reads, access.writes});
-    entry.inexact.push_back(!access.exact);
-  }
-  node.work =
-      KernelCall{outlined->kernel, *grid, std::move(outlined->arguments)};
-  auto chain = chainOf(op, op.getStream(), *device);
-  if (failed(chain))
-    return failure();
-  if (op.getStream() && order.deviceOf(*chain) != *device)
-    return op.emitOpError("launches on device ")
-           << device->value << " with a stream of device "
-           << order.deviceOf(*chain).value;
-  return enqueue(op, std::move(entry), *chain, !op.getStream());
-}
 
 LogicalResult Interpreter::copy(Operation *op, const MemRefValue &destination,
                                 const MemRefValue &source, Type elementType,

@@ -29,9 +29,16 @@ struct CommunicatorValue {
   uint32_t index = 0;
 };
 
+/// A scalar whose value is only known at each replay: kernels read it from
+/// memory. `buffer` is its place on the host.
+struct DynamicValue {
+  BufferId buffer;
+};
+
 /// A mlir::Attribute is a constant scalar.
-using HostValue = std::variant<std::monostate, mlir::Attribute, DeviceId,
-                               StreamValue, CommunicatorValue, MemRefValue>;
+using HostValue =
+    std::variant<std::monostate, mlir::Attribute, DeviceId, StreamValue,
+                 CommunicatorValue, MemRefValue, DynamicValue>;
 
 /// Row-major strides of a shape, in elements.
 inline llvm::SmallVector<int64_t, 4>

@@ -31,12 +31,10 @@ Interpreter::Interpreter(ModuleOp module, const ImportOptions &options,
 
 BufferId Interpreter::addBuffer(std::string name, DeviceId device,
                                 BufferRole role, MemRefType type) {
-  uint32_t &used = bufferNames[name];
-  if (used++ > 0) {
+  if (uint32_t &used = bufferNames[name]; used++ > 0) {
     std::string numbered;
-    do
-      numbered = name + "." + std::to_string(used++);
-    while (bufferNames.count(numbered));
+    for (; bufferNames.count(numbered = name + "." + std::to_string(used));)
+      ++used;
     bufferNames[numbered] = 1;
     name = std::move(numbered);
   }
@@ -79,6 +77,10 @@ FailureOr<int64_t> Interpreter::integerOf(Operation *op, Value value,
   if (auto *attribute = std::get_if<Attribute>(&valueOf(value)))
     if (auto integer = dyn_cast<IntegerAttr>(*attribute))
       return integer.getValue().getSExtValue();
+  if (std::holds_alternative<DynamicValue>(valueOf(value)))
+    return op->emitOpError(what)
+           << " is a dynamic argument, which only kernels may read; give it "
+              "the role specialised";
   return op->emitOpError(what)
          << " is not a constant after specialisation; give the scalar "
             "arguments it depends on with --arg";
@@ -176,6 +178,11 @@ LogicalResult Interpreter::fold(Operation *op) {
     copy->destroy();
   if (ok)
     return success();
+  for (Value operand : op->getOperands())
+    if (std::holds_alternative<DynamicValue>(valueOf(operand)))
+      return notSupported(op, "cannot be captured: host code computes with a "
+                              "dynamic argument; do it in the kernel, or give "
+                              "the argument the role specialised");
   return notSupported(op, "cannot be captured: host code may only compute "
                           "scalars that are constant after specialisation");
 }

@@ -58,7 +58,6 @@ private:
   bool visitCommand(mlir::Operation *op, mlir::LogicalResult &result);
   mlir::LogicalResult visitAlloc(ir::AllocOp op);
   mlir::LogicalResult visitShardedAlloc(ir::ShardedAllocOp op);
-  mlir::LogicalResult visitLaunch(ir::LaunchOp op);
   mlir::LogicalResult visitGetDevice(ir::GetDeviceOp op);
   mlir::LogicalResult visitCreateCommunicator(ir::CreateCommunicatorOp op);
   mlir::LogicalResult freeBuffer(mlir::Operation *op, mlir::Value pointer,
@@ -74,6 +73,12 @@ private:
   mlir::LogicalResult copy(mlir::Operation *op, const MemRefValue &destination,
                            const MemRefValue &source, mlir::Type elementType,
                            mlir::Value stream, std::string name);
+
+  // LaunchCalls.cpp
+  mlir::LogicalResult visitLaunch(ir::LaunchOp op);
+  /// The device's copy of a dynamic scalar, made at the head of the graph.
+  mlir::FailureOr<BufferId> parameterOn(DeviceId device, mlir::Value scalar,
+                                        DynamicValue value);
 
   // CollectiveCalls.cpp
   mlir::LogicalResult visitAllReduce(ir::AllReduceOp op);
@@ -124,6 +129,7 @@ private:
   };
   std::vector<BufferLife> lives;
   std::map<uint32_t, mlir::Location> destroyedStreams;
+  std::map<std::pair<DeviceId, BufferId>, BufferId> parameters;
   uint64_t steps = 0;
   llvm::SmallVector<mlir::Operation *> active; ///< functions being run
   bool unsupported = false;

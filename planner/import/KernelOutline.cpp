@@ -91,8 +91,13 @@ collectCaptures(ir::LaunchOp launch, ArrayRef<Value> values,
     }
     HostValue known = valueOf(value);
     if (auto *view = std::get_if<MemRefValue>(&known)) {
+      auto type = dyn_cast<MemRefType>(value.getType());
+      if (!type) { // a scalar in memory
+        captures.push_back(
+            {value, MemRefType::get({}, value.getType()), {view->buffer, 0}});
+        continue;
+      }
       int64_t offset = 0;
-      auto type = cast<MemRefType>(value.getType());
       Type kernelType = staticTypeOf(type, *view, offset);
       uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(type.getElementType()));
       captures.push_back({value, kernelType, {view->buffer, offset * bytes}});
@@ -141,9 +146,11 @@ FailureOr<OwningOpRef<ModuleOp>> buildModule(ir::LaunchOp launch,
       inside = builder.clone(*capture.value.getDefiningOp())->getResult(0);
     } else {
       inside = block.addArgument(capture.type, location);
-      if (capture.type != capture.value.getType())
-        inside = memref::CastOp::create(builder, location,
-                                        capture.value.getType(), inside);
+      Type wanted = capture.value.getType();
+      if (!isa<MemRefType>(wanted) && isa<MemRefType>(capture.type))
+        inside = memref::LoadOp::create(builder, location, inside);
+      else if (capture.type != wanted)
+        inside = memref::CastOp::create(builder, location, wanted, inside);
     }
     insideOf[capture.value] = inside;
   }

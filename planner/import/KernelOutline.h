@@ -28,7 +28,8 @@ public:
     KernelId kernel;
     std::vector<KernelArgument> arguments;
   };
-  /// Fails after a diagnostic at the op that cannot be captured.
+  /// `valueOf` may answer a scalar with a MemRefValue: the kernel then reads it
+  /// from there. Fails after a diagnostic at the op that cannot be captured.
   mlir::FailureOr<Outlined>
   outline(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
           llvm::function_ref<HostValue(mlir::Value)> valueOf);

@@ -59,6 +59,8 @@ std::string roleName(planner::ArgumentRole role) {
     return "resident";
   case planner::ArgumentRole::Specialised:
     return "specialised";
+  case planner::ArgumentRole::Dynamic:
+    return "dynamic";
   }
   return "";
 }

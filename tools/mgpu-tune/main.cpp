@@ -49,7 +49,8 @@ void addProgram(CLI::App *command, Options &options) {
       command, "--arg", options.arguments,
       "Value of argument K, a name or number (docs/cli.md lists the forms)");
   addPairs(command, "--role", options.roles,
-           "Role of argument K: input, output, resident, specialised");
+           "Role of argument K: input, output, resident; of a scalar: "
+           "specialised, dynamic");
   command
       ->add_option("--node-limit", options.nodeLimit,
                    "Most nodes the unrolled program may have")
