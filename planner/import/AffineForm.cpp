@@ -58,18 +58,37 @@ AffineEvaluator::range(const AffineForm &form) const {
   return {low, high};
 }
 
-// A sum that may leave its type wraps, and is then no longer affine. Forms of
-// 64 bits are kept well inside int64_t, so that strides can be applied.
-bool AffineEvaluator::fits(const AffineForm &form, mlir::Type type) const {
-  auto integer = mlir::dyn_cast<mlir::IntegerType>(type);
-  unsigned width = integer ? std::min(integer.getWidth(), 48u) : 48u;
-  __int128 low = form.constant, high = form.constant;
+/// Whether every value of factor * form, and so each of its parts, is of
+/// `width` bits.
+static bool fitsBits(const AffineForm &form, int64_t factor, unsigned width,
+                     const std::vector<int64_t> &sizes) {
+  __int128 low = __int128(form.constant) * factor, high = low;
   for (auto [counter, coefficient] : form.terms) {
-    __int128 reach = __int128(coefficient) * (sizes[counter] - 1);
+    __int128 scaled = __int128(coefficient) * factor;
+    if (scaled != int64_t(scaled))
+      return false;
+    __int128 reach = scaled * (sizes[counter] - 1);
     (reach < 0 ? low : high) += reach;
   }
   __int128 limit = __int128(1) << (width - 1);
   return low >= -limit && high < limit;
+}
+
+// A sum that may leave its type wraps, and is then no longer affine. Forms of
+// 64 bits are kept well inside int64_t, so that they can be added.
+bool AffineEvaluator::fits(const AffineForm &form, mlir::Type type) const {
+  auto integer = mlir::dyn_cast<mlir::IntegerType>(type);
+  return fitsBits(form, 1, integer ? std::min(integer.getWidth(), 48u) : 48u,
+                  sizes);
+}
+
+bool AffineEvaluator::addScaled(AffineForm &sum, const AffineForm &form,
+                                int64_t factor) const {
+  constexpr unsigned addressBits = 59;
+  if (!fitsBits(form, factor, addressBits, sizes))
+    return false;
+  sum.add(form, factor);
+  return fitsBits(sum, 1, addressBits, sizes);
 }
 
 std::optional<AffineForm> AffineEvaluator::evaluate(mlir::Value value) {

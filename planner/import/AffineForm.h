@@ -36,6 +36,9 @@ public:
   std::pair<int64_t, int64_t> range(const AffineForm &form) const;
   int64_t sizeOf(uint32_t counter) const { return sizes[counter]; }
   uint32_t addCounter(int64_t size);
+  /// Adds factor * form to `sum`. False, and `sum` is then of no use, where a
+  /// value could pass 2^58: the byte addresses made of it must fit int64_t.
+  bool addScaled(AffineForm &sum, const AffineForm &form, int64_t factor) const;
 
 private:
   std::optional<AffineForm> compute(mlir::Value value);

@@ -189,30 +189,66 @@ LogicalResult CollectiveMatcher::complete(Pending calls) {
   std::sort(node.devices.begin(), node.devices.end());
   node.work = std::move(work);
 
-  // Who receives has waited for what the senders' queues had waited for. Who
-  // only sends may be done before a receiver starts.
+  learnOrder(calls, reached);
+  bool isOpen = isBehindOpenCall(entry);
+  LogicalResult result = recorder.record(std::move(entry), isOpen);
+  if (failed(recorder.judgeDeferred(
+          [&](const RecordedNode &node) { return isBehindOpenCall(node); })))
+    result = failure();
+  return result;
+}
+
+/// Calls `visit` for each call some rank has not answered.
+template <typename States, typename Visit>
+static void visitOpen(States &states, Visit visit) {
+  for (auto &state : states) {
+    for (auto &calls : state.pending)
+      llvm::for_each(calls, visit);
+    for (auto *queues : {&state.sends, &state.receives})
+      for (auto &[key, queue] : *queues)
+        llvm::for_each(queue, visit);
+  }
+}
+
+// Who receives has waited for what the senders' queues had waited for. Who
+// only sends may be done before a receiver starts. What was queued behind a
+// member's call since then follows it too.
+void CollectiveMatcher::learnOrder(const Pending &calls,
+                                   const VectorClock &reached) {
   for (const CollectiveCallSite &call : calls) {
-    order.joinReachInto(call.point.chain, reached);
+    order.learnReach(call.point, reached);
+    visitOpen(states, [&](CollectiveCallSite &open) {
+      if (open.reach.covers(call.point))
+        open.reach.join(reached);
+    });
     if (!receives(call))
       continue;
+    VectorClock sent;
     for (const CollectiveCallSite &other : calls)
-      if (sends(other))
-        order.joinInto(call.point.chain, other.before);
+      if (sends(other) && other.rank != call.rank)
+        sent.join(other.before);
+    order.learn(call.point, sent);
+    recorder.learn(call.point, sent);
+    visitOpen(states, [&](CollectiveCallSite &open) {
+      if (open.before.covers(call.point))
+        open.before.join(sent);
+    });
   }
-  return recorder.record(std::move(entry));
+}
+
+bool CollectiveMatcher::isBehindOpenCall(const RecordedNode &node) const {
+  bool found = false;
+  forEachPending([&](const CollectiveCallSite &open) {
+    for (const RecordedNode::Call &call : node.calls)
+      found |= call.before.covers(open.point);
+  });
+  return found;
 }
 
 void CollectiveMatcher::forEachPending(
     llvm::function_ref<void(const CollectiveCallSite &)> visit) const {
-  if (numPending == 0)
-    return;
-  for (const State &state : states) {
-    for (const Pending &calls : state.pending)
-      llvm::for_each(calls, visit);
-    for (const auto *queues : {&state.sends, &state.receives})
-      for (const auto &[key, queue] : *queues)
-        llvm::for_each(queue, visit);
-  }
+  if (numPending > 0)
+    visitOpen(states, visit);
 }
 
 LogicalResult CollectiveMatcher::checkBlocking(const VectorClock &reach,

@@ -56,6 +56,8 @@ public:
                                     mlir::Location blocker) const;
   /// Diagnoses a use of bytes that an unanswered call reads or writes.
   mlir::LogicalResult checkUses(const RecordedNode &node) const;
+  /// Whether the node is queued behind an unanswered call.
+  bool isBehindOpenCall(const RecordedNode &node) const;
   /// Diagnoses every call still unanswered at the end of the program.
   mlir::LogicalResult finish() const;
 
@@ -74,6 +76,7 @@ private:
   mlir::LogicalResult matches(const CollectiveCallSite &first,
                               const CollectiveCallSite &site) const;
   mlir::LogicalResult complete(Pending calls);
+  void learnOrder(const Pending &calls, const VectorClock &reached);
   void forEachPending(
       llvm::function_ref<void(const CollectiveCallSite &)> visit) const;
 

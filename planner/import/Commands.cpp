@@ -176,8 +176,10 @@ LogicalResult Interpreter::enqueue(Operation *op, RecordedNode entry,
   for (const BufferUse &use : entry.node.uses)
     noteUse(use.buffer, point);
   entry.calls.push_back({point, std::move(before), op->getLoc()});
-  if (failed(matcher.checkUses(entry)) ||
-      failed(recorder.record(std::move(entry))))
+  if (failed(matcher.checkUses(entry)))
+    return failure();
+  bool isOpen = matcher.isBehindOpenCall(entry);
+  if (failed(recorder.record(std::move(entry), isOpen)))
     return failure();
   return blocks ? hostWaits(op, chain) : success();
 }

@@ -23,7 +23,8 @@ uint32_t configuredDevices(ModuleOp module) {
 Interpreter::Interpreter(ModuleOp module, const ImportOptions &options,
                          Dag &dag)
     : module(module), options(options), dag(dag),
-      order(configuredDevices(module)), recorder(dag, options.racesAreErrors),
+      order(configuredDevices(module)),
+      recorder(dag, order, options.racesAreErrors),
       matcher(dag, order, recorder), kernels(dag.kernels) {
   dag.numDevices = configuredDevices(module);
 }

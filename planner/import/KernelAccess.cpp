@@ -9,9 +9,11 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 namespace mgpu::planner {
 
@@ -46,7 +48,8 @@ private:
   void visit(Operation *op);
   void visitAccess(Operation *op, Value memref, ValueRange indices, bool reads,
                    bool writes);
-  void wholeView(Value memref, bool reads, bool writes);
+  void wholeView(Value memref, bool reads, bool writes, bool beyond = false);
+  bool mayLeaveView(Operation *op);
   const KernelView *viewOf(Value memref);
   std::optional<KernelView> computeView(Value memref);
   void record(const KernelView &view, Box box, bool reads, bool writes,
@@ -59,6 +62,7 @@ private:
   AffineEvaluator affine;
   llvm::function_ref<HostValue(Value)> valueOf;
   llvm::DenseMap<Value, std::optional<KernelView>> views;
+  llvm::DenseMap<Operation *, bool> calleesLeave; ///< by function
   KernelSummary summary;
 };
 
@@ -125,8 +129,43 @@ void Summariser::visit(Operation *op) {
         reads = writes = true;
     }
     if (reads || writes)
-      wholeView(operand, reads, writes);
+      wholeView(operand, reads, writes, mayLeaveView(op));
   }
+}
+
+// Whether an operation can make a memref that reaches past the view it takes:
+// memref.reinterpret_cast, memref.view, a pointer, a call that does so. What is
+// not known to stay inside may leave.
+bool Summariser::mayLeaveView(Operation *op) {
+  if (op->hasTrait<OpTrait::IsTerminator>() || op->getNumRegions() > 0 ||
+      isa<memref::SubViewOp, memref::CastOp, memref::DimOp, memref::RankOp,
+          memref::CollapseShapeOp, memref::ExpandShapeOp, memref::TransposeOp,
+          memref::MemorySpaceCastOp, arith::SelectOp>(op))
+    return false;
+  if (auto call = dyn_cast<CallOpInterface>(op)) {
+    Operation *callee = call.resolveCallable();
+    if (!callee)
+      return true;
+    // A function that calls itself adds nothing to what it does otherwise.
+    auto [at, isNew] = calleesLeave.try_emplace(callee, false);
+    if (!isNew)
+      return at->second;
+    bool leaves =
+        callee
+            ->walk([&](Operation *inner) {
+              return inner != callee &&
+                             llvm::any_of(inner->getOperandTypes(),
+                                          llvm::IsaPred<BaseMemRefType>) &&
+                             mayLeaveView(inner)
+                         ? WalkResult::interrupt()
+                         : WalkResult::advance();
+            })
+            .wasInterrupted();
+    return calleesLeave[callee] = leaves;
+  }
+  // An access of its own whose results are numbers stays where it is.
+  return !isa<MemoryEffectOpInterface>(op) || isMemoryEffectFree(op) ||
+         llvm::any_of(op->getResultTypes(), llvm::IsaPred<BaseMemRefType>);
 }
 
 const KernelView *Summariser::viewOf(Value memref) {
@@ -172,11 +211,14 @@ std::optional<KernelView> Summariser::computeView(Value memref) {
     if (!offset || !size || !stride || !size->isConstant() ||
         !stride->isConstant())
       return std::nullopt;
-    view.offset.add(*offset, source.strides[k]);
+    int64_t step;
+    if (!affine.addScaled(view.offset, *offset, source.strides[k]) ||
+        llvm::MulOverflow(source.strides[k], stride->constant, step))
+      return std::nullopt;
     if (dropped.test(k))
       continue;
     view.sizes.push_back(size->constant);
-    view.strides.push_back(source.strides[k] * stride->constant);
+    view.strides.push_back(step);
   }
   return view;
 }
@@ -196,7 +238,8 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
     if (index) {
       auto [first, last] = affine.range(*index);
       if (first >= low && last <= high) {
-        address.add(*index, view->strides[k]);
+        if (!affine.addScaled(address, *index, view->strides[k]))
+          return wholeView(memref, reads, writes);
         continue;
       }
       if (!guarded && !summary.outOfBounds)
@@ -211,7 +254,8 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
     AffineForm dense{low, {}};
     if (high > low)
       dense.terms.push_back({affine.addCounter(high - low + 1), 1});
-    address.add(dense, view->strides[k]);
+    if (!affine.addScaled(address, dense, view->strides[k]))
+      return wholeView(memref, reads, writes);
   }
 
   // One dimension per counter, largest stride first; neighbours that tile
@@ -242,7 +286,8 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
   record(*view, std::move(box), reads, writes, exact);
 }
 
-void Summariser::wholeView(Value memref, bool reads, bool writes) {
+/// `beyond`: the whole buffer below, of which the memref may be a part.
+void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
   // A view we lost track of may be any part of any captured memref it can be
   // cast from; follow the operands that are memrefs down to captured values.
   if (!body.isAncestor(memref.getParentRegion())) {
@@ -253,7 +298,11 @@ void Summariser::wholeView(Value memref, bool reads, bool writes) {
     uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(
         cast<BaseMemRefType>(memref.getType()).getElementType()));
     KernelView view{memref, {}, {}, {}};
-    record(view, boxOf(*host, bytes), reads, writes, false);
+    // The launch clips a box to the length of its buffer.
+    record(view,
+           beyond ? Box::flat(0, std::numeric_limits<int64_t>::max())
+                  : boxOf(*host, bytes),
+           reads, writes, false);
     return;
   }
   // The kernel's own arguments are its workgroup memory.
@@ -268,13 +317,14 @@ void Summariser::wholeView(Value memref, bool reads, bool writes) {
       for (Value operand : inner->getOperands())
         if (isa<BaseMemRefType>(operand.getType()) &&
             !body.isAncestor(operand.getParentRegion()))
-          wholeView(operand, reads, writes);
+          wholeView(operand, reads, writes, beyond);
     });
     return;
   }
+  beyond |= mayLeaveView(op);
   for (Value operand : op->getOperands())
     if (isa<BaseMemRefType>(operand.getType()))
-      wholeView(operand, reads, writes);
+      wholeView(operand, reads, writes, beyond);
 }
 
 void Summariser::record(const KernelView &view, Box box, bool reads,
@@ -284,12 +334,17 @@ void Summariser::record(const KernelView &view, Box box, bool reads,
     if (known.root != view.root)
       continue;
     ++count;
-    if (known.box == box) {
+    if (known.box != box)
+      continue;
+    // What is sure to happen stays apart from what may happen to the same
+    // bytes, else a guarded write would become a sure one.
+    if (known.exact == exact) {
       known.reads |= reads;
       known.writes |= writes;
-      known.exact |= exact;
       return;
     }
+    if (known.exact && known.reads >= reads && known.writes >= writes)
+      return;
   }
   if (count < maxBoxesPerRoot) {
     summary.accesses.push_back(

@@ -63,28 +63,139 @@ mlir::LogicalResult NodeRecorder::report(const Conflict &conflict) {
   return mlir::failure(isError);
 }
 
-mlir::LogicalResult NodeRecorder::record(RecordedNode entry) {
-  size_t firstEdge = dag.edges.size();
-  NodeId id = tracker.append(std::move(entry.node));
-  mlir::LogicalResult result = mlir::success();
+const SourcePoint &NodeRecorder::pointOf(Use use) const {
+  const RecordedNode &node = recorded[use.node.value];
+  return node.calls[callOf(node, use.index)].point;
+}
+
+/// The nodes that `entry`, just appended as `id`, conflicts with and is not
+/// plainly ordered after.
+std::vector<NodeId> NodeRecorder::suspectsOf(NodeId id,
+                                             const RecordedNode &entry,
+                                             size_t firstEdge) {
+  std::vector<NodeId> suspects;
   for (size_t e = firstEdge; e < dag.edges.size(); ++e) {
     DepEdge edge = dag.edges[e];
     if (edge.to != id || edge.kind == DepKind::Collective)
       continue;
     // One queue is in order: the common case needs no look at the boxes.
     const RecordedNode &earlier = recorded[edge.from.value];
-    if (earlier.calls.size() == 1 && entry.calls.size() == 1 &&
-        entry.calls[0].before.covers(earlier.calls[0].point))
+    if (earlier.calls.size() != 1 || entry.calls.size() != 1 ||
+        !entry.calls[0].before.covers(earlier.calls[0].point))
+      suspects.push_back(edge.from);
+  }
+  addHiddenSuspects(id, entry, suspects);
+  return suspects;
+}
+
+void NodeRecorder::addHiddenSuspects(NodeId id, const RecordedNode &entry,
+                                     std::vector<NodeId> &suspects) {
+  const DagNode &node = dag.node(id);
+  for (uint32_t k = 0; k < node.uses.size(); ++k) {
+    const BufferUse &use = node.uses[k];
+    if (use.buffer.value >= hidden.size() || !isExact(entry, k))
       continue;
-    if (auto conflict = unorderedConflict(edge.from, entry, dag.node(id)))
+    const RecordedNode::Call &call = entry.calls[callOf(entry, k)];
+    auto [begin, end] = use.box.byteRange();
+    bool dense = use.box.isContiguous();
+    auto visit = [&, begin = begin, end = end](int64_t first, int64_t last,
+                                               const Use &known) {
+      SourcePoint point = pointOf(known);
+      if (order.hostClock().covers(point))
+        return false;
+      const BufferUse &earlier = dag.node(known.node).uses[known.index];
+      if ((earlier.writes || use.writes) && !call.before.covers(point) &&
+          !llvm::is_contained(suspects, known.node) &&
+          overlap(earlier.box, use.box) == Overlap::Yes)
+        suspects.push_back(known.node);
+      // Who is not ordered after `known` is then not ordered after this use
+      // either, or was found to race with `known` just now.
+      bool covers =
+          dense ? begin <= first && last <= end : earlier.box == use.box;
+      return !covers || !(use.writes ||
+                          (!earlier.writes && point.chain == call.point.chain));
+    };
+    hidden[use.buffer.value].meet(begin, end, visit);
+  }
+}
+
+/// Keeps the sure uses in view that the tracker may no longer show because of
+/// a write of `entry` that may touch less than it says.
+void NodeRecorder::hideBehind(NodeId id, const RecordedNode &entry,
+                              size_t firstEdge) {
+  const DagNode &node = dag.node(id);
+  for (uint32_t k = 0; k < node.uses.size(); ++k) {
+    const BufferUse &use = node.uses[k];
+    if (!use.writes || isExact(entry, k))
+      continue;
+    for (size_t e = firstEdge; e < dag.edges.size(); ++e) {
+      NodeId from = dag.edges[e].from;
+      const DagNode &fromNode = dag.node(from);
+      for (uint32_t u = 0; u < fromNode.uses.size(); ++u) {
+        const BufferUse &earlier = fromNode.uses[u];
+        if (earlier.buffer != use.buffer || !isExact(recorded[from.value], u) ||
+            order.hostClock().covers(pointOf({from, u})) ||
+            overlap(earlier.box, use.box) == Overlap::None ||
+            !wasHidden.insert({from.value, u}).second)
+          continue;
+        if (hidden.size() <= use.buffer.value)
+          hidden.resize(use.buffer.value + 1);
+        auto [begin, end] = earlier.box.byteRange();
+        hidden[use.buffer.value].insert(begin, end, {from, u});
+      }
+    }
+  }
+}
+
+mlir::LogicalResult NodeRecorder::judge(NodeId id, const RecordedNode &entry,
+                                        llvm::ArrayRef<NodeId> suspects) {
+  mlir::LogicalResult result = mlir::success();
+  for (NodeId from : suspects)
+    if (auto conflict = unorderedConflict(from, entry, dag.node(id)))
       if (failed(report(*conflict)))
         result = mlir::failure();
+  return result;
+}
+
+mlir::LogicalResult NodeRecorder::record(RecordedNode entry, bool isOpen) {
+  size_t firstEdge = dag.edges.size();
+  NodeId id = tracker.append(std::move(entry.node));
+  std::vector<NodeId> suspects = suspectsOf(id, entry, firstEdge);
+  hideBehind(id, entry, firstEdge);
+  if (isOpen && !suspects.empty()) {
+    deferred.push_back({id, std::move(suspects)});
+    recorded.push_back(std::move(entry));
+    return mlir::success();
   }
+  mlir::LogicalResult result = judge(id, entry, suspects);
   // The clocks were needed for this check alone; keeping them would cost
   // nodes x queues.
   for (RecordedNode::Call &call : entry.calls)
     call.before = VectorClock();
   recorded.push_back(std::move(entry));
+  return result;
+}
+
+void NodeRecorder::learn(SourcePoint point, const VectorClock &clock) {
+  for (const Deferred &waiting : deferred)
+    for (RecordedNode::Call &call : recorded[waiting.node.value].calls)
+      if (call.before.covers(point))
+        call.before.join(clock);
+}
+
+mlir::LogicalResult NodeRecorder::judgeDeferred(
+    llvm::function_ref<bool(const RecordedNode &)> isOpen) {
+  mlir::LogicalResult result = mlir::success();
+  std::erase_if(deferred, [&](const Deferred &waiting) {
+    RecordedNode &entry = recorded[waiting.node.value];
+    if (isOpen(entry))
+      return false;
+    if (failed(judge(waiting.node, entry, waiting.suspects)))
+      result = mlir::failure();
+    for (RecordedNode::Call &call : entry.calls)
+      call.before = VectorClock();
+    return true;
+  });
   return result;
 }
 

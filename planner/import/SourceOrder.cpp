@@ -41,4 +41,16 @@ SourcePoint SourceOrder::enqueue(uint32_t chain) {
   return point;
 }
 
+void SourceOrder::learn(SourcePoint point, const VectorClock &clock) {
+  for (Chain &chain : chains)
+    if (chain.clock.covers(point))
+      chain.clock.join(clock);
+}
+
+void SourceOrder::learnReach(SourcePoint point, const VectorClock &reach) {
+  for (Chain &chain : chains)
+    if (chain.reach.covers(point))
+      chain.reach.join(reach);
+}
+
 } // namespace mgpu::planner

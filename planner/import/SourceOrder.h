@@ -69,6 +69,10 @@ public:
   void joinReachInto(uint32_t chain, const VectorClock &reach) {
     chains[chain].reach.join(reach);
   }
+  /// It turns out that `point`, already on its chain, follows everything
+  /// `clock` covers; so do all that follow it.
+  void learn(SourcePoint point, const VectorClock &clock);
+  void learnReach(SourcePoint point, const VectorClock &reach);
   /// Later items of `chain` follow all items of `other` so far.
   void waitFor(uint32_t chain, uint32_t other) {
     joinInto(chain, clockAt(other));
