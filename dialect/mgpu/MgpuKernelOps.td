@@ -35,6 +35,11 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     body's only block are buffers in workgroup memory, one instance per block
     of threads. `dynamic_shared_memory_size` is in bytes, as in `gpu.launch`.
 
+    Before them the block may take 3, 6, 9 or 12 arguments of type `index`, as
+    `gpu.launch` has them: the block ids, the thread ids, the grid's sizes and
+    the block's sizes, x, y and z of each. They are then written in the body,
+    as `^bb0(%bx: index, ...)`, and so are the buffers.
+
     ```mlir
     mgpu.launch %dev grid(%blocks) block(%threads) stream %s
         workgroup(%tile : memref<32xf32, #gpu.address_space<workgroup>>) {
@@ -63,8 +68,13 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
   let extraClassDeclaration = [{
     /// The buffers in workgroup memory, arguments of the body's block.
     ::mlir::ValueRange getWorkgroupBuffers() {
-      return (*this)->getRegion(0).getArguments();
+      return (*this)->getRegion(0).getArguments().drop_front(
+          getNumIdArguments());
     }
+    /// How many arguments of the body's block stand for ids and sizes.
+    unsigned getNumIdArguments();
+    /// Replaces those arguments by operations of the gpu dialect.
+    void replaceIdArguments();
   }];
 }
 

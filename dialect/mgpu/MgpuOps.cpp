@@ -4,6 +4,7 @@
 // MgpuVerify.cpp and MgpuCollectiveVerify.cpp.
 #include "dialect/mgpu/MgpuDialect.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -305,7 +306,8 @@ void LaunchOp::print(OpAsmPrinter &printer) {
     printer << " stream " << getStream();
   if (getDynamicSharedMemorySize())
     printer << " dynamic_shared_memory_size " << getDynamicSharedMemorySize();
-  if (!getBody().getArguments().empty()) {
+  bool hasIds = getNumIdArguments() != 0;
+  if (!hasIds && !getBody().getArguments().empty()) {
     printer << " workgroup(";
     llvm::interleaveComma(
         getBody().getArguments(), printer,
@@ -316,8 +318,47 @@ void LaunchOp::print(OpAsmPrinter &printer) {
                                            {getOperandSegmentSizeAttr()});
   printer << ' ';
   bool plain = getBody().front().getTerminator()->getAttrs().empty();
-  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/hasIds,
                       /*printBlockTerminators=*/!plain);
+}
+
+unsigned LaunchOp::getNumIdArguments() {
+  unsigned count = 0;
+  for (BlockArgument argument : getBody().getArguments()) {
+    if (!argument.getType().isIndex())
+      break;
+    ++count;
+  }
+  return count;
+}
+
+void LaunchOp::replaceIdArguments() {
+  unsigned count = getNumIdArguments();
+  if (count == 0)
+    return;
+  Block &body = getBody().front();
+  OpBuilder b = OpBuilder::atBlockBegin(&body);
+  for (unsigned k = 0; k < count; ++k) {
+    BlockArgument argument = body.getArgument(k);
+    if (argument.use_empty())
+      continue;
+    auto dimension = gpu::Dimension(k % 3);
+    auto make = [&]() -> Value {
+      Location loc = argument.getLoc();
+      switch (k / 3) {
+      case 0:
+        return gpu::BlockIdOp::create(b, loc, dimension);
+      case 1:
+        return gpu::ThreadIdOp::create(b, loc, dimension);
+      case 2:
+        return gpu::GridDimOp::create(b, loc, dimension);
+      default:
+        return gpu::BlockDimOp::create(b, loc, dimension);
+      }
+    };
+    argument.replaceAllUsesWith(make());
+  }
+  body.eraseArguments(0, count);
 }
 
 //===----------------------------------------------------------------------===//

@@ -413,7 +413,11 @@ LogicalResult LaunchOp::verify() {
                  "dynamic shared memory size must not be negative, got ")
              << *value;
   }
-  for (BlockArgument arg : getBody().getArguments()) {
+  if (unsigned ids = getNumIdArguments(); ids % 3 != 0 || ids > 12)
+    return emitOpError("takes 0, 3, 6, 9 or 12 index arguments in its body "
+                       "(block ids, thread ids, grid sizes, block sizes), got ")
+           << ids;
+  for (Value arg : getWorkgroupBuffers()) {
     auto type = dyn_cast<MemRefType>(arg.getType());
     if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity() ||
         !gpu::GPUDialect::isWorkgroupMemoryAddressSpace(type.getMemorySpace()))

@@ -13,8 +13,9 @@
 
 namespace mgpu::kernels {
 
-/// Lowers a module of thread loops (ThreadLoops.h) to the LLVM dialect.
-mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module);
+/// Lowers a module of thread loops (ThreadLoops.h) to the LLVM dialect, with
+/// our own conversions of the float types `cpu` does not have.
+mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module, const std::string &cpu);
 
 /// Optimises the lowered module for `cpu` and returns its object file. No
 /// contraction and no fast math.

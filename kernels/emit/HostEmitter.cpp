@@ -5,6 +5,7 @@
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/KernelPrepare.h"
 #include "kernels/emit/ThreadLoops.h"
+#include "kernels/emit/Uniformity.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -52,17 +53,20 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
   FirstError error(context);
-  auto stop = [&](const char *otherwise) {
-    return fail(ErrorKind::Unsupported,
-                error.message.empty() ? otherwise : error.message);
+  auto stop = [&](const char *otherwise,
+                  ErrorKind kind = ErrorKind::Unsupported) {
+    return fail(kind, error.message.empty() ? otherwise : error.message);
   };
   mlir::FailureOr<mlir::func::FuncOp> entry = prepareKernel(kernel, block);
   if (mlir::failed(entry))
     return stop("the kernel could not be prepared for the host target");
+  if (mlir::failed(checkBarriers(*entry)))
+    return stop("the kernel has a barrier under divergent control",
+                ErrorKind::Invalid);
   if (mlir::failed(makeThreadLoops(*entry, block)) ||
       mlir::failed(mlir::verify(kernel)))
     return stop("the kernel could not be turned into loops over threads");
-  if (mlir::failed(lowerToLlvm(kernel)))
+  if (mlir::failed(lowerToLlvm(kernel, options.cpu)))
     return stop("the kernel could not be lowered for the host target");
   MGPU_TRY_ASSIGN(auto object, emitObject(kernel, options.cpu));
   return linkSharedObject(object);

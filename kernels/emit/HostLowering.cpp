@@ -2,6 +2,7 @@
 #include "kernels/emit/HostCodegen.h"
 
 #include "kernels/emit/KernelPrepare.h"
+#include "kernels/emit/SmallFloats.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,6 +14,7 @@
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
 
@@ -60,24 +62,32 @@ static void lowerPrintf(ModuleOp module) {
   }
 }
 
-LogicalResult lowerToLlvm(ModuleOp module) {
+/// Whether `cpu` converts between f16 and f32 by itself.
+static bool hasHalf(const std::string &cpu) {
+  return cpu == "native" ? llvm::sys::getHostCPUFeatures().lookup("f16c")
+                         : cpu != "x86-64-v2";
+}
+
+LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
   lowerPrintf(module);
   PassManager pm(module.getContext());
-  // bf16 is computed in f32 and rounded after each operation: one rounding to
-  // bf16 of an f32 sum, product or quotient of bf16 values is the exact one.
+  // Small floats are computed in f32 and rounded after each operation: one
+  // rounding to at most 11 bits of an f32 sum, product or quotient of values of
+  // as many bits is the exact one.
   pm.addPass(math::createMathExtendToSupportedTypes());
   arith::ArithEmulateUnsupportedFloatsOptions emulate;
-  emulate.sourceTypeStrs = {"bf16"};
+  emulate.sourceTypeStrs = {"bf16", "f8E4M3FN", "f8E5M2"};
+  if (!hasHalf(cpu))
+    emulate.sourceTypeStrs.push_back("f16");
   emulate.targetTypeStr = "f32";
   pm.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
   if (failed(pm.run(module)))
     return failure();
   // Those passes allow the rounding between two operations to be folded away.
   dropFastMath(module);
+  expandSmallFloats(module, !hasHalf(cpu));
   pm.clear();
-  arith::ArithExpandOpsPassOptions expand;
-  expand.includeBf16 = true;
-  pm.addPass(arith::createArithExpandOpsPass(expand));
+  pm.addPass(arith::createArithExpandOpsPass());
   pm.addPass(memref::createExpandOpsPass());
   pm.addPass(createConvertVectorToSCFPass());
   pm.addPass(memref::createExpandStridedMetadataPass());

@@ -133,6 +133,55 @@ LogicalResult checkDeviceFunctions(ModuleOp module, func::FuncOp entry) {
   return success();
 }
 
+/// scf.index_switch becomes a chain of scf.if, whose control is then shared or
+/// not like that of any other.
+void lowerSwitches(ModuleOp module) {
+  SmallVector<scf::IndexSwitchOp> switches;
+  module.walk([&](scf::IndexSwitchOp op) { switches.push_back(op); });
+  for (scf::IndexSwitchOp op : switches) {
+    OpBuilder b(op);
+    Location loc = op.getLoc();
+    scf::IfOp first;
+    auto fill = [&](Block &to, Region &from) {
+      if (to.mightHaveTerminator())
+        to.getTerminator()->erase();
+      to.getOperations().splice(to.end(), from.front().getOperations());
+    };
+    for (auto [value, region] :
+         llvm::zip_equal(op.getCases(), op.getCaseRegions())) {
+      Value here =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, op.getArg(),
+                                arith::ConstantIndexOp::create(b, loc, value));
+      auto branch = scf::IfOp::create(b, loc, op.getResultTypes(), here,
+                                      /*addThenBlock=*/true,
+                                      /*addElseBlock=*/true);
+      fill(branch.getThenRegion().front(), region);
+      Block &otherwise = branch.getElseRegion().front();
+      if (otherwise.mightHaveTerminator())
+        otherwise.getTerminator()->erase();
+      if (first) {
+        b.setInsertionPointAfter(branch);
+        scf::YieldOp::create(b, loc, branch.getResults());
+      } else {
+        first = branch;
+      }
+      b.setInsertionPointToEnd(&otherwise);
+    }
+    if (!first) { // only a default
+      Block &body = op.getDefaultRegion().front();
+      Operation *yield = body.getTerminator();
+      op.replaceAllUsesWith(yield->getOperands());
+      yield->erase();
+      op->getBlock()->getOperations().splice(op->getIterator(),
+                                             body.getOperations());
+    } else {
+      fill(*b.getInsertionBlock(), op.getDefaultRegion());
+      op.replaceAllUsesWith(first.getResults());
+    }
+    op.erase();
+  }
+}
+
 class Preparer {
 public:
   Preparer(ModuleOp module, func::FuncOp entry, Dim3 block)
@@ -328,6 +377,7 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block) {
   if (failed(inlineCalls(module, entry)) ||
       failed(checkDeviceFunctions(module, entry)))
     return failure();
+  lowerSwitches(module);
   PassManager cleanup(module.getContext());
   cleanup.addPass(createCanonicalizerPass());
   cleanup.addPass(createCSEPass());

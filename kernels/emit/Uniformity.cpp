@@ -133,4 +133,25 @@ void Uniformity::visit(Operation *op) {
       markAll(block.getArguments());
 }
 
+LogicalResult checkBarriers(func::FuncOp kernel) {
+  Uniformity uniformity(kernel);
+  WalkResult result = kernel.walk([&](Operation *op) {
+    if (!isa<gpu::BarrierOp, gpu::AllReduceOp>(op))
+      return WalkResult::advance();
+    for (Operation *above = op->getParentOp(); above != kernel;
+         above = above->getParentOp()) {
+      if (!isa<scf::ForOp, scf::IfOp, scf::WhileOp>(above) ||
+          uniformity.hasUniformControl(above))
+        continue;
+      op->emitOpError("is under control flow that is not the same for all "
+                      "threads of the block: they may part at the '")
+          << above->getName() << "' at " << above->getLoc()
+          << "; move it to where all threads pass";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 } // namespace mgpu::kernels

@@ -38,6 +38,10 @@ private:
   bool changed = false;
 };
 
+/// Fails, with a diagnostic at the op, where a gpu.barrier or gpu.all_reduce of
+/// a prepared kernel is under control that its block's threads do not share.
+mlir::LogicalResult checkBarriers(mlir::func::FuncOp kernel);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_EMIT_UNIFORMITY_H

@@ -61,7 +61,8 @@ struct ImportedProgram {
 Result<ImportedProgram> buildDag(mlir::ModuleOp module,
                                  const ImportOptions &options);
 
-/// Parses `path` ("-" is standard input) and keeps the SSA names of function
+/// Parses `path` ("-" is standard input), gives launches one form (their ids as
+/// operations) and keeps the SSA names of function
 /// arguments and buffers as NameLocs. What it prints to stderr, with the lines
 /// concerned, goes to `onDiagnostic` as well.
 mlir::OwningOpRef<mlir::ModuleOp> parseProgram(

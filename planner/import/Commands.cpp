@@ -353,6 +353,17 @@ LogicalResult Interpreter::copy(Operation *op, const MemRefValue &destination,
     return op->emitOpError("copies ")
            << work.sourceBox.numElements() << " elements into "
            << work.destinationBox.numElements();
+  for (auto [size, stride] : llvm::zip(destination.sizes, destination.strides))
+    if (size > 1 && stride == 0)
+      return op->emitOpError("copies ")
+             << size << " elements to one place of buffer '"
+             << dag.buffer(destination.buffer).name << "'";
+  if (source.buffer == destination.buffer &&
+      work.sourceBox != work.destinationBox &&
+      overlap(work.sourceBox, work.destinationBox) == Overlap::Yes)
+    return op->emitOpError("copies between two parts of buffer '")
+           << dag.buffer(source.buffer).name
+           << "' that overlap; copy through another buffer";
   node.name = name + "_" + std::to_string(dag.nodes.size());
   node.bytesRead = node.bytesWritten =
       uint64_t(work.sourceBox.numElements()) * bytes;

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cstring>
 
@@ -35,7 +36,18 @@ bool Interpreter::visitMemory(Operation *op, LogicalResult &result) {
   } else if (auto dealloc = dyn_cast<memref::DeallocOp>(op)) {
     result = freeBuffer(op, dealloc.getMemref(), nullptr);
   } else if (auto cast = dyn_cast<memref::CastOp>(op)) {
-    set(cast.getResult(), valueOf(cast.getSource()));
+    auto source = memrefOf(op, cast.getSource());
+    auto type = mlir::dyn_cast<MemRefType>(cast.getResult().getType());
+    if (failed(source))
+      result = failure();
+    else
+      set(cast.getResult(), *source);
+    for (size_t k = 0; succeeded(source) && type && k < source->sizes.size();
+         ++k)
+      if (!type.isDynamicDim(k) && type.getDimSize(k) != source->sizes[k])
+        result = op->emitOpError("dimension ")
+                 << k << " is cast to " << type.getDimSize(k) << ", but it is "
+                 << source->sizes[k] << " long";
   } else if (isa<memref::SubViewOp>(op)) {
     result = visitSubview(op);
   } else if (isa<memref::ReinterpretCastOp>(op)) {
@@ -73,6 +85,20 @@ bool Interpreter::visitMemory(Operation *op, LogicalResult &result) {
   return true;
 }
 
+/// Whether the view starts inside its buffer and its farthest elements, and so
+/// all sums on the way to them, stay within it.
+static bool staysInside(const MemRefValue &view, const Buffer &buffer) {
+  __int128 low = view.offset, high = view.offset;
+  for (auto [size, stride] : llvm::zip(view.sizes, view.strides)) {
+    if (size <= 0)
+      return size == 0;
+    __int128 reach = __int128(size - 1) * stride;
+    (reach < 0 ? low : high) += reach;
+  }
+  return low >= 0 &&
+         high < __int128(buffer.sizeBytes / sizeBytes(buffer.elementType));
+}
+
 LogicalResult Interpreter::visitSubview(Operation *op) {
   auto subview = cast<memref::SubViewOp>(op);
   auto source = memrefOf(op, subview.getSource());
@@ -92,18 +118,25 @@ LogicalResult Interpreter::visitSubview(Operation *op) {
     auto stride = number(subview.getMixedStrides()[k], "the stride");
     if (failed(offset) || failed(size) || failed(stride))
       return failure();
-    int64_t last = *offset + (*size - 1) * *stride;
+    __int128 last = *offset + __int128(*size - 1) * *stride;
     if (*size < 0 ||
         (*size > 0 && (*offset < 0 || *offset >= source->sizes[k] || last < 0 ||
                        last >= source->sizes[k])))
       return op->emitOpError("dimension ")
-             << k << " runs from " << *offset << " to " << last
-             << ", outside the " << source->sizes[k] << " of its source";
-    view.offset += *offset * source->strides[k];
+             << k << ", " << *size << " elements from " << *offset
+             << " by steps of " << *stride << ", leaves the "
+             << source->sizes[k] << " of its source";
+    // An empty view may start anywhere: it is not used.
+    if (*offset >= 0 && *offset <= source->sizes[k])
+      view.offset += *offset * source->strides[k];
     if (dropped.test(k))
       continue;
+    int64_t step;
+    if (llvm::MulOverflow(source->strides[k], *stride, step))
+      return op->emitOpError("the stride ")
+             << *stride << " of dimension " << k << " is too large";
     view.sizes.push_back(*size);
-    view.strides.push_back(source->strides[k] * *stride);
+    view.strides.push_back(step);
   }
   set(subview.getResult(), std::move(view));
   return success();
@@ -134,9 +167,7 @@ LogicalResult Interpreter::visitReinterpretCast(Operation *op) {
     view.sizes.push_back(*sizeValue);
     view.strides.push_back(*strideValue);
   }
-  uint32_t bytes = mgpu::sizeBytes(dag.buffer(view.buffer).elementType);
-  auto [low, high] = boxOf(view, bytes).byteRange();
-  if (low < 0 || uint64_t(high) > dag.buffer(view.buffer).sizeBytes)
+  if (!staysInside(view, dag.buffer(view.buffer)))
     return op->emitOpError("reaches outside buffer '")
            << dag.buffer(view.buffer).name << "'";
   set(reinterpret.getResult(), std::move(view));

@@ -4,6 +4,9 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
 
 namespace mgpu::planner {
 
@@ -44,8 +47,14 @@ BufferId Interpreter::addBuffer(std::string name, DeviceId device,
   buffer.role = role;
   buffer.elementType = *elementTypeOf(type.getElementType());
   buffer.shape = type.getShape().vec();
-  buffer.sizeBytes =
-      uint64_t(type.getNumElements()) * sizeBytes(buffer.elementType);
+  // A size past int64_t is as good as any other that no machine has.
+  int64_t bytes = sizeBytes(buffer.elementType);
+  for (int64_t size : buffer.shape)
+    if (llvm::MulOverflow(bytes, size, bytes))
+      bytes = std::numeric_limits<int64_t>::max();
+  if (llvm::is_contained(buffer.shape, 0))
+    bytes = 0;
+  buffer.sizeBytes = uint64_t(bytes);
   dag.buffers.push_back(std::move(buffer));
   lives.emplace_back();
   return BufferId{uint32_t(dag.buffers.size() - 1)};
@@ -183,6 +192,11 @@ LogicalResult Interpreter::fold(Operation *op) {
       return notSupported(op, "cannot be captured: host code computes with a "
                               "dynamic argument; do it in the kernel, or give "
                               "the argument the role specialised");
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+          arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op))
+    if (auto divisor = dyn_cast_or_null<IntegerAttr>(constants[1]);
+        divisor && divisor.getValue().isZero())
+      return op->emitOpError("divides by zero");
   return notSupported(op, "cannot be captured: host code may only compute "
                           "scalars that are constant after specialisation");
 }

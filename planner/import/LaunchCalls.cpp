@@ -28,7 +28,7 @@ FailureOr<BufferId> Interpreter::parameterOn(DeviceId device, Value scalar,
   node.work = CopyCall{value.buffer, at->second, box, box};
   // No call of the program: it stands before all of them, on no queue.
   entry.calls.push_back({SourcePoint{}, VectorClock(), scalar.getLoc()});
-  if (failed(recorder.record(std::move(entry))))
+  if (failed(recorder.record(std::move(entry), /*isOpen=*/false)))
     return failure();
   return at->second;
 }
@@ -69,9 +69,11 @@ LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
   auto block = dims(op.getBlock(), "the block size");
   if (failed(block))
     return failure();
-  if (block->volume() > 1024)
+  // One by one as well: the volume may pass 64 bits.
+  if (std::max({block->x, block->y, block->z}) > 1024 || block->volume() > 1024)
     return op.emitOpError("a block of ")
-           << block->volume() << " threads; CUDA allows at most 1024";
+           << block->x << " x " << block->y << " x " << block->z
+           << " threads; CUDA allows at most 1024";
 
   llvm::SmallVector<BufferId, 2> parametersRead;
   LogicalResult parametersMade = success();

@@ -4,6 +4,8 @@
 // arguments by them.
 #include "planner/import/BuildDag.h"
 
+#include "dialect/mgpu/MgpuDialect.h"
+
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/IR/Diagnostics.h"
@@ -131,6 +133,16 @@ static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
   return module;
 }
 
+/// One form for the walks to come: ids are operations, not block arguments.
+static OwningOpRef<ModuleOp> unifyLaunches(OwningOpRef<ModuleOp> module) {
+  if (module)
+    module->walk<WalkOrder::PreOrder>([](ir::LaunchOp launch) {
+      launch.replaceIdArguments();
+      return WalkResult::skip();
+    });
+  return module;
+}
+
 static OwningOpRef<ModuleOp> parseNamed(llvm::SourceMgr &sources,
                                         const std::string &path,
                                         MLIRContext &context) {
@@ -189,7 +201,7 @@ OwningOpRef<ModuleOp> parseProgram(const std::string &path,
       seen(diagnostic);
     return failure(); // on to showLines
   });
-  return parseNamed(sources, path, context);
+  return unifyLaunches(parseNamed(sources, path, context));
 }
 
 OwningOpRef<ModuleOp> parseProgramText(StringRef text, const std::string &name,
@@ -197,7 +209,7 @@ OwningOpRef<ModuleOp> parseProgramText(StringRef text, const std::string &name,
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
                              llvm::SMLoc());
-  return parseNamed(sources, name, context);
+  return unifyLaunches(parseNamed(sources, name, context));
 }
 
 } // namespace mgpu::planner

@@ -32,7 +32,7 @@
 // OUTSIDE: exit=1
 // GUARDEDOUTSIDE-NOT: {{race|warning|error}}
 // GUARDEDOUTSIDE: exit=0
-// BLOCK: error: {{.*}}a block of 2048 threads; CUDA allows at most 1024
+// BLOCK: error: {{.*}}a block of 2048 x 1 x 1 threads; CUDA allows at most 1024
 // BLOCK: exit=1
 // LIMIT: error: {{.*}}the unrolled program has more than 2 nodes; raise --node-limit
 // LIMIT: exit=1

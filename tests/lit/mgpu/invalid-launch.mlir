@@ -77,6 +77,16 @@ func.func @workgroup_dynamic(%d: !mgpu.device, %n: index) {
 
 // -----
 
+func.func @four_ids(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{'mgpu.launch' op takes 0, 3, 6, 9 or 12 index arguments in its body (block ids, thread ids, grid sizes, block sizes), got 4}}
+  mgpu.launch %d grid(%n) block(%n) {
+  ^bb0(%a: index, %b: index, %c: index, %e: index):
+  }
+  return
+}
+
+// -----
+
 func.func @two_blocks(%d: !mgpu.device, %n: index) {
   // expected-error @below {{'mgpu.launch' op expects region #0 to have 0 or 1 blocks}}
   mgpu.launch %d grid(%n) block(%n) {

@@ -47,6 +47,19 @@ func.func @launches(%d: !mgpu.device, %s: !mgpu.stream, %a: memref<8xf32>, %n: i
     memref.store %v, %w[%n] : !tile
   }
 
+  // Ids and sizes as arguments, as gpu.launch has them.
+  // CHECK: mgpu.launch %[[D]] grid(%[[N]]) block(%[[N]]) stream %[[S]] {
+  // CHECK-NEXT: ^bb0(%[[BX:.*]]: index, %{{.*}}: index, %{{.*}}: index, %[[TX:.*]]: index, %{{.*}}: index, %{{.*}}: index, %[[W:.*]]: memref<32xf32, #gpu.address_space<workgroup>>):
+  // CHECK-NEXT: memref.load %[[W]][%[[BX]]]
+  // CHECK-NEXT: memref.load %[[W]][%[[TX]]]
+  // CHECK-NEXT: }
+  mgpu.launch %d grid (%n) block (%n) stream %s {
+  ^bb0(%bx: index, %by: index, %bz: index, %tx: index, %ty: index, %tz: index, %w: !tile):
+    %v = memref.load %w[%bx] : !tile
+    %u = memref.load %w[%tx] : !tile
+    mgpu.terminator
+  }
+
   // What the terminator carries is kept.
   // CHECK: mgpu.launch %[[D]] grid(%[[N]]) block(%[[N]]) {
   // CHECK-NEXT: mgpu.terminator {note}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Views and sizes of host code that do not exist, and copies without one
+// meaning.
+// RUN: split-file %s %t
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/cast | FileCheck %s --check-prefix=CAST
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/wraps | FileCheck %s --check-prefix=WRAPS
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/empty | FileCheck %s --check-prefix=EMPTY
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/reinterpret | FileCheck %s --check-prefix=REINTERPRET
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/overlap | FileCheck %s --check-prefix=OVERLAP
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/oneplace | FileCheck %s --check-prefix=ONEPLACE
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/divide | FileCheck %s --check-prefix=DIVIDE
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/reverse | FileCheck %s --check-prefix=REVERSE
+
+// CAST: error: 'memref.cast' op dimension 0 is cast to 128, but it is 64 long
+// CAST: exit=1
+// WRAPS: error: 'memref.subview' op dimension 0, 4611686018427387905 elements from 1 by steps of 4, leaves the 64 of its source
+// WRAPS: exit=1
+// EMPTY: ok:
+// EMPTY: exit=0
+// REINTERPRET: error: 'memref.reinterpret_cast' op reaches outside buffer 'a'
+// REINTERPRET: exit=1
+// OVERLAP: error: 'mgpu.memcpy' op copies between two parts of buffer 'a' that overlap; copy through another buffer
+// OVERLAP: exit=1
+// ONEPLACE: error: 'mgpu.memcpy' op copies 64 elements to one place of buffer 'a'
+// ONEPLACE: exit=1
+// DIVIDE: error: 'arith.divsi' op divides by zero
+// DIVIDE: exit=1
+// REVERSE-NOT: {{race|warning|error}}
+// REVERSE: exit=0
+
+//--- cast
+  %any = memref.cast %a : memref<64xf32> to memref<?xf32>
+  %big = memref.cast %any : memref<?xf32> to memref<128xf32>
+  return
+}
+//--- wraps
+  %c4 = arith.constant 4 : index
+  %n = arith.constant 4611686018427387905 : index
+  %v = memref.subview %a[1] [%n] [%c4] : memref<64xf32> to memref<?xf32, strided<[?], offset: 1>>
+  return
+}
+//--- empty
+  %m = arith.constant 9223372036854775807 : index
+  %v = memref.subview %a[%m] [0] [1] : memref<64xf32> to memref<0xf32, strided<[1], offset: ?>>
+  return
+}
+//--- reinterpret
+  %m = arith.constant 4611686018427387904 : index
+  %v = memref.reinterpret_cast %a to offset: [%m], sizes: [%m], strides: [%m] : memref<64xf32> to memref<?xf32, strided<[?], offset: ?>>
+  return
+}
+//--- overlap
+  %lo = memref.subview %a[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+  %hi = memref.subview %a[16] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1], offset: 16>>
+  mgpu.memcpy %hi, %lo, %d0, %d0 : memref<32xf32, strided<[1], offset: 16>>, memref<32xf32, strided<[1]>>, !mgpu.device, !mgpu.device
+  return
+}
+//--- oneplace
+  %v = memref.reinterpret_cast %a to offset: [0], sizes: [64], strides: [0] : memref<64xf32> to memref<64xf32, strided<[0]>>
+  mgpu.memcpy %v, %x, %d0, %host : memref<64xf32, strided<[0]>>, memref<64xf32>, !mgpu.device, !mgpu.device
+  return
+}
+//--- divide
+  %q = arith.divsi %c1, %c0 : index
+  mgpu.launch %d0 grid(%q) block(%c64) {
+  }
+  return
+}
+//--- reverse
+  %v = memref.subview %a[63] [64] [-1] : memref<64xf32> to memref<64xf32, strided<[-1], offset: 63>>
+  mgpu.memcpy %v, %x, %d0, %host : memref<64xf32, strided<[-1], offset: 63>>, memref<64xf32>, !mgpu.device, !mgpu.device
+  return
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Names, roles, phases and places of arguments and buffers.
+#include "ImportText.h"
+
+#include <gtest/gtest.h>
+
+namespace mgpu::planner {
+namespace {
+
+std::string memcpy(const std::string &target, const std::string &targetDevice,
+                   const std::string &source, const std::string &sourceDevice) {
+  return "  mgpu.memcpy " + target + ", " + source + ", " + targetDevice +
+         ", " + sourceDevice +
+         " : memref<64xf32>, memref<64xf32>, !mgpu.device, !mgpu.device\n";
+}
+std::string toDevice(const std::string &target, const std::string &source) {
+  return memcpy(target, "%d0", source, "%host");
+}
+std::string toHost(const std::string &target, const std::string &source) {
+  return memcpy(target, "%host", source, "%d0");
+}
+const std::string storeA =
+    launch("%d0", "", "    memref.store %one, %a[%i] : memref<64xf32>\n");
+
+Phase phaseOf(const Dag &dag, size_t node) { return dag.nodes[node].phase; }
+
+TEST(Argument, NamesComeFromAttributeThenText) {
+  Imported imported = importText(
+      program("", "%plain: memref<64xf32>, %shown: memref<64xf32> {mgpu.name = "
+                  "\"wanted\"}, %2: memref<64xf32>"));
+  ASSERT_TRUE(imported.program) << imported.text();
+  ASSERT_EQ(imported.program->arguments.size(), 3u);
+  EXPECT_EQ(imported.program->arguments[0].name, "plain");
+  EXPECT_EQ(imported.program->arguments[1].name, "wanted");
+  EXPECT_EQ(imported.program->arguments[2].name, "2");
+  // Buffers are known by their SSA names, numbered where these repeat.
+  std::vector<std::string> names;
+  for (const Buffer &buffer : imported.dag().buffers)
+    names.push_back(buffer.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"plain", "wanted", "2", "a", "a2",
+                                             "a3", "b", "b2", "b3"}));
+}
+
+// Locations in the text say nothing of where a value is defined in it.
+TEST(Argument, NamesSurviveLocationsInTheText) {
+  std::string text = program(
+      "  %m = memref.alloc() : memref<64xf32> loc(\"elsewhere.py\":7:1)\n" +
+          toDevice("%a", "%m"),
+      "%plain: memref<64xf32> loc(\"elsewhere.py\":3:1), %n: memref<64xf32> "
+      "loc(unknown)");
+  Imported imported = importText(text);
+  ASSERT_TRUE(imported.program) << imported.text();
+  EXPECT_EQ(imported.program->arguments[0].name, "plain");
+  EXPECT_EQ(imported.program->arguments[1].name, "n");
+  bool found = false;
+  for (const Buffer &buffer : imported.dag().buffers)
+    found |= buffer.name == "m";
+  EXPECT_TRUE(found);
+}
+
+TEST(Argument, NamesRepeatAcrossLoopTrips) {
+  Imported imported =
+      importText(program("  scf.for %q = %c0 to %c2 step %c1 {\n"
+                         "  %m = mgpu.alloc %d0 : !mgpu.device -> "
+                         "memref<64xf32>\n  }\n"));
+  ASSERT_TRUE(imported.program) << imported.text();
+  EXPECT_EQ(imported.dag().buffers[7].name, "m");
+  EXPECT_EQ(imported.dag().buffers[8].name, "m.1");
+}
+
+TEST(Argument, RolesAreInferredFromUses) {
+  std::string half =
+      "  %half = memref.subview %part[0] [32] [1] : memref<64xf32> to "
+      "memref<32xf32, strided<[1]>>\n"
+      "  %some = memref.subview %a[0] [32] [1] : memref<64xf32> to "
+      "memref<32xf32, strided<[1]>>\n"
+      "  mgpu.memcpy %half, %some, %host, %d0 : memref<32xf32, "
+      "strided<[1]>>, memref<32xf32, strided<[1]>>, !mgpu.device, "
+      "!mgpu.device\n";
+  Imported imported = importText(
+      program(toDevice("%a", "%in") + toHost("%out", "%a") +
+                  toDevice("%a2", "%both") + toHost("%both", "%a2") + half,
+              "%in: memref<64xf32>, %out: memref<64xf32>, %both: "
+              "memref<64xf32>, %part: memref<64xf32>, %idle: memref<64xf32>"));
+  ASSERT_TRUE(imported.program) << imported.text();
+  std::vector<ArgumentRole> roles;
+  for (const ProgramArgument &argument : imported.program->arguments)
+    roles.push_back(argument.role);
+  // What is written in part keeps the rest of its value.
+  EXPECT_EQ(roles,
+            (std::vector<ArgumentRole>{
+                ArgumentRole::Input, ArgumentRole::Output, ArgumentRole::InOut,
+                ArgumentRole::InOut, ArgumentRole::Input}));
+}
+
+TEST(Argument, GivenRoleWinsOverAttribute) {
+  std::string body = toDevice("%a", "%w") + storeA;
+  std::string argument = "%w: memref<64xf32> {mgpu.role = \"resident\"}";
+  Imported resident = importText(program(body, argument));
+  ASSERT_TRUE(resident.program) << resident.text();
+  EXPECT_EQ(resident.program->arguments[0].role, ArgumentRole::Resident);
+  EXPECT_EQ(phaseOf(resident.dag(), 0), Phase::Load);
+  ImportOptions options;
+  options.roles = {{"w", "input"}};
+  Imported input = importText(program(body, argument), options);
+  ASSERT_TRUE(input.program) << input.text();
+  EXPECT_EQ(input.program->arguments[0].role, ArgumentRole::Input);
+  EXPECT_EQ(phaseOf(input.dag(), 0), Phase::Replay);
+}
+
+TEST(Argument, WrongRolesAndNumbersAreRefused) {
+  auto refused = [](const ImportOptions &options, const char *arguments,
+                    ErrorKind kind, const char *message) {
+    Imported imported = importText(program("", arguments), options);
+    ASSERT_TRUE(imported.error) << message;
+    EXPECT_EQ(imported.error->kind, kind) << imported.error->message;
+    EXPECT_NE(imported.error->message.find(message), std::string::npos)
+        << imported.error->message;
+  };
+  ImportOptions options;
+  const char *memref = "%x: memref<64xf32>";
+  options.roles = {{"x", "specialised"}};
+  refused(options, memref, ErrorKind::Usage, "cannot have role 'specialised'");
+  options.roles = {{"x", "weights"}};
+  refused(options, memref, ErrorKind::Usage, "cannot have role 'weights'");
+  options.roles = {{"y", "input"}};
+  refused(options, memref, ErrorKind::Usage, "has no argument 'y'");
+  options.roles = {};
+  refused(options, "%x: memref<64xf32> {mgpu.role = \"weights\"}",
+          ErrorKind::Invalid, "cannot have role 'weights'");
+  refused(options, "%x: memref<?xf32>", ErrorKind::Unsupported,
+          "must have a static shape");
+  for (const char *number : {"", "many", "1.5", "99999999999", "0x", "1 "}) {
+    options.scalars = {{"n", number}};
+    refused(options, "%n: i32", ErrorKind::Usage, "not a number of type i32");
+  }
+  options.scalars = {{"n", "300"}};
+  refused(options, "%n: i8", ErrorKind::Usage, "not a number of type i8");
+  options.scalars = {{"n", "1.0.0"}};
+  refused(options, "%n: f32", ErrorKind::Usage, "not a number of type f32");
+}
+
+TEST(Phase, ResidentCopiesRunAtLoadAndFetch) {
+  std::string resident = "%w: memref<64xf32> {mgpu.role = \"resident\"}";
+  Imported imported = importText(
+      program(toDevice("%a", "%w") + storeA + toHost("%w", "%a"), resident));
+  ASSERT_TRUE(imported.program) << imported.text();
+  EXPECT_EQ(phaseOf(imported.dag(), 0), Phase::Load);
+  EXPECT_EQ(phaseOf(imported.dag(), 1), Phase::Replay);
+  EXPECT_EQ(phaseOf(imported.dag(), 2), Phase::Fetch);
+  // What crosses phases outlives a replay; what does not is temporary.
+  for (const Buffer &buffer : imported.dag().buffers)
+    if (!buffer.device.isHost()) {
+      EXPECT_EQ(buffer.role, buffer.name == "a" ? BufferRole::Resident
+                                                : BufferRole::Temporary)
+          << buffer.name;
+    }
+}
+
+TEST(Phase, ResidentCopyAmidReplayedWorkIsReplayed) {
+  std::string resident = "%w: memref<64xf32> {mgpu.role = \"resident\"}";
+  // The copy in follows a store of the same buffer: each replay repeats it.
+  Imported late = importText(program(storeA + toDevice("%a", "%w"), resident));
+  ASSERT_TRUE(late.program) << late.text();
+  EXPECT_EQ(phaseOf(late.dag(), 1), Phase::Replay);
+  // The copy out is overwritten, then read again.
+  Imported early =
+      importText(program(storeA + toHost("%w", "%a") + toDevice("%a2", "%w") +
+                             storeA + toHost("%w", "%a2"),
+                         resident));
+  ASSERT_TRUE(early.program) << early.text();
+  EXPECT_EQ(phaseOf(early.dag(), 1), Phase::Replay);
+  EXPECT_EQ(phaseOf(early.dag(), 2), Phase::Replay);
+  EXPECT_EQ(phaseOf(early.dag(), 4), Phase::Fetch);
+}
+
+TEST(Phase, ScatterAndReplicateOfResidentRunAtLoad) {
+  std::string body =
+      "  %l = mgpu.alloc %d0 : !mgpu.device -> memref<32xf32>\n"
+      "  %r = mgpu.alloc %d1 : !mgpu.device -> memref<32xf32>\n"
+      "  mgpu.scatter %w, %host, [%l, %r], [%d0, %d1] axis = 0 : "
+      "memref<64xf32>, !mgpu.device, [memref<32xf32>, memref<32xf32>], "
+      "[!mgpu.device, !mgpu.device]\n"
+      "  mgpu.replicate %w, %host, [%a, %b], [%d0, %d1] : memref<64xf32>, "
+      "!mgpu.device, [memref<64xf32>, memref<64xf32>], [!mgpu.device, "
+      "!mgpu.device]\n";
+  Imported imported = importText(
+      program(body, "%w: memref<64xf32> {mgpu.role = \"resident\"}"));
+  ASSERT_TRUE(imported.program) << imported.text();
+  ASSERT_EQ(imported.dag().nodes.size(), 4u);
+  for (size_t k = 0; k < 4; ++k)
+    EXPECT_EQ(phaseOf(imported.dag(), k), Phase::Load) << k;
+}
+
+TEST(Ownership, PlaceComesFromWhereTheBufferIsMade) {
+  Imported imported = importText(program(
+      "  %m = memref.alloc() : memref<64xf32>\n"
+      "  %v = memref.subview %b[8] [8] [1] : memref<64xf32> to memref<8xf32, "
+      "strided<[1], offset: 8>>\n"));
+  ASSERT_TRUE(imported.program) << imported.text();
+  for (const Buffer &buffer : imported.dag().buffers) {
+    int32_t expected = buffer.name == "x" || buffer.name == "m" ? -1
+                       : buffer.name[0] == 'a'                  ? 0
+                                                                : 1;
+    EXPECT_EQ(buffer.device.value, expected) << buffer.name;
+  }
+}
+
+TEST(Ownership, CopiesGoWhereTheBuffersAreAndWarn) {
+  // Both devices are named wrongly.
+  Imported imported = importText(program(memcpy("%a", "%d1", "%x", "%d0")));
+  ASSERT_TRUE(imported.program) << imported.text();
+  EXPECT_EQ(imported.countWarnings("where it lives wins"), 2u)
+      << imported.text();
+  EXPECT_EQ(imported.dag().nodes[0].devices, std::vector<DeviceId>{{0}});
+}
+
+TEST(Ownership, KernelsTouchTheirOwnDeviceAlone) {
+  std::string body = "    memref.store %one, %b[%i] : memref<64xf32>\n";
+  Imported other = importText(program(launch("%d0", "", body)));
+  EXPECT_EQ(other.countErrors("kernel on device 0 uses buffer 'b' of device 1"),
+            1u)
+      << other.text();
+  Imported host = importText(program(
+      launch("%d0", "", "    memref.store %one, %x[%i] : memref<64xf32>\n")));
+  EXPECT_EQ(host.countErrors("kernel on device 0 uses buffer 'x' of the host"),
+            1u)
+      << host.text();
+  Imported onHost = importText(program(launch("%host", "", "")));
+  EXPECT_EQ(onHost.countErrors("cannot run on the host"), 1u) << onHost.text();
+}
+
+} // namespace
+} // namespace mgpu::planner
