@@ -34,7 +34,7 @@ protected:
     EXPECT_NE(graph.error().message.find(words), std::string::npos)
         << graph.error().message;
   }
-  TestProgram program = makeTestProgram();
+  TestProgram program = makeTestProgram(MGPU_TEST_KERNEL);
   std::unique_ptr<device::Driver> driver = *device::createHostDriver(2, 1);
 };
 
@@ -88,10 +88,10 @@ TEST_F(GraphBuilding, WrongArgumentCountIsFound) {
 TEST_F(GraphBuilding, UnknownIdsAreFound) {
   std::get<CopyCall>(program.dag.nodes[2].work).source = {99};
   expect(ErrorKind::Invalid, "buffer 99");
-  program = makeTestProgram();
+  program = makeTestProgram(MGPU_TEST_KERNEL);
   program.plan.steps[3].node = {99};
   expect(ErrorKind::Invalid, "runs node 99");
-  program = makeTestProgram();
+  program = makeTestProgram(MGPU_TEST_KERNEL);
   program.plan.steps[3].waits = {{99}};
   expect(ErrorKind::Invalid, "waits for node 99");
 }

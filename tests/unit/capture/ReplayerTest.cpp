@@ -21,7 +21,7 @@ float *floats(Replayer &replayer, uint32_t buffer) {
 class ReplayerOnLanes : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(ReplayerOnLanes, LoadsReplaysAndFetches) {
-  TestProgram program = makeTestProgram();
+  TestProgram program = makeTestProgram(MGPU_TEST_KERNEL);
   auto driver = *device::createHostDriver(2, GetParam());
   auto made =
       Replayer::create(program.dag, program.plan, program.kernels, *driver);
@@ -73,7 +73,7 @@ protected:
     EXPECT_NE(made.error().message.find(words), std::string::npos)
         << made.error().message;
   }
-  TestProgram program = makeTestProgram();
+  TestProgram program = makeTestProgram(MGPU_TEST_KERNEL);
 };
 
 TEST_F(ReplayerErrors, TooFewDevices) {

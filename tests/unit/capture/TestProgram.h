@@ -25,7 +25,7 @@ struct TestProgram {
   std::vector<std::vector<std::byte>> kernels;
 };
 
-inline TestProgram makeTestProgram() {
+inline TestProgram makeTestProgram(const char *kernelPath) {
   using namespace planner;
   TestProgram program;
   Dag &dag = program.dag;
@@ -118,7 +118,7 @@ inline TestProgram makeTestProgram() {
                      {{P::Sum}, 512}};
   plan.arenaBytes = {768, 512};
 
-  std::ifstream file(MGPU_TEST_KERNEL, std::ios::binary);
+  std::ifstream file(kernelPath, std::ios::binary);
   std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
   program.kernels.emplace_back(text.size());
   std::memcpy(program.kernels[0].data(), text.data(), text.size());
