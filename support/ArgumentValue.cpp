@@ -132,12 +132,18 @@ Result<Array> readRaw(std::string_view spec) {
                             shapeText, spec));
   std::string path(rest.substr(second + 1));
   MGPU_TRY_ASSIGN(int64_t bytes, arrayBytes(*type, *shape));
-  MGPU_TRY_ASSIGN(uint64_t size, fileSize(path));
-  if (size != static_cast<uint64_t>(bytes))
+  auto wrongSize = [&](uint64_t size) {
     return fail(ErrorKind::Invalid,
                 fmt::format("'{}' has {} bytes, {} needs {}", path, size,
                             describe(*type, *shape), bytes));
-  MGPU_TRY_ASSIGN(std::vector<std::byte> data, readFile(path));
+  };
+  // Only a regular file has a size before it is read.
+  if (Result<uint64_t> size = fileSize(path); size && *size != uint64_t(bytes))
+    return wrongSize(*size);
+  MGPU_TRY_ASSIGN(std::vector<std::byte> data,
+                  readFile(path, defaultFileLimit, uint64_t(bytes)));
+  if (data.size() != uint64_t(bytes))
+    return wrongSize(data.size());
   return Array{*type, std::move(*shape), std::move(data)};
 }
 
@@ -195,11 +201,23 @@ Result<Array> loadCsv(const CsvSpec &spec, ElementType type,
   return array;
 }
 
-Result<Array> loadTyped(std::string_view spec, ElementType type) {
+/// What a .npy file of the expected array may hold; the default where a size is
+/// unknown.
+uint64_t npyLimit(ElementType type, std::span<const int64_t> shape) {
+  constexpr uint64_t maxHeader = uint64_t(1) << 20; // numpy itself takes 10,000
+  for (int64_t size : shape)
+    if (size < 0)
+      return defaultStreamLimit;
+  Result<int64_t> bytes = arrayBytes(type, shape);
+  return bytes ? uint64_t(*bytes) + maxHeader : defaultStreamLimit;
+}
+
+Result<Array> loadTyped(std::string_view spec, ElementType type,
+                        std::span<const int64_t> expectedShape) {
   if (spec.starts_with("raw:"))
     return readRaw(spec);
   if (spec.ends_with(".npy"))
-    return readNpy(std::string(spec), type);
+    return readNpy(std::string(spec), type, npyLimit(type, expectedShape));
   size_t at = spec.rfind(".safetensors:");
   if (at == spec.npos)
     return fail(ErrorKind::Usage,
@@ -241,8 +259,9 @@ Result<Array> loadArgument(std::string_view spec, ElementType expectedType,
   std::optional<CsvSpec> csv;
   if (!spec.starts_with("raw:") && !spec.ends_with(".npy"))
     csv = splitCsv(spec);
-  MGPU_TRY_ASSIGN(Array array, csv ? loadCsv(*csv, expectedType, expectedShape)
-                                   : loadTyped(spec, expectedType));
+  MGPU_TRY_ASSIGN(Array array,
+                  csv ? loadCsv(*csv, expectedType, expectedShape)
+                      : loadTyped(spec, expectedType, expectedShape));
   // i64 and index are the same 64 bits in a file.
   if (array.elementType == ElementType::I64 &&
       expectedType == ElementType::Index)

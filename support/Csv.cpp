@@ -12,7 +12,7 @@
 namespace mgpu {
 namespace {
 
-constexpr uint64_t inflatedLimit = uint64_t(8) << 30;
+constexpr uint64_t textLimit = uint64_t(8) << 30;
 /// A range may repeat columns, but no more of them than this.
 constexpr int64_t maxColumns = 1 << 20;
 
@@ -179,14 +179,7 @@ Result<Array> parseCsv(std::string_view text, ElementType type,
 
 Result<Array> readCsv(const std::string &path, ElementType type,
                       const IndexRanges &columns, const IndexRanges &rows) {
-  MGPU_TRY_ASSIGN(std::vector<std::byte> data, readFile(path));
-  if (data.size() >= 2 && data[0] == std::byte{0x1f} &&
-      data[1] == std::byte{0x8b}) {
-    MGPU_TRY_ASSIGN(std::string text, gunzip(data, inflatedLimit, path));
-    return parseCsv(text, type, columns, rows, path);
-  }
-  std::string_view text(reinterpret_cast<const char *>(data.data()),
-                        data.size());
+  MGPU_TRY_ASSIGN(std::string text, readText(path, textLimit));
   return parseCsv(text, type, columns, rows, path);
 }
 

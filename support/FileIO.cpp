@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -44,7 +45,17 @@ tl::unexpected<Error> systemError(const char *verb, const std::string &path,
               fmt::format("cannot {} '{}': {}", verb, path, strerror(code)));
 }
 
-/// Opens for reading; refuses directories, whose read() message is unclear.
+bool isEndlessDevice(int descriptor, const struct stat &status) {
+  constexpr unsigned nullMajor = 1, nullMinor = 3; // Linux's devices.txt
+  if (S_ISBLK(status.st_mode))
+    return true;
+  return S_ISCHR(status.st_mode) &&
+         status.st_rdev != makedev(nullMajor, nullMinor) &&
+         !::isatty(descriptor);
+}
+
+/// Opens for reading; refuses directories, whose read() message is unclear, and
+/// devices.
 Result<int> openToRead(const std::string &path, struct stat &status) {
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
@@ -54,9 +65,15 @@ Result<int> openToRead(const std::string &path, struct stat &status) {
     code = errno;
   else if (S_ISDIR(status.st_mode))
     code = EISDIR;
-  if (code == 0)
+  bool device = code == 0 && isEndlessDevice(descriptor, status);
+  if (code == 0 && !device)
     return descriptor;
   ::close(descriptor);
+  if (device)
+    return fail(ErrorKind::Usage,
+                fmt::format("cannot read '{}': it is a device, which may never "
+                            "end: give a file or a pipe",
+                            path));
   return systemError("read", path, code);
 }
 
@@ -111,8 +128,8 @@ Result<uint64_t> fileSize(const std::string &path) {
   return static_cast<uint64_t>(status.st_size);
 }
 
-Result<std::vector<std::byte>> readFile(const std::string &path,
-                                        uint64_t limit) {
+Result<std::vector<std::byte>> readFile(const std::string &path, uint64_t limit,
+                                        uint64_t streamLimit) {
   struct stat status {};
   MGPU_TRY_ASSIGN(int raw, openToRead(path, status));
   Descriptor descriptor(raw);
@@ -123,6 +140,7 @@ Result<std::vector<std::byte>> readFile(const std::string &path,
   uint64_t known = S_ISREG(status.st_mode) ? uint64_t(status.st_size) : 0;
   if (known > limit)
     return tooLarge();
+  uint64_t unforeseen = std::min(streamLimit, limit - known);
   std::vector<std::byte> data;
   // A pipe, or a file that grows or lies about its size, as those in /proc do,
   // needs more than one round; the round that meets the end stops.
@@ -134,8 +152,11 @@ Result<std::vector<std::byte>> readFile(const std::string &path,
     if (count < 0)
       return systemError("read", path, errno);
     data.resize(before + static_cast<size_t>(count));
-    if (data.size() > limit)
-      return tooLarge();
+    if (data.size() > known + unforeseen)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("'{}' goes on after {} bytes, where it should "
+                              "have ended: save what is wanted in a file first",
+                              path, known + unforeseen));
     if (static_cast<size_t>(count) < step)
       return data;
   }
@@ -147,7 +168,12 @@ Result<std::vector<std::byte>> readFileRange(const std::string &path,
   MGPU_TRY_ASSIGN(int raw, openToRead(path, status));
   Descriptor descriptor(raw);
   uint64_t end = static_cast<uint64_t>(status.st_size);
-  if (!S_ISREG(status.st_mode) || offset > end || size > end - offset)
+  if (!S_ISREG(status.st_mode))
+    return fail(ErrorKind::Usage,
+                fmt::format("cannot read '{}' in parts: save it in a regular "
+                            "file first",
+                            path));
+  if (offset > end || size > end - offset)
     return fail(ErrorKind::Invalid,
                 fmt::format("'{}' ends before byte {} + {}: it is truncated",
                             path, offset, size));

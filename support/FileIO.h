@@ -18,14 +18,22 @@ namespace mgpu {
 /// What a reader takes before it calls a file too large.
 inline constexpr uint64_t defaultFileLimit = uint64_t(64) << 30;
 
+/// What a reader takes of a pipe before it concludes that it never ends.
+inline constexpr uint64_t defaultStreamLimit = uint64_t(1) << 30;
+
 /// Bytes of the regular file `path`.
 Result<uint64_t> fileSize(const std::string &path);
 
-/// The whole of `path`, at most `limit` bytes. Pipes are read to their end.
-Result<std::vector<std::byte>> readFile(const std::string &path,
-                                        uint64_t limit = defaultFileLimit);
+/// The whole of `path`, at most `limit` bytes. Pipes are read to their end, at
+/// most `streamLimit` bytes; so are files that say they are smaller than they
+/// are (those in /proc, or one being written). Devices are refused, as
+/// /dev/zero and /dev/urandom have no end; terminals and /dev/null are read.
+Result<std::vector<std::byte>>
+readFile(const std::string &path, uint64_t limit = defaultFileLimit,
+         uint64_t streamLimit = defaultStreamLimit);
 
-/// `size` bytes of `path` from `offset` on; an error where the file ends first.
+/// `size` bytes of the regular file `path` from `offset` on; an error where it
+/// ends first.
 Result<std::vector<std::byte>> readFileRange(const std::string &path,
                                              uint64_t offset, uint64_t size);
 
@@ -40,6 +48,10 @@ Result<void> writeFileAtomic(const std::string &path, std::string_view text);
 /// `name` is what an error calls it.
 Result<std::string> gunzip(std::span<const std::byte> data, uint64_t limit,
                            const std::string &name);
+
+/// The text in `path`, inflated where it begins with gzip's magic number. At
+/// most `limit` bytes.
+Result<std::string> readText(const std::string &path, uint64_t limit);
 
 } // namespace mgpu
 

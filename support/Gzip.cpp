@@ -55,4 +55,12 @@ Result<std::string> gunzip(std::span<const std::byte> data, uint64_t limit,
   return text;
 }
 
+Result<std::string> readText(const std::string &path, uint64_t limit) {
+  MGPU_TRY_ASSIGN(std::vector<std::byte> data, readFile(path, limit));
+  if (data.size() >= 2 && data[0] == std::byte{0x1f} &&
+      data[1] == std::byte{0x8b})
+    return gunzip(data, limit, path);
+  return std::string(reinterpret_cast<const char *>(data.data()), data.size());
+}
+
 } // namespace mgpu

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Npy.h"
 
-#include "support/FileIO.h"
-
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -236,9 +234,10 @@ Result<Array> parseNpy(std::span<const std::byte> data, const std::string &name,
   return array;
 }
 
-Result<Array> readNpy(const std::string &path,
-                      std::optional<ElementType> hint) {
-  MGPU_TRY_ASSIGN(std::vector<std::byte> data, readFile(path));
+Result<Array> readNpy(const std::string &path, std::optional<ElementType> hint,
+                      uint64_t streamLimit) {
+  MGPU_TRY_ASSIGN(std::vector<std::byte> data,
+                  readFile(path, defaultFileLimit, streamLimit));
   return parseNpy(data, path, hint);
 }
 

@@ -5,6 +5,7 @@
 // NumPy's .npy files, versions 1 to 3, little-endian and C order.
 
 #include "support/Array.h"
+#include "support/FileIO.h"
 
 #include <optional>
 
@@ -18,8 +19,10 @@ namespace mgpu {
 Result<Array> parseNpy(std::span<const std::byte> data, const std::string &name,
                        std::optional<ElementType> hint = {});
 
+/// `streamLimit` is readFile's.
 Result<Array> readNpy(const std::string &path,
-                      std::optional<ElementType> hint = {});
+                      std::optional<ElementType> hint = {},
+                      uint64_t streamLimit = defaultStreamLimit);
 
 /// The header of version 1.0 that numpy.save would write, padded to 64 bytes.
 std::string npyHeader(ElementType type, std::span<const int64_t> shape);

@@ -2,12 +2,11 @@
 #include "planner/dag/DagJson.h"
 
 #include "planner/dag/DagBuilder.h"
+#include "support/FileIO.h"
 
 #include <cmath>
 #include <fmt/format.h>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <zlib.h>
 
 namespace mgpu::planner {
 
@@ -312,29 +311,8 @@ Result<Dag> readDagJson(const std::string &path) {
                 fmt::format("{} is compressed with xz; unpack it first with "
                             "`xz -d`",
                             path));
-  std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"),
-                                                  gzclose);
-  if (!file)
-    return fail(ErrorKind::Invalid, fmt::format("{}: cannot be opened", path));
-  static constexpr size_t limit = size_t(4) << 30;
-  std::string text;
-  std::vector<char> chunk(1 << 20);
-  while (int got = gzread(file.get(), chunk.data(), unsigned(chunk.size()))) {
-    if (got < 0)
-      return fail(ErrorKind::Invalid,
-                  fmt::format("{}: cannot be read to its end; it is damaged or "
-                              "no regular file",
-                              path));
-    text.append(chunk.data(), size_t(got));
-    if (text.size() > limit)
-      return fail(
-          ErrorKind::Invalid,
-          fmt::format("{}: unpacks to more than {} bytes", path, limit));
-  }
-  // Only closing tells that compressed data ended before its checksum.
-  if (gzclose(file.release()) != Z_OK)
-    return fail(ErrorKind::Invalid,
-                fmt::format("{}: the compressed data is cut short", path));
+  static constexpr uint64_t limit = uint64_t(4) << 30;
+  MGPU_TRY_ASSIGN(std::string text, readText(path, limit));
   return parseDagJson(text, path);
 }
 

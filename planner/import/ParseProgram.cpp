@@ -5,6 +5,7 @@
 #include "planner/import/BuildDag.h"
 
 #include "dialect/mgpu/MgpuDialect.h"
+#include "support/FileIO.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -13,6 +14,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -183,11 +185,34 @@ static OwningOpRef<ModuleOp> parseNamed(llvm::SourceMgr &sources,
   return module;
 }
 
+/// LLVM maps regular files and knows `-`, but would read a device, or a pipe
+/// that never ends, until memory is full.
+static std::unique_ptr<llvm::MemoryBuffer> openProgram(const std::string &path,
+                                                       std::string *error) {
+  using FileType = llvm::sys::fs::file_type;
+  llvm::sys::fs::file_status status;
+  bool special =
+      !llvm::sys::fs::status(path, status) &&
+      llvm::is_contained(
+          {FileType::block_file, FileType::character_file, FileType::fifo_file},
+          status.type());
+  if (!special)
+    return openInputFile(path, error);
+  auto data = readFile(path);
+  if (!data) {
+    *error = data.error().message;
+    return nullptr;
+  }
+  return llvm::MemoryBuffer::getMemBufferCopy(
+      StringRef(reinterpret_cast<const char *>(data->data()), data->size()),
+      path);
+}
+
 OwningOpRef<ModuleOp> parseProgram(const std::string &path,
                                    MLIRContext &context,
                                    function_ref<void(Diagnostic &)> seen) {
   std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &error);
+  std::unique_ptr<llvm::MemoryBuffer> file = openProgram(path, &error);
   if (!file) {
     emitError(UnknownLoc::get(&context)) << error;
     return nullptr;

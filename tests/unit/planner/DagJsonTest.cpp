@@ -136,8 +136,10 @@ TEST(DagJson, ReadsPlainAndCompressedFiles) {
   std::filesystem::remove(packed);
   Result<Dag> absent = readDagJson(plain);
   ASSERT_FALSE(absent);
-  EXPECT_EQ(absent.error().message, plain + ": cannot be opened");
+  EXPECT_EQ(absent.error().message,
+            "cannot read '" + plain + "': No such file or directory");
   EXPECT_FALSE(readDagJson(dir.string()));
+  EXPECT_FALSE(readDagJson("/dev/zero"));
   Result<Dag> xz = readDagJson("x.json.xz");
   ASSERT_FALSE(xz);
   EXPECT_EQ(xz.error().kind, ErrorKind::Unsupported);

@@ -33,6 +33,29 @@ TEST(ArgumentValue, Numbers) {
             "2.5 is not a value of type i32");
 }
 
+TEST(ArgumentValue, ReadsPipesNoFurtherThanTheArgumentGoes) {
+  Pipe exact(std::string(8, '\0'), 1);
+  EXPECT_EQ(
+      valuesOf<float>(load("raw:f32:2:" + exact.path(), ElementType::F32, {2})),
+      (std::vector<float>{0, 0}));
+  // 16 MiB stand for a pipe without an end.
+  Pipe raw(std::string(4096, 'x'), 4096);
+  EXPECT_EQ(
+      errorOf("raw:f32:2:" + raw.path(), ElementType::F32, {2}).message,
+      "'" + raw.path() +
+          "' goes on after 8 bytes, where it should have ended: save what is "
+          "wanted in a file first");
+  Pipe npy(std::string(4096, 'x'), 4096);
+  std::string link = ::testing::TempDir() + "mgpu-argument-pipe.npy";
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink(npy.path(), link);
+  std::string message = errorOf(link, ElementType::F32, {2}).message;
+  std::filesystem::remove(link);
+  EXPECT_EQ(message, "'" + link +
+                         "' goes on after 1048584 bytes, where it should have "
+                         "ended: save what is wanted in a file first");
+}
+
 TEST(ArgumentValue, SplitMix64ReferenceVector) {
   // The first outputs for seed 1234567 of Vigna's splitmix64.c.
   EXPECT_EQ(randomBits(1234567, 0), 6457827717110365317u);

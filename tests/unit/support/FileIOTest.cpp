@@ -34,6 +34,43 @@ TEST_F(FileIO, ReadsFilesOfUnknownSize) {
   EXPECT_GT(data->size(), 0u);
 }
 
+TEST_F(FileIO, ReadsPipesToTheirEnd) {
+  Pipe pipe(std::string(1000, 'x'), 1000);
+  Result<std::vector<std::byte>> data = readFile(pipe.path());
+  ASSERT_TRUE(data) << data.error().message;
+  EXPECT_EQ(data->size(), 1000u * 1000);
+  Pipe exact("hello", 1), over("hello", 1);
+  EXPECT_TRUE(readFile(exact.path(), defaultFileLimit, 5));
+  EXPECT_FALSE(readFile(over.path(), defaultFileLimit, 4));
+}
+
+TEST_F(FileIO, LeavesPipesThatNeverEnd) {
+  Pipe pipe(std::string(4096, 'x'), 4096);
+  Result<std::vector<std::byte>> data =
+      readFile(pipe.path(), defaultFileLimit, 1 << 20);
+  ASSERT_FALSE(data);
+  EXPECT_EQ(data.error().message,
+            "'" + pipe.path() +
+                "' goes on after 1048576 bytes, where it should have ended: "
+                "save what is wanted in a file first");
+}
+
+TEST_F(FileIO, RefusesDevices) {
+  for (const char *path : {"/dev/zero", "/dev/urandom", "/dev/full"}) {
+    Result<std::vector<std::byte>> data = readFile(path);
+    ASSERT_FALSE(data);
+    EXPECT_EQ(data.error().kind, ErrorKind::Usage);
+    EXPECT_EQ(data.error().message,
+              "cannot read '" + std::string(path) +
+                  "': it is a device, which may never end: give a file or a "
+                  "pipe");
+    EXPECT_FALSE(readFileRange(path, 0, 1));
+  }
+  Result<std::vector<std::byte>> nothing = readFile("/dev/null");
+  ASSERT_TRUE(nothing);
+  EXPECT_TRUE(nothing->empty());
+}
+
 TEST_F(FileIO, ReadsRanges) {
   std::string path = write("a", "hello");
   Result<std::vector<std::byte>> data = readFileRange(path, 1, 3);
@@ -43,6 +80,10 @@ TEST_F(FileIO, ReadsRanges) {
   EXPECT_FALSE(readFileRange(path, 3, 3));
   EXPECT_FALSE(readFileRange(path, 6, 0));
   EXPECT_FALSE(readFileRange(path, 1, ~uint64_t(0)));
+  Pipe pipe("hello", 1);
+  EXPECT_EQ(readFileRange(pipe.path(), 0, 1).error().message,
+            "cannot read '" + pipe.path() +
+                "' in parts: save it in a regular file first");
 }
 
 TEST_F(FileIO, ErrorsAreWords) {

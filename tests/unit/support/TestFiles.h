@@ -4,11 +4,15 @@
 
 #include "support/Array.h"
 
+#include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <thread>
+#include <unistd.h>
 
 namespace mgpu::test {
 
@@ -33,6 +37,32 @@ protected:
   }
 
   std::filesystem::path folder;
+};
+
+/// A pipe into which another thread writes `text` `times` times, or until the
+/// reader leaves.
+class Pipe {
+public:
+  Pipe(std::string text, size_t times) {
+    std::signal(SIGPIPE, SIG_IGN);
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      std::abort();
+    writer = std::thread([fd = ends[1], text, times] {
+      for (size_t k = 0; k < times; ++k)
+        if (::write(fd, text.data(), text.size()) < 0)
+          break;
+      ::close(fd);
+    });
+  }
+  ~Pipe() {
+    ::close(ends[0]);
+    writer.join();
+  }
+  std::string path() const { return "/dev/fd/" + std::to_string(ends[0]); }
+
+private:
+  int ends[2];
+  std::thread writer;
 };
 
 inline std::span<const std::byte> bytesOf(std::string_view text) {
