@@ -28,8 +28,9 @@ Result<SearchYardstick> SearchYardstick::make(const RecordedSpace &recorded) {
       invalidCost += recorded.costMs[id];
     }
   }
-  std::stable_sort(valid.begin(), valid.end(), [&](ConfigId a, ConfigId b) {
-    return *recorded.timeMs[a] > *recorded.timeMs[b];
+  std::sort(valid.begin(), valid.end(), [&](ConfigId a, ConfigId b) {
+    double timeA = *recorded.timeMs[a], timeB = *recorded.timeMs[b];
+    return timeA > timeB || (timeA == timeB && a < b);
   });
   yardstick.ranks.resize(recorded.space.size());
   for (uint32_t k = 0; k < valid.size(); ++k) {

@@ -25,7 +25,7 @@
 // NOROLE: exit=2
 // SUBVIEW: error: {{.*}}slice along dimension 0 runs out-of-bounds: 71 >= 64
 // SUBVIEW: exit=1
-// DYNSUBVIEW: error: {{.*}}dimension 0 runs from 65 to 65, outside the 64 of its source
+// DYNSUBVIEW: error: {{.*}}dimension 0, 1 elements from 65 by steps of 1, leaves the 64 of its source
 // DYNSUBVIEW: exit=1
 // OUTSIDE: error: {{.*}}index 0 runs from 0 to 64, outside the 64 of the memref
 // OUTSIDE: note: in this launch of 1 blocks of 65 threads

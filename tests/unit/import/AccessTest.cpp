@@ -242,11 +242,12 @@ std::string RandomKernel::accessText(const Access &access) {
   body.clear();
   if (access.inLoop)
     body += "    scf.for %k = %lower to %upper step %step {\n";
-  if (access.masked)
-    body += "    %two = arith.constant 2 : index\n"
-            "    %rest = arith.remui %tx, %two : index\n"
-            "    %even = arith.cmpi eq, %rest, %c0 : index\n"
-            "    scf.if %even {\n";
+  if (access.masked) {
+    std::string two = define("arith.constant 2 : index");
+    std::string rest = define("arith.remui %tx, {} : index", two);
+    std::string even = define("arith.cmpi eq, {}, %c0 : index", rest);
+    body += fmt::format("    scf.if {} {{\n", even);
+  }
   std::vector<std::string> names;
   for (const Expression &index : access.indices)
     names.push_back(value(index, access.inLoop));

@@ -83,10 +83,10 @@ TEST(Loop, NestsAndCarriesValues) {
 TEST(Loop, BuffersCarriedBySwap) {
   // Double buffering: which buffer a launch writes changes every trip.
   std::string body =
-      "  %r:2 = scf.for %q = %c0 to %c8 step %c1 iter_args(%x = %a, %y = %a2) "
+      "  %r:2 = scf.for %q = %c0 to %c8 step %c1 iter_args(%u = %a, %w = %a2) "
       "-> (memref<64xf32>, memref<64xf32>) {\n" +
-      launch("%d0", "", "    memref.store %one, %x[%i] : memref<64xf32>\n") +
-      "    scf.yield %y, %x : memref<64xf32>, memref<64xf32>\n  }\n";
+      launch("%d0", "", "    memref.store %one, %u[%i] : memref<64xf32>\n") +
+      "    scf.yield %w, %u : memref<64xf32>, memref<64xf32>\n  }\n";
   Imported imported = importText(program(body));
   ASSERT_TRUE(imported.program) << imported.text();
   auto nodes = kernelNodes(imported.dag());
