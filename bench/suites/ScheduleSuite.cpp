@@ -37,6 +37,19 @@ int main(int argc, char **argv) {
                  "cpu, the time its thread runs, for machines that are shared")
       ->transform(CLI::CheckedTransformer(clocks))
       ->default_str("wall");
+  bench::DagOptions dag;
+  app.add_option("--dag", dag.file, "An mgpu-dag/2 file to plan");
+  app.add_option("--target", dag.target, "sim:NAME or sim:FILE, a topology");
+  app.add_option("--model", dag.model, "Cost model of --dag: frozen");
+  app.add_option(
+      "--memory", dag.memory,
+      "Limit of memory per device, as 100GB, 80GiB or none; default: "
+      "the target's");
+  app.add_option("--scale-comm", dag.scaleComm,
+                 "Multiplies the collectives' durations");
+  app.add_option("--plan-out", dag.planOut,
+                 "Write the plan: nodes[] with id, start_us, end_us, stream, "
+                 "offset");
   app.add_option("--seconds", common.seconds,
                  "Search time per instance or DAG; 0 is the list pass and one "
                  "improvement pass alone")
@@ -46,10 +59,17 @@ int main(int argc, char **argv) {
   app.add_flag("--json", common.json, "Print JSON");
   CLI11_PARSE(app, argc, argv);
 
+  bool plain =
+      !psplib.directory.empty() && !psplib.bestFile.empty() && dag.file.empty();
+  bool graph =
+      !dag.file.empty() && !dag.target.empty() && psplib.directory.empty();
   Result<int> code =
-      fail(ErrorKind::Usage, "give --psplib DIR and --best FILE");
-  if (!psplib.directory.empty() && !psplib.bestFile.empty())
+      fail(ErrorKind::Usage, "give --psplib DIR and --best FILE, or --dag FILE "
+                             "and --target sim:NAME");
+  if (plain)
     code = bench::runPsplib(psplib, common);
+  else if (graph)
+    code = bench::runDag(dag, common);
   if (code)
     return *code;
   std::fprintf(stderr, "bench-schedule: %s\n", code.error().message.c_str());

@@ -32,6 +32,21 @@ struct PsplibOptions {
 Result<int> runPsplib(const PsplibOptions &options,
                       const CommonOptions &common);
 
+struct DagOptions {
+  std::string file, target, memory, planOut, model = "frozen";
+  double scaleComm = 1;
+};
+
+/// Plans a DAG under frozen model F (OverlapModel.h) within the target's memory
+/// or the one given. JSON: `first_plan_seconds` (from the DAG in memory to a
+/// plan with arena, verified), `load_seconds`, `makespan_us`, `lower_bound_us`,
+/// `ratio`, `hidden_share` (null when there is nothing to hide),
+/// `peak_memory_bytes` (the model's), `arena_bytes` (of the layout, resident
+/// bytes included), `memory_limit_bytes`, `kernels_us`, `collectives_us`,
+/// `critical_path_us`, `schedules`, `verified`. What cannot fit is an error
+/// that says why, with the proof where there is one.
+Result<int> runDag(const DagOptions &options, const CommonOptions &common);
+
 } // namespace mgpu::bench
 
 #endif // MGPU_BENCH_SUITES_SCHEDULESUITE_H

@@ -2,10 +2,17 @@
 #include "planner/schedule/rcpsp/Solver.h"
 
 #include "planner/schedule/rcpsp/Bounds.h"
+#include "planner/schedule/rcpsp/ConflictSearch.h"
 #include "planner/schedule/rcpsp/Genetic.h"
 #include "planner/schedule/rcpsp/ListPass.h"
 
+#include <memory>
+
 namespace mgpu::planner::rcpsp {
+
+// Tuned on every tenth J30 and J60 instance.
+static constexpr uint32_t warmUp = 1000, geneticTurn = 1500;
+static constexpr uint64_t firstConflicts = 1000;
 
 Solution solve(const Problem &problem, Budget budget, uint64_t seed) {
   Solution solution;
@@ -16,9 +23,37 @@ Solution solve(const Problem &problem, Budget budget, uint64_t seed) {
     return solution;
   GeneticSearch genetic(problem, seed);
   genetic.adopt(solution.starts);
-  while (genetic.makespan() > solution.lowerBound && !budget.exhausted()) {
+  for (uint32_t k = 0; k < warmUp && genetic.makespan() > solution.lowerBound &&
+                       !budget.exhausted();
+       ++k) {
     genetic.step();
     budget.spend();
+  }
+  std::unique_ptr<ConflictSearch> exact;
+  if (genetic.makespan() > solution.lowerBound &&
+      ConflictSearch::suits(problem, genetic.makespan()))
+    exact = std::make_unique<ConflictSearch>(problem, genetic.best());
+  // In turns; what one finds the other starts from.
+  uint64_t conflicts = firstConflicts;
+  while (genetic.makespan() > solution.lowerBound && !budget.exhausted()) {
+    if (exact) {
+      ConflictSearch::Outcome outcome = exact->run(conflicts, budget);
+      if (exact->makespan() < genetic.makespan())
+        genetic.adopt(exact->best());
+      if (outcome == ConflictSearch::Outcome::Proven)
+        solution.lowerBound = genetic.makespan();
+      if (outcome != ConflictSearch::Outcome::Paused)
+        continue;
+      conflicts += conflicts / 4;
+    }
+    for (uint32_t k = 0; k < geneticTurn && !budget.exhausted() &&
+                         genetic.makespan() > solution.lowerBound;
+         ++k) {
+      genetic.step();
+      budget.spend();
+    }
+    if (exact)
+      exact->adopt(genetic.best());
   }
   solution.starts = genetic.best();
   solution.makespan = genetic.makespan();
