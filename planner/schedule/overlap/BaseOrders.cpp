@@ -11,9 +11,11 @@ namespace {
 /// Runs nodes one at a time and knows what the next one would free.
 class MemoryOrder {
 public:
-  MemoryOrder(const OverlapModel &model, std::vector<double> keys)
-      : model(model), keys(std::move(keys)), missing(model.size()),
-        open(model.size()), isReady(model.size(), 0) {}
+  MemoryOrder(const OverlapModel &model, std::vector<double> keys,
+              uint64_t comfort)
+      : model(model), comfort(comfort), live(model.residentBytes),
+        keys(std::move(keys)), missing(model.size()), open(model.size()),
+        isReady(model.size(), 0) {}
 
   std::vector<uint32_t> run() {
     delayProducers();
@@ -27,8 +29,8 @@ public:
     std::vector<uint32_t> order;
     order.reserve(model.size());
     while (!ready.empty()) {
-      uint32_t node =
-          gains.empty() ? ready.begin()->second : gains.begin()->second;
+      bool tight = live > comfort && !gains.empty();
+      uint32_t node = tight ? gains.begin()->second : ready.begin()->second;
       order.push_back(node);
       finish(node);
     }
@@ -65,6 +67,7 @@ private:
   void finish(uint32_t node) {
     ready.erase({keys[node], node});
     gains.erase({growth(node), node});
+    live += uint64_t(growth(node)); // may shrink: modulo 2^64
     isReady[node] = 0;
     for (uint32_t before : model.predecessors(node)) {
       // The last consumer left would free `before`; its gain is about to grow.
@@ -86,6 +89,7 @@ private:
   }
 
   const OverlapModel &model;
+  uint64_t comfort, live;
   std::vector<double> keys;
   std::vector<uint32_t> missing, open; ///< predecessors, consumers to come
   std::vector<uint8_t> isReady;
@@ -96,8 +100,9 @@ private:
 } // namespace
 
 std::vector<uint32_t> lowMemoryOrder(const OverlapModel &model,
-                                     const std::vector<double> &keys) {
-  return MemoryOrder(model, keys).run();
+                                     const std::vector<double> &keys,
+                                     uint64_t comfort) {
+  return MemoryOrder(model, keys, comfort).run();
 }
 
 std::vector<double> urgency(const OverlapModel &model,

@@ -12,9 +12,11 @@ namespace mgpu::planner::overlap {
 /// Two rules, both local: a node whose output is no smaller than its inputs
 /// (weights gathered or converted, constants) waits until something that is not
 /// such a node needs it; a ready node whose inputs it frees are larger than its
-/// output runs at once. Otherwise in the order of `keys`, the least first.
+/// output runs at once, if more than `comfort` bytes are live. Otherwise in the
+/// order of `keys`, the least first.
 std::vector<uint32_t> lowMemoryOrder(const OverlapModel &model,
-                                     const std::vector<double> &keys);
+                                     const std::vector<double> &keys,
+                                     uint64_t comfort = 0);
 
 /// How urgent nodes are in a schedule along `base`. All in microseconds.
 struct UrgencyRule {

@@ -97,7 +97,12 @@ void OverlapSearch::improve(rcpsp::Budget &budget) {
   if (orders.size() == 1) {
     std::vector<uint32_t> program(model.size());
     std::iota(program.begin(), program.end(), 0u);
-    std::vector<double> keys = pathPriorities(model);
+    std::vector<double> keys(program.begin(), program.end());
+    // Orders that use what memory there is: nearer to the program's.
+    for (double share : {0.75, 0.9, 0.97})
+      orders.push_back(
+          lowMemoryOrder(model, keys, uint64_t(double(limit) * share)));
+    keys = pathPriorities(model);
     for (double &key : keys)
       key = -key;
     orders.push_back(std::move(program));
