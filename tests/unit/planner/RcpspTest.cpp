@@ -149,6 +149,41 @@ TEST(Rcpsp, ExactSearchProvesTheExhaustiveOptimum) {
   EXPECT_GT(searched, 15); // the first schedules were not optimal
 }
 
+// A wrong explanation ends in a proof of too much: something shorter exists.
+TEST(Rcpsp, NothingFoundIsShorterThanWhatIsProven) {
+  uint64_t conflicts = 0;
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    Problem::Description d = randomDescription(seed, 18);
+    for (Time &duration : d.durations)
+      duration = 2 * duration + 1;
+    for (int32_t &demand : d.demands)
+      demand = demand / 2;
+    std::erase_if(d.precedences,
+                  [&](auto edge) { return (edge.first + edge.second) % 3; });
+    Problem problem = *Problem::create(d);
+    Starts starts(problem.size());
+    Time time = 0;
+    for (uint32_t a : problem.topological()) {
+      starts[a] = time;
+      time += problem.duration(a);
+    }
+    ConflictSearch exact(problem, starts);
+    Budget budget(60, 20000);
+    ConflictSearch::Outcome outcome = ConflictSearch::Outcome::Improved;
+    while (outcome != ConflictSearch::Outcome::Proven && !budget.exhausted())
+      outcome = exact.run(1000, budget);
+    conflicts += budget.spentNodes();
+    EXPECT_TRUE(isSchedule(d, exact.best())) << seed;
+    if (outcome != ConflictSearch::Outcome::Proven)
+      continue;
+    GeneticSearch genetic(problem, seed);
+    for (int k = 0; k < 800; ++k)
+      genetic.step();
+    EXPECT_GE(genetic.makespan(), exact.makespan()) << seed;
+  }
+  EXPECT_GT(conflicts, 1000u); // it did search
+}
+
 TEST(Rcpsp, SolveProvesWhatTwoSeedsAgreeOn) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Problem::Description d = randomDescription(seed, 22);
