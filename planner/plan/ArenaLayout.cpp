@@ -37,10 +37,13 @@ struct DeviceArena {
 };
 
 class Layouter {
+  using LastUses = std::vector<std::pair<uint32_t, uint32_t>>;
+
 public:
   Layouter(const Plan &plan, const Dag &dag)
       : plan(plan), dag(dag), clocks(LaneClocks::of(plan, dag)),
-        offsets(dag.buffers.size(), 0), arenas(dag.numDevices) {}
+        offsets(dag.buffers.size(), 0), arenas(dag.numDevices),
+        lastUsesOf(dag.buffers.size()) {}
 
   ArenaLayout run() {
     collectUses();
@@ -127,6 +130,7 @@ private:
     uint64_t size = aligned(dag.buffers[id].sizeBytes);
     arena.freeRanges.emplace(offsets[id], FreeRange{size, id});
     arena.live -= size;
+    noteLastUses(id);
   }
 
   /// For each lane, how many of its steps are before every use of the buffer.
@@ -144,21 +148,21 @@ private:
   }
 
   /// Per lane in use, the last of the buffer's steps, as (lane, count).
-  const std::vector<std::pair<uint32_t, uint32_t>> &lastUses(uint32_t id) {
-    auto [it, fresh] = lastUsesOf.try_emplace(id);
-    if (fresh) {
-      std::map<uint32_t, uint32_t> last;
-      for (uint32_t step : stepsOf[id]) {
-        uint32_t &count = last[clocks.home(step)];
-        count = std::max(count, clocks.count(step));
-      }
-      it->second.assign(last.begin(), last.end());
+  void noteLastUses(uint32_t id) {
+    LastUses &last = lastUsesOf[id];
+    for (uint32_t step : stepsOf[id]) {
+      uint32_t lane = clocks.home(step), count = clocks.count(step);
+      auto it = std::find_if(last.begin(), last.end(),
+                             [&](auto &use) { return use.first == lane; });
+      if (it == last.end())
+        last.emplace_back(lane, count);
+      else
+        it->second = std::max(it->second, count);
     }
-    return it->second;
   }
 
-  bool mayFollow(const std::vector<uint32_t> &done, uint32_t owner) {
-    for (auto [lane, count] : lastUses(owner))
+  bool mayFollow(const std::vector<uint32_t> &done, uint32_t owner) const {
+    for (auto [lane, count] : lastUsesOf[owner])
       if (done[lane] < count)
         return false;
     return true;
@@ -215,7 +219,7 @@ private:
   std::vector<DeviceArena> arenas;
   std::vector<std::vector<uint32_t>> stepsOf; ///< per buffer, ascending
   std::vector<bool> exclusive;
-  std::map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>> lastUsesOf;
+  std::vector<LastUses> lastUsesOf; ///< of buffers released
 };
 
 } // namespace

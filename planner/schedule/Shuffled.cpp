@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/PlanBuilder.h"
 
+#include "support/Random.h"
+
 namespace mgpu::planner {
-
-namespace {
-/// SplitMix64 (Steele, Lea, Flood 2014): the same on every platform, which the
-/// standard distributions are not.
-class Random {
-public:
-  explicit Random(uint64_t seed) : state(seed) {}
-  /// Below `bound`; the bias of the remainder does not matter here.
-  uint64_t below(uint64_t bound) {
-    uint64_t z = (state += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return (z ^ (z >> 31)) % bound;
-  }
-
-private:
-  uint64_t state;
-};
-} // namespace
 
 Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
                               uint64_t seed, const ScheduleOptions &options) {

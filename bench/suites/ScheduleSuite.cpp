@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// bench-schedule: how good the schedulers' plans are, beside what is known.
+// Two forms, one file each: plain scheduling instances of PSPLIB
+// (PsplibSuite.cpp) and one DAG (DagSuite.cpp).
+
+#include "bench/suites/ScheduleSuite.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+
+using namespace mgpu;
+
+int main(int argc, char **argv) {
+  CLI::App app("Plans instances with known bounds and prints how far from them "
+               "the plans are.\n"
+               "Results on stdout, words on stderr. Exit codes as mgpu-tune's.",
+               "bench-schedule");
+  bench::PsplibOptions psplib;
+  bench::CommonOptions common;
+  app.add_option("--psplib", psplib.directory,
+                 "Directory of instances in Patterson's format, SET_P_I.rcp");
+  app.add_option("--best", psplib.bestFile,
+                 "PSPLIB solution list: optimal or best known makespans");
+  app.add_option("--every", psplib.every,
+                 "Only every N-th instance of the list, counted from the first")
+      ->check(CLI::Range(1u, 1000000u));
+  app.add_option("--threads", psplib.threads,
+                 "Instances solved at a time; each search has one thread")
+      ->check(CLI::Range(1u, 256u));
+  std::map<std::string, planner::rcpsp::ClockKind> clocks{
+      {"wall", planner::rcpsp::ClockKind::Wall},
+      {"cpu", planner::rcpsp::ClockKind::ThreadCpu}};
+  app.add_option("--clock", psplib.clock,
+                 "What --seconds counts for each instance: wall (default), or "
+                 "cpu, the time its thread runs, for machines that are shared")
+      ->transform(CLI::CheckedTransformer(clocks))
+      ->default_str("wall");
+  bench::DagOptions dag;
+  app.add_option("--dag", dag.file, "An mgpu-dag/2 file to plan");
+  app.add_option("--target", dag.target, "sim:NAME or sim:FILE, a topology");
+  app.add_option("--model", dag.model, "Cost model of --dag: frozen");
+  app.add_option(
+      "--memory", dag.memory,
+      "Limit of memory per device, as 100GB, 80GiB or none; default: "
+      "the target's");
+  app.add_option("--scale-comm", dag.scaleComm,
+                 "Multiplies the collectives' durations");
+  app.add_option("--plan-out", dag.planOut,
+                 "Write the plan: nodes[] with id, start_us, end_us, stream, "
+                 "offset");
+  app.add_option("--seconds", common.seconds,
+                 "Search time per instance or DAG; 0 is the list pass and one "
+                 "improvement pass alone")
+      ->check(CLI::Range(0.0, 1e6))
+      ->required();
+  app.add_option("--seed", common.seed, "Seed of the search");
+  app.add_flag("--json", common.json, "Print JSON");
+  CLI11_PARSE(app, argc, argv);
+
+  bool plain =
+      !psplib.directory.empty() && !psplib.bestFile.empty() && dag.file.empty();
+  bool graph =
+      !dag.file.empty() && !dag.target.empty() && psplib.directory.empty();
+  Result<int> code =
+      fail(ErrorKind::Usage, "give --psplib DIR and --best FILE, or --dag FILE "
+                             "and --target sim:NAME");
+  if (plain)
+    code = bench::runPsplib(psplib, common);
+  else if (graph)
+    code = bench::runDag(dag, common);
+  if (code)
+    return *code;
+  std::fprintf(stderr, "bench-schedule: %s\n", code.error().message.c_str());
+  return int(code.error().kind);
+}

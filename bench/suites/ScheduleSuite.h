@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_BENCH_SUITES_SCHEDULESUITE_H
+#define MGPU_BENCH_SUITES_SCHEDULESUITE_H
+
+// The two forms of bench-schedule. Both print to stdout and return the exit
+// code.
+
+#include "planner/schedule/rcpsp/Budget.h"
+#include "support/Result.h"
+
+#include <string>
+
+namespace mgpu::bench {
+
+struct CommonOptions {
+  double seconds = 0;
+  uint64_t seed = 1;
+  bool json = false;
+};
+
+struct PsplibOptions {
+  std::string directory, bestFile;
+  uint32_t every = 1, threads = 1;
+  planner::rcpsp::ClockKind clock = planner::rcpsp::ClockKind::Wall;
+};
+
+/// Solves each instance the list names and the directory has; one that is
+/// missing, or a schedule that does not check, is an error. JSON: `instances`
+/// (name, makespan, best, deviation in percent, lower_bound, proven, seconds,
+/// nodes), `average_deviation` (percent), `share_at_best` (0 to 1), `count`,
+/// `at_best`, `proven`, `seconds`, `seed`, `clock`.
+Result<int> runPsplib(const PsplibOptions &options,
+                      const CommonOptions &common);
+
+struct DagOptions {
+  std::string file, target, memory, planOut, model = "frozen";
+  double scaleComm = 1;
+};
+
+/// Plans a DAG under frozen model F (OverlapModel.h) within the target's memory
+/// or the one given. JSON: `first_plan_seconds` (from the DAG in memory to a
+/// plan with arena, verified), `load_seconds`, `makespan_us`, `lower_bound_us`,
+/// `ratio`, `hidden_share` (null when there is nothing to hide),
+/// `peak_memory_bytes` (the model's), `arena_bytes` (of the layout, resident
+/// bytes included), `memory_limit_bytes`, `kernels_us`, `collectives_us`,
+/// `critical_path_us`, `schedules`, `verified`. What cannot fit is an error
+/// that says why, with the proof where there is one.
+Result<int> runDag(const DagOptions &options, const CommonOptions &common);
+
+} // namespace mgpu::bench
+
+#endif // MGPU_BENCH_SUITES_SCHEDULESUITE_H

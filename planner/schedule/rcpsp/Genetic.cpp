@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/rcpsp/Genetic.h"
+
+#include "planner/schedule/rcpsp/PriorityRules.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mgpu::planner::rcpsp {
+
+// Tuned on every tenth PSPLIB j60 instance.
+static constexpr size_t populationSize = 60;
+static constexpr double mutationRate = 0.04;
+static constexpr uint64_t patience = 6000; ///< steps without a better schedule
+
+GeneticSearch::GeneticSearch(const Problem &problem, uint64_t seed)
+    : problem(problem), generator(problem), justifier(problem), rng(seed),
+      keys(problem.size()), taken(problem.size()), load(problem.size(), 0) {
+  for (PriorityRule rule : allPriorityRules)
+    rules.push_back(priorityKeys(problem, rule));
+  for (uint32_t a = 0; a < problem.size(); ++a)
+    for (uint32_t r = 0; r < problem.numResources(); ++r)
+      if (problem.capacity(r) > 0)
+        load[a] += double(problem.demand(a, r)) / problem.capacity(r);
+  // The plain rules come first, so that the first schedule is a good one.
+  bestMakespan = problem.horizon() + 1;
+  for (const Keys &rule : rules) {
+    Individual child;
+    generator.parallel(rule, child.starts);
+    justifier.both(child.starts);
+    finish(child);
+    place(std::move(child));
+    generator.orderByKeys(rule, list);
+    generator.serial(list, child.starts);
+    justifier.both(child.starts);
+    finish(child);
+    place(std::move(child));
+  }
+}
+
+/// Random keys near a rule: regret-based biased sampling in spirit (Drexl
+/// 1991), by noise on the keys.
+void GeneticSearch::sample(Individual &child) {
+  const Keys &rule = rules[rng.below(3)];
+  auto [least, most] = std::minmax_element(rule.begin(), rule.end());
+  double noise = (*most - *least) * (0.05 + 0.4 * rng.uniform());
+  for (uint32_t a = 0; a < problem.size(); ++a)
+    keys[a] = rule[a] + noise * rng.uniform();
+  if (rng.below(2)) {
+    generator.parallel(keys, child.starts);
+  } else {
+    generator.orderByKeys(keys, list);
+    generator.serial(list, child.starts);
+  }
+}
+
+void GeneticSearch::crossLists(const Individual &mother,
+                               const Individual &father) {
+  uint32_t n = problem.size();
+  uint32_t q1 = rng.below(n + 1), q2 = rng.below(n + 1);
+  if (q1 > q2)
+    std::swap(q1, q2);
+  std::fill(taken.begin(), taken.end(), 0);
+  list.clear();
+  auto take = [&](const std::vector<uint32_t> &from, size_t until) {
+    for (uint32_t a : from) {
+      if (list.size() >= until)
+        break;
+      if (!taken[a]) {
+        taken[a] = 1;
+        list.push_back(a);
+      }
+    }
+  };
+  take(mother.list, q1);
+  take(father.list, q2);
+  take(mother.list, n);
+}
+
+void GeneticSearch::crossWindow(const Individual &mother,
+                                const Individual &father) {
+  // Of a few random windows, the one in which the mother is busiest.
+  uint32_t n = problem.size();
+  Time length = std::max<Time>(
+      1, Time(double(mother.makespan) * (0.2 + 0.55 * rng.uniform())));
+  Time left = 0;
+  double most = -1;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    Time begin = Time(
+        rng.below(uint32_t(std::max<Time>(1, mother.makespan - length + 1))));
+    double busy = 0;
+    for (uint32_t a = 0; a < n; ++a) {
+      Time overlap =
+          std::min(mother.starts[a] + problem.duration(a), begin + length) -
+          std::max(mother.starts[a], begin);
+      if (overlap > 0)
+        busy += load[a] * overlap;
+    }
+    if (busy > most) {
+      most = busy;
+      left = begin;
+    }
+  }
+  double far = double(problem.horizon()) + 1;
+  for (uint32_t a = 0; a < n; ++a) {
+    Time start = mother.starts[a];
+    if (start >= left && start < left + length)
+      keys[a] = start;
+    else
+      keys[a] = father.starts[a] + (start < left ? -far : far);
+  }
+  generator.orderByKeys(keys, list);
+}
+
+void GeneticSearch::mutate() {
+  for (size_t i = 0; i + 1 < list.size(); ++i) {
+    if (rng.uniform() >= mutationRate)
+      continue;
+    // Behind a random later place, as far as precedence allows.
+    size_t to = std::min(list.size() - 1, i + 1 + rng.below(5));
+    auto after = problem.successors(list[i]);
+    for (size_t k = i; k < to; ++k) {
+      if (std::binary_search(after.begin(), after.end(), list[k + 1]))
+        break;
+      std::swap(list[k], list[k + 1]);
+    }
+  }
+}
+
+/// Fills in what follows from the starts; whether they are the best so far.
+bool GeneticSearch::finish(Individual &child) {
+  child.makespan = problem.makespan(child.starts);
+  generator.orderByStarts(child.starts, child.list);
+  child.hash = 0xcbf29ce484222325;
+  child.lateness = 0;
+  for (uint32_t a = 0; a < problem.size(); ++a) {
+    child.hash = (child.hash ^ uint64_t(child.starts[a])) * 0x100000001b3;
+    child.lateness += child.starts[a];
+  }
+  if (child.makespan >= bestMakespan)
+    return false;
+  bestMakespan = child.makespan;
+  bestStarts = child.starts;
+  return true;
+}
+
+const GeneticSearch::Individual &GeneticSearch::tournament() {
+  const Individual &a = population[rng.below(uint32_t(population.size()))];
+  const Individual &b = population[rng.below(uint32_t(population.size()))];
+  return better(a, b) ? a : b;
+}
+
+void GeneticSearch::place(Individual &&child) {
+  for (const Individual &other : population)
+    if (other.hash == child.hash)
+      return;
+  if (population.size() < populationSize) {
+    population.push_back(std::move(child));
+    return;
+  }
+  // The worst of a few makes room: the pressure of full elitism ends too soon.
+  uint32_t worst = rng.below(populationSize);
+  for (int k = 0; k < 4; ++k) {
+    uint32_t other = rng.below(populationSize);
+    if (better(population[worst], population[other]))
+      worst = other;
+  }
+  if (better(child, population[worst]))
+    population[worst] = std::move(child);
+}
+
+bool GeneticSearch::step() {
+  Individual child;
+  if (population.size() < populationSize) {
+    sample(child);
+  } else {
+    const Individual &mother = tournament(), &father = tournament();
+    if (rng.below(2))
+      crossLists(mother, father);
+    else
+      crossWindow(mother, father);
+    mutate();
+    generator.serial(list, child.starts);
+  }
+  justifier.both(child.starts);
+  bool improved = finish(child);
+  place(std::move(child));
+  sinceBest = improved ? 0 : sinceBest + 1;
+  if (sinceBest >= patience) {
+    // Stuck: a new population, into which the best does not come at once.
+    sinceBest = 0;
+    population.clear();
+  }
+  return improved;
+}
+
+void GeneticSearch::adopt(const Starts &starts) {
+  Individual child;
+  child.starts = starts;
+  if (finish(child))
+    sinceBest = 0;
+  place(std::move(child));
+}
+
+} // namespace mgpu::planner::rcpsp
