@@ -137,8 +137,9 @@ TEST(Nvrtc, ManyProgramsOnAllCores) {
   ASSERT_TRUE(alone);
   for (int k = 0; k < 12; ++k) {
     ASSERT_EQ(bool(results[k]), k != 5);
-    if (k != 5)
+    if (k != 5) {
       EXPECT_EQ(results[k]->cubin, alone->cubin);
+    }
   }
 }
 
