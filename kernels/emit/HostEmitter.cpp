@@ -1,41 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/HostEmitter.h"
 
+#include "kernels/emit/FirstError.h"
 #include "kernels/emit/HostCodegen.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/KernelPrepare.h"
 #include "kernels/emit/ThreadLoops.h"
 #include "kernels/emit/Uniformity.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 
 namespace mgpu::kernels {
-
-namespace {
-
-/// Remembers the first error reported while it lives, and lets it pass.
-class FirstError {
-public:
-  explicit FirstError(mlir::MLIRContext *context)
-      : handler(context, [this](mlir::Diagnostic &diagnostic) {
-          if (message.empty() &&
-              diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error) {
-            llvm::raw_string_ostream stream(message);
-            if (!llvm::isa<mlir::UnknownLoc>(diagnostic.getLocation()))
-              stream << diagnostic.getLocation() << ": ";
-            stream << diagnostic;
-          }
-          return mlir::failure();
-        }) {}
-
-  std::string message;
-
-private:
-  mlir::ScopedDiagnosticHandler handler;
-};
-
-} // namespace
 
 Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
                                               const HostEmitOptions &options) {

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/compile/NvrtcCompiler.h"
+
+#include "kernels/compile/PtxasLog.h"
+#include "support/Sha256.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+namespace mgpu::kernels {
+
+/// What a cached value is: the log's length in 8 bytes, the log, the cubin.
+static device::Blob pack(const CompiledKernel &kernel) {
+  uint64_t length = kernel.log.size();
+  device::Blob blob(sizeof length + length + kernel.cubin.size());
+  std::memcpy(blob.data(), &length, sizeof length);
+  std::memcpy(blob.data() + sizeof length, kernel.log.data(), length);
+  std::copy(kernel.cubin.begin(), kernel.cubin.end(),
+            blob.begin() + ptrdiff_t(sizeof length + length));
+  return blob;
+}
+
+static std::optional<CompiledKernel> unpack(const device::Blob &blob) {
+  uint64_t length = 0;
+  if (blob.size() < sizeof length)
+    return std::nullopt;
+  std::memcpy(&length, blob.data(), sizeof length);
+  if (length > blob.size() - sizeof length)
+    return std::nullopt;
+  CompiledKernel kernel;
+  kernel.log.assign(reinterpret_cast<const char *>(blob.data()) + sizeof length,
+                    length);
+  kernel.cubin.assign(blob.begin() + ptrdiff_t(sizeof length + length),
+                      blob.end());
+  kernel.entries = parsePtxasLog(kernel.log);
+  kernel.fromCache = true;
+  return kernel;
+}
+
+/// The first line of the log that says what is wrong.
+static std::string firstError(const std::string &log) {
+  size_t at = log.find("error");
+  if (at == std::string::npos)
+    return log.substr(0, log.find('\n'));
+  size_t first = log.rfind('\n', at);
+  first = first == std::string::npos ? 0 : first + 1;
+  return log.substr(first, log.find('\n', at) - first);
+}
+
+Result<NvrtcCompiler> NvrtcCompiler::open(device::BlobCache *cache,
+                                          const std::string &path) {
+  MGPU_TRY_ASSIGN(auto library, NvrtcLibrary::open(path));
+  return NvrtcCompiler(std::move(library), cache);
+}
+
+std::string NvrtcCompiler::version() const {
+  return std::to_string(library->major) + "." + std::to_string(library->minor);
+}
+
+std::string NvrtcCompiler::cacheKey(const CompileJob &job) const {
+  Sha256 hash;
+  hash.addField("nvrtc " + version());
+  const char *appended = std::getenv("NVRTC_APPEND_FLAGS");
+  hash.addField(appended ? appended : "");
+  hash.addField(job.arch).addField(job.name).addField(job.source);
+  for (const std::string &option : job.options)
+    hash.addField(option);
+  return hash.hex();
+}
+
+Result<void> NvrtcCompiler::checkArchitecture(const CompileJob &job) const {
+  int number = 0;
+  std::string_view arch = job.arch;
+  if (arch.substr(0, 3) == "sm_") {
+    const char *last = arch.data() + arch.size();
+    auto [end, error] = std::from_chars(arch.data() + 3, last, number);
+    // sm_90a and sm_100f name features of one card or family.
+    bool suffix = last - end == 1 && (*end == 'a' || *end == 'f');
+    if (error != std::errc() || (end != last && !suffix))
+      number = 0;
+  }
+  if (std::find(library->architectures.begin(), library->architectures.end(),
+                number) != library->architectures.end())
+    return {};
+  std::string known;
+  for (int each : library->architectures)
+    known += (known.empty() ? "sm_" : ", sm_") + std::to_string(each);
+  return fail(ErrorKind::Usage, "architecture '" + job.arch +
+                                    "' is not one of NVRTC " + version() +
+                                    "; there are: " + known);
+}
+
+Result<CompiledKernel>
+NvrtcCompiler::compile(const CompileJob &job,
+                       const CompileLimits &limits) const {
+  MGPU_TRY(checkArchitecture(job));
+  std::string key;
+  if (cache) {
+    key = cacheKey(job);
+    if (auto blob = cache->find(key))
+      if (auto kernel = unpack(*blob))
+        return std::move(*kernel);
+  }
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  bool isTimed = limits.timeout.count() > 0;
+  // NVRTC wants the same answer again once it was yes.
+  std::atomic<bool> stopped = false;
+  std::function<bool()> cancel = [&] {
+    if ((limits.cancel && *limits.cancel) ||
+        (isTimed && Clock::now() - start > limits.timeout))
+      stopped = true;
+    return stopped.load();
+  };
+  auto wasStopped = [&] {
+    bool asked = limits.cancel && *limits.cancel;
+    return fail(ErrorKind::Absent,
+                "compiling " + job.name + " for " + job.arch +
+                    (asked ? " was cancelled"
+                           : " took longer than " +
+                                 std::to_string(limits.timeout.count()) +
+                                 " ms; allow more time"));
+  };
+  if (cancel())
+    return wasStopped();
+  std::vector<std::string> options{"--gpu-architecture=" + job.arch,
+                                   "--std=c++17", "-Xptxas", "-v"};
+  options.insert(options.end(), job.options.begin(), job.options.end());
+  MGPU_TRY_ASSIGN(NvrtcLibrary::Output output,
+                  library->compile(job.source, job.name, options, cancel));
+  if (output.cancelled)
+    return wasStopped();
+  if (!output.ok)
+    return fail(ErrorKind::Invalid, "NVRTC does not compile " + job.name +
+                                        " for " + job.arch + ": " +
+                                        firstError(output.log));
+  CompiledKernel kernel;
+  kernel.cubin = std::move(output.cubin);
+  kernel.log = std::move(output.log);
+  kernel.entries = parsePtxasLog(kernel.log);
+  kernel.compileMs =
+      std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  if (cache)
+    cache->store(key, pack(kernel));
+  return kernel;
+}
+
+std::vector<Result<CompiledKernel>>
+NvrtcCompiler::compileAll(std::span<const CompileJob> jobs,
+                          const CompileLimits &limits) const {
+  std::vector<Result<CompiledKernel>> results(jobs.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t k; (k = next++) < jobs.size();)
+      results[k] = compile(jobs[k], limits);
+  };
+  size_t numThreads = limits.threads
+                          ? limits.threads
+                          : std::max(1u, std::thread::hardware_concurrency());
+  numThreads = std::min(numThreads, jobs.size());
+  std::vector<std::thread> threads;
+  for (size_t t = 1; t < numThreads; ++t)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+  return results;
+}
+
+} // namespace mgpu::kernels

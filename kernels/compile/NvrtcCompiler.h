@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_COMPILE_NVRTCCOMPILER_H
+#define MGPU_KERNELS_COMPILE_NVRTCCOMPILER_H
+
+// CUDA C++ text to cubins: one program at a time or many on all cores, with a
+// cache in front. Needs no GPU and no driver.
+
+#include "device/api/BlobCache.h"
+#include "kernels/compile/CompiledKernel.h"
+#include "kernels/compile/NvrtcLibrary.h"
+
+#include <atomic>
+#include <chrono>
+#include <span>
+
+namespace mgpu::kernels {
+
+/// A header-free program and how to compile it.
+struct CompileJob {
+  std::string source;
+  std::string name; ///< what messages call it, where #line says nothing else
+  std::vector<std::string> options; ///< "-DMGPU_ITEMS=4", "--fmad=false"
+  std::string arch;                 ///< "sm_90", "sm_90a"
+};
+
+struct CompileLimits {
+  /// Of each program; zero is none.
+  std::chrono::milliseconds timeout{0};
+  /// Set by another thread: programs not yet compiled fail.
+  const std::atomic<bool> *cancel = nullptr;
+  /// Compiling at the same time; 0 is one for each core.
+  unsigned threads = 0;
+};
+
+class NvrtcCompiler {
+public:
+  /// Opens NVRTC (NvrtcLibrary::open). `cache`, which may be null, must outlive
+  /// the compiler.
+  static Result<NvrtcCompiler> open(device::BlobCache *cache = nullptr,
+                                    const std::string &path = "");
+
+  /// Errors: Usage for an architecture NVRTC does not know, Invalid with the
+  /// compiler's first message for a program that does not compile, Absent for
+  /// one stopped by a limit. Thread-safe.
+  Result<CompiledKernel> compile(const CompileJob &job,
+                                 const CompileLimits &limits = {}) const;
+
+  /// Compiles each job, all of them whatever becomes of the others.
+  std::vector<Result<CompiledKernel>>
+  compileAll(std::span<const CompileJob> jobs,
+             const CompileLimits &limits = {}) const;
+
+  /// "13.0"
+  std::string version() const;
+  const std::vector<int> &architectures() const {
+    return library->architectures;
+  }
+  /// The key of `job` in the cache: SHA-256 of its source, name (which the log
+  /// and line tables contain), options, architecture, the NVRTC version, and
+  /// NVRTC_APPEND_FLAGS, which NVRTC reads from the environment.
+  std::string cacheKey(const CompileJob &job) const;
+
+private:
+  NvrtcCompiler(std::unique_ptr<NvrtcLibrary> library, device::BlobCache *cache)
+      : library(std::move(library)), cache(cache) {}
+
+  Result<void> checkArchitecture(const CompileJob &job) const;
+
+  std::unique_ptr<NvrtcLibrary> library;
+  device::BlobCache *cache;
+};
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_COMPILE_NVRTCCOMPILER_H

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_EMIT_CUDA_CUDAEMITTER_H
+#define MGPU_KERNELS_EMIT_CUDA_CUDAEMITTER_H
+
+// Writes a kernel as readable CUDA C++ that includes nothing: NVRTC compiles it
+// without the toolkit's headers. It is made of the module the host emitter
+// takes (kernels/emit/HostEmitter.h), so the two are twins.
+
+#include "support/Result.h"
+#include "support/Types.h"
+
+#include <string>
+#include <vector>
+
+namespace mlir {
+class ModuleOp;
+} // namespace mlir
+
+namespace mgpu::kernels {
+
+struct CudaEmitOptions {
+  std::string name;     ///< the entry's; an identifier of C
+  std::string location; ///< of the launch, for the comment at the top
+  Dim3 block;           ///< the launch's threads per block
+  /// No launch has a larger grid. Decides what fits 32-bit indices.
+  Dim3 maxGrid{2147483647, 65535, 65535};
+};
+
+struct CudaParameter {
+  std::string name, type; ///< as in the text: "x0", "const float *"
+};
+
+/// The text, and what a launcher must know of it. A launch of G blocks of the
+/// source runs ceil(G.x * block.x / (MGPU_BLOCK_X * MGPU_ITEMS)) blocks if the
+/// kernel is reshapable, else ceil(G.x / MGPU_ITEMS), and along y and z as if
+/// MGPU_ITEMS were 1. The last parameter is an MgpuLaunch: six uint32_t, the
+/// grid G and the first block of this chunk.
+struct CudaKernel {
+  std::string name, source;
+  Dim3 block;
+  std::vector<CudaParameter> parameters; ///< without the MgpuLaunch
+  bool reshapable = false; ///< any block and items per thread that cover it
+  std::string reason;      ///< why, or why not
+  uint32_t dynamicSharedBytes = 0;
+};
+
+/// `kernel` holds func.func @entry as emitHostKernel takes it, and is consumed.
+/// An operation that cannot be emitted is an MLIR diagnostic at it, and the
+/// returned error (Unsupported) repeats the first one.
+Result<CudaKernel> emitCudaKernel(mlir::ModuleOp kernel,
+                                  const CudaEmitOptions &options);
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_EMIT_CUDA_CUDAEMITTER_H

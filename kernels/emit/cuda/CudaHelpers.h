@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_EMIT_CUDA_CUDAHELPERS_H
+#define MGPU_KERNELS_EMIT_CUDA_CUDAHELPERS_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <set>
+#include <string>
+
+namespace mgpu::kernels::cuda {
+
+/// The functions and types emitted code may use, by name: a kernel's text
+/// begins with those it does.
+class Helpers {
+public:
+  /// Notes that the helper is used, and those it uses.
+  void use(llvm::StringRef name);
+  /// Their text, in an order in which each is declared before its use.
+  std::string text() const;
+
+private:
+  std::set<size_t> used;
+};
+
+} // namespace mgpu::kernels::cuda
+
+#endif // MGPU_KERNELS_EMIT_CUDA_CUDAHELPERS_H

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The memref dialect: pointers with known or named strides.
+#include "kernels/emit/cuda/CudaTypes.h"
+#include "kernels/emit/cuda/FunctionEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels::cuda {
+
+/// Whether a store, an atomic or a use we do not follow reaches the memref.
+static bool mayBeWritten(Value memref, unsigned depth = 0) {
+  for (OpOperand &use : memref.getUses()) {
+    Operation *user = use.getOwner();
+    if (user->getName().getStringRef() == "memref.load" ||
+        user->getName().getStringRef() == "vector.load" ||
+        isa<memref::DimOp>(user))
+      continue;
+    if (isa<ViewLikeOpInterface>(user) && depth < 16 &&
+        use.getOperandNumber() == 0 && user->getNumResults() == 1) {
+      if (mayBeWritten(user->getResult(0), depth + 1))
+        return true;
+      continue;
+    }
+    return true;
+  }
+  return false;
+}
+
+std::string FunctionEmitter::pointerType(Value memref) {
+  std::string element =
+      cType(cast<MemRefType>(memref.getType()).getElementType());
+  // A view of memory that is const must be const as well; where its root is
+  // an argument of the kernel, views are const if all of them only read.
+  Value root = memref;
+  while (Operation *op = root.getDefiningOp()) {
+    auto view = dyn_cast<ViewLikeOpInterface>(op);
+    if (!view)
+      break;
+    root = view.getViewSource();
+  }
+  auto argument = dyn_cast<BlockArgument>(root);
+  bool isConst = argument &&
+                 isa<func::FuncOp>(argument.getOwner()->getParentOp()) &&
+                 argument.getOwner()->isEntryBlock() && !mayBeWritten(root);
+  return (isConst ? "const " : "") + element + " *";
+}
+
+const Pointer &FunctionEmitter::pointerOf(Value value) {
+  auto known = pointers.find(value);
+  if (known == pointers.end())
+    llvm_unreachable("a memref is used before it is emitted");
+  return known->second;
+}
+
+Extent FunctionEmitter::extentOf(OpFoldResult value) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return Extent(*constant);
+  return Extent(use(cast<Value>(value)));
+}
+
+/// a * b and a + b, as numbers where both are.
+static Extent times(const Extent &a, const Extent &b) {
+  if (a.value && b.value)
+    return Extent(*a.value * *b.value);
+  if (a.value == 1)
+    return b;
+  if (b.value == 1)
+    return a;
+  if (a.value == 0 || b.value == 0)
+    return Extent(0);
+  return Extent("(long long)" + a.text + " * " + b.text);
+}
+
+static Extent plus(const Extent &a, const Extent &b) {
+  if (a.value && b.value)
+    return Extent(*a.value + *b.value);
+  if (a.value == 0)
+    return b;
+  if (b.value == 0)
+    return a;
+  if (b.value && *b.value < 0)
+    return Extent(a.text + " - " + std::to_string(-*b.value));
+  return Extent(a.text + " + " + b.text);
+}
+
+/// The position of an element, in elements from the base.
+std::string FunctionEmitter::linear(const Pointer &pointer, ValueRange indices,
+                                    bool withOffset) {
+  // All in int if every partial sum surely fits one.
+  llvm::APInt low(128, 0), high(128, 0);
+  bool isInt = true;
+  int64_t constant =
+      withOffset && pointer.offset.value ? *pointer.offset.value : 0;
+  for (auto [index, stride] : llvm::zip_equal(indices, pointer.strides)) {
+    auto bounds = kernel.ranges.of(index);
+    if (!stride.value || !bounds || !isNarrow(index)) {
+      isInt = false;
+      continue;
+    }
+    llvm::APInt step(128, uint64_t(*stride.value), true);
+    llvm::APInt a = bounds->low.sext(128) * step,
+                b = bounds->high.sext(128) * step;
+    low +=
+        llvm::APIntOps::smin(llvm::APIntOps::smin(a, b), llvm::APInt(128, 0));
+    high +=
+        llvm::APIntOps::smax(llvm::APIntOps::smax(a, b), llvm::APInt(128, 0));
+  }
+  llvm::APInt most(128, uint64_t(std::abs(constant)));
+  isInt &= (low - most).isSignedIntN(32) && (high + most).isSignedIntN(32);
+  SmallVector<std::string> terms;
+  for (auto [index, stride] : llvm::zip_equal(indices, pointer.strides)) {
+    std::optional<int64_t> known = getConstantIntValue(index);
+    if (known && stride.value) {
+      constant += *known * *stride.value;
+      continue;
+    }
+    if (stride.value == 0)
+      continue;
+    std::string term = isInt ? use(index) : wide(index);
+    if (stride.value != 1)
+      term += " * " + stride.text;
+    terms.push_back(term);
+  }
+  if (withOffset && !pointer.offset.value)
+    terms.push_back(pointer.offset.text);
+  std::string sum = llvm::join(terms, " + ");
+  if (sum.empty())
+    return std::to_string(constant);
+  if (constant > 0)
+    sum += " + " + std::to_string(constant);
+  if (constant < 0)
+    sum += " - " + std::to_string(-constant);
+  return sum;
+}
+
+std::string FunctionEmitter::element(Value memref, ValueRange indices) {
+  const Pointer &pointer = pointerOf(memref);
+  return pointer.base + "[" + linear(pointer, indices, true) + "]";
+}
+
+LogicalResult FunctionEmitter::emitAlloca(memref::AllocaOp op) {
+  MemRefType type = op.getType();
+  if (!type.hasStaticShape() || !type.getLayout().isIdentity())
+    return refuse(op, " without a static size and the default layout");
+  bool isShared = gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(type);
+  std::string name = names.fresh(sourceName(op.getLoc()).empty()
+                                     ? (isShared ? "tile" : "local")
+                                     : sourceName(op.getLoc()));
+  // The alignment of the widest access, of 16 bytes, that is emitted.
+  std::string align = isShared ? "__align__(16) " : "";
+  if (op.getAlignment().value_or(0) > 16)
+    align = "__align__(" + std::to_string(*op.getAlignment()) + ") ";
+  std::string line =
+      (isShared ? "static __shared__ " : "") + align +
+      cType(type.getElementType()) + " " + name + "[" +
+      std::to_string(std::max<int64_t>(type.getNumElements(), 1)) + "];";
+  if (hoisted && !isShared)
+    *hoisted += std::string(2 * hoistedDepth, ' ') + line + "\n";
+  else
+    out.line(line);
+  bindComponents(op.getResult(), name);
+  return success();
+}
+
+LogicalResult FunctionEmitter::emitSubview(memref::SubViewOp op) {
+  Pointer view = pointerOf(op.getSource());
+  Pointer source = view;
+  Extent offset(0);
+  for (auto [at, stride] :
+       llvm::zip_equal(op.getMixedOffsets(), source.strides))
+    offset = plus(offset, times(extentOf(at), stride));
+  llvm::SmallBitVector dropped = op.getDroppedDims();
+  view.sizes.clear();
+  view.strides.clear();
+  for (auto [k, size] : llvm::enumerate(op.getMixedSizes())) {
+    if (dropped[k])
+      continue;
+    view.sizes.push_back(extentOf(size));
+    Extent stride = times(extentOf(op.getMixedStrides()[k]), source.strides[k]);
+    if (!stride.value && stride.text.find(' ') != std::string::npos) {
+      if (hoisted)
+        return refuse(op, " with dynamic strides among unstructured branches");
+      std::string name = names.fresh("stride");
+      out.line("const long long " + name + " = " + stride.text + ";");
+      stride = Extent(name);
+    }
+    view.strides.push_back(stride);
+  }
+  if (offset.value && source.offset.value) {
+    view.offset = Extent(*offset.value + *source.offset.value);
+  } else {
+    if (hoisted)
+      return refuse(op, " with a dynamic offset among unstructured branches");
+    std::string name = freshName(op.getResult(), "view");
+    Extent all = plus(offset, source.offset);
+    out.line(pointerType(op.getResult()) + "const " + name + " = " +
+             source.base + " + (" + all.text + ");");
+    view.base = name;
+    view.offset = Extent(0);
+    view.fromRoot = std::nullopt;
+    if (!source.root.empty())
+      view.fromRoot = Extent("(" + name + " - " + source.root + ")");
+  }
+  pointers[op.getResult()] = std::move(view);
+  return success();
+}
+
+LogicalResult FunctionEmitter::emitReinterpret(memref::ReinterpretCastOp op) {
+  // Offsets are from the buffer's base, not from the source's first element.
+  const Pointer &source = pointerOf(op.getSource());
+  if (source.root.empty())
+    return refuse(op, " of a view whose buffer is not known here");
+  Pointer view;
+  view.base = view.root = source.root;
+  view.fromRoot = Extent(0);
+  view.offset = extentOf(op.getMixedOffsets()[0]);
+  for (OpFoldResult size : op.getMixedSizes())
+    view.sizes.push_back(extentOf(size));
+  for (OpFoldResult stride : op.getMixedStrides())
+    view.strides.push_back(extentOf(stride));
+  pointers[op.getResult()] = std::move(view);
+  return success();
+}
+
+/// expand_shape and collapse_shape, of static strides.
+LogicalResult FunctionEmitter::emitReshape(Operation *op) {
+  auto type = cast<MemRefType>(op->getResult(0).getType());
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  if (!type.hasStaticShape() ||
+      failed(type.getStridesAndOffset(strides, offset)) ||
+      llvm::is_contained(strides, ShapedType::kDynamic))
+    return refuse(op, " with dynamic sizes or strides");
+  Pointer view = pointerOf(op->getOperand(0));
+  view.sizes.assign(type.getShape().begin(), type.getShape().end());
+  view.strides.assign(strides.begin(), strides.end());
+  pointers[op->getResult(0)] = std::move(view);
+  return success();
+}
+
+LogicalResult FunctionEmitter::emitView(memref::ViewOp op) {
+  MemRefType type = op.getType();
+  Pointer view;
+  const Pointer &source = pointerOf(op.getSource());
+  if (hoisted)
+    return refuse(op, " among unstructured branches");
+  std::string element = cType(type.getElementType());
+  std::string name = freshName(op.getResult(), "view");
+  Extent offset = plus(source.offset, extentOf(op.getByteShift()));
+  std::string constness =
+      StringRef(pointerType(op.getResult())).starts_with("const ") ? "const "
+                                                                   : "";
+  out.line(constness + element + " *const " + name + " = (" + constness +
+           element + " *)(" + source.base +
+           (offset.value == 0 ? "" : " + " + offset.text) + ");");
+  view.base = view.root = name;
+  view.fromRoot = Extent(0);
+  auto sizes = op.getSizes().begin();
+  for (int64_t size : type.getShape())
+    view.sizes.push_back(ShapedType::isDynamic(size) ? extentOf(*sizes++)
+                                                     : Extent(size));
+  Extent stride(1);
+  for (const Extent &size : llvm::reverse(view.sizes)) {
+    view.strides.insert(view.strides.begin(), stride);
+    stride = times(size, stride);
+  }
+  for (Extent &each : view.strides)
+    if (!each.value && each.text.find(' ') != std::string::npos) {
+      std::string variable = names.fresh("stride");
+      out.line("const long long " + variable + " = " + each.text + ";");
+      each = Extent(variable);
+    }
+  pointers[op.getResult()] = std::move(view);
+  return success();
+}
+
+LogicalResult
+FunctionEmitter::emitMetadata(memref::ExtractStridedMetadataOp op) {
+  const Pointer source = pointerOf(op.getSource());
+  if (source.root.empty() || !source.fromRoot)
+    return refuse(op, " of a view whose buffer is not known here");
+  Pointer base;
+  base.base = base.root = source.root;
+  base.fromRoot = Extent(0);
+  pointers[op.getBaseBuffer()] = base;
+  auto give = [&](Value result, const Extent &extent) {
+    if (extent.value)
+      scalars[result] = extent.text;
+    else
+      bind(result,
+           isNarrow(result) ? "(int)(" + extent.text + ")" : extent.text);
+  };
+  give(op.getOffset(), plus(*source.fromRoot, source.offset));
+  for (auto [result, size] : llvm::zip_equal(op.getSizes(), source.sizes))
+    give(result, size);
+  for (auto [result, stride] : llvm::zip_equal(op.getStrides(), source.strides))
+    give(result, stride);
+  return success();
+}
+
+LogicalResult FunctionEmitter::emitAtomic(memref::AtomicRMWOp op) {
+  using Kind = arith::AtomicRMWKind;
+  Type type = op.getValue().getType();
+  unsigned width = widthOf(type);
+  if (isa<VectorType>(type) || width < 16)
+    return refuse(op, " for values narrower than 16 bits");
+  std::string at = "&" + element(op.getMemref(), op.getIndices());
+  std::string value = use(op.getValue());
+  auto builtin = [&](StringRef name, const std::string &as) {
+    // CUDA has them for int, unsigned, unsigned long long, float and double.
+    std::string call = name.str() + "(" +
+                       (as.empty() ? at : "(" + as + " *)(" + at + ")") + ", " +
+                       (as.empty() ? "" : "(" + as + ")") + value + ")";
+    bind(op.getResult(),
+         as.empty() ? call : "(" + typeOf(op.getResult()) + ")" + call);
+    return success();
+  };
+  std::string word = width == 64 ? "unsigned long long" : "unsigned";
+  bool isInteger = type.isIntOrIndex() && width >= 32;
+  switch (op.getKind()) {
+  case Kind::addi:
+    if (isInteger)
+      return builtin("atomicAdd", word);
+    break;
+  case Kind::addf:
+    if (width >= 32)
+      return builtin("atomicAdd", "");
+    break;
+  case Kind::andi:
+    if (isInteger)
+      return builtin("atomicAnd", word);
+    break;
+  case Kind::ori:
+    if (isInteger)
+      return builtin("atomicOr", word);
+    break;
+  case Kind::xori:
+    if (isInteger)
+      return builtin("atomicXor", word);
+    break;
+  case Kind::maxs:
+    if (isInteger)
+      return builtin("atomicMax", cType(type));
+    break;
+  case Kind::mins:
+    if (isInteger)
+      return builtin("atomicMin", cType(type));
+    break;
+  case Kind::maxu:
+    if (isInteger)
+      return builtin("atomicMax", word);
+    break;
+  case Kind::minu:
+    if (isInteger)
+      return builtin("atomicMin", word);
+    break;
+  default:
+    break;
+  }
+  std::string old = "old";
+  std::string next;
+  switch (op.getKind()) {
+  case Kind::assign:
+    next = value;
+    break;
+  case Kind::addi:
+  case Kind::addf:
+    next = narrow(type, old + " + " + value);
+    break;
+  case Kind::muli:
+    next = "(" + cType(type) + ")((" + unsignedType(type) + ")" + old + " * (" +
+           unsignedType(type) + ")" + value + ")";
+    break;
+  case Kind::mulf:
+    next = narrow(type, old + " * " + value);
+    break;
+  case Kind::andi:
+    next = old + " & " + value;
+    break;
+  case Kind::ori:
+    next = old + " | " + value;
+    break;
+  case Kind::xori:
+    next = old + " ^ " + value;
+    break;
+  case Kind::maxs:
+    next = old + " > " + value + " ? " + old + " : " + value;
+    break;
+  case Kind::mins:
+    next = old + " < " + value + " ? " + old + " : " + value;
+    break;
+  case Kind::maxu:
+  case Kind::minu: {
+    std::string cast = "(" + unsignedType(type) + ")";
+    next = cast + old + (op.getKind() == Kind::maxu ? " > " : " < ") + cast +
+           value + " ? " + old + " : " + value;
+    break;
+  }
+  case Kind::maximumf:
+    next = helper("maximum") + "(" + old + ", " + value + ")";
+    break;
+  case Kind::minimumf:
+    next = helper("minimum") + "(" + old + ", " + value + ")";
+    break;
+  case Kind::maxnumf:
+    next = narrow(type, std::string(type.isF64() ? "fmax(" : "fmaxf(") + old +
+                            ", " + value + ")");
+    break;
+  case Kind::minnumf:
+    next = narrow(type, std::string(type.isF64() ? "fmin(" : "fminf(") + old +
+                            ", " + value + ")");
+    break;
+  default:
+    return refuse(op, " of this kind");
+  }
+  std::string t = cType(type);
+  bind(op.getResult(), helper("atomicUpdate") + "<" + t + ">(" + at + ", [&](" +
+                           t + " old) -> " + t + " { return " + next + "; })");
+  return success();
+}
+
+LogicalResult
+FunctionEmitter::emitGenericAtomic(memref::GenericAtomicRMWOp op) {
+  Type type = op.getResult().getType();
+  if (isa<VectorType>(type) || widthOf(type) < 16)
+    return refuse(op, " for values narrower than 16 bits");
+  std::string function;
+  if (failed(emitCombiner(op.getRegion(), op, function)))
+    return failure();
+  bind(op.getResult(), helper("atomicUpdate") + "<" + cType(type) + ">(&" +
+                           element(op.getMemref(), op.getIndices()) + ", " +
+                           function + ")");
+  return success();
+}
+
+FailureOr<bool> FunctionEmitter::memrefOp(Operation *op) {
+  auto done = [](LogicalResult result) -> FailureOr<bool> {
+    if (failed(result))
+      return failure();
+    return true;
+  };
+  if (auto load = dyn_cast<memref::LoadOp>(op)) {
+    if (isNarrow(load.getResult()))
+      bind(load.getResult(),
+           "(int)" + element(load.getMemRef(), load.getIndices()));
+    else
+      bind(load.getResult(), element(load.getMemRef(), load.getIndices()));
+    return true;
+  }
+  if (auto store = dyn_cast<memref::StoreOp>(op)) {
+    out.line(element(store.getMemRef(), store.getIndices()) + " = " +
+             use(store.getValueToStore()) + ";");
+    return true;
+  }
+  if (auto alloca = dyn_cast<memref::AllocaOp>(op))
+    return done(emitAlloca(alloca));
+  if (auto view = dyn_cast<memref::SubViewOp>(op))
+    return done(emitSubview(view));
+  if (auto view = dyn_cast<memref::ReinterpretCastOp>(op))
+    return done(emitReinterpret(view));
+  if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(op))
+    return done(emitReshape(op));
+  if (auto view = dyn_cast<memref::ViewOp>(op))
+    return done(emitView(view));
+  if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op))
+    return done(emitMetadata(metadata));
+  if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op))
+    return done(emitAtomic(atomic));
+  if (auto atomic = dyn_cast<memref::GenericAtomicRMWOp>(op))
+    return done(emitGenericAtomic(atomic));
+  if (isa<memref::CastOp, memref::MemorySpaceCastOp>(op)) {
+    if (!isa<MemRefType>(op->getOperand(0).getType()) ||
+        !isa<MemRefType>(op->getResult(0).getType()))
+      return refuse(op, " for unranked memrefs");
+    Pointer pointer = pointerOf(op->getOperand(0));
+    pointers[op->getResult(0)] = std::move(pointer);
+    return true;
+  }
+  if (isa<memref::AssumeAlignmentOp>(op)) {
+    Pointer pointer = pointerOf(op->getOperand(0));
+    pointers[op->getResult(0)] = std::move(pointer);
+    return true;
+  }
+  if (auto dim = dyn_cast<memref::DimOp>(op)) {
+    std::optional<int64_t> index = dim.getConstantIndex();
+    if (!index)
+      return refuse(op, " with an index that is not constant");
+    const Pointer &pointer = pointerOf(dim.getSource());
+    if (*index < 0 || *index >= int64_t(pointer.sizes.size()))
+      return refuse(op, " of a dimension that is not there");
+    const Extent &size = pointer.sizes[size_t(*index)];
+    if (size.value)
+      scalars[dim.getResult()] = size.text;
+    else
+      bind(dim.getResult(),
+           isNarrow(dim.getResult()) ? "(int)(" + size.text + ")" : size.text);
+    return true;
+  }
+  return false;
+}
+
+} // namespace mgpu::kernels::cuda

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_SUPPORT_SHA256_H
+#define MGPU_SUPPORT_SHA256_H
+
+// Content addresses. The runtime half has no LLVM to ask.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mgpu {
+
+/// SHA-256 (FIPS 180-4) of what was added, in pieces.
+class Sha256 {
+public:
+  Sha256 &add(std::span<const std::byte> bytes);
+  Sha256 &add(std::string_view text) {
+    return add(std::as_bytes(std::span(text.data(), text.size())));
+  }
+  /// Adds the text and its length, so that no two lists of fields are alike.
+  Sha256 &addField(std::string_view text);
+  /// 64 lower-case hexadecimal digits. Nothing may be added afterwards.
+  std::string hex();
+
+private:
+  void block(const uint8_t *bytes);
+
+  uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  uint8_t pending[64] = {};
+  uint64_t length = 0;
+};
+
+} // namespace mgpu
+
+#endif // MGPU_SUPPORT_SHA256_H

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/compile/Batch.h"
+
+#include "CubinElf.h"
+#include "Nvrtc.h"
+
+namespace mgpu::kernels {
+namespace {
+
+const char *const scale = R"(// scale
+#ifndef FACTOR
+#define FACTOR 1
+#endif
+static __device__ float factor() { return FACTOR; }
+extern "C" __global__ void scale(float *x) { x[threadIdx.x] *= factor(); }
+)";
+
+TEST(Batch, MacrosOfOneItemDoNotReachTheNext) {
+  std::vector<BatchItem> items{{scale, "scale", "scale_a", {{"FACTOR", "3"}}},
+                               {scale, "scale", "scale", {}}};
+  std::string text = batchSource(items);
+  size_t first = text.find("#define FACTOR 3");
+  ASSERT_NE(first, std::string::npos);
+  size_t undefined = text.find("#undef FACTOR", first);
+  EXPECT_LT(undefined, text.find("namespace mgpu_batch_1"));
+  // The default of the second is undefined as well.
+  EXPECT_NE(text.find("#undef FACTOR", undefined + 1), std::string::npos);
+}
+
+TEST(Batch, GivesEachKernelUnderItsName) {
+  MGPU_OPEN_NVRTC(compiler);
+  std::vector<BatchItem> items{{scale, "scale", "scale_a", {{"FACTOR", "3"}}},
+                               {scale, "scale", "scale_b", {{"FACTOR", "5"}}},
+                               {scale, "scale", "scale", {}}};
+  auto kernel = compiler->compile({batchSource(items), "batch", {}, "sm_90"});
+  ASSERT_TRUE(kernel) << kernel.error().message;
+  Cubin cubin = readCubin(kernel->cubin);
+  ASSERT_EQ(cubin.entries.size(), 3u);
+  for (const BatchItem &item : items) {
+    EXPECT_TRUE(kernel->find(item.entryName)) << item.entryName;
+    EXPECT_TRUE(cubin.entries.count(item.entryName)) << item.entryName;
+  }
+}
+
+} // namespace
+} // namespace mgpu::kernels

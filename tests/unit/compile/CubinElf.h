@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TESTS_UNIT_COMPILE_CUBINELF_H
+#define MGPU_TESTS_UNIT_COMPILE_CUBINELF_H
+
+// Reads a cubin's ELF, whose NVIDIA sections are undocumented: a second
+// opinion on what the log says, for tests only.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mgpu::kernels {
+
+struct CubinParameter {
+  uint32_t offset, bytes;
+  bool operator==(const CubinParameter &) const = default;
+};
+
+struct CubinEntry {
+  uint32_t registers = 0;
+  uint32_t sharedBytes = 0; ///< of the section, the reserved 1024 included
+  std::vector<CubinParameter> parameters; ///< in order
+};
+
+struct Cubin {
+  uint32_t architecture = 0; ///< 90
+  std::map<std::string, CubinEntry> entries;
+};
+
+/// An empty Cubin for bytes that are none.
+Cubin readCubin(std::span<const std::byte> bytes);
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_TESTS_UNIT_COMPILE_CUBINELF_H

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// CUDA's built-ins on a processor, for tests alone: emitted kernels include
+// this first and are compiled as C++. The threads of a block are contexts that
+// take turns; a barrier or shuffle waits for the others.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+#include <vector>
+
+#define __device__
+#define __global__
+#define __shared__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+
+struct ShimIndex {
+  unsigned x, y, z;
+};
+static ShimIndex threadIdx, blockIdx, blockDim;
+
+#define MGPU_F16
+struct f16 {
+  unsigned short bits;
+  f16() = default;
+  explicit f16(float x) { set(_Float16(x)); }
+  explicit f16(double x) { set(_Float16(x)); }
+  operator float() const {
+    _Float16 h;
+    memcpy(&h, &bits, 2);
+    return float(h);
+  }
+
+private:
+  void set(_Float16 h) { memcpy(&bits, &h, 2); }
+};
+
+template <class To, class From>
+static To shimBits(From from) {
+  To to;
+  memcpy(&to, &from, sizeof to);
+  return to;
+}
+static inline float __int_as_float(int x) { return shimBits<float>(x); }
+static inline int __float_as_int(float x) { return shimBits<int>(x); }
+static inline double __longlong_as_double(long long x) {
+  return shimBits<double>(x);
+}
+static inline long long __double_as_longlong(double x) {
+  return shimBits<long long>(x);
+}
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __popcll(unsigned long long x) {
+  return __builtin_popcountll(x);
+}
+static inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
+static inline int __clzll(long long x) { return x ? __builtin_clzll(x) : 64; }
+static inline int __ffs(int x) { return __builtin_ffs(x); }
+static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+#define __expf expf
+#define __logf logf
+#define __log2f log2f
+#define __log10f log10f
+#define __sinf sinf
+#define __cosf cosf
+#define __tanf tanf
+#define __powf powf
+static inline float __fdividef(float x, float y) { return x / y; }
+static inline void __trap() { abort(); }
+
+// Threads take turns, so a plain read and write is atomic.
+template <class T, class Change>
+static T shimAtomic(T *at, Change change) {
+  T old = *at;
+  *at = change(old);
+  return old;
+}
+template <class T>
+static T atomicAdd(T *at, T v) {
+  return shimAtomic(at, [&](T o) { return T(o + v); });
+}
+template <class T>
+static T atomicAnd(T *at, T v) {
+  return shimAtomic(at, [&](T o) { return T(o & v); });
+}
+template <class T>
+static T atomicOr(T *at, T v) {
+  return shimAtomic(at, [&](T o) { return T(o | v); });
+}
+template <class T>
+static T atomicXor(T *at, T v) {
+  return shimAtomic(at, [&](T o) { return T(o ^ v); });
+}
+template <class T>
+static T atomicMax(T *at, T v) {
+  return shimAtomic(at, [&](T o) { return std::max(o, v); });
+}
+template <class T>
+static T atomicMin(T *at, T v) {
+  return shimAtomic(at, [&](T o) { return std::min(o, v); });
+}
+template <class T>
+static T atomicCAS(T *at, T old, T v) {
+  return shimAtomic(at, [&](T o) { return o == old ? v : o; });
+}
+
+struct ShimThread {
+  ucontext_t context;
+  ShimIndex index;
+  bool done;
+  unsigned long barriers; // passed or waiting at
+  unsigned long exchanges;
+  unsigned long long value;
+  char *stack;
+};
+static std::vector<ShimThread> shimThreads;
+static ucontext_t shimScheduler;
+static size_t shimNow;
+static void (*shimBody)();
+
+static void shimYield() {
+  swapcontext(&shimThreads[shimNow].context, &shimScheduler);
+}
+
+static void __syncthreads() {
+  unsigned long mine = ++shimThreads[shimNow].barriers;
+  for (bool all = false; !all;) {
+    all = true;
+    for (const ShimThread &other : shimThreads)
+      if (!other.done && other.barriers < mine)
+        all = false;
+    if (!all)
+      shimYield();
+  }
+}
+
+// Two meetings: when all lanes of the mask have written, and when all have
+// read.
+static void shimMeet(unsigned mask) {
+  size_t first = shimNow / 32 * 32;
+  unsigned long mine = ++shimThreads[shimNow].exchanges;
+  for (bool all = false; !all;) {
+    all = true;
+    for (unsigned lane = 0; lane < 32; ++lane)
+      if (mask >> lane & 1) {
+        if (first + lane >= shimThreads.size()) {
+          fprintf(stderr, "shim: lane %u of the mask does not exist\n", lane);
+          abort();
+        }
+        if (shimThreads[first + lane].exchanges < mine)
+          all = false;
+      }
+    if (!all)
+      shimYield();
+  }
+}
+
+template <class T>
+static T __shfl_sync(unsigned mask, T value, int lane) {
+  shimThreads[shimNow].value = 0;
+  memcpy(&shimThreads[shimNow].value, &value, sizeof value);
+  shimMeet(mask);
+  T result;
+  memcpy(&result, &shimThreads[shimNow / 32 * 32 + size_t(lane & 31)].value,
+         sizeof result);
+  shimMeet(mask);
+  return result;
+}
+
+static void shimStart() {
+  shimBody();
+  shimThreads[shimNow].done = true;
+  shimYield();
+}
+
+/// Runs `body` for every thread of every block of a launch.
+static void shimLaunch(ShimIndex grid, ShimIndex block, void (*body)()) {
+  constexpr size_t stackBytes = 64 * 1024;
+  size_t count = size_t(block.x) * block.y * block.z;
+  shimBody = body;
+  blockDim = block;
+  shimThreads.assign(count, {});
+  std::vector<char> stacks(count * stackBytes);
+  for (unsigned z = 0; z < grid.z; ++z)
+    for (unsigned y = 0; y < grid.y; ++y)
+      for (unsigned x = 0; x < grid.x; ++x) {
+        blockIdx = {x, y, z};
+        for (size_t t = 0; t < count; ++t) {
+          ShimThread &thread = shimThreads[t];
+          thread = {};
+          thread.index = {unsigned(t % block.x),
+                          unsigned(t / block.x % block.y),
+                          unsigned(t / block.x / block.y)};
+          getcontext(&thread.context);
+          thread.context.uc_stack.ss_sp = &stacks[t * stackBytes];
+          thread.context.uc_stack.ss_size = stackBytes;
+          thread.context.uc_link = &shimScheduler;
+          makecontext(&thread.context, shimStart, 0);
+        }
+        // Whose turn it is after a switch: the scheduler sets the ids.
+        for (size_t running = count; running > 0;) {
+          running = 0;
+          for (size_t t = 0; t < count; ++t) {
+            if (shimThreads[t].done)
+              continue;
+            shimNow = t;
+            threadIdx = shimThreads[t].index;
+            swapcontext(&shimScheduler, &shimThreads[t].context);
+            running += !shimThreads[t].done;
+          }
+        }
+      }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "CudaTwin.h"
+
+#include "kernels/emit/HostDialects.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fstream>
+
+namespace mgpu::kernels {
+
+Result<CudaKernel> emitCudaText(const std::string &text,
+                                const CudaEmitOptions &options) {
+  mlir::DialectRegistry registry;
+  registerHostEmitDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto parsed = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  if (!parsed)
+    return fail(ErrorKind::Invalid, "the test's kernel does not parse");
+  return emitCudaKernel(*parsed, options);
+}
+
+std::vector<BatchItem> CudaTwins::items() const {
+  std::vector<BatchItem> result;
+  for (const TwinConfig &config : configs)
+    result.push_back({config.kernel.source,
+                      config.kernel.name,
+                      config.entry,
+                      {{"MGPU_BLOCK_X", std::to_string(config.block.x)},
+                       {"MGPU_BLOCK_Y", std::to_string(config.block.y)},
+                       {"MGPU_BLOCK_Z", std::to_string(config.block.z)},
+                       {"MGPU_ITEMS", std::to_string(config.items)}}});
+  return result;
+}
+
+Result<void> CudaTwins::compile() {
+  std::string text = "#include \"CudaShim.h\"\n" + source();
+  text += "#line 1 \"adapters\"\nstatic const uint64_t *shimArguments;\n"
+          "static unsigned shimGrid[6];\n";
+  for (size_t k = 0; k < configs.size(); ++k) {
+    const TwinConfig &config = configs[k];
+    std::string space = "mgpu_batch_" + std::to_string(k) + "::";
+    if (config.kernel.dynamicSharedBytes > 0)
+      text += "namespace mgpu_batch_" + std::to_string(k) +
+              " { alignas(128) unsigned char mgpu_dynamic_shared[" +
+              std::to_string(config.kernel.dynamicSharedBytes) + "]; }\n";
+    // In the kernel's namespace, where its types are.
+    text += "namespace mgpu_batch_" + std::to_string(k) +
+            " { static void shimCall() {\n  " + config.entry + "(";
+    for (size_t a = 0; a < config.kernel.parameters.size(); ++a) {
+      const std::string &type = config.kernel.parameters[a].type;
+      std::string bits = "shimArguments[" + std::to_string(a) + "]";
+      text += type.find('*') != std::string::npos
+                  ? "(" + type + ")" + bits + ", "
+                  : "*(" + type + "*)&" + bits + ", ";
+    }
+    text += space +
+            "MgpuLaunch{shimGrid[0], shimGrid[1], shimGrid[2], "
+            "shimGrid[3], shimGrid[4], shimGrid[5]});\n} }\n"
+            "extern \"C\" void shim_" +
+            config.entry +
+            "(const uint64_t *arguments, const unsigned *grid, const unsigned "
+            "*blocks, const unsigned *threads) {\n"
+            "  shimArguments = arguments;\n"
+            "  memcpy(shimGrid, grid, sizeof shimGrid);\n"
+            "  shimLaunch({blocks[0], blocks[1], blocks[2]}, {threads[0], "
+            "threads[1], threads[2]}, " +
+            space + "shimCall);\n}\n";
+  }
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "mgpu-twin-XXXXXX").string();
+  std::filesystem::path folder = mkdtemp(pattern.data());
+  std::ofstream(folder / "twins.cpp") << text;
+  std::string command = std::string(MGPU_SHIM_CXX) +
+                        " -std=c++17 -O1 -ffp-contract=off -w -shared -fPIC "
+                        "-I" MGPU_SHIM_INCLUDE " " +
+                        (folder / "twins.cpp").string() + " -o " +
+                        (folder / "twins.so").string();
+  int code = std::system(command.c_str());
+  if (code != 0)
+    return fail(ErrorKind::Invalid, command + " failed; its input is kept");
+  library = dlopen((folder / "twins.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return fail(ErrorKind::Internal, dlerror());
+  std::filesystem::remove_all(folder);
+  return {};
+}
+
+CudaTwins::~CudaTwins() {
+  if (library)
+    dlclose(library);
+}
+
+void CudaTwins::run(const std::string &entry, Dim3 grid,
+                    std::vector<uint64_t> arguments) const {
+  using Run = void (*)(const uint64_t *, const unsigned *, const unsigned *,
+                       const unsigned *);
+  auto call = reinterpret_cast<Run>(dlsym(library, ("shim_" + entry).c_str()));
+  const TwinConfig *config = nullptr;
+  for (const TwinConfig &each : configs)
+    if (each.entry == entry)
+      config = &each;
+  if (!call || !config)
+    std::abort();
+  auto ceil = [](uint64_t a, uint64_t b) { return unsigned((a + b - 1) / b); };
+  const CudaKernel &kernel = config->kernel;
+  Dim3 block = config->block;
+  unsigned blocks[3] = {ceil(grid.x, config->items), grid.y, grid.z};
+  if (kernel.reshapable) {
+    blocks[0] = ceil(uint64_t(grid.x) * kernel.block.x,
+                     uint64_t(block.x) * config->items);
+    blocks[1] = ceil(uint64_t(grid.y) * kernel.block.y, block.y);
+    blocks[2] = ceil(uint64_t(grid.z) * kernel.block.z, block.z);
+  }
+  unsigned threads[3] = {block.x, block.y, block.z};
+  unsigned first = blocks[0] / 2;
+  for (auto [start, count] :
+       {std::pair(0u, first), std::pair(first, blocks[0] - first)}) {
+    unsigned launch[6] = {grid.x, grid.y, grid.z, start, 0, 0};
+    unsigned part[3] = {count, blocks[1], blocks[2]};
+    call(arguments.data(), launch, part, threads);
+  }
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TESTS_UNIT_KERNELS_CUDATWIN_H
+#define MGPU_TESTS_UNIT_KERNELS_CUDATWIN_H
+
+// Runs emitted CUDA C++ on the processor, through CudaShim.h, beside the host
+// target's code for the same kernel.
+
+#include "kernels/compile/Batch.h"
+#include "kernels/emit/cuda/CudaEmitter.h"
+#include "support/Result.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mgpu::kernels {
+
+/// emitCudaKernel of a module given as text.
+Result<CudaKernel> emitCudaText(const std::string &text,
+                                const CudaEmitOptions &options);
+
+/// A kernel with one choice of its macros.
+struct TwinConfig {
+  std::string entry; ///< its name in the shared object
+  CudaKernel kernel;
+  Dim3 block; ///< MGPU_BLOCK_X, _Y, _Z
+  uint32_t items = 1;
+};
+
+/// Configurations compiled together, as one C++ program.
+class CudaTwins {
+public:
+  void add(TwinConfig config) { configs.push_back(std::move(config)); }
+  /// The program NVRTC takes.
+  std::string source() const { return batchSource(items()); }
+  Result<void> compile();
+  ~CudaTwins();
+  /// Runs a launch of `grid` blocks of the source in two parts, the second
+  /// from the middle on. `arguments` as the host ABI has them.
+  void run(const std::string &entry, Dim3 grid,
+           std::vector<uint64_t> arguments) const;
+
+  std::vector<TwinConfig> configs;
+
+private:
+  std::vector<BatchItem> items() const;
+  void *library = nullptr;
+};
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_TESTS_UNIT_KERNELS_CUDATWIN_H
