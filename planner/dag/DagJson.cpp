@@ -219,9 +219,14 @@ private:
                                           "the order of the file",
                                           id));
     DagNode node;
-    MGPU_TRY_ASSIGN(node.name, fields.text("name"));
     MGPU_TRY_ASSIGN(std::string kind, fields.text("kind"));
     std::optional<OpaqueCall> call = parseKind(kind);
+    // Collectives need not have a name of their own.
+    if (call && call->isCollective && !fields.find("name")) {
+      node.name = fmt::format("{}_{}", kind, dag.nodes.size());
+    } else {
+      MGPU_TRY_ASSIGN(node.name, fields.text("name"));
+    }
     if (!call)
       return fields.bad("kind", fmt::format("is \"{}\", which is no kind of "
                                             "node",

@@ -12,6 +12,7 @@
 //      "deps":[...]}, ...]}
 // Optional in a node: "device" (files that are not spmd), "duration_us"
 // (frozen), "workspace_bytes", "alias_of". Ids are 0, 1, 2, ... in order and
+// A collective without a name is called by its kind and number.
 // deps name earlier nodes. Unknown fields ("op", "splittable", ...) are kept
 // out: they do not change a plan.
 

@@ -74,7 +74,8 @@ void addScheduling(CLI::App *command, Options &options) {
 void addTarget(CLI::App *command, Options &options) {
   command
       ->add_option("--target", options.target,
-                   "The machine: host[:N], N virtual devices")
+                   "The machine: host[:N], N virtual devices; plan takes "
+                   "sim:NAME|FILE as well")
       ->type_name("TARGET");
 }
 
@@ -138,6 +139,14 @@ int main(int argc, char **argv) {
   addProgram(plan, options);
   addTarget(plan, options);
   addScheduling(plan, options);
+  plan->add_option("--memory", options.memory,
+                   "Memory of each device, as 100GB; of sim targets")
+      ->type_name("SIZE");
+  plan->add_option("--budget", options.budget,
+                   "How long to search: 60s, or a number of schedules; of sim "
+                   "targets")
+      ->type_name("TIME|N")
+      ->capture_default_str();
   plan->add_flag("--explain", options.explain, "Say why each step is where");
   plan->add_option("--dot", options.dotFile, "Write the plan as Graphviz");
   plan->add_option("--trace", options.traceFile,

@@ -40,6 +40,16 @@ TEST(DagJson, ReadsNodesBuffersAndEdges) {
   EXPECT_EQ(dag->buffers[2].sizeBytes, 8u);
 }
 
+TEST(DagJson, ACollectiveNeedsNoNameOfItsOwn) {
+  std::string text = twoNodes;
+  text.erase(text.find("\"name\":\"r\","), 11);
+  Result<Dag> dag = parseDagJson(file(text), "t.json");
+  ASSERT_TRUE(dag) << dag.error().message;
+  EXPECT_EQ(dag->nodes[1].name, "all_reduce_1");
+  text.erase(text.find("\"name\":\"a\","), 11);
+  EXPECT_FALSE(parseDagJson(file(text), "t.json")) << "kernels do";
+}
+
 TEST(DagJson, AnAliasWritesInPlaceAfterEarlierReaders) {
   Result<Dag> dag = parseDagJson(
       file(R"({"id":0,"kind":"kernel","name":"a","out_bytes":8,"deps":[]},

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_OVERLAP_OVERLAPPLANNER_H
+#define MGPU_PLANNER_SCHEDULE_OVERLAP_OVERLAPPLANNER_H
+
+// From a DAG and a limit of memory to a verified plan: what `mgpu-tune plan
+// --target sim:NAME` and `bench-schedule --dag` call.
+
+#include "planner/plan/Plan.h"
+#include "planner/schedule/overlap/OverlapModel.h"
+#include "planner/schedule/rcpsp/Budget.h"
+
+namespace mgpu::planner::overlap {
+
+struct OverlapOutcome {
+  Plan plan; ///< with arena, bound and model line; verified
+  OverlapSchedule schedule;
+  OverlapBounds bounds;
+  uint64_t peakBytes = 0;  ///< of the model, resident bytes included
+  double firstSeconds = 0; ///< until the first verified plan
+};
+
+/// Searches until `budget` ends or the bound is met. Invalid when nothing fits
+/// `memoryLimit` bytes: the error names the step, what is live there and how
+/// much is missing, with a proof by a minimum cut where there is one.
+Result<OverlapOutcome> planOverlap(const Dag &dag, const OverlapModel &model,
+                                   uint64_t memoryLimit, uint64_t seed,
+                                   rcpsp::Budget &budget);
+
+} // namespace mgpu::planner::overlap
+
+#endif // MGPU_PLANNER_SCHEDULE_OVERLAP_OVERLAPPLANNER_H

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support/Units.h"
+
+#include <gtest/gtest.h>
+
+using namespace mgpu;
+
+TEST(Units, ByteSizes) {
+  for (auto [text, bytes] : {std::pair<const char *, uint64_t>{"1", 1},
+                             {"100GB", 100'000'000'000},
+                             {"1.5MB", 1'500'000},
+                             {"80GiB", uint64_t(80) << 30},
+                             {"2TiB", uint64_t(2) << 40},
+                             {"1e11", 100'000'000'000},
+                             {"7B", 7}})
+    EXPECT_EQ(parseByteSize(text, "--memory").value_or(0), bytes) << text;
+  for (const char *text :
+       {"", "GB", "0", "0.5", "-1GB", "1kB", "1 GB", "1e30", "nan", "inf"}) {
+    auto size = parseByteSize(text, "--memory");
+    ASSERT_FALSE(size) << text;
+    EXPECT_EQ(size.error().kind, ErrorKind::Usage);
+    EXPECT_NE(size.error().message.find("--memory"), std::string::npos);
+  }
+}
+
+TEST(Units, Budgets) {
+  EXPECT_EQ(parseBudget("60s")->seconds, 60);
+  EXPECT_EQ(parseBudget("0.5s")->seconds, 0.5);
+  EXPECT_EQ(parseBudget("60s")->evaluations, UINT64_MAX);
+  EXPECT_EQ(parseBudget("1000")->evaluations, 1000u);
+  for (const char *text : {"", "s", "-1s", "1.5", "1m", "-3", "nans"})
+    EXPECT_FALSE(parseBudget(text)) << text;
+}
