@@ -14,10 +14,10 @@ namespace mgpu::tuner {
 
 /// Set on data/tuning (A100, A4000, MI250X) by `bench-search`.
 struct SurrogateOptions {
-  uint32_t numInitial = 8;        ///< random points before the first model
+  uint32_t numInitial = 4;        ///< random points before the first model
   float optimism = 1.5;           ///< deviations below the mean
   float noise = 1e-4;             ///< see GaussianProcess
-  uint32_t numRandom = 600;       ///< random candidates
+  uint32_t numRandom = 400;       ///< random candidates
   uint32_t numBest = 10;          ///< whose neighbours are candidates
   uint32_t maxObservations = 320; ///< of one model; the best, and some others
   float refitGrowth = 1.2; ///< new scales when there are so many times more
