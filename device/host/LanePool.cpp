@@ -59,9 +59,12 @@ bool atLeast(uint32_t value, uint32_t target) {
 
 } // namespace
 
-LanePool::LanePool(uint32_t numLanes)
+LanePool::LanePool(uint32_t numLanes, uint32_t progressSoFar)
     : progress(numLanes), claims(numLanes), base(numLanes, 0),
-      seen(size_t(numLanes) * numLanes, 0), callerLanes(numLanes, 0) {
+      seen(size_t(numLanes) * ((numLanes + 31) / 32)),
+      callerLanes(numLanes, 0) {
+  for (Progress &lane : progress)
+    lane.value.store(progressSoFar, std::memory_order_relaxed);
   workers.reserve(numLanes - 1);
   try {
     for (uint32_t lane = 1; lane < numLanes; ++lane)
@@ -98,6 +101,7 @@ void LanePool::run(const ReplayJob &job) {
     claims[lane].cursor = start(job, lane);
     claims[lane].word.store(2 * current + taken, std::memory_order_relaxed);
   }
+  forget(0);
   epoch.store(current, std::memory_order_seq_cst);
   if (sleepers.load(std::memory_order_seq_cst) != 0)
     futexWakeAll(epoch);
@@ -117,12 +121,20 @@ LanePool::Cursor LanePool::start(const ReplayJob &job, uint32_t lane) {
 }
 
 bool LanePool::reached(uint32_t lane, const LaneWait &wait) {
-  uint32_t target = base[wait.lane] + wait.ordinal;
-  uint32_t &last = seen[size_t(lane) * numLanes() + wait.lane];
-  if (atLeast(last, target))
+  uint32_t &last = seenBy(lane, wait.lane);
+  if (last >= wait.ordinal)
     return true;
-  last = progress[wait.lane].value.load(std::memory_order_acquire);
-  return atLeast(last, target);
+  uint32_t value = progress[wait.lane].value.load(std::memory_order_acquire) -
+                   base[wait.lane];
+  if (value < wait.ordinal)
+    return false;
+  last = value;
+  return true;
+}
+
+void LanePool::forget(uint32_t lane) {
+  for (uint32_t other = 0; other < numLanes(); ++other)
+    seenBy(lane, other) = 0;
 }
 
 void LanePool::publish(uint32_t lane, uint32_t value) {
@@ -173,10 +185,13 @@ void LanePool::park(uint32_t lane, uint32_t target, bool briefly) {
 bool LanePool::claim(uint32_t lane, uint32_t current) {
   std::atomic<uint32_t> &word = claims[lane].word;
   uint32_t expected = 2 * current;
-  return word.load(std::memory_order_relaxed) == expected &&
-         word.compare_exchange_strong(expected, 2 * current + 1,
-                                      std::memory_order_acquire,
-                                      std::memory_order_relaxed);
+  if (word.load(std::memory_order_relaxed) != expected ||
+      !word.compare_exchange_strong(expected, 2 * current + 1,
+                                    std::memory_order_acquire,
+                                    std::memory_order_relaxed))
+    return false;
+  forget(lane);
+  return true;
 }
 
 void LanePool::runCaller(uint32_t current) {

@@ -34,8 +34,10 @@ struct ReplayJob {
 
 class LanePool {
 public:
-  /// Throws std::system_error when the system refuses a thread.
-  explicit LanePool(uint32_t numLanes);
+  /// Throws std::system_error when the system refuses a thread. Progress counts
+  /// on from `progressSoFar`: counters wrap after hours or, with trivial nodes,
+  /// seconds, and a test must not wait for that.
+  explicit LanePool(uint32_t numLanes, uint32_t progressSoFar = 0);
   ~LanePool();
   LanePool(const LanePool &) = delete;
   LanePool &operator=(const LanePool &) = delete;
@@ -66,11 +68,22 @@ private:
     Cursor cursor;
   };
 
+  /// How often a lane saw each lane publish in this replay: a wait that an
+  /// earlier look answers touches no line of another core. Lines of its own for
+  /// each reader, because it writes there at every step forward.
+  struct alignas(128) Seen {
+    uint32_t of[32] = {};
+  };
+
   static Cursor start(const ReplayJob &job, uint32_t lane);
   bool advance(Cursor &cursor);
   bool reached(uint32_t lane, const LaneWait &wait);
+  uint32_t &seenBy(uint32_t lane, uint32_t other) {
+    return seen[lane * ((numLanes() + 31) / 32) + other / 32].of[other % 32];
+  }
   void publish(uint32_t lane, uint32_t value);
   void park(uint32_t lane, uint32_t target, bool briefly);
+  void forget(uint32_t lane);
   bool claim(uint32_t lane, uint32_t current);
   void runCaller(uint32_t current);
   void runWorker(uint32_t lane, uint32_t current);
@@ -80,7 +93,7 @@ private:
   std::vector<Progress> progress;
   std::vector<Claim> claims;
   std::vector<uint32_t> base; ///< progress of each lane at the replay's start
-  std::vector<uint32_t> seen; ///< [lane][other]: last progress lane read
+  std::vector<Seen> seen;
   std::vector<uint32_t> callerLanes; ///< what the caller runs, its own first
   std::atomic<bool> busy{false};
   std::atomic<bool> stopping{false};

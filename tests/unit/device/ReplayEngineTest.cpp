@@ -181,7 +181,37 @@ TEST_P(ReplayEngine, TimedReplayRunsTheSameAndOrdersTimes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, ReplayEngine, testing::Values(1u, 2u, 4u),
+TEST_P(ReplayEngine, ProgressCountersWrap) {
+  uint32_t numLanes = GetParam();
+  for (uint32_t start : {0x7fffff80u, 0x80000010u, 0xffffff80u}) {
+    SCOPED_TRACE(start);
+    std::mt19937 random(start);
+    std::vector<TestNode> nodes(200);
+    std::vector<ProgramNode> shape;
+    for (uint32_t k = 0; k < nodes.size(); ++k) {
+      shape.push_back({k % numLanes, {TestNode::run, &nodes[k]}, {}});
+      nodes[k].work = random() % 200;
+      for (uint32_t e = 0; k > 0 && e < 2; ++e) {
+        uint32_t dependency = k - 1 - random() % std::min(k, 10u);
+        shape[k].dependencies.push_back(dependency);
+        nodes[k].dependencies.push_back(&nodes[dependency]);
+      }
+    }
+    Program program = buildProgram(shape, numLanes);
+    ReplayJob job{&program, program.serial.data(), {}};
+    for (const LaneProgram &lane : program.lanes)
+      job.lanes.push_back(lane.ops.data());
+    LanePool pool(numLanes, start);
+    for (uint64_t replay = 1; replay <= 20; ++replay)
+      pool.run(job);
+    for (const TestNode &node : nodes) {
+      ASSERT_EQ(node.replays, 20u);
+      ASSERT_EQ(node.violations, 0u);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, ReplayEngine, testing::Values(1u, 2u, 3u, 4u),
                          testing::PrintToStringParamName());
 
 TEST(LaneProgram, DropsImpliedWaits) {
