@@ -2,7 +2,6 @@
 #include "device/host/LanePool.h"
 
 #include <climits>
-#include <ctime>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,9 +45,12 @@ public:
     return count <= eagerPolls + pausedPolls;
   }
   void reset() { count = 0; }
+  /// Long enough that a worker that was awake would have come.
+  bool overdue() const { return count > eagerPolls + overduePolls; }
 
 private:
-  static constexpr uint32_t eagerPolls = 64, pausedPolls = 100;
+  static constexpr uint32_t eagerPolls = 64, overduePolls = 20,
+                            pausedPolls = 100;
   uint32_t count = 0;
 };
 
@@ -79,8 +81,8 @@ LanePool::~LanePool() { stopWorkers(); }
 
 void LanePool::stopWorkers() {
   stopping.store(true);
-  epoch.fetch_add(1);
-  futexWakeAll(epoch);
+  epoch.fetch_add(1, std::memory_order_seq_cst);
+  wakeSleepers();
   for (std::thread &worker : workers)
     worker.join();
 }
@@ -103,8 +105,7 @@ void LanePool::run(const ReplayJob &job) {
   }
   forget(0);
   epoch.store(current, std::memory_order_seq_cst);
-  if (sleepers.load(std::memory_order_seq_cst) != 0)
-    futexWakeAll(epoch);
+  wakeSleepers();
   runCaller(current);
   busy.store(false, std::memory_order_release);
 }
@@ -146,16 +147,27 @@ void LanePool::publish(uint32_t lane, uint32_t value) {
     futexWakeAll(mine.value);
 }
 
-/// Runs as far as the waits allow; true at the end of the lane. After its last
-/// publication a worker must not touch the program: the caller may be gone.
-bool LanePool::advance(Cursor &cursor) {
+/// Runs as far as the waits allow, or while `lending` until a worker asks for
+/// its lane. After its last publication a worker must not touch the program:
+/// the caller may be gone.
+LanePool::Stop LanePool::advance(Cursor &cursor, bool lending,
+                                 uint32_t current) {
   while (cursor.segment != cursor.segmentEnd) {
     const Segment segment = *cursor.segment;
     for (const LaneWait *end = cursor.waits + segment.waitEnd;
          cursor.wait != end; ++cursor.wait)
       if (!reached(cursor.lane, *cursor.wait))
-        return false;
+        return Stop::Blocked;
     const Op *op = cursor.op, *end = cursor.ops + segment.opEnd;
+    if (lending) {
+      for (; op != end; ++op) {
+        if (wanted.load(std::memory_order_relaxed) == current) {
+          cursor.op = op;
+          return Stop::Asked;
+        }
+        op->function(op->context);
+      }
+    }
     cursor.op = end;
     for (; op != end; ++op)
       op->function(op->context);
@@ -165,7 +177,7 @@ bool LanePool::advance(Cursor &cursor) {
       publish(cursor.lane, value);
     }
   }
-  return true;
+  return Stop::Finished;
 }
 
 void LanePool::park(uint32_t lane, uint32_t target, bool briefly) {
@@ -182,6 +194,10 @@ void LanePool::park(uint32_t lane, uint32_t target, bool briefly) {
   theirs.waiters.fetch_sub(1, std::memory_order_seq_cst);
 }
 
+bool LanePool::onOffer(uint32_t lane, uint32_t current) const {
+  return claims[lane].word.load(std::memory_order_seq_cst) == 2 * current;
+}
+
 bool LanePool::claim(uint32_t lane, uint32_t current) {
   std::atomic<uint32_t> &word = claims[lane].word;
   uint32_t expected = 2 * current;
@@ -194,7 +210,42 @@ bool LanePool::claim(uint32_t lane, uint32_t current) {
   return true;
 }
 
+/// For a worker that found its lane taken. The pause bounds how often two
+/// threads on one core can hand a lane to and fro, and spares short replays.
+void LanePool::askFor(uint32_t lane, uint32_t current) {
+  static constexpr timespec pause{0, 100'000};
+  sleepInEpoch(lane, current, &pause);
+  if (epoch.load(std::memory_order_relaxed) != current)
+    return;
+  claims[lane].wanted.store(current, std::memory_order_relaxed);
+  // An exchange, so that the caller's acquires what every worker wrote before.
+  wanted.exchange(current, std::memory_order_acq_rel);
+}
+
+/// The caller offers the lanes that workers ask for. Returns how many of
+/// callerLanes it still owns.
+uint32_t LanePool::handBack(uint32_t owned, uint32_t current) {
+  wanted.exchange(0, std::memory_order_acq_rel);
+  uint32_t kept = 1;
+  for (uint32_t k = 1; k < owned; ++k) {
+    uint32_t lane = callerLanes[k];
+    Claim &taken = claims[lane];
+    if (!taken.cursor.finished &&
+        taken.wanted.exchange(0, std::memory_order_relaxed) == current)
+      taken.word.store(2 * current, std::memory_order_seq_cst);
+    else
+      callerLanes[kept++] = lane;
+  }
+  if (kept != owned)
+    wakeSleepers();
+  return kept;
+}
+
 void LanePool::runCaller(uint32_t current) {
+  // Short naps that leave a worker the time to wake up for the lane it asked
+  // for.
+  static constexpr uint32_t courtesyNaps = 3;
+  uint32_t naps = 0;
   uint32_t owned = 1; // of callerLanes, whose first is lane 0
   Spin spin;
   while (true) {
@@ -206,41 +257,56 @@ void LanePool::runCaller(uint32_t current) {
       if (cursor.finished)
         continue;
       const LaneWait *before = cursor.wait;
-      cursor.finished = advance(cursor);
-      moved |= cursor.finished || cursor.wait != before;
-      if (!cursor.finished) {
-        ++unfinished;
+      Stop stop = advance(cursor, owned > 1, current);
+      cursor.finished = stop == Stop::Finished;
+      unfinished += !cursor.finished;
+      moved |= stop != Stop::Blocked || cursor.wait != before;
+      if (stop == Stop::Blocked)
         blocked = &cursor;
-      }
     }
     if (claims[0].cursor.finished)
       return;
+    if (owned > 1 && wanted.load(std::memory_order_relaxed) == current) {
+      uint32_t before = owned;
+      owned = handBack(owned, current);
+      naps = owned != before ? courtesyNaps : naps;
+      moved = true;
+    }
     if (moved)
       spin.reset();
-    if (moved || spin.again())
+    bool patient = spin.again();
+    // A lane that stays on offer has no worker awake.
+    bool forsaken = naps == 0 && spin.overdue() && blocked &&
+                    onOffer(blocked->wait->lane, current);
+    if (moved || (patient && !forsaken))
       continue;
     spin.reset();
-    uint32_t lane = 1;
+    uint32_t lane = naps == 0 ? 1 : numLanes();
     while (lane < numLanes() && !claim(lane, current))
       ++lane;
-    if (lane < numLanes())
+    if (lane < numLanes()) {
       callerLanes[owned++] = lane;
-    else // With several lanes in hand any of them may become ready, and only
-         // one can be parked on: look again soon.
-      park(blocked->wait->lane,
-           base[blocked->wait->lane] + blocked->wait->ordinal, unfinished > 1);
+      continue;
+    }
+    // With several lanes in hand any of them may become ready, and only one can
+    // be parked on: look again soon.
+    park(blocked->wait->lane,
+         base[blocked->wait->lane] + blocked->wait->ordinal,
+         unfinished > 1 || naps > 0);
+    naps -= naps > 0;
   }
 }
 
-void LanePool::runWorker(uint32_t lane, uint32_t current) {
+/// True if this worker ran its lane to the end, false if another has it.
+bool LanePool::runWorker(uint32_t lane, uint32_t current) {
   // A copy: from our last publication on, the shared one belongs to the next
   // replay.
   Cursor cursor = claims[lane].cursor;
   Spin spin;
   while (true) {
     const LaneWait *before = cursor.wait;
-    if (advance(cursor))
-      return;
+    if (advance(cursor, false, current) == Stop::Finished)
+      return true;
     if (cursor.wait != before)
       spin.reset();
     if (spin.again())
@@ -254,31 +320,53 @@ void LanePool::runWorker(uint32_t lane, uint32_t current) {
     claims[lane].word.store(2 * current, std::memory_order_release);
     park(awaited, target, false);
     if (!claim(lane, current))
-      return;
+      return false;
+    cursor = claims[lane].cursor; // the caller may have moved it
   }
+}
+
+/// Until the next epoch, or until the worker's lane is on offer in this one.
+void LanePool::sleepInEpoch(uint32_t lane, uint32_t current,
+                            const timespec *timeout) {
+  sleepers.fetch_add(1, std::memory_order_seq_cst);
+  // Read before what it announces: a bell rung after this ends the wait.
+  uint32_t rung = bell.load(std::memory_order_seq_cst);
+  if (epoch.load(std::memory_order_seq_cst) == current &&
+      !onOffer(lane, current))
+    futexWait(bell, rung, timeout);
+  sleepers.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+/// After an epoch or an offer was stored, sequentially consistent.
+void LanePool::wakeSleepers() {
+  if (sleepers.load(std::memory_order_seq_cst) == 0)
+    return;
+  bell.fetch_add(1, std::memory_order_seq_cst);
+  futexWakeAll(bell);
 }
 
 void LanePool::workerMain(uint32_t lane) {
   uint32_t last = 0;
+  bool left = false; // to the caller, in epoch `last`
   Spin spin;
   while (true) {
     uint32_t current = epoch.load(std::memory_order_acquire);
     if (current == last) {
-      if (!spin.again()) {
-        sleepers.fetch_add(1, std::memory_order_seq_cst);
-        if (epoch.load(std::memory_order_seq_cst) == last)
-          futexWait(epoch, last, nullptr);
-        sleepers.fetch_sub(1, std::memory_order_seq_cst);
-        spin.reset();
-      }
-      continue;
+      if (spin.again())
+        continue;
+      spin.reset();
+      if (left && claims[lane].wanted.load(std::memory_order_relaxed) != last)
+        askFor(lane, last); // for the first time, or handed back and retaken
+      else
+        sleepInEpoch(lane, last, nullptr);
+      if (!onOffer(lane, last))
+        continue;
     }
     if (stopping.load(std::memory_order_relaxed))
       return;
     last = current;
     spin.reset();
-    if (claim(lane, current))
-      runWorker(lane, current);
+    left = !claim(lane, current) || !runWorker(lane, current);
   }
 }
 

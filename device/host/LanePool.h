@@ -11,13 +11,17 @@
 // A worker must claim its lane before it runs it, and offers it again before it
 // parks. A caller that is stuck takes every lane on offer and runs it beside
 // its own. So a worker the system does not schedule delays nobody, and two
-// threads forced onto one core hand over once, not at every edge. Counters and
+// threads forced onto one core hand over once, not at every edge. A worker that
+// comes late waits a while, then asks for its lane, and the caller hands it
+// back after the op at hand: a long replay is not left to one thread because
+// the others woke microseconds too late. Counters and
 // claims belong to the pool, not to the program: a late worker never looks at
 // a program that may be gone.
 
 #include "device/host/LaneProgram.h"
 
 #include <atomic>
+#include <ctime>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -62,9 +66,11 @@ private:
     uint32_t published = 0;
     bool finished = false;
   };
-  /// 2 x epoch while on offer in that epoch, one more once claimed.
+  /// `word` is 2 x epoch while on offer in that epoch, one more once claimed;
+  /// `wanted` the last epoch in which the worker asked for its lane.
   struct alignas(128) Claim {
     std::atomic<uint32_t> word{1};
+    std::atomic<uint32_t> wanted{0};
     Cursor cursor;
   };
 
@@ -76,7 +82,8 @@ private:
   };
 
   static Cursor start(const ReplayJob &job, uint32_t lane);
-  bool advance(Cursor &cursor);
+  enum class Stop { Finished, Blocked, Asked };
+  Stop advance(Cursor &cursor, bool lending, uint32_t current);
   bool reached(uint32_t lane, const LaneWait &wait);
   uint32_t &seenBy(uint32_t lane, uint32_t other) {
     return seen[lane * ((numLanes() + 31) / 32) + other / 32].of[other % 32];
@@ -84,10 +91,15 @@ private:
   void publish(uint32_t lane, uint32_t value);
   void park(uint32_t lane, uint32_t target, bool briefly);
   void forget(uint32_t lane);
+  bool onOffer(uint32_t lane, uint32_t current) const;
   bool claim(uint32_t lane, uint32_t current);
+  void askFor(uint32_t lane, uint32_t current);
+  uint32_t handBack(uint32_t owned, uint32_t current);
   void runCaller(uint32_t current);
-  void runWorker(uint32_t lane, uint32_t current);
+  bool runWorker(uint32_t lane, uint32_t current);
+  void sleepInEpoch(uint32_t lane, uint32_t current, const timespec *timeout);
   void workerMain(uint32_t lane);
+  void wakeSleepers();
   void stopWorkers();
 
   std::vector<Progress> progress;
@@ -98,7 +110,10 @@ private:
   std::atomic<bool> busy{false};
   std::atomic<bool> stopping{false};
   alignas(128) std::atomic<uint32_t> epoch{0};
-  std::atomic<uint32_t> sleepers{0}; ///< workers parked on `epoch`
+  std::atomic<uint32_t> sleepers{0}; ///< workers parked on `bell`
+  std::atomic<uint32_t> bell{0};     ///< counts the calls that wake them
+  /// The epoch in which some worker asks for its lane.
+  alignas(128) std::atomic<uint32_t> wanted{0};
   std::vector<std::thread> workers;
 };
 
