@@ -2,7 +2,9 @@
 #include "device/host/LanePool.h"
 
 #include <climits>
+#include <ctime>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -104,6 +106,7 @@ void LanePool::run(const ReplayJob &job) {
     claims[lane].word.store(2 * current + taken, std::memory_order_relaxed);
   }
   forget(0);
+  callerCore.store(sched_getcpu(), std::memory_order_relaxed);
   epoch.store(current, std::memory_order_seq_cst);
   wakeSleepers();
   runCaller(current);
@@ -210,11 +213,17 @@ bool LanePool::claim(uint32_t lane, uint32_t current) {
   return true;
 }
 
-/// For a worker that found its lane taken. The pause bounds how often two
-/// threads on one core can hand a lane to and fro, and spares short replays.
-void LanePool::askFor(uint32_t lane, uint32_t current) {
+/// Bounds how often two threads on one core can hand a lane to and fro, and
+/// spares short replays the system call that would wake us. Nobody does.
+void LanePool::nap(uint32_t lane) {
   static constexpr timespec pause{0, 100'000};
-  sleepInEpoch(lane, current, &pause);
+  std::atomic<uint32_t> &word = claims[lane].wanted;
+  futexWait(word, word.load(std::memory_order_relaxed), &pause);
+}
+
+/// For a worker that found its lane taken.
+void LanePool::askFor(uint32_t lane, uint32_t current) {
+  nap(lane);
   if (epoch.load(std::memory_order_relaxed) != current)
     return;
   claims[lane].wanted.store(current, std::memory_order_relaxed);
@@ -281,6 +290,7 @@ void LanePool::runCaller(uint32_t current) {
     if (moved || (patient && !forsaken))
       continue;
     spin.reset();
+    callerCore.store(sched_getcpu(), std::memory_order_relaxed);
     uint32_t lane = naps == 0 ? 1 : numLanes();
     while (lane < numLanes() && !claim(lane, current))
       ++lane;
@@ -318,7 +328,10 @@ bool LanePool::runWorker(uint32_t lane, uint32_t current) {
     uint32_t target = base[awaited] + cursor.wait->ordinal;
     claims[lane].cursor = cursor;
     claims[lane].word.store(2 * current, std::memory_order_release);
-    park(awaited, target, false);
+    if (sched_getcpu() == callerCore.load(std::memory_order_relaxed))
+      nap(lane);
+    else
+      park(awaited, target, false);
     if (!claim(lane, current))
       return false;
     cursor = claims[lane].cursor; // the caller may have moved it
@@ -326,14 +339,13 @@ bool LanePool::runWorker(uint32_t lane, uint32_t current) {
 }
 
 /// Until the next epoch, or until the worker's lane is on offer in this one.
-void LanePool::sleepInEpoch(uint32_t lane, uint32_t current,
-                            const timespec *timeout) {
+void LanePool::sleepInEpoch(uint32_t lane, uint32_t current) {
   sleepers.fetch_add(1, std::memory_order_seq_cst);
   // Read before what it announces: a bell rung after this ends the wait.
   uint32_t rung = bell.load(std::memory_order_seq_cst);
   if (epoch.load(std::memory_order_seq_cst) == current &&
       !onOffer(lane, current))
-    futexWait(bell, rung, timeout);
+    futexWait(bell, rung, nullptr);
   sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
@@ -358,7 +370,7 @@ void LanePool::workerMain(uint32_t lane) {
       if (left && claims[lane].wanted.load(std::memory_order_relaxed) != last)
         askFor(lane, last); // for the first time, or handed back and retaken
       else
-        sleepInEpoch(lane, last, nullptr);
+        sleepInEpoch(lane, last);
       if (!onOffer(lane, last))
         continue;
     }

@@ -12,16 +12,16 @@
 // parks. A caller that is stuck takes every lane on offer and runs it beside
 // its own. So a worker the system does not schedule delays nobody, and two
 // threads forced onto one core hand over once, not at every edge. A worker that
-// comes late waits a while, then asks for its lane, and the caller hands it
-// back after the op at hand: a long replay is not left to one thread because
-// the others woke microseconds too late. Counters and
+// comes late naps a while, then asks for its lane, and the caller hands it back
+// after the op at hand: a long replay is not left to one thread because the
+// others woke microseconds too late. A worker that has to park on the caller's
+// own core naps too, or every edge would be a context switch. Counters and
 // claims belong to the pool, not to the program: a late worker never looks at
 // a program that may be gone.
 
 #include "device/host/LaneProgram.h"
 
 #include <atomic>
-#include <ctime>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -93,11 +93,12 @@ private:
   void forget(uint32_t lane);
   bool onOffer(uint32_t lane, uint32_t current) const;
   bool claim(uint32_t lane, uint32_t current);
+  void nap(uint32_t lane);
   void askFor(uint32_t lane, uint32_t current);
   uint32_t handBack(uint32_t owned, uint32_t current);
   void runCaller(uint32_t current);
   bool runWorker(uint32_t lane, uint32_t current);
-  void sleepInEpoch(uint32_t lane, uint32_t current, const timespec *timeout);
+  void sleepInEpoch(uint32_t lane, uint32_t current);
   void workerMain(uint32_t lane);
   void wakeSleepers();
   void stopWorkers();
@@ -110,6 +111,7 @@ private:
   std::atomic<bool> busy{false};
   std::atomic<bool> stopping{false};
   alignas(128) std::atomic<uint32_t> epoch{0};
+  std::atomic<int> callerCore{-1};   ///< where the caller ran last
   std::atomic<uint32_t> sleepers{0}; ///< workers parked on `bell`
   std::atomic<uint32_t> bell{0};     ///< counts the calls that wake them
   /// The epoch in which some worker asks for its lane.
