@@ -206,8 +206,8 @@ public:
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || sched_setaffinity(0, sizeof(first), &first) != 0)
       _exit(1);
-    for (volatile uint64_t spun = 0;; spun = spun + 1)
-      ;
+    for (volatile uint64_t spun = 0;;)
+      spun = spun + 1;
   }
   ~Competitor() {
     kill(child, SIGKILL);

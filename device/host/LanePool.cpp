@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 namespace mgpu::device {
 
@@ -215,17 +216,23 @@ bool LanePool::claim(uint32_t lane, uint32_t current) {
 
 /// Bounds how often two threads on one core can hand a lane to and fro, and
 /// spares short replays the system call that would wake us. Nobody does.
-void LanePool::nap(uint32_t lane) {
-  static constexpr timespec pause{0, 100'000};
+void LanePool::nap(uint32_t lane, uint32_t doublings) {
+  timespec pause{0, 100'000L << doublings};
   std::atomic<uint32_t> &word = claims[lane].wanted;
   futexWait(word, word.load(std::memory_order_relaxed), &pause);
 }
 
-/// For a worker that found its lane taken.
+/// For a worker that found its lane taken. On the caller's core it could only
+/// take turns with it, so it gives the system up to 1.5 ms to move it.
 void LanePool::askFor(uint32_t lane, uint32_t current) {
-  nap(lane);
-  if (epoch.load(std::memory_order_relaxed) != current)
-    return;
+  for (uint32_t k = 0; k < 4; ++k) {
+    nap(lane, k);
+    if (epoch.load(std::memory_order_relaxed) != current)
+      return;
+    if (!busy.load(std::memory_order_relaxed) ||
+        sched_getcpu() != callerCore.load(std::memory_order_relaxed))
+      break;
+  }
   claims[lane].wanted.store(current, std::memory_order_relaxed);
   // An exchange, so that the caller's acquires what every worker wrote before.
   wanted.exchange(current, std::memory_order_acq_rel);
@@ -240,10 +247,12 @@ uint32_t LanePool::handBack(uint32_t owned, uint32_t current) {
     uint32_t lane = callerLanes[k];
     Claim &taken = claims[lane];
     if (!taken.cursor.finished &&
-        taken.wanted.exchange(0, std::memory_order_relaxed) == current)
+        taken.wanted.exchange(0, std::memory_order_relaxed) == current) {
+      taken.handedBack.store(true, std::memory_order_relaxed);
       taken.word.store(2 * current, std::memory_order_seq_cst);
-    else
+    } else {
       callerLanes[kept++] = lane;
+    }
   }
   if (kept != owned)
     wakeSleepers();
@@ -255,6 +264,11 @@ void LanePool::runCaller(uint32_t current) {
   // for.
   static constexpr uint32_t courtesyNaps = 3;
   uint32_t naps = 0;
+  auto takeable = [&](uint32_t lane) {
+    return onOffer(lane, current) &&
+           (naps == 0 ||
+            !claims[lane].handedBack.load(std::memory_order_relaxed));
+  };
   uint32_t owned = 1; // of callerLanes, whose first is lane 0
   Spin spin;
   while (true) {
@@ -285,14 +299,13 @@ void LanePool::runCaller(uint32_t current) {
       spin.reset();
     bool patient = spin.again();
     // A lane that stays on offer has no worker awake.
-    bool forsaken = naps == 0 && spin.overdue() && blocked &&
-                    onOffer(blocked->wait->lane, current);
+    bool forsaken = spin.overdue() && blocked && takeable(blocked->wait->lane);
     if (moved || (patient && !forsaken))
       continue;
     spin.reset();
     callerCore.store(sched_getcpu(), std::memory_order_relaxed);
-    uint32_t lane = naps == 0 ? 1 : numLanes();
-    while (lane < numLanes() && !claim(lane, current))
+    uint32_t lane = 1;
+    while (lane < numLanes() && !(takeable(lane) && claim(lane, current)))
       ++lane;
     if (lane < numLanes()) {
       callerLanes[owned++] = lane;
@@ -308,10 +321,13 @@ void LanePool::runCaller(uint32_t current) {
 }
 
 /// True if this worker ran its lane to the end, false if another has it.
-bool LanePool::runWorker(uint32_t lane, uint32_t current) {
+/// `parked`: when it last had to park.
+bool LanePool::runWorker(uint32_t lane, uint32_t current,
+                         Clock::time_point &parked) {
   // A copy: from our last publication on, the shared one belongs to the next
   // replay.
   Cursor cursor = claims[lane].cursor;
+  claims[lane].handedBack.store(false, std::memory_order_relaxed);
   Spin spin;
   while (true) {
     const LaneWait *before = cursor.wait;
@@ -328,13 +344,18 @@ bool LanePool::runWorker(uint32_t lane, uint32_t current) {
     uint32_t target = base[awaited] + cursor.wait->ordinal;
     claims[lane].cursor = cursor;
     claims[lane].word.store(2 * current, std::memory_order_release);
-    if (sched_getcpu() == callerCore.load(std::memory_order_relaxed))
-      nap(lane);
+    Clock::time_point now = Clock::now();
+    // Some ten times what parking and waking cost.
+    bool often =
+        now - std::exchange(parked, now) < std::chrono::microseconds(50);
+    if (often && sched_getcpu() == callerCore.load(std::memory_order_relaxed))
+      nap(lane, 0);
     else
       park(awaited, target, false);
     if (!claim(lane, current))
       return false;
     cursor = claims[lane].cursor; // the caller may have moved it
+    claims[lane].handedBack.store(false, std::memory_order_relaxed);
   }
 }
 
@@ -359,6 +380,7 @@ void LanePool::wakeSleepers() {
 
 void LanePool::workerMain(uint32_t lane) {
   uint32_t last = 0;
+  Clock::time_point parked{};
   bool left = false; // to the caller, in epoch `last`
   Spin spin;
   while (true) {
@@ -378,7 +400,7 @@ void LanePool::workerMain(uint32_t lane) {
       return;
     last = current;
     spin.reset();
-    left = !claim(lane, current) || !runWorker(lane, current);
+    left = !claim(lane, current) || !runWorker(lane, current, parked);
   }
 }
 

@@ -14,14 +14,15 @@
 // threads forced onto one core hand over once, not at every edge. A worker that
 // comes late naps a while, then asks for its lane, and the caller hands it back
 // after the op at hand: a long replay is not left to one thread because the
-// others woke microseconds too late. A worker that has to park on the caller's
-// own core naps too, or every edge would be a context switch. Counters and
-// claims belong to the pool, not to the program: a late worker never looks at
-// a program that may be gone.
+// others woke microseconds too late. A worker that has to park again and again
+// on the caller's own core naps too, or every edge would be a context switch.
+// Counters and claims belong to the pool, not to the program: a late worker
+// never looks at a program that may be gone.
 
 #include "device/host/LaneProgram.h"
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -53,6 +54,7 @@ public:
   void run(const ReplayJob &job);
 
 private:
+  using Clock = std::chrono::steady_clock;
   struct alignas(128) Progress {
     std::atomic<uint32_t> value{0};
     std::atomic<uint32_t> waiters{0};
@@ -71,6 +73,7 @@ private:
   struct alignas(128) Claim {
     std::atomic<uint32_t> word{1};
     std::atomic<uint32_t> wanted{0};
+    std::atomic<bool> handedBack{false}; ///< and its worker has not come yet
     Cursor cursor;
   };
 
@@ -93,11 +96,11 @@ private:
   void forget(uint32_t lane);
   bool onOffer(uint32_t lane, uint32_t current) const;
   bool claim(uint32_t lane, uint32_t current);
-  void nap(uint32_t lane);
+  void nap(uint32_t lane, uint32_t doublings);
   void askFor(uint32_t lane, uint32_t current);
   uint32_t handBack(uint32_t owned, uint32_t current);
   void runCaller(uint32_t current);
-  bool runWorker(uint32_t lane, uint32_t current);
+  bool runWorker(uint32_t lane, uint32_t current, Clock::time_point &parked);
   void sleepInEpoch(uint32_t lane, uint32_t current);
   void workerMain(uint32_t lane);
   void wakeSleepers();
