@@ -7,20 +7,31 @@
 //   pingpong the same chain, the devices taking turns: every edge crosses
 //   layered  32 layers of 128; a node follows 3 random ones of the layer
 //            before; the first half of a layer on device 0
-// Read `per_node` (seconds in JSON). `lanes` is ours, the number after it the
-// threads; graphs are built once. Each is 21 samples of at least 10 ms: their
-// median, 95th percentile and worst. `busy` has another thread spin on CPU 0
-// meanwhile.
+// The number after the graph is ours of lanes and oneTBB's of threads; graphs
+// are built once. Each column is of 21 samples of at least 10 ms, in 7 rounds
+// that take every case in turn, so that what else the machine does meets all:
+//   ns          median time per node
+//   p95_ratio   95th percentile / median
+//   busy_ns     median beside a process that spins, pinned to the first CPU
+//   busy_ratio  busy_ns / ns
+//   tbb_ns      continue_node with its default policy, tbb_ratio = tbb_ns / ns
+//   tbbl_ns     continue_node with the lightweight policy, and tbbl_ratio
+// `Time` is the median time of a replay.
 
 #include "device/host/HostDriver.h"
 #include "device/host/HostGraph.h"
 
 #include <algorithm>
-#include <atomic>
 #include <benchmark/benchmark.h>
+#include <chrono>
+#include <csignal>
+#include <functional>
 #include <random>
 #include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #ifdef MGPU_HAVE_TBB
 #include <oneapi/tbb/flow_graph.h>
@@ -65,7 +76,7 @@ Shape layered() {
 }
 
 const Shape &shapeNamed(int which) {
-  static const Shape shapes[] = {chain(false), chain(true), layered()};
+  static const Shape shapes[] = {chain(false), layered(), chain(true)};
   return shapes[which];
 }
 
@@ -83,141 +94,210 @@ struct Counters {
 
 void increment(void *counter) { ++*static_cast<uint64_t *>(counter); }
 
-/// Fails the run unless every node ran in every replay.
-void finish(benchmark::State &state, const Counters &counters,
-            uint64_t warmups) {
-  uint64_t replays = state.iterations() + warmups;
-  for (const uint64_t *counter : counters.nodes)
-    if (*counter != replays)
-      return state.SkipWithError("a node did not run once per replay");
-  double nodes = double(state.iterations()) * double(counters.nodes.size());
-  state.counters["per_node"] = benchmark::Counter(
-      nodes, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
-}
+/// A graph ready to replay, and the samples taken of it.
+struct Engine {
+  Engine(const Shape &shape) : counters(shape) {}
+  virtual ~Engine() = default;
+  virtual void replay() = 0;
 
-/// Work of somebody else on CPU 0 as long as it lives.
-class Competitor {
-public:
-  Competitor()
-      : thread([this] {
-          cpu_set_t first;
-          CPU_ZERO(&first);
-          CPU_SET(0, &first);
-          sched_setaffinity(0, sizeof(first), &first);
-          while (!stop.load(std::memory_order_relaxed))
-            ;
-        }) {}
-  ~Competitor() {
-    stop = true;
-    thread.join();
+  /// Seconds per replay over at least 10 ms.
+  double sample() {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point start = Clock::now();
+    for (uint64_t count = 0;;) {
+      for (uint64_t k = 0; k < batch; ++k)
+        replay();
+      count += batch;
+      replays += batch;
+      std::chrono::duration<double> passed = Clock::now() - start;
+      if (passed.count() >= 10e-3)
+        return passed.count() / double(count);
+      // The clock is read about 100 times a sample, whatever a replay costs.
+      batch = 1 + uint64_t(1e-4 * double(count) / passed.count());
+    }
   }
 
-private:
-  std::atomic<bool> stop = false;
-  std::thread thread;
+  /// Every node ran once per replay.
+  bool sound() const {
+    return std::ranges::all_of(counters.nodes, [&](const uint64_t *counter) {
+      return *counter == replays;
+    });
+  }
+
+  Counters counters;
+  uint64_t batch = 1, replays = 0;
 };
 
-double p95(const std::vector<double> &samples) {
-  std::vector<double> sorted = samples;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[(sorted.size() - 1) * 95 / 100];
-}
-double worst(const std::vector<double> &samples) {
-  return *std::max_element(samples.begin(), samples.end());
-}
-
-void ours(benchmark::State &state, int which, uint32_t numLanes) {
-  const Shape &shape = shapeNamed(which);
-  Counters counters(shape);
-  auto driver = createHostDriver(2, numLanes);
-  if (!driver)
-    return state.SkipWithError(driver.error().message.c_str());
-  auto graph = (*driver)->createGraph();
-  auto *host = static_cast<HostGraph *>(graph.get());
-  std::vector<GraphNodeId> dependencies;
-  for (size_t k = 0; k < shape.size(); ++k) {
-    dependencies.clear();
-    for (uint32_t dependency : shape.dependencies[k])
-      dependencies.push_back({dependency});
-    if (!host->addCall({shape.devices[k]}, increment, counters.nodes[k],
-                       dependencies))
-      return state.SkipWithError("a node was refused");
+struct Lanes final : Engine {
+  Lanes(const Shape &shape, uint32_t numLanes) : Engine(shape) {
+    auto driver = createHostDriver(2, numLanes);
+    if (!driver)
+      throw std::runtime_error(driver.error().message);
+    auto graph = (*driver)->createGraph();
+    auto *host = static_cast<HostGraph *>(graph.get());
+    std::vector<GraphNodeId> dependencies;
+    for (size_t k = 0; k < shape.size(); ++k) {
+      dependencies.clear();
+      for (uint32_t dependency : shape.dependencies[k])
+        dependencies.push_back({dependency});
+      if (auto node = host->addCall({shape.devices[k]}, increment,
+                                    counters.nodes[k], dependencies);
+          !node)
+        throw std::runtime_error(node.error().message);
+    }
+    exec = std::move(*graph->instantiate());
   }
-  auto exec = graph->instantiate();
-  (void)(*exec)->launch();
-  for (auto _ : state)
-    (void)(*exec)->launch();
-  finish(state, counters, 1);
-}
+  void replay() override { (void)exec->launch(); }
+
+  std::unique_ptr<GraphExec> exec;
+};
 
 #ifdef MGPU_HAVE_TBB
 template <typename Policy>
-void tbbFlowGraph(benchmark::State &state, int which, uint32_t threads) {
-  namespace flow = oneapi::tbb::flow;
-  using Node = flow::continue_node<flow::continue_msg, Policy>;
-  const Shape &shape = shapeNamed(which);
-  Counters counters(shape);
-  oneapi::tbb::global_control limit(
-      oneapi::tbb::global_control::max_allowed_parallelism, threads);
-  flow::graph graph;
-  flow::broadcast_node<flow::continue_msg> start(graph);
-  std::vector<std::unique_ptr<Node>> nodes;
-  for (size_t k = 0; k < shape.size(); ++k) {
-    uint64_t *counter = counters.nodes[k];
-    nodes.push_back(std::make_unique<Node>(
-        graph, [counter](const flow::continue_msg &message) {
-          ++*counter;
-          return message;
-        }));
-    if (shape.dependencies[k].empty())
-      flow::make_edge(start, *nodes[k]);
-    for (uint32_t dependency : shape.dependencies[k])
-      flow::make_edge(*nodes[dependency], *nodes[k]);
-  }
-  auto replay = [&] {
-    start.try_put(flow::continue_msg());
-    graph.wait_for_all();
-  };
-  replay();
-  for (auto _ : state)
-    replay();
-  finish(state, counters, 1);
-}
-#endif
+struct TbbFlowGraph final : Engine {
+  using Message = oneapi::tbb::flow::continue_msg;
+  using Node = oneapi::tbb::flow::continue_node<Message, Policy>;
 
-void registerAll() {
-  const char *names[] = {"chain", "pingpong", "layered"};
-  for (int which = 0; which < 3; ++which) {
-    std::string name = names[which];
-    for (uint32_t threads : {1u, 2u}) {
-      std::string suffix = "/" + std::to_string(threads);
-      auto add = [&](const std::string &engine, auto function) {
-        benchmark::RegisterBenchmark((name + "/" + engine + suffix).c_str(),
-                                     function)
-            ->UseRealTime()
-            ->MeasureProcessCPUTime()
-            ->MinTime(0.02)
-            ->Repetitions(21)
-            ->ReportAggregatesOnly()
-            ->ComputeStatistics("p95", p95)
-            ->ComputeStatistics("worst", worst);
-      };
-      add("lanes", [=](benchmark::State &s) { ours(s, which, threads); });
-      add("lanes_busy", [=](benchmark::State &s) {
-        Competitor competitor;
-        ours(s, which, threads);
-      });
-#ifdef MGPU_HAVE_TBB
-      namespace flow = oneapi::tbb::flow;
-      add("tbb", [=](benchmark::State &s) {
-        tbbFlowGraph<flow::queueing>(s, which, threads);
-      });
-      add("tbb_lightweight", [=](benchmark::State &s) {
-        tbbFlowGraph<flow::lightweight>(s, which, threads);
-      });
-#endif
+  explicit TbbFlowGraph(const Shape &shape) : Engine(shape), start(graph) {
+    namespace flow = oneapi::tbb::flow;
+    for (size_t k = 0; k < shape.size(); ++k) {
+      uint64_t *counter = counters.nodes[k];
+      nodes.push_back(
+          std::make_unique<Node>(graph, [counter](const Message &message) {
+            ++*counter;
+            return message;
+          }));
+      if (shape.dependencies[k].empty())
+        flow::make_edge(start, *nodes[k]);
+      for (uint32_t dependency : shape.dependencies[k])
+        flow::make_edge(*nodes[dependency], *nodes[k]);
     }
   }
+  void replay() override {
+    start.try_put(Message());
+    graph.wait_for_all();
+  }
+
+  oneapi::tbb::flow::graph graph;
+  oneapi::tbb::flow::broadcast_node<Message> start;
+  std::vector<std::unique_ptr<Node>> nodes;
+};
+#endif
+
+/// A process that spins on the first CPU this one may use, when resumed.
+class Competitor {
+public:
+  Competitor() {
+    cpu_set_t allowed, first;
+    sched_getaffinity(0, sizeof(allowed), &allowed);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &allowed))
+      ++cpu;
+    CPU_ZERO(&first);
+    CPU_SET(cpu, &first);
+    pid_t parent = getpid();
+    child = fork();
+    if (child < 0)
+      throw std::runtime_error("no process to compete with");
+    if (child > 0) {
+      pause();
+      return;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || sched_setaffinity(0, sizeof(first), &first) != 0)
+      _exit(1);
+    for (volatile uint64_t spun = 0;;)
+      spun = spun + 1;
+  }
+  ~Competitor() {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  Competitor(const Competitor &) = delete;
+  void resume() { kill(child, SIGCONT); }
+  void pause() { kill(child, SIGSTOP); }
+  bool lives() { return waitpid(child, nullptr, WNOHANG) == 0; }
+
+private:
+  pid_t child = -1;
+};
+
+double percentile(std::vector<double> samples, size_t percent) {
+  std::sort(samples.begin(), samples.end());
+  return samples[(samples.size() - 1) * percent / 100];
+}
+
+/// Lets the scheduler see who runs now, and oneTBB's threads go to sleep.
+void settle() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
+
+void measure(benchmark::State &state, int which, uint32_t threads) {
+  constexpr int rounds = 7, samplesPerRound = 3;
+  const Shape &shape = shapeNamed(which);
+  struct Case {
+    std::string name;
+    Engine *engine;
+    bool busy;
+    std::vector<double> seconds;
+  };
+  Competitor competitor; // before there are threads to fork beside
+  std::vector<std::unique_ptr<Engine>> engines;
+  engines.push_back(std::make_unique<Lanes>(shape, threads));
+  std::vector<Case> cases{{"", engines[0].get(), false, {}},
+                          {"busy", engines[0].get(), true, {}}};
+#ifdef MGPU_HAVE_TBB
+  namespace flow = oneapi::tbb::flow;
+  oneapi::tbb::global_control limit(
+      oneapi::tbb::global_control::max_allowed_parallelism, threads);
+  engines.push_back(std::make_unique<TbbFlowGraph<flow::queueing>>(shape));
+  cases.push_back({"tbb", engines.back().get(), false, {}});
+  engines.push_back(std::make_unique<TbbFlowGraph<flow::lightweight>>(shape));
+  cases.push_back({"tbbl", engines.back().get(), false, {}});
+#endif
+  for (int round = 0; round < rounds; ++round)
+    for (Case &one : cases) {
+      if (one.busy)
+        competitor.resume();
+      settle();
+      for (int k = 0; k < samplesPerRound; ++k)
+        one.seconds.push_back(one.engine->sample());
+      if (one.busy)
+        competitor.pause();
+    }
+  if (!competitor.lives())
+    return state.SkipWithError("the competing process ended early");
+  for (const auto &engine : engines)
+    if (!engine->sound())
+      return state.SkipWithError("a node did not run once per replay");
+
+  double median = percentile(cases[0].seconds, 50);
+  double nsPerNode = 1e9 / double(shape.size());
+  for (auto _ : state)
+    state.SetIterationTime(median);
+  state.counters["ns"] = median * nsPerNode;
+  state.counters["p95_ratio"] = percentile(cases[0].seconds, 95) / median;
+  for (size_t k = 1; k < cases.size(); ++k) {
+    double other = percentile(cases[k].seconds, 50);
+    state.counters[cases[k].name + "_ns"] = other * nsPerNode;
+    state.counters[cases[k].name + "_ratio"] = other / median;
+  }
+}
+
+void registerAll() {
+  const char *names[] = {"chain", "layered", "pingpong"};
+  for (int which = 0; which < 3; ++which)
+    for (uint32_t threads : {1u, 2u})
+      benchmark::RegisterBenchmark(
+          (std::string(names[which]) + "/" + std::to_string(threads)).c_str(),
+          [=](benchmark::State &state) {
+            try {
+              measure(state, which, threads);
+            } catch (const std::exception &error) {
+              state.SkipWithError(error.what());
+            }
+          })
+          ->UseManualTime()
+          ->Iterations(1)
+          ->Unit(benchmark::kMicrosecond);
 }
 
 const bool registered = (registerAll(), true);

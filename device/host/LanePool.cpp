@@ -4,8 +4,10 @@
 #include <climits>
 #include <ctime>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 namespace mgpu::device {
 
@@ -46,9 +48,12 @@ public:
     return count <= eagerPolls + pausedPolls;
   }
   void reset() { count = 0; }
+  /// Long enough that a worker that was awake would have come.
+  bool overdue() const { return count > eagerPolls + overduePolls; }
 
 private:
-  static constexpr uint32_t eagerPolls = 64, pausedPolls = 100;
+  static constexpr uint32_t eagerPolls = 64, overduePolls = 20,
+                            pausedPolls = 100;
   uint32_t count = 0;
 };
 
@@ -59,9 +64,12 @@ bool atLeast(uint32_t value, uint32_t target) {
 
 } // namespace
 
-LanePool::LanePool(uint32_t numLanes)
+LanePool::LanePool(uint32_t numLanes, uint32_t progressSoFar)
     : progress(numLanes), claims(numLanes), base(numLanes, 0),
-      seen(size_t(numLanes) * numLanes, 0), callerLanes(numLanes, 0) {
+      seen(size_t(numLanes) * ((numLanes + 31) / 32)),
+      callerLanes(numLanes, 0) {
+  for (Progress &lane : progress)
+    lane.value.store(progressSoFar, std::memory_order_relaxed);
   workers.reserve(numLanes - 1);
   try {
     for (uint32_t lane = 1; lane < numLanes; ++lane)
@@ -76,8 +84,8 @@ LanePool::~LanePool() { stopWorkers(); }
 
 void LanePool::stopWorkers() {
   stopping.store(true);
-  epoch.fetch_add(1);
-  futexWakeAll(epoch);
+  epoch.fetch_add(1, std::memory_order_seq_cst);
+  wakeSleepers();
   for (std::thread &worker : workers)
     worker.join();
 }
@@ -98,9 +106,10 @@ void LanePool::run(const ReplayJob &job) {
     claims[lane].cursor = start(job, lane);
     claims[lane].word.store(2 * current + taken, std::memory_order_relaxed);
   }
+  forget(0);
+  callerCore.store(sched_getcpu(), std::memory_order_relaxed);
   epoch.store(current, std::memory_order_seq_cst);
-  if (sleepers.load(std::memory_order_seq_cst) != 0)
-    futexWakeAll(epoch);
+  wakeSleepers();
   runCaller(current);
   busy.store(false, std::memory_order_release);
 }
@@ -117,12 +126,20 @@ LanePool::Cursor LanePool::start(const ReplayJob &job, uint32_t lane) {
 }
 
 bool LanePool::reached(uint32_t lane, const LaneWait &wait) {
-  uint32_t target = base[wait.lane] + wait.ordinal;
-  uint32_t &last = seen[size_t(lane) * numLanes() + wait.lane];
-  if (atLeast(last, target))
+  uint32_t &last = seenBy(lane, wait.lane);
+  if (last >= wait.ordinal)
     return true;
-  last = progress[wait.lane].value.load(std::memory_order_acquire);
-  return atLeast(last, target);
+  uint32_t value = progress[wait.lane].value.load(std::memory_order_acquire) -
+                   base[wait.lane];
+  if (value < wait.ordinal)
+    return false;
+  last = value;
+  return true;
+}
+
+void LanePool::forget(uint32_t lane) {
+  for (uint32_t other = 0; other < numLanes(); ++other)
+    seenBy(lane, other) = 0;
 }
 
 void LanePool::publish(uint32_t lane, uint32_t value) {
@@ -134,16 +151,27 @@ void LanePool::publish(uint32_t lane, uint32_t value) {
     futexWakeAll(mine.value);
 }
 
-/// Runs as far as the waits allow; true at the end of the lane. After its last
-/// publication a worker must not touch the program: the caller may be gone.
-bool LanePool::advance(Cursor &cursor) {
+/// Runs as far as the waits allow, or while `lending` until a worker asks for
+/// its lane. After its last publication a worker must not touch the program:
+/// the caller may be gone.
+LanePool::Stop LanePool::advance(Cursor &cursor, bool lending,
+                                 uint32_t current) {
   while (cursor.segment != cursor.segmentEnd) {
     const Segment segment = *cursor.segment;
     for (const LaneWait *end = cursor.waits + segment.waitEnd;
          cursor.wait != end; ++cursor.wait)
       if (!reached(cursor.lane, *cursor.wait))
-        return false;
+        return Stop::Blocked;
     const Op *op = cursor.op, *end = cursor.ops + segment.opEnd;
+    if (lending) {
+      for (; op != end; ++op) {
+        if (wanted.load(std::memory_order_relaxed) == current) {
+          cursor.op = op;
+          return Stop::Asked;
+        }
+        op->function(op->context);
+      }
+    }
     cursor.op = end;
     for (; op != end; ++op)
       op->function(op->context);
@@ -153,7 +181,7 @@ bool LanePool::advance(Cursor &cursor) {
       publish(cursor.lane, value);
     }
   }
-  return true;
+  return Stop::Finished;
 }
 
 void LanePool::park(uint32_t lane, uint32_t target, bool briefly) {
@@ -170,16 +198,77 @@ void LanePool::park(uint32_t lane, uint32_t target, bool briefly) {
   theirs.waiters.fetch_sub(1, std::memory_order_seq_cst);
 }
 
+bool LanePool::onOffer(uint32_t lane, uint32_t current) const {
+  return claims[lane].word.load(std::memory_order_seq_cst) == 2 * current;
+}
+
 bool LanePool::claim(uint32_t lane, uint32_t current) {
   std::atomic<uint32_t> &word = claims[lane].word;
   uint32_t expected = 2 * current;
-  return word.load(std::memory_order_relaxed) == expected &&
-         word.compare_exchange_strong(expected, 2 * current + 1,
-                                      std::memory_order_acquire,
-                                      std::memory_order_relaxed);
+  if (word.load(std::memory_order_relaxed) != expected ||
+      !word.compare_exchange_strong(expected, 2 * current + 1,
+                                    std::memory_order_acquire,
+                                    std::memory_order_relaxed))
+    return false;
+  forget(lane);
+  return true;
+}
+
+/// Bounds how often two threads on one core can hand a lane to and fro, and
+/// spares short replays the system call that would wake us. Nobody does.
+void LanePool::nap(uint32_t lane, uint32_t doublings) {
+  timespec pause{0, 100'000L << doublings};
+  std::atomic<uint32_t> &word = claims[lane].wanted;
+  futexWait(word, word.load(std::memory_order_relaxed), &pause);
+}
+
+/// For a worker that found its lane taken. On the caller's core it could only
+/// take turns with it, so it gives the system up to 1.5 ms to move it.
+void LanePool::askFor(uint32_t lane, uint32_t current) {
+  for (uint32_t k = 0; k < 4; ++k) {
+    nap(lane, k);
+    if (epoch.load(std::memory_order_relaxed) != current)
+      return;
+    if (!busy.load(std::memory_order_relaxed) ||
+        sched_getcpu() != callerCore.load(std::memory_order_relaxed))
+      break;
+  }
+  claims[lane].wanted.store(current, std::memory_order_relaxed);
+  // An exchange, so that the caller's acquires what every worker wrote before.
+  wanted.exchange(current, std::memory_order_acq_rel);
+}
+
+/// The caller offers the lanes that workers ask for. Returns how many of
+/// callerLanes it still owns.
+uint32_t LanePool::handBack(uint32_t owned, uint32_t current) {
+  wanted.exchange(0, std::memory_order_acq_rel);
+  uint32_t kept = 1;
+  for (uint32_t k = 1; k < owned; ++k) {
+    uint32_t lane = callerLanes[k];
+    Claim &taken = claims[lane];
+    if (!taken.cursor.finished &&
+        taken.wanted.exchange(0, std::memory_order_relaxed) == current) {
+      taken.handedBack.store(true, std::memory_order_relaxed);
+      taken.word.store(2 * current, std::memory_order_seq_cst);
+    } else {
+      callerLanes[kept++] = lane;
+    }
+  }
+  if (kept != owned)
+    wakeSleepers();
+  return kept;
 }
 
 void LanePool::runCaller(uint32_t current) {
+  // Short naps that leave a worker the time to wake up for the lane it asked
+  // for.
+  static constexpr uint32_t courtesyNaps = 3;
+  uint32_t naps = 0;
+  auto takeable = [&](uint32_t lane) {
+    return onOffer(lane, current) &&
+           (naps == 0 ||
+            !claims[lane].handedBack.load(std::memory_order_relaxed));
+  };
   uint32_t owned = 1; // of callerLanes, whose first is lane 0
   Spin spin;
   while (true) {
@@ -191,41 +280,59 @@ void LanePool::runCaller(uint32_t current) {
       if (cursor.finished)
         continue;
       const LaneWait *before = cursor.wait;
-      cursor.finished = advance(cursor);
-      moved |= cursor.finished || cursor.wait != before;
-      if (!cursor.finished) {
-        ++unfinished;
+      Stop stop = advance(cursor, owned > 1, current);
+      cursor.finished = stop == Stop::Finished;
+      unfinished += !cursor.finished;
+      moved |= stop != Stop::Blocked || cursor.wait != before;
+      if (stop == Stop::Blocked)
         blocked = &cursor;
-      }
     }
     if (claims[0].cursor.finished)
       return;
+    if (owned > 1 && wanted.load(std::memory_order_relaxed) == current) {
+      uint32_t before = owned;
+      owned = handBack(owned, current);
+      naps = owned != before ? courtesyNaps : naps;
+      moved = true;
+    }
     if (moved)
       spin.reset();
-    if (moved || spin.again())
+    bool patient = spin.again();
+    // A lane that stays on offer has no worker awake.
+    bool forsaken = spin.overdue() && blocked && takeable(blocked->wait->lane);
+    if (moved || (patient && !forsaken))
       continue;
     spin.reset();
+    callerCore.store(sched_getcpu(), std::memory_order_relaxed);
     uint32_t lane = 1;
-    while (lane < numLanes() && !claim(lane, current))
+    while (lane < numLanes() && !(takeable(lane) && claim(lane, current)))
       ++lane;
-    if (lane < numLanes())
+    if (lane < numLanes()) {
       callerLanes[owned++] = lane;
-    else // With several lanes in hand any of them may become ready, and only
-         // one can be parked on: look again soon.
-      park(blocked->wait->lane,
-           base[blocked->wait->lane] + blocked->wait->ordinal, unfinished > 1);
+      continue;
+    }
+    // With several lanes in hand any of them may become ready, and only one can
+    // be parked on: look again soon.
+    park(blocked->wait->lane,
+         base[blocked->wait->lane] + blocked->wait->ordinal,
+         unfinished > 1 || naps > 0);
+    naps -= naps > 0;
   }
 }
 
-void LanePool::runWorker(uint32_t lane, uint32_t current) {
+/// True if this worker ran its lane to the end, false if another has it.
+/// `parked`: when it last had to park.
+bool LanePool::runWorker(uint32_t lane, uint32_t current,
+                         Clock::time_point &parked) {
   // A copy: from our last publication on, the shared one belongs to the next
   // replay.
   Cursor cursor = claims[lane].cursor;
+  claims[lane].handedBack.store(false, std::memory_order_relaxed);
   Spin spin;
   while (true) {
     const LaneWait *before = cursor.wait;
-    if (advance(cursor))
-      return;
+    if (advance(cursor, false, current) == Stop::Finished)
+      return true;
     if (cursor.wait != before)
       spin.reset();
     if (spin.again())
@@ -237,33 +344,63 @@ void LanePool::runWorker(uint32_t lane, uint32_t current) {
     uint32_t target = base[awaited] + cursor.wait->ordinal;
     claims[lane].cursor = cursor;
     claims[lane].word.store(2 * current, std::memory_order_release);
-    park(awaited, target, false);
+    Clock::time_point now = Clock::now();
+    // Some ten times what parking and waking cost.
+    bool often =
+        now - std::exchange(parked, now) < std::chrono::microseconds(50);
+    if (often && sched_getcpu() == callerCore.load(std::memory_order_relaxed))
+      nap(lane, 0);
+    else
+      park(awaited, target, false);
     if (!claim(lane, current))
-      return;
+      return false;
+    cursor = claims[lane].cursor; // the caller may have moved it
+    claims[lane].handedBack.store(false, std::memory_order_relaxed);
   }
+}
+
+/// Until the next epoch, or until the worker's lane is on offer in this one.
+void LanePool::sleepInEpoch(uint32_t lane, uint32_t current) {
+  sleepers.fetch_add(1, std::memory_order_seq_cst);
+  // Read before what it announces: a bell rung after this ends the wait.
+  uint32_t rung = bell.load(std::memory_order_seq_cst);
+  if (epoch.load(std::memory_order_seq_cst) == current &&
+      !onOffer(lane, current))
+    futexWait(bell, rung, nullptr);
+  sleepers.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+/// After an epoch or an offer was stored, sequentially consistent.
+void LanePool::wakeSleepers() {
+  if (sleepers.load(std::memory_order_seq_cst) == 0)
+    return;
+  bell.fetch_add(1, std::memory_order_seq_cst);
+  futexWakeAll(bell);
 }
 
 void LanePool::workerMain(uint32_t lane) {
   uint32_t last = 0;
+  Clock::time_point parked{};
+  bool left = false; // to the caller, in epoch `last`
   Spin spin;
   while (true) {
     uint32_t current = epoch.load(std::memory_order_acquire);
     if (current == last) {
-      if (!spin.again()) {
-        sleepers.fetch_add(1, std::memory_order_seq_cst);
-        if (epoch.load(std::memory_order_seq_cst) == last)
-          futexWait(epoch, last, nullptr);
-        sleepers.fetch_sub(1, std::memory_order_seq_cst);
-        spin.reset();
-      }
-      continue;
+      if (spin.again())
+        continue;
+      spin.reset();
+      if (left && claims[lane].wanted.load(std::memory_order_relaxed) != last)
+        askFor(lane, last); // for the first time, or handed back and retaken
+      else
+        sleepInEpoch(lane, last);
+      if (!onOffer(lane, last))
+        continue;
     }
     if (stopping.load(std::memory_order_relaxed))
       return;
     last = current;
     spin.reset();
-    if (claim(lane, current))
-      runWorker(lane, current);
+    left = !claim(lane, current) || !runWorker(lane, current, parked);
   }
 }
 

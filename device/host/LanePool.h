@@ -11,13 +11,18 @@
 // A worker must claim its lane before it runs it, and offers it again before it
 // parks. A caller that is stuck takes every lane on offer and runs it beside
 // its own. So a worker the system does not schedule delays nobody, and two
-// threads forced onto one core hand over once, not at every edge. Counters and
-// claims belong to the pool, not to the program: a late worker never looks at
-// a program that may be gone.
+// threads forced onto one core hand over once, not at every edge. A worker that
+// comes late naps a while, then asks for its lane, and the caller hands it back
+// after the op at hand: a long replay is not left to one thread because the
+// others woke microseconds too late. A worker that has to park again and again
+// on the caller's own core naps too, or every edge would be a context switch.
+// Counters and claims belong to the pool, not to the program: a late worker
+// never looks at a program that may be gone.
 
 #include "device/host/LaneProgram.h"
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -34,8 +39,10 @@ struct ReplayJob {
 
 class LanePool {
 public:
-  /// Throws std::system_error when the system refuses a thread.
-  explicit LanePool(uint32_t numLanes);
+  /// Throws std::system_error when the system refuses a thread. Progress counts
+  /// on from `progressSoFar`: counters wrap after hours or, with trivial nodes,
+  /// seconds, and a test must not wait for that.
+  explicit LanePool(uint32_t numLanes, uint32_t progressSoFar = 0);
   ~LanePool();
   LanePool(const LanePool &) = delete;
   LanePool &operator=(const LanePool &) = delete;
@@ -47,6 +54,7 @@ public:
   void run(const ReplayJob &job);
 
 private:
+  using Clock = std::chrono::steady_clock;
   struct alignas(128) Progress {
     std::atomic<uint32_t> value{0};
     std::atomic<uint32_t> waiters{0};
@@ -60,32 +68,57 @@ private:
     uint32_t published = 0;
     bool finished = false;
   };
-  /// 2 x epoch while on offer in that epoch, one more once claimed.
+  /// `word` is 2 x epoch while on offer in that epoch, one more once claimed;
+  /// `wanted` the last epoch in which the worker asked for its lane.
   struct alignas(128) Claim {
     std::atomic<uint32_t> word{1};
+    std::atomic<uint32_t> wanted{0};
+    std::atomic<bool> handedBack{false}; ///< and its worker has not come yet
     Cursor cursor;
   };
 
+  /// How often a lane saw each lane publish in this replay: a wait that an
+  /// earlier look answers touches no line of another core. Lines of its own for
+  /// each reader, because it writes there at every step forward.
+  struct alignas(128) Seen {
+    uint32_t of[32] = {};
+  };
+
   static Cursor start(const ReplayJob &job, uint32_t lane);
-  bool advance(Cursor &cursor);
+  enum class Stop { Finished, Blocked, Asked };
+  Stop advance(Cursor &cursor, bool lending, uint32_t current);
   bool reached(uint32_t lane, const LaneWait &wait);
+  uint32_t &seenBy(uint32_t lane, uint32_t other) {
+    return seen[lane * ((numLanes() + 31) / 32) + other / 32].of[other % 32];
+  }
   void publish(uint32_t lane, uint32_t value);
   void park(uint32_t lane, uint32_t target, bool briefly);
+  void forget(uint32_t lane);
+  bool onOffer(uint32_t lane, uint32_t current) const;
   bool claim(uint32_t lane, uint32_t current);
+  void nap(uint32_t lane, uint32_t doublings);
+  void askFor(uint32_t lane, uint32_t current);
+  uint32_t handBack(uint32_t owned, uint32_t current);
   void runCaller(uint32_t current);
-  void runWorker(uint32_t lane, uint32_t current);
+  bool runWorker(uint32_t lane, uint32_t current, Clock::time_point &parked);
+  void sleepInEpoch(uint32_t lane, uint32_t current);
   void workerMain(uint32_t lane);
+  void wakeSleepers();
   void stopWorkers();
 
   std::vector<Progress> progress;
   std::vector<Claim> claims;
   std::vector<uint32_t> base; ///< progress of each lane at the replay's start
-  std::vector<uint32_t> seen; ///< [lane][other]: last progress lane read
+  std::vector<Seen> seen;
   std::vector<uint32_t> callerLanes; ///< what the caller runs, its own first
   std::atomic<bool> busy{false};
   std::atomic<bool> stopping{false};
   alignas(128) std::atomic<uint32_t> epoch{0};
-  std::atomic<uint32_t> sleepers{0}; ///< workers parked on `epoch`
+  std::atomic<int> callerCore{-1};   ///< where the caller ran last
+  std::atomic<uint32_t> sleepers{0}; ///< workers parked on `bell`
+  std::atomic<uint32_t> bell{0};     ///< counts the calls that wake them
+  /// The epoch in which some worker asks for its lane.
+  alignas(128) std::atomic<uint32_t> wanted{0};
   std::vector<std::thread> workers;
 };
 

@@ -181,7 +181,84 @@ TEST_P(ReplayEngine, TimedReplayRunsTheSameAndOrdersTimes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, ReplayEngine, testing::Values(1u, 2u, 4u),
+/// A node of a chain that takes its time until one of them has run on another
+/// thread than the first.
+struct DeviceChain {
+  std::thread::id caller = std::this_thread::get_id();
+  bool ranElsewhere = false;
+  static void run(void *self) {
+    auto *chain = static_cast<DeviceChain *>(self);
+    if (std::this_thread::get_id() != chain->caller)
+      chain->ranElsewhere = true;
+    else if (!chain->ranElsewhere)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+};
+
+TEST_P(ReplayEngine, LateWorkersGetTheirLanesBack) {
+  uint32_t numLanes = GetParam();
+  auto driver = createHostDriver(numLanes, numLanes);
+  ASSERT_TRUE(driver);
+  auto graph = (*driver)->createGraph();
+  auto &host = static_cast<HostGraph &>(*graph);
+  // Device 0 waits for all others at once, while their workers still wake up:
+  // the caller takes those lanes. Then every one has a chain of its own.
+  std::vector<GraphNodeId> first;
+  for (int32_t device = 1; device < int32_t(numLanes); ++device)
+    first.push_back(*host.addCall({device}, [](void *) {}, nullptr, {}));
+  GraphNodeId join = *host.addCall(
+      {0}, [](void *) {}, nullptr, first);
+  std::vector<DeviceChain> chains(numLanes);
+  for (int32_t device = 1; device < int32_t(numLanes); ++device) {
+    GraphNodeId last = join;
+    for (uint32_t k = 0; k < 5000; ++k)
+      last = *host.addCall({device}, DeviceChain::run, &chains[device],
+                           std::span(&last, 1));
+  }
+  auto exec = graph->instantiate();
+  ASSERT_TRUE(exec);
+  for (int replay = 0; replay < 10; ++replay) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1)); // workers park
+    ASSERT_TRUE((*exec)->launch());
+    for (uint32_t device = 1; device < numLanes; ++device) {
+      EXPECT_TRUE(chains[device].ranElsewhere)
+          << "device " << device << " in replay " << replay;
+      chains[device].ranElsewhere = false;
+    }
+  }
+}
+
+TEST_P(ReplayEngine, ProgressCountersWrap) {
+  uint32_t numLanes = GetParam();
+  for (uint32_t start : {0x7fffff80u, 0x80000010u, 0xffffff80u}) {
+    SCOPED_TRACE(start);
+    std::mt19937 random(start);
+    std::vector<TestNode> nodes(200);
+    std::vector<ProgramNode> shape;
+    for (uint32_t k = 0; k < nodes.size(); ++k) {
+      shape.push_back({k % numLanes, {TestNode::run, &nodes[k]}, {}});
+      nodes[k].work = random() % 200;
+      for (uint32_t e = 0; k > 0 && e < 2; ++e) {
+        uint32_t dependency = k - 1 - random() % std::min(k, 10u);
+        shape[k].dependencies.push_back(dependency);
+        nodes[k].dependencies.push_back(&nodes[dependency]);
+      }
+    }
+    Program program = buildProgram(shape, numLanes);
+    ReplayJob job{&program, program.serial.data(), {}};
+    for (const LaneProgram &lane : program.lanes)
+      job.lanes.push_back(lane.ops.data());
+    LanePool pool(numLanes, start);
+    for (uint64_t replay = 1; replay <= 20; ++replay)
+      pool.run(job);
+    for (const TestNode &node : nodes) {
+      ASSERT_EQ(node.replays, 20u);
+      ASSERT_EQ(node.violations, 0u);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, ReplayEngine, testing::Values(1u, 2u, 3u, 4u),
                          testing::PrintToStringParamName());
 
 TEST(LaneProgram, DropsImpliedWaits) {
