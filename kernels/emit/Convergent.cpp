@@ -71,21 +71,9 @@ LogicalResult BlockEmitter::emitAllReduce(gpu::AllReduceOp op) {
   FailureOr<Value> values = storeToArray(op.getValue(), op);
   if (failed(values) || failed(flush(op->getBlock())))
     return failure();
-  Region &body = op.getBody();
-  IRMapping map = uniform;
-  if (!body.empty()) {
-    if (!body.hasOneBlock())
-      return op.emitOpError("needs a body of one block on the host target");
-    WalkResult captures = body.walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (!op->isAncestor(operand.getParentRegion()->getParentOp()) &&
-            !uniform.contains(operand))
-          return WalkResult::interrupt();
-      return WalkResult::advance();
-    });
-    if (captures.wasInterrupted())
-      return op.emitOpError("has a body that uses a value of one thread");
-  }
+  Region &body = op.getBody(); // isolated: it uses no value from outside
+  if (!body.empty() && !body.hasOneBlock())
+    return op.emitOpError("needs a body of one block on the host target");
   Value first = memref::LoadOp::create(b, loc, *values, constant(0));
   Value low = constant(1), high = constant(numThreads), one = constant(1);
   auto loop = scf::ForOp::create(b, loc, low, high, one, first);
@@ -98,6 +86,7 @@ LogicalResult BlockEmitter::emitAllReduce(gpu::AllReduceOp op) {
   if (body.empty()) {
     result = combine(*op.getOp(), sum, next, loc);
   } else {
+    IRMapping map;
     map.map(body.getArgument(0), sum);
     map.map(body.getArgument(1), next);
     for (Operation &inner : body.front().without_terminator())

@@ -45,18 +45,34 @@ public:
   std::string path; ///< empty where it could not be made
 };
 
-std::string findLinker() {
+Result<std::string> findLinker() {
+  if (const char *chosen = std::getenv("MGPU_LD_LLD"); chosen && *chosen) {
+    if (access(chosen, X_OK) == 0)
+      return std::string(chosen);
+    return fail(ErrorKind::Absent,
+                std::string("cannot start the linker '") + chosen +
+                    "' that MGPU_LD_LLD in the environment names; let it name "
+                    "ld.lld, or unset it");
+  }
   if (access(MGPU_LD_LLD, X_OK) == 0)
-    return MGPU_LD_LLD;
-  auto found = llvm::sys::findProgramByName("ld.lld");
-  return found ? *found : std::string();
+    return std::string(MGPU_LD_LLD);
+  if (auto found = llvm::sys::findProgramByName("ld.lld"))
+    return *found;
+  return fail(ErrorKind::Absent,
+              "the linker ld.lld, which host kernels are linked with, was "
+              "found neither at " MGPU_LD_LLD " nor in PATH; install lld-22");
 }
 
 /// The runtime resolves these from the process; anything else is ours to
 /// refuse here rather than at load.
 bool isKnownSymbol(llvm::StringRef name) {
-  static constexpr llvm::StringLiteral others[] = {
-      "printf", "memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"};
+  static constexpr llvm::StringLiteral others[] = {"printf",
+                                                   "puts",
+                                                   "putchar",
+                                                   "memcpy",
+                                                   "memset",
+                                                   "memmove",
+                                                   "_GLOBAL_OFFSET_TABLE_"};
   if (llvm::is_contained(others, name))
     return true;
   static constexpr llvm::StringLiteral math[] = {
@@ -103,11 +119,7 @@ Result<void> checkSymbols(const llvm::SmallVectorImpl<char> &object) {
 Result<std::vector<std::byte>>
 linkSharedObject(const llvm::SmallVectorImpl<char> &object) {
   MGPU_TRY(checkSymbols(object));
-  std::string linker = findLinker();
-  if (linker.empty())
-    return fail(ErrorKind::Absent,
-                "the linker ld.lld, which host kernels are linked with, was "
-                "found neither at " MGPU_LD_LLD " nor in PATH; install lld-22");
+  MGPU_TRY_ASSIGN(std::string linker, findLinker());
   TemporaryDirectory directory;
   if (directory.path.empty())
     return fail(ErrorKind::Absent,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/HostCodegen.h"
 
+#include "kernels/emit/Atomics.h"
 #include "kernels/emit/KernelPrepare.h"
+#include "kernels/emit/PrintfFormat.h"
 #include "kernels/emit/SmallFloats.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -21,11 +23,11 @@ using namespace mlir;
 namespace mgpu::kernels {
 
 /// gpu.printf becomes C's printf, whose variadic arguments are promoted.
-static void lowerPrintf(ModuleOp module) {
+static LogicalResult lowerPrintf(ModuleOp module) {
   SmallVector<gpu::PrintfOp> prints;
   module.walk([&](gpu::PrintfOp op) { prints.push_back(op); });
   if (prints.empty())
-    return;
+    return success();
   OpBuilder b(module.getContext());
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   auto type = LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer},
@@ -34,8 +36,10 @@ static void lowerPrintf(ModuleOp module) {
   LLVM::LLVMFuncOp::create(b, module.getLoc(), "printf", type);
   for (auto [k, op] : llvm::enumerate(prints)) {
     Location loc = op.getLoc();
-    std::string text = op.getFormat().str();
-    text.push_back('\0');
+    FailureOr<std::string> format = checkedFormat(op);
+    if (failed(format))
+      return failure();
+    std::string text = *format + '\0';
     std::string name = "mgt_format_" + std::to_string(k);
     b.setInsertionPointToStart(module.getBody());
     LLVM::GlobalOp::create(b, loc,
@@ -53,13 +57,16 @@ static void lowerPrintf(ModuleOp module) {
         value = arith::ExtFOp::create(b, loc, b.getF64Type(), value);
       else if (given.isInteger(1))
         value = arith::ExtUIOp::create(b, loc, b.getI32Type(), value);
-      else if (given.isInteger() && given.getIntOrFloatBitWidth() < 32)
+      else if (unsigned width = given.getIntOrFloatBitWidth(); width < 32)
         value = arith::ExtSIOp::create(b, loc, b.getI32Type(), value);
+      else if (width > 32 && width < 64)
+        value = arith::ExtSIOp::create(b, loc, b.getI64Type(), value);
       operands.push_back(value);
     }
     LLVM::CallOp::create(b, loc, type, "printf", operands);
     op.erase();
   }
+  return success();
 }
 
 /// Whether `cpu` converts between f16 and f32 by itself.
@@ -69,16 +76,17 @@ static bool hasHalf(const std::string &cpu) {
 }
 
 LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
-  lowerPrintf(module);
+  if (failed(lowerPrintf(module)) || failed(lowerAtomics(module)))
+    return failure();
+  expandSmallFma(module);
   PassManager pm(module.getContext());
   // Small floats are computed in f32 and rounded after each operation: one
   // rounding to at most 11 bits of an f32 sum, product or quotient of values of
-  // as many bits is the exact one.
+  // as many bits is the exact one. f16 is among them on every CPU, that the
+  // few with arithmetic of their own give no other bits.
   pm.addPass(math::createMathExtendToSupportedTypes());
   arith::ArithEmulateUnsupportedFloatsOptions emulate;
-  emulate.sourceTypeStrs = {"bf16", "f8E4M3FN", "f8E5M2"};
-  if (!hasHalf(cpu))
-    emulate.sourceTypeStrs.push_back("f16");
+  emulate.sourceTypeStrs = {"bf16", "f16", "f8E4M3FN", "f8E5M2"};
   emulate.targetTypeStr = "f32";
   pm.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
   if (failed(pm.run(module)))

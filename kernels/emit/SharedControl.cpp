@@ -48,10 +48,12 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
         return failure();
     } else {
       if (Operation *bad = findConvergent(&op)) {
-        auto error = bad->emitOpError(
-            "is under control flow that is not the same for all threads of "
-            "the block");
-        error.attachNote(op.getLoc()) << "threads may part here";
+        bad->emitOpError("is under control flow that is not the same for all "
+                         "threads of the block, which the host target does "
+                         "not support even where all threads of a subgroup "
+                         "agree: threads may part at the '")
+            << op.getName() << "' at " << op.getLoc()
+            << "; move it to where all threads pass";
         return failure();
       }
       SmallVector<Guard> guards;

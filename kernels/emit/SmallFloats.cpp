@@ -192,7 +192,9 @@ void expandSmallFloats(ModuleOp module, bool withHalf) {
   SmallVector<arith::ConstantOp> constants;
   module.walk([&](Operation *op) {
     if (isa<arith::TruncFOp>(op) &&
-        smallFormat(op->getResult(0).getType(), withHalf))
+        smallFormat(op->getResult(0).getType(),
+                    withHalf ||
+                        getElementTypeOrSelf(op->getOperand(0)).isF64()))
       truncations.push_back(op);
     else if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
              smallFormat(op->getOperand(0).getType(), withHalf))
@@ -218,8 +220,7 @@ void expandSmallFloats(ModuleOp module, bool withHalf) {
       source = Expander(op).extend(source, *from,
                                    vector ? Type(vector.clone(f32)) : f32);
     }
-    replace(op,
-            Expander(op).truncate(source, *smallFormat(type, withHalf), type));
+    replace(op, Expander(op).truncate(source, *smallFormat(type, true), type));
   }
   for (Operation *op : extensions) {
     Value source = op->getOperand(0);

@@ -21,19 +21,6 @@ std::vector<float> randomFloats(size_t count, uint32_t seed) {
   return result;
 }
 
-std::unique_ptr<LoadedKernel> load(const std::string &text, Dim3 block,
-                                   const std::string &cpu = "native") {
-  auto kernel = LoadedKernel::fromText(text, block, cpu);
-  EXPECT_TRUE(kernel) << (kernel ? "" : kernel.error().message);
-  return kernel ? std::move(*kernel) : nullptr;
-}
-
-template <typename T>
-bool sameBits(const std::vector<T> &a, const std::vector<T> &b) {
-  return a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
-
 const char *const saxpyBody = R"(
   %i = gpu.global_id x
   %in = arith.cmpi slt, %i, %n : index
@@ -466,113 +453,6 @@ TEST(HostKernel, AllReduceInThreadOrder) {
   EXPECT_TRUE(sameBits(out, expected));
 }
 
-TEST(HostKernel, ShufflesWithinSubgroupsOf32) {
-  constexpr int threads = 80; // the last subgroup is half full
-  for (std::string mode : {"xor", "up", "down", "idx"})
-    for (int width : {32, 16})
-      for (int offset : {1, 5, 12}) {
-        auto kernel = load(
-            module("%x: memref<80xi32>, %o: memref<80xi32>, %ok: memref<80xi8>",
-                   "%offset = arith.constant " + std::to_string(offset) +
-                       " : i32\n%width = arith.constant " +
-                       std::to_string(width) + R"( : i32
-    %t = gpu.thread_id x
-    %v = memref.load %x[%t] : memref<80xi32>
-    %r, %valid = gpu.shuffle )" +
-                       mode + R"( %v, %offset, %width : i32
-    %b = arith.extui %valid : i1 to i8
-    memref.store %r, %o[%t] : memref<80xi32>
-    memref.store %b, %ok[%t] : memref<80xi8>)"),
-            {threads});
-        ASSERT_TRUE(kernel);
-        std::vector<int32_t> x(threads), out(threads), expected(threads);
-        std::vector<int8_t> valid(threads), expectedValid(threads);
-        for (int t = 0; t < threads; ++t) {
-          x[t] = 1000 + 7 * t;
-        }
-        for (int t = 0; t < threads; ++t) {
-          int lane = t % 32;
-          int from = mode == "xor"    ? lane ^ offset
-                     : mode == "up"   ? lane - offset
-                     : mode == "down" ? lane + offset
-                                      : offset;
-          bool ok = from >= 0 && from < width && lane < width &&
-                    t - lane + from < threads;
-          expected[t] = ok ? x[t - lane + from] : x[t];
-          expectedValid[t] = ok;
-        }
-        kernel->run({1}, {arg(x), arg(out), arg(valid)});
-        EXPECT_EQ(out, expected) << mode << width << " " << offset;
-        EXPECT_EQ(valid, expectedValid) << mode << width << " " << offset;
-      }
-}
-
-TEST(HostKernel, ButterflySumInALoopOfShuffles) {
-  // The shuffled value is the loop's own argument.
-  auto kernel = load(module("%x: memref<64xi32>", R"(
-    %t = gpu.thread_id x
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c5 = arith.constant 5 : index
-    %one = arith.constant 1 : i32
-    %w = arith.constant 32 : i32
-    %v = memref.load %x[%t] : memref<64xi32>
-    %sum, %last = scf.for %k = %c0 to %c5 step %c1
-        iter_args(%acc = %v, %d = %one) -> (i32, i32) {
-      %o, %ok = gpu.shuffle xor %acc, %d, %w : i32
-      %n = arith.addi %acc, %o : i32
-      %e = arith.shli %d, %one : i32
-      scf.yield %n, %e : i32, i32
-    }
-    memref.store %sum, %x[%t] : memref<64xi32>)"),
-                     {64});
-  ASSERT_TRUE(kernel);
-  std::vector<int32_t> x(64), expected(64);
-  for (int t = 0; t < 64; ++t) {
-    x[t] = t * t;
-    expected[t] = 0;
-  }
-  for (int t = 0; t < 64; ++t)
-    for (int k = 0; k < 32; ++k)
-      expected[t] += x[t / 32 * 32 + k];
-  kernel->run({1}, {arg(x)});
-  EXPECT_EQ(x, expected);
-}
-
-TEST(HostKernel, SubgroupReduceWithClusters) {
-  auto kernel = load(module("%x: memref<80xi32>, %o: memref<3x80xi32>", R"(
-    %t = gpu.thread_id x
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
-    %v = memref.load %x[%t] : memref<80xi32>
-    %a = gpu.subgroup_reduce add %v : (i32) -> i32
-    %b = gpu.subgroup_reduce maxsi %v cluster(size = 8) : (i32) -> i32
-    %c = gpu.subgroup_reduce xor %v cluster(size = 4, stride = 2) : (i32) -> i32
-    memref.store %a, %o[%c0, %t] : memref<3x80xi32>
-    memref.store %b, %o[%c1, %t] : memref<3x80xi32>
-    memref.store %c, %o[%c2, %t] : memref<3x80xi32>)"),
-                     {80});
-  ASSERT_TRUE(kernel);
-  std::vector<int32_t> x(80), out(240), expected(240);
-  std::mt19937 engine(9);
-  for (int &value : x)
-    value = int(engine() % 2000) - 1000;
-  for (int t = 0; t < 80; ++t) {
-    int sum = 0, high = -100000, parity = 0;
-    for (int u = 0; u < 80; ++u) {
-      sum += u / 32 == t / 32 ? x[u] : 0;
-      high = u / 8 == t / 8 ? std::max(high, x[u]) : high;
-      parity ^= u / 8 == t / 8 && u % 2 == t % 2 ? x[u] : 0;
-    }
-    expected[t] = sum;
-    expected[80 + t] = high;
-    expected[160 + t] = parity;
-  }
-  kernel->run({1}, {arg(x), arg(out)});
-  EXPECT_EQ(out, expected);
-}
-
 TEST(HostKernel, DeviceFunctionsWithAndWithoutStructure) {
   auto kernel = load(module("%o: memref<64xi64>", R"(
     %t = gpu.thread_id x
@@ -720,20 +600,6 @@ TEST(HostKernel, DynamicWorkgroupMemoryAndAffineAndVectors) {
   }
   kernel->run({1}, {arg(x), arg(out)});
   EXPECT_TRUE(sameBits(out, expected));
-}
-
-TEST(HostKernel, PrintfInThreadOrder) {
-  auto kernel = load(module("", R"(
-    %t = gpu.thread_id x
-    %c2 = arith.constant 2.5 : f32
-    gpu.printf "thread %lld of %f\n", %t, %c2 : index, f32)"),
-                     {3});
-  ASSERT_TRUE(kernel);
-  testing::internal::CaptureStdout();
-  kernel->run({1}, {});
-  EXPECT_EQ(testing::internal::GetCapturedStdout(),
-            "thread 0 of 2.500000\nthread 1 of 2.500000\n"
-            "thread 2 of 2.500000\n");
 }
 
 TEST(HostKernel, DivergentLoopsOfEachThread) {

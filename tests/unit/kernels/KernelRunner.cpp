@@ -9,6 +9,7 @@
 #include "mlir/Parser/Parser.h"
 
 #include <dlfcn.h>
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -29,9 +30,10 @@ LoadedKernel::fromText(const std::string &text, Dim3 block,
       write(file, bytes.data(), bytes.size()) != ssize_t(bytes.size()))
     return fail(ErrorKind::Internal, "memfd failed");
   auto kernel = std::make_unique<LoadedKernel>();
+  // Open while it is loaded: dlopen knows libraries by their path.
+  kernel->file = file;
   std::string path = "/proc/self/fd/" + std::to_string(file);
   kernel->library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
   if (!kernel->library)
     return fail(ErrorKind::Internal, dlerror());
   kernel->entry = reinterpret_cast<device::HostKernelEntry>(
@@ -41,9 +43,20 @@ LoadedKernel::fromText(const std::string &text, Dim3 block,
   return kernel;
 }
 
+std::unique_ptr<LoadedKernel> load(const std::string &text, Dim3 block,
+                                   const std::string &cpu) {
+  auto kernel = LoadedKernel::fromText(text, block, cpu);
+  EXPECT_TRUE(kernel) << cpu << ": " << (kernel ? "" : kernel.error().message)
+                      << "\n"
+                      << text;
+  return kernel ? std::move(*kernel) : nullptr;
+}
+
 LoadedKernel::~LoadedKernel() {
   if (library)
     dlclose(library);
+  if (file >= 0)
+    close(file);
 }
 
 void LoadedKernel::run(Dim3 grid, std::vector<uint64_t> arguments,

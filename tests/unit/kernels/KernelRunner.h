@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -32,9 +33,14 @@ public:
   }
 
 private:
+  int file = -1;
   void *library = nullptr;
   device::HostKernelEntry entry = nullptr;
 };
+
+/// fromText, or null and a failure of the test.
+std::unique_ptr<LoadedKernel> load(const std::string &text, Dim3 block,
+                                   const std::string &cpu = "native");
 
 /// Arguments as the host ABI takes them.
 template <typename T>
@@ -43,6 +49,12 @@ uint64_t arg(std::vector<T> &buffer) {
 }
 inline uint64_t arg(float value) { return std::bit_cast<uint32_t>(value); }
 inline uint64_t arg(int64_t value) { return uint64_t(value); }
+
+template <typename T>
+bool sameBits(const std::vector<T> &a, const std::vector<T> &b) {
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
 
 /// canonicalKernelText of a module given as text.
 std::string canonicalText(const std::string &text);

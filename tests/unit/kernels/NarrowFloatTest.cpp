@@ -94,13 +94,6 @@ std::string sized(size_t count, const std::string &type) {
   return "memref<" + std::to_string(count) + "x" + type + ">";
 }
 
-std::unique_ptr<LoadedKernel> load(const std::string &text, Dim3 block,
-                                   const char *cpu) {
-  auto kernel = LoadedKernel::fromText(text, block, cpu);
-  EXPECT_TRUE(kernel) << cpu << ": " << (kernel ? "" : kernel.error().message);
-  return kernel ? std::move(*kernel) : nullptr;
-}
-
 template <typename Float>
 void testTruncation(const Format &format, const char *type, const char *cpu) {
   auto x = interesting<Float>(format);

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <random>
 #include <utility>
 
@@ -52,9 +53,10 @@ struct Kernel {
   Dim3 block;
   uint32_t blocks = 3;
   std::vector<Op> body;
-  std::vector<Kind> kinds;   ///< of each value
-  std::vector<bool> uniform; ///< whether threads surely agree
-  std::string text() const;
+  std::vector<Kind> kinds;      ///< of each value
+  std::vector<bool> uniform;    ///< whether threads surely agree
+  std::string bodyText() const; ///< leaves the result in name(result())
+  int result() const { return body.back().result; }
   std::vector<int32_t> interpret(const std::vector<int32_t> &input) const;
 };
 
@@ -343,15 +345,26 @@ void print(const Kernel &kernel, const std::vector<Op> &body,
   }
 }
 
-std::string Kernel::text() const {
-  uint64_t threads = block.volume();
+std::string Kernel::bodyText() const {
+  std::string text;
+  print(*this, body, text);
+  return text;
+}
+
+/// A function that runs the one of `kernels`, all of one launch shape, that
+/// its last argument names, where there are several: compiling many at once
+/// saves what each module costs.
+std::string textOf(const std::vector<Kernel> &kernels) {
+  Dim3 block = kernels[0].block;
+  uint64_t threads = block.volume(), blocks = kernels[0].blocks;
   auto number = [](uint64_t value) { return std::to_string(value); };
-  std::string text = "!all = memref<" + number(threads * blocks) +
-                     "xi32>\n!tile = memref<" + number(threads) +
-                     "xi32, #gpu.address_space<workgroup>>\n"
-                     "func.func @entry(%in: !all, %out: !all) {\n"
-                     "%tile = memref.alloca() : !tile\n"
-                     "%zero = arith.constant 0 : i32\n";
+  std::string text =
+      "!all = memref<" + number(threads * blocks) + "xi32>\n!tile = memref<" +
+      number(threads) +
+      "xi32, #gpu.address_space<workgroup>>\n"
+      "func.func @entry(%in: !all, %out: !all, %which: index) {\n"
+      "%tile = memref.alloca() : !tile\n"
+      "%zero = arith.constant 0 : i32\n";
   std::pair<const char *, uint64_t> constants[] = {
       {"none", 0},     {"one", 1},           {"four", 4},
       {"eight", 8},    {"threads", threads}, {"total", threads * blocks},
@@ -367,9 +380,16 @@ std::string Kernel::text() const {
           "%t = arith.addi %lnn, %tx : index\n"
           "%bn = arith.muli %b, %threads : index\n"
           "%at = arith.addi %bn, %t : index\n";
-  print(*this, body, text);
-  return text + "memref.store " + name(body.back().result) +
-         ", %out[%at] : !all\nreturn\n}\n";
+  auto whole = [](const Kernel &kernel) {
+    return kernel.bodyText() + "memref.store " + name(kernel.result()) +
+           ", %out[%at] : !all\n";
+  };
+  if (kernels.size() == 1)
+    return text + whole(kernels[0]) + "return\n}\n";
+  text += "scf.index_switch %which\n";
+  for (size_t k = 0; k < kernels.size(); ++k)
+    text += "case " + number(k) + " {\n" + whole(kernels[k]) + "scf.yield\n}\n";
+  return text + "default {\n}\nreturn\n}\n";
 }
 
 // ---- interpreting
@@ -539,27 +559,73 @@ Kernel::interpret(const std::vector<int32_t> &input) const {
   return output;
 }
 
-TEST(RandomKernel, EmitterAgreesWithTheInterpreterBitForBit) {
-  // MGPU_KERNEL_SEEDS asks for more, or for one seed as FIRST:COUNT.
-  uint64_t first = 1, count = 60;
+std::vector<int32_t> randomInput(const Kernel &kernel, uint64_t seed) {
+  std::mt19937 random{uint32_t(seed)};
+  std::vector<int32_t> input(kernel.block.volume() * kernel.blocks);
+  for (int32_t &value : input)
+    value = random() % 3 ? int32_t(random() % 100) - 50 : int32_t(random());
+  return input;
+}
+
+/// Compiles kernels of one shape together and compares each.
+void testBatch(const std::vector<uint64_t> &seeds,
+               const std::vector<Kernel> &kernels) {
+  std::string text = textOf(kernels);
+  auto loaded = LoadedKernel::fromText(text, kernels[0].block);
+  ASSERT_TRUE(loaded) << "first seed " << seeds[0] << ": "
+                      << loaded.error().message << "\n"
+                      << text;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    std::vector<int32_t> input = randomInput(kernels[k], seeds[k]);
+    std::vector<int32_t> output(input.size());
+    (*loaded)->run({kernels[k].blocks},
+                   {arg(input), arg(output), arg(int64_t(k))});
+    ASSERT_EQ(output, kernels[k].interpret(input))
+        << "seed " << seeds[k] << ", case " << k << " of " << kernels.size()
+        << "\n"
+        << textOf({kernels[k]});
+  }
+}
+
+/// MGPU_KERNEL_SEEDS asks for other seeds, as FIRST:COUNT.
+std::pair<uint64_t, uint64_t> seedRange(uint64_t first, uint64_t count) {
   if (const char *asked = std::getenv("MGPU_KERNEL_SEEDS"))
     std::sscanf(asked, "%lu:%lu", &first, &count);
-  for (uint64_t seed = first; seed < first + count; ++seed) {
+  return {first, count};
+}
+
+TEST(RandomKernel, EmitterAgreesWithTheInterpreterBitForBit) {
+  auto [first, count] = seedRange(1, 24);
+  for (uint64_t seed = first; seed < first + count && !HasFatalFailure();
+       ++seed)
+    testBatch({seed}, {Maker(seed).make()});
+}
+
+TEST(RandomKernel, BatchesUnderASwitchAgreeToo) {
+  auto [first, count] = seedRange(1000, 200);
+  constexpr size_t batch = 10;
+  struct Waiting {
+    std::vector<uint64_t> seeds;
+    std::vector<Kernel> kernels;
+  };
+  std::map<std::array<uint32_t, 3>, Waiting> shapes;
+  auto test = [](Waiting &waiting) {
+    testBatch(waiting.seeds, waiting.kernels);
+    waiting = {};
+  };
+  for (uint64_t seed = first; seed < first + count && !HasFatalFailure();
+       ++seed) {
     Kernel kernel = Maker(seed).make();
-    std::string text = kernel.text();
-    auto loaded = LoadedKernel::fromText(text, kernel.block);
-    ASSERT_TRUE(loaded) << "seed " << seed << ": " << loaded.error().message
-                        << "\n"
-                        << text;
-    std::mt19937 random{uint32_t(seed)};
-    std::vector<int32_t> input(kernel.block.volume() * kernel.blocks);
-    for (int32_t &value : input)
-      value = random() % 3 ? int32_t(random() % 100) - 50 : int32_t(random());
-    std::vector<int32_t> output(input.size());
-    (*loaded)->run({kernel.blocks}, {arg(input), arg(output)});
-    ASSERT_EQ(output, kernel.interpret(input)) << "seed " << seed << "\n"
-                                               << text;
+    Dim3 block = kernel.block;
+    Waiting &waiting = shapes[{block.x, block.y, block.z}];
+    waiting.seeds.push_back(seed);
+    waiting.kernels.push_back(std::move(kernel));
+    if (waiting.seeds.size() == batch)
+      test(waiting);
   }
+  for (auto &[shape, waiting] : shapes)
+    if (!waiting.seeds.empty() && !HasFatalFailure())
+      test(waiting);
 }
 
 } // namespace

@@ -1,0 +1,32 @@
+// RUN: %{exits} 5 mgpu-tune run %s --target host:1 --out y=%t.npy | FileCheck %s
+// RUN: not ls %t.npy
+
+// All threads of a subgroup agree here, but not all of the block.
+// CHECK: mgpu-tune: error: {{.*}}warp-control.mlir:[[@LINE+12]]:3: kernel main_kernel0: {{.*}}: 'gpu.shuffle' op is under control flow that is not the same for all threads of the block, which the host target does not support even where all threads of a subgroup agree: threads may part at the 'scf.if'
+
+mgpu.device_config @config #mgpu.device_config<numDevices = 1>
+
+func.func @main(%y: memref<64xi32>) {
+  %cm1 = arith.constant -1 : index
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %host = mgpu.get_device %cm1 : !mgpu.device
+  %d = mgpu.get_device %c0 : !mgpu.device
+  %a = mgpu.alloc %d : !mgpu.device -> memref<64xi32>
+  mgpu.launch %d grid(%c1) block(%c64) {
+    %t = gpu.thread_id x
+    %v = arith.index_cast %t : index to i32
+    %one = arith.constant 1 : i32
+    %width = arith.constant 32 : i32
+    %zero = arith.constant 0 : index
+    %warp = gpu.subgroup_id : index
+    %first = arith.cmpi eq, %warp, %zero : index
+    scf.if %first {
+      %r, %ok = gpu.shuffle xor %v, %one, %width : i32
+      memref.store %r, %a[%t] : memref<64xi32>
+    }
+  }
+  mgpu.memcpy %y, %a, %host, %d : memref<64xi32>, memref<64xi32>, !mgpu.device, !mgpu.device
+  return
+}

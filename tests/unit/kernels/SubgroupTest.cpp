@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Shuffles, rotations and reductions within a subgroup and a block.
+#include "KernelRunner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace mgpu::kernels {
+namespace {
+
+TEST(HostSubgroup, ShufflesWithinSubgroupsOf32) {
+  constexpr int threads = 80; // the last subgroup is half full
+  for (std::string mode : {"xor", "up", "down", "idx"})
+    for (int width : {32, 16})
+      for (int offset : {1, 5, 12}) {
+        auto kernel = load(
+            module("%x: memref<80xi32>, %o: memref<80xi32>, %ok: memref<80xi8>",
+                   "%offset = arith.constant " + std::to_string(offset) +
+                       " : i32\n%width = arith.constant " +
+                       std::to_string(width) + R"( : i32
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<80xi32>
+    %r, %valid = gpu.shuffle )" +
+                       mode + R"( %v, %offset, %width : i32
+    %b = arith.extui %valid : i1 to i8
+    memref.store %r, %o[%t] : memref<80xi32>
+    memref.store %b, %ok[%t] : memref<80xi8>)"),
+            {threads});
+        ASSERT_TRUE(kernel);
+        std::vector<int32_t> x(threads), out(threads), expected(threads);
+        std::vector<int8_t> valid(threads), expectedValid(threads);
+        for (int t = 0; t < threads; ++t) {
+          x[t] = 1000 + 7 * t;
+        }
+        for (int t = 0; t < threads; ++t) {
+          int lane = t % 32;
+          int from = mode == "xor"    ? lane ^ offset
+                     : mode == "up"   ? lane - offset
+                     : mode == "down" ? lane + offset
+                                      : offset;
+          bool ok = from >= 0 && from < width && lane < width &&
+                    t - lane + from < threads;
+          expected[t] = ok ? x[t - lane + from] : x[t];
+          expectedValid[t] = ok;
+        }
+        kernel->run({1}, {arg(x), arg(out), arg(valid)});
+        EXPECT_EQ(out, expected) << mode << width << " " << offset;
+        EXPECT_EQ(valid, expectedValid) << mode << width << " " << offset;
+      }
+}
+
+TEST(HostSubgroup, ButterflySumInALoopOfShuffles) {
+  // The shuffled value is the loop's own argument.
+  auto kernel = load(module("%x: memref<64xi32>", R"(
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c5 = arith.constant 5 : index
+    %one = arith.constant 1 : i32
+    %w = arith.constant 32 : i32
+    %v = memref.load %x[%t] : memref<64xi32>
+    %sum, %last = scf.for %k = %c0 to %c5 step %c1
+        iter_args(%acc = %v, %d = %one) -> (i32, i32) {
+      %o, %ok = gpu.shuffle xor %acc, %d, %w : i32
+      %n = arith.addi %acc, %o : i32
+      %e = arith.shli %d, %one : i32
+      scf.yield %n, %e : i32, i32
+    }
+    memref.store %sum, %x[%t] : memref<64xi32>)"),
+                     {64});
+  ASSERT_TRUE(kernel);
+  std::vector<int32_t> x(64), expected(64);
+  for (int t = 0; t < 64; ++t) {
+    x[t] = t * t;
+    expected[t] = 0;
+  }
+  for (int t = 0; t < 64; ++t)
+    for (int k = 0; k < 32; ++k)
+      expected[t] += x[t / 32 * 32 + k];
+  kernel->run({1}, {arg(x)});
+  EXPECT_EQ(x, expected);
+}
+
+TEST(HostSubgroup, SubgroupReduceWithClusters) {
+  auto kernel = load(module("%x: memref<80xi32>, %o: memref<3x80xi32>", R"(
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %v = memref.load %x[%t] : memref<80xi32>
+    %a = gpu.subgroup_reduce add %v : (i32) -> i32
+    %b = gpu.subgroup_reduce maxsi %v cluster(size = 8) : (i32) -> i32
+    %c = gpu.subgroup_reduce xor %v cluster(size = 4, stride = 2) : (i32) -> i32
+    memref.store %a, %o[%c0, %t] : memref<3x80xi32>
+    memref.store %b, %o[%c1, %t] : memref<3x80xi32>
+    memref.store %c, %o[%c2, %t] : memref<3x80xi32>)"),
+                     {80});
+  ASSERT_TRUE(kernel);
+  std::vector<int32_t> x(80), out(240), expected(240);
+  std::mt19937 engine(9);
+  for (int &value : x)
+    value = int(engine() % 2000) - 1000;
+  for (int t = 0; t < 80; ++t) {
+    int sum = 0, high = -100000, parity = 0;
+    for (int u = 0; u < 80; ++u) {
+      sum += u / 32 == t / 32 ? x[u] : 0;
+      high = u / 8 == t / 8 ? std::max(high, x[u]) : high;
+      parity ^= u / 8 == t / 8 && u % 2 == t % 2 ? x[u] : 0;
+    }
+    expected[t] = sum;
+    expected[80 + t] = high;
+    expected[160 + t] = parity;
+  }
+  kernel->run({1}, {arg(x), arg(out)});
+  EXPECT_EQ(out, expected);
+}
+
+/// Loads %v of `type` from %x by thread, runs `body`, stores %r and %valid.
+std::string exchange(int threads, const std::string &type,
+                     const std::string &body) {
+  std::string n = std::to_string(threads),
+              of = "memref<" + n + "x" + type + ">",
+              flags = "memref<" + n + "xi8>";
+  return module("%x: " + of + ", %o: " + of + ", %ok: " + flags,
+                "%t = gpu.thread_id x\n%v = memref.load %x[%t] : " + of + "\n" +
+                    body +
+                    "\n%b = arith.extui %valid : i1 to i8\n"
+                    "memref.store %r, %o[%t] : " +
+                    of + "\nmemref.store %b, %ok[%t] : " + flags);
+}
+
+TEST(HostSubgroup, LanesOutOfRangeAreNotValid) {
+  // Offsets that no lane has, negative ones among them; in each mode a lane
+  // whose source is not among the first `width` keeps its value.
+  constexpr int threads = 64;
+  for (std::string mode : {"xor", "up", "down", "idx"})
+    for (int width : {8, 16, 32}) {
+      auto kernel = load(
+          module("%x: memref<64xi64>, %o: memref<64xi64>, %ok: memref<64xi8>, "
+                 "%d: i32",
+                 "%t = gpu.thread_id x\n%v = memref.load %x[%t] : "
+                 "memref<64xi64>\n%width = arith.constant " +
+                     std::to_string(width) +
+                     " : i32\n%r, %valid = gpu.shuffle " + mode +
+                     R"( %v, %d, %width : i64
+    %b = arith.extui %valid : i1 to i8
+    memref.store %r, %o[%t] : memref<64xi64>
+    memref.store %b, %ok[%t] : memref<64xi8>)"),
+          {threads});
+      ASSERT_TRUE(kernel);
+      for (int64_t offset : {0, 3, 7, 8, 15, 16, 31, 32, 33, 1 << 30, -1, -32,
+                             INT32_MIN, INT32_MAX}) {
+        std::vector<int64_t> x(threads), out(threads), expected(threads);
+        std::vector<int8_t> valid(threads), expectedValid(threads);
+        for (int t = 0; t < threads; ++t)
+          x[t] = 5000000000 + t;
+        for (int t = 0; t < threads; ++t) {
+          int64_t lane = t % 32, unsignedOffset = uint32_t(offset);
+          int64_t from = mode == "xor"    ? lane ^ unsignedOffset
+                         : mode == "up"   ? lane - unsignedOffset
+                         : mode == "down" ? lane + unsignedOffset
+                                          : unsignedOffset;
+          bool ok = lane < width && from >= 0 && from < width;
+          expectedValid[t] = ok;
+          expected[t] = ok ? x[t - lane + from] : x[t];
+        }
+        kernel->run({1}, {arg(x), arg(out), arg(valid), arg(offset)});
+        EXPECT_EQ(out, expected) << mode << width << " " << offset;
+        EXPECT_EQ(valid, expectedValid) << mode << width << " " << offset;
+      }
+    }
+}
+
+TEST(HostSubgroup, EachLaneMayReadItsOwnSource) {
+  // idx with a source that differs by lane: a bit reversal within 32.
+  auto kernel = load(exchange(96, "i32", R"(
+    %c32 = arith.constant 32 : index
+    %w = arith.constant 32 : i32
+    %c5 = arith.constant 5 : i32
+    %c7 = arith.constant 7 : i32
+    %lane = gpu.lane_id
+    %l = arith.index_cast %lane : index to i32
+    %m = arith.muli %l, %c5 : i32
+    %n = arith.addi %m, %c7 : i32
+    %from = arith.remui %n, %w : i32
+    %r, %valid = gpu.shuffle idx %v, %from, %w : i32)"),
+                     {96});
+  ASSERT_TRUE(kernel);
+  std::vector<int32_t> x(96), out(96), expected(96);
+  std::vector<int8_t> valid(96);
+  for (int t = 0; t < 96; ++t) {
+    x[t] = t * t;
+    int from = t / 32 * 32 + (t % 32 * 5 + 7) % 32;
+    expected[t] = from * from;
+  }
+  kernel->run({1}, {arg(x), arg(out), arg(valid)});
+  EXPECT_EQ(out, expected);
+  EXPECT_EQ(valid, std::vector<int8_t>(96, 1));
+}
+
+template <typename T>
+void testRotate(const std::string &type) {
+  constexpr int threads = 72; // the last subgroup has 8 lanes
+  for (int width : {1, 8, 32})
+    for (int offset : {0, 5, 31}) {
+      if (offset >= width)
+        continue;
+      auto kernel = load(exchange(threads, type,
+                                  "%r, %valid = gpu.rotate %v, " +
+                                      std::to_string(offset) + ", " +
+                                      std::to_string(width) + " : " + type),
+                         {threads});
+      ASSERT_TRUE(kernel);
+      std::vector<T> x(threads), out(threads), expected(threads);
+      std::vector<int8_t> valid(threads), expectedValid(threads);
+      for (int t = 0; t < threads; ++t)
+        x[t] = T(2 * t + 1);
+      for (int t = 0; t < threads; ++t) {
+        int lane = t % 32, from = t - lane + (lane + offset) % width;
+        bool ok = lane < width && from < threads;
+        expected[t] = ok ? x[from] : x[t];
+        expectedValid[t] = ok;
+      }
+      kernel->run({1}, {arg(x), arg(out), arg(valid)});
+      EXPECT_TRUE(sameBits(out, expected)) << type << width << " " << offset;
+      EXPECT_EQ(valid, expectedValid) << type << width << " " << offset;
+    }
+}
+
+TEST(HostSubgroup, RotationsOfEachWidth) {
+  testRotate<float>("f32");
+  testRotate<double>("f64");
+}
+
+TEST(HostSubgroup, ReducesEveryShapeOfCluster) {
+  constexpr int threads = 80; // half of the last subgroup
+  for (int size : {1, 2, 8, 32})
+    for (int stride : {1, 4, 16}) {
+      if (size * stride > 32)
+        continue;
+      auto kernel = load(exchange(threads, "f64",
+                                  "%valid = arith.constant true\n%r = "
+                                  "gpu.subgroup_reduce add %v cluster(size = " +
+                                      std::to_string(size) +
+                                      ", stride = " + std::to_string(stride) +
+                                      ") : (f64) -> f64"),
+                         {threads});
+      if (!kernel)
+        continue;
+      std::vector<double> x(threads), out(threads), expected(threads);
+      std::vector<int8_t> valid(threads);
+      for (int t = 0; t < threads; ++t)
+        x[t] = std::ldexp(1.0, t % 50); // exact, and tells lanes apart
+      for (int t = 0; t < threads; ++t)
+        for (int u = t / 32 * 32; u < threads && u < t / 32 * 32 + 32; ++u) {
+          int span = size * stride;
+          if (u % 32 / span == t % 32 / span && u % stride == t % stride)
+            expected[t] += x[u];
+        }
+      kernel->run({1}, {arg(x), arg(out), arg(valid)});
+      EXPECT_EQ(out, expected) << size << " " << stride;
+    }
+}
+
+TEST(HostSubgroup, AllReduceByARegionOfTheKernelsOwn) {
+  // (l * 37 + r) mod 1000003 is neither commutative nor associative.
+  auto kernel = load(module("%x: memref<64xi64>, %o: memref<64xi64>", R"(
+    %i = gpu.global_id x
+    %v = memref.load %x[%i] : memref<64xi64>
+    %s = gpu.all_reduce %v {
+    ^bb0(%l: i64, %r: i64):
+      %k = arith.constant 37 : i64
+      %p = arith.constant 1000003 : i64
+      %m = arith.muli %l, %k : i64
+      %n = arith.addi %m, %r : i64
+      %q = arith.remui %n, %p : i64
+      gpu.yield %q : i64
+    } : (i64) -> (i64)
+    %d = arith.subi %s, %v : i64
+    memref.store %d, %o[%i] : memref<64xi64>)"),
+                     {8, 2, 2});
+  auto twoDimensional =
+      load(module("%x: memref<6x8xf64>, %o: memref<6x8xf64>", R"(
+    %i = gpu.global_id x
+    %j = gpu.global_id y
+    %v = memref.load %x[%j, %i] : memref<6x8xf64>
+    %s = gpu.all_reduce %v {
+    ^bb0(%l: f64, %r: f64):
+      %less = arith.cmpf olt, %l, %r : f64
+      %m = arith.select %less, %r, %l : f64
+      gpu.yield %m : f64
+    } : (f64) -> (f64)
+    memref.store %s, %o[%j, %i] : memref<6x8xf64>)"),
+           {4, 3});
+  ASSERT_TRUE(kernel && twoDimensional);
+  std::vector<int64_t> x(64), out(64), expected(64);
+  for (int t = 0; t < 64; ++t)
+    x[t] = t * t + 1;
+  // global_id x is 0..7 in each block: all threads read one of eight values.
+  for (int block = 0; block < 2; ++block) {
+    int64_t sum = x[block * 8];
+    for (int t = 1; t < 32; ++t)
+      sum = (sum * 37 + x[block * 8 + t % 8]) % 1000003;
+    for (int t = 0; t < 8; ++t)
+      expected[block * 8 + t] = sum - x[block * 8 + t];
+  }
+  kernel->run({2}, {arg(x), arg(out)});
+  EXPECT_EQ(out, expected);
+  std::vector<double> y(48), highest(48), expectedHighest(48);
+  for (int t = 0; t < 48; ++t)
+    y[t] = (t * 29) % 48;
+  for (int t = 0; t < 48; ++t)
+    for (int u = 0; u < 48; ++u)
+      if (u / 8 / 3 == t / 8 / 3 && u % 8 / 4 == t % 8 / 4)
+        expectedHighest[t] = std::max(expectedHighest[t], y[u]);
+  twoDimensional->run({2, 2}, {arg(y), arg(highest)});
+  EXPECT_EQ(highest, expectedHighest);
+}
+
+TEST(HostSubgroup, AllReduceOfNarrowAndWideTypes) {
+  for (std::string op : {"mul", "maxsi", "minui", "and"}) {
+    auto kernel = load(module("%x: memref<40xi8>, %o: memref<40xi8>",
+                              R"(
+    %i = gpu.thread_id x
+    %v = memref.load %x[%i] : memref<40xi8>
+    %s = gpu.all_reduce )" + op + R"( %v {} : (i8) -> (i8)
+    memref.store %s, %o[%i] : memref<40xi8>)"),
+                       {40});
+    ASSERT_TRUE(kernel);
+    std::vector<int8_t> x(40), out(40);
+    for (int t = 0; t < 40; ++t)
+      x[t] = int8_t(t * 37 | 1);
+    int8_t sum = x[0];
+    for (int t = 1; t < 40; ++t)
+      sum = int8_t(op == "mul"     ? sum * x[t]
+                   : op == "maxsi" ? std::max(sum, x[t])
+                   : op == "minui" ? std::min(uint8_t(sum), uint8_t(x[t]))
+                                   : sum & x[t]);
+    kernel->run({1}, {arg(x), arg(out)});
+    EXPECT_EQ(out, std::vector<int8_t>(40, sum)) << op;
+  }
+}
+
+TEST(HostSubgroup, UnderControlOfOneWarpIsRefusedByName) {
+  struct {
+    const char *name, *line;
+  } const ops[] = {
+      {"gpu.shuffle", "%r, %ok = gpu.shuffle xor %v, %one, %w : i32"},
+      {"gpu.rotate", "%r, %ok = gpu.rotate %v, 1, 32 : i32"},
+      {"gpu.subgroup_reduce",
+       "%r = gpu.subgroup_reduce add %v : (i32) -> i32"}};
+  for (auto [name, line] : ops) {
+    auto kernel =
+        LoadedKernel::fromText(module("%x: memref<64xi32>", std::string(R"(
+    %t = gpu.thread_id x
+    %one = arith.constant 1 : i32
+    %w = arith.constant 32 : i32
+    %c0 = arith.constant 0 : index
+    %warp = gpu.subgroup_id : index
+    %first = arith.cmpi eq, %warp, %c0 : index
+    scf.if %first {
+      %v = memref.load %x[%t] : memref<64xi32>
+)") + line + R"(
+      memref.store %r, %x[%t] : memref<64xi32>
+    })"),
+                               {64});
+    ASSERT_FALSE(kernel);
+    EXPECT_EQ(kernel.error().kind, ErrorKind::Unsupported);
+    const std::string &message = kernel.error().message;
+    EXPECT_NE(message.find("'" + std::string(name) + "' op"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find("even where all threads of a subgroup agree"),
+              std::string::npos)
+        << message;
+  }
+}
+
+} // namespace
+} // namespace mgpu::kernels
