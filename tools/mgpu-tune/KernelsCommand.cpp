@@ -66,6 +66,12 @@ static Result<void> writeTexts(const std::vector<CudaText> &texts,
 
 Result<int> runKernels(const Options &options) {
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
+  for (const planner::DagNode &node : program.dag.nodes)
+    if (std::holds_alternative<planner::OpaqueCall>(node.work))
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("'{}' is known only by its costs and has no "
+                              "kernels: give the program it was made of",
+                              options.file));
   MGPU_TRY_ASSIGN(std::vector<CudaText> texts, emitCudaKernels(program.dag));
   // The texts need no NVRTC, so they are written before it is asked for.
   if (!options.emitFolder.empty()) {
