@@ -14,7 +14,8 @@ namespace mgpu::device {
 /// A card, by the limits of its compute capability. What differs between cards
 /// of one capability is in device/api/topologies. Sources: [G] the table
 /// "Technical Specifications per Compute Capability" of the CUDA C++
-/// Programming Guide 13.0; [O] cuda_occupancy.h of CUDA 13.0.
+/// Programming Guide; [O] cuda_occupancy.h of CUDA 13.0. Tests compare with
+/// the header what is its own; what it is given, the [G] figures, they cannot.
 struct DeviceProfile {
   std::string_view name;
   uint32_t architecture;                ///< 90 for compute capability 9.0
@@ -28,8 +29,7 @@ struct DeviceProfile {
   uint32_t reservedSharedBytesPerBlock;  ///< [G] the driver's
 };
 
-/// The cards known. Where cuda_occupancy.h of the toolkit is there, tests
-/// compare with it.
+/// The cards known.
 std::span<const DeviceProfile> deviceProfiles();
 
 /// The first card of an architecture ("sm_90", "sm_90a"), or null.
