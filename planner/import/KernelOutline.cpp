@@ -145,7 +145,7 @@ FailureOr<OwningOpRef<ModuleOp>> buildModule(ir::LaunchOp launch,
     if (!capture.type) {
       inside = builder.clone(*capture.value.getDefiningOp())->getResult(0);
     } else {
-      inside = block.addArgument(capture.type, location);
+      inside = block.addArgument(capture.type, capture.value.getLoc());
       Type wanted = capture.value.getType();
       if (!isa<MemRefType>(wanted) && isa<MemRefType>(capture.type))
         inside = memref::LoadOp::create(builder, location, inside);
@@ -230,13 +230,12 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
         "mgpu.dynamic_shared_bytes",
         Builder(launch.getContext()).getI64IntegerAttr(dynamicSharedBytes));
   KernelSpec spec;
-  llvm::raw_string_ostream source(spec.source);
+  // What the kernel does is its text without locations.
+  std::string hashed;
+  llvm::raw_string_ostream text(hashed);
   // Made of verified operations whose operands keep their types.
-  (*module)->print(source, OpPrintingFlags().assumeVerified());
-  source << '\n';
-  std::string hashed = spec.source;
-  llvm::raw_string_ostream(hashed)
-      << "block " << block.x << ' ' << block.y << ' ' << block.z;
+  (*module)->print(text, OpPrintingFlags().assumeVerified());
+  text << "\nblock " << block.x << ' ' << block.y << ' ' << block.z;
   auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(hashed));
   spec.hash = llvm::toHex(digest, /*LowerCase=*/true);
   auto [at, isNew] =
@@ -252,6 +251,10 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
     spec.location = describeLocation(launch.getLoc());
     spec.block = block;
     spec.numArguments = uint32_t(result.arguments.size());
+    llvm::raw_string_ostream source(spec.source);
+    (*module)->print(source,
+                     OpPrintingFlags().assumeVerified().enableDebugInfo());
+    source << '\n';
     kernels.push_back(std::move(spec));
   }
   result.kernel = at->second;

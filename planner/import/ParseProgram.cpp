@@ -3,6 +3,7 @@
 // Parsing with names: MLIR forgets SSA names, but users know their buffers and
 // arguments by them.
 #include "planner/import/BuildDag.h"
+#include "planner/import/SourceNames.h"
 
 #include "dialect/mgpu/MgpuDialect.h"
 #include "support/FileIO.h"
@@ -36,56 +37,17 @@ static bool makesBuffer(Operation &op) {
          llvm::none_of(op.getOperandTypes(), llvm::IsaPred<BaseMemRefType>);
 }
 
-/// The text from the given place on; empty when it has none.
-static StringRef textAt(StringRef text, ArrayRef<size_t> lines, Location loc) {
-  auto file = dyn_cast<FileLineColLoc>(loc);
-  if (!file || file.getLine() == 0 || file.getLine() > lines.size())
-    return "";
-  return text.substr(lines[file.getLine() - 1] + file.getColumn() - 1);
-}
-
-/// The first name of the results list "%a, %b:2 =" that ends `text`.
-static StringRef firstResult(StringRef text) {
-  text = text.rtrim();
-  if (!text.consume_back("="))
-    return "";
-  while (true) {
-    StringRef number = text = text.rtrim();
-    number = number.rtrim("0123456789");
-    if (number.consume_back(":"))
-      text = number;
-    size_t percent = text.find_last_not_of(
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.-");
-    if (percent == StringRef::npos || text[percent] != '%')
-      return "";
-    StringRef name = text.substr(percent + 1);
-    text = text.take_front(percent).rtrim();
-    if (!text.consume_back(","))
-      return name;
-  }
-}
-
-static void setName(Operation *op, StringRef name) {
-  if (!name.empty() && !llvm::isDigit(name.front()))
-    op->setLoc(
-        NameLoc::get(StringAttr::get(op->getContext(), name), op->getLoc()));
-}
-
 /// Names buffers and arguments by the text at their locations; false when one
 /// of them cannot be found there.
 static bool nameFromText(ModuleOp module, StringRef text) {
-  std::vector<size_t> lines{0};
-  for (size_t at = text.find('\n'); at != StringRef::npos;
-       at = text.find('\n', at + 1))
-    lines.push_back(at + 1);
+  SourceText source(text);
   std::vector<std::pair<Operation *, StringRef>> found;
   bool complete = true;
   module->walk([&](Operation *op) {
     if (op->getNumResults() == 0 || !makesBuffer(*op))
       return;
-    StringRef rest = textAt(text, lines, op->getLoc());
-    StringRef name = firstResult(text.drop_back(rest.size()));
-    complete &= !rest.empty() && !name.empty();
+    StringRef name = source.nameOf(op);
+    complete &= !name.empty();
     found.push_back({op, name});
   });
   std::vector<std::pair<BlockArgument, StringRef>> arguments;
@@ -93,12 +55,8 @@ static bool nameFromText(ModuleOp module, StringRef text) {
     if (function.isExternal())
       continue;
     for (BlockArgument argument : function.getArguments()) {
-      StringRef rest = textAt(text, lines, argument.getLoc());
-      complete &= rest.consume_front("%");
-      arguments.push_back({argument, rest.take_while([](char c) {
-                             return llvm::isAlnum(c) || c == '_' || c == '$' ||
-                                    c == '.' || c == '-';
-                           })});
+      complete &= source.from(argument.getLoc()).starts_with("%");
+      arguments.push_back({argument, source.nameOf(argument)});
     }
   }
   if (!complete)
@@ -106,8 +64,7 @@ static bool nameFromText(ModuleOp module, StringRef text) {
   for (auto [op, name] : found)
     setName(op, name);
   for (auto [argument, name] : arguments)
-    argument.setLoc(NameLoc::get(StringAttr::get(module.getContext(), name),
-                                 argument.getLoc()));
+    setName(argument, name);
   return true;
 }
 
@@ -178,9 +135,7 @@ static OwningOpRef<ModuleOp> parseNamed(llvm::SourceMgr &sources,
       continue;
     for (auto [argument, definition] :
          llvm::zip(function.getArguments(), block->arguments))
-      argument.setLoc(
-          NameLoc::get(StringAttr::get(&context, nameAt(definition.loc)),
-                       argument.getLoc()));
+      setName(argument, nameAt(definition.loc));
   }
   return module;
 }

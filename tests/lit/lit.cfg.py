@@ -28,3 +28,7 @@ for tool in ("mgpu-opt", "mgpu-tune", "mgpu-lsp-server"):
     )
 config.substitutions.append(("%{root}", config.mgpu_source_root))
 config.substitutions.append(("%python", sys.executable))
+
+# Where NVRTC must be there (.ci/run), its tests fail rather than be left out.
+if config.mgpu_has_nvrtc or os.environ.get("MGPU_REQUIRE_NVRTC"):
+    config.available_features.add("nvrtc")

@@ -4,8 +4,10 @@
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
+#include "kernels/emit/cuda/CudaEmitter.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
+#include "planner/import/SourceNames.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -204,6 +206,43 @@ compileKernels(const planner::Dag &dag) {
     objects.push_back(std::move(object));
   }
   return objects;
+}
+
+Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag) {
+  std::vector<Dim3> grids(dag.kernels.size(), Dim3{1, 1, 1});
+  for (const planner::DagNode &node : dag.nodes)
+    if (auto *call = std::get_if<planner::KernelCall>(&node.work)) {
+      Dim3 &most = grids[call->kernel.value];
+      most = {std::max(most.x, call->grid.x), std::max(most.y, call->grid.y),
+              std::max(most.z, call->grid.z)};
+    }
+  std::vector<CudaText> texts;
+  planner::SourceNames names;
+  for (size_t k = 0; k < dag.kernels.size(); ++k) {
+    const planner::KernelSpec &spec = dag.kernels[k];
+    MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
+    context.printOpOnDiagnostic(false);
+    llvm::SourceMgr sources;
+    SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
+    OwningOpRef<ModuleOp> module =
+        parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
+    if (!module)
+      return fail(
+          ErrorKind::Internal,
+          fmt::format("kernel {} does not parse after outlining", spec.name));
+    names.nameValues(*module);
+    kernels::CudaEmitOptions options{spec.name, spec.location, spec.block,
+                                     grids[k]};
+    auto kernel = kernels::emitCudaKernel(*module, options);
+    if (!kernel)
+      return fail(kernel.error().kind,
+                  fmt::format("{}: kernel {}: {}", spec.location, spec.name,
+                              kernel.error().message));
+    texts.push_back({kernel->name, std::move(kernel->source), kernel->reason,
+                     kernel->block, kernel->reshapable,
+                     kernel->dynamicSharedBytes});
+  }
+  return texts;
 }
 
 } // namespace mgpu::tune

@@ -23,4 +23,11 @@ compileKernels(const planner::Dag &dag) {
               fmt::format("cannot compile: {}", reason));
 }
 
+Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag) {
+  if (dag.kernels.empty())
+    return std::vector<CudaText>();
+  return fail(ErrorKind::Unsupported,
+              fmt::format("cannot emit kernels: {}", reason));
+}
+
 } // namespace mgpu::tune

@@ -30,6 +30,9 @@ struct Options {
   std::string dotFile, traceFile;
   bool explain = false;
 
+  std::string arch = "sm_90"; ///< kernels
+  std::string emitFolder;     ///< kernels: --emit
+
   uint64_t repeat = 1;
   bool json = false;
 };
@@ -39,6 +42,7 @@ struct Options {
 Result<int> runCheck(const Options &options);
 Result<int> runPlan(const Options &options);
 Result<int> runRun(const Options &options);
+Result<int> runKernels(const Options &options);
 Result<int> runDevices(const Options &options);
 
 } // namespace mgpu::tune

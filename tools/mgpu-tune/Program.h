@@ -56,6 +56,18 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
 Result<std::vector<std::vector<std::byte>>>
 compileKernels(const planner::Dag &dag);
 
+/// A kernel as CUDA C++, and what a launcher must know of it.
+struct CudaText {
+  std::string name, source, reason;
+  Dim3 block;
+  bool reshapable = false;
+  uint32_t dynamicSharedBytes = 0;
+};
+
+/// Every kernel of the DAG, in its order; an error names the operation that
+/// cannot be emitted.
+Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag);
+
 /// The plan of options.scheduler, verified.
 Result<planner::Plan> makePlan(const planner::Dag &dag, const Options &options);
 

@@ -163,6 +163,19 @@ int main(int argc, char **argv) {
   addRun(replay, options);
   replay->callback([&] { command = tune::runRun; });
 
+  CLI::App *kernels = app.add_subcommand(
+      "kernels", "List the kernels: registers, occupancy, legal shapes");
+  addProgram(kernels, options);
+  kernels
+      ->add_option("--arch", options.arch,
+                   "The architecture to compile for: sm_80, sm_90, sm_90a, ...")
+      ->capture_default_str();
+  kernels
+      ->add_option("--emit", options.emitFolder,
+                   "Write each kernel's CUDA C++ to FOLDER/NAME.cu")
+      ->type_name("FOLDER");
+  kernels->callback([&] { command = tune::runKernels; });
+
   CLI::App *devices =
       app.add_subcommand("devices", "List the targets of this machine");
   devices->add_flag("--json", options.json, "Print the result as JSON");

@@ -64,6 +64,18 @@ TEST(KernelDedup, EqualBodiesMerge) {
             1u);
 }
 
+TEST(KernelDedup, HashIsOfTheKernelNotOfItsPlace) {
+  Imported here = importText(program(launch("%d0", "", base)));
+  Imported below = importText("\n\n\n" + program(launch("%d0", "", base)));
+  ASSERT_TRUE(here.program && below.program);
+  const KernelSpec &first = here.dag().kernels[0];
+  const KernelSpec &second = below.dag().kernels[0];
+  EXPECT_EQ(first.hash, second.hash);
+  // The text does carry its places.
+  EXPECT_NE(first.source, second.source);
+  EXPECT_NE(first.source.find("loc("), std::string::npos);
+}
+
 TEST(KernelDedup, AnyDifferenceSeparates) {
   const std::vector<std::string> variants = {
       base,
