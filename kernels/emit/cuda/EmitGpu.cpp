@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the threads of a block do together.
+#include "kernels/emit/PrintfFormat.h"
 #include "kernels/emit/cuda/CudaTypes.h"
 #include "kernels/emit/cuda/FunctionEmitter.h"
 
@@ -219,16 +220,17 @@ FailureOr<bool> FunctionEmitter::gpuOp(Operation *op) {
     return true;
   }
   if (auto print = dyn_cast<gpu::PrintfOp>(op)) {
-    std::string call = "printf(" + quoted(print.getFormat());
+    FailureOr<std::string> format = checkedFormat(print);
+    if (failed(format))
+      return failure();
+    std::string call = "printf(" + quoted(*format);
     for (Value value : print.getArgs()) {
       Type type = value.getType();
-      if (isa<VectorType, MemRefType>(type))
-        return refuse(op, " of a vector");
       call += ", ";
       if (isa<FloatType>(type))
         call += widthOf(type) < 64 ? "(double)(float)" : "";
       else
-        call += widthOf(type) == 64 ? "(long long)" : "(int)";
+        call += widthOf(type) > 32 ? "(long long)" : "(int)";
       call += use(value);
     }
     out.line(call + ");");

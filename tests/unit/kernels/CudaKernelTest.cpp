@@ -551,6 +551,7 @@ TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {
       {"%x: memref<4xi8>, %v: i8, %i: index",
        "%r = memref.atomic_rmw addi %v, %x[%i] : (i8, memref<4xi8>) -> i8",
        "narrower than 16 bits"},
+      {"%v: i32", "gpu.printf \"%s\", %v : i32", "conversion '%s'"},
   };
   for (auto [arguments, body, message] : refused) {
     auto kernel =
@@ -561,6 +562,19 @@ TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {
         << kernel.error().message;
   }
   EXPECT_FALSE(emitCudaText(module("", ""), {"k", "", {2048}, {1, 1, 1}}));
+}
+
+TEST(CudaEmitter, PrintfReadsEachArgumentAtItsOwnWidth) {
+  auto kernel = emitCudaText(
+      module("%v: i64, %f: f32",
+             "%t = gpu.thread_id x\n"
+             "gpu.printf \"%d %ld %hhd %f\", %v, %t, %v, %f : i64, index, i64, "
+             "f32"),
+      {"k", "", {32}, {1, 1, 1}});
+  ASSERT_TRUE(kernel) << kernel.error().message;
+  EXPECT_NE(kernel->source.find("printf(\"%lld %lld %lld %f\", (long long)"),
+            std::string::npos)
+      << kernel->source;
 }
 
 } // namespace
