@@ -79,6 +79,22 @@ LogicalResult cloneCallees(Operation *root, ModuleOp from, ModuleOp into) {
   return failure(walked.wasInterrupted());
 }
 
+/// An op of the kernel that counts from the start of the root of `view`, which
+/// a pointer to the view does not tell; null if there is none.
+Operation *findUseOfRoot(ir::LaunchOp launch, Value view) {
+  for (Operation *user : view.getUsers()) {
+    if (!launch->isProperAncestor(user))
+      continue;
+    if (isa<memref::ReinterpretCastOp, memref::ExtractStridedMetadataOp,
+            memref::ExtractAlignedPointerAsIndexOp>(user))
+      return user;
+    if (isa<ViewLikeOpInterface>(user))
+      if (Operation *found = findUseOfRoot(launch, user->getResult(0)))
+        return found;
+  }
+  return nullptr;
+}
+
 FailureOr<llvm::SmallVector<Capture>>
 collectCaptures(ir::LaunchOp launch, ArrayRef<Value> values,
                 llvm::function_ref<HostValue(Value)> valueOf) {
@@ -99,6 +115,11 @@ collectCaptures(ir::LaunchOp launch, ArrayRef<Value> values,
       }
       int64_t offset = 0;
       Type kernelType = staticTypeOf(type, *view, offset);
+      if (offset != 0)
+        if (Operation *use = findUseOfRoot(launch, value))
+          return use->emitOpError(
+              "counts from the start of a buffer of which the kernel has only "
+              "a view at an offset; capture the buffer itself");
       uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(type.getElementType()));
       captures.push_back({value, kernelType, {view->buffer, offset * bytes}});
     } else if (auto *scalar = std::get_if<Attribute>(&known)) {

@@ -17,6 +17,9 @@
 // WRAPS: exit=1
 // EMPTY: ok:
 // EMPTY: exit=0
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/inside | FileCheck %s --check-prefix=INSIDE
+// INSIDE: error: 'memref.reinterpret_cast' op counts from the start of a buffer of which the kernel has only a view at an offset; capture the buffer itself
+// INSIDE: exit=1
 // REINTERPRET: error: 'memref.reinterpret_cast' op reaches outside buffer 'a'
 // REINTERPRET: exit=1
 // OVERLAP: error: 'mgpu.memcpy' op copies between two parts of buffer 'a' that overlap; copy through another buffer
@@ -69,5 +72,14 @@
 //--- reverse
   %v = memref.subview %a[63] [64] [-1] : memref<64xf32> to memref<64xf32, strided<[-1], offset: 63>>
   mgpu.memcpy %v, %x, %d0, %host : memref<64xf32, strided<[-1], offset: 63>>, memref<64xf32>, !mgpu.device, !mgpu.device
+  return
+}
+//--- inside
+  %k = arith.divui %c64, %c64 : index
+  %v = memref.subview %a[%k] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1], offset: ?>>
+  mgpu.launch %d0 grid(%c1) block(%c1) {
+    %r = memref.reinterpret_cast %v to offset: [0], sizes: [8], strides: [1] : memref<32xf32, strided<[1], offset: ?>> to memref<8xf32, strided<[1]>>
+    memref.store %one, %r[%c0] : memref<8xf32, strided<[1]>>
+  }
   return
 }
