@@ -97,7 +97,7 @@ TEST(Occupancy, AgreesWithTheToolkitEverywhere) {
             cudaOccDeviceState state;
             state.cacheConfig = CACHE_PREFER_SHARED;
             state.carveoutConfig = SHAREDMEM_CARVEOUT_MAX_SHARED;
-            cudaOccResult expected;
+            cudaOccResult expected{};
             ASSERT_EQ(
                 cudaOccMaxActiveBlocksPerMultiprocessor(
                     &expected, &prop, &function, &state, int(threads), dynamic),
