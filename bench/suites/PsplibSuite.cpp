@@ -28,17 +28,12 @@ struct Instance {
 };
 } // namespace
 
-static Result<std::string> readText(const std::string &path) {
-  static constexpr uint64_t limit = uint64_t(256) << 20;
-  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(path, limit));
-  return std::string(reinterpret_cast<const char *>(bytes.data()),
-                     bytes.size());
-}
+static constexpr uint64_t mostText = uint64_t(256) << 20;
 
 /// The instances of the list, in its order, with their files.
 static Result<std::vector<Instance>>
 findInstances(const PsplibOptions &options) {
-  MGPU_TRY_ASSIGN(std::string text, readText(options.bestFile));
+  MGPU_TRY_ASSIGN(std::string text, readText(options.bestFile, mostText));
   MGPU_TRY_ASSIGN(SolutionList list, parseSolutionList(text, options.bestFile));
   std::map<std::pair<uint32_t, uint32_t>, std::string> files;
   std::error_code error;
@@ -91,7 +86,7 @@ findInstances(const PsplibOptions &options) {
 
 static Result<void> solveOne(Instance &instance, const PsplibOptions &options,
                              const CommonOptions &common) {
-  MGPU_TRY_ASSIGN(std::string text, readText(instance.path));
+  MGPU_TRY_ASSIGN(std::string text, readText(instance.path, mostText));
   Budget budget(common.seconds, UINT64_MAX, options.clock);
   MGPU_TRY_ASSIGN(Problem problem, parsePatterson(text, instance.path));
   instance.solution = solve(problem, budget, common.seed);

@@ -2,6 +2,7 @@
 #include "planner/import/KernelOutline.h"
 
 #include "dialect/mgpu/MgpuDialect.h"
+#include "support/Sha256.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -11,8 +12,6 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace mgpu::planner {
@@ -257,8 +256,7 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
   // Made of verified operations whose operands keep their types.
   (*module)->print(text, OpPrintingFlags().assumeVerified());
   text << "\nblock " << block.x << ' ' << block.y << ' ' << block.z;
-  auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(hashed));
-  spec.hash = llvm::toHex(digest, /*LowerCase=*/true);
+  spec.hash = Sha256().add(hashed).hex();
   auto [at, isNew] =
       byHash.try_emplace(spec.hash, KernelId{uint32_t(kernels.size())});
   if (isNew) {

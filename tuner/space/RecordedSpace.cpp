@@ -148,14 +148,7 @@ Result<RecordedSpace> parseRecordedSpace(std::string_view text,
 }
 
 Result<RecordedSpace> readRecordedSpace(const std::string &path) {
-  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(path));
-  std::string text;
-  constexpr std::byte magic[] = {std::byte(0x1f), std::byte(0x8b)};
-  if (bytes.size() >= 2 && std::equal(magic, magic + 2, bytes.begin())) {
-    MGPU_TRY_ASSIGN(text, gunzip(bytes, uint64_t(1) << 30, path));
-  } else {
-    text.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  }
+  MGPU_TRY_ASSIGN(std::string text, readText(path, uint64_t(1) << 30));
   std::string name = std::filesystem::path(path).filename().string();
   return parseRecordedSpace(text, name.substr(0, name.find(".csv")));
 }

@@ -71,7 +71,6 @@ void SurrogateSearch::rebuild() {
     }
     use(ids, targets);
   };
-  observe([&](auto &ids, auto &targets) { model.condition(ids, targets); });
   if (points.size() >= fitAt) {
     auto all = chosen;
     constexpr size_t mostForScales = 128;
@@ -82,8 +81,8 @@ void SurrogateSearch::rebuild() {
     });
     chosen = std::move(all);
     fitAt = size_t(double(points.size()) * options.refitGrowth) + 2;
-    observe([&](auto &ids, auto &targets) { model.condition(ids, targets); });
   }
+  observe([&](auto &ids, auto &targets) { model.condition(ids, targets); });
   rebuildAt = std::min(
       fitAt, points.size() + std::max<size_t>(1, options.maxObservations / 3));
 
