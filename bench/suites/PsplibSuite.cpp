@@ -3,13 +3,12 @@
 #include "planner/schedule/rcpsp/Patterson.h"
 #include "planner/schedule/rcpsp/Solver.h"
 #include "support/FileIO.h"
+#include "support/Parallel.h"
 
-#include <atomic>
 #include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 namespace mgpu::bench {
 
@@ -148,18 +147,10 @@ static void print(const std::vector<Instance> &instances,
 Result<int> runPsplib(const PsplibOptions &options,
                       const CommonOptions &common) {
   MGPU_TRY_ASSIGN(std::vector<Instance> instances, findInstances(options));
-  std::atomic<size_t> next = 0;
   std::vector<Result<void>> results(instances.size());
-  auto work = [&] {
-    for (size_t i; (i = next++) < instances.size();)
-      results[i] = solveOne(instances[i], options, common);
-  };
-  std::vector<std::thread> threads;
-  for (uint32_t k = 1; k < options.threads; ++k)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  parallelFor(instances.size(), options.threads, [&](size_t i) {
+    results[i] = solveOne(instances[i], options, common);
+  });
   for (Result<void> &result : results)
     MGPU_TRY(result);
   print(instances, options, common);

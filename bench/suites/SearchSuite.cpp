@@ -4,6 +4,7 @@
 // (bench/suites/SearchScore.h says how).
 #include "bench/suites/SearchScore.h"
 
+#include "support/Parallel.h"
 #include "tuner/strategy/SearchStrategy.h"
 
 #include <CLI/CLI.hpp>
@@ -11,7 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <thread>
 
@@ -63,22 +63,13 @@ std::vector<std::vector<SearchRun>> runAll(std::span<const Space> spaces,
   std::vector<std::vector<SearchRun>> runs(spaces.size());
   for (auto &ofSpace : runs)
     ofSpace.resize(options.repeats);
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t k; (k = next++) < spaces.size() * options.repeats;) {
-      const Space &space = spaces[k / options.repeats];
-      auto search = tuner::makeStrategy(strategy, space.recorded.space,
-                                        options.seed * 1'000'003 + k);
-      runs[k / options.repeats][k % options.repeats] =
-          runSearch(space.recorded, space.yardstick, **search);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (uint32_t t = 1; t < options.threads; ++t)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  parallelFor(spaces.size() * options.repeats, options.threads, [&](size_t k) {
+    const Space &space = spaces[k / options.repeats];
+    auto search = tuner::makeStrategy(strategy, space.recorded.space,
+                                      options.seed * 1'000'003 + k);
+    runs[k / options.repeats][k % options.repeats] =
+        runSearch(space.recorded, space.yardstick, **search);
+  });
   return runs;
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/compile/NvrtcCompiler.h"
 
 #include "kernels/compile/PtxasLog.h"
+#include "support/Parallel.h"
 #include "support/Sha256.h"
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <thread>
 
 namespace mgpu::kernels {
 
@@ -153,21 +153,8 @@ std::vector<Result<CompiledKernel>>
 NvrtcCompiler::compileAll(std::span<const CompileJob> jobs,
                           const CompileLimits &limits) const {
   std::vector<Result<CompiledKernel>> results(jobs.size());
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t k; (k = next++) < jobs.size();)
-      results[k] = compile(jobs[k], limits);
-  };
-  size_t numThreads = limits.threads
-                          ? limits.threads
-                          : std::max(1u, std::thread::hardware_concurrency());
-  numThreads = std::min(numThreads, jobs.size());
-  std::vector<std::thread> threads;
-  for (size_t t = 1; t < numThreads; ++t)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  parallelFor(jobs.size(), limits.threads,
+              [&](size_t k) { results[k] = compile(jobs[k], limits); });
   return results;
 }
 

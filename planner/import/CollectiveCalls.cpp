@@ -54,6 +54,17 @@ Interpreter::startCall(Operation *op, CollectiveKind kind, Value buffer,
   return site;
 }
 
+LogicalResult Interpreter::receiveInto(Operation *op, Value buffer,
+                                       CollectiveCallSite &site) {
+  auto recv = memrefOf(op, buffer);
+  if (failed(recv))
+    return failure();
+  if (dag.buffer(recv->buffer).device != dag.buffer(site.send.buffer).device)
+    return op->emitOpError("send and receive buffers live on two devices");
+  site.recv = *recv;
+  return success();
+}
+
 static ReductionKind reductionOf(ir::ReductionKind kind) {
   switch (kind) {
   case ir::ReductionKind::Sum:
@@ -73,14 +84,10 @@ LogicalResult Interpreter::visitAllReduce(ir::AllReduceOp op) {
                         op.getComm(), op.getStream());
   if (failed(site))
     return failure();
-  auto recv = memrefOf(op, op.getRecvBuf());
-  if (failed(recv))
+  if (failed(receiveInto(op, op.getRecvBuf(), *site)))
     return failure();
-  if (dag.buffer(recv->buffer).device != dag.buffer(site->send.buffer).device)
-    return op.emitOpError("send and receive buffers live on two devices");
-  site->recv = *recv;
   site->reduction = reductionOf(op.getReductionKind());
-  noteUse(recv->buffer, site->point);
+  noteUse(site->recv.buffer, site->point);
   return matcher.call(std::move(*site));
 }
 
@@ -89,30 +96,26 @@ LogicalResult Interpreter::visitAllGather(ir::AllGatherOp op) {
                         op.getComm(), op.getStream());
   if (failed(site))
     return failure();
-  auto recv = memrefOf(op, op.getRecvBuf());
-  if (failed(recv))
+  if (failed(receiveInto(op, op.getRecvBuf(), *site)))
     return failure();
-  if (dag.buffer(recv->buffer).device != dag.buffer(site->send.buffer).device)
-    return op.emitOpError("send and receive buffers live on two devices");
-  site->recv = *recv;
   int64_t ranks =
       int64_t(matcher.communicator(site->communicator).devices.size());
   MemRefValue &send = site->send;
-  if (send.sizes.empty() || recv->sizes.size() != send.sizes.size())
+  if (send.sizes.empty() || site->recv.sizes.size() != send.sizes.size())
     return op.emitOpError("needs buffers of equal rank, at least 1");
-  if (send.sizes == recv->sizes && ranks > 1) {
+  if (send.sizes == site->recv.sizes && ranks > 1) {
     // Both as long as the result: rank i contributes slice i (in place).
     if (send.sizes[0] % ranks != 0)
       return op.emitOpError("dimension 0 of ")
              << send.sizes[0] << " does not divide among " << ranks << " ranks";
     send.sizes[0] /= ranks;
     send.offset += int64_t(site->rank) * send.sizes[0] * send.strides[0];
-  } else if (recv->sizes[0] != ranks * send.sizes[0]) {
+  } else if (site->recv.sizes[0] != ranks * send.sizes[0]) {
     return op.emitOpError("receives ")
-           << recv->sizes[0] << " along dimension 0; " << ranks
+           << site->recv.sizes[0] << " along dimension 0; " << ranks
            << " ranks send " << send.sizes[0] << " each";
   }
-  noteUse(recv->buffer, site->point);
+  noteUse(site->recv.buffer, site->point);
   return matcher.call(std::move(*site));
 }
 

@@ -4,7 +4,6 @@
 #include "planner/import/Interpreter.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -104,18 +103,12 @@ LogicalResult Interpreter::visitSubview(Operation *op) {
   auto source = memrefOf(op, subview.getSource());
   if (failed(source))
     return failure();
-  auto number = [&](OpFoldResult value,
-                    const char *what) -> FailureOr<int64_t> {
-    if (auto constant = getConstantIntValue(value))
-      return *constant;
-    return integerOf(op, cast<Value>(value), what);
-  };
   MemRefValue view{source->buffer, source->offset, {}, {}};
   llvm::SmallBitVector dropped = subview.getDroppedDims();
   for (size_t k = 0; k < source->sizes.size(); ++k) {
-    auto offset = number(subview.getMixedOffsets()[k], "the offset");
-    auto size = number(subview.getMixedSizes()[k], "the size");
-    auto stride = number(subview.getMixedStrides()[k], "the stride");
+    auto offset = integerOf(op, subview.getMixedOffsets()[k], "the offset");
+    auto size = integerOf(op, subview.getMixedSizes()[k], "the size");
+    auto stride = integerOf(op, subview.getMixedStrides()[k], "the stride");
     if (failed(offset) || failed(size) || failed(stride))
       return failure();
     __int128 last = *offset + __int128(*size - 1) * *stride;
@@ -147,21 +140,15 @@ LogicalResult Interpreter::visitReinterpretCast(Operation *op) {
   auto source = memrefOf(op, reinterpret.getSource());
   if (failed(source))
     return failure();
-  auto number = [&](OpFoldResult value,
-                    const char *what) -> FailureOr<int64_t> {
-    if (auto constant = getConstantIntValue(value))
-      return *constant;
-    return integerOf(op, cast<Value>(value), what);
-  };
   MemRefValue view{source->buffer, 0, {}, {}};
-  auto offset = number(reinterpret.getMixedOffsets()[0], "the offset");
+  auto offset = integerOf(op, reinterpret.getMixedOffsets()[0], "the offset");
   if (failed(offset))
     return failure();
   view.offset = *offset;
   for (auto [size, stride] :
        llvm::zip(reinterpret.getMixedSizes(), reinterpret.getMixedStrides())) {
-    auto sizeValue = number(size, "the size");
-    auto strideValue = number(stride, "the stride");
+    auto sizeValue = integerOf(op, size, "the size");
+    auto strideValue = integerOf(op, stride, "the stride");
     if (failed(sizeValue) || failed(strideValue))
       return failure();
     view.sizes.push_back(*sizeValue);

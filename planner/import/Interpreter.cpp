@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
@@ -93,6 +94,13 @@ FailureOr<int64_t> Interpreter::integerOf(Operation *op, Value value,
   return op->emitOpError(what)
          << " is not a constant after specialisation; give the scalar "
             "arguments it depends on with --arg";
+}
+
+FailureOr<int64_t> Interpreter::integerOf(Operation *op, OpFoldResult value,
+                                          const Twine &what) {
+  if (auto constant = getConstantIntValue(value))
+    return *constant;
+  return integerOf(op, cast<Value>(value), what);
 }
 
 FailureOr<Interpreter::Values> Interpreter::runRegion(Region &region,

@@ -88,6 +88,9 @@ private:
                                         mlir::Value communicator,
                                         mlir::Value peer, mlir::Value stream,
                                         bool isSend);
+  /// Sets the buffer a call receives into, on the device it sends from.
+  mlir::LogicalResult receiveInto(mlir::Operation *op, mlir::Value buffer,
+                                  CollectiveCallSite &site);
   mlir::FailureOr<CollectiveCallSite>
   startCall(mlir::Operation *op, CollectiveKind kind, mlir::Value buffer,
             mlir::Value communicator, mlir::Value stream);
@@ -98,6 +101,9 @@ private:
     values[value] = std::move(known);
   }
   mlir::FailureOr<int64_t> integerOf(mlir::Operation *op, mlir::Value value,
+                                     const llvm::Twine &what);
+  mlir::FailureOr<int64_t> integerOf(mlir::Operation *op,
+                                     mlir::OpFoldResult value,
                                      const llvm::Twine &what);
   mlir::FailureOr<MemRefValue> memrefOf(mlir::Operation *op, mlir::Value value);
   mlir::FailureOr<DeviceId> deviceOf(mlir::Operation *op, mlir::Value value);

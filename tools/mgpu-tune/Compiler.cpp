@@ -8,6 +8,7 @@
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
 #include "planner/import/SourceNames.h"
+#include "support/Parallel.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -18,9 +19,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/SourceMgr.h"
 
-#include <atomic>
 #include <fmt/format.h>
-#include <thread>
 
 namespace mgpu::tune {
 
@@ -187,19 +186,8 @@ compileKernel(const planner::KernelSpec &spec) {
 Result<std::vector<std::vector<std::byte>>>
 compileKernels(const planner::Dag &dag) {
   std::vector<Result<std::vector<std::byte>>> results(dag.kernels.size());
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t k; (k = next++) < results.size();)
-      results[k] = compileKernel(dag.kernels[k]);
-  };
-  size_t numThreads = std::min<size_t>(
-      results.size(), std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<std::thread> threads;
-  for (size_t t = 1; t < numThreads; ++t)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  parallelFor(results.size(), 0,
+              [&](size_t k) { results[k] = compileKernel(dag.kernels[k]); });
   std::vector<std::vector<std::byte>> objects;
   for (auto &result : results) {
     MGPU_TRY_ASSIGN(auto object, std::move(result));
