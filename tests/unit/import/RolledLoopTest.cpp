@@ -81,6 +81,14 @@ TEST(RolledLoop, OneTripStandsForAll) {
                        {0, 1}, {1, 2}, {2, 3}}));
 }
 
+TEST(RolledLoop, BuffersMadeBeforeItLiveFromTripToTrip) {
+  // Only the loop uses it, and each trip reads what the one before wrote.
+  Imported of = imported(loop(eight, increment()));
+  for (const Buffer &buffer : of.dag().buffers)
+    if (buffer.name == "a")
+      EXPECT_EQ(buffer.role, BufferRole::Resident);
+}
+
 TEST(RolledLoop, ShortLoopsAreUnrolled) {
   Imported seven =
       imported(loop("%c1 to %c8 step %c1", increment() + increment()));
