@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/Compiler.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
 #include "planner/import/BuildDag.h"
-#include "planner/import/HostValue.h"
 #include "planner/import/SourceNames.h"
 #include "support/Parallel.h"
 
@@ -103,12 +103,11 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
     numErrors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
     if (messages) {
       messages->push_back({severityName(diagnostic.getSeverity()),
-                           planner::describeLocation(diagnostic.getLocation()),
+                           ir::describeLocation(diagnostic.getLocation()),
                            diagnostic.str()});
       for (Diagnostic &note : diagnostic.getNotes())
-        messages->push_back({"note",
-                             planner::describeLocation(note.getLocation()),
-                             note.str()});
+        messages->push_back(
+            {"note", ir::describeLocation(note.getLocation()), note.str()});
     }
   };
   OwningOpRef<ModuleOp> module =
