@@ -113,6 +113,7 @@ struct OpaqueCall {
   bool isCollective = false;
   CollectiveKind kind = CollectiveKind::AllReduce;
   uint64_t bytes = 0;
+  uint32_t group = 0; ///< members of a collective
 };
 
 /// Load runs once before the replays, Fetch once after them. A replay is the
@@ -134,6 +135,7 @@ struct DagNode {
   double flops = 0;
   uint64_t bytesRead = 0, bytesWritten = 0;
   uint64_t outBytes = 0;            ///< mgpu-dag/2 memory model
+  bool isMatmul = false;            ///< a product on tensor cores
   std::optional<double> durationUs; ///< frozen: the cost model is not asked
 };
 
