@@ -193,6 +193,10 @@ struct Dag {
   Result<void> check() const;
 };
 
+/// The largest grid each kernel is called with along each axis, by KernelId; 1
+/// for one that is not called.
+std::vector<Dim3> largestGrids(const Dag &dag);
+
 /// The devices whose lanes a node takes: `devices`, or the host alone for a
 /// host-to-host copy, which lists none.
 std::span<const DeviceId> laneDevices(const DagNode &node);
