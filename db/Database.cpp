@@ -204,6 +204,19 @@ Result<void> Database::checkPages() {
   return {};
 }
 
+Result<Database> Database::inMemory() {
+  Database database(":memory:", false);
+  sqlite3 *raw = nullptr;
+  int code = sqlite3_open_v2(":memory:", &raw,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+                                 SQLITE_OPEN_NOMUTEX,
+                             nullptr);
+  database.connection->handle = raw;
+  if (code != SQLITE_OK)
+    return fail(database.lastError(code));
+  return database;
+}
+
 Result<Database> Database::open(const std::string &path,
                                 const DatabaseOptions &options) {
   bool readOnly =

@@ -45,6 +45,8 @@ public:
   /// SQLite file or damaged. `path` is a path, never a URI.
   static Result<Database> open(const std::string &path,
                                const DatabaseOptions &options = {});
+  /// One that ends with the object.
+  static Result<Database> inMemory();
   Database(Database &&) noexcept;
   Database &operator=(Database &&) noexcept;
   ~Database();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Schema.h"
 
+#include "db/Statement.h"
 #include "db/Transaction.h"
 
 #include <fmt/format.h>
@@ -123,6 +124,36 @@ Result<void> migrate(Database &database, Migrations steps) {
     }
     MGPU_TRY(transaction.commit());
   }
+  return {};
+}
+
+/// Everything the schema says, in one text. Statistics of ANALYZE may be there.
+static Result<std::string> schemaText(Database &database) {
+  MGPU_TRY_ASSIGN(
+      Statement query,
+      Statement::prepare(database,
+                         "SELECT type, name, tbl_name, sql FROM sqlite_schema "
+                         "WHERE name NOT LIKE 'sqlite_stat%' ORDER BY name"));
+  std::string text;
+  for (;;) {
+    MGPU_TRY_ASSIGN(bool row, query.step());
+    if (!row)
+      return text;
+    for (int column = 0; column < 4; ++column)
+      text += query.text(column) + '\n';
+  }
+}
+
+Result<void> checkSchema(Database &database, Migrations steps) {
+  MGPU_TRY_ASSIGN(Database ours, Database::inMemory());
+  MGPU_TRY(migrate(ours, steps));
+  MGPU_TRY_ASSIGN(std::string wanted, schemaText(ours));
+  MGPU_TRY_ASSIGN(std::string found, schemaText(database));
+  if (found != wanted)
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' has other tables than a database of mgpu: "
+                            "use one that mgpu made",
+                            database.path()));
   return {};
 }
 

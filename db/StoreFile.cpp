@@ -43,6 +43,8 @@ Result<StoreFile> StoreFile::open(const std::string &path,
                                   const DatabaseOptions &options) {
   MGPU_TRY_ASSIGN(Database database, Database::open(path, options));
   MGPU_TRY(migrate(database));
+  if (options.access == Access::Untrusted)
+    MGPU_TRY(checkSchema(database));
   return StoreFile(std::move(database));
 }
 
