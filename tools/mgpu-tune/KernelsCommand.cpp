@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune kernels`.
+#include "db/FileSystem.h"
+#include "db/SqliteBlobCache.h"
 #include "device/api/DeviceProfile.h"
 #include "kernels/compile/Batch.h"
 #include "kernels/compile/NvrtcCompiler.h"
@@ -23,10 +25,23 @@ namespace mgpu::tune {
 
 using nlohmann::json;
 
+/// Null where there is none to be had, which costs time alone.
+static std::unique_ptr<db::SqliteBlobCache> openCache(const Options &options) {
+  auto path = db::databasePath(options.database);
+  auto cache =
+      path ? db::SqliteBlobCache::open(*path) : tl::unexpected(path.error());
+  if (cache)
+    return std::move(*cache);
+  fmt::print(stderr, "mgpu-tune: warning: cubins are not kept: {}\n",
+             cache.error().message);
+  return nullptr;
+}
+
 /// Small kernels share a program; one for each core, if there are so many.
 static Result<std::vector<kernels::EntryUsage>>
-compile(const std::vector<CudaText> &texts, const std::string &arch) {
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
+compile(const std::vector<CudaText> &texts, const Options &options) {
+  auto cache = openCache(options);
+  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache.get()));
   constexpr size_t mostInBatch = 32;
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
   size_t perBatch =
@@ -39,7 +54,7 @@ compile(const std::vector<CudaText> &texts, const std::string &arch) {
     jobs.push_back({kernels::batchSource(items),
                     texts[first].name + ".cu",
                     {"--fmad=false"},
-                    arch});
+                    options.arch});
   }
   std::vector<kernels::EntryUsage> usages;
   for (auto &result : compiler.compileAll(jobs)) {
@@ -79,7 +94,7 @@ Result<int> runKernels(const Options &options) {
   }
   std::vector<kernels::EntryUsage> usages;
   if (!texts.empty()) {
-    MGPU_TRY_ASSIGN(usages, compile(texts, options.arch));
+    MGPU_TRY_ASSIGN(usages, compile(texts, options));
   }
   const device::DeviceProfile *card =
       device::profileOfArchitecture(options.arch);
