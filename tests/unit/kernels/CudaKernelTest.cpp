@@ -7,22 +7,54 @@
 #include "KernelCases.h"
 #include "KernelRunner.h"
 
+#include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
+#include "kernels/emit/KernelBuild.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 
 namespace mgpu::kernels {
 namespace {
+
+using P = planner::KernelParameter;
+
+/// Legal configurations that hold the least and the greatest value of each
+/// parameter, the other values at random.
+std::vector<planner::KernelConfig>
+extremesOf(const planner::KernelSpace &space) {
+  const device::DeviceProfile *card = device::profileOfArchitecture("sm_80");
+  std::vector<planner::KernelConfig> legal, found;
+  for (const planner::KernelConfig &config : space.legal())
+    if (checkOnDevice(space, config, *card))
+      legal.push_back(config);
+  std::mt19937 random(7);
+  std::shuffle(legal.begin(), legal.end(), random);
+  for (const planner::KernelChoice &choice : space.choices)
+    for (uint32_t value : {choice.values.front(), choice.values.back()}) {
+      auto has = [&](const planner::KernelConfig &config) {
+        return config[choice.parameter] == value;
+      };
+      if (std::any_of(found.begin(), found.end(), has))
+        continue;
+      auto one = std::find_if(legal.begin(), legal.end(), has);
+      if (one != legal.end())
+        found.push_back(*one);
+    }
+  return found;
+}
 
 /// Everything is emitted and compiled once, for all tests.
 class CudaKernels : public testing::Test {
 protected:
   static void SetUpTestSuite() {
     cases = new std::vector<KernelCase>(operationCases());
+    size_t numCorpora = cases->size();
     cases->insert(cases->end(), structuredCases().begin(),
                   structuredCases().end());
     twins = new CudaTwins;
@@ -36,12 +68,31 @@ protected:
       }
       if (kernel->reshapable != each.reshapable)
         *failures += each.name + " reshapable? " + kernel->reason + "\n";
-      twins->add({each.name + "_same", *kernel, each.block, 1});
-      twins->add({each.name + "_items", *kernel, each.block, 3});
-      if (kernel->reshapable) {
-        twins->add({each.name + "_wide", *kernel, {96, 2, 1}, 2});
-        twins->add({each.name + "_thin", *kernel, {1, 3, 1}, 5});
+      auto space = kernelSpaceOf(specOf(each.text, each.block), each.grid,
+                                 planner::KernelTarget::Cuda);
+      if (!space) {
+        *failures += each.name + ": " + space.error().message + "\n";
+        continue;
       }
+      twins->add({each.name + "_same", *kernel, *space, space->defaults});
+      std::vector<planner::KernelConfig> extremes = extremesOf(*space);
+      // Long, and all of one form.
+      bool isCorpus = &each - cases->data() < ptrdiff_t(numCorpora);
+      if (isCorpus) {
+        std::erase_if(extremes, [](const planner::KernelConfig &config) {
+          return config[P::Vector] == 1;
+        });
+        extremes.resize(std::min<size_t>(extremes.size(), 1));
+      }
+      for (size_t k = 0; k < extremes.size(); ++k)
+        twins->add({each.name + "_" + std::to_string(k), *kernel, *space,
+                    extremes[k]});
+      // What a space does not offer is right all the same.
+      planner::KernelConfig odd = space->defaults;
+      odd[P::Items] = 3;
+      if (kernel->reshapable)
+        odd[P::BlockX] = 1, odd[P::BlockY] = 3;
+      twins->add({each.name + "_odd", *kernel, *space, odd});
     }
   }
   static void TearDownTestSuite() {
@@ -79,6 +130,7 @@ TEST_F(CudaKernels, GiveTheBitsOfTheHostTwin) {
       if (config.kernel.name != each.name)
         continue;
       auto got = initial;
+      SCOPED_TRACE(planner::toText(config.config));
       twins->run(config.entry, each.grid, arguments(got));
       for (size_t k = 0; k < got.size(); ++k) {
         size_t width = bytesOf(each.buffers[k].type), wrong = 0, first = 0;
@@ -102,17 +154,17 @@ TEST_F(CudaKernels, CompileForThreeArchitecturesWithoutAWarning) {
       FAIL() << compiler.error().message;
     GTEST_SKIP() << compiler.error().message;
   }
+  std::vector<CompileJob> jobs;
   for (const char *arch : {"sm_80", "sm_90", "sm_100"})
-    for (std::string option : {"--fmad=false", "-DMGPU_FAST_MATH=1"}) {
-      if (option != "--fmad=false" && arch != std::string("sm_90"))
-        continue;
-      auto kernel =
-          compiler->compile({twins->source(), "corpus.cu", {option}, arch});
-      ASSERT_TRUE(kernel) << kernel.error().message;
-      EXPECT_FALSE(hasWarning(kernel->log)) << kernel->log;
-      for (const TwinConfig &config : twins->configs)
-        EXPECT_TRUE(kernel->find(config.entry)) << config.entry;
-    }
+    jobs.push_back({twins->source(), "corpus.cu", {"--fmad=false"}, arch});
+  jobs.push_back(
+      {twins->source(), "corpus.cu", {"-DMGPU_FAST_MATH=1"}, "sm_90"});
+  for (auto &kernel : compiler->compileAll(jobs)) {
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    EXPECT_FALSE(hasWarning(kernel->log)) << kernel->log;
+    for (const TwinConfig &config : twins->configs)
+      EXPECT_TRUE(kernel->find(config.entry)) << config.entry;
+  }
 }
 
 TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {
