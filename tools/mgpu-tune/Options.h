@@ -25,9 +25,10 @@ struct Options {
   std::string scheduler = "list";
   uint64_t seed = 0; ///< of scheduler "shuffled"
   uint32_t streams = 4;
-  std::string memory;        ///< plan: bytes of each device, as "100GB"
-  std::string budget = "1s"; ///< plan: of the search for a sim target
-  std::string planFile;      ///< replay: read; plan: written with -o
+  std::string memory;          ///< plan: bytes of each device, as "100GB"
+  std::string budget = "1s";   ///< plan: of the search for a sim target
+  std::string collectivesFile; ///< plan: measured times, for a sim target
+  std::string planFile;        ///< replay: read; plan: written with -o
   std::string dotFile, traceFile;
   bool explain = false;
 

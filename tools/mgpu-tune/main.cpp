@@ -163,6 +163,10 @@ int main(int argc, char **argv) {
                    "targets")
       ->type_name("TIME|N")
       ->capture_default_str();
+  plan->add_option("--collectives", options.collectivesFile,
+                   "Measured times of collectives (.csv), instead of the "
+                   "curves built in; of sim targets")
+      ->type_name("FILE");
   plan->add_flag("--explain", options.explain, "Say why each step is where");
   plan->add_option("--dot", options.dotFile, "Write the plan as Graphviz");
   plan->add_option("--trace", options.traceFile,
