@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
+#include "bench/measure/Summary.h"
 #include "capture/replay/Replayer.h"
 #include "planner/plan/Verify.h"
 #include "support/ArgumentValue.h"
@@ -96,11 +97,6 @@ Result<void> writeOutputs(const Program &program, const Options &options,
   return {};
 }
 
-/// Value at `share` (0..1) of sorted samples.
-double quantile(const std::vector<double> &sorted, double share) {
-  return sorted[size_t(share * double(sorted.size() - 1) + 0.5)];
-}
-
 std::string traceOf(const planner::Dag &dag,
                     std::span<const capture::NodeSpan> spans) {
   json events = json::array();
@@ -179,8 +175,8 @@ Result<int> runRun(const Options &options) {
     MGPU_TRY(writeFileAtomic(options.traceFile, traceOf(program.dag, spans)));
   }
 
-  std::sort(samples.begin(), samples.end());
-  double median = quantile(samples, 0.5);
+  const bench::Summary replayed = bench::summarize(std::move(samples));
+  const double median = replayed.median.middle;
   if (options.json) {
     json out{{"file", options.file},
              {"target", driver->description()},
@@ -194,10 +190,10 @@ Result<int> runRun(const Options &options) {
              {"replay_us",
               {{"repeat", options.repeat},
                {"median", median},
-               {"min", samples.front()},
-               {"p25", quantile(samples, 0.25)},
-               {"p75", quantile(samples, 0.75)},
-               {"p95", quantile(samples, 0.95)}}}};
+               {"min", replayed.min},
+               {"p25", replayed.p25},
+               {"p75", replayed.p75},
+               {"p95", replayed.p95}}}};
     fmt::print("{}\n", out.dump(2));
     return 0;
   }
@@ -210,9 +206,8 @@ Result<int> runRun(const Options &options) {
   else
     fmt::print("replay  {:.3f} ms median of {} (min {:.3f}, p25 {:.3f}, p75 "
                "{:.3f}, p95 {:.3f})\n",
-               median / 1e3, options.repeat, samples.front() / 1e3,
-               quantile(samples, 0.25) / 1e3, quantile(samples, 0.75) / 1e3,
-               quantile(samples, 0.95) / 1e3);
+               median / 1e3, options.repeat, replayed.min / 1e3,
+               replayed.p25 / 1e3, replayed.p75 / 1e3, replayed.p95 / 1e3);
   fmt::print("fetch   {:.3f} ms\n", fetchUs / 1e3);
   return 0;
 }
