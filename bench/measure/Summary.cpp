@@ -69,6 +69,14 @@ Summary summarize(std::vector<double> samples) {
     return summary;
   std::sort(samples.begin(), samples.end());
   summary.median = medianInterval(samples);
+  for (double sample : samples)
+    summary.mean += sample / double(samples.size());
+  for (double sample : samples)
+    summary.deviation += (sample - summary.mean) * (sample - summary.mean);
+  summary.deviation =
+      samples.size() > 1
+          ? std::sqrt(summary.deviation / double(samples.size() - 1))
+          : 0;
   summary.min = samples.front();
   summary.p25 = quantile(samples, 0.25);
   summary.p75 = quantile(samples, 0.75);

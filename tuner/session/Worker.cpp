@@ -30,7 +30,12 @@ struct Header {
   uint64_t tag = 0;
 };
 
-enum class Transfer { Done, Closed, Late };
+using Transfer = WorkerTransfer;
+
+Clock::time_point after(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(seconds));
+}
 
 /// Moves all of `size` bytes one way; `deadline` null waits for ever.
 Transfer transfer(int socket, std::byte *bytes, size_t size, bool sending,
@@ -184,8 +189,12 @@ void Worker::end() {
     close(std::exchange(socket, -1));
 }
 
-/// The child closed its end, or is to be killed for `why`.
-Fault Worker::reap(Fault why) {
+/// Reaps a child that closed its end or is late, and keeps why.
+Fault Worker::lose(Transfer how, double seconds) {
+  Fault why{FaultKind::Crash, ""};
+  if (how == Transfer::Late)
+    why = {FaultKind::Hang,
+           fmt::format("gave no answer within {:.1f} s", seconds)};
   int status = 0;
   if (why.kind == FaultKind::Hang)
     kill(-child, SIGKILL);
@@ -208,38 +217,35 @@ Fault Worker::reap(Fault why) {
   return why;
 }
 
-Outcome<Bytes> Worker::ask(std::span<const std::byte> request, double seconds) {
+Outcome<void> Worker::post(std::span<const std::byte> request, double seconds) {
   if (child < 0)
     return tl::make_unexpected(death);
-  Clock::time_point deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(seconds));
-  auto lost = [&](Transfer how) {
-    return tl::make_unexpected(
-        reap(how == Transfer::Late
-                 ? Fault{FaultKind::Hang,
-                         fmt::format("gave no answer within {:.1f} s", seconds)}
-                 : Fault{FaultKind::Crash, ""}));
-  };
-  if (Transfer sent = sendMessage(socket, 0, request, &deadline);
-      sent != Transfer::Done)
-    return lost(sent);
+  Clock::time_point deadline = after(seconds);
+  Transfer sent = sendMessage(socket, 0, request, &deadline);
+  if (sent != Transfer::Done)
+    return tl::make_unexpected(lose(sent, seconds));
+  return {};
+}
+
+Outcome<Bytes> Worker::receive(double seconds) {
+  if (child < 0)
+    return tl::make_unexpected(death);
+  Clock::time_point deadline = after(seconds);
   Header header;
-  if (Transfer got = transfer(socket, reinterpret_cast<std::byte *>(&header),
-                              sizeof header, false, &deadline);
-      got != Transfer::Done)
-    return lost(got);
+  Transfer got = transfer(socket, reinterpret_cast<std::byte *>(&header),
+                          sizeof header, false, &deadline);
+  if (got != Transfer::Done)
+    return tl::make_unexpected(lose(got, seconds));
   // A candidate may have scribbled over its own process: trust no size.
   if (header.size > uint64_t(64) << 30 ||
       header.tag > 1 + uint64_t(FaultKind::Refused)) {
     kill(-child, SIGKILL);
-    return lost(Transfer::Closed);
+    return tl::make_unexpected(lose(Transfer::Closed, seconds));
   }
   Bytes body(header.size);
-  if (Transfer got =
-          transfer(socket, body.data(), body.size(), false, &deadline);
-      got != Transfer::Done)
-    return lost(got);
+  got = transfer(socket, body.data(), body.size(), false, &deadline);
+  if (got != Transfer::Done)
+    return tl::make_unexpected(lose(got, seconds));
   if (header.tag == 0)
     return body;
   return fault(

@@ -25,6 +25,8 @@ struct WorkerLimits {
   uint64_t memoryBytes = 0;
 };
 
+enum class WorkerTransfer : uint8_t { Done, Closed, Late };
+
 class Worker {
 public:
   /// Answers a request, in the child.
@@ -43,14 +45,21 @@ public:
 
   /// Sends a request and waits for the answer. After a Crash or Hang the child
   /// is dead and every further request says so.
-  Outcome<Bytes> ask(std::span<const std::byte> request, double seconds);
+  Outcome<Bytes> ask(std::span<const std::byte> request, double seconds) {
+    if (auto sent = post(request, seconds); !sent)
+      return tl::make_unexpected(sent.error());
+    return receive(seconds);
+  }
+  /// The two halves of ask(), so that several workers are busy at once.
+  Outcome<void> post(std::span<const std::byte> request, double seconds);
+  Outcome<Bytes> receive(double seconds);
 
   pid_t process() const { return child; }
 
 private:
   Worker(pid_t child, int socket) : child(child), socket(socket) {}
   void end();
-  Fault reap(Fault why);
+  Fault lose(WorkerTransfer how, double seconds);
 
   pid_t child = -1;
   int socket = -1;
