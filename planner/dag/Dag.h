@@ -165,6 +165,9 @@ struct Dag {
   Result<void> check() const;
 };
 
+/// Largest grid of each kernel's launches along each axis, by KernelId.
+std::vector<Dim3> largestGrids(const Dag &dag);
+
 /// The devices whose lanes a node takes: `devices`, or the host alone for a
 /// host-to-host copy, which lists none.
 std::span<const DeviceId> laneDevices(const DagNode &node);

@@ -4,6 +4,7 @@
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
+#include "kernels/emit/KernelBuild.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
@@ -166,6 +167,31 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
   return program;
 }
 
+Result<std::vector<planner::KernelSpace>>
+hostKernelSpaces(const planner::Dag &dag) {
+  std::vector<Dim3> grids = planner::largestGrids(dag);
+  std::vector<Result<planner::KernelSpace>> results(dag.kernels.size());
+  parallelFor(results.size(), 0, [&](size_t k) {
+    results[k] = kernels::kernelSpaceOf(dag.kernels[k], grids[k],
+                                        planner::KernelTarget::Host);
+  });
+  std::vector<planner::KernelSpace> spaces;
+  for (auto &result : results) {
+    MGPU_TRY_ASSIGN(auto space, std::move(result));
+    spaces.push_back(std::move(space));
+  }
+  return spaces;
+}
+
+Result<std::vector<std::byte>>
+buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
+                const planner::KernelSpace &space,
+                const planner::KernelConfig &config) {
+  MGPU_TRY_ASSIGN(auto build, kernels::buildHostKernel(
+                                  dag.kernels[kernel.value], space, config));
+  return std::move(build.object);
+}
+
 static Result<std::vector<std::byte>>
 compileKernel(const planner::KernelSpec &spec) {
   MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
@@ -197,13 +223,7 @@ compileKernels(const planner::Dag &dag) {
 }
 
 Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag) {
-  std::vector<Dim3> grids(dag.kernels.size(), Dim3{1, 1, 1});
-  for (const planner::DagNode &node : dag.nodes)
-    if (auto *call = std::get_if<planner::KernelCall>(&node.work)) {
-      Dim3 &most = grids[call->kernel.value];
-      most = {std::max(most.x, call->grid.x), std::max(most.y, call->grid.y),
-              std::max(most.z, call->grid.z)};
-    }
+  std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<CudaText> texts;
   planner::SourceNames names;
   for (size_t k = 0; k < dag.kernels.size(); ++k) {

@@ -33,6 +33,13 @@ struct Options {
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit
 
+  std::string database;         ///< --db; empty: MGPU_DB, else the user's cache
+  bool useTuned = true;         ///< run, replay, plan: look into the database
+  bool schedulingGiven = false; ///< --scheduler, --seed or --streams was said
+  std::string tuneBudget = "60s";
+  std::string strategy = "surrogate";
+  bool coldCaches = false;
+
   uint64_t repeat = 1;
   bool json = false;
 };
@@ -43,6 +50,7 @@ Result<int> runCheck(const Options &options);
 Result<int> runPlan(const Options &options);
 Result<int> runRun(const Options &options);
 Result<int> runKernels(const Options &options);
+Result<int> runTune(const Options &options);
 Result<int> runDevices(const Options &options);
 
 } // namespace mgpu::tune

@@ -123,17 +123,6 @@ Result<Plan> planFor(const Dag &dag, const ProgramConfig &config) {
   return plan;
 }
 
-std::vector<Dim3> largestGrids(const Dag &dag) {
-  std::vector<Dim3> grids(dag.kernels.size(), Dim3{1, 1, 1});
-  for (const DagNode &node : dag.nodes)
-    if (auto *call = std::get_if<KernelCall>(&node.work)) {
-      Dim3 &most = grids[call->kernel.value];
-      most = {std::max(most.x, call->grid.x), std::max(most.y, call->grid.y),
-              std::max(most.z, call->grid.z)};
-    }
-  return grids;
-}
-
 Result<ConfigSpace> spaceOf(const KernelSpace &kernel) {
   using P = KernelParameter;
   std::vector<Parameter> parameters;

@@ -38,9 +38,6 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const planner::Dag &dag,
 Result<planner::Plan> planFor(const planner::Dag &dag,
                               const ProgramConfig &config);
 
-/// Largest grid of each kernel's launches, by KernelId.
-std::vector<Dim3> largestGrids(const planner::Dag &dag);
-
 /// Every legal configuration of a kernel; parameters with one value included.
 Result<ConfigSpace> spaceOf(const planner::KernelSpace &kernel);
 planner::KernelConfig kernelConfigAt(const ConfigSpace &space, ConfigId id);

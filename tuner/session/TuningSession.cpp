@@ -179,11 +179,12 @@ Result<void> Session::begin() {
   environment = bench::readEnvironment();
   MGPU_TRY_ASSIGN(evaluator, Evaluator::create(subject, options.evaluation));
   const bool cold = options.evaluation.cache == bench::CacheMode::Cold;
-  KeyInput keys{subject.dag,     evaluator->defaultObjects(), environment,
-                options.version, subject.mostLanes,           cold};
+  KeyInput keys{subject.dag,     evaluator->defaultObjects(),
+                environment,     options.version,
+                options.devices, cold};
   programKey = programProblem(keys);
   decisionKey = decisionProblem(keys);
-  std::vector<Dim3> grids = largestGrids(subject.dag);
+  std::vector<Dim3> grids = planner::largestGrids(subject.dag);
   for (uint32_t k = 0; k < subject.dag.kernels.size(); ++k)
     kernelKeys.push_back(kernelProblem(keys, {k}, grids[k]));
   MGPU_TRY(loadTrials());

@@ -43,7 +43,8 @@ struct TuningOptions {
   EvaluatorOptions evaluation;
   /// Of the last word between winner and default.
   bench::ComparisonOptions comparison;
-  std::string version; ///< of mgpu, for the keys
+  std::string version;  ///< of mgpu, for the keys
+  uint32_t devices = 1; ///< of the target, for the keys
   std::function<void(const Progress &)> progress;
   /// Set by another (a signal handler): end the search, keep everything.
   const std::atomic<bool> *stop = nullptr;
