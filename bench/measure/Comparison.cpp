@@ -79,7 +79,10 @@ void SequentialComparison::finish() {
 
 void SequentialComparison::look() {
   latest = compare(a, b, options);
-  decided = latest.verdict != Verdict::Ambiguous;
+  decided = latest.verdict == Verdict::Same ||
+            latest.verdict == Verdict::Slow ||
+            (latest.verdict == Verdict::Fast &&
+             latest.change.halfWidth() <= options.precision);
 }
 
 std::string describe(const Comparison &comparison, std::string_view a,

@@ -7,6 +7,7 @@
 
 #include "bench/measure/Summary.h"
 
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,9 @@ struct ComparisonOptions {
   double confidence = 0.95;
   /// A difference that does not matter, as a share of B's time.
   double margin = 0.01;
+  /// Of a sequential comparison: Fast is not the last word until the interval
+  /// is no wider than this to either side.
+  double precision = std::numeric_limits<double>::infinity();
 };
 
 /// `change` is A's time over B's, less one: -0.04 where A takes 4 % less. Same

@@ -34,7 +34,7 @@ Interval medianInterval(std::span<const double> ascending,
 
 struct Summary {
   size_t count = 0;
-  Interval median; ///< at 95 %
+  Interval median;                ///< at 95 %
   double mean = 0, deviation = 0; ///< standard, of the samples
   double min = 0, p25 = 0, p75 = 0, p95 = 0;
 };

@@ -114,53 +114,61 @@ readDecision(const Program &program, const TuneContext &context,
 
 } // namespace
 
-Result<Prepared> prepare(const Program &program, const Options &options) {
-  Prepared prepared;
-  Clock::time_point start = Clock::now();
+Result<std::optional<TunedChoice>> findTuned(const Program &program,
+                                             const Options &options) {
+  using None = std::optional<TunedChoice>;
   const std::string path = databasePath(options);
   const bool asked = !options.database.empty();
   // No kernel is compiled for a key where there is no file to look in.
-  if (options.useTuned && !options.schedulingGiven && !path.empty() &&
-      (asked || access(path.c_str(), R_OK) == 0)) {
-    auto context = makeTuneContext(program, options);
-    if (!context && context.error().kind != ErrorKind::Unsupported)
-      return fail(context.error());
-    if (context) {
-      auto found = readDecision(program, *context, path);
-      if (!found && asked)
-        return fail(found.error());
-      if (!found)
-        fmt::print(stderr, "mgpu-tune: warning: not tuned: {}\n",
-                   found.error().message);
-      prepared.compileUs = microsecondsSince(start);
-      ProgramConfig config =
-          found && *found ? (*found)->config
-                          : tuner::defaultConfig(program.dag, context->spaces,
-                                                 context->mostLanes);
-      if (found && *found) {
-        prepared.isTuned = true;
-        fmt::print(stderr,
-                   "mgpu-tune: using the configuration tuned in '{}' "
-                   "({})\n",
-                   path, (*found)->sentence);
-      }
-      start = Clock::now();
-      MGPU_TRY_ASSIGN(prepared.plan, tuner::planFor(program.dag, config));
-      prepared.planUs = microsecondsSince(start);
-      start = Clock::now();
-      MGPU_TRY_ASSIGN(prepared.kernels,
-                      compileConfig(program.dag, *context, config));
-      prepared.compileUs += microsecondsSince(start);
-      prepared.lanes = config.lanes;
-      return prepared;
-    }
+  if (!options.useTuned || options.schedulingGiven || path.empty() ||
+      (!asked && access(path.c_str(), R_OK) != 0))
+    return None();
+  auto context = makeTuneContext(program, options);
+  if (!context && context.error().kind == ErrorKind::Unsupported)
+    return None();
+  if (!context)
+    return fail(context.error());
+  auto found = readDecision(program, *context, path);
+  if (!found && asked)
+    return fail(found.error());
+  if (!found)
+    fmt::print(stderr, "mgpu-tune: warning: not tuned: {}\n",
+               found.error().message);
+  TunedChoice choice{std::move(*context), {}, false};
+  if (found && *found) {
+    choice.config = std::move((*found)->config);
+    choice.isTuned = true;
+    fmt::print(stderr,
+               "mgpu-tune: using the configuration tuned in '{}' ({})\n", path,
+               (*found)->sentence);
+  } else {
+    choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
+                                         choice.context.mostLanes);
   }
-  start = Clock::now();
-  MGPU_TRY_ASSIGN(prepared.plan, makePlan(program.dag, options));
-  prepared.planUs = microsecondsSince(start);
-  start = Clock::now();
-  MGPU_TRY_ASSIGN(prepared.kernels, compileKernels(program.dag));
+  return None(std::move(choice));
+}
+
+Result<Prepared> prepare(const Program &program, const Options &options) {
+  Prepared prepared;
+  Clock::time_point start = Clock::now();
+  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
+  if (choice) {
+    MGPU_TRY_ASSIGN(
+        prepared.kernels,
+        compileConfig(program.dag, choice->context, choice->config));
+    prepared.lanes = choice->config.lanes;
+    prepared.isTuned = choice->isTuned;
+  } else {
+    MGPU_TRY_ASSIGN(prepared.kernels, compileKernels(program.dag));
+  }
   prepared.compileUs = microsecondsSince(start);
+  start = Clock::now();
+  if (choice) {
+    MGPU_TRY_ASSIGN(prepared.plan, tuner::planFor(program.dag, choice->config));
+  } else {
+    MGPU_TRY_ASSIGN(prepared.plan, makePlan(program.dag, options));
+  }
+  prepared.planUs = microsecondsSince(start);
   return prepared;
 }
 

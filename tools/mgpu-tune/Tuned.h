@@ -27,6 +27,19 @@ struct TuneContext {
 Result<TuneContext> makeTuneContext(const Program &program,
                                     const Options &options);
 
+/// What the database says of a program, or else the default.
+struct TunedChoice {
+  TuneContext context;
+  tuner::ProgramConfig config;
+  bool isTuned = false;
+};
+/// The tuned configuration where the database has exactly this program on this
+/// machine; said on stderr. None where there is no database to ask, or the
+/// command line asks for a scheduling of its own. A database that cannot be
+/// read is an error if --db named it, else a warning.
+Result<std::optional<TunedChoice>> findTuned(const Program &program,
+                                             const Options &options);
+
 /// How to run a program: its plan, kernels and threads.
 struct Prepared {
   planner::Plan plan;
@@ -35,10 +48,7 @@ struct Prepared {
   bool isTuned = false;
   double planUs = 0, compileUs = 0; ///< what making them took
 };
-/// With the tuned configuration where the database has exactly this program on
-/// this machine and the command line asks for no other scheduling; said on
-/// stderr. Else options.scheduler and the default kernels. A database that
-/// cannot be read is a warning.
+/// As findTuned() says, else options.scheduler and the default kernels.
 Result<Prepared> prepare(const Program &program, const Options &options);
 
 /// Compiles the kernels of a configuration.

@@ -4,6 +4,8 @@
 #include "bench/measure/Summary.h"
 #include "tuner/session/Guards.h"
 
+#include <bit>
+#include <chrono>
 #include <cstring>
 #include <type_traits>
 
@@ -71,7 +73,7 @@ public:
     case Command::Sample:
       return sample();
     case Command::NodeTimes:
-      return nodeTimes(number);
+      return nodeTimes(std::bit_cast<double>(number));
     }
     return fault(FaultKind::Refused, "was asked what it does not know");
   }
@@ -160,13 +162,18 @@ private:
     return answer;
   }
 
-  Outcome<Bytes> nodeTimes(uint64_t repeats) {
+  Outcome<Bytes> nodeTimes(double seconds) {
+    using Clock = std::chrono::steady_clock;
     if (auto ok = openTimed(); !ok)
       return tl::make_unexpected(ok.error());
+    TRY_OUTCOME(prepare());
+    TRY_OUTCOME(timed.replayer->replay()); // warms up
     std::vector<std::vector<double>> times(realization.dag->nodes.size());
-    for (uint64_t k = 0; k < repeats; ++k) {
-      TRY_OUTCOME(prepare());
-      TRY_OUTCOME(timed.replayer->replay());
+    Clock::time_point start = Clock::now();
+    for (int k = 0;
+         k < 3 ||
+         std::chrono::duration<double>(Clock::now() - start).count() < seconds;
+         ++k) {
       auto spans = timed.replayer->replayTimed();
       if (!spans)
         return faultOf(spans.error());
@@ -237,9 +244,10 @@ Outcome<bench::Sample> Candidate::sample() {
   return sample;
 }
 
-Outcome<std::vector<double>> Candidate::nodeTimes(uint32_t repeats) {
-  auto answer = worker.ask(requestOf(Command::NodeTimes, repeats),
-                           options.secondsToPrepare);
+Outcome<std::vector<double>> Candidate::nodeTimes(double seconds) {
+  auto answer = worker.ask(
+      requestOf(Command::NodeTimes, std::bit_cast<uint64_t>(seconds)),
+      options.secondsToPrepare + 2 * seconds);
   if (!answer)
     return tl::make_unexpected(answer.error());
   std::vector<double> times(answer->size() / sizeof(double));

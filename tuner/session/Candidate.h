@@ -55,8 +55,8 @@ public:
   /// One sample of the replay phase, warmed up before the first one.
   Outcome<bench::Sample> sample();
   /// Median microseconds of each node of the replay phase, by NodeId; 0 for
-  /// nodes of other phases.
-  Outcome<std::vector<double>> nodeTimes(uint32_t repeats);
+  /// nodes of other phases. Of replays for about `seconds`, three at least.
+  Outcome<std::vector<double>> nodeTimes(double seconds);
 
 private:
   explicit Candidate(Worker worker, const CandidateOptions &options)

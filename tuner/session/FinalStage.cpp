@@ -131,6 +131,7 @@ Result<void> Session::finalStage() {
                                   textOf(theirs[winner])));
     bench::HeadToHeadOptions last;
     last.comparison = options.comparison;
+    last.comparison.precision = 0.01;
     last.mostPairs = 512;
     last.maxSeconds = share;
     last.seed = options.seed + 1;

@@ -22,6 +22,9 @@ static constexpr double leastShare = 0.01;
 /// them, and the most points they may span there.
 static constexpr size_t mostChosen = 5;
 static constexpr double mostJointPoints = 20'000;
+/// Replays of the default, then of the candidate, in turn.
+static constexpr double secondsPerLook = 4e-3;
+static constexpr int looks = 3;
 
 struct Session::KernelSearch {
   uint32_t kernel = 0;
@@ -135,8 +138,7 @@ Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
 }
 
 Result<Outcome<std::vector<double>>>
-Session::measureKernels(const ProgramConfig &config, Candidate &base,
-                        uint32_t repeats) {
+Session::measureKernels(const ProgramConfig &config, Candidate &base) {
   using Ratios = Outcome<std::vector<double>>;
   MGPU_TRY_ASSIGN(auto realized, evaluator->realize(config));
   if (!realized)
@@ -146,19 +148,24 @@ Session::measureKernels(const ProgramConfig &config, Candidate &base,
     return Ratios(tl::make_unexpected(admitted.error()));
   const size_t numKernels = subject.dag.kernels.size();
   std::vector<std::vector<double>> ratios(numKernels);
-  constexpr int rounds = 3;
-  for (int round = 0; round < rounds; ++round) {
+  for (int look = 0; look < looks; ++look) {
     // Beside the default, at once, so that both have the same machine.
-    auto theirs = base.nodeTimes(repeats);
+    auto theirs = base.nodeTimes(secondsPerLook);
     if (!theirs)
       return fail(ErrorKind::Invalid,
                   fmt::format("the default plan {}", theirs.error().what));
-    auto mine = admitted->nodeTimes(repeats);
+    auto mine = admitted->nodeTimes(secondsPerLook);
     if (!mine)
       return Ratios(tl::make_unexpected(mine.error()));
     for (uint32_t k = 0; k < numKernels; ++k)
       if (double before = kernelSum(*theirs, k); before > 0)
         ratios[k].push_back(kernelSum(*mine, k) / before);
+    // What is far behind needs no second look.
+    if (std::all_of(ratios.begin(), ratios.end(),
+                    [](const std::vector<double> &ofKernel) {
+                      return ofKernel.empty() || ofKernel.front() > 1.5;
+                    }))
+      break;
   }
   std::vector<double> medians;
   for (std::vector<double> &ofKernel : ratios)
@@ -169,18 +176,16 @@ Session::measureKernels(const ProgramConfig &config, Candidate &base,
 
 Result<void> Session::tryKernels(std::vector<KernelSearch *> searches,
                                  const std::vector<KernelConfig> &configs,
-                                 Candidate &base, uint32_t repeats,
-                                 double began) {
+                                 Candidate &base, double began) {
   ProgramConfig config = evaluator->defaults();
   config.lanes = 1;
   for (size_t s = 0; s < searches.size(); ++s)
     config.kernels[searches[s]->kernel] = configs[s];
-  MGPU_TRY_ASSIGN(auto ratios, measureKernels(config, base, repeats));
+  MGPU_TRY_ASSIGN(auto ratios, measureKernels(config, base));
   if (!ratios && searches.size() > 1) {
     // Whose fault it is, each alone will tell.
     for (size_t s = 0; s < searches.size(); ++s)
-      MGPU_TRY(
-          tryKernels({searches[s]}, {configs[s]}, base, repeats, elapsed()));
+      MGPU_TRY(tryKernels({searches[s]}, {configs[s]}, base, elapsed()));
     return {};
   }
   const double seconds = (elapsed() - began) / double(searches.size());
@@ -204,7 +209,7 @@ Result<void> Session::tryKernels(std::vector<KernelSearch *> searches,
     double us = search.defaultUs * (*ratios)[search.kernel];
     search.strategy->report(*id, us);
     search.times[*id] = us;
-    MGPU_TRY(record(key, measuredTrial(text, us, {}, 3 * repeats, 0, seconds)));
+    MGPU_TRY(record(key, measuredTrial(text, us, {}, looks, 0, seconds)));
   }
   if (ratios) {
     std::string last;
@@ -271,13 +276,7 @@ Result<void> Session::kernelStage() {
     return fail(ErrorKind::Invalid, fmt::format("the default plan on one lane "
                                                 "{}",
                                                 base.error().what));
-  auto first = base->nodeTimes(5);
-  if (!first)
-    return fail(ErrorKind::Invalid, first.error().what);
-  double all = std::accumulate(first->begin(), first->end(), 0.0);
-  // About 8 ms of replays for each look.
-  auto repeats = uint32_t(std::clamp(8000 / std::max(all, 1.0), 3.0, 400.0));
-  auto times = base->nodeTimes(repeats);
+  auto times = base->nodeTimes(4 * secondsPerLook);
   if (!times)
     return fail(ErrorKind::Invalid, times.error().what);
 
@@ -325,7 +324,7 @@ Result<void> Session::kernelStage() {
                       (elapsed() - began) / double(active.size()))));
     }
     if (!sound.empty())
-      MGPU_TRY(tryKernels(sound, soundConfigs, *base, repeats, began));
+      MGPU_TRY(tryKernels(sound, soundConfigs, *base, began));
   }
   exhaustedKernels =
       std::all_of(searches.begin(), searches.end(),

@@ -56,12 +56,11 @@ private:
                                   const std::vector<double> &baseTimes);
   /// Times of the nodes of each kernel over those of the default.
   Result<Outcome<std::vector<double>>>
-  measureKernels(const ProgramConfig &config, Candidate &base,
-                 uint32_t repeats);
+  measureKernels(const ProgramConfig &config, Candidate &base);
   double kernelSum(const std::vector<double> &nodeTimes, uint32_t kernel) const;
   Result<void> tryKernels(std::vector<KernelSearch *> searches,
                           const std::vector<planner::KernelConfig> &configs,
-                          Candidate &base, uint32_t repeats, double began);
+                          Candidate &base, double began);
   void keepBestKernels(std::vector<KernelSearch> &searches,
                        const std::vector<double> &baseTimes);
 

@@ -100,7 +100,7 @@ TEST(Candidate, ASoundOnePassesOnFreshDataAndIsMeasured) {
   }
   // Still sound after all those replays.
   EXPECT_TRUE(candidate->check(42, fresh));
-  auto times = candidate->nodeTimes(5);
+  auto times = candidate->nodeTimes(1e-3);
   ASSERT_TRUE(times);
   ASSERT_EQ(times->size(), setting.program.dag.nodes.size());
   for (size_t k = 0; k < times->size(); ++k) {
