@@ -71,7 +71,8 @@ class Example:
         return os.path.join(self.keep.name, name)
 
     def command(self, *words):
-        done = subprocess.run([self.tune, *words], capture_output=True, text=True)
+        done = subprocess.run([self.tune, *words], capture_output=True, text=True,
+                              env={**os.environ, "MGPU_DB": self.path("tuning.db")})
         if done.returncode != 0:
             sys.exit(f"{' '.join(done.args)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout

@@ -5,6 +5,7 @@
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
+#include "kernels/emit/KernelBuild.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/SourceNames.h"
@@ -164,6 +165,31 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
   for (const auto &result : imported->results)
     program.bindings.push_back(bindingOf(result, true));
   return program;
+}
+
+Result<std::vector<planner::KernelSpace>>
+hostKernelSpaces(const planner::Dag &dag) {
+  std::vector<Dim3> grids = planner::largestGrids(dag);
+  std::vector<Result<planner::KernelSpace>> results(dag.kernels.size());
+  parallelFor(results.size(), 0, [&](size_t k) {
+    results[k] = kernels::kernelSpaceOf(dag.kernels[k], grids[k],
+                                        planner::KernelTarget::Host);
+  });
+  std::vector<planner::KernelSpace> spaces;
+  for (auto &result : results) {
+    MGPU_TRY_ASSIGN(auto space, std::move(result));
+    spaces.push_back(std::move(space));
+  }
+  return spaces;
+}
+
+Result<std::vector<std::byte>>
+buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
+                const planner::KernelSpace &space,
+                const planner::KernelConfig &config) {
+  MGPU_TRY_ASSIGN(auto build, kernels::buildHostKernel(
+                                  dag.kernels[kernel.value], space, config));
+  return std::move(build.object);
 }
 
 static Result<std::vector<std::byte>>

@@ -23,6 +23,22 @@ compileKernels(const planner::Dag &dag) {
               fmt::format("cannot compile: {}", reason));
 }
 
+Result<std::vector<planner::KernelSpace>>
+hostKernelSpaces(const planner::Dag &dag) {
+  if (dag.kernels.empty())
+    return std::vector<planner::KernelSpace>();
+  return fail(ErrorKind::Unsupported,
+              fmt::format("cannot build kernels: {}", reason));
+}
+
+Result<std::vector<std::byte>> buildHostKernel(const planner::Dag &,
+                                               planner::KernelId,
+                                               const planner::KernelSpace &,
+                                               const planner::KernelConfig &) {
+  return fail(ErrorKind::Unsupported,
+              fmt::format("cannot build kernels: {}", reason));
+}
+
 Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag) {
   if (dag.kernels.empty())
     return std::vector<CudaText>();

@@ -37,6 +37,11 @@ struct Options {
 
   std::string database; ///< --db; empty: MGPU_DB, or the user's cache directory
   std::string site;     ///< --db-site; empty: MGPU_DB_SITE, or none
+  bool useTuned = true;         ///< run, replay, plan: look into the database
+  bool schedulingGiven = false; ///< --scheduler, --seed or --streams was said
+  std::string tuneBudget = "60s";
+  std::string strategy = "surrogate";
+  bool coldCaches = false;
 
   uint64_t repeat = 1;
   bool json = false;
@@ -48,6 +53,7 @@ Result<int> runCheck(const Options &options);
 Result<int> runPlan(const Options &options);
 Result<int> runRun(const Options &options);
 Result<int> runKernels(const Options &options);
+Result<int> runTune(const Options &options);
 Result<int> runDevices(const Options &options);
 
 } // namespace mgpu::tune

@@ -8,6 +8,7 @@
 #include "support/Units.h"
 #include "tools/mgpu-tune/Program.h"
 #include "tools/mgpu-tune/Target.h"
+#include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -102,7 +103,12 @@ Result<int> runPlan(const Options &options) {
       return fail(ErrorKind::Usage, "--collectives is for targets sim:NAME");
     if (!options.target.empty()) // its rates are the model's
       MGPU_TRY(openTarget(options.target, program.dag.numDevices));
-    MGPU_TRY_ASSIGN(plan, makePlan(program.dag, options));
+    MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
+    if (choice && choice->isTuned) {
+      MGPU_TRY_ASSIGN(plan, tuner::planFor(program.dag, choice->config));
+    } else {
+      MGPU_TRY_ASSIGN(plan, makePlan(program.dag, options));
+    }
   }
   if (!options.dotFile.empty())
     MGPU_TRY(

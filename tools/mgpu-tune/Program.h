@@ -5,6 +5,7 @@
 // A file the user named, as a DAG: an .mlir program through the compiler half,
 // or an mgpu-dag/2 file.
 
+#include "planner/dag/KernelSpace.h"
 #include "planner/plan/Plan.h"
 #include "tools/mgpu-tune/Options.h"
 
@@ -55,6 +56,15 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
 /// Compiles every kernel for the host target, on all cores.
 Result<std::vector<std::vector<std::byte>>>
 compileKernels(const planner::Dag &dag);
+
+/// The ways to build each kernel for the host target, by KernelId.
+Result<std::vector<planner::KernelSpace>>
+hostKernelSpaces(const planner::Dag &dag);
+/// One of them. May be called from several threads.
+Result<std::vector<std::byte>>
+buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
+                const planner::KernelSpace &space,
+                const planner::KernelConfig &config);
 
 /// A kernel as CUDA C++, and what a launcher must know of it.
 struct CudaText {

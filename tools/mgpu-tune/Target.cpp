@@ -8,8 +8,7 @@
 
 namespace mgpu::tune {
 
-Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
-                                                   uint32_t numDevices) {
+Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices) {
   std::string kind = target.substr(0, target.find(':'));
   if (kind == "cuda" || kind == "sim")
     return fail(ErrorKind::Unsupported,
@@ -35,7 +34,13 @@ Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
     return fail(ErrorKind::Absent,
                 fmt::format("the program uses {} devices, target '{}' has {}",
                             numDevices, target, count));
-  return device::createHostDriver(std::max(count, 1u));
+  return std::max(count, 1u);
+}
+
+Result<std::unique_ptr<device::Driver>>
+openTarget(const std::string &target, uint32_t numDevices, uint32_t lanes) {
+  MGPU_TRY_ASSIGN(uint32_t devices, targetDevices(target, numDevices));
+  return device::createHostDriver(devices, lanes);
 }
 
 } // namespace mgpu::tune

@@ -14,8 +14,12 @@ namespace mgpu::tune {
 /// Opens `target` for a program of `numDevices` devices. "" is "host". Errors:
 /// Usage for an unknown form, Absent for a device that is not there or not
 /// enough of them, Unsupported for a target this version does not run.
-Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
-                                                   uint32_t numDevices);
+/// `lanes` threads replay; 0: as many as useful.
+Result<std::unique_ptr<device::Driver>>
+openTarget(const std::string &target, uint32_t numDevices, uint32_t lanes = 0);
+
+/// The number of devices openTarget() would open; its errors.
+Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices);
 
 } // namespace mgpu::tune
 

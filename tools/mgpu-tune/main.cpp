@@ -3,6 +3,7 @@
 // mgpu-tune: parse the command line, call the command, print what it says.
 #include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/Options.h"
+#include "tuner/strategy/SearchStrategy.h"
 
 #include <CLI/CLI.hpp>
 
@@ -76,12 +77,34 @@ void addScheduling(CLI::App *command, Options &options) {
       ->capture_default_str();
 }
 
+void addDatabase(CLI::App *command, Options &options) {
+  command
+      ->add_option("--db", options.database,
+                   "The tuning database; else MGPU_DB, else in the user's "
+                   "cache folder")
+      ->type_name("FILE");
+}
+
+/// Of commands that use what was tuned.
+void addTuned(CLI::App *command, Options &options) {
+  addDatabase(command, options);
+  command->add_flag("!--no-tuned", options.useTuned,
+                    "Do not look for a tuned configuration");
+}
+
 void addTarget(CLI::App *command, Options &options) {
   command
       ->add_option("--target", options.target,
                    "The machine: host[:N], N virtual devices; plan takes "
                    "sim:NAME|FILE as well")
       ->type_name("TARGET");
+}
+
+bool schedulingGiven(const CLI::App *command) {
+  for (const char *name : {"--scheduler", "--seed", "--streams"})
+    if (command->count(name) > 0)
+      return true;
+  return false;
 }
 
 void addRun(CLI::App *command, Options &options) {
@@ -148,8 +171,12 @@ int main(int argc, char **argv) {
   CLI::App *run = app.add_subcommand("run", "Plan, compile and run a program");
   addProgram(run, options);
   addScheduling(run, options);
+  addTuned(run, options);
   addRun(run, options);
-  run->callback([&] { command = tune::runRun; });
+  run->callback([&, run] {
+    options.schedulingGiven = schedulingGiven(run);
+    command = tune::runRun;
+  });
 
   CLI::App *plan = app.add_subcommand("plan", "Show the schedule and why");
   addProgram(plan, options);
@@ -173,15 +200,42 @@ int main(int argc, char **argv) {
                    "Write the predicted timeline as a Chrome/Perfetto trace");
   plan->add_option("-o,--output", options.planFile,
                    "Write the plan's text form to FILE");
-  plan->callback([&] { command = tune::runPlan; });
+  addTuned(plan, options);
+  plan->callback([&, plan] {
+    options.schedulingGiven = schedulingGiven(plan);
+    command = tune::runPlan;
+  });
 
   CLI::App *replay =
       app.add_subcommand("replay", "Run a program with a stored plan");
   addProgram(replay, options);
   replay->add_option("--plan", options.planFile, "A plan written by `plan -o`")
       ->required();
+  addTuned(replay, options);
   addRun(replay, options);
   replay->callback([&] { command = tune::runRun; });
+
+  CLI::App *tuneCommand = app.add_subcommand(
+      "tune", "Find the fastest plan and kernels, and remember them");
+  addProgram(tuneCommand, options);
+  addTarget(tuneCommand, options);
+  tuneCommand
+      ->add_option("--budget", options.tuneBudget,
+                   "How long to search: 60s, or a number of candidates; what "
+                   "was spent before counts")
+      ->type_name("TIME|N")
+      ->capture_default_str();
+  addDatabase(tuneCommand, options);
+  std::vector<std::string> strategies(tuner::strategyNames().begin(),
+                                      tuner::strategyNames().end());
+  tuneCommand->add_option("--strategy", options.strategy, "How to search")
+      ->check(CLI::IsMember(strategies))
+      ->capture_default_str();
+  tuneCommand->add_option("--seed", options.seed, "Seed of the search")
+      ->capture_default_str();
+  tuneCommand->add_flag("--cold", options.coldCaches,
+                        "Measure with cold caches");
+  tuneCommand->callback([&] { command = tune::runTune; });
 
   CLI::App *kernels = app.add_subcommand(
       "kernels", "List the kernels: registers, occupancy, legal shapes");

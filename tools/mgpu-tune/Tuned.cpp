@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mgpu-tune/Tuned.h"
+
+#include "support/Parallel.h"
+#include "tools/mgpu-tune/Target.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace mgpu::tune {
+
+using tuner::ProgramConfig;
+
+std::string databasePath(const Options &options) {
+  if (!options.database.empty())
+    return options.database;
+  auto variable = [](const char *name) {
+    const char *value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  if (std::string named = variable("MGPU_DB"); !named.empty())
+    return named;
+  if (std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
+    return cache + "/mgpu/tuning.db";
+  if (std::string home = variable("HOME"); !home.empty())
+    return home + "/.cache/mgpu/tuning.db";
+  return {};
+}
+
+tuner::KeyInput TuneContext::keys(const planner::Dag &dag,
+                                  bool coldCaches) const {
+  return {dag, compiled, environment, MGPU_VERSION, devices, coldCaches};
+}
+
+Result<TuneContext> makeTuneContext(const Program &program,
+                                    const Options &options) {
+  for (const planner::DagNode &node : program.dag.nodes)
+    if (std::holds_alternative<planner::OpaqueCall>(node.work))
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("'{}' is known only by its costs and cannot run: "
+                              "give the program it was made of",
+                              options.file));
+  TuneContext context;
+  MGPU_TRY_ASSIGN(context.devices,
+                  targetDevices(options.target, program.dag.numDevices));
+  context.environment = bench::readEnvironment();
+  context.mostLanes =
+      std::max(1u, std::min(context.devices, context.environment.cores));
+  MGPU_TRY_ASSIGN(context.spaces, hostKernelSpaces(program.dag));
+  ProgramConfig defaults =
+      tuner::defaultConfig(program.dag, context.spaces, context.mostLanes);
+  MGPU_TRY_ASSIGN(auto objects, compileConfig(program.dag, context, defaults));
+  for (std::vector<std::byte> &object : objects)
+    context.compiled.push_back(
+        std::make_shared<tuner::Bytes>(std::move(object)));
+  return context;
+}
+
+Result<std::vector<std::vector<std::byte>>>
+compileConfig(const planner::Dag &dag, const TuneContext &context,
+              const ProgramConfig &config) {
+  std::vector<Result<std::vector<std::byte>>> results(dag.kernels.size());
+  parallelFor(results.size(), 0, [&](size_t k) {
+    bool isDefault = config.kernels[k] == context.spaces[k].defaults;
+    if (isDefault && k < context.compiled.size())
+      results[k] = *context.compiled[k];
+    else
+      results[k] = buildHostKernel(dag, {uint32_t(k)}, context.spaces[k],
+                                   config.kernels[k]);
+  });
+  std::vector<std::vector<std::byte>> objects;
+  for (auto &result : results) {
+    MGPU_TRY_ASSIGN(auto object, std::move(result));
+    objects.push_back(std::move(object));
+  }
+  return objects;
+}
+
+std::string describeConfig(const ProgramConfig &config, const planner::Dag &dag,
+                           std::span<const planner::KernelSpace> spaces,
+                           std::string_view indent) {
+  std::string text =
+      fmt::format("{}scheduler={} streams={} lanes={} seed={}\n", indent,
+                  config.scheduler, config.streams, config.lanes, config.seed);
+  for (size_t k = 0; k < config.kernels.size(); ++k)
+    if (config.kernels[k] != spaces[k].defaults)
+      text += fmt::format("{}{}: {}\n", indent, dag.kernels[k].name,
+                          toText(config.kernels[k]));
+  return text;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double microsecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start)
+      .count();
+}
+
+/// The stored decision, if the database is there and has one.
+Result<std::optional<tuner::StoredDecision>>
+readDecision(const Program &program, const TuneContext &context,
+             const std::string &path) {
+  db::StoreOptions storing;
+  storing.database.access = db::Access::ReadOnly;
+  MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path, storing));
+  return tuner::findDecision(context.keys(program.dag, false), context.spaces,
+                             store);
+}
+
+} // namespace
+
+Result<std::optional<TunedChoice>> findTuned(const Program &program,
+                                             const Options &options) {
+  using None = std::optional<TunedChoice>;
+  const std::string path = databasePath(options);
+  const bool asked = !options.database.empty();
+  // No kernel is compiled for a key where there is no file to look in.
+  if (!options.useTuned || options.schedulingGiven || path.empty() ||
+      (!asked && access(path.c_str(), R_OK) != 0))
+    return None();
+  auto context = makeTuneContext(program, options);
+  if (!context && context.error().kind == ErrorKind::Unsupported)
+    return None();
+  if (!context)
+    return fail(context.error());
+  auto found = readDecision(program, *context, path);
+  if (!found && asked)
+    return fail(found.error());
+  if (!found)
+    fmt::print(stderr, "mgpu-tune: warning: not tuned: {}\n",
+               found.error().message);
+  TunedChoice choice{std::move(*context), {}, false};
+  if (found && *found) {
+    choice.config = std::move((*found)->config);
+    choice.isTuned = true;
+    fmt::print(stderr,
+               "mgpu-tune: using the configuration tuned in '{}' ({})\n", path,
+               (*found)->sentence);
+  } else {
+    choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
+                                         choice.context.mostLanes);
+  }
+  return None(std::move(choice));
+}
+
+Result<Prepared> prepare(const Program &program, const Options &options) {
+  Prepared prepared;
+  Clock::time_point start = Clock::now();
+  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
+  if (choice) {
+    MGPU_TRY_ASSIGN(
+        prepared.kernels,
+        compileConfig(program.dag, choice->context, choice->config));
+    prepared.lanes = choice->config.lanes;
+    prepared.isTuned = choice->isTuned;
+  } else {
+    MGPU_TRY_ASSIGN(prepared.kernels, compileKernels(program.dag));
+  }
+  prepared.compileUs = microsecondsSince(start);
+  start = Clock::now();
+  if (choice) {
+    MGPU_TRY_ASSIGN(prepared.plan, tuner::planFor(program.dag, choice->config));
+  } else {
+    MGPU_TRY_ASSIGN(prepared.plan, makePlan(program.dag, options));
+  }
+  prepared.planUs = microsecondsSince(start);
+  return prepared;
+}
+
+} // namespace mgpu::tune
