@@ -336,15 +336,4 @@ Successors::Successors(const Dag &dag)
     targets[next[edge.from.value]++] = edge.to;
 }
 
-std::vector<Dim3> largestGrids(const Dag &dag) {
-  std::vector<Dim3> grids(dag.kernels.size(), Dim3{1, 1, 1});
-  for (const DagNode &node : dag.nodes)
-    if (auto *call = std::get_if<KernelCall>(&node.work)) {
-      Dim3 &most = grids[call->kernel.value];
-      most = {std::max(most.x, call->grid.x), std::max(most.y, call->grid.y),
-              std::max(most.z, call->grid.z)};
-    }
-  return grids;
-}
-
 } // namespace mgpu::planner
