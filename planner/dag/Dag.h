@@ -49,6 +49,7 @@ struct Buffer {
   ElementType elementType = ElementType::I8;
   std::vector<int64_t> shape;
   std::vector<std::byte> contents; ///< of a Constant; else empty
+  bool operator==(const Buffer &) const = default;
 };
 
 /// Bytes a node touches.
@@ -57,6 +58,7 @@ struct BufferUse {
   Box box;
   bool reads = false;
   bool writes = false;
+  bool operator==(const BufferUse &) const = default;
 };
 
 /// A kernel as the compiler half hands it over. `source` is a self-contained
@@ -69,18 +71,21 @@ struct KernelSpec {
   std::string location; ///< "file:line:column" of the launch
   Dim3 block;           ///< threads per block it was specialised for
   uint32_t numArguments = 0;
+  bool operator==(const KernelSpec &) const = default;
 };
 
 /// A pointer into a buffer, or the bits of a scalar (zero-extended).
 struct KernelArgument {
   std::variant<BufferId, uint64_t> value;
   int64_t offsetBytes = 0; ///< added to a buffer's address
+  bool operator==(const KernelArgument &) const = default;
 };
 
 struct KernelCall {
   KernelId kernel;
   Dim3 grid;
   std::vector<KernelArgument> arguments;
+  bool operator==(const KernelCall &) const = default;
 };
 
 /// Copies box to box; both have the same number of elements of the same width,
@@ -88,6 +93,7 @@ struct KernelCall {
 struct CopyCall {
   BufferId source, destination;
   Box sourceBox, destinationBox;
+  bool operator==(const CopyCall &) const = default;
 };
 
 /// One rank's part of a collective; its rank is its position.
@@ -95,6 +101,7 @@ struct CollectiveMember {
   DeviceId device;
   BufferId send, recv;
   Box sendBox, recvBox;
+  bool operator==(const CollectiveMember &) const = default;
 };
 
 /// Ranks are summed in rank order, so results are bitwise reproducible.
@@ -105,6 +112,7 @@ struct CollectiveCall {
   uint32_t root = 0; ///< broadcast
   uint32_t communicator = 0;
   std::vector<CollectiveMember> members;
+  bool operator==(const CollectiveCall &) const = default;
 };
 
 /// Work known only by its cost (mgpu-dag/2 files); plannable, not runnable.
@@ -112,6 +120,7 @@ struct OpaqueCall {
   bool isCollective = false;
   CollectiveKind kind = CollectiveKind::AllReduce;
   uint64_t bytes = 0;
+  bool operator==(const OpaqueCall &) const = default;
 };
 
 /// Load runs once before the replays, Fetch once after them.
@@ -129,6 +138,7 @@ struct DagNode {
   uint64_t bytesRead = 0, bytesWritten = 0;
   uint64_t outBytes = 0;            ///< mgpu-dag/2 memory model
   std::optional<double> durationUs; ///< frozen: the cost model is not asked
+  bool operator==(const DagNode &) const = default;
 };
 
 /// Why `to` must follow `from`.
@@ -143,6 +153,7 @@ std::string_view toString(DepKind kind);
 struct DepEdge {
   NodeId from, to;
   DepKind kind = DepKind::Data;
+  bool operator==(const DepEdge &) const = default;
 };
 
 /// Node order is a topological order: every edge has from < to.
@@ -155,13 +166,16 @@ struct Dag {
   std::vector<KernelSpec> kernels;
   std::vector<DagNode> nodes;
   std::vector<DepEdge> edges; ///< sorted by (to, from), one per pair
+  bool operator==(const Dag &) const = default;
 
   const DagNode &node(NodeId id) const { return nodes[id.value]; }
   const Buffer &buffer(BufferId id) const { return buffers[id.value]; }
 
   /// Sorts `edges`, keeps the strongest kind (Data first) of each pair.
   void normalize();
-  /// Index, sizes and order errors; the first found.
+  /// Index, size, range and order errors; the first found. What passes can be
+  /// planned, and executed without leaving a buffer, whoever wrote it, as far
+  /// as its kernels keep to their arguments.
   Result<void> check() const;
 };
 

@@ -64,6 +64,7 @@ void check(Importer &importer, KernelCache &cache, uint64_t seed,
                            << (outcome.errors.empty() ? "" : outcome.errors[0]);
   const planner::Dag &dag = *outcome.dag;
   numNodes += dag.nodes.size();
+  ASSERT_EQ(textFault({dag, outcome.arguments, outcome.results}), "");
   auto objects = cache.compile(dag);
   ASSERT_TRUE(objects) << objects.error().message;
   HostData inputs;

@@ -48,47 +48,6 @@ const char *severityName(DiagnosticSeverity severity) {
   return "error";
 }
 
-std::string roleName(planner::ArgumentRole role) {
-  switch (role) {
-  case planner::ArgumentRole::Input:
-    return "input";
-  case planner::ArgumentRole::Output:
-    return "output";
-  case planner::ArgumentRole::InOut:
-    return "input, output";
-  case planner::ArgumentRole::Resident:
-    return "resident";
-  case planner::ArgumentRole::Specialised:
-    return "specialised";
-  case planner::ArgumentRole::Dynamic:
-    return "dynamic";
-  }
-  return "";
-}
-
-/// Whether the arguments' first use, in program order, reads.
-std::vector<bool> readsFirst(const planner::Dag &dag) {
-  std::vector<bool> touched(dag.buffers.size()), reads(dag.buffers.size());
-  for (const planner::DagNode &node : dag.nodes)
-    for (const planner::BufferUse &use : node.uses) {
-      if (use.reads && !touched[use.buffer.value])
-        reads[use.buffer.value] = true;
-      if (use.writes)
-        touched[use.buffer.value] = true;
-    }
-  return reads;
-}
-
-Binding bindingOf(const planner::ProgramArgument &argument, bool isResult) {
-  return {argument.name,
-          isResult,
-          roleName(argument.role),
-          argument.elementType,
-          argument.shape,
-          argument.buffer,
-          false};
-}
-
 } // namespace
 
 Result<Program> importProgram(const Options &options, bool racesAreErrors,
@@ -153,16 +112,8 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
     return fail(std::move(error));
   }
   Program program;
-  program.dag = std::move(imported->dag);
+  static_cast<planner::Program &>(program) = std::move(*imported);
   program.numRaces = imported->numRaces;
-  std::vector<bool> reads = readsFirst(program.dag);
-  for (const auto &argument : imported->arguments) {
-    program.bindings.push_back(bindingOf(argument, false));
-    program.bindings.back().needsValue =
-        argument.buffer && reads[argument.buffer->value];
-  }
-  for (const auto &result : imported->results)
-    program.bindings.push_back(bindingOf(result, true));
   return program;
 }
 

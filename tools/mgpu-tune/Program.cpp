@@ -33,6 +33,26 @@ Result<const Binding *> findBinding(const Program &program,
                           known.empty() ? "none" : known));
 }
 
+static std::string roleText(planner::ArgumentRole role) {
+  if (role == planner::ArgumentRole::InOut)
+    return "input, output";
+  return std::string(toString(role));
+}
+
+static void addBindings(Program &program) {
+  std::vector<bool> reads = planner::readsFirst(program.dag);
+  auto add = [&](const planner::ProgramArgument &argument, bool isResult) {
+    program.bindings.push_back(
+        {argument.name, isResult, roleText(argument.role), argument.elementType,
+         argument.shape, argument.buffer,
+         !isResult && argument.buffer && reads[argument.buffer->value]});
+  };
+  for (const planner::ProgramArgument &argument : program.arguments)
+    add(argument, false);
+  for (const planner::ProgramArgument &result : program.results)
+    add(result, true);
+}
+
 /// Every --arg names an argument, and no two name the same one.
 static Result<void> checkArgumentKeys(const Program &program,
                                       const Options &options) {
@@ -100,6 +120,7 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
   } else {
     MGPU_TRY_ASSIGN(program, importProgram(options, racesAreErrors, messages));
   }
+  addBindings(program);
   MGPU_TRY(checkArgumentKeys(program, options));
   return program;
 }

@@ -5,6 +5,7 @@
 // A file the user named, as a DAG: an .mlir program through the compiler half,
 // or an mgpu-dag/2 file.
 
+#include "planner/dag/Program.h"
 #include "planner/plan/Plan.h"
 #include "tools/mgpu-tune/Options.h"
 
@@ -29,9 +30,8 @@ struct Binding {
   bool needsValue = false; ///< something reads it before anything writes it
 };
 
-struct Program {
-  planner::Dag dag;
-  std::vector<Binding> bindings;
+struct Program : planner::Program {
+  std::vector<Binding> bindings; ///< arguments, then results
   std::vector<Message> messages;
   uint32_t numRaces = 0;
 };
