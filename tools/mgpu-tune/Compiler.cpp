@@ -118,7 +118,7 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
 }
 
 static Result<std::vector<std::byte>>
-compileKernel(const planner::KernelSpec &spec) {
+compileKernel(const planner::KernelSpec &spec, const std::string &cpu) {
   MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
@@ -126,7 +126,7 @@ compileKernel(const planner::KernelSpec &spec) {
     return fail(
         ErrorKind::Internal,
         fmt::format("kernel {} does not parse after outlining", spec.name));
-  auto object = kernels::emitHostKernel(*module, spec.block);
+  auto object = kernels::emitHostKernel(*module, spec.block, {cpu});
   if (!object)
     return fail(object.error().kind,
                 fmt::format("{}: kernel {}: {}", spec.location, spec.name,
@@ -135,10 +135,11 @@ compileKernel(const planner::KernelSpec &spec) {
 }
 
 Result<std::vector<std::vector<std::byte>>>
-compileKernels(const planner::Dag &dag) {
+compileKernels(const planner::Dag &dag, const std::string &cpu) {
   std::vector<Result<std::vector<std::byte>>> results(dag.kernels.size());
-  parallelFor(results.size(), 0,
-              [&](size_t k) { results[k] = compileKernel(dag.kernels[k]); });
+  parallelFor(results.size(), 0, [&](size_t k) {
+    results[k] = compileKernel(dag.kernels[k], cpu);
+  });
   std::vector<std::vector<std::byte>> objects;
   for (auto &result : results) {
     MGPU_TRY_ASSIGN(auto object, std::move(result));
@@ -147,7 +148,8 @@ compileKernels(const planner::Dag &dag) {
   return objects;
 }
 
-Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag) {
+Result<std::vector<kernels::CudaText>>
+emitCudaKernels(const planner::Dag &dag) {
   std::vector<Dim3> grids(dag.kernels.size(), Dim3{1, 1, 1});
   for (const planner::DagNode &node : dag.nodes)
     if (auto *call = std::get_if<planner::KernelCall>(&node.work)) {
@@ -155,7 +157,7 @@ Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag) {
       most = {std::max(most.x, call->grid.x), std::max(most.y, call->grid.y),
               std::max(most.z, call->grid.z)};
     }
-  std::vector<CudaText> texts;
+  std::vector<kernels::CudaText> texts;
   planner::SourceNames names;
   for (size_t k = 0; k < dag.kernels.size(); ++k) {
     const planner::KernelSpec &spec = dag.kernels[k];

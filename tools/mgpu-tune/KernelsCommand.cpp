@@ -25,7 +25,7 @@ using nlohmann::json;
 
 /// Small kernels share a program; one for each core, if there are so many.
 static Result<std::vector<kernels::EntryUsage>>
-compile(const std::vector<CudaText> &texts, const std::string &arch) {
+compile(const std::vector<kernels::CudaText> &texts, const std::string &arch) {
   MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
   constexpr size_t mostInBatch = 32;
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
@@ -51,12 +51,12 @@ compile(const std::vector<CudaText> &texts, const std::string &arch) {
   return usages;
 }
 
-static Result<void> writeTexts(const std::vector<CudaText> &texts,
+static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
                                const std::string &folder) {
   if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     return fail(ErrorKind::Usage, fmt::format("cannot make the folder '{}': {}",
                                               folder, std::strerror(errno)));
-  for (const CudaText &text : texts) {
+  for (const kernels::CudaText &text : texts) {
     std::string path = folder + "/" + text.name + ".cu";
     MGPU_TRY(checkOutputPath(path));
     MGPU_TRY(writeFileAtomic(path, text.source));
@@ -72,7 +72,7 @@ Result<int> runKernels(const Options &options) {
                   fmt::format("'{}' is known only by its costs and has no "
                               "kernels: give the program it was made of",
                               options.file));
-  MGPU_TRY_ASSIGN(std::vector<CudaText> texts, emitCudaKernels(program.dag));
+  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts, cudaTexts(program));
   // The texts need no NVRTC, so they are written before it is asked for.
   if (!options.emitFolder.empty()) {
     MGPU_TRY(writeTexts(texts, options.emitFolder));
@@ -89,7 +89,7 @@ Result<int> runKernels(const Options &options) {
   if (!options.json)
     fmt::print("{:<24} {:>10} {:>9} {:>5} {:>6} {:>9}  {}\n", "kernel", "block",
                "registers", "spill", "shared", "occupancy", "shapes");
-  for (const CudaText &text : texts) {
+  for (const kernels::CudaText &text : texts) {
     auto usage =
         std::find_if(usages.begin(), usages.end(),
                      [&](const auto &each) { return each.name == text.name; });

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace mgpu::tune {
 
@@ -30,6 +31,14 @@ struct Options {
   std::string dotFile, traceFile;
   bool explain = false;
 
+  std::string cpu; ///< run, replay: level of the host's kernels; "": the best
+  bool choosesPlan = false; ///< --scheduler, --seed or --streams was given
+  bool needsPlan = false;   ///< replay: with no plan there is nothing to do
+
+  std::string bundleFile;                ///< bundle: -o
+  std::vector<std::string> bundleLevels; ///< bundle: --cpu
+  std::vector<std::string> bundleArchs;  ///< bundle: --arch
+
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit
 
@@ -43,6 +52,7 @@ Result<int> runCheck(const Options &options);
 Result<int> runPlan(const Options &options);
 Result<int> runRun(const Options &options);
 Result<int> runKernels(const Options &options);
+Result<int> runBundle(const Options &options);
 Result<int> runDevices(const Options &options);
 
 } // namespace mgpu::tune

@@ -88,7 +88,7 @@ Result<int> runPlan(const Options &options) {
                   "has the memory it has");
     if (!options.target.empty()) // its rates are the model's
       MGPU_TRY(openTarget(options.target, program.dag.numDevices));
-    MGPU_TRY_ASSIGN(plan, makePlan(program.dag, options));
+    MGPU_TRY_ASSIGN(plan, planOf(program, options));
   }
   if (!options.dotFile.empty())
     MGPU_TRY(

@@ -2,7 +2,6 @@
 //
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
 #include "capture/replay/Replayer.h"
-#include "planner/plan/Verify.h"
 #include "support/ArgumentValue.h"
 #include "support/FileIO.h"
 #include "support/Npy.h"
@@ -121,23 +120,6 @@ std::string traceOf(const planner::Dag &dag,
   return json{{"traceEvents", std::move(events)}}.dump() + "\n";
 }
 
-Result<planner::Plan> planFor(const Program &program, const Options &options) {
-  if (options.planFile.empty())
-    return makePlan(program.dag, options);
-  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(options.planFile));
-  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
-                        bytes.size());
-  auto plan = planner::parsePlan(text, program.dag);
-  if (!plan)
-    return fail(plan.error().kind,
-                fmt::format("{}: {}", options.planFile, plan.error().message));
-  if (auto ok = planner::verify(*plan, program.dag); !ok)
-    return fail(ErrorKind::Invalid,
-                fmt::format("{}: unsafe plan: {}", options.planFile,
-                            ok.error().message));
-  return plan;
-}
-
 } // namespace
 
 Result<int> runRun(const Options &options) {
@@ -151,11 +133,11 @@ Result<int> runRun(const Options &options) {
   MGPU_TRY_ASSIGN(planner::Plan plan, planFor(program, options));
   double planUs = microsecondsSince(start);
   start = Clock::now();
-  MGPU_TRY_ASSIGN(auto objects, compileKernels(program.dag));
+  MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, options.cpu));
   double compileUs = microsecondsSince(start);
   MGPU_TRY_ASSIGN(
       capture::Replayer replayer,
-      capture::Replayer::create(program.dag, plan, objects, *driver));
+      capture::Replayer::create(program.dag, plan, kernels.objects, *driver));
   MGPU_TRY(bindArguments(program, options, replayer));
 
   start = Clock::now();
@@ -185,6 +167,7 @@ Result<int> runRun(const Options &options) {
     json out{{"file", options.file},
              {"target", driver->description()},
              {"scheduler", plan.scheduler},
+             {"cpu", kernels.cpu},
              {"nodes", program.dag.nodes.size()},
              {"import_us", importUs},
              {"plan_us", planUs},

@@ -42,7 +42,8 @@ void addPairs(CLI::App *command, const char *name,
 }
 
 void addProgram(CLI::App *command, Options &options) {
-  command->add_option("FILE", options.file, "The program (.mlir)")->required();
+  command->add_option("FILE", options.file, "The program (.mlir) or bundle")
+      ->required();
   command->add_option("--entry", options.entry, "The entry function")
       ->capture_default_str();
   addPairs(
@@ -59,16 +60,20 @@ void addProgram(CLI::App *command, Options &options) {
 }
 
 void addScheduling(CLI::App *command, Options &options) {
+  auto chosen = [&options](const auto &) { options.choosesPlan = true; };
   command
       ->add_option("--scheduler", options.scheduler,
                    "serial, list, or shuffled (a random legal plan, for tests)")
       ->check(CLI::IsMember({"serial", "list", "shuffled"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->each(chosen);
   command->add_option("--seed", options.seed, "Seed of --scheduler shuffled")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->each(chosen);
   command->add_option("--streams", options.streams, "Streams per device")
       ->check(CLI::Range(1, 8))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->each(chosen);
 }
 
 void addTarget(CLI::App *command, Options &options) {
@@ -83,6 +88,10 @@ void addRun(CLI::App *command, Options &options) {
   addTarget(command, options);
   addPairs(command, "--out", options.outputs,
            "Write argument or result K after the run to FILE.npy");
+  command
+      ->add_option("--cpu", options.cpu,
+                   "Level of the kernels: x86-64-v2, ...; else the best here")
+      ->type_name("LEVEL");
   command->add_option("--repeat", options.repeat, "Replays")
       ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000'000)))
       ->capture_default_str();
@@ -158,10 +167,39 @@ int main(int argc, char **argv) {
   CLI::App *replay =
       app.add_subcommand("replay", "Run a program with a stored plan");
   addProgram(replay, options);
-  replay->add_option("--plan", options.planFile, "A plan written by `plan -o`")
-      ->required();
+  replay->add_option("--plan", options.planFile,
+                     "A plan written by `plan -o`; a bundle has its own");
   addRun(replay, options);
-  replay->callback([&] { command = tune::runRun; });
+  replay->callback([&] {
+    options.needsPlan = true;
+    command = tune::runRun;
+  });
+
+  CLI::App *bundle = app.add_subcommand(
+      "bundle", "Put a program, planned and compiled, into one file");
+  addProgram(bundle, options);
+  bundle
+      ->add_option("-o,--output", options.bundleFile,
+                   "The bundle to write, as x.mgpu")
+      ->required();
+  addTarget(bundle, options);
+  addScheduling(bundle, options);
+  bundle->add_option("--plan", options.planFile,
+                     "Store this plan, written by `plan -o`");
+  options.bundleLevels = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+  bundle
+      ->add_option("--cpu", options.bundleLevels,
+                   "CPU levels to compile the host's kernels for")
+      ->delimiter(',')
+      ->check(CLI::IsMember(options.bundleLevels))
+      ->type_name("LEVEL,...")
+      ->capture_default_str();
+  bundle
+      ->add_option("--arch", options.bundleArchs,
+                   "Architectures to compile cubins for: sm_80,sm_90,...")
+      ->delimiter(',')
+      ->type_name("ARCH,...");
+  bundle->callback([&] { command = tune::runBundle; });
 
   CLI::App *kernels = app.add_subcommand(
       "kernels", "List the kernels: registers, occupancy, legal shapes");
