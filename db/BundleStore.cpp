@@ -3,6 +3,7 @@
 
 #include "db/Schema.h"
 #include "db/Seal.h"
+#include "db/SqliteBlobCache.h"
 #include "db/Statement.h"
 #include "db/Transaction.h"
 #include "support/FileIO.h"
@@ -137,10 +138,11 @@ Result<void> fill(Database &database, const BundleRecord &record,
       Statement blob,
       Statement::prepare(database,
                          "INSERT INTO blobs(key, used_ms, bytes, hash, value) "
-                         "VALUES(?1, 0, ?2, ?1, ?3)"));
+                         "VALUES(?, 0, ?, ?, ?)"));
   for (const auto &[hash, bytes] : blobs) {
     MGPU_TRY(blob.bind(std::string_view(hash))
                  .bind(int64_t(bytes.size()))
+                 .bind(std::string_view(blobHash(hash, bytes)))
                  .bind(std::span<const std::byte>(bytes))
                  .run());
     blob.reset();

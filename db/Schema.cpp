@@ -8,14 +8,14 @@
 
 namespace mgpu::db {
 
-// Numbers of rows are joins within one file; what a row means is in its key.
-// `seal` is the front of the SHA-256 of the other columns (db/Rows.h): what a
+// The numbers of problems and origins are hashes of their contents, so they
+// mean the same for good; those of configurations and trials count up. `seal`
+// is the front of the SHA-256 of the other columns (db/RowSeals.h): what a
 // failing disk changes is noticed, not believed. Large values come last, so
 // that reading the others does not walk through them.
 static constexpr const char *version1 = R"sql(
 CREATE TABLE problems(
   id INTEGER PRIMARY KEY,
-  key TEXT NOT NULL UNIQUE,
   family TEXT NOT NULL,
   device TEXT NOT NULL,
   setting TEXT NOT NULL,
@@ -34,7 +34,6 @@ CREATE TABLE configurations(
 
 CREATE TABLE origins(
   id INTEGER PRIMARY KEY,
-  key TEXT NOT NULL UNIQUE,
   version TEXT NOT NULL,
   host TEXT NOT NULL,
   seal INTEGER NOT NULL,

@@ -6,6 +6,7 @@
 #include "support/FileIO.h"
 #include "support/Sha256.h"
 #include "tools/mgpu-tune/Compiler.h"
+#include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/Target.h"
 
 #include <fmt/format.h>
@@ -71,10 +72,11 @@ Result<void> addHostKernels(const planner::Dag &dag, const Options &options,
   return {};
 }
 
-Result<void> addCubins(const std::vector<std::string> &archs,
+Result<void> addCubins(const Options &options,
                        std::vector<capture::KernelForms> &kernels) {
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
-  for (const std::string &arch : archs) {
+  auto cache = openCubinCache(options);
+  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache.get()));
+  for (const std::string &arch : options.bundleArchs) {
     std::vector<kernels::CompileJob> jobs;
     for (const capture::KernelForms &kernel : kernels)
       jobs.push_back({kernel.cuda->source,
@@ -109,7 +111,7 @@ Result<void> addCudaKernels(const Program &program, const Options &options,
     kernels[k].cuda = std::move((*texts)[k]);
   if (options.bundleArchs.empty() || kernels.empty())
     return {};
-  return addCubins(options.bundleArchs, kernels);
+  return addCubins(options, kernels);
 }
 
 } // namespace

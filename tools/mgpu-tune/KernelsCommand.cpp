@@ -7,6 +7,7 @@
 #include "kernels/compile/Occupancy.h"
 #include "kernels/compile/PtxasLog.h"
 #include "support/FileIO.h"
+#include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/Program.h"
 
 #include <fmt/format.h>
@@ -25,8 +26,9 @@ using nlohmann::json;
 
 /// Small kernels share a program; one for each core, if there are so many.
 static Result<std::vector<kernels::EntryUsage>>
-compile(const std::vector<kernels::CudaText> &texts, const std::string &arch) {
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
+compile(const std::vector<kernels::CudaText> &texts, const Options &options) {
+  auto cache = openCubinCache(options);
+  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache.get()));
   constexpr size_t mostInBatch = 32;
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
   size_t perBatch =
@@ -39,7 +41,7 @@ compile(const std::vector<kernels::CudaText> &texts, const std::string &arch) {
     jobs.push_back({kernels::batchSource(items),
                     texts[first].name + ".cu",
                     {"--fmad=false"},
-                    arch});
+                    options.arch});
   }
   std::vector<kernels::EntryUsage> usages;
   for (auto &result : compiler.compileAll(jobs)) {
@@ -79,7 +81,7 @@ Result<int> runKernels(const Options &options) {
   }
   std::vector<kernels::EntryUsage> usages;
   if (!texts.empty()) {
-    MGPU_TRY_ASSIGN(usages, compile(texts, options.arch));
+    MGPU_TRY_ASSIGN(usages, compile(texts, options));
   }
   const device::DeviceProfile *card =
       device::profileOfArchitecture(options.arch);

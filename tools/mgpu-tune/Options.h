@@ -42,6 +42,9 @@ struct Options {
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit
 
+  std::string database; ///< --db; empty: MGPU_DB, or the user's cache directory
+  std::string site;     ///< --db-site; empty: MGPU_DB_SITE, or none
+
   uint64_t repeat = 1;
   bool json = false;
 };

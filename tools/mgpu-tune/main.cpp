@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mgpu-tune: parse the command line, call the command, print what it says.
+#include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <CLI/CLI.hpp>
@@ -110,15 +111,26 @@ int report(ErrorKind kind, const std::string &message) {
 /// CLI11's complaint, and where the options are listed.
 std::string usageError(const CLI::App &app, const CLI::ParseError &error,
                        int argc, char **argv) {
-  auto subcommands = app.get_subcommands();
-  if (!subcommands.empty())
-    return std::string(error.what()) + "; 'mgpu-tune " +
-           subcommands.front()->get_name() + " --help' lists the options";
+  // `list` is a command of `db`.
+  std::string name = "mgpu-tune";
+  const CLI::App *last = &app;
+  int words = 1;
+  while (!last->get_subcommands().empty()) {
+    last = last->get_subcommands().front();
+    name += " " + last->get_name();
+    ++words;
+  }
+  bool isGroup = !last->get_subcommands([](auto *) { return true; }).empty();
+  if (!isGroup)
+    return std::string(error.what()) + "; '" + name +
+           " --help' lists the options";
   std::string what = error.what();
   // It would say "A subcommand is required" of a misspelt one.
-  if (argc > 1 && argv[1][0] != '-')
-    what = "there is no command '" + std::string(argv[1]) + "'";
-  return what + "; 'mgpu-tune --help' lists the commands";
+  if (argc > words && argv[words][0] != '-')
+    what = "there is no command '" +
+           (words > 1 ? last->get_name() + " " : std::string()) + argv[words] +
+           "'";
+  return what + "; '" + name + " --help' lists the commands";
 }
 
 } // namespace
@@ -199,6 +211,7 @@ int main(int argc, char **argv) {
                    "Architectures to compile cubins for: sm_80,sm_90,...")
       ->delimiter(',')
       ->type_name("ARCH,...");
+  tune::addDatabase(bundle, options, false);
   bundle->callback([&] { command = tune::runBundle; });
 
   CLI::App *kernels = app.add_subcommand(
@@ -212,7 +225,10 @@ int main(int argc, char **argv) {
       ->add_option("--emit", options.emitFolder,
                    "Write each kernel's CUDA C++ to FOLDER/NAME.cu")
       ->type_name("FOLDER");
+  tune::addDatabase(kernels, options, false);
   kernels->callback([&] { command = tune::runKernels; });
+
+  tune::addDbCommand(app, options, command);
 
   CLI::App *devices =
       app.add_subcommand("devices", "List the targets of this machine");
