@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Schema.h"
 
+#include "db/BundleSchema.h"
 #include "db/Statement.h"
 #include "db/Transaction.h"
 
@@ -73,7 +74,7 @@ CREATE TABLE blobs(
 CREATE INDEX blobs_used ON blobs(used_ms, bytes);
 )sql";
 
-static constexpr const char *released[] = {version1};
+static constexpr const char *released[] = {version1, bundleTables};
 
 Migrations migrations() { return released; }
 

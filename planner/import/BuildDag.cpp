@@ -143,6 +143,7 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
       return fail(ErrorKind::Usage,
                   fmt::format("--arg {}={}: not a number of type {}",
                               bound.name, *text, toString(*elementType)));
+    bound.value = *text;
     values.push_back(*value);
   } else {
     if (!shaped.hasStaticShape() || !shaped.getLayout().isIdentity())

@@ -29,12 +29,12 @@ void PrintTo(const Example &shown, std::ostream *os) { *os << shown.name; }
 
 class ExamplePlans : public testing::TestWithParam<Example> {};
 
-Result<planner::Dag> importExample(const Example &example) {
+ImportOutcome importExample(const Example &example) {
   std::string path = std::string(MGPU_EXAMPLES) + "/" + example.name + "/" +
                      example.name + ".mlir";
   auto file = readFile(path);
   if (!file)
-    return fail(file.error());
+    return {fail(file.error()), {}, {}, 0, {}};
   ImportRequest request;
   request.text.assign(reinterpret_cast<const char *>(file->data()),
                       file->size());
@@ -42,13 +42,14 @@ Result<planner::Dag> importExample(const Example &example) {
   request.entry = example.entry;
   request.scalars = example.scalars;
   request.racesAreErrors = true;
-  return Importer().import(request).dag;
+  return Importer().import(request);
 }
 
 TEST_P(ExamplePlans, AllGiveTheSameBits) {
-  auto imported = importExample(GetParam());
-  ASSERT_TRUE(imported) << imported.error().message;
-  const planner::Dag &dag = *imported;
+  ImportOutcome outcome = importExample(GetParam());
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
+  ASSERT_EQ(textFault({dag, outcome.arguments, outcome.results}), "");
   auto objects = KernelCache().compile(dag);
   ASSERT_TRUE(objects) << objects.error().message;
   auto inputs = randomInputs(dag, 7);
@@ -78,9 +79,9 @@ TEST_P(ExamplePlans, AllGiveTheSameBits) {
 
 // Every kernel under random legal configurations.
 TEST_P(ExamplePlans, KernelsOfAnyShapeGiveTheSameBits) {
-  auto imported = importExample(GetParam());
-  ASSERT_TRUE(imported) << imported.error().message;
-  const planner::Dag &dag = *imported;
+  ImportOutcome outcome = importExample(GetParam());
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
   auto objects = KernelCache().compile(dag);
   ASSERT_TRUE(objects) << objects.error().message;
   auto inputs = randomInputs(dag, 7);

@@ -31,7 +31,8 @@ Importer::Importer() : state(std::make_unique<State>()) {
 Importer::~Importer() = default;
 
 ImportOutcome Importer::import(const ImportRequest &request) {
-  ImportOutcome outcome{fail(ErrorKind::Invalid, "it does not parse"), 0, {}};
+  ImportOutcome outcome{
+      fail(ErrorKind::Invalid, "it does not parse"), {}, {}, 0, {}};
   ScopedDiagnosticHandler collect(&state->context, [&](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
       outcome.errors.push_back(ir::describeLocation(diagnostic.getLocation()) +
@@ -53,6 +54,8 @@ ImportOutcome Importer::import(const ImportRequest &request) {
     return outcome;
   }
   outcome.dag = std::move(imported->dag);
+  outcome.arguments = std::move(imported->arguments);
+  outcome.results = std::move(imported->results);
   outcome.numRaces = imported->numRaces;
   return outcome;
 }

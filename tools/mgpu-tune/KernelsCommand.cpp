@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune kernels`.
-#include "db/FileSystem.h"
-#include "db/SqliteBlobCache.h"
 #include "device/api/DeviceProfile.h"
 #include "kernels/compile/Batch.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/Occupancy.h"
 #include "kernels/compile/PtxasLog.h"
 #include "support/FileIO.h"
+#include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/Program.h"
 
 #include <fmt/format.h>
@@ -25,22 +24,10 @@ namespace mgpu::tune {
 
 using nlohmann::json;
 
-/// Null where there is none to be had, which costs time alone.
-static std::unique_ptr<db::SqliteBlobCache> openCache(const Options &options) {
-  auto path = db::databasePath(options.database);
-  auto cache =
-      path ? db::SqliteBlobCache::open(*path) : tl::unexpected(path.error());
-  if (cache)
-    return std::move(*cache);
-  fmt::print(stderr, "mgpu-tune: warning: cubins are not kept: {}\n",
-             cache.error().message);
-  return nullptr;
-}
-
 /// Small kernels share a program; one for each core, if there are so many.
 static Result<std::vector<kernels::EntryUsage>>
-compile(const std::vector<CudaText> &texts, const Options &options) {
-  auto cache = openCache(options);
+compile(const std::vector<kernels::CudaText> &texts, const Options &options) {
+  auto cache = openCubinCache(options);
   MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache.get()));
   constexpr size_t mostInBatch = 32;
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
@@ -66,12 +53,12 @@ compile(const std::vector<CudaText> &texts, const Options &options) {
   return usages;
 }
 
-static Result<void> writeTexts(const std::vector<CudaText> &texts,
+static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
                                const std::string &folder) {
   if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     return fail(ErrorKind::Usage, fmt::format("cannot make the folder '{}': {}",
                                               folder, std::strerror(errno)));
-  for (const CudaText &text : texts) {
+  for (const kernels::CudaText &text : texts) {
     std::string path = folder + "/" + text.name + ".cu";
     MGPU_TRY(checkOutputPath(path));
     MGPU_TRY(writeFileAtomic(path, text.source));
@@ -87,7 +74,7 @@ Result<int> runKernels(const Options &options) {
                   fmt::format("'{}' is known only by its costs and has no "
                               "kernels: give the program it was made of",
                               options.file));
-  MGPU_TRY_ASSIGN(std::vector<CudaText> texts, emitCudaKernels(program.dag));
+  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts, cudaTexts(program));
   // The texts need no NVRTC, so they are written before it is asked for.
   if (!options.emitFolder.empty()) {
     MGPU_TRY(writeTexts(texts, options.emitFolder));
@@ -104,7 +91,7 @@ Result<int> runKernels(const Options &options) {
   if (!options.json)
     fmt::print("{:<24} {:>10} {:>9} {:>5} {:>6} {:>9}  {}\n", "kernel", "block",
                "registers", "spill", "shared", "occupancy", "shapes");
-  for (const CudaText &text : texts) {
+  for (const kernels::CudaText &text : texts) {
     auto usage =
         std::find_if(usages.begin(), usages.end(),
                      [&](const auto &each) { return each.name == text.name; });

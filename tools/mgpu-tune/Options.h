@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace mgpu::tune {
 
@@ -32,13 +33,20 @@ struct Options {
   std::string dotFile, traceFile;
   bool explain = false;
 
+  std::string cpu; ///< run, replay: level of the host's kernels; "": the best
+  bool choosesPlan = false; ///< --scheduler, --seed or --streams was given
+  bool needsPlan = false;   ///< replay: with no plan there is nothing to do
+
+  std::string bundleFile;                ///< bundle: -o
+  std::vector<std::string> bundleLevels; ///< bundle: --cpu
+  std::vector<std::string> bundleArchs;  ///< bundle: --arch
+
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit
 
   std::string database; ///< --db; empty: MGPU_DB, or the user's cache directory
   std::string site;     ///< --db-site; empty: MGPU_DB_SITE, or none
-  bool useTuned = true;         ///< run, replay, plan: look into the database
-  bool schedulingGiven = false; ///< --scheduler, --seed or --streams was said
+  bool useTuned = true; ///< run, replay, plan: look into the database
   std::string tuneBudget = "60s";
   std::string strategy = "surrogate";
   bool coldCaches = false;
@@ -54,6 +62,7 @@ Result<int> runPlan(const Options &options);
 Result<int> runRun(const Options &options);
 Result<int> runKernels(const Options &options);
 Result<int> runTune(const Options &options);
+Result<int> runBundle(const Options &options);
 Result<int> runDevices(const Options &options);
 
 } // namespace mgpu::tune

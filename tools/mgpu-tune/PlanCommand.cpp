@@ -107,7 +107,7 @@ Result<int> runPlan(const Options &options) {
     if (choice && choice->isTuned) {
       MGPU_TRY_ASSIGN(plan, tuner::planFor(program.dag, choice->config));
     } else {
-      MGPU_TRY_ASSIGN(plan, makePlan(program.dag, options));
+      MGPU_TRY_ASSIGN(plan, planOf(program, options));
     }
   }
   if (!options.dotFile.empty())

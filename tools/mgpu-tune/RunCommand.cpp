@@ -3,7 +3,6 @@
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
 #include "bench/measure/Summary.h"
 #include "capture/replay/Replayer.h"
-#include "planner/plan/Verify.h"
 #include "support/FileIO.h"
 #include "support/Npy.h"
 #include "tools/mgpu-tune/Arguments.h"
@@ -102,22 +101,6 @@ std::string traceOf(const planner::Dag &dag,
   return json{{"traceEvents", std::move(events)}}.dump() + "\n";
 }
 
-/// The plan of --plan, proven.
-Result<planner::Plan> readPlan(const Program &program, const Options &options) {
-  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(options.planFile));
-  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
-                        bytes.size());
-  auto plan = planner::parsePlan(text, program.dag);
-  if (!plan)
-    return fail(plan.error().kind,
-                fmt::format("{}: {}", options.planFile, plan.error().message));
-  if (auto ok = planner::verify(*plan, program.dag); !ok)
-    return fail(ErrorKind::Invalid,
-                fmt::format("{}: unsafe plan: {}", options.planFile,
-                            ok.error().message));
-  return plan;
-}
-
 } // namespace
 
 Result<int> runRun(const Options &options) {
@@ -127,11 +110,6 @@ Result<int> runRun(const Options &options) {
   MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
   double importUs = microsecondsSince(start);
   MGPU_TRY_ASSIGN(Prepared prepared, prepare(program, options));
-  if (!options.planFile.empty()) {
-    start = Clock::now();
-    MGPU_TRY_ASSIGN(prepared.plan, readPlan(program, options));
-    prepared.planUs = microsecondsSince(start);
-  }
   const planner::Plan &plan = prepared.plan;
   const double planUs = prepared.planUs, compileUs = prepared.compileUs;
   MGPU_TRY_ASSIGN(
@@ -170,6 +148,7 @@ Result<int> runRun(const Options &options) {
              {"target", driver->description()},
              {"scheduler", plan.scheduler},
              {"tuned", prepared.isTuned},
+             {"cpu", prepared.cpu},
              {"nodes", program.dag.nodes.size()},
              {"import_us", importUs},
              {"plan_us", planUs},

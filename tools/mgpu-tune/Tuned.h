@@ -10,10 +10,6 @@
 
 namespace mgpu::tune {
 
-/// --db, else MGPU_DB, else mgpu/tuning.db in the user's cache folder; empty
-/// where there is none of them.
-std::string databasePath(const Options &options);
-
 /// What of a program and a machine the tuner needs to know.
 struct TuneContext {
   std::vector<planner::KernelSpace> spaces;
@@ -44,11 +40,13 @@ Result<std::optional<TunedChoice>> findTuned(const Program &program,
 struct Prepared {
   planner::Plan plan;
   std::vector<std::vector<std::byte>> kernels; ///< by KernelId
+  std::string cpu = "native"; ///< the level the kernels are for
   uint32_t lanes = 0;
   bool isTuned = false;
   double planUs = 0, compileUs = 0; ///< what making them took
 };
-/// As findTuned() says, else options.scheduler and the default kernels.
+/// As findTuned() says, else planFor() and hostKernels(). --plan wins over a
+/// tuned plan.
 Result<Prepared> prepare(const Program &program, const Options &options);
 
 /// Compiles the kernels of a configuration.
