@@ -7,6 +7,7 @@
 #include "kernels/emit/HostEmitter.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
 #include "planner/import/BuildDag.h"
+#include "planner/import/HostValue.h"
 #include "planner/import/SourceNames.h"
 #include "support/Parallel.h"
 
