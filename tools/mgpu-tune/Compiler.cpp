@@ -8,6 +8,7 @@
 #include "kernels/emit/KernelBuild.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
 #include "planner/import/BuildDag.h"
+#include "planner/import/HostValue.h"
 #include "planner/import/SourceNames.h"
 #include "support/Parallel.h"
 
