@@ -167,7 +167,7 @@ int main(int argc, char **argv) {
   addScheduling(run, options);
   addTuned(run, options);
   addRun(run, options);
-  run->callback([&, run] { command = tune::runRun; });
+  run->callback([&] { command = tune::runRun; });
 
   CLI::App *plan = app.add_subcommand("plan", "Show the schedule and why");
   addProgram(plan, options);
@@ -192,7 +192,7 @@ int main(int argc, char **argv) {
   plan->add_option("-o,--output", options.planFile,
                    "Write the plan's text form to FILE");
   addTuned(plan, options);
-  plan->callback([&, plan] { command = tune::runPlan; });
+  plan->callback([&] { command = tune::runPlan; });
 
   CLI::App *replay =
       app.add_subcommand("replay", "Run a program with a stored plan");
