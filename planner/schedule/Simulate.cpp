@@ -66,7 +66,7 @@ public:
     version.assign(count, 0);
     running.assign(size_t(dag.numDevices) + 1, {});
     now = 0;
-    for (size_t phase = 0; phase < 3; ++phase) {
+    for (size_t phase = 0; phase < allPhases.size(); ++phase) {
       current = phase;
       for (uint32_t s : phases[phase])
         if (missing[s] == 0)
@@ -143,7 +143,7 @@ private:
   std::vector<WorkClass> classOf;
   std::vector<std::vector<uint32_t>> after;
   std::vector<uint32_t> needs;
-  std::vector<uint32_t> phases[3]; ///< steps, ascending
+  std::vector<uint32_t> phases[allPhases.size()]; ///< steps, ascending
 
   Simulation *out = nullptr;
   std::vector<uint32_t> missing, version;

@@ -153,7 +153,7 @@ Result<Prepared> prepare(const Program &program, const Options &options) {
   }
   prepared.compileUs = microsecondsSince(start);
   start = Clock::now();
-  if (choice && options.planFile.empty()) {
+  if (choice && options.planFile.empty() && !options.needsPlan) {
     MGPU_TRY_ASSIGN(prepared.plan, tuner::planFor(program.dag, choice->config));
   } else {
     MGPU_TRY_ASSIGN(prepared.plan, planFor(program, options));
