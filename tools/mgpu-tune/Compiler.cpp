@@ -4,6 +4,7 @@
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
+#include "kernels/emit/KernelBuild.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
@@ -221,9 +222,12 @@ Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag) {
       return fail(kernel.error().kind,
                   fmt::format("{}: kernel {}: {}", spec.location, spec.name,
                               kernel.error().message));
+    MGPU_TRY_ASSIGN(
+        auto space,
+        kernels::kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda));
     texts.push_back({kernel->name, std::move(kernel->source), kernel->reason,
                      kernel->block, kernel->reshapable,
-                     kernel->dynamicSharedBytes});
+                     kernel->dynamicSharedBytes, std::move(space)});
   }
   return texts;
 }

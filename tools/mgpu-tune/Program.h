@@ -5,6 +5,7 @@
 // A file the user named, as a DAG: an .mlir program through the compiler half,
 // or an mgpu-dag/2 file.
 
+#include "planner/dag/KernelSpace.h"
 #include "planner/plan/Plan.h"
 #include "tools/mgpu-tune/Options.h"
 
@@ -62,6 +63,7 @@ struct CudaText {
   Dim3 block;
   bool reshapable = false;
   uint32_t dynamicSharedBytes = 0;
+  planner::KernelSpace space; ///< of the CUDA target
 };
 
 /// Every kernel of the DAG, in its order; an error names the operation that
