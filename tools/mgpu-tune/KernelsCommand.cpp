@@ -3,6 +3,7 @@
 // `mgpu-tune kernels`.
 #include "device/api/DeviceProfile.h"
 #include "kernels/compile/Batch.h"
+#include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/Occupancy.h"
 #include "kernels/compile/PtxasLog.h"
@@ -66,6 +67,72 @@ static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
   return {};
 }
 
+namespace {
+
+/// What all calls of a kernel do, as far as the importer counts: additions,
+/// subtractions, multiplications and divisions of floats; bytes of the boxes
+/// that they read and write.
+struct Work {
+  double flops = 0;
+  uint64_t bytes = 0;
+};
+
+/// The legal configurations of a kernel, and what is not and why.
+struct Survey {
+  uint64_t legal = 0;
+  std::vector<planner::KernelRefusal> refused;
+};
+
+} // namespace
+
+static std::vector<Work> workOf(const planner::Dag &dag) {
+  std::vector<Work> work(dag.kernels.size());
+  for (const planner::DagNode &node : dag.nodes)
+    if (auto *call = std::get_if<planner::KernelCall>(&node.work)) {
+      work[call->kernel.value].flops += node.flops;
+      work[call->kernel.value].bytes += node.bytesRead + node.bytesWritten;
+    }
+  return work;
+}
+
+static Survey survey(const planner::KernelSpace &space,
+                     const device::DeviceProfile *card) {
+  Survey result;
+  planner::KernelRefusal ofCard;
+  for (const auto &config : space.legal(UINT64_MAX, &result.refused)) {
+    Result<void> ok;
+    if (card)
+      ok = kernels::checkOnDevice(space, config, *card);
+    if (ok)
+      ++result.legal;
+    else if (ofCard.count++ == 0)
+      ofCard = {fmt::format("limits of {}", card->name), 1, config,
+                ok.error().message};
+  }
+  if (ofCard.count > 0)
+    result.refused.push_back(std::move(ofCard));
+  return result;
+}
+
+static json spaceJson(const planner::KernelSpace &space, const Survey &survey) {
+  json parameters = json::object(), refused = json::array();
+  for (const planner::KernelChoice &choice : space.choices) {
+    json &one = parameters[std::string(toString(choice.parameter))];
+    one["values"] = choice.values;
+    if (!choice.reason.empty())
+      one["reason"] = choice.reason;
+  }
+  for (const planner::KernelRefusal &each : survey.refused)
+    refused.push_back({{"rule", each.rule},
+                       {"count", each.count},
+                       {"example", toText(each.example)},
+                       {"reason", each.reason}});
+  return {{"legal", survey.legal},
+          {"product", space.productSize()},
+          {"parameters", std::move(parameters)},
+          {"refused", std::move(refused)}};
+}
+
 Result<int> runKernels(const Options &options) {
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   for (const planner::DagNode &node : program.dag.nodes)
@@ -89,9 +156,18 @@ Result<int> runKernels(const Options &options) {
   out["device"] = card ? json(card->name) : json();
   out["kernels"] = json::array();
   if (!options.json)
-    fmt::print("{:<24} {:>10} {:>9} {:>5} {:>6} {:>9}  {}\n", "kernel", "block",
-               "registers", "spill", "shared", "occupancy", "shapes");
-  for (const kernels::CudaText &text : texts) {
+    fmt::print("{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n",
+               "kernel", "block", "registers", "spill", "shared", "occupancy",
+               "flop/B", "configs", "shapes");
+  std::vector<Work> work = workOf(program.dag);
+  for (size_t k = 0; k < texts.size(); ++k) {
+    const kernels::CudaText &text = texts[k];
+    std::optional<Survey> space;
+    if (text.space)
+      space = survey(*text.space, card);
+    json intensity;
+    if (work[k].bytes > 0)
+      intensity = work[k].flops / double(work[k].bytes);
     auto usage =
         std::find_if(usages.begin(), usages.end(),
                      [&](const auto &each) { return each.name == text.name; });
@@ -122,12 +198,18 @@ Result<int> runKernels(const Options &options) {
          {"occupancy", occupancy},
          {"max_threads", mostThreads},
          {"reshapable", text.reshapable},
-         {"reason", text.reason}});
+         {"reason", text.reason},
+         {"flops", work[k].flops},
+         {"bytes", work[k].bytes},
+         {"arithmetic_intensity", intensity},
+         {"space", space ? spaceJson(*text.space, *space) : json()}});
     if (!options.json)
       fmt::print(
-          "{:<24} {:>10} {:>9} {:>5} {:>6} {:>9}  {}\n", text.name,
+          "{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n", text.name,
           fmt::format("{}x{}x{}", text.block.x, text.block.y, text.block.z),
           usage->registers, spill, shared, shown,
+          intensity.is_null() ? "-" : fmt::format("{:.2f}", double(intensity)),
+          space ? fmt::to_string(space->legal) : "-",
           text.reshapable ? "any: " + text.reason : text.reason);
   }
   if (options.json)
