@@ -25,14 +25,12 @@ struct Example {
 /// Else the name of each test would hold the addresses of this run.
 void PrintTo(const Example &shown, std::ostream *os) { *os << shown.name; }
 
-class ExamplePlans : public testing::TestWithParam<Example> {};
-
-TEST_P(ExamplePlans, AllGiveTheSameBits) {
-  const Example &example = GetParam();
+ImportOutcome importExample(const Example &example) {
   std::string path = std::string(MGPU_EXAMPLES) + "/" + example.name + "/" +
                      example.name + ".mlir";
   auto file = readFile(path);
-  ASSERT_TRUE(file) << file.error().message;
+  if (!file)
+    return {fail(file.error()), 0, {}};
   ImportRequest request;
   request.text.assign(reinterpret_cast<const char *>(file->data()),
                       file->size());
@@ -40,7 +38,13 @@ TEST_P(ExamplePlans, AllGiveTheSameBits) {
   request.entry = example.entry;
   request.scalars = example.scalars;
   request.racesAreErrors = true;
-  ImportOutcome outcome = Importer().import(request);
+  return Importer().import(request);
+}
+
+class ExamplePlans : public testing::TestWithParam<Example> {};
+
+TEST_P(ExamplePlans, AllGiveTheSameBits) {
+  ImportOutcome outcome = importExample(GetParam());
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
   const planner::Dag &dag = *outcome.dag;
   auto objects = KernelCache().compile(dag);
@@ -68,6 +72,31 @@ TEST_P(ExamplePlans, AllGiveTheSameBits) {
           << "scheduler " << scheduler << " on " << lanes << " lanes";
     }
   }
+}
+
+TEST_P(ExamplePlans, TransformsKeepEveryBit) {
+  ImportOutcome outcome = importExample(GetParam());
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
+  auto objects = KernelCache().compile(dag);
+  ASSERT_TRUE(objects) << objects.error().message;
+  auto inputs = randomInputs(dag, 7);
+  ASSERT_TRUE(inputs) << inputs.error().message;
+  auto serial = makePlan(dag, "serial");
+  ASSERT_TRUE(serial) << serial.error().message;
+  auto expected = execute(dag, *serial, *objects, *inputs, 1, 2);
+  ASSERT_TRUE(expected) << expected.error().message;
+  auto all = transformed(dag);
+  ASSERT_TRUE(all) << all.error().message;
+  for (const Transformed &each : *all)
+    for (const char *scheduler : {"serial", "list", "1", "2", "3", "4", "5"}) {
+      auto plan = makePlan(each.dag, scheduler);
+      ASSERT_TRUE(plan) << each.name << ": " << plan.error().message;
+      auto got = execute(each.dag, *plan, *objects, *inputs, 2, 2);
+      ASSERT_TRUE(got) << each.name << ": " << got.error().message;
+      ASSERT_EQ(difference(*expected, *got), "")
+          << each.name << ", scheduler " << scheduler;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -52,7 +52,7 @@ uint64_t fromEnvironment(const char *name, uint64_t otherwise) {
 }
 
 void check(Importer &importer, KernelCache &cache, uint64_t seed,
-           size_t &numNodes) {
+           size_t &numNodes, std::map<std::string, uint32_t> &changes) {
   RandomProgram program = makeRandomProgram(seed);
   ImportRequest request;
   request.text = printProgram(program);
@@ -84,6 +84,21 @@ void check(Importer &importer, KernelCache &cache, uint64_t seed,
     else
       ASSERT_EQ(difference(first, *got), "") << "scheduler " << scheduler;
   }
+  auto all = transformed(dag);
+  ASSERT_TRUE(all) << all.error().message;
+  for (const Transformed &each : *all) {
+    changes[each.name] += each.changes;
+    if (each.changes == 0)
+      continue;
+    for (std::string scheduler : {"list", "1", "2"}) {
+      auto plan = makePlan(each.dag, scheduler);
+      ASSERT_TRUE(plan) << each.name << ": " << plan.error().message;
+      auto got = execute(each.dag, *plan, *objects, inputs, 2);
+      ASSERT_TRUE(got) << each.name << ": " << got.error().message;
+      ASSERT_EQ(difference(first, *got), "")
+          << each.name << ", scheduler " << scheduler;
+    }
+  }
 }
 
 TEST(RandomPrograms, AgreeWithTheReferenceMachine) {
@@ -93,12 +108,15 @@ TEST(RandomPrograms, AgreeWithTheReferenceMachine) {
   bool isOne = std::getenv("MGPU_CONFORMANCE_SEED") != nullptr;
   uint64_t count = fromEnvironment("MGPU_CONFORMANCE_COUNT", isOne ? 1 : 150);
   size_t numNodes = 0;
+  std::map<std::string, uint32_t> changes;
   for (uint64_t seed = start; seed < start + count; ++seed) {
-    check(importer, cache, seed, numNodes);
+    check(importer, cache, seed, numNodes, changes);
     if (HasFailure())
       break; // one text is enough to read
   }
   printf("%zu nodes, %zu kernels\n", numNodes, cache.size());
+  for (const auto &[name, count] : changes)
+    printf("transform %s: %u changes\n", name.c_str(), count);
 }
 
 } // namespace
