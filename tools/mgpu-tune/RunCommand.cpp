@@ -3,7 +3,6 @@
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
 #include "bench/measure/Summary.h"
 #include "capture/replay/Replayer.h"
-#include "planner/plan/Verify.h"
 #include "support/FileIO.h"
 #include "support/Npy.h"
 #include "tools/mgpu-tune/Arguments.h"
@@ -102,22 +101,6 @@ std::string traceOf(const planner::Dag &dag,
   return json{{"traceEvents", std::move(events)}}.dump() + "\n";
 }
 
-/// The plan of --plan, proven.
-Result<planner::Plan> readPlan(const Program &program, const Options &options) {
-  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(options.planFile));
-  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
-                        bytes.size());
-  auto plan = planner::parsePlan(text, program.dag);
-  if (!plan)
-    return fail(plan.error().kind,
-                fmt::format("{}: {}", options.planFile, plan.error().message));
-  if (auto ok = planner::verify(*plan, program.dag); !ok)
-    return fail(ErrorKind::Invalid,
-                fmt::format("{}: unsafe plan: {}", options.planFile,
-                            ok.error().message));
-  return plan;
-}
-
 } // namespace
 
 Result<int> runRun(const Options &options) {
@@ -129,7 +112,7 @@ Result<int> runRun(const Options &options) {
   MGPU_TRY_ASSIGN(Prepared prepared, prepare(program, options));
   if (!options.planFile.empty()) {
     start = Clock::now();
-    MGPU_TRY_ASSIGN(prepared.plan, readPlan(program, options));
+    MGPU_TRY_ASSIGN(prepared.plan, readPlan(options.planFile, program.dag));
     prepared.planUs = microsecondsSince(start);
   }
   const planner::Plan &plan = prepared.plan;

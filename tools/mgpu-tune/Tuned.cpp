@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/Tuned.h"
 
+#include "planner/plan/Verify.h"
+#include "support/FileIO.h"
 #include "support/Parallel.h"
+#include "tools/mgpu-tune/Arguments.h"
 #include "tools/mgpu-tune/Target.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <set>
 #include <unistd.h>
 
 namespace mgpu::tune {
@@ -101,7 +105,8 @@ double microsecondsSince(Clock::time_point start) {
       .count();
 }
 
-/// The stored decision, if the database is there and has one.
+} // namespace
+
 Result<std::optional<tuner::StoredDecision>>
 readDecision(const Program &program, const TuneContext &context,
              const std::string &path) {
@@ -112,7 +117,63 @@ readDecision(const Program &program, const TuneContext &context,
                              store);
 }
 
-} // namespace
+Result<planner::Plan> readPlan(const std::string &path,
+                               const planner::Dag &dag) {
+  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(path));
+  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
+                        bytes.size());
+  auto plan = planner::parsePlan(text, dag);
+  if (!plan)
+    return fail(plan.error().kind,
+                fmt::format("{}: {}", path, plan.error().message));
+  if (auto ok = planner::verify(*plan, dag); !ok)
+    return fail(ErrorKind::Invalid,
+                fmt::format("{}: unsafe plan: {}", path, ok.error().message));
+  return plan;
+}
+
+Result<std::vector<tuner::ProgramInput>> programInputs(const Program &program,
+                                                       const Options &options) {
+  MGPU_TRY_ASSIGN(auto arguments, loadArguments(program, options, true));
+  std::set<const Binding *> given;
+  for (const auto &[key, value] : options.arguments) {
+    MGPU_TRY_ASSIGN(const Binding *binding,
+                    findBinding(program, key, "--arg", false));
+    given.insert(binding);
+  }
+  std::string made;
+  std::vector<tuner::ProgramInput> inputs;
+  for (ArgumentArray &argument : arguments) {
+    if (!given.contains(argument.binding))
+      made += (made.empty() ? "" : ", ") + argument.binding->name;
+    inputs.push_back({*argument.binding->buffer, argument.value.elementType,
+                      std::move(argument.value.bytes)});
+  }
+  if (!made.empty())
+    fmt::print(stderr,
+               "mgpu-tune: no value for {}: random numbers are used "
+               "(zeros for integers)\n",
+               made);
+  return inputs;
+}
+
+tuner::TuningSubject tuningSubject(const Program &program,
+                                   const Options &options,
+                                   const TuneContext &context,
+                                   const tuner::ProgramData &data) {
+  return {program.dag,
+          data,
+          context.spaces,
+          [&](uint32_t kernel, const planner::KernelConfig &config) {
+            return buildHostKernel(program.dag, {kernel},
+                                   context.spaces[kernel], config);
+          },
+          [&](uint32_t, uint32_t lanes) {
+            return openTarget(options.target, program.dag.numDevices, lanes);
+          },
+          context.mostLanes,
+          context.compiled};
+}
 
 Result<std::optional<TunedChoice>> findTuned(const Program &program,
                                              const Options &options) {

@@ -29,7 +29,7 @@ TEST(Sampler, UnrollsWhatIsShort) {
         return {};
       });
   ASSERT_TRUE(sampler.warmUp());
-  EXPECT_GE(runs, 100u);
+  EXPECT_GE(runs, 2u);
   EXPECT_GE(sampler.unroll(), 100u);
   EXPECT_LE(sampler.unroll(), 251u);
   uint64_t runsBefore = runs, preparedBefore = prepared;

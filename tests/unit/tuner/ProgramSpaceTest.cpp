@@ -95,12 +95,17 @@ TEST(ProgramSpace, AConfigurationIsAPlan) {
   const planner::Dag &dag = fixture.program.dag;
   auto space = ProgramSpace::create(dag, {fixture.chosen}, 2);
   ASSERT_TRUE(space);
+  auto plain = planFor(dag, space->at(0));
+  ASSERT_TRUE(plain);
   std::set<std::string> texts;
   for (ConfigId id = 0; id < space->points().size(); ++id) {
     auto plan = planFor(dag, space->at(id));
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_EQ(toText(*plan, dag), toText(*planFor(dag, space->at(id)), dag));
     texts.insert(toText(*plan, dag));
+    // Whatever was drawn for the order, the durations are the model's.
+    EXPECT_EQ(plan->lowerBoundUs, plain->lowerBoundUs);
+    EXPECT_GE(plan->makespanUs, plan->lowerBoundUs * (1 - 1e-9));
   }
   EXPECT_GT(texts.size(), 2u);
 }
