@@ -80,8 +80,8 @@ void SequentialComparison::finish() {
 void SequentialComparison::look() {
   latest = compare(a, b, options);
   decided = latest.verdict == Verdict::Same ||
-            latest.verdict == Verdict::Slow ||
-            (latest.verdict == Verdict::Fast &&
+            (latest.verdict == Verdict::Slow && options.slowIsEnough) ||
+            (latest.verdict != Verdict::Ambiguous &&
              latest.change.halfWidth() <= options.precision);
 }
 

@@ -25,9 +25,10 @@ struct ComparisonOptions {
   double confidence = 0.95;
   /// A difference that does not matter, as a share of B's time.
   double margin = 0.01;
-  /// Of a sequential comparison: Fast is not the last word until the interval
-  /// is no wider than this to either side.
+  /// Of a sequential comparison: Fast and Slow are not the last word until the
+  /// interval is no wider than this to either side.
   double precision = std::numeric_limits<double>::infinity();
+  bool slowIsEnough = false; ///< but Slow is, at once
 };
 
 /// `change` is A's time over B's, less one: -0.04 where A takes 4 % less. Same

@@ -119,7 +119,7 @@ race(std::span<const Subject> subjects, const RaceOptions &options,
               double(looks * std::max<size_t>(subjects.size() - 1, 1));
   auto leave = [&](size_t subject) {
     result.leftAt[subject] = result.rounds;
-    std::erase(running, subject);
+    running.erase(std::find(running.begin(), running.end(), subject));
   };
   auto leader = [&] {
     return *std::min_element(running.begin(), running.end(),
@@ -130,12 +130,14 @@ race(std::span<const Subject> subjects, const RaceOptions &options,
 
   Clock::time_point start = Clock::now();
   std::vector<Sample> round(subjects.size());
+  std::vector<size_t> entrants; // `running`, while that changes
   while (result.rounds < options.mostRounds && running.size() > 1 &&
          (result.rounds == 0 || since(start) < options.maxSeconds)) {
     for (size_t k = running.size(); k > 1; --k)
       std::swap(running[k - 1], running[random.below(k)]);
     bool disturbed = false;
-    for (size_t subject : std::vector<size_t>(running)) {
+    entrants = running;
+    for (size_t subject : entrants) {
       auto sample = subjects[subject]();
       if (!sample) {
         if (onFailure)
@@ -156,7 +158,8 @@ race(std::span<const Subject> subjects, const RaceOptions &options,
     nextLook = std::min(nextLook * 2, options.mostRounds);
     size_t best = leader();
     bool allTie = true;
-    for (size_t rival : std::vector<size_t>(running)) {
+    entrants = running;
+    for (size_t rival : entrants) {
       if (rival == best)
         continue;
       Verdict verdict = compare(times[rival], times[best], comparison).verdict;

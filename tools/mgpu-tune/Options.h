@@ -50,6 +50,9 @@ struct Options {
   std::string tuneBudget = "60s";
   std::string strategy = "surrogate";
   bool coldCaches = false;
+  std::string sideA, sideB;          ///< compare
+  std::string compareBudget = "10s"; ///< compare: seconds or pairs
+  uint64_t profileRepeat = 200;
 
   uint64_t repeat = 1;
   bool json = false;
@@ -63,6 +66,8 @@ Result<int> runRun(const Options &options);
 Result<int> runKernels(const Options &options);
 Result<int> runTune(const Options &options);
 Result<int> runBundle(const Options &options);
+Result<int> runCompare(const Options &options);
+Result<int> runProfile(const Options &options);
 Result<int> runDevices(const Options &options);
 
 } // namespace mgpu::tune

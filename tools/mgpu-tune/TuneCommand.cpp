@@ -3,8 +3,6 @@
 // `mgpu-tune tune`.
 #include "db/FileSystem.h"
 #include "support/Units.h"
-#include "tools/mgpu-tune/Arguments.h"
-#include "tools/mgpu-tune/Target.h"
 #include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
@@ -176,19 +174,7 @@ void print(const TuningResult &result, const Program &program,
 Result<int> runTune(const Options &options) {
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.tuneBudget));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
-  MGPU_TRY_ASSIGN(auto arguments, loadArguments(program, options, true));
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
-  std::string made;
-  for (const ArgumentArray &argument : arguments)
-    if (argument.binding->needsValue &&
-        !options.arguments.contains(argument.binding->name))
-      made += (made.empty() ? "" : ", ") + argument.binding->name;
-  std::vector<tuner::ProgramInput> inputs;
-  for (ArgumentArray &argument : arguments)
-    inputs.push_back({*argument.binding->buffer, argument.value.elementType,
-                      std::move(argument.value.bytes)});
-  tuner::ProgramData data(program.dag, std::move(inputs));
-
   MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
   const tuner::KeyInput keys = context.keys(program.dag, options.coldCaches);
@@ -213,28 +199,14 @@ Result<int> runTune(const Options &options) {
     result.exhausted = earlier->exhausted;
     sentence = earlier->sentence;
   } else {
-    if (!made.empty())
-      fmt::print(stderr,
-                 "mgpu-tune: no value for {}: random numbers are used "
-                 "(zeros for integers)\n",
-                 made);
+    MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
+    tuner::ProgramData data(program.dag, std::move(inputs));
     if (earlier) { // the rest of a larger budget
       budget.seconds -= std::min(budget.seconds, earlier->seconds);
       budget.evaluations -= std::min(budget.evaluations, earlier->evaluations);
     }
-    tuner::TuningSubject subject{
-        program.dag,
-        data,
-        context.spaces,
-        [&](uint32_t kernel, const planner::KernelConfig &config) {
-          return buildHostKernel(program.dag, {kernel}, context.spaces[kernel],
-                                 config);
-        },
-        [&](uint32_t, uint32_t lanes) {
-          return openTarget(options.target, program.dag.numDevices, lanes);
-        },
-        context.mostLanes,
-        context.compiled};
+    tuner::TuningSubject subject =
+        tuningSubject(program, options, context, data);
     tuner::TuningOptions tuning;
     tuning.budget = budget;
     tuning.strategy = options.strategy;

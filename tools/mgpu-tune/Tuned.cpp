@@ -3,12 +3,14 @@
 
 #include "db/FileSystem.h"
 #include "support/Parallel.h"
+#include "tools/mgpu-tune/Arguments.h"
 #include "tools/mgpu-tune/Target.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <set>
 #include <unistd.h>
 
 namespace mgpu::tune {
@@ -86,7 +88,8 @@ double microsecondsSince(Clock::time_point start) {
       .count();
 }
 
-/// The stored decision, if the database is there and has one.
+} // namespace
+
 Result<std::optional<tuner::StoredDecision>>
 readDecision(const Program &program, const TuneContext &context,
              const std::string &path) {
@@ -97,7 +100,48 @@ readDecision(const Program &program, const TuneContext &context,
                              store);
 }
 
-} // namespace
+Result<std::vector<tuner::ProgramInput>> programInputs(const Program &program,
+                                                       const Options &options) {
+  MGPU_TRY_ASSIGN(auto arguments, loadArguments(program, options, true));
+  std::set<const Binding *> given;
+  for (const auto &[key, value] : options.arguments) {
+    MGPU_TRY_ASSIGN(const Binding *binding,
+                    findBinding(program, key, "--arg", false));
+    given.insert(binding);
+  }
+  std::string made;
+  std::vector<tuner::ProgramInput> inputs;
+  for (ArgumentArray &argument : arguments) {
+    if (!given.contains(argument.binding))
+      made += (made.empty() ? "" : ", ") + argument.binding->name;
+    inputs.push_back({*argument.binding->buffer, argument.value.elementType,
+                      std::move(argument.value.bytes)});
+  }
+  if (!made.empty())
+    fmt::print(stderr,
+               "mgpu-tune: no value for {}: random numbers are used "
+               "(zeros for integers)\n",
+               made);
+  return inputs;
+}
+
+tuner::TuningSubject tuningSubject(const Program &program,
+                                   const Options &options,
+                                   const TuneContext &context,
+                                   const tuner::ProgramData &data) {
+  return {program.dag,
+          data,
+          context.spaces,
+          [&](uint32_t kernel, const planner::KernelConfig &config) {
+            return buildHostKernel(program.dag, {kernel},
+                                   context.spaces[kernel], config);
+          },
+          [&](uint32_t, uint32_t lanes) {
+            return openTarget(options.target, program.dag.numDevices, lanes);
+          },
+          context.mostLanes,
+          context.compiled};
+}
 
 Result<std::optional<TunedChoice>> findTuned(const Program &program,
                                              const Options &options) {

@@ -36,6 +36,21 @@ struct TunedChoice {
 Result<std::optional<TunedChoice>> findTuned(const Program &program,
                                              const Options &options);
 
+/// The stored decision on the program in the file `path`, if it has one.
+Result<std::optional<tuner::StoredDecision>>
+readDecision(const Program &program, const TuneContext &context,
+             const std::string &path);
+
+/// The values of --arg, and made-up ones (said on stderr) where there are none.
+Result<std::vector<tuner::ProgramInput>> programInputs(const Program &program,
+                                                       const Options &options);
+
+/// The program as the tuner takes it; refers to all arguments.
+tuner::TuningSubject tuningSubject(const Program &program,
+                                   const Options &options,
+                                   const TuneContext &context,
+                                   const tuner::ProgramData &data);
+
 /// How to run a program: its plan, kernels and threads.
 struct Prepared {
   planner::Plan plan;

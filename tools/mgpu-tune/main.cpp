@@ -40,6 +40,7 @@ void addPairs(CLI::App *command, const char *name,
           help)
       ->type_name("K=V")
       ->expected(1)
+      ->allow_extra_args(false) // what follows the one value is not its
       ->take_all();
 }
 
@@ -254,6 +255,36 @@ int main(int argc, char **argv) {
   tuneCommand->add_flag("--cold", options.coldCaches,
                         "Measure with cold caches");
   tuneCommand->callback([&] { command = tune::runTune; });
+
+  CLI::App *compare = app.add_subcommand(
+      "compare", "Measure two ways to run a program against each other");
+  addProgram(compare, options);
+  for (auto [name, side] :
+       {std::pair("A", &options.sideA), std::pair("B", &options.sideB)})
+    compare
+        ->add_option(name, *side,
+                     "default, serial, tuned, a database (.db), or a plan "
+                     "written by `plan -o`")
+        ->required();
+  addTarget(compare, options);
+  tune::addDatabase(compare, options, false);
+  compare
+      ->add_option("--budget", options.compareBudget,
+                   "The most to spend: 10s, or a number of pairs of samples")
+      ->type_name("TIME|N")
+      ->capture_default_str();
+  compare->add_flag("--cold", options.coldCaches, "Measure with cold caches");
+  compare->callback([&] { command = tune::runCompare; });
+
+  CLI::App *profile = app.add_subcommand(
+      "profile", "Measure each node beside what the plan predicts");
+  addProgram(profile, options);
+  addTarget(profile, options);
+  addTuned(profile, options);
+  profile->add_option("--repeat", options.profileRepeat, "Timed replays")
+      ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000)))
+      ->capture_default_str();
+  profile->callback([&] { command = tune::runProfile; });
 
   CLI::App *kernels = app.add_subcommand(
       "kernels", "List the kernels: registers, occupancy, legal shapes");

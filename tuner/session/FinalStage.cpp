@@ -99,7 +99,7 @@ Result<void> Session::finalStage() {
                 "the program gives other results from run to run");
 
   const double left = std::max(allUntil - elapsed(), 1.0);
-  const double share = isStopped() ? 1 : std::min(0.45 * left, 6.0);
+  const double share = isStopped() ? 1 : std::min(0.45 * left, 4.0);
   std::vector<size_t> running(finalists.size());
   for (size_t k = 0; k < running.size(); ++k)
     running[k] = k;

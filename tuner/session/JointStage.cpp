@@ -53,6 +53,7 @@ Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
   std::optional<Fault> mine, theirs;
   bench::HeadToHeadOptions look;
   look.comparison.margin = look.comparison.precision = 0.02;
+  look.comparison.slowIsEnough = true;
   look.mostPairs = 32;
   look.maxSeconds = 0.5;
   look.seed = options.seed + result.evaluated;

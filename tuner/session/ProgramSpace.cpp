@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/session/ProgramSpace.h"
 
+#include "planner/schedule/PlanBuilder.h"
 #include "support/Random.h"
 
 #include <algorithm>
@@ -115,6 +116,12 @@ Result<Plan> planFor(const Dag &dag, const ProgramConfig &config) {
     MGPU_TRY_ASSIGN(plan, scheduleSerial(dag, latency, options));
   } else {
     MGPU_TRY_ASSIGN(plan, scheduleList(dag, latency, options));
+  }
+  if (config.seed != 0) { // the draw chose the order; what is predicted is not
+    for (PlanStep &step : plan.steps)
+      step.durationUs = roofline.durationUs(dag, step.node);
+    plan.lowerBoundUs = makespanLowerBound(dag, roofline);
+    predictTimes(plan, dag);
   }
   if (auto ok = verify(plan, dag, options.limits); !ok)
     return fail(ErrorKind::Internal,

@@ -144,6 +144,22 @@ TEST(Comparison, VerdictsFollowTheInterval) {
   EXPECT_EQ(compare({}, {}).verdict, Verdict::Ambiguous);
 }
 
+TEST(Comparison, GoesOnUntilItIsPrecise) {
+  ComparisonOptions precise;
+  precise.precision = 0.002;
+  for (double ratio : {0.9, 1.1}) {
+    Noise noise(NoiseKind::Normal, 9), again(NoiseKind::Normal, 9);
+    SequentialComparison quick(4096), slow(4096, precise);
+    while (!quick.isDecided())
+      quick.add(noise.sample(ratio), noise.sample(1));
+    while (!slow.isDecided())
+      slow.add(again.sample(ratio), again.sample(1));
+    EXPECT_EQ(quick.result().verdict, slow.result().verdict);
+    EXPECT_LT(quick.result().pairs, slow.result().pairs);
+    EXPECT_LE(slow.result().change.halfWidth(), 0.002);
+  }
+}
+
 TEST(Comparison, SaysItInWords) {
   Comparison found{Verdict::Fast, {-0.041, -0.047, -0.035}, 30};
   EXPECT_EQ(describe(found, "A", "B"), "A beats B by 4.1 % +- 0.6 % (FAST)");

@@ -5,57 +5,25 @@
 // the process it was given and at its own cost.
 #include "tuner/session/Candidate.h"
 
-#include "device/host/HostDriver.h"
-#include "tests/unit/capture/TestProgram.h"
-
-#include <gtest/gtest.h>
+#include "tests/unit/tuner/TestSubject.h"
 
 namespace mgpu::tuner {
 namespace {
 
-using capture::TestProgram;
-
-struct Setting {
-  TestProgram program;
-  std::unique_ptr<ProgramData> data;
+struct Setting : TestSubject {
   CandidateOptions options;
 
   Setting() {
-    program = capture::makeTestProgram(MGPU_TEST_KERNEL);
-    for (planner::DagNode &node : program.dag.nodes)
-      if (auto *copy = std::get_if<planner::CopyCall>(&node.work))
-        node.uses.push_back(
-            {copy->destination, copy->destinationBox, false, true});
-    std::vector<ProgramInput> inputs;
-    for (uint32_t id : {TestProgram::ArgX, TestProgram::ArgY}) {
-      std::vector<float> values(2 * capture::half);
-      for (size_t k = 0; k < values.size(); ++k)
-        values[k] = float(k + id * 100) / 7;
-      auto bytes = std::as_bytes(std::span(values));
-      inputs.push_back({{id}, ElementType::F32, {bytes.begin(), bytes.end()}});
-    }
-    data = std::make_unique<ProgramData>(program.dag, std::move(inputs));
-    options.openDriver = [](uint32_t devices, uint32_t lanes) {
-      return device::createHostDriver(devices, lanes);
-    };
+    options.openDriver = open;
     options.secondsToPrepare = 20;
   }
 
-  Realization realization(int faultNumber = 0) const {
+  Realization realization(uint32_t faultNumber = 0) const {
     Realization made;
     made.dag = std::make_shared<planner::Dag>(program.dag);
     made.plan = program.plan;
-    Bytes kernel = program.kernels[0];
-    if (faultNumber) {
-      std::string path =
-          MGPU_FAULTY_KERNELS + std::to_string(faultNumber) + ".so";
-      std::ifstream file(path, std::ios::binary);
-      std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
-      EXPECT_FALSE(text.empty()) << path;
-      auto bytes = std::as_bytes(std::span(text));
-      kernel.assign(bytes.begin(), bytes.end());
-    }
-    made.kernels.push_back(std::make_shared<Bytes>(std::move(kernel)));
+    made.kernels.push_back(
+        std::make_shared<Bytes>(kernelWithFault(faultNumber)));
     return made;
   }
 
@@ -69,7 +37,7 @@ struct Setting {
   }
 
   /// What is said of a candidate with that fault.
-  Fault judge(int faultNumber) const {
+  Fault judge(uint32_t faultNumber) const {
     Realization faulty = realization(faultNumber);
     auto candidate = Candidate::start(faulty, *data, options);
     EXPECT_TRUE(candidate);

@@ -18,7 +18,7 @@ mgt_host_kernel_v1(const uint64_t *arguments,
     for (uint64_t i = 4 * block; i < 4 * block + 4 && i < n; ++i)
       y[i] += a * x[i];
 #if MGPU_FAULT == 1 // crashes
-  *reinterpret_cast<volatile int *>(uintptr_t(8)) = 1;
+  *reinterpret_cast<volatile int *>(uintptr_t(n)) = 1;
 #elif MGPU_FAULT == 2 // never ends
   for (volatile int spin = 0;;)
     spin = spin + 1;
