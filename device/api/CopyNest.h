@@ -14,10 +14,6 @@
 
 namespace mgpu::device {
 
-/// Whether `box` is well-formed and addressable: as many sizes as strides, no
-/// negative size, elements that exist, no arithmetic overflow.
-Result<void> checkBox(const Box &box);
-
 /// The part of `box` that is slice `index` of `count` equal ones in row-major
 /// order, if it is itself a box.
 Result<Box> sliceBox(const Box &box, uint32_t index, uint32_t count);

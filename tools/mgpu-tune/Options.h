@@ -35,6 +35,7 @@ struct Options {
   std::string emitFolder;     ///< kernels: --emit
 
   uint64_t repeat = 1;
+  uint64_t deadlineSeconds = 120; ///< of each replay on a card; 0: none
   bool json = false;
 };
 
@@ -45,6 +46,7 @@ Result<int> runPlan(const Options &options);
 Result<int> runRun(const Options &options);
 Result<int> runKernels(const Options &options);
 Result<int> runDevices(const Options &options);
+Result<int> runDoctor(const Options &options);
 
 } // namespace mgpu::tune
 

@@ -89,7 +89,9 @@ Result<int> runPlan(const Options &options) {
                   "has the memory it has");
     if (!options.target.empty()) // its rates are the model's
       MGPU_TRY(openTarget(options.target, program.dag.numDevices));
-    MGPU_TRY_ASSIGN(plan, makePlan(program.dag, options));
+    Options planning = options;
+    planning.streams = streamsOf(options.target, options.streams);
+    MGPU_TRY_ASSIGN(plan, makePlan(program.dag, planning));
   }
   if (!options.dotFile.empty())
     MGPU_TRY(

@@ -6,7 +6,7 @@
 #include "support/ArgumentValue.h"
 #include "support/FileIO.h"
 #include "support/Npy.h"
-#include "tools/mgpu-tune/Program.h"
+#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Target.h"
 
 #include <fmt/format.h>
@@ -122,8 +122,11 @@ std::string traceOf(const planner::Dag &dag,
 }
 
 Result<planner::Plan> planFor(const Program &program, const Options &options) {
-  if (options.planFile.empty())
-    return makePlan(program.dag, options);
+  if (options.planFile.empty()) {
+    Options planning = options;
+    planning.streams = streamsOf(options.target, options.streams);
+    return makePlan(program.dag, planning);
+  }
   MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(options.planFile));
   std::string_view text(reinterpret_cast<const char *>(bytes.data()),
                         bytes.size());
@@ -138,20 +141,29 @@ Result<planner::Plan> planFor(const Program &program, const Options &options) {
   return plan;
 }
 
+Result<std::vector<std::vector<std::byte>>>
+compileFor(const planner::Dag &dag, const std::string &architecture) {
+  return architecture.empty() ? compileKernels(dag)
+                              : compileCudaKernels(dag, architecture);
+}
+
 } // namespace
 
 Result<int> runRun(const Options &options) {
   Clock::time_point start = Clock::now();
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY(checkOutputs(program, options));
-  MGPU_TRY_ASSIGN(auto driver,
-                  openTarget(options.target, program.dag.numDevices));
+  MGPU_TRY_ASSIGN(
+      auto driver,
+      openTarget(options.target, program.dag.numDevices,
+                 std::chrono::milliseconds(options.deadlineSeconds * 1000)));
   double importUs = microsecondsSince(start);
   start = Clock::now();
   MGPU_TRY_ASSIGN(planner::Plan plan, planFor(program, options));
   double planUs = microsecondsSince(start);
   start = Clock::now();
-  MGPU_TRY_ASSIGN(auto objects, compileKernels(program.dag));
+  MGPU_TRY_ASSIGN(auto objects,
+                  compileFor(program.dag, driver->architecture()));
   double compileUs = microsecondsSince(start);
   MGPU_TRY_ASSIGN(
       capture::Replayer replayer,

@@ -6,16 +6,33 @@
 
 #include "device/api/GraphDriver.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace mgpu::tune {
 
-/// Opens `target` for a program of `numDevices` devices. "" is "host". Errors:
-/// Usage for an unknown form, Absent for a device that is not there or not
-/// enough of them, Unsupported for a target this version does not run.
-Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
-                                                   uint32_t numDevices);
+/// "cuda", "cuda:0", "cuda:0,1" or "cuda:0/4".
+struct CudaTarget {
+  std::vector<int> cards{0};
+  uint32_t devicesOnCard = 1;
+};
+/// Usage for an unknown form.
+Result<CudaTarget> parseCudaTarget(const std::string &target);
+
+/// Opens `target` for a program of `numDevices` devices. "" is "host".
+/// `deadline` is that of each replay on a card; zero is none. Errors: Usage for
+/// an unknown form, Absent for a device that is not there or not enough of
+/// them, Unsupported for a target this version does not run.
+Result<std::unique_ptr<device::Driver>>
+openTarget(const std::string &target, uint32_t numDevices,
+           std::chrono::milliseconds deadline = std::chrono::minutes(2));
+
+/// The streams of each device that a target is planned for: on a card all its
+/// devices share eight hardware channels, beyond which chains wait for each
+/// other without need.
+uint32_t streamsOf(const std::string &target, uint32_t wished);
 
 } // namespace mgpu::tune
 
