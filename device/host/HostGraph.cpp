@@ -163,7 +163,10 @@ HostGraph::addKernel(const KernelNodeParams &params,
                             params.name, params.kernel.value,
                             state->kernels.size()));
   Dim3 grid = params.grid;
-  unsigned __int128 blocks = (unsigned __int128)grid.x * grid.y * grid.z;
+  const KernelObject &kernel = state->kernels[params.kernel.value];
+  unsigned __int128 blocks = blocksAlong(kernel.shape(), 0, grid.x);
+  blocks *= blocksAlong(kernel.shape(), 1, grid.y);
+  blocks *= blocksAlong(kernel.shape(), 2, grid.z); // each below 2^42
   if (blocks > UINT64_MAX)
     return fail(ErrorKind::Invalid,
                 fmt::format("node '{}' has a grid of {} x {} x {} blocks, more "
@@ -172,7 +175,7 @@ HostGraph::addKernel(const KernelNodeParams &params,
   if (blocks == 0)
     return append(params.device, {runNothing, nullptr}, dependencies);
   auto work = std::make_shared<KernelWork>(
-      KernelWork{state->kernels[params.kernel.value].entry(),
+      KernelWork{kernel.entry(),
                  params.arguments,
                  {{grid.x, grid.y, grid.z}, 0, 0, uint64_t(blocks)}});
   works.push_back(work);

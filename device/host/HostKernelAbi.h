@@ -10,8 +10,24 @@
 
 namespace mgpu::device {
 
-/// The logical grid of the launch, and the blocks this call runs:
-/// linear block numbers (x fastest) firstBlock <= b < lastBlock.
+/// How an object cuts a launch: the source's block, and the threads of the
+/// source that one block of the object covers. An object exports one as
+/// hostKernelShapeName; one that does not covers the source's blocks.
+struct HostKernelShape {
+  uint32_t block[3];
+  uint32_t covered[3];
+};
+
+/// The object's blocks along one axis of a launch of `grid` source blocks.
+inline uint64_t blocksAlong(const HostKernelShape &shape, unsigned axis,
+                            uint32_t grid) {
+  uint64_t threads = uint64_t(grid) * shape.block[axis];
+  return (threads + shape.covered[axis] - 1) / shape.covered[axis];
+}
+
+/// The grid of the launch, in blocks of the source, and the object's own
+/// blocks this call runs: linear numbers (x fastest) firstBlock <= b <
+/// lastBlock in the grid of blocksAlong().
 struct HostLaunch {
   uint32_t grid[3];
   uint32_t reserved;
@@ -24,6 +40,7 @@ using HostKernelEntry = void (*)(const uint64_t *arguments,
                                  const HostLaunch *launch);
 
 inline constexpr const char *hostKernelEntryName = "mgt_host_kernel_v1";
+inline constexpr const char *hostKernelShapeName = "mgt_host_kernel_shape_v1";
 
 } // namespace mgpu::device
 

@@ -123,6 +123,16 @@ Result<KernelObject> KernelObject::load(std::string_view name,
                 fmt::format("kernel '{}' has no function '{}': it was built "
                             "for another version; compile it again",
                             name, hostKernelEntryName));
+  if (const void *shape = dlsym(handle, hostKernelShapeName))
+    std::memcpy(&object.cut, shape, sizeof(object.cut));
+  for (unsigned k = 0; k < 3; ++k)
+    if (object.cut.block[k] == 0 || object.cut.block[k] > 1024 ||
+        object.cut.covered[k] == 0)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("kernel '{}' covers {} threads of blocks of {} "
+                              "along {}: compile it again",
+                              name, object.cut.covered[k], object.cut.block[k],
+                              "xyz"[k]));
   return object;
 }
 

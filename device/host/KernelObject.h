@@ -20,10 +20,12 @@ public:
   static Result<KernelObject> load(std::string_view name,
                                    std::span<const std::byte> bytes);
   HostKernelEntry entry() const { return function; }
+  const HostKernelShape &shape() const { return cut; }
 
 private:
   std::shared_ptr<void> library;
   HostKernelEntry function = nullptr;
+  HostKernelShape cut{{1, 1, 1}, {1, 1, 1}};
 };
 
 } // namespace mgpu::device

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "kernels/emit/ThreadLoops.h"
@@ -21,6 +22,15 @@ int64_t sizeOf(Type type) {
   if (type.isIntOrFloat())
     return (type.getIntOrFloatBitWidth() + 7) / 8;
   return 8;
+}
+
+bool isInnermost(Operation *loop) {
+  return !loop->walk([&](Operation *inner) {
+                return inner != loop && isa<LoopLikeOpInterface>(inner)
+                           ? WalkResult::interrupt()
+                           : WalkResult::advance();
+              })
+              .wasInterrupted();
 }
 
 LogicalResult BlockEmitter::run(OpBuilder &at) {
@@ -208,11 +218,8 @@ LogicalResult BlockEmitter::emitThreadLoops() {
     return loop.getInductionVar();
   };
   auto emitInnermost = [&](Thread &thread, bool inLoop) {
-    if (inLoop && parallel) {
-      Value inTile =
-          arith::ConstantIntOp::create(b, loc, tile.active() ? 1 : 0, 32);
-      func::CallOp::create(b, loc, parallelMarker, TypeRange(), inTile);
-    }
+    if (inLoop && parallel)
+      mark(tile.active() ? ParallelTile : ParallelThreads);
     thread.linear = plus(
         thread.ids[0],
         times(plus(thread.ids[1], times(thread.ids[2], block.y)), block.x));
@@ -220,12 +227,20 @@ LogicalResult BlockEmitter::emitThreadLoops() {
   };
   if (!tile.active()) {
     OpBuilder::InsertionGuard guard(b);
+    // Items lie far enough apart to be vectors of their own.
+    int64_t row = block.x / shape.items;
     Thread thread;
     thread.ids[2] = openLoop(block.z);
     thread.ids[1] = openLoop(block.y);
     if (!rowsOf) {
-      thread.ids[0] = openLoop(block.x);
-      return emitInnermost(thread, numThreads > 1);
+      Value first = openLoop(row);
+      for (uint32_t item = 0; item < shape.items; ++item) {
+        Thread each = thread;
+        each.ids[0] = item == 0 ? first : plus(first, constant(item * row));
+        if (failed(emitInnermost(each, item == 0 && numThreads > 1)))
+          return failure();
+      }
+      return success();
     }
     auto range = rowRange(rowsGuards, thread, rowsOf);
     if (failed(range))
@@ -243,14 +258,20 @@ LogicalResult BlockEmitter::emitThreadLoops() {
     };
     first = narrow(first);
     length = narrow(length);
-    thread.ids[0] = openLoop(block.x);
-    Value distance =
-        arith::SubIOp::create(b, loc, narrow(thread.ids[0]), first);
-    thread.map.map(rowsOf.getCondition(),
+    Value inRow = openLoop(row);
+    for (uint32_t item = 0; item < shape.items; ++item) {
+      Thread each = thread;
+      each.ids[0] = item == 0 ? inRow : plus(inRow, constant(item * row));
+      Value distance =
+          arith::SubIOp::create(b, loc, narrow(each.ids[0]), first);
+      each.map.map(rowsOf.getCondition(),
                    arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                          distance, length)
                        .getResult());
-    return emitInnermost(thread, /*inLoop=*/true);
+      if (failed(emitInnermost(each, item == 0)))
+        return failure();
+    }
+    return success();
   }
   for (int64_t row = 0; row < tile.height; ++row) {
     OpBuilder::InsertionGuard guard(b);
@@ -264,6 +285,12 @@ LogicalResult BlockEmitter::emitThreadLoops() {
       return failure();
   }
   return success();
+}
+
+void BlockEmitter::mark(unsigned what) {
+  Location loc = kernel.getLoc();
+  Value mark = arith::ConstantIntOp::create(b, loc, what, 32);
+  func::CallOp::create(b, loc, loopMarker, TypeRange(), mark);
 }
 
 LogicalResult BlockEmitter::emitThread(Thread &thread) {
@@ -352,8 +379,20 @@ LogicalResult BlockEmitter::clonePending(Operation *op, Thread &thread) {
   if (isa<gpu::ShuffleOp, gpu::RotateOp>(op))
     emitShuffle(op, thread);
   else
-    b.clone(*op, thread.map);
+    markSequential(b.clone(*op, thread.map));
   return success();
+}
+
+void BlockEmitter::markSequential(Operation *op) {
+  if (shape.unroll == 0)
+    return;
+  op->walk([&](scf::ForOp loop) {
+    if (!isInnermost(loop))
+      return;
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    mark(Sequential);
+  });
 }
 
 } // namespace mgpu::kernels

@@ -5,6 +5,7 @@
 // The region transformation behind ThreadLoops.h: one block's work as loops
 // over its threads.
 
+#include "kernels/emit/ThreadLoops.h"
 #include "kernels/emit/Uniformity.h"
 #include "support/Types.h"
 
@@ -24,11 +25,14 @@ namespace mgpu::kernels {
 /// Bytes of one `type` in a per-thread array.
 int64_t sizeOf(mlir::Type type);
 
+/// Whether no loop lies within `loop`.
+bool isInnermost(mlir::Operation *loop);
+
 class BlockEmitter {
 public:
-  BlockEmitter(mlir::func::FuncOp kernel, mlir::func::FuncOp target, Dim3 block,
-               mlir::IRMapping uniform)
-      : kernel(kernel), target(target), block(block),
+  BlockEmitter(mlir::func::FuncOp kernel, mlir::func::FuncOp target,
+               const HostShape &shape, mlir::IRMapping uniform)
+      : kernel(kernel), target(target), shape(shape), block(shape.covered),
         numThreads(int64_t(block.volume())), uniformity(kernel),
         uniform(std::move(uniform)), b(kernel.getContext()) {}
 
@@ -103,6 +107,10 @@ private:
   mlir::LogicalResult flush(mlir::Block *source, bool last = false);
   mlir::LogicalResult emitThreadLoops();
   mlir::LogicalResult emitThread(Thread &thread);
+  /// Marks the loop around where code is being emitted (LoopMark).
+  void mark(unsigned what);
+  /// Marks the innermost loops in `op`, where they are to be unrolled.
+  void markSequential(Operation *op);
   mlir::LogicalResult clonePending(Operation *op, Thread &thread);
   void emitShuffle(Operation *op, Thread &thread);
   mlir::FailureOr<Value> lookup(Value value, Thread &thread, Operation *user);
@@ -129,7 +137,8 @@ private:
                 mlir::Location loc);
 
   mlir::func::FuncOp kernel, target;
-  Dim3 block;
+  HostShape shape;
+  Dim3 block; ///< shape.covered
   int64_t numThreads;
   Uniformity uniformity;
   mlir::IRMapping uniform;

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/HostCodegen.h"
 
-#include "kernels/emit/ThreadLoops.h"
-
 #include "device/host/HostKernelAbi.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Target/LLVMIR/ModuleTranslation.h"
-#include "llvm/Analysis/LoopInfo.h"
-#include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/DiagnosticInfo.h"
-#include "llvm/IR/Dominators.h"
-#include "llvm/IR/InstIterator.h"
-#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -31,61 +23,6 @@
 namespace mgpu::kernels {
 
 namespace {
-
-/// Tells the vectoriser that iterations of `loop` do not depend on each other
-/// through memory. Calls are left out: what they touch is not known here.
-void markParallel(llvm::Loop &loop, bool unroll) {
-  llvm::LLVMContext &context = loop.getHeader()->getContext();
-  llvm::MDNode *group = llvm::MDNode::getDistinct(context, {});
-  for (llvm::BasicBlock *block : loop.blocks())
-    for (llvm::Instruction &inst : *block) {
-      if (!llvm::isa<llvm::LoadInst, llvm::StoreInst>(inst))
-        continue;
-      llvm::MDNode *groups =
-          inst.getMetadata(llvm::LLVMContext::MD_access_group);
-      inst.setMetadata(llvm::LLVMContext::MD_access_group,
-                       groups ? llvm::uniteAccessGroups(groups, group) : group);
-    }
-  auto flag = [&](llvm::StringRef name, llvm::Metadata *value) {
-    return llvm::MDNode::get(context,
-                             {llvm::MDString::get(context, name), value});
-  };
-  auto word = [&](llvm::StringRef name) {
-    return llvm::MDNode::get(context, llvm::MDString::get(context, name));
-  };
-  // Unrolled before it is vectorised, a short loop would end as scalar code;
-  // left rolled after, a tile's arrays would not become registers.
-  llvm::SmallVector<llvm::Metadata *> properties{
-      nullptr, flag("llvm.loop.parallel_accesses", group),
-      flag("llvm.loop.vectorize.enable",
-           llvm::ConstantAsMetadata::get(llvm::ConstantInt::getTrue(context))),
-      word("llvm.loop.unroll.disable"),
-      flag("llvm.loop.vectorize.followup_vectorized",
-           word(unroll ? "llvm.loop.unroll.full" : "llvm.loop.mustprogress"))};
-  llvm::MDNode *id = llvm::MDNode::getDistinct(context, properties);
-  id->replaceOperandWith(0, id);
-  loop.setLoopID(id);
-}
-
-void markThreadLoops(llvm::Module &module) {
-  llvm::Function *marker = module.getFunction(parallelMarker);
-  llvm::Function *entry = module.getFunction(device::hostKernelEntryName);
-  if (!marker || !entry)
-    return;
-  llvm::DominatorTree dominators(*entry);
-  llvm::LoopInfo loops(dominators);
-  llvm::SmallVector<llvm::CallInst *> calls;
-  for (llvm::User *user : marker->users())
-    calls.push_back(llvm::cast<llvm::CallInst>(user));
-  for (llvm::CallInst *call : calls) {
-    if (llvm::Loop *loop = loops.getLoopFor(call->getParent()))
-      markParallel(
-          *loop,
-          llvm::cast<llvm::ConstantInt>(call->getArgOperand(0))->isOne());
-    call->eraseFromParent();
-  }
-  marker->eraseFromParent();
-}
 
 Result<std::unique_ptr<llvm::TargetMachine>>
 makeTargetMachine(const std::string &cpu) {
@@ -145,9 +82,9 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
 } // namespace
 
 Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
-                                              const std::string &cpu) {
+                                              const HostCodeOptions &options) {
   MGPU_TRY_ASSIGN(std::unique_ptr<llvm::TargetMachine> machine,
-                  makeTargetMachine(cpu));
+                  makeTargetMachine(options.cpu));
   llvm::LLVMContext context;
   // A loop that stays scalar is no news for the user.
   context.setDiagnosticHandlerCallBack(
@@ -170,7 +107,7 @@ Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
     if (function.getName() != device::hostKernelEntryName)
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
-  markThreadLoops(*code);
+  markLoops(*code, options);
   optimise(*code, *machine);
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);

@@ -11,16 +11,30 @@
 #include <string>
 #include <vector>
 
+namespace llvm {
+class Module;
+} // namespace llvm
+
 namespace mgpu::kernels {
 
 /// Lowers a module of thread loops (ThreadLoops.h) to the LLVM dialect, with
 /// our own conversions of the float types `cpu` does not have.
 mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module, const std::string &cpu);
 
-/// Optimises the lowered module for `cpu` and returns its object file. No
-/// contraction and no fast math.
+/// What LLVM is told beside the code.
+struct HostCodeOptions {
+  std::string cpu;          ///< HostEmitOptions::cpu
+  uint32_t vectorWidth = 0; ///< lanes of loops over threads; 0: LLVM's choice
+  uint32_t unroll = 0;      ///< of loops marked Sequential
+};
+
+/// Turns the calls of loopMarker (ThreadLoops.h) into loop metadata.
+void markLoops(llvm::Module &module, const HostCodeOptions &options);
+
+/// Optimises the lowered module and returns its object file. No contraction
+/// and no fast math.
 Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
-                                              const std::string &cpu);
+                                              const HostCodeOptions &options);
 
 /// Links an object file into a shared object with lld.
 Result<std::vector<std::byte>>

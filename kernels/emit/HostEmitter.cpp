@@ -32,18 +32,24 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
                   ErrorKind kind = ErrorKind::Unsupported) {
     return fail(kind, error.message.empty() ? otherwise : error.message);
   };
-  mlir::FailureOr<mlir::func::FuncOp> entry = prepareKernel(kernel, block);
+  HostShape shape =
+      options.config ? HostShape(block, *options.config) : HostShape(block);
+  mlir::FailureOr<mlir::func::FuncOp> entry =
+      prepareKernel(kernel, block, shape.covered);
   if (mlir::failed(entry))
     return stop("the kernel could not be prepared for the host target");
   if (mlir::failed(checkBarriers(*entry)))
     return stop("the kernel has a barrier under divergent control",
                 ErrorKind::Invalid);
-  if (mlir::failed(makeThreadLoops(*entry, block)) ||
+  if (mlir::failed(makeThreadLoops(*entry, shape)) ||
       mlir::failed(mlir::verify(kernel)))
     return stop("the kernel could not be turned into loops over threads");
   if (mlir::failed(lowerToLlvm(kernel, options.cpu)))
     return stop("the kernel could not be lowered for the host target");
-  MGPU_TRY_ASSIGN(auto object, emitObject(kernel, options.cpu));
+  HostCodeOptions code{options.cpu, 0, shape.unroll};
+  if (options.config)
+    code.vectorWidth = (*options.config)[planner::KernelParameter::Vector];
+  MGPU_TRY_ASSIGN(auto object, emitObject(kernel, code));
   return linkSharedObject(object);
 }
 

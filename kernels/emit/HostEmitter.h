@@ -5,10 +5,12 @@
 // Compiles a kernel to native code with the exact semantics of a GPU: the
 // threads of a block become the innermost loop, split at barriers.
 
+#include "planner/dag/KernelSpace.h"
 #include "support/Result.h"
 #include "support/Types.h"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,9 @@ namespace mgpu::kernels {
 struct HostEmitOptions {
   /// "native", or an x86-64 level: "x86-64-v2", "x86-64-v3", "x86-64-v4".
   std::string cpu = "native";
+  /// A legal one of the kernel's space (KernelBuild.h); none: the block of the
+  /// source, and the rest as the emitter chooses.
+  std::optional<planner::KernelConfig> config = {};
 };
 
 /// `kernel` holds one func.func @entry whose arguments are memrefs with static

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/KernelPrepare.h"
 
+#include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/Uniformity.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
@@ -184,8 +185,9 @@ void lowerSwitches(ModuleOp module) {
 
 class Preparer {
 public:
-  Preparer(ModuleOp module, func::FuncOp entry, Dim3 block)
-      : module(module), entry(entry), block(block), b(entry.getContext()) {}
+  Preparer(ModuleOp module, func::FuncOp entry, Dim3 block, Dim3 covered)
+      : module(module), entry(entry), block(block), covered(covered),
+        b(entry.getContext()) {}
 
   LogicalResult run();
 
@@ -193,25 +195,30 @@ private:
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, entry.getLoc(), value);
   }
-  int64_t size(gpu::Dimension dim) const {
-    return dim == gpu::Dimension::x   ? block.x
-           : dim == gpu::Dimension::y ? block.y
-                                      : block.z;
+  static int64_t size(Dim3 of, gpu::Dimension dim) {
+    return dim == gpu::Dimension::x   ? of.x
+           : dim == gpu::Dimension::y ? of.y
+                                      : of.z;
   }
+  int64_t size(gpu::Dimension dim) const { return size(block, dim); }
   Value launch(LaunchArgument which, gpu::Dimension dim) {
     return entry.getArgument(numOwnArguments + which + unsigned(dim));
   }
   Value linearThread();
   Value query(Operation *op);
+  void findSourceIds(gpu::Dimension dim);
+  void guardLaunch();
   LogicalResult prepareBuffers();
   void dropAddressSpaces();
 
   ModuleOp module;
   func::FuncOp entry;
-  Dim3 block;
+  Dim3 block, covered;
   OpBuilder b;
   unsigned numOwnArguments = 0;
-  Value threads[3];
+  Value threads[3]; ///< of the object's blocks
+  /// The source's ids, and the index of a thread in the launch.
+  Value sourceThreads[3], sourceBlocks[3], globals[3];
 };
 
 Value Preparer::linearThread() {
@@ -224,23 +231,82 @@ Value Preparer::linearThread() {
       arith::MulIOp::create(b, loc, line, constant(block.x)));
 }
 
+void Preparer::findSourceIds(gpu::Dimension dim) {
+  Location loc = entry.getLoc();
+  unsigned k = unsigned(dim);
+  int64_t source = size(dim), here = size(covered, dim);
+  Value blockId = launch(BlockId, dim);
+  auto plus = [&](Value x, Value y) -> Value {
+    return arith::AddIOp::create(b, loc, x, y);
+  };
+  auto times = [&](Value x, int64_t y) -> Value {
+    return arith::MulIOp::create(b, loc, x, constant(y));
+  };
+  auto quotient = [&](Value x, int64_t y) -> Value {
+    return arith::DivUIOp::create(b, loc, x, constant(y));
+  };
+  auto rest = [&](Value x, int64_t y) -> Value {
+    return arith::RemUIOp::create(b, loc, x, constant(y));
+  };
+  globals[k] = plus(times(blockId, here), threads[k]);
+  if (here == source) {
+    sourceBlocks[k] = blockId;
+    sourceThreads[k] = threads[k];
+  } else if (source % here == 0) { // the source's block stays one of the block
+    sourceBlocks[k] = quotient(blockId, source / here);
+    sourceThreads[k] =
+        plus(times(rest(blockId, source / here), here), threads[k]);
+  } else {
+    sourceBlocks[k] = quotient(globals[k], source);
+    sourceThreads[k] = rest(globals[k], source);
+  }
+}
+
+/// Puts all but the ids and buffers under the condition that the thread is one
+/// of the launch.
+void Preparer::guardLaunch() {
+  Block &front = entry.getBody().front();
+  Operation *start = globals[2].getDefiningOp();
+  for (auto alloca : front.getOps<memref::AllocaOp>())
+    if (start->isBeforeInBlock(alloca))
+      start = alloca;
+  Location loc = entry.getLoc();
+  Value inside;
+  for (unsigned k = 0; k < 3; ++k) {
+    auto dim = gpu::Dimension(k);
+    if (size(dim) % size(covered, dim) == 0)
+      continue;
+    b.setInsertionPointAfter(inside ? inside.getDefiningOp() : start);
+    Value extent = arith::MulIOp::create(b, loc, launch(GridDim, dim),
+                                         constant(size(dim)));
+    Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                       globals[k], extent);
+    inside =
+        inside ? arith::AndIOp::create(b, loc, inside, here).getResult() : here;
+  }
+  if (!inside)
+    return;
+  b.setInsertionPointAfter(inside.getDefiningOp());
+  auto guard = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
+  Block *body = guard.thenBlock();
+  body->getOperations().splice(body->begin(), front.getOperations(),
+                               std::next(guard->getIterator()),
+                               front.getTerminator()->getIterator());
+}
+
 /// The value of an id or size query, or null where `op` is none.
 Value Preparer::query(Operation *op) {
   Location loc = op->getLoc();
   if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
-    return threads[unsigned(id.getDimension())];
+    return sourceThreads[unsigned(id.getDimension())];
   if (auto id = dyn_cast<gpu::BlockIdOp>(op))
-    return launch(BlockId, id.getDimension());
+    return sourceBlocks[unsigned(id.getDimension())];
   if (auto dim = dyn_cast<gpu::GridDimOp>(op))
     return launch(GridDim, dim.getDimension());
   if (auto dim = dyn_cast<gpu::BlockDimOp>(op))
     return constant(size(dim.getDimension()));
-  if (auto id = dyn_cast<gpu::GlobalIdOp>(op)) {
-    gpu::Dimension dim = id.getDimension();
-    Value first = arith::MulIOp::create(b, loc, launch(BlockId, dim),
-                                        constant(size(dim)));
-    return arith::AddIOp::create(b, loc, first, threads[unsigned(dim)]);
-  }
+  if (auto id = dyn_cast<gpu::GlobalIdOp>(op))
+    return globals[unsigned(id.getDimension())];
   if (isa<gpu::LaneIdOp>(op))
     return arith::RemUIOp::create(b, loc, linearThread(),
                                   constant(subgroupSize));
@@ -327,7 +393,10 @@ LogicalResult Preparer::run() {
   entry.setFunctionType(
       FunctionType::get(b.getContext(), inputs, entry.getResultTypes()));
   SmallVector<Operation *> queries;
+  SmallVector<std::pair<Operation *, gpu::Dimension>> sums;
   entry.walk([&](Operation *op) {
+    if (auto dim = globalIndexOf(op, block))
+      sums.push_back({op, *dim});
     if (isa<gpu::ThreadIdOp, gpu::BlockIdOp, gpu::GridDimOp, gpu::BlockDimOp,
             gpu::GlobalIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp,
             gpu::NumSubgroupsOp, gpu::SubgroupSizeOp>(op))
@@ -336,6 +405,15 @@ LogicalResult Preparer::run() {
   b.setInsertionPointToStart(&front);
   for (unsigned k = 0; k < 3; ++k)
     threads[k] = gpu::ThreadIdOp::create(b, loc, gpu::Dimension(k));
+  for (unsigned k = 0; k < 3; ++k)
+    findSourceIds(gpu::Dimension(k));
+  for (auto [sum, dim] : sums) {
+    Value index = globals[unsigned(dim)];
+    b.setInsertionPoint(sum);
+    if (Type type = sum->getResult(0).getType(); !type.isIndex())
+      index = arith::IndexCastOp::create(b, loc, type, index);
+    sum->getResult(0).replaceAllUsesWith(index);
+  }
   for (Operation *op : queries) {
     b.setInsertionPoint(op);
     op->getResult(0).replaceAllUsesWith(query(op));
@@ -343,6 +421,7 @@ LogicalResult Preparer::run() {
   }
   if (failed(prepareBuffers()))
     return failure();
+  guardLaunch();
   dropAddressSpaces();
   dropFastMath(module);
   return success();
@@ -359,7 +438,8 @@ void dropFastMath(ModuleOp module) {
   });
 }
 
-FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block) {
+FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
+                                      Dim3 covered) {
   auto entry = module.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration())
     return module.emitError("a kernel module needs a function @entry");
@@ -384,7 +464,7 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block) {
   if (failed(cleanup.run(module)))
     return failure();
   entry = module.lookupSymbol<func::FuncOp>("entry");
-  if (failed(Preparer(module, entry, block).run()))
+  if (failed(Preparer(module, entry, block, covered).run()))
     return failure();
   return entry;
 }

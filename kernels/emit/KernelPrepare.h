@@ -21,10 +21,13 @@ enum LaunchArgument : unsigned {
 /// device functions inlined, GPU address spaces dropped (workgroup buffers
 /// keep the attribute "mgpu.workgroup"), launch queries replaced by arguments
 /// or constants, gpu.thread_id and private allocas at the front of @entry,
-/// fast-math flags dropped. Fails, with a diagnostic at the op, on anything
-/// the host target does not support.
+/// fast-math flags dropped. `block` is the source's. Where `covered` is
+/// another, the thread and block ids that are left are those of blocks of
+/// `covered` threads, the source's are computed from them, and threads beyond
+/// the launch do nothing. Fails, with a diagnostic at the op, on anything the
+/// host target does not support.
 mlir::FailureOr<mlir::func::FuncOp> prepareKernel(mlir::ModuleOp module,
-                                                  Dim3 block);
+                                                  Dim3 block, Dim3 covered);
 
 /// A kernel's results are IEEE's, whatever the source would allow.
 void dropFastMath(mlir::ModuleOp module);

@@ -101,6 +101,8 @@ LogicalResult BlockEmitter::emitForInDomain(scf::ForOp loop) {
   }
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(copy.getBody());
+  if (shape.unroll != 0 && isInnermost(loop))
+    mark(Sequential);
   if (failed(emitBlock(*loop.getBody())))
     return failure();
   storeVarying(loop.getYieldedValues(), iters, *iterArrays);
@@ -135,6 +137,11 @@ BlockEmitter::Tile BlockEmitter::chooseTile(scf::ForOp loop) const {
   };
   int64_t threads = std::max<int64_t>(registerBytes / bytes, 8);
   Tile result;
+  if (shape.tileX != 0) {
+    result.width = shape.tileX;
+    result.height = shape.tileY;
+    return result;
+  }
   result.width = divisor(block.x, threads);
   result.height = divisor(block.y, threads / result.width);
   return result;

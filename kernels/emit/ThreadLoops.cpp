@@ -79,14 +79,36 @@ private:
 
 } // namespace
 
-LogicalResult makeThreadLoops(func::FuncOp kernel, Dim3 block) {
+HostShape::HostShape(Dim3 block, const planner::KernelConfig &config)
+    : block(block), covered(config.block()),
+      items(config[planner::KernelParameter::Items]),
+      unroll(config[planner::KernelParameter::Unroll]),
+      tileX(config[planner::KernelParameter::TileX]),
+      tileY(config[planner::KernelParameter::TileY]) {
+  covered.x *= items;
+}
+
+/// Exports how the object cuts a launch (HostKernelAbi.h).
+static void exportShape(OpBuilder &b, Location loc, const HostShape &shape) {
+  int32_t words[6] = {int32_t(shape.block.x),   int32_t(shape.block.y),
+                      int32_t(shape.block.z),   int32_t(shape.covered.x),
+                      int32_t(shape.covered.y), int32_t(shape.covered.z)};
+  static_assert(sizeof(words) == sizeof(device::HostKernelShape));
+  LLVM::GlobalOp::create(b, loc, LLVM::LLVMArrayType::get(b.getI32Type(), 6),
+                         /*isConstant=*/true, LLVM::Linkage::External,
+                         device::hostKernelShapeName,
+                         b.getI32TensorAttr(words));
+}
+
+LogicalResult makeThreadLoops(func::FuncOp kernel, const HostShape &shape) {
   MLIRContext *context = kernel.getContext();
   Location loc = kernel.getLoc();
   OpBuilder b(kernel);
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto marker = func::FuncOp::create(
-      b, loc, parallelMarker, FunctionType::get(context, {b.getI32Type()}, {}));
+      b, loc, loopMarker, FunctionType::get(context, {b.getI32Type()}, {}));
   marker.setPrivate();
+  exportShape(b, loc, shape);
   auto function =
       func::FuncOp::create(b, loc, device::hostKernelEntryName,
                            FunctionType::get(context, {pointer, pointer}, {}));
@@ -109,6 +131,19 @@ LogicalResult makeThreadLoops(func::FuncOp kernel, Dim3 block) {
   for (unsigned k = 0; k < 3; ++k) {
     grid[k] = reader.launchField(offsetof(HostLaunch, grid) + 4 * k, 32);
     uniform.map(kernel.getArgument(numOwn + GridDim + k), grid[k]);
+  }
+  // The object's own blocks.
+  const uint32_t *block[3] = {&shape.block.x, &shape.block.y, &shape.block.z};
+  const uint32_t *covered[3] = {&shape.covered.x, &shape.covered.y,
+                                &shape.covered.z};
+  for (unsigned k = 0; k < 3; ++k) {
+    if (*block[k] == *covered[k])
+      continue;
+    auto number = [&](uint32_t value) -> Value {
+      return arith::ConstantIndexOp::create(b, loc, value);
+    };
+    Value threads = arith::MulIOp::create(b, loc, grid[k], number(*block[k]));
+    grid[k] = arith::CeilDivUIOp::create(b, loc, threads, number(*covered[k]));
   }
   Value first = reader.launchField(offsetof(HostLaunch, firstBlock), 64);
   Value last = reader.launchField(offsetof(HostLaunch, lastBlock), 64);
@@ -141,7 +176,7 @@ LogicalResult makeThreadLoops(func::FuncOp kernel, Dim3 block) {
       select(endOfPlane, zero, select(endOfLine, nextY, ids[1])),
       select(endOfPlane, nextZ, ids[2])};
   auto yield = scf::YieldOp::create(b, loc, next);
-  BlockEmitter emitter(kernel, function, block, std::move(uniform));
+  BlockEmitter emitter(kernel, function, shape, std::move(uniform));
   b.setInsertionPoint(yield);
   if (failed(emitter.run(b)))
     return failure();

@@ -39,6 +39,17 @@ std::string_view toString(Phase phase) {
   return "unknown";
 }
 
+std::vector<Dim3> largestGrids(const Dag &dag) {
+  std::vector<Dim3> grids(dag.kernels.size());
+  for (const DagNode &node : dag.nodes)
+    if (auto *call = std::get_if<KernelCall>(&node.work)) {
+      Dim3 &most = grids[call->kernel.value];
+      most = {std::max(most.x, call->grid.x), std::max(most.y, call->grid.y),
+              std::max(most.z, call->grid.z)};
+    }
+  return grids;
+}
+
 std::span<const DeviceId> laneDevices(const DagNode &node) {
   static constexpr DeviceId hostOnly[] = {DeviceId::host()};
   if (node.devices.empty())

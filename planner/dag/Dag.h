@@ -113,6 +113,7 @@ struct OpaqueCall {
   bool isCollective = false;
   CollectiveKind kind = CollectiveKind::AllReduce;
   uint64_t bytes = 0;
+  uint32_t group = 0; ///< members of a collective
 };
 
 /// Load runs once before the replays, Fetch once after them. A replay is the
@@ -134,6 +135,7 @@ struct DagNode {
   double flops = 0;
   uint64_t bytesRead = 0, bytesWritten = 0;
   uint64_t outBytes = 0;            ///< mgpu-dag/2 memory model
+  bool isMatmul = false;            ///< a product on tensor cores
   std::optional<double> durationUs; ///< frozen: the cost model is not asked
 };
 
@@ -190,6 +192,10 @@ struct Dag {
   /// Index, sizes and order errors; the first found.
   Result<void> check() const;
 };
+
+/// The largest grid each kernel is called with along each axis, by KernelId; 1
+/// for one that is not called.
+std::vector<Dim3> largestGrids(const Dag &dag);
 
 /// The devices whose lanes a node takes: `devices`, or the host alone for a
 /// host-to-host copy, which lists none.

@@ -198,13 +198,7 @@ compileKernels(const planner::Dag &dag) {
 }
 
 Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag) {
-  std::vector<Dim3> grids(dag.kernels.size(), Dim3{1, 1, 1});
-  for (const planner::DagNode &node : dag.nodes)
-    if (auto *call = std::get_if<planner::KernelCall>(&node.work)) {
-      Dim3 &most = grids[call->kernel.value];
-      most = {std::max(most.x, call->grid.x), std::max(most.y, call->grid.y),
-              std::max(most.z, call->grid.z)};
-    }
+  std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<CudaText> texts;
   planner::SourceNames names;
   for (size_t k = 0; k < dag.kernels.size(); ++k) {

@@ -5,8 +5,8 @@
 
 #include "kernels/emit/FirstError.h"
 #include "kernels/emit/HostDialects.h"
+#include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/cuda/FunctionEmitter.h"
-#include "kernels/emit/cuda/LaunchShape.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/IR/Iterators.h"

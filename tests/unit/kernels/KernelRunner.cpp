@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <random>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,14 +18,15 @@ namespace mgpu::kernels {
 
 Result<std::unique_ptr<LoadedKernel>>
 LoadedKernel::fromText(const std::string &text, Dim3 block,
-                       const std::string &cpu) {
+                       const std::string &cpu,
+                       std::optional<planner::KernelConfig> config) {
   mlir::DialectRegistry registry;
   registerHostEmitDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   auto parsed = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   if (!parsed)
     return fail(ErrorKind::Invalid, "the test's kernel does not parse");
-  MGPU_TRY_ASSIGN(auto bytes, emitHostKernel(*parsed, block, {cpu}));
+  MGPU_TRY_ASSIGN(auto bytes, emitHostKernel(*parsed, block, {cpu, config}));
   int file = memfd_create("kernel", MFD_CLOEXEC);
   if (file < 0 ||
       write(file, bytes.data(), bytes.size()) != ssize_t(bytes.size()))
@@ -40,12 +42,17 @@ LoadedKernel::fromText(const std::string &text, Dim3 block,
       dlsym(kernel->library, device::hostKernelEntryName));
   if (!kernel->entry)
     return fail(ErrorKind::Internal, "no entry symbol");
+  const void *shape = dlsym(kernel->library, device::hostKernelShapeName);
+  if (!shape)
+    return fail(ErrorKind::Internal, "no shape symbol");
+  std::memcpy(&kernel->shape, shape, sizeof(kernel->shape));
   return kernel;
 }
 
-std::unique_ptr<LoadedKernel> load(const std::string &text, Dim3 block,
-                                   const std::string &cpu) {
-  auto kernel = LoadedKernel::fromText(text, block, cpu);
+std::unique_ptr<LoadedKernel>
+load(const std::string &text, Dim3 block, const std::string &cpu,
+     std::optional<planner::KernelConfig> config) {
+  auto kernel = LoadedKernel::fromText(text, block, cpu, config);
   EXPECT_TRUE(kernel) << cpu << ": " << (kernel ? "" : kernel.error().message)
                       << "\n"
                       << text;
@@ -63,6 +70,24 @@ void LoadedKernel::run(Dim3 grid, std::vector<uint64_t> arguments,
                        uint64_t first, uint64_t last) const {
   device::HostLaunch launch{{grid.x, grid.y, grid.z}, 0, first, last};
   entry(arguments.data(), &launch);
+}
+
+std::vector<float> randomFloats(size_t count, uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> values(-8, 8);
+  std::vector<float> result(count);
+  for (float &value : result)
+    value = values(engine);
+  return result;
+}
+
+planner::KernelSpec specOf(const std::string &text, Dim3 block) {
+  planner::KernelSpec spec;
+  spec.name = "k";
+  spec.source = text;
+  spec.location = "test";
+  spec.block = block;
+  return spec;
 }
 
 std::string canonicalText(const std::string &text) {

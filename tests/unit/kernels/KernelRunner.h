@@ -2,6 +2,8 @@
 #ifndef MGPU_TESTS_UNIT_KERNELS_KERNELRUNNER_H
 #define MGPU_TESTS_UNIT_KERNELS_KERNELRUNNER_H
 
+#include "planner/dag/Dag.h"
+#include "planner/dag/KernelSpace.h"
 #include "support/Result.h"
 #include "support/Types.h"
 
@@ -11,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -22,25 +25,34 @@ class LoadedKernel {
 public:
   static Result<std::unique_ptr<LoadedKernel>>
   fromText(const std::string &text, Dim3 block,
-           const std::string &cpu = "native");
+           const std::string &cpu = "native",
+           std::optional<planner::KernelConfig> config = {});
   ~LoadedKernel();
 
-  /// Runs blocks first..last of a launch of `grid` blocks.
+  /// Runs the object's blocks first..last of a launch of `grid` blocks of the
+  /// source.
   void run(Dim3 grid, std::vector<uint64_t> arguments, uint64_t first,
            uint64_t last) const;
   void run(Dim3 grid, std::vector<uint64_t> arguments) const {
-    run(grid, std::move(arguments), 0, grid.volume());
+    run(grid, std::move(arguments), 0,
+        blocksAlong(shape, 0, grid.x) * blocksAlong(shape, 1, grid.y) *
+            blocksAlong(shape, 2, grid.z));
   }
 
 private:
   int file = -1;
   void *library = nullptr;
   device::HostKernelEntry entry = nullptr;
+  device::HostKernelShape shape{};
 };
 
 /// fromText, or null and a failure of the test.
-std::unique_ptr<LoadedKernel> load(const std::string &text, Dim3 block,
-                                   const std::string &cpu = "native");
+std::unique_ptr<LoadedKernel>
+load(const std::string &text, Dim3 block, const std::string &cpu = "native",
+     std::optional<planner::KernelConfig> config = {});
+
+/// What the importer would say of a kernel given as text.
+planner::KernelSpec specOf(const std::string &text, Dim3 block);
 
 /// Arguments as the host ABI takes them.
 template <typename T>
@@ -55,6 +67,9 @@ bool sameBits(const std::vector<T> &a, const std::vector<T> &b) {
   return a.size() == b.size() &&
          std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
+
+/// Numbers between -8 and 8.
+std::vector<float> randomFloats(size_t count, uint32_t seed);
 
 /// canonicalKernelText of a module given as text.
 std::string canonicalText(const std::string &text);

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "db/Database.h"
+
+#include "db/FileSystem.h"
+#include "db/Statement.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+namespace mgpu::db {
+
+void Database::Close::operator()(sqlite3 *database) const {
+  sqlite3_close_v2(database);
+}
+
+/// One sentence for what SQLite reports by `code`; `detail` is its own text.
+static Error explain(int code, const std::string &path, const char *detail) {
+  auto error = [&](ErrorKind kind, std::string_view what) {
+    return Error{kind, fmt::format("'{}' {}", path, what)};
+  };
+  switch (code & 0xff) {
+  case SQLITE_CORRUPT:
+    return error(ErrorKind::Invalid,
+                 "is damaged: `mgpu-tune db verify` lists what is lost, `db "
+                 "merge` into a new file keeps what can be read");
+  case SQLITE_NOTADB:
+    return error(ErrorKind::Invalid, "is no database of mgpu, or its first "
+                                     "page is damaged: name another file");
+  case SQLITE_FULL:
+    return error(ErrorKind::Invalid, "cannot grow: its disk is full");
+  case SQLITE_READONLY:
+    return error(ErrorKind::Invalid, "cannot be written: it or its folder is "
+                                     "read-only");
+  case SQLITE_BUSY:
+  case SQLITE_LOCKED:
+    return error(ErrorKind::Invalid, "is held by another process: end it, or "
+                                     "name another file");
+  case SQLITE_PROTOCOL:
+    return error(ErrorKind::Invalid, "lies on a file system without working "
+                                     "locks: name a file on a local disk");
+  case SQLITE_CANTOPEN:
+  case SQLITE_PERM:
+  case SQLITE_AUTH:
+    return error(ErrorKind::Usage, "cannot be opened: give a file that is "
+                                   "there and yours to read");
+  case SQLITE_IOERR:
+    return error(ErrorKind::Invalid,
+                 fmt::format("cannot be read or written ({}): its disk is full "
+                             "or failing",
+                             detail));
+  case SQLITE_TOOBIG:
+    return error(ErrorKind::Invalid, "cannot take a value that large");
+  case SQLITE_NOMEM:
+    return error(ErrorKind::Absent, "does not fit in memory");
+  default:
+    return error(ErrorKind::Internal,
+                 fmt::format("refuses a query: {} (SQLite {})", detail, code));
+  }
+}
+
+Error Database::lastError(int code) const {
+  return explain(code, name,
+                 handle ? sqlite3_errmsg(handle.get()) : sqlite3_errstr(code));
+}
+
+Result<void> Database::execute(const std::string &sql) {
+  int code = sqlite3_exec(handle.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK)
+    return fail(lastError(code));
+  return {};
+}
+
+Result<int64_t> Database::queryInteger(const std::string &sql) {
+  MGPU_TRY_ASSIGN(Statement query, Statement::prepare(*this, sql));
+  MGPU_TRY_ASSIGN(bool row, query.step());
+  return row ? query.integer(0) : 0;
+}
+
+Result<std::string> Database::journalMode() {
+  MGPU_TRY_ASSIGN(Statement query,
+                  Statement::prepare(*this, "PRAGMA journal_mode"));
+  MGPU_TRY_ASSIGN(bool row, query.step());
+  return row ? query.text(0) : std::string();
+}
+
+int64_t Database::lastInsertId() const {
+  return sqlite3_last_insert_rowid(handle.get());
+}
+
+/// SQLite's name of a file that nobody writes: without locks and journals.
+static std::string immutableUri(const std::string &path) {
+  std::string uri = "file:";
+  for (unsigned char c : std::filesystem::absolute(path).string())
+    if (std::isalnum(c) || c == '/' || c == '.' || c == '_' || c == '-')
+      uri += char(c);
+    else
+      uri += fmt::format("%{:02X}", c);
+  return uri + "?immutable=1";
+}
+
+Result<void> Database::connect(const DatabaseOptions &options) {
+  int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
+  if (readOnly)
+    flags |= SQLITE_OPEN_READONLY;
+  else
+    flags |= SQLITE_OPEN_READWRITE;
+  if (options.access == Access::Create)
+    flags |= SQLITE_OPEN_CREATE;
+  auto tryOpen = [&](const std::string &target, int extra) -> int {
+    sqlite3 *raw = nullptr;
+    int code = sqlite3_open_v2(target.c_str(), &raw, flags | extra, nullptr);
+    handle.reset(raw);
+    if (code != SQLITE_OK)
+      return code;
+    sqlite3_extended_result_codes(raw, 1);
+    sqlite3_busy_timeout(raw, int(options.patience.count()));
+    // Nothing is read until the first statement.
+    return sqlite3_exec(raw, "PRAGMA schema_version", nullptr, nullptr,
+                        nullptr);
+  };
+  // A name that begins with "file:" would be taken for a URI, and ":memory:"
+  // for none.
+  std::string plain =
+      std::filesystem::path(name).is_absolute() ? name : "./" + name;
+  int code = tryOpen(plain, 0);
+  if (code == SQLITE_OK)
+    return {};
+  int primary = code & 0xff;
+  std::error_code none;
+  // A file left in WAL mode needs shared memory beside it even to be read; in
+  // a folder that cannot be written, nobody else can be writing it either.
+  if (readOnly && (primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY) &&
+      std::filesystem::is_regular_file(name, none) &&
+      !std::filesystem::exists(name + "-wal", none))
+    code = tryOpen(immutableUri(name), SQLITE_OPEN_URI);
+  if (code != SQLITE_OK)
+    return fail(lastError(code));
+  return {};
+}
+
+Result<void> Database::harden() {
+  // A file is data: nothing it says may run functions, write its own schema
+  // or make us reserve what it claims to hold.
+  sqlite3_db_config(handle.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle.get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(handle.get(), SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(handle.get(), SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_limit(handle.get(), SQLITE_LIMIT_LENGTH, 256 << 20);
+  sqlite3_limit(handle.get(), SQLITE_LIMIT_SQL_LENGTH, 1 << 20);
+  sqlite3_limit(handle.get(), SQLITE_LIMIT_ATTACHED, 0);
+  return execute("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;");
+}
+
+Result<void> Database::chooseJournal(Journal journal) {
+  if (journal == Journal::Auto)
+    journal = liesOnNetwork(name) ? Journal::Rollback : Journal::Wal;
+  MGPU_TRY_ASSIGN(std::string mode, journalMode());
+  const char *wanted = journal == Journal::Wal ? "wal" : "delete";
+  if (mode != wanted) {
+    // With exclusive locks a file in WAL mode is read without shared memory.
+    if (journal == Journal::Rollback)
+      MGPU_TRY(execute("PRAGMA locking_mode=EXCLUSIVE"));
+    MGPU_TRY(execute(fmt::format("PRAGMA journal_mode={}", wanted)));
+    if (journal == Journal::Rollback)
+      MGPU_TRY(execute("PRAGMA locking_mode=NORMAL; PRAGMA schema_version"));
+  }
+  // A killed process loses nothing; without FULL, a power cut would lose the
+  // last results.
+  return execute("PRAGMA synchronous=FULL");
+}
+
+Result<Database> Database::open(const std::string &path,
+                                const DatabaseOptions &options) {
+  bool readOnly =
+      options.access == Access::ReadOnly || options.access == Access::Untrusted;
+  std::error_code error;
+  if (options.access == Access::Create) {
+    auto folder = std::filesystem::path(path).parent_path();
+    if (!folder.empty())
+      std::filesystem::create_directories(folder, error);
+    if (error)
+      return fail(ErrorKind::Usage,
+                  fmt::format("cannot make the folder of '{}': {}", path,
+                              error.message()));
+  }
+  Database database(path, readOnly);
+  MGPU_TRY(database.connect(options));
+  MGPU_TRY(database.harden());
+  if (!readOnly) {
+    // Changing the mode of a file that others open at the same moment does not
+    // wait for them by itself.
+    auto end = std::chrono::steady_clock::now() + options.patience;
+    for (;;) {
+      auto chosen = database.chooseJournal(options.journal);
+      if (chosen)
+        break;
+      int code = sqlite3_errcode(database.get()) & 0xff;
+      if ((code != SQLITE_BUSY && code != SQLITE_PROTOCOL) ||
+          std::chrono::steady_clock::now() > end)
+        return fail(chosen.error());
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  return database;
+}
+
+} // namespace mgpu::db

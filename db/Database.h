@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DB_DATABASE_H
+#define MGPU_DB_DATABASE_H
+
+// One connection to an SQLite file. Used by one thread at a time, and never
+// carried over a fork().
+
+#include "support/Result.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+struct sqlite3;
+
+namespace mgpu::db {
+
+enum class Access {
+  ReadOnly,  ///< the file must be there
+  Untrusted, ///< read-only, and checked as a whole before it is used
+  ReadWrite, ///< the file must be there
+  Create,    ///< made where it is not there, with its folder
+};
+
+/// How SQLite keeps a transaction whole. WAL lets readers and a writer work at
+/// the same time, but needs memory shared by all who have the file open, which
+/// a network does not give.
+enum class Journal {
+  Auto, ///< WAL on local disks, else Rollback
+  Wal,
+  Rollback,
+};
+
+struct DatabaseOptions {
+  Access access = Access::Create;
+  Journal journal = Journal::Auto;
+  /// How long to wait for another process that holds the file.
+  std::chrono::milliseconds patience{30'000};
+};
+
+class Database {
+public:
+  /// Errors: Usage where the file cannot be opened, Invalid where it is no
+  /// SQLite file or damaged. `path` is a path, never a URI.
+  static Result<Database> open(const std::string &path,
+                               const DatabaseOptions &options = {});
+  Database(Database &&) = default;
+  Database &operator=(Database &&) = default;
+
+  /// Runs statements that return no rows, or none that matter.
+  Result<void> execute(const std::string &sql);
+  /// The first column of the first row of a query; 0 where it has none.
+  Result<int64_t> queryInteger(const std::string &sql);
+
+  const std::string &path() const { return name; }
+  bool isReadOnly() const { return readOnly; }
+  /// "wal", "delete", ...
+  Result<std::string> journalMode();
+  int64_t lastInsertId() const;
+  /// What SQLite said last, as an error that names the file and the cure.
+  Error lastError(int code) const;
+  sqlite3 *get() const { return handle.get(); }
+
+private:
+  struct Close {
+    void operator()(sqlite3 *database) const;
+  };
+  Database(std::string name, bool readOnly)
+      : name(std::move(name)), readOnly(readOnly) {}
+  Result<void> connect(const DatabaseOptions &options);
+  Result<void> harden();
+  Result<void> chooseJournal(Journal journal);
+
+  std::string name;
+  bool readOnly;
+  std::unique_ptr<sqlite3, Close> handle;
+};
+
+} // namespace mgpu::db
+
+#endif // MGPU_DB_DATABASE_H

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "db/Schema.h"
+
+#include "db/Transaction.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::db {
+
+// Numbers of rows are joins within one file; what a row means is in its key.
+// `seal` is the front of the SHA-256 of the other columns (db/Rows.h): what a
+// failing disk changes is noticed, not believed. Large values come last, so
+// that reading the others does not walk through them.
+static constexpr const char *version1 = R"sql(
+CREATE TABLE problems(
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  family TEXT NOT NULL,
+  device TEXT NOT NULL,
+  setting TEXT NOT NULL,
+  shape TEXT NOT NULL,
+  seal INTEGER NOT NULL,
+  text TEXT NOT NULL);
+CREATE INDEX problems_family ON problems(family, device, setting);
+
+CREATE TABLE configurations(
+  id INTEGER PRIMARY KEY,
+  problem INTEGER NOT NULL,
+  failure INTEGER NOT NULL,
+  seal INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  UNIQUE(problem, text));
+
+CREATE TABLE origins(
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  version TEXT NOT NULL,
+  host TEXT NOT NULL,
+  seal INTEGER NOT NULL,
+  environment TEXT NOT NULL);
+
+CREATE TABLE trials(
+  id INTEGER PRIMARY KEY,
+  configuration INTEGER NOT NULL,
+  origin INTEGER NOT NULL,
+  time_ms INTEGER NOT NULL,
+  status INTEGER NOT NULL,
+  median_us REAL NOT NULL,
+  mean_us REAL NOT NULL,
+  spread_us REAL NOT NULL,
+  low_us REAL NOT NULL,
+  high_us REAL NOT NULL,
+  samples INTEGER NOT NULL,
+  seconds REAL NOT NULL,
+  seal INTEGER NOT NULL,
+  sentence TEXT NOT NULL);
+CREATE INDEX trials_configuration ON trials(configuration);
+
+CREATE TABLE winners(
+  problem INTEGER PRIMARY KEY,
+  trial INTEGER NOT NULL,
+  measured INTEGER NOT NULL,
+  sum_us REAL NOT NULL,
+  max_us REAL NOT NULL,
+  seal INTEGER NOT NULL);
+
+CREATE TABLE blobs(
+  key TEXT PRIMARY KEY NOT NULL,
+  used_ms INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  hash TEXT NOT NULL,
+  value BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX blobs_used ON blobs(used_ms, bytes);
+)sql";
+
+static constexpr const char *released[] = {version1};
+
+Migrations migrations() { return released; }
+
+static Result<int64_t> versionOf(Database &database) {
+  return database.queryInteger("PRAGMA user_version");
+}
+
+Result<void> migrate(Database &database, Migrations steps) {
+  int64_t last = int64_t(steps.size());
+  auto isOurs = [&]() -> Result<int64_t> {
+    MGPU_TRY_ASSIGN(int64_t id, database.queryInteger("PRAGMA application_id"));
+    MGPU_TRY_ASSIGN(int64_t version, versionOf(database));
+    MGPU_TRY_ASSIGN(int64_t tables, database.queryInteger(
+                                        "SELECT count(*) FROM sqlite_schema"));
+    bool fresh = id == 0 && version == 0 && tables == 0;
+    if (!fresh && id != applicationId)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("'{}' is an SQLite file of another program: name "
+                              "another file",
+                              database.path()));
+    if (version < 0 || version > last)
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("'{}' is a database of version {}; this mgpu "
+                              "knows up to {}: use a newer mgpu, or another "
+                              "file",
+                              database.path(), version, last));
+    return version;
+  };
+  MGPU_TRY_ASSIGN(int64_t version, isOurs());
+  if (version == last)
+    return {};
+  if (database.isReadOnly())
+    return fail(ErrorKind::Unsupported,
+                fmt::format("'{}' is a database of version {} and read-only: "
+                            "open it once where it can be written, which "
+                            "brings it to version {}",
+                            database.path(), version, last));
+  while (version < last) {
+    MGPU_TRY_ASSIGN(Transaction transaction, Transaction::write(database));
+    // Another process may have been here first.
+    MGPU_TRY_ASSIGN(version, isOurs());
+    if (version < last) {
+      MGPU_TRY(database.execute(steps[size_t(version)]));
+      ++version;
+      MGPU_TRY(database.execute(
+          fmt::format("PRAGMA application_id={}; PRAGMA user_version={}",
+                      applicationId, version)));
+    }
+    MGPU_TRY(transaction.commit());
+  }
+  return {};
+}
+
+} // namespace mgpu::db

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DB_SCHEMA_H
+#define MGPU_DB_SCHEMA_H
+
+// The tables, and the way to them from every version that was released.
+
+#include "db/Database.h"
+
+#include <cstdint>
+#include <span>
+
+namespace mgpu::db {
+
+/// SQL that makes a file of version K out of one of version K - 1, K being its
+/// position from 1. A released one is never edited: what changes is appended.
+using Migrations = std::span<const char *const>;
+Migrations migrations();
+
+/// "mgpu" in PRAGMA application_id.
+inline constexpr int64_t applicationId = 0x6d677075;
+
+/// Brings the file to the last version, one transaction each; several
+/// processes may do so at once. Errors: Invalid for an SQLite file that is not
+/// ours, Unsupported for one of a later version, or of an earlier one that
+/// cannot be written.
+Result<void> migrate(Database &database, Migrations steps = migrations());
+
+} // namespace mgpu::db
+
+#endif // MGPU_DB_SCHEMA_H

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DB_STATEMENT_H
+#define MGPU_DB_STATEMENT_H
+
+// One prepared SQL statement.
+
+#include "db/Database.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct sqlite3_stmt;
+
+namespace mgpu::db {
+
+/// The database must outlive it.
+class Statement {
+public:
+  static Result<Statement> prepare(Database &database, std::string_view sql);
+
+  /// Each gives the next parameter its value; a fault is reported by step().
+  Statement &bind(int64_t value);
+  Statement &bind(double value);
+  Statement &bind(std::string_view value);
+  Statement &bind(std::span<const std::byte> value);
+
+  /// True where there is a row to read, false at the end.
+  Result<bool> step();
+  /// Steps to the end.
+  Result<void> run();
+  /// Ready to be bound and run again.
+  void reset();
+
+  /// Columns of the row, from 0. What is of another type is converted.
+  int64_t integer(int column) const;
+  double real(int column) const;
+  std::string text(int column) const;
+  std::vector<std::byte> blob(int column) const;
+
+private:
+  struct Finalize {
+    void operator()(sqlite3_stmt *statement) const;
+  };
+  Statement(Database &database, sqlite3_stmt *statement)
+      : database(&database), statement(statement) {}
+  void note(int code);
+
+  Database *database;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement;
+  int bound = 0;
+  int fault = 0; ///< of the first bind that failed
+};
+
+} // namespace mgpu::db
+
+#endif // MGPU_DB_STATEMENT_H

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "db/TuningStore.h"
+
+#include "db/LookUp.h"
+#include "db/StoreFile.h"
+#include "db/Transaction.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::db {
+
+struct TuningStore::File : StoreFile {
+  explicit File(StoreFile file) : StoreFile(std::move(file)) {}
+};
+
+TuningStore::TuningStore() = default;
+TuningStore::TuningStore(TuningStore &&) noexcept = default;
+TuningStore &TuningStore::operator=(TuningStore &&) noexcept = default;
+TuningStore::~TuningStore() = default;
+
+std::string_view matchName(Match match) {
+  static constexpr std::string_view names[] = {
+      "exact", "other-shape", "other-driver", "other-device", "none"};
+  return names[size_t(match)];
+}
+
+Result<TuningStore> TuningStore::open(const std::string &path,
+                                      const StoreOptions &options) {
+  TuningStore store;
+  MGPU_TRY_ASSIGN(StoreFile user, StoreFile::open(path, options.database));
+  store.user = std::make_unique<File>(std::move(user));
+  if (!options.site.empty()) {
+    DatabaseOptions below = options.database;
+    below.access = Access::Untrusted;
+    MGPU_TRY_ASSIGN(StoreFile site, StoreFile::open(options.site, below));
+    store.site = std::make_unique<File>(std::move(site));
+  }
+  return store;
+}
+
+const std::string &TuningStore::path() const { return user->database.path(); }
+bool TuningStore::hasSite() const { return site != nullptr; }
+Database &TuningStore::database() { return user->database; }
+
+Result<void> TuningStore::record(const Problem &problem, const Trial &trial) {
+  return record(problem, std::span(&trial, 1));
+}
+
+Result<void> TuningStore::record(const Problem &problem,
+                                 std::span<const Trial> trials) {
+  for (const Trial &trial : trials)
+    MGPU_TRY(check(trial));
+  MGPU_TRY_ASSIGN(Transaction transaction, Transaction::write(user->database));
+  MGPU_TRY_ASSIGN(RowId id, user->addProblem(problem));
+  for (const Trial &trial : trials)
+    MGPU_TRY(user->addTrial(id, trial));
+  return transaction.commit();
+}
+
+Result<Trials> TuningStore::trials(const Problem &problem) {
+  Trials found;
+  for (File *file : {site.get(), user.get()}) {
+    if (!file)
+      continue;
+    uint64_t before = file->damaged();
+    MGPU_TRY_ASSIGN(Transaction state, Transaction::read(file->database));
+    MGPU_TRY_ASSIGN(auto id, file->findProblem(problem));
+    if (id) {
+      MGPU_TRY_ASSIGN(auto rows, file->trials(*id));
+      for (TrialRow &row : rows)
+        found.trials.push_back(std::move(row.trial));
+    }
+    found.damaged += file->damaged() - before;
+  }
+  return found;
+}
+
+Result<std::optional<Trial>> TuningStore::best(const Problem &problem) {
+  MGPU_TRY_ASSIGN(auto found, findExact(*user, site.get(), problem));
+  return found ? std::optional(std::move(found->winner.row.trial))
+               : std::nullopt;
+}
+
+Result<LookUp> TuningStore::lookUp(const Problem &problem) {
+  return db::lookUp(*user, site.get(), problem);
+}
+
+Result<std::optional<Trial>>
+TuningStore::quarantined(const Problem &problem,
+                         const std::string &configuration) {
+  for (File *file : {user.get(), site.get()}) {
+    if (!file)
+      continue;
+    MGPU_TRY_ASSIGN(Transaction state, Transaction::read(file->database));
+    MGPU_TRY_ASSIGN(auto id, file->findProblem(problem));
+    if (!id)
+      continue;
+    MGPU_TRY_ASSIGN(auto failure, file->failure(*id, configuration));
+    if (failure)
+      return failure;
+  }
+  return std::nullopt;
+}
+
+Result<bool> TuningStore::isQuarantined(const Problem &problem,
+                                        const std::string &configuration) {
+  MGPU_TRY_ASSIGN(auto failure, quarantined(problem, configuration));
+  return failure.has_value();
+}
+
+Result<void> TuningStore::forEachProblem(
+    const std::function<bool(const ProblemSummary &)> &visit) {
+  for (File *file : {site.get(), user.get()}) {
+    if (!file)
+      continue;
+    MGPU_TRY_ASSIGN(Transaction state, Transaction::read(file->database));
+    MGPU_TRY_ASSIGN(auto ids, file->problems());
+    for (RowId id : ids) {
+      MGPU_TRY_ASSIGN(auto problem, file->problem(id));
+      if (!problem)
+        continue;
+      ProblemSummary summary{std::move(*problem), 0, 0, {}, file == site.get()};
+      MGPU_TRY_ASSIGN(auto counts, file->countTrials(id));
+      summary.trials = counts.trials;
+      summary.failed = counts.failed;
+      MGPU_TRY_ASSIGN(auto winner, file->winner(id));
+      if (winner)
+        summary.best = std::move(winner->row.trial);
+      if (!visit(summary))
+        return {};
+    }
+  }
+  return {};
+}
+
+} // namespace mgpu::db

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DB_TUNINGSTORE_H
+#define MGPU_DB_TUNINGSTORE_H
+
+// What was measured, for good: every trial of every problem, the failures
+// that must not be launched again, and the winners.
+
+#include "db/Database.h"
+#include "db/Problem.h"
+#include "db/Trial.h"
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace mgpu::db {
+
+/// How near to a problem a stored one is, the nearest first. Each grade allows
+/// what the ones before it allow to differ.
+enum class Match {
+  Exact,
+  OtherShape,
+  OtherDriver, ///< or environment, or measuring policy
+  OtherDevice, ///< of the same architecture
+  None,
+};
+std::string_view matchName(Match match);
+
+/// What a fallback is likely to cost: time over that of the unknown best, less
+/// one, so 0.05 is 5 % slower.
+struct Regret {
+  double expected = 0;
+  double worst = 0;
+  /// How it was found, as a clause: "between 3 pairs of problems ...".
+  std::string basis;
+};
+
+struct LookUp {
+  Match match = Match::None;
+  Problem problem; ///< the one found; unless `match` is None
+  Trial trial;     ///< its winner; unless `match` is None
+  bool fromSite = false;
+  std::string reason; ///< what was not there, and what is taken: one sentence
+  /// Of a fallback, where anything can be said.
+  std::optional<Regret> regret;
+};
+
+/// Rows of the file, with what could not be read left out.
+struct Trials {
+  std::vector<Trial> trials; ///< the oldest first, the site's before ours
+  uint64_t damaged = 0;
+};
+
+struct ProblemSummary {
+  Problem problem;
+  uint64_t trials = 0, failed = 0; ///< rows
+  std::optional<Trial> best;
+  bool fromSite = false;
+};
+
+struct StoreOptions {
+  DatabaseOptions database;
+  /// A read-only file under this one: what is not found here is looked up
+  /// there. Opened as untrusted. Empty: none.
+  std::string site;
+};
+
+/// Like Database, used by one thread at a time and not carried over a fork().
+/// Any number of processes may have the file open.
+class TuningStore {
+public:
+  static Result<TuningStore> open(const std::string &path,
+                                  const StoreOptions &options = {});
+  TuningStore(TuningStore &&) noexcept;
+  TuningStore &operator=(TuningStore &&) noexcept;
+  ~TuningStore();
+
+  /// Stores the trial in one transaction: when it returns, a killed process
+  /// does not lose it. A failure puts its configuration under quarantine for
+  /// this problem, for good, whatever else was or will be measured of it. The
+  /// winner is, of the configurations not under quarantine, the one with the
+  /// lowest median; what counts of a configuration measured several times is
+  /// the trial with the most samples, of those with equally many the fastest.
+  /// So a worse configuration never replaces a better one.
+  Result<void> record(const Problem &problem, const Trial &trial);
+  /// The same of many, all or none.
+  Result<void> record(const Problem &problem, std::span<const Trial> trials);
+
+  Result<Trials> trials(const Problem &problem);
+  /// None where nothing of this problem was measured and worked.
+  Result<std::optional<Trial>> best(const Problem &problem);
+  /// The winner of the problem, else of the nearest one stored.
+  ///
+  /// Regret of a fallback from problem F: where this file holds other pairs of
+  /// problems (A, B) of the same program that differ as F and the one asked
+  /// for do, and A's winner was measured on B, it is the mean and the maximum
+  /// over the pairs of t_B(winner of A) / t_B(winner of B) - 1. Without such a
+  /// pair it is what F's winner would cost if F's ranking said nothing about
+  /// the problem, so that it were a configuration drawn at random:
+  /// mean(t_F) / t_F(winner) - 1, the worst max(t_F) / t_F(winner) - 1, over
+  /// the trials of F that worked.
+  Result<LookUp> lookUp(const Problem &problem);
+  /// The failure, if the configuration is under quarantine for this problem.
+  Result<std::optional<Trial>> quarantined(const Problem &problem,
+                                           const std::string &configuration);
+  Result<bool> isQuarantined(const Problem &problem,
+                             const std::string &configuration);
+
+  /// Every problem, those of the site first. `visit` ends it with false.
+  Result<void>
+  forEachProblem(const std::function<bool(const ProblemSummary &)> &visit);
+
+  const std::string &path() const;
+  bool hasSite() const;
+  Database &database();
+
+private:
+  struct File;
+  TuningStore();
+  std::unique_ptr<File> user, site;
+};
+
+} // namespace mgpu::db
+
+#endif // MGPU_DB_TUNINGSTORE_H

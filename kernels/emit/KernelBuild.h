@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_EMIT_KERNELBUILD_H
+#define MGPU_KERNELS_EMIT_KERNELBUILD_H
+
+// From a DAG's kernel to what a tuner wants of it: the ways to build it, and
+// the object of one of them. No MLIR in this interface. Each function makes a
+// context of its own, so calls may run at the same time.
+
+#include "planner/dag/Dag.h"
+#include "planner/dag/KernelSpace.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace mgpu::kernels {
+
+/// The configurations of `spec` on `target` for launches of up to `maxGrid`
+/// blocks of the source. Internal where the source does not parse.
+Result<planner::KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec,
+                                           Dim3 maxGrid,
+                                           planner::KernelTarget target);
+
+struct HostBuild {
+  std::vector<std::byte> object; ///< as Driver::loadKernel takes it
+  /// Of a call whose grid is `maxGrid`. The object finds it by itself from the
+  /// grid of the source, so KernelCall::grid stays as it is.
+  Dim3 launchGrid;
+};
+
+/// Compiles `spec` for the host target; `space` is its kernelSpaceOf there.
+/// Invalid for a configuration that is not legal. Errors name the launch.
+Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
+                                  const planner::KernelSpace &space,
+                                  const planner::KernelConfig &config);
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_EMIT_KERNELBUILD_H

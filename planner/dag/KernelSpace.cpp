@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/dag/KernelSpace.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+
+namespace mgpu::planner {
+
+using P = KernelParameter;
+
+static constexpr uint32_t mostThreads = 1024; // of a block, of every card
+static constexpr uint32_t warpSize = 32;
+
+static constexpr std::string_view parameterNames[numKernelParameters] = {
+    "block_x", "block_y",    "block_z", "items", "vector",
+    "unroll",  "min_blocks", "tile_x",  "tile_y"};
+
+std::string_view toString(KernelParameter parameter) {
+  return parameterNames[size_t(parameter)];
+}
+
+std::string toText(const KernelConfig &config) {
+  std::string text;
+  for (size_t k = 0; k < numKernelParameters; ++k)
+    text += fmt::format("{}{}={}", k ? " " : "", parameterNames[k],
+                        config.values[k]);
+  return text;
+}
+
+Result<KernelConfig> parseKernelConfig(std::string_view text,
+                                       KernelConfig base) {
+  while (true) {
+    size_t begin = text.find_first_not_of(' ');
+    if (begin == std::string_view::npos)
+      return base;
+    text.remove_prefix(begin);
+    std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(word.size());
+    size_t equals = word.find('=');
+    auto name = std::find(std::begin(parameterNames), std::end(parameterNames),
+                          word.substr(0, equals));
+    if (equals == std::string_view::npos || name == std::end(parameterNames))
+      return fail(ErrorKind::Usage,
+                  fmt::format("'{}' sets no parameter of a kernel; use NAME="
+                              "VALUE with the names {}",
+                              word, fmt::join(parameterNames, ", ")));
+    uint32_t value = 0;
+    const char *last = word.data() + word.size();
+    auto [end, error] = std::from_chars(word.data() + equals + 1, last, value);
+    if (error != std::errc() || end != last)
+      return fail(ErrorKind::Usage,
+                  fmt::format("'{}' needs a number below 2^32", word));
+    base.values[size_t(name - std::begin(parameterNames))] = value;
+  }
+}
+
+Dim3 KernelSpace::covered(const KernelConfig &config) const {
+  uint32_t vector = target == KernelTarget::Cuda ? config[P::Vector] : 1;
+  return {config[P::BlockX] * config[P::Items] * vector, config[P::BlockY],
+          config[P::BlockZ]};
+}
+
+Dim3 KernelSpace::launchGrid(const KernelConfig &config,
+                             Dim3 sourceGrid) const {
+  Dim3 unit = covered(config);
+  auto blocks = [](uint64_t grid, uint64_t source, uint64_t covered) {
+    return uint32_t((grid * source + covered - 1) / covered);
+  };
+  return {blocks(sourceGrid.x, block.x, unit.x),
+          blocks(sourceGrid.y, block.y, unit.y),
+          blocks(sourceGrid.z, block.z, unit.z)};
+}
+
+namespace {
+
+/// What a configuration breaks, if anything.
+struct Broken {
+  const char *rule = nullptr;
+  std::string reason;
+};
+
+Broken findBroken(const KernelSpace &space, const KernelConfig &config) {
+  if (config == space.defaults)
+    return {};
+  for (size_t k = 0; k < numKernelParameters; ++k) {
+    const KernelChoice &choice = space.choices[k];
+    if (std::binary_search(choice.values.begin(), choice.values.end(),
+                           config.values[k]))
+      continue;
+    return {"values offered",
+            fmt::format("{} = {} is not one of {}{}{}",
+                        toString(choice.parameter), config.values[k],
+                        fmt::join(choice.values, ", "),
+                        choice.reason.empty() ? "" : ": ", choice.reason)};
+  }
+  uint64_t threads = config.block().volume();
+  if (threads > mostThreads)
+    return {"threads of a block",
+            fmt::format("{} x {} x {} are {} threads of a block; at most {}",
+                        config[P::BlockX], config[P::BlockY], config[P::BlockZ],
+                        threads, mostThreads)};
+  if (space.target == KernelTarget::Cuda && space.reshapable &&
+      threads % warpSize != 0)
+    return {"whole warps",
+            fmt::format("{} threads of a block leave lanes of a warp of {} "
+                        "without work",
+                        threads, warpSize)};
+  Dim3 unit = space.covered(config);
+  uint64_t covers[3] = {unit.x, unit.y, unit.z};
+  uint64_t extents[3] = {uint64_t(space.maxGrid.x) * space.block.x,
+                         uint64_t(space.maxGrid.y) * space.block.y,
+                         uint64_t(space.maxGrid.z) * space.block.z};
+  uint32_t source[3] = {space.block.x, space.block.y, space.block.z};
+  for (size_t k = 0; k < 3; ++k)
+    if (covers[k] > source[k] && covers[k] >= 2 * extents[k])
+      return {"no more than the launch",
+              fmt::format("a block covers {} threads along {} of a launch of "
+                          "{}: half of it or more has no work",
+                          covers[k], "xyz"[k], extents[k])};
+  if (!space.reshapable && space.target == KernelTarget::Host &&
+      unit != space.block)
+    return {"the source's block",
+            fmt::format("{} x {} items are not the {} threads along x of the "
+                        "source's block, which the kernel keeps",
+                        config[P::BlockX], config[P::Items], space.block.x)};
+  if (uint32_t x = config[P::TileX], y = config[P::TileY]; x || y) {
+    if (!x || !y)
+      return {"tiles of two sizes",
+              fmt::format("tile_x = {} and tile_y = {}: both are 0 or neither",
+                          x, y)};
+    uint64_t row = uint64_t(config[P::BlockX]) * config[P::Items];
+    if (row % x != 0 || config[P::BlockY] % y != 0)
+      return {"tiles that divide the block",
+              fmt::format("a tile of {} x {} does not divide a block of {} x "
+                          "{}",
+                          x, y, row, config[P::BlockY])};
+  }
+  return {};
+}
+
+} // namespace
+
+Result<void> KernelSpace::check(const KernelConfig &config) const {
+  Broken broken = findBroken(*this, config);
+  if (!broken.rule)
+    return {};
+  return fail(ErrorKind::Invalid, broken.reason);
+}
+
+uint64_t KernelSpace::productSize() const {
+  uint64_t size = 1;
+  for (const KernelChoice &choice : choices)
+    size *= choice.values.size();
+  return size;
+}
+
+std::vector<KernelConfig>
+KernelSpace::legal(uint64_t limit, std::vector<KernelRefusal> *refused) const {
+  std::vector<KernelConfig> found;
+  std::array<size_t, numKernelParameters> at{};
+  while (true) {
+    KernelConfig config;
+    for (size_t k = 0; k < numKernelParameters; ++k)
+      config.values[k] = choices[k].values[at[k]];
+    Broken broken = findBroken(*this, config);
+    if (!broken.rule) {
+      if (found.size() == limit)
+        return found;
+      found.push_back(config);
+    } else if (refused) {
+      auto same = std::find_if(
+          refused->begin(), refused->end(),
+          [&](const KernelRefusal &each) { return each.rule == broken.rule; });
+      if (same == refused->end())
+        same = refused->insert(
+            same, {broken.rule, 0, config, std::move(broken.reason)});
+      ++same->count;
+    }
+    size_t k = numKernelParameters;
+    while (k > 0 && ++at[k - 1] == choices[k - 1].values.size())
+      at[--k] = 0;
+    if (k == 0)
+      return found;
+  }
+}
+
+} // namespace mgpu::planner

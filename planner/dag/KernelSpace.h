@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_DAG_KERNELSPACE_H
+#define MGPU_PLANNER_DAG_KERNELSPACE_H
+
+// The ways to build and launch one kernel. The compiler half says which are
+// legal (kernels/emit/KernelBuild.h); a tuner enumerates them. All of them
+// compute the same bits, and none changes the DAG: a KernelCall's grid stays
+// that of the source.
+
+#include "support/Result.h"
+#include "support/Types.h"
+
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mgpu::planner {
+
+enum class KernelParameter : uint8_t {
+  BlockX, ///< threads of a block
+  BlockY,
+  BlockZ,
+  Items,  ///< threads of the source, BlockX apart along x, that one thread
+          ///< is; of a kernel that keeps its block: blocks of the source
+          ///< that one block is, one after the other
+  Vector, ///< Cuda: neighbours along x that one thread is, computed together.
+          ///< Host: lanes of a vector; 0 lets LLVM choose
+  Unroll, ///< of the innermost sequential loops; 0 lets the compiler choose
+  MinBlocks, ///< Cuda: blocks that must fit one multiprocessor
+  TileX,     ///< Host: threads that run a sequential loop together, their
+  TileY,     ///< values in registers; both 0: chosen by the emitter
+};
+inline constexpr size_t numKernelParameters = 9;
+/// "block_x", "block_y", "block_z", "items", "vector", "unroll", "min_blocks",
+/// "tile_x", "tile_y".
+std::string_view toString(KernelParameter parameter);
+
+/// A value for each parameter; those a target does not have keep the default.
+struct KernelConfig {
+  std::array<uint32_t, numKernelParameters> values{1, 1, 1, 1, 0, 0, 1, 0, 0};
+
+  uint32_t &operator[](KernelParameter p) { return values[size_t(p)]; }
+  uint32_t operator[](KernelParameter p) const { return values[size_t(p)]; }
+  Dim3 block() const { return {values[0], values[1], values[2]}; }
+  auto operator<=>(const KernelConfig &) const = default;
+};
+
+/// "block_x=256 block_y=1 ...": every parameter, in their order.
+std::string toText(const KernelConfig &config);
+/// Reads toText's form; parameters left out keep those of `base`. Usage for an
+/// unknown name or a value that is no number.
+Result<KernelConfig> parseKernelConfig(std::string_view text,
+                                       KernelConfig base = {});
+
+enum class KernelTarget : uint8_t { Host, Cuda };
+
+/// The values one parameter may have.
+struct KernelChoice {
+  KernelParameter parameter;
+  std::vector<uint32_t> values; ///< ascending, never empty
+  std::string reason; ///< where there is one value: why there is no other
+};
+
+/// Points of a space that one rule refuses.
+struct KernelRefusal {
+  std::string rule;     ///< "threads of a block"
+  uint64_t count = 0;   ///< of the product of the choices
+  KernelConfig example; ///< the first of them
+  std::string reason;   ///< of the example
+};
+
+struct KernelSpace {
+  KernelTarget target = KernelTarget::Host;
+  Dim3 block;   ///< of the source
+  Dim3 maxGrid; ///< the largest of its launches, in blocks of the source
+  bool reshapable = false; ///< any block that covers the launch is legal
+  std::string reason;      ///< why, or why not
+  /// Workgroup memory of one block of the source, static and dynamic.
+  uint32_t sharedBytes = 0;
+  std::vector<KernelChoice> choices; ///< every parameter, in their order
+  KernelConfig defaults;             ///< always legal
+
+  const KernelChoice &choice(KernelParameter p) const {
+    return choices[size_t(p)];
+  }
+  /// Invalid, with the reason, for a configuration that is not legal.
+  Result<void> check(const KernelConfig &config) const;
+  /// Points of the product of the choices, legal or not.
+  uint64_t productSize() const;
+  /// The legal configurations in lexicographic order, at most `limit`; adds
+  /// what was refused, by rule, to `refused` where given.
+  std::vector<KernelConfig>
+  legal(uint64_t limit = UINT64_MAX,
+        std::vector<KernelRefusal> *refused = nullptr) const;
+
+  /// Threads of the source that one block of a launch covers.
+  Dim3 covered(const KernelConfig &config) const;
+  /// The grid to launch with for a call whose grid, in blocks of the source,
+  /// is `sourceGrid`. A host object knows it itself and is launched with
+  /// `sourceGrid` (device/host/HostKernelAbi.h).
+  Dim3 launchGrid(const KernelConfig &config, Dim3 sourceGrid) const;
+};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_DAG_KERNELSPACE_H
