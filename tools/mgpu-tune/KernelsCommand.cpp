@@ -2,57 +2,23 @@
 //
 // `mgpu-tune kernels`.
 #include "device/api/DeviceProfile.h"
-#include "kernels/compile/Batch.h"
 #include "kernels/compile/CudaConfig.h"
-#include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/Occupancy.h"
-#include "kernels/compile/PtxasLog.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/CubinCache.h"
-#include "tools/mgpu-tune/Program.h"
+#include "tools/mgpu-tune/CudaKernels.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <sys/stat.h>
-#include <thread>
 
 namespace mgpu::tune {
 
 using nlohmann::json;
-
-/// Small kernels share a program; one for each core, if there are so many.
-static Result<std::vector<kernels::EntryUsage>>
-compile(const std::vector<kernels::CudaText> &texts, const Options &options) {
-  auto cache = openCubinCache(options);
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache.get()));
-  constexpr size_t mostInBatch = 32;
-  size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  size_t perBatch =
-      std::clamp<size_t>((texts.size() + cores - 1) / cores, 1, mostInBatch);
-  std::vector<kernels::CompileJob> jobs;
-  for (size_t first = 0; first < texts.size(); first += perBatch) {
-    std::vector<kernels::BatchItem> items;
-    for (size_t k = first; k < std::min(first + perBatch, texts.size()); ++k)
-      items.push_back({texts[k].source, texts[k].name, texts[k].name, {}});
-    jobs.push_back({kernels::batchSource(items),
-                    texts[first].name + ".cu",
-                    {"--fmad=false"},
-                    options.arch});
-  }
-  std::vector<kernels::EntryUsage> usages;
-  for (auto &result : compiler.compileAll(jobs)) {
-    MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(result));
-    if (kernels::hasWarning(kernel.log))
-      fmt::print(stderr, "{}\n", kernel.log);
-    usages.insert(usages.end(), kernel.entries.begin(), kernel.entries.end());
-  }
-  return usages;
-}
 
 static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
                                const std::string &folder) {
@@ -146,10 +112,9 @@ Result<int> runKernels(const Options &options) {
   if (!options.emitFolder.empty()) {
     MGPU_TRY(writeTexts(texts, options.emitFolder));
   }
-  std::vector<kernels::EntryUsage> usages;
-  if (!texts.empty()) {
-    MGPU_TRY_ASSIGN(usages, compile(texts, options));
-  }
+  auto cache = openCubinCache(options);
+  MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
+                  compileTexts(texts, options.arch, cache.get()));
   const device::DeviceProfile *card =
       device::profileOfArchitecture(options.arch);
   json out{{"file", options.file}, {"arch", options.arch}};
@@ -168,12 +133,7 @@ Result<int> runKernels(const Options &options) {
     json intensity;
     if (work[k].bytes > 0)
       intensity = work[k].flops / double(work[k].bytes);
-    auto usage =
-        std::find_if(usages.begin(), usages.end(),
-                     [&](const auto &each) { return each.name == text.name; });
-    if (usage == usages.end())
-      return fail(ErrorKind::Internal,
-                  fmt::format("NVRTC reports nothing of kernel {}", text.name));
+    const kernels::EntryUsage *usage = compiled[k].usage;
     uint32_t spill = usage->spillStoreBytes + usage->spillLoadBytes;
     uint32_t shared = usage->sharedBytes + text.dynamicSharedBytes;
     // __launch_bounds__ keeps the registers of any block within the card's.

@@ -7,6 +7,7 @@
 #include "support/Array.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/Compiler.h"
+#include "tools/mgpu-tune/Target.h"
 
 #include <fmt/format.h>
 
@@ -219,7 +220,7 @@ Result<planner::Plan> makePlan(const planner::Dag &dag,
                                const Options &options) {
   planner::RooflineEstimator latency(planner::hostRates(), "host roofline");
   planner::ScheduleOptions schedule;
-  schedule.streamsPerDevice = options.streams;
+  schedule.streamsPerDevice = streamsOf(options.target, options.streams);
   planner::Plan plan;
   if (options.scheduler == "serial") {
     MGPU_TRY_ASSIGN(plan, planner::scheduleSerial(dag, latency, schedule));
