@@ -4,7 +4,7 @@
 
 // The programs in examples/, for parameterised tests.
 
-#include "planner/dag/Dag.h"
+#include "tests/conformance/Import.h"
 
 #include <gtest/gtest.h>
 #include <map>

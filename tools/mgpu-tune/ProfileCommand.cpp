@@ -102,9 +102,9 @@ Result<int> runProfile(const Options &options) {
                   tuner::planFor(program.dag, choice->config));
   MGPU_TRY_ASSIGN(auto kernels,
                   compileConfig(program.dag, choice->context, choice->config));
-  MGPU_TRY_ASSIGN(
-      auto driver,
-      openTarget(options.target, program.dag.numDevices, choice->config.lanes));
+  MGPU_TRY_ASSIGN(auto driver,
+                  openTarget(options.target, program.dag.numDevices,
+                             OpenOptions{.lanes = choice->config.lanes}));
   MGPU_TRY_ASSIGN(
       capture::Replayer replayer,
       capture::Replayer::create(program.dag, plan, kernels, *driver));
@@ -141,7 +141,7 @@ Result<int> runProfile(const Options &options) {
              {"repeat", options.profileRepeat},
              {"predicted_us", plan.makespanUs},
              {"measured_us", total.median.middle},
-             {"database", path}};
+             {"database", path ? json(*path) : json()}};
     out["nodes"] = json::array();
     for (const NodeProfile &node : nodes) {
       const planner::DagNode &dagNode = program.dag.node(node.node);
@@ -183,7 +183,7 @@ Result<int> runProfile(const Options &options) {
   fmt::print("replay: {:.3f} us predicted ({}), {:.3f} us measured, median of "
              "{} timed replays{}\n",
              plan.makespanUs, plan.model, total.median.middle, total.count,
-             path.empty() ? "" : fmt::format("; stored in {}", path));
+             path ? fmt::format("; stored in {}", *path) : "");
   return 0;
 }
 

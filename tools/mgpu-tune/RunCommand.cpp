@@ -107,14 +107,14 @@ Result<int> runRun(const Options &options) {
   Clock::time_point start = Clock::now();
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY(checkOutputs(program, options));
-  TargetOptions targetOptions;
-  targetOptions.deadline =
+  OpenOptions openOptions;
+  openOptions.deadline =
       std::chrono::milliseconds(options.deadlineSeconds * 1000);
   const bool onCard = isCudaTarget(options.target);
   std::unique_ptr<device::Driver> driver;
   if (onCard) {
     MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
-                                       targetOptions));
+                                       openOptions));
   } else {
     MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
   }
@@ -124,9 +124,9 @@ Result<int> runRun(const Options &options) {
   const planner::Plan &plan = prepared.plan;
   const double planUs = prepared.planUs, compileUs = prepared.compileUs;
   if (!onCard) {
-    targetOptions.lanes = prepared.lanes;
+    openOptions.lanes = prepared.lanes;
     MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
-                                       targetOptions));
+                                       openOptions));
   }
   MGPU_TRY_ASSIGN(
       capture::Replayer replayer,

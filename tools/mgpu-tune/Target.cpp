@@ -132,9 +132,9 @@ Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices) {
   return std::max(count, 1u);
 }
 
-Result<std::unique_ptr<device::Driver>>
-openTarget(const std::string &target, uint32_t numDevices,
-           const TargetOptions &options) {
+Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
+                                                   uint32_t numDevices,
+                                                   const OpenOptions &options) {
   if (isCudaTarget(target)) {
     MGPU_TRY_ASSIGN(CudaTarget cuda, findCard(target, numDevices));
     return openCard(cuda, options.deadline);

@@ -24,7 +24,7 @@ Result<CudaTarget> parseCudaTarget(const std::string &target);
 /// Whether the target is of the form of a card's, well formed or not.
 bool isCudaTarget(const std::string &target);
 
-struct TargetOptions {
+struct OpenOptions {
   uint32_t lanes = 0; ///< threads that replay on the host; 0: as many as useful
   /// Of each replay on a card; zero is none.
   std::chrono::milliseconds deadline = std::chrono::minutes(2);
@@ -35,7 +35,7 @@ struct TargetOptions {
 /// enough of them, Unsupported for a target this version does not run.
 Result<std::unique_ptr<device::Driver>>
 openTarget(const std::string &target, uint32_t numDevices,
-           const TargetOptions &options = {});
+           const OpenOptions &options = {});
 
 /// The number of devices openTarget() would open; its errors, but that a card
 /// is looked for only when it is opened.

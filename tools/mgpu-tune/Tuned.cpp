@@ -32,6 +32,11 @@ Result<TuneContext> makeTuneContext(const Program &program,
                   fmt::format("'{}' is known only by its costs and cannot run: "
                               "give the program it was made of",
                               options.file));
+  if (isCudaTarget(options.target))
+    return fail(ErrorKind::Unsupported,
+                fmt::format("target '{}': this version measures on 'host' only "
+                            "(docs/limits.md)",
+                            options.target));
   TuneContext context;
   MGPU_TRY_ASSIGN(context.devices,
                   targetDevices(options.target, program.dag.numDevices));
@@ -139,7 +144,8 @@ tuner::TuningSubject tuningSubject(const Program &program,
                                    context.spaces[kernel], config);
           },
           [&](uint32_t, uint32_t lanes) {
-            return openTarget(options.target, program.dag.numDevices, lanes);
+            return openTarget(options.target, program.dag.numDevices,
+                              OpenOptions{.lanes = lanes});
           },
           context.mostLanes,
           context.compiled};

@@ -172,10 +172,13 @@ TEST(Session, ResultsOfOneThatWasKilledAreThere) {
     auto store = db::TuningStore::open(path);
     ASSERT_TRUE(store) << store.error().message;
     uint64_t rows = 0;
-    ASSERT_TRUE(store->forEachProblem([&](const db::ProblemSummary &found) {
-      rows += found.trials;
-      return true;
-    }));
+    auto problems = store->problems();
+    ASSERT_TRUE(problems) << problems.error().message;
+    for (const db::Problem &problem : *problems) {
+      auto found = store->summary(problem);
+      ASSERT_TRUE(found) << found.error().message;
+      rows += found->trials;
+    }
     EXPECT_GT(rows, before);
     before = rows;
   }
