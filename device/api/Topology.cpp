@@ -64,7 +64,7 @@ public:
     if (value && value->is_number() && value->get<double>() > 0 &&
         value->get<double>() < 1e18)
       return value->get<double>();
-    bad(name, "must be a number of bytes per second above 0");
+    bad(name, "must be a rate per second above 0");
     return 0;
   }
   void bad(std::string_view name, std::string_view what) {
@@ -97,19 +97,29 @@ Result<Topology> parseTopology(std::string_view text, std::string_view source) {
   Result<void> fault;
   Topology topology;
   Fields top(root, std::string(source), fault);
-  top.allow({"format", "name", "devices", "device", "link", "nic"});
+  top.allow({"format", "name", "nodes", "devices", "device", "link",
+             "host_link", "nic"});
   if (std::string format = top.text("format"); format != "mgpu-topology/1")
     top.bad("format", "must be \"mgpu-topology/1\"");
   topology.name = top.text("name");
+  if (top.has("nodes"))
+    topology.nodes = uint32_t(top.count("nodes", 1 << 16));
   topology.devices = uint32_t(top.count("devices", 1 << 16));
+  if (topology.nodes > 0 && topology.devices % topology.nodes != 0)
+    top.bad("devices", "must be a multiple of the nodes");
 
   Fields device = top.inside("device");
-  device.allow({"name", "memory_bytes", "memory_bytes_per_second", "sm_count",
-                "source"});
+  device.allow({"name", "architecture", "memory_bytes",
+                "memory_bytes_per_second", "sm_count", "flops_per_second",
+                "bf16_flops_per_second", "tf32_flops_per_second", "source"});
   topology.device.name = device.text("name");
+  topology.device.architecture = uint32_t(device.count("architecture", 999));
   topology.device.memoryBytes = device.count("memory_bytes", uint64_t(1) << 52);
   topology.device.memoryBytesPerSecond = device.rate("memory_bytes_per_second");
   topology.device.smCount = uint32_t(device.count("sm_count", 1 << 16));
+  topology.device.flopsPerSecond = device.rate("flops_per_second");
+  topology.device.bf16FlopsPerSecond = device.rate("bf16_flops_per_second");
+  topology.device.tf32FlopsPerSecond = device.rate("tf32_flops_per_second");
   topology.device.source = device.text("source");
 
   Fields link = top.inside("link");
@@ -121,7 +131,12 @@ Result<Topology> parseTopology(std::string_view text, std::string_view source) {
   topology.link.bytesPerSecond = link.rate("bytes_per_second");
   topology.link.source = link.text("source");
 
-  if (top.has("nic")) {
+  Fields hostLink = top.inside("host_link");
+  hostLink.allow({"bytes_per_second", "source"});
+  topology.hostLink.bytesPerSecond = hostLink.rate("bytes_per_second");
+  topology.hostLink.source = hostLink.text("source");
+
+  if (top.has("nic") || topology.nodes > 1) {
     Fields nic = top.inside("nic");
     nic.allow({"count", "bytes_per_second", "source"});
     topology.nic.emplace();

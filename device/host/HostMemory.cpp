@@ -45,29 +45,10 @@ Result<std::byte *> HostMemory::allocate(DeviceId device, uint64_t sizeBytes) {
   if (!memory)
     return refuse();
   std::memset(memory, 0, rounded);
-  blocks[uintptr_t(memory)] =
-      Block{std::unique_ptr<std::byte, Free>(memory), sizeBytes};
+  blocks.emplace_back(memory);
+  addresses.add(memory, sizeBytes, device);
   totalBytes += rounded;
   return memory;
-}
-
-Result<void> HostMemory::check(const std::byte *base, const Box &box) const {
-  auto next = blocks.upper_bound(uintptr_t(base));
-  if (!base || next == blocks.begin())
-    return {};
-  const auto &[start, block] = *std::prev(next);
-  uint64_t inside = uintptr_t(base) - start;
-  if (inside > block.sizeBytes)
-    return {};
-  auto [low, high] = box.byteRange();
-  if (low == high ||
-      (low >= -int64_t(inside) && high <= int64_t(block.sizeBytes - inside)))
-    return {};
-  return fail(ErrorKind::Invalid,
-              fmt::format("a view of bytes {} to {} leaves its allocation of "
-                          "{} bytes",
-                          low + int64_t(inside), high + int64_t(inside),
-                          block.sizeBytes));
 }
 
 } // namespace mgpu::device

@@ -2,12 +2,10 @@
 #ifndef MGPU_DEVICE_HOST_HOSTMEMORY_H
 #define MGPU_DEVICE_HOST_HOSTMEMORY_H
 
-#include "support/Result.h"
-#include "support/Types.h"
+#include "device/api/AddressMap.h"
 
-#include <cstddef>
-#include <map>
 #include <memory>
+#include <vector>
 
 namespace mgpu::device {
 
@@ -18,17 +16,16 @@ public:
   Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes);
   /// An error if `base` lies in one of our allocations but `box` leaves it.
   /// Memory of others cannot be checked.
-  Result<void> check(const std::byte *base, const Box &box) const;
+  Result<void> check(const std::byte *base, const Box &box) const {
+    return addresses.check(base, box);
+  }
 
 private:
   struct Free {
     void operator()(std::byte *memory) const;
   };
-  struct Block {
-    std::unique_ptr<std::byte, Free> memory;
-    uint64_t sizeBytes;
-  };
-  std::map<uintptr_t, Block> blocks; ///< by address
+  std::vector<std::unique_ptr<std::byte, Free>> blocks;
+  AddressMap addresses;
   uint64_t totalBytes = 0;
 };
 

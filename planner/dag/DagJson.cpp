@@ -169,11 +169,12 @@ private:
   }
 
   Result<void> readDevices(const Fields &fields, DagNode &node,
-                           bool isCollective) {
+                           OpaqueCall &call) {
     MGPU_TRY_ASSIGN(uint64_t group,
                     fields.integer("group", dag.numDevices, dag.numDevices));
     if (group == 0)
       return fields.bad("group", "must be at least 1");
+    call.group = uint32_t(group);
     if (dag.spmd) {
       if (fields.find("device"))
         return fields.bad("device", "is not allowed in a file that is spmd");
@@ -186,7 +187,7 @@ private:
       node.devices = {DeviceId{int32_t(device)}};
       return {};
     }
-    if (!isCollective)
+    if (!call.isCollective)
       return fields.bad("device", "is missing; a file that is not spmd names "
                                   "the device of each kernel");
     for (uint64_t d = 0; d < group; ++d)
@@ -231,11 +232,13 @@ private:
       return fields.bad("kind", fmt::format("is \"{}\", which is no kind of "
                                             "node",
                                             kind.substr(0, 40)));
-    MGPU_TRY(readDevices(fields, node, call->isCollective));
+    MGPU_TRY(readDevices(fields, node, *call));
     if (call->isCollective) {
       MGPU_TRY_ASSIGN(call->bytes, fields.integer("bytes", maxBytes));
     }
     node.work = *call;
+    if (const Json *op = fields.find("op"))
+      node.isMatmul = op->is_string() && *op == "matmul";
     MGPU_TRY_ASSIGN(node.flops, fields.number("flops"));
     MGPU_TRY_ASSIGN(node.bytesRead, fields.integer("bytes_read", maxBytes, 0));
     MGPU_TRY_ASSIGN(node.bytesWritten,

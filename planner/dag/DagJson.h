@@ -11,10 +11,10 @@
 //      broadcast|send|recv","name":S,"bytes":B,"group":N,"out_bytes":B,
 //      "deps":[...]}, ...]}
 // Optional in a node: "device" (files that are not spmd), "duration_us"
-// (frozen), "workspace_bytes", "alias_of". Ids are 0, 1, 2, ... in order and
-// A collective without a name is called by its kind and number.
-// deps name earlier nodes. Unknown fields ("op", "splittable", ...) are kept
-// out: they do not change a plan.
+// (frozen), "workspace_bytes", "alias_of", "op":"matmul" (a product on tensor
+// cores, for the cost model). Ids are 0, 1, 2, ... in order and deps name
+// earlier nodes. A collective without a name is called by its kind and number.
+// Unknown fields ("splittable", ...) are kept out: they do not change a plan.
 
 #include "planner/dag/Dag.h"
 

@@ -7,7 +7,7 @@
 // the bytes it touches. The walk also checks the program's own streams, waits
 // and syncs: races, deadlocks, ownership, use after free (docs/semantics.md).
 
-#include "planner/dag/Dag.h"
+#include "planner/dag/Program.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -18,24 +18,6 @@
 
 namespace mgpu::planner {
 
-enum class ArgumentRole {
-  Input,
-  Output,
-  InOut,
-  Resident,
-  Specialised,
-  Dynamic
-};
-
-/// One argument or result of the entry function, as a user binds it.
-struct ProgramArgument {
-  std::string name; ///< `mgpu.name`, else the SSA name, else its number
-  ArgumentRole role = ArgumentRole::Input;
-  ElementType elementType = ElementType::F32;
-  std::vector<int64_t> shape;     ///< empty for a scalar
-  std::optional<BufferId> buffer; ///< none for a specialised scalar
-};
-
 struct ImportOptions {
   std::string entry = "main";
   /// Specialised scalars by name or number, as written by the user.
@@ -43,15 +25,15 @@ struct ImportOptions {
   /// Roles by name or number; they win over `mgpu.role`.
   std::map<std::string, std::string> roles;
   uint64_t nodeLimit = 4'000'000;
+  /// The entry's largest loop stays rolled from that many trips on (Dag::loop),
+  /// if it can; shorter ones are unrolled, so that their trips may overlap.
+  uint64_t rollFrom = 8;
   /// `check`: a proven race is an error. `run`: it is a warning and program
   /// order is kept.
   bool racesAreErrors = true;
 };
 
-struct ImportedProgram {
-  Dag dag;
-  std::vector<ProgramArgument> arguments;
-  std::vector<ProgramArgument> results;
+struct ImportedProgram : Program {
   uint32_t numRaces = 0;
 };
 

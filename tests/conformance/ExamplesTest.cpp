@@ -5,10 +5,12 @@
 #include "tests/conformance/Execute.h"
 #include "tests/conformance/Import.h"
 
+#include "kernels/emit/KernelBuild.h"
 #include "planner/plan/Verify.h"
 #include "support/FileIO.h"
 
 #include <gtest/gtest.h>
+#include <random>
 
 using namespace mgpu;
 using namespace mgpu::conformance;
@@ -27,12 +29,12 @@ void PrintTo(const Example &shown, std::ostream *os) { *os << shown.name; }
 
 class ExamplePlans : public testing::TestWithParam<Example> {};
 
-TEST_P(ExamplePlans, AllGiveTheSameBits) {
-  const Example &example = GetParam();
+ImportOutcome importExample(const Example &example) {
   std::string path = std::string(MGPU_EXAMPLES) + "/" + example.name + "/" +
                      example.name + ".mlir";
   auto file = readFile(path);
-  ASSERT_TRUE(file) << file.error().message;
+  if (!file)
+    return {fail(file.error()), {}, {}, 0, {}};
   ImportRequest request;
   request.text.assign(reinterpret_cast<const char *>(file->data()),
                       file->size());
@@ -40,9 +42,14 @@ TEST_P(ExamplePlans, AllGiveTheSameBits) {
   request.entry = example.entry;
   request.scalars = example.scalars;
   request.racesAreErrors = true;
-  ImportOutcome outcome = Importer().import(request);
+  return Importer().import(request);
+}
+
+TEST_P(ExamplePlans, AllGiveTheSameBits) {
+  ImportOutcome outcome = importExample(GetParam());
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
   const planner::Dag &dag = *outcome.dag;
+  ASSERT_EQ(textFault({dag, outcome.arguments, outcome.results}), "");
   auto objects = KernelCache().compile(dag);
   ASSERT_TRUE(objects) << objects.error().message;
   auto inputs = randomInputs(dag, 7);
@@ -67,6 +74,47 @@ TEST_P(ExamplePlans, AllGiveTheSameBits) {
       ASSERT_EQ(difference(*expected, *got), "")
           << "scheduler " << scheduler << " on " << lanes << " lanes";
     }
+  }
+}
+
+// Every kernel under random legal configurations.
+TEST_P(ExamplePlans, KernelsOfAnyShapeGiveTheSameBits) {
+  ImportOutcome outcome = importExample(GetParam());
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
+  auto objects = KernelCache().compile(dag);
+  ASSERT_TRUE(objects) << objects.error().message;
+  auto inputs = randomInputs(dag, 7);
+  ASSERT_TRUE(inputs) << inputs.error().message;
+  auto plan = makePlan(dag, "list");
+  ASSERT_TRUE(plan) << plan.error().message;
+  auto expected = execute(dag, *plan, *objects, *inputs, 2);
+  ASSERT_TRUE(expected) << expected.error().message;
+  std::vector<Dim3> grids = planner::largestGrids(dag);
+  std::vector<std::vector<planner::KernelConfig>> legal;
+  std::vector<planner::KernelSpace> spaces;
+  for (size_t k = 0; k < grids.size(); ++k) {
+    auto space = kernels::kernelSpaceOf(dag.kernels[k], grids[k],
+                                        planner::KernelTarget::Host);
+    ASSERT_TRUE(space) << space.error().message;
+    spaces.push_back(*space);
+    legal.push_back(space->legal());
+    EXPECT_GT(legal.back().size(), 1u) << dag.kernels[k].name;
+  }
+  std::mt19937 random(7);
+  for (int round = 0; round < 3; ++round) {
+    std::string chosen;
+    for (size_t k = 0; k < grids.size(); ++k) {
+      const planner::KernelConfig &config =
+          legal[k][random() % legal[k].size()];
+      auto build = kernels::buildHostKernel(dag.kernels[k], spaces[k], config);
+      ASSERT_TRUE(build) << build.error().message;
+      (*objects)[k] = std::move(build->object);
+      chosen += dag.kernels[k].name + ": " + toText(config) + "\n";
+    }
+    auto got = execute(dag, *plan, *objects, *inputs, 2);
+    ASSERT_TRUE(got) << got.error().message;
+    ASSERT_EQ(difference(*expected, *got), "") << chosen;
   }
 }
 

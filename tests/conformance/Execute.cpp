@@ -3,6 +3,7 @@
 
 #include "capture/replay/Replayer.h"
 #include "device/host/HostDriver.h"
+#include "planner/dag/ProgramText.h"
 #include "planner/schedule/Schedulers.h"
 #include "support/ArgumentValue.h"
 
@@ -71,6 +72,18 @@ Result<HostData> randomInputs(const Dag &dag, uint64_t seed) {
     inputs[buffer.name] = std::move(array.bytes);
   }
   return inputs;
+}
+
+std::string textFault(const Program &program) {
+  Blobs blobs;
+  std::string text = toText(program, blobs);
+  auto back = readProgram(
+      text, [&](const std::string &hash) -> Result<std::vector<std::byte>> {
+        return blobs.at(hash);
+      });
+  if (!back)
+    return back.error().message;
+  return *back == program ? "" : "it reads back as another program";
 }
 
 std::string difference(const HostData &expected, const HostData &got) {

@@ -4,6 +4,7 @@
 
 // Plans and replays a DAG on the host target, in process.
 
+#include "planner/dag/Program.h"
 #include "planner/plan/Plan.h"
 
 #include <map>
@@ -28,6 +29,10 @@ Result<HostData> execute(const planner::Dag &dag, const planner::Plan &plan,
 
 /// random:SEED for each host argument, another seed for each.
 Result<HostData> randomInputs(const planner::Dag &dag, uint64_t seed);
+
+/// What is wrong with the text form of a program: empty where it reads back
+/// equal.
+std::string textFault(const planner::Program &program);
 
 /// Where two runs differ first, for a failure message; empty if nowhere.
 std::string difference(const HostData &expected, const HostData &got);

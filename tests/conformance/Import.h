@@ -5,7 +5,7 @@
 // The compiler half as the conformance tests use it: text in, DAG and kernel
 // objects out.
 
-#include "planner/dag/Dag.h"
+#include "planner/dag/Program.h"
 
 #include <map>
 #include <memory>
@@ -20,10 +20,12 @@ struct ImportRequest {
   std::map<std::string, std::string> scalars;
   bool racesAreErrors = false;
   uint64_t nodeLimit = 100'000;
+  uint64_t rollFrom = 2;
 };
 
 struct ImportOutcome {
   Result<planner::Dag> dag;
+  std::vector<planner::ProgramArgument> arguments, results; ///< beside `dag`
   uint32_t numRaces = 0;
   std::vector<std::string> errors; ///< "place: text", error diagnostics only
 };

@@ -17,8 +17,8 @@ config.environment["PATH"] = os.pathsep.join(
     [config.mgpu_bin_dir, config.llvm_tools_dir, config.environment["PATH"]]
 )
 
-# No test finds what its user has tuned.
-config.environment["MGPU_DB"] = os.path.join(config.mgpu_exec_root, "no-such.db")
+# The database lies here, and not in the user's home.
+config.environment["XDG_CACHE_HOME"] = os.path.join(config.mgpu_exec_root, "cache")
 
 # Full paths, so that a tool that was not built fails by name and none of
 # another build is found. Part of a path or of a longer name is left alone.

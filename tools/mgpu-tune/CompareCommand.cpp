@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune compare`.
-#include "planner/plan/Verify.h"
-#include "support/FileIO.h"
+#include "db/FileSystem.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/Tuned.h"
 
@@ -28,7 +27,10 @@ realize(const std::string &word, const Program &program, const Options &options,
     config.scheduler = "serial";
     config.streams = config.lanes = 1;
   } else if (word == "tuned" || word.ends_with(".db")) {
-    const std::string path = word == "tuned" ? databasePath(options) : word;
+    std::string path = word;
+    if (word == "tuned") {
+      MGPU_TRY_ASSIGN(path, db::databasePath(options.database));
+    }
     MGPU_TRY_ASSIGN(auto found, readDecision(program, context, path));
     if (!found)
       return fail(ErrorKind::Usage,
@@ -44,7 +46,9 @@ realize(const std::string &word, const Program &program, const Options &options,
     return fail(ErrorKind::Invalid,
                 fmt::format("{}: {}", word, realized.error().what));
   if (!planFile.empty()) {
-    MGPU_TRY_ASSIGN(realized->plan, readPlan(planFile, program.dag));
+    Options reading = options;
+    reading.planFile = planFile;
+    MGPU_TRY_ASSIGN(realized->plan, planFor(program, reading));
   }
   return std::move(*realized);
 }

@@ -7,6 +7,7 @@
 #include "kernels/compile/Occupancy.h"
 #include "kernels/compile/PtxasLog.h"
 #include "support/FileIO.h"
+#include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/Program.h"
 
 #include <fmt/format.h>
@@ -25,8 +26,9 @@ using nlohmann::json;
 
 /// Small kernels share a program; one for each core, if there are so many.
 static Result<std::vector<kernels::EntryUsage>>
-compile(const std::vector<CudaText> &texts, const std::string &arch) {
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
+compile(const std::vector<kernels::CudaText> &texts, const Options &options) {
+  auto cache = openCubinCache(options);
+  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache.get()));
   constexpr size_t mostInBatch = 32;
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
   size_t perBatch =
@@ -39,7 +41,7 @@ compile(const std::vector<CudaText> &texts, const std::string &arch) {
     jobs.push_back({kernels::batchSource(items),
                     texts[first].name + ".cu",
                     {"--fmad=false"},
-                    arch});
+                    options.arch});
   }
   std::vector<kernels::EntryUsage> usages;
   for (auto &result : compiler.compileAll(jobs)) {
@@ -51,12 +53,12 @@ compile(const std::vector<CudaText> &texts, const std::string &arch) {
   return usages;
 }
 
-static Result<void> writeTexts(const std::vector<CudaText> &texts,
+static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
                                const std::string &folder) {
   if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     return fail(ErrorKind::Usage, fmt::format("cannot make the folder '{}': {}",
                                               folder, std::strerror(errno)));
-  for (const CudaText &text : texts) {
+  for (const kernels::CudaText &text : texts) {
     std::string path = folder + "/" + text.name + ".cu";
     MGPU_TRY(checkOutputPath(path));
     MGPU_TRY(writeFileAtomic(path, text.source));
@@ -72,14 +74,14 @@ Result<int> runKernels(const Options &options) {
                   fmt::format("'{}' is known only by its costs and has no "
                               "kernels: give the program it was made of",
                               options.file));
-  MGPU_TRY_ASSIGN(std::vector<CudaText> texts, emitCudaKernels(program.dag));
+  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts, cudaTexts(program));
   // The texts need no NVRTC, so they are written before it is asked for.
   if (!options.emitFolder.empty()) {
     MGPU_TRY(writeTexts(texts, options.emitFolder));
   }
   std::vector<kernels::EntryUsage> usages;
   if (!texts.empty()) {
-    MGPU_TRY_ASSIGN(usages, compile(texts, options.arch));
+    MGPU_TRY_ASSIGN(usages, compile(texts, options));
   }
   const device::DeviceProfile *card =
       device::profileOfArchitecture(options.arch);
@@ -89,7 +91,7 @@ Result<int> runKernels(const Options &options) {
   if (!options.json)
     fmt::print("{:<24} {:>10} {:>9} {:>5} {:>6} {:>9}  {}\n", "kernel", "block",
                "registers", "spill", "shared", "occupancy", "shapes");
-  for (const CudaText &text : texts) {
+  for (const kernels::CudaText &text : texts) {
     auto usage =
         std::find_if(usages.begin(), usages.end(),
                      [&](const auto &each) { return each.name == text.name; });

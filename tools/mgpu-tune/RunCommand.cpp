@@ -110,11 +110,6 @@ Result<int> runRun(const Options &options) {
   MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
   double importUs = microsecondsSince(start);
   MGPU_TRY_ASSIGN(Prepared prepared, prepare(program, options));
-  if (!options.planFile.empty()) {
-    start = Clock::now();
-    MGPU_TRY_ASSIGN(prepared.plan, readPlan(options.planFile, program.dag));
-    prepared.planUs = microsecondsSince(start);
-  }
   const planner::Plan &plan = prepared.plan;
   const double planUs = prepared.planUs, compileUs = prepared.compileUs;
   MGPU_TRY_ASSIGN(
@@ -153,6 +148,7 @@ Result<int> runRun(const Options &options) {
              {"target", driver->description()},
              {"scheduler", plan.scheduler},
              {"tuned", prepared.isTuned},
+             {"cpu", prepared.cpu},
              {"nodes", program.dag.nodes.size()},
              {"import_us", importUs},
              {"plan_us", planUs},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune tune`.
+#include "db/FileSystem.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/Tuned.h"
 
@@ -174,10 +175,7 @@ Result<int> runTune(const Options &options) {
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.tuneBudget));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
-  const std::string path = databasePath(options);
-  if (path.empty())
-    return fail(ErrorKind::Usage, "there is no HOME to keep the database in; "
-                                  "give --db FILE");
+  MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
   const tuner::KeyInput keys = context.keys(program.dag, options.coldCaches);
   MGPU_TRY_ASSIGN(auto earlier,

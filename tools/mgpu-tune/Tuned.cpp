@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/Tuned.h"
 
-#include "planner/plan/Verify.h"
-#include "support/FileIO.h"
+#include "db/FileSystem.h"
 #include "support/Parallel.h"
 #include "tools/mgpu-tune/Arguments.h"
 #include "tools/mgpu-tune/Target.h"
@@ -17,22 +16,6 @@
 namespace mgpu::tune {
 
 using tuner::ProgramConfig;
-
-std::string databasePath(const Options &options) {
-  if (!options.database.empty())
-    return options.database;
-  auto variable = [](const char *name) {
-    const char *value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (std::string named = variable("MGPU_DB"); !named.empty())
-    return named;
-  if (std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
-    return cache + "/mgpu/tuning.db";
-  if (std::string home = variable("HOME"); !home.empty())
-    return home + "/.cache/mgpu/tuning.db";
-  return {};
-}
 
 tuner::KeyInput TuneContext::keys(const planner::Dag &dag,
                                   bool coldCaches) const {
@@ -117,21 +100,6 @@ readDecision(const Program &program, const TuneContext &context,
                              store);
 }
 
-Result<planner::Plan> readPlan(const std::string &path,
-                               const planner::Dag &dag) {
-  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(path));
-  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
-                        bytes.size());
-  auto plan = planner::parsePlan(text, dag);
-  if (!plan)
-    return fail(plan.error().kind,
-                fmt::format("{}: {}", path, plan.error().message));
-  if (auto ok = planner::verify(*plan, dag); !ok)
-    return fail(ErrorKind::Invalid,
-                fmt::format("{}: unsafe plan: {}", path, ok.error().message));
-  return plan;
-}
-
 Result<std::vector<tuner::ProgramInput>> programInputs(const Program &program,
                                                        const Options &options) {
   MGPU_TRY_ASSIGN(auto arguments, loadArguments(program, options, true));
@@ -178,18 +146,21 @@ tuner::TuningSubject tuningSubject(const Program &program,
 Result<std::optional<TunedChoice>> findTuned(const Program &program,
                                              const Options &options) {
   using None = std::optional<TunedChoice>;
-  const std::string path = databasePath(options);
+  // A bundle is the choice of whoever made it.
+  if (!options.useTuned || options.choosesPlan || !options.cpu.empty() ||
+      program.bundle)
+    return None();
+  auto path = db::databasePath(options.database);
   const bool asked = !options.database.empty();
   // No kernel is compiled for a key where there is no file to look in.
-  if (!options.useTuned || options.schedulingGiven || path.empty() ||
-      (!asked && access(path.c_str(), R_OK) != 0))
+  if (!path || (!asked && access(path->c_str(), R_OK) != 0))
     return None();
   auto context = makeTuneContext(program, options);
   if (!context && context.error().kind == ErrorKind::Unsupported)
     return None();
   if (!context)
     return fail(context.error());
-  auto found = readDecision(program, *context, path);
+  auto found = readDecision(program, *context, *path);
   if (!found && asked)
     return fail(found.error());
   if (!found)
@@ -200,7 +171,7 @@ Result<std::optional<TunedChoice>> findTuned(const Program &program,
     choice.config = std::move((*found)->config);
     choice.isTuned = true;
     fmt::print(stderr,
-               "mgpu-tune: using the configuration tuned in '{}' ({})\n", path,
+               "mgpu-tune: using the configuration tuned in '{}' ({})\n", *path,
                (*found)->sentence);
   } else {
     choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
@@ -220,14 +191,16 @@ Result<Prepared> prepare(const Program &program, const Options &options) {
     prepared.lanes = choice->config.lanes;
     prepared.isTuned = choice->isTuned;
   } else {
-    MGPU_TRY_ASSIGN(prepared.kernels, compileKernels(program.dag));
+    MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, options.cpu));
+    prepared.kernels = std::move(kernels.objects);
+    prepared.cpu = std::move(kernels.cpu);
   }
   prepared.compileUs = microsecondsSince(start);
   start = Clock::now();
-  if (choice) {
+  if (choice && options.planFile.empty() && !options.needsPlan) {
     MGPU_TRY_ASSIGN(prepared.plan, tuner::planFor(program.dag, choice->config));
   } else {
-    MGPU_TRY_ASSIGN(prepared.plan, makePlan(program.dag, options));
+    MGPU_TRY_ASSIGN(prepared.plan, planFor(program, options));
   }
   prepared.planUs = microsecondsSince(start);
   return prepared;

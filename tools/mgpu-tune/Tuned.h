@@ -10,10 +10,6 @@
 
 namespace mgpu::tune {
 
-/// --db, else MGPU_DB, else mgpu/tuning.db in the user's cache folder; empty
-/// where there is none of them.
-std::string databasePath(const Options &options);
-
 /// What of a program and a machine the tuner needs to know.
 struct TuneContext {
   std::vector<planner::KernelSpace> spaces;
@@ -45,10 +41,6 @@ Result<std::optional<tuner::StoredDecision>>
 readDecision(const Program &program, const TuneContext &context,
              const std::string &path);
 
-/// A plan written by `plan -o`, proven.
-Result<planner::Plan> readPlan(const std::string &path,
-                               const planner::Dag &dag);
-
 /// The values of --arg, and made-up ones (said on stderr) where there are none.
 Result<std::vector<tuner::ProgramInput>> programInputs(const Program &program,
                                                        const Options &options);
@@ -63,11 +55,13 @@ tuner::TuningSubject tuningSubject(const Program &program,
 struct Prepared {
   planner::Plan plan;
   std::vector<std::vector<std::byte>> kernels; ///< by KernelId
+  std::string cpu = "native"; ///< the level the kernels are for
   uint32_t lanes = 0;
   bool isTuned = false;
   double planUs = 0, compileUs = 0; ///< what making them took
 };
-/// As findTuned() says, else options.scheduler and the default kernels.
+/// As findTuned() says, else planFor() and hostKernels(). --plan wins over a
+/// tuned plan.
 Result<Prepared> prepare(const Program &program, const Options &options);
 
 /// Compiles the kernels of a configuration.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mgpu-tune: parse the command line, call the command, print what it says.
+#include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/Options.h"
 #include "tuner/strategy/SearchStrategy.h"
 
@@ -44,7 +45,8 @@ void addPairs(CLI::App *command, const char *name,
 }
 
 void addProgram(CLI::App *command, Options &options) {
-  command->add_option("FILE", options.file, "The program (.mlir)")->required();
+  command->add_option("FILE", options.file, "The program (.mlir) or bundle")
+      ->required();
   command->add_option("--entry", options.entry, "The entry function")
       ->capture_default_str();
   addPairs(
@@ -57,33 +59,33 @@ void addProgram(CLI::App *command, Options &options) {
       ->add_option("--node-limit", options.nodeLimit,
                    "Most nodes the unrolled program may have")
       ->capture_default_str();
+  command
+      ->add_option("--roll-from", options.rollFrom,
+                   "Trips from which the program's loop stays rolled; 0: never")
+      ->capture_default_str();
   command->add_flag("--json", options.json, "Print the result as JSON");
 }
 
 void addScheduling(CLI::App *command, Options &options) {
+  auto chosen = [&options](const auto &) { options.choosesPlan = true; };
   command
       ->add_option("--scheduler", options.scheduler,
                    "serial, list, or shuffled (a random legal plan, for tests)")
       ->check(CLI::IsMember({"serial", "list", "shuffled"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->each(chosen);
   command->add_option("--seed", options.seed, "Seed of --scheduler shuffled")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->each(chosen);
   command->add_option("--streams", options.streams, "Streams per device")
       ->check(CLI::Range(1, 8))
-      ->capture_default_str();
-}
-
-void addDatabase(CLI::App *command, Options &options) {
-  command
-      ->add_option("--db", options.database,
-                   "The tuning database; else MGPU_DB, else in the user's "
-                   "cache folder")
-      ->type_name("FILE");
+      ->capture_default_str()
+      ->each(chosen);
 }
 
 /// Of commands that use what was tuned.
 void addTuned(CLI::App *command, Options &options) {
-  addDatabase(command, options);
+  tune::addDatabase(command, options, false);
   command->add_flag("!--no-tuned", options.useTuned,
                     "Do not look for a tuned configuration");
 }
@@ -96,17 +98,14 @@ void addTarget(CLI::App *command, Options &options) {
       ->type_name("TARGET");
 }
 
-bool schedulingGiven(const CLI::App *command) {
-  for (const char *name : {"--scheduler", "--seed", "--streams"})
-    if (command->count(name) > 0)
-      return true;
-  return false;
-}
-
 void addRun(CLI::App *command, Options &options) {
   addTarget(command, options);
   addPairs(command, "--out", options.outputs,
            "Write argument or result K after the run to FILE.npy");
+  command
+      ->add_option("--cpu", options.cpu,
+                   "Level of the kernels: x86-64-v2, ...; else the best here")
+      ->type_name("LEVEL");
   command->add_option("--repeat", options.repeat, "Replays")
       ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000'000)))
       ->capture_default_str();
@@ -125,15 +124,26 @@ int report(ErrorKind kind, const std::string &message) {
 /// CLI11's complaint, and where the options are listed.
 std::string usageError(const CLI::App &app, const CLI::ParseError &error,
                        int argc, char **argv) {
-  auto subcommands = app.get_subcommands();
-  if (!subcommands.empty())
-    return std::string(error.what()) + "; 'mgpu-tune " +
-           subcommands.front()->get_name() + " --help' lists the options";
+  // `list` is a command of `db`.
+  std::string name = "mgpu-tune";
+  const CLI::App *last = &app;
+  int words = 1;
+  while (!last->get_subcommands().empty()) {
+    last = last->get_subcommands().front();
+    name += " " + last->get_name();
+    ++words;
+  }
+  bool isGroup = !last->get_subcommands([](auto *) { return true; }).empty();
+  if (!isGroup)
+    return std::string(error.what()) + "; '" + name +
+           " --help' lists the options";
   std::string what = error.what();
   // It would say "A subcommand is required" of a misspelt one.
-  if (argc > 1 && argv[1][0] != '-')
-    what = "there is no command '" + std::string(argv[1]) + "'";
-  return what + "; 'mgpu-tune --help' lists the commands";
+  if (argc > words && argv[words][0] != '-')
+    what = "there is no command '" +
+           (words > 1 ? last->get_name() + " " : std::string()) + argv[words] +
+           "'";
+  return what + "; '" + name + " --help' lists the commands";
 }
 
 } // namespace
@@ -158,10 +168,7 @@ int main(int argc, char **argv) {
   addScheduling(run, options);
   addTuned(run, options);
   addRun(run, options);
-  run->callback([&, run] {
-    options.schedulingGiven = schedulingGiven(run);
-    command = tune::runRun;
-  });
+  run->callback([&] { command = tune::runRun; });
 
   CLI::App *plan = app.add_subcommand("plan", "Show the schedule and why");
   addProgram(plan, options);
@@ -175,6 +182,10 @@ int main(int argc, char **argv) {
                    "targets")
       ->type_name("TIME|N")
       ->capture_default_str();
+  plan->add_option("--collectives", options.collectivesFile,
+                   "Measured times of collectives (.csv), instead of the "
+                   "curves built in; of sim targets")
+      ->type_name("FILE");
   plan->add_flag("--explain", options.explain, "Say why each step is where");
   plan->add_option("--dot", options.dotFile, "Write the plan as Graphviz");
   plan->add_option("--trace", options.traceFile,
@@ -182,19 +193,46 @@ int main(int argc, char **argv) {
   plan->add_option("-o,--output", options.planFile,
                    "Write the plan's text form to FILE");
   addTuned(plan, options);
-  plan->callback([&, plan] {
-    options.schedulingGiven = schedulingGiven(plan);
-    command = tune::runPlan;
-  });
+  plan->callback([&] { command = tune::runPlan; });
 
   CLI::App *replay =
       app.add_subcommand("replay", "Run a program with a stored plan");
   addProgram(replay, options);
-  replay->add_option("--plan", options.planFile, "A plan written by `plan -o`")
-      ->required();
+  replay->add_option("--plan", options.planFile,
+                     "A plan written by `plan -o`; a bundle has its own");
   addTuned(replay, options);
   addRun(replay, options);
-  replay->callback([&] { command = tune::runRun; });
+  replay->callback([&] {
+    options.needsPlan = true;
+    command = tune::runRun;
+  });
+
+  CLI::App *bundle = app.add_subcommand(
+      "bundle", "Put a program, planned and compiled, into one file");
+  addProgram(bundle, options);
+  bundle
+      ->add_option("-o,--output", options.bundleFile,
+                   "The bundle to write, as x.mgpu")
+      ->required();
+  addTarget(bundle, options);
+  addScheduling(bundle, options);
+  bundle->add_option("--plan", options.planFile,
+                     "Store this plan, written by `plan -o`");
+  options.bundleLevels = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+  bundle
+      ->add_option("--cpu", options.bundleLevels,
+                   "CPU levels to compile the host's kernels for")
+      ->delimiter(',')
+      ->check(CLI::IsMember(options.bundleLevels))
+      ->type_name("LEVEL,...")
+      ->capture_default_str();
+  bundle
+      ->add_option("--arch", options.bundleArchs,
+                   "Architectures to compile cubins for: sm_80,sm_90,...")
+      ->delimiter(',')
+      ->type_name("ARCH,...");
+  tune::addDatabase(bundle, options, false);
+  bundle->callback([&] { command = tune::runBundle; });
 
   CLI::App *tuneCommand = app.add_subcommand(
       "tune", "Find the fastest plan and kernels, and remember them");
@@ -206,7 +244,7 @@ int main(int argc, char **argv) {
                    "was spent before counts")
       ->type_name("TIME|N")
       ->capture_default_str();
-  addDatabase(tuneCommand, options);
+  tune::addDatabase(tuneCommand, options, false);
   std::vector<std::string> strategies(tuner::strategyNames().begin(),
                                       tuner::strategyNames().end());
   tuneCommand->add_option("--strategy", options.strategy, "How to search")
@@ -229,7 +267,7 @@ int main(int argc, char **argv) {
                      "written by `plan -o`")
         ->required();
   addTarget(compare, options);
-  addDatabase(compare, options);
+  tune::addDatabase(compare, options, false);
   compare
       ->add_option("--budget", options.compareBudget,
                    "The most to spend: 10s, or a number of pairs of samples")
@@ -259,7 +297,10 @@ int main(int argc, char **argv) {
       ->add_option("--emit", options.emitFolder,
                    "Write each kernel's CUDA C++ to FOLDER/NAME.cu")
       ->type_name("FOLDER");
+  tune::addDatabase(kernels, options, false);
   kernels->callback([&] { command = tune::runKernels; });
+
+  tune::addDbCommand(app, options, command);
 
   CLI::App *devices =
       app.add_subcommand("devices", "List the targets of this machine");

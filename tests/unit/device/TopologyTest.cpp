@@ -7,7 +7,7 @@ using namespace mgpu;
 using namespace mgpu::device;
 
 TEST(Topology, EveryBuiltInOneIsValid) {
-  ASSERT_EQ(builtinTopologies().size(), 5u);
+  ASSERT_EQ(builtinTopologies().size(), 9u);
   for (std::string_view name : builtinTopologies()) {
     Result<Topology> topology = openTopology("sim:" + std::string(name));
     ASSERT_TRUE(topology) << topology.error().message;
@@ -16,6 +16,7 @@ TEST(Topology, EveryBuiltInOneIsValid) {
   }
   EXPECT_EQ(openTopology("sim:dgx-h200")->device.memoryBytes, 141000000000u);
   EXPECT_EQ(openTopology("sim:dgx-h100")->device.memoryBytes, 80000000000u);
+  EXPECT_EQ(openTopology("sim:dgx-h100-x2")->devicesPerNode(), 8u);
 }
 
 TEST(Topology, FaultsAreNamed) {
@@ -29,6 +30,10 @@ TEST(Topology, FaultsAreNamed) {
             std::string::npos);
   EXPECT_NE(message(R"({"format":"mgpu-topology/1","name":"x","devices":0})")
                 .find("devices"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"format":"mgpu-topology/1","name":"x","nodes":2,)"
+                    R"("devices":3})")
+                .find("multiple of the nodes"),
             std::string::npos);
   Result<Topology> unknown = openTopology("sim:dgx-1");
   ASSERT_FALSE(unknown);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // A kernel under every legal configuration gives the bits of the default one.
+#include "KernelCases.h"
 #include "KernelRunner.h"
+#include "RandomKernel.h"
 
 #include "kernels/emit/KernelBuild.h"
 
@@ -23,70 +25,83 @@ KernelSpace spaceOf(const std::string &text, Dim3 block, Dim3 grid,
   return space ? *space : KernelSpace();
 }
 
-/// Runs `text` as its default and `count` random legal configurations.
-template <typename T>
-void expectSame(const std::string &text, Dim3 block, Dim3 grid,
-                const std::vector<std::vector<T>> &buffers, size_t count) {
-  KernelSpace space = spaceOf(text, block, grid);
-  auto legal = space.legal();
-  ASSERT_FALSE(legal.empty());
+/// Random legal configurations.
+class Configs {
+public:
+  Configs(const KernelSpace &space, uint64_t seed)
+      : legal(space.legal()), engine(seed) {}
+  const KernelConfig &next() { return legal[engine() % legal.size()]; }
+
+private:
+  std::vector<KernelConfig> legal;
+  std::mt19937_64 engine;
+};
+
+void expectSame(const KernelCase &test, size_t count) {
+  KernelSpace space = spaceOf(test.text, test.block, test.grid);
   auto run = [&](std::optional<KernelConfig> config) {
-    auto kernel = load(text, block, "native", config);
-    auto mine = buffers;
+    auto buffers = test.fill(7);
+    auto kernel = load(test.text, test.block, "native", config);
     if (!kernel)
-      return mine;
+      return buffers;
     std::vector<uint64_t> arguments;
-    for (auto &buffer : mine)
+    for (auto &buffer : buffers)
       arguments.push_back(arg(buffer));
-    kernel->run(grid, arguments);
-    return mine;
+    arguments.insert(arguments.end(), test.scalars.begin(), test.scalars.end());
+    kernel->run(test.grid, arguments);
+    return buffers;
   };
   auto expected = run(std::nullopt);
-  EXPECT_NE(expected, buffers) << "the kernel does nothing";
-  std::mt19937_64 random(7);
+  EXPECT_NE(expected, test.fill(7)) << test.name << " does nothing";
+  Configs configs(space, count);
   for (size_t k = 0; k < count; ++k) {
-    const KernelConfig &config = legal[random() % legal.size()];
+    const KernelConfig &config = configs.next();
     auto found = run(config);
-    for (size_t j = 0; j < buffers.size(); ++j)
+    for (size_t j = 0; j < found.size(); ++j)
       EXPECT_TRUE(sameBits(found[j], expected[j]))
-          << planner::toText(config) << ": buffer " << j << " of\n"
-          << text;
+          << test.name << ", buffer " << j << ": " << planner::toText(config);
   }
 }
 
-std::vector<float> randomFloats(size_t count) {
-  std::mt19937 random(count);
-  std::uniform_real_distribution<float> uniform(-2, 2);
-  std::vector<float> values(count);
-  for (float &value : values)
-    value = uniform(random);
-  return values;
+TEST(Config, KernelsWithStructure) {
+  for (const KernelCase &each : structuredCases())
+    expectSame(each, 6);
 }
 
-const char *const axpy = R"(
-    %b = gpu.block_id x
-    %d = gpu.block_dim x
-    %t = gpu.thread_id x
-    %base = arith.muli %b, %d : index
-    %i = arith.addi %base, %t : index
-    %n = arith.constant 1000 : index
-    %inside = arith.cmpi ult, %i, %n : index
-    scf.if %inside {
-      %v = memref.load %x[%i] : memref<1000xf32>
-      %w = memref.load %y[%i] : memref<1000xf32>
-      %p = arith.mulf %v, %v : f32
-      %s = arith.addf %p, %w : f32
-      memref.store %s, %y[%i] : memref<1000xf32>
-    })";
+TEST(Config, EveryOperation) {
+  for (const KernelCase &each : operationCases())
+    expectSame(each, 2);
+}
 
-TEST(Config, ElementwiseOfAnyShape) {
-  expectSame<float>(module("%x: memref<1000xf32>, %y: memref<1000xf32>", axpy),
-                    {64}, {16}, {randomFloats(1000), randomFloats(1000)}, 24);
+// Each batch as its default and under other configurations.
+TEST(Config, RandomKernels) {
+  auto [first, count] = random::seedRange(1000, 224);
+  random::inBatches(first, count, 10, [](const random::Batch &batch) {
+    const auto &[seeds, kernels] = batch;
+    std::string text = random::textOf(kernels);
+    Dim3 block = kernels[0].block, grid{kernels[0].blocks};
+    KernelSpace space = spaceOf(text, block, grid);
+    EXPECT_EQ(space.reshapable, !kernels[0].exchanges()) << space.reason;
+    Configs configs(space, seeds[0]);
+    for (int k = 0; k < 2; ++k) {
+      const KernelConfig &config = configs.next();
+      auto loaded = load(text, block, "native", config);
+      ASSERT_TRUE(loaded) << planner::toText(config);
+      for (size_t j = 0; j < kernels.size(); ++j) {
+        std::vector<int32_t> input = random::randomInput(kernels[j], seeds[j]),
+                             output(input.size());
+        loaded->run(grid, {arg(input), arg(output), arg(int64_t(j))});
+        ASSERT_EQ(output, kernels[j].interpret(input))
+            << "seed " << seeds[j] << ": " << planner::toText(config);
+      }
+    }
+  });
 }
 
 // The ids of the source, each written where it was, whatever runs.
 TEST(Config, IdsOfTheSource) {
-  std::string text = module("%out: memref<6x10x4x12xi64>", R"(
+  expectSame({"ids",
+              module("%out: memref<6x10x4x12xi64>", R"(
     %bx = gpu.block_id x
     %by = gpu.block_id y
     %tx = gpu.thread_id x
@@ -100,84 +115,62 @@ TEST(Config, IdsOfTheSource) {
     %l = arith.muli %c, %k1000 : index
     %m = arith.addi %l, %tx : index
     %v = arith.index_cast %m : index to i64
-    memref.store %v, %out[%by, %bx, %ty, %tx] : memref<6x10x4x12xi64>)");
-  expectSame<int64_t>(text, {12, 4}, {10, 6}, {std::vector<int64_t>(2880, -1)},
-                      24);
+    memref.store %v, %out[%by, %bx, %ty, %tx] : memref<6x10x4x12xi64>)"),
+              {12, 4},
+              {10, 6},
+              {{'l', 2880}},
+              {}},
+             24);
 }
 
-const char *const matmul = R"(
-    %row = gpu.global_id y
-    %column = gpu.global_id x
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %n = arith.constant 64 : index
-    %zero = arith.constant 0.0 : f32
-    %sum = scf.for %k = %c0 to %n step %c1 iter_args(%s = %zero) -> (f32) {
-      %v = memref.load %x[%row, %k] : memref<64x64xf32>
-      %w = memref.load %y[%k, %column] : memref<64x64xf32>
-      %p = arith.mulf %v, %w : f32
-      %next = arith.addf %s, %p : f32
-      scf.yield %next : f32
-    }
-    memref.store %sum, %z[%row, %column] : memref<64x64xf32>)";
-
-TEST(Config, LoopsThatHandOn) {
-  expectSame<float>(
-      module("%x: memref<64x64xf32>, %y: memref<64x64xf32>, "
-             "%z: memref<64x64xf32>",
-             matmul),
-      {16, 16}, {4, 4},
-      {randomFloats(4096), randomFloats(4097), std::vector<float>(4096)}, 40);
-}
-
-const char *const reduction = R"(
-    %shared = memref.alloca() : memref<64xf32, #gpu.address_space<workgroup>>
+TEST(Config, GlobalIndicesInNarrowIntegers) {
+  std::string text = module("%x: memref<512xi32>", R"(
+    %b = gpu.block_id x
     %t = gpu.thread_id x
-    %i = gpu.global_id x
-    %v = memref.load %x[%i] : memref<512xf32>
-    memref.store %v, %shared[%t] : memref<64xf32, #gpu.address_space<workgroup>>
-    gpu.barrier
-    %c63 = arith.constant 63 : index
-    %other = arith.subi %c63, %t : index
-    %w = memref.load %shared[%other] : memref<64xf32, #gpu.address_space<workgroup>>
-    %s = arith.addf %v, %w : f32
-    memref.store %s, %x[%i] : memref<512xf32>)";
+    %b32 = arith.index_cast %b : index to i32
+    %t32 = arith.index_cast %t : index to i32
+    %c64 = arith.constant 64 : i32
+    %m = arith.muli %b32, %c64 : i32
+    %i = arith.addi %t32, %m : i32
+    %at = arith.index_cast %i : i32 to index
+    memref.store %i, %x[%at] : memref<512xi32>)");
+  EXPECT_EQ(spaceOf(text, {64}, {8}).reason,
+            "depends on its ids only through the global index");
+  expectSame({"narrow", text, {64}, {8}, {{'i', 512}}, {}}, 16);
+}
 
 TEST(Config, BarriersKeepTheBlock) {
-  std::string text = module("%x: memref<512xf32>", reduction);
-  KernelSpace space = spaceOf(text, {64}, {8});
+  const KernelCase &reverse = kernelCase("reverse");
+  KernelSpace space = spaceOf(reverse.text, reverse.block, reverse.grid);
   EXPECT_FALSE(space.reshapable);
-  EXPECT_EQ(space.sharedBytes, 256u);
+  EXPECT_EQ(space.sharedBytes, 512u);
   for (const KernelConfig &config : space.legal())
     EXPECT_EQ(space.covered(config), space.block);
   KernelConfig other = space.defaults;
-  other[P::BlockX] = 32;
+  other[P::BlockX] = 64;
   auto refused = space.check(other);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "32 x 1 items are not the 64 threads along x of the source's "
+            "64 x 1 items are not the 128 threads along x of the source's "
             "block, which the kernel keeps");
   other[P::Items] = 2;
   EXPECT_TRUE(space.check(other));
-  expectSame<float>(text, {64}, {8}, {randomFloats(512)}, 16);
 }
 
 TEST(Config, AtomicSumsOfFloatsKeepTheirOrder) {
-  std::string text = module("%x: memref<256xf32>, %sum: memref<1xf32>", R"(
-    %i = gpu.global_id x
-    %c0 = arith.constant 0 : index
-    %v = memref.load %x[%i] : memref<256xf32>
-    %old = memref.atomic_rmw addf %v, %sum[%c0] : (f32, memref<1xf32>) -> f32)");
-  KernelSpace space = spaceOf(text, {64}, {4});
+  const KernelCase &atomics = kernelCase("atomics");
+  KernelSpace space = spaceOf(atomics.text, atomics.block, atomics.grid);
   EXPECT_FALSE(space.reshapable);
   EXPECT_NE(space.reason.find("keeps the order of its threads"),
             std::string::npos);
   EXPECT_EQ(space.choice(P::Items).values, std::vector<uint32_t>{1});
-  expectSame<float>(text, {64}, {4}, {randomFloats(256), {0}}, 8);
+  EXPECT_TRUE(
+      spaceOf(atomics.text, atomics.block, atomics.grid, KernelTarget::Cuda)
+          .reshapable);
 }
 
 TEST(Config, SpacesSayWhatTheyRefuse) {
-  std::string text = module("%x: memref<1000xf32>, %y: memref<1000xf32>", axpy);
+  const std::string &text = kernelCase("saxpy").text;
   KernelSpace host = spaceOf(text, {64}, {16});
   EXPECT_TRUE(host.reshapable);
   EXPECT_TRUE(host.check(host.defaults));

@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <random>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -69,6 +70,15 @@ void LoadedKernel::run(Dim3 grid, std::vector<uint64_t> arguments,
                        uint64_t first, uint64_t last) const {
   device::HostLaunch launch{{grid.x, grid.y, grid.z}, 0, first, last};
   entry(arguments.data(), &launch);
+}
+
+std::vector<float> randomFloats(size_t count, uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> values(-8, 8);
+  std::vector<float> result(count);
+  for (float &value : result)
+    value = values(engine);
+  return result;
 }
 
 planner::KernelSpec specOf(const std::string &text, Dim3 block) {

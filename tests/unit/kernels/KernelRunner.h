@@ -68,6 +68,9 @@ bool sameBits(const std::vector<T> &a, const std::vector<T> &b) {
          std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
+/// Numbers between -8 and 8.
+std::vector<float> randomFloats(size_t count, uint32_t seed);
+
 /// canonicalKernelText of a module given as text.
 std::string canonicalText(const std::string &text);
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_API_COLLECTIVESTEPS_H
+#define MGPU_DEVICE_API_COLLECTIVESTEPS_H
+
+// What a collective means, for backends whose members share an address space.
+// Ranks are combined in rank order, so results are bitwise reproducible.
+//   all_reduce      recv_i = send_0 op send_1 op ...
+//   reduce_scatter  recv_i = slice i of that; send has n x recv elements
+//   all_gather      slice i of every recv = send_i; or, where send and recv are
+//                   of equal size, = slice i of send_i (in place)
+//   all_to_all      slice j of recv_i = slice i of send_j
+//   broadcast       recv_i = send_root; other sends are not looked at
+//   send_recv       recv_1 = send_0; the other two boxes are not looked at
+// Slices are equal parts in row-major order. All sends are read as they were
+// before the collective, however sends and receives overlap.
+// The arithmetic, on every backend:
+//   integers   wrap around; min and max are signed (index too)
+//   i1         sum and max are "or", prod and min are "and"; any non-zero byte
+//              counts as 1
+//   f32, f64   IEEE; f16, bf16 and f8 are computed in float and rounded to
+//              nearest even after every step
+//   min, max   of floats: NaN if either is NaN (its payload is unspecified),
+//              and -0 below +0: MLIR's minimumf and maximumf
+
+#include "device/api/CopyNest.h"
+#include "device/api/GraphDriver.h"
+
+#include <functional>
+
+namespace mgpu::device {
+
+struct BoxMove {
+  std::byte *destination = nullptr;
+  Box destinationBox;
+  const std::byte *source = nullptr;
+  Box sourceBox;
+};
+
+/// outputs[*][i] = inputs[0][i] op inputs[1][i] op ..., all contiguous. An
+/// output may be an input, but overlaps none otherwise.
+struct ElementwiseReduction {
+  std::vector<const std::byte *> inputs;
+  std::vector<std::byte *> outputs;
+  size_t count = 0;
+};
+
+/// Each list after the one before it. Within a list nothing depends on order,
+/// but a move's own two boxes may overlap: it is as if all its elements were
+/// read before any is written.
+struct CollectiveSteps {
+  std::vector<BoxMove> stageIn;
+  std::vector<ElementwiseReduction> reductions;
+  std::vector<BoxMove> moves;
+};
+
+struct CollectiveSpace {
+  /// Memory for so many bytes that the steps may use, aligned to 16.
+  std::function<Result<std::byte *>(uint64_t)> stage;
+  /// Whether reductions must have their elements at multiples of their size.
+  bool isAligned = false;
+};
+
+/// The steps of a collective. Errors: Invalid for members that do not fit
+/// together, Unsupported for slices that are no boxes, and those of stage.
+Result<CollectiveSteps> collectiveSteps(const CollectiveNodeParams &params,
+                                        const CollectiveSpace &space);
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_API_COLLECTIVESTEPS_H

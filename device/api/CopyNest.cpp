@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/api/CopyNest.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+Box collapse(const Box &box) {
+  Box out{box.offset, {}, {}, box.elementBytes};
+  for (size_t k = 0; k < box.sizes.size(); ++k) {
+    int64_t size = box.sizes[k], stride = box.strides[k];
+    if (size == 0)
+      return {box.offset, {0}, {int64_t(box.elementBytes)}, box.elementBytes};
+    if (size == 1)
+      continue;
+    if (!out.sizes.empty() && out.strides.back() == size * stride) {
+      out.sizes.back() *= size;
+      out.strides.back() = stride;
+    } else {
+      out.sizes.push_back(size);
+      out.strides.push_back(stride);
+    }
+  }
+  return out;
+}
+
+Result<Box> sliceBox(const Box &box, uint32_t index, uint32_t count) {
+  int64_t total = box.numElements();
+  if (count == 0 || total % count != 0)
+    return fail(ErrorKind::Invalid,
+                fmt::format("{} elements do not divide into {} equal slices",
+                            total, count));
+  Box slice = collapse(box);
+  if (total == 0)
+    return slice;
+  int64_t parts = count, which = index;
+  for (size_t k = 0; k < slice.sizes.size() && parts > 1; ++k) {
+    int64_t &size = slice.sizes[k];
+    if (size % parts == 0) {
+      size /= parts;
+      slice.offset += which * size * slice.strides[k];
+      return slice;
+    }
+    if (parts % size != 0)
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("slice {} of {} of a strided view is not itself "
+                              "a strided view (dimension of size {}): make "
+                              "the view contiguous",
+                              index, count, size));
+    parts /= size;
+    slice.offset += which / parts * slice.strides[k];
+    which %= parts;
+    size = 1;
+  }
+  return slice;
+}
+
+/// Cuts two collapsed boxes into one common loop nest, from the innermost
+/// dimension outwards; false when their shapes have no common refinement.
+static bool refine(const Box &to, const Box &from,
+                   std::vector<CopyNest::Dim> &dims) {
+  size_t a = to.sizes.size(), b = from.sizes.size();
+  int64_t sizeA = 1, sizeB = 1, strideA = 0, strideB = 0;
+  while (true) {
+    if (sizeA == 1 && a > 0)
+      --a, sizeA = to.sizes[a], strideA = to.strides[a];
+    if (sizeB == 1 && b > 0)
+      --b, sizeB = from.sizes[b], strideB = from.strides[b];
+    if (sizeA == 1 && sizeB == 1)
+      break;
+    int64_t step = std::min(sizeA, sizeB);
+    if (step == 1 || sizeA % step || sizeB % step)
+      return false;
+    dims.push_back({step, strideA, strideB});
+    sizeA /= step, sizeB /= step;
+    strideA *= step, strideB *= step;
+  }
+  std::reverse(dims.begin(), dims.end());
+  return true;
+}
+
+Result<void> checkCopy(const std::byte *destination, const Box &destinationBox,
+                       const std::byte *source, const Box &sourceBox) {
+  MGPU_TRY(checkBox(destinationBox));
+  MGPU_TRY(checkBox(sourceBox));
+  if (destinationBox.elementBytes != sourceBox.elementBytes ||
+      destinationBox.numElements() != sourceBox.numElements())
+    return fail(
+        ErrorKind::Invalid,
+        fmt::format("a copy from {} elements of {} bytes to {} of {}: both "
+                    "ends must have the same number and width",
+                    sourceBox.numElements(), sourceBox.elementBytes,
+                    destinationBox.numElements(), destinationBox.elementBytes));
+  if (sourceBox.numElements() != 0 && (!destination || !source))
+    return fail(ErrorKind::Invalid,
+                "a copy of some bytes has no address at one end");
+  return {};
+}
+
+bool overlaps(const std::byte *a, const Box &boxA, const std::byte *b,
+              const Box &boxB) {
+  // As numbers: the two may lie in unrelated allocations.
+  auto [lowA, highA] = boxA.byteRange();
+  auto [lowB, highB] = boxB.byteRange();
+  return uintptr_t(a) + uintptr_t(lowA) < uintptr_t(b) + uintptr_t(highB) &&
+         uintptr_t(b) + uintptr_t(lowB) < uintptr_t(a) + uintptr_t(highA);
+}
+
+Box packedBox(const Box &like) {
+  return {
+      0, {like.numElements()}, {int64_t(like.elementBytes)}, like.elementBytes};
+}
+
+std::optional<CopyNest> makeNest(std::byte *destination,
+                                 const Box &destinationBox,
+                                 const std::byte *source,
+                                 const Box &sourceBox) {
+  CopyNest nest;
+  if (destinationBox.numElements() == 0)
+    return nest;
+  Box to = collapse(destinationBox), from = collapse(sourceBox);
+  if (!refine(to, from, nest.dims))
+    return std::nullopt;
+  nest.destination = destination + to.offset;
+  nest.source = source + from.offset;
+  nest.rowBytes = to.elementBytes;
+  while (!nest.dims.empty() &&
+         nest.dims.back().destinationStride == nest.rowBytes &&
+         nest.dims.back().sourceStride == nest.rowBytes) {
+    nest.rowBytes *= nest.dims.back().size;
+    nest.dims.pop_back();
+  }
+  return nest;
+}
+
+} // namespace mgpu::device

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/api/CudaKernelObject.h"
+
+#include <cstring>
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+/// The first eight bytes; the last one counts the versions of the form.
+static constexpr char magic[9] = "MGPUCUK\1";
+
+/// After the magic: the fixed fields, the two strings with their lengths
+/// before them, and the cubin to the end.
+struct Fixed {
+  uint32_t sourceBlock[3], block[3];
+  uint32_t items, reshapable, dynamicSharedBytes;
+  uint32_t entryLength, archLength;
+};
+
+/// So long a name no compiler makes.
+static constexpr uint32_t maxName = 4096;
+
+CudaKernelObject::Blocks CudaKernelObject::blocksOf(Dim3 grid) const {
+  auto ceil = [](uint64_t a, uint64_t b) { return (a + b - 1) / b; };
+  if (!reshapable)
+    return {ceil(grid.x, items), grid.y, grid.z};
+  return {ceil(uint64_t(grid.x) * sourceBlock.x, uint64_t(block.x) * items),
+          ceil(uint64_t(grid.y) * sourceBlock.y, block.y),
+          ceil(uint64_t(grid.z) * sourceBlock.z, block.z)};
+}
+
+std::vector<std::byte> encodeCudaKernel(const CudaKernelObject &kernel) {
+  const Dim3 &source = kernel.sourceBlock, &block = kernel.block;
+  Fixed fixed{{source.x, source.y, source.z},
+              {block.x, block.y, block.z},
+              kernel.items,
+              kernel.reshapable,
+              kernel.dynamicSharedBytes,
+              uint32_t(kernel.entry.size()),
+              uint32_t(kernel.arch.size())};
+  std::vector<std::byte> out;
+  auto put = [&](const void *data, size_t size) {
+    const auto *bytes = static_cast<const std::byte *>(data);
+    out.insert(out.end(), bytes, bytes + size);
+  };
+  put(magic, 8);
+  put(&fixed, sizeof fixed);
+  put(kernel.entry.data(), kernel.entry.size());
+  put(kernel.arch.data(), kernel.arch.size());
+  put(kernel.cubin.data(), kernel.cubin.size());
+  return out;
+}
+
+Result<CudaKernelObject> decodeCudaKernel(std::string_view name,
+                                          std::span<const std::byte> bytes) {
+  auto damaged = [&](const char *how) {
+    return fail(ErrorKind::Invalid,
+                fmt::format("kernel {}: {}: compile it again", name, how));
+  };
+  if (bytes.size() < 8 || std::memcmp(bytes.data(), magic, 8) != 0)
+    return damaged("what is to be loaded is no CUDA kernel of this version");
+  bytes = bytes.subspan(8);
+  Fixed fixed;
+  if (bytes.size() < sizeof fixed)
+    return damaged("its object is cut off");
+  std::memcpy(&fixed, bytes.data(), sizeof fixed);
+  bytes = bytes.subspan(sizeof fixed);
+  if (fixed.entryLength > maxName || fixed.archLength > maxName ||
+      bytes.size() < size_t(fixed.entryLength) + fixed.archLength)
+    return damaged("its object is cut off");
+  auto dim = [](const uint32_t *d) { return Dim3{d[0], d[1], d[2]}; };
+  CudaKernelObject kernel;
+  kernel.sourceBlock = dim(fixed.sourceBlock);
+  kernel.block = dim(fixed.block);
+  kernel.items = fixed.items;
+  kernel.reshapable = fixed.reshapable != 0;
+  kernel.dynamicSharedBytes = fixed.dynamicSharedBytes;
+  // 1024 is the most of every compute capability (DeviceProfile.h).
+  constexpr uint64_t maxThreads = 1024;
+  auto isBlock = [&](Dim3 d) {
+    return d.x && d.y && d.z && d.x <= maxThreads && d.y <= maxThreads &&
+           d.z <= maxThreads && d.volume() <= maxThreads;
+  };
+  if (!isBlock(kernel.block) || !isBlock(kernel.sourceBlock) ||
+      kernel.items == 0)
+    return damaged("its object has a block that no card takes");
+  const char *text = reinterpret_cast<const char *>(bytes.data());
+  kernel.entry.assign(text, fixed.entryLength);
+  kernel.arch.assign(text + fixed.entryLength, fixed.archLength);
+  bytes = bytes.subspan(size_t(fixed.entryLength) + fixed.archLength);
+  if (kernel.entry.empty() || bytes.empty())
+    return damaged("its object has no code");
+  kernel.cubin.assign(bytes.begin(), bytes.end());
+  return kernel;
+}
+
+} // namespace mgpu::device

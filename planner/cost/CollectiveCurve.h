@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_COST_COLLECTIVECURVE_H
+#define MGPU_PLANNER_COST_COLLECTIVECURVE_H
+
+// Time of one collective over bytes, as a curve of few coefficients.
+
+#include "planner/cost/Tables.h"
+
+#include <optional>
+#include <span>
+
+namespace mgpu::planner {
+
+/// t = fixed + perByte * bytes + perRoot * sqrt(bytes), microseconds. The last
+/// term is what a pipeline of best-sized pieces costs beside latency and
+/// bandwidth: pieces of s bytes cost latency * bytes / s + s / bandwidth, least
+/// at s = sqrt(latency * bandwidth * bytes).
+struct CollectiveCurve {
+  double fixedUs = 0, usPerByte = 0, usPerRoot = 0;
+
+  double us(double bytes) const;
+  /// The same on links `factor` times as fast.
+  double usOnLinks(double bytes, double factor) const;
+
+  /// Least relative squares, coefficients not negative, over the rows of
+  /// 256 KiB and more: smaller ones are mostly noise. `withRoot` false is the
+  /// plain alpha-beta line. Rows of one curve; two distinct sizes at least.
+  static CollectiveCurve fit(std::span<const CollectiveRow> rows,
+                             bool withRoot = true);
+};
+
+/// The curve shipped (Fitted.inc), of one NVLink node with data-sheet links.
+std::optional<CollectiveCurve> shippedCurve(uint32_t architecture,
+                                            CollectiveOp op, uint32_t ranks);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_COST_COLLECTIVECURVE_H

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_COST_MATMULMODEL_H
+#define MGPU_PLANNER_COST_MATMULMODEL_H
+
+// Times of matrix products on tensor cores: a roofline, corrected by what was
+// measured. The correction is a polynomial of third degree in the logarithms
+// of batch, m, n and k, and in how full the last wave of tiles is; its
+// coefficients were fitted to a table of times and are part of the program
+// (Fitted.inc), the table is not.
+
+#include "planner/cost/Tables.h"
+
+#include <span>
+
+namespace mgpu::planner {
+
+/// What a card can do; rates per microsecond.
+struct MatmulRates {
+  double flopsPerUs = 0; ///< of the element type, dense
+  double bytesPerUs = 0; ///< device memory
+  double smCount = 0;
+};
+
+struct MatmulShape {
+  double batch = 1, m = 1, n = 1, k = 1;
+  double elementBytes = 2;
+
+  double flops() const { return 2 * batch * m * n * k; }
+  /// Each operand and the result once.
+  double bytes() const {
+    return elementBytes * batch * (m * k + k * n + m * n);
+  }
+};
+
+/// max(flops / rate, bytes / bandwidth): the baseline, microseconds.
+double rooflineUs(const MatmulShape &shape, const MatmulRates &rates);
+
+class MatmulModel {
+public:
+  /// Fits the correction to `rows`, all of one architecture and type, measured
+  /// on a card of `rates`. Rows: 100 and more.
+  static MatmulModel fit(std::span<const MatmulRow> rows,
+                         const MatmulRates &rates);
+  /// The fit shipped for an architecture and type, or null.
+  static const MatmulModel *shipped(uint32_t architecture, bool isBf16);
+  explicit MatmulModel(std::vector<double> weights)
+      : weights(std::move(weights)) {}
+
+  /// Microseconds on a card of `rates`. Outside the shapes measured (batch 1 to
+  /// 4; m, n, k 256 to 4096) the roofline is corrected as at the nearest one.
+  double us(const MatmulShape &shape, const MatmulRates &rates) const;
+  const std::vector<double> &coefficients() const { return weights; }
+
+private:
+  std::vector<double> weights;
+};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_COST_MATMULMODEL_H

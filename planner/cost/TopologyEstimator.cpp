@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/cost/TopologyEstimator.h"
+
+#include "planner/cost/CollectiveCurve.h"
+#include "planner/cost/MatmulModel.h"
+#include "planner/cost/Nccl.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <set>
+
+namespace mgpu::planner {
+
+// Published: Hazy Research, "No Bubbles" (2025): about 1.3 us from kernel to
+// kernel inside a CUDA graph on an H100.
+static constexpr double launchUs = 1.3;
+// Assumed: what kernels written by hand reach of the data sheet.
+static constexpr double memoryShare = 0.85, flopsShare = 0.6;
+// Assumed: of a link's data-sheet rate, by a copy engine; and its start.
+static constexpr double copyShare = 0.8, copyLatencyUs = 2.5;
+
+std::string_view toString(Origin origin) {
+  switch (origin) {
+  case Origin::Measured:
+    return "measured";
+  case Origin::Published:
+    return "published";
+  case Origin::Assumed:
+    return "assumed";
+  }
+  return "unknown";
+}
+
+TopologyEstimator::TopologyEstimator(
+    device::Topology topology, std::shared_ptr<const CollectiveTable> table)
+    : topology(std::move(topology)), table(std::move(table)) {}
+
+std::string TopologyEstimator::name() const {
+  return table ? topology.name + ", collectives by the table given"
+               : topology.name;
+}
+
+std::vector<Coefficient> TopologyEstimator::coefficients() const {
+  const device::Topology &t = topology;
+  std::vector<Coefficient> list{
+      {"memory", "bytes/s", t.device.memoryBytesPerSecond, Origin::Published,
+       t.device.source},
+      {"flops.fp32", "1/s", t.device.flopsPerSecond, Origin::Published,
+       t.device.source},
+      {"flops.bf16", "1/s", t.device.bf16FlopsPerSecond, Origin::Published,
+       t.device.source},
+      {"link", "bytes/s", t.link.bytesPerSecond, Origin::Published,
+       t.link.source},
+      {"host_link", "bytes/s", t.hostLink.bytesPerSecond, Origin::Published,
+       t.hostLink.source},
+      {"kernel.launch", "us", launchUs, Origin::Published,
+       "Hazy Research 2025: kernel to kernel in a CUDA graph, H100"},
+      {"kernel.memory_share", "", memoryShare, Origin::Assumed,
+       "kernels written by hand, of the data sheet"},
+      {"kernel.flops_share", "", flopsShare, Origin::Assumed,
+       "kernels written by hand, of the data sheet"},
+      {"copy.share", "", copyShare, Origin::Assumed,
+       "copy engines, of the link's data sheet"},
+      {"copy.latency", "us", copyLatencyUs, Origin::Assumed, "start of a copy"},
+  };
+  if (t.nic)
+    list.push_back({"nic", "bytes/s", t.nic->bytesPerSecond, Origin::Published,
+                    t.nic->source});
+  return list;
+}
+
+uint32_t TopologyEstimator::nodeOf(DeviceId device) const {
+  return uint32_t(std::max(device.value, 0)) /
+         std::max(topology.devicesPerNode(), 1u);
+}
+
+uint32_t
+TopologyEstimator::nodesOf(const std::vector<DeviceId> &devices) const {
+  std::set<uint32_t> nodes;
+  for (DeviceId device : devices)
+    nodes.insert(nodeOf(device));
+  return std::max(1u, uint32_t(nodes.size()));
+}
+
+static std::optional<CollectiveOp> opOf(CollectiveKind kind) {
+  switch (kind) {
+  case CollectiveKind::AllReduce:
+    return CollectiveOp::AllReduce;
+  case CollectiveKind::AllGather:
+    return CollectiveOp::AllGather;
+  case CollectiveKind::ReduceScatter:
+    return CollectiveOp::ReduceScatter;
+  case CollectiveKind::AllToAll:
+    return CollectiveOp::AllToAll;
+  case CollectiveKind::Permute:
+    return CollectiveOp::PermuteRing;
+  case CollectiveKind::SendRecv:
+    return CollectiveOp::PermutePairs;
+  case CollectiveKind::Broadcast:
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// The links the curves were measured on, bytes per second.
+static double measuredLink(uint32_t architecture) {
+  return architecture >= 100 ? 900e9 : 450e9;
+}
+
+Estimate TopologyEstimator::collective(CollectiveKind kind, double bytes,
+                                       uint32_t ranks, uint32_t nodes) const {
+  Key key{kind, bytes, ranks, nodes};
+  if (auto it = known.find(key); it != known.end())
+    return it->second;
+  Estimate result;
+  uint32_t architecture = topology.device.architecture;
+  std::optional<CollectiveOp> op = opOf(kind);
+  std::optional<CollectiveCurve> curve;
+  // A pair exchanges as the pairs did that were measured, of 8 devices.
+  uint32_t listed = kind == CollectiveKind::SendRecv ? 8 : ranks;
+  if (op && nodes == 1 && topology.link.kind == device::LinkKind::NvLink)
+    curve = shippedCurve(architecture, *op, listed);
+  double factor = topology.link.bytesPerSecond / measuredLink(architecture);
+  std::optional<double> tabled;
+  if (curve && table)
+    tabled = table->us(architecture, *op, listed, bytes);
+  if (tabled) {
+    double carried = curve->usOnLinks(bytes, factor) / curve->us(bytes);
+    result = {*tabled * carried, Origin::Measured,
+              fmt::format("table given, {} of {}", toString(*op), ranks)};
+  } else if (curve) {
+    result = {curve->usOnLinks(bytes, factor), Origin::Measured,
+              fmt::format("curve fitted to sm_{} {} of {}", architecture,
+                          toString(*op), ranks)};
+  } else {
+    NcclChoice choice = ncclEstimate(topology, kind, bytes, ranks, nodes);
+    result = {choice.us, Origin::Published,
+              fmt::format("NCCL's estimate, {} {}", choice.algorithm,
+                          choice.protocol)};
+  }
+  known.emplace(key, result);
+  return result;
+}
+
+static double boxBytes(const Box &box) {
+  return double(box.numElements()) * box.elementBytes;
+}
+
+Estimate TopologyEstimator::copy(const Dag &dag, const CopyCall &call) const {
+  double bytes = boxBytes(call.sourceBox);
+  DeviceId from = dag.buffer(call.source).device,
+           to = dag.buffer(call.destination).device;
+  if (from == to && !from.isHost()) // reads and writes each byte
+    return {launchUs +
+                2 * bytes /
+                    (topology.device.memoryBytesPerSecond / 1e6 * memoryShare),
+            Origin::Assumed, "copy inside a device's memory"};
+  bool host = from.isHost() || to.isHost();
+  bool far = !host && nodeOf(from) != nodeOf(to) && topology.nic;
+  double rate = host  ? topology.hostLink.bytesPerSecond
+                : far ? std::min(topology.nic->bytesPerSecond,
+                                 topology.link.bytesPerSecond)
+                      : topology.link.bytesPerSecond;
+  return {copyLatencyUs + bytes / (rate / 1e6 * copyShare), Origin::Assumed,
+          host  ? "copy over the host's link"
+          : far ? "copy over a NIC"
+                : "copy over a link"};
+}
+
+/// m, n and k of a product of bf16 matrices that reads `in` bytes, writes
+/// `out` and takes `flops`: m n = out / 2, k = flops / (2 m n), and m and n
+/// have the sum in / (2 k). Nothing where that has no solution.
+static std::optional<MatmulShape> shapeOf(double flops, double in, double out) {
+  double product = out / 2, k = product > 0 ? flops / (2 * product) : 0;
+  if (!(k >= 1))
+    return std::nullopt;
+  double sum = in / (2 * k), square = sum * sum - 4 * product;
+  if (square < 0 && square > -1e-3 * sum * sum)
+    square = 0;
+  double m = (sum + std::sqrt(std::max(square, 0.0))) / 2, n = product / m;
+  if (square < 0 || n < 1)
+    return std::nullopt;
+  return MatmulShape{1, m, n, k, 2};
+}
+
+Estimate TopologyEstimator::kernel(const DagNode &node) const {
+  const device::Topology::Device &device = topology.device;
+  double in = double(node.bytesRead), out = double(node.bytesWritten);
+  if (node.isMatmul)
+    if (auto shape = shapeOf(node.flops, in, out)) {
+      const MatmulModel *model =
+          MatmulModel::shipped(device.architecture, true);
+      bool own = model != nullptr;
+      if (!own)
+        model = MatmulModel::shipped(90, true);
+      MatmulRates rates{device.bf16FlopsPerSecond / 1e6,
+                        device.memoryBytesPerSecond / 1e6,
+                        double(device.smCount)};
+      if (model)
+        return {model->us(*shape, rates),
+                own ? Origin::Measured : Origin::Assumed,
+                fmt::format("matrix product, fit of sm_{}",
+                            own ? device.architecture : 90)};
+    }
+  double rate =
+      node.isMatmul ? device.bf16FlopsPerSecond : device.flopsPerSecond;
+  return {launchUs + std::max(node.flops / (rate / 1e6 * flopsShare),
+                              (in + out) / (device.memoryBytesPerSecond / 1e6 *
+                                            memoryShare)),
+          Origin::Assumed, "roofline"};
+}
+
+Estimate TopologyEstimator::estimate(const Dag &dag, NodeId id) const {
+  const DagNode &node = dag.node(id);
+  if (node.durationUs)
+    return {*node.durationUs, Origin::Measured, "in the file"};
+  if (auto *call = std::get_if<CopyCall>(&node.work))
+    return copy(dag, *call);
+  double bytes = 0;
+  uint32_t ranks = 0;
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  std::vector<DeviceId> devices = node.devices;
+  if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
+    kind = call->kind;
+    ranks = uint32_t(call->members.size());
+    for (const CollectiveMember &member : call->members)
+      bytes =
+          std::max({bytes, boxBytes(member.sendBox), boxBytes(member.recvBox)});
+  } else if (auto *call = std::get_if<OpaqueCall>(&node.work);
+             call && call->isCollective) {
+    kind = call->kind;
+    bytes = double(call->bytes);
+    ranks = call->group ? call->group
+            : dag.spmd  ? dag.numDevices
+                        : uint32_t(devices.size());
+    for (uint32_t d = 0; dag.spmd && d < ranks; ++d)
+      devices.push_back(DeviceId{int32_t(d)});
+  } else {
+    return kernel(node);
+  }
+  if (ranks < 2)
+    return {launchUs +
+                2 * bytes /
+                    (topology.device.memoryBytesPerSecond / 1e6 * memoryShare),
+            Origin::Assumed, "collective of one: a copy"};
+  return collective(kind, bytes, ranks, nodesOf(devices));
+}
+
+double TopologyEstimator::durationUs(const Dag &dag, NodeId node) const {
+  return estimate(dag, node).us;
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_COST_TOPOLOGYESTIMATOR_H
+#define MGPU_PLANNER_COST_TOPOLOGYESTIMATOR_H
+
+// Durations on a machine that is not here, from its topology.
+
+#include "device/api/Topology.h"
+#include "planner/cost/CollectiveTable.h"
+#include "planner/cost/LatencyEstimator.h"
+
+#include <map>
+#include <memory>
+#include <tuple>
+
+namespace mgpu::planner {
+
+/// What the model rests on.
+enum class Origin : uint8_t { Measured, Published, Assumed };
+std::string_view toString(Origin origin);
+
+struct Coefficient {
+  std::string name, unit;
+  double value = 0;
+  Origin origin = Origin::Assumed;
+  std::string source;
+};
+
+/// A duration and where it comes from.
+struct Estimate {
+  double us = 0;
+  Origin origin = Origin::Assumed;
+  std::string how; ///< "curve fitted to sm_90 all_reduce of 8", ...
+};
+
+/// Frozen durations pass through. Else
+/// - collectives: the table given, where it has the curve; else the curve
+///   shipped for the architecture; else NCCL's estimate. The first two are of
+///   one NVLink node and are carried over to other link rates by the curve.
+/// - matrix products (DagNode::isMatmul, of bf16): the model shipped for the
+///   architecture, else that of sm_90 as a share of the roofline.
+/// - other kernels: a roofline of FP32 and memory, with a launch.
+/// - copies: the slower link between the two ends.
+class TopologyEstimator final : public LatencyEstimator {
+public:
+  explicit TopologyEstimator(
+      device::Topology topology,
+      std::shared_ptr<const CollectiveTable> table = nullptr);
+
+  double durationUs(const Dag &dag, NodeId node) const override;
+  std::string name() const override;
+  Estimate estimate(const Dag &dag, NodeId node) const;
+  /// A collective of `ranks` >= 2, `ranks / nodes` on each node.
+  Estimate collective(CollectiveKind kind, double bytes, uint32_t ranks,
+                      uint32_t nodes) const;
+
+  const device::Topology &machine() const { return topology; }
+  /// Everything used beside the tables and curves.
+  std::vector<Coefficient> coefficients() const;
+
+private:
+  Estimate kernel(const DagNode &node) const;
+  Estimate copy(const Dag &dag, const CopyCall &call) const;
+  uint32_t nodeOf(DeviceId device) const;
+  uint32_t nodesOf(const std::vector<DeviceId> &devices) const;
+
+  device::Topology topology;
+  std::shared_ptr<const CollectiveTable> table;
+  using Key = std::tuple<CollectiveKind, double, uint32_t, uint32_t>;
+  mutable std::map<Key, Estimate> known; ///< a program repeats its collectives
+};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_COST_TOPOLOGYESTIMATOR_H

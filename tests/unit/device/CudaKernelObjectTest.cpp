@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "device/api/CudaKernelObject.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace mgpu;
+using namespace mgpu::device;
+
+CudaKernelObject example() {
+  CudaKernelObject kernel;
+  kernel.entry = "saxpy_0";
+  kernel.arch = "sm_90";
+  kernel.sourceBlock = {100, 3, 1};
+  kernel.block = {256, 1, 1};
+  kernel.items = 2;
+  kernel.reshapable = true;
+  kernel.dynamicSharedBytes = 96;
+  for (int k = 0; k < 70; ++k)
+    kernel.cubin.push_back(std::byte(k));
+  return kernel;
+}
+
+TEST(CudaKernelObject, RoundTrip) {
+  CudaKernelObject kernel = example();
+  auto back = decodeCudaKernel("k", encodeCudaKernel(kernel));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->entry, kernel.entry);
+  EXPECT_EQ(back->arch, kernel.arch);
+  EXPECT_EQ(back->sourceBlock, kernel.sourceBlock);
+  EXPECT_EQ(back->block, kernel.block);
+  EXPECT_EQ(back->items, kernel.items);
+  EXPECT_EQ(back->reshapable, kernel.reshapable);
+  EXPECT_EQ(back->dynamicSharedBytes, kernel.dynamicSharedBytes);
+  EXPECT_EQ(back->cubin, kernel.cubin);
+}
+
+TEST(CudaKernelObject, RefusesWhatIsCutOffOrForeign) {
+  std::vector<std::byte> bytes = encodeCudaKernel(example());
+  size_t cubin = example().cubin.size();
+  for (size_t size = 0; size + cubin <= bytes.size(); ++size) {
+    auto back = decodeCudaKernel("k", std::span(bytes).first(size));
+    ASSERT_FALSE(back) << size;
+    EXPECT_EQ(back.error().kind, ErrorKind::Invalid);
+    EXPECT_NE(back.error().message.find("kernel k"), std::string::npos);
+  }
+  auto flipped = bytes;
+  flipped[7] ^= std::byte(3); // the version
+  EXPECT_FALSE(decodeCudaKernel("k", flipped));
+  for (size_t at = 8; at < 8 + 24; at += 4) { // a dimension of a block
+    flipped = bytes;
+    flipped[at + 3] = std::byte(1);
+    EXPECT_FALSE(decodeCudaKernel("k", flipped)) << at;
+  }
+}
+
+TEST(CudaKernelObject, BlocksOfALaunch) {
+  CudaKernelObject kernel = example();
+  auto blocks = kernel.blocksOf({11, 7, 2});
+  EXPECT_EQ(blocks.x, 3u); // 1100 threads, 512 to a block
+  EXPECT_EQ(blocks.y, 21u);
+  EXPECT_EQ(blocks.z, 2u);
+  kernel.reshapable = false;
+  blocks = kernel.blocksOf({11, 7, 2});
+  EXPECT_EQ(blocks.x, 6u);
+  EXPECT_EQ(blocks.y, 7u);
+  EXPECT_EQ(kernel.blocksOf({0, 7, 2}).x, 0u);
+}
+
+} // namespace
