@@ -2,8 +2,6 @@
 //
 // `mgpu-tune compare`.
 #include "db/FileSystem.h"
-#include "planner/plan/Verify.h"
-#include "support/FileIO.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/Tuned.h"
 
@@ -48,7 +46,9 @@ realize(const std::string &word, const Program &program, const Options &options,
     return fail(ErrorKind::Invalid,
                 fmt::format("{}: {}", word, realized.error().what));
   if (!planFile.empty()) {
-    MGPU_TRY_ASSIGN(realized->plan, readPlan(planFile, program.dag));
+    Options reading = options;
+    reading.planFile = planFile;
+    MGPU_TRY_ASSIGN(realized->plan, planFor(program, reading));
   }
   return std::move(*realized);
 }

@@ -66,9 +66,9 @@ Result<int> runPlan(const Options &options);
 Result<int> runRun(const Options &options);
 Result<int> runKernels(const Options &options);
 Result<int> runTune(const Options &options);
-Result<int> runBundle(const Options &options);
 Result<int> runCompare(const Options &options);
 Result<int> runProfile(const Options &options);
+Result<int> runBundle(const Options &options);
 Result<int> runDevices(const Options &options);
 Result<int> runDoctor(const Options &options);
 

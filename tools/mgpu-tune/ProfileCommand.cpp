@@ -87,8 +87,8 @@ Result<int> runProfile(const Options &options) {
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   // The file is made if it is not there, so that is no error here.
   Options looking = options;
-  const auto path = db::databasePath(options.database);
-  looking.useTuned &= path && access(path->c_str(), F_OK) == 0;
+  MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
+  looking.useTuned &= access(path.c_str(), F_OK) == 0;
   MGPU_TRY_ASSIGN(auto choice, findTuned(program, looking));
   if (!choice) {
     MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
@@ -131,8 +131,7 @@ Result<int> runProfile(const Options &options) {
       sum += nodes.back().us.median.middle;
     }
   const bench::Summary total = bench::summarize(std::move(whole));
-  if (path)
-    MGPU_TRY(store(nodes, program, choice->context, choice->config, *path));
+  MGPU_TRY(store(nodes, program, choice->context, choice->config, path));
 
   if (options.json) {
     json out{{"file", options.file},
@@ -141,7 +140,7 @@ Result<int> runProfile(const Options &options) {
              {"repeat", options.profileRepeat},
              {"predicted_us", plan.makespanUs},
              {"measured_us", total.median.middle},
-             {"database", path ? json(*path) : json()}};
+             {"database", path}};
     out["nodes"] = json::array();
     for (const NodeProfile &node : nodes) {
       const planner::DagNode &dagNode = program.dag.node(node.node);
@@ -181,9 +180,9 @@ Result<int> runProfile(const Options &options) {
   if (nodes.size() > mostRows)
     fmt::print("... and {} more; --json lists all\n", nodes.size() - mostRows);
   fmt::print("replay: {:.3f} us predicted ({}), {:.3f} us measured, median of "
-             "{} timed replays{}\n",
+             "{} timed replays; stored in {}\n",
              plan.makespanUs, plan.model, total.median.middle, total.count,
-             path ? fmt::format("; stored in {}", *path) : "");
+             path);
   return 0;
 }
 

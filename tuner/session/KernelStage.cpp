@@ -48,7 +48,9 @@ double Session::kernelSum(const std::vector<double> &nodeTimes,
   for (size_t k = 0; k < nodeTimes.size(); ++k)
     if (auto *call = std::get_if<KernelCall>(&subject.dag.nodes[k].work);
         call && call->kernel.value == kernel)
-      sum += nodeTimes[k];
+      sum += nodeTimes[k] * (subject.dag.nodes[k].phase == Phase::Replay
+                                 ? double(subject.dag.loop.trips)
+                                 : 1);
   return sum;
 }
 

@@ -111,6 +111,9 @@ std::string driverOf(const KeyInput &input,
 std::string contentHash(const Dag &dag) {
   Writer out;
   out.add(dag.numDevices).add(uint8_t(dag.spmd)).add(dag.residentBytes);
+  out.add(dag.loop.trips);
+  for (const Induction &induction : dag.loop.inductions)
+    out.add(induction.buffer.value).add(induction.first).add(induction.step);
   for (const Buffer &buffer : dag.buffers) {
     out.add(buffer.device.value).add(buffer.role).add(buffer.index);
     out.add(buffer.sizeBytes).add(buffer.elementType);

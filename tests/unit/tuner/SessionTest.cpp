@@ -173,12 +173,9 @@ TEST(Session, ResultsOfOneThatWasKilledAreThere) {
     ASSERT_TRUE(store) << store.error().message;
     uint64_t rows = 0;
     auto problems = store->problems();
-    ASSERT_TRUE(problems) << problems.error().message;
-    for (const db::Problem &problem : *problems) {
-      auto found = store->summary(problem);
-      ASSERT_TRUE(found) << found.error().message;
-      rows += found->trials;
-    }
+    ASSERT_TRUE(problems);
+    for (const db::Problem &problem : *problems)
+      rows += store->trials(problem)->trials.size();
     EXPECT_GT(rows, before);
     before = rows;
   }
