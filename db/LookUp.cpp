@@ -71,7 +71,7 @@ Result<std::vector<Candidate>> candidates(StoreFile &file, bool isSite,
 
 /// Of the problems nearest to the one asked for, this many are compared with
 /// each other: each pair costs a query.
-constexpr size_t mostCompared = 6;
+constexpr size_t mostCompared = 4;
 
 /// The formula is TuningStore::lookUp()'s.
 Result<std::optional<Regret>> estimateRegret(StoreFile &file,

@@ -51,10 +51,14 @@ Result<Pruned> prune(TuningStore &store, const PruneOptions &options) {
       MGPU_TRY(dropProblem(database, idOf(problem)));
     if (options.beforeMs) {
       MGPU_TRY(run(database,
-                   "DELETE FROM trials WHERE time_ms < ? AND configuration NOT "
-                   "IN (SELECT id FROM configurations WHERE failure <> 0) AND "
-                   "configuration NOT IN (SELECT t.configuration FROM winners "
-                   "w JOIN trials t ON t.id = w.trial)",
+                   // One trial may correct another of its configuration, so
+                   // they stay together.
+                   "DELETE FROM trials WHERE configuration NOT IN "
+                   "(SELECT configuration FROM trials WHERE time_ms >= ?) AND "
+                   "configuration NOT IN (SELECT id FROM configurations WHERE "
+                   "failure <> 0) AND configuration NOT IN (SELECT "
+                   "t.configuration FROM winners w JOIN trials t ON t.id = "
+                   "w.trial)",
                    *options.beforeMs));
       MGPU_TRY(
           database.execute("DELETE FROM configurations WHERE failure = 0 AND "

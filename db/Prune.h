@@ -9,8 +9,9 @@
 namespace mgpu::db {
 
 struct PruneOptions {
-  /// Trials recorded before this time, in milliseconds since 1970, go, except
-  /// those of winning configurations and of those under quarantine.
+  /// Configurations whose trials were all recorded before this time, in
+  /// milliseconds since 1970, go, except winners and those under quarantine.
+  /// Trials of one configuration stay together, so that no winner changes.
   std::optional<int64_t> beforeMs;
   std::vector<Problem> problems;     ///< go with all that is known of them
   std::optional<uint64_t> blobBytes; ///< compiled kernels beyond it go

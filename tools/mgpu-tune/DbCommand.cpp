@@ -112,8 +112,8 @@ void addDbCommand(CLI::App &app, Options &options, Command &command) {
       add("prune", "Remove results and compiled kernels", runDbPrune);
   prune
       ->add_option("--older", db->older,
-                   "Remove trials older than DAYS (90d), except of winners "
-                   "and of configurations that failed")
+                   "Remove configurations last tried more than DAYS (90d) ago, "
+                   "except winners and those that failed")
       ->type_name("DAYS");
   prune
       ->add_option("--problem", db->keys,

@@ -182,9 +182,10 @@ void useDamaged(const Sample &sample, const std::string &path) {
     return;
   }
   auto refused = [](const auto &result) {
-    if (!result)
+    if (!result) {
       EXPECT_NE(result.error().kind, ErrorKind::Internal)
           << result.error().message;
+    }
     return !result;
   };
   for (const Problem &problem : sample.problems) {

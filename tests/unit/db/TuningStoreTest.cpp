@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "db/Prune.h"
 #include "tests/unit/db/TempFolder.h"
 
 #include <gtest/gtest.h>
@@ -89,6 +90,26 @@ TEST(TuningStore, AFailureIsForGood) {
   EXPECT_FALSE(*store.isQuarantined(problemOf("n=1"), "tile=4"));
   record(store, problem, failedTrial("tile=8"));
   EXPECT_EQ(bestOf(store, problem), "none");
+}
+
+TEST(TuningStore, PruningChangesNoWinner) {
+  TempFolder folder;
+  TuningStore store = openStore(folder / "mgpu.db");
+  Problem problem = problemOf("n=1024");
+  // Measured well long ago, and by chance lower since.
+  Trial old = okTrial("tile=4", 12, 100), lucky = okTrial("tile=4", 8, 3);
+  lucky.provenance.timeMs = 2'000'000'000'000;
+  record(store, problem, old);
+  record(store, problem, lucky);
+  record(store, problem, okTrial("tile=8", 10));
+  record(store, problem, okTrial("tile=16", 11));
+  EXPECT_EQ(bestOf(store, problem), "tile=8");
+  PruneOptions options;
+  options.beforeMs = 1'900'000'000'000;
+  auto done = prune(store, options);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->trials, 1u);
+  EXPECT_EQ(bestOf(store, problem), "tile=8");
 }
 
 TEST(TuningStore, ImpossibleTrialsAreRefusedWhole) {
