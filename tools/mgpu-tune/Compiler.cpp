@@ -5,7 +5,7 @@
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
-#include "kernels/emit/KernelBuild.h"
+#include "kernels/emit/SpaceOf.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
@@ -180,10 +180,10 @@ emitCudaKernels(const planner::Dag &dag) {
   std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<kernels::CudaText> texts;
   planner::SourceNames names;
+  MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
   for (size_t k = 0; k < dag.kernels.size(); ++k) {
     const planner::KernelSpec &spec = dag.kernels[k];
-    MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
-    context.printOpOnDiagnostic(false);
     llvm::SourceMgr sources;
     SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
     OwningOpRef<ModuleOp> module =
@@ -193,6 +193,8 @@ emitCudaKernels(const planner::Dag &dag) {
           ErrorKind::Internal,
           fmt::format("kernel {} does not parse after outlining", spec.name));
     names.nameValues(*module);
+    MGPU_TRY_ASSIGN(auto space, kernels::spaceOf(*module, spec.block, grids[k],
+                                                 planner::KernelTarget::Cuda));
     kernels::CudaEmitOptions options{spec.name, spec.location, spec.block,
                                      grids[k]};
     auto kernel = kernels::emitCudaKernel(*module, options);
@@ -200,9 +202,6 @@ emitCudaKernels(const planner::Dag &dag) {
       return fail(kernel.error().kind,
                   fmt::format("{}: kernel {}: {}", spec.location, spec.name,
                               kernel.error().message));
-    MGPU_TRY_ASSIGN(
-        auto space,
-        kernels::kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda));
     texts.push_back({kernel->name, std::move(kernel->source), kernel->reason,
                      kernel->block, kernel->reshapable,
                      kernel->dynamicSharedBytes, std::move(space)});

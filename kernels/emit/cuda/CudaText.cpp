@@ -124,8 +124,8 @@ std::string Names::fresh(StringRef wish) {
   for (size_t at; (at = name.find("__")) != std::string::npos;)
     name.erase(at, 1);
   std::string unique = name;
-  for (unsigned k = 1; !used.insert(unique).second; ++k)
-    unique = name + "_" + std::to_string(k);
+  for (unsigned &k = next[name]; !used.insert(unique).second;)
+    unique = name + "_" + std::to_string(++k);
   return unique;
 }
 

@@ -3,6 +3,7 @@
 #define MGPU_KERNELS_EMIT_CUDA_CUDATEXT_H
 
 #include "mlir/IR/Location.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -59,6 +60,7 @@ public:
 
 private:
   llvm::StringSet<> used;
+  llvm::StringMap<unsigned> next; ///< the last number given to a name
 };
 
 } // namespace mgpu::kernels::cuda
