@@ -2,6 +2,9 @@
 #include "capture/replay/Replayer.h"
 
 #include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
 #include <fmt/format.h>
 
 namespace mgpu::capture {
@@ -28,6 +31,7 @@ Replayer::create(const Dag &dag, const Plan &plan,
                             "compile it again",
                             dag.kernels.size(), kernelObjects.size()));
   Replayer replayer;
+  replayer.loop = dag.loop;
   BufferAddresses addresses;
   for (uint32_t k = 0; k < dag.numDevices; ++k) {
     MGPU_TRY_ASSIGN(std::byte * arena,
@@ -59,7 +63,7 @@ Replayer::create(const Dag &dag, const Plan &plan,
                     driver.loadKernel(dag.kernels[k].name, kernelObjects[k]));
     kernels.push_back(handle);
   }
-  for (Phase phase : {Phase::Load, Phase::Replay, Phase::Fetch}) {
+  for (Phase phase : allPhases) {
     MGPU_TRY_ASSIGN(replayer.graphs[size_t(phase)],
                     buildGraph(plan, dag, phase, addresses, kernels, driver));
   }
@@ -72,18 +76,51 @@ std::span<std::byte> Replayer::hostBuffer(BufferId id) {
 }
 
 Result<void> Replayer::run(Phase phase) {
-  return graphs[size_t(phase)].exec->launch();
+  const ExecutableGraph &graph = graphs[size_t(phase)];
+  return graph.dagNodes.empty() ? Result<void>() : graph.exec->launch();
 }
 
-Result<std::vector<NodeSpan>> Replayer::runTimed(Phase phase) {
-  const ExecutableGraph &graph = graphs[size_t(phase)];
-  std::vector<device::NodeTiming> timings;
-  MGPU_TRY(graph.exec->launchTimed(timings));
+void Replayer::setInductions(uint64_t trip) {
+  static_assert(std::endian::native == std::endian::little);
+  for (const Induction &induction : loop.inductions) {
+    std::span<std::byte> bytes = hostBuffer(induction.buffer);
+    uint64_t value = induction.at(trip);
+    std::memcpy(bytes.data(), &value, std::min(bytes.size(), sizeof(value)));
+  }
+}
+
+Result<void> Replayer::replay() {
+  MGPU_TRY(run(Phase::Prologue));
+  for (uint64_t trip = 0; trip < loop.trips; ++trip) {
+    setInductions(trip);
+    MGPU_TRY(run(Phase::Replay));
+  }
+  return run(Phase::Epilogue);
+}
+
+Result<std::vector<NodeSpan>> Replayer::replayTimed() {
   std::vector<NodeSpan> spans;
-  spans.reserve(timings.size());
-  for (const device::NodeTiming &timing : timings)
-    spans.push_back({graph.dagNodes[timing.node.value], timing.lane,
-                     timing.startUs, timing.endUs});
+  auto start = std::chrono::steady_clock::now();
+  auto runTimed = [&](Phase phase) -> Result<void> {
+    const ExecutableGraph &graph = graphs[size_t(phase)];
+    if (graph.dagNodes.empty())
+      return {};
+    double offsetUs = std::chrono::duration<double, std::micro>(
+                          std::chrono::steady_clock::now() - start)
+                          .count();
+    std::vector<device::NodeTiming> timings;
+    MGPU_TRY(graph.exec->launchTimed(timings));
+    for (const device::NodeTiming &timing : timings)
+      spans.push_back({graph.dagNodes[timing.node.value], timing.lane,
+                       offsetUs + timing.startUs, offsetUs + timing.endUs});
+    return {};
+  };
+  MGPU_TRY(runTimed(Phase::Prologue));
+  for (uint64_t trip = 0; trip < loop.trips; ++trip) {
+    setInductions(trip);
+    MGPU_TRY(trip == 0 ? runTimed(Phase::Replay) : run(Phase::Replay));
+  }
+  MGPU_TRY(runTimed(Phase::Epilogue));
   return spans;
 }
 

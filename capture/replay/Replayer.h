@@ -36,22 +36,24 @@ public:
   std::span<std::byte> hostBuffer(planner::BufferId id);
 
   Result<void> load() { return run(planner::Phase::Load); }
-  Result<void> replay() { return run(planner::Phase::Replay); }
+  /// All trips of a rolled loop, with what comes before and after it.
+  Result<void> replay();
   Result<void> fetch() { return run(planner::Phase::Fetch); }
-  Result<void> run(planner::Phase phase);
-  /// Like run(), slower, and says when each node ran, in plan order.
-  Result<std::vector<NodeSpan>> runTimed(planner::Phase phase);
-  Result<std::vector<NodeSpan>> replayTimed() {
-    return runTimed(planner::Phase::Replay);
-  }
+  /// Like replay(), slower, and says when each node ran, in plan order; of a
+  /// rolled loop, in its first trip.
+  Result<std::vector<NodeSpan>> replayTimed();
 
   const ExecutableGraph &graph(planner::Phase phase) const {
     return graphs[size_t(phase)];
   }
 
 private:
+  Result<void> run(planner::Phase phase);
+  void setInductions(uint64_t trip);
+
   std::vector<std::span<std::byte>> hostBuffers; ///< by BufferId
-  std::array<ExecutableGraph, 3> graphs;         ///< by Phase
+  std::array<ExecutableGraph, planner::allPhases.size()> graphs; ///< by Phase
+  planner::Loop loop;
 };
 
 } // namespace mgpu::capture

@@ -23,6 +23,22 @@ std::string_view toString(DepKind kind) {
   return "unknown";
 }
 
+std::string_view toString(Phase phase) {
+  switch (phase) {
+  case Phase::Load:
+    return "load";
+  case Phase::Prologue:
+    return "prologue";
+  case Phase::Replay:
+    return "replay";
+  case Phase::Epilogue:
+    return "epilogue";
+  case Phase::Fetch:
+    return "fetch";
+  }
+  return "unknown";
+}
+
 std::span<const DeviceId> laneDevices(const DagNode &node) {
   static constexpr DeviceId hostOnly[] = {DeviceId::host()};
   if (node.devices.empty())
@@ -60,6 +76,7 @@ public:
 
   Result<void> run() {
     MGPU_TRY(checkBuffers());
+    MGPU_TRY(checkLoop());
     MGPU_TRY(checkKernels());
     for (size_t i = 0; i < dag.nodes.size(); ++i)
       MGPU_TRY(checkNode(i));
@@ -116,6 +133,25 @@ private:
             "buffer \"{}\" has a role that does not fit its place: temporary "
             "and resident buffers lie on a device, all others on the host",
             buffer.name));
+    }
+    return {};
+  }
+
+  Result<void> checkLoop() {
+    if (dag.loop.trips == 0)
+      return bad("the rolled loop has no trips");
+    for (const Induction &induction : dag.loop.inductions) {
+      if (induction.buffer.value >= dag.buffers.size())
+        return bad(fmt::format("an induction value lies in buffer {}, but the "
+                               "DAG has {} buffers",
+                               induction.buffer.value, dag.buffers.size()));
+      const Buffer &buffer = dag.buffer(induction.buffer);
+      if (buffer.role != BufferRole::HostLocal ||
+          buffer.sizeBytes > sizeof(uint64_t))
+        return bad(fmt::format("buffer \"{}\" cannot hold an induction value: "
+                               "that takes at most 8 bytes of the program's "
+                               "own host memory",
+                               buffer.name));
     }
     return {};
   }

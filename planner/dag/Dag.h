@@ -9,6 +9,7 @@
 #include "support/Result.h"
 #include "support/Types.h"
 
+#include <array>
 #include <span>
 #include <string>
 #include <variant>
@@ -123,8 +124,13 @@ struct OpaqueCall {
   bool operator==(const OpaqueCall &) const = default;
 };
 
-/// Load runs once before the replays, Fetch once after them.
-enum class Phase : uint8_t { Load, Replay, Fetch };
+/// Load runs once before the replays, Fetch once after them. A replay is the
+/// Prologue once, Replay as often as `Dag::loop` says, and the Epilogue once;
+/// without a rolled loop all of it is Replay.
+enum class Phase : uint8_t { Load, Prologue, Replay, Epilogue, Fetch };
+inline constexpr std::array allPhases = {
+    Phase::Load, Phase::Prologue, Phase::Replay, Phase::Epilogue, Phase::Fetch};
+std::string_view toString(Phase phase);
 
 struct DagNode {
   std::string name;
@@ -156,12 +162,34 @@ struct DepEdge {
   bool operator==(const DepEdge &) const = default;
 };
 
+/// A host buffer that holds first + trip * step, modulo 2^64 and cut to its
+/// element type, while a trip of the loop runs.
+struct Induction {
+  BufferId buffer;
+  int64_t first = 0, step = 0;
+  uint64_t at(uint64_t trip) const {
+    return uint64_t(first) + trip * uint64_t(step);
+  }
+  bool operator==(const Induction &) const = default;
+};
+
+/// The program's outermost loop, where it stayed rolled: nodes and edges of
+/// Phase::Replay are those of one trip, and trips follow each other whole. A
+/// Temporary buffer carries nothing from trip to trip.
+struct Loop {
+  uint64_t trips = 1;
+  std::string location; ///< "file:line:column", or empty
+  std::vector<Induction> inductions;
+  bool operator==(const Loop &) const = default;
+};
+
 /// Node order is a topological order: every edge has from < to.
 struct Dag {
   std::string name;
   uint32_t numDevices = 0;
   bool spmd = false; ///< one device's nodes stand for all (mgpu-dag/2)
   uint64_t residentBytes = 0;
+  Loop loop;
   std::vector<Buffer> buffers;
   std::vector<KernelSpec> kernels;
   std::vector<DagNode> nodes;

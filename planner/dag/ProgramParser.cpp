@@ -36,6 +36,8 @@ private:
   Result<void> parseHeader();
   Result<void> parseLine(LineReader &line, std::string_view head);
   Result<void> parseBuffer(LineReader &line);
+  Result<void> parseLoop(LineReader &line);
+  Result<void> parseInduction(LineReader &line);
   Result<void> parseKernel(LineReader &line);
   Result<ProgramArgument> parseArgument(LineReader &line);
   Result<void> parseNode(LineReader &line);
@@ -220,6 +222,25 @@ Result<void> Parser::parseBuffer(LineReader &line) {
   return line.expectEnd();
 }
 
+Result<void> Parser::parseLoop(LineReader &line) {
+  Loop &loop = program.dag.loop;
+  MGPU_TRY_ASSIGN(loop.trips, line.integer<uint64_t>("count"));
+  MGPU_TRY(line.keyword("at"));
+  MGPU_TRY_ASSIGN(loop.location, line.quoted());
+  return line.expectEnd();
+}
+
+Result<void> Parser::parseInduction(LineReader &line) {
+  Induction induction;
+  MGPU_TRY_ASSIGN(induction.buffer, buffer(line));
+  MGPU_TRY(line.keyword("from"));
+  MGPU_TRY_ASSIGN(induction.first, line.integer<int64_t>("value"));
+  MGPU_TRY(line.keyword("by"));
+  MGPU_TRY_ASSIGN(induction.step, line.integer<int64_t>("step"));
+  program.dag.loop.inductions.push_back(induction);
+  return line.expectEnd();
+}
+
 Result<void> Parser::parseKernel(LineReader &line) {
   KernelSpec kernel;
   MGPU_TRY_ASSIGN(kernel.name, line.quoted());
@@ -262,7 +283,7 @@ Result<void> Parser::parseNode(LineReader &line) {
   MGPU_TRY_ASSIGN(node.name, line.quoted());
   MGPU_TRY_ASSIGN(node.phase,
                   choice(line, "phase", Phase::Fetch,
-                         [](Phase phase) { return nameOf(phase); }));
+                         [](Phase phase) { return toString(phase); }));
   MGPU_TRY(line.keyword("on"));
   while (!line.atEnd() && line.peek() != "at") {
     MGPU_TRY_ASSIGN(DeviceId id, device(line));
@@ -412,6 +433,9 @@ Result<void> Parser::parseLine(LineReader &line, std::string_view head) {
   };
   static constexpr Rule rules[] = {
       {"buffer", &Parser::parseBuffer, Part::None, Part::None, Part::None},
+      {"loop", &Parser::parseLoop, Part::None, Part::None, Part::None},
+      {"induction", &Parser::parseInduction, Part::None, Part::None,
+       Part::None},
       {"kernel", &Parser::parseKernel, Part::None, Part::None, Part::None},
       {"launch", &Parser::parseLaunch, Part::Node, Part::Node, Part::Work},
       {"copy", &Parser::parseCopy, Part::Node, Part::Node, Part::Work},

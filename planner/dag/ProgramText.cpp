@@ -21,6 +21,10 @@ public:
         quoteText(dag.name), dag.numDevices, int(dag.spmd), dag.residentBytes);
     for (const Buffer &buffer : dag.buffers)
       write(buffer);
+    add("loop {} at {}\n", dag.loop.trips, quoteText(dag.loop.location));
+    for (const Induction &induction : dag.loop.inductions)
+      add("induction {} from {} by {}\n", induction.buffer.value,
+          induction.first, induction.step);
     for (const KernelSpec &kernel : dag.kernels)
       add("kernel {} block {} {} {} arguments {} hash {} at {} source {}\n",
           quoteText(kernel.name), kernel.block.x, kernel.block.y,
@@ -90,7 +94,7 @@ private:
   }
 
   void write(const DagNode &node) {
-    add("node {} {} on", quoteText(node.name), nameOf(node.phase));
+    add("node {} {} on", quoteText(node.name), toString(node.phase));
     for (DeviceId device : node.devices)
       addDevice(device);
     add(" at {} cost {} {} {} {}", quoteText(node.location),

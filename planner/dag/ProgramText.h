@@ -9,6 +9,8 @@
 //   buffer "x" on host argument 0 bytes 4096 type f32 shape 32 32
 //   buffer "t" on 2 temporary 0 bytes 4096 type f32 shape 32 32
 //   buffer "c" on host constant 0 bytes 4 type f32 shape 1 contents SHA256
+//   loop 1 at ""                            trips, and where it stands
+//   induction 7 from 0 by 1                 its buffer, first value, step
 //   kernel "k" block 128 1 1 arguments 2 hash "H" at "f:3:1" source SHA256
 //   argument "x" input type f32 shape 32 32 buffer 0
 //   argument "n" specialised type index shape value "3"

@@ -12,15 +12,10 @@ namespace mgpu::planner {
 
 inline constexpr std::array<std::string_view, 6> bufferRoleNames = {
     "temporary", "resident", "argument", "result", "local", "constant"};
-inline constexpr std::array<std::string_view, 3> phaseNames = {"load", "replay",
-                                                               "fetch"};
 inline constexpr std::string_view edgeLetters = "daoc"; // by DepKind
 
 inline std::string_view nameOf(BufferRole role) {
   return bufferRoleNames[size_t(role)];
-}
-inline std::string_view nameOf(Phase phase) {
-  return phaseNames[size_t(phase)];
 }
 inline char letterOf(DepKind kind) { return edgeLetters[size_t(kind)]; }
 

@@ -71,17 +71,20 @@ const std::string *lookUp(const std::map<std::string, std::string> &map,
 
 class Import {
 public:
-  Import(ModuleOp module, const ImportOptions &options)
+  /// `loop`, if any, is to stay rolled.
+  Import(ModuleOp module, const ImportOptions &options, scf::ForOp loop)
       : module(module), options(options),
-        interpreter(module, options, program.dag) {}
+        interpreter(module, options, program.dag, loop) {}
 
   Result<ImportedProgram> run();
+  bool triedToRoll() const { return interpreter.rolledTrips().has_value(); }
 
 private:
   Result<void> bindArgument(func::FuncOp function, unsigned index,
                             Interpreter::Values &values);
   Result<void> bindResults(func::FuncOp function,
                            const Interpreter::Values &values);
+  Result<void> rollLoop();
   void inferRoles();
   void assignPhases();
 
@@ -258,13 +261,17 @@ void Import::inferRoles() {
 // before the one or after the other.
 void Import::assignPhases() {
   Dag &dag = program.dag;
+  std::vector<Phase> home;
+  for (const DagNode &node : dag.nodes)
+    home.push_back(node.phase);
+  bool isRolled = dag.loop.trips > 1;
   std::vector<bool> resident(dag.buffers.size(), false);
   for (const ProgramArgument &argument : program.arguments)
     if (argument.buffer && argument.role == ArgumentRole::Resident)
       resident[argument.buffer->value] = true;
   for (DagNode &node : dag.nodes) {
     auto *copy = std::get_if<CopyCall>(&node.work);
-    if (!copy)
+    if (!copy || (isRolled && node.phase == Phase::Replay))
       continue;
     if (resident[copy->source.value] &&
         !dag.buffer(copy->destination).device.isHost())
@@ -276,13 +283,13 @@ void Import::assignPhases() {
   for (const DepEdge &edge : dag.edges)
     if (dag.node(edge.from).phase != Phase::Load &&
         dag.node(edge.to).phase == Phase::Load)
-      dag.nodes[edge.to.value].phase = Phase::Replay;
+      dag.nodes[edge.to.value].phase = home[edge.to.value];
   Successors successors(dag);
   for (uint32_t n = uint32_t(dag.nodes.size()); n-- > 0;)
     if (dag.nodes[n].phase == Phase::Fetch)
       for (NodeId to : successors.of({n}))
         if (dag.node(to).phase != Phase::Fetch)
-          dag.nodes[n].phase = Phase::Replay;
+          dag.nodes[n].phase = home[n];
   // What crosses phases outlives a replay.
   for (const DagNode &node : dag.nodes)
     if (node.phase != Phase::Replay)
@@ -290,6 +297,18 @@ void Import::assignPhases() {
         if (Buffer &buffer = dag.buffers[use.buffer.value];
             buffer.role == BufferRole::Temporary)
           buffer.role = BufferRole::Resident;
+}
+
+Result<void> Import::rollLoop() {
+  if (!interpreter.rolledTrips())
+    return {};
+  MGPU_TRY_ASSIGN(std::vector<BufferId> newIds,
+                  dropSecondTrip(program.dag, *interpreter.rolledTrips()));
+  for (auto *list : {&program.arguments, &program.results})
+    for (ProgramArgument &bound : *list)
+      if (bound.buffer)
+        bound.buffer = newIds[bound.buffer->value];
+  return {};
 }
 
 Result<ImportedProgram> Import::run() {
@@ -319,6 +338,7 @@ Result<ImportedProgram> Import::run() {
                                             : ErrorKind::Invalid,
                 firstError.message);
   MGPU_TRY(bindResults(function, *results));
+  MGPU_TRY(rollLoop());
   inferRoles();
   assignPhases();
   program.numRaces = interpreter.numRaces();
@@ -331,9 +351,43 @@ Result<ImportedProgram> Import::run() {
 
 } // namespace
 
+// A loop is first tried rolled. If that fails, or makes the program look worse
+// than it is (what a kernel touches is known less exactly), it is unrolled,
+// and the user hears of that attempt only.
 Result<ImportedProgram> buildDag(ModuleOp module,
                                  const ImportOptions &options) {
-  return Import(module, options).run();
+  auto function = module.lookupSymbol<func::FuncOp>(options.entry);
+  scf::ForOp loop = function ? findLoopToRoll(function) : scf::ForOp();
+  std::string whyNot;
+  if (loop && options.rollFrom > 0) {
+    std::vector<Diagnostic> held;
+    Result<ImportedProgram> program = fail(ErrorKind::Internal, "");
+    bool triedToRoll;
+    {
+      ScopedDiagnosticHandler hold(module.getContext(), [&](Diagnostic &found) {
+        held.push_back(std::move(found));
+      });
+      Import import(module, options, loop);
+      program = import.run();
+      triedToRoll = import.triedToRoll();
+    }
+    bool isLong = program && program->dag.nodes.size() >
+                                 options.nodeLimit / program->dag.loop.trips;
+    if (!triedToRoll || (program && (held.empty() || isLong))) {
+      for (Diagnostic &diagnostic : held)
+        module.getContext()->getDiagEngine().emit(std::move(diagnostic));
+      return program;
+    }
+    whyNot = program ? "what its kernels touch would be known less exactly"
+                     : program.error().message;
+  }
+  auto program = Import(module, options, {}).run();
+  if (program || whyNot.empty())
+    return program;
+  return fail(program.error().kind,
+              fmt::format("{} (the loop at {} is unrolled: {})",
+                          program.error().message,
+                          describeLocation(loop->getLoc()), whyNot));
 }
 
 } // namespace mgpu::planner

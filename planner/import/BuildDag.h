@@ -25,6 +25,9 @@ struct ImportOptions {
   /// Roles by name or number; they win over `mgpu.role`.
   std::map<std::string, std::string> roles;
   uint64_t nodeLimit = 4'000'000;
+  /// The entry's largest loop stays rolled from that many trips on (Dag::loop),
+  /// if it can; shorter ones are unrolled, so that their trips may overlap.
+  uint64_t rollFrom = 8;
   /// `check`: a proven race is an error. `run`: it is a warning and program
   /// order is kept.
   bool racesAreErrors = true;

@@ -296,6 +296,12 @@ LogicalResult CollectiveMatcher::checkUses(const RecordedNode &entry) const {
   return result;
 }
 
+bool CollectiveMatcher::isIdle() const {
+  bool idle = true;
+  visitOpen(states, [&](const CollectiveCallSite &) { idle = false; });
+  return idle;
+}
+
 LogicalResult CollectiveMatcher::finish() const {
   LogicalResult result = success();
   for (const State &state : states) {

@@ -58,6 +58,8 @@ public:
   mlir::LogicalResult checkUses(const RecordedNode &node) const;
   /// Whether the node is queued behind an unanswered call.
   bool isBehindOpenCall(const RecordedNode &node) const;
+  /// Whether every call so far has been answered.
+  bool isIdle() const;
   /// Diagnoses every call still unanswered at the end of the program.
   mlir::LogicalResult finish() const;
 

@@ -25,8 +25,8 @@ uint32_t configuredDevices(ModuleOp module) {
 } // namespace
 
 Interpreter::Interpreter(ModuleOp module, const ImportOptions &options,
-                         Dag &dag)
-    : module(module), options(options), dag(dag),
+                         Dag &dag, scf::ForOp loop)
+    : module(module), options(options), dag(dag), loopToRoll(loop),
       order(configuredDevices(module)),
       recorder(dag, order, options.racesAreErrors),
       matcher(dag, order, recorder), kernels(dag.kernels) {
@@ -87,6 +87,8 @@ FailureOr<int64_t> Interpreter::integerOf(Operation *op, Value value,
   if (auto *attribute = std::get_if<Attribute>(&valueOf(value)))
     if (auto integer = dyn_cast<IntegerAttr>(*attribute))
       return integer.getValue().getSExtValue();
+  if (findInduction(value))
+    return op->emitOpError(what) << " changes from trip to trip";
   if (std::holds_alternative<DynamicValue>(valueOf(value)))
     return op->emitOpError(what)
            << " is a dynamic argument, which only kernels may read; give it "
@@ -162,7 +164,53 @@ LogicalResult Interpreter::visit(Operation *op) {
   return fold(op);
 }
 
+const Induction *Interpreter::findInduction(Value value) const {
+  if (auto *dynamic = std::get_if<DynamicValue>(&valueOf(value)))
+    for (const Induction &known : dag.loop.inductions)
+      if (known.buffer == dynamic->buffer)
+        return &known;
+  return nullptr;
+}
+
+void Interpreter::setInduction(Value value, Induction values) {
+  values.buffer =
+      addBuffer(nameOf(value.getLoc(), "induction"), DeviceId::host(),
+                BufferRole::HostLocal, MemRefType::get({}, value.getType()));
+  dag.loop.inductions.push_back(values);
+  set(value, DynamicValue{values.buffer});
+}
+
+bool Interpreter::foldInduction(Operation *op) {
+  if (op->getNumResults() != 1 || op->getNumOperands() == 0 ||
+      op->getNumOperands() > 2 || !op->getResult(0).getType().isIntOrIndex() ||
+      !elementTypeOf(op->getResult(0).getType()))
+    return false;
+  llvm::SmallVector<Induction, 2> operands;
+  bool any = false;
+  for (Value operand : op->getOperands()) {
+    auto *constant = std::get_if<Attribute>(&valueOf(operand));
+    auto integer = constant ? dyn_cast<IntegerAttr>(*constant) : IntegerAttr();
+    if (const Induction *known = findInduction(operand))
+      operands.push_back(*known), any = true;
+    else if (integer)
+      operands.push_back({{}, integer.getValue().getSExtValue(), 0});
+    else
+      return false;
+  }
+  if (!any)
+    return false;
+  auto derived = deriveInduction(
+      op, operands[0],
+      operands.size() == 2 ? std::optional(operands[1]) : std::nullopt,
+      rolled->trips);
+  if (derived)
+    setInduction(op->getResult(0), *derived);
+  return derived.has_value();
+}
+
 LogicalResult Interpreter::fold(Operation *op) {
+  if (inRolledLoop && foldInduction(op))
+    return success();
   llvm::SmallVector<Attribute> constants;
   for (Value operand : op->getOperands()) {
     auto *known = std::get_if<Attribute>(&valueOf(operand));
@@ -196,7 +244,10 @@ LogicalResult Interpreter::fold(Operation *op) {
   if (ok)
     return success();
   for (Value operand : op->getOperands())
-    if (std::holds_alternative<DynamicValue>(valueOf(operand)))
+    if (findInduction(operand))
+      return notSupported(op, "computes with a value that changes from trip "
+                              "to trip in a way that only kernels can");
+    else if (std::holds_alternative<DynamicValue>(valueOf(operand)))
       return notSupported(op, "cannot be captured: host code computes with a "
                               "dynamic argument; do it in the kernel, or give "
                               "the argument the role specialised");
@@ -233,6 +284,8 @@ LogicalResult Interpreter::visitFor(Operation *op) {
       *lower < *upper
           ? (uint64_t(*upper) - uint64_t(*lower) - 1) / uint64_t(*step) + 1
           : 0;
+  if (loop == loopToRoll && trips >= options.rollFrom)
+    return visitRolled({{}, *lower, *step}, trips);
   for (uint64_t trip = 0; trip < trips; ++trip) {
     int64_t i = int64_t(uint64_t(*lower) + trip * uint64_t(*step));
     Values arguments{Attribute(IntegerAttr::get(type, i))};
@@ -244,6 +297,30 @@ LogicalResult Interpreter::visitFor(Operation *op) {
   }
   for (auto [result, value] : llvm::zip(loop.getResults(), carried))
     set(result, value);
+  return success();
+}
+
+LogicalResult Interpreter::visitRolled(Induction values, uint64_t trips) {
+  scf::ForOp loop = loopToRoll;
+  if (rolled)
+    return loop.emitOpError("runs more than once");
+  rolled.emplace().loop = loop;
+  rolled->trips = trips;
+  inRolledLoop = true;
+  for (int trip = 0; trip < 2; ++trip) {
+    if (!matcher.isIdle())
+      return loop.emitOpError("leaves collectives open from trip to trip");
+    rolled->nodes[trip] = uint32_t(dag.nodes.size());
+    rolled->buffers[trip] = uint32_t(dag.buffers.size());
+    setInduction(loop.getInductionVar(), values);
+    if (failed(runRegion(loop.getRegion(), {valueOf(loop.getInductionVar())})))
+      return failure();
+  }
+  if (!matcher.isIdle())
+    return loop.emitOpError("leaves collectives open from trip to trip");
+  rolled->nodes[2] = uint32_t(dag.nodes.size());
+  rolled->buffers[2] = uint32_t(dag.buffers.size());
+  inRolledLoop = false;
   return success();
 }
 

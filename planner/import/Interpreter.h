@@ -12,6 +12,7 @@
 #include "planner/import/HostValue.h"
 #include "planner/import/KernelOutline.h"
 #include "planner/import/NodeRecorder.h"
+#include "planner/import/RollLoop.h"
 #include "planner/import/SourceOrder.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,7 +24,9 @@ class Interpreter {
 public:
   using Values = llvm::SmallVector<HostValue, 4>;
 
-  Interpreter(mlir::ModuleOp module, const ImportOptions &options, Dag &dag);
+  /// `loop`, if any, is to be rolled: two trips of it are run.
+  Interpreter(mlir::ModuleOp module, const ImportOptions &options, Dag &dag,
+              mlir::scf::ForOp loop);
 
   /// Runs the function; the result is what it returns. Fails after a
   /// diagnostic.
@@ -35,16 +38,22 @@ public:
   uint32_t numRaces() const { return recorder.numRaces(); }
   /// Set when the failure was something this version does not support.
   bool isUnsupported() const { return unsupported; }
+  /// Set once two trips stand for the loop.
+  const std::optional<RolledTrips> &rolledTrips() const { return rolled; }
 
 private:
   // Interpreter.cpp: control flow and scalars
   mlir::FailureOr<Values> runRegion(mlir::Region &region, Values arguments);
   mlir::LogicalResult visit(mlir::Operation *op);
   mlir::LogicalResult visitFor(mlir::Operation *op);
+  mlir::LogicalResult visitRolled(Induction values, uint64_t trips);
   mlir::LogicalResult visitIf(mlir::Operation *op);
   mlir::LogicalResult visitWhile(mlir::Operation *op);
   mlir::LogicalResult visitCall(mlir::func::CallOp call);
   mlir::LogicalResult fold(mlir::Operation *op);
+  bool foldInduction(mlir::Operation *op);
+  const Induction *findInduction(mlir::Value value) const;
+  void setInduction(mlir::Value value, Induction values);
   mlir::LogicalResult notSupported(mlir::Operation *op, const llvm::Twine &why);
 
   // HostMemory.cpp: memref operations of host code
@@ -122,6 +131,9 @@ private:
   mlir::ModuleOp module;
   const ImportOptions &options;
   Dag &dag;
+  mlir::scf::ForOp loopToRoll;
+  std::optional<RolledTrips> rolled;
+  bool inRolledLoop = false;
   SourceOrder order;
   NodeRecorder recorder;
   CollectiveMatcher matcher;

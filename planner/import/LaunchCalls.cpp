@@ -13,6 +13,9 @@ FailureOr<BufferId> Interpreter::parameterOn(DeviceId device, Value scalar,
   auto [at, isNew] = parameters.try_emplace({device, value.buffer});
   if (!isNew)
     return at->second;
+  // Of a value that stays the same, once before the loop.
+  if (inRolledLoop && !findInduction(scalar))
+    rolled->hoisted.push_back({uint32_t(dag.nodes.size())});
   at->second =
       addBuffer(dag.buffer(value.buffer).name + ".parameter", device,
                 BufferRole::Temporary, MemRefType::get({}, scalar.getType()));

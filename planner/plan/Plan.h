@@ -50,7 +50,7 @@ struct Plan {
                                      ///< order within a lane = this order
   std::vector<Placement> placements; ///< every device buffer, by BufferId
   std::vector<uint64_t> arenaBytes;  ///< per device
-  double makespanUs = 0;
+  double makespanUs = 0; ///< of all phases; of a rolled loop, one trip
   double lowerBoundUs = 0;
 };
 

@@ -72,7 +72,7 @@ double makespanLowerBound(const Dag &dag, const LatencyEstimator &latency) {
     return 0;
   Paths paths = longestPaths(dag, *durations);
   double total = 0;
-  for (Phase phase : {Phase::Load, Phase::Replay, Phase::Fetch}) {
+  for (Phase phase : allPhases) {
     double bound = 0;
     std::vector<std::vector<uint32_t>> byResource(numResources(dag));
     for (uint32_t i = 0; i < dag.nodes.size(); ++i) {

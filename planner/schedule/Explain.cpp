@@ -123,6 +123,10 @@ std::string explain(const Plan &plan, const Dag &dag) {
                        dag.node(step.node).name, reasonText(reasons[s], dag));
   }
   PlanSummary summary = summarize(replayed, dag);
+  if (dag.loop.trips > 1)
+    out += fmt::format("the loop at {} is rolled: of its {} trips one is "
+                       "counted here\n",
+                       dag.loop.location, dag.loop.trips);
   out +=
       fmt::format("makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}\n"
                   "one node after the other {:.3f} us, {} cross-stream waits\n"

@@ -43,7 +43,7 @@ public:
       for (DeviceId device : devices)
         footprintsOn[size_t(device.value + 1)].push_back(it->second);
     }
-    for (Phase phase : {Phase::Load, Phase::Replay, Phase::Fetch})
+    for (Phase phase : allPhases)
       runPhase(phase);
     return std::move(order);
   }

@@ -10,7 +10,7 @@
 //   overlap freely. So does the host. A node on several devices takes its
 //   resource on all of them, from start to end.
 // - A stream runs its steps in plan order, one at a time.
-// - The phases load, replay, fetch follow each other: none starts before the
+// - The phases (planner/dag/Dag.h) follow each other: none starts before the
 //   one before has ended. A dependence across phases still gets its wait.
 // - Durations do not depend on what else runs.
 // Resources shape predicted times only; correctness rests on lanes and waits.

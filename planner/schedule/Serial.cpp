@@ -8,7 +8,7 @@ Result<Plan> scheduleSerial(const Dag &dag, const LatencyEstimator &latency,
   MGPU_TRY_ASSIGN(uint32_t streams, checkInput(dag, 1, options));
   std::vector<OrderedStep> order;
   order.reserve(dag.nodes.size());
-  for (Phase phase : {Phase::Load, Phase::Replay, Phase::Fetch})
+  for (Phase phase : allPhases)
     for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
       if (dag.nodes[i].phase != phase)
         continue;

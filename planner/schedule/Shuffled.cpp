@@ -19,7 +19,7 @@ Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
   std::vector<OrderedStep> order;
   order.reserve(dag.nodes.size());
   std::vector<uint32_t> ready;
-  for (Phase phase : {Phase::Load, Phase::Replay, Phase::Fetch}) {
+  for (Phase phase : allPhases) {
     for (uint32_t i = 0; i < dag.nodes.size(); ++i)
       if (dag.nodes[i].phase == phase && missing[i] == 0)
         ready.push_back(i);

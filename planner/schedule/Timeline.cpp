@@ -21,18 +21,6 @@ static const char *className(WorkClass work) {
   return "unknown";
 }
 
-static const char *phaseName(Phase phase) {
-  switch (phase) {
-  case Phase::Load:
-    return "load";
-  case Phase::Replay:
-    return "replay";
-  case Phase::Fetch:
-    return "fetch";
-  }
-  return "unknown";
-}
-
 static std::string deviceName(DeviceId device) {
   return device.isHost() ? "host" : fmt::format("device {}", device.value);
 }
@@ -78,7 +66,7 @@ std::string toChromeTrace(const Plan &plan, const Dag &dag) {
                         {"dur", step.durationUs},
                         {"args",
                          {{"node", step.node.value},
-                          {"phase", phaseName(node.phase)},
+                          {"phase", toString(node.phase)},
                           {"location", node.location},
                           {"waits", waits}}}});
   }

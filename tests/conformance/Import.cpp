@@ -48,6 +48,7 @@ ImportOutcome Importer::import(const ImportRequest &request) {
   options.scalars = request.scalars;
   options.racesAreErrors = request.racesAreErrors;
   options.nodeLimit = request.nodeLimit;
+  options.rollFrom = request.rollFrom;
   auto imported = planner::buildDag(*module, options);
   if (!imported) {
     outcome.dag = fail(std::move(imported.error()));

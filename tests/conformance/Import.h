@@ -20,6 +20,7 @@ struct ImportRequest {
   std::map<std::string, std::string> scalars;
   bool racesAreErrors = false;
   uint64_t nodeLimit = 100'000;
+  uint64_t rollFrom = 2;
 };
 
 struct ImportOutcome {

@@ -272,7 +272,8 @@ void Printer::printLaunch(const Op &op) {
   bool is2d = sizes.size() == 2;
   // Computed, so that it is an argument of the kernel and no part of it.
   std::string scalar = fmt::format("%n{}", numNames++);
-  line("{} = arith.addi %k{}, %k0 : i32", scalar, op.scalar);
+  line("{} = arith.addi %k{}, {} : i32", scalar, op.scalar,
+       op.addsTrip ? "%trip32" : "%k0");
   int64_t blocks = is2d ? sizes[0] : 2,
           threads = is2d ? sizes[1] : sizes[0] / 2;
   line("mgpu.launch {} grid(%c{}) block(%c{}){} {{",
@@ -416,8 +417,18 @@ std::string Printer::print() {
     line("%comm{} = mgpu.create_communicator %d{} : {} -> !mgpu.communicator",
          c, fmt::join(program.communicators[c], ", %d"),
          repeated("!mgpu.device", program.communicators[c].size()));
-  for (const Op &op : program.ops)
-    print(op);
+  for (size_t k = 0; k < program.ops.size(); ++k) {
+    if (program.loop && k == program.loop->begin) {
+      line("scf.for %trip = %c0 to %c{} step %c1 {{", program.loop->trips);
+      indent += "  ";
+      line("%trip32 = arith.index_cast %trip : index to i32");
+    }
+    print(program.ops[k]);
+    if (program.loop && k + 1 == program.loop->end) {
+      indent.resize(indent.size() - 2);
+      line("}}");
+    }
+  }
   line("return");
   indent = "";
   line("}}");

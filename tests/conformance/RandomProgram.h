@@ -78,6 +78,7 @@ struct Op {
   int communicator = 0, root = 0;
   std::vector<int> callOrder; ///< the order in which the ranks call
   int repeat = 1;             ///< in a loop when above 1
+  bool addsTrip = false;      ///< the scalar grows by the number of the trip
 };
 
 struct RandomProgram {
@@ -86,12 +87,21 @@ struct RandomProgram {
   std::vector<int> streamDevices;              ///< by stream
   std::vector<std::vector<int>> communicators; ///< device of each rank
   std::vector<Op> ops;
+  struct Loop {
+    size_t begin = 0, end = 0; ///< of `ops`
+    int trips = 0;
+  };
+  std::optional<Loop> loop;
   std::vector<std::vector<double>> initial; ///< arguments' values, by root
   std::vector<std::vector<double>> final;   ///< all values after the run
 };
 
 /// The same program for the same seed, on every machine.
 RandomProgram makeRandomProgram(uint64_t seed);
+
+/// Puts some ops in one loop and runs all again. False, and the program is of
+/// no use, if nothing can be put there or values outgrow their types.
+bool addRandomLoop(RandomProgram &program, uint64_t seed);
 
 std::string printProgram(const RandomProgram &program);
 std::string argumentName(int root);

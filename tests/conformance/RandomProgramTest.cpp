@@ -51,9 +51,12 @@ uint64_t fromEnvironment(const char *name, uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-void check(Importer &importer, KernelCache &cache, uint64_t seed,
-           size_t &numNodes) {
-  RandomProgram program = makeRandomProgram(seed);
+struct Counts {
+  size_t nodes = 0, rolled = 0;
+};
+
+void check(Importer &importer, KernelCache &cache, const RandomProgram &program,
+           uint64_t seed, Counts &counts) {
   ImportRequest request;
   request.text = printProgram(program);
   request.name = "seed" + std::to_string(seed);
@@ -63,7 +66,8 @@ void check(Importer &importer, KernelCache &cache, uint64_t seed,
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message
                            << (outcome.errors.empty() ? "" : outcome.errors[0]);
   const planner::Dag &dag = *outcome.dag;
-  numNodes += dag.nodes.size();
+  counts.nodes += dag.nodes.size();
+  counts.rolled += dag.loop.trips > 1;
   ASSERT_EQ(textFault({dag, outcome.arguments, outcome.results}), "");
   auto objects = cache.compile(dag);
   ASSERT_TRUE(objects) << objects.error().message;
@@ -93,13 +97,37 @@ TEST(RandomPrograms, AgreeWithTheReferenceMachine) {
   uint64_t start = fromEnvironment("MGPU_CONFORMANCE_SEED", 0);
   bool isOne = std::getenv("MGPU_CONFORMANCE_SEED") != nullptr;
   uint64_t count = fromEnvironment("MGPU_CONFORMANCE_COUNT", isOne ? 1 : 150);
-  size_t numNodes = 0;
+  Counts counts;
   for (uint64_t seed = start; seed < start + count; ++seed) {
-    check(importer, cache, seed, numNodes);
+    check(importer, cache, makeRandomProgram(seed), seed, counts);
     if (HasFailure())
       break; // one text is enough to read
   }
-  printf("%zu nodes, %zu kernels\n", numNodes, cache.size());
+  printf("%zu nodes, %zu kernels\n", counts.nodes, cache.size());
+}
+
+TEST(RandomPrograms, RolledLoopsAgreeWithTheReferenceMachine) {
+  Importer importer;
+  KernelCache cache;
+  uint64_t start = fromEnvironment("MGPU_CONFORMANCE_SEED", 0);
+  bool isOne = std::getenv("MGPU_CONFORMANCE_SEED") != nullptr;
+  uint64_t count = fromEnvironment("MGPU_CONFORMANCE_COUNT", isOne ? 1 : 150);
+  size_t used = 0;
+  Counts counts;
+  for (uint64_t seed = start; seed < start + count; ++seed) {
+    RandomProgram program = makeRandomProgram(seed);
+    if (!addRandomLoop(program, seed))
+      continue;
+    ++used;
+    check(importer, cache, program, seed, counts);
+    if (HasFailure())
+      break;
+  }
+  printf("%zu programs, %zu rolled, %zu nodes, %zu kernels\n", used,
+         counts.rolled, counts.nodes, cache.size());
+  // The rest race, as random streams do, and are unrolled.
+  if (!isOne)
+    EXPECT_GT(counts.rolled, used / 3);
 }
 
 } // namespace

@@ -25,9 +25,10 @@ Result<int> runCheck(const Options &options) {
       out["messages"].push_back({{"severity", message.severity},
                                  {"location", message.location},
                                  {"text", message.text}});
-    if (program)
+    if (program) {
       out["nodes"] = program->dag.nodes.size();
-    else
+      out["loop_trips"] = program->dag.loop.trips;
+    } else
       out["error"] = program.error().message;
     fmt::print("{}\n", out.dump(2));
   }
@@ -40,6 +41,9 @@ Result<int> runCheck(const Options &options) {
              "buffers\n",
              options.file, dag.numDevices, dag.nodes.size(), dag.edges.size(),
              dag.kernels.size(), dag.buffers.size());
+  if (dag.loop.trips > 1)
+    fmt::print("  loop {}: rolled, {} trips\n", dag.loop.location,
+               dag.loop.trips);
   for (const Binding &binding : program->bindings) {
     std::string shape;
     for (int64_t size : binding.shape)

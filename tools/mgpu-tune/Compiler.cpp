@@ -85,6 +85,7 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
   import.entry = options.entry;
   import.roles = options.roles;
   import.nodeLimit = options.nodeLimit;
+  import.rollFrom = options.rollFrom;
   import.racesAreErrors = racesAreErrors;
   // Only scalars matter to the importer; the others are bound at run time.
   if (auto entry = module->lookupSymbol<func::FuncOp>(options.entry))

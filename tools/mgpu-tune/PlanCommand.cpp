@@ -27,6 +27,7 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
            {"makespan_us", plan.makespanUs},
            {"lower_bound_us", plan.lowerBoundUs},
            {"serial_makespan_us", summary.serialMakespanUs},
+           {"loop_trips", dag.loop.trips},
            {"arena_bytes", plan.arenaBytes},
            {"verified", true}};
   json &nodes = out["nodes"] = json::array();

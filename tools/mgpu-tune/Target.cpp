@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/Target.h"
 
-#include "device/host/HostDriver.h"
+#include "device/host/HostTarget.h"
 
-#include <charconv>
 #include <fmt/format.h>
 
 namespace mgpu::tune {
@@ -16,26 +15,7 @@ Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
                 fmt::format("target '{}': this version runs programs on "
                             "'host' only (docs/limits.md)",
                             target));
-  if (!kind.empty() && kind != "host")
-    return fail(ErrorKind::Usage,
-                fmt::format("unknown target '{}'; use host or host:N", target));
-  uint32_t count = numDevices;
-  if (size_t colon = target.find(':'); colon != std::string::npos) {
-    const char *first = target.data() + colon + 1;
-    const char *last = target.data() + target.size();
-    auto [end, error] = std::from_chars(first, last, count);
-    if (error != std::errc() || end != last || count == 0)
-      return fail(
-          ErrorKind::Usage,
-          fmt::format("target '{}': N in host:N is a number of devices, "
-                      "at least 1",
-                      target));
-  }
-  if (count < numDevices)
-    return fail(ErrorKind::Absent,
-                fmt::format("the program uses {} devices, target '{}' has {}",
-                            numDevices, target, count));
-  return device::createHostDriver(std::max(count, 1u));
+  return device::openHostTarget(target, numDevices);
 }
 
 } // namespace mgpu::tune

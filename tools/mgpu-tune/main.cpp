@@ -57,6 +57,10 @@ void addProgram(CLI::App *command, Options &options) {
       ->add_option("--node-limit", options.nodeLimit,
                    "Most nodes the unrolled program may have")
       ->capture_default_str();
+  command
+      ->add_option("--roll-from", options.rollFrom,
+                   "Trips from which the program's loop stays rolled; 0: never")
+      ->capture_default_str();
   command->add_flag("--json", options.json, "Print the result as JSON");
 }
 

@@ -134,7 +134,9 @@ TEST(KernelDedup, CapturedConstantsAreCopiedCapturedScalarsPassed) {
            launch("%d0", "", scaled) + "  }\n";
   };
   // A scalar computed by the program is an argument: 32 launches, one kernel.
-  Imported imported = importText(program(loop("%c32")));
+  ImportOptions unrolled;
+  unrolled.rollFrom = 0;
+  Imported imported = importText(program(loop("%c32")), unrolled);
   ASSERT_TRUE(imported.program) << imported.text();
   ASSERT_EQ(imported.dag().kernels.size(), 1u);
   auto nodes = kernelNodes(imported.dag());

@@ -102,6 +102,7 @@ TEST(Loop, BuffersCarriedBySwap) {
 TEST(Loop, NodeLimit) {
   ImportOptions options;
   options.nodeLimit = 100;
+  options.rollFrom = 0;
   std::string body = loop("q", 0, 100, 1, castQ + storeN);
   EXPECT_EQ(scalarsOf(body, options).size(), 100u);
   Imported over = importText(

@@ -77,6 +77,14 @@ Program randomProgram(uint64_t seed) {
   BufferId result = addHostBuffer(dag, "r", BufferRole::Result, 0, 3);
   program.results.push_back(
       {"r0", ArgumentRole::Output, ElementType::F32, {3}, result, ""});
+  dag.loop.trips = 1 + pick(4);
+  dag.loop.location = pick(2) ? "f.mlir:2:2" : "";
+  for (uint64_t k = pick(3); k > 0; --k) {
+    dag.loop.inductions.push_back(
+        {addHostBuffer(dag, "i" + std::to_string(k), BufferRole::HostLocal, 0,
+                       1 + pick(2)),
+         int64_t(random()), int64_t(pick(9)) - 4});
+  }
   BufferId constant = addHostBuffer(dag, "c", BufferRole::Constant, 0, pick(6));
   Buffer &bytes = dag.buffers[constant.value];
   for (uint64_t k = 0; k < bytes.sizeBytes; ++k)
