@@ -8,6 +8,7 @@
 #include "db/Transaction.h"
 #include "support/FileIO.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +23,7 @@ namespace {
 
 constexpr int64_t theProgram = 1; ///< its id in a bundle
 constexpr uint64_t smallBundle = 1 << 18;
+constexpr uint64_t largestValue = 256 << 20; // the limit of Database::harden
 
 int64_t sealOf(const ProgramRecord &program) {
   return Seal("programs")
@@ -155,6 +157,19 @@ Result<void> fill(Database &database, const BundleRecord &record,
 Result<void>
 writeBundle(const std::string &path, const BundleRecord &record,
             const std::map<std::string, std::vector<std::byte>> &blobs) {
+  uint64_t total = record.program.text.size(), largest = total;
+  for (const PlanRecord &plan : record.plans)
+    largest = std::max<uint64_t>(largest, plan.text.size());
+  for (const auto &[hash, blob] : blobs) {
+    total += blob.size();
+    largest = std::max<uint64_t>(largest, blob.size());
+  }
+  if (largest >= largestValue)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("'{}' would hold a constant, plan or program of {} "
+                            "bytes, and a bundle takes less than {} of each: "
+                            "make large constants arguments",
+                            path, largest, largestValue));
   TemporaryFile file;
   if (!file.isThere())
     return fail(ErrorKind::Absent,
@@ -166,9 +181,6 @@ writeBundle(const std::string &path, const BundleRecord &record,
     MGPU_TRY_ASSIGN(Database database, Database::open(file.path(), options));
     // A page for each of some twenty tables and indexes is most of a small
     // bundle; chains of small ones would slow down a large one.
-    uint64_t total = record.program.text.size();
-    for (const auto &[hash, blob] : blobs)
-      total += blob.size();
     if (total < smallBundle)
       MGPU_TRY(database.execute("PRAGMA page_size=1024"));
     MGPU_TRY(migrate(database));

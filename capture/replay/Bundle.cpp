@@ -63,13 +63,20 @@ Result<Plan> Bundle::plan() const {
     if (!plan)
       return fail(plan.error().kind,
                   fmt::format("'{}': {}", name, plan.error().message));
-    if (Result<void> ok = verify(*plan, theProgram.dag); !ok)
+    if (Result<void> ok = planner::verify(*plan, theProgram.dag); !ok)
       return fail(ErrorKind::Invalid, fmt::format("'{}': unsafe plan: {}", name,
                                                   ok.error().message));
     return plan;
   }
   return fail(ErrorKind::Absent,
               fmt::format("'{}' holds no plan for the host", name));
+}
+
+Result<void> Bundle::verify() {
+  MGPU_TRY(plan());
+  for (const db::KernelImage &image : store.record().images)
+    MGPU_TRY(store.blob(image.blob));
+  return {};
 }
 
 const db::KernelImage *Bundle::find(uint32_t kernel, std::string_view form,

@@ -53,6 +53,10 @@ public:
   /// The plan stored for "host". Invalid where it is unsafe.
   Result<planner::Plan> plan() const;
 
+  /// That nothing in it is damaged or unsafe, as far as can be known without
+  /// running kernels: the plan, and the bytes of every kernel in every form.
+  Result<void> verify();
+
   /// The host kernels, by KernelId, of the first of `levels` that every kernel
   /// has, and that level. Absent, with what there is, if there is none.
   struct HostKernels {

@@ -25,6 +25,7 @@ OURS = {
     "kernels/compile": ["planner/dag", "device/api"],
     "capture/graph": ["planner/dag", "planner/plan", "kernels/compile", "device/api"],
     "capture/replay": ["capture/graph", "planner/dag", "planner/plan", "kernels/compile", "device/api", "db"],
+    "capture/c": ["capture/replay", "capture/graph", "planner/dag", "planner/plan", "device/api", "device/host"],
     "bench/measure": ["capture", "device/api"],
     "bench/report": ["bench/measure", "db"],
     "tuner": ["tuner", "planner/dag", "planner/plan", "planner/cost", "planner/schedule",

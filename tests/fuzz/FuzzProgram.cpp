@@ -37,7 +37,7 @@ static bool isSmall(const Dag &dag) {
       return false;
     }
   }
-  return total < 1 << 20;
+  return total < 1 << 20 && dag.loop.trips <= 16;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -40,6 +40,7 @@ Result<db::ProgramRecord> originOf(const Options &options) {
     origin.options += fmt::format("arg {}={}\n", key, value);
   for (const auto &[key, value] : options.roles)
     origin.options += fmt::format("role {}={}\n", key, value);
+  origin.options += fmt::format("roll-from {}\n", options.rollFrom);
   MGPU_TRY_ASSIGN(origin.sourceHash, hashOf(options.file));
   return origin;
 }

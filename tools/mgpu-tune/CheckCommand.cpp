@@ -16,6 +16,9 @@ Result<int> runCheck(const Options &options) {
   std::vector<Message> messages;
   Result<Program> program =
       loadProgram(options, /*racesAreErrors=*/true, &messages);
+  if (program && program->bundle)
+    if (auto sound = program->bundle->verify(); !sound)
+      program = fail(std::move(sound.error()));
   if (options.json) {
     json out{{"file", options.file}, {"ok", program.has_value()}};
     out["messages"] = json::array();

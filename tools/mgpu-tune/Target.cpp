@@ -3,6 +3,7 @@
 
 #include "device/cuda/CudaDriver.h"
 #include "device/host/HostDriver.h"
+#include "device/host/HostTarget.h"
 #include "kernels/compile/NvrtcCompiler.h"
 
 #include <algorithm>
@@ -117,19 +118,7 @@ Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices) {
                 fmt::format("unknown target '{}'; use host, host:N, cuda, "
                             "cuda:K or cuda:K/N",
                             target));
-  uint32_t count = numDevices;
-  if (size_t colon = target.find(':'); colon != std::string::npos)
-    if (!parseNumber(std::string_view(target).substr(colon + 1), 1u, count))
-      return fail(
-          ErrorKind::Usage,
-          fmt::format("target '{}': N in host:N is a number of devices, "
-                      "at least 1",
-                      target));
-  if (count < numDevices)
-    return fail(ErrorKind::Absent,
-                fmt::format("the program uses {} devices, target '{}' has {}",
-                            numDevices, target, count));
-  return std::max(count, 1u);
+  return device::hostTargetDevices(target, numDevices);
 }
 
 Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,

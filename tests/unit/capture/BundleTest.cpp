@@ -255,6 +255,28 @@ TEST_F(BundleErrors, BytesThatChanged) {
   expect(ErrorKind::Invalid, "lacks the bytes of hash " + source);
 }
 
+TEST_F(BundleErrors, KernelsThatChanged) {
+  ASSERT_TRUE(reopen(path).verify());
+  for (const db::KernelImage &image : record.images) {
+    auto kept = blobs[image.blob];
+    blobs[image.blob].push_back(std::byte(1));
+    write();
+    auto sound = reopen(path).verify();
+    ASSERT_FALSE(sound) << image.form;
+    expectError(sound.error(), ErrorKind::Invalid,
+                "the bytes of hash " + image.blob + " have changed");
+    blobs[image.blob] = kept;
+  }
+}
+
+TEST_F(BundleErrors, ValuesBeyondTheLimit) {
+  blobs["large"].resize(size_t(256) << 20);
+  auto done = db::writeBundle(folder / "y", record, blobs);
+  ASSERT_FALSE(done);
+  expectError(done.error(), ErrorKind::Unsupported, "268435456 bytes");
+  EXPECT_FALSE(fileSize(folder / "y")) << "nothing is written";
+}
+
 TEST_F(BundleErrors, AProgramThatLeavesItsBuffers) {
   change(record.program.text, "copy 1 0+6*4:4", "copy 1 28+6*4:4");
   write();

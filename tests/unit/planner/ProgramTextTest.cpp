@@ -51,7 +51,7 @@ TEST(ProgramText, SaysEverything) {
         collective = &node;
     }
     return call && copy && collective && !program.dag.edges.empty() &&
-           !program.arguments.empty();
+           !program.arguments.empty() && !program.dag.loop.inductions.empty();
   };
   uint64_t seed = 3;
   while (!find(base))
@@ -83,6 +83,11 @@ TEST(ProgramText, SaysEverything) {
       CHANGE(p.dag.kernels[0].location += 'x'),
       CHANGE(p.dag.kernels[0].block.z += 1),
       CHANGE(p.dag.kernels[0].numArguments += 1),
+      CHANGE(p.dag.loop.trips += 1),
+      CHANGE(p.dag.loop.location += 'x'),
+      CHANGE(p.dag.loop.inductions[0].buffer.value += 1),
+      CHANGE(p.dag.loop.inductions[0].first += 1),
+      CHANGE(p.dag.loop.inductions[0].step += 1),
       CHANGE(p.arguments[0].name += 'x'),
       CHANGE(p.arguments[0].role =
                  ArgumentRole((int(p.arguments[0].role) + 1) % 6)),
@@ -93,7 +98,7 @@ TEST(ProgramText, SaysEverything) {
       CHANGE(p.results.pop_back()),
       CHANGE(k.name += 'x'),
       CHANGE(k.location += 'x'),
-      CHANGE(k.phase = Phase((int(k.phase) + 1) % 3)),
+      CHANGE(k.phase = Phase((int(k.phase) + 1) % 5)),
       CHANGE(k.devices[0].value += 1),
       CHANGE(k.uses[0].buffer.value += 1),
       CHANGE(k.uses[0].box.offset += 1),

@@ -79,12 +79,13 @@ Program randomProgram(uint64_t seed) {
   BufferId result = addHostBuffer(dag, "r", BufferRole::Result, 0, 3);
   program.results.push_back(
       {"r0", ArgumentRole::Output, ElementType::F32, {3}, result, ""});
-  if (pick(2)) {
-    dag.loop.trips = 1 + pick(1000);
-    dag.loop.location = "f.mlir:1:\"2";
-    BufferId counter = addHostBuffer(dag, "i", BufferRole::HostLocal, 0, 2);
-    dag.loop.inductions = {{counter, -int64_t(pick(99)), int64_t(random())},
-                           {counter, 7, -1}};
+  dag.loop.trips = 1 + pick(4);
+  dag.loop.location = pick(2) ? "f.mlir:2:2" : "";
+  for (uint64_t k = pick(3); k > 0; --k) {
+    dag.loop.inductions.push_back(
+        {addHostBuffer(dag, "i" + std::to_string(k), BufferRole::HostLocal, 0,
+                       1 + pick(2)),
+         int64_t(random()), int64_t(pick(9)) - 4});
   }
   BufferId constant = addHostBuffer(dag, "c", BufferRole::Constant, 0, pick(6));
   Buffer &bytes = dag.buffers[constant.value];

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#ifndef MGPU_CAPTURE_C_MGT_H
+#define MGPU_CAPTURE_C_MGT_H
+
+/* Replays bundles (docs/bundles.md) from C:
+ *
+ *   mgt_program *program;
+ *   if (mgt_open("mlp.mgpu", "host", &program) != MGT_OK)
+ *     fprintf(stderr, "%s\n", mgt_error());
+ *   mgt_write(program, "w1", weights, sizeof weights);
+ *   mgt_load(program);
+ *   for (;;) {
+ *     mgt_write(program, "x", x, sizeof x);
+ *     mgt_replay(program);
+ *     mgt_read(program, "y", y, sizeof y);
+ *   }
+ *
+ * A program is used by one thread at a time; different programs by any. A call
+ * that fails changes nothing. Kernels are native code: open a bundle only if
+ * you would run a program from the same source. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Changes where a program compiled against an older header would break. */
+#define MGT_VERSION 1
+int mgt_version(void); /* MGT_VERSION of the library */
+
+/* As the exit codes of mgpu-tune. */
+typedef enum mgt_status {
+  MGT_OK = 0,
+  MGT_INVALID = 1,     /* the bundle or data is wrong */
+  MGT_USAGE = 2,       /* the call is wrong, or the file is not there */
+  MGT_ABSENT = 3,      /* no such device, no kernels for it, no memory */
+  MGT_INTERNAL = 4,    /* a fault of mgpu */
+  MGT_UNSUPPORTED = 5, /* a newer bundle, a feature this version lacks */
+} mgt_status;
+
+/* The sentence of this thread's last call that failed; "" before. Valid until
+ * the next call of this thread. */
+const char *mgt_error(void);
+
+typedef struct mgt_program mgt_program;
+
+/* Opens a bundle on `target`: "host" or "host:N"; NULL is "host". */
+mgt_status mgt_open(const char *path, const char *target,
+                    mgt_program **program);
+/* Takes NULL as well. */
+void mgt_close(mgt_program *program);
+
+/* An argument or result, valid as long as the program is open. */
+typedef struct mgt_argument {
+  const char *name;
+  const char *role;     /* "input", "output", "inout", "resident", "dynamic",
+                           "specialised" */
+  const char *type;     /* of an element: "f32", "bf16", "i64", "index", ... */
+  size_t rank;          /* 0 for a scalar */
+  const int64_t *shape; /* rank sizes, row-major */
+  size_t bytes;         /* 0 for a specialised scalar, which is fixed */
+  const char *value;    /* of a specialised scalar; else "" */
+  int is_result;
+} mgt_argument;
+
+/* Arguments first, in the order of the function, then results. */
+size_t mgt_num_arguments(const mgt_program *program);
+mgt_status mgt_get_argument(const mgt_program *program, size_t index,
+                            mgt_argument *argument);
+
+/* Copies all bytes of an argument in, or of an argument or result out. A
+ * resident argument is taken over by mgt_load(), others by mgt_replay(). */
+mgt_status mgt_write(mgt_program *program, const char *name, const void *data,
+                     size_t bytes);
+mgt_status mgt_read(mgt_program *program, const char *name, void *data,
+                    size_t bytes);
+/* The argument's own memory, to fill or read in place between calls; as long
+ * as the program is open. It counts as written. */
+mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
+                      size_t *bytes);
+
+/* Uploads what is resident. Once before the replays, and again where resident
+ * arguments are to start anew. Usage error while an argument that is read has
+ * not been written. */
+mgt_status mgt_load(mgt_program *program);
+/* One run, done when it returns. Allocates nothing. */
+mgt_status mgt_replay(mgt_program *program);
+/* Brings back what is resident and was written. */
+mgt_status mgt_fetch(mgt_program *program);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MGPU_CAPTURE_C_MGT_H */

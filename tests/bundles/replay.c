@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The C interface from C: replays the bundle of examples/ops and compares with
+ * what its operations mean. Usage: mgt_test BUNDLE */
+#include "capture/c/mgt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void require(int holds, const char *what, int line) {
+  if (holds)
+    return;
+  fprintf(stderr, "line %d: %s; last error: %s\n", line, what, mgt_error());
+  exit(1);
+}
+#define REQUIRE(condition) require((condition), #condition, __LINE__)
+
+static void fails(mgt_status status, mgt_status expected, const char *words,
+                  int line) {
+  require(status == expected, "another status", line);
+  require(strstr(mgt_error(), words) != NULL, words, line);
+}
+#define FAILS(call, status, words) fails((call), (status), (words), __LINE__)
+
+static void errors(const char *path) {
+  mgt_program *program = (mgt_program *)&program;
+  FAILS(mgt_open("/nowhere/x.mgpu", NULL, &program), MGT_USAGE,
+        "cannot be opened");
+  REQUIRE(program == NULL);
+  FAILS(mgt_open(NULL, NULL, &program), MGT_USAGE, "must not be null");
+  FAILS(mgt_open(path, NULL, NULL), MGT_USAGE, "must not be null");
+  FAILS(mgt_open(path, "abacus", &program), MGT_USAGE, "unknown target");
+  FAILS(mgt_open(path, "host:1", &program), MGT_ABSENT, "uses 4 devices");
+  FAILS(mgt_replay(NULL), MGT_USAGE, "must not be null");
+  REQUIRE(mgt_num_arguments(NULL) == 0);
+  mgt_close(NULL);
+
+  float a[16] = {0};
+  REQUIRE(mgt_open(path, "host:4", &program) == MGT_OK);
+  FAILS(mgt_write(program, "z", a, sizeof a), MGT_USAGE, "no argument 'z'");
+  FAILS(mgt_write(program, "a", a, 8), MGT_USAGE, "'a' has 64 bytes, and 8");
+  FAILS(mgt_write(program, "a", NULL, 64), MGT_USAGE, "and none are given");
+  FAILS(mgt_replay(program), MGT_USAGE, "call mgt_load first");
+  FAILS(mgt_load(program), MGT_USAGE, "argument 'a' is read but has no value");
+  mgt_close(program);
+}
+
+int main(int argc, char **argv) {
+  static const char *const outputs[] = {"gathered", "maximum", "minimum",
+                                        "product", "broadcasted"};
+  mgt_program *program;
+  mgt_argument argument;
+  float a[16], *b, out[16];
+  void *memory;
+  size_t bytes, k, replay, input_count = 0;
+  if (argc != 2)
+    return 2;
+  REQUIRE(mgt_version() == MGT_VERSION);
+  REQUIRE(strcmp(mgt_error(), "") == 0);
+  errors(argv[1]);
+
+  REQUIRE(mgt_open(argv[1], NULL, &program) == MGT_OK);
+  REQUIRE(mgt_num_arguments(program) == 9);
+  for (k = 0; k < mgt_num_arguments(program); ++k) {
+    REQUIRE(mgt_get_argument(program, k, &argument) == MGT_OK);
+    REQUIRE(argument.rank == 1 && strcmp(argument.type, "f32") == 0);
+    REQUIRE(argument.bytes == 4 * (size_t)argument.shape[0]);
+    REQUIRE(!argument.is_result && strcmp(argument.value, "") == 0);
+    input_count += strcmp(argument.role, "input") == 0;
+  }
+  REQUIRE(input_count == 2);
+  FAILS(mgt_get_argument(program, 9, &argument), MGT_USAGE, "no argument 9");
+
+  REQUIRE(mgt_memory(program, "b", &memory, &bytes) == MGT_OK && bytes == 40);
+  b = memory;
+  for (replay = 0; replay < 3; ++replay) {
+    for (k = 0; k < 16; ++k)
+      a[k] = (float)((k * 7 + replay) % 16) - 5;
+    for (k = 0; k < 10; ++k)
+      b[k] = (float)(k * k + replay);
+    REQUIRE(mgt_write(program, "a", a, sizeof a) == MGT_OK);
+    if (replay == 0)
+      REQUIRE(mgt_load(program) == MGT_OK);
+    REQUIRE(mgt_replay(program) == MGT_OK);
+    REQUIRE(mgt_fetch(program) == MGT_OK);
+    REQUIRE(mgt_read(program, "gathered", out, 64) == MGT_OK);
+    REQUIRE(memcmp(out, a, 64) == 0);
+    REQUIRE(mgt_read(program, "uneven", out, 40) == MGT_OK);
+    REQUIRE(memcmp(out, b, 40) == 0);
+    REQUIRE(mgt_read(program, "chained", out, 64) == MGT_OK);
+    for (k = 0; k < 16; ++k)
+      REQUIRE(out[k] == a[k] + 1);
+    for (k = 1; k < 5; ++k) {
+      size_t i, rank;
+      REQUIRE(mgt_read(program, outputs[k], out, 16) == MGT_OK);
+      for (i = 0; i < 4; ++i) {
+        float most = a[i], least = a[i], product = 1;
+        for (rank = 0; rank < 4; ++rank) {
+          float value = a[4 * rank + i];
+          most = value > most ? value : most;
+          least = value < least ? value : least;
+          product *= value;
+        }
+        REQUIRE(out[i] == (k == 1   ? most
+                           : k == 2 ? least
+                           : k == 3 ? product
+                                    : a[4 + i]));
+      }
+    }
+  }
+  mgt_close(program);
+  printf("%u replays through the C interface give what they should\n",
+         (unsigned)replay);
+  return 0;
+}
