@@ -172,6 +172,7 @@ void print(const TuningResult &result, const Program &program,
 } // namespace
 
 Result<int> runTune(const Options &options) {
+  CatchInterrupt catching;
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.tuneBudget));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
@@ -220,7 +221,6 @@ Result<int> runTune(const Options &options) {
     ProgressLine line;
     tuning.progress = std::ref(line);
     tuning.stop = &interrupted;
-    CatchInterrupt catching;
     MGPU_TRY_ASSIGN(result, tuner::tune(subject, tuning, &store));
     sentence = result.comparison
                    ? bench::describe(result.comparison->comparison,
