@@ -2,12 +2,11 @@
 //
 // Every example gives the same bits under every legal plan, on one thread and
 // on two.
+#include "tests/conformance/Examples.h"
 #include "tests/conformance/Execute.h"
-#include "tests/conformance/Import.h"
 
 #include "kernels/emit/KernelBuild.h"
 #include "planner/plan/Verify.h"
-#include "support/FileIO.h"
 
 #include <gtest/gtest.h>
 #include <random>
@@ -19,31 +18,7 @@ namespace {
 
 constexpr uint32_t numShuffles = 200;
 
-struct Example {
-  const char *name, *entry;
-  std::map<std::string, std::string> scalars;
-};
-
-/// Else the name of each test would hold the addresses of this run.
-void PrintTo(const Example &shown, std::ostream *os) { *os << shown.name; }
-
 class ExamplePlans : public testing::TestWithParam<Example> {};
-
-Result<planner::Dag> importExample(const Example &example) {
-  std::string path = std::string(MGPU_EXAMPLES) + "/" + example.name + "/" +
-                     example.name + ".mlir";
-  auto file = readFile(path);
-  if (!file)
-    return fail(file.error());
-  ImportRequest request;
-  request.text.assign(reinterpret_cast<const char *>(file->data()),
-                      file->size());
-  request.name = path;
-  request.entry = example.entry;
-  request.scalars = example.scalars;
-  request.racesAreErrors = true;
-  return Importer().import(request).dag;
-}
 
 TEST_P(ExamplePlans, AllGiveTheSameBits) {
   auto imported = importExample(GetParam());
@@ -117,16 +92,10 @@ TEST_P(ExamplePlans, KernelsOfAnyShapeGiveTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, ExamplePlans,
-    testing::Values(Example{"saxpy", "main", {{"a", "2.5"}}},
-                    Example{"heat", "main", {}},
-                    Example{"mandelbrot", "main", {}},
-                    Example{"mlp", "main", {}}, Example{"ops", "main", {}},
-                    Example{"digits", "main", {{"rate", "0.5"}}},
-                    Example{"digits", "eval", {}}),
-    [](const auto &info) {
-      return std::string(info.param.name) + "_" + info.param.entry;
-    });
+INSTANTIATE_TEST_SUITE_P(All, ExamplePlans, testing::ValuesIn(examples()),
+                         [](const auto &info) {
+                           return std::string(info.param.name) + "_" +
+                                  info.param.entry;
+                         });
 
 } // namespace
