@@ -6,7 +6,7 @@
 
 namespace mgpu::device {
 
-/// Enough for a failure and its cause; a driver that goes on and on is cut.
+/// Enough for a failure and its cause.
 static constexpr size_t maxLogBytes = 2000;
 
 CudaLog::CudaLog(const CudaApi &api) : api(api) {
@@ -28,8 +28,10 @@ void CUDA_CB CudaLog::record(void *self, CUlogLevel, char *message,
          (words.back() == '\n' || words.back() == '\0' || words.back() == ' '))
     words.remove_suffix(1);
   std::lock_guard<std::mutex> lock(log->mutex);
-  if (words.empty() || log->text.size() > maxLogBytes)
+  if (words.empty())
     return;
+  if (log->text.size() > maxLogBytes)
+    log->text.clear(); // the last words are those of the failure
   if (!log->text.empty())
     log->text += "; ";
   log->text += words.substr(0, maxLogBytes);

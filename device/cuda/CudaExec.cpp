@@ -262,7 +262,9 @@ CudaExec::create(std::shared_ptr<CudaState> state,
                  std::shared_ptr<const GraphSpec> spec) {
   std::unique_ptr<CudaExec> exec(
       new CudaExec(std::move(state), std::move(spec)));
-  MGPU_TRY(exec->plain.build(*exec->spec, false));
+  // A phase may have nothing to do; what CUDA makes of that is not asked.
+  if (!exec->spec->nodes.empty())
+    MGPU_TRY(exec->plain.build(*exec->spec, false));
   return std::unique_ptr<GraphExec>(std::move(exec));
 }
 
@@ -296,6 +298,8 @@ Result<void> CudaExec::launch() {
   Claim claim(running);
   MGPU_TRY(claim.check());
   MGPU_TRY(state->checkAlive());
+  if (spec->nodes.empty())
+    return {};
   return plain.run();
 }
 
@@ -303,6 +307,9 @@ Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {
   Claim claim(running);
   MGPU_TRY(claim.check());
   MGPU_TRY(state->checkAlive());
+  timings.clear();
+  if (spec->nodes.empty())
+    return {};
   if (!timed) {
     auto instance = std::make_unique<GraphInstance>(state);
     MGPU_TRY(instance->build(*spec, true));

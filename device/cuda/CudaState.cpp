@@ -311,6 +311,7 @@ Result<void> CudaState::wait(CUstream stream, std::string_view what) {
     if (code != CUDA_ERROR_NOT_READY)
       return check(code, "cuStreamQuery",
                    fmt::format("after {} {}", what, where()));
+    log->take(); // it may call that a failure, too
     auto passed = Clock::now() - start;
     if (isTimed && passed > options.deadline) {
       std::string message = fmt::format(

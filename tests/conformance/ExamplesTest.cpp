@@ -4,7 +4,6 @@
 // on two.
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/Execute.h"
-#include "tests/conformance/Import.h"
 
 #include "kernels/emit/KernelBuild.h"
 #include "planner/plan/Verify.h"

@@ -38,8 +38,15 @@ Result<HostData> execute(const Dag &dag, const Plan &plan,
                          uint32_t numReplays) {
   MGPU_TRY_ASSIGN(auto driver, device::createHostDriver(
                                    std::max(dag.numDevices, 1u), numLanes));
+  return execute(dag, plan, objects, inputs, *driver, numReplays);
+}
+
+Result<HostData> execute(const Dag &dag, const Plan &plan,
+                         const std::vector<std::vector<std::byte>> &objects,
+                         const HostData &inputs, device::Driver &driver,
+                         uint32_t numReplays) {
   MGPU_TRY_ASSIGN(auto replayer,
-                  capture::Replayer::create(dag, plan, objects, *driver));
+                  capture::Replayer::create(dag, plan, objects, driver));
   for (uint32_t b = 0; b < dag.buffers.size(); ++b)
     if (auto given = inputs.find(dag.buffers[b].name);
         given != inputs.end() && isVisible(dag.buffers[b])) {

@@ -4,6 +4,7 @@
 
 // Plans and replays a DAG on the host target, in process.
 
+#include "device/api/GraphDriver.h"
 #include "planner/dag/Program.h"
 #include "planner/plan/Plan.h"
 
@@ -25,6 +26,12 @@ Result<planner::Plan> makePlan(const planner::Dag &dag,
 Result<HostData> execute(const planner::Dag &dag, const planner::Plan &plan,
                          const std::vector<std::vector<std::byte>> &objects,
                          const HostData &inputs, uint32_t numLanes,
+                         uint32_t numReplays = 1);
+
+/// The same on `driver`, with objects it loads.
+Result<HostData> execute(const planner::Dag &dag, const planner::Plan &plan,
+                         const std::vector<std::vector<std::byte>> &objects,
+                         const HostData &inputs, device::Driver &driver,
                          uint32_t numReplays = 1);
 
 /// random:SEED for each host argument, another seed for each.

@@ -202,6 +202,17 @@ TEST_F(DriverTest, TimedReplaysGiveOrderedSpans) {
   EXPECT_TRUE(fake->violations.empty());
 }
 
+TEST_F(DriverTest, AnEmptyGraphReplaysWithoutALaunch) {
+  auto exec = driver->createGraph()->instantiate();
+  ASSERT_TRUE(exec) << exec.error().message;
+  EXPECT_TRUE((*exec)->launch());
+  std::vector<NodeTiming> timings(3);
+  EXPECT_TRUE((*exec)->launchTimed(timings));
+  EXPECT_TRUE(timings.empty());
+  for (const std::string &call : fake->called)
+    EXPECT_NE(call, "cuGraphLaunch");
+}
+
 TEST_F(DriverTest, TheCallersContextStaysCurrent) {
   auto api = FakeCuda::api();
   CUcontext own = nullptr;

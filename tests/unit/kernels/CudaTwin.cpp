@@ -98,6 +98,13 @@ Result<void> CudaTwins::compile() {
             "  shimLaunch({blocks[0], blocks[1], blocks[2]}, {threads[0], "
             "threads[1], threads[2]}, " +
             space + "shimCall);\n}\n";
+    text += "extern \"C\" const size_t shim_sizes_" + config.entry + "[] = {";
+    for (const CudaParameter &parameter : config.kernel.parameters)
+      text += "sizeof(" +
+              (parameter.type.find('*') != std::string::npos ? "void *"
+                                                             : parameter.type) +
+              "), ";
+    text += "0};\n";
   }
   std::string pattern =
       (std::filesystem::temp_directory_path() / "mgpu-twin-XXXXXX").string();
@@ -123,16 +130,36 @@ CudaTwins::~CudaTwins() {
     dlclose(library);
 }
 
-void CudaTwins::run(const std::string &entry, Dim3 grid,
-                    std::vector<uint64_t> arguments) const {
+void CudaTwins::launch(const std::string &entry,
+                       const std::vector<uint64_t> &arguments,
+                       const unsigned launch[6], const unsigned blocks[3],
+                       const unsigned threads[3]) const {
   using Run = void (*)(const uint64_t *, const unsigned *, const unsigned *,
                        const unsigned *);
   auto call = reinterpret_cast<Run>(dlsym(library, ("shim_" + entry).c_str()));
+  if (!call)
+    std::abort();
+  call(arguments.data(), launch, blocks, threads);
+}
+
+std::vector<size_t> CudaTwins::parameterSizes(const std::string &entry) const {
+  auto *sizes = static_cast<const size_t *>(
+      dlsym(library, ("shim_sizes_" + entry).c_str()));
+  if (!sizes)
+    std::abort();
+  std::vector<size_t> out;
+  for (; *sizes; ++sizes)
+    out.push_back(*sizes);
+  return out;
+}
+
+void CudaTwins::run(const std::string &entry, Dim3 grid,
+                    std::vector<uint64_t> arguments) const {
   const TwinConfig *config = nullptr;
   for (const TwinConfig &each : configs)
     if (each.entry == entry)
       config = &each;
-  if (!call || !config)
+  if (!config)
     std::abort();
   Dim3 block = config->config.block();
   Dim3 blocks = config->space.launchGrid(config->config, grid);
@@ -140,9 +167,9 @@ void CudaTwins::run(const std::string &entry, Dim3 grid,
   unsigned first = blocks.x / 2;
   for (auto [start, count] :
        {std::pair(0u, first), std::pair(first, blocks.x - first)}) {
-    unsigned launch[6] = {grid.x, grid.y, grid.z, start, 0, 0};
+    unsigned chunk[6] = {grid.x, grid.y, grid.z, start, 0, 0};
     unsigned part[3] = {count, blocks.y, blocks.z};
-    call(arguments.data(), launch, part, threads);
+    launch(entry, arguments, chunk, part, threads);
   }
 }
 

@@ -48,6 +48,13 @@ public:
   void run(const std::string &entry, Dim3 grid,
            std::vector<uint64_t> arguments) const;
 
+  /// One launch as the device makes it: the MgpuLaunch, blocks and threads.
+  void launch(const std::string &entry, const std::vector<uint64_t> &arguments,
+              const unsigned launch[6], const unsigned blocks[3],
+              const unsigned threads[3]) const;
+  /// The bytes of each of an entry's parameters but the MgpuLaunch.
+  std::vector<size_t> parameterSizes(const std::string &entry) const;
+
   std::vector<TwinConfig> configs;
 
 private:

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tests/conformance/CudaPrograms.h"
+
+#include "kernels/emit/KernelBuild.h"
+#include "tests/unit/cuda/FakeTarget.h"
+
+#include <cstring>
+
+namespace mgpu::conformance {
+
+Result<size_t> CudaPrograms::add(const planner::Dag &dag,
+                                 std::mt19937_64 &random) {
+  std::vector<Dim3> grids = planner::largestGrids(dag);
+  std::vector<std::vector<std::byte>> objects;
+  for (size_t k = 0; k < dag.kernels.size(); ++k) {
+    const planner::KernelSpec &spec = dag.kernels[k];
+    std::string entry = "e" + std::to_string(twins.configs.size());
+    MGPU_TRY_ASSIGN(kernels::CudaKernel kernel,
+                    kernels::emitCudaText(
+                        spec.source, {spec.name, "", spec.block, grids[k]}));
+    device::CudaKernelObject object;
+    object.entry = entry;
+    object.arch = "sm_90";
+    object.sourceBlock = object.block = spec.block;
+    object.items = uint32_t(1 + random() % 3);
+    object.reshapable = kernel.reshapable;
+    MGPU_TRY_ASSIGN(
+        planner::KernelSpace space,
+        kernels::kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda));
+    if (kernel.reshapable)
+      object.block = {uint32_t(1 + random() % 96), uint32_t(1 + random() % 3),
+                      1};
+    object.dynamicSharedBytes = kernel.dynamicSharedBytes;
+    object.cubin = fake::fakeCubin({entry});
+    objects.push_back(device::encodeCudaKernel(object));
+    using enum planner::KernelParameter;
+    planner::KernelConfig config = space.defaults;
+    config[BlockX] = object.block.x;
+    config[BlockY] = object.block.y;
+    config[BlockZ] = object.block.z;
+    config[Items] = object.items;
+    twins.add({entry, std::move(kernel), std::move(space), config});
+  }
+  programs.push_back(std::move(objects));
+  return programs.size() - 1;
+}
+
+Result<std::unique_ptr<device::Driver>>
+CudaPrograms::open(uint32_t numDevices, uint64_t seed) const {
+  fake::FakeCuda &machine = fake::freshMachine(seed);
+  for (const kernels::TwinConfig &config : twins.configs) {
+    const std::string &entry = config.entry;
+    fake::FakeKernel &kernel = machine.kernels[entry];
+    kernel.parameterSizes = twins.parameterSizes(entry);
+    std::vector<size_t> sizes = kernel.parameterSizes;
+    constexpr size_t launchBytes = 6 * sizeof(unsigned);
+    kernel.parameterSizes.push_back(launchBytes);
+    kernel.run = [this, entry, sizes](void **parameters, const unsigned *grid,
+                                      const unsigned *block) {
+      std::vector<uint64_t> arguments(sizes.size());
+      for (size_t k = 0; k < sizes.size(); ++k)
+        std::memcpy(&arguments[k], parameters[k], sizes[k]);
+      unsigned launch[6];
+      std::memcpy(launch, parameters[sizes.size()], sizeof launch);
+      twins.launch(entry, arguments, launch, grid, block);
+    };
+  }
+  return fake::openFake(fake::fakeOptions(numDevices));
+}
+
+} // namespace mgpu::conformance

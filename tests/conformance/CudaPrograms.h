@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TESTS_CONFORMANCE_CUDAPROGRAMS_H
+#define MGPU_TESTS_CONFORMANCE_CUDAPROGRAMS_H
+
+// Whole programs on the CUDA target over the driver that is not there
+// (tests/unit/cuda): their kernels' CUDA C++, compiled for the processor.
+
+#include "tests/conformance/Execute.h"
+#include "tests/unit/kernels/CudaTwin.h"
+
+#include <memory>
+#include <random>
+
+namespace mgpu::conformance {
+
+class CudaPrograms {
+public:
+  /// Emits the kernels of a program, each in a launch shape that `random`
+  /// chooses, and says by which number its objects are asked for.
+  Result<size_t> add(const planner::Dag &dag, std::mt19937_64 &random);
+  /// Compiles all that was added.
+  Result<void> compile() { return twins.compile(); }
+  /// A fresh driver of `numDevices` devices, where nodes run in the order
+  /// `seed` makes of them.
+  Result<std::unique_ptr<device::Driver>> open(uint32_t numDevices,
+                                               uint64_t seed) const;
+  const std::vector<std::vector<std::byte>> &objects(size_t program) const {
+    return programs[program];
+  }
+
+private:
+  kernels::CudaTwins twins;
+  std::vector<std::vector<std::vector<std::byte>>> programs;
+};
+
+} // namespace mgpu::conformance
+
+#endif // MGPU_TESTS_CONFORMANCE_CUDAPROGRAMS_H

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Examples and random programs give on the CUDA target, over a driver that is
+// not there, the bits they give on the host target: same plans, kernels in
+// other shapes, graph nodes in any order their edges allow.
+#include "tests/conformance/CudaPrograms.h"
+#include "tests/conformance/ExampleProgram.h"
+#include "tests/conformance/RandomProgram.h"
+#include "tests/unit/cuda/FakeCuda.h"
+
+#include <gtest/gtest.h>
+
+using namespace mgpu;
+using namespace mgpu::conformance;
+
+namespace {
+
+/// Runs one plan on a fresh machine and closes it.
+void check(const CudaPrograms &programs, size_t number, const planner::Dag &dag,
+           const std::string &scheduler, const HostData &inputs,
+           const HostData &expected, uint32_t numReplays) {
+  auto plan = makePlan(dag, scheduler);
+  ASSERT_TRUE(plan) << scheduler << ": " << plan.error().message;
+  uint64_t seed = std::hash<std::string>()(scheduler) + number;
+  {
+    auto driver = programs.open(std::max(dag.numDevices, 1u), seed);
+    ASSERT_TRUE(driver) << driver.error().message;
+    auto got = execute(dag, *plan, programs.objects(number), inputs, **driver,
+                       numReplays);
+    ASSERT_TRUE(got) << scheduler << ": " << got.error().message;
+    ASSERT_EQ(difference(expected, *got), "") << "scheduler " << scheduler;
+  }
+  fake::FakeCuda &machine = fake::FakeCuda::instance();
+  ASSERT_TRUE(machine.violations.empty()) << machine.violations.front();
+  ASSERT_EQ(machine.leaks(), std::vector<std::string>());
+}
+
+class CudaExamples : public testing::TestWithParam<Example> {};
+
+TEST_P(CudaExamples, GiveTheBitsOfTheHost) {
+  auto imported = importExample(GetParam()).dag;
+  ASSERT_TRUE(imported) << imported.error().message;
+  const planner::Dag &dag = *imported;
+  auto inputs = randomInputs(dag, 7);
+  ASSERT_TRUE(inputs) << inputs.error().message;
+  auto objects = KernelCache().compile(dag);
+  ASSERT_TRUE(objects) << objects.error().message;
+  auto serial = makePlan(dag, "serial");
+  ASSERT_TRUE(serial) << serial.error().message;
+  auto expected = execute(dag, *serial, *objects, *inputs, 1, 2);
+  ASSERT_TRUE(expected) << expected.error().message;
+
+  std::mt19937_64 random(3);
+  CudaPrograms programs;
+  auto number = programs.add(dag, random);
+  ASSERT_TRUE(number) << number.error().message;
+  Result<void> compiled = programs.compile();
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  for (const char *scheduler : {"serial", "list", "1", "2"}) {
+    check(programs, *number, dag, scheduler, *inputs, *expected, 2);
+    if (HasFatalFailure())
+      return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaExamples, testing::ValuesIn(allExamples()),
+                         exampleName);
+
+TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
+  constexpr uint64_t count = 24;
+  Importer importer;
+  KernelCache cache;
+  CudaPrograms programs;
+  std::vector<planner::Dag> dags;
+  std::mt19937_64 random(5);
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    RandomProgram program = makeRandomProgram(seed);
+    if (seed % 2)
+      addRandomLoop(program, seed);
+    ImportRequest request;
+    request.text = printProgram(program);
+    request.name = "seed" + std::to_string(seed);
+    ImportOutcome outcome = importer.import(request);
+    ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+    dags.push_back(std::move(*outcome.dag));
+    auto number = programs.add(dags.back(), random);
+    ASSERT_TRUE(number) << number.error().message;
+  }
+  Result<void> compiled = programs.compile();
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const planner::Dag &dag = dags[seed];
+    auto inputs = randomInputs(dag, seed);
+    ASSERT_TRUE(inputs) << inputs.error().message;
+    auto objects = cache.compile(dag);
+    ASSERT_TRUE(objects) << objects.error().message;
+    auto serial = makePlan(dag, "serial");
+    ASSERT_TRUE(serial) << serial.error().message;
+    auto expected = execute(dag, *serial, *objects, *inputs, 1, 1);
+    ASSERT_TRUE(expected) << expected.error().message;
+    for (const char *scheduler : {"list", "1"}) {
+      check(programs, seed, dag, scheduler, *inputs, *expected, 1);
+      if (HasFatalFailure())
+        return;
+    }
+  }
+}
+
+} // namespace

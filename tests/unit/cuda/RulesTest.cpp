@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// CUDA's rules, one broken at a time. Here they are asked of the driver that is
+// not there; tests/gpu asks a real one. Where the two disagree, the one that is
+// not there is wrong.
+
+#include "RawDriver.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace mgpu;
+using namespace mgpu::device;
+using namespace mgpu::fake;
+
+/// A context that is current, with one of everything, all of it valid.
+class Rules : public testing::Test {
+protected:
+  void SetUp() override {
+    driver = rawDriver();
+    ASSERT_NE(driver, nullptr);
+    api = driver.get();
+    ASSERT_EQ(api->cuDeviceGet(&device, 0), CUDA_SUCCESS);
+    ASSERT_EQ(api->cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+    ASSERT_EQ(api->cuCtxPushCurrent(context), CUDA_SUCCESS);
+    ASSERT_EQ(api->cuMemAlloc(&memory, 4096), CUDA_SUCCESS);
+    ASSERT_EQ(api->cuMemHostAlloc(&host, 4096, CU_MEMHOSTALLOC_PORTABLE),
+              CUDA_SUCCESS);
+    ASSERT_EQ(
+        api->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0),
+        CUDA_SUCCESS);
+    ASSERT_EQ(api->cuEventCreate(&event, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+    std::vector<std::byte> cubin = rawCubin();
+    ASSERT_EQ(api->cuLibraryLoadData(&library, cubin.data(), nullptr, nullptr,
+                                     0, nullptr, nullptr, 0),
+              CUDA_SUCCESS);
+    ASSERT_EQ(api->cuLibraryGetKernel(&kernel, library, "nothing"),
+              CUDA_SUCCESS);
+    ASSERT_EQ(api->cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    api->cuGraphDestroy(graph);
+    api->cuLibraryUnload(library);
+    api->cuEventDestroy(event);
+    api->cuStreamDestroy(stream);
+    api->cuMemFreeHost(host);
+    api->cuMemFree(memory);
+    CUcontext popped = nullptr;
+    EXPECT_EQ(api->cuCtxPopCurrent(&popped), CUDA_SUCCESS);
+    EXPECT_EQ(popped, context);
+    EXPECT_EQ(api->cuDevicePrimaryCtxRelease(device), CUDA_SUCCESS);
+  }
+
+  CUgraphNodeParams zeroed(CUgraphNodeType type) const {
+    CUgraphNodeParams params;
+    std::memset(&params, 0, sizeof params);
+    params.type = type;
+    return params;
+  }
+  CUgraphNodeParams kernelParams() {
+    CUgraphNodeParams params = zeroed(CU_GRAPH_NODE_TYPE_KERNEL);
+    params.kernel.kern = kernel;
+    params.kernel.ctx = context;
+    params.kernel.gridDimX = params.kernel.gridDimY = params.kernel.gridDimZ =
+        1;
+    params.kernel.blockDimX = params.kernel.blockDimY =
+        params.kernel.blockDimZ = 1;
+    params.kernel.kernelParams = values;
+    return params;
+  }
+  CUgraphNodeParams copyParams() const {
+    CUgraphNodeParams params = zeroed(CU_GRAPH_NODE_TYPE_MEMCPY);
+    params.memcpy.copyCtx = context;
+    CUDA_MEMCPY3D &copy = params.memcpy.copyParams;
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = host;
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.dstDevice = memory;
+    copy.WidthInBytes = 16;
+    copy.srcPitch = copy.dstPitch = 32;
+    copy.Height = copy.srcHeight = copy.dstHeight = 4;
+    copy.Depth = 2;
+    return params;
+  }
+  CUresult add(CUgraphNodeParams params,
+               const std::vector<CUgraphNode> &dependencies = {}) {
+    return api->cuGraphAddNode(
+        &node, graph, dependencies.empty() ? nullptr : dependencies.data(),
+        nullptr, dependencies.size(), &params);
+  }
+  CUresult instantiate(CUgraphExec &exec, CUstream upload) {
+    CUDA_GRAPH_INSTANTIATE_PARAMS params;
+    std::memset(&params, 0, sizeof params);
+    params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+    params.hUploadStream = upload;
+    return api->cuGraphInstantiateWithParams(&exec, graph, &params);
+  }
+  void drain() {
+    while (api->cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) {
+    }
+  }
+
+  std::shared_ptr<const CudaApi> driver;
+  const CudaApi *api = nullptr;
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CUdeviceptr memory = 0;
+  void *host = nullptr;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  uint64_t argument = 7;
+  void *values[1] = {&argument};
+};
+
+TEST_F(Rules, ValidNodesAreTaken) {
+  EXPECT_EQ(add(kernelParams()), CUDA_SUCCESS);
+  CUgraphNode first = node;
+  EXPECT_EQ(add(copyParams(), {first}), CUDA_SUCCESS);
+  EXPECT_EQ(add(zeroed(CU_GRAPH_NODE_TYPE_EMPTY), {first, node}), CUDA_SUCCESS);
+  CUgraphNodeParams record = zeroed(CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+  record.eventRecord.event = event;
+  EXPECT_EQ(add(record, {node}), CUDA_SUCCESS);
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(instantiate(exec, stream), CUDA_SUCCESS);
+  drain();
+  EXPECT_EQ(api->cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  drain();
+  EXPECT_EQ(api->cuGraphExecDestroy(exec), CUDA_SUCCESS);
+  size_t count = 0;
+  EXPECT_EQ(api->cuGraphGetNodes(graph, nullptr, &count), CUDA_SUCCESS);
+  EXPECT_EQ(count, 4u);
+  EXPECT_EQ(api->cuGraphGetEdges(graph, nullptr, nullptr, nullptr, &count),
+            CUDA_SUCCESS);
+  EXPECT_EQ(count, 4u);
+}
+
+TEST_F(Rules, UnusedBytesOfANodeAreZero) {
+  CUgraphNodeParams params = kernelParams();
+  params.reserved2 = 1;
+  EXPECT_NE(add(params), CUDA_SUCCESS);
+  params = kernelParams();
+  params.reserved0[1] = 1;
+  EXPECT_NE(add(params), CUDA_SUCCESS);
+  params = copyParams();
+  params.memcpy.flags = 1;
+  EXPECT_NE(add(params), CUDA_SUCCESS);
+}
+
+TEST_F(Rules, ADependencyIsNamedOnce) {
+  ASSERT_EQ(add(zeroed(CU_GRAPH_NODE_TYPE_EMPTY)), CUDA_SUCCESS);
+  EXPECT_NE(add(zeroed(CU_GRAPH_NODE_TYPE_EMPTY), {node, node}), CUDA_SUCCESS);
+}
+
+TEST_F(Rules, ADependencyIsOfTheSameGraph) {
+  ASSERT_EQ(add(zeroed(CU_GRAPH_NODE_TYPE_EMPTY)), CUDA_SUCCESS);
+  CUgraphNode foreign = node;
+  CUgraph other = nullptr;
+  ASSERT_EQ(api->cuGraphCreate(&other, 0), CUDA_SUCCESS);
+  std::swap(graph, other);
+  EXPECT_NE(add(zeroed(CU_GRAPH_NODE_TYPE_EMPTY), {foreign}), CUDA_SUCCESS);
+  std::swap(graph, other);
+  EXPECT_EQ(api->cuGraphDestroy(other), CUDA_SUCCESS);
+}
+
+TEST_F(Rules, GridsAndBlocksHaveLimits) {
+  for (auto change : std::vector<void (*)(CUDA_KERNEL_NODE_PARAMS_v3 &)>{
+           [](auto &k) { k.gridDimX = 0; }, [](auto &k) { k.blockDimY = 0; },
+           [](auto &k) { k.gridDimY = 65536; },
+           [](auto &k) { k.gridDimZ = 65536; },
+           [](auto &k) { k.blockDimX = 2048; },
+           [](auto &k) { k.kern = nullptr; },
+           [](auto &k) { k.sharedMemBytes = 64 * 1024; }}) {
+    CUgraphNodeParams params = kernelParams();
+    change(params.kernel);
+    // Some of it may be said only when the graph is made executable.
+    CUresult code = add(params);
+    CUgraphExec exec = nullptr;
+    if (code == CUDA_SUCCESS)
+      code = instantiate(exec, stream);
+    EXPECT_NE(code, CUDA_SUCCESS);
+  }
+}
+
+TEST_F(Rules, SharedMemoryIsAskedForFirst) {
+  CUgraphNodeParams params = kernelParams();
+  params.kernel.sharedMemBytes = 64 * 1024;
+  ASSERT_EQ(
+      api->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                64 * 1024, kernel, device),
+      CUDA_SUCCESS);
+  EXPECT_EQ(add(params), CUDA_SUCCESS);
+}
+
+TEST_F(Rules, APitchIsNoLessThanTheWidth) {
+  CUgraphNodeParams params = copyParams();
+  params.memcpy.copyParams.srcPitch = 8;
+  EXPECT_NE(add(params), CUDA_SUCCESS);
+  params = copyParams();
+  params.memcpy.copyParams.dstPitch = 8;
+  EXPECT_NE(add(params), CUDA_SUCCESS);
+}
+
+TEST_F(Rules, PrioritiesAreOfKernelNodes) {
+  CUlaunchAttributeValue value;
+  std::memset(&value, 0, sizeof value);
+  int least = 0, greatest = 0;
+  ASSERT_EQ(api->cuCtxGetStreamPriorityRange(&least, &greatest), CUDA_SUCCESS);
+  value.priority = greatest;
+  ASSERT_EQ(add(kernelParams()), CUDA_SUCCESS);
+  EXPECT_EQ(api->cuGraphKernelNodeSetAttribute(
+                node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value),
+            CUDA_SUCCESS);
+  ASSERT_EQ(add(copyParams()), CUDA_SUCCESS);
+  EXPECT_NE(api->cuGraphKernelNodeSetAttribute(
+                node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value),
+            CUDA_SUCCESS);
+}
+
+TEST_F(Rules, TheParametersEndSomewhere) {
+  size_t offset = 0, size = 0;
+  EXPECT_EQ(api->cuKernelGetParamInfo(kernel, 0, &offset, &size), CUDA_SUCCESS);
+  EXPECT_EQ(size, 8u);
+  EXPECT_EQ(api->cuKernelGetParamInfo(kernel, 1, &offset, &size),
+            CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Rules, AnEntryIsThereOrNotFound) {
+  CUkernel missing = nullptr;
+  EXPECT_EQ(api->cuLibraryGetKernel(&missing, library, "something"),
+            CUDA_ERROR_NOT_FOUND);
+}
+
+TEST_F(Rules, EventsAreRecordedBeforeTheyAreRead) {
+  CUevent other = nullptr, untimed = nullptr;
+  ASSERT_EQ(api->cuEventCreate(&other, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+  ASSERT_EQ(api->cuEventCreate(&untimed, CU_EVENT_DISABLE_TIMING),
+            CUDA_SUCCESS);
+  ASSERT_EQ(api->cuEventRecord(event, stream), CUDA_SUCCESS);
+  ASSERT_EQ(api->cuEventRecord(untimed, stream), CUDA_SUCCESS);
+  drain();
+  float ms = 0;
+  EXPECT_EQ(api->cuEventElapsedTime(&ms, event, other),
+            CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(api->cuEventElapsedTime(&ms, event, untimed),
+            CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(api->cuEventElapsedTime(&ms, event, event), CUDA_SUCCESS);
+  api->cuEventDestroy(other);
+  api->cuEventDestroy(untimed);
+}
+
+TEST_F(Rules, EdgeDataComesWithBothEnds) {
+  ASSERT_EQ(add(zeroed(CU_GRAPH_NODE_TYPE_EMPTY)), CUDA_SUCCESS);
+  ASSERT_EQ(add(zeroed(CU_GRAPH_NODE_TYPE_EMPTY), {node}), CUDA_SUCCESS);
+  CUgraphEdgeData data;
+  size_t count = 1;
+  EXPECT_NE(api->cuGraphGetEdges(graph, nullptr, nullptr, &data, &count),
+            CUDA_SUCCESS);
+}
+
+TEST_F(Rules, NoMemoryOfNoBytes) {
+  CUdeviceptr none = 0;
+  EXPECT_EQ(api->cuMemAlloc(&none, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Rules, MemoryIsOfTheCurrentContext) {
+  CUcontext popped = nullptr;
+  ASSERT_EQ(api->cuCtxPopCurrent(&popped), CUDA_SUCCESS);
+  CUdeviceptr none = 0;
+  EXPECT_EQ(api->cuMemAlloc(&none, 16), CUDA_ERROR_INVALID_CONTEXT);
+  CUstream noStream = nullptr;
+  EXPECT_EQ(
+      api->cuStreamCreateWithPriority(&noStream, CU_STREAM_NON_BLOCKING, 0),
+      CUDA_ERROR_INVALID_CONTEXT);
+  ASSERT_EQ(api->cuCtxPushCurrent(popped), CUDA_SUCCESS);
+}
+
+TEST_F(Rules, ThereAreNoMoreDevicesThanCounted) {
+  int count = 0;
+  ASSERT_EQ(api->cuDeviceGetCount(&count), CUDA_SUCCESS);
+  CUdevice beyond = 0;
+  EXPECT_EQ(api->cuDeviceGet(&beyond, count), CUDA_ERROR_INVALID_DEVICE);
+}
+
+} // namespace
