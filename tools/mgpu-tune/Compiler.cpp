@@ -5,6 +5,7 @@
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
+#include "kernels/emit/KernelBuild.h"
 #include "kernels/emit/SpaceOf.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
 #include "planner/import/BuildDag.h"
