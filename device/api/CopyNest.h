@@ -2,8 +2,7 @@
 #ifndef MGPU_DEVICE_API_COPYNEST_H
 #define MGPU_DEVICE_API_COPYNEST_H
 
-// Boxes as backends copy them: checked, sliced, and two of them as one loop
-// nest.
+// Boxes as backends copy them: sliced, and two of them as one loop nest.
 
 #include "support/Result.h"
 #include "support/Types.h"

@@ -4,9 +4,12 @@
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
 #include "kernels/emit/LaunchShape.h"
+#include "kernels/emit/cuda/LaneForm.h"
 
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <algorithm>
 #include <set>
@@ -45,8 +48,9 @@ Result<Parsed> parse(const planner::KernelSpec &spec) {
 /// Collects the values of each parameter.
 class SpaceBuilder {
 public:
-  SpaceBuilder(KernelSpace &space, const LaunchShape &shape)
-      : space(space), shape(shape) {}
+  SpaceBuilder(KernelSpace &space, const LaunchShape &shape,
+               std::string vectorReason)
+      : space(space), shape(shape), vectorReason(std::move(vectorReason)) {}
 
   void build();
 
@@ -63,6 +67,7 @@ private:
 
   KernelSpace &space;
   const LaunchShape &shape;
+  std::string vectorReason; ///< why the text has no form for several threads
 };
 
 void SpaceBuilder::offer(P parameter, std::set<uint32_t> values,
@@ -124,8 +129,16 @@ void SpaceBuilder::host() {
 void SpaceBuilder::cuda() {
   offerBlocks({8, 16, 32, 64, 128, 256, 512, 1024});
   offer(P::Items, {1, 2, 4, 8});
-  offer(P::Vector, {}, "the text has no vectors along x");
-  offer(P::Unroll, {}, "loops are unrolled as NVRTC chooses");
+  std::set<uint32_t> vectors;
+  if (vectorReason.empty())
+    for (uint32_t each : {2, 4})
+      if (space.block.x % each == 0)
+        vectors.insert(each);
+  offer(P::Vector, vectors, vectorReason);
+  offer(P::Unroll,
+        shape.hasCountedLoops ? std::set<uint32_t>{1, 2, 4, 8}
+                              : std::set<uint32_t>{},
+        "the kernel has no counted loop");
   offer(P::MinBlocks, {1, 2, 3, 4, 6, 8, 16});
   for (P each : {P::TileX, P::TileY})
     offer(each, {}, "threads of a card run by themselves");
@@ -149,6 +162,13 @@ void SpaceBuilder::build() {
 Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
                                   KernelTarget target) {
   MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  // As the emitters see it.
+  PassManager lowering(parsed.context.get());
+  lowering.addPass(createLowerAffinePass());
+  if (failed(lowering.run(*parsed.module)))
+    return fail(ErrorKind::Unsupported,
+                spec.location + ": kernel " + spec.name +
+                    ": its affine operations could not be lowered");
   LaunchShape shape = launchShapeOf(*parsed.module, spec.block);
   KernelSpace space;
   space.target = target;
@@ -157,7 +177,11 @@ Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
   space.reshapable = shape.reshapable;
   space.reason = shape.reason;
   space.sharedBytes = shape.sharedBytes;
-  SpaceBuilder(space, shape).build();
+  std::string vectorReason;
+  if (target == KernelTarget::Cuda)
+    vectorReason = cuda::vectorRefusal(
+        shape, parsed.module->lookupSymbol<func::FuncOp>("entry"), spec.block);
+  SpaceBuilder(space, shape, std::move(vectorReason)).build();
   return space;
 }
 

@@ -15,7 +15,7 @@ using namespace mlir;
 
 namespace mgpu::kernels {
 
-static std::string describe(Operation *op) {
+std::string describeUse(Operation *op) {
   std::string text = "uses " + op->getName().getStringRef().str();
   if (auto [file, line] = cuda::fileLine(op->getLoc()); line)
     text += " (line " + std::to_string(line) + ")";
@@ -120,11 +120,12 @@ LaunchShape launchShapeOf(ModuleOp module, Dim3 block) {
             op->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes"))
       shape.sharedBytes += uint32_t(bytes.getInt());
     if (shape.ordered.empty() && dependsOnOrder(op))
-      shape.ordered = describe(op);
+      shape.ordered = describeUse(op);
     if (isa<LoopLikeOpInterface>(op)) {
+      bool counted = isa<scf::ForOp, affine::AffineForOp>(op);
       shape.hasLoops = true;
-      shape.hasCarryingLoops |=
-          isa<scf::ForOp, affine::AffineForOp>(op) && op->getNumResults() != 0;
+      shape.hasCountedLoops |= counted;
+      shape.hasCarryingLoops |= counted && op->getNumResults() != 0;
     }
     if (!meets &&
         (isShared || isa<gpu::BarrierOp, gpu::SubgroupReduceOp, gpu::ShuffleOp,
@@ -149,10 +150,10 @@ LaunchShape launchShapeOf(ModuleOp module, Dim3 block) {
   });
   shape.reshapable = !meets;
   shape.reason =
-      meets   ? "keeps its block: " + describe(meets)
+      meets   ? "keeps its block: " + describeUse(meets)
       : alone ? "its threads never meet; its ids are recovered from the global "
                 "index, because it " +
-                    describe(alone)
+                    describeUse(alone)
               : "depends on its ids only through the global index";
   return shape;
 }

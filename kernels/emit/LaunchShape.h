@@ -23,8 +23,12 @@ struct LaunchShape {
   /// with atomic additions of floats: "uses memref.atomic_rmw (line 5)".
   std::string ordered;
   bool hasLoops = false;         ///< any loop
+  bool hasCountedLoops = false;  ///< scf.for or affine.for
   bool hasCarryingLoops = false; ///< a counted one that hands values on
 };
+
+/// "uses gpu.barrier (line 5)"
+std::string describeUse(mlir::Operation *op);
 
 /// Threads of `block` along `dim`.
 inline uint64_t sizeAlong(Dim3 block, mlir::gpu::Dimension dim) {

@@ -28,7 +28,7 @@ OURS = {
     "bench/measure": ["capture", "device/api"],
     "bench/report": ["bench/measure", "db"],
     "tuner": ["tuner", "planner/dag", "planner/plan", "planner/cost", "planner/schedule",
-              "kernels/compile", "capture", "bench/measure", "db"],
+              "kernels/compile", "capture", "bench/measure", "device/api", "db"],
     "bench/suites": ["*"],
     "tools": ["*"],
     "tests": ["*"],

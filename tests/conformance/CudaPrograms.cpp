@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tests/conformance/CudaPrograms.h"
 
+#include "kernels/emit/KernelBuild.h"
 #include "tests/unit/cuda/FakeTarget.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace mgpu::conformance {
@@ -17,19 +19,24 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     MGPU_TRY_ASSIGN(kernels::CudaKernel kernel,
                     kernels::emitCudaText(
                         spec.source, {spec.name, "", spec.block, grids[k]}));
+    MGPU_TRY_ASSIGN(
+        planner::KernelSpace space,
+        kernels::kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda));
+    std::vector<planner::KernelConfig> corners = kernels::cornersOf(space, 8);
+    planner::KernelConfig config =
+        corners.empty() ? space.defaults : corners[random() % corners.size()];
+    using P = planner::KernelParameter;
     device::CudaKernelObject object;
     object.entry = entry;
     object.arch = "sm_90";
-    object.sourceBlock = object.block = spec.block;
-    object.items = uint32_t(1 + random() % 3);
+    object.sourceBlock = spec.block;
+    object.block = config.block();
+    object.items = config[P::Items] * std::max(config[P::Vector], 1u);
     object.reshapable = kernel.reshapable;
-    if (kernel.reshapable)
-      object.block = {uint32_t(1 + random() % 96), uint32_t(1 + random() % 3),
-                      1};
     object.dynamicSharedBytes = kernel.dynamicSharedBytes;
     object.cubin = fake::fakeCubin({entry});
     objects.push_back(device::encodeCudaKernel(object));
-    twins.add({entry, std::move(kernel), object.block, object.items});
+    twins.add({entry, std::move(kernel), std::move(space), config});
   }
   programs.push_back(std::move(objects));
   return programs.size() - 1;

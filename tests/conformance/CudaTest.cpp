@@ -4,7 +4,7 @@
 // not there, the bits they give on the host target: same plans, kernels in
 // other shapes, graph nodes in any order their edges allow.
 #include "tests/conformance/CudaPrograms.h"
-#include "tests/conformance/Examples.h"
+#include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
 #include "tests/unit/cuda/FakeCuda.h"
 
@@ -38,9 +38,9 @@ void check(const CudaPrograms &programs, size_t number, const planner::Dag &dag,
 class CudaExamples : public testing::TestWithParam<Example> {};
 
 TEST_P(CudaExamples, GiveTheBitsOfTheHost) {
-  auto imported = importExample(GetParam());
-  ASSERT_TRUE(imported) << imported.error().message;
-  const planner::Dag &dag = *imported;
+  ImportOutcome outcome = importExample(GetParam());
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
   auto inputs = randomInputs(dag, 7);
   ASSERT_TRUE(inputs) << inputs.error().message;
   auto objects = KernelCache().compile(dag);
@@ -63,11 +63,8 @@ TEST_P(CudaExamples, GiveTheBitsOfTheHost) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CudaExamples, testing::ValuesIn(examples()),
-                         [](const auto &info) {
-                           return std::string(info.param.name) + "_" +
-                                  info.param.entry;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, CudaExamples, testing::ValuesIn(allExamples()),
+                         exampleName);
 
 TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
   constexpr uint64_t count = 24;

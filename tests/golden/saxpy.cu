@@ -5,11 +5,15 @@
 // --fmad=true lets a * b + c be one operation. Macros (-D):
 //   MGPU_BLOCK_X, _Y, _Z  threads of a block; any: the kernel
 //                         depends on its ids only through the global index
-//   MGPU_ITEMS            threads of the source, along x, that one thread is
+//   MGPU_ITEMS            threads of the source, a block apart along x, that one
+//                         thread is
+//   MGPU_VECTOR           neighbours along x that one thread is, computed together
+//                         and loaded and stored at once where the address allows;
+//                         a divisor of 64
 //   MGPU_MIN_BLOCKS       blocks that must fit one multiprocessor (__launch_bounds__)
 //   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, division, ...
 // Launch with the grid, in blocks of the source, in `launch`, and with
-//   ceil(gridX * 64 / (MGPU_BLOCK_X * MGPU_ITEMS)) blocks along x. A part of the grid is a launch of
+//   ceil(gridX * 64 / (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR)) blocks along x. A part of the grid is a launch of
 // fewer blocks from block first on.
 #ifndef MGPU_BLOCK_X
 #define MGPU_BLOCK_X 64
@@ -23,12 +27,19 @@
 #ifndef MGPU_ITEMS
 #define MGPU_ITEMS 1
 #endif
+#ifndef MGPU_VECTOR
+#define MGPU_VECTOR 1
+#endif
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
 #endif
 #ifndef MGPU_FAST_MATH
 #define MGPU_FAST_MATH 0
 #endif
+#if MGPU_VECTOR < 1 || 64 % MGPU_VECTOR != 0
+#error "MGPU_VECTOR must divide 64"
+#endif
+#define MGPU_PARTS _Pragma("unroll") for (int part = 0; part < MGPU_VECTOR; ++part)
 
 struct MgpuLaunch { // the grid of the source, and where this launch begins
   unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;
@@ -37,6 +48,45 @@ struct MgpuThread { // ids and sizes as the source sees them
   int blockX, blockY, blockZ, threadX, threadY, threadZ, gridX, gridY, gridZ;
 };
 
+// Neighbours in memory, by accesses as wide as the address allows.
+template <class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], const T *from) {
+  const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
+  struct __align__(sizeof(T) * M) wide { T parts[M]; };
+  if ((unsigned long long)from % sizeof(wide) == 0) {
+#pragma unroll
+    for (int first = 0; first < N; first += M) {
+      const wide all = *(const wide *)(from + first);
+#pragma unroll
+      for (int k = 0; k < M; ++k)
+        to[first + k] = all.parts[k];
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      to[k] = from[k];
+  }
+}
+
+template <class T, int N> __device__ __forceinline__ void storeParts(T *to, const T (&from)[N]) {
+  const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
+  struct __align__(sizeof(T) * M) wide { T parts[M]; };
+  if ((unsigned long long)to % sizeof(wide) == 0) {
+#pragma unroll
+    for (int first = 0; first < N; first += M) {
+      wide all;
+#pragma unroll
+      for (int k = 0; k < M; ++k)
+        all.parts[k] = from[first + k];
+      *(wide *)(to + first) = all;
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      to[k] = from[k];
+  }
+}
+
+#if MGPU_VECTOR == 1
 static __device__ __forceinline__ void main_kernel0_thread(const MgpuThread &at, const float *x0, float *y0, const float a) {
 #line 38 "examples/saxpy/saxpy.mlir"
   const int block = at.blockX;
@@ -49,8 +99,22 @@ static __device__ __forceinline__ void main_kernel0_thread(const MgpuThread &at,
   const float sum = ax + yi;
   y0[i] = sum;
 }
+#else
+static __device__ __forceinline__ void main_kernel0_thread(const MgpuThread &at, const float *x0, float *y0, const float a) {
+#line 38 "examples/saxpy/saxpy.mlir"
+  const int block = at.blockX;
+  int thread[MGPU_VECTOR]; MGPU_PARTS thread[part] = at.threadX + part;
+  const int base = block * 64;
+  int i[MGPU_VECTOR]; MGPU_PARTS i[part] = base + thread[part];
+  float xi[MGPU_VECTOR]; loadParts(xi, &x0[i[0]]);
+  float yi[MGPU_VECTOR]; loadParts(yi, &y0[i[0]]);
+  float ax[MGPU_VECTOR]; MGPU_PARTS ax[part] = a * xi[part];
+  float sum[MGPU_VECTOR]; MGPU_PARTS sum[part] = ax[part] + yi[part];
+  storeParts(&y0[i[0]], sum);
+}
+#endif
 
-#line 54 "main_kernel0.cu"
+#line 118 "main_kernel0.cu"
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch) {
@@ -61,7 +125,7 @@ main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch)
   at.blockY = at.threadY = 0;
   at.blockZ = at.threadZ = 0;
   for (unsigned item = 0; item < MGPU_ITEMS; ++item) {
-    const unsigned x = ((unsigned)(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + threadIdx.x;
+    const unsigned x = (((unsigned)(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + threadIdx.x) * MGPU_VECTOR;
     at.blockX = (int)(x / 64);
     at.threadX = (int)(x % 64);
     if (x < (unsigned)launch.gridX * 64 && threadIdx.y == 0 && threadIdx.z == 0)

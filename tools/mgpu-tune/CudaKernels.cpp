@@ -14,11 +14,12 @@ namespace mgpu::tune {
 
 /// Small kernels share a program; one for each core, if there are so many.
 Result<std::vector<CompiledText>>
-compileTexts(const std::vector<CudaText> &texts, const std::string &arch) {
+compileTexts(const std::vector<kernels::CudaText> &texts,
+             const std::string &arch, device::BlobCache *cache) {
   std::vector<CompiledText> out;
   if (texts.empty())
     return out;
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
+  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache));
   constexpr size_t mostInBatch = 32;
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
   size_t perBatch =
@@ -54,10 +55,19 @@ compileTexts(const std::vector<CudaText> &texts, const std::string &arch) {
 }
 
 Result<std::vector<std::vector<std::byte>>>
-compileCudaKernels(const planner::Dag &dag, const std::string &arch) {
-  MGPU_TRY_ASSIGN(std::vector<CudaText> texts, emitCudaKernels(dag));
-  MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
-                  compileTexts(texts, arch));
+cudaKernels(const Program &program, const std::string &arch,
+            device::BlobCache *cache) {
+  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts, cudaTexts(program));
+  std::vector<std::vector<std::byte>> cubins;
+  if (program.bundle)
+    if (auto stored = program.bundle->cubins(arch))
+      cubins = std::move(*stored);
+  if (cubins.empty()) {
+    MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
+                    compileTexts(texts, arch, cache));
+    for (const CompiledText &kernel : compiled)
+      cubins.push_back(kernel.program->cubin);
+  }
   std::vector<std::vector<std::byte>> objects;
   for (size_t k = 0; k < texts.size(); ++k) {
     device::CudaKernelObject object;
@@ -67,7 +77,7 @@ compileCudaKernels(const planner::Dag &dag, const std::string &arch) {
     object.sourceBlock = object.block = texts[k].block;
     object.reshapable = texts[k].reshapable;
     object.dynamicSharedBytes = texts[k].dynamicSharedBytes;
-    object.cubin = compiled[k].program->cubin;
+    object.cubin = std::move(cubins[k]);
     objects.push_back(device::encodeCudaKernel(object));
   }
   return objects;

@@ -4,6 +4,7 @@
 
 // CUDA C++ of a program's kernels to cubins.
 
+#include "device/api/BlobCache.h"
 #include "kernels/compile/CompiledKernel.h"
 #include "tools/mgpu-tune/Program.h"
 
@@ -17,13 +18,16 @@ struct CompiledText {
   const kernels::EntryUsage *usage; ///< in `program`
 };
 
-/// Each text, in their order; warnings go to stderr.
+/// Each text, in their order; warnings go to stderr. `cache` may be null.
 Result<std::vector<CompiledText>>
-compileTexts(const std::vector<CudaText> &texts, const std::string &arch);
+compileTexts(const std::vector<kernels::CudaText> &texts,
+             const std::string &arch, device::BlobCache *cache);
 
-/// Every kernel of the DAG as Driver::loadKernel of the CUDA target takes it.
+/// Every kernel of the program as Driver::loadKernel of the CUDA target takes
+/// it: the cubins of its bundle, where they are for `arch`, else compiled.
 Result<std::vector<std::vector<std::byte>>>
-compileCudaKernels(const planner::Dag &dag, const std::string &arch);
+cudaKernels(const Program &program, const std::string &arch,
+            device::BlobCache *cache);
 
 } // namespace mgpu::tune
 

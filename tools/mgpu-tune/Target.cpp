@@ -21,9 +21,8 @@ bool parseNumber(std::string_view text, T least, T &into) {
   return error == std::errc() && end == last && into >= least;
 }
 
-Result<std::unique_ptr<device::Driver>>
-openCuda(const std::string &target, uint32_t numDevices,
-         std::chrono::milliseconds deadline) {
+/// The card of a target that has room for the program.
+Result<CudaTarget> findCard(const std::string &target, uint32_t numDevices) {
   MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
   bool wantsCards = target == "cuda" && numDevices > 1;
   if (cuda.cards.size() > 1 || wantsCards)
@@ -38,6 +37,11 @@ openCuda(const std::string &target, uint32_t numDevices,
                             "cuda:{}/{} makes as many of the card",
                             numDevices, target, cuda.devicesOnCard,
                             cuda.cards[0], numDevices));
+  return cuda;
+}
+
+Result<std::unique_ptr<device::Driver>>
+openCard(const CudaTarget &cuda, std::chrono::milliseconds deadline) {
   device::CudaOptions options;
   options.card = cuda.cards[0];
   options.numDevices = cuda.devicesOnCard;
@@ -93,12 +97,16 @@ Result<CudaTarget> parseCudaTarget(const std::string &target) {
   }
 }
 
-Result<std::unique_ptr<device::Driver>>
-openTarget(const std::string &target, uint32_t numDevices,
-           std::chrono::milliseconds deadline) {
+bool isCudaTarget(const std::string &target) {
+  return target.substr(0, target.find(':')) == "cuda";
+}
+
+Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices) {
   std::string kind = target.substr(0, target.find(':'));
-  if (kind == "cuda")
-    return openCuda(target, numDevices, deadline);
+  if (kind == "cuda") {
+    MGPU_TRY_ASSIGN(CudaTarget cuda, findCard(target, numDevices));
+    return cuda.devicesOnCard;
+  }
   if (kind == "sim")
     return fail(ErrorKind::Unsupported,
                 fmt::format("target '{}': a machine that is not here can be "
@@ -121,7 +129,18 @@ openTarget(const std::string &target, uint32_t numDevices,
     return fail(ErrorKind::Absent,
                 fmt::format("the program uses {} devices, target '{}' has {}",
                             numDevices, target, count));
-  return device::createHostDriver(std::max(count, 1u));
+  return std::max(count, 1u);
+}
+
+Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
+                                                   uint32_t numDevices,
+                                                   const OpenOptions &options) {
+  if (isCudaTarget(target)) {
+    MGPU_TRY_ASSIGN(CudaTarget cuda, findCard(target, numDevices));
+    return openCard(cuda, options.deadline);
+  }
+  MGPU_TRY_ASSIGN(uint32_t devices, targetDevices(target, numDevices));
+  return device::createHostDriver(devices, options.lanes);
 }
 
 uint32_t streamsOf(const std::string &target, uint32_t wished) {

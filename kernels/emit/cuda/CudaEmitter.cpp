@@ -3,10 +3,11 @@
 // The kernel's text as a whole: what is above and below the body.
 #include "kernels/emit/cuda/CudaEmitter.h"
 
-#include "kernels/emit/FirstError.h"
+#include "dialect/mgpu/Diagnostics.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/cuda/FunctionEmitter.h"
+#include "kernels/emit/cuda/LaneForm.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/IR/Iterators.h"
@@ -43,6 +44,8 @@ struct Axis {
   uint64_t extent; ///< most threads of any launch along it
 };
 
+bool isEntry(func::FuncOp f) { return f.getName() == "entry"; }
+
 class KernelWriter {
 public:
   KernelWriter(ModuleOp module, const CudaEmitOptions &options)
@@ -60,9 +63,11 @@ private:
   ModuleOp module;
   const CudaEmitOptions &options;
   LaunchShape shape;
-  SmallVector<Axis, 3> axes; ///< those that are longer than 1, and x
+  SmallVector<Axis, 3> axes;     ///< those that are longer than 1, and x
+  std::optional<LaneForm> lanes; ///< where MGPU_VECTOR may be more than 1
   CudaKernel kernel;
-  std::string count;          ///< the type that counts threads
+  std::string count; ///< the type that counts threads
+  bool hasUnroll = false;
   std::string threadFunction; ///< what one thread of the source does
 };
 
@@ -96,18 +101,17 @@ LogicalResult KernelWriter::writeFunctions(KernelContext &context, Text &out) {
   functions.push_back(module.lookupSymbol<func::FuncOp>("entry"));
   Names global;
   for (func::FuncOp f : functions) {
-    bool isEntry = f.getName() == "entry";
     std::string name =
-        kernel.name + (isEntry ? "_thread" : "_" + f.getName().str());
+        kernel.name + (isEntry(f) ? "_thread" : "_" + f.getName().str());
     context.functions[f] = global.fresh(name);
-    if (isEntry)
+    if (isEntry(f))
       threadFunction = context.functions[f];
   }
   std::string definitions;
   std::vector<std::string> declarations;
   for (func::FuncOp f : functions) {
     FunctionEmitter emitter(context, out);
-    if (f.getName() == "entry") {
+    if (isEntry(f)) {
       FunctionEmitter names(context, out);
       auto parameters = names.parameters(f);
       if (failed(parameters))
@@ -116,16 +120,32 @@ LogicalResult KernelWriter::writeFunctions(KernelContext &context, Text &out) {
         kernel.parameters.push_back(
             {(*parameters)[k].name, (*parameters)[k].type});
     }
-    auto signature = emitter.signature(f);
-    if (failed(signature))
+    auto write = [&](FunctionEmitter &emitter) -> LogicalResult {
+      auto signature = emitter.signature(f, context.functions[f]);
+      if (failed(signature))
+        return failure();
+      out.atNowhere();
+      if (declarations.empty() || declarations.back() != *signature)
+        declarations.push_back(*signature);
+      out.open(*signature);
+      if (failed(emitter.body(f)))
+        return failure();
+      out.atNowhere();
+      out.close();
+      return success();
+    };
+    bool hasLanes = isEntry(f) && lanes;
+    if (hasLanes)
+      out.raw("#if MGPU_VECTOR == 1\n");
+    if (failed(write(emitter)))
       return failure();
-    out.atNowhere();
-    declarations.push_back(*signature);
-    out.open(*signature);
-    if (failed(emitter.body(f)))
-      return failure();
-    out.atNowhere();
-    out.close();
+    if (hasLanes) {
+      out.raw("#else\n");
+      FunctionEmitter several(context, out, &*lanes);
+      if (failed(write(several)))
+        return failure();
+      out.raw("#endif\n");
+    }
     out.line("");
   }
   if (declarations.size() > 2) {
@@ -158,8 +178,9 @@ std::string KernelWriter::header() {
             "//                         " +
             kernel.reason +
             "\n"
-            "//   MGPU_ITEMS            threads of the source, along x, that "
-            "one thread is\n";
+            "//   MGPU_ITEMS            threads of the source, a block apart "
+            "along x, that one\n"
+            "//                         thread is\n";
   else
     text += "//   MGPU_BLOCK_X, _Y, _Z  threads of a block; fixed: the kernel\n"
             "//                         " +
@@ -167,6 +188,21 @@ std::string KernelWriter::header() {
             "\n"
             "//   MGPU_ITEMS            blocks of the source, along x, that "
             "one block is\n";
+  if (lanes)
+    text +=
+        "//   MGPU_VECTOR           neighbours along x that one thread is, "
+        "computed together\n"
+        "//                         and loaded and stored at once where the "
+        "address allows;\n"
+        "//                         a divisor of " +
+        std::to_string(options.block.x) + "\n";
+  else
+    text += "//   MGPU_VECTOR           1: the kernel " + kernel.vectorReason +
+            "\n";
+  if (hasUnroll)
+    text += "//   MGPU_UNROLL           how often the innermost loops are "
+            "unrolled; 0: as the\n"
+            "//                         compiler likes\n";
   text += "//   MGPU_MIN_BLOCKS       blocks that must fit one multiprocessor "
           "(__launch_bounds__)\n"
           "//   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, "
@@ -175,7 +211,7 @@ std::string KernelWriter::header() {
           "with\n//   ";
   text += kernel.reshapable
               ? "ceil(gridX * " + std::to_string(options.block.x) +
-                    " / (MGPU_BLOCK_X * MGPU_ITEMS))"
+                    " / (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR))"
               : "ceil(gridX / MGPU_ITEMS)";
   text += " blocks along x. A part of the grid is a launch of\n// fewer blocks "
           "from block first on.\n";
@@ -187,6 +223,9 @@ std::string KernelWriter::header() {
   macro("MGPU_BLOCK_Y", std::to_string(options.block.y));
   macro("MGPU_BLOCK_Z", std::to_string(options.block.z));
   macro("MGPU_ITEMS", "1");
+  macro("MGPU_VECTOR", "1");
+  if (hasUnroll)
+    macro("MGPU_UNROLL", "0");
   macro("MGPU_MIN_BLOCKS", "1");
   macro("MGPU_FAST_MATH", "0");
   if (!kernel.reshapable)
@@ -194,6 +233,18 @@ std::string KernelWriter::header() {
             " || MGPU_BLOCK_Y != " + std::to_string(options.block.y) +
             " || MGPU_BLOCK_Z != " + std::to_string(options.block.z) +
             "\n#error \"" + kernel.name + " " + kernel.reason + "\"\n#endif\n";
+  if (lanes)
+    text += "#if MGPU_VECTOR < 1 || " + std::to_string(options.block.x) +
+            " % MGPU_VECTOR != 0\n#error \"MGPU_VECTOR must divide " +
+            std::to_string(options.block.x) +
+            "\"\n#endif\n"
+            "#define MGPU_PARTS _Pragma(\"unroll\") for (int part = 0; part < "
+            "MGPU_VECTOR; ++part)\n";
+  else
+    text += "#if MGPU_VECTOR != 1\n#error \"" + kernel.name + " " +
+            kernel.vectorReason + "\"\n#endif\n";
+  if (hasUnroll) // a preprocessor may leave macros in pragmas alone
+    text += "enum { mgpuUnroll = MGPU_UNROLL };\n";
   text += "\nstruct MgpuLaunch { // the grid of the source, and where this "
           "launch begins\n"
           "  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;\n"
@@ -271,11 +322,12 @@ std::string KernelWriter::entry() {
   std::string size = std::to_string(options.block.x);
   text += "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"
           "    const " +
-          count + " x = ((" + count +
+          count + (lanes ? " x = (((" : " x = ((") + count +
           ")(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + "
-          "threadIdx.x;\n"
-          "    at.blockX = (int)(x / " +
-          size + ");\n    at.threadX = (int)(x % " + size +
+          "threadIdx.x" +
+          (lanes ? ") * MGPU_VECTOR;\n" : ";\n") +
+          "    at.blockX = (int)(x / " + size +
+          ");\n    at.threadX = (int)(x % " + size +
           ");\n"
           "    if (" +
           inside + ")\n      " + call + "  }\n}\n";
@@ -303,12 +355,17 @@ Result<CudaKernel> KernelWriter::run() {
   if (auto bytes =
           entryOp->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes"))
     kernel.dynamicSharedBytes = uint32_t(bytes.getInt());
+  kernel.vectorReason = vectorRefusal(shape, entryOp, options.block);
+  if (kernel.vectorReason.empty())
+    lanes.emplace(entryOp);
   IndexRanges ranges(module);
   KernelContext context(options.block, ranges);
   findThreadUsers(context);
   Text body;
   if (failed(writeFunctions(context, body)))
     return fail(ErrorKind::Unsupported, "");
+  hasUnroll = context.hasUnroll;
+  kernel.hasUnroll = hasUnroll;
   std::string text = header();
   std::string helpers = context.helpers.text();
   text += helpers + (helpers.empty() ? "" : "\n") + body.text;
@@ -328,7 +385,7 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
   registerHostEmitDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
-  FirstError error(context);
+  ir::FirstError error(context);
   auto stop = [&](const char *otherwise) {
     return fail(ErrorKind::Unsupported,
                 error.message.empty() ? otherwise : error.message);

@@ -31,16 +31,19 @@ struct CudaParameter {
 };
 
 /// The text, and what a launcher must know of it. A launch of G blocks of the
-/// source runs ceil(G.x * block.x / (MGPU_BLOCK_X * MGPU_ITEMS)) blocks if the
-/// kernel is reshapable, else ceil(G.x / MGPU_ITEMS), and along y and z as if
-/// MGPU_ITEMS were 1. The last parameter is an MgpuLaunch: six uint32_t, the
-/// grid G and the first block of this chunk.
+/// source runs ceil(G.x * block.x / (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR))
+/// blocks if the kernel is reshapable, else ceil(G.x / MGPU_ITEMS), and along y
+/// and z as if MGPU_ITEMS were 1. The last parameter is an MgpuLaunch: six
+/// uint32_t, the grid G and the first block of this chunk.
 struct CudaKernel {
   std::string name, source;
   Dim3 block;
   std::vector<CudaParameter> parameters; ///< without the MgpuLaunch
   bool reshapable = false; ///< any block and items per thread that cover it
   std::string reason;      ///< why, or why not
+  /// Why MGPU_VECTOR is 1; empty where it may be any divisor of block.x.
+  std::string vectorReason;
+  bool hasUnroll = false; ///< MGPU_UNROLL says something
   uint32_t dynamicSharedBytes = 0;
 };
 

@@ -131,6 +131,53 @@ template <int Bytes, class T, int N> __device__ __forceinline__ void storeAligne
   ((wide *)to)->value = value;
 }
 )"},
+    {"partOf", "",
+     R"(// The ids of the thread that follows after `part`, in the same block.
+__device__ __forceinline__ MgpuThread partOf(MgpuThread at, int part) {
+  at.threadX += part;
+  return at;
+}
+)"},
+    {"loadParts", "",
+     R"(// Neighbours in memory, by accesses as wide as the address allows.
+template <class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], const T *from) {
+  const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
+  struct __align__(sizeof(T) * M) wide { T parts[M]; };
+  if ((unsigned long long)from % sizeof(wide) == 0) {
+#pragma unroll
+    for (int first = 0; first < N; first += M) {
+      const wide all = *(const wide *)(from + first);
+#pragma unroll
+      for (int k = 0; k < M; ++k)
+        to[first + k] = all.parts[k];
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      to[k] = from[k];
+  }
+}
+)"},
+    {"storeParts", "",
+     R"(template <class T, int N> __device__ __forceinline__ void storeParts(T *to, const T (&from)[N]) {
+  const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
+  struct __align__(sizeof(T) * M) wide { T parts[M]; };
+  if ((unsigned long long)to % sizeof(wide) == 0) {
+#pragma unroll
+    for (int first = 0; first < N; first += M) {
+      wide all;
+#pragma unroll
+      for (int k = 0; k < M; ++k)
+        all.parts[k] = from[first + k];
+      *(wide *)(to + first) = all;
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      to[k] = from[k];
+  }
+}
+)"},
     {"wrap", "",
      R"(// Arithmetic modulo 2^n: signed overflow would be undefined.
 __device__ __forceinline__ int wrapAdd(int a, int b) { return (int)((unsigned)a + (unsigned)b); }

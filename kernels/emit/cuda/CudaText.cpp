@@ -60,6 +60,29 @@ void Text::raw(StringRef lines) {
   now = {};
 }
 
+void Text::headLines(size_t begin, StringRef head) {
+  std::string lines = text.substr(begin);
+  text.resize(begin);
+  if (lines.empty())
+    return;
+  if (StringRef(lines).starts_with("#line")) {
+    size_t end = lines.find('\n') + 1;
+    text += lines.substr(0, end);
+    lines.erase(0, end);
+  }
+  std::string indent(2 * depth, ' ');
+  if (llvm::count(lines, '\n') == 1) {
+    text += indent + head.str() + StringRef(lines).ltrim().str();
+    return;
+  }
+  text += indent + head.str() + "{\n";
+  if (wanted.line)
+    text += "#line " + std::to_string(wanted.line) + " " + quoted(wanted.file) +
+            "\n";
+  text += lines + indent + "}\n";
+  now = {};
+}
+
 Names::Names() {
   // Words of C++17, macros and types of CUDA, and every function that emitted
   // code calls: a variable of that name would hide it.
@@ -75,7 +98,7 @@ Names::Names() {
       "using virtual void volatile wchar_t while xor xor_eq final override "
       "NULL INFINITY NAN linux unix i386 assert "
       "threadIdx blockIdx blockDim gridDim warpSize dim3 "
-      "f16 bf16 f8e4m3 f8e5m2 vec at launch item lane old "
+      "f16 bf16 f8e4m3 f8e5m2 vec at launch item lane part old "
       "min max abs labs llabs printf memcpy "
       "acos acosf acosh acoshf asin asinf asinh asinhf atan atanf atan2 "
       "atan2f atanh atanhf cbrt cbrtf ceil ceilf copysign copysignf cos cosf "

@@ -25,6 +25,9 @@ public:
   void atNowhere() { wanted = {}; }
   void line(const llvm::Twine &text);
   void raw(llvm::StringRef lines); ///< whole lines, not indented
+  /// Puts `head` before the lines written since `begin`, a position in `text`:
+  /// before one line, or before a block of several.
+  void headLines(size_t begin, llvm::StringRef head);
   void open(const llvm::Twine &text) {
     line(text + " {");
     ++depth;

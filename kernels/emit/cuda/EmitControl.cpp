@@ -16,6 +16,20 @@ static bool anyUse(Value a, Value b) {
   return !a.use_empty() || !b.use_empty();
 }
 
+/// An innermost loop is unrolled as MGPU_UNROLL says.
+void FunctionEmitter::writeUnroll(scf::ForOp op) {
+  bool isInnermost =
+      !op->walk([&](Operation *inner) {
+           return inner != op.getOperation() && isa<LoopLikeOpInterface>(inner)
+                      ? WalkResult::interrupt()
+                      : WalkResult::advance();
+         }).wasInterrupted();
+  if (!isInnermost)
+    return;
+  out.raw("#if MGPU_UNROLL\n#pragma unroll mgpuUnroll\n#endif\n");
+  kernel.hasUnroll = true;
+}
+
 LogicalResult FunctionEmitter::emitFor(scf::ForOp op) {
   if (op->hasAttr("unsignedCmp"))
     return refuse(op, " with an unsigned comparison");
@@ -52,6 +66,7 @@ LogicalResult FunctionEmitter::emitFor(scf::ForOp op) {
   std::string next = constant && constant->isOne()
                          ? "++" + name
                          : name + " += " + use(op.getStep());
+  writeUnroll(op);
   out.open("for (" + type + " " + name + " = " + use(op.getLowerBound()) +
            "; " + name + " < " + use(op.getUpperBound()) + "; " + next + ")");
   std::string *outer = hoisted;
@@ -76,34 +91,35 @@ LogicalResult FunctionEmitter::emitFor(scf::ForOp op) {
   return result;
 }
 
+LogicalResult FunctionEmitter::branchOfIf(scf::IfOp op, Region &region) {
+  if (failed(statements(region.front())))
+    return failure();
+  Operation *yield = region.front().getTerminator();
+  out.at(yield->getLoc());
+  SmallVector<Value> to, from;
+  for (auto [result, value] :
+       llvm::zip_equal(op.getResults(), yield->getOperands()))
+    if (!result.use_empty()) {
+      to.push_back(result);
+      from.push_back(value);
+    }
+  assign(to, from);
+  return success();
+}
+
 LogicalResult FunctionEmitter::emitIf(scf::IfOp op) {
   for (Value result : op.getResults())
     if (!result.use_empty())
       declare(result);
   std::string *outer = hoisted;
   hoisted = nullptr;
-  auto branch = [&](Region &region) {
-    if (failed(statements(region.front())))
-      return failure();
-    Operation *yield = region.front().getTerminator();
-    out.at(yield->getLoc());
-    SmallVector<Value> to, from;
-    for (auto [result, value] :
-         llvm::zip_equal(op.getResults(), yield->getOperands()))
-      if (!result.use_empty()) {
-        to.push_back(result);
-        from.push_back(value);
-      }
-    assign(to, from);
-    return success();
-  };
   out.open("if (" + use(op.getCondition()) + ")");
-  LogicalResult result = branch(op.getThenRegion());
+  LogicalResult result = branchOfIf(op, op.getThenRegion());
   out.atNowhere();
   if (succeeded(result) && !op.getElseRegion().empty()) {
     --out.depth;
     out.open("} else");
-    result = branch(op.getElseRegion());
+    result = branchOfIf(op, op.getElseRegion());
     out.atNowhere();
   }
   out.close();
@@ -412,7 +428,8 @@ FunctionEmitter::parameters(func::FuncOp f) {
   return result;
 }
 
-FailureOr<std::string> FunctionEmitter::signature(func::FuncOp f) {
+FailureOr<std::string> FunctionEmitter::signature(func::FuncOp f,
+                                                  StringRef name) {
   auto list = parameters(f);
   if (failed(list))
     return failure();
@@ -431,8 +448,8 @@ FailureOr<std::string> FunctionEmitter::signature(func::FuncOp f) {
   SmallVector<std::string> words;
   for (const Parameter &each : *list)
     words.push_back(each.type + each.name);
-  return "static __device__ __forceinline__ " + result + " " +
-         kernel.functions[f] + "(" + llvm::join(words, ", ") + ")";
+  return "static __device__ __forceinline__ " + result + " " + name.str() +
+         "(" + llvm::join(words, ", ") + ")";
 }
 
 LogicalResult FunctionEmitter::body(func::FuncOp f) {

@@ -88,8 +88,13 @@ FailureOr<bool> FunctionEmitter::gpuOp(Operation *op) {
     bind(op->getResult(0), expression);
     return true;
   };
+  // Where `at` is that of the first of several threads, they follow along x.
+  auto along = [&](gpu::Dimension dim) {
+    return inPart && !hasOwnIds && dim == gpu::Dimension::x ? " + part" : "";
+  };
   if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
-    return give("at.thread" + dimensionName(id.getDimension()));
+    return give("at.thread" + dimensionName(id.getDimension()) +
+                along(id.getDimension()));
   if (auto id = dyn_cast<gpu::BlockIdOp>(op))
     return give("at.block" + dimensionName(id.getDimension()));
   if (auto dim = dyn_cast<gpu::GridDimOp>(op))
@@ -101,7 +106,7 @@ FailureOr<bool> FunctionEmitter::gpuOp(Operation *op) {
     return give(
         (isNarrow(id.getResult()) ? "at.block" : "(long long)at.block") + dim +
         " * " + std::to_string(sizeOf(kernel.block, id.getDimension())) +
-        " + at.thread" + dim);
+        " + at.thread" + dim + along(id.getDimension()));
   }
   if (isa<gpu::LaneIdOp>(op))
     return give(linearThread() + " % 32");

@@ -50,6 +50,10 @@ std::string FunctionEmitter::freshName(Value value, StringRef otherwise) {
 }
 
 void FunctionEmitter::bind(Value result, const std::string &expression) {
+  if (declared.contains(result)) {
+    out.line(scalars[result] + " = " + expression + ";");
+    return;
+  }
   if (hoisted) {
     declare(result);
     out.line(scalars[result] + " = " + expression + ";");
@@ -122,6 +126,12 @@ SmallVector<std::string> FunctionEmitter::components(Value value) {
 }
 
 void FunctionEmitter::declare(Value value, StringRef wish) {
+  if (declared.contains(value))
+    return;
+  if (isParts(value)) {
+    out.line(newParts(value, wish));
+    return;
+  }
   std::string name = wish.empty() ? freshName(value) : names.fresh(wish);
   SmallVector<std::string> parts;
   for (auto [k, type] : llvm::enumerate(componentTypes(value))) {
@@ -149,6 +159,20 @@ SmallVector<std::string> FunctionEmitter::variables(Value value) {
 }
 
 void FunctionEmitter::assign(ValueRange to, ValueRange from) {
+  SmallVector<Value> partsTo, partsFrom, restTo, restFrom;
+  for (auto [target, source] : llvm::zip_equal(to, from)) {
+    (isParts(target) ? partsTo : restTo).push_back(target);
+    (isParts(target) ? partsFrom : restFrom).push_back(source);
+  }
+  if (!partsTo.empty()) {
+    // First: they may read what the others change, not the other way round.
+    size_t begin = out.text.size();
+    inPart = true;
+    assign(partsTo, partsFrom);
+    inPart = false;
+    out.headLines(begin, "MGPU_PARTS ");
+    return assign(restTo, restFrom);
+  }
   SmallVector<std::string> targets, sources, types;
   for (auto [target, source] : llvm::zip_equal(to, from)) {
     if (!isa<MemRefType>(target.getType()) && !scalars.count(target))
@@ -272,7 +296,7 @@ LogicalResult FunctionEmitter::operation(Operation *op) {
 
 LogicalResult FunctionEmitter::statements(Block &block) {
   for (Operation &op : block.without_terminator())
-    if (failed(operation(&op)))
+    if (failed(lanes && !inPart ? laneOperation(&op) : operation(&op)))
       return failure();
   return success();
 }

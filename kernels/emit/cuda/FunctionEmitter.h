@@ -8,6 +8,7 @@
 #include "kernels/emit/cuda/CudaHelpers.h"
 #include "kernels/emit/cuda/CudaText.h"
 #include "kernels/emit/cuda/IndexRanges.h"
+#include "kernels/emit/cuda/LaneForm.h"
 #include "support/Types.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -51,14 +52,17 @@ struct KernelContext {
   const IndexRanges &ranges;
   /// The C++ names of device functions.
   llvm::DenseMap<mlir::Operation *, std::string> functions;
+  bool hasUnroll = false; ///< a loop asks MGPU_UNROLL
   /// Functions that, or whose callees, ask for the thread's ids.
   llvm::DenseSet<mlir::Operation *> needThread;
 };
 
 class FunctionEmitter {
 public:
-  FunctionEmitter(KernelContext &kernel, Text &out)
-      : kernel(kernel), out(out) {}
+  /// With `lanes`, emits the form for MGPU_VECTOR threads at once.
+  FunctionEmitter(KernelContext &kernel, Text &out,
+                  const LaneForm *lanes = nullptr)
+      : kernel(kernel), out(out), lanes(lanes) {}
 
   struct Parameter {
     std::string type, name;
@@ -66,7 +70,8 @@ public:
   /// Names the arguments, the first of them `at` where the function needs it.
   mlir::FailureOr<std::vector<Parameter>> parameters(mlir::func::FuncOp f);
   /// "static __device__ int f(const int a)": without body or semicolon.
-  mlir::FailureOr<std::string> signature(mlir::func::FuncOp f);
+  mlir::FailureOr<std::string> signature(mlir::func::FuncOp f,
+                                         llvm::StringRef name);
   mlir::LogicalResult body(mlir::func::FuncOp f);
 
 private:
@@ -141,9 +146,12 @@ private:
                       const std::string &a, const std::string &b);
 
   // Control. -----------------------------------------------------------------
+  void writeUnroll(mlir::scf::ForOp op);
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
   mlir::LogicalResult emitIf(mlir::scf::IfOp op);
+  /// The statements of one of its regions, and what it yields.
+  mlir::LogicalResult branchOfIf(mlir::scf::IfOp op, mlir::Region &region);
   mlir::LogicalResult emitSwitch(mlir::scf::IndexSwitchOp op);
   mlir::LogicalResult emitExecuteRegion(mlir::scf::ExecuteRegionOp op);
   mlir::LogicalResult emitCall(mlir::func::CallOp op);
@@ -168,6 +176,24 @@ private:
   /// "const float *" for memrefs that are only read.
   std::string pointerType(Value memref);
 
+  // Several threads at once (LaneForm.h).
+  // --------------------------------------
+  mlir::LogicalResult laneOperation(Operation *op);
+  mlir::LogicalResult partsOf(Operation *op);
+  mlir::FailureOr<bool> partsAccess(Operation *op);
+  mlir::LogicalResult partsIf(mlir::scf::IfOp op);
+  mlir::LogicalResult partsAlloca(mlir::memref::AllocaOp op);
+  /// A loop over the parts, each with its own ids where `op` asks for them.
+  void openParts(Operation *op);
+  bool asksIds(Operation *op) const;
+  void closeParts();
+  /// Lets an array stand for the value; its declaration.
+  std::string newParts(Value value, llvm::StringRef name = "");
+  /// Whether a value is an array of parts here.
+  bool isParts(Value value) const {
+    return lanes && !inPart && lanes->isVarying(value);
+  }
+
   // GPU. ----------------------------------------------------------------------
   std::string linearThread();
   std::string numThreads() { return std::to_string(kernel.block.volume()); }
@@ -181,6 +207,11 @@ private:
   /// Where values of a region with gotos are declared: a jump may not pass an
   /// initialisation. Null elsewhere.
   std::string *hoisted = nullptr;
+  const LaneForm *lanes;
+  bool inPart = false;    ///< in a loop over the parts
+  bool hasOwnIds = false; ///< there, and `at` is the part's
+  /// Results of the operation being emitted that are declared already.
+  llvm::DenseSet<Value> declared;
   unsigned hoistedDepth = 0;
   /// What a return gives to: names of reference parameters, if several.
   llvm::SmallVector<std::string> returned;

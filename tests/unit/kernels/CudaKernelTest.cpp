@@ -9,20 +9,25 @@
 
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
+#include "kernels/emit/KernelBuild.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 namespace mgpu::kernels {
 namespace {
 
+using P = planner::KernelParameter;
+
 /// Everything is emitted and compiled once, for all tests.
 class CudaKernels : public testing::Test {
 protected:
   static void SetUpTestSuite() {
     cases = new std::vector<KernelCase>(operationCases());
+    size_t numCorpora = cases->size();
     cases->insert(cases->end(), structuredCases().begin(),
                   structuredCases().end());
     twins = new CudaTwins;
@@ -36,12 +41,31 @@ protected:
       }
       if (kernel->reshapable != each.reshapable)
         *failures += each.name + " reshapable? " + kernel->reason + "\n";
-      twins->add({each.name + "_same", *kernel, each.block, 1});
-      twins->add({each.name + "_items", *kernel, each.block, 3});
-      if (kernel->reshapable) {
-        twins->add({each.name + "_wide", *kernel, {96, 2, 1}, 2});
-        twins->add({each.name + "_thin", *kernel, {1, 3, 1}, 5});
+      auto space = kernelSpaceOf(specOf(each.text, each.block), each.grid,
+                                 planner::KernelTarget::Cuda);
+      if (!space) {
+        *failures += each.name + ": " + space.error().message + "\n";
+        continue;
       }
+      twins->add({each.name + "_same", *kernel, *space, space->defaults});
+      std::vector<planner::KernelConfig> corners = cornersOf(*space, 8);
+      // Long, and all of one form.
+      bool isCorpus = &each - cases->data() < ptrdiff_t(numCorpora);
+      if (isCorpus) {
+        std::erase_if(corners, [](const planner::KernelConfig &config) {
+          return config[P::Vector] == 1;
+        });
+        corners.resize(std::min<size_t>(corners.size(), 1));
+      }
+      for (size_t k = 0; k < corners.size(); ++k)
+        twins->add(
+            {each.name + "_" + std::to_string(k), *kernel, *space, corners[k]});
+      // What a space does not offer is right all the same.
+      planner::KernelConfig odd = space->defaults;
+      odd[P::Items] = 3;
+      if (kernel->reshapable)
+        odd[P::BlockX] = 1, odd[P::BlockY] = 3;
+      twins->add({each.name + "_odd", *kernel, *space, odd});
     }
   }
   static void TearDownTestSuite() {
@@ -79,6 +103,7 @@ TEST_F(CudaKernels, GiveTheBitsOfTheHostTwin) {
       if (config.kernel.name != each.name)
         continue;
       auto got = initial;
+      SCOPED_TRACE(planner::toText(config.config));
       twins->run(config.entry, each.grid, arguments(got));
       for (size_t k = 0; k < got.size(); ++k) {
         size_t width = bytesOf(each.buffers[k].type), wrong = 0, first = 0;
@@ -102,17 +127,17 @@ TEST_F(CudaKernels, CompileForThreeArchitecturesWithoutAWarning) {
       FAIL() << compiler.error().message;
     GTEST_SKIP() << compiler.error().message;
   }
+  std::vector<CompileJob> jobs;
   for (const char *arch : {"sm_80", "sm_90", "sm_100"})
-    for (std::string option : {"--fmad=false", "-DMGPU_FAST_MATH=1"}) {
-      if (option != "--fmad=false" && arch != std::string("sm_90"))
-        continue;
-      auto kernel =
-          compiler->compile({twins->source(), "corpus.cu", {option}, arch});
-      ASSERT_TRUE(kernel) << kernel.error().message;
-      EXPECT_FALSE(hasWarning(kernel->log)) << kernel->log;
-      for (const TwinConfig &config : twins->configs)
-        EXPECT_TRUE(kernel->find(config.entry)) << config.entry;
-    }
+    jobs.push_back({twins->source(), "corpus.cu", {"--fmad=false"}, arch});
+  jobs.push_back(
+      {twins->source(), "corpus.cu", {"-DMGPU_FAST_MATH=1"}, "sm_90"});
+  for (auto &kernel : compiler->compileAll(jobs)) {
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    EXPECT_FALSE(hasWarning(kernel->log)) << kernel->log;
+    for (const TwinConfig &config : twins->configs)
+      EXPECT_TRUE(kernel->find(config.entry)) << config.entry;
+  }
 }
 
 TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {

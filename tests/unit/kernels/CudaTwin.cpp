@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "CudaTwin.h"
 
+#include "kernels/compile/CudaConfig.h"
 #include "kernels/emit/HostDialects.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <set>
 
 namespace mgpu::kernels {
 
@@ -24,16 +28,40 @@ Result<CudaKernel> emitCudaText(const std::string &text,
   return emitCudaKernel(*parsed, options);
 }
 
+std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
+                                             size_t limit) {
+  const device::DeviceProfile *card = device::profileOfArchitecture("sm_80");
+  std::set<planner::KernelConfig> legal;
+  for (const planner::KernelConfig &config : space.legal())
+    if (checkOnDevice(space, config, *card))
+      legal.insert(config);
+  std::vector<planner::KernelConfig> corners;
+  for (const planner::KernelConfig &config : legal) {
+    bool isCorner = true;
+    for (const planner::KernelChoice &choice : space.choices) {
+      bool smaller = false, larger = false;
+      planner::KernelConfig other = config;
+      for (uint32_t value : choice.values) {
+        other[choice.parameter] = value;
+        if (value != config[choice.parameter] && legal.count(other))
+          (value < config[choice.parameter] ? smaller : larger) = true;
+      }
+      isCorner &= !smaller || !larger;
+    }
+    if (isCorner)
+      corners.push_back(config);
+  }
+  std::mt19937 random(7);
+  std::shuffle(corners.begin(), corners.end(), random);
+  corners.resize(std::min(corners.size(), limit));
+  return corners;
+}
+
 std::vector<BatchItem> CudaTwins::items() const {
   std::vector<BatchItem> result;
   for (const TwinConfig &config : configs)
-    result.push_back({config.kernel.source,
-                      config.kernel.name,
-                      config.entry,
-                      {{"MGPU_BLOCK_X", std::to_string(config.block.x)},
-                       {"MGPU_BLOCK_Y", std::to_string(config.block.y)},
-                       {"MGPU_BLOCK_Z", std::to_string(config.block.z)},
-                       {"MGPU_ITEMS", std::to_string(config.items)}}});
+    result.push_back({config.kernel.source, config.kernel.name, config.entry,
+                      macrosOf(config.config)});
   return result;
 }
 
@@ -133,22 +161,14 @@ void CudaTwins::run(const std::string &entry, Dim3 grid,
       config = &each;
   if (!config)
     std::abort();
-  auto ceil = [](uint64_t a, uint64_t b) { return unsigned((a + b - 1) / b); };
-  const CudaKernel &kernel = config->kernel;
-  Dim3 block = config->block;
-  unsigned blocks[3] = {ceil(grid.x, config->items), grid.y, grid.z};
-  if (kernel.reshapable) {
-    blocks[0] = ceil(uint64_t(grid.x) * kernel.block.x,
-                     uint64_t(block.x) * config->items);
-    blocks[1] = ceil(uint64_t(grid.y) * kernel.block.y, block.y);
-    blocks[2] = ceil(uint64_t(grid.z) * kernel.block.z, block.z);
-  }
+  Dim3 block = config->config.block();
+  Dim3 blocks = config->space.launchGrid(config->config, grid);
   unsigned threads[3] = {block.x, block.y, block.z};
-  unsigned first = blocks[0] / 2;
+  unsigned first = blocks.x / 2;
   for (auto [start, count] :
-       {std::pair(0u, first), std::pair(first, blocks[0] - first)}) {
+       {std::pair(0u, first), std::pair(first, blocks.x - first)}) {
     unsigned chunk[6] = {grid.x, grid.y, grid.z, start, 0, 0};
-    unsigned part[3] = {count, blocks[1], blocks[2]};
+    unsigned part[3] = {count, blocks.y, blocks.z};
     launch(entry, arguments, chunk, part, threads);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "kernels/compile/Batch.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
+#include "planner/dag/KernelSpace.h"
 #include "support/Result.h"
 
 #include <map>
@@ -20,12 +21,18 @@ namespace mgpu::kernels {
 Result<CudaKernel> emitCudaText(const std::string &text,
                                 const CudaEmitOptions &options);
 
-/// A kernel with one choice of its macros.
+/// Up to `limit` of the corners of a space, at random: configurations that are
+/// legal on the smallest card, where each parameter has no smaller legal value,
+/// or no larger one, if the others stay.
+std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
+                                             size_t limit);
+
+/// A kernel under one configuration.
 struct TwinConfig {
   std::string entry; ///< its name in the shared object
   CudaKernel kernel;
-  Dim3 block; ///< MGPU_BLOCK_X, _Y, _Z
-  uint32_t items = 1;
+  planner::KernelSpace space;
+  planner::KernelConfig config;
 };
 
 /// Configurations compiled together, as one C++ program.

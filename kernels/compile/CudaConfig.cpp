@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/compile/CudaConfig.h"
+
+namespace mgpu::kernels {
+
+using P = planner::KernelParameter;
+
+std::vector<std::pair<std::string, std::string>>
+macrosOf(const planner::KernelConfig &config) {
+  std::vector<std::pair<std::string, std::string>> macros;
+  for (auto [name, parameter] : {std::pair("MGPU_BLOCK_X", P::BlockX),
+                                 {"MGPU_BLOCK_Y", P::BlockY},
+                                 {"MGPU_BLOCK_Z", P::BlockZ},
+                                 {"MGPU_ITEMS", P::Items},
+                                 {"MGPU_VECTOR", P::Vector},
+                                 {"MGPU_UNROLL", P::Unroll},
+                                 {"MGPU_MIN_BLOCKS", P::MinBlocks}})
+    macros.push_back({name, std::to_string(config[parameter])});
+  return macros;
+}
+
+Result<void> checkOnDevice(const planner::KernelSpace &space,
+                           const planner::KernelConfig &config,
+                           const device::DeviceProfile &device) {
+  MGPU_TRY(space.check(config));
+  auto refused = [&](const std::string &what, uint64_t asked, uint64_t most) {
+    return fail(ErrorKind::Invalid, std::to_string(asked) + " " + what + "; " +
+                                        std::string(device.name) + " has " +
+                                        std::to_string(most));
+  };
+  uint64_t threads = config.block().volume(), blocks = config[P::MinBlocks];
+  if (threads > device.maxThreadsPerBlock)
+    return refused("threads of a block", threads, device.maxThreadsPerBlock);
+  if (space.sharedBytes > device.maxSharedBytesPerBlock)
+    return refused("bytes of shared memory of a block", space.sharedBytes,
+                   device.maxSharedBytesPerBlock);
+  if (blocks > device.maxBlocksPerMultiprocessor)
+    return refused("blocks on a multiprocessor", blocks,
+                   device.maxBlocksPerMultiprocessor);
+  constexpr uint64_t warp = 32, sharedUnit = 128; // as occupancyOf
+  uint64_t resident = (threads + warp - 1) / warp * warp * blocks;
+  if (resident > device.maxThreadsPerMultiprocessor)
+    return refused("threads on a multiprocessor, those of " +
+                       std::to_string(blocks) + " blocks",
+                   resident, device.maxThreadsPerMultiprocessor);
+  uint64_t shared = space.sharedBytes + device.reservedSharedBytesPerBlock;
+  shared = (shared + sharedUnit - 1) / sharedUnit * sharedUnit * blocks;
+  if (shared > device.sharedBytesPerMultiprocessor)
+    return refused("bytes of shared memory on a multiprocessor, those of " +
+                       std::to_string(blocks) + " blocks",
+                   shared, device.sharedBytesPerMultiprocessor);
+  return {};
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_COMPILE_CUDACONFIG_H
+#define MGPU_KERNELS_COMPILE_CUDACONFIG_H
+
+// A configuration of a kernel, as the emitted CUDA C++ takes it.
+
+#include "device/api/DeviceProfile.h"
+#include "planner/dag/KernelSpace.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mgpu::kernels {
+
+/// {"MGPU_BLOCK_X", "128"}, ...: as BatchItem::macros, or each as an option
+/// "-DNAME=VALUE".
+std::vector<std::pair<std::string, std::string>>
+macrosOf(const planner::KernelConfig &config);
+
+/// Whether a configuration may be compiled for a device: legal in its space,
+/// and its block, shared memory and blocks per multiprocessor within the
+/// device's limits, as far as they are known before ptxas has chosen registers
+/// (then occupancyOf says the rest). Invalid with the reason.
+Result<void> checkOnDevice(const planner::KernelSpace &space,
+                           const planner::KernelConfig &config,
+                           const device::DeviceProfile &device);
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_COMPILE_CUDACONFIG_H
