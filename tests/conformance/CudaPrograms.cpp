@@ -4,6 +4,7 @@
 #include "kernels/emit/KernelBuild.h"
 #include "tests/unit/cuda/FakeTarget.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace mgpu::conformance {
@@ -18,27 +19,23 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     MGPU_TRY_ASSIGN(kernels::CudaKernel kernel,
                     kernels::emitCudaText(
                         spec.source, {spec.name, "", spec.block, grids[k]}));
-    device::CudaKernelObject object;
-    object.entry = entry;
-    object.arch = "sm_90";
-    object.sourceBlock = object.block = spec.block;
-    object.items = uint32_t(1 + random() % 3);
-    object.reshapable = kernel.reshapable;
     MGPU_TRY_ASSIGN(
         planner::KernelSpace space,
         kernels::kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda));
-    if (kernel.reshapable)
-      object.block = {uint32_t(1 + random() % 96), uint32_t(1 + random() % 3),
-                      1};
+    std::vector<planner::KernelConfig> corners = kernels::cornersOf(space, 8);
+    planner::KernelConfig config =
+        corners.empty() ? space.defaults : corners[random() % corners.size()];
+    using P = planner::KernelParameter;
+    device::CudaKernelObject object;
+    object.entry = entry;
+    object.arch = "sm_90";
+    object.sourceBlock = spec.block;
+    object.block = config.block();
+    object.items = config[P::Items] * std::max(config[P::Vector], 1u);
+    object.reshapable = kernel.reshapable;
     object.dynamicSharedBytes = kernel.dynamicSharedBytes;
     object.cubin = fake::fakeCubin({entry});
     objects.push_back(device::encodeCudaKernel(object));
-    using enum planner::KernelParameter;
-    planner::KernelConfig config = space.defaults;
-    config[BlockX] = object.block.x;
-    config[BlockY] = object.block.y;
-    config[BlockZ] = object.block.z;
-    config[Items] = object.items;
     twins.add({entry, std::move(kernel), std::move(space), config});
   }
   programs.push_back(std::move(objects));

@@ -38,9 +38,9 @@ void check(const CudaPrograms &programs, size_t number, const planner::Dag &dag,
 class CudaExamples : public testing::TestWithParam<Example> {};
 
 TEST_P(CudaExamples, GiveTheBitsOfTheHost) {
-  auto imported = importExample(GetParam()).dag;
-  ASSERT_TRUE(imported) << imported.error().message;
-  const planner::Dag &dag = *imported;
+  ImportOutcome outcome = importExample(GetParam());
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
   auto inputs = randomInputs(dag, 7);
   ASSERT_TRUE(inputs) << inputs.error().message;
   auto objects = KernelCache().compile(dag);

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every example on a card must give the bits it gives on the host target.
 
-Usage: examples.py MGPU_TUNE EXAMPLES_DIR [REPEAT]
+Usage: examples.py MGPU_TUNE FOLDER [REPEAT]
+       examples.py --bundle MGPU_TUNE EXAMPLES_DIR OUT_DIR
+FOLDER is examples/, or what --bundle wrote, which needs no compiler where it runs.
 Exit code 77, which ctest counts as skipped, without a card or NVRTC; unless MGPU_REQUIRE_GPU is set.
 Prints one JSON line for each run: example, target, microseconds of a replay.
 """
@@ -19,6 +21,29 @@ EXAMPLES = [("saxpy", "main", {"a": "2.5"}), ("heat", "main", {}), ("mandelbrot"
             ("digits", "eval", {})]
 
 
+ARCHS = "sm_80,sm_90,sm_100"
+
+
+def given(scalars):
+    return [f"--arg={name}={value}" for name, value in scalars.items()]
+
+
+def program(folder, name, entry, scalars):
+    """The words that name a program: its bundle, where there is one, or its source."""
+    bundle = f"{folder}/{name}-{entry}.mgpu"
+    if os.path.exists(bundle):
+        return [bundle]
+    return [f"{folder}/{name}/{name}.mlir", "--entry", entry, *given(scalars)]
+
+
+def write_bundles(tune, examples, out):
+    os.makedirs(out, exist_ok=True)
+    for name, entry, scalars in EXAMPLES:
+        subprocess.run([tune, "bundle", f"{examples}/{name}/{name}.mlir", "--entry", entry,
+                        *given(scalars), "--arch", ARCHS, "-o", f"{out}/{name}-{entry}.mgpu"],
+                       check=True)
+
+
 def run(tune, *words):
     return subprocess.run([tune, *words], capture_output=True, text=True, check=False)
 
@@ -28,28 +53,25 @@ def card_is_there(tune):
     return bool(report.get("cards")) and "version" in report["nvrtc"]
 
 
-def signature(tune, file, entry, scalars):
+def signature(tune, words):
     """The number of devices and the names of the arrays."""
-    words = [f"--arg={name}={value}" for name, value in scalars.items()]
-    checked = run(tune, "check", file, "--entry", entry, *words)
+    checked = run(tune, "check", *words)
     if checked.returncode != 0:
-        sys.exit(f"check {file}: {checked.stderr}")
+        sys.exit(f"check {words[0]}: {checked.stderr}")
     devices = int(re.search(r"ok: (\d+) devices", checked.stdout).group(1))
     arrays = re.findall(r"^  (argument|result) (\S+): (\S*x\S+) ", checked.stdout, re.M)
     return devices, [name for kind, name, _ in arrays if kind == "argument"], \
         [name for _, name, _ in arrays]
 
 
-def replay(tune, file, entry, scalars, arrays, outputs, target, repeat, folder):
+def replay(tune, words, arrays, outputs, target, repeat, folder):
     """The bytes of every array afterwards, and the median time of a replay."""
-    words = ["--target", target, "--entry", entry, "--repeat", str(repeat), "--json"]
-    for name, value in scalars.items():
-        words += ["--arg", f"{name}={value}"]
+    words = [*words, "--no-tuned", "--target", target, "--repeat", str(repeat), "--json"]
     for seed, name in enumerate(arrays):
         words += ["--arg", f"{name}=random:{seed}"]
     for name in outputs:
         words += ["--out", f"{name}={folder}/{name}.npy"]
-    done = run(tune, "run", file, *words)
+    done = run(tune, "run", *words)
     if done.returncode != 0:
         return None, f"exit code {done.returncode}: {done.stderr.strip()}"
     data = {}
@@ -60,6 +82,9 @@ def replay(tune, file, entry, scalars, arrays, outputs, target, repeat, folder):
 
 
 def main():
+    if sys.argv[1] == "--bundle":
+        write_bundles(*sys.argv[2:])
+        return
     tune, examples = sys.argv[1], sys.argv[2]
     repeat = int(sys.argv[3]) if len(sys.argv) > 3 else 2
     if not card_is_there(tune):
@@ -69,17 +94,16 @@ def main():
         sys.exit(77)
     failures = 0
     for name, entry, scalars in EXAMPLES:
-        file = f"{examples}/{name}/{name}.mlir"
-        devices, arrays, outputs = signature(tune, file, entry, scalars)
+        words = program(examples, name, entry, scalars)
+        devices, arrays, outputs = signature(tune, words)
         with tempfile.TemporaryDirectory() as folder:
-            expected, why = replay(tune, file, entry, scalars, arrays, outputs,
-                                   f"host:{devices}", repeat, folder)
+            expected, why = replay(tune, words, arrays, outputs, f"host:{devices}", repeat,
+                                   folder)
             if expected is None:
                 sys.exit(f"{name} on the host: {why}")
             for logical in sorted({max(devices, each) for each in (1, 2, 4)}):
                 target = "cuda:0" if logical == 1 else f"cuda:0/{logical}"
-                got, figure = replay(tune, file, entry, scalars, arrays, outputs, target, repeat,
-                                     folder)
+                got, figure = replay(tune, words, arrays, outputs, target, repeat, folder)
                 wrong = [] if got is None else [k for k in outputs if got[k] != expected[k]]
                 line = {"example": name, "entry": entry, "target": target, "repeat": repeat,
                         "ok": got is not None and not wrong}

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Everything that needs a card, from binaries built elsewhere.
-# Usage: run.sh BIN_DIR [RESULT_DIR]
-#   BIN_DIR     holds gpu-test and mgpu-tune; without LLVM on this machine, mgpu-tune must be a whole
-#               build that brings its own, because bundles do not exist yet
+# Usage: run.sh BIN_DIR [BUNDLE_DIR [RESULT_DIR]]
+#   BIN_DIR     holds gpu-test and mgpu-tune of the preset runtime-only, or of any other
+#   BUNDLE_DIR  what `examples.py --bundle MGPU_TUNE examples BUNDLE_DIR` wrote with a whole mgpu-tune;
+#               default examples/, which needs the compiler half
 #   RESULT_DIR  where <gpu>-<date>.json is written; default bench/results
 # Fails (1) if a test does, 3 without a card.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-bin=$(realpath "${1:?usage: run.sh BIN_DIR [RESULT_DIR]}")
-results=${2:-$root/bench/results}
+bin=$(realpath "${1:?usage: run.sh BIN_DIR [BUNDLE_DIR [RESULT_DIR]]}")
+examples=${2:-$root/examples}
+results=${3:-$root/bench/results}
 export MGPU_REQUIRE_GPU=1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -28,7 +30,7 @@ timeout 240 "$bin/gpu-test" --gtest_brief=1 --gtest_output="json:$work/gpu-test.
 for test in ${lost//:/ }; do
   timeout 60 "$bin/gpu-test" --gtest_brief=1 --gtest_filter="$test" || code=1
 done
-timeout 120 python3 "$root/tests/gpu/examples.py" "$bin/mgpu-tune" "$root/examples" 1000 \
+timeout 120 python3 "$root/tests/gpu/examples.py" "$bin/mgpu-tune" "$examples" 1000 \
   > "$work/examples.jsonl" || code=1
 cat "$work/examples.jsonl"
 if command -v compute-sanitizer > /dev/null; then
