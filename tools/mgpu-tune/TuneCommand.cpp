@@ -217,6 +217,7 @@ Result<int> runTune(const Options &options) {
     tuning.evaluation.cache =
         options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
     tuning.evaluation.compilers = context.environment.cores;
+    tuning.evaluation.memoryBytes = context.environment.memoryBytes;
     tuning.evaluation.freshSeed = std::random_device()();
     ProgressLine line;
     tuning.progress = std::ref(line);

@@ -26,6 +26,11 @@ tuner::KeyInput TuneContext::keys(const planner::Dag &dag,
 
 Result<TuneContext> makeTuneContext(const Program &program,
                                     const Options &options) {
+  if (program.bundle)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("'{}' is a bundle, whose kernels are built: give "
+                            "the program it was made of",
+                            options.file));
   for (const planner::DagNode &node : program.dag.nodes)
     if (std::holds_alternative<planner::OpaqueCall>(node.work))
       return fail(ErrorKind::Unsupported,

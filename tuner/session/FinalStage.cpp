@@ -57,7 +57,6 @@ Result<void> Session::decide(const ProgramConfig &winner,
 
 Result<void> Session::finalStage() {
   std::vector<const Known *> order;
-  std::set<std::string> seen;
   for (auto &[text, entry] : known)
     if (!entry.fault)
       order.push_back(&entry);

@@ -86,7 +86,9 @@ Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
 /// before any search: what an interrupted session has, too.
 std::vector<ProgramConfig>
 Session::firstConfigs(const ProgramSpace &space) const {
-  std::vector<ProgramConfig> configs = options.first;
+  std::vector<ProgramConfig> configs;
+  if (earlier)
+    configs.push_back(earlier->config);
   ProgramConfig best = evaluator->defaults();
   for (size_t k = 0; k < chosen.size(); ++k)
     best.kernels[k] = chosen[k].size() > 1 ? chosen[k][1] : chosen[k].front();

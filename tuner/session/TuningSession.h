@@ -48,8 +48,6 @@ struct TuningOptions {
   std::function<void(const Progress &)> progress;
   /// Set by another (a signal handler): end the search, keep everything.
   const std::atomic<bool> *stop = nullptr;
-  /// Configurations to begin with, before the strategy proposes any.
-  std::vector<ProgramConfig> first;
 };
 
 struct FailedCandidate {
