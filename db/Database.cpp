@@ -217,6 +217,26 @@ Result<Database> Database::inMemory() {
   return database;
 }
 
+Result<Database> Database::copyInMemory() {
+  MGPU_TRY_ASSIGN(Database copy, inMemory());
+  copy.connection->name = path();
+  MGPU_TRY(copy.harden());
+  sqlite3_backup *backup =
+      sqlite3_backup_init(copy.get(), "main", get(), "main");
+  if (!backup)
+    return fail(copy.lastError(sqlite3_errcode(copy.get())));
+  int code = sqlite3_backup_step(backup, -1);
+  sqlite3_backup_finish(backup);
+  if (code != SQLITE_DONE)
+    return fail(copy.lastError(code));
+  return copy;
+}
+
+Result<void> Database::freeze() {
+  connection->readOnly = true;
+  return execute("PRAGMA query_only=ON");
+}
+
 Result<Database> Database::open(const std::string &path,
                                 const DatabaseOptions &options) {
   bool readOnly =

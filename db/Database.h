@@ -47,6 +47,11 @@ public:
                                const DatabaseOptions &options = {});
   /// One that ends with the object.
   static Result<Database> inMemory();
+  /// A copy of this one in memory, for changes that end with the object; it
+  /// keeps the path.
+  Result<Database> copyInMemory();
+  /// Nothing is written from here on.
+  Result<void> freeze();
   Database(Database &&) noexcept;
   Database &operator=(Database &&) noexcept;
   ~Database();

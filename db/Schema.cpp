@@ -106,12 +106,19 @@ Result<void> migrate(Database &database, Migrations steps) {
   MGPU_TRY_ASSIGN(int64_t version, isOurs());
   if (version == last)
     return {};
-  if (database.isReadOnly())
-    return fail(ErrorKind::Unsupported,
-                fmt::format("'{}' is a database of version {} and read-only: "
-                            "open it once where it can be written, which "
-                            "brings it to version {}",
-                            database.path(), version, last));
+  if (database.isReadOnly()) {
+    if (version == 0)
+      return fail(
+          ErrorKind::Invalid,
+          fmt::format("'{}' is an empty database: name the one that was "
+                      "meant",
+                      database.path()));
+    MGPU_TRY_ASSIGN(Database copy, database.copyInMemory());
+    MGPU_TRY(migrate(copy, steps));
+    MGPU_TRY(copy.freeze());
+    database = std::move(copy);
+    return {};
+  }
   while (version < last) {
     MGPU_TRY_ASSIGN(Transaction transaction, Transaction::write(database));
     // Another process may have been here first.

@@ -72,23 +72,43 @@ TEST(Migration, OneThatFailsChangesNothing) {
   EXPECT_TRUE(migrate(database, history));
 }
 
-TEST(Migration, ALaterVersionAndAReadOnlyEarlierOneAreNamed) {
+TEST(Migration, ALaterVersionIsNamed) {
+  TempFolder folder;
+  Database database = openFile(folder / "a.db");
+  ASSERT_TRUE(migrate(database, upTo(2)));
+  auto later = migrate(database, upTo(1));
+  ASSERT_FALSE(later);
+  EXPECT_EQ(later.error().kind, ErrorKind::Unsupported);
+  EXPECT_NE(later.error().message.find("version 2; this mgpu knows up to 1"),
+            std::string::npos);
+}
+
+TEST(Migration, AReadOnlyFileIsReadAsIfItWereOfTheLastVersion) {
   TempFolder folder;
   {
     Database database = openFile(folder / "a.db");
-    ASSERT_TRUE(migrate(database, upTo(2)));
-    auto later = migrate(database, upTo(1));
-    ASSERT_FALSE(later);
-    EXPECT_EQ(later.error().kind, ErrorKind::Unsupported);
-    EXPECT_NE(later.error().message.find("version 2; this mgpu knows up to 1"),
-              std::string::npos);
+    ASSERT_TRUE(migrate(database, upTo(1)));
+    ASSERT_TRUE(database.execute("INSERT INTO notes(id, text) VALUES "
+                                 "(1, 'abc'), (2, 'abcde')"));
   }
-  Database database = openFile(folder / "a.db", Access::ReadOnly);
-  EXPECT_TRUE(migrate(database, upTo(2)));
-  auto earlier = migrate(database, history);
-  ASSERT_FALSE(earlier);
-  EXPECT_EQ(earlier.error().kind, ErrorKind::Unsupported);
-  EXPECT_NE(earlier.error().message.find("read-only"), std::string::npos);
+  auto before = readFile(folder / "a.db");
+  for (Access access : {Access::ReadOnly, Access::Untrusted}) {
+    Database database = openFile(folder / "a.db", access);
+    auto done = migrate(database, history);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(*database.queryInteger("SELECT length FROM notes WHERE id = 2"),
+              5);
+    EXPECT_EQ(*database.queryInteger("SELECT note FROM longest"), 2);
+    EXPECT_EQ(database.path(), folder / "a.db");
+    EXPECT_TRUE(database.isReadOnly());
+    auto refused = database.execute("DELETE FROM notes");
+    ASSERT_FALSE(refused) << "it would be lost";
+    EXPECT_NE(refused.error().message.find("read-only"), std::string::npos);
+    EXPECT_TRUE(checkSchema(database, history));
+  }
+  EXPECT_EQ(*readFile(folder / "a.db"), *before);
+  Database database = openFile(folder / "a.db");
+  EXPECT_EQ(*database.queryInteger("PRAGMA user_version"), 1);
 }
 
 TEST(Migration, EveryReleasedVersionIsRead) {
