@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Database.h"
 
+#include "db/Connection.h"
 #include "db/FileSystem.h"
 #include "db/Statement.h"
 
@@ -13,8 +14,22 @@
 
 namespace mgpu::db {
 
-void Database::Close::operator()(sqlite3 *database) const {
-  sqlite3_close_v2(database);
+Database::Database(const std::string &name, bool readOnly)
+    : connection(std::make_unique<Connection>(name, readOnly)) {}
+Database::Database(Database &&) noexcept = default;
+Database &Database::operator=(Database &&) noexcept = default;
+Database::~Database() = default;
+
+const std::string &Database::path() const { return connection->name; }
+bool Database::isReadOnly() const { return connection->readOnly; }
+sqlite3 *Database::get() const { return connection->handle; }
+
+void Database::Connection::close() {
+  for (auto &[sql, statement] : idle)
+    sqlite3_finalize(statement);
+  idle.clear();
+  sqlite3_close_v2(handle);
+  handle = nullptr;
 }
 
 /// One sentence for what SQLite reports by `code`; `detail` is its own text.
@@ -25,8 +40,8 @@ static Error explain(int code, const std::string &path, const char *detail) {
   switch (code & 0xff) {
   case SQLITE_CORRUPT:
     return error(ErrorKind::Invalid,
-                 "is damaged: `mgpu-tune db verify` lists what is lost, `db "
-                 "merge` into a new file keeps what can be read");
+                 "is damaged: `mgpu-tune db verify` says how much is lost, "
+                 "`mgpu-tune db merge --salvage` keeps the rest in a new file");
   case SQLITE_NOTADB:
     return error(ErrorKind::Invalid, "is no database of mgpu, or its first "
                                      "page is damaged: name another file");
@@ -35,6 +50,8 @@ static Error explain(int code, const std::string &path, const char *detail) {
   case SQLITE_READONLY:
     return error(ErrorKind::Invalid, "cannot be written: it or its folder is "
                                      "read-only");
+  case SQLITE_CONSTRAINT: // An index that disagrees with its table.
+    return explain(SQLITE_CORRUPT, path, detail);
   case SQLITE_BUSY:
   case SQLITE_LOCKED:
     return error(ErrorKind::Invalid, "is held by another process: end it, or "
@@ -62,13 +79,15 @@ static Error explain(int code, const std::string &path, const char *detail) {
   }
 }
 
-Error Database::lastError(int code) const {
+Error Database::Connection::errorOf(int code) const {
   return explain(code, name,
-                 handle ? sqlite3_errmsg(handle.get()) : sqlite3_errstr(code));
+                 handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code));
 }
 
+Error Database::lastError(int code) const { return connection->errorOf(code); }
+
 Result<void> Database::execute(const std::string &sql) {
-  int code = sqlite3_exec(handle.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  int code = sqlite3_exec(get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK)
     return fail(lastError(code));
   return {};
@@ -88,7 +107,7 @@ Result<std::string> Database::journalMode() {
 }
 
 int64_t Database::lastInsertId() const {
-  return sqlite3_last_insert_rowid(handle.get());
+  return sqlite3_last_insert_rowid(get());
 }
 
 /// SQLite's name of a file that nobody writes: without locks and journals.
@@ -103,6 +122,8 @@ static std::string immutableUri(const std::string &path) {
 }
 
 Result<void> Database::connect(const DatabaseOptions &options) {
+  const std::string &name = path();
+  bool readOnly = isReadOnly();
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
   if (readOnly)
     flags |= SQLITE_OPEN_READONLY;
@@ -113,7 +134,8 @@ Result<void> Database::connect(const DatabaseOptions &options) {
   auto tryOpen = [&](const std::string &target, int extra) -> int {
     sqlite3 *raw = nullptr;
     int code = sqlite3_open_v2(target.c_str(), &raw, flags | extra, nullptr);
-    handle.reset(raw);
+    connection->close();
+    connection->handle = raw;
     if (code != SQLITE_OK)
       return code;
     sqlite3_extended_result_codes(raw, 1);
@@ -145,19 +167,19 @@ Result<void> Database::connect(const DatabaseOptions &options) {
 Result<void> Database::harden() {
   // A file is data: nothing it says may run functions, write its own schema
   // or make us reserve what it claims to hold.
-  sqlite3_db_config(handle.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_db_config(handle.get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  sqlite3_db_config(handle.get(), SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-  sqlite3_db_config(handle.get(), SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  sqlite3_limit(handle.get(), SQLITE_LIMIT_LENGTH, 256 << 20);
-  sqlite3_limit(handle.get(), SQLITE_LIMIT_SQL_LENGTH, 1 << 20);
-  sqlite3_limit(handle.get(), SQLITE_LIMIT_ATTACHED, 0);
+  sqlite3_db_config(get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(get(), SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(get(), SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_limit(get(), SQLITE_LIMIT_LENGTH, 256 << 20);
+  sqlite3_limit(get(), SQLITE_LIMIT_SQL_LENGTH, 1 << 20);
+  sqlite3_limit(get(), SQLITE_LIMIT_ATTACHED, 1); // VACUUM needs it
   return execute("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;");
 }
 
 Result<void> Database::chooseJournal(Journal journal) {
   if (journal == Journal::Auto)
-    journal = liesOnNetwork(name) ? Journal::Rollback : Journal::Wal;
+    journal = liesOnNetwork(path()) ? Journal::Rollback : Journal::Wal;
   MGPU_TRY_ASSIGN(std::string mode, journalMode());
   const char *wanted = journal == Journal::Wal ? "wal" : "delete";
   if (mode != wanted) {
@@ -171,6 +193,28 @@ Result<void> Database::chooseJournal(Journal journal) {
   // A killed process loses nothing; without FULL, a power cut would lose the
   // last results.
   return execute("PRAGMA synchronous=FULL");
+}
+
+Result<void> Database::checkPages() {
+  MGPU_TRY_ASSIGN(Statement query,
+                  Statement::prepare(*this, "PRAGMA quick_check(1)"));
+  MGPU_TRY_ASSIGN(bool row, query.step());
+  if (!row || query.text(0) != "ok")
+    return fail(lastError(SQLITE_CORRUPT));
+  return {};
+}
+
+Result<Database> Database::inMemory() {
+  Database database(":memory:", false);
+  sqlite3 *raw = nullptr;
+  int code = sqlite3_open_v2(":memory:", &raw,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+                                 SQLITE_OPEN_NOMUTEX,
+                             nullptr);
+  database.connection->handle = raw;
+  if (code != SQLITE_OK)
+    return fail(database.lastError(code));
+  return database;
 }
 
 Result<Database> Database::open(const std::string &path,
@@ -190,6 +234,8 @@ Result<Database> Database::open(const std::string &path,
   Database database(path, readOnly);
   MGPU_TRY(database.connect(options));
   MGPU_TRY(database.harden());
+  if (options.access == Access::Untrusted)
+    MGPU_TRY(database.checkPages());
   if (!readOnly) {
     // Changing the mode of a file that others open at the same moment does not
     // wait for them by itself.

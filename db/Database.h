@@ -45,36 +45,37 @@ public:
   /// SQLite file or damaged. `path` is a path, never a URI.
   static Result<Database> open(const std::string &path,
                                const DatabaseOptions &options = {});
-  Database(Database &&) = default;
-  Database &operator=(Database &&) = default;
+  /// One that ends with the object.
+  static Result<Database> inMemory();
+  Database(Database &&) noexcept;
+  Database &operator=(Database &&) noexcept;
+  ~Database();
 
   /// Runs statements that return no rows, or none that matter.
   Result<void> execute(const std::string &sql);
   /// The first column of the first row of a query; 0 where it has none.
   Result<int64_t> queryInteger(const std::string &sql);
 
-  const std::string &path() const { return name; }
-  bool isReadOnly() const { return readOnly; }
+  const std::string &path() const;
+  bool isReadOnly() const;
   /// "wal", "delete", ...
   Result<std::string> journalMode();
   int64_t lastInsertId() const;
   /// What SQLite said last, as an error that names the file and the cure.
   Error lastError(int code) const;
-  sqlite3 *get() const { return handle.get(); }
+  sqlite3 *get() const;
 
 private:
-  struct Close {
-    void operator()(sqlite3 *database) const;
-  };
-  Database(std::string name, bool readOnly)
-      : name(std::move(name)), readOnly(readOnly) {}
+  friend class Statement;
+  /// Does not move with its Database: statements point to it.
+  struct Connection;
+  Database(const std::string &name, bool readOnly);
   Result<void> connect(const DatabaseOptions &options);
   Result<void> harden();
   Result<void> chooseJournal(Journal journal);
+  Result<void> checkPages();
 
-  std::string name;
-  bool readOnly;
-  std::unique_ptr<sqlite3, Close> handle;
+  std::unique_ptr<Connection> connection;
 };
 
 } // namespace mgpu::db

@@ -12,11 +12,11 @@
 namespace mgpu::db {
 namespace {
 
-/// Escapes control characters, the backslash and what is in `special`.
+/// Escapes what is not printable ASCII, the backslash and what is in `special`.
 std::string escape(std::string_view text, std::string_view special) {
   std::string out;
   for (unsigned char c : text) {
-    if (c < 0x20 || c == 0x7f) {
+    if (c < 0x20 || c >= 0x7f) {
       out += fmt::format("\\x{:02x}", c);
       continue;
     }

@@ -13,7 +13,8 @@
 namespace mgpu::db {
 
 /// "block_x=32,tile=4": by ascending name; in names and values a backslash
-/// stands before '\', ',' and '=', and control characters are \xNN.
+/// stands before '\', ',' and '=', and a byte that is not printable ASCII is
+/// \xNN.
 using Pairs = std::map<std::string, std::string>;
 std::string pairsText(const Pairs &pairs);
 /// The inverse. Invalid where the text is not what pairsText() writes.
@@ -34,7 +35,7 @@ struct Problem {
   std::string policy; ///< how it is measured: cold or hot, repeats, unit
 
   /// "program=...\nshape=...\n" and so on, in the order above; a backslash
-  /// stands before '\', and control characters are \xNN.
+  /// stands before '\', and a byte that is not printable ASCII is \xNN.
   std::string text() const;
   /// The inverse of text().
   static Result<Problem> parse(std::string_view text);

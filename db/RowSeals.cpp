@@ -5,6 +5,18 @@
 
 namespace mgpu::db {
 
+RowId idOf(const Problem &problem) {
+  return Seal("problem").add(problem.text()).value();
+}
+
+RowId idOf(const Provenance &origin) {
+  return Seal("origin")
+      .add(origin.version)
+      .add(origin.host)
+      .add(origin.environment)
+      .value();
+}
+
 int64_t sealOfProblem(RowId id, const Problem &problem) {
   return Seal("problems")
       .add(id)

@@ -9,6 +9,10 @@
 
 namespace mgpu::db {
 
+/// Rows of equal content have equal numbers, in every file.
+RowId idOf(const Problem &problem);
+RowId idOf(const Provenance &origin); ///< without the time
+
 int64_t sealOfProblem(RowId id, const Problem &problem);
 int64_t sealOfConfiguration(RowId id, RowId problem, RowId failure,
                             const std::string &text);

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Schema.h"
 
+#include "db/BundleSchema.h"
+#include "db/Statement.h"
 #include "db/Transaction.h"
 
 #include <fmt/format.h>
 
 namespace mgpu::db {
 
-// Numbers of rows are joins within one file; what a row means is in its key.
-// `seal` is the front of the SHA-256 of the other columns (db/Rows.h): what a
+// The numbers of problems and origins are hashes of their contents, so they
+// mean the same for good; those of configurations and trials count up. `seal`
+// is the front of the SHA-256 of the other columns (db/RowSeals.h): what a
 // failing disk changes is noticed, not believed. Large values come last, so
 // that reading the others does not walk through them.
 static constexpr const char *version1 = R"sql(
 CREATE TABLE problems(
   id INTEGER PRIMARY KEY,
-  key TEXT NOT NULL UNIQUE,
   family TEXT NOT NULL,
   device TEXT NOT NULL,
   setting TEXT NOT NULL,
@@ -33,7 +35,6 @@ CREATE TABLE configurations(
 
 CREATE TABLE origins(
   id INTEGER PRIMARY KEY,
-  key TEXT NOT NULL UNIQUE,
   version TEXT NOT NULL,
   host TEXT NOT NULL,
   seal INTEGER NOT NULL,
@@ -73,7 +74,7 @@ CREATE TABLE blobs(
 CREATE INDEX blobs_used ON blobs(used_ms, bytes);
 )sql";
 
-static constexpr const char *released[] = {version1};
+static constexpr const char *released[] = {version1, bundleTables};
 
 Migrations migrations() { return released; }
 
@@ -124,6 +125,36 @@ Result<void> migrate(Database &database, Migrations steps) {
     }
     MGPU_TRY(transaction.commit());
   }
+  return {};
+}
+
+/// Everything the schema says, in one text. Statistics of ANALYZE may be there.
+static Result<std::string> schemaText(Database &database) {
+  MGPU_TRY_ASSIGN(
+      Statement query,
+      Statement::prepare(database,
+                         "SELECT type, name, tbl_name, sql FROM sqlite_schema "
+                         "WHERE name NOT LIKE 'sqlite_stat%' ORDER BY name"));
+  std::string text;
+  for (;;) {
+    MGPU_TRY_ASSIGN(bool row, query.step());
+    if (!row)
+      return text;
+    for (int column = 0; column < 4; ++column)
+      text += query.text(column) + '\n';
+  }
+}
+
+Result<void> checkSchema(Database &database, Migrations steps) {
+  MGPU_TRY_ASSIGN(Database ours, Database::inMemory());
+  MGPU_TRY(migrate(ours, steps));
+  MGPU_TRY_ASSIGN(std::string wanted, schemaText(ours));
+  MGPU_TRY_ASSIGN(std::string found, schemaText(database));
+  if (found != wanted)
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' has other tables than a database of mgpu: "
+                            "use one that mgpu made",
+                            database.path()));
   return {};
 }
 

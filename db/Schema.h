@@ -19,6 +19,11 @@ Migrations migrations();
 /// "mgpu" in PRAGMA application_id.
 inline constexpr int64_t applicationId = 0x6d677075;
 
+/// That tables and indexes are exactly ours and there is nothing beside them:
+/// of a file made by a stranger, whose views, triggers and generated columns
+/// would run in our queries. Invalid where they are not.
+Result<void> checkSchema(Database &database, Migrations steps = migrations());
+
 /// Brings the file to the last version, one transaction each; several
 /// processes may do so at once. Errors: Invalid for an SQLite file that is not
 /// ours, Unsupported for one of a later version, or of an earlier one that

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +21,9 @@ namespace mgpu::db {
 class Statement {
 public:
   static Result<Statement> prepare(Database &database, std::string_view sql);
+  Statement(Statement &&other) noexcept;
+  Statement &operator=(Statement &&other) noexcept;
+  ~Statement();
 
   /// Each gives the next parameter its value; a fault is reported by step().
   Statement &bind(int64_t value);
@@ -43,15 +45,14 @@ public:
   std::vector<std::byte> blob(int column) const;
 
 private:
-  struct Finalize {
-    void operator()(sqlite3_stmt *statement) const;
-  };
-  Statement(Database &database, sqlite3_stmt *statement)
-      : database(&database), statement(statement) {}
+  Statement(Database::Connection &connection, sqlite3_stmt *statement)
+      : connection(&connection), statement(statement) {}
   void note(int code);
+  /// To the idle ones of the connection.
+  void putBack();
 
-  Database *database;
-  std::unique_ptr<sqlite3_stmt, Finalize> statement;
+  Database::Connection *connection;
+  sqlite3_stmt *statement;
   int bound = 0;
   int fault = 0; ///< of the first bind that failed
 };

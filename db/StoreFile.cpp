@@ -5,7 +5,7 @@
 #include "db/Schema.h"
 #include "db/Statement.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
 namespace mgpu::db {
 
@@ -43,23 +43,15 @@ Result<StoreFile> StoreFile::open(const std::string &path,
                                   const DatabaseOptions &options) {
   MGPU_TRY_ASSIGN(Database database, Database::open(path, options));
   MGPU_TRY(migrate(database));
+  if (options.access == Access::Untrusted)
+    MGPU_TRY(checkSchema(database));
   return StoreFile(std::move(database));
 }
 
 Result<std::optional<RowId>> StoreFile::findProblem(const Problem &problem) {
-  std::string key = problem.key();
-  MGPU_TRY_ASSIGN(Statement query,
-                  Statement::prepare(database, "SELECT id, seal FROM problems "
-                                               "WHERE key = ?"));
-  MGPU_TRY_ASSIGN(bool row, query.bind(key).step());
-  if (!row)
-    return std::nullopt;
-  RowId id = query.integer(0);
-  if (query.integer(1) != sealOfProblem(id, problem)) {
-    ++numDamaged;
-    return std::nullopt;
-  }
-  return id;
+  RowId id = idOf(problem);
+  MGPU_TRY_ASSIGN(auto found, this->problem(id));
+  return found == problem ? std::optional(id) : std::nullopt;
 }
 
 Result<std::optional<Problem>> StoreFile::problem(RowId id) {

@@ -7,6 +7,7 @@
 
 #include "db/TuningStore.h"
 
+#include <functional>
 #include <map>
 
 namespace mgpu::db {
@@ -65,7 +66,7 @@ public:
 
   // Writing, within a transaction of the caller's.
   Result<RowId> addProblem(const Problem &problem);
-  Result<void> addTrial(RowId problem, const Trial &trial);
+  Result<void> addTrials(RowId problem, std::span<const Trial> trials);
   /// From the trials; drops the row where none worked.
   Result<void> rebuildWinner(RowId problem);
 
@@ -81,8 +82,9 @@ private:
                                                      const std::string &text);
   Result<Configuration> addConfiguration(RowId problem,
                                          const std::string &text);
+  Result<void> addTrial(RowId problem, const Trial &trial, bool keepWinner);
   Result<void> quarantine(RowId problem, Configuration configuration,
-                          const Trial &trial, RowId trialRow);
+                          const TrialRow &row, bool keepWinner);
   Result<RowId> addOrigin(const Provenance &provenance);
   Result<std::optional<Provenance>> origin(RowId id);
   Result<void> writeWinner(RowId problem, const Winner &winner);

@@ -5,10 +5,9 @@
 #include "db/RowSeals.h"
 #include "db/Statement.h"
 
-#include "support/Sha256.h"
+#include <nlohmann/json.hpp>
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <chrono>
 
 namespace mgpu::db {
@@ -17,25 +16,13 @@ Result<RowId> StoreFile::addProblem(const Problem &problem) {
   MGPU_TRY_ASSIGN(auto found, findProblem(problem));
   if (found)
     return *found;
-  std::string key = problem.key();
-  MGPU_TRY_ASSIGN(
-      Statement damaged,
-      Statement::prepare(database, "SELECT id FROM problems WHERE key = ?"));
-  MGPU_TRY_ASSIGN(bool isThere, damaged.bind(key).step());
-  RowId id = isThere ? damaged.integer(0) : 0;
-  damaged.reset();
-  if (!isThere) {
-    MGPU_TRY_ASSIGN(id, database.queryInteger(
-                            "SELECT coalesce(max(id), 0) + 1 FROM problems"));
-  }
-  MGPU_TRY_ASSIGN(
-      Statement insert,
-      Statement::prepare(database,
-                         "INSERT OR REPLACE INTO problems(id, key, family, "
-                         "device, setting, shape, seal, text) "
-                         "VALUES(?, ?, ?, ?, ?, ?, ?, ?)"));
+  RowId id = idOf(problem);
+  MGPU_TRY_ASSIGN(Statement insert,
+                  Statement::prepare(
+                      database, "INSERT OR REPLACE INTO problems(id, family, "
+                                "device, setting, shape, seal, text) "
+                                "VALUES(?, ?, ?, ?, ?, ?, ?)"));
   MGPU_TRY(insert.bind(id)
-               .bind(key)
                .bind(problem.familyKey())
                .bind(problem.device)
                .bind(problem.settingKey())
@@ -68,30 +55,17 @@ StoreFile::addConfiguration(RowId problem, const std::string &text) {
 }
 
 Result<RowId> StoreFile::addOrigin(const Provenance &provenance) {
-  std::string key = Sha256()
-                        .addField(provenance.version)
-                        .addField(provenance.host)
-                        .addField(provenance.environment)
-                        .hex();
-  MGPU_TRY_ASSIGN(Statement query,
-                  Statement::prepare(
-                      database, "SELECT id, seal FROM origins WHERE key = ?"));
-  MGPU_TRY_ASSIGN(bool isThere, query.bind(key).step());
-  RowId id = isThere ? query.integer(0) : 0;
-  if (isThere && query.integer(1) == sealOfOrigin(id, provenance))
+  RowId id = idOf(provenance);
+  origins.erase(id); // Another process may have pruned it.
+  MGPU_TRY_ASSIGN(auto known, origin(id));
+  if (known)
     return id;
-  query.reset();
-  if (!isThere) {
-    MGPU_TRY_ASSIGN(id, database.queryInteger(
-                            "SELECT coalesce(max(id), 0) + 1 FROM origins"));
-  }
   MGPU_TRY_ASSIGN(
       Statement insert,
       Statement::prepare(database,
-                         "INSERT OR REPLACE INTO origins(id, key, version, "
-                         "host, seal, environment) VALUES(?, ?, ?, ?, ?, ?)"));
+                         "INSERT OR REPLACE INTO origins(id, version, "
+                         "host, seal, environment) VALUES(?, ?, ?, ?, ?)"));
   MGPU_TRY(insert.bind(id)
-               .bind(key)
                .bind(provenance.version)
                .bind(provenance.host)
                .bind(sealOfOrigin(id, provenance))
@@ -107,15 +81,43 @@ static int64_t nowMs() {
       .count();
 }
 
-Result<void> StoreFile::addTrial(RowId problem, const Trial &trial) {
+/// So many trials are cheaper counted anew than one by one.
+static constexpr size_t manyTrials = 16;
+
+Result<void> StoreFile::addTrials(RowId problem,
+                                  std::span<const Trial> trials) {
+  bool many = trials.size() > manyTrials;
+  for (const Trial &trial : trials)
+    MGPU_TRY(addTrial(problem, trial, !many));
+  return many ? rebuildWinner(problem) : Result<void>();
+}
+
+/// JSON takes UTF-8 alone, and a sentence may quote anything.
+static std::string asUtf8(const std::string &text) {
+  if (std::all_of(text.begin(), text.end(),
+                  [](unsigned char c) { return c < 0x80; }))
+    return text;
+  using nlohmann::json;
+  return json::parse(
+             json(text).dump(-1, ' ', false, json::error_handler_t::replace))
+      .get<std::string>();
+}
+
+Result<void> StoreFile::addTrial(RowId problem, const Trial &given,
+                                 bool keepWinner) {
+  Trial trial = given;
+  for (std::string *text :
+       {&trial.sentence, &trial.provenance.version, &trial.provenance.host,
+        &trial.provenance.environment})
+    *text = asUtf8(*text);
+  if (trial.provenance.timeMs == 0)
+    trial.provenance.timeMs = nowMs();
   MGPU_TRY_ASSIGN(Configuration configuration,
                   addConfiguration(problem, trial.configuration));
   MGPU_TRY_ASSIGN(RowId origin, addOrigin(trial.provenance));
   MGPU_TRY_ASSIGN(RowId id, database.queryInteger(
                                 "SELECT coalesce(max(id), 0) + 1 FROM trials"));
   TrialRow row{id, configuration.id, trial};
-  if (row.trial.provenance.timeMs == 0)
-    row.trial.provenance.timeMs = nowMs();
   MGPU_TRY_ASSIGN(Statement insert,
                   Statement::prepare(
                       database,
@@ -126,7 +128,7 @@ Result<void> StoreFile::addTrial(RowId problem, const Trial &trial) {
   MGPU_TRY(insert.bind(id)
                .bind(configuration.id)
                .bind(origin)
-               .bind(row.trial.provenance.timeMs)
+               .bind(trial.provenance.timeMs)
                .bind(int64_t(trial.status))
                .bind(trial.medianUs)
                .bind(trial.meanUs)
@@ -139,27 +141,29 @@ Result<void> StoreFile::addTrial(RowId problem, const Trial &trial) {
                .bind(trial.sentence)
                .run());
   if (trial.status != TrialStatus::Ok)
-    return quarantine(problem, configuration, trial, id);
-  return configuration.failure == 0 ? updateWinner(problem, row)
-                                    : Result<void>();
+    return quarantine(problem, configuration, row, keepWinner);
+  return keepWinner && configuration.failure == 0 ? updateWinner(problem, row)
+                                                  : Result<void>();
 }
 
 Result<void> StoreFile::quarantine(RowId problem, Configuration configuration,
-                                   const Trial &trial, RowId trialRow) {
+                                   const TrialRow &row, bool keepWinner) {
   if (configuration.failure != 0)
     return {};
   MGPU_TRY_ASSIGN(Statement update,
                   Statement::prepare(database,
                                      "UPDATE configurations SET failure = ?, "
                                      "seal = ? WHERE id = ?"));
-  MGPU_TRY(update.bind(trialRow)
-               .bind(sealOfConfiguration(configuration.id, problem, trialRow,
-                                         trial.configuration))
+  MGPU_TRY(update.bind(row.id)
+               .bind(sealOfConfiguration(configuration.id, problem, row.id,
+                                         row.trial.configuration))
                .bind(configuration.id)
                .run());
+  if (!keepWinner)
+    return {};
   MGPU_TRY_ASSIGN(auto rows, trials(problem, configuration.id));
-  bool hadWorked = std::any_of(rows.begin(), rows.end(), [](const auto &row) {
-    return row.trial.status == TrialStatus::Ok;
+  bool hadWorked = std::any_of(rows.begin(), rows.end(), [](const auto &each) {
+    return each.trial.status == TrialStatus::Ok;
   });
   return hadWorked ? rebuildWinner(problem) : Result<void>();
 }

@@ -4,6 +4,7 @@
 #include "db/Problem.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 
@@ -47,6 +48,52 @@ Result<void> check(const Trial &trial) {
   if (trial.lowUs > trial.medianUs || trial.highUs < trial.medianUs)
     return wrong("has an interval that does not hold its median");
   return {};
+}
+
+using Json = nlohmann::ordered_json;
+
+std::string trialToJson(const Trial &trial) {
+  Json out{{"configuration", trial.configuration},
+           {"status", statusName(trial.status)},
+           {"median_us", trial.medianUs},
+           {"mean_us", trial.meanUs},
+           {"spread_us", trial.spreadUs},
+           {"low_us", trial.lowUs},
+           {"high_us", trial.highUs},
+           {"samples", trial.samples},
+           {"seconds", trial.seconds},
+           {"sentence", trial.sentence},
+           {"time_ms", trial.provenance.timeMs},
+           {"version", trial.provenance.version},
+           {"host", trial.provenance.host},
+           {"environment", trial.provenance.environment}};
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<Trial> trialFromJson(std::string_view text, const std::string &name) {
+  Trial trial;
+  try {
+    Json in = Json::parse(text);
+    in.at("configuration").get_to(trial.configuration);
+    MGPU_TRY_ASSIGN(trial.status,
+                    parseStatus(in.at("status").get<std::string>()));
+    in.at("median_us").get_to(trial.medianUs);
+    in.at("mean_us").get_to(trial.meanUs);
+    in.at("spread_us").get_to(trial.spreadUs);
+    in.at("low_us").get_to(trial.lowUs);
+    in.at("high_us").get_to(trial.highUs);
+    in.at("samples").get_to(trial.samples);
+    in.at("seconds").get_to(trial.seconds);
+    in.at("sentence").get_to(trial.sentence);
+    in.at("time_ms").get_to(trial.provenance.timeMs);
+    in.at("version").get_to(trial.provenance.version);
+    in.at("host").get_to(trial.provenance.host);
+    in.at("environment").get_to(trial.provenance.environment);
+  } catch (const Json::exception &error) {
+    return fail(ErrorKind::Invalid,
+                fmt::format("{}: not a trial: {}", name, error.what()));
+  }
+  return trial;
 }
 
 } // namespace mgpu::db

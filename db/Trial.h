@@ -52,6 +52,11 @@ struct Trial {
   bool operator==(const Trial &) const = default;
 };
 
+/// One line of JSON with every field, and the inverse; `name` is what errors
+/// call the text. Text that is not UTF-8 is replaced.
+std::string trialToJson(const Trial &trial);
+Result<Trial> trialFromJson(std::string_view text, const std::string &name);
+
 /// Invalid where a figure is negative, not finite or out of order, or a failure
 /// does not say what went wrong.
 Result<void> check(const Trial &trial);

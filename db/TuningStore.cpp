@@ -2,10 +2,11 @@
 #include "db/TuningStore.h"
 
 #include "db/LookUp.h"
-#include "db/StoreFile.h"
+#include "db/RowSeals.h"
 #include "db/Transaction.h"
+#include "support/Sha256.h"
 
-#include <fmt/format.h>
+#include <set>
 
 namespace mgpu::db {
 
@@ -31,7 +32,7 @@ Result<TuningStore> TuningStore::open(const std::string &path,
   store.user = std::make_unique<File>(std::move(user));
   if (!options.site.empty()) {
     DatabaseOptions below = options.database;
-    below.access = Access::Untrusted;
+    below.access = Access::ReadOnly;
     MGPU_TRY_ASSIGN(StoreFile site, StoreFile::open(options.site, below));
     store.site = std::make_unique<File>(std::move(site));
   }
@@ -52,9 +53,32 @@ Result<void> TuningStore::record(const Problem &problem,
     MGPU_TRY(check(trial));
   MGPU_TRY_ASSIGN(Transaction transaction, Transaction::write(user->database));
   MGPU_TRY_ASSIGN(RowId id, user->addProblem(problem));
-  for (const Trial &trial : trials)
-    MGPU_TRY(user->addTrial(id, trial));
+  MGPU_TRY(user->addTrials(id, trials));
   return transaction.commit();
+}
+
+/// Two trials with one of it are the same trial.
+static std::string contentOf(const Trial &trial) {
+  return Sha256().add(trialToJson(trial)).hex();
+}
+
+Result<uint64_t> TuningStore::recordMissing(const Problem &problem,
+                                            std::span<const Trial> trials) {
+  for (const Trial &trial : trials)
+    MGPU_TRY(check(trial));
+  MGPU_TRY_ASSIGN(Transaction transaction, Transaction::write(user->database));
+  MGPU_TRY_ASSIGN(RowId id, user->addProblem(problem));
+  MGPU_TRY_ASSIGN(auto rows, user->trials(id));
+  std::set<std::string> known;
+  for (const TrialRow &row : rows)
+    known.insert(contentOf(row.trial));
+  std::vector<Trial> missing;
+  for (const Trial &trial : trials)
+    if (known.insert(contentOf(trial)).second)
+      missing.push_back(trial);
+  MGPU_TRY(user->addTrials(id, missing));
+  MGPU_TRY(transaction.commit());
+  return missing.size();
 }
 
 Result<Trials> TuningStore::trials(const Problem &problem) {
@@ -76,6 +100,7 @@ Result<Trials> TuningStore::trials(const Problem &problem) {
 }
 
 Result<std::optional<Trial>> TuningStore::best(const Problem &problem) {
+  MGPU_TRY_ASSIGN(ReadState state, ReadState::begin(*user, site.get()));
   MGPU_TRY_ASSIGN(auto found, findExact(*user, site.get(), problem));
   return found ? std::optional(std::move(found->winner.row.trial))
                : std::nullopt;
@@ -108,8 +133,8 @@ Result<bool> TuningStore::isQuarantined(const Problem &problem,
   return failure.has_value();
 }
 
-Result<void> TuningStore::forEachProblem(
-    const std::function<bool(const ProblemSummary &)> &visit) {
+Result<std::vector<Problem>> TuningStore::problems() {
+  std::map<std::string, Problem> byText;
   for (File *file : {site.get(), user.get()}) {
     if (!file)
       continue;
@@ -117,20 +142,38 @@ Result<void> TuningStore::forEachProblem(
     MGPU_TRY_ASSIGN(auto ids, file->problems());
     for (RowId id : ids) {
       MGPU_TRY_ASSIGN(auto problem, file->problem(id));
-      if (!problem)
-        continue;
-      ProblemSummary summary{std::move(*problem), 0, 0, {}, file == site.get()};
-      MGPU_TRY_ASSIGN(auto counts, file->countTrials(id));
-      summary.trials = counts.trials;
-      summary.failed = counts.failed;
-      MGPU_TRY_ASSIGN(auto winner, file->winner(id));
-      if (winner)
-        summary.best = std::move(winner->row.trial);
-      if (!visit(summary))
-        return {};
+      if (problem)
+        byText.emplace(problem->text(), std::move(*problem));
     }
   }
+  std::vector<Problem> found;
+  for (auto &[text, problem] : byText)
+    found.push_back(std::move(problem));
+  return found;
+}
+
+Result<ProblemSummary> TuningStore::summary(const Problem &problem) {
+  ProblemSummary summary;
+  for (File *file : {site.get(), user.get()}) {
+    if (!file)
+      continue;
+    MGPU_TRY_ASSIGN(auto counts, file->countTrials(idOf(problem)));
+    summary.trials += counts.trials;
+    summary.failed += counts.failed;
+  }
+  MGPU_TRY_ASSIGN(summary.best, best(problem));
+  return summary;
+}
+
+Result<void> TuningStore::rebuildWinners() {
+  MGPU_TRY_ASSIGN(auto ids, user->problems());
+  for (RowId id : ids)
+    MGPU_TRY(user->rebuildWinner(id));
   return {};
+}
+
+uint64_t TuningStore::damaged() const {
+  return user->damaged() + (site ? site->damaged() : 0);
 }
 
 } // namespace mgpu::db

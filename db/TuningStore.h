@@ -10,7 +10,7 @@
 #include "db/Trial.h"
 
 #include <cstddef>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -54,16 +54,14 @@ struct Trials {
 };
 
 struct ProblemSummary {
-  Problem problem;
-  uint64_t trials = 0, failed = 0; ///< rows
+  uint64_t trials = 0, failed = 0; ///< of both files
   std::optional<Trial> best;
-  bool fromSite = false;
 };
 
 struct StoreOptions {
   DatabaseOptions database;
   /// A read-only file under this one: what is not found here is looked up
-  /// there. Opened as untrusted. Empty: none.
+  /// there. Empty: none.
   std::string site;
 };
 
@@ -88,6 +86,10 @@ public:
   /// The same of many, all or none.
   Result<void> record(const Problem &problem, std::span<const Trial> trials);
 
+  /// Of many those that are not stored yet, all or none: how many there were.
+  Result<uint64_t> recordMissing(const Problem &problem,
+                                 std::span<const Trial> trials);
+
   Result<Trials> trials(const Problem &problem);
   /// None where nothing of this problem was measured and worked.
   Result<std::optional<Trial>> best(const Problem &problem);
@@ -108,9 +110,13 @@ public:
   Result<bool> isQuarantined(const Problem &problem,
                              const std::string &configuration);
 
-  /// Every problem, those of the site first. `visit` ends it with false.
-  Result<void>
-  forEachProblem(const std::function<bool(const ProblemSummary &)> &visit);
+  /// Every problem of both files, once, by ascending text.
+  Result<std::vector<Problem>> problems();
+  Result<ProblemSummary> summary(const Problem &problem);
+  /// After trials were removed. Within a transaction of the caller's.
+  Result<void> rebuildWinners();
+  /// Rows whose seal was found broken since the file was opened.
+  uint64_t damaged() const;
 
   const std::string &path() const;
   bool hasSite() const;

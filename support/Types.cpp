@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -85,6 +86,38 @@ bool Box::isContiguous() const {
     expected *= sizes[k];
   }
   return true;
+}
+
+Result<void> checkBox(const Box &box) {
+  if (box.sizes.size() != box.strides.size())
+    return fail(ErrorKind::Invalid,
+                fmt::format("a box has {} sizes but {} strides: give one "
+                            "stride per size",
+                            box.sizes.size(), box.strides.size()));
+  if (box.elementBytes == 0)
+    return fail(ErrorKind::Invalid,
+                "a box has elements of 0 bytes: give the element's width");
+  // Bytes of the elements and extent of the addresses both stay below 2^62,
+  // so that sums of two never overflow.
+  constexpr __int128 limit = __int128(1) << 62;
+  __int128 bytes = box.elementBytes, low = box.offset, high = low;
+  for (size_t k = 0; k < box.sizes.size(); ++k) {
+    int64_t size = box.sizes[k];
+    if (size < 0)
+      return fail(
+          ErrorKind::Invalid,
+          fmt::format("a box has negative size {} in dimension {}", size, k));
+    __int128 reach = size == 0 ? 0 : __int128(size - 1) * box.strides[k];
+    (reach < 0 ? low : high) += reach;
+    bytes *=
+        std::max<int64_t>(size, 1); // an empty box multiplies its sizes too
+    if (bytes >= limit || low <= -limit || high >= limit)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("a box of {} dimensions spans more bytes than "
+                              "any memory has (at dimension {})",
+                              box.sizes.size(), k));
+  }
+  return {};
 }
 
 namespace {

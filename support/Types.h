@@ -5,6 +5,8 @@
 // The vocabulary every folder shares: devices, element types, launch
 // dimensions, strided boxes and the kinds of collective.
 
+#include "support/Result.h"
+
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -70,6 +72,11 @@ struct Box {
   }
   bool operator==(const Box &) const = default;
 };
+
+/// Whether `box` is well-formed and addressable: as many sizes as strides, no
+/// negative size, elements that exist, less than 2^62 bytes of elements and of
+/// extent. The members above may overflow on a box for which this fails.
+Result<void> checkBox(const Box &box);
 
 /// What is known of two boxes of the same buffer.
 enum class Overlap { None, Maybe, Yes };

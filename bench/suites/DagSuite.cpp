@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/suites/ScheduleSuite.h"
-#include "device/api/Topology.h"
 #include "planner/dag/DagJson.h"
-#include "planner/schedule/overlap/OverlapPlanner.h"
+#include "planner/schedule/TargetPlan.h"
 #include "support/FileIO.h"
-#include "support/Units.h"
 
 #include <chrono>
 #include <fmt/format.h>
@@ -57,25 +55,31 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
                             options.model));
   MGPU_TRY_ASSIGN(device::Topology topology,
                   device::openTopology(options.target));
-  uint64_t limit = topology.device.memoryBytes;
-  if (options.memory == "none")
-    limit = uint64_t(INT64_MAX);
-  else if (!options.memory.empty()) {
-    MGPU_TRY_ASSIGN(limit, parseByteSize(options.memory, "--memory"));
-  }
+  MGPU_TRY_ASSIGN(uint64_t limit, memoryLimit(topology, options.memory));
   auto loading = Clock::now();
   MGPU_TRY_ASSIGN(Dag dag, readDagJson(options.file));
   double loadSeconds = seconds(loading);
-  if (dag.numDevices > topology.devices)
-    return fail(ErrorKind::Absent,
-                fmt::format("{} is for {} devices, {} has {}", options.file,
-                            dag.numDevices, topology.name, topology.devices));
-
+  for (const DagNode &node : dag.nodes)
+    if (!node.durationUs)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("{}: node \"{}\" has no duration_us, which model "
+                              "frozen needs of every node",
+                              options.file, node.name));
   rcpsp::Budget budget(common.seconds);
-  MGPU_TRY_ASSIGN(OverlapModel model,
-                  OverlapModel::create(dag, options.scaleComm));
-  MGPU_TRY_ASSIGN(OverlapOutcome best,
-                  planOverlap(dag, model, limit, common.seed, budget));
+  TopologyEstimator machine(std::move(topology));
+  TargetOptions target;
+  target.memoryBytes = limit;
+  target.seed = common.seed;
+  target.scaleComm = options.scaleComm;
+  if (!dag.spmd)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("{} is not spmd; model frozen plans one device "
+                            "that stands for all",
+                            options.file));
+  MGPU_TRY_ASSIGN(TargetPlan planned,
+                  planForTarget(dag, machine, target, budget));
+  const OverlapOutcome &best = *planned.overlap;
+  const OverlapModel &model = *planned.model;
   const OverlapBounds &bounds = best.bounds;
   std::optional<double> hidden = hiddenShare(bounds, best.schedule.makespan);
   if (!options.planOut.empty())
@@ -83,7 +87,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
 
   nlohmann::json out{
       {"dag", dag.name},
-      {"target", topology.name},
+      {"target", machine.machine().name},
       {"model", options.model},
       {"nodes", dag.nodes.size()},
       {"load_seconds", loadSeconds},
@@ -91,6 +95,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
       {"makespan_us", best.schedule.makespan},
       {"lower_bound_us", bounds.makespan},
       {"ratio", best.schedule.makespan / bounds.makespan},
+      {"contended_makespan_us", planned.contendedUs},
       {"kernels_us", bounds.kernels},
       {"collectives_us", bounds.collectives},
       {"critical_path_us", bounds.criticalPath},

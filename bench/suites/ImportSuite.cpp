@@ -12,6 +12,7 @@
 // `ratio` is this cost over that of parse and verify: medians of interleaved
 // samples, which a busy machine slows alike.
 
+#include "bench/measure/Summary.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/emit/HostDialects.h"
 #include "planner/import/BuildDag.h"
@@ -192,12 +193,6 @@ double import(const std::string &text, size_t &numNodes) {
   });
 }
 
-double median(std::vector<double> &samples) {
-  auto middle = samples.begin() + samples.size() / 2;
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
-}
-
 void programToDag(benchmark::State &state, Shape shape) {
   Generator generator(shape);
   std::string text = generator.generate(state.range(0));
@@ -211,7 +206,7 @@ void programToDag(benchmark::State &state, Shape shape) {
       return state.SkipWithError("the program was refused");
     state.SetIterationTime(whole.back());
   }
-  double parseTime = median(parse), wholeTime = median(whole);
+  double parseTime = bench::median(parse), wholeTime = bench::median(whole);
   state.counters["ops"] = ops;
   state.counters["nodes"] = double(numNodes);
   state.counters["parse_ns_per_op"] = parseTime * 1e9 / ops;

@@ -18,6 +18,7 @@
 //   tbbl_ns     continue_node with the lightweight policy, and tbbl_ratio
 // `Time` is the median time of a replay.
 
+#include "bench/measure/Summary.h"
 #include "device/host/HostDriver.h"
 #include "device/host/HostGraph.h"
 
@@ -222,11 +223,6 @@ private:
   pid_t child = -1;
 };
 
-double percentile(std::vector<double> samples, size_t percent) {
-  std::sort(samples.begin(), samples.end());
-  return samples[(samples.size() - 1) * percent / 100];
-}
-
 /// Lets the scheduler see who runs now, and oneTBB's threads go to sleep.
 void settle() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
 
@@ -269,14 +265,15 @@ void measure(benchmark::State &state, int which, uint32_t threads) {
     if (!engine->sound())
       return state.SkipWithError("a node did not run once per replay");
 
-  double median = percentile(cases[0].seconds, 50);
+  const bench::Summary ours = bench::summarize(cases[0].seconds);
+  const double median = ours.median.middle;
   double nsPerNode = 1e9 / double(shape.size());
   for (auto _ : state)
     state.SetIterationTime(median);
   state.counters["ns"] = median * nsPerNode;
-  state.counters["p95_ratio"] = percentile(cases[0].seconds, 95) / median;
+  state.counters["p95_ratio"] = ours.p95 / median;
   for (size_t k = 1; k < cases.size(); ++k) {
-    double other = percentile(cases[k].seconds, 50);
+    double other = bench::median(cases[k].seconds);
     state.counters[cases[k].name + "_ns"] = other * nsPerNode;
     state.counters[cases[k].name + "_ratio"] = other / median;
   }

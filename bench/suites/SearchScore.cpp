@@ -157,8 +157,8 @@ Interval aggregateScore(std::span<const SearchYardstick *const> yardsticks,
       return uint32_t(random.below(count));
     });
   std::sort(samples.begin(), samples.end());
-  interval.low = samples[25];
-  interval.high = samples[974];
+  interval.low = quantile(samples, 0.025);
+  interval.high = quantile(samples, 0.975);
   return interval;
 }
 

@@ -21,6 +21,7 @@
 // Costs are the recorded compile + benchmark + framework times; the strategy's
 // own time, a thousandth of them, is reported apart.
 
+#include "bench/measure/Summary.h"
 #include "tuner/space/RecordedSpace.h"
 
 #include <functional>
@@ -67,10 +68,6 @@ struct SearchRun {
 SearchRun runSearch(const tuner::RecordedSpace &recorded,
                     const SearchYardstick &yardstick,
                     tuner::SearchStrategy &strategy);
-
-struct Interval {
-  double middle = 0, low = 0, high = 0;
-};
 
 /// Mean score over spaces ([space][repeat]) with the 95 % interval of 1,000
 /// bootstrap samples of the repeats, deterministic by `seed`.

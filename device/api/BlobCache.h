@@ -25,7 +25,7 @@ public:
   virtual void store(const std::string &key, const Blob &value) = 0;
 };
 
-/// Lives as long as the process.
+/// Lives as long as the process. What outlives it is db/SqliteBlobCache.h.
 class MemoryBlobCache final : public BlobCache {
 public:
   std::optional<Blob> find(const std::string &key) override;
@@ -34,19 +34,6 @@ public:
 private:
   std::mutex mutex;
   std::map<std::string, Blob> blobs;
-};
-
-/// One file for each key in `folder`, which is made when first needed. Files
-/// are renamed into place and carry the hash of their contents: concurrent
-/// processes may share the folder, and a damaged file is a miss.
-class DirectoryBlobCache final : public BlobCache {
-public:
-  explicit DirectoryBlobCache(std::string folder) : folder(std::move(folder)) {}
-  std::optional<Blob> find(const std::string &key) override;
-  void store(const std::string &key, const Blob &value) override;
-
-private:
-  std::string folder;
 };
 
 } // namespace mgpu::device

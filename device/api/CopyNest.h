@@ -2,8 +2,7 @@
 #ifndef MGPU_DEVICE_API_COPYNEST_H
 #define MGPU_DEVICE_API_COPYNEST_H
 
-// Boxes as backends copy them: checked, sliced, and two of them as one loop
-// nest.
+// Boxes as backends copy them: sliced, and two of them as one loop nest.
 
 #include "support/Result.h"
 #include "support/Types.h"
@@ -13,10 +12,6 @@
 #include <vector>
 
 namespace mgpu::device {
-
-/// Whether `box` is well-formed and addressable: as many sizes as strides, no
-/// negative size, elements that exist, no arithmetic overflow.
-Result<void> checkBox(const Box &box);
 
 /// The part of `box` that is slice `index` of `count` equal ones in row-major
 /// order, if it is itself a box.

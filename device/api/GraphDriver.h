@@ -101,6 +101,9 @@ public:
   virtual uint32_t numDevices() const = 0;
   /// One line for `devices` and reports.
   virtual std::string description() const = 0;
+  /// What loadKernel takes: "sm_90" is a CudaKernelObject for that card; empty
+  /// is a shared object for this processor.
+  virtual std::string architecture() const { return ""; }
   /// Memory of the device, or pinned host memory for host(); aligned to 256
   /// bytes, zeroed, freed with the Driver.
   virtual Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/HostEmitter.h"
 
-#include "kernels/emit/FirstError.h"
+#include "dialect/mgpu/Diagnostics.h"
 #include "kernels/emit/HostCodegen.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/KernelPrepare.h"
@@ -27,7 +27,7 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
   registerHostEmitDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
-  FirstError error(context);
+  ir::FirstError error(context);
   auto stop = [&](const char *otherwise,
                   ErrorKind kind = ErrorKind::Unsupported) {
     return fail(kind, error.message.empty() ? otherwise : error.message);

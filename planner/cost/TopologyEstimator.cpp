@@ -37,8 +37,8 @@ TopologyEstimator::TopologyEstimator(
     : topology(std::move(topology)), table(std::move(table)) {}
 
 std::string TopologyEstimator::name() const {
-  return fmt::format("{}, collectives {}", topology.name,
-                     table ? "by the table given" : "by fitted curves");
+  return table ? topology.name + ", collectives by the table given"
+               : topology.name;
 }
 
 std::vector<Coefficient> TopologyEstimator::coefficients() const {

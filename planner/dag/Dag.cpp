@@ -130,6 +130,13 @@ private:
         return bad(fmt::format("buffer \"{}\" has {} bytes, more than can be "
                                "addressed",
                                buffer.name, buffer.sizeBytes));
+      if (buffer.role == BufferRole::Constant
+              ? buffer.contents.size() != buffer.sizeBytes
+              : !buffer.contents.empty())
+        return bad(fmt::format("buffer \"{}\" has {} bytes and {} of contents; "
+                               "a constant has as many, any other buffer none",
+                               buffer.name, buffer.sizeBytes,
+                               buffer.contents.size()));
       bool deviceRole = buffer.role == BufferRole::Temporary ||
                         buffer.role == BufferRole::Resident;
       if (deviceRole == buffer.device.isHost())
@@ -175,13 +182,9 @@ private:
       return bad(fmt::format("{} names buffer {}, but the DAG has {} buffers",
                              label(node), id.value, dag.buffers.size()));
     const Buffer &buffer = dag.buffer(id);
-    bool shaped = box.sizes.size() == box.strides.size() &&
-                  box.elementBytes > 0 &&
-                  std::all_of(box.sizes.begin(), box.sizes.end(),
-                              [](int64_t size) { return size >= 0; });
-    if (!shaped)
-      return bad(fmt::format("{} has a malformed box of buffer \"{}\"",
-                             label(node), buffer.name));
+    if (Result<void> ok = mgpu::checkBox(box); !ok)
+      return bad(fmt::format("{} has a malformed box of buffer \"{}\": {}",
+                             label(node), buffer.name, ok.error().message));
     auto [begin, end] = box.byteRange();
     if (begin < end && (begin < 0 || uint64_t(end) > buffer.sizeBytes))
       return bad(fmt::format(
@@ -207,6 +210,10 @@ private:
       return bad(fmt::format(
           "{} lists the host beside a device; a copy lists its device ends",
           label(i)));
+    if (!(node.flops >= 0 && node.flops < 1e300))
+      return bad(fmt::format("{} has {} floating-point operations; the count "
+                             "must be finite and not negative",
+                             label(i), node.flops));
     if (node.durationUs && !(*node.durationUs >= 0 && *node.durationUs < 1e300))
       return bad(fmt::format("{} has duration {} us; it must be finite and "
                              "not negative",
@@ -230,13 +237,22 @@ private:
                                "which takes {}",
                                label(i), call->arguments.size(), kernel.name,
                                kernel.numArguments));
-      for (const KernelArgument &argument : call->arguments)
-        if (auto *buffer = std::get_if<BufferId>(&argument.value))
-          if (buffer->value >= dag.buffers.size())
-            return bad(fmt::format("{} passes buffer {}, but the DAG has {} "
-                                   "buffers",
-                                   label(i), buffer->value,
-                                   dag.buffers.size()));
+      for (const KernelArgument &argument : call->arguments) {
+        auto *id = std::get_if<BufferId>(&argument.value);
+        if (!id)
+          continue;
+        if (id->value >= dag.buffers.size())
+          return bad(fmt::format("{} passes buffer {}, but the DAG has {} "
+                                 "buffers",
+                                 label(i), id->value, dag.buffers.size()));
+        if (argument.offsetBytes < 0 ||
+            uint64_t(argument.offsetBytes) > dag.buffer(*id).sizeBytes)
+          return bad(fmt::format("{} passes byte {} of buffer \"{}\", which "
+                                 "has {} bytes",
+                                 label(i), argument.offsetBytes,
+                                 dag.buffer(*id).name,
+                                 dag.buffer(*id).sizeBytes));
+      }
     } else if (auto *copy = std::get_if<CopyCall>(&node.work)) {
       MGPU_TRY(checkBox(i, copy->source, copy->sourceBox));
       MGPU_TRY(checkBox(i, copy->destination, copy->destinationBox));

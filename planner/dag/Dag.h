@@ -50,6 +50,7 @@ struct Buffer {
   ElementType elementType = ElementType::I8;
   std::vector<int64_t> shape;
   std::vector<std::byte> contents; ///< of a Constant; else empty
+  bool operator==(const Buffer &) const = default;
 };
 
 /// Bytes a node touches.
@@ -58,6 +59,7 @@ struct BufferUse {
   Box box;
   bool reads = false;
   bool writes = false;
+  bool operator==(const BufferUse &) const = default;
 };
 
 /// A kernel as the compiler half hands it over. `source` is a self-contained
@@ -70,18 +72,21 @@ struct KernelSpec {
   std::string location; ///< "file:line:column" of the launch
   Dim3 block;           ///< threads per block it was specialised for
   uint32_t numArguments = 0;
+  bool operator==(const KernelSpec &) const = default;
 };
 
 /// A pointer into a buffer, or the bits of a scalar (zero-extended).
 struct KernelArgument {
   std::variant<BufferId, uint64_t> value;
   int64_t offsetBytes = 0; ///< added to a buffer's address
+  bool operator==(const KernelArgument &) const = default;
 };
 
 struct KernelCall {
   KernelId kernel;
   Dim3 grid;
   std::vector<KernelArgument> arguments;
+  bool operator==(const KernelCall &) const = default;
 };
 
 /// Copies box to box; both have the same number of elements of the same width,
@@ -89,6 +94,7 @@ struct KernelCall {
 struct CopyCall {
   BufferId source, destination;
   Box sourceBox, destinationBox;
+  bool operator==(const CopyCall &) const = default;
 };
 
 /// One rank's part of a collective; its rank is its position.
@@ -96,6 +102,7 @@ struct CollectiveMember {
   DeviceId device;
   BufferId send, recv;
   Box sendBox, recvBox;
+  bool operator==(const CollectiveMember &) const = default;
 };
 
 /// Ranks are summed in rank order, so results are bitwise reproducible.
@@ -106,6 +113,7 @@ struct CollectiveCall {
   uint32_t root = 0; ///< broadcast
   uint32_t communicator = 0;
   std::vector<CollectiveMember> members;
+  bool operator==(const CollectiveCall &) const = default;
 };
 
 /// Work known only by its cost (mgpu-dag/2 files); plannable, not runnable.
@@ -114,6 +122,7 @@ struct OpaqueCall {
   CollectiveKind kind = CollectiveKind::AllReduce;
   uint64_t bytes = 0;
   uint32_t group = 0; ///< members of a collective
+  bool operator==(const OpaqueCall &) const = default;
 };
 
 /// Load runs once before the replays, Fetch once after them. A replay is the
@@ -137,6 +146,7 @@ struct DagNode {
   uint64_t outBytes = 0;            ///< mgpu-dag/2 memory model
   bool isMatmul = false;            ///< a product on tensor cores
   std::optional<double> durationUs; ///< frozen: the cost model is not asked
+  bool operator==(const DagNode &) const = default;
 };
 
 /// Why `to` must follow `from`.
@@ -151,6 +161,7 @@ std::string_view toString(DepKind kind);
 struct DepEdge {
   NodeId from, to;
   DepKind kind = DepKind::Data;
+  bool operator==(const DepEdge &) const = default;
 };
 
 /// A host buffer that holds first + trip * step, modulo 2^64 and cut to its
@@ -161,6 +172,7 @@ struct Induction {
   uint64_t at(uint64_t trip) const {
     return uint64_t(first) + trip * uint64_t(step);
   }
+  bool operator==(const Induction &) const = default;
 };
 
 /// The program's outermost loop, where it stayed rolled: nodes and edges of
@@ -170,6 +182,7 @@ struct Loop {
   uint64_t trips = 1;
   std::string location; ///< "file:line:column", or empty
   std::vector<Induction> inductions;
+  bool operator==(const Loop &) const = default;
 };
 
 /// Node order is a topological order: every edge has from < to.
@@ -183,13 +196,16 @@ struct Dag {
   std::vector<KernelSpec> kernels;
   std::vector<DagNode> nodes;
   std::vector<DepEdge> edges; ///< sorted by (to, from), one per pair
+  bool operator==(const Dag &) const = default;
 
   const DagNode &node(NodeId id) const { return nodes[id.value]; }
   const Buffer &buffer(BufferId id) const { return buffers[id.value]; }
 
   /// Sorts `edges`, keeps the strongest kind (Data first) of each pair.
   void normalize();
-  /// Index, sizes and order errors; the first found.
+  /// Index, size, range and order errors; the first found. What passes can be
+  /// planned, and executed without leaving a buffer, whoever wrote it, as far
+  /// as its kernels keep to their arguments.
   Result<void> check() const;
 };
 

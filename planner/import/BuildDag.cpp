@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/BuildDag.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "planner/import/Interpreter.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -12,24 +13,6 @@ namespace mgpu::planner {
 using namespace mlir;
 
 namespace {
-
-/// Remembers the first error while every diagnostic goes on to its handler.
-class FirstError {
-public:
-  explicit FirstError(MLIRContext *context)
-      : handler(context, [this](Diagnostic &diagnostic) {
-          if (message.empty() &&
-              diagnostic.getSeverity() == DiagnosticSeverity::Error) {
-            std::string where = describeLocation(diagnostic.getLocation());
-            message = (where.empty() ? "" : where + ": ") + diagnostic.str();
-          }
-          return failure(); // not handled: pass it on
-        }) {}
-  std::string message;
-
-private:
-  ScopedDiagnosticHandler handler;
-};
 
 std::optional<ArgumentRole> parseRole(llvm::StringRef text) {
   return llvm::StringSwitch<std::optional<ArgumentRole>>(text)
@@ -160,6 +143,7 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
       return fail(ErrorKind::Usage,
                   fmt::format("--arg {}={}: not a number of type {}",
                               bound.name, *text, toString(*elementType)));
+    bound.value = *text;
     values.push_back(*value);
   } else {
     if (!shaped.hasStaticShape() || !shaped.getLayout().isIdentity())
@@ -318,7 +302,7 @@ Result<ImportedProgram> Import::run() {
                             "--entry",
                             options.entry));
   program.dag.name = options.entry;
-  FirstError firstError(module.getContext());
+  ir::FirstError firstError(module.getContext());
   Interpreter::Values values;
   for (unsigned k = 0; k < function.getNumArguments(); ++k)
     MGPU_TRY(bindArgument(function, k, values));
@@ -386,7 +370,7 @@ Result<ImportedProgram> buildDag(ModuleOp module,
   return fail(program.error().kind,
               fmt::format("{} (the loop at {} is unrolled: {})",
                           program.error().message,
-                          describeLocation(loop->getLoc()), whyNot));
+                          ir::describeLocation(loop->getLoc()), whyNot));
 }
 
 } // namespace mgpu::planner

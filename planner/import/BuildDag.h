@@ -7,7 +7,7 @@
 // the bytes it touches. The walk also checks the program's own streams, waits
 // and syncs: races, deadlocks, ownership, use after free (docs/semantics.md).
 
-#include "planner/dag/Dag.h"
+#include "planner/dag/Program.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -17,24 +17,6 @@
 #include <string>
 
 namespace mgpu::planner {
-
-enum class ArgumentRole {
-  Input,
-  Output,
-  InOut,
-  Resident,
-  Specialised,
-  Dynamic
-};
-
-/// One argument or result of the entry function, as a user binds it.
-struct ProgramArgument {
-  std::string name; ///< `mgpu.name`, else the SSA name, else its number
-  ArgumentRole role = ArgumentRole::Input;
-  ElementType elementType = ElementType::F32;
-  std::vector<int64_t> shape;     ///< empty for a scalar
-  std::optional<BufferId> buffer; ///< none for a specialised scalar
-};
 
 struct ImportOptions {
   std::string entry = "main";
@@ -51,10 +33,7 @@ struct ImportOptions {
   bool racesAreErrors = true;
 };
 
-struct ImportedProgram {
-  Dag dag;
-  std::vector<ProgramArgument> arguments;
-  std::vector<ProgramArgument> results;
+struct ImportedProgram : Program {
   uint32_t numRaces = 0;
 };
 

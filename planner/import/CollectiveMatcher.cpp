@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/CollectiveMatcher.h"
 
+#include "dialect/mgpu/Diagnostics.h"
+
 #include "mlir/IR/Diagnostics.h"
 
 #include <algorithm>
@@ -153,7 +155,7 @@ LogicalResult CollectiveMatcher::complete(Pending calls) {
   DagNode &node = entry.node;
   node.name = std::string(toString(first.kind)) + "_" +
               std::to_string(dag.nodes.size());
-  node.location = describeLocation(first.location);
+  node.location = ir::describeLocation(first.location);
   CollectiveCall work;
   work.kind = first.kind;
   work.reduction = first.reduction;

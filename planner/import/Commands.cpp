@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mgpu operations other than collectives.
+#include "dialect/mgpu/Diagnostics.h"
 #include "planner/import/Interpreter.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -172,7 +173,7 @@ LogicalResult Interpreter::enqueue(Operation *op, RecordedNode entry,
                                    uint32_t chain, bool blocks) {
   VectorClock before = order.clockAt(chain);
   SourcePoint point = order.enqueue(chain);
-  entry.node.location = describeLocation(op->getLoc());
+  entry.node.location = ir::describeLocation(op->getLoc());
   for (const BufferUse &use : entry.node.uses)
     noteUse(use.buffer, point);
   entry.calls.push_back({point, std::move(before), op->getLoc()});

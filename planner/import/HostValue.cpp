@@ -46,27 +46,6 @@ std::string textOf(mlir::Type type) {
   return text;
 }
 
-static mlir::FileLineColLoc findFileLocation(mlir::Location location) {
-  mlir::FileLineColLoc found;
-  location->walk([&](mlir::Location inner) {
-    if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(inner)) {
-      found = file;
-      return mlir::WalkResult::interrupt();
-    }
-    return mlir::WalkResult::advance();
-  });
-  return found;
-}
-
-std::string describeLocation(mlir::Location location) {
-  mlir::FileLineColLoc file = findFileLocation(location);
-  if (!file)
-    return "";
-  return (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) +
-          ":" + llvm::Twine(file.getColumn()))
-      .str();
-}
-
 std::string nameOf(mlir::Location location, llvm::StringRef fallback) {
   if (auto name = mlir::dyn_cast<mlir::NameLoc>(location))
     return name.getName().str();

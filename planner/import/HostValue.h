@@ -66,9 +66,6 @@ std::optional<ElementType> elementTypeOf(mlir::Type type);
 /// MLIR's spelling of a type, for messages.
 std::string textOf(mlir::Type type);
 
-/// "file:line:column" of a location, or "" when it has none.
-std::string describeLocation(mlir::Location location);
-
 /// The SSA name kept by parseProgram, else `fallback`.
 std::string nameOf(mlir::Location location, llvm::StringRef fallback);
 

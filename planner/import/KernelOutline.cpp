@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/KernelOutline.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "support/Sha256.h"
 
@@ -267,7 +268,7 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
       base = name.str();
     uint32_t &used = namesUsed[base];
     spec.name = base + "_kernel" + std::to_string(used++);
-    spec.location = describeLocation(launch.getLoc());
+    spec.location = ir::describeLocation(launch.getLoc());
     spec.block = block;
     spec.numArguments = uint32_t(result.arguments.size());
     llvm::raw_string_ostream source(spec.source);

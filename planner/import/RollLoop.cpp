@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/RollLoop.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "planner/import/HostValue.h"
 
@@ -251,7 +252,7 @@ Result<std::vector<BufferId>> dropSecondTrip(Dag &dag,
            });
   });
   dag.loop.trips = rolled.trips;
-  dag.loop.location = describeLocation(rolled.loop->getLoc());
+  dag.loop.location = ir::describeLocation(rolled.loop->getLoc());
   return newBuffers;
 }
 

@@ -21,30 +21,11 @@
 
 #include "planner/plan/Plan.h"
 
-#include <charconv>
-#include <cmath>
+#include "support/LineText.h"
+
 #include <fmt/format.h>
 
 namespace mgpu::planner {
-
-static std::string quote(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\')
-      out += '\\', out += c;
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    else
-      out += c;
-  }
-  return out + '"';
-}
-
-static std::string number(double value) {
-  char buffer[64];
-  auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);
-  return std::string(buffer, end);
-}
 
 static std::string laneText(Lane lane) {
   return lane.device.isHost()
@@ -56,23 +37,23 @@ std::string toText(const Plan &plan, const Dag &dag) {
   std::string out = "mgpu-plan 1\n";
   auto append = [&out](const std::string &text) { out += text; };
   append(fmt::format("scheduler {}\nmodel {}\ndevices {}\nstreams {}\n",
-                     quote(plan.scheduler), quote(plan.model), plan.numDevices,
-                     plan.streamsPerDevice));
-  append(fmt::format("makespan {}\nbound {}\n", number(plan.makespanUs),
-                     number(plan.lowerBoundUs)));
+                     quoteText(plan.scheduler), quoteText(plan.model),
+                     plan.numDevices, plan.streamsPerDevice));
+  append(fmt::format("makespan {}\nbound {}\n", numberText(plan.makespanUs),
+                     numberText(plan.lowerBoundUs)));
   for (size_t device = 0; device < plan.arenaBytes.size(); ++device)
     append(fmt::format("arena {} {}\n", device, plan.arenaBytes[device]));
   for (const Placement &placement : plan.placements)
     append(fmt::format("place {} {} at {}\n", placement.buffer.value,
-                       quote(dag.buffer(placement.buffer).name),
+                       quoteText(dag.buffer(placement.buffer).name),
                        placement.offset));
   for (const PlanStep &step : plan.steps) {
     append(fmt::format("step {} {} on", step.node.value,
-                       quote(dag.node(step.node).name)));
+                       quoteText(dag.node(step.node).name)));
     for (Lane lane : step.lanes)
       append(" " + laneText(lane));
-    append(fmt::format(" start {} for {}", number(step.startUs),
-                       number(step.durationUs)));
+    append(fmt::format(" start {} for {}", numberText(step.startUs),
+                       numberText(step.durationUs)));
     if (!step.waits.empty())
       out += " after";
     for (NodeId wait : step.waits)
@@ -84,121 +65,15 @@ std::string toText(const Plan &plan, const Dag &dag) {
 
 namespace {
 
-/// Reads the words of one line; every failure names the line.
-class LineReader {
-public:
-  LineReader(std::string_view text, size_t number)
-      : rest(text), lineNumber(number) {
-    skipBlanks();
-  }
-
-  tl::unexpected<Error> bad(std::string what) const {
-    return fail(ErrorKind::Invalid,
-                fmt::format("plan line {}: {}", lineNumber, what));
-  }
-  bool atEnd() const { return rest.empty(); }
-  Result<void> expectEnd() const {
-    if (!atEnd())
-      return bad(fmt::format("unexpected \"{}\" after the end of the line's "
-                             "meaning",
-                             rest.substr(0, 40)));
-    return {};
-  }
-  std::string_view peek() const { return rest.substr(0, wordLength()); }
-  std::string_view word() {
-    std::string_view text = peek();
-    rest.remove_prefix(text.size());
-    skipBlanks();
-    return text;
-  }
-  Result<void> keyword(std::string_view expected) {
-    std::string_view got = word();
-    if (got != expected)
-      return bad(fmt::format("expected \"{}\", found \"{}\"", expected,
-                             got.substr(0, 40)));
-    return {};
-  }
-  template <typename T>
-  Result<T> integer(std::string_view what) {
-    return integerOf<T>(word(), what);
-  }
-  template <typename T>
-  Result<T> integerOf(std::string_view text, std::string_view what) const {
-    T value{};
-    auto [end, error] =
-        std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || error != std::errc() ||
-        end != text.data() + text.size())
-      return bad(fmt::format("\"{}\" is no {}", text.substr(0, 40), what));
-    return value;
-  }
-  Result<double> time() {
-    std::string_view text = word();
-    double value = 0;
-    auto [end, error] =
-        std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || error != std::errc() ||
-        end != text.data() + text.size() || !std::isfinite(value) ||
-        std::signbit(value))
-      return bad(
-          fmt::format("\"{}\" is no time in microseconds", text.substr(0, 40)));
-    return value;
-  }
-  Result<std::string> quoted() {
-    if (rest.empty() || rest[0] != '"')
-      return bad("expected a name in double quotes");
-    std::string out;
-    for (size_t i = 1; i < rest.size(); ++i) {
-      char c = rest[i];
-      if (c == '"') {
-        rest.remove_prefix(i + 1);
-        skipBlanks();
-        return out;
-      }
-      if (c != '\\') {
-        out += c;
-        continue;
-      }
-      char next = i + 1 < rest.size() ? rest[i + 1] : '\0';
-      if (next == '"' || next == '\\') {
-        out += next;
-        i += 1;
-        continue;
-      }
-      unsigned code = 0;
-      const char *digits = rest.data() + i + 2;
-      if (next != 'x' || i + 4 > rest.size() ||
-          std::from_chars(digits, digits + 2, code, 16).ptr != digits + 2)
-        return bad("a backslash in a name must be followed by \", \\ or two "
-                   "hexadecimal digits after x");
-      out += char(code);
-      i += 3;
-    }
-    return bad("a name lacks its closing quote");
-  }
-
-private:
-  size_t wordLength() const {
-    size_t end = rest.find_first_of(" \t");
-    return end == std::string_view::npos ? rest.size() : end;
-  }
-  void skipBlanks() {
-    while (!rest.empty() && (rest[0] == ' ' || rest[0] == '\t'))
-      rest.remove_prefix(1);
-  }
-
-  std::string_view rest;
-  size_t lineNumber;
-};
-
 class PlanParser {
 public:
-  PlanParser(std::string_view text, const Dag &dag) : text(text), dag(dag) {}
+  PlanParser(std::string_view text, const Dag &dag)
+      : lines("plan", text), dag(dag) {}
 
   Result<Plan> run() {
     MGPU_TRY(parseHeader());
     for (;;) {
-      LineReader line = nextLine();
+      LineReader line = lines.next();
       std::string_view head = line.word();
       if (head == "place") {
         if (!plan.steps.empty())
@@ -209,7 +84,7 @@ public:
       } else if (head == "end") {
         MGPU_TRY(line.expectEnd());
         break;
-      } else if (head.empty() && text.empty()) {
+      } else if (head.empty() && lines.atEnd()) {
         return line.bad("the text ends without \"end\"; it is cut short");
       } else {
         return line.bad(fmt::format("expected \"place\", \"step\" or \"end\", "
@@ -217,29 +92,14 @@ public:
                                     head.substr(0, 40)));
       }
     }
-    if (LineReader line = nextLine(); !line.atEnd())
+    if (LineReader line = lines.next(); !line.atEnd())
       return line.bad("text after \"end\"");
     return std::move(plan);
   }
 
 private:
-  /// The next line with content; an empty one at the end of the text.
-  LineReader nextLine() {
-    while (!text.empty()) {
-      ++lineNumber;
-      std::string_view line = text.substr(0, text.find('\n'));
-      text.remove_prefix(std::min(text.size(), line.size() + 1));
-      if (line.ends_with('\r'))
-        line.remove_suffix(1);
-      LineReader reader(line, lineNumber);
-      if (!reader.atEnd() && reader.peek()[0] != '#')
-        return reader;
-    }
-    return LineReader({}, lineNumber + 1);
-  }
-
   Result<void> parseHeader() {
-    LineReader line = nextLine();
+    LineReader line = lines.next();
     MGPU_TRY(line.keyword("mgpu-plan"));
     MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
     if (version != 1)
@@ -254,12 +114,12 @@ private:
       return fail(ErrorKind::Invalid,
                   fmt::format("plan line {}: the plan is for {} devices, the "
                               "program has {}",
-                              lineNumber, plan.numDevices, dag.numDevices));
+                              lines.number(), plan.numDevices, dag.numDevices));
     MGPU_TRY_ASSIGN(plan.streamsPerDevice, countLine("streams"));
     MGPU_TRY_ASSIGN(plan.makespanUs, timeLine("makespan"));
     MGPU_TRY_ASSIGN(plan.lowerBoundUs, timeLine("bound"));
     for (uint32_t device = 0; device < plan.numDevices; ++device) {
-      line = nextLine();
+      line = lines.next();
       MGPU_TRY(line.keyword("arena"));
       MGPU_TRY_ASSIGN(uint32_t got, line.integer<uint32_t>("device number"));
       if (got != device)
@@ -274,23 +134,23 @@ private:
   }
 
   Result<std::string> textLine(std::string_view key) {
-    LineReader line = nextLine();
+    LineReader line = lines.next();
     MGPU_TRY(line.keyword(key));
     MGPU_TRY_ASSIGN(std::string value, line.quoted());
     MGPU_TRY(line.expectEnd());
     return value;
   }
   Result<uint32_t> countLine(std::string_view key) {
-    LineReader line = nextLine();
+    LineReader line = lines.next();
     MGPU_TRY(line.keyword(key));
     MGPU_TRY_ASSIGN(uint32_t value, line.integer<uint32_t>("count"));
     MGPU_TRY(line.expectEnd());
     return value;
   }
   Result<double> timeLine(std::string_view key) {
-    LineReader line = nextLine();
+    LineReader line = lines.next();
     MGPU_TRY(line.keyword(key));
-    MGPU_TRY_ASSIGN(double value, line.time());
+    MGPU_TRY_ASSIGN(double value, line.number("time in microseconds"));
     MGPU_TRY(line.expectEnd());
     return value;
   }
@@ -350,9 +210,9 @@ private:
       step.lanes.push_back(lane);
     }
     MGPU_TRY(line.keyword("start"));
-    MGPU_TRY_ASSIGN(step.startUs, line.time());
+    MGPU_TRY_ASSIGN(step.startUs, line.number("time in microseconds"));
     MGPU_TRY(line.keyword("for"));
-    MGPU_TRY_ASSIGN(step.durationUs, line.time());
+    MGPU_TRY_ASSIGN(step.durationUs, line.number("time in microseconds"));
     if (!line.atEnd())
       MGPU_TRY(line.keyword("after"));
     while (!line.atEnd()) {
@@ -365,9 +225,8 @@ private:
     return {};
   }
 
-  std::string_view text;
+  LineSource lines;
   const Dag &dag;
-  size_t lineNumber = 0;
   Plan plan;
 };
 

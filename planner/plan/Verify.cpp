@@ -194,24 +194,52 @@ private:
     return {};
   }
 
-  // Unordered collectives could be issued in one order by one rank and in the
-  // other by the next; each would wait for the other for ever.
+  // Two collectives that share two ranks could be issued in one order by one
+  // rank and in the other by the next; each would wait for the other for ever.
+  // That holds within a communicator and between two of them. Of collectives
+  // on the same devices, each is ordered after the one before it; so a new one
+  // is compared with the last on each set of devices that meets its own twice.
   Result<void> checkCommunicators() {
-    std::unordered_map<uint32_t, uint32_t> last;
+    std::map<std::vector<DeviceId>, uint32_t> last;
+    std::unordered_map<uint32_t, uint32_t> lastOnCommunicator;
     for (uint32_t s = 0; s < plan.steps.size(); ++s) {
-      auto *call =
-          std::get_if<CollectiveCall>(&dag.node(plan.steps[s].node).work);
-      if (!call)
+      const DagNode &node = dag.node(plan.steps[s].node);
+      auto unordered = [&](uint32_t earlier) {
+        return bad(fmt::format("{} and {} {} in no certain order, so their "
+                               "ranks may deadlock",
+                               stepText(earlier), stepText(s),
+                               sharedText(earlier, s)));
+      };
+      if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
+        auto [it, first] =
+            lastOnCommunicator.try_emplace(call->communicator, s);
+        if (!first && !isBefore(it->second, s))
+          return unordered(it->second);
+        it->second = s;
+      }
+      if (workClass(node) != WorkClass::Collective || node.devices.size() < 2)
         continue;
-      auto [it, first] = last.try_emplace(call->communicator, s);
-      if (!first && !isBefore(it->second, s))
-        return bad(fmt::format("{} and {} use communicator {} in no certain "
-                               "order, so its ranks may deadlock",
-                               stepText(it->second), stepText(s),
-                               call->communicator));
-      it->second = s;
+      for (auto &[devices, earlier] : last)
+        if (shareTwo(devices, node.devices) && !isBefore(earlier, s))
+          return unordered(earlier);
+      last[node.devices] = s;
     }
     return {};
+  }
+  /// Both ascending.
+  static bool shareTwo(const std::vector<DeviceId> &a,
+                       const std::vector<DeviceId> &b) {
+    std::vector<DeviceId> both;
+    std::set_intersection(a.begin(), a.end(), b.begin(), b.end(),
+                          std::back_inserter(both));
+    return both.size() >= 2;
+  }
+  std::string sharedText(uint32_t a, uint32_t b) const {
+    auto *x = std::get_if<CollectiveCall>(&dag.node(plan.steps[a].node).work);
+    auto *y = std::get_if<CollectiveCall>(&dag.node(plan.steps[b].node).work);
+    if (x && y && x->communicator == y->communicator)
+      return fmt::format("use communicator {}", x->communicator);
+    return "share two ranks";
   }
 
   Result<void> checkPlacements() {

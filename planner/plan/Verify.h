@@ -17,9 +17,10 @@ struct PlanLimits {
 
 /// Succeeds when: each node has one step with the lanes of its devices; every
 /// DAG edge is implied by lane order and waits; no two unordered uses of
-/// overlapping bytes (of the arena, or of a host buffer) include a write; every
-/// rank issues each communicator's collectives in one order; waits point
-/// backwards; limits hold. O(edges x lanes) time. The error names the nodes.
+/// overlapping bytes (of the arena, or of a host buffer) include a write; any
+/// two collectives that share a communicator, or two ranks of two of them, are
+/// ordered, so all ranks issue them alike; waits point backwards; limits hold.
+/// O(edges x lanes) time. The error names the nodes.
 Result<void> verify(const Plan &plan, const Dag &dag,
                     const PlanLimits &limits = {});
 

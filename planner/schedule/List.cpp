@@ -11,7 +11,7 @@ namespace mgpu::planner {
 namespace {
 
 /// Walks simulated time from one end of a node to the next and starts, at each,
-/// the ready nodes of the longest remaining path that find their resources and
+/// the ready nodes of the greatest priority that find their resources and
 /// an idle stream on all their devices.
 ///
 /// Ready nodes wait in one heap per footprint (class and devices): only the
@@ -19,11 +19,12 @@ namespace {
 /// ended are looked at. O((n + e) log n) for a fixed number of footprints.
 class ListScheduler {
 public:
-  ListScheduler(const Dag &dag, std::vector<double> durations, uint32_t streams)
-      : dag(dag), durations(std::move(durations)), streams(streams),
-        paths(longestPaths(dag, this->durations)), predecessors(dag),
-        successors(dag), missing(dag.nodes.size()),
-        footprintOf(dag.nodes.size()), busy(numResources(dag), false),
+  ListScheduler(const Dag &dag, const std::vector<double> &durations,
+                const std::vector<double> &priorities, uint32_t streams)
+      : dag(dag), durations(durations), priorities(priorities),
+        streams(streams), predecessors(dag), successors(dag),
+        missing(dag.nodes.size()), footprintOf(dag.nodes.size()),
+        busy(numResources(dag), false),
         lanes((size_t(dag.numDevices) + 1) * streams),
         footprintsOn(size_t(dag.numDevices) + 1) {}
 
@@ -49,7 +50,7 @@ public:
   }
 
 private:
-  /// Longest remaining path first, then program order.
+  /// The greatest priority first, then program order.
   struct Ready {
     double priority;
     uint32_t node;
@@ -87,8 +88,7 @@ private:
     }
   }
   void makeReady(uint32_t node) {
-    double priority = durations[node] + paths.tail[node];
-    footprints[footprintOf[node]].ready.push({priority, node});
+    footprints[footprintOf[node]].ready.push({priorities[node], node});
     touch(footprintOf[node]);
   }
 
@@ -198,9 +198,8 @@ private:
   }
 
   const Dag &dag;
-  std::vector<double> durations;
+  const std::vector<double> &durations, &priorities;
   uint32_t streams;
-  Paths paths;
   Predecessors predecessors;
   Successors successors;
   std::vector<uint32_t> missing; ///< predecessors not ended
@@ -217,14 +216,23 @@ private:
 
 } // namespace
 
+std::vector<OrderedStep> listOrder(const Dag &dag,
+                                   const std::vector<double> &durations,
+                                   const std::vector<double> &priorities,
+                                   uint32_t streams) {
+  return ListScheduler(dag, durations, priorities, streams).run();
+}
+
 Result<Plan> scheduleList(const Dag &dag, const LatencyEstimator &latency,
                           const ScheduleOptions &options) {
   MGPU_TRY_ASSIGN(uint32_t streams,
                   checkInput(dag, options.streamsPerDevice, options));
   MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, latency));
-  ListScheduler scheduler(dag, std::move(durations), streams);
-  return finishPlan("list", scheduler.run(), streams, WaitPolicy::Dependences,
-                    dag, latency, options);
+  std::vector<double> priorities = longestPaths(dag, durations).tail;
+  for (size_t i = 0; i < priorities.size(); ++i)
+    priorities[i] += durations[i];
+  return finishPlan("list", listOrder(dag, durations, priorities, streams),
+                    streams, WaitPolicy::Dependences, dag, latency, options);
 }
 
 } // namespace mgpu::planner

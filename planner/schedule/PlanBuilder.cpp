@@ -108,6 +108,57 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
   return reasons;
 }
 
+namespace {
+/// Collectives that share two ranks must be ordered for good, whatever their
+/// communicators (planner/plan/Verify.h): each follows the last one on every
+/// set of devices that meets its own twice.
+class CollectiveOrder {
+public:
+  void follow(const DagNode &node, uint32_t step,
+              std::vector<uint32_t> &needed) {
+    if (workClass(node) != WorkClass::Collective || node.devices.size() < 2)
+      return;
+    auto it = numbers.find(node.devices);
+    if (it == numbers.end())
+      it = add(node.devices);
+    for (uint32_t other : groups[it->second].meets)
+      if (groups[other].used)
+        needed.push_back(groups[other].lastStep);
+    groups[it->second].used = true;
+    groups[it->second].lastStep = step;
+  }
+
+private:
+  struct Group {
+    std::vector<DeviceId> devices;
+    std::vector<uint32_t> meets; ///< itself among them
+    uint32_t lastStep = 0;
+    bool used = false;
+  };
+  using Numbers = std::map<std::vector<DeviceId>, uint32_t>;
+
+  Numbers::iterator add(const std::vector<DeviceId> &devices) {
+    uint32_t mine = uint32_t(groups.size());
+    groups.push_back({devices, {}, 0, false});
+    for (uint32_t other = 0; other <= mine; ++other) {
+      std::vector<DeviceId> both;
+      std::set_intersection(
+          devices.begin(), devices.end(), groups[other].devices.begin(),
+          groups[other].devices.end(), std::back_inserter(both));
+      if (both.size() < 2)
+        continue;
+      groups[mine].meets.push_back(other);
+      if (other != mine)
+        groups[other].meets.push_back(mine);
+    }
+    return numbers.emplace(devices, mine).first;
+  }
+
+  Numbers numbers;
+  std::vector<Group> groups;
+};
+} // namespace
+
 // Later predecessors first: what they imply need not be waited for, and no
 // earlier one can imply a later one.
 static void assignWaits(Plan &plan, WaitPolicy policy, const Dag &dag) {
@@ -118,12 +169,14 @@ static void assignWaits(Plan &plan, WaitPolicy policy, const Dag &dag) {
   std::vector<uint32_t> stepOf(dag.nodes.size());
   Predecessors predecessors(dag);
   std::vector<uint32_t> needed;
+  CollectiveOrder collectives;
   for (uint32_t s = 0; s < plan.steps.size(); ++s) {
     PlanStep &step = plan.steps[s];
     stepOf[step.node.value] = s;
     needed.clear();
     for (const DepEdge &edge : predecessors.of(step.node))
       needed.push_back(stepOf[edge.from.value]);
+    collectives.follow(dag.node(step.node), s, needed);
     if (policy == WaitPolicy::Everything && s > 0)
       needed.push_back(s - 1);
     std::sort(needed.begin(), needed.end(), std::greater<>());

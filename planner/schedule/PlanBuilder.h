@@ -45,13 +45,21 @@ enum class WaitPolicy {
   Everything,  ///< each step follows the step before it as well
 };
 
-/// Builds a plan from `order` (a topological order, phases ascending) and the
-/// lanes of each step of it. Waits are minimal: none is implied by lane order
-/// and the other waits. Fails when a limit is exceeded.
 struct OrderedStep {
   NodeId node;
   std::vector<Lane> lanes;
 };
+
+/// The order of list scheduling: at each time, of the nodes that can start, the
+/// one of the greatest priority first.
+std::vector<OrderedStep> listOrder(const Dag &dag,
+                                   const std::vector<double> &durations,
+                                   const std::vector<double> &priorities,
+                                   uint32_t streams);
+
+/// Builds a plan from `order` (a topological order, phases ascending) and the
+/// lanes of each step of it. Waits are minimal: none is implied by lane order
+/// and the other waits. Fails when a limit is exceeded.
 Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
                         uint32_t streamsPerDevice, WaitPolicy policy,
                         const Dag &dag, const LatencyEstimator &latency,

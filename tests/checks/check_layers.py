@@ -28,7 +28,7 @@ OURS = {
     "bench/measure": ["capture", "device/api"],
     "bench/report": ["bench/measure", "db"],
     "tuner": ["tuner", "planner/dag", "planner/plan", "planner/cost", "planner/schedule",
-              "kernels/compile", "capture", "bench/measure", "db"],
+              "kernels/compile", "capture", "bench/measure", "device/api", "db"],
     "bench/suites": ["*"],
     "tools": ["*"],
     "tests": ["*"],
@@ -41,7 +41,7 @@ MLIR = ["dialect", "planner/import", "kernels/emit", "tools/mgpu-opt", "tools/mg
 OTHERS = {
     r"sqlite3\.h": ["db"],
     r"nvrtc\.h": ["kernels/compile"],
-    r"(cuda|cuda_runtime|cuda_runtime_api|nccl|cupti.*)\.h": ["device/cuda"],
+    r"(cuda|cudaTypedefs|cuda_runtime|cuda_runtime_api|nccl|cupti.*)\.h": ["device/cuda"],
     r"(mlir|mlir-c|llvm|llvm-c|lld|clang)/.*": MLIR,
     r"gtest/.*|gmock/.*": ["tests"],
     r"benchmark/.*": ["bench/suites"],

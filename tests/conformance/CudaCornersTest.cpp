@@ -74,7 +74,7 @@ std::vector<uint64_t> argumentsFor(const planner::KernelCall &call,
 class CudaCorners : public testing::TestWithParam<Example> {};
 
 TEST_P(CudaCorners, CompileAndGiveTheBitsOfTheHostTwin) {
-  auto imported = importExample(GetParam());
+  auto imported = importExample(GetParam()).dag;
   ASSERT_TRUE(imported) << imported.error().message;
   const planner::Dag &dag = *imported;
   std::vector<Dim3> grids = planner::largestGrids(dag);

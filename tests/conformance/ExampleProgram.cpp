@@ -22,12 +22,12 @@ std::string exampleName(const testing::TestParamInfo<Example> &info) {
   return std::string(info.param.name) + "_" + info.param.entry;
 }
 
-Result<planner::Dag> importExample(const Example &example) {
+ImportOutcome importExample(const Example &example) {
   std::string path = std::string(MGPU_EXAMPLES) + "/" + example.name + "/" +
                      example.name + ".mlir";
   auto file = readFile(path);
   if (!file)
-    return fail(file.error());
+    return {fail(file.error()), {}, {}, 0, {}};
   ImportRequest request;
   request.text.assign(reinterpret_cast<const char *>(file->data()),
                       file->size());
@@ -35,7 +35,7 @@ Result<planner::Dag> importExample(const Example &example) {
   request.entry = example.entry;
   request.scalars = example.scalars;
   request.racesAreErrors = true;
-  return Importer().import(request).dag;
+  return Importer().import(request);
 }
 
 } // namespace mgpu::conformance

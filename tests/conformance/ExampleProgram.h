@@ -4,7 +4,7 @@
 
 // The programs in examples/, for parameterised tests.
 
-#include "planner/dag/Dag.h"
+#include "tests/conformance/Import.h"
 
 #include <gtest/gtest.h>
 #include <map>
@@ -22,7 +22,7 @@ struct Example {
 void PrintTo(const Example &shown, std::ostream *os);
 
 std::vector<Example> allExamples();
-Result<planner::Dag> importExample(const Example &example);
+ImportOutcome importExample(const Example &example);
 /// "saxpy_main"
 std::string exampleName(const testing::TestParamInfo<Example> &info);
 

@@ -22,9 +22,10 @@ constexpr uint32_t numShuffles = 200;
 class ExamplePlans : public testing::TestWithParam<Example> {};
 
 TEST_P(ExamplePlans, AllGiveTheSameBits) {
-  auto imported = importExample(GetParam());
-  ASSERT_TRUE(imported) << imported.error().message;
-  const planner::Dag &dag = *imported;
+  ImportOutcome outcome = importExample(GetParam());
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
+  ASSERT_EQ(textFault({dag, outcome.arguments, outcome.results}), "");
   auto objects = KernelCache().compile(dag);
   ASSERT_TRUE(objects) << objects.error().message;
   auto inputs = randomInputs(dag, 7);
@@ -52,11 +53,36 @@ TEST_P(ExamplePlans, AllGiveTheSameBits) {
   }
 }
 
+TEST_P(ExamplePlans, TransformsKeepEveryBit) {
+  ImportOutcome outcome = importExample(GetParam());
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
+  auto objects = KernelCache().compile(dag);
+  ASSERT_TRUE(objects) << objects.error().message;
+  auto inputs = randomInputs(dag, 7);
+  ASSERT_TRUE(inputs) << inputs.error().message;
+  auto serial = makePlan(dag, "serial");
+  ASSERT_TRUE(serial) << serial.error().message;
+  auto expected = execute(dag, *serial, *objects, *inputs, 1, 2);
+  ASSERT_TRUE(expected) << expected.error().message;
+  auto all = transformed(dag);
+  ASSERT_TRUE(all) << all.error().message;
+  for (const Transformed &each : *all)
+    for (const char *scheduler : {"serial", "list", "1", "2", "3", "4", "5"}) {
+      auto plan = makePlan(each.dag, scheduler);
+      ASSERT_TRUE(plan) << each.name << ": " << plan.error().message;
+      auto got = execute(each.dag, *plan, *objects, *inputs, 2, 2);
+      ASSERT_TRUE(got) << each.name << ": " << got.error().message;
+      ASSERT_EQ(difference(*expected, *got), "")
+          << each.name << ", scheduler " << scheduler;
+    }
+}
+
 // Every kernel under random legal configurations.
 TEST_P(ExamplePlans, KernelsOfAnyShapeGiveTheSameBits) {
-  auto imported = importExample(GetParam());
-  ASSERT_TRUE(imported) << imported.error().message;
-  const planner::Dag &dag = *imported;
+  ImportOutcome outcome = importExample(GetParam());
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
   auto objects = KernelCache().compile(dag);
   ASSERT_TRUE(objects) << objects.error().message;
   auto inputs = randomInputs(dag, 7);

@@ -4,6 +4,7 @@
 
 // Plans and replays a DAG on the host target, in process.
 
+#include "planner/dag/Program.h"
 #include "planner/plan/Plan.h"
 
 #include <map>
@@ -28,6 +29,19 @@ Result<HostData> execute(const planner::Dag &dag, const planner::Plan &plan,
 
 /// random:SEED for each host argument, another seed for each.
 Result<HostData> randomInputs(const planner::Dag &dag, uint64_t seed);
+
+/// What is wrong with the text form of a program: empty where it reads back
+/// equal.
+std::string textFault(const planner::Program &program);
+
+/// The DAG after each transform alone, after all of them in order, and after
+/// all twice over; each with what it is called and how many places changed.
+struct Transformed {
+  std::string name;
+  planner::Dag dag;
+  uint32_t changes = 0;
+};
+Result<std::vector<Transformed>> transformed(const planner::Dag &dag);
 
 /// Where two runs differ first, for a failure message; empty if nowhere.
 std::string difference(const HostData &expected, const HostData &got);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tests/conformance/Import.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
 #include "planner/import/BuildDag.h"
-#include "planner/import/HostValue.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -31,12 +31,12 @@ Importer::Importer() : state(std::make_unique<State>()) {
 Importer::~Importer() = default;
 
 ImportOutcome Importer::import(const ImportRequest &request) {
-  ImportOutcome outcome{fail(ErrorKind::Invalid, "it does not parse"), 0, {}};
+  ImportOutcome outcome{
+      fail(ErrorKind::Invalid, "it does not parse"), {}, {}, 0, {}};
   ScopedDiagnosticHandler collect(&state->context, [&](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-      outcome.errors.push_back(
-          planner::describeLocation(diagnostic.getLocation()) + ": " +
-          diagnostic.str());
+      outcome.errors.push_back(ir::describeLocation(diagnostic.getLocation()) +
+                               ": " + diagnostic.str());
   });
   OwningOpRef<ModuleOp> module =
       planner::parseProgramText(request.text, request.name, state->context);
@@ -54,6 +54,8 @@ ImportOutcome Importer::import(const ImportRequest &request) {
     return outcome;
   }
   outcome.dag = std::move(imported->dag);
+  outcome.arguments = std::move(imported->arguments);
+  outcome.results = std::move(imported->results);
   outcome.numRaces = imported->numRaces;
   return outcome;
 }

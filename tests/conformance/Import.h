@@ -5,7 +5,7 @@
 // The compiler half as the conformance tests use it: text in, DAG and kernel
 // objects out.
 
-#include "planner/dag/Dag.h"
+#include "planner/dag/Program.h"
 
 #include <map>
 #include <memory>
@@ -25,6 +25,7 @@ struct ImportRequest {
 
 struct ImportOutcome {
   Result<planner::Dag> dag;
+  std::vector<planner::ProgramArgument> arguments, results; ///< beside `dag`
   uint32_t numRaces = 0;
   std::vector<std::string> errors; ///< "place: text", error diagnostics only
 };

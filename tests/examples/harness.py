@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs an example through mgpu-tune and reads and writes .npy, with the standard library only.
 
-Usage of each test: NAME.py MGPU_TUNE EXAMPLES_DIR
+Usage of each test: NAME.py MGPU_TUNE EXAMPLES_DIR [BUNDLE]; a bundle stands in for the program.
 """
 
 import array
@@ -60,18 +60,19 @@ def random_f32(seed, count):
 
 class Example:
     def __init__(self, name):
-        if len(sys.argv) != 3:
+        if len(sys.argv) not in (3, 4):
             sys.exit(__doc__)
-        self.tune, examples = sys.argv[1:]
+        self.tune, examples = sys.argv[1:3]
         self.folder = os.path.join(examples, name)
-        self.file = os.path.join(self.folder, name + ".mlir")
+        self.file = sys.argv[3] if len(sys.argv) == 4 else os.path.join(self.folder, name + ".mlir")
         self.keep = tempfile.TemporaryDirectory()
 
     def path(self, name):
         return os.path.join(self.keep.name, name)
 
     def command(self, *words):
-        done = subprocess.run([self.tune, *words], capture_output=True, text=True)
+        done = subprocess.run([self.tune, *words], capture_output=True, text=True,
+                              env={**os.environ, "MGPU_DB": self.path("tuning.db")})
         if done.returncode != 0:
             sys.exit(f"{' '.join(done.args)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout

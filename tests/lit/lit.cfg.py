@@ -17,6 +17,9 @@ config.environment["PATH"] = os.pathsep.join(
     [config.mgpu_bin_dir, config.llvm_tools_dir, config.environment["PATH"]]
 )
 
+# The database lies here, and not in the user's home.
+config.environment["XDG_CACHE_HOME"] = os.path.join(config.mgpu_exec_root, "cache")
+
 # Full paths, so that a tool that was not built fails by name and none of
 # another build is found. Part of a path or of a longer name is left alone.
 for tool in ("mgpu-opt", "mgpu-tune", "mgpu-lsp-server"):

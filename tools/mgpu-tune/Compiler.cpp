@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/Compiler.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
+#include "kernels/emit/KernelBuild.h"
 #include "kernels/emit/SpaceOf.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
 #include "planner/import/BuildDag.h"
@@ -49,47 +51,6 @@ const char *severityName(DiagnosticSeverity severity) {
   return "error";
 }
 
-std::string roleName(planner::ArgumentRole role) {
-  switch (role) {
-  case planner::ArgumentRole::Input:
-    return "input";
-  case planner::ArgumentRole::Output:
-    return "output";
-  case planner::ArgumentRole::InOut:
-    return "input, output";
-  case planner::ArgumentRole::Resident:
-    return "resident";
-  case planner::ArgumentRole::Specialised:
-    return "specialised";
-  case planner::ArgumentRole::Dynamic:
-    return "dynamic";
-  }
-  return "";
-}
-
-/// Whether the arguments' first use, in program order, reads.
-std::vector<bool> readsFirst(const planner::Dag &dag) {
-  std::vector<bool> touched(dag.buffers.size()), reads(dag.buffers.size());
-  for (const planner::DagNode &node : dag.nodes)
-    for (const planner::BufferUse &use : node.uses) {
-      if (use.reads && !touched[use.buffer.value])
-        reads[use.buffer.value] = true;
-      if (use.writes)
-        touched[use.buffer.value] = true;
-    }
-  return reads;
-}
-
-Binding bindingOf(const planner::ProgramArgument &argument, bool isResult) {
-  return {argument.name,
-          isResult,
-          roleName(argument.role),
-          argument.elementType,
-          argument.shape,
-          argument.buffer,
-          false};
-}
-
 } // namespace
 
 Result<Program> importProgram(const Options &options, bool racesAreErrors,
@@ -104,12 +65,11 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
     numErrors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
     if (messages) {
       messages->push_back({severityName(diagnostic.getSeverity()),
-                           planner::describeLocation(diagnostic.getLocation()),
+                           ir::describeLocation(diagnostic.getLocation()),
                            diagnostic.str()});
       for (Diagnostic &note : diagnostic.getNotes())
-        messages->push_back({"note",
-                             planner::describeLocation(note.getLocation()),
-                             note.str()});
+        messages->push_back(
+            {"note", ir::describeLocation(note.getLocation()), note.str()});
     }
   };
   OwningOpRef<ModuleOp> module =
@@ -155,21 +115,38 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
     return fail(std::move(error));
   }
   Program program;
-  program.dag = std::move(imported->dag);
+  static_cast<planner::Program &>(program) = std::move(*imported);
   program.numRaces = imported->numRaces;
-  std::vector<bool> reads = readsFirst(program.dag);
-  for (const auto &argument : imported->arguments) {
-    program.bindings.push_back(bindingOf(argument, false));
-    program.bindings.back().needsValue =
-        argument.buffer && reads[argument.buffer->value];
-  }
-  for (const auto &result : imported->results)
-    program.bindings.push_back(bindingOf(result, true));
   return program;
 }
 
+Result<std::vector<planner::KernelSpace>>
+hostKernelSpaces(const planner::Dag &dag) {
+  std::vector<Dim3> grids = planner::largestGrids(dag);
+  std::vector<Result<planner::KernelSpace>> results(dag.kernels.size());
+  parallelFor(results.size(), 0, [&](size_t k) {
+    results[k] = kernels::kernelSpaceOf(dag.kernels[k], grids[k],
+                                        planner::KernelTarget::Host);
+  });
+  std::vector<planner::KernelSpace> spaces;
+  for (auto &result : results) {
+    MGPU_TRY_ASSIGN(auto space, std::move(result));
+    spaces.push_back(std::move(space));
+  }
+  return spaces;
+}
+
+Result<std::vector<std::byte>>
+buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
+                const planner::KernelSpace &space,
+                const planner::KernelConfig &config) {
+  MGPU_TRY_ASSIGN(auto build, kernels::buildHostKernel(
+                                  dag.kernels[kernel.value], space, config));
+  return std::move(build.object);
+}
+
 static Result<std::vector<std::byte>>
-compileKernel(const planner::KernelSpec &spec) {
+compileKernel(const planner::KernelSpec &spec, const std::string &cpu) {
   MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
@@ -177,7 +154,7 @@ compileKernel(const planner::KernelSpec &spec) {
     return fail(
         ErrorKind::Internal,
         fmt::format("kernel {} does not parse after outlining", spec.name));
-  auto object = kernels::emitHostKernel(*module, spec.block);
+  auto object = kernels::emitHostKernel(*module, spec.block, {cpu});
   if (!object)
     return fail(object.error().kind,
                 fmt::format("{}: kernel {}: {}", spec.location, spec.name,
@@ -186,10 +163,11 @@ compileKernel(const planner::KernelSpec &spec) {
 }
 
 Result<std::vector<std::vector<std::byte>>>
-compileKernels(const planner::Dag &dag) {
+compileKernels(const planner::Dag &dag, const std::string &cpu) {
   std::vector<Result<std::vector<std::byte>>> results(dag.kernels.size());
-  parallelFor(results.size(), 0,
-              [&](size_t k) { results[k] = compileKernel(dag.kernels[k]); });
+  parallelFor(results.size(), 0, [&](size_t k) {
+    results[k] = compileKernel(dag.kernels[k], cpu);
+  });
   std::vector<std::vector<std::byte>> objects;
   for (auto &result : results) {
     MGPU_TRY_ASSIGN(auto object, std::move(result));
@@ -198,9 +176,10 @@ compileKernels(const planner::Dag &dag) {
   return objects;
 }
 
-Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag) {
+Result<std::vector<kernels::CudaText>>
+emitCudaKernels(const planner::Dag &dag) {
   std::vector<Dim3> grids = planner::largestGrids(dag);
-  std::vector<CudaText> texts;
+  std::vector<kernels::CudaText> texts;
   planner::SourceNames names;
   MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);

@@ -12,6 +12,14 @@ namespace mgpu::tune {
 Result<Program> importProgram(const Options &options, bool racesAreErrors,
                               std::vector<Message> *messages);
 
+/// Compiles every kernel for `cpu`, "native" or a level, on all cores.
+Result<std::vector<std::vector<std::byte>>>
+compileKernels(const planner::Dag &dag, const std::string &cpu);
+
+/// Every kernel of the DAG, in its order; an error names the operation that
+/// cannot be emitted.
+Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag);
+
 } // namespace mgpu::tune
 
 #endif // MGPU_TOOLS_MGPU_TUNE_COMPILER_H

@@ -2,62 +2,30 @@
 //
 // `mgpu-tune kernels`.
 #include "device/api/DeviceProfile.h"
-#include "kernels/compile/Batch.h"
 #include "kernels/compile/CudaConfig.h"
-#include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/Occupancy.h"
-#include "kernels/compile/PtxasLog.h"
 #include "support/FileIO.h"
-#include "tools/mgpu-tune/Program.h"
+#include "tools/mgpu-tune/CubinCache.h"
+#include "tools/mgpu-tune/CudaKernels.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <sys/stat.h>
-#include <thread>
 
 namespace mgpu::tune {
 
 using nlohmann::json;
 
-/// Small kernels share a program; one for each core, if there are so many.
-static Result<std::vector<kernels::EntryUsage>>
-compile(const std::vector<CudaText> &texts, const std::string &arch) {
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
-  constexpr size_t mostInBatch = 32;
-  size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  size_t perBatch =
-      std::clamp<size_t>((texts.size() + cores - 1) / cores, 1, mostInBatch);
-  std::vector<kernels::CompileJob> jobs;
-  for (size_t first = 0; first < texts.size(); first += perBatch) {
-    std::vector<kernels::BatchItem> items;
-    for (size_t k = first; k < std::min(first + perBatch, texts.size()); ++k)
-      items.push_back({texts[k].source, texts[k].name, texts[k].name, {}});
-    jobs.push_back({kernels::batchSource(items),
-                    texts[first].name + ".cu",
-                    {"--fmad=false"},
-                    arch});
-  }
-  std::vector<kernels::EntryUsage> usages;
-  for (auto &result : compiler.compileAll(jobs)) {
-    MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(result));
-    if (kernels::hasWarning(kernel.log))
-      fmt::print(stderr, "{}\n", kernel.log);
-    usages.insert(usages.end(), kernel.entries.begin(), kernel.entries.end());
-  }
-  return usages;
-}
-
-static Result<void> writeTexts(const std::vector<CudaText> &texts,
+static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
                                const std::string &folder) {
   if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     return fail(ErrorKind::Usage, fmt::format("cannot make the folder '{}': {}",
                                               folder, std::strerror(errno)));
-  for (const CudaText &text : texts) {
+  for (const kernels::CudaText &text : texts) {
     std::string path = folder + "/" + text.name + ".cu";
     MGPU_TRY(checkOutputPath(path));
     MGPU_TRY(writeFileAtomic(path, text.source));
@@ -139,15 +107,14 @@ Result<int> runKernels(const Options &options) {
                   fmt::format("'{}' is known only by its costs and has no "
                               "kernels: give the program it was made of",
                               options.file));
-  MGPU_TRY_ASSIGN(std::vector<CudaText> texts, emitCudaKernels(program.dag));
+  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts, cudaTexts(program));
   // The texts need no NVRTC, so they are written before it is asked for.
   if (!options.emitFolder.empty()) {
     MGPU_TRY(writeTexts(texts, options.emitFolder));
   }
-  std::vector<kernels::EntryUsage> usages;
-  if (!texts.empty()) {
-    MGPU_TRY_ASSIGN(usages, compile(texts, options.arch));
-  }
+  auto cache = openCubinCache(options);
+  MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
+                  compileTexts(texts, options.arch, cache.get()));
   const device::DeviceProfile *card =
       device::profileOfArchitecture(options.arch);
   json out{{"file", options.file}, {"arch", options.arch}};
@@ -159,17 +126,14 @@ Result<int> runKernels(const Options &options) {
                "flop/B", "configs", "shapes");
   std::vector<Work> work = workOf(program.dag);
   for (size_t k = 0; k < texts.size(); ++k) {
-    const CudaText &text = texts[k];
-    Survey space = survey(text.space, card);
+    const kernels::CudaText &text = texts[k];
+    std::optional<Survey> space;
+    if (text.space)
+      space = survey(*text.space, card);
     json intensity;
     if (work[k].bytes > 0)
       intensity = work[k].flops / double(work[k].bytes);
-    auto usage =
-        std::find_if(usages.begin(), usages.end(),
-                     [&](const auto &each) { return each.name == text.name; });
-    if (usage == usages.end())
-      return fail(ErrorKind::Internal,
-                  fmt::format("NVRTC reports nothing of kernel {}", text.name));
+    const kernels::EntryUsage *usage = compiled[k].usage;
     uint32_t spill = usage->spillStoreBytes + usage->spillLoadBytes;
     uint32_t shared = usage->sharedBytes + text.dynamicSharedBytes;
     // __launch_bounds__ keeps the registers of any block within the card's.
@@ -198,14 +162,15 @@ Result<int> runKernels(const Options &options) {
          {"flops", work[k].flops},
          {"bytes", work[k].bytes},
          {"arithmetic_intensity", intensity},
-         {"space", spaceJson(text.space, space)}});
+         {"space", space ? spaceJson(*text.space, *space) : json()}});
     if (!options.json)
       fmt::print(
           "{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n", text.name,
           fmt::format("{}x{}x{}", text.block.x, text.block.y, text.block.z),
           usage->registers, spill, shared, shown,
           intensity.is_null() ? "-" : fmt::format("{:.2f}", double(intensity)),
-          space.legal, text.reshapable ? "any: " + text.reason : text.reason);
+          space ? fmt::to_string(space->legal) : "-",
+          text.reshapable ? "any: " + text.reason : text.reason);
   }
   if (options.json)
     fmt::print("{}\n", out.dump(2));

@@ -10,22 +10,40 @@ static constexpr const char *reason =
 
 Result<Program> importProgram(const Options &options, bool,
                               std::vector<Message> *) {
-  return fail(ErrorKind::Unsupported,
-              fmt::format("cannot read '{}': {}; it reads .json DAGs only",
-                          options.file, reason));
+  return fail(
+      ErrorKind::Unsupported,
+      fmt::format("cannot read '{}': {}; it reads bundles and .json DAGs",
+                  options.file, reason));
 }
 
 Result<std::vector<std::vector<std::byte>>>
-compileKernels(const planner::Dag &dag) {
+compileKernels(const planner::Dag &dag, const std::string &) {
   if (dag.kernels.empty())
     return std::vector<std::vector<std::byte>>();
   return fail(ErrorKind::Unsupported,
               fmt::format("cannot compile: {}", reason));
 }
 
-Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag) {
+Result<std::vector<planner::KernelSpace>>
+hostKernelSpaces(const planner::Dag &dag) {
   if (dag.kernels.empty())
-    return std::vector<CudaText>();
+    return std::vector<planner::KernelSpace>();
+  return fail(ErrorKind::Unsupported,
+              fmt::format("cannot build kernels: {}", reason));
+}
+
+Result<std::vector<std::byte>> buildHostKernel(const planner::Dag &,
+                                               planner::KernelId,
+                                               const planner::KernelSpace &,
+                                               const planner::KernelConfig &) {
+  return fail(ErrorKind::Unsupported,
+              fmt::format("cannot build kernels: {}", reason));
+}
+
+Result<std::vector<kernels::CudaText>>
+emitCudaKernels(const planner::Dag &dag) {
+  if (dag.kernels.empty())
+    return std::vector<kernels::CudaText>();
   return fail(ErrorKind::Unsupported,
               fmt::format("cannot emit kernels: {}", reason));
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace mgpu::tune {
 
@@ -25,16 +26,36 @@ struct Options {
   std::string scheduler = "list";
   uint64_t seed = 0; ///< of scheduler "shuffled"
   uint32_t streams = 4;
-  std::string memory;        ///< plan: bytes of each device, as "100GB"
-  std::string budget = "1s"; ///< plan: of the search for a sim target
-  std::string planFile;      ///< replay: read; plan: written with -o
+  std::string memory;          ///< plan: bytes of each device, as "100GB"
+  std::string budget = "1s";   ///< plan: of the search for a sim target
+  std::string collectivesFile; ///< plan: measured times, for a sim target
+  std::string planFile;        ///< replay: read; plan: written with -o
   std::string dotFile, traceFile;
   bool explain = false;
+
+  std::string cpu; ///< run, replay: level of the host's kernels; "": the best
+  bool choosesPlan = false; ///< --scheduler, --seed or --streams was given
+  bool needsPlan = false;   ///< replay: with no plan there is nothing to do
+
+  std::string bundleFile;                ///< bundle: -o
+  std::vector<std::string> bundleLevels; ///< bundle: --cpu
+  std::vector<std::string> bundleArchs;  ///< bundle: --arch
 
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit
 
+  std::string database; ///< --db; empty: MGPU_DB, or the user's cache directory
+  std::string site;     ///< --db-site; empty: MGPU_DB_SITE, or none
+  bool useTuned = true; ///< run, replay, plan: look into the database
+  std::string tuneBudget = "60s";
+  std::string strategy = "surrogate";
+  bool coldCaches = false;
+  std::string sideA, sideB;          ///< compare
+  std::string compareBudget = "10s"; ///< compare: seconds or pairs
+  uint64_t profileRepeat = 200;
+
   uint64_t repeat = 1;
+  uint64_t deadlineSeconds = 120; ///< of each replay on a card; 0: none
   bool json = false;
 };
 
@@ -44,7 +65,12 @@ Result<int> runCheck(const Options &options);
 Result<int> runPlan(const Options &options);
 Result<int> runRun(const Options &options);
 Result<int> runKernels(const Options &options);
+Result<int> runTune(const Options &options);
+Result<int> runCompare(const Options &options);
+Result<int> runProfile(const Options &options);
+Result<int> runBundle(const Options &options);
 Result<int> runDevices(const Options &options);
+Result<int> runDoctor(const Options &options);
 
 } // namespace mgpu::tune
 

@@ -2,12 +2,13 @@
 //
 // `mgpu-tune plan`.
 #include "device/api/Topology.h"
+#include "planner/schedule/TargetPlan.h"
 #include "planner/schedule/Timeline.h"
-#include "planner/schedule/overlap/OverlapPlanner.h"
 #include "support/FileIO.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/Program.h"
 #include "tools/mgpu-tune/Target.h"
+#include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,7 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
            {"devices", plan.numDevices},
            {"makespan_us", plan.makespanUs},
            {"lower_bound_us", plan.lowerBoundUs},
+           {"ratio", summary.ratio},
            {"serial_makespan_us", summary.serialMakespanUs},
            {"loop_trips", dag.loop.trips},
            {"arena_bytes", plan.arenaBytes},
@@ -45,32 +47,38 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
   return out;
 }
 
-/// A machine that is not here: the search under its memory, of DAGs whose
-/// durations are in the file.
-static Result<planner::Plan> planForTopology(const planner::Dag &dag,
-                                             const Options &options) {
+/// A machine that is not here.
+static Result<planner::TopologyEstimator> openMachine(const Options &options) {
+  using namespace planner;
+  MGPU_TRY_ASSIGN(device::Topology topology,
+                  device::openTopology(options.target));
+  std::shared_ptr<const CollectiveTable> table;
+  if (!options.collectivesFile.empty()) {
+    MGPU_TRY_ASSIGN(auto rows, readCollectives(options.collectivesFile));
+    MGPU_TRY_ASSIGN(auto made, CollectiveTable::create(std::move(rows)));
+    table = std::make_shared<const CollectiveTable>(std::move(made));
+  }
+  return TopologyEstimator(std::move(topology), std::move(table));
+}
+
+static Result<planner::TargetPlan>
+planForMachine(const planner::Dag &dag,
+               const planner::TopologyEstimator &machine,
+               const Options &options) {
   using namespace planner;
   if (options.scheduler != "list")
     return fail(ErrorKind::Usage,
                 fmt::format("--scheduler {} is for the host; sim targets are "
                             "planned by search",
                             options.scheduler));
-  MGPU_TRY_ASSIGN(device::Topology topology,
-                  device::openTopology(options.target));
-  if (dag.numDevices > topology.devices)
-    return fail(ErrorKind::Absent,
-                fmt::format("the program uses {} devices, {} has {}",
-                            dag.numDevices, topology.name, topology.devices));
-  uint64_t memory = topology.device.memoryBytes;
-  if (!options.memory.empty()) {
-    MGPU_TRY_ASSIGN(memory, parseByteSize(options.memory, "--memory"));
-  }
+  TargetOptions target;
+  MGPU_TRY_ASSIGN(target.memoryBytes,
+                  memoryLimit(machine.machine(), options.memory));
+  target.streamsPerDevice = options.streams;
+  target.seed = options.seed;
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
-  MGPU_TRY_ASSIGN(auto model, overlap::OverlapModel::create(dag));
   rcpsp::Budget search(budget.seconds, budget.evaluations);
-  MGPU_TRY_ASSIGN(auto outcome, overlap::planOverlap(dag, model, memory,
-                                                     options.seed, search));
-  return std::move(outcome.plan);
+  return planForTarget(dag, machine, target, search);
 }
 
 Result<int> runPlan(const Options &options) {
@@ -80,16 +88,27 @@ Result<int> runPlan(const Options &options) {
       MGPU_TRY(checkOutputPath(*file));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   planner::Plan plan;
+  std::optional<planner::TopologyEstimator> machine;
+  std::optional<planner::TargetPlan> target;
   if (options.target.starts_with("sim:")) {
-    MGPU_TRY_ASSIGN(plan, planForTopology(program.dag, options));
+    MGPU_TRY_ASSIGN(machine, openMachine(options));
+    MGPU_TRY_ASSIGN(target, planForMachine(program.dag, *machine, options));
+    plan = target->plan;
   } else {
     if (!options.memory.empty())
       return fail(ErrorKind::Usage,
                   "--memory is for targets sim:NAME; the host "
                   "has the memory it has");
+    if (!options.collectivesFile.empty())
+      return fail(ErrorKind::Usage, "--collectives is for targets sim:NAME");
     if (!options.target.empty()) // its rates are the model's
-      MGPU_TRY(openTarget(options.target, program.dag.numDevices));
-    MGPU_TRY_ASSIGN(plan, makePlan(program.dag, options));
+      MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
+    MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
+    if (choice && choice->isTuned) {
+      MGPU_TRY_ASSIGN(plan, tuner::planFor(program.dag, choice->config));
+    } else {
+      MGPU_TRY_ASSIGN(plan, planOf(program, options));
+    }
   }
   if (!options.dotFile.empty())
     MGPU_TRY(
@@ -101,11 +120,18 @@ Result<int> runPlan(const Options &options) {
     MGPU_TRY(
         writeFileAtomic(options.planFile, planner::toText(plan, program.dag)));
   if (options.json) {
-    fmt::print("{}\n", toJson(plan, program.dag).dump(2));
+    json out = toJson(plan, program.dag);
+    if (target) {
+      out["contended_makespan_us"] = target->contendedUs;
+      out["contended_serial_us"] = target->serialUs;
+    }
+    fmt::print("{}\n", out.dump(2));
     return 0;
   }
   if (options.explain) {
     fmt::print("{}", planner::explain(plan, program.dag));
+    if (target)
+      fmt::print("{}", explainModel(*target, program.dag, *machine));
     return 0;
   }
   if (options.planFile.empty()) {

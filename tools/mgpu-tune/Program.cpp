@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/Program.h"
 
+#include "device/host/CpuLevel.h"
 #include "planner/dag/DagJson.h"
 #include "planner/schedule/Schedulers.h"
+#include "support/Array.h"
+#include "support/FileIO.h"
 #include "tools/mgpu-tune/Compiler.h"
+#include "tools/mgpu-tune/Target.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +35,26 @@ Result<const Binding *> findBinding(const Program &program,
   return fail(ErrorKind::Usage,
               fmt::format("{} {}: no such argument; there are: {}", option, key,
                           known.empty() ? "none" : known));
+}
+
+static std::string roleText(planner::ArgumentRole role) {
+  if (role == planner::ArgumentRole::InOut)
+    return "input, output";
+  return std::string(toString(role));
+}
+
+static void addBindings(Program &program) {
+  std::vector<bool> reads = planner::readsFirst(program.dag);
+  auto add = [&](const planner::ProgramArgument &argument, bool isResult) {
+    program.bindings.push_back(
+        {argument.name, isResult, roleText(argument.role), argument.elementType,
+         argument.shape, argument.buffer,
+         !isResult && argument.buffer && reads[argument.buffer->value]});
+  };
+  for (const planner::ProgramArgument &argument : program.arguments)
+    add(argument, false);
+  for (const planner::ProgramArgument &result : program.results)
+    add(result, true);
 }
 
 /// Every --arg names an argument, and no two name the same one.
@@ -85,6 +109,87 @@ static Result<void> checkReadable(const std::string &path) {
               fmt::format("cannot read '{}': {}", path, std::strerror(code)));
 }
 
+/// Whether the user's `text` is the scalar that `value` is.
+static bool isSameScalar(const std::string &text, const std::string &value,
+                         ElementType type) {
+  std::byte given[8] = {}, made[8] = {};
+  return text == value ||
+         (storeText(text, type, given) && storeText(value, type, made) &&
+          std::equal(given, given + sizeof given, made));
+}
+
+/// What decided the program cannot be decided again.
+static Result<void> checkMadeFor(const Program &program,
+                                 const Options &options) {
+  const db::ProgramRecord &origin = program.bundle->origin();
+  if (!options.roles.empty())
+    return fail(ErrorKind::Usage,
+                fmt::format("--role {}: the roles of a bundle are fixed: make "
+                            "it again from {}",
+                            options.roles.begin()->first, origin.source));
+  if (options.entry != "main" && options.entry != origin.entry)
+    return fail(ErrorKind::Usage,
+                fmt::format("--entry {}: the bundle is of @{}: make one of @{} "
+                            "from {}",
+                            options.entry, origin.entry, options.entry,
+                            origin.source));
+  for (size_t k = 0; k < program.arguments.size(); ++k) {
+    const planner::ProgramArgument &argument = program.arguments[k];
+    if (argument.buffer)
+      continue;
+    for (const std::string &key : {argument.name, std::to_string(k)})
+      if (auto given = options.arguments.find(key);
+          given != options.arguments.end() &&
+          !isSameScalar(given->second, argument.value, argument.elementType))
+        return fail(
+            ErrorKind::Usage,
+            fmt::format("--arg {0}={1}: the bundle was made for {2}={3},"
+                        " which decided its shape: leave it out, or "
+                        "make a bundle for {2}={1} from {4}",
+                        key, given->second, argument.name, argument.value,
+                        origin.source));
+  }
+  return {};
+}
+
+static Result<Program> openBundle(const Options &options) {
+  MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(options.file));
+  Program program;
+  static_cast<planner::Program &>(program) = bundle.program();
+  program.bundle = std::make_shared<capture::Bundle>(std::move(bundle));
+  MGPU_TRY(checkMadeFor(program, options));
+  return program;
+}
+
+Result<HostKernels> hostKernels(const Program &program,
+                                const std::string &cpu) {
+  std::vector<std::string_view> levels = device::cpuLevels();
+  if (!cpu.empty()) {
+    if (std::find(levels.begin(), levels.end(), cpu) == levels.end())
+      return fail(ErrorKind::Absent,
+                  fmt::format("--cpu {}: this processor does not run it", cpu));
+    levels = {cpu};
+  }
+  if (program.bundle) {
+    MGPU_TRY_ASSIGN(auto kernels, program.bundle->hostKernels(levels));
+    return HostKernels{std::move(kernels.level), std::move(kernels.objects)};
+  }
+  HostKernels kernels{cpu.empty() ? "native" : cpu, {}};
+  MGPU_TRY_ASSIGN(kernels.objects, compileKernels(program.dag, kernels.cpu));
+  return kernels;
+}
+
+Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program) {
+  return program.bundle ? program.bundle->cudaTexts()
+                        : emitCudaKernels(program.dag);
+}
+
+Result<planner::Plan> planOf(const Program &program, const Options &options) {
+  return program.bundle && !options.choosesPlan
+             ? program.bundle->plan()
+             : makePlan(program.dag, options);
+}
+
 Result<Program> loadProgram(const Options &options, bool racesAreErrors,
                             std::vector<Message> *messages) {
   auto endsWith = [&](std::string_view suffix) {
@@ -95,11 +200,18 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
   if (options.file != "-")
     MGPU_TRY(checkReadable(options.file));
   Program program;
-  if (endsWith(".json") || endsWith(".json.gz")) {
+  if (options.file != "-" && db::isDatabaseFile(options.file)) {
+    MGPU_TRY_ASSIGN(program, openBundle(options));
+  } else if (endsWith(".mgpu")) {
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' is no bundle: `mgpu-tune bundle` makes them",
+                            options.file));
+  } else if (endsWith(".json") || endsWith(".json.gz")) {
     MGPU_TRY_ASSIGN(program.dag, planner::readDagJson(options.file));
   } else {
     MGPU_TRY_ASSIGN(program, importProgram(options, racesAreErrors, messages));
   }
+  addBindings(program);
   MGPU_TRY(checkArgumentKeys(program, options));
   return program;
 }
@@ -108,7 +220,7 @@ Result<planner::Plan> makePlan(const planner::Dag &dag,
                                const Options &options) {
   planner::RooflineEstimator latency(planner::hostRates(), "host roofline");
   planner::ScheduleOptions schedule;
-  schedule.streamsPerDevice = options.streams;
+  schedule.streamsPerDevice = streamsOf(options.target, options.streams);
   planner::Plan plan;
   if (options.scheduler == "serial") {
     MGPU_TRY_ASSIGN(plan, planner::scheduleSerial(dag, latency, schedule));
@@ -124,6 +236,31 @@ Result<planner::Plan> makePlan(const planner::Dag &dag,
                             "plan: {}",
                             options.scheduler, ok.error().message));
   return plan;
+}
+
+Result<planner::Plan> readPlan(const std::string &path,
+                               const planner::Dag &dag) {
+  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(path));
+  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
+                        bytes.size());
+  auto plan = planner::parsePlan(text, dag);
+  if (!plan)
+    return fail(plan.error().kind,
+                fmt::format("{}: {}", path, plan.error().message));
+  if (auto ok = planner::verify(*plan, dag); !ok)
+    return fail(ErrorKind::Invalid,
+                fmt::format("{}: unsafe plan: {}", path, ok.error().message));
+  return plan;
+}
+
+Result<planner::Plan> planFor(const Program &program, const Options &options) {
+  if (options.planFile.empty() && options.needsPlan && !program.bundle)
+    return fail(ErrorKind::Usage,
+                fmt::format("'{}' has no plan of its own: give --plan FILE, as "
+                            "`mgpu-tune plan -o FILE` writes it, or a bundle",
+                            options.file));
+  return options.planFile.empty() ? planOf(program, options)
+                                  : readPlan(options.planFile, program.dag);
 }
 
 } // namespace mgpu::tune

@@ -3,12 +3,15 @@
 #define MGPU_TOOLS_MGPU_TUNE_PROGRAM_H
 
 // A file the user named, as a DAG: an .mlir program through the compiler half,
-// or an mgpu-dag/2 file.
+// a bundle, or an mgpu-dag/2 file.
 
+#include "capture/replay/Bundle.h"
 #include "planner/dag/KernelSpace.h"
+#include "planner/dag/Program.h"
 #include "planner/plan/Plan.h"
 #include "tools/mgpu-tune/Options.h"
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -30,11 +33,11 @@ struct Binding {
   bool needsValue = false; ///< something reads it before anything writes it
 };
 
-struct Program {
-  planner::Dag dag;
-  std::vector<Binding> bindings;
+struct Program : planner::Program {
+  std::vector<Binding> bindings; ///< arguments, then results
   std::vector<Message> messages;
   uint32_t numRaces = 0;
+  std::shared_ptr<capture::Bundle> bundle; ///< null if it is not from one
 };
 
 /// The argument (or, with `results`, result) a user means by the name or number
@@ -53,22 +56,38 @@ Result<void> checkOutputPath(const std::string &path);
 Result<Program> loadProgram(const Options &options, bool racesAreErrors,
                             std::vector<Message> *messages = nullptr);
 
-/// Compiles every kernel for the host target, on all cores.
-Result<std::vector<std::vector<std::byte>>>
-compileKernels(const planner::Dag &dag);
+/// The ways to build each kernel for the host target, by KernelId.
+Result<std::vector<planner::KernelSpace>>
+hostKernelSpaces(const planner::Dag &dag);
+/// One of them. May be called from several threads.
+Result<std::vector<std::byte>>
+buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
+                const planner::KernelSpace &space,
+                const planner::KernelConfig &config);
 
-/// A kernel as CUDA C++, and what a launcher must know of it.
-struct CudaText {
-  std::string name, source, reason;
-  Dim3 block;
-  bool reshapable = false;
-  uint32_t dynamicSharedBytes = 0;
-  planner::KernelSpace space; ///< of the CUDA target
+/// The host's kernels of a program, by KernelId: those of its bundle, else
+/// compiled, on all cores. `cpu` is a level ("x86-64-v3"); "" is the best of a
+/// bundle that this processor runs, else this processor itself.
+struct HostKernels {
+  std::string cpu; ///< the level chosen, or "native"
+  std::vector<std::vector<std::byte>> objects;
 };
+Result<HostKernels> hostKernels(const Program &program, const std::string &cpu);
 
-/// Every kernel of the DAG, in its order; an error names the operation that
-/// cannot be emitted.
-Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag);
+/// Every kernel of the program as CUDA C++, in its order: those of its bundle,
+/// else emitted; an error then names the operation that cannot be.
+Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program);
+
+/// The plan a program is run with where no file names one: its bundle's,
+/// unless the options choose another, else makePlan().
+Result<planner::Plan> planOf(const Program &program, const Options &options);
+
+/// A plan written by `plan -o`, proven.
+Result<planner::Plan> readPlan(const std::string &path,
+                               const planner::Dag &dag);
+
+/// The plan of --plan, else planOf().
+Result<planner::Plan> planFor(const Program &program, const Options &options);
 
 /// The plan of options.scheduler, verified.
 Result<planner::Plan> makePlan(const planner::Dag &dag, const Options &options);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
+#include "bench/measure/Summary.h"
 #include "capture/replay/Replayer.h"
-#include "planner/plan/Verify.h"
-#include "support/ArgumentValue.h"
 #include "support/FileIO.h"
 #include "support/Npy.h"
+#include "tools/mgpu-tune/Arguments.h"
 #include "tools/mgpu-tune/Program.h"
 #include "tools/mgpu-tune/Target.h"
+#include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -32,31 +33,15 @@ double microsecondsSince(Clock::time_point start) {
 
 Result<void> bindArguments(const Program &program, const Options &options,
                            capture::Replayer &replayer) {
-  std::vector<const Binding *> given;
-  for (const auto &[key, spec] : options.arguments) {
-    MGPU_TRY_ASSIGN(const Binding *binding,
-                    findBinding(program, key, "--arg", false));
-    if (!binding->buffer)
-      continue; // a scalar, used when the program was specialised
-    auto array = loadArgument(spec, binding->elementType, binding->shape);
-    if (!array)
-      return fail(array.error().kind,
-                  fmt::format("--arg {}: {}", key, array.error().message));
+  MGPU_TRY_ASSIGN(auto values, loadArguments(program, options));
+  for (const auto &[binding, array] : values) {
     std::span<std::byte> bytes = replayer.hostBuffer(*binding->buffer);
-    if (bytes.size() != array->bytes.size())
+    if (bytes.size() != array.bytes.size())
       return fail(ErrorKind::Internal,
-                  fmt::format("--arg {}: {} bytes for a buffer of {}", key,
-                              array->bytes.size(), bytes.size()));
-    std::copy(array->bytes.begin(), array->bytes.end(), bytes.begin());
-    given.push_back(binding);
+                  fmt::format("--arg {}: {} bytes for a buffer of {}",
+                              binding->name, array.bytes.size(), bytes.size()));
+    std::copy(array.bytes.begin(), array.bytes.end(), bytes.begin());
   }
-  for (const Binding &binding : program.bindings)
-    if (binding.needsValue &&
-        std::find(given.begin(), given.end(), &binding) == given.end())
-      return fail(ErrorKind::Usage,
-                  fmt::format("argument '{0}' is read but has no value; give "
-                              "--arg {0}=VALUE",
-                              binding.name));
   return {};
 }
 
@@ -96,11 +81,6 @@ Result<void> writeOutputs(const Program &program, const Options &options,
   return {};
 }
 
-/// Value at `share` (0..1) of sorted samples.
-double quantile(const std::vector<double> &sorted, double share) {
-  return sorted[size_t(share * double(sorted.size() - 1) + 0.5)];
-}
-
 std::string traceOf(const planner::Dag &dag,
                     std::span<const capture::NodeSpan> spans) {
   json events = json::array();
@@ -121,41 +101,36 @@ std::string traceOf(const planner::Dag &dag,
   return json{{"traceEvents", std::move(events)}}.dump() + "\n";
 }
 
-Result<planner::Plan> planFor(const Program &program, const Options &options) {
-  if (options.planFile.empty())
-    return makePlan(program.dag, options);
-  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(options.planFile));
-  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
-                        bytes.size());
-  auto plan = planner::parsePlan(text, program.dag);
-  if (!plan)
-    return fail(plan.error().kind,
-                fmt::format("{}: {}", options.planFile, plan.error().message));
-  if (auto ok = planner::verify(*plan, program.dag); !ok)
-    return fail(ErrorKind::Invalid,
-                fmt::format("{}: unsafe plan: {}", options.planFile,
-                            ok.error().message));
-  return plan;
-}
-
 } // namespace
 
 Result<int> runRun(const Options &options) {
   Clock::time_point start = Clock::now();
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY(checkOutputs(program, options));
-  MGPU_TRY_ASSIGN(auto driver,
-                  openTarget(options.target, program.dag.numDevices));
+  OpenOptions openOptions;
+  openOptions.deadline =
+      std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  const bool onCard = isCudaTarget(options.target);
+  std::unique_ptr<device::Driver> driver;
+  if (onCard) {
+    MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
+                                       openOptions));
+  } else {
+    MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
+  }
   double importUs = microsecondsSince(start);
-  start = Clock::now();
-  MGPU_TRY_ASSIGN(planner::Plan plan, planFor(program, options));
-  double planUs = microsecondsSince(start);
-  start = Clock::now();
-  MGPU_TRY_ASSIGN(auto objects, compileKernels(program.dag));
-  double compileUs = microsecondsSince(start);
+  MGPU_TRY_ASSIGN(Prepared prepared,
+                  prepare(program, options, onCard ? driver.get() : nullptr));
+  const planner::Plan &plan = prepared.plan;
+  const double planUs = prepared.planUs, compileUs = prepared.compileUs;
+  if (!onCard) {
+    openOptions.lanes = prepared.lanes;
+    MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
+                                       openOptions));
+  }
   MGPU_TRY_ASSIGN(
       capture::Replayer replayer,
-      capture::Replayer::create(program.dag, plan, objects, *driver));
+      capture::Replayer::create(program.dag, plan, prepared.kernels, *driver));
   MGPU_TRY(bindArguments(program, options, replayer));
 
   start = Clock::now();
@@ -179,12 +154,14 @@ Result<int> runRun(const Options &options) {
     MGPU_TRY(writeFileAtomic(options.traceFile, traceOf(program.dag, spans)));
   }
 
-  std::sort(samples.begin(), samples.end());
-  double median = quantile(samples, 0.5);
+  const bench::Summary replayed = bench::summarize(std::move(samples));
+  const double median = replayed.median.middle;
   if (options.json) {
     json out{{"file", options.file},
              {"target", driver->description()},
              {"scheduler", plan.scheduler},
+             {"tuned", prepared.isTuned},
+             {"cpu", prepared.cpu},
              {"nodes", program.dag.nodes.size()},
              {"import_us", importUs},
              {"plan_us", planUs},
@@ -194,10 +171,10 @@ Result<int> runRun(const Options &options) {
              {"replay_us",
               {{"repeat", options.repeat},
                {"median", median},
-               {"min", samples.front()},
-               {"p25", quantile(samples, 0.25)},
-               {"p75", quantile(samples, 0.75)},
-               {"p95", quantile(samples, 0.95)}}}};
+               {"min", replayed.min},
+               {"p25", replayed.p25},
+               {"p75", replayed.p75},
+               {"p95", replayed.p95}}}};
     fmt::print("{}\n", out.dump(2));
     return 0;
   }
@@ -210,9 +187,8 @@ Result<int> runRun(const Options &options) {
   else
     fmt::print("replay  {:.3f} ms median of {} (min {:.3f}, p25 {:.3f}, p75 "
                "{:.3f}, p95 {:.3f})\n",
-               median / 1e3, options.repeat, samples.front() / 1e3,
-               quantile(samples, 0.25) / 1e3, quantile(samples, 0.75) / 1e3,
-               quantile(samples, 0.95) / 1e3);
+               median / 1e3, options.repeat, replayed.min / 1e3,
+               replayed.p25 / 1e3, replayed.p75 / 1e3, replayed.p95 / 1e3);
   fmt::print("fetch   {:.3f} ms\n", fetchUs / 1e3);
   return 0;
 }

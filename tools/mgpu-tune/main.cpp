@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mgpu-tune: parse the command line, call the command, print what it says.
+#include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/Options.h"
+#include "tuner/strategy/SearchStrategy.h"
 
 #include <CLI/CLI.hpp>
 
@@ -38,11 +40,13 @@ void addPairs(CLI::App *command, const char *name,
           help)
       ->type_name("K=V")
       ->expected(1)
+      ->allow_extra_args(false) // what follows the one value is not its
       ->take_all();
 }
 
 void addProgram(CLI::App *command, Options &options) {
-  command->add_option("FILE", options.file, "The program (.mlir)")->required();
+  command->add_option("FILE", options.file, "The program (.mlir) or bundle")
+      ->required();
   command->add_option("--entry", options.entry, "The entry function")
       ->capture_default_str();
   addPairs(
@@ -63,23 +67,34 @@ void addProgram(CLI::App *command, Options &options) {
 }
 
 void addScheduling(CLI::App *command, Options &options) {
+  auto chosen = [&options](const auto &) { options.choosesPlan = true; };
   command
       ->add_option("--scheduler", options.scheduler,
                    "serial, list, or shuffled (a random legal plan, for tests)")
       ->check(CLI::IsMember({"serial", "list", "shuffled"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->each(chosen);
   command->add_option("--seed", options.seed, "Seed of --scheduler shuffled")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->each(chosen);
   command->add_option("--streams", options.streams, "Streams per device")
       ->check(CLI::Range(1, 8))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->each(chosen);
+}
+
+/// Of commands that use what was tuned.
+void addTuned(CLI::App *command, Options &options) {
+  tune::addDatabase(command, options, false);
+  command->add_flag("!--no-tuned", options.useTuned,
+                    "Do not look for a tuned configuration");
 }
 
 void addTarget(CLI::App *command, Options &options) {
   command
       ->add_option("--target", options.target,
-                   "The machine: host[:N], N virtual devices; plan takes "
-                   "sim:NAME|FILE as well")
+                   "The machine: host[:N], N virtual devices; cuda:K[/N], card "
+                   "K as N devices; plan takes sim:NAME|FILE as well")
       ->type_name("TARGET");
 }
 
@@ -87,11 +102,22 @@ void addRun(CLI::App *command, Options &options) {
   addTarget(command, options);
   addPairs(command, "--out", options.outputs,
            "Write argument or result K after the run to FILE.npy");
+  command
+      ->add_option("--cpu", options.cpu,
+                   "Level of the kernels: x86-64-v2, ...; else the best here")
+      ->type_name("LEVEL");
   command->add_option("--repeat", options.repeat, "Replays")
       ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000'000)))
       ->capture_default_str();
   command->add_option("--trace", options.traceFile,
                       "Write a Chrome/Perfetto trace of one more replay");
+  command
+      ->add_option("--deadline", options.deadlineSeconds,
+                   "Of each replay on a card, after which it is given up; 0: "
+                   "none")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(uint64_t(0), uint64_t(1'000'000)))
+      ->capture_default_str();
 }
 
 constexpr const char *lostOutput =
@@ -105,15 +131,26 @@ int report(ErrorKind kind, const std::string &message) {
 /// CLI11's complaint, and where the options are listed.
 std::string usageError(const CLI::App &app, const CLI::ParseError &error,
                        int argc, char **argv) {
-  auto subcommands = app.get_subcommands();
-  if (!subcommands.empty())
-    return std::string(error.what()) + "; 'mgpu-tune " +
-           subcommands.front()->get_name() + " --help' lists the options";
+  // `list` is a command of `db`.
+  std::string name = "mgpu-tune";
+  const CLI::App *last = &app;
+  int words = 1;
+  while (!last->get_subcommands().empty()) {
+    last = last->get_subcommands().front();
+    name += " " + last->get_name();
+    ++words;
+  }
+  bool isGroup = !last->get_subcommands([](auto *) { return true; }).empty();
+  if (!isGroup)
+    return std::string(error.what()) + "; '" + name +
+           " --help' lists the options";
   std::string what = error.what();
   // It would say "A subcommand is required" of a misspelt one.
-  if (argc > 1 && argv[1][0] != '-')
-    what = "there is no command '" + std::string(argv[1]) + "'";
-  return what + "; 'mgpu-tune --help' lists the commands";
+  if (argc > words && argv[words][0] != '-')
+    what = "there is no command '" +
+           (words > 1 ? last->get_name() + " " : std::string()) + argv[words] +
+           "'";
+  return what + "; '" + name + " --help' lists the commands";
 }
 
 } // namespace
@@ -136,6 +173,7 @@ int main(int argc, char **argv) {
   CLI::App *run = app.add_subcommand("run", "Plan, compile and run a program");
   addProgram(run, options);
   addScheduling(run, options);
+  addTuned(run, options);
   addRun(run, options);
   run->callback([&] { command = tune::runRun; });
 
@@ -151,21 +189,109 @@ int main(int argc, char **argv) {
                    "targets")
       ->type_name("TIME|N")
       ->capture_default_str();
+  plan->add_option("--collectives", options.collectivesFile,
+                   "Measured times of collectives (.csv), instead of the "
+                   "curves built in; of sim targets")
+      ->type_name("FILE");
   plan->add_flag("--explain", options.explain, "Say why each step is where");
   plan->add_option("--dot", options.dotFile, "Write the plan as Graphviz");
   plan->add_option("--trace", options.traceFile,
                    "Write the predicted timeline as a Chrome/Perfetto trace");
   plan->add_option("-o,--output", options.planFile,
                    "Write the plan's text form to FILE");
+  addTuned(plan, options);
   plan->callback([&] { command = tune::runPlan; });
 
   CLI::App *replay =
       app.add_subcommand("replay", "Run a program with a stored plan");
   addProgram(replay, options);
-  replay->add_option("--plan", options.planFile, "A plan written by `plan -o`")
-      ->required();
+  replay->add_option("--plan", options.planFile,
+                     "A plan written by `plan -o`; a bundle has its own");
+  addTuned(replay, options);
   addRun(replay, options);
-  replay->callback([&] { command = tune::runRun; });
+  replay->callback([&] {
+    options.needsPlan = true;
+    command = tune::runRun;
+  });
+
+  CLI::App *bundle = app.add_subcommand(
+      "bundle", "Put a program, planned and compiled, into one file");
+  addProgram(bundle, options);
+  bundle
+      ->add_option("-o,--output", options.bundleFile,
+                   "The bundle to write, as x.mgpu")
+      ->required();
+  addTarget(bundle, options);
+  addScheduling(bundle, options);
+  bundle->add_option("--plan", options.planFile,
+                     "Store this plan, written by `plan -o`");
+  options.bundleLevels = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+  bundle
+      ->add_option("--cpu", options.bundleLevels,
+                   "CPU levels to compile the host's kernels for")
+      ->delimiter(',')
+      ->check(CLI::IsMember(options.bundleLevels))
+      ->type_name("LEVEL,...")
+      ->capture_default_str();
+  bundle
+      ->add_option("--arch", options.bundleArchs,
+                   "Architectures to compile cubins for: sm_80,sm_90,...")
+      ->delimiter(',')
+      ->type_name("ARCH,...");
+  tune::addDatabase(bundle, options, false);
+  bundle->callback([&] { command = tune::runBundle; });
+
+  CLI::App *tuneCommand = app.add_subcommand(
+      "tune", "Find the fastest plan and kernels, and remember them");
+  addProgram(tuneCommand, options);
+  addTarget(tuneCommand, options);
+  tuneCommand
+      ->add_option("--budget", options.tuneBudget,
+                   "How long to search: 60s, or a number of candidates; what "
+                   "was spent before counts")
+      ->type_name("TIME|N")
+      ->capture_default_str();
+  tune::addDatabase(tuneCommand, options, false);
+  std::vector<std::string> strategies(tuner::strategyNames().begin(),
+                                      tuner::strategyNames().end());
+  tuneCommand->add_option("--strategy", options.strategy, "How to search")
+      ->check(CLI::IsMember(strategies))
+      ->capture_default_str();
+  tuneCommand->add_option("--seed", options.seed, "Seed of the search")
+      ->capture_default_str();
+  tuneCommand->add_flag("--cold", options.coldCaches,
+                        "Measure with cold caches");
+  tuneCommand->callback([&] { command = tune::runTune; });
+
+  CLI::App *compare = app.add_subcommand(
+      "compare", "Measure two ways to run a program against each other");
+  addProgram(compare, options);
+  for (auto [name, side] :
+       {std::pair("A", &options.sideA), std::pair("B", &options.sideB)})
+    compare
+        ->add_option(name, *side,
+                     "default, serial, tuned, a database (.db), or a plan "
+                     "written by `plan -o`")
+        ->required();
+  addTarget(compare, options);
+  tune::addDatabase(compare, options, false);
+  compare
+      ->add_option("--budget", options.compareBudget,
+                   "The most to spend: 10s, or a number of pairs of samples")
+      ->type_name("TIME|N")
+      ->capture_default_str();
+  compare->add_flag("--cold", options.coldCaches, "Measure with cold caches");
+  compare->callback([&] { command = tune::runCompare; });
+
+  CLI::App *profile = app.add_subcommand(
+      "profile", "Measure each node beside what the plan predicts");
+  addProgram(profile, options);
+  addTarget(profile, options);
+  addTuned(profile, options);
+  profile->add_option("--repeat", options.profileRepeat, "Timed replays")
+      ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000)))
+      ->capture_default_str();
+  profile->callback([&] { command = tune::runProfile; });
 
   CLI::App *kernels = app.add_subcommand(
       "kernels", "List the kernels: registers, occupancy, legal shapes");
@@ -178,12 +304,20 @@ int main(int argc, char **argv) {
       ->add_option("--emit", options.emitFolder,
                    "Write each kernel's CUDA C++ to FOLDER/NAME.cu")
       ->type_name("FOLDER");
+  tune::addDatabase(kernels, options, false);
   kernels->callback([&] { command = tune::runKernels; });
+
+  tune::addDbCommand(app, options, command);
 
   CLI::App *devices =
       app.add_subcommand("devices", "List the targets of this machine");
   devices->add_flag("--json", options.json, "Print the result as JSON");
   devices->callback([&] { command = tune::runDevices; });
+
+  CLI::App *doctor = app.add_subcommand(
+      "doctor", "Say what of CUDA this machine has, and what will not work");
+  doctor->add_flag("--json", options.json, "Print the result as JSON");
+  doctor->callback([&] { command = tune::runDoctor; });
 
   try {
     app.parse(argc, argv);

@@ -3,7 +3,7 @@
 // The kernel's text as a whole: what is above and below the body.
 #include "kernels/emit/cuda/CudaEmitter.h"
 
-#include "kernels/emit/FirstError.h"
+#include "dialect/mgpu/Diagnostics.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/Normalise.h"
@@ -383,7 +383,7 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
   registerHostEmitDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
-  FirstError error(context);
+  ir::FirstError error(context);
   auto stop = [&](const char *otherwise) {
     return fail(ErrorKind::Unsupported,
                 error.message.empty() ? otherwise : error.message);

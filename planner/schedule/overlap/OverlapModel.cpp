@@ -8,7 +8,8 @@
 
 namespace mgpu::planner::overlap {
 
-Result<OverlapModel> OverlapModel::create(const Dag &dag, double scaleComm) {
+Result<OverlapModel> OverlapModel::create(const Dag &dag, double scaleComm,
+                                          const LatencyEstimator *latency) {
   if (!dag.spmd)
     return fail(
         ErrorKind::Unsupported,
@@ -23,14 +24,17 @@ Result<OverlapModel> OverlapModel::create(const Dag &dag, double scaleComm) {
   model.residentBytes = dag.residentBytes;
   for (uint32_t i = 0; i < n; ++i) {
     const DagNode &node = dag.nodes[i];
-    if (!node.durationUs)
+    double duration = node.durationUs ? *node.durationUs
+                      : latency       ? latency->durationUs(dag, NodeId{i})
+                                      : -1;
+    if (!(duration >= 0) || !std::isfinite(duration))
       return fail(ErrorKind::Invalid,
                   fmt::format("node {} \"{}\" has no duration_us; the frozen "
                               "model needs one for every node",
                               i, node.name));
     bool collective = workClass(node) == WorkClass::Collective;
     model.isCollective.push_back(collective);
-    model.durations.push_back(*node.durationUs * (collective ? scaleComm : 1));
+    model.durations.push_back(duration * (collective ? scaleComm : 1));
     model.outBytes.push_back(node.outBytes);
   }
   model.beforeBegin.assign(n + 1, 0);

@@ -8,7 +8,7 @@
 // live from its start to the end of its last consumer (to the end of all
 // without one), beside the resident bytes.
 
-#include "planner/dag/Dag.h"
+#include "planner/cost/LatencyEstimator.h"
 
 #include <optional>
 #include <span>
@@ -19,9 +19,11 @@ namespace mgpu::planner::overlap {
 /// A DAG as flat arrays; nodes are numbered as in the file, topologically.
 class OverlapModel {
 public:
-  /// Multiplies the collectives' durations by `scaleComm`. Refuses a DAG that
-  /// is not spmd, and a node that has no frozen duration.
-  static Result<OverlapModel> create(const Dag &dag, double scaleComm = 1);
+  /// Multiplies the collectives' durations by `scaleComm`. Nodes without a
+  /// frozen duration get that of `latency`. Refuses a DAG that is not spmd,
+  /// and, without `latency`, a node that has no duration.
+  static Result<OverlapModel> create(const Dag &dag, double scaleComm = 1,
+                                     const LatencyEstimator *latency = nullptr);
 
   uint32_t size() const { return uint32_t(durations.size()); }
   std::span<const uint32_t> predecessors(uint32_t node) const {

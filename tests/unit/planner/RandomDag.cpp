@@ -241,7 +241,15 @@ std::string bruteForceFault(const Plan &plan, const Dag &dag) {
     for (size_t j = i + 1; j < n; ++j) {
       auto *a = std::get_if<CollectiveCall>(&dag.node(plan.steps[i].node).work);
       auto *b = std::get_if<CollectiveCall>(&dag.node(plan.steps[j].node).work);
-      if (a && b && a->communicator == b->communicator && !reach[i][j])
+      if (!a || !b || reach[i][j])
+        continue;
+      std::set<int32_t> ranks;
+      for (const CollectiveMember &member : a->members)
+        ranks.insert(member.device.value);
+      size_t shared = 0;
+      for (const CollectiveMember &member : b->members)
+        shared += ranks.count(member.device.value);
+      if (shared >= 2 || a->communicator == b->communicator)
         return "collectives unordered";
     }
   for (const Placement &a : plan.placements)

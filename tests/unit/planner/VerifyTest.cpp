@@ -168,3 +168,57 @@ TEST(Verify, RefusesCollectivesInNoCertainOrder) {
   ASSERT_FALSE(verdict);
   EXPECT_NE(verdict.error().message.find("communicator 0"), std::string::npos);
 }
+
+// Communicators of their own, no byte in common, two ranks shared: each rank
+// could take either collective first.
+TEST(Verify, RefusesUnorderedCollectivesThatShareTwoRanks) {
+  auto dagOf = [](std::vector<std::vector<int32_t>> groups) {
+    Dag dag;
+    dag.numDevices = 4;
+    for (uint32_t k = 0; k < groups.size(); ++k) {
+      CollectiveCall call;
+      call.communicator = k;
+      DagNode node;
+      node.name = "all_reduce";
+      for (int32_t d : groups[k]) {
+        Buffer buffer;
+        buffer.name = "b" + std::to_string(dag.buffers.size());
+        buffer.device = {d};
+        buffer.sizeBytes = 32;
+        BufferId id{uint32_t(dag.buffers.size())};
+        dag.buffers.push_back(buffer);
+        Box box = Box::flat(0, 32);
+        call.members.push_back({{d}, id, id, box, box});
+        node.devices.push_back({d});
+        node.uses.push_back({id, box, true, true});
+      }
+      node.work = call;
+      dag.nodes.push_back(node);
+    }
+    EXPECT_TRUE(dag.check());
+    return dag;
+  };
+  Dag sharing = dagOf({{0, 1, 2}, {1, 2, 3}, {2, 3}, {0, 1}});
+  for (uint64_t seed = 0; seed < 30; ++seed)
+    EXPECT_TRUE(verify(planOf(sharing, seed), sharing)) << seed;
+  int refused = 0;
+  for (uint64_t seed = 1; seed < 90; seed += 3) { // shuffled
+    Plan plan = planOf(sharing, seed);
+    bool hasWaits = false;
+    for (PlanStep &step : plan.steps) {
+      hasWaits = hasWaits || !step.waits.empty();
+      step.waits.clear();
+    }
+    Result<void> verdict = verify(plan, sharing);
+    EXPECT_EQ(verdict.has_value(), !hasWaits) << seed;
+    refused += !verdict && verdict.error().message.find("share two ranks") !=
+                               std::string::npos;
+  }
+  EXPECT_GT(refused, 10);
+  // One shared rank is no danger: its stream may take either first.
+  Dag apart = dagOf({{0, 1}, {1, 2}, {2, 3}});
+  Plan plan = planOf(apart, 0);
+  for (const PlanStep &step : plan.steps)
+    EXPECT_TRUE(step.waits.empty());
+  EXPECT_TRUE(verify(plan, apart));
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "bench/measure/Race.h"
+
+#include "support/Random.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+namespace mgpu::bench {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Counts what is taken and discarded.
+class Discards {
+public:
+  explicit Discards(DiscardOptions options) : options(options) {}
+  /// Whether a sample (or round) so disturbed is to be thrown away.
+  bool takes(bool disturbed) {
+    ++taken;
+    if (!disturbed)
+      return false;
+    if (double(count + 1) > options.mostDiscarded * double(taken) + 4) {
+      reached = true;
+      return false;
+    }
+    ++count;
+    return true;
+  }
+  size_t count = 0;
+  bool reached = false;
+
+private:
+  DiscardOptions options;
+  size_t taken = 0;
+};
+
+} // namespace
+
+Result<Measurement> measure(const Subject &subject,
+                            const StoppingOptions &stopping,
+                            const DiscardOptions &discarding) {
+  Measurement result;
+  StoppingCriterion criterion(stopping);
+  Discards discards(discarding);
+  std::vector<double> kept;
+  Clock::time_point start = Clock::now();
+  while (result.stop == Stop::No) {
+    MGPU_TRY_ASSIGN(Sample sample, subject());
+    if (discards.takes(isDisturbed(sample.disturbance, discarding.limits)))
+      continue;
+    kept.push_back(sample.seconds);
+    result.stop = criterion.check(kept, since(start));
+  }
+  result.seconds = summarize(std::move(kept));
+  result.discarded = discards.count;
+  result.neverQuiet = discards.reached;
+  return result;
+}
+
+Result<HeadToHead> headToHead(const Subject &a, const Subject &b,
+                              const HeadToHeadOptions &options) {
+  SequentialComparison comparison(options.mostPairs, options.comparison);
+  Discards discards(options.discarding);
+  Random random(options.seed);
+  std::vector<double> timesA, timesB;
+  Clock::time_point start = Clock::now();
+  while (!comparison.isDecided() && since(start) < options.maxSeconds) {
+    Sample sampleA, sampleB;
+    bool firstA = random.below(2) == 0;
+    if (firstA) {
+      MGPU_TRY_ASSIGN(sampleA, a());
+    }
+    MGPU_TRY_ASSIGN(sampleB, b());
+    if (!firstA) {
+      MGPU_TRY_ASSIGN(sampleA, a());
+    }
+    if (discards.takes(
+            isDisturbed(sampleA.disturbance, options.discarding.limits) ||
+            isDisturbed(sampleB.disturbance, options.discarding.limits)))
+      continue;
+    timesA.push_back(sampleA.seconds);
+    timesB.push_back(sampleB.seconds);
+    comparison.add(sampleA.seconds, sampleB.seconds);
+  }
+  comparison.finish();
+  HeadToHead result;
+  result.comparison = comparison.result();
+  result.a = summarize(std::move(timesA));
+  result.b = summarize(std::move(timesB));
+  result.discarded = discards.count;
+  return result;
+}
+
+Result<RaceResult>
+race(std::span<const Subject> subjects, const RaceOptions &options,
+     const std::function<void(size_t, const Error &)> &onFailure) {
+  RaceResult result;
+  result.leftAt.resize(subjects.size());
+  std::vector<std::vector<double>> times(subjects.size());
+  std::vector<size_t> running(subjects.size());
+  std::iota(running.begin(), running.end(), 0);
+  Random random(options.seed);
+  Discards discards(options.discarding);
+  // As in SequentialComparison: the chance of a wrong word is shared among the
+  // looks and the rivals.
+  size_t nextLook = 8, looks = 1;
+  for (size_t at = nextLook; at < options.mostRounds; at *= 2)
+    ++looks;
+  ComparisonOptions comparison = options.comparison;
+  comparison.confidence =
+      1 - (1 - comparison.confidence) /
+              double(looks * std::max<size_t>(subjects.size() - 1, 1));
+  auto leave = [&](size_t subject) {
+    result.leftAt[subject] = result.rounds;
+    running.erase(std::find(running.begin(), running.end(), subject));
+  };
+  auto leader = [&] {
+    return *std::min_element(running.begin(), running.end(),
+                             [&](size_t x, size_t y) {
+                               return median(times[x]) < median(times[y]);
+                             });
+  };
+
+  Clock::time_point start = Clock::now();
+  std::vector<Sample> round(subjects.size());
+  std::vector<size_t> entrants; // `running`, while that changes
+  while (result.rounds < options.mostRounds && running.size() > 1 &&
+         (result.rounds == 0 || since(start) < options.maxSeconds)) {
+    for (size_t k = running.size(); k > 1; --k)
+      std::swap(running[k - 1], running[random.below(k)]);
+    bool disturbed = false;
+    entrants = running;
+    for (size_t subject : entrants) {
+      auto sample = subjects[subject]();
+      if (!sample) {
+        if (onFailure)
+          onFailure(subject, sample.error());
+        leave(subject);
+        times[subject].clear();
+        continue;
+      }
+      round[subject] = *sample;
+      disturbed |= isDisturbed(sample->disturbance, options.discarding.limits);
+    }
+    if (discards.takes(disturbed))
+      continue;
+    for (size_t subject : running)
+      times[subject].push_back(round[subject].seconds);
+    if (++result.rounds < nextLook || running.empty())
+      continue;
+    nextLook = std::min(nextLook * 2, options.mostRounds);
+    size_t best = leader();
+    bool allTie = true;
+    entrants = running;
+    for (size_t rival : entrants) {
+      if (rival == best)
+        continue;
+      Verdict verdict = compare(times[rival], times[best], comparison).verdict;
+      allTie &= verdict == Verdict::Same;
+      if (verdict == Verdict::Slow)
+        leave(rival);
+    }
+    if (allTie)
+      break;
+  }
+  if (running.empty())
+    return fail(ErrorKind::Invalid, "every subject of the race failed");
+  result.winner = running.size() == 1 ? running[0] : leader();
+  result.discarded = discards.count;
+  for (std::vector<double> &kept : times)
+    result.seconds.push_back(summarize(std::move(kept)));
+  return result;
+}
+
+} // namespace mgpu::bench

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_BENCH_MEASURE_RACE_H
+#define MGPU_BENCH_MEASURE_RACE_H
+
+// Several against each other, by samples taken in turn.
+
+#include "bench/measure/Comparison.h"
+#include "bench/measure/Sampler.h"
+#include "bench/measure/StoppingCriterion.h"
+
+#include <optional>
+
+namespace mgpu::bench {
+
+/// Something that gives a sample when asked, in this process or another.
+using Subject = std::function<Result<Sample>()>;
+
+/// Disturbed samples are discarded, until that would leave too little: a
+/// machine that is never quiet must not make a measurement endless or empty.
+struct DiscardOptions {
+  DisturbanceLimits limits;
+  double mostDiscarded = 0.5; ///< of all samples taken
+};
+
+/// Samples of one subject until the criterion is met.
+struct Measurement {
+  Summary seconds;
+  size_t discarded = 0;
+  bool neverQuiet = false; ///< the cap on discards was reached
+  Stop stop = Stop::No;
+};
+Result<Measurement> measure(const Subject &subject,
+                            const StoppingOptions &stopping = {},
+                            const DiscardOptions &discarding = {});
+
+/// A against B: each pair in random order, a pair discarded whole.
+struct HeadToHead {
+  Comparison comparison;
+  Summary a, b; ///< seconds
+  size_t discarded = 0;
+};
+struct HeadToHeadOptions {
+  ComparisonOptions comparison;
+  DiscardOptions discarding;
+  size_t mostPairs = 256;
+  double maxSeconds = 5;
+  uint64_t seed = 1;
+};
+Result<HeadToHead> headToHead(const Subject &a, const Subject &b,
+                              const HeadToHeadOptions &options = {});
+
+/// Rounds in which every subject that can still win is sampled once, in random
+/// order. One that is surely slower than the leader leaves. Ends when one is
+/// left, when all that are left tie, after `maxSeconds`, or after `mostRounds`.
+struct RaceOptions {
+  ComparisonOptions comparison;
+  DiscardOptions discarding;
+  size_t mostRounds = 128;
+  double maxSeconds = 5;
+  uint64_t seed = 1;
+};
+struct RaceResult {
+  /// The one of lowest median. That it was chosen by these samples makes them
+  /// flatter it: what it is worth must be asked of new ones (headToHead).
+  size_t winner = 0;
+  std::vector<Summary> seconds;              ///< by subject
+  std::vector<std::optional<size_t>> leftAt; ///< round, by subject
+  size_t rounds = 0, discarded = 0;
+};
+/// An error of a subject (it crashed) ends its race, not the others': it is
+/// told to `onFailure`. Invalid when none is left.
+Result<RaceResult>
+race(std::span<const Subject> subjects, const RaceOptions &options,
+     const std::function<void(size_t, const Error &)> &onFailure = {});
+
+} // namespace mgpu::bench
+
+#endif // MGPU_BENCH_MEASURE_RACE_H

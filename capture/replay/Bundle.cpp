@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/replay/Bundle.h"
+
+#include "planner/dag/ProgramText.h"
+#include "planner/plan/Verify.h"
+#include "support/Sha256.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <set>
+
+namespace mgpu::capture {
+
+using namespace planner;
+
+Result<void> writeBundle(const std::string &path,
+                         const BundleContents &contents) {
+  db::BundleRecord record;
+  Blobs blobs;
+  record.program = contents.origin;
+  record.program.text = toText(contents.program, blobs);
+  record.plans.push_back({"host", toText(contents.plan, contents.program.dag)});
+  for (uint32_t k = 0; k < contents.kernels.size(); ++k) {
+    auto add = [&](std::string form, std::string target, std::string facts,
+                   std::span<const std::byte> bytes) {
+      std::string hash = Sha256().add(bytes).hex();
+      blobs.try_emplace(hash, bytes.begin(), bytes.end());
+      record.images.push_back({k, std::move(form), std::move(target),
+                               std::move(facts), std::move(hash)});
+    };
+    const KernelForms &forms = contents.kernels[k];
+    for (const auto &[arch, bytes] : forms.cubins)
+      add("cubin", arch, "", bytes);
+    if (forms.cuda)
+      add("cuda", "", kernels::factsText(*forms.cuda),
+          std::as_bytes(std::span(forms.cuda->source)));
+    for (const auto &[level, bytes] : forms.host)
+      add("host", level, "", bytes);
+  }
+  return db::writeBundle(path, record, blobs);
+}
+
+Result<Bundle> Bundle::open(const std::string &path) {
+  MGPU_TRY_ASSIGN(db::BundleStore store, db::BundleStore::open(path));
+  Bundle bundle(path, std::move(store));
+  auto program =
+      readProgram(bundle.origin().text, [&](const std::string &hash) {
+        return bundle.store.blob(hash);
+      });
+  if (!program)
+    return fail(program.error().kind,
+                fmt::format("'{}': {}", path, program.error().message));
+  bundle.theProgram = std::move(*program);
+  return bundle;
+}
+
+Result<Plan> Bundle::plan() const {
+  for (const db::PlanRecord &record : store.record().plans) {
+    if (record.target != "host")
+      continue;
+    Result<Plan> plan = parsePlan(record.text, theProgram.dag);
+    if (!plan)
+      return fail(plan.error().kind,
+                  fmt::format("'{}': {}", name, plan.error().message));
+    if (Result<void> ok = verify(*plan, theProgram.dag); !ok)
+      return fail(ErrorKind::Invalid, fmt::format("'{}': unsafe plan: {}", name,
+                                                  ok.error().message));
+    return plan;
+  }
+  return fail(ErrorKind::Absent,
+              fmt::format("'{}' holds no plan for the host", name));
+}
+
+const db::KernelImage *Bundle::find(uint32_t kernel, std::string_view form,
+                                    std::string_view target) const {
+  // The images are sorted by kernel, form and target.
+  auto key = [](const db::KernelImage &image) {
+    return std::tuple<uint32_t, std::string_view, std::string_view>(
+        image.kernel, image.form, image.target);
+  };
+  std::tuple wanted(kernel, form, target);
+  const auto &images = store.record().images;
+  auto at =
+      std::lower_bound(images.begin(), images.end(), wanted,
+                       [&](const db::KernelImage &image, const auto &value) {
+                         return key(image) < value;
+                       });
+  return at != images.end() && key(*at) == wanted ? &*at : nullptr;
+}
+
+std::vector<std::string> Bundle::targets(std::string_view form) const {
+  std::set<std::string> all;
+  for (const db::KernelImage &image : store.record().images)
+    if (image.form == form)
+      all.insert(image.target);
+  std::vector<std::string> whole;
+  for (const std::string &target : all) {
+    bool every = true;
+    for (uint32_t k = 0; every && k < theProgram.dag.kernels.size(); ++k)
+      every = find(k, form, target) != nullptr;
+    if (every)
+      whole.push_back(target);
+  }
+  return whole;
+}
+
+Result<std::vector<std::vector<std::byte>>>
+Bundle::images(std::string_view form, std::string_view target) {
+  std::vector<std::vector<std::byte>> out;
+  for (uint32_t k = 0; k < theProgram.dag.kernels.size(); ++k) {
+    const db::KernelImage *image = find(k, form, target);
+    if (!image)
+      return fail(ErrorKind::Absent,
+                  fmt::format("'{}' has no {} of kernel '{}'{}{}", name, form,
+                              theProgram.dag.kernels[k].name,
+                              target.empty() ? "" : " for ", target));
+    MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, store.blob(image->blob));
+    out.push_back(std::move(bytes));
+  }
+  return out;
+}
+
+static std::string listOf(const std::vector<std::string> &targets) {
+  return targets.empty() ? "none" : fmt::format("{}", fmt::join(targets, ", "));
+}
+
+Result<Bundle::HostKernels>
+Bundle::hostKernels(std::span<const std::string_view> levels) {
+  std::vector<std::string> there = targets("host");
+  if (theProgram.dag.kernels.empty())
+    return HostKernels{};
+  for (std::string_view level : levels)
+    if (std::find(there.begin(), there.end(), level) != there.end()) {
+      MGPU_TRY_ASSIGN(auto objects, images("host", level));
+      return HostKernels{std::string(level), std::move(objects)};
+    }
+  return fail(ErrorKind::Absent,
+              fmt::format("'{}' has kernels for {}, and none for {}: make it "
+                          "again with --cpu",
+                          name, listOf(there),
+                          levels.empty()
+                              ? std::string("this processor")
+                              : fmt::format("{}", fmt::join(levels, ", "))));
+}
+
+Result<std::vector<kernels::CudaText>> Bundle::cudaTexts() {
+  MGPU_TRY_ASSIGN(auto sources, images("cuda", ""));
+  std::vector<kernels::CudaText> texts;
+  for (uint32_t k = 0; k < sources.size(); ++k) {
+    auto text = kernels::parseFacts(find(k, "cuda", "")->facts);
+    if (!text)
+      return fail(text.error().kind,
+                  fmt::format("'{}': {}", name, text.error().message));
+    text->source.assign(reinterpret_cast<const char *>(sources[k].data()),
+                        sources[k].size());
+    texts.push_back(std::move(*text));
+  }
+  return texts;
+}
+
+Result<std::vector<std::vector<std::byte>>>
+Bundle::cubins(std::string_view arch) {
+  std::vector<std::string> there = targets("cubin");
+  if (!theProgram.dag.kernels.empty() &&
+      std::find(there.begin(), there.end(), arch) == there.end())
+    return fail(ErrorKind::Absent,
+                fmt::format("'{}' has cubins for {}, and none for {}: make it "
+                            "again with --arch {}",
+                            name, listOf(there), arch, arch));
+  return images("cubin", arch);
+}
+
+} // namespace mgpu::capture

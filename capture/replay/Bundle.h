@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_CAPTURE_REPLAY_BUNDLE_H
+#define MGPU_CAPTURE_REPLAY_BUNDLE_H
+
+// A program in a file of its own: DAG, plan, and its kernels compiled, so that
+// a machine without the compiler runs it (docs/bundles.md).
+
+#include "db/BundleStore.h"
+#include "kernels/compile/CudaText.h"
+#include "planner/dag/Program.h"
+#include "planner/plan/Plan.h"
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mgpu::capture {
+
+/// One kernel in all forms it was compiled to.
+struct KernelForms {
+  std::map<std::string, std::vector<std::byte>> host; ///< by CPU level
+  std::optional<kernels::CudaText> cuda;
+  std::map<std::string, std::vector<std::byte>> cubins; ///< by "sm_90"
+};
+
+struct BundleContents {
+  db::ProgramRecord origin; ///< its `text` is left empty
+  planner::Program program;
+  planner::Plan plan;               ///< for the host
+  std::vector<KernelForms> kernels; ///< by KernelId
+};
+
+/// Writes `path` whole or not at all.
+Result<void> writeBundle(const std::string &path,
+                         const BundleContents &contents);
+
+/// A bundle as read. The file may come from anyone: the program passes
+/// Program::check(), plans pass verify(), and all bytes have the hashes they
+/// are known by. Kernels are native code and trusted like any other: nothing
+/// of them runs before they are loaded into a Driver.
+class Bundle {
+public:
+  /// Errors: as db::BundleStore::open, and Invalid for a program that does not
+  /// pass.
+  static Result<Bundle> open(const std::string &path);
+
+  const std::string &path() const { return name; }
+  const planner::Program &program() const { return theProgram; }
+  const db::ProgramRecord &origin() const { return store.record().program; }
+
+  /// The plan stored for "host". Invalid where it is unsafe.
+  Result<planner::Plan> plan() const;
+
+  /// The host kernels, by KernelId, of the first of `levels` that every kernel
+  /// has, and that level. Absent, with what there is, if there is none.
+  struct HostKernels {
+    std::string level;
+    std::vector<std::vector<std::byte>> objects;
+  };
+  Result<HostKernels> hostKernels(std::span<const std::string_view> levels);
+
+  /// The CUDA C++ of every kernel; Absent where a kernel has none.
+  Result<std::vector<kernels::CudaText>> cudaTexts();
+
+  /// The cubins for an architecture, by KernelId; Absent, with the
+  /// architectures there are, where a kernel has none.
+  Result<std::vector<std::vector<std::byte>>> cubins(std::string_view arch);
+
+  /// The targets that every kernel has an image of `form` for.
+  std::vector<std::string> targets(std::string_view form) const;
+
+private:
+  Bundle(std::string name, db::BundleStore store)
+      : name(std::move(name)), store(std::move(store)) {}
+  Result<std::vector<std::vector<std::byte>>> images(std::string_view form,
+                                                     std::string_view target);
+  const db::KernelImage *find(uint32_t kernel, std::string_view form,
+                              std::string_view target) const;
+
+  std::string name;
+  db::BundleStore store;
+  planner::Program theProgram;
+};
+
+} // namespace mgpu::capture
+
+#endif // MGPU_CAPTURE_REPLAY_BUNDLE_H

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DB_TRANSFER_H
+#define MGPU_DB_TRANSFER_H
+
+// Results from file to file, by content: as text, or from another database.
+
+#include "db/TuningStore.h"
+
+namespace mgpu::db {
+
+/// What came in. Trials that were there already are not stored again.
+struct Transferred {
+  uint64_t problems = 0, trials = 0, known = 0;
+  uint64_t damaged = 0; ///< rows left behind
+};
+
+/// JSON lines: a header {"mgpu_db":1}; for each problem {"problem":TEXT}, then
+/// its trials (trialToJson(Trial)), the oldest first. `keys` are the front of
+/// the keys of the problems wanted, none for all; `sink` gets each line with
+/// its end. Usage for a key that no problem has.
+Result<Transferred>
+exportText(TuningStore &store, std::span<const std::string> keys,
+           const std::function<Result<void>(std::string_view)> &sink);
+
+/// The inverse. Nothing of a problem is stored where a line of it is wrong;
+/// the problems before it are. `name` is what errors call the text.
+Result<Transferred> importText(TuningStore &store, std::string_view text,
+                               const std::string &name);
+
+/// Every trial of the database `path`, which need not be trusted. With
+/// `salvage` it may be damaged: what is sound is taken (db/Salvage.h).
+Result<Transferred> merge(TuningStore &store, const std::string &path,
+                          bool salvage);
+
+/// The one problem whose key begins with `prefix`. Usage where it is not one.
+Result<Problem> findByKey(TuningStore &store, const std::string &prefix);
+
+} // namespace mgpu::db
+
+#endif // MGPU_DB_TRANSFER_H

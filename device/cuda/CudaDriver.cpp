@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/cuda/CudaDriver.h"
+
+#include "device/cuda/CudaGraph.h"
+#include "device/cuda/OpenDriver.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+namespace {
+
+class CudaDriver final : public Driver {
+public:
+  explicit CudaDriver(std::shared_ptr<CudaState> state)
+      : state(std::move(state)) {}
+
+  uint32_t numDevices() const override { return state->numDevices; }
+  std::string description() const override { return state->description(); }
+  std::string architecture() const override { return state->arch(); }
+
+  Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) override {
+    return state->allocate(
+        device, sizeBytes,
+        device.isHost() ? "a host buffer"
+                        : fmt::format("the memory of device {}", device.value));
+  }
+
+  Result<KernelHandle> loadKernel(std::string_view name,
+                                  std::span<const std::byte> object) override {
+    return state->loadKernel(name, object);
+  }
+
+  std::unique_ptr<GraphDriver> createGraph() override {
+    return std::make_unique<CudaGraph>(state);
+  }
+
+private:
+  std::shared_ptr<CudaState> state;
+};
+
+std::string uuidText(const CUuuid &uuid) {
+  std::string text = "GPU-";
+  for (size_t k = 0; k < sizeof uuid.bytes; ++k) {
+    if (k == 4 || k == 6 || k == 8 || k == 10)
+      text += '-';
+    text += fmt::format("{:02x}", uint8_t(uuid.bytes[k]));
+  }
+  return text;
+}
+
+const char *computeModeText(int mode) {
+  switch (mode) {
+  case CU_COMPUTEMODE_DEFAULT:
+    return "default";
+  case CU_COMPUTEMODE_PROHIBITED:
+    return "prohibited";
+  case CU_COMPUTEMODE_EXCLUSIVE_PROCESS:
+    return "exclusive";
+  default:
+    return "unknown";
+  }
+}
+
+} // namespace
+
+Result<std::unique_ptr<Driver>>
+createCudaDriver(std::shared_ptr<const CudaApi> api,
+                 const CudaOptions &options) {
+  MGPU_TRY_ASSIGN(std::shared_ptr<CudaState> state,
+                  CudaState::open(std::move(api), options));
+  return std::make_unique<CudaDriver>(std::move(state));
+}
+
+Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &options) {
+  MGPU_TRY_ASSIGN(auto api, openCuda());
+  return createCudaDriver(std::move(api), options);
+}
+
+Result<CudaMachine> inspectCuda(const CudaApi &api) {
+  auto check = [&](CUresult code, const char *call, int card) -> Result<void> {
+    if (code == CUDA_SUCCESS)
+      return {};
+    return cudaError(api, code, call, fmt::format("on cuda:{}", card));
+  };
+  CudaMachine machine;
+  machine.driver = cudaVersionText(api.driverVersion);
+  machine.logs = api.cuLogsRegisterCallback != nullptr;
+  int count = 0;
+  MGPU_TRY(check(api.cuDeviceGetCount(&count), "cuDeviceGetCount", 0));
+  std::vector<CUdevice> devices(static_cast<size_t>(count));
+  for (int k = 0; k < count; ++k) {
+    CUdevice &device = devices[size_t(k)];
+    MGPU_TRY(check(api.cuDeviceGet(&device, k), "cuDeviceGet", k));
+    CudaMachine::Card card;
+    char name[256] = {};
+    MGPU_TRY(check(api.cuDeviceGetName(name, sizeof name - 1, device),
+                   "cuDeviceGetName", k));
+    card.name = name;
+    CUuuid uuid{};
+    MGPU_TRY(check(api.cuDeviceGetUuid(&uuid, device), "cuDeviceGetUuid", k));
+    card.uuid = uuidText(uuid);
+    size_t bytes = 0;
+    MGPU_TRY(
+        check(api.cuDeviceTotalMem(&bytes, device), "cuDeviceTotalMem", k));
+    card.memoryBytes = bytes;
+    int major = 0, minor = 0, multiprocessors = 0, mode = 0;
+    for (auto [attribute, into] :
+         {std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+          std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
+          std::pair{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &multiprocessors},
+          std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, &mode}})
+      MGPU_TRY(check(api.cuDeviceGetAttribute(into, attribute, device),
+                     "cuDeviceGetAttribute", k));
+    card.arch = fmt::format("sm_{}{}", major, minor);
+    card.multiprocessors = uint32_t(multiprocessors);
+    card.computeMode = computeModeText(mode);
+    machine.cards.push_back(std::move(card));
+  }
+  for (int a = 0; a < count; ++a)
+    for (int b = 0; b < count; ++b) {
+      int reaches = a == b;
+      if (a != b)
+        MGPU_TRY(check(api.cuDeviceCanAccessPeer(&reaches, devices[size_t(a)],
+                                                 devices[size_t(b)]),
+                       "cuDeviceCanAccessPeer", a));
+      machine.cards[size_t(a)].reaches.push_back(reaches != 0);
+    }
+  return machine;
+}
+
+Result<CudaMachine> inspectCuda() {
+  MGPU_TRY_ASSIGN(auto api, openCuda());
+  return inspectCuda(*api);
+}
+
+std::string cudaHeaderVersion() { return cudaVersionText(CUDA_VERSION); }
+
+} // namespace mgpu::device

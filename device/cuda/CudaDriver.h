@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_CUDA_CUDADRIVER_H
+#define MGPU_DEVICE_CUDA_CUDADRIVER_H
+
+// The CUDA target: one NVIDIA card as one or several logical devices, whose
+// plan is one CUDA graph. Needs libcuda at run time only; without the headers
+// at build time every call here says so (NoCuda.cpp).
+
+#include "device/api/GraphDriver.h"
+
+#include <chrono>
+#include <functional>
+
+namespace mgpu::device {
+
+/// Compiles a program of the target's own (DeviceKernels.h) to a cubin for
+/// "sm_90". `name` is what messages call it.
+using CudaCompile = std::function<Result<std::vector<std::byte>>(
+    const std::string &source, const std::string &name,
+    const std::string &arch)>;
+
+struct CudaOptions {
+  int card = 0;
+  uint32_t numDevices = 1; ///< on that card, each with memory of its own
+  /// Of every replay; after it the driver and its graphs answer with an error
+  /// only, because CUDA has no way to stop a kernel. Zero is none.
+  std::chrono::milliseconds deadline{120'000};
+  CudaCompile compile;
+};
+
+/// Opens the card. Errors: Usage for a number of devices that cannot be;
+/// Absent, with what to do, for a driver or card that is not there.
+Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &options);
+
+/// The most logical devices of one card.
+inline constexpr uint32_t maxDevicesOnCard = 32;
+
+/// What the driver says of this machine, for `doctor` and `devices`. Creates no
+/// context.
+struct CudaMachine {
+  struct Card {
+    std::string name, uuid, arch; ///< "NVIDIA H100", "GPU-...", "sm_90"
+    uint64_t memoryBytes = 0;
+    uint32_t multiprocessors = 0;
+    std::string computeMode;   ///< "default", "prohibited", "exclusive"
+    std::vector<bool> reaches; ///< by card: peer access is possible
+  };
+  std::string driver; ///< "13.0": the newest CUDA it knows
+  bool logs = false;  ///< it explains its errors
+  std::vector<Card> cards;
+};
+Result<CudaMachine> inspectCuda();
+
+/// The version of the headers built with, "13.0"; empty: none.
+std::string cudaHeaderVersion();
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_CUDA_CUDADRIVER_H

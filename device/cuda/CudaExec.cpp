@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/cuda/CudaExec.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+GraphInstance::~GraphInstance() {
+  // Destroying what runs waits for it: after a hang it would for ever.
+  if (state->isLost())
+    return;
+  CudaState::Current current(*state);
+  if (!current.entered)
+    return;
+  const CudaApi &api = *state->api;
+  if (exec)
+    api.cuGraphExecDestroy(exec);
+  if (graph)
+    api.cuGraphDestroy(graph);
+  for (CUevent event : events)
+    api.cuEventDestroy(event);
+  if (stream)
+    api.cuStreamDestroy(stream);
+}
+
+Result<CUgraphNode>
+GraphInstance::addNode(CUgraphNodeParams &params,
+                       const std::vector<CUgraphNode> &dependencies,
+                       const std::string &name) {
+  CUgraphNode node = nullptr;
+  MGPU_TRY(state->check(
+      state->api->cuGraphAddNode(
+          &node, graph, dependencies.empty() ? nullptr : dependencies.data(),
+          nullptr, dependencies.size(), &params),
+      "cuGraphAddNode", fmt::format("for '{}' {}", name, state->where())));
+  nodes.push_back(node);
+  names.push_back(name);
+  for (CUgraphNode dependency : dependencies)
+    edges.push_back({dependency, node});
+  return node;
+}
+
+Result<CUgraphNode>
+GraphInstance::addSpec(const NodeSpec &node,
+                       const std::vector<CUgraphNode> &dependencies,
+                       const std::string &name) {
+  // All bytes: CUDA refuses what it does not know, also in padding.
+  CUgraphNodeParams params;
+  std::memset(&params, 0, sizeof params);
+  if (const auto *copy = std::get_if<CopyLaunch>(&node.work)) {
+    params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+    params.memcpy.copyCtx = state->context;
+    params.memcpy.copyParams = copy->copy;
+    return addNode(params, dependencies, name);
+  }
+  const auto *kernel = std::get_if<KernelLaunch>(&node.work);
+  if (!kernel) {
+    params.type = CU_GRAPH_NODE_TYPE_EMPTY;
+    return addNode(params, dependencies, name);
+  }
+  // The values are copied when the node is made.
+  std::vector<void *> values;
+  for (uint32_t offset : kernel->offsets)
+    values.push_back(const_cast<std::byte *>(kernel->values.data()) + offset);
+  params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  params.kernel.kern = kernel->kernel;
+  params.kernel.ctx = state->context;
+  params.kernel.gridDimX = kernel->grid[0];
+  params.kernel.gridDimY = kernel->grid[1];
+  params.kernel.gridDimZ = kernel->grid[2];
+  params.kernel.blockDimX = kernel->block[0];
+  params.kernel.blockDimY = kernel->block[1];
+  params.kernel.blockDimZ = kernel->block[2];
+  params.kernel.sharedMemBytes = kernel->sharedBytes;
+  params.kernel.kernelParams = values.data();
+  MGPU_TRY_ASSIGN(CUgraphNode made, addNode(params, dependencies, name));
+  // Every node says its own: what one without an attribute gets is not written
+  // down.
+  CUlaunchAttributeValue value;
+  std::memset(&value, 0, sizeof value);
+  value.priority =
+      kernel->isUrgent ? state->highestPriority : state->lowestPriority;
+  MGPU_TRY(state->check(state->api->cuGraphKernelNodeSetAttribute(
+                            made, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value),
+                        "cuGraphKernelNodeSetAttribute",
+                        fmt::format("for '{}' {}", name, state->where())));
+  return made;
+}
+
+Result<void> GraphInstance::makeEvent() {
+  CUevent event = nullptr;
+  MGPU_TRY(state->check(state->api->cuEventCreate(&event, CU_EVENT_DEFAULT),
+                        "cuEventCreate", state->where()));
+  events.push_back(event);
+  return {};
+}
+
+Result<CUgraphNode>
+GraphInstance::addEvent(const std::vector<CUgraphNode> &dependencies,
+                        const std::string &name) {
+  MGPU_TRY(makeEvent());
+  CUgraphNodeParams params;
+  std::memset(&params, 0, sizeof params);
+  params.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+  params.eventRecord.event = events.back();
+  return addNode(params, dependencies, name);
+}
+
+Result<void> GraphInstance::build(const GraphSpec &spec, bool timed) {
+  CudaState::Current current(*state);
+  MGPU_TRY(current.entered);
+  const CudaApi &api = *state->api;
+  MGPU_TRY(state->check(api.cuGraphCreate(&graph, 0), "cuGraphCreate",
+                        state->where()));
+  if (timed)
+    MGPU_TRY(makeEvent());
+  std::vector<CUgraphNode> made(spec.nodes.size());
+  for (const SpecRange &range : spec.ranges) {
+    CUgraphNode begin = nullptr;
+    if (timed) {
+      std::vector<CUgraphNode> before;
+      for (uint32_t k = range.first; k < range.last; ++k)
+        for (uint32_t dependency : spec.nodes[k].dependencies)
+          if (dependency < range.first)
+            before.push_back(made[dependency]);
+      std::sort(before.begin(), before.end());
+      before.erase(std::unique(before.begin(), before.end()), before.end());
+      MGPU_TRY_ASSIGN(begin, addEvent(before, range.name));
+    }
+    for (uint32_t k = range.first; k < range.last; ++k) {
+      std::vector<CUgraphNode> before;
+      for (uint32_t dependency : spec.nodes[k].dependencies)
+        if (!timed || dependency >= range.first)
+          before.push_back(made[dependency]);
+      if (timed && before.empty())
+        before.push_back(begin);
+      MGPU_TRY_ASSIGN(made[k], addSpec(spec.nodes[k], before, range.name));
+    }
+    if (timed) {
+      // What follows waits for the event after the node, not the node.
+      MGPU_TRY_ASSIGN(made[range.last - 1],
+                      addEvent({made[range.last - 1]}, range.name));
+    }
+  }
+  MGPU_TRY(state->check(api.cuStreamCreateWithPriority(&stream,
+                                                       CU_STREAM_NON_BLOCKING,
+                                                       state->lowestPriority),
+                        "cuStreamCreateWithPriority", state->where()));
+  MGPU_TRY(instantiate());
+  return readBack();
+}
+
+Result<void> GraphInstance::instantiate() {
+  CUDA_GRAPH_INSTANTIATE_PARAMS params;
+  std::memset(&params, 0, sizeof params);
+  params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+                 CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+  params.hUploadStream = stream;
+  CUresult code =
+      state->api->cuGraphInstantiateWithParams(&exec, graph, &params);
+  if (code == CUDA_SUCCESS &&
+      params.result_out != CUDA_GRAPH_INSTANTIATE_SUCCESS)
+    code = CUDA_ERROR_INVALID_VALUE;
+  if (code == CUDA_SUCCESS)
+    return state->wait(stream, "uploading the graph");
+  exec = nullptr;
+  auto at = std::find(nodes.begin(), nodes.end(), params.hErrNode_out);
+  std::string where =
+      at == nodes.end()
+          ? fmt::format("of {} nodes {}", nodes.size(), state->where())
+          : fmt::format("at '{}' {}", names[size_t(at - nodes.begin())],
+                        state->where());
+  return state->check(
+      code, "cuGraphInstantiateWithParams",
+      fmt::format("{} (result {})", where, int(params.result_out)));
+}
+
+Result<void> GraphInstance::readBack() {
+  const CudaApi &api = *state->api;
+  auto differs = [&](const std::string &how) {
+    return fail(ErrorKind::Internal,
+                fmt::format("the graph that CUDA has {} is not the one that "
+                            "was built: {}",
+                            state->where(), how));
+  };
+  size_t count = 0;
+  MGPU_TRY(state->check(api.cuGraphGetNodes(graph, nullptr, &count),
+                        "cuGraphGetNodes", state->where()));
+  if (count != nodes.size())
+    return differs(fmt::format("{} nodes, not {}", count, nodes.size()));
+  std::vector<CUgraphNode> found(count);
+  if (count > 0)
+    MGPU_TRY(state->check(api.cuGraphGetNodes(graph, found.data(), &count),
+                          "cuGraphGetNodes", state->where()));
+  std::vector<CUgraphNode> sorted = nodes;
+  std::sort(sorted.begin(), sorted.end());
+  std::sort(found.begin(), found.end());
+  if (found != sorted)
+    return differs("its nodes are others");
+  // Always with edge data: without, programmatic edges would be an error.
+  count = 0;
+  MGPU_TRY(state->check(
+      api.cuGraphGetEdges(graph, nullptr, nullptr, nullptr, &count),
+      "cuGraphGetEdges", state->where()));
+  if (count != edges.size())
+    return differs(fmt::format("{} edges, not {}", count, edges.size()));
+  std::vector<CUgraphNode> from(count), to(count);
+  std::vector<CUgraphEdgeData> data(count);
+  if (count > 0)
+    MGPU_TRY(state->check(
+        api.cuGraphGetEdges(graph, from.data(), to.data(), data.data(), &count),
+        "cuGraphGetEdges", state->where()));
+  std::vector<std::pair<CUgraphNode, CUgraphNode>> pairs;
+  for (size_t k = 0; k < count; ++k) {
+    if (data[k].from_port || data[k].to_port || data[k].type)
+      return differs("an edge does not wait for the whole of its node");
+    pairs.push_back({from[k], to[k]});
+  }
+  std::sort(pairs.begin(), pairs.end());
+  std::sort(edges.begin(), edges.end());
+  if (pairs != edges)
+    return differs("its edges are others");
+  return {};
+}
+
+Result<void> GraphInstance::run() {
+  CudaState::Current current(*state);
+  MGPU_TRY(current.entered);
+  if (!events.empty())
+    MGPU_TRY(state->check(state->api->cuEventRecord(events[0], stream),
+                          "cuEventRecord", state->where()));
+  MGPU_TRY(state->check(state->api->cuGraphLaunch(exec, stream),
+                        "cuGraphLaunch", state->where()));
+  return state->wait(stream, "a replay");
+}
+
+Result<std::vector<NodeTiming>>
+GraphInstance::timings(const GraphSpec &spec) const {
+  CudaState::Current current(*state);
+  MGPU_TRY(current.entered);
+  auto us = [&](CUevent event) -> Result<double> {
+    float ms = 0;
+    MGPU_TRY(state->check(state->api->cuEventElapsedTime(&ms, events[0], event),
+                          "cuEventElapsedTime", state->where()));
+    return 1e3 * double(ms);
+  };
+  std::vector<NodeTiming> out;
+  for (uint32_t k = 0; k < spec.ranges.size(); ++k) {
+    NodeTiming timing;
+    timing.node = {k};
+    timing.lane = uint32_t(std::max(spec.ranges[k].device.value, 0));
+    MGPU_TRY_ASSIGN(timing.startUs, us(events[1 + 2 * k]));
+    MGPU_TRY_ASSIGN(timing.endUs, us(events[2 + 2 * k]));
+    out.push_back(timing);
+  }
+  return out;
+}
+
+Result<std::unique_ptr<GraphExec>>
+CudaExec::create(std::shared_ptr<CudaState> state,
+                 std::shared_ptr<const GraphSpec> spec) {
+  std::unique_ptr<CudaExec> exec(
+      new CudaExec(std::move(state), std::move(spec)));
+  MGPU_TRY(exec->plain.build(*exec->spec, false));
+  return std::unique_ptr<GraphExec>(std::move(exec));
+}
+
+/// Holds a flag for a scope, if it was free.
+namespace {
+class Claim {
+public:
+  explicit Claim(std::atomic<bool> &flag)
+      : flag(flag), owned(!flag.exchange(true, std::memory_order_acquire)) {}
+  ~Claim() {
+    if (owned)
+      flag.store(false, std::memory_order_release);
+  }
+  Claim(const Claim &) = delete;
+  Claim &operator=(const Claim &) = delete;
+  Result<void> check() const {
+    if (owned)
+      return {};
+    return fail(ErrorKind::Usage,
+                "this graph is being replayed already: one replay of a graph "
+                "at a time");
+  }
+
+private:
+  std::atomic<bool> &flag;
+  bool owned;
+};
+} // namespace
+
+Result<void> CudaExec::launch() {
+  Claim claim(running);
+  MGPU_TRY(claim.check());
+  MGPU_TRY(state->checkAlive());
+  return plain.run();
+}
+
+Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {
+  Claim claim(running);
+  MGPU_TRY(claim.check());
+  MGPU_TRY(state->checkAlive());
+  if (!timed) {
+    auto instance = std::make_unique<GraphInstance>(state);
+    MGPU_TRY(instance->build(*spec, true));
+    timed = std::move(instance);
+  }
+  MGPU_TRY(timed->run());
+  MGPU_TRY_ASSIGN(timings, timed->timings(*spec));
+  return {};
+}
+
+} // namespace mgpu::device

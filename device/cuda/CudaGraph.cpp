@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernel nodes, and what all kinds share. Copies are in CopyNodes.cpp,
+// collectives in CollectiveNodes.cpp.
+#include "device/cuda/CudaGraph.h"
+
+#include "device/cuda/CudaExec.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+/// Of one launch, on every card (CUDA C++ Programming Guide, "Technical
+/// Specifications per Compute Capability").
+static constexpr uint64_t maxGridX = 2147483647, maxGridYZ = 65535;
+
+/// So many launches that a grid is taken for a mistake.
+static constexpr uint64_t maxParts = 4096;
+
+Result<void>
+CudaGraph::checkNode(std::string_view name, DeviceId device, bool hostAllowed,
+                     std::span<const GraphNodeId> dependencies) const {
+  MGPU_TRY(state->checkAlive());
+  if (spent)
+    return fail(ErrorKind::Usage,
+                fmt::format("node '{}' comes after the graph was instantiated: "
+                            "start a new graph",
+                            name));
+  if (device.value >= int32_t(state->numDevices) ||
+      (device.isHost() && !hostAllowed))
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' is on device {}, but the devices are 0 "
+                            "to {}",
+                            name, device.value, state->numDevices - 1));
+  for (GraphNodeId dependency : dependencies)
+    if (dependency.value >= spec->ranges.size())
+      return fail(ErrorKind::Invalid,
+                  fmt::format("node '{}' depends on node {}, which does not "
+                              "exist yet: create it first",
+                              name, dependency.value));
+  return {};
+}
+
+CudaGraph::Specs
+CudaGraph::endsOf(std::span<const GraphNodeId> dependencies) const {
+  Specs ends;
+  for (GraphNodeId dependency : dependencies)
+    ends.push_back(spec->ranges[dependency.value].last - 1);
+  // CUDA refuses a dependency that is named twice.
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  return ends;
+}
+
+uint32_t
+CudaGraph::append(std::variant<EmptyNode, KernelLaunch, CopyLaunch> work,
+                  Specs dependencies) {
+  spec->nodes.push_back({std::move(work), std::move(dependencies)});
+  return uint32_t(spec->nodes.size() - 1);
+}
+
+uint32_t CudaGraph::join(Specs specs, const Specs &otherwise) {
+  if (specs.size() == 1)
+    return specs.front();
+  return append(EmptyNode{}, specs.empty() ? otherwise : std::move(specs));
+}
+
+GraphNodeId CudaGraph::finish(const std::string &name, DeviceId device,
+                              uint32_t first) {
+  spec->ranges.push_back({first, uint32_t(spec->nodes.size()), device, name});
+  return {uint32_t(spec->ranges.size() - 1)};
+}
+
+Result<GraphNodeId>
+CudaGraph::addKernel(const KernelNodeParams &params,
+                     std::span<const GraphNodeId> dependencies) {
+  MGPU_TRY(checkNode(params.name, params.device, false, dependencies));
+  if (params.kernel.value >= state->kernels.size())
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' calls kernel {}, but {} are loaded",
+                            params.name, params.kernel.value,
+                            state->kernels.size()));
+  const LoadedKernel &kernel = state->kernels[params.kernel.value];
+  /// Grid and first block, after the arguments.
+  struct Launch {
+    uint32_t grid[3], first[3];
+  };
+  const std::vector<size_t> &sizes = kernel.parameterSizes;
+  if (sizes.size() != params.arguments.size() + 1 ||
+      sizes.back() != sizeof(Launch) ||
+      std::any_of(sizes.begin(), sizes.end() - 1,
+                  [](size_t size) { return size > sizeof(uint64_t); }))
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' calls kernel {} with {} arguments and "
+                            "its grid, but it was compiled with {} parameters "
+                            "or others: compile it again",
+                            params.name, kernel.launch.entry,
+                            params.arguments.size(), sizes.size()));
+  CudaKernelObject::Blocks blocks = kernel.launch.blocksOf(params.grid);
+  auto parts = [](uint64_t count, uint64_t most) {
+    return (count + most - 1) / most;
+  };
+  if (parts(blocks.x, maxGridX) > maxParts ||
+      parts(blocks.y, maxGridYZ) * parts(blocks.z, maxGridYZ) > maxParts ||
+      blocks.x > UINT32_MAX || blocks.y > UINT32_MAX || blocks.z > UINT32_MAX)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("node '{}' has a grid of {} x {} x {} blocks, more "
+                            "than a few thousand launches of a card take",
+                            params.name, blocks.x, blocks.y, blocks.z));
+  Specs after = endsOf(dependencies), made;
+  uint32_t first = uint32_t(spec->nodes.size());
+  const Dim3 &block = kernel.launch.block;
+  // Where a dimension is 0 there is nothing to launch, and no loop runs.
+  for (uint64_t z = 0; z < blocks.z; z += maxGridYZ)
+    for (uint64_t y = 0; y < blocks.y; y += maxGridYZ)
+      for (uint64_t x = 0; x < blocks.x; x += maxGridX) {
+        KernelLaunch launch;
+        launch.kernel = kernel.kernel;
+        launch.grid = {uint32_t(std::min(blocks.x - x, maxGridX)),
+                       uint32_t(std::min(blocks.y - y, maxGridYZ)),
+                       uint32_t(std::min(blocks.z - z, maxGridYZ))};
+        launch.block = {block.x, block.y, block.z};
+        launch.sharedBytes = kernel.launch.dynamicSharedBytes;
+        for (uint64_t argument : params.arguments)
+          launch.addParameter(&argument, sizeof argument);
+        Launch chunk{{params.grid.x, params.grid.y, params.grid.z},
+                     {uint32_t(x), uint32_t(y), uint32_t(z)}};
+        launch.addParameter(&chunk, sizeof chunk);
+        made.push_back(append(std::move(launch), after));
+      }
+  join(std::move(made), after);
+  return finish(params.name, params.device, first);
+}
+
+Result<std::byte *> CudaGraph::stage(uint64_t bytes) {
+  return state->allocate({0}, bytes, "a copy's staging buffer");
+}
+
+Result<std::unique_ptr<GraphExec>> CudaGraph::instantiate() {
+  if (spent)
+    return fail(ErrorKind::Usage, "this graph was instantiated already: "
+                                  "start a new graph");
+  MGPU_TRY(state->checkAlive());
+  spent = true;
+  return CudaExec::create(state, spec);
+}
+
+} // namespace mgpu::device

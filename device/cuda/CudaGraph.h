@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_CUDA_CUDAGRAPH_H
+#define MGPU_DEVICE_CUDA_CUDAGRAPH_H
+
+#include "device/api/CollectiveSteps.h"
+#include "device/cuda/CudaState.h"
+#include "device/cuda/DeviceKernels.h"
+#include "device/cuda/GraphSpec.h"
+
+namespace mgpu::device {
+
+/// Builds one graph of a card. A node of the plan is one node of CUDA's, or
+/// several that end in one: parts of a launch that is too large for one, the
+/// steps of a collective, a copy by way of a staging buffer.
+class CudaGraph final : public GraphDriver {
+public:
+  explicit CudaGraph(std::shared_ptr<CudaState> state)
+      : state(std::move(state)), spec(std::make_shared<GraphSpec>()) {}
+
+  Result<GraphNodeId>
+  addKernel(const KernelNodeParams &params,
+            std::span<const GraphNodeId> dependencies) override;
+  Result<GraphNodeId>
+  addCopy(const CopyNodeParams &params,
+          std::span<const GraphNodeId> dependencies) override;
+  Result<GraphNodeId>
+  addCollective(const CollectiveNodeParams &params,
+                std::span<const GraphNodeId> dependencies) override;
+  /// Once per graph: the executable takes the nodes with it.
+  Result<std::unique_ptr<GraphExec>> instantiate() override;
+
+private:
+  using Specs = std::vector<uint32_t>;
+
+  Result<void> checkNode(std::string_view name, DeviceId device,
+                         bool hostAllowed,
+                         std::span<const GraphNodeId> dependencies) const;
+  Specs endsOf(std::span<const GraphNodeId> dependencies) const;
+  uint32_t append(std::variant<EmptyNode, KernelLaunch, CopyLaunch> work,
+                  Specs dependencies);
+  /// One spec that comes after all of them: the only one, or a new empty one.
+  uint32_t join(Specs specs, const Specs &otherwise);
+  GraphNodeId finish(const std::string &name, DeviceId device, uint32_t first);
+  /// Takes back the specs of a node that cannot be made.
+  void rollBack(uint32_t first) { spec->nodes.resize(first); }
+
+  Result<uint32_t> addMove(const BoxMove &move, const Specs &after);
+  Result<void> addNest(const CopyNest &nest, const Specs &after, Specs &made);
+  void addRows(const CopyNest &nest, const Specs &after, Specs &made);
+  Result<uint32_t> addMoves(std::span<const BoxMove> moves, const Specs &after);
+  Result<uint32_t> addMoveKernel(std::span<const DeviceMove> moves,
+                                 const Specs &after);
+  Result<uint32_t> addReduction(const CollectiveNodeParams &params,
+                                const CollectiveSteps &steps,
+                                const Specs &after);
+  Result<std::byte *> stage(uint64_t bytes);
+
+  std::shared_ptr<CudaState> state;
+  std::shared_ptr<GraphSpec> spec;
+  bool spent = false;
+};
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_CUDA_CUDAGRAPH_H

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_CUDA_CUDASTATE_H
+#define MGPU_DEVICE_CUDA_CUDASTATE_H
+
+// What a CUDA driver, its graphs and their executables share: the card's
+// context, its memory and its kernels. The last of them to go closes it, so
+// executables are destroyed before libraries, those before memory, and memory
+// before the context.
+
+#include "device/api/AddressMap.h"
+#include "device/api/CudaKernelObject.h"
+#include "device/cuda/CudaDriver.h"
+#include "device/cuda/CudaError.h"
+
+#include <map>
+#include <mutex>
+
+namespace mgpu::device {
+
+/// A kernel ready to be a graph node.
+struct LoadedKernel {
+  CUkernel kernel = nullptr;
+  CudaKernelObject launch; ///< without the cubin
+  std::vector<size_t> parameterSizes;
+};
+
+class CudaState {
+public:
+  static Result<std::shared_ptr<CudaState>>
+  open(std::shared_ptr<const CudaApi> api, const CudaOptions &options);
+  ~CudaState();
+  CudaState(const CudaState &) = delete;
+  CudaState &operator=(const CudaState &) = delete;
+
+  /// Makes the card's context current for a scope and then the caller's again.
+  class Current {
+  public:
+    explicit Current(CudaState &state);
+    ~Current();
+    Current(const Current &) = delete;
+    Current &operator=(const Current &) = delete;
+    Result<void> entered;
+
+  private:
+    CudaState &state;
+  };
+
+  /// An Error if `code` is one; `where` says what it was for. A code after
+  /// which the context is lost is remembered.
+  Result<void> check(CUresult code, std::string_view call,
+                     std::string_view where);
+  /// The first sentence that made the context unusable, as an error.
+  Result<void> checkAlive() const;
+  bool isLost() const;
+  void setLost(const std::string &reason);
+
+  /// Zeroed and 256-aligned: pinned host memory that the card can reach, or
+  /// the card's. `purpose` is for the error.
+  Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes,
+                               std::string_view purpose);
+  Result<KernelHandle> loadKernel(std::string_view name,
+                                  std::span<const std::byte> object);
+  /// The entry of a program of the target's own, compiled when first asked for.
+  Result<CUkernel> deviceKernel(const std::string &entry,
+                                const std::string &source);
+  /// Returns once the work of `stream` is done; `what` is for the error.
+  Result<void> wait(CUstream stream, std::string_view what);
+
+  std::string arch() const;
+  std::string description() const;
+  /// "on cuda:0/4" for error texts.
+  const std::string &where() const { return whereText; }
+
+  const std::shared_ptr<const CudaApi> api;
+  const uint32_t numDevices;
+  CUcontext context = nullptr;
+  int multiprocessors = 1;
+  int lowestPriority = 0, highestPriority = 0;
+  AddressMap memory;
+  std::vector<LoadedKernel> kernels;
+
+private:
+  CudaState(std::shared_ptr<const CudaApi> api, const CudaOptions &options);
+  Result<void> openCard();
+  Result<CUlibrary> loadLibrary(std::string_view name,
+                                std::span<const std::byte> cubin);
+  Result<CUkernel> loadEntry(CUlibrary library, const std::string &entry,
+                             std::string_view name);
+  Result<void> setSharedBytes(CUkernel kernel, uint32_t bytes,
+                              std::string_view name);
+
+  CudaOptions options;
+  std::unique_ptr<CudaLog> log;
+  CUdevice device = 0;
+  int major = 0, minor = 0;
+  std::string cardName, whereText;
+  CUstream stream = nullptr; ///< for zeroing memory
+  std::vector<CUdeviceptr> deviceMemory;
+  std::vector<void *> hostMemory;
+  std::map<std::string, CUlibrary> libraries; ///< by SHA-256 of the cubin
+  std::map<std::string, CUkernel> deviceKernels;
+  mutable std::mutex lostMutex;
+  std::string lost;
+};
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_CUDA_CUDASTATE_H

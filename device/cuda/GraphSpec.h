@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_CUDA_GRAPHSPEC_H
+#define MGPU_DEVICE_CUDA_GRAPHSPEC_H
+
+// A CUDA graph as data of ours, so that it can be made more than once: plainly
+// for replays, and with an event around every node for timed ones.
+
+#include "device/api/GraphDriver.h"
+#include "device/cuda/CudaApi.h"
+
+#include <array>
+#include <cstring>
+#include <variant>
+
+namespace mgpu::device {
+
+struct EmptyNode {};
+
+struct KernelLaunch {
+  CUkernel kernel = nullptr;
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  uint32_t sharedBytes = 0;
+  bool isUrgent = false; ///< others wait for it: the highest priority
+  /// The values of its parameters, each at the next multiple of 16.
+  std::vector<std::byte> values;
+  std::vector<uint32_t> offsets;
+
+  void addParameter(const void *value, size_t size) {
+    offsets.push_back(uint32_t(values.size()));
+    values.resize((values.size() + size + 15) / 16 * 16);
+    std::memcpy(values.data() + offsets.back(), value, size);
+  }
+};
+
+/// What a copy node takes; the rest of its struct is zero.
+struct CopyLaunch {
+  CUDA_MEMCPY3D copy{};
+};
+
+/// One node of CUDA's. `dependencies` are earlier specs.
+struct NodeSpec {
+  std::variant<EmptyNode, KernelLaunch, CopyLaunch> work;
+  std::vector<uint32_t> dependencies;
+};
+
+/// The specs a node of ours became: [first, last), where `last - 1` ends it.
+struct SpecRange {
+  uint32_t first = 0, last = 0;
+  DeviceId device;
+  std::string name;
+};
+
+struct GraphSpec {
+  std::vector<NodeSpec> nodes;
+  std::vector<SpecRange> ranges; ///< by GraphNodeId
+};
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_CUDA_GRAPHSPEC_H

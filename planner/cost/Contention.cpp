@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/cost/Contention.h"
+
+#include <algorithm>
+
+namespace mgpu::planner {
+
+Contention contentionOf(const device::Topology &topology,
+                        std::vector<Coefficient> *list) {
+  Contention contention;
+  auto set = [&](WorkClass mine, WorkClass other, double factor,
+                 const char *name, Origin origin, const char *source) {
+    contention.factor[size_t(mine)][size_t(other)] = factor;
+    if (list)
+      list->push_back({name, "times", factor, origin, source});
+  };
+  double memory = topology.device.memoryBytesPerSecond;
+  double link = topology.link.bytesPerSecond;
+  bool pcie = topology.link.kind == device::LinkKind::Pcie;
+  // Copies touch the memory once at each end, at the rate of the faster of the
+  // two links they may take.
+  double copyLoad =
+      std::min(1.0, std::max(link, topology.hostLink.bytesPerSecond) / memory);
+  set(WorkClass::Kernel, WorkClass::Collective, 1 / (1 - 0.15),
+      "contention.kernel_beside_collective", Origin::Published,
+      "Calculon's A100 system: communication takes 15 % of the SMs");
+  set(WorkClass::Kernel, WorkClass::Copy, 1 + copyLoad,
+      "contention.kernel_beside_copy", Origin::Assumed,
+      "a kernel bound by memory, which loses what the link moves");
+  set(WorkClass::Collective, WorkClass::Kernel, 1.1,
+      "contention.collective_beside_kernel", Origin::Assumed,
+      "memory and SMs are busy");
+  set(WorkClass::Copy, WorkClass::Kernel, 1.05, "contention.copy_beside_kernel",
+      Origin::Assumed, "memory is busy");
+  double shared = pcie ? 2 : 1.1;
+  const char *why = pcie ? "both take the one PCIe link"
+                         : "copies to the host take another link; memory is "
+                           "busy";
+  set(WorkClass::Collective, WorkClass::Copy, shared,
+      "contention.collective_beside_copy", Origin::Assumed, why);
+  set(WorkClass::Copy, WorkClass::Collective, shared,
+      "contention.copy_beside_collective", Origin::Assumed, why);
+  return contention;
+}
+
+} // namespace mgpu::planner

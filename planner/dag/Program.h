@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_DAG_PROGRAM_H
+#define MGPU_PLANNER_DAG_PROGRAM_H
+
+// A specialised program: its DAG, and what a user binds to it.
+
+#include "planner/dag/Dag.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mgpu::planner {
+
+enum class ArgumentRole : uint8_t {
+  Input,
+  Output,
+  InOut,
+  Resident,
+  Specialised,
+  Dynamic
+};
+/// "input", "output", "inout", "resident", "specialised", "dynamic".
+std::string_view toString(ArgumentRole role);
+
+/// One argument or result of the entry function, as a user binds it.
+struct ProgramArgument {
+  std::string name; ///< `mgpu.name`, else the SSA name, else its number
+  ArgumentRole role = ArgumentRole::Input;
+  ElementType elementType = ElementType::F32;
+  std::vector<int64_t> shape;     ///< empty for a scalar
+  std::optional<BufferId> buffer; ///< none for a specialised scalar
+  std::string value; ///< of a specialised scalar, as the user wrote it
+  bool operator==(const ProgramArgument &) const = default;
+};
+
+struct Program {
+  Dag dag;
+  std::vector<ProgramArgument> arguments, results;
+  bool operator==(const Program &) const = default;
+
+  /// Dag::check(), and: arguments and results are whole host buffers of their
+  /// type and shape, and every copy and collective lists its boxes among its
+  /// node's uses, on which the proof of a plan rests. The first fault found.
+  Result<void> check() const;
+};
+
+/// By buffer: whether its first use, in program order, reads. An argument's
+/// bytes then need a value.
+std::vector<bool> readsFirst(const Dag &dag);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_DAG_PROGRAM_H

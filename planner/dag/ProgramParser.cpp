@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reads the text form of a program. Nothing of it is trusted: numbers are
+// bounded where they become sizes here, and Program::check() judges the rest.
+#include "planner/dag/ProgramText.h"
+
+#include "planner/dag/ProgramWords.h"
+#include "support/LineText.h"
+
+#include <algorithm>
+
+namespace mgpu::planner {
+
+namespace {
+
+// As in mgpu-dag/2: every device costs the planner memory.
+constexpr uint32_t maxDevices = 1 << 16;
+
+/// The T whose name is `word`, T being an enumeration from 0 to `last`.
+template <typename T, typename NameOf>
+std::optional<T> byName(std::string_view word, T last, NameOf nameOf) {
+  for (unsigned k = 0; k <= unsigned(last); ++k)
+    if (nameOf(T(k)) == word)
+      return T(k);
+  return std::nullopt;
+}
+
+class Parser {
+public:
+  Parser(std::string_view text, const BlobReader &blobs)
+      : lines("program", text), blobs(blobs) {}
+
+  Result<Program> run();
+
+private:
+  Result<void> parseHeader();
+  Result<void> parseLine(LineReader &line, std::string_view head);
+  Result<void> parseLoop(LineReader &line);
+  Result<void> parseInduction(LineReader &line);
+  Result<void> parseBuffer(LineReader &line);
+  Result<void> parseKernel(LineReader &line);
+  Result<ProgramArgument> parseArgument(LineReader &line);
+  Result<void> parseNode(LineReader &line);
+  Result<void> parseLaunch(LineReader &line);
+  Result<void> parseCopy(LineReader &line);
+  Result<void> parseCollective(LineReader &line);
+  Result<void> parseMember(LineReader &line);
+  Result<void> parseOpaque(LineReader &line);
+  Result<void> parseUse(LineReader &line);
+  Result<void> parseAfter(LineReader &line);
+
+  template <typename T, typename NameOf>
+  static Result<T> choice(LineReader &line, std::string_view noun, T last,
+                          NameOf nameOf) {
+    std::string_view word = line.word();
+    std::optional<T> value = byName(word, last, nameOf);
+    if (!value)
+      return line.bad(fmt::format("\"{}\" is no {}", word.substr(0, 40), noun));
+    return *value;
+  }
+  static Result<ElementType> elementType(LineReader &line);
+  static Result<CollectiveKind> collectiveKind(LineReader &line);
+  static Result<bool> flag(LineReader &line);
+  static Result<DeviceId> device(LineReader &line);
+  static Result<BufferId> buffer(LineReader &line);
+  static Result<Box> box(LineReader &line);
+  static Result<Dim3> dimensions(LineReader &line);
+  static Result<void> typeAndShape(LineReader &line, ElementType &type,
+                                   std::vector<int64_t> &shape);
+  Result<std::vector<std::byte>> blob(LineReader &line);
+
+  /// What may follow within a node, in this order.
+  enum class Part { None, Node, Work, Use, After };
+
+  LineSource lines;
+  const BlobReader &blobs;
+  Program program;
+  Part part = Part::None;
+};
+
+Result<bool> Parser::flag(LineReader &line) {
+  std::string_view word = line.word();
+  if (word != "0" && word != "1")
+    return line.bad("expected 0 or 1");
+  return word == "1";
+}
+
+Result<ElementType> Parser::elementType(LineReader &line) {
+  std::string_view word = line.word();
+  std::optional<ElementType> type = parseElementType(word);
+  if (!type)
+    return line.bad(
+        fmt::format("\"{}\" is no element type", word.substr(0, 40)));
+  return *type;
+}
+
+Result<CollectiveKind> Parser::collectiveKind(LineReader &line) {
+  return choice(line, "collective", CollectiveKind::SendRecv,
+                [](CollectiveKind kind) { return toString(kind); });
+}
+
+Result<DeviceId> Parser::device(LineReader &line) {
+  if (line.peek() == "host") {
+    line.word();
+    return DeviceId::host();
+  }
+  MGPU_TRY_ASSIGN(uint32_t number, line.integer<uint32_t>("device"));
+  if (number >= maxDevices)
+    return line.bad(fmt::format("there is no device {}", number));
+  return DeviceId{int32_t(number)};
+}
+
+Result<BufferId> Parser::buffer(LineReader &line) {
+  MGPU_TRY_ASSIGN(uint32_t number, line.integer<uint32_t>("buffer number"));
+  return BufferId{number};
+}
+
+Result<Box> Parser::box(LineReader &line) {
+  std::string_view word = line.word();
+  Box box;
+  auto part = [&](std::string_view stops) {
+    std::string_view text = word.substr(0, word.find_first_of(stops));
+    word.remove_prefix(text.size());
+    return text;
+  };
+  auto number = [&](std::string_view text) {
+    return line.integerOf<int64_t>(text, "figure of a box");
+  };
+  MGPU_TRY_ASSIGN(box.offset, number(part("+:")));
+  while (word.starts_with('+')) {
+    word.remove_prefix(1);
+    MGPU_TRY_ASSIGN(int64_t size, number(part("*")));
+    if (word.empty())
+      return line.bad("a box lacks a stride");
+    word.remove_prefix(1);
+    MGPU_TRY_ASSIGN(int64_t stride, number(part("+:")));
+    box.sizes.push_back(size);
+    box.strides.push_back(stride);
+  }
+  if (!word.starts_with(':'))
+    return line.bad("a box lacks the width of its elements");
+  MGPU_TRY_ASSIGN(box.elementBytes,
+                  line.integerOf<uint32_t>(word.substr(1), "width"));
+  return box;
+}
+
+Result<Dim3> Parser::dimensions(LineReader &line) {
+  Dim3 dim;
+  for (uint32_t *size : {&dim.x, &dim.y, &dim.z}) {
+    MGPU_TRY_ASSIGN(*size, line.integer<uint32_t>("dimension"));
+  }
+  return dim;
+}
+
+Result<void> Parser::typeAndShape(LineReader &line, ElementType &type,
+                                  std::vector<int64_t> &shape) {
+  MGPU_TRY(line.keyword("type"));
+  MGPU_TRY_ASSIGN(type, elementType(line));
+  MGPU_TRY(line.keyword("shape"));
+  while (!line.atEnd() && line.peek()[0] >= '0' && line.peek()[0] <= '9') {
+    MGPU_TRY_ASSIGN(int64_t size, line.integer<int64_t>("size"));
+    shape.push_back(size);
+  }
+  return {};
+}
+
+Result<std::vector<std::byte>> Parser::blob(LineReader &line) {
+  std::string hash(line.word());
+  if (hash.size() != 64 ||
+      hash.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return line.bad("expected a SHA-256 of 64 hexadecimal digits");
+  Result<std::vector<std::byte>> bytes = blobs(hash);
+  if (!bytes)
+    return fail(bytes.error().kind,
+                line.bad(bytes.error().message).value().message);
+  return bytes;
+}
+
+Result<void> Parser::parseHeader() {
+  LineReader line = lines.next();
+  MGPU_TRY(line.keyword("mgpu-program"));
+  MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
+  if (version != 1)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("the program has version {}; this mgpu reads "
+                            "version 1: use the mgpu that made it, or newer",
+                            version));
+  MGPU_TRY(line.expectEnd());
+  line = lines.next();
+  Dag &dag = program.dag;
+  MGPU_TRY(line.keyword("program"));
+  MGPU_TRY_ASSIGN(dag.name, line.quoted());
+  MGPU_TRY(line.keyword("devices"));
+  MGPU_TRY_ASSIGN(dag.numDevices, line.integer<uint32_t>("count"));
+  if (dag.numDevices > maxDevices)
+    return line.bad(
+        fmt::format("{} devices are more than {}", dag.numDevices, maxDevices));
+  MGPU_TRY(line.keyword("spmd"));
+  MGPU_TRY_ASSIGN(dag.spmd, flag(line));
+  MGPU_TRY(line.keyword("resident"));
+  MGPU_TRY_ASSIGN(dag.residentBytes, line.integer<uint64_t>("byte count"));
+  return line.expectEnd();
+}
+
+Result<void> Parser::parseLoop(LineReader &line) {
+  Loop &loop = program.dag.loop;
+  MGPU_TRY_ASSIGN(loop.trips, line.integer<uint64_t>("count"));
+  MGPU_TRY(line.keyword("at"));
+  MGPU_TRY_ASSIGN(loop.location, line.quoted());
+  return line.expectEnd();
+}
+
+Result<void> Parser::parseInduction(LineReader &line) {
+  Induction out;
+  MGPU_TRY_ASSIGN(out.buffer, buffer(line));
+  MGPU_TRY(line.keyword("from"));
+  MGPU_TRY_ASSIGN(out.first, line.integer<int64_t>("number"));
+  MGPU_TRY(line.keyword("step"));
+  MGPU_TRY_ASSIGN(out.step, line.integer<int64_t>("number"));
+  program.dag.loop.inductions.push_back(out);
+  return line.expectEnd();
+}
+
+Result<void> Parser::parseBuffer(LineReader &line) {
+  Buffer out;
+  MGPU_TRY_ASSIGN(out.name, line.quoted());
+  MGPU_TRY(line.keyword("on"));
+  MGPU_TRY_ASSIGN(out.device, device(line));
+  MGPU_TRY_ASSIGN(out.role,
+                  choice(line, "role of a buffer", BufferRole::Constant,
+                         [](BufferRole role) { return nameOf(role); }));
+  MGPU_TRY_ASSIGN(out.index, line.integer<uint32_t>("number"));
+  MGPU_TRY(line.keyword("bytes"));
+  MGPU_TRY_ASSIGN(out.sizeBytes, line.integer<uint64_t>("byte count"));
+  MGPU_TRY(typeAndShape(line, out.elementType, out.shape));
+  if (out.role == BufferRole::Constant) {
+    MGPU_TRY(line.keyword("contents"));
+    MGPU_TRY_ASSIGN(out.contents, blob(line));
+  }
+  program.dag.buffers.push_back(std::move(out));
+  return line.expectEnd();
+}
+
+Result<void> Parser::parseKernel(LineReader &line) {
+  KernelSpec kernel;
+  MGPU_TRY_ASSIGN(kernel.name, line.quoted());
+  MGPU_TRY(line.keyword("block"));
+  MGPU_TRY_ASSIGN(kernel.block, dimensions(line));
+  MGPU_TRY(line.keyword("arguments"));
+  MGPU_TRY_ASSIGN(kernel.numArguments, line.integer<uint32_t>("count"));
+  MGPU_TRY(line.keyword("hash"));
+  MGPU_TRY_ASSIGN(kernel.hash, line.quoted());
+  MGPU_TRY(line.keyword("at"));
+  MGPU_TRY_ASSIGN(kernel.location, line.quoted());
+  MGPU_TRY(line.keyword("source"));
+  MGPU_TRY_ASSIGN(std::vector<std::byte> source, blob(line));
+  kernel.source.assign(reinterpret_cast<const char *>(source.data()),
+                       source.size());
+  program.dag.kernels.push_back(std::move(kernel));
+  return line.expectEnd();
+}
+
+Result<ProgramArgument> Parser::parseArgument(LineReader &line) {
+  ProgramArgument out;
+  MGPU_TRY_ASSIGN(out.name, line.quoted());
+  MGPU_TRY_ASSIGN(out.role,
+                  choice(line, "role of an argument", ArgumentRole::Dynamic,
+                         [](ArgumentRole role) { return toString(role); }));
+  MGPU_TRY(typeAndShape(line, out.elementType, out.shape));
+  if (line.peek() == "value") {
+    line.word();
+    MGPU_TRY_ASSIGN(out.value, line.quoted());
+  } else {
+    MGPU_TRY(line.keyword("buffer"));
+    MGPU_TRY_ASSIGN(out.buffer, buffer(line));
+  }
+  MGPU_TRY(line.expectEnd());
+  return out;
+}
+
+Result<void> Parser::parseNode(LineReader &line) {
+  DagNode node;
+  MGPU_TRY_ASSIGN(node.name, line.quoted());
+  MGPU_TRY_ASSIGN(node.phase,
+                  choice(line, "phase", Phase::Fetch,
+                         [](Phase phase) { return toString(phase); }));
+  MGPU_TRY(line.keyword("on"));
+  while (!line.atEnd() && line.peek() != "at") {
+    MGPU_TRY_ASSIGN(DeviceId id, device(line));
+    node.devices.push_back(id);
+  }
+  MGPU_TRY(line.keyword("at"));
+  MGPU_TRY_ASSIGN(node.location, line.quoted());
+  MGPU_TRY(line.keyword("cost"));
+  MGPU_TRY_ASSIGN(node.flops, line.number("count of operations"));
+  for (uint64_t *bytes :
+       {&node.bytesRead, &node.bytesWritten, &node.outBytes}) {
+    MGPU_TRY_ASSIGN(*bytes, line.integer<uint64_t>("byte count"));
+  }
+  if (!line.atEnd() && line.peek() == "matmul") {
+    line.word();
+    node.isMatmul = true;
+  }
+  if (!line.atEnd()) {
+    MGPU_TRY(line.keyword("for"));
+    MGPU_TRY_ASSIGN(node.durationUs, line.number("time in microseconds"));
+  }
+  program.dag.nodes.push_back(std::move(node));
+  return line.expectEnd();
+}
+
+Result<void> Parser::parseLaunch(LineReader &line) {
+  KernelCall call;
+  MGPU_TRY_ASSIGN(call.kernel.value, line.integer<uint32_t>("kernel number"));
+  MGPU_TRY(line.keyword("grid"));
+  MGPU_TRY_ASSIGN(call.grid, dimensions(line));
+  MGPU_TRY(line.keyword("with"));
+  while (!line.atEnd()) {
+    std::string_view word = line.word();
+    size_t plus = word.find('+');
+    std::string_view what = word.substr(0, plus);
+    if (plus == std::string_view::npos || what.size() < 2 ||
+        (what[0] != 'b' && what[0] != 's'))
+      return line.bad(
+          fmt::format("\"{}\" is no argument of a kernel", word.substr(0, 40)));
+    KernelArgument argument;
+    if (what[0] == 'b') {
+      MGPU_TRY_ASSIGN(uint32_t id, line.integerOf<uint32_t>(what.substr(1),
+                                                            "buffer number"));
+      argument.value = BufferId{id};
+    } else {
+      uint64_t bits = 0;
+      auto [end, error] =
+          std::from_chars(what.data() + 1, what.data() + what.size(), bits, 16);
+      if (error != std::errc() || end != what.data() + what.size())
+        return line.bad(fmt::format("\"{}\" is no scalar", what.substr(0, 40)));
+      argument.value = bits;
+    }
+    MGPU_TRY_ASSIGN(argument.offsetBytes,
+                    line.integerOf<int64_t>(word.substr(plus + 1), "offset"));
+    call.arguments.push_back(argument);
+  }
+  program.dag.nodes.back().work = std::move(call);
+  return {};
+}
+
+Result<void> Parser::parseCopy(LineReader &line) {
+  CopyCall call;
+  MGPU_TRY_ASSIGN(call.source, buffer(line));
+  MGPU_TRY_ASSIGN(call.sourceBox, box(line));
+  MGPU_TRY_ASSIGN(call.destination, buffer(line));
+  MGPU_TRY_ASSIGN(call.destinationBox, box(line));
+  program.dag.nodes.back().work = std::move(call);
+  return line.expectEnd();
+}
+
+Result<void> Parser::parseCollective(LineReader &line) {
+  CollectiveCall call;
+  MGPU_TRY_ASSIGN(call.kind, collectiveKind(line));
+  MGPU_TRY_ASSIGN(call.reduction,
+                  choice(line, "reduction", ReductionKind::Max,
+                         [](ReductionKind kind) { return toString(kind); }));
+  MGPU_TRY_ASSIGN(call.elementType, elementType(line));
+  MGPU_TRY(line.keyword("root"));
+  MGPU_TRY_ASSIGN(call.root, line.integer<uint32_t>("rank"));
+  MGPU_TRY(line.keyword("communicator"));
+  MGPU_TRY_ASSIGN(call.communicator,
+                  line.integer<uint32_t>("communicator number"));
+  program.dag.nodes.back().work = std::move(call);
+  return line.expectEnd();
+}
+
+Result<void> Parser::parseMember(LineReader &line) {
+  auto *call = part == Part::Work
+                   ? std::get_if<CollectiveCall>(&program.dag.nodes.back().work)
+                   : nullptr;
+  if (!call)
+    return line.bad("\"member\" does not follow \"collective\"");
+  CollectiveMember member;
+  MGPU_TRY_ASSIGN(member.device, device(line));
+  MGPU_TRY(line.keyword("send"));
+  MGPU_TRY_ASSIGN(member.send, buffer(line));
+  MGPU_TRY_ASSIGN(member.sendBox, box(line));
+  MGPU_TRY(line.keyword("recv"));
+  MGPU_TRY_ASSIGN(member.recv, buffer(line));
+  MGPU_TRY_ASSIGN(member.recvBox, box(line));
+  call->members.push_back(std::move(member));
+  return line.expectEnd();
+}
+
+Result<void> Parser::parseOpaque(LineReader &line) {
+  OpaqueCall call;
+  MGPU_TRY_ASSIGN(call.isCollective, flag(line));
+  MGPU_TRY_ASSIGN(call.kind, collectiveKind(line));
+  MGPU_TRY_ASSIGN(call.bytes, line.integer<uint64_t>("byte count"));
+  MGPU_TRY(line.keyword("group"));
+  MGPU_TRY_ASSIGN(call.group, line.integer<uint32_t>("count"));
+  program.dag.nodes.back().work = call;
+  return line.expectEnd();
+}
+
+Result<void> Parser::parseUse(LineReader &line) {
+  BufferUse use;
+  MGPU_TRY_ASSIGN(use.buffer, buffer(line));
+  std::string_view how = line.word();
+  if (how != "r" && how != "w" && how != "rw" && how != "-")
+    return line.bad(fmt::format("\"{}\" is no use; write r, w, rw or -",
+                                how.substr(0, 40)));
+  use.reads = how.starts_with('r');
+  use.writes = how.ends_with('w');
+  MGPU_TRY_ASSIGN(use.box, box(line));
+  program.dag.nodes.back().uses.push_back(std::move(use));
+  return line.expectEnd();
+}
+
+Result<void> Parser::parseAfter(LineReader &line) {
+  NodeId to{uint32_t(program.dag.nodes.size() - 1)};
+  while (!line.atEnd()) {
+    std::string_view word = line.word();
+    size_t kind = edgeLetters.find(word[0]);
+    if (kind == std::string_view::npos)
+      return line.bad(fmt::format("\"{}\" is no dependence; it begins with "
+                                  "d, a, o or c",
+                                  word.substr(0, 40)));
+    MGPU_TRY_ASSIGN(uint32_t from,
+                    line.integerOf<uint32_t>(word.substr(1), "node number"));
+    program.dag.edges.push_back({NodeId{from}, to, DepKind(kind)});
+  }
+  return {};
+}
+
+Result<void> Parser::parseLine(LineReader &line, std::string_view head) {
+  using Parse = Result<void> (Parser::*)(LineReader &);
+  struct Rule {
+    std::string_view head;
+    Parse parse;
+    Part least, most; ///< what it may follow
+    Part then;
+  };
+  static constexpr Rule rules[] = {
+      {"loop", &Parser::parseLoop, Part::None, Part::None, Part::None},
+      {"induction", &Parser::parseInduction, Part::None, Part::None,
+       Part::None},
+      {"buffer", &Parser::parseBuffer, Part::None, Part::None, Part::None},
+      {"kernel", &Parser::parseKernel, Part::None, Part::None, Part::None},
+      {"launch", &Parser::parseLaunch, Part::Node, Part::Node, Part::Work},
+      {"copy", &Parser::parseCopy, Part::Node, Part::Node, Part::Work},
+      {"collective", &Parser::parseCollective, Part::Node, Part::Node,
+       Part::Work},
+      {"opaque", &Parser::parseOpaque, Part::Node, Part::Node, Part::Work},
+      {"member", &Parser::parseMember, Part::Work, Part::Work, Part::Work},
+      {"use", &Parser::parseUse, Part::Work, Part::Use, Part::Use},
+      {"after", &Parser::parseAfter, Part::Work, Part::Use, Part::After},
+  };
+  for (const Rule &rule : rules)
+    if (rule.head == head) {
+      if (part < rule.least || part > rule.most)
+        return line.bad(fmt::format("\"{}\" is out of place", head));
+      MGPU_TRY((this->*rule.parse)(line));
+      part = rule.then;
+      return {};
+    }
+  if (head == "node" && part != Part::Node) {
+    part = Part::Node;
+    return parseNode(line);
+  }
+  if ((head == "argument" || head == "result") && part == Part::None) {
+    MGPU_TRY_ASSIGN(ProgramArgument argument, parseArgument(line));
+    (head == "result" ? program.results : program.arguments)
+        .push_back(std::move(argument));
+    return {};
+  }
+  return line.bad(fmt::format("unexpected \"{}\"", head.substr(0, 40)));
+}
+
+Result<Program> Parser::run() {
+  MGPU_TRY(parseHeader());
+  for (;;) {
+    LineReader line = lines.next();
+    std::string_view head = line.word();
+    if (head.empty() && lines.atEnd())
+      return line.bad("the text ends without \"end\"; it is cut short");
+    if (head == "end" && part != Part::Node) {
+      MGPU_TRY(line.expectEnd());
+      break;
+    }
+    MGPU_TRY(parseLine(line, head));
+  }
+  if (LineReader line = lines.next(); !line.atEnd())
+    return line.bad("text after \"end\"");
+  if (Result<void> ok = program.check(); !ok)
+    return fail(ok.error().kind, "program: " + ok.error().message);
+  return std::move(program);
+}
+
+} // namespace
+
+Result<Program> readProgram(std::string_view text, const BlobReader &blobs) {
+  return Parser(text, blobs).run();
+}
+
+} // namespace mgpu::planner

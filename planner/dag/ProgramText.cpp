@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/dag/ProgramText.h"
+
+#include "planner/dag/ProgramWords.h"
+#include "support/LineText.h"
+#include "support/Sha256.h"
+
+#include <iterator>
+
+namespace mgpu::planner {
+
+namespace {
+
+class Writer {
+public:
+  Writer(const Program &program, Blobs &blobs)
+      : program(program), dag(program.dag), blobs(blobs) {}
+
+  std::string run() {
+    add("mgpu-program 1\nprogram {} devices {} spmd {} resident {}\n",
+        quoteText(dag.name), dag.numDevices, int(dag.spmd), dag.residentBytes);
+    if (dag.loop != Loop())
+      add("loop {} at {}\n", dag.loop.trips, quoteText(dag.loop.location));
+    for (const Induction &induction : dag.loop.inductions)
+      add("induction {} from {} step {}\n", induction.buffer.value,
+          induction.first, induction.step);
+    for (const Buffer &buffer : dag.buffers)
+      write(buffer);
+    for (const KernelSpec &kernel : dag.kernels)
+      add("kernel {} block {} {} {} arguments {} hash {} at {} source {}\n",
+          quoteText(kernel.name), kernel.block.x, kernel.block.y,
+          kernel.block.z, kernel.numArguments, quoteText(kernel.hash),
+          quoteText(kernel.location),
+          store(std::as_bytes(std::span(kernel.source))));
+    for (const ProgramArgument &argument : program.arguments)
+      write("argument", argument);
+    for (const ProgramArgument &result : program.results)
+      write("result", result);
+    auto edge = dag.edges.begin();
+    for (uint32_t id = 0; id < dag.nodes.size(); ++id) {
+      write(dag.nodes[id]);
+      if (edge == dag.edges.end() || edge->to.value != id)
+        continue;
+      out += "after";
+      for (; edge != dag.edges.end() && edge->to.value == id; ++edge)
+        add(" {}{}", letterOf(edge->kind), edge->from.value);
+      out += '\n';
+    }
+    return std::move(out) + "end\n";
+  }
+
+private:
+  template <typename... T>
+  void add(fmt::format_string<T...> format, T &&...values) {
+    fmt::format_to(std::back_inserter(out), format, std::forward<T>(values)...);
+  }
+  void addDevice(DeviceId device) {
+    device.isHost() ? add(" host") : add(" {}", device.value);
+  }
+  void addBox(const Box &box) {
+    add(" {}", box.offset);
+    for (size_t k = 0; k < box.sizes.size(); ++k)
+      add("+{}*{}", box.sizes[k], box.strides[k]);
+    add(":{}", box.elementBytes);
+  }
+  void addType(ElementType type, const std::vector<int64_t> &shape) {
+    add(" type {} shape", toString(type));
+    for (int64_t size : shape)
+      add(" {}", size);
+  }
+  std::string store(std::span<const std::byte> bytes) {
+    std::string hash = Sha256().add(bytes).hex();
+    blobs.try_emplace(hash, bytes.begin(), bytes.end());
+    return hash;
+  }
+
+  void write(const Buffer &buffer) {
+    add("buffer {} on", quoteText(buffer.name));
+    addDevice(buffer.device);
+    add(" {} {} bytes {}", nameOf(buffer.role), buffer.index, buffer.sizeBytes);
+    addType(buffer.elementType, buffer.shape);
+    if (buffer.role == BufferRole::Constant)
+      add(" contents {}", store(buffer.contents));
+    out += '\n';
+  }
+
+  void write(const char *head, const ProgramArgument &argument) {
+    add("{} {} {}", head, quoteText(argument.name), toString(argument.role));
+    addType(argument.elementType, argument.shape);
+    if (argument.buffer)
+      add(" buffer {}", argument.buffer->value);
+    else
+      add(" value {}", quoteText(argument.value));
+    out += '\n';
+  }
+
+  void write(const DagNode &node) {
+    add("node {} {} on", quoteText(node.name), toString(node.phase));
+    for (DeviceId device : node.devices)
+      addDevice(device);
+    add(" at {} cost {} {} {} {}", quoteText(node.location),
+        numberText(node.flops), node.bytesRead, node.bytesWritten,
+        node.outBytes);
+    if (node.isMatmul)
+      out += " matmul";
+    if (node.durationUs)
+      add(" for {}", numberText(*node.durationUs));
+    out += '\n';
+    std::visit([&](const auto &work) { write(work); }, node.work);
+    for (const BufferUse &use : node.uses) {
+      add("use {} {}{}", use.buffer.value,
+          use.reads    ? "r"
+          : use.writes ? ""
+                       : "-",
+          use.writes ? "w" : "");
+      addBox(use.box);
+      out += '\n';
+    }
+  }
+
+  void write(const KernelCall &call) {
+    add("launch {} grid {} {} {} with", call.kernel.value, call.grid.x,
+        call.grid.y, call.grid.z);
+    for (const KernelArgument &argument : call.arguments) {
+      if (auto *buffer = std::get_if<BufferId>(&argument.value))
+        add(" b{}+{}", buffer->value, argument.offsetBytes);
+      else
+        add(" s{:x}+{}", std::get<uint64_t>(argument.value),
+            argument.offsetBytes);
+    }
+    out += '\n';
+  }
+  void write(const CopyCall &call) {
+    add("copy {}", call.source.value);
+    addBox(call.sourceBox);
+    add(" {}", call.destination.value);
+    addBox(call.destinationBox);
+    out += '\n';
+  }
+  void write(const CollectiveCall &call) {
+    add("collective {} {} {} root {} communicator {}\n", toString(call.kind),
+        toString(call.reduction), toString(call.elementType), call.root,
+        call.communicator);
+    for (const CollectiveMember &member : call.members) {
+      add("member");
+      addDevice(member.device);
+      add(" send {}", member.send.value);
+      addBox(member.sendBox);
+      add(" recv {}", member.recv.value);
+      addBox(member.recvBox);
+      out += '\n';
+    }
+  }
+  void write(const OpaqueCall &call) {
+    add("opaque {} {} {} group {}\n", int(call.isCollective),
+        toString(call.kind), call.bytes, call.group);
+  }
+
+  const Program &program;
+  const Dag &dag;
+  Blobs &blobs;
+  std::string out;
+};
+
+} // namespace
+
+std::string toText(const Program &program, Blobs &blobs) {
+  return Writer(program, blobs).run();
+}
+
+} // namespace mgpu::planner

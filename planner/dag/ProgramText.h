@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_DAG_PROGRAMTEXT_H
+#define MGPU_PLANNER_DAG_PROGRAMTEXT_H
+
+// A Program as text that is read back exactly, one fact per line:
+//
+//   mgpu-program 1
+//   program "main" devices 4 spmd 0 resident 0
+//   loop 20 at "f:7:1"                      of a program with a rolled loop
+//   induction 3 from 0 step 1               buffer 3 holds trip * 1
+//   buffer "x" on host argument 0 bytes 4096 type f32 shape 32 32
+//   buffer "t" on 2 temporary 0 bytes 4096 type f32 shape 32 32
+//   buffer "c" on host constant 0 bytes 4 type f32 shape 1 contents SHA256
+//   kernel "k" block 128 1 1 arguments 2 hash "H" at "f:3:1" source SHA256
+//   argument "x" input type f32 shape 32 32 buffer 0
+//   argument "n" specialised type index shape value "3"
+//   result "r0" output type f32 shape 32 32 buffer 0
+//   node "copy" replay on 2 at "f:9:3" cost 0 4096 4096 0 for 1.5
+//   copy 0 0+1024*4:4 1 0+1024*4:4         source, its box, destination, its
+//   use 0 r 0+1024*4:4
+//   use 1 w 0+1024*4:4
+//   node "k" replay on 2 at "" cost 0 0 0 0
+//   launch 0 grid 8 1 1 with b1+0 s3f800000
+//   after d0                                d0: data dependence on node 0
+//   node "sum" replay on 0 1 at "" cost 0 0 0 0
+//   collective all_reduce sum f32 root 0 communicator 0
+//   member 0 send 2 0+8*4:4 recv 3 0+8*4:4
+//   end
+//
+// A box is OFFSET{+SIZE*STRIDE}:WIDTH, figures as in support/Types.h. `after`
+// letters: d data, a anti, o output, c collective. `cost`: flops, bytes read,
+// bytes written, output bytes; then `matmul` where it is one, and `for` with a
+// frozen duration in microseconds. What is long, sources and constants, lies
+// outside, under its SHA-256.
+
+#include "planner/dag/Program.h"
+
+#include <functional>
+#include <map>
+
+namespace mgpu::planner {
+
+/// Bytes by their SHA-256, 64 lower-case hexadecimal digits.
+using Blobs = std::map<std::string, std::vector<std::byte>>;
+
+/// Adds the kernels' sources and the constants to `blobs`.
+std::string toText(const Program &program, Blobs &blobs);
+
+/// Gives the bytes of a hash; that they have it is its business.
+using BlobReader =
+    std::function<Result<std::vector<std::byte>>(const std::string &hash)>;
+
+/// Reads what toText() wrote. The text may come from anyone: what is returned
+/// passes Program::check(). Errors name the line where they can.
+Result<Program> readProgram(std::string_view text, const BlobReader &blobs);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_DAG_PROGRAMTEXT_H

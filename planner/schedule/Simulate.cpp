@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/Simulate.h"
+
+#include "planner/schedule/PlanBuilder.h"
+#include "support/Random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <queue>
+
+namespace mgpu::planner {
+
+namespace {
+
+/// What each step must see ended before it starts: a graph that does not depend
+/// on durations, made once for many plays.
+class Player {
+public:
+  Player(const Plan &plan, const Dag &dag, const Contention &contention)
+      : dag(dag), contention(contention), count(plan.steps.size()),
+        devicesOf(count), classOf(count), after(count), needs(count, 0) {
+    std::vector<uint32_t> stepOf(dag.nodes.size(), 0);
+    std::map<Lane, uint32_t> lanes;
+    std::vector<uint32_t> resources(numResources(dag), none);
+    for (uint32_t s = 0; s < count; ++s) {
+      const PlanStep &step = plan.steps[s];
+      const DagNode &node = dag.node(step.node);
+      stepOf[step.node.value] = s;
+      classOf[s] = workClass(node);
+      for (DeviceId device : laneDevices(node))
+        devicesOf[s].push_back(uint32_t(device.value + 1));
+      std::vector<uint32_t> before;
+      for (NodeId wait : step.waits)
+        before.push_back(stepOf[wait.value]);
+      for (Lane lane : step.lanes) {
+        auto [it, fresh] = lanes.try_emplace(lane, s);
+        if (!fresh)
+          before.push_back(std::exchange(it->second, s));
+      }
+      for (DeviceId device : laneDevices(node)) {
+        uint32_t &holder = resources[resourceIndex(device, classOf[s])];
+        if (holder != none)
+          before.push_back(holder);
+        holder = s;
+      }
+      std::sort(before.begin(), before.end());
+      before.erase(std::unique(before.begin(), before.end()), before.end());
+      needs[s] = uint32_t(before.size());
+      for (uint32_t earlier : before)
+        after[earlier].push_back(s);
+      phases[size_t(node.phase)].push_back(s);
+    }
+  }
+
+  Simulation play(const std::vector<double> &durations) {
+    Simulation result;
+    result.startUs.assign(count, 0);
+    result.endUs.assign(count, 0);
+    out = &result;
+    missing = needs;
+    left = durations;
+    rate.assign(count, 1);
+    since.assign(count, 0);
+    version.assign(count, 0);
+    running.assign(size_t(dag.numDevices) + 1, {});
+    now = 0;
+    for (size_t phase = 0; phase < allPhases.size(); ++phase) {
+      current = phase;
+      for (uint32_t s : phases[phase])
+        if (missing[s] == 0)
+          start(s);
+      while (!ends.empty()) {
+        End end = ends.top();
+        ends.pop();
+        if (end.version != version[end.step])
+          continue;
+        now = end.time;
+        finish(end.step);
+      }
+    }
+    result.makespanUs = now;
+    return result;
+  }
+
+private:
+  static constexpr uint32_t none = UINT32_MAX;
+  struct End {
+    double time;
+    uint32_t step, version;
+    bool operator<(const End &other) const { // the earliest on top
+      return time != other.time ? time > other.time : step > other.step;
+    }
+  };
+
+  bool inPhase(uint32_t s) const {
+    return std::binary_search(phases[current].begin(), phases[current].end(),
+                              s);
+  }
+  void start(uint32_t s) {
+    out->startUs[s] = since[s] = now;
+    for (uint32_t device : devicesOf[s])
+      running[device].push_back(s);
+    setRate(s);
+    for (uint32_t device : devicesOf[s])
+      for (uint32_t other : running[device])
+        if (other != s)
+          setRate(other);
+  }
+  void finish(uint32_t s) {
+    out->endUs[s] = now;
+    ++version[s];
+    for (uint32_t device : devicesOf[s])
+      std::erase(running[device], s);
+    for (uint32_t device : devicesOf[s])
+      for (uint32_t other : running[device])
+        setRate(other);
+    for (uint32_t next : after[s])
+      if (--missing[next] == 0 && inPhase(next))
+        start(next);
+  }
+  /// Books the work done at the old rate and foretells the end anew.
+  void setRate(uint32_t s) {
+    double slowest = 1;
+    for (uint32_t device : devicesOf[s]) {
+      double factor = 1;
+      for (uint32_t other : running[device])
+        if (other != s)
+          factor *= contention.of(classOf[s], classOf[other]);
+      slowest = std::max(slowest, factor);
+    }
+    left[s] -= (now - since[s]) * rate[s];
+    since[s] = now;
+    rate[s] = 1 / slowest;
+    ends.push({now + std::max(left[s], 0.0) * slowest, s, ++version[s]});
+  }
+
+  const Dag &dag;
+  const Contention &contention;
+  size_t count;
+  std::vector<std::vector<uint32_t>> devicesOf; ///< the host is 0
+  std::vector<WorkClass> classOf;
+  std::vector<std::vector<uint32_t>> after;
+  std::vector<uint32_t> needs;
+  std::vector<uint32_t> phases[allPhases.size()]; ///< steps, ascending
+
+  Simulation *out = nullptr;
+  std::vector<uint32_t> missing, version;
+  std::vector<double> left, rate, since;      ///< by step
+  std::vector<std::vector<uint32_t>> running; ///< by device
+  std::priority_queue<End> ends;
+  size_t current = 0;
+  double now = 0;
+};
+
+std::vector<double> durationsOf(const Plan &plan) {
+  std::vector<double> durations;
+  for (const PlanStep &step : plan.steps)
+    durations.push_back(step.durationUs);
+  return durations;
+}
+
+} // namespace
+
+Simulation simulate(const Plan &plan, const Dag &dag,
+                    const Contention &contention) {
+  return Player(plan, dag, contention).play(durationsOf(plan));
+}
+
+std::vector<double> simulateNoise(const Plan &plan, const Dag &dag,
+                                  const Contention &contention, double sigma,
+                                  uint32_t samples, uint64_t seed) {
+  Player player(plan, dag, contention);
+  Random random(seed);
+  std::vector<double> means = durationsOf(plan), makespans;
+  for (uint32_t k = 0; k < samples; ++k) {
+    std::vector<double> durations = means;
+    for (double &duration : durations) {
+      // Box and Muller 1958; 1 - u is never 0.
+      double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
+      double normal =
+          radius * std::cos(2 * std::numbers::pi * random.uniform());
+      duration *= std::exp(sigma * normal);
+    }
+    makespans.push_back(player.play(durations).makespanUs);
+  }
+  std::sort(makespans.begin(), makespans.end());
+  return makespans;
+}
+
+} // namespace mgpu::planner

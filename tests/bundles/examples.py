@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Each example as a bundle gives the bits of the program itself, at every CPU level of this
+machine, run by the command that has no compiler.
+
+Usage: examples.py MGPU_TUNE MGPU_TUNE_RUNTIME EXAMPLES_DIR
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+EXAMPLES = [("saxpy", "main", ["a=2.5"]), ("heat", "main", []), ("mandelbrot", "main", []), ("mlp", "main", []),
+            ("ops", "main", []), ("digits", "main", ["rate=0.5"]), ("digits", "eval", [])]
+LEVELS = ["x86-64-v2", "x86-64-v3", "x86-64-v4"]
+
+
+def command(*words, expect=0):
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode != expect:
+        sys.exit(f"{' '.join(words)}: exit code {done.returncode}, expected {expect}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def pairs(option, values):
+    return [word for value in values for word in (option, value)]
+
+
+def run(tune, file, values, arguments, folder, *words, seed=1):
+    """{name: bytes of its .npy} of every argument and result after two replays."""
+    os.mkdir(folder)
+    inputs, outs = list(values), []
+    for k, (kind, name, role) in enumerate(arguments):
+        if role == "specialised":
+            continue
+        if kind == "argument":
+            inputs.append(f"{name}=random:{k + seed}")
+        outs.append(name)
+    command(tune, "run", file, "--repeat", "2", *pairs("--arg", inputs),
+            *pairs("--out", [f"{name}={folder}/{name}.npy" for name in outs]), *words)
+    contents = {}
+    for name in outs:
+        with open(f"{folder}/{name}.npy", "rb") as output:
+            contents[name] = output.read()
+    return contents
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    tune, runtime, examples = sys.argv[1:]
+    libraries = command("ldd", runtime)
+    if re.search("LLVM|MLIR", libraries):
+        sys.exit(f"{runtime} is to run without a compiler, but needs\n{libraries}")
+    levels = set()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, entry, values in EXAMPLES:
+            file, bundle = f"{examples}/{name}/{name}.mlir", f"{folder}/{name}-{entry}.mgpu"
+            command(tune, "bundle", file, "--entry", entry, *pairs("--arg", values), "-o", bundle)
+            listing = command(runtime, "check", bundle)
+            arguments = re.findall(r"^  (argument|result) (\w+): \S+ \((.*)\)$", listing, re.M)
+            where = f"{folder}/{name}-{entry}"
+            expected = run(tune, file, values, arguments, f"{where}-program", "--entry", entry)
+            if not expected:
+                sys.exit(f"{name}: nothing to compare in\n{listing}")
+            for level in LEVELS:
+                probe = subprocess.run([runtime, "run", bundle, "--cpu", level], capture_output=True, text=True)
+                if "this processor does not run it" in probe.stderr:
+                    continue
+                levels.add(level)
+                if run(runtime, bundle, [], arguments, f"{where}-{level}", "--cpu", level) != expected:
+                    sys.exit(f"{name} @{entry}: the bundle at {level} gives other bits than the program")
+            if run(runtime, bundle, values, arguments, f"{where}-best") != expected:
+                sys.exit(f"{name} @{entry}: the bundle gives other bits than the program")
+            if len(expected) > 1 and run(runtime, bundle, [], arguments, f"{where}-other", seed=99) == expected:
+                sys.exit(f"{name} @{entry}: other inputs give the same bits, so nothing was compared")
+            command(runtime, "run", file, expect=5)
+    print(f"{len(EXAMPLES)} bundles equal their programs bit for bit at {', '.join(sorted(levels))}")
+    if not levels:
+        sys.exit("this processor runs none of the levels")
+
+
+if __name__ == "__main__":
+    main()

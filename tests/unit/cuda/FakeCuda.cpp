@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Devices, contexts, memory, libraries, streams and events.
+#include "FakeCuda.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace mgpu::fake {
+
+static std::unique_ptr<FakeCuda> theInstance;
+
+FakeCuda &FakeCuda::reset(uint64_t seed) {
+  theInstance = std::make_unique<FakeCuda>();
+  theInstance->random.seed(seed);
+  return *theInstance;
+}
+
+FakeCuda &FakeCuda::instance() {
+  if (!theInstance)
+    reset();
+  return *theInstance;
+}
+
+FakeCuda::~FakeCuda() {
+  for (auto [address, bytes] : deviceMemory)
+    std::free(reinterpret_cast<void *>(address));
+  for (auto [address, bytes] : hostMemory)
+    std::free(reinterpret_cast<void *>(address));
+}
+
+CUresult FakeCuda::refuse(CUresult code) {
+  // 25306: registered callbacks receive error messages.
+  if (!logMessage.empty())
+    for (auto [data, callback] : logs) {
+      std::string text = logMessage;
+      callback(data, CU_LOG_LEVEL_ERROR, text.data(), text.size());
+    }
+  return code;
+}
+
+CUresult FakeCuda::enter(const char *name) {
+  called.push_back(name);
+  if (++calls == failAt) {
+    failedCall = name;
+    return refuse(failCode);
+  }
+  // 5190: without cuInit() any function returns NOT_INITIALIZED.
+  if (!initialized && std::strcmp(name, "cuInit") != 0 &&
+      std::strcmp(name, "cuDriverGetVersion") != 0)
+    return refuse(CUDA_ERROR_NOT_INITIALIZED);
+  return CUDA_SUCCESS;
+}
+
+bool FakeCuda::isDeviceRange(uint64_t address, uint64_t bytes) const {
+  auto next = deviceMemory.upper_bound(address);
+  if (next == deviceMemory.begin())
+    return false;
+  auto [start, size] = *std::prev(next);
+  return address - start <= size && bytes <= size - (address - start);
+}
+
+bool FakeCuda::isHostRange(const void *pointer, uint64_t bytes) const {
+  auto address = uintptr_t(pointer);
+  auto next = hostMemory.upper_bound(address);
+  if (next == hostMemory.begin())
+    return false;
+  auto [start, size] = *std::prev(next);
+  return address - start <= size && bytes <= size - (address - start);
+}
+
+std::vector<std::string> FakeCuda::leaks() const {
+  std::vector<std::string> out;
+  auto add = [&](const char *what, size_t count) {
+    if (count > 0)
+      out.push_back(std::to_string(count) + " " + what);
+  };
+  add("device allocations", deviceMemory.size());
+  add("host allocations", hostMemory.size());
+  add("streams", streams.size());
+  add("events", events.size());
+  add("libraries", libraries.size());
+  add("graphs", graphs.size());
+  add("executables", execs.size());
+  add("log callbacks", logs.size());
+  size_t retained = 0;
+  for (const auto &[card, entry] : primary)
+    retained += size_t(entry.second);
+  add("retained primary contexts", retained);
+  add("contexts left current", stack.size());
+  return out;
+}
+
+std::vector<std::byte> fakeCubin(const std::vector<std::string> &entries) {
+  std::string text = "fake cubin:";
+  for (const std::string &entry : entries)
+    text += " " + entry;
+  std::vector<std::byte> bytes(text.size() + 1);
+  std::memcpy(bytes.data(), text.c_str(), bytes.size());
+  return bytes;
+}
+
+namespace {
+
+CUresult init(unsigned flags) {
+  MGPU_FAKE_ENTER("cuInit");
+  if (flags != 0) // 5189: flags must be 0
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  if (fake.cards == 0)
+    return fake.refuse(CUDA_ERROR_NO_DEVICE);
+  fake.initialized = true;
+  return CUDA_SUCCESS;
+}
+
+CUresult driverVersion(int *version) {
+  MGPU_FAKE_ENTER("cuDriverGetVersion");
+  *version = 13000;
+  return CUDA_SUCCESS;
+}
+
+CUresult errorName(CUresult error, const char **name) {
+  // Not a call that can fail but for a code that is none.
+  *name = error == CUDA_ERROR_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                                : "CUDA_ERROR_OTHER";
+  return CUDA_SUCCESS;
+}
+
+CUresult errorString(CUresult, const char **text) {
+  *text = "words of the driver";
+  return CUDA_SUCCESS;
+}
+
+CUresult deviceCount(int *count) {
+  MGPU_FAKE_ENTER("cuDeviceGetCount");
+  *count = fake.cards;
+  return CUDA_SUCCESS;
+}
+
+CUresult deviceGet(CUdevice *device, int ordinal) {
+  MGPU_FAKE_ENTER("cuDeviceGet");
+  if (ordinal < 0 || ordinal >= fake.cards)
+    return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
+  *device = 100 + ordinal; // a handle, not the ordinal
+  return CUDA_SUCCESS;
+}
+
+bool isDevice(const FakeCuda &fake, CUdevice device) {
+  return device >= 100 && device < 100 + fake.cards;
+}
+
+CUresult deviceName(char *name, int length, CUdevice device) {
+  MGPU_FAKE_ENTER("cuDeviceGetName");
+  if (!isDevice(fake, device))
+    return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
+  std::strncpy(name, "Fake Card", size_t(length));
+  return CUDA_SUCCESS;
+}
+
+CUresult deviceUuid(CUuuid *uuid, CUdevice device) {
+  MGPU_FAKE_ENTER("cuDeviceGetUuid");
+  if (!isDevice(fake, device))
+    return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
+  for (size_t k = 0; k < sizeof uuid->bytes; ++k)
+    uuid->bytes[k] = char(k);
+  return CUDA_SUCCESS;
+}
+
+CUresult deviceAttribute(int *value, CUdevice_attribute attribute,
+                         CUdevice device) {
+  MGPU_FAKE_ENTER("cuDeviceGetAttribute");
+  if (!isDevice(fake, device))
+    return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
+  switch (attribute) {
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+    *value = fake.major;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+    *value = fake.minor;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+    *value = 3;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    *value = 1;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+    *value = CU_COMPUTEMODE_DEFAULT;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+    *value = 227 * 1024;
+    return CUDA_SUCCESS;
+  default:
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+CUresult deviceTotalMem(size_t *bytes, CUdevice device) {
+  MGPU_FAKE_ENTER("cuDeviceTotalMem");
+  if (!isDevice(fake, device))
+    return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
+  *bytes = fake.cardBytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult canAccessPeer(int *can, CUdevice a, CUdevice b) {
+  MGPU_FAKE_ENTER("cuDeviceCanAccessPeer");
+  if (!isDevice(fake, a) || !isDevice(fake, b))
+    return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
+  *can = a != b;
+  return CUDA_SUCCESS;
+}
+
+CUresult retain(CUcontext *context, CUdevice device) {
+  MGPU_FAKE_ENTER("cuDevicePrimaryCtxRetain");
+  if (!isDevice(fake, device))
+    return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
+  auto &entry = fake.primary[device - 100];
+  if (entry.second++ == 0)
+    entry.first = fake.contexts.add({device - 100});
+  *context = reinterpret_cast<CUcontext>(entry.first);
+  return CUDA_SUCCESS;
+}
+
+CUresult release(CUdevice device) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuDevicePrimaryCtxRelease");
+  auto &entry = fake.primary[device - 100];
+  // 5908: a release without a retain is INVALID_CONTEXT.
+  if (entry.second == 0)
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  if (--entry.second == 0) {
+    fake.contexts.remove(entry.first);
+    // Where the context could not be made current, its end frees the rest.
+    if ((!fake.deviceMemory.empty() || fake.streams.size() ||
+         fake.events.size()) &&
+        fake.failedCall != "cuCtxPushCurrent")
+      fake.violations.push_back("the context went before what lives in it");
+  }
+  return entered;
+}
+
+CUresult push(CUcontext context) {
+  MGPU_FAKE_ENTER("cuCtxPushCurrent");
+  auto *object = fake.contexts.find(context);
+  if (!object)
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  fake.stack.push_back(object);
+  return CUDA_SUCCESS;
+}
+
+CUresult pop(CUcontext *context) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuCtxPopCurrent");
+  if (fake.stack.empty())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  *context = reinterpret_cast<CUcontext>(fake.stack.back());
+  fake.stack.pop_back();
+  return entered;
+}
+
+CUresult priorityRange(int *least, int *greatest) {
+  MGPU_FAKE_ENTER("cuCtxGetStreamPriorityRange");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  *least = 0; // 6936: lower numbers are greater priorities
+  *greatest = -5;
+  return CUDA_SUCCESS;
+}
+
+CUresult memAlloc(CUdeviceptr *address, size_t bytes) {
+  MGPU_FAKE_ENTER("cuMemAlloc");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  if (bytes == 0) // 8582: bytesize 0 is INVALID_VALUE
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  size_t taken = 0;
+  for (auto [start, size] : fake.deviceMemory)
+    taken += size;
+  if (bytes > fake.cardBytes || taken > fake.cardBytes - bytes)
+    return fake.refuse(CUDA_ERROR_OUT_OF_MEMORY);
+  void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(memory, 0xa5, bytes); // 8582: the memory is not cleared
+  *address = CUdeviceptr(uintptr_t(memory));
+  fake.deviceMemory[*address] = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult memFree(CUdeviceptr address) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuMemFree");
+  auto at = fake.deviceMemory.find(address);
+  if (at == fake.deviceMemory.end()) // 8676: must have been allocated
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  std::free(reinterpret_cast<void *>(at->first));
+  fake.deviceMemory.erase(at);
+  return entered;
+}
+
+CUresult memHostAlloc(void **memory, size_t bytes, unsigned flags) {
+  MGPU_FAKE_ENTER("cuMemHostAlloc");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE |
+                             CU_MEMHOSTALLOC_DEVICEMAP |
+                             CU_MEMHOSTALLOC_WRITECOMBINED;
+  if (bytes == 0 || (flags & ~known))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(*memory, 0x5a, bytes);
+  fake.hostMemory[uintptr_t(*memory)] = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult memFreeHost(void *memory) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuMemFreeHost");
+  // 8798: must have been returned by cuMemAllocHost or cuMemHostAlloc.
+  if (!fake.hostMemory.erase(uintptr_t(memory)))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  std::free(memory);
+  return entered;
+}
+
+CUresult memInfo(size_t *free, size_t *total) {
+  MGPU_FAKE_ENTER("cuMemGetInfo");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  *free = *total = fake.cardBytes;
+  for (auto [start, size] : fake.deviceMemory)
+    *free -= size;
+  return CUDA_SUCCESS;
+}
+
+CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
+                 CUstream stream) {
+  MGPU_FAKE_ENTER("cuMemsetD8Async");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  if (!stream)
+    fake.violations.push_back("work on the legacy default stream");
+  else if (!fake.streams.find(stream))
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (!fake.isDeviceRange(address, bytes))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  std::memset(reinterpret_cast<void *>(address), value, bytes);
+  if (stream)
+    fake.streams.find(stream)->busyQueries = fake.busyQueries;
+  return CUDA_SUCCESS;
+}
+
+CUresult libraryLoad(CUlibrary *library, const void *code, CUjit_option *,
+                     void **, unsigned, CUlibraryOption *, void **, unsigned) {
+  MGPU_FAKE_ENTER("cuLibraryLoadData");
+  auto *text = static_cast<const char *>(code);
+  constexpr char head[] = "fake cubin:";
+  if (std::strncmp(text, head, sizeof head - 1) != 0)
+    return fake.refuse(CUDA_ERROR_INVALID_IMAGE);
+  Library made;
+  std::string rest = text + sizeof head - 1, word;
+  for (char c : rest + " ")
+    if (c != ' ')
+      word += c;
+    else if (!word.empty())
+      made.entries.insert(std::exchange(word, {}));
+  *library = reinterpret_cast<CUlibrary>(fake.libraries.add(std::move(made)));
+  return CUDA_SUCCESS;
+}
+
+CUresult libraryUnload(CUlibrary library) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuLibraryUnload");
+  if (!fake.libraries.remove(library))
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  return entered;
+}
+
+CUresult libraryKernel(CUkernel *kernel, CUlibrary library, const char *name) {
+  MGPU_FAKE_ENTER("cuLibraryGetKernel");
+  Library *object = fake.libraries.find(library);
+  if (!object)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  auto code = fake.kernels.find(name);
+  if (!object->entries.count(name) || code == fake.kernels.end())
+    return fake.refuse(CUDA_ERROR_NOT_FOUND); // 8027
+  auto &slot = object->kernels[name];
+  if (!slot)
+    slot = std::make_unique<Kernel>(Kernel{object, &code->second, name});
+  *kernel = reinterpret_cast<CUkernel>(slot.get());
+  return CUDA_SUCCESS;
+}
+
+Kernel *liveKernel(const FakeCuda &fake, void *handle) {
+  // Its library is not removed from memory, only from the live ones.
+  auto *kernel = static_cast<Kernel *>(handle);
+  return kernel && fake.libraries.find(kernel->library) ? kernel : nullptr;
+}
+
+CUresult kernelFunction(CUfunction *function, CUkernel kernel) {
+  MGPU_FAKE_ENTER("cuKernelGetFunction");
+  if (!fake.current()) // 8114: for the current context
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  if (!liveKernel(fake, kernel))
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  *function = reinterpret_cast<CUfunction>(kernel);
+  return CUDA_SUCCESS;
+}
+
+CUresult functionLoad(CUfunction function) {
+  MGPU_FAKE_ENTER("cuFuncLoad");
+  return liveKernel(fake, function) ? CUDA_SUCCESS
+                                    : fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+}
+
+CUresult kernelAttribute(int *value, CUfunction_attribute attribute,
+                         CUkernel kernel, CUdevice device) {
+  MGPU_FAKE_ENTER("cuKernelGetAttribute");
+  Kernel *object = liveKernel(fake, kernel);
+  if (!object)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (!isDevice(fake, device))
+    return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  *value = object->code->maxThreads;
+  return CUDA_SUCCESS;
+}
+
+CUresult setKernelAttribute(CUfunction_attribute attribute, int value,
+                            CUkernel kernel, CUdevice device) {
+  MGPU_FAKE_ENTER("cuKernelSetAttribute");
+  Kernel *object = liveKernel(fake, kernel);
+  if (!object)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  // 8354: dynamic shared memory up to the card's opt-in limit.
+  if (!isDevice(fake, device) ||
+      attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+      value > 227 * 1024)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  object->dynamicSharedBytes = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult kernelParameter(CUkernel kernel, size_t index, size_t *offset,
+                         size_t *size) {
+  MGPU_FAKE_ENTER("cuKernelGetParamInfo");
+  Kernel *object = liveKernel(fake, kernel);
+  if (!object)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  // 8504: the index must be less than the number of parameters.
+  if (index >= object->code->parameterSizes.size())
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  *offset = 0;
+  for (size_t k = 0; k <= index; ++k) {
+    *size = object->code->parameterSizes[k];
+    if (k < index)
+      *offset += *size;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult streamCreate(CUstream *stream, unsigned flags, int priority) {
+  MGPU_FAKE_ENTER("cuStreamCreateWithPriority");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  if (flags & ~unsigned(CU_STREAM_NON_BLOCKING))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  if (!(flags & CU_STREAM_NON_BLOCKING))
+    fake.violations.push_back("a stream in step with the legacy one");
+  *stream = reinterpret_cast<CUstream>(fake.streams.add({fake.current()}));
+  return CUDA_SUCCESS;
+}
+
+CUresult streamDestroy(CUstream stream) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuStreamDestroy");
+  if (!fake.streams.remove(stream))
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  return entered;
+}
+
+CUresult streamQuery(CUstream stream) {
+  MGPU_FAKE_ENTER("cuStreamQuery");
+  Stream *object = fake.streams.find(stream);
+  if (!object)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (fake.sticky != CUDA_SUCCESS)
+    return fake.refuse(fake.sticky);
+  if (object->busyQueries > 0) {
+    if (!fake.neverEnds)
+      --object->busyQueries;
+    return CUDA_ERROR_NOT_READY; // 15742
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult eventCreate(CUevent *event, unsigned flags) {
+  MGPU_FAKE_ENTER("cuEventCreate");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  *event = reinterpret_cast<CUevent>(fake.events.add({fake.current(), flags}));
+  return CUDA_SUCCESS;
+}
+
+CUresult eventDestroy(CUevent event) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuEventDestroy");
+  if (!fake.events.remove(event))
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  return entered;
+}
+
+CUresult eventRecord(CUevent event, CUstream stream) {
+  MGPU_FAKE_ENTER("cuEventRecord");
+  Event *object = fake.events.find(event);
+  Stream *on = fake.streams.find(stream);
+  // 15952: event and stream must be of one context.
+  if (!object || !on || object->context != on->context)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  object->recorded = true;
+  object->ms = fake.clockMs += 0.25;
+  return CUDA_SUCCESS;
+}
+
+CUresult elapsed(float *ms, CUevent start, CUevent end) {
+  MGPU_FAKE_ENTER("cuEventElapsedTime");
+  Event *a = fake.events.find(start), *b = fake.events.find(end);
+  // 16150-16156: never recorded, or without timing.
+  if (!a || !b || !a->recorded || !b->recorded ||
+      ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  *ms = float(b->ms - a->ms);
+  return CUDA_SUCCESS;
+}
+
+CUresult logsRegister(CUlogsCallback callback, void *data,
+                      CUlogsCallbackHandle *handle) {
+  MGPU_FAKE_ENTER("cuLogsRegisterCallback");
+  fake.logs[data] = callback;
+  *handle = reinterpret_cast<CUlogsCallbackHandle>(data);
+  return CUDA_SUCCESS;
+}
+
+CUresult logsUnregister(CUlogsCallbackHandle handle) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuLogsUnregisterCallback");
+  if (!fake.logs.erase(handle))
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  return entered;
+}
+
+} // namespace
+
+std::shared_ptr<const device::CudaApi> FakeCuda::api() {
+  auto api = std::make_shared<device::CudaApi>();
+  api->cuInit = init;
+  api->cuDriverGetVersion = driverVersion;
+  api->cuGetErrorName = errorName;
+  api->cuGetErrorString = errorString;
+  api->cuDeviceGetCount = deviceCount;
+  api->cuDeviceGet = deviceGet;
+  api->cuDeviceGetName = deviceName;
+  api->cuDeviceGetUuid = deviceUuid;
+  api->cuDeviceGetAttribute = deviceAttribute;
+  api->cuDeviceTotalMem = deviceTotalMem;
+  api->cuDeviceCanAccessPeer = canAccessPeer;
+  api->cuDevicePrimaryCtxRetain = retain;
+  api->cuDevicePrimaryCtxRelease = release;
+  api->cuCtxPushCurrent = push;
+  api->cuCtxPopCurrent = pop;
+  api->cuCtxGetStreamPriorityRange = priorityRange;
+  api->cuMemAlloc = memAlloc;
+  api->cuMemFree = memFree;
+  api->cuMemHostAlloc = memHostAlloc;
+  api->cuMemFreeHost = memFreeHost;
+  api->cuMemGetInfo = memInfo;
+  api->cuMemsetD8Async = memset8;
+  api->cuLibraryLoadData = libraryLoad;
+  api->cuLibraryUnload = libraryUnload;
+  api->cuLibraryGetKernel = libraryKernel;
+  api->cuKernelGetFunction = kernelFunction;
+  api->cuFuncLoad = functionLoad;
+  api->cuKernelGetAttribute = kernelAttribute;
+  api->cuKernelSetAttribute = setKernelAttribute;
+  api->cuKernelGetParamInfo = kernelParameter;
+  api->cuStreamCreateWithPriority = streamCreate;
+  api->cuStreamDestroy = streamDestroy;
+  api->cuStreamQuery = streamQuery;
+  api->cuEventCreate = eventCreate;
+  api->cuEventDestroy = eventDestroy;
+  api->cuEventRecord = eventRecord;
+  api->cuEventElapsedTime = elapsed;
+  api->cuLogsRegisterCallback = logsRegister;
+  api->cuLogsUnregisterCallback = logsUnregister;
+  addGraphEntries(*api);
+  return api;
+}
+
+} // namespace mgpu::fake

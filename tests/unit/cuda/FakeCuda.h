@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TESTS_UNIT_CUDA_FAKECUDA_H
+#define MGPU_TESTS_UNIT_CUDA_FAKECUDA_H
+
+// A driver that is not there: the entry points of CudaApi over host memory. It
+// keeps CUDA's own rules, each with the line of cuda.h (CUDA 13.0) it is from,
+// runs copies, and runs kernels that were registered as functions of the
+// processor. It knows nothing of plans. A graph's nodes run in a random order
+// that its edges allow, so that an edge too few shows. Every handle is new: one
+// that was destroyed is never valid again.
+
+#include "device/cuda/CudaApi.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace mgpu::fake {
+
+struct FakeKernel {
+  /// `parameters` as in a launch. blockIdx and so on are the caller's affair.
+  std::function<void(void **parameters, const unsigned grid[3],
+                     const unsigned block[3])>
+      run;
+  std::vector<size_t> parameterSizes;
+  int maxThreads = 1024;
+};
+
+struct Context {
+  int card;
+};
+struct Stream {
+  Context *context;
+  int busyQueries = 0; ///< answers of "not ready" left
+};
+struct Event {
+  Context *context;
+  unsigned flags;
+  bool recorded = false;
+  double ms = 0;
+};
+struct Kernel;
+struct Library {
+  std::set<std::string> entries;
+  std::map<std::string, std::unique_ptr<Kernel>> kernels;
+};
+struct Kernel {
+  Library *library;
+  const FakeKernel *code;
+  std::string name;
+  int dynamicSharedBytes = 48 * 1024;
+};
+struct Graph;
+struct Node {
+  Graph *graph;
+  CUgraphNodeParams params;
+  std::vector<std::vector<std::byte>> values; ///< a kernel's, copied
+  std::vector<Node *> dependencies;
+  int priority = 0;
+};
+struct Graph {
+  std::vector<std::unique_ptr<Node>> nodes;
+};
+/// The nodes as they were when it was made.
+struct Exec {
+  struct Step {
+    Node node;
+    std::vector<size_t> dependencies;
+  };
+  std::vector<Step> steps;
+  uint64_t flags;
+};
+
+/// Live objects of one kind, and the bodies of those that were.
+template <typename T>
+class Objects {
+public:
+  T *add(T value) {
+    bodies.push_back(std::make_unique<T>(std::move(value)));
+    live.insert(bodies.back().get());
+    return bodies.back().get();
+  }
+  T *find(void *handle) const {
+    auto *object = static_cast<T *>(handle);
+    return live.count(object) ? object : nullptr;
+  }
+  bool remove(void *handle) { return live.erase(static_cast<T *>(handle)); }
+  size_t size() const { return live.size(); }
+  const T *youngest() const { return bodies.back().get(); }
+
+private:
+  std::set<T *> live;
+  std::vector<std::unique_ptr<T>> bodies;
+};
+
+class FakeCuda {
+public:
+  /// The one instance, fresh.
+  static FakeCuda &reset(uint64_t seed = 0);
+  static FakeCuda &instance();
+  /// The table of this driver.
+  static std::shared_ptr<const device::CudaApi> api();
+
+  // What the machine is.
+  int cards = 1;
+  int major = 9, minor = 0;
+  size_t cardBytes = 64 << 20;
+  std::map<std::string, FakeKernel> kernels; ///< what cubins may name
+
+  // What goes wrong.
+  uint64_t failAt = 0; ///< the n-th call from 1 on fails; 0: none
+  CUresult failCode = CUDA_ERROR_OUT_OF_MEMORY;
+  int busyQueries = 1;                 ///< of a stream after a launch
+  bool neverEnds = false;              ///< launches stay busy
+  CUresult launchFault = CUDA_SUCCESS; ///< of every launch, when waited for
+  bool losesANode = false; ///< graphs are read back without their last node
+  std::string logMessage;  ///< said to the log callback at a failure
+
+  // What happened.
+  uint64_t calls = 0;
+  std::string failedCall;
+  std::vector<std::string> called;
+  /// Undefined behaviour, which a real driver need not notice.
+  std::vector<std::string> violations;
+  CUDA_MEMCPY3D lastCopy{}; ///< of the last copy node asked for
+  /// Of the nodes of the youngest graph, in the order they were made.
+  std::vector<CUgraphNodeType> builtTypes() const;
+  /// What is still there, one line for each kind.
+  std::vector<std::string> leaks() const;
+
+  // The state, for the entry points.
+  CUresult enter(const char *name);
+  CUresult refuse(CUresult code);
+  Context *current() const { return stack.empty() ? nullptr : stack.back(); }
+  bool isDeviceRange(uint64_t address, uint64_t bytes) const;
+  bool isHostRange(const void *address, uint64_t bytes) const;
+  CUresult launch(Exec &exec, Stream &stream);
+
+  bool initialized = false;
+  std::mt19937_64 random;
+  std::map<int, std::pair<Context *, int>> primary; ///< by card, with count
+  std::vector<Context *> stack;
+  std::map<uint64_t, size_t> deviceMemory;
+  std::map<uintptr_t, size_t> hostMemory;
+  Objects<Context> contexts;
+  Objects<Stream> streams;
+  Objects<Event> events;
+  Objects<Library> libraries;
+  Objects<Graph> graphs;
+  Objects<Exec> execs;
+  std::map<void *, CUlogsCallback> logs; ///< by user data
+  CUresult sticky = CUDA_SUCCESS;
+  double clockMs = 0;
+
+  FakeCuda() = default;
+  ~FakeCuda();
+
+private:
+  CUresult runNode(const Node &node);
+  CUresult runCopy(const CUDA_MEMCPY3D &copy);
+};
+
+/// Nodes and edges; FakeGraph.cpp.
+void addGraphEntries(device::CudaApi &api);
+
+/// A "cubin" with these entries.
+std::vector<std::byte> fakeCubin(const std::vector<std::string> &entries);
+
+} // namespace mgpu::fake
+
+#define MGPU_FAKE_ENTER(name)                                                  \
+  ::mgpu::fake::FakeCuda &fake = ::mgpu::fake::FakeCuda::instance();           \
+  if (CUresult code = fake.enter(name); code != CUDA_SUCCESS)                  \
+    return code;
+
+#endif // MGPU_TESTS_UNIT_CUDA_FAKECUDA_H

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tests/unit/planner/RandomProgramDag.h"
+
+#include "tests/unit/planner/RandomDag.h"
+
+namespace mgpu::planner::testing {
+
+static BufferId addHostBuffer(Dag &dag, std::string name, BufferRole role,
+                              uint32_t index, uint64_t elements) {
+  Buffer buffer;
+  buffer.name = std::move(name);
+  buffer.role = role;
+  buffer.index = index;
+  buffer.elementType = ElementType::F32;
+  buffer.sizeBytes = 4 * elements;
+  buffer.shape = {1, int64_t(elements)};
+  dag.buffers.push_back(std::move(buffer));
+  return {uint32_t(dag.buffers.size() - 1)};
+}
+
+Program randomProgram(uint64_t seed) {
+  std::mt19937_64 random(seed * 2 + 1);
+  auto pick = [&](uint64_t bound) { return random() % bound; };
+  Program program{randomDag(seed), {}, {}};
+  Dag &dag = program.dag;
+  dag.name = "odd \"name\"\t\\ " + std::to_string(seed);
+  dag.residentBytes = pick(1000);
+  for (uint32_t k = 0; k < 1 + pick(3); ++k) {
+    KernelSpec kernel;
+    kernel.name = "k \n" + std::to_string(k);
+    kernel.hash = "h" + std::to_string(pick(5));
+    kernel.source = "module {}\n\"quoted\" " + std::to_string(pick(3));
+    kernel.location = k == 0 ? "" : "a file.mlir:3:4";
+    kernel.block = {uint32_t(1 + pick(9)), 2, 3};
+    kernel.numArguments = uint32_t(pick(4));
+    dag.kernels.push_back(kernel);
+  }
+  for (DagNode &node : dag.nodes) {
+    node.location = pick(2) ? "f.mlir:1:2" : "";
+    node.flops = double(pick(1000)) / 7;
+    node.bytesRead = random();
+    node.bytesWritten = pick(1 << 20);
+    node.outBytes = pick(9);
+    node.isMatmul = pick(2);
+    auto *opaque = std::get_if<OpaqueCall>(&node.work);
+    if (opaque && pick(3)) {
+      KernelCall call;
+      call.kernel.value = uint32_t(pick(dag.kernels.size()));
+      call.grid = {uint32_t(random()), 1, uint32_t(pick(5))};
+      for (uint32_t k = dag.kernels[call.kernel.value].numArguments; k > 0; --k)
+        if (pick(2))
+          call.arguments.push_back({random() >> pick(64), 0});
+        else
+          call.arguments.push_back(
+              {BufferId{uint32_t(pick(dag.buffers.size()))},
+               int64_t(pick(64))});
+      node.work = std::move(call);
+    } else if (opaque) {
+      opaque->bytes = random();
+      opaque->group = uint32_t(pick(9));
+    }
+  }
+  uint32_t numArguments = uint32_t(pick(4));
+  for (uint32_t k = 0; k < numArguments; ++k) {
+    ProgramArgument argument;
+    argument.name = "arg " + std::to_string(k);
+    argument.role = ArgumentRole(pick(6));
+    if (argument.role == ArgumentRole::Specialised) {
+      argument.elementType = ElementType(pick(12));
+      argument.value = "0x\"1";
+    } else {
+      uint64_t elements = pick(5);
+      argument.shape = {1, int64_t(elements)};
+      argument.buffer =
+          addHostBuffer(dag, argument.name, BufferRole::Argument, k, elements);
+    }
+    program.arguments.push_back(std::move(argument));
+  }
+  BufferId result = addHostBuffer(dag, "r", BufferRole::Result, 0, 3);
+  program.results.push_back(
+      {"r0", ArgumentRole::Output, ElementType::F32, {3}, result, ""});
+  if (pick(2)) {
+    dag.loop.trips = 1 + pick(1000);
+    dag.loop.location = "f.mlir:1:\"2";
+    BufferId counter = addHostBuffer(dag, "i", BufferRole::HostLocal, 0, 2);
+    dag.loop.inductions = {{counter, -int64_t(pick(99)), int64_t(random())},
+                           {counter, 7, -1}};
+  }
+  BufferId constant = addHostBuffer(dag, "c", BufferRole::Constant, 0, pick(6));
+  Buffer &bytes = dag.buffers[constant.value];
+  for (uint64_t k = 0; k < bytes.sizeBytes; ++k)
+    bytes.contents.push_back(std::byte(random()));
+  return program;
+}
+
+BlobReader readerOf(const Blobs &blobs) {
+  return [&blobs](const std::string &hash) -> Result<std::vector<std::byte>> {
+    auto at = blobs.find(hash);
+    if (at == blobs.end())
+      return fail(ErrorKind::Invalid, "there is nothing of hash " + hash);
+    return at->second;
+  };
+}
+
+} // namespace mgpu::planner::testing

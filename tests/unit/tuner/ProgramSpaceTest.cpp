@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tuner/session/ProgramSpace.h"
+
+#include "tests/unit/tuner/TestSubject.h"
+
+#include <gtest/gtest.h>
+#include <set>
+
+namespace mgpu::tuner {
+namespace {
+
+using planner::KernelConfig;
+using planner::KernelSpace;
+using P = planner::KernelParameter;
+
+KernelSpace hostSpace() {
+  KernelSpace space;
+  space.block = {32, 1, 1};
+  space.maxGrid = {32, 8, 1};
+  space.reshapable = true;
+  space.defaults[P::BlockX] = 32;
+  for (size_t k = 0; k < planner::numKernelParameters; ++k)
+    space.choices.push_back({P(k), {space.defaults[P(k)]}, ""});
+  space.choices[size_t(P::BlockX)].values = {8, 32, 256, 1024};
+  space.choices[size_t(P::BlockY)].values = {1, 2, 4};
+  space.choices[size_t(P::Items)].values = {1, 4};
+  space.choices[size_t(P::TileX)].values = {0, 16, 64};
+  space.choices[size_t(P::TileY)].values = {0, 1, 4};
+  return space;
+}
+
+TEST(ProgramSpace, AKernelsSpaceIsWhatItSaysIsLegal) {
+  KernelSpace kernel = hostSpace();
+  auto space = spaceOf(kernel);
+  ASSERT_TRUE(space) << space.error().message;
+  std::vector<KernelConfig> legal = kernel.legal();
+  EXPECT_LT(legal.size(), kernel.productSize());
+  ASSERT_EQ(space->size(), legal.size());
+  for (ConfigId id = 0; id < space->size(); ++id) {
+    EXPECT_EQ(kernelConfigAt(*space, id), legal[id]);
+    EXPECT_EQ(findConfig(*space, legal[id]), id);
+  }
+  KernelConfig foreign = legal[0];
+  foreign[P::Items] = 3;
+  EXPECT_FALSE(findConfig(*space, foreign));
+}
+
+struct Fixture : TestSubject {
+  std::vector<KernelSpace> kernels = {hostSpace()};
+  std::vector<KernelConfig> chosen = {kernels[0].defaults, kernels[0].defaults};
+  Fixture() { chosen[1][P::Items] = 4; }
+};
+
+TEST(ProgramSpace, PointsAndConfigurationsAreTheSame) {
+  Fixture fixture;
+  auto space = ProgramSpace::create(fixture.program.dag, {fixture.chosen}, 2);
+  ASSERT_TRUE(space) << space.error().message;
+  // 4 stream counts, 2 lane counts and 16 seeds of the list scheduler, one
+  // serial plan; each with both kernels.
+  EXPECT_EQ(space->points().size(), 2u * (4 * 2 * 16 + 1));
+  for (ConfigId id = 0; id < space->points().size(); ++id)
+    EXPECT_EQ(space->find(space->at(id)), id);
+  ProgramConfig other = space->at(0);
+  other.kernels[0][P::BlockX] = 8;
+  EXPECT_FALSE(space->find(other));
+}
+
+TEST(ProgramSpace, ConfigurationsGoThroughText) {
+  Fixture fixture;
+  const planner::Dag &dag = fixture.program.dag;
+  ProgramConfig config;
+  config.seed = 7;
+  config.lanes = 2;
+  config.kernels = {fixture.chosen[1]};
+  std::string text = db::pairsText(toPairs(config, dag, fixture.kernels));
+  auto pairs = db::parsePairs(text);
+  ASSERT_TRUE(pairs) << pairs.error().message;
+  auto read = fromPairs(*pairs, dag, fixture.kernels);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, config);
+
+  for (auto [name, value] :
+       {std::pair("scheduler", "magic"), std::pair("streams", "many"),
+        std::pair("kernel.axpy", "items=3"), std::pair("kernel.gone", "")}) {
+    db::Pairs wrong = *pairs;
+    wrong[name] = value;
+    EXPECT_FALSE(fromPairs(wrong, dag, fixture.kernels)) << name;
+  }
+  pairs->erase("lanes");
+  EXPECT_FALSE(fromPairs(*pairs, dag, fixture.kernels));
+}
+
+TEST(ProgramSpace, AConfigurationIsAPlan) {
+  Fixture fixture;
+  const planner::Dag &dag = fixture.program.dag;
+  auto space = ProgramSpace::create(dag, {fixture.chosen}, 2);
+  ASSERT_TRUE(space);
+  auto plain = planFor(dag, space->at(0));
+  ASSERT_TRUE(plain);
+  std::set<std::string> texts;
+  for (ConfigId id = 0; id < space->points().size(); ++id) {
+    auto plan = planFor(dag, space->at(id));
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(toText(*plan, dag), toText(*planFor(dag, space->at(id)), dag));
+    texts.insert(toText(*plan, dag));
+    // Whatever was drawn for the order, the durations are the model's.
+    EXPECT_EQ(plan->lowerBoundUs, plain->lowerBoundUs);
+    EXPECT_GE(plan->makespanUs, plan->lowerBoundUs * (1 - 1e-9));
+  }
+  EXPECT_GT(texts.size(), 2u);
+}
+
+} // namespace
+} // namespace mgpu::tuner

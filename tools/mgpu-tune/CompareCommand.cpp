@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `mgpu-tune compare`.
+#include "db/FileSystem.h"
+#include "support/Units.h"
+#include "tools/mgpu-tune/Tuned.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <random>
+
+namespace mgpu::tune {
+
+using nlohmann::json;
+
+namespace {
+
+/// What `word` means: "default", "serial", "tuned", a database or a plan.
+Result<tuner::Realization>
+realize(const std::string &word, const Program &program, const Options &options,
+        const TuneContext &context, tuner::Evaluator &evaluator) {
+  tuner::ProgramConfig config = evaluator.defaults();
+  std::string planFile;
+  if (word == "serial") {
+    config.scheduler = "serial";
+    config.streams = config.lanes = 1;
+  } else if (word == "tuned" || word.ends_with(".db")) {
+    std::string path = word;
+    if (word == "tuned") {
+      MGPU_TRY_ASSIGN(path, db::databasePath(options.database));
+    }
+    MGPU_TRY_ASSIGN(auto found, readDecision(program, context, path));
+    if (!found)
+      return fail(ErrorKind::Usage,
+                  fmt::format("'{}' has nothing for this program on this "
+                              "machine: run `mgpu-tune tune` first",
+                              path));
+    config = found->config;
+  } else if (word != "default") {
+    planFile = word;
+  }
+  MGPU_TRY_ASSIGN(auto realized, evaluator.realize(config));
+  if (!realized)
+    return fail(ErrorKind::Invalid,
+                fmt::format("{}: {}", word, realized.error().what));
+  if (!planFile.empty()) {
+    Options reading = options;
+    reading.planFile = planFile;
+    MGPU_TRY_ASSIGN(realized->plan, planFor(program, reading));
+  }
+  return std::move(*realized);
+}
+
+json toJson(const bench::Summary &summary) {
+  auto us = [](double seconds) {
+    return std::isfinite(seconds) ? json(seconds * 1e6) : json();
+  };
+  return {{"median_us", us(summary.median.middle)},
+          {"low_us", us(summary.median.low)},
+          {"high_us", us(summary.median.high)},
+          {"min_us", us(summary.min)},
+          {"p95_us", us(summary.p95)},
+          {"samples", summary.count}};
+}
+
+} // namespace
+
+Result<int> runCompare(const Options &options) {
+  MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.compareBudget));
+  MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
+  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
+  MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
+  tuner::ProgramData data(program.dag, std::move(inputs));
+  tuner::TuningSubject subject = tuningSubject(program, options, context, data);
+  tuner::EvaluatorOptions evaluation;
+  evaluation.cache =
+      options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
+  evaluation.freshSeed = std::random_device()();
+  MGPU_TRY_ASSIGN(auto evaluator,
+                  tuner::Evaluator::create(subject, evaluation));
+  std::vector<tuner::Candidate> sides;
+  for (const std::string *word : {&options.sideA, &options.sideB}) {
+    MGPU_TRY_ASSIGN(auto realized,
+                    realize(*word, program, options, context, *evaluator));
+    MGPU_TRY_ASSIGN(auto admitted, evaluator->admit(realized));
+    if (!admitted)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("{} {}", *word, admitted.error().what));
+    sides.push_back(std::move(*admitted));
+  }
+  std::optional<tuner::Fault> faultA, faultB;
+  bench::HeadToHeadOptions meeting;
+  meeting.comparison.precision = 0.005;
+  meeting.maxSeconds = std::min(budget.seconds, 3600.0);
+  meeting.mostPairs = size_t(std::min<uint64_t>(budget.evaluations, 1'000'000));
+  MGPU_TRY_ASSIGN(bench::HeadToHead met,
+                  bench::headToHead(subjectOf(sides[0], faultA),
+                                    subjectOf(sides[1], faultB), meeting));
+  std::string sentence =
+      bench::describe(met.comparison, options.sideA, options.sideB);
+  if (options.json) {
+    const bench::Comparison &found = met.comparison;
+    auto percent = [](double share) {
+      return std::isfinite(share) ? json(100 * share) : json();
+    };
+    json out{{"file", options.file},
+             {"a", options.sideA},
+             {"b", options.sideB},
+             {"verdict", bench::toString(found.verdict)},
+             {"change_percent",
+              {{"middle", percent(found.change.middle)},
+               {"low", percent(found.change.low)},
+               {"high", percent(found.change.high)}}},
+             {"pairs", found.pairs},
+             {"discarded", met.discarded},
+             {"times", {{"a", toJson(met.a)}, {"b", toJson(met.b)}}}};
+    fmt::print("{}\n", out.dump(2));
+    return 0;
+  }
+  fmt::print("{}\n", sentence);
+  for (const auto &[word, summary] :
+       {std::pair(&options.sideA, &met.a), std::pair(&options.sideB, &met.b)})
+    fmt::print("  {:<12} {:.2f} us median of {} (min {:.2f}, p95 {:.2f})\n",
+               *word, summary->median.middle * 1e6, summary->count,
+               summary->min * 1e6, summary->p95 * 1e6);
+  return 0;
+}
+
+} // namespace mgpu::tune

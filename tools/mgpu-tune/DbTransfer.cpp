@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `mgpu-tune db export|import|merge|prune|verify`.
+#include "tools/mgpu-tune/DbCommand.h"
+
+#include "db/FileSystem.h"
+#include "db/Prune.h"
+#include "db/Transfer.h"
+#include "db/Verify.h"
+#include "support/FileIO.h"
+#include "support/Units.h"
+#include "tools/mgpu-tune/Program.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+
+namespace mgpu::tune {
+
+using nlohmann::json;
+
+static tl::unexpected<Error> damaged(const std::string &what, uint64_t rows) {
+  return fail(ErrorKind::Invalid,
+              fmt::format("{} damaged rows of {} were left out; 'mgpu-tune db "
+                          "verify' says more",
+                          rows, what));
+}
+
+Result<int> runDbExport(const Options &options, const DbOptions &db) {
+  if (options.json && db.output.empty())
+    return fail(ErrorKind::Usage, "the export is JSON lines already; --json "
+                                  "counts them where -o takes them");
+  if (!db.output.empty())
+    MGPU_TRY(checkOutputPath(db.output));
+  MGPU_TRY_ASSIGN(db::TuningStore store,
+                  openStore(options, db::Access::ReadOnly, false));
+  std::string text;
+  auto sink = [&](std::string_view line) -> Result<void> {
+    if (db.output.empty())
+      fmt::print("{}", line);
+    else
+      text += line;
+    return {};
+  };
+  MGPU_TRY_ASSIGN(db::Transferred done, db::exportText(store, db.keys, sink));
+  if (!db.output.empty())
+    MGPU_TRY(writeFileAtomic(db.output, text));
+  if (options.json)
+    fmt::print("{}\n", json{{"problems", done.problems},
+                            {"trials", done.trials},
+                            {"damaged", done.damaged}}
+                           .dump(2));
+  if (done.damaged > 0)
+    return damaged(store.path(), done.damaged);
+  return 0;
+}
+
+static void printTransferred(const Options &options,
+                             const db::Transferred &done) {
+  if (options.json)
+    fmt::print("{}\n", json{{"problems", done.problems},
+                            {"trials", done.trials},
+                            {"known", done.known},
+                            {"damaged", done.damaged}}
+                           .dump(2));
+  else
+    fmt::print("{} problems, {} new trials, {} known before{}\n", done.problems,
+               done.trials, done.known,
+               done.damaged > 0
+                   ? fmt::format(", {} damaged rows left behind", done.damaged)
+                   : "");
+}
+
+static void add(db::Transferred &sum, const db::Transferred &each) {
+  sum.problems += each.problems;
+  sum.trials += each.trials;
+  sum.known += each.known;
+  sum.damaged += each.damaged;
+}
+
+Result<int> runDbImport(const Options &options, const DbOptions &db) {
+  MGPU_TRY_ASSIGN(db::TuningStore store,
+                  openStore(options, db::Access::Create, false));
+  constexpr uint64_t mostText = uint64_t(4) << 30;
+  db::Transferred sum;
+  for (const std::string &file : db.files) {
+    std::string path = file == "-" ? "/dev/stdin" : file;
+    MGPU_TRY_ASSIGN(std::string text, readText(path, mostText));
+    MGPU_TRY_ASSIGN(db::Transferred done, db::importText(store, text, file));
+    add(sum, done);
+  }
+  printTransferred(options, sum);
+  return 0;
+}
+
+Result<int> runDbMerge(const Options &options, const DbOptions &db) {
+  for (const std::string &file : db.files)
+    MGPU_TRY(fileSize(file)); // Before anything is made.
+  MGPU_TRY_ASSIGN(db::TuningStore store,
+                  openStore(options, db::Access::Create, false));
+  db::Transferred sum;
+  for (const std::string &file : db.files) {
+    MGPU_TRY_ASSIGN(db::Transferred done, db::merge(store, file, db.salvage));
+    add(sum, done);
+  }
+  printTransferred(options, sum);
+  // Who asked for the sound part has it.
+  if (sum.damaged > 0 && !db.salvage)
+    return damaged("what was merged", sum.damaged);
+  return 0;
+}
+
+/// "90d" or "90": milliseconds since 1970 of that many days ago.
+static Result<int64_t> daysAgo(const std::string &text) {
+  double days = 0;
+  const char *last = text.data() + text.size();
+  auto [end, error] = std::from_chars(text.data(), last, days);
+  bool whole = end == last || (end + 1 == last && *end == 'd');
+  if (error != std::errc() || !whole || !(days >= 0 && days < 1e6))
+    return fail(
+        ErrorKind::Usage,
+        fmt::format("--older '{}' is not a number of days, as 90d", text));
+  using namespace std::chrono;
+  auto now = system_clock::now().time_since_epoch();
+  return duration_cast<milliseconds>(now).count() - int64_t(days * 86'400'000);
+}
+
+Result<int> runDbPrune(const Options &options, const DbOptions &db) {
+  if (db.older.empty() && db.blobs.empty() && db.keys.empty())
+    return fail(ErrorKind::Usage, "say what is to go: --older DAYS, --problem "
+                                  "KEY or --blobs SIZE");
+  db::PruneOptions what;
+  if (!db.older.empty()) {
+    MGPU_TRY_ASSIGN(what.beforeMs, daysAgo(db.older));
+  }
+  if (!db.blobs.empty()) {
+    MGPU_TRY_ASSIGN(what.blobBytes, parseByteSize(db.blobs, "--blobs"));
+  }
+  MGPU_TRY_ASSIGN(db::TuningStore store,
+                  openStore(options, db::Access::ReadWrite, false));
+  for (const std::string &key : db.keys) {
+    MGPU_TRY_ASSIGN(db::Problem problem, db::findByKey(store, key));
+    what.problems.push_back(std::move(problem));
+  }
+  MGPU_TRY_ASSIGN(db::Pruned done, db::prune(store, what));
+  if (options.json)
+    fmt::print("{}\n", json{{"problems", done.problems},
+                            {"trials", done.trials},
+                            {"blobs", done.blobs},
+                            {"bytes_before", done.bytesBefore},
+                            {"bytes_after", done.bytesAfter}}
+                           .dump(2));
+  else
+    fmt::print("removed {} problems, {} trials and {} compiled kernels; {} of "
+               "{} bytes are left\n",
+               done.problems, done.trials, done.blobs, done.bytesAfter,
+               done.bytesBefore);
+  return 0;
+}
+
+static json toJson(const std::string &path, const db::VerifyReport &report) {
+  return {{"database", path},
+          {"sound", report.isSound()},
+          {"problems", report.problems},
+          {"configurations", report.configurations},
+          {"trials", report.trials},
+          {"blobs", report.blobs},
+          {"damaged", report.damaged},
+          {"wrong", report.wrong},
+          {"salvageable", report.salvageable},
+          {"faults", report.faults}};
+}
+
+Result<int> runDbVerify(const Options &options, const DbOptions &db) {
+  std::vector<std::string> files = db.files;
+  if (files.empty()) {
+    MGPU_TRY_ASSIGN(std::string path, db::databasePath(options.database));
+    files.push_back(std::move(path));
+  }
+  json out = json::array();
+  size_t numDamaged = 0;
+  for (const std::string &file : files) {
+    MGPU_TRY_ASSIGN(db::VerifyReport report, db::verify(file));
+    numDamaged += !report.isSound();
+    if (options.json) {
+      out.push_back(toJson(file, report));
+      continue;
+    }
+    fmt::print("{}: {}: {} problems, {} configurations, {} trials, {} "
+               "compiled kernels\n",
+               file, report.isSound() ? "sound" : "damaged", report.problems,
+               report.configurations, report.trials, report.blobs);
+    if (report.isSound())
+      continue;
+    fmt::print("  {} damaged rows, {} wrong winners or failures\n",
+               report.damaged, report.wrong);
+    for (const std::string &fault : report.faults)
+      fmt::print("  {}\n", fault);
+    fmt::print("  {} trials can be kept: mgpu-tune db merge --salvage --db "
+               "NEW {}\n",
+               report.salvageable, file);
+  }
+  if (options.json)
+    fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+  if (numDamaged > 0)
+    return fail(ErrorKind::Invalid, fmt::format("{} of {} databases damaged",
+                                                numDamaged, files.size()));
+  return 0;
+}
+
+} // namespace mgpu::tune

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `mgpu-tune tune`.
+#include "db/FileSystem.h"
+#include "support/Units.h"
+#include "tools/mgpu-tune/Tuned.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <map>
+#include <random>
+#include <unistd.h>
+
+namespace mgpu::tune {
+
+using nlohmann::json;
+using tuner::TuningResult;
+
+namespace {
+
+std::atomic<bool> interrupted = false;
+
+/// The first interrupt ends the search; a second one the program.
+void onInterrupt(int number) {
+  interrupted = true;
+  std::signal(number, SIG_DFL);
+}
+
+class CatchInterrupt {
+public:
+  CatchInterrupt() {
+    interrupted = false;
+    for (size_t k = 0; k < std::size(numbers); ++k)
+      before[k] = std::signal(numbers[k], onInterrupt);
+  }
+  ~CatchInterrupt() {
+    for (size_t k = 0; k < std::size(numbers); ++k)
+      std::signal(numbers[k], before[k]);
+  }
+
+private:
+  static constexpr int numbers[] = {SIGINT, SIGTERM};
+  void (*before[2])(int);
+};
+
+/// One line that stays on a terminal; else a line now and then.
+class ProgressLine {
+public:
+  void operator()(const tuner::Progress &now) {
+    const bool news = now.stage != stage || now.failed != failed;
+    const double pause = terminal ? 0.1 : 2;
+    if (!news && now.seconds - printed < pause)
+      return;
+    stage = now.stage;
+    failed = now.failed;
+    printed = now.seconds;
+    std::string line = fmt::format(
+        "{:<7} {} tried, {} failed, best {:.2f} us ({:+.1f} %), {:.1f}/s",
+        tuner::toString(now.stage), now.evaluated, now.failed, now.bestUs,
+        100 * (now.bestUs / now.defaultUs - 1),
+        double(now.evaluated) / std::max(now.seconds, 1e-3));
+    if (std::isfinite(now.secondsLeft))
+      line += fmt::format(", {:.0f} s left", now.secondsLeft);
+    else
+      line += fmt::format(", {} left", now.evaluationsLeft);
+    if (terminal)
+      fmt::print(stderr, "\r\033[K{}", line);
+    else
+      fmt::print(stderr, "{}; {}\n", line, now.last);
+    std::fflush(stderr);
+  }
+  ~ProgressLine() {
+    if (terminal && printed >= 0)
+      fmt::print(stderr, "\r\033[K");
+  }
+
+private:
+  const bool terminal = isatty(STDERR_FILENO);
+  tuner::Stage stage = tuner::Stage::Final;
+  uint64_t failed = 0;
+  double printed = -1;
+};
+
+json toJson(const TuningResult &result, const Program &program,
+            const TuneContext &context, const std::string &path,
+            const std::string &sentence) {
+  json config = json::object();
+  for (auto &[name, value] :
+       tuner::toPairs(result.config, program.dag, context.spaces))
+    config[name] = value;
+  json failures = json::array();
+  for (const tuner::FailedCandidate &failed : result.failed)
+    failures.push_back({{"configuration", failed.configuration},
+                        {"kind", tuner::toString(failed.fault.kind)},
+                        {"what", failed.fault.what}});
+  json environment = json::object();
+  for (auto &[name, value] : context.environment.entries())
+    environment[name] = value;
+  json history = json::array();
+  for (const TuningResult::Step &step : result.history)
+    history.push_back({{"seconds", step.seconds},
+                       {"evaluation", step.evaluation},
+                       {"best_us", step.bestUs}});
+  json out{{"configuration", config},
+           {"is_default", result.isDefault},
+           {"from_database", result.fromStore},
+           {"interrupted", result.interrupted},
+           {"exhausted", result.exhausted},
+           {"default_us", result.defaultUs},
+           {"tuned_us", result.tunedUs},
+           {"comparison", sentence},
+           {"space", result.spaceSize},
+           {"evaluated", result.evaluated},
+           {"resumed", result.resumed},
+           {"compiled", result.compiled},
+           {"seconds", result.seconds},
+           {"failed", failures},
+           {"history", history},
+           {"database", path},
+           {"environment", environment}};
+  if (result.comparison) {
+    const bench::Comparison &found = result.comparison->comparison;
+    auto percent = [](double share) {
+      return std::isfinite(share) ? json(100 * share) : json();
+    };
+    out["change_percent"] = {{"middle", percent(found.change.middle)},
+                             {"low", percent(found.change.low)},
+                             {"high", percent(found.change.high)},
+                             {"verdict", bench::toString(found.verdict)},
+                             {"pairs", found.pairs}};
+  }
+  return out;
+}
+
+void print(const TuningResult &result, const Program &program,
+           const TuneContext &context, const std::string &path,
+           const std::string &sentence, const Options &options) {
+  fmt::print("{} on host: {} device{}, up to {} thread{}\n", options.file,
+             context.devices, context.devices == 1 ? "" : "s",
+             context.mostLanes, context.mostLanes == 1 ? "" : "s");
+  if (!result.fromStore) {
+    std::map<std::string_view, int> kinds;
+    for (const tuner::FailedCandidate &failed : result.failed)
+      ++kinds[tuner::toString(failed.fault.kind)];
+    std::string failures;
+    for (auto &[kind, count] : kinds)
+      failures += fmt::format(", {} {}", count, kind);
+    fmt::print("space    {:.3g} configurations: {} tried{}, {} kernels "
+               "compiled, {} results known before, {:.1f} s{}\n",
+               result.spaceSize, result.evaluated, failures, result.compiled,
+               result.resumed, result.seconds,
+               result.interrupted ? ", interrupted"
+               : result.exhausted ? ", nothing left to try"
+                                  : "");
+  }
+  fmt::print("default  {:.2f} us\ntuned    {:.2f} us: {}\n", result.defaultUs,
+             result.tunedUs, sentence);
+  if (result.isDefault)
+    fmt::print("keep     the default\n");
+  else
+    fmt::print("use      {}", describeConfig(result.config, program.dag,
+                                             context.spaces, "         ")
+                                  .substr(9));
+  if (!path.empty())
+    fmt::print("{}    {}\n", result.fromStore ? "found" : "stored", path);
+}
+
+} // namespace
+
+Result<int> runTune(const Options &options) {
+  MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.tuneBudget));
+  MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
+  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
+  MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
+  MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
+  const tuner::KeyInput keys = context.keys(program.dag, options.coldCaches);
+  MGPU_TRY_ASSIGN(auto earlier,
+                  tuner::findDecision(keys, context.spaces, store));
+  TuningResult result;
+  std::string sentence;
+  // What was spent on it counts; an interrupted session is taken up again.
+  bool enough = earlier && earlier->complete &&
+                (earlier->exhausted ||
+                 (std::isfinite(budget.seconds)
+                      ? earlier->seconds >= 0.9 * budget.seconds
+                      : earlier->evaluations >= budget.evaluations));
+  if (enough) {
+    result.fromStore = true;
+    result.config = earlier->config;
+    result.isDefault =
+        result.config ==
+        tuner::defaultConfig(program.dag, context.spaces, context.mostLanes);
+    result.tunedUs = earlier->us;
+    result.defaultUs = earlier->defaultUs;
+    result.exhausted = earlier->exhausted;
+    sentence = earlier->sentence;
+  } else {
+    MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
+    tuner::ProgramData data(program.dag, std::move(inputs));
+    if (earlier) { // the rest of a larger budget
+      budget.seconds -= std::min(budget.seconds, earlier->seconds);
+      budget.evaluations -= std::min(budget.evaluations, earlier->evaluations);
+    }
+    tuner::TuningSubject subject =
+        tuningSubject(program, options, context, data);
+    tuner::TuningOptions tuning;
+    tuning.budget = budget;
+    tuning.strategy = options.strategy;
+    tuning.seed = options.seed;
+    tuning.version = MGPU_VERSION;
+    tuning.devices = context.devices;
+    tuning.evaluation.cache =
+        options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
+    tuning.evaluation.compilers = context.environment.cores;
+    tuning.evaluation.freshSeed = std::random_device()();
+    ProgressLine line;
+    tuning.progress = std::ref(line);
+    tuning.stop = &interrupted;
+    CatchInterrupt catching;
+    MGPU_TRY_ASSIGN(result, tuner::tune(subject, tuning, &store));
+    sentence = result.comparison
+                   ? bench::describe(result.comparison->comparison,
+                                     "the best found", "the default")
+                   : std::string("nothing tried was faster than the default");
+  }
+  if (options.json)
+    fmt::print("{}\n",
+               toJson(result, program, context, path, sentence).dump(2));
+  else
+    print(result, program, context, path, sentence, options);
+  return 0;
+}
+
+} // namespace mgpu::tune

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mgpu-tune/Tuned.h"
+
+#include "db/FileSystem.h"
+#include "support/Parallel.h"
+#include "tools/mgpu-tune/Arguments.h"
+#include "tools/mgpu-tune/CubinCache.h"
+#include "tools/mgpu-tune/CudaKernels.h"
+#include "tools/mgpu-tune/Target.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <set>
+#include <unistd.h>
+
+namespace mgpu::tune {
+
+using tuner::ProgramConfig;
+
+tuner::KeyInput TuneContext::keys(const planner::Dag &dag,
+                                  bool coldCaches) const {
+  return {dag, compiled, environment, MGPU_VERSION, devices, coldCaches};
+}
+
+Result<TuneContext> makeTuneContext(const Program &program,
+                                    const Options &options) {
+  for (const planner::DagNode &node : program.dag.nodes)
+    if (std::holds_alternative<planner::OpaqueCall>(node.work))
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("'{}' is known only by its costs and cannot run: "
+                              "give the program it was made of",
+                              options.file));
+  if (isCudaTarget(options.target))
+    return fail(ErrorKind::Unsupported,
+                fmt::format("target '{}': this version measures on 'host' only "
+                            "(docs/limits.md)",
+                            options.target));
+  TuneContext context;
+  MGPU_TRY_ASSIGN(context.devices,
+                  targetDevices(options.target, program.dag.numDevices));
+  context.environment = bench::readEnvironment();
+  context.mostLanes =
+      std::max(1u, std::min(context.devices, context.environment.cores));
+  MGPU_TRY_ASSIGN(context.spaces, hostKernelSpaces(program.dag));
+  ProgramConfig defaults =
+      tuner::defaultConfig(program.dag, context.spaces, context.mostLanes);
+  MGPU_TRY_ASSIGN(auto objects, compileConfig(program.dag, context, defaults));
+  for (std::vector<std::byte> &object : objects)
+    context.compiled.push_back(
+        std::make_shared<tuner::Bytes>(std::move(object)));
+  return context;
+}
+
+Result<std::vector<std::vector<std::byte>>>
+compileConfig(const planner::Dag &dag, const TuneContext &context,
+              const ProgramConfig &config) {
+  std::vector<Result<std::vector<std::byte>>> results(dag.kernels.size());
+  parallelFor(results.size(), 0, [&](size_t k) {
+    bool isDefault = config.kernels[k] == context.spaces[k].defaults;
+    if (isDefault && k < context.compiled.size())
+      results[k] = *context.compiled[k];
+    else
+      results[k] = buildHostKernel(dag, {uint32_t(k)}, context.spaces[k],
+                                   config.kernels[k]);
+  });
+  std::vector<std::vector<std::byte>> objects;
+  for (auto &result : results) {
+    MGPU_TRY_ASSIGN(auto object, std::move(result));
+    objects.push_back(std::move(object));
+  }
+  return objects;
+}
+
+std::string describeConfig(const ProgramConfig &config, const planner::Dag &dag,
+                           std::span<const planner::KernelSpace> spaces,
+                           std::string_view indent) {
+  std::string text =
+      fmt::format("{}scheduler={} streams={} lanes={} seed={}\n", indent,
+                  config.scheduler, config.streams, config.lanes, config.seed);
+  for (size_t k = 0; k < config.kernels.size(); ++k)
+    if (config.kernels[k] != spaces[k].defaults)
+      text += fmt::format("{}{}: {}\n", indent, dag.kernels[k].name,
+                          toText(config.kernels[k]));
+  return text;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double microsecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start)
+      .count();
+}
+
+} // namespace
+
+Result<std::optional<tuner::StoredDecision>>
+readDecision(const Program &program, const TuneContext &context,
+             const std::string &path) {
+  db::StoreOptions storing;
+  storing.database.access = db::Access::ReadOnly;
+  MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path, storing));
+  return tuner::findDecision(context.keys(program.dag, false), context.spaces,
+                             store);
+}
+
+Result<std::vector<tuner::ProgramInput>> programInputs(const Program &program,
+                                                       const Options &options) {
+  MGPU_TRY_ASSIGN(auto arguments, loadArguments(program, options, true));
+  std::set<const Binding *> given;
+  for (const auto &[key, value] : options.arguments) {
+    MGPU_TRY_ASSIGN(const Binding *binding,
+                    findBinding(program, key, "--arg", false));
+    given.insert(binding);
+  }
+  std::string made;
+  std::vector<tuner::ProgramInput> inputs;
+  for (ArgumentArray &argument : arguments) {
+    if (!given.contains(argument.binding))
+      made += (made.empty() ? "" : ", ") + argument.binding->name;
+    inputs.push_back({*argument.binding->buffer, argument.value.elementType,
+                      std::move(argument.value.bytes)});
+  }
+  if (!made.empty())
+    fmt::print(stderr,
+               "mgpu-tune: no value for {}: random numbers are used "
+               "(zeros for integers)\n",
+               made);
+  return inputs;
+}
+
+tuner::TuningSubject tuningSubject(const Program &program,
+                                   const Options &options,
+                                   const TuneContext &context,
+                                   const tuner::ProgramData &data) {
+  return {program.dag,
+          data,
+          context.spaces,
+          [&](uint32_t kernel, const planner::KernelConfig &config) {
+            return buildHostKernel(program.dag, {kernel},
+                                   context.spaces[kernel], config);
+          },
+          [&](uint32_t, uint32_t lanes) {
+            return openTarget(options.target, program.dag.numDevices,
+                              OpenOptions{.lanes = lanes});
+          },
+          context.mostLanes,
+          context.compiled};
+}
+
+Result<std::optional<TunedChoice>> findTuned(const Program &program,
+                                             const Options &options) {
+  using None = std::optional<TunedChoice>;
+  // A bundle is the choice of whoever made it.
+  if (isCudaTarget(options.target) || !options.useTuned ||
+      options.choosesPlan || !options.cpu.empty() || program.bundle)
+    return None();
+  auto path = db::databasePath(options.database);
+  const bool asked = !options.database.empty();
+  // No kernel is compiled for a key where there is no file to look in.
+  if (!path || (!asked && access(path->c_str(), R_OK) != 0))
+    return None();
+  auto context = makeTuneContext(program, options);
+  if (!context && context.error().kind == ErrorKind::Unsupported)
+    return None();
+  if (!context)
+    return fail(context.error());
+  auto found = readDecision(program, *context, *path);
+  if (!found && asked)
+    return fail(found.error());
+  if (!found)
+    fmt::print(stderr, "mgpu-tune: warning: not tuned: {}\n",
+               found.error().message);
+  TunedChoice choice{std::move(*context), {}, false};
+  if (found && *found) {
+    choice.config = std::move((*found)->config);
+    choice.isTuned = true;
+    fmt::print(stderr,
+               "mgpu-tune: using the configuration tuned in '{}' ({})\n", *path,
+               (*found)->sentence);
+  } else {
+    choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
+                                         choice.context.mostLanes);
+  }
+  return None(std::move(choice));
+}
+
+Result<Prepared> prepare(const Program &program, const Options &options,
+                         device::Driver *card) {
+  Prepared prepared;
+  Clock::time_point start = Clock::now();
+  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
+  if (choice) {
+    MGPU_TRY_ASSIGN(
+        prepared.kernels,
+        compileConfig(program.dag, choice->context, choice->config));
+    prepared.lanes = choice->config.lanes;
+    prepared.isTuned = choice->isTuned;
+  } else if (card) {
+    auto cache = openCubinCache(options);
+    prepared.cpu = card->architecture();
+    MGPU_TRY_ASSIGN(prepared.kernels,
+                    cudaKernels(program, prepared.cpu, cache.get()));
+  } else {
+    MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, options.cpu));
+    prepared.kernels = std::move(kernels.objects);
+    prepared.cpu = std::move(kernels.cpu);
+  }
+  prepared.compileUs = microsecondsSince(start);
+  start = Clock::now();
+  if (choice && options.planFile.empty() && !options.needsPlan) {
+    MGPU_TRY_ASSIGN(prepared.plan, tuner::planFor(program.dag, choice->config));
+  } else {
+    MGPU_TRY_ASSIGN(prepared.plan, planFor(program, options));
+  }
+  prepared.planUs = microsecondsSince(start);
+  return prepared;
+}
+
+} // namespace mgpu::tune

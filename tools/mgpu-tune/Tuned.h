@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TOOLS_MGPU_TUNE_TUNED_H
+#define MGPU_TOOLS_MGPU_TUNE_TUNED_H
+
+// What `tune` finds and others use: the database, its keys, and a tuned
+// program ready to run.
+
+#include "device/api/GraphDriver.h"
+#include "tools/mgpu-tune/Program.h"
+#include "tuner/session/TuningSession.h"
+
+namespace mgpu::tune {
+
+/// What of a program and a machine the tuner needs to know.
+struct TuneContext {
+  std::vector<planner::KernelSpace> spaces;
+  std::vector<tuner::KernelObject> compiled; ///< the default kernels
+  bench::Environment environment;
+  uint32_t devices = 1, mostLanes = 1;
+
+  tuner::KeyInput keys(const planner::Dag &dag, bool coldCaches) const;
+};
+/// Compiles the default kernels. Unsupported for a DAG of costs.
+Result<TuneContext> makeTuneContext(const Program &program,
+                                    const Options &options);
+
+/// What the database says of a program, or else the default.
+struct TunedChoice {
+  TuneContext context;
+  tuner::ProgramConfig config;
+  bool isTuned = false;
+};
+/// The tuned configuration where the database has exactly this program on this
+/// machine; said on stderr. None where there is no database to ask, or the
+/// command line asks for a scheduling of its own. A database that cannot be
+/// read is an error if --db named it, else a warning.
+Result<std::optional<TunedChoice>> findTuned(const Program &program,
+                                             const Options &options);
+
+/// The stored decision on the program in the file `path`, if it has one.
+Result<std::optional<tuner::StoredDecision>>
+readDecision(const Program &program, const TuneContext &context,
+             const std::string &path);
+
+/// The values of --arg, and made-up ones (said on stderr) where there are none.
+Result<std::vector<tuner::ProgramInput>> programInputs(const Program &program,
+                                                       const Options &options);
+
+/// The program as the tuner takes it; refers to all arguments.
+tuner::TuningSubject tuningSubject(const Program &program,
+                                   const Options &options,
+                                   const TuneContext &context,
+                                   const tuner::ProgramData &data);
+
+/// How to run a program: its plan, kernels and threads.
+struct Prepared {
+  planner::Plan plan;
+  std::vector<std::vector<std::byte>> kernels; ///< by KernelId
+  std::string cpu = "native"; ///< CPU level or "sm_90" the kernels are for
+  uint32_t lanes = 0;
+  bool isTuned = false;
+  double planUs = 0, compileUs = 0; ///< what making them took
+};
+/// As findTuned() says, else planFor() and hostKernels(). --plan wins over a
+/// tuned plan. `card` is the opened driver of a cuda target.
+Result<Prepared> prepare(const Program &program, const Options &options,
+                         device::Driver *card = nullptr);
+
+/// Compiles the kernels of a configuration.
+Result<std::vector<std::vector<std::byte>>>
+compileConfig(const planner::Dag &dag, const TuneContext &context,
+              const tuner::ProgramConfig &config);
+
+/// "scheduler=list streams=4 lanes=1 seed=0", then a line for each kernel that
+/// is not at its default.
+std::string describeConfig(const tuner::ProgramConfig &config,
+                           const planner::Dag &dag,
+                           std::span<const planner::KernelSpace> spaces,
+                           std::string_view indent);
+
+} // namespace mgpu::tune
+
+#endif // MGPU_TOOLS_MGPU_TUNE_TUNED_H

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tuner/session/Candidate.h"
+
+#include "bench/measure/Summary.h"
+#include "tuner/session/Guards.h"
+
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <type_traits>
+
+namespace mgpu::tuner {
+
+using namespace planner;
+
+namespace {
+
+enum class Command : uint8_t { Check, Outputs, Sample, NodeTimes };
+
+template <typename T>
+void put(Bytes &into, const T &value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  auto *bytes = reinterpret_cast<const std::byte *>(&value);
+  into.insert(into.end(), bytes, bytes + sizeof(T));
+}
+
+/// Takes a value off the front; false where there is none.
+template <typename T>
+bool take(std::span<const std::byte> &from, T &value) {
+  if (from.size() < sizeof(T))
+    return false;
+  std::memcpy(&value, from.data(), sizeof(T));
+  from = from.subspan(sizeof(T));
+  return true;
+}
+
+tl::unexpected<Fault> faultOf(const Error &error) {
+  return fault(error.kind == ErrorKind::Absent ? FaultKind::OverLimit
+                                               : FaultKind::Refused,
+               error.message);
+}
+
+#define TRY_OUTCOME(expression)                                                \
+  do {                                                                         \
+    if (auto outcome = (expression); !outcome)                                 \
+      return faultOf(outcome.error());                                         \
+  } while (0)
+
+/// A replayer and the guarded memory it runs in.
+struct Guarded {
+  std::unique_ptr<GuardedDriver> driver;
+  Plan plan;
+  std::optional<capture::Replayer> replayer;
+};
+
+/// The candidate's side of the conversation.
+class Runner {
+public:
+  Runner(const Realization &realization, const ProgramData &data,
+         const CandidateOptions &options)
+      : realization(realization), data(data), options(options) {}
+
+  Outcome<Bytes> answer(std::span<const std::byte> request) {
+    Command command;
+    uint64_t number = 0;
+    if (!take(request, command) || !take(request, number))
+      return fault(FaultKind::Refused, "was asked nothing");
+    switch (command) {
+    case Command::Check:
+      return check(number, request);
+    case Command::Outputs:
+      return outputs(number);
+    case Command::Sample:
+      return sample();
+    case Command::NodeTimes:
+      return nodeTimes(std::bit_cast<double>(number));
+    }
+    return fault(FaultKind::Refused, "was asked what it does not know");
+  }
+
+private:
+  Outcome<void> open(Guarded &into, Plan plan) {
+    auto driver =
+        options.openDriver(realization.dag->numDevices, realization.lanes);
+    if (!driver)
+      return faultOf(driver.error());
+    into.driver = std::make_unique<GuardedDriver>(std::move(*driver));
+    into.plan = std::move(plan);
+    std::vector<Bytes> kernels;
+    for (const auto &kernel : realization.kernels)
+      kernels.push_back(*kernel);
+    auto replayer = capture::Replayer::create(*realization.dag, into.plan,
+                                              kernels, *into.driver);
+    if (!replayer)
+      return faultOf(replayer.error());
+    into.replayer = std::move(*replayer);
+    return {};
+  }
+
+  /// Two replays: what the first one leaves behind is there in the second.
+  Outcome<Bytes> run(Guarded &guarded, uint64_t seed) {
+    capture::Replayer &replayer = *guarded.replayer;
+    guarded.driver->arm(guarded.plan, *realization.dag);
+    data.bind(replayer, seed);
+    TRY_OUTCOME(replayer.load());
+    TRY_OUTCOME(replayer.replay());
+    TRY_OUTCOME(replayer.replay());
+    TRY_OUTCOME(replayer.fetch());
+    if (auto intact = guarded.driver->check(); !intact)
+      return tl::make_unexpected(intact.error());
+    return data.outputs(replayer);
+  }
+
+  Outcome<void> openTimed() {
+    return timed.replayer ? Outcome<void>() : open(timed, realization.plan);
+  }
+
+  Outcome<Bytes> check(uint64_t seed, std::span<const std::byte> expected) {
+    Guarded spread;
+    if (auto ok =
+            open(spread, spreadBuffers(realization.plan, *realization.dag));
+        !ok)
+      return tl::make_unexpected(ok.error());
+    if (auto ok = openTimed(); !ok)
+      return tl::make_unexpected(ok.error());
+    for (Guarded *guarded : {&spread, &timed}) {
+      auto found = run(*guarded, seed);
+      if (!found)
+        return found;
+      if (auto equal = data.compare(*found, expected); !equal)
+        return tl::make_unexpected(equal.error());
+    }
+    return Bytes();
+  }
+
+  Outcome<Bytes> outputs(uint64_t seed) {
+    Guarded spread;
+    if (auto ok =
+            open(spread, spreadBuffers(realization.plan, *realization.dag));
+        !ok)
+      return tl::make_unexpected(ok.error());
+    return run(spread, seed);
+  }
+
+  Result<void> prepare() {
+    data.bind(*timed.replayer, 0);
+    return timed.replayer->load();
+  }
+
+  Outcome<Bytes> sample() {
+    if (auto ok = openTimed(); !ok)
+      return tl::make_unexpected(ok.error());
+    if (!sampler)
+      sampler.emplace([this] { return prepare(); },
+                      [this] { return timed.replayer->replay(); },
+                      options.sampling);
+    auto sample = sampler->sample();
+    if (!sample)
+      return faultOf(sample.error());
+    Bytes answer;
+    put(answer, *sample);
+    return answer;
+  }
+
+  Outcome<Bytes> nodeTimes(double seconds) {
+    using Clock = std::chrono::steady_clock;
+    if (auto ok = openTimed(); !ok)
+      return tl::make_unexpected(ok.error());
+    TRY_OUTCOME(prepare());
+    TRY_OUTCOME(timed.replayer->replay()); // warms up
+    std::vector<std::vector<double>> times(realization.dag->nodes.size());
+    Clock::time_point start = Clock::now();
+    for (int k = 0;
+         k < 3 ||
+         std::chrono::duration<double>(Clock::now() - start).count() < seconds;
+         ++k) {
+      auto spans = timed.replayer->replayTimed();
+      if (!spans)
+        return faultOf(spans.error());
+      for (const capture::NodeSpan &span : *spans)
+        times[span.node.value].push_back(span.endUs - span.startUs);
+    }
+    Bytes answer;
+    for (std::vector<double> &ofNode : times)
+      put(answer, ofNode.empty() ? 0.0 : bench::median(std::move(ofNode)));
+    return answer;
+  }
+
+  const Realization &realization;
+  const ProgramData &data;
+  const CandidateOptions &options;
+  Guarded timed;
+  std::optional<bench::Sampler> sampler;
+};
+
+Bytes requestOf(Command command, uint64_t number,
+                std::span<const std::byte> body = {}) {
+  Bytes request;
+  put(request, command);
+  put(request, number);
+  request.insert(request.end(), body.begin(), body.end());
+  return request;
+}
+
+} // namespace
+
+Result<Candidate> Candidate::start(const Realization &realization,
+                                   const ProgramData &data,
+                                   const CandidateOptions &options) {
+  // References suffice: the child has them as they are at the fork.
+  auto runner = std::make_shared<Runner>(realization, data, options);
+  MGPU_TRY_ASSIGN(Worker worker,
+                  Worker::start(
+                      [runner](std::span<const std::byte> request) {
+                        return runner->answer(request);
+                      },
+                      options.limits));
+  return Candidate(std::move(worker), options);
+}
+
+Outcome<void> Candidate::check(uint64_t seed,
+                               std::span<const std::byte> expected) {
+  auto answer = worker.ask(requestOf(Command::Check, seed, expected),
+                           options.secondsToPrepare);
+  if (!answer)
+    return tl::make_unexpected(answer.error());
+  return {};
+}
+
+Outcome<Bytes> Candidate::outputs(uint64_t seed) {
+  return worker.ask(requestOf(Command::Outputs, seed),
+                    options.secondsToPrepare);
+}
+
+Outcome<bench::Sample> Candidate::sample() {
+  auto answer =
+      worker.ask(requestOf(Command::Sample, 0), options.secondsPerSample);
+  if (!answer)
+    return tl::make_unexpected(answer.error());
+  std::span<const std::byte> body = *answer;
+  bench::Sample sample;
+  if (!take(body, sample) || !(sample.seconds > 0))
+    return fault(FaultKind::Crash, "answered with no sample");
+  return sample;
+}
+
+Outcome<std::vector<double>> Candidate::nodeTimes(double seconds) {
+  auto answer = worker.ask(
+      requestOf(Command::NodeTimes, std::bit_cast<uint64_t>(seconds)),
+      options.secondsToPrepare + 2 * seconds);
+  if (!answer)
+    return tl::make_unexpected(answer.error());
+  std::vector<double> times(answer->size() / sizeof(double));
+  std::memcpy(times.data(), answer->data(), times.size() * sizeof(double));
+  return times;
+}
+
+} // namespace mgpu::tuner

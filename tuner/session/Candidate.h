@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TUNER_SESSION_CANDIDATE_H
+#define MGPU_TUNER_SESSION_CANDIDATE_H
+
+// A way to run a program, in a process of its own: checked against the
+// reference, then measured.
+
+#include "bench/measure/Race.h"
+#include "planner/plan/Plan.h"
+#include "tuner/session/ProgramData.h"
+#include "tuner/session/Worker.h"
+
+#include <memory>
+#include <optional>
+
+namespace mgpu::tuner {
+
+/// All that is needed to run a program in one particular way.
+struct Realization {
+  /// With the shapes of launches as this candidate has them.
+  std::shared_ptr<const planner::Dag> dag;
+  planner::Plan plan;
+  std::vector<std::shared_ptr<const Bytes>> kernels; ///< by KernelId
+  uint32_t lanes = 0; ///< threads that replay; 0: as many as useful
+};
+
+/// Opens the target with so many devices and lanes. Called in the candidate's
+/// process.
+using OpenDriver = std::function<Result<std::unique_ptr<device::Driver>>(
+    uint32_t numDevices, uint32_t lanes)>;
+
+struct CandidateOptions {
+  OpenDriver openDriver;
+  bench::SamplingOptions sampling;
+  WorkerLimits limits;
+  double secondsToPrepare = 10; ///< deadline of a check, beside the reference's
+  double secondsPerSample = 5;
+};
+
+/// A running candidate. One request at a time.
+class Candidate {
+public:
+  /// `realization` and `data` are copied into the process and not kept.
+  static Result<Candidate> start(const Realization &realization,
+                                 const ProgramData &data,
+                                 const CandidateOptions &options);
+
+  /// Runs the three phases on the data of `seed`, all outputs poisoned before
+  /// and guard zones around every buffer: first with each buffer in a place of
+  /// its own, then with the plan's own layout. The outputs of both must be
+  /// `expected`. Kinds: all but Refused; that where it cannot be built.
+  Outcome<void> check(uint64_t seed, std::span<const std::byte> expected);
+  /// What the outputs are: of the reference.
+  Outcome<Bytes> outputs(uint64_t seed);
+  /// One sample of the replay phase, warmed up before the first one.
+  Outcome<bench::Sample> sample();
+  /// Median microseconds of each node of the replay phase, by NodeId; 0 for
+  /// nodes of other phases. Of replays for about `seconds`, three at least.
+  Outcome<std::vector<double>> nodeTimes(double seconds);
+
+private:
+  explicit Candidate(Worker worker, const CandidateOptions &options)
+      : worker(std::move(worker)), options(options) {}
+
+  Worker worker;
+  CandidateOptions options;
+};
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TUNER_SESSION_CANDIDATE_H

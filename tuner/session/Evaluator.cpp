@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tuner/session/Evaluator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+
+namespace mgpu::tuner {
+
+using namespace planner;
+
+/// Sets of fresh data that candidates are checked on in turn.
+static constexpr uint64_t numFreshSets = 4;
+/// Beyond what the reference takes: a candidate 20 times slower than that is
+/// no candidate.
+static constexpr double slack = 20, leastSeconds = 2;
+
+ProgramConfig defaultConfig(const Dag &dag,
+                            std::span<const KernelSpace> kernels,
+                            uint32_t mostLanes) {
+  ProgramConfig config;
+  config.lanes = std::max(mostLanes, 1u);
+  for (size_t k = 0; k < dag.kernels.size(); ++k)
+    config.kernels.push_back(kernels[k].defaults);
+  return config;
+}
+
+Result<std::unique_ptr<Evaluator>>
+Evaluator::create(const TuningSubject &subject,
+                  const EvaluatorOptions &options) {
+  auto evaluator = std::unique_ptr<Evaluator>(new Evaluator(subject, options));
+  MGPU_TRY(evaluator->open());
+  return evaluator;
+}
+
+/// The program's own fault: there is nothing to tune.
+static tl::unexpected<Error> itself(const char *which, const Fault &found) {
+  return fail(
+      ErrorKind::Invalid,
+      fmt::format("the program cannot be tuned: its {} {}", which, found.what));
+}
+
+Result<void> Evaluator::open() {
+  using Clock = std::chrono::steady_clock;
+  sharedDag = std::make_shared<Dag>(about.dag);
+  defaultChoice = defaultConfig(about.dag, about.kernels, about.mostLanes);
+  MGPU_TRY_ASSIGN(KernelFarm made,
+                  KernelFarm::start(about.build, options.compilers));
+  farm.emplace(std::move(made));
+  for (uint32_t k = 0; k < about.compiled.size(); ++k)
+    farm->add({k, defaultChoice.kernels[k]}, about.compiled[k]);
+
+  candidateOptions.openDriver = about.openDriver;
+  candidateOptions.sampling.cache = options.cache;
+  candidateOptions.limits.memoryBytes = options.memoryBytes;
+  // Nothing is known of how long it takes; a user waits, and can interrupt.
+  candidateOptions.secondsToPrepare = 600;
+  candidateOptions.secondsPerSample = 600;
+
+  ProgramConfig serial = defaultChoice;
+  serial.scheduler = "serial";
+  serial.streams = serial.lanes = 1;
+  MGPU_TRY_ASSIGN(auto realized, realize(serial));
+  if (!realized)
+    return itself("kernel", realized.error());
+  objects = realized->kernels;
+  MGPU_TRY_ASSIGN(Candidate referenceRun,
+                  Candidate::start(*realized, about.data, candidateOptions));
+  reference.emplace(std::move(referenceRun));
+  Clock::time_point start = Clock::now();
+  for (uint64_t k = 0; k <= numFreshSets; ++k) {
+    uint64_t seed = k == 0 ? 0 : options.freshSeed + k;
+    auto outputs = reference->outputs(seed);
+    if (!outputs)
+      return itself("reference, a serial plan,", outputs.error());
+    expected[seed] = std::move(*outputs);
+  }
+  double each = std::chrono::duration<double>(Clock::now() - start).count() /
+                double(numFreshSets + 1);
+  candidateOptions.secondsToPrepare = leastSeconds + slack * each;
+  candidateOptions.secondsPerSample = leastSeconds + slack * each;
+
+  MGPU_TRY_ASSIGN(realized, realize(defaultChoice));
+  if (!realized)
+    return itself("default plan", realized.error());
+  MGPU_TRY_ASSIGN(auto admitted, admit(*realized));
+  if (!admitted)
+    return itself("default plan", admitted.error());
+  defaultRun.emplace(std::move(*admitted));
+  return {};
+}
+
+Result<Outcome<Realization>> Evaluator::realize(const ProgramConfig &config) {
+  Realization made;
+  made.dag = sharedDag;
+  made.lanes = config.lanes;
+  std::vector<KernelFarm::Job> jobs;
+  for (uint32_t k = 0; k < config.kernels.size(); ++k)
+    jobs.push_back({k, config.kernels[k]});
+  MGPU_TRY_ASSIGN(auto built, farm->build(jobs));
+  for (Outcome<KernelObject> &object : built) {
+    if (!object)
+      return Outcome<Realization>(tl::make_unexpected(object.error()));
+    made.kernels.push_back(std::move(*object));
+  }
+  MGPU_TRY_ASSIGN(made.plan, planFor(about.dag, config));
+  return Outcome<Realization>(std::move(made));
+}
+
+std::string Evaluator::identity(const Realization &realization,
+                                const ProgramConfig &config) {
+  std::string text = fmt::format("{} lanes;", realization.lanes);
+  for (const PlanStep &step : realization.plan.steps) {
+    text += fmt::format(" {}@", step.node.value);
+    for (Lane lane : step.lanes)
+      text += fmt::format("{}.{},", lane.device.value, lane.stream.value);
+    for (NodeId wait : step.waits)
+      text += fmt::format("<{}", wait.value);
+  }
+  for (const Placement &placement : realization.plan.placements)
+    text += fmt::format(" {}:{}", placement.buffer.value, placement.offset);
+  for (const KernelConfig &kernel : config.kernels)
+    text += ";" + toText(kernel);
+  return text;
+}
+
+Result<Outcome<void>> Evaluator::check(Candidate &candidate, uint64_t seed) {
+  auto known = expected.find(seed);
+  if (known == expected.end()) {
+    auto outputs = reference->outputs(seed);
+    if (!outputs)
+      return itself("reference, a serial plan,", outputs.error());
+    return candidate.check(seed, *outputs);
+  }
+  return candidate.check(seed, known->second);
+}
+
+Result<Outcome<Candidate>> Evaluator::admit(const Realization &realization) {
+  MGPU_TRY_ASSIGN(Candidate candidate,
+                  Candidate::start(realization, about.data, candidateOptions));
+  uint64_t fresh = options.freshSeed + 1 + numAdmitted++ % numFreshSets;
+  for (uint64_t seed : {uint64_t(0), fresh}) {
+    MGPU_TRY_ASSIGN(auto outcome, check(candidate, seed));
+    if (!outcome)
+      return Outcome<Candidate>(tl::make_unexpected(outcome.error()));
+  }
+  return Outcome<Candidate>(std::move(candidate));
+}
+
+Result<Outcome<void>> Evaluator::checkFresh(Candidate &candidate) {
+  return check(candidate, options.freshSeed + numFreshSets + 1 + numFresh++);
+}
+
+bench::Subject subjectOf(Candidate &candidate, std::optional<Fault> &fault) {
+  return [&candidate, &fault]() -> Result<bench::Sample> {
+    auto sample = candidate.sample();
+    if (sample)
+      return *sample;
+    fault = sample.error();
+    return fail(ErrorKind::Invalid, sample.error().what);
+  };
+}
+
+} // namespace mgpu::tuner

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TUNER_SESSION_EVALUATOR_H
+#define MGPU_TUNER_SESSION_EVALUATOR_H
+
+// From a configuration to a running, checked candidate and its time. Keeps the
+// reference and the default configuration running beside it.
+
+#include "tuner/session/Candidate.h"
+#include "tuner/session/KernelFarm.h"
+#include "tuner/session/ProgramSpace.h"
+
+#include <set>
+
+namespace mgpu::tuner {
+
+/// A program under tuning. What is referred to outlives the session.
+struct TuningSubject {
+  const planner::Dag &dag;
+  const ProgramData &data;
+  std::span<const planner::KernelSpace> kernels; ///< by KernelId
+  BuildKernel build;
+  OpenDriver openDriver;
+  uint32_t mostLanes = 1;
+  /// The kernels as built by default, by KernelId, where they are at hand.
+  std::vector<KernelObject> compiled = {};
+};
+
+struct EvaluatorOptions {
+  bench::CacheMode cache = bench::CacheMode::Hot;
+  uint32_t compilers = 1;   ///< processes that compile at once
+  uint64_t freshSeed = 1;   ///< of the data made for checks
+  uint64_t memoryBytes = 0; ///< a candidate may have; 0: no limit
+};
+
+/// The configuration used where nothing was tuned: `run` without a database.
+ProgramConfig defaultConfig(const planner::Dag &dag,
+                            std::span<const planner::KernelSpace> kernels,
+                            uint32_t mostLanes);
+
+class Evaluator {
+public:
+  /// Compiles the default kernels, runs the reference (a serial plan of them)
+  /// and the default, and checks one against the other. Errors: what the
+  /// program itself does wrong, or the machine.
+  static Result<std::unique_ptr<Evaluator>>
+  create(const TuningSubject &subject, const EvaluatorOptions &options);
+
+  const ProgramConfig &defaults() const { return defaultChoice; }
+  std::span<const KernelObject> defaultObjects() const { return objects; }
+  Candidate &defaultCandidate() { return *defaultRun; }
+  const TuningSubject &subject() const { return about; }
+  KernelFarm &compilers() { return *farm; }
+
+  /// Plan and kernels of a configuration.
+  Result<Outcome<Realization>> realize(const ProgramConfig &config);
+  /// What a realization does, as text: equal texts, equal behaviour.
+  static std::string identity(const Realization &realization,
+                              const ProgramConfig &config);
+  /// Starts it and checks it: on the data as given, and on fresh data.
+  Result<Outcome<Candidate>> admit(const Realization &realization);
+  /// Another check, on data never used before.
+  Result<Outcome<void>> checkFresh(Candidate &candidate);
+
+private:
+  Evaluator(const TuningSubject &subject, const EvaluatorOptions &options)
+      : about(subject), options(options) {}
+  Result<void> open();
+  Result<Outcome<void>> check(Candidate &candidate, uint64_t seed);
+
+  TuningSubject about;
+  EvaluatorOptions options;
+  CandidateOptions candidateOptions;
+  ProgramConfig defaultChoice;
+  std::optional<KernelFarm> farm;
+  std::vector<KernelObject> objects;
+  std::shared_ptr<const planner::Dag> sharedDag;
+  std::optional<Candidate> reference, defaultRun;
+  std::map<uint64_t, Bytes> expected; ///< outputs, by seed
+  uint64_t numAdmitted = 0, numFresh = 0;
+};
+
+/// A candidate as the subject of a measurement. Its fault, if it has one, is
+/// left in `fault`, and the error given is only a sign of it.
+bench::Subject subjectOf(Candidate &candidate, std::optional<Fault> &fault);
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TUNER_SESSION_EVALUATOR_H

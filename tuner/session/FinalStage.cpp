@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The last stage: the best race each other and the default; the winner meets
+// the default once more, on samples that did not choose it.
+#include "tuner/session/Session.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace mgpu::tuner {
+
+using nlohmann::json;
+
+static constexpr size_t mostFinalists = 4;
+
+Result<void> Session::decide(const ProgramConfig &winner,
+                             std::optional<bench::HeadToHead> comparison) {
+  const bool isDefault = winner == evaluator->defaults();
+  result.config = winner;
+  result.isDefault = isDefault;
+  result.interrupted = isStopped();
+  result.exhausted = exhaustedKernels && exhaustedJoint;
+  result.comparison = std::move(comparison);
+  if (result.comparison) {
+    result.tunedUs = result.comparison->a.median.middle * 1e6;
+    result.defaultUs = result.comparison->b.median.middle * 1e6;
+  }
+  if (isDefault)
+    result.tunedUs = result.defaultUs;
+
+  bench::Interval change;
+  size_t pairs = 1;
+  std::string sentence = "nothing tried was faster than the default";
+  if (result.comparison) {
+    const bench::Comparison &found = result.comparison->comparison;
+    sentence = bench::describe(found, "the best found", "the default");
+    if (!isDefault)
+      change = found.change;
+    pairs = std::max<size_t>(found.pairs, 1);
+  }
+  double us = referenceUs * (1 + change.middle);
+  db::Trial trial = measuredTrial(textOf(winner), us, change, pairs, 0, 0);
+  json about = json::parse(trial.provenance.environment);
+  about["session"] = {
+      {"complete", !result.interrupted},
+      {"exhausted", result.exhausted},
+      {"seconds", elapsed() + spentBefore + (earlier ? earlier->seconds : 0)},
+      {"evaluations", result.evaluated + evaluatedBefore +
+                          (earlier ? earlier->evaluations : 0)},
+      {"default_us", referenceUs},
+      {"comparison", sentence}};
+  trial.provenance.environment = about.dump();
+  trial.seconds = elapsed();
+  return record(decisionKey, trial);
+}
+
+Result<void> Session::finalStage() {
+  std::vector<const Known *> order;
+  std::set<std::string> seen;
+  for (auto &[text, entry] : known)
+    if (!entry.fault)
+      order.push_back(&entry);
+  std::sort(order.begin(), order.end(),
+            [](const Known *a, const Known *b) { return a->us < b->us; });
+  std::vector<ProgramConfig> configs = {evaluator->defaults()};
+  auto add = [&](const ProgramConfig &config) {
+    if (std::find(configs.begin(), configs.end(), config) == configs.end())
+      configs.push_back(config);
+  };
+  if (earlier)
+    add(earlier->config); // it won once: it is met, not forgotten
+  for (const Known *entry : order)
+    if (entry->us < referenceUs && configs.size() < 1 + mostFinalists)
+      add(entry->config);
+
+  // Their processes, the default's first.
+  std::vector<Candidate> finalists;
+  std::vector<ProgramConfig> theirs;
+  std::set<std::string> identities;
+  for (const ProgramConfig &config : configs) {
+    MGPU_TRY_ASSIGN(auto realized, evaluator->realize(config));
+    if (!realized ||
+        !identities.insert(Evaluator::identity(*realized, config)).second)
+      continue;
+    MGPU_TRY_ASSIGN(auto admitted, evaluator->admit(*realized));
+    if (!admitted) {
+      noteFailure(textOf(config), admitted.error());
+      MGPU_TRY(
+          record(programKey, failedTrial(textOf(config), admitted.error(), 0)));
+      continue;
+    }
+    finalists.push_back(std::move(*admitted));
+    theirs.push_back(config);
+  }
+  if (finalists.empty() || theirs[0] != evaluator->defaults())
+    return fail(ErrorKind::Invalid,
+                "the default plan does not pass the check it passed before: "
+                "the program gives other results from run to run");
+
+  const double left = std::max(allUntil - elapsed(), 1.0);
+  const double share = isStopped() ? 1 : std::min(0.45 * left, 4.0);
+  std::vector<size_t> running(finalists.size());
+  for (size_t k = 0; k < running.size(); ++k)
+    running[k] = k;
+  while (running.size() > 1) {
+    std::vector<std::optional<Fault>> faults(finalists.size());
+    std::vector<bench::Subject> subjects;
+    for (size_t k : running)
+      subjects.push_back(subjectOf(finalists[k], faults[k]));
+    bench::RaceOptions racing;
+    racing.comparison = options.comparison;
+    racing.maxSeconds = share;
+    racing.seed = options.seed;
+    MGPU_TRY_ASSIGN(bench::RaceResult race, bench::race(subjects, racing));
+    auto drop = [&](size_t k, const Fault &fault) -> Result<void> {
+      std::erase(running, k);
+      noteFailure(textOf(theirs[k]), fault);
+      return record(programKey, failedTrial(textOf(theirs[k]), fault, 0));
+    };
+    if (faults[0])
+      return fail(ErrorKind::Invalid,
+                  fmt::format("the default plan {}", faults[0]->what));
+    const size_t winner = running[race.winner];
+    for (size_t k : std::vector<size_t>(running))
+      if (faults[k])
+        MGPU_TRY(drop(k, *faults[k]));
+    if (winner == 0)
+      break;
+    say(Stage::Final, fmt::format("winner of {}: {}", subjects.size(),
+                                  textOf(theirs[winner])));
+    bench::HeadToHeadOptions last;
+    last.comparison = options.comparison;
+    last.comparison.precision = 0.01;
+    last.mostPairs = 512;
+    last.maxSeconds = share;
+    last.seed = options.seed + 1;
+    auto met = bench::headToHead(subjectOf(finalists[winner], faults[winner]),
+                                 subjectOf(finalists[0], faults[0]), last);
+    if (faults[0])
+      return fail(ErrorKind::Invalid,
+                  fmt::format("the default plan {}", faults[0]->what));
+    if (faults[winner]) {
+      MGPU_TRY(drop(winner, *faults[winner]));
+      continue;
+    }
+    if (!met)
+      return fail(met.error());
+    // After all those replays, and on data it never saw.
+    MGPU_TRY_ASSIGN(auto sound, evaluator->checkFresh(finalists[winner]));
+    if (!sound) {
+      MGPU_TRY(drop(winner, sound.error()));
+      continue;
+    }
+    bool faster = met->comparison.verdict == bench::Verdict::Fast;
+    return decide(faster ? theirs[winner] : theirs[0], std::move(*met));
+  }
+  return decide(theirs[0], std::nullopt);
+}
+
+} // namespace mgpu::tuner

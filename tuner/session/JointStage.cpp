@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The second stage: plan and kernels together, by the time of the whole
+// program beside the default's.
+#include "tuner/session/Session.h"
+#include "tuner/strategy/SearchStrategy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace mgpu::tuner {
+
+Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
+  using Cost = std::optional<double>;
+  const std::string text = textOf(config);
+  if (config == evaluator->defaults())
+    return Cost(referenceUs);
+  if (auto at = known.find(text); at != known.end())
+    return at->second.fault ? Cost() : Cost(at->second.us);
+  const double began = elapsed();
+  Known entry{config, 0, std::nullopt};
+  MGPU_TRY_ASSIGN(auto realized, evaluator->realize(config));
+  std::string identity;
+  if (realized) {
+    identity = Evaluator::identity(*realized, config);
+    // Other words for the same plan and kernels; not worth a row.
+    if (auto at = equals.find(identity); at != equals.end()) {
+      entry.us = at->second.us;
+      entry.fault = at->second.fault;
+      known[text] = entry;
+      return entry.fault ? Cost() : Cost(entry.us);
+    }
+  }
+  auto failed = [&](const Fault &fault) -> Result<Cost> {
+    entry.fault = fault;
+    known[text] = entry;
+    if (!identity.empty())
+      equals[identity] = entry;
+    ++result.evaluated;
+    noteFailure(text, fault);
+    say(Stage::Joint,
+        fmt::format("{}: {}: {}", text, toString(fault.kind), fault.what));
+    MGPU_TRY(record(programKey, failedTrial(text, fault, elapsed() - began)));
+    return Cost();
+  };
+  if (!realized)
+    return failed(realized.error());
+  MGPU_TRY_ASSIGN(auto admitted, evaluator->admit(*realized));
+  if (!admitted)
+    return failed(admitted.error());
+
+  std::optional<Fault> mine, theirs;
+  bench::HeadToHeadOptions look;
+  look.comparison.margin = look.comparison.precision = 0.02;
+  look.comparison.slowIsEnough = true;
+  look.mostPairs = 32;
+  look.maxSeconds = 0.5;
+  look.seed = options.seed + result.evaluated;
+  auto found =
+      bench::headToHead(subjectOf(*admitted, mine),
+                        subjectOf(evaluator->defaultCandidate(), theirs), look);
+  if (theirs)
+    return fail(ErrorKind::Invalid,
+                fmt::format("the default plan {}", theirs->what));
+  if (mine)
+    return failed(*mine);
+  if (!found)
+    return fail(found.error());
+  const bench::Interval &change = found->comparison.change;
+  entry.us = referenceUs * (1 + change.middle);
+  known[text] = equals[identity] = entry;
+  ++result.evaluated;
+  noteBest(entry.us);
+  say(Stage::Joint, fmt::format("{:+.1f} %: {}", 100 * change.middle, text));
+  MGPU_TRY(
+      record(programKey,
+             measuredTrial(text, entry.us, change, found->comparison.pairs,
+                           found->a.deviation * 1e6 * entry.us /
+                               std::max(found->a.median.middle * 1e6, 1e-9),
+                           elapsed() - began)));
+  return Cost(entry.us);
+}
+
+/// The best of each kernel under the default plan, on every number of lanes,
+/// before any search: what an interrupted session has, too.
+std::vector<ProgramConfig>
+Session::firstConfigs(const ProgramSpace &space) const {
+  std::vector<ProgramConfig> configs = options.first;
+  ProgramConfig best = evaluator->defaults();
+  for (size_t k = 0; k < chosen.size(); ++k)
+    best.kernels[k] = chosen[k].size() > 1 ? chosen[k][1] : chosen[k].front();
+  for (uint32_t lanes = subject.mostLanes; lanes >= 1; --lanes) {
+    best.lanes = lanes;
+    configs.push_back(best);
+  }
+  ProgramConfig serial = best;
+  serial.scheduler = "serial";
+  serial.streams = serial.lanes = 1;
+  configs.push_back(serial);
+  std::erase_if(configs, [&](const ProgramConfig &config) {
+    return !space.find(config);
+  });
+  return configs;
+}
+
+Result<void> Session::jointStage() {
+  MGPU_TRY_ASSIGN(ProgramSpace space,
+                  ProgramSpace::create(subject.dag, chosen, subject.mostLanes));
+  // The plans, beside the kernels' own spaces counted before.
+  double choices = 1;
+  for (const auto &ofKernel : chosen)
+    choices *= double(ofKernel.size());
+  result.spaceSize *= double(space.points().size()) / choices;
+
+  MGPU_TRY_ASSIGN(auto strategy,
+                  makeStrategy(options.strategy, space.points(), options.seed));
+  auto report = [&](const ProgramConfig &config, std::optional<double> cost) {
+    if (auto id = space.find(config))
+      strategy->report(*id, cost);
+  };
+  report(evaluator->defaults(), referenceUs);
+  for (auto &[text, entry] : known)
+    report(entry.config, entry.fault ? std::nullopt : std::optional(entry.us));
+  std::set<std::string> reported;
+  for (const ProgramConfig &config : firstConfigs(space)) {
+    if (isStopped() && !reported.empty())
+      break; // one tells what the kernels are worth
+    if (!reported.insert(textOf(config)).second ||
+        known.contains(textOf(config)))
+      continue;
+    MGPU_TRY_ASSIGN(auto cost, evaluate(config));
+    report(config, cost);
+  }
+  exhaustedJoint = false;
+  // A proposal whose plan was met before costs nothing and counts for nothing,
+  // so their number needs a limit of its own.
+  while (!isStopped() && elapsed() < jointUntil && result.evaluated < allMost) {
+    auto id = strategy->propose();
+    if (!id) {
+      exhaustedJoint = true;
+      break;
+    }
+    MGPU_TRY_ASSIGN(auto cost, evaluate(space.at(*id)));
+    strategy->report(*id, cost);
+  }
+  return {};
+}
+
+} // namespace mgpu::tuner

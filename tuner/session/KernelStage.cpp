@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The first stage: kernels, each by the time of its own nodes. They do not
+// share resources on one lane, so one candidate tries a configuration of every
+// kernel at once and tells of each.
+#include "planner/schedule/Paths.h"
+#include "tuner/session/Session.h"
+#include "tuner/strategy/SearchStrategy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <numeric>
+
+namespace mgpu::tuner {
+
+using namespace planner;
+
+/// A kernel below this share of the time of all kernels is left alone.
+static constexpr double leastShare = 0.01;
+/// Ways to build a kernel that go on to the joint stage, the default among
+/// them, and the most points they may span there.
+static constexpr size_t mostChosen = 5;
+static constexpr double mostJointPoints = 20'000;
+/// Replays of the default, then of the candidate, in turn.
+static constexpr double secondsPerLook = 4e-3;
+static constexpr int looks = 3;
+
+struct Session::KernelSearch {
+  uint32_t kernel = 0;
+  std::optional<ConfigSpace> space;
+  std::unique_ptr<SearchStrategy> strategy;
+  double defaultUs = 0;             ///< when it was first measured
+  std::map<ConfigId, double> times; ///< of those that work
+  bool done = false;
+
+  KernelConfig best(const KernelConfig &otherwise) const {
+    auto at = std::min_element(
+        times.begin(), times.end(),
+        [](const auto &a, const auto &b) { return a.second < b.second; });
+    return at == times.end() ? otherwise : kernelConfigAt(*space, at->first);
+  }
+};
+
+double Session::kernelSum(const std::vector<double> &nodeTimes,
+                          uint32_t kernel) const {
+  double sum = 0;
+  for (size_t k = 0; k < nodeTimes.size(); ++k)
+    if (auto *call = std::get_if<KernelCall>(&subject.dag.nodes[k].work);
+        call && call->kernel.value == kernel)
+      sum += nodeTimes[k] * (subject.dag.nodes[k].phase == Phase::Replay
+                                 ? double(subject.dag.loop.trips)
+                                 : 1);
+  return sum;
+}
+
+static db::Pairs pairsOf(const KernelConfig &config) {
+  db::Pairs pairs;
+  for (size_t k = 0; k < numKernelParameters; ++k)
+    pairs[std::string(toString(KernelParameter(k)))] =
+        std::to_string(config.values[k]);
+  return pairs;
+}
+
+static std::optional<KernelConfig> configOf(const std::string &text) {
+  auto pairs = db::parsePairs(text);
+  if (!pairs)
+    return std::nullopt;
+  std::string words;
+  for (auto &[name, value] : *pairs)
+    words += name + "=" + value + " ";
+  auto config = parseKernelConfig(words);
+  return config ? std::optional(*config) : std::nullopt;
+}
+
+Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
+                                         const std::vector<double> &baseTimes) {
+  double total = 0;
+  for (uint32_t k = 0; k < subject.dag.kernels.size(); ++k)
+    total += kernelSum(baseTimes, k);
+  for (uint32_t k = 0; k < subject.dag.kernels.size(); ++k) {
+    double us = kernelSum(baseTimes, k);
+    auto space = spaceOf(subject.kernels[k]);
+    if (!space) {
+      if (space.error().kind != ErrorKind::Unsupported)
+        return fail(space.error());
+      continue; // too large to list: it keeps its default
+    }
+    result.spaceSize *= double(space->size());
+    if (space->size() < 2 || us < leastShare * total)
+      continue;
+    KernelSearch &search = searches.emplace_back();
+    search.kernel = k;
+    search.space = std::move(*space);
+  }
+  // The spaces do not move any more: strategies refer to them.
+  for (KernelSearch &search : searches) {
+    const KernelSpace &kernel = subject.kernels[search.kernel];
+    MGPU_TRY_ASSIGN(search.strategy,
+                    makeStrategy(options.strategy, *search.space,
+                                 options.seed + search.kernel));
+    auto defaultId = findConfig(*search.space, kernel.defaults);
+    const double now = kernelSum(baseTimes, search.kernel);
+    if (store) {
+      MGPU_TRY_ASSIGN(db::Trials trials,
+                      store->trials(kernelKeys[search.kernel]));
+      std::map<ConfigId, std::optional<double>> costs;
+      for (const db::Trial &trial : trials.trials) {
+        auto config = configOf(trial.configuration);
+        auto id = config ? findConfig(*search.space, *config) : std::nullopt;
+        if (!id)
+          continue;
+        if (trial.status != db::TrialStatus::Ok) {
+          costs[*id] = std::nullopt;
+        } else if (auto [at, fresh] = costs.try_emplace(*id, trial.medianUs);
+                   !fresh && at->second) {
+          at->second = std::min(*at->second, trial.medianUs);
+        }
+      }
+      for (auto &[id, cost] : costs) {
+        search.strategy->report(id, cost);
+        if (cost)
+          search.times[id] = *cost;
+        if (id == defaultId && cost)
+          search.defaultUs = *cost;
+      }
+    }
+    if (search.defaultUs == 0) {
+      search.defaultUs = now;
+      if (defaultId) {
+        search.times[*defaultId] = now;
+        search.strategy->report(*defaultId, now);
+      }
+      MGPU_TRY(record(kernelKeys[search.kernel],
+                      measuredTrial(db::pairsText(pairsOf(kernel.defaults)),
+                                    now, {}, 1, 0, 0)));
+    }
+  }
+  return {};
+}
+
+Result<Outcome<std::vector<double>>>
+Session::measureKernels(const ProgramConfig &config, Candidate &base) {
+  using Ratios = Outcome<std::vector<double>>;
+  MGPU_TRY_ASSIGN(auto realized, evaluator->realize(config));
+  if (!realized)
+    return Ratios(tl::make_unexpected(realized.error()));
+  MGPU_TRY_ASSIGN(auto admitted, evaluator->admit(*realized));
+  if (!admitted)
+    return Ratios(tl::make_unexpected(admitted.error()));
+  const size_t numKernels = subject.dag.kernels.size();
+  std::vector<std::vector<double>> ratios(numKernels);
+  for (int look = 0; look < looks; ++look) {
+    // Beside the default, at once, so that both have the same machine.
+    auto theirs = base.nodeTimes(secondsPerLook);
+    if (!theirs)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("the default plan {}", theirs.error().what));
+    auto mine = admitted->nodeTimes(secondsPerLook);
+    if (!mine)
+      return Ratios(tl::make_unexpected(mine.error()));
+    for (uint32_t k = 0; k < numKernels; ++k)
+      if (double before = kernelSum(*theirs, k); before > 0)
+        ratios[k].push_back(kernelSum(*mine, k) / before);
+    // What is far behind needs no second look.
+    if (std::all_of(ratios.begin(), ratios.end(),
+                    [](const std::vector<double> &ofKernel) {
+                      return ofKernel.empty() || ofKernel.front() > 1.5;
+                    }))
+      break;
+  }
+  std::vector<double> medians;
+  for (std::vector<double> &ofKernel : ratios)
+    medians.push_back(ofKernel.empty() ? 1
+                                       : bench::median(std::move(ofKernel)));
+  return Ratios(std::move(medians));
+}
+
+Result<void> Session::tryKernels(std::vector<KernelSearch *> searches,
+                                 const std::vector<KernelConfig> &configs,
+                                 Candidate &base, double began) {
+  ProgramConfig config = evaluator->defaults();
+  config.lanes = 1;
+  for (size_t s = 0; s < searches.size(); ++s)
+    config.kernels[searches[s]->kernel] = configs[s];
+  MGPU_TRY_ASSIGN(auto ratios, measureKernels(config, base));
+  if (!ratios && searches.size() > 1) {
+    // Whose fault it is, each alone will tell.
+    for (size_t s = 0; s < searches.size(); ++s)
+      MGPU_TRY(tryKernels({searches[s]}, {configs[s]}, base, elapsed()));
+    return {};
+  }
+  const double seconds = (elapsed() - began) / double(searches.size());
+  ++result.evaluated;
+  for (size_t s = 0; s < searches.size(); ++s) {
+    KernelSearch &search = *searches[s];
+    const db::Problem &key = kernelKeys[search.kernel];
+    auto id = findConfig(*search.space, configs[s]);
+    std::string text = db::pairsText(pairsOf(configs[s]));
+    const std::string &name = subject.dag.kernels[search.kernel].name;
+    if (!ratios) {
+      search.strategy->report(*id, std::nullopt);
+      noteFailure(fmt::format("kernel {}: {}", name, toText(configs[s])),
+                  ratios.error());
+      say(Stage::Kernels,
+          fmt::format("{}: {}: {}", name, toString(ratios.error().kind),
+                      ratios.error().what));
+      MGPU_TRY(record(key, failedTrial(text, ratios.error(), seconds)));
+      continue;
+    }
+    double us = search.defaultUs * (*ratios)[search.kernel];
+    search.strategy->report(*id, us);
+    search.times[*id] = us;
+    MGPU_TRY(record(key, measuredTrial(text, us, {}, looks, 0, seconds)));
+  }
+  if (ratios) {
+    std::string last;
+    for (KernelSearch *search : searches)
+      last += fmt::format("{}{} {:+.0f} %", last.empty() ? "" : ", ",
+                          subject.dag.kernels[search->kernel].name,
+                          100 * ((*ratios)[search->kernel] - 1));
+    say(Stage::Kernels, last);
+  }
+  return {};
+}
+
+/// Fills `chosen`: kernels on the critical path first get a choice, as long as
+/// the joint space stays small; the others get their best.
+void Session::keepBestKernels(std::vector<KernelSearch> &searches,
+                              const std::vector<double> &baseTimes) {
+  chosen.clear();
+  for (const KernelSpace &kernel : subject.kernels)
+    chosen.push_back({kernel.defaults});
+  Paths paths = longestPaths(subject.dag, baseTimes);
+  double longest = 0;
+  for (size_t k = 0; k < baseTimes.size(); ++k)
+    longest = std::max(longest, paths.head[k] + baseTimes[k] + paths.tail[k]);
+  std::vector<std::pair<double, double>> weight(subject.dag.kernels.size());
+  for (size_t k = 0; k < baseTimes.size(); ++k)
+    if (auto *call = std::get_if<KernelCall>(&subject.dag.nodes[k].work)) {
+      auto &[critical, total] = weight[call->kernel.value];
+      total += baseTimes[k];
+      if (paths.head[k] + baseTimes[k] + paths.tail[k] >= 0.999 * longest)
+        critical += baseTimes[k];
+    }
+  std::sort(searches.begin(), searches.end(),
+            [&](const KernelSearch &a, const KernelSearch &b) {
+              return weight[a.kernel] > weight[b.kernel];
+            });
+  double points = 1;
+  for (KernelSearch &search : searches) {
+    std::vector<std::pair<double, ConfigId>> order;
+    for (auto &[id, us] : search.times)
+      order.push_back({us, id});
+    std::sort(order.begin(), order.end());
+    std::vector<KernelConfig> &mine = chosen[search.kernel];
+    const KernelConfig defaults = mine[0];
+    for (auto &[us, id] : order) {
+      KernelConfig config = kernelConfigAt(*search.space, id);
+      if (mine.size() < mostChosen && config != defaults)
+        mine.push_back(config);
+    }
+    if (points * double(mine.size()) > mostJointPoints)
+      mine = {search.best(defaults)};
+    points *= double(mine.size());
+  }
+}
+
+Result<void> Session::kernelStage() {
+  result.spaceSize = 1;
+  ProgramConfig single = evaluator->defaults();
+  single.lanes = 1; // nothing runs beside the kernel that is timed
+  MGPU_TRY_ASSIGN(auto realized, evaluator->realize(single));
+  if (!realized)
+    return fail(ErrorKind::Invalid, realized.error().what);
+  MGPU_TRY_ASSIGN(auto base, evaluator->admit(*realized));
+  if (!base)
+    return fail(ErrorKind::Invalid, fmt::format("the default plan on one lane "
+                                                "{}",
+                                                base.error().what));
+  auto times = base->nodeTimes(4 * secondsPerLook);
+  if (!times)
+    return fail(ErrorKind::Invalid, times.error().what);
+
+  std::vector<KernelSearch> searches;
+  MGPU_TRY(openKernelSearches(searches, *times));
+  while (!isStopped() && elapsed() < kernelsUntil &&
+         result.evaluated < kernelsMost) {
+    std::vector<KernelSearch *> active;
+    std::vector<KernelConfig> configs;
+    std::vector<KernelFarm::Job> jobs;
+    for (KernelSearch &search : searches) {
+      if (search.done)
+        continue;
+      auto id = search.strategy->propose();
+      if (!id) {
+        search.done = true;
+        continue;
+      }
+      active.push_back(&search);
+      configs.push_back(kernelConfigAt(*search.space, *id));
+      jobs.push_back({search.kernel, configs.back()});
+    }
+    if (active.empty())
+      break;
+    // What does not compile is told apart before anything runs.
+    const double began = elapsed();
+    MGPU_TRY_ASSIGN(auto built, evaluator->compilers().build(jobs));
+    std::vector<KernelSearch *> sound;
+    std::vector<KernelConfig> soundConfigs;
+    for (size_t k = 0; k < active.size(); ++k) {
+      if (built[k]) {
+        sound.push_back(active[k]);
+        soundConfigs.push_back(configs[k]);
+        continue;
+      }
+      active[k]->strategy->report(*findConfig(*active[k]->space, configs[k]),
+                                  std::nullopt);
+      noteFailure(fmt::format("kernel {}: {}",
+                              subject.dag.kernels[active[k]->kernel].name,
+                              toText(configs[k])),
+                  built[k].error());
+      MGPU_TRY(record(
+          kernelKeys[active[k]->kernel],
+          failedTrial(db::pairsText(pairsOf(configs[k])), built[k].error(),
+                      (elapsed() - began) / double(active.size()))));
+    }
+    if (!sound.empty())
+      MGPU_TRY(tryKernels(sound, soundConfigs, *base, began));
+  }
+  exhaustedKernels =
+      std::all_of(searches.begin(), searches.end(),
+                  [](const KernelSearch &search) { return search.done; });
+  keepBestKernels(searches, *times);
+  return {};
+}
+
+} // namespace mgpu::tuner

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TUNER_SESSION_KEYS_H
+#define MGPU_TUNER_SESSION_KEYS_H
+
+// By what a result is found again: contents, never numbers or names of files.
+
+#include "bench/measure/Environment.h"
+#include "db/Problem.h"
+#include "planner/dag/Dag.h"
+#include "tuner/session/KernelFarm.h"
+
+namespace mgpu::tuner {
+
+/// SHA-256 of what the DAG does: nodes, their work and devices, buffers,
+/// edges and kernels; not of names and places in files.
+std::string contentHash(const planner::Dag &dag);
+
+/// How a session measures, as Problem::policy says it.
+std::string policyText(bool coldCaches);
+
+/// `compiled` are the kernels as they are built by default: other code
+/// generation makes another problem.
+struct KeyInput {
+  const planner::Dag &dag;
+  std::span<const KernelObject> compiled; ///< by KernelId
+  const bench::Environment &environment;
+  std::string version; ///< of mgpu
+  uint32_t devices = 1;
+  bool coldCaches = false;
+};
+
+/// The program as a whole, tried in many configurations.
+db::Problem programProblem(const KeyInput &input);
+/// What was decided about it: of all configurations tried, those that won or
+/// kept a race against the default.
+db::Problem decisionProblem(const KeyInput &input);
+/// One kernel by itself: other programs with the same kernel find it too.
+db::Problem kernelProblem(const KeyInput &input, planner::KernelId kernel,
+                          Dim3 largestGrid);
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TUNER_SESSION_KEYS_H

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tuner/session/ProgramSpace.h"
+
+#include "planner/schedule/PlanBuilder.h"
+#include "support/Random.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+
+namespace mgpu::tuner {
+
+using namespace planner;
+
+namespace {
+
+/// Durations off by a factor drawn for each node: other orders of the steps
+/// that a list scheduler finds worth trying.
+class Perturbed final : public LatencyEstimator {
+public:
+  Perturbed(const LatencyEstimator &inner, uint64_t seed)
+      : inner(inner), seed(seed) {}
+  double durationUs(const Dag &dag, NodeId node) const override {
+    double us = inner.durationUs(dag, node);
+    if (seed == 0)
+      return us;
+    Random random(seed * 0x9e3779b97f4a7c15 + node.value);
+    return us * (0.5 + 1.5 * random.uniform());
+  }
+  std::string name() const override { return inner.name(); }
+
+private:
+  const LatencyEstimator &inner;
+  uint64_t seed;
+};
+
+enum PlanParameter : uint32_t {
+  Scheduler,
+  Streams,
+  Lanes,
+  Seed,
+  FirstKernel,
+};
+constexpr const char *schedulers[] = {"list", "serial"};
+
+std::string kernelKey(const Dag &dag, size_t kernel) {
+  return "kernel." + dag.kernels[kernel].name;
+}
+
+} // namespace
+
+db::Pairs toPairs(const ProgramConfig &config, const Dag &dag,
+                  std::span<const KernelSpace> kernels) {
+  db::Pairs pairs{{"scheduler", config.scheduler},
+                  {"streams", std::to_string(config.streams)},
+                  {"lanes", std::to_string(config.lanes)},
+                  {"seed", std::to_string(config.seed)}};
+  for (size_t k = 0; k < config.kernels.size(); ++k)
+    if (config.kernels[k] != kernels[k].defaults)
+      pairs[kernelKey(dag, k)] = toText(config.kernels[k]);
+  return pairs;
+}
+
+Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
+                                std::span<const KernelSpace> kernels) {
+  ProgramConfig config;
+  auto number = [&](const char *name, auto &into) -> Result<void> {
+    auto at = pairs.find(name);
+    if (at == pairs.end())
+      return fail(ErrorKind::Invalid,
+                  fmt::format("a stored configuration has no '{}'", name));
+    const std::string &text = at->second;
+    auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), into);
+    if (error != std::errc() || end != text.data() + text.size())
+      return fail(ErrorKind::Invalid,
+                  fmt::format("a stored configuration has {}={}, which is no "
+                              "number",
+                              name, text));
+    return {};
+  };
+  MGPU_TRY(number("streams", config.streams));
+  MGPU_TRY(number("lanes", config.lanes));
+  MGPU_TRY(number("seed", config.seed));
+  auto scheduler = pairs.find("scheduler");
+  if (scheduler == pairs.end() ||
+      std::find(std::begin(schedulers), std::end(schedulers),
+                scheduler->second) == std::end(schedulers))
+    return fail(ErrorKind::Invalid,
+                "a stored configuration names no scheduler there is");
+  config.scheduler = scheduler->second;
+  size_t numRead = 4;
+  for (size_t k = 0; k < dag.kernels.size(); ++k) {
+    config.kernels.push_back(kernels[k].defaults);
+    auto at = pairs.find(kernelKey(dag, k));
+    if (at == pairs.end())
+      continue;
+    ++numRead;
+    MGPU_TRY_ASSIGN(config.kernels.back(),
+                    parseKernelConfig(at->second, kernels[k].defaults));
+    MGPU_TRY(kernels[k].check(config.kernels.back()));
+  }
+  if (numRead != pairs.size())
+    return fail(ErrorKind::Invalid, "a stored configuration names kernels that "
+                                    "the program does not have");
+  return config;
+}
+
+Result<Plan> planFor(const Dag &dag, const ProgramConfig &config) {
+  RooflineEstimator roofline(hostRates(), "host roofline");
+  Perturbed latency(roofline, config.seed);
+  ScheduleOptions options;
+  options.streamsPerDevice = config.streams;
+  Plan plan;
+  if (config.scheduler == "serial") {
+    MGPU_TRY_ASSIGN(plan, scheduleSerial(dag, latency, options));
+  } else {
+    MGPU_TRY_ASSIGN(plan, scheduleList(dag, latency, options));
+  }
+  if (config.seed != 0) { // the draw chose the order; what is predicted is not
+    for (PlanStep &step : plan.steps)
+      step.durationUs = roofline.durationUs(dag, step.node);
+    plan.lowerBoundUs = makespanLowerBound(dag, roofline);
+    predictTimes(plan, dag);
+  }
+  if (auto ok = verify(plan, dag, options.limits); !ok)
+    return fail(ErrorKind::Internal,
+                fmt::format("scheduler '{}' made an unsafe plan: {}",
+                            config.scheduler, ok.error().message));
+  return plan;
+}
+
+Result<ConfigSpace> spaceOf(const KernelSpace &kernel) {
+  using P = KernelParameter;
+  std::vector<Parameter> parameters;
+  for (const KernelChoice &choice : kernel.choices)
+    parameters.push_back({std::string(toString(choice.parameter)),
+                          {choice.values.begin(), choice.values.end()},
+                          {}});
+  auto of = [](P p) { return uint32_t(p); };
+  // The space's own check judges whole points; these rules of it, asked of a
+  // prefix, keep the walk off what no completion makes legal. The default
+  // passes whatever it is.
+  KernelConfig defaults = kernel.defaults;
+  std::vector<Constraint> constraints;
+  if (defaults.block().volume() <= 1024)
+    constraints.push_back(
+        {"block_x * block_y * block_z <= 1024",
+         {of(P::BlockX), of(P::BlockY), of(P::BlockZ)},
+         [](std::span<const double> v) { return v[0] * v[1] * v[2] <= 1024; }});
+  std::vector<uint32_t> all;
+  for (uint32_t k = 0; k < numKernelParameters; ++k)
+    all.push_back(k);
+  constraints.push_back({"the kernel can be built so", all,
+                         [&kernel](std::span<const double> values) {
+                           KernelConfig config;
+                           for (size_t k = 0; k < values.size(); ++k)
+                             config.values[k] = uint32_t(values[k]);
+                           return kernel.check(config).has_value();
+                         }});
+  return ConfigSpace::generate(std::move(parameters), constraints);
+}
+
+KernelConfig kernelConfigAt(const ConfigSpace &space, ConfigId id) {
+  KernelConfig config;
+  for (uint32_t k = 0; k < space.numParameters(); ++k)
+    config.values[k] = uint32_t(space.value(id, k));
+  return config;
+}
+
+std::optional<ConfigId> findConfig(const ConfigSpace &space,
+                                   const KernelConfig &config) {
+  std::vector<uint16_t> positions;
+  for (uint32_t k = 0; k < space.numParameters(); ++k) {
+    const std::vector<double> &values = space.parameter(k).values;
+    auto at = std::find(values.begin(), values.end(), config.values[k]);
+    if (at == values.end())
+      return std::nullopt;
+    positions.push_back(uint16_t(at - values.begin()));
+  }
+  return space.find(positions);
+}
+
+Result<ProgramSpace>
+ProgramSpace::create(const Dag &dag,
+                     std::vector<std::vector<KernelConfig>> chosen,
+                     uint32_t mostLanes) {
+  std::vector<Parameter> parameters(FirstKernel);
+  parameters[Scheduler] = {"scheduler", {0, 1}, {"list", "serial"}};
+  parameters[Streams] = {"streams", {1, 2, 4, 8}, {}};
+  parameters[Lanes] = {"lanes", {}, {}};
+  for (uint32_t lanes = 1; lanes <= std::max(mostLanes, 1u); ++lanes)
+    parameters[Lanes].values.push_back(lanes);
+  parameters[Seed] = {"seed", {}, {}};
+  for (uint32_t seed = 0; seed < 16; ++seed) {
+    parameters[Seed].values.push_back(seed);
+    parameters[Seed].labels.push_back(std::to_string(seed));
+  }
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    Parameter parameter{kernelKey(dag, k), {}, {}};
+    for (size_t c = 0; c < chosen[k].size(); ++c) {
+      parameter.values.push_back(double(c));
+      parameter.labels.push_back(toText(chosen[k][c]));
+    }
+    parameters.push_back(std::move(parameter));
+  }
+  const Constraint constraints[] = {
+      {"a serial plan has one stream and no priorities, and runs on one lane",
+       {Scheduler, Streams, Lanes, Seed},
+       [](std::span<const double> v) {
+         return v[0] == 0 || (v[1] == 1 && v[2] == 1 && v[3] == 0);
+       }}};
+  MGPU_TRY_ASSIGN(ConfigSpace space,
+                  ConfigSpace::generate(std::move(parameters), constraints));
+  return ProgramSpace(std::move(space), std::move(chosen));
+}
+
+ProgramConfig ProgramSpace::at(ConfigId id) const {
+  ProgramConfig config;
+  auto value = [&](uint32_t p) { return uint32_t(space.value(id, p)); };
+  config.scheduler = schedulers[value(Scheduler)];
+  config.streams = value(Streams);
+  config.lanes = value(Lanes);
+  config.seed = value(Seed);
+  for (size_t k = 0; k < chosen.size(); ++k)
+    config.kernels.push_back(chosen[k][value(FirstKernel + uint32_t(k))]);
+  return config;
+}
+
+std::optional<ConfigId> ProgramSpace::find(const ProgramConfig &config) const {
+  std::vector<uint16_t> positions(space.numParameters());
+  auto place = [&](uint32_t parameter, double value) {
+    const std::vector<double> &values = space.parameter(parameter).values;
+    auto at = std::find(values.begin(), values.end(), value);
+    positions[parameter] = uint16_t(at - values.begin());
+    return at != values.end();
+  };
+  if (!place(Scheduler, config.scheduler == "serial") ||
+      !place(Streams, config.streams) || !place(Lanes, config.lanes) ||
+      !place(Seed, double(config.seed)) ||
+      config.kernels.size() != chosen.size())
+    return std::nullopt;
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    auto at = std::find(chosen[k].begin(), chosen[k].end(), config.kernels[k]);
+    if (at == chosen[k].end())
+      return std::nullopt;
+    positions[FirstKernel + k] = uint16_t(at - chosen[k].begin());
+  }
+  return space.find(positions);
+}
+
+} // namespace mgpu::tuner

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TUNER_SESSION_SESSION_H
+#define MGPU_TUNER_SESSION_SESSION_H
+
+// The inside of tune() (TuningSession.h): what its stages share, each stage in
+// a file of its own.
+
+#include "tuner/session/Keys.h"
+#include "tuner/session/TuningSession.h"
+
+#include <chrono>
+
+namespace mgpu::tuner {
+
+/// What is known of a configuration of the whole program.
+struct Known {
+  ProgramConfig config;
+  double us = 0;
+  std::optional<Fault> fault;
+};
+
+class Session {
+public:
+  Session(const TuningSubject &subject, const TuningOptions &options,
+          db::TuningStore *store)
+      : subject(subject), options(options), store(store) {}
+  Result<TuningResult> run();
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  // TuningSession.cpp
+  Result<void> begin();
+  Result<void> loadTrials();
+  void shareBudget();
+  double elapsed() const {
+    return std::chrono::duration<double>(Clock::now() - started).count();
+  }
+  bool isStopped() const { return options.stop && options.stop->load(); }
+  void say(Stage stage, std::string last);
+  void noteFailure(const std::string &configuration, const Fault &fault);
+  void noteBest(double us);
+  db::Trial failedTrial(std::string configuration, const Fault &fault,
+                        double seconds) const;
+  db::Trial measuredTrial(std::string configuration, double us,
+                          bench::Interval change, size_t samples,
+                          double deviationUs, double seconds) const;
+  db::Provenance provenance() const;
+  Result<void> record(const db::Problem &problem, const db::Trial &trial);
+  std::string textOf(const ProgramConfig &config) const;
+
+  // KernelStage.cpp
+  struct KernelSearch;
+  Result<void> kernelStage();
+  Result<void> openKernelSearches(std::vector<KernelSearch> &searches,
+                                  const std::vector<double> &baseTimes);
+  /// Times of the nodes of each kernel over those of the default.
+  Result<Outcome<std::vector<double>>>
+  measureKernels(const ProgramConfig &config, Candidate &base);
+  double kernelSum(const std::vector<double> &nodeTimes, uint32_t kernel) const;
+  Result<void> tryKernels(std::vector<KernelSearch *> searches,
+                          const std::vector<planner::KernelConfig> &configs,
+                          Candidate &base, double began);
+  void keepBestKernels(std::vector<KernelSearch> &searches,
+                       const std::vector<double> &baseTimes);
+
+  // JointStage.cpp
+  Result<void> jointStage();
+  /// Measures a configuration unless an equal one was; none where it failed.
+  Result<std::optional<double>> evaluate(const ProgramConfig &config);
+  std::vector<ProgramConfig> firstConfigs(const ProgramSpace &space) const;
+
+  // FinalStage.cpp
+  Result<void> finalStage();
+  Result<void> decide(const ProgramConfig &winner,
+                      std::optional<bench::HeadToHead> comparison);
+
+  TuningSubject subject;
+  const TuningOptions &options;
+  db::TuningStore *store;
+
+  Clock::time_point started;
+  std::unique_ptr<Evaluator> evaluator;
+  bench::Environment environment;
+  db::Problem programKey, decisionKey;
+  std::vector<db::Problem> kernelKeys;
+  double referenceUs = 0; ///< the default, when it was first measured
+  double spentBefore = 0; ///< seconds, since the last decision
+  uint64_t evaluatedBefore = 0;
+  std::optional<StoredDecision> earlier;
+  // When the stages end, in seconds and evaluations of this session.
+  double kernelsUntil = 0, jointUntil = 0, allUntil = 0;
+  uint64_t kernelsMost = 0, allMost = 0;
+
+  /// Ways to build each kernel, the default first, then the best.
+  std::vector<std::vector<planner::KernelConfig>> chosen;
+  std::map<std::string, Known> known;  ///< by configuration text
+  std::map<std::string, Known> equals; ///< by identity of the realization
+  double bestUs = 0;
+  bool exhaustedKernels = true, exhaustedJoint = true;
+  TuningResult result;
+};
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TUNER_SESSION_SESSION_H

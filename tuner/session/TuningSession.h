@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TUNER_SESSION_TUNINGSESSION_H
+#define MGPU_TUNER_SESSION_TUNINGSESSION_H
+
+// Searches for the fastest way to run a program, in three stages:
+// - kernels: every kernel by itself, by the time of its nodes; each candidate
+//   tries a configuration of every kernel at once;
+// - joint: the plan and the best few configurations of the kernels together, by
+//   the time of the whole program;
+// - final: the best of those, what was stored before and the default race each
+//   other, and the winner meets the default on samples of its own. What is not
+//   surely faster than the default loses to it.
+// Every result is stored when it is there; a session goes on where another one
+// ended, however it ended.
+
+#include "bench/measure/Environment.h"
+#include "db/TuningStore.h"
+#include "support/Units.h"
+#include "tuner/session/Evaluator.h"
+#include "tuner/session/Keys.h"
+
+#include <atomic>
+
+namespace mgpu::tuner {
+
+enum class Stage : uint8_t { Start, Kernels, Joint, Final };
+std::string_view toString(Stage stage);
+
+struct Progress {
+  Stage stage = Stage::Start;
+  uint64_t evaluated = 0, failed = 0;
+  double seconds = 0, secondsLeft = 0; ///< infinite with a budget of N
+  uint64_t evaluationsLeft = 0;
+  double defaultUs = 0;
+  double bestUs = 0; ///< so far, of the whole program; 0: not measured yet
+  std::string last;  ///< the latest candidate and what came of it
+};
+
+struct TuningOptions {
+  SearchBudget budget;
+  std::string strategy = "surrogate";
+  uint64_t seed = 1;
+  EvaluatorOptions evaluation;
+  /// Of the last word between winner and default.
+  bench::ComparisonOptions comparison;
+  std::string version;  ///< of mgpu, for the keys
+  uint32_t devices = 1; ///< of the target, for the keys
+  std::function<void(const Progress &)> progress;
+  /// Set by another (a signal handler): end the search, keep everything.
+  const std::atomic<bool> *stop = nullptr;
+  /// Configurations to begin with, before the strategy proposes any.
+  std::vector<ProgramConfig> first;
+};
+
+struct FailedCandidate {
+  std::string configuration;
+  Fault fault;
+};
+
+struct TuningResult {
+  ProgramConfig config; ///< to use from now on
+  bool isDefault = true;
+  bool fromStore = false;   ///< nothing was measured now
+  bool interrupted = false; ///< before the budget was used up
+  bool exhausted = false;   ///< there was nothing left to try
+  /// Winner against default, on samples taken for this alone; none where the
+  /// default won the race.
+  std::optional<bench::HeadToHead> comparison;
+  double defaultUs = 0, tunedUs = 0;
+  uint64_t evaluated = 0, resumed = 0, compiled = 0;
+  std::vector<FailedCandidate> failed;
+  double seconds = 0;
+  double spaceSize = 0; ///< legal points: product over kernels and plans
+  /// Best time of the whole program after each evaluation that improved it.
+  struct Step {
+    double seconds;
+    uint64_t evaluation;
+    double bestUs;
+  };
+  std::vector<Step> history;
+};
+
+/// `store` may be null: then nothing is remembered.
+Result<TuningResult> tune(const TuningSubject &subject,
+                          const TuningOptions &options, db::TuningStore *store);
+
+/// What an earlier session decided, where `store` has exactly this problem.
+struct StoredDecision {
+  ProgramConfig config;
+  double us = 0, defaultUs = 0; ///< of the session that decided
+  double seconds = 0;           ///< spent on it, over all sessions
+  uint64_t evaluations = 0;
+  bool complete = false, exhausted = false;
+  std::string sentence; ///< "A beats B by ..."
+};
+Result<std::optional<StoredDecision>>
+findDecision(const KeyInput &keys,
+             std::span<const planner::KernelSpace> kernels,
+             db::TuningStore &store);
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TUNER_SESSION_TUNINGSESSION_H

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tuner/session/Worker.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <new>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+namespace mgpu::tuner {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// `tag` is the kind of an answer: 0, or 1 + FaultKind.
+struct Header {
+  uint64_t size = 0;
+  uint64_t tag = 0;
+};
+
+using Transfer = WorkerTransfer;
+
+Clock::time_point after(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(seconds));
+}
+
+/// Moves all of `size` bytes one way; `deadline` null waits for ever.
+Transfer transfer(int socket, std::byte *bytes, size_t size, bool sending,
+                  const Clock::time_point *deadline) {
+  while (size > 0) {
+    int wait = -1;
+    if (deadline) {
+      auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline -
+                                                               Clock::now());
+      wait = int(std::clamp<int64_t>(left.count(), 0, 1 << 30));
+    }
+    pollfd ready{socket, short(sending ? POLLOUT : POLLIN), 0};
+    int found = poll(&ready, 1, wait);
+    if (found < 0 && errno == EINTR)
+      continue;
+    if (found == 0)
+      return Transfer::Late;
+    ssize_t moved = sending ? send(socket, bytes, size, MSG_NOSIGNAL)
+                            : recv(socket, bytes, size, 0);
+    if (moved < 0 && errno == EINTR)
+      continue;
+    if (found < 0 || moved <= 0)
+      return Transfer::Closed;
+    bytes += moved;
+    size -= size_t(moved);
+  }
+  return Transfer::Done;
+}
+
+Transfer sendMessage(int socket, uint64_t tag, std::span<const std::byte> body,
+                     const Clock::time_point *deadline) {
+  Header header{body.size(), tag};
+  Transfer sent = transfer(socket, reinterpret_cast<std::byte *>(&header),
+                           sizeof header, true, deadline);
+  return sent != Transfer::Done
+             ? sent
+             : transfer(socket, const_cast<std::byte *>(body.data()),
+                        body.size(), true, deadline);
+}
+
+[[noreturn]] void serve(int socket, const Worker::Handler &handler) {
+  while (true) {
+    Header header;
+    if (transfer(socket, reinterpret_cast<std::byte *>(&header), sizeof header,
+                 false, nullptr) != Transfer::Done)
+      _exit(0);
+    Outcome<Bytes> answer;
+    try {
+      Bytes request(header.size);
+      if (transfer(socket, request.data(), request.size(), false, nullptr) !=
+          Transfer::Done)
+        _exit(0);
+      answer = handler(request);
+    } catch (const std::bad_alloc &) {
+      answer = fault(FaultKind::OverLimit, "ran out of memory");
+    } catch (const std::exception &error) {
+      answer = fault(FaultKind::Refused, error.what());
+    }
+    Transfer sent =
+        answer ? sendMessage(socket, 0, *answer, nullptr)
+               : sendMessage(socket, 1 + uint64_t(answer.error().kind),
+                             std::as_bytes(std::span(answer.error().what)),
+                             nullptr);
+    if (sent != Transfer::Done)
+      _exit(0);
+  }
+}
+
+void beWorker(pid_t parent, const WorkerLimits &limits) {
+  setpgid(0, 0); // an interrupt of the terminal is the parent's to handle
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent)
+    _exit(0);
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
+    std::signal(number, SIG_DFL);
+  rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  if (limits.memoryBytes) {
+    rlimit most{limits.memoryBytes, limits.memoryBytes};
+    setrlimit(RLIMIT_DATA, &most);
+  }
+  int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere >= 0) {
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+  }
+}
+
+} // namespace
+
+std::string_view toString(FaultKind kind) {
+  constexpr std::array<std::string_view, 6> names = {
+      "crash",        "hang",       "out-of-bounds",
+      "wrong-result", "over-limit", "refused"};
+  return names[size_t(kind)];
+}
+
+Result<Worker> Worker::start(Handler handler, WorkerLimits limits) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return fail(ErrorKind::Absent,
+                fmt::format("cannot start a worker process: {}; close some "
+                            "programs",
+                            std::strerror(errno)));
+  fflush(nullptr); // or what is buffered would be printed twice
+  pid_t parent = getpid(), child = fork();
+  if (child < 0) {
+    int code = errno;
+    close(ends[0]);
+    close(ends[1]);
+    return fail(ErrorKind::Absent,
+                fmt::format("cannot start a worker process: {}; close some "
+                            "programs",
+                            std::strerror(code)));
+  }
+  if (child == 0) {
+    close(ends[0]);
+    beWorker(parent, limits);
+    serve(ends[1], handler);
+  }
+  close(ends[1]);
+  setpgid(child, child); // whichever of us is first
+  return Worker(child, ends[0]);
+}
+
+Worker::Worker(Worker &&other) noexcept
+    : child(std::exchange(other.child, -1)),
+      socket(std::exchange(other.socket, -1)), death(std::move(other.death)) {}
+
+Worker &Worker::operator=(Worker &&other) noexcept {
+  if (this != &other) {
+    end();
+    child = std::exchange(other.child, -1);
+    socket = std::exchange(other.socket, -1);
+    death = std::move(other.death);
+  }
+  return *this;
+}
+
+Worker::~Worker() { end(); }
+
+void Worker::end() {
+  if (child > 0) {
+    kill(-child, SIGKILL);
+    kill(child, SIGKILL);
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR)
+      ;
+    child = -1;
+  }
+  if (socket >= 0)
+    close(std::exchange(socket, -1));
+}
+
+/// Reaps a child that closed its end or is late, and keeps why.
+Fault Worker::lose(Transfer how, double seconds) {
+  Fault why{FaultKind::Crash, ""};
+  if (how == Transfer::Late)
+    why = {FaultKind::Hang,
+           fmt::format("gave no answer within {:.1f} s", seconds)};
+  int status = 0;
+  if (why.kind == FaultKind::Hang)
+    kill(-child, SIGKILL);
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    ;
+  kill(-child, SIGKILL); // what it started
+  child = -1;
+  if (why.kind != FaultKind::Hang && WIFSIGNALED(status)) {
+    int number = WTERMSIG(status);
+    why.kind = number == SIGKILL ? FaultKind::OverLimit : FaultKind::Crash;
+    why.what = number == SIGKILL
+                   ? "was killed by the system, for memory as a rule"
+                   : fmt::format("crashed: {}", strsignal(number));
+  } else if (why.kind != FaultKind::Hang) {
+    why.what =
+        fmt::format("ended by itself with exit code {}", WEXITSTATUS(status));
+  }
+  death = why;
+  end();
+  return why;
+}
+
+Outcome<void> Worker::post(std::span<const std::byte> request, double seconds) {
+  if (child < 0)
+    return tl::make_unexpected(death);
+  Clock::time_point deadline = after(seconds);
+  Transfer sent = sendMessage(socket, 0, request, &deadline);
+  if (sent != Transfer::Done)
+    return tl::make_unexpected(lose(sent, seconds));
+  return {};
+}
+
+Outcome<Bytes> Worker::receive(double seconds) {
+  if (child < 0)
+    return tl::make_unexpected(death);
+  Clock::time_point deadline = after(seconds);
+  Header header;
+  Transfer got = transfer(socket, reinterpret_cast<std::byte *>(&header),
+                          sizeof header, false, &deadline);
+  if (got != Transfer::Done)
+    return tl::make_unexpected(lose(got, seconds));
+  // A candidate may have scribbled over its own process: trust no size.
+  if (header.size > uint64_t(64) << 30 ||
+      header.tag > 1 + uint64_t(FaultKind::Refused)) {
+    kill(-child, SIGKILL);
+    return tl::make_unexpected(lose(Transfer::Closed, seconds));
+  }
+  Bytes body(header.size);
+  got = transfer(socket, body.data(), body.size(), false, &deadline);
+  if (got != Transfer::Done)
+    return tl::make_unexpected(lose(got, seconds));
+  if (header.tag == 0)
+    return body;
+  return fault(
+      FaultKind(header.tag - 1),
+      std::string(reinterpret_cast<const char *>(body.data()), body.size()));
+}
+
+} // namespace mgpu::tuner
