@@ -2,9 +2,9 @@
 #include "kernels/emit/KernelPrepare.h"
 
 #include "kernels/emit/LaunchShape.h"
+#include "kernels/emit/Normalise.h"
 #include "kernels/emit/Uniformity.h"
 
-#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -445,11 +445,7 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
     return module.emitError("a kernel module needs a function @entry");
   if (!entry.getResultTypes().empty())
     return entry.emitError("a kernel returns nothing");
-  if (failed(checkOps(module)))
-    return failure();
-  PassManager lowering(module.getContext());
-  lowering.addPass(createLowerAffinePass());
-  if (failed(lowering.run(module)))
+  if (failed(normaliseKernel(module)) || failed(checkOps(module)))
     return failure();
   if (!entry.getBody().hasOneBlock())
     return entry.getBody().front().getTerminator()->emitOpError(

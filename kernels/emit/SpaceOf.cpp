@@ -2,11 +2,10 @@
 #include "kernels/emit/SpaceOf.h"
 
 #include "kernels/emit/LaunchShape.h"
+#include "kernels/emit/Normalise.h"
 #include "kernels/emit/cuda/LaneForm.h"
 
-#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Pass/PassManager.h"
 
 #include <set>
 
@@ -138,9 +137,7 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration())
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");
-  PassManager lowering(kernel.getContext());
-  lowering.addPass(createLowerAffinePass());
-  if (failed(lowering.run(kernel)))
+  if (failed(normaliseKernel(kernel)))
     return fail(ErrorKind::Unsupported,
                 "its affine operations could not be lowered");
   LaunchShape shape = launchShapeOf(kernel, block);

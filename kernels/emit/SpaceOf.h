@@ -11,7 +11,7 @@ class ModuleOp;
 namespace mgpu::kernels {
 
 /// kernelSpaceOf (KernelBuild.h) of a kernel that is parsed already: a module
-/// as emitHostKernel takes it. Its affine operations are lowered.
+/// as emitHostKernel takes it. It is normalised.
 Result<planner::KernelSpace> spaceOf(mlir::ModuleOp kernel, Dim3 block,
                                      Dim3 maxGrid,
                                      planner::KernelTarget target);

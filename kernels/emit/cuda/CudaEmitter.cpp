@@ -6,14 +6,12 @@
 #include "dialect/mgpu/Diagnostics.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/LaunchShape.h"
+#include "kernels/emit/Normalise.h"
 #include "kernels/emit/cuda/FunctionEmitter.h"
 #include "kernels/emit/cuda/LaneForm.h"
 
-#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 
@@ -400,9 +398,7 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
                      "nothing");
     return stop("no entry");
   }
-  PassManager lowering(context);
-  lowering.addPass(createLowerAffinePass());
-  if (failed(lowering.run(module)))
+  if (failed(normaliseKernel(module)))
     return stop("the kernel's affine operations could not be lowered");
   eraseDeadCode(module);
   if (failed(IndexRanges::setBounds(module, options.block, options.maxGrid)))

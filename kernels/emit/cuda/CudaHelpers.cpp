@@ -319,7 +319,21 @@ template <int Threads, int Size, int Stride, class T, class Combine> __device__ 
 __device__ __forceinline__ unsigned short exchangeIf(unsigned short *at, unsigned short old, unsigned short value) { return atomicCAS(at, old, value); }
 __device__ __forceinline__ unsigned exchangeIf(unsigned *at, unsigned old, unsigned value) { return atomicCAS(at, old, value); }
 __device__ __forceinline__ unsigned long long exchangeIf(unsigned long long *at, unsigned long long old, unsigned long long value) { return atomicCAS(at, old, value); }
+__device__ __forceinline__ unsigned char exchangeIf(unsigned char *at, unsigned char old, unsigned char value) {
+  // Within its aligned word, again while the others of it change.
+  const int shift = (int)((unsigned long long)at & 3) * 8;
+  unsigned *const word = (unsigned *)((unsigned long long)at & ~3ull);
+  unsigned now = *(volatile unsigned *)word, seen;
+  do {
+    seen = now;
+    if ((unsigned char)(seen >> shift) != old)
+      return (unsigned char)(seen >> shift);
+    now = atomicCAS(word, seen, (seen & ~(255u << shift)) | (unsigned)value << shift);
+  } while (now != seen);
+  return old;
+}
 template <int Bytes> struct wordOf;
+template <> struct wordOf<1> { using type = unsigned char; };
 template <> struct wordOf<2> { using type = unsigned short; };
 template <> struct wordOf<4> { using type = unsigned; };
 template <> struct wordOf<8> { using type = unsigned long long; };

@@ -19,6 +19,10 @@ std::string unsignedType(mlir::Type type);
 /// 1, 8, 16, 32 or 64; index is 64.
 unsigned widthOf(mlir::Type type);
 
+/// Whether the type's arithmetic is computed in float, or in int, and must be
+/// brought back to it.
+inline bool isSmall(mlir::Type type) { return widthOf(type) < 32; }
+
 /// Literals that have exactly the value given.
 std::string integerLiteral(const llvm::APInt &value);
 std::string floatLiteral(const llvm::APFloat &value, mlir::Type type);

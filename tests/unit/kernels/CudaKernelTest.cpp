@@ -151,9 +151,9 @@ TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {
        "memref.store %v, %x[%i] : memref<4xi7>",
        "i7"},
       {"%x: memref<4xf128>", "", "f128"},
-      {"%x: memref<4xi8>, %v: i8, %i: index",
-       "%r = memref.atomic_rmw addi %v, %x[%i] : (i8, memref<4xi8>) -> i8",
-       "narrower than 16 bits"},
+      {"%x: memref<4xi1>, %v: i1, %i: index",
+       "%r = memref.atomic_rmw ori %v, %x[%i] : (i1, memref<4xi1>) -> i1",
+       "narrower than 8 bits"},
       {"%v: i32", "gpu.printf \"%s\", %v : i32", "conversion '%s'"},
   };
   for (auto [arguments, body, message] : refused) {

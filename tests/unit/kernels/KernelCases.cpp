@@ -325,6 +325,78 @@ static std::vector<KernelCase> makeCases() {
                    {3},
                    {{'i', 8}, {'f', 3}},
                    {}});
+  // Neighbouring bytes, each changed by several threads.
+  cases.push_back({"bytes",
+                   module("%o: memref<7xi8>, %p: memref<3xi8>", R"(
+    %i = gpu.global_id x
+    %c3 = arith.constant 3 : index
+    %c7 = arith.constant 7 : index
+    %one = arith.constant 1 : i8
+    %slot = arith.remui %i, %c7 : index
+    %other = arith.remui %i, %c3 : index
+    %iv = arith.index_cast %i : index to i8
+    %u0 = memref.atomic_rmw addi %one, %o[%slot] : (i8, memref<7xi8>) -> i8
+    %u1 = memref.atomic_rmw maxs %iv, %p[%other] : (i8, memref<3xi8>) -> i8)"),
+                   {50},
+                   {2},
+                   {{'c', 7}, {'c', 3}},
+                   {}});
+  cases.push_back({"clusters",
+                   module("%o: memref<4x6x32xi32>", R"(
+    %x = gpu.cluster_id x
+    %y = gpu.cluster_id y
+    %t = gpu.thread_id x
+    %n = gpu.cluster_dim x
+    %m = gpu.cluster_dim_blocks x
+    %z = gpu.cluster_block_id y
+    %a = arith.muli %x, %n : index
+    %b = arith.addi %a, %m : index
+    %c = arith.addi %b, %z : index
+    %v = arith.index_cast %c : index to i32
+    memref.store %v, %o[%y, %x, %t] : memref<4x6x32xi32>)"),
+                   {32},
+                   {6, 4},
+                   {{'i', 768}},
+                   {}});
+  // Two reductions over two dimensions, and a parallel loop without any.
+  cases.push_back({"parallel",
+                   module("%x: memref<64x12xf32>, %o: memref<64x2xf32>, "
+                          "%p: memref<64x5xf32>",
+                          R"(
+    %i = gpu.global_id x
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %c4 = arith.constant 4 : index
+    %c5 = arith.constant 5 : index
+    %zero = arith.constant 0.0 : f32
+    %s, %d = scf.parallel (%j, %k) = (%c0, %c0) to (%c3, %c4) step (%c1, %c1)
+        init (%zero, %zero) -> (f32, f32) {
+      %row = arith.muli %j, %c4 : index
+      %at = arith.addi %row, %k : index
+      %v = memref.load %x[%i, %at] : memref<64x12xf32>
+      scf.reduce(%v, %v : f32, f32) {
+      ^bb0(%a: f32, %b: f32):
+        %r = arith.addf %a, %b : f32
+        scf.reduce.return %r : f32
+      }, {
+      ^bb0(%a: f32, %b: f32):
+        %h = arith.mulf %a, %b : f32
+        %r = arith.subf %b, %h : f32
+        scf.reduce.return %r : f32
+      }
+    }
+    memref.store %s, %o[%i, %c0] : memref<64x2xf32>
+    memref.store %d, %o[%i, %c1] : memref<64x2xf32>
+    scf.parallel (%k) = (%c1) to (%c5) step (%c2) {
+      memref.store %s, %p[%i, %k] : memref<64x5xf32>
+      scf.reduce
+    })"),
+                   {16},
+                   {4},
+                   {{'f', 768}, {'f', 128}, {'f', 320}},
+                   {}});
   return cases;
 }
 
