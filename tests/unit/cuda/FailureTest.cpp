@@ -90,8 +90,9 @@ TEST(Failure, OfEveryCall) {
       ASSERT_TRUE(fake.violations.empty())
           << at << ": " << fake.violations.front();
       // Without its context current the driver frees nothing.
-      if (fake.failedCall != "cuCtxPushCurrent" || !isTearingDown)
+      if (fake.failedCall != "cuCtxPushCurrent" || !isTearingDown) {
         ASSERT_EQ(fake.leaks(), std::vector<std::string>()) << at;
+      }
       // A log that is not to be had is done without; that a kernel's
       // parameters end is said by INVALID_VALUE.
       if (isTornDown(fake.failedCall) || isTearingDown ||
@@ -99,23 +100,21 @@ TEST(Failure, OfEveryCall) {
         continue;
       ASSERT_FALSE(result) << at;
       const std::string &message = result.error().message;
-      if (fake.failedCall == "cuKernelGetParamInfo" &&
-          code == CUDA_ERROR_INVALID_VALUE)
-        ASSERT_NE(message.find("compiled with"), std::string::npos) << message;
-      else if (code == CUDA_ERROR_OUT_OF_MEMORY &&
-               fake.failedCall == "cuMemAlloc")
-        ASSERT_NE(message.find("no room for"), std::string::npos) << message;
-      else if (code == CUDA_ERROR_OUT_OF_MEMORY &&
-               fake.failedCall == "cuMemHostAlloc")
-        ASSERT_NE(message.find("cannot pin"), std::string::npos) << message;
-      else
-        ASSERT_NE(message.find(fake.failedCall), std::string::npos)
-            << at << ": " << message;
+      std::string words = fake.failedCall;
+      if (words == "cuKernelGetParamInfo" && code == CUDA_ERROR_INVALID_VALUE)
+        words = "compiled with";
+      else if (words == "cuMemAlloc" && code == CUDA_ERROR_OUT_OF_MEMORY)
+        words = "no room for";
+      else if (words == "cuMemHostAlloc" && code == CUDA_ERROR_OUT_OF_MEMORY)
+        words = "cannot pin";
+      ASSERT_NE(message.find(words), std::string::npos)
+          << at << ": " << message;
       if (fake.logs.empty() && message.find(fake.failedCall + " ") == 0 &&
-          n > 4) // the log is open by then
+          n > 4) { // the log is open by then
         ASSERT_NE(message.find("CUDA says: the driver's own words"),
                   std::string::npos)
             << message;
+      }
     }
 }
 
