@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/LookUp.h"
 
-#include "db/Transaction.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -176,6 +174,16 @@ double shapeDistance(const std::string &a, const std::string &b) {
   return distance + octavesOfAWord * double(second->size());
 }
 
+Result<ReadState> ReadState::begin(StoreFile &user, StoreFile *site) {
+  MGPU_TRY_ASSIGN(Transaction transaction, Transaction::read(user.database));
+  ReadState state(std::move(transaction));
+  if (site) {
+    MGPU_TRY_ASSIGN(Transaction below, Transaction::read(site->database));
+    state.site.emplace(std::move(below));
+  }
+  return state;
+}
+
 Result<std::optional<Found>> findExact(StoreFile &user, StoreFile *site,
                                        const Problem &problem) {
   std::optional<Found> found;
@@ -227,12 +235,7 @@ Result<std::optional<Found>> findExact(StoreFile &user, StoreFile *site,
 
 Result<LookUp> lookUp(StoreFile &user, StoreFile *site,
                       const Problem &problem) {
-  MGPU_TRY_ASSIGN(Transaction userState, Transaction::read(user.database));
-  std::optional<Transaction> siteState;
-  if (site) {
-    MGPU_TRY_ASSIGN(Transaction state, Transaction::read(site->database));
-    siteState.emplace(std::move(state));
-  }
+  MGPU_TRY_ASSIGN(ReadState state, ReadState::begin(user, site));
   LookUp answer;
   MGPU_TRY_ASSIGN(auto exact, findExact(user, site, problem));
   if (exact) {

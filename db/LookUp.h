@@ -5,8 +5,20 @@
 // Graded look-up over a user's file and a site's.
 
 #include "db/StoreFile.h"
+#include "db/Transaction.h"
 
 namespace mgpu::db {
+
+/// One state of both files for several queries, as long as it lives.
+class ReadState {
+public:
+  static Result<ReadState> begin(StoreFile &user, StoreFile *site);
+
+private:
+  explicit ReadState(Transaction user) : user(std::move(user)) {}
+  Transaction user;
+  std::optional<Transaction> site;
+};
 
 struct Found {
   Winner winner;
@@ -14,7 +26,8 @@ struct Found {
 };
 
 /// The better of the two files' winners; one that failed in the other file is
-/// none, and then all trials of both decide. `site` may be null.
+/// none, and then all trials of both decide. `site` may be null. Within a
+/// ReadState.
 Result<std::optional<Found>> findExact(StoreFile &user, StoreFile *site,
                                        const Problem &problem);
 

@@ -5,7 +5,7 @@
 #include "db/Schema.h"
 #include "db/Statement.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
 namespace mgpu::db {
 

@@ -6,6 +6,8 @@
 
 #include "db/Database.h"
 
+#include <utility>
+
 namespace mgpu::db {
 
 /// The database must outlive it, and has at most one at a time.

@@ -100,6 +100,7 @@ Result<Trials> TuningStore::trials(const Problem &problem) {
 }
 
 Result<std::optional<Trial>> TuningStore::best(const Problem &problem) {
+  MGPU_TRY_ASSIGN(ReadState state, ReadState::begin(*user, site.get()));
   MGPU_TRY_ASSIGN(auto found, findExact(*user, site.get(), problem));
   return found ? std::optional(std::move(found->winner.row.trial))
                : std::nullopt;

@@ -2,9 +2,11 @@
 #ifndef MGPU_KERNELS_COMPILE_CUDATEXT_H
 #define MGPU_KERNELS_COMPILE_CUDATEXT_H
 
+#include "planner/dag/KernelSpace.h"
 #include "support/Result.h"
 #include "support/Types.h"
 
+#include <optional>
 #include <string>
 
 namespace mgpu::kernels {
@@ -17,10 +19,12 @@ struct CudaText {
   Dim3 block;
   bool reshapable = false;
   uint32_t dynamicSharedBytes = 0;
+  /// Of the CUDA target; a bundle does not keep it.
+  std::optional<planner::KernelSpace> space;
   bool operator==(const CudaText &) const = default;
 };
 
-/// All but the source, on one line; parseFacts() reads it.
+/// All but the source and the space, on one line; parseFacts() reads it.
 std::string factsText(const CudaText &kernel);
 /// Invalid where factsText() would not have written it.
 Result<CudaText> parseFacts(std::string_view facts);

@@ -60,6 +60,7 @@ struct KernelChoice {
   KernelParameter parameter;
   std::vector<uint32_t> values; ///< ascending, never empty
   std::string reason; ///< where there is one value: why there is no other
+  bool operator==(const KernelChoice &) const = default;
 };
 
 /// Points of a space that one rule refuses.
@@ -80,6 +81,7 @@ struct KernelSpace {
   uint32_t sharedBytes = 0;
   std::vector<KernelChoice> choices; ///< every parameter, in their order
   KernelConfig defaults;             ///< always legal
+  bool operator==(const KernelSpace &) const = default;
 
   const KernelChoice &choice(KernelParameter p) const {
     return choices[size_t(p)];

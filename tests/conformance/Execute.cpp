@@ -5,6 +5,7 @@
 #include "device/host/HostDriver.h"
 #include "planner/dag/ProgramText.h"
 #include "planner/schedule/Schedulers.h"
+#include "planner/schedule/transform/Transform.h"
 #include "support/ArgumentValue.h"
 
 #include <algorithm>
@@ -84,6 +85,21 @@ std::string textFault(const Program &program) {
   if (!back)
     return back.error().message;
   return *back == program ? "" : "it reads back as another program";
+}
+
+Result<std::vector<Transformed>> transformed(const Dag &dag) {
+  std::vector<Transformed> all;
+  for (TransformKind kind : allTransforms) {
+    all.push_back({std::string(toString(kind)), dag, 0});
+    MGPU_TRY_ASSIGN(all.back().changes, applyTransform(all.back().dag, kind));
+  }
+  all.push_back({"all", dag, 0});
+  MGPU_TRY_ASSIGN(all.back().changes,
+                  applyTransforms(all.back().dag, allTransforms));
+  all.push_back({"all twice", all.back().dag, 0});
+  MGPU_TRY_ASSIGN(all.back().changes,
+                  applyTransforms(all.back().dag, allTransforms));
+  return all;
 }
 
 std::string difference(const HostData &expected, const HostData &got) {

@@ -34,6 +34,15 @@ Result<HostData> randomInputs(const planner::Dag &dag, uint64_t seed);
 /// equal.
 std::string textFault(const planner::Program &program);
 
+/// The DAG after each transform alone, after all of them in order, and after
+/// all twice over; each with what it is called and how many places changed.
+struct Transformed {
+  std::string name;
+  planner::Dag dag;
+  uint32_t changes = 0;
+};
+Result<std::vector<Transformed>> transformed(const planner::Dag &dag);
+
 /// Where two runs differ first, for a failure message; empty if nowhere.
 std::string difference(const HostData &expected, const HostData &got);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tests/conformance/RandomProgram.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -403,7 +404,11 @@ std::string Printer::print() {
   line("func.func @main({}) {{", arguments);
   indent = "  ";
   line("%cm1 = arith.constant -1 : index");
-  for (int k = 0; k <= 48; ++k)
+  int64_t largest = 48; // steps and counts
+  for (const Root &root : program.roots)
+    for (int64_t size : root.shape)
+      largest = std::max(largest, size);
+  for (int64_t k = 0; k <= largest; ++k)
     line("%c{0} = arith.constant {0} : index", k);
   for (int k = 0; k <= 9; ++k)
     line("%k{0} = arith.constant {0} : i32", k);

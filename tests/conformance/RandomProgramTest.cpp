@@ -53,6 +53,7 @@ uint64_t fromEnvironment(const char *name, uint64_t otherwise) {
 
 struct Counts {
   size_t nodes = 0, rolled = 0;
+  std::map<std::string, uint32_t> changes; ///< by transform
 };
 
 void check(Importer &importer, KernelCache &cache, const RandomProgram &program,
@@ -89,6 +90,21 @@ void check(Importer &importer, KernelCache &cache, const RandomProgram &program,
     else
       ASSERT_EQ(difference(first, *got), "") << "scheduler " << scheduler;
   }
+  auto all = transformed(dag);
+  ASSERT_TRUE(all) << all.error().message;
+  for (const Transformed &each : *all) {
+    counts.changes[each.name] += each.changes;
+    if (each.changes == 0)
+      continue;
+    for (std::string scheduler : {"list", "1", "2"}) {
+      auto plan = makePlan(each.dag, scheduler);
+      ASSERT_TRUE(plan) << each.name << ": " << plan.error().message;
+      auto got = execute(each.dag, *plan, *objects, inputs, 2);
+      ASSERT_TRUE(got) << each.name << ": " << got.error().message;
+      ASSERT_EQ(difference(first, *got), "")
+          << each.name << ", scheduler " << scheduler;
+    }
+  }
 }
 
 TEST(RandomPrograms, AgreeWithTheReferenceMachine) {
@@ -104,6 +120,8 @@ TEST(RandomPrograms, AgreeWithTheReferenceMachine) {
       break; // one text is enough to read
   }
   printf("%zu nodes, %zu kernels\n", counts.nodes, cache.size());
+  for (const auto &[name, count] : counts.changes)
+    printf("transform %s: %u changes\n", name.c_str(), count);
 }
 
 TEST(RandomPrograms, RolledLoopsAgreeWithTheReferenceMachine) {

@@ -131,7 +131,7 @@ Result<int> runBundle(const Options &options) {
                               "give the program it was made of",
                               options.file));
   if (!options.target.empty())
-    MGPU_TRY(openTarget(options.target, program.dag.numDevices));
+    MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
   capture::BundleContents contents;
   MGPU_TRY_ASSIGN(contents.origin, originOf(options));
   MGPU_TRY_ASSIGN(contents.plan, planFor(program, options));

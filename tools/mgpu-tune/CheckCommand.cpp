@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `mgpu-tune check` and `mgpu-tune devices`.
+// `mgpu-tune check`.
 #include "tools/mgpu-tune/Program.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstdio>
-#include <thread>
 
 namespace mgpu::tune {
 
@@ -52,23 +50,6 @@ Result<int> runCheck(const Options &options) {
                binding.name, shape, toString(binding.elementType),
                binding.role);
   }
-  return 0;
-}
-
-Result<int> runDevices(const Options &options) {
-  const std::string host =
-      fmt::format("N virtual devices on this machine, {} processor cores",
-                  std::max(1u, std::thread::hardware_concurrency()));
-  const char *cuda = "not supported by this version (docs/limits.md)";
-  if (options.json) {
-    json out{
-        {"targets",
-         {{{"name", "host"}, {"available", true}, {"description", host}},
-          {{"name", "cuda"}, {"available", false}, {"description", cuda}}}}};
-    fmt::print("{}\n", out.dump(2));
-    return 0;
-  }
-  fmt::print("host[:N]  {}\ncuda      {}\n", host, cuda);
   return 0;
 }
 

@@ -200,9 +200,12 @@ emitCudaKernels(const planner::Dag &dag) {
       return fail(kernel.error().kind,
                   fmt::format("{}: kernel {}: {}", spec.location, spec.name,
                               kernel.error().message));
+    MGPU_TRY_ASSIGN(
+        auto space,
+        kernels::kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda));
     texts.push_back({kernel->name, std::move(kernel->source), kernel->reason,
                      kernel->block, kernel->reshapable,
-                     kernel->dynamicSharedBytes});
+                     kernel->dynamicSharedBytes, std::move(space)});
   }
   return texts;
 }

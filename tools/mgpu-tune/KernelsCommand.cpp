@@ -2,56 +2,23 @@
 //
 // `mgpu-tune kernels`.
 #include "device/api/DeviceProfile.h"
-#include "kernels/compile/Batch.h"
-#include "kernels/compile/NvrtcCompiler.h"
+#include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/Occupancy.h"
-#include "kernels/compile/PtxasLog.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/CubinCache.h"
-#include "tools/mgpu-tune/Program.h"
+#include "tools/mgpu-tune/CudaKernels.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <sys/stat.h>
-#include <thread>
 
 namespace mgpu::tune {
 
 using nlohmann::json;
-
-/// Small kernels share a program; one for each core, if there are so many.
-static Result<std::vector<kernels::EntryUsage>>
-compile(const std::vector<kernels::CudaText> &texts, const Options &options) {
-  auto cache = openCubinCache(options);
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache.get()));
-  constexpr size_t mostInBatch = 32;
-  size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  size_t perBatch =
-      std::clamp<size_t>((texts.size() + cores - 1) / cores, 1, mostInBatch);
-  std::vector<kernels::CompileJob> jobs;
-  for (size_t first = 0; first < texts.size(); first += perBatch) {
-    std::vector<kernels::BatchItem> items;
-    for (size_t k = first; k < std::min(first + perBatch, texts.size()); ++k)
-      items.push_back({texts[k].source, texts[k].name, texts[k].name, {}});
-    jobs.push_back({kernels::batchSource(items),
-                    texts[first].name + ".cu",
-                    {"--fmad=false"},
-                    options.arch});
-  }
-  std::vector<kernels::EntryUsage> usages;
-  for (auto &result : compiler.compileAll(jobs)) {
-    MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(result));
-    if (kernels::hasWarning(kernel.log))
-      fmt::print(stderr, "{}\n", kernel.log);
-    usages.insert(usages.end(), kernel.entries.begin(), kernel.entries.end());
-  }
-  return usages;
-}
 
 static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
                                const std::string &folder) {
@@ -64,6 +31,72 @@ static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
     MGPU_TRY(writeFileAtomic(path, text.source));
   }
   return {};
+}
+
+namespace {
+
+/// What all calls of a kernel do, as far as the importer counts: additions,
+/// subtractions, multiplications and divisions of floats; bytes of the boxes
+/// that they read and write.
+struct Work {
+  double flops = 0;
+  uint64_t bytes = 0;
+};
+
+/// The legal configurations of a kernel, and what is not and why.
+struct Survey {
+  uint64_t legal = 0;
+  std::vector<planner::KernelRefusal> refused;
+};
+
+} // namespace
+
+static std::vector<Work> workOf(const planner::Dag &dag) {
+  std::vector<Work> work(dag.kernels.size());
+  for (const planner::DagNode &node : dag.nodes)
+    if (auto *call = std::get_if<planner::KernelCall>(&node.work)) {
+      work[call->kernel.value].flops += node.flops;
+      work[call->kernel.value].bytes += node.bytesRead + node.bytesWritten;
+    }
+  return work;
+}
+
+static Survey survey(const planner::KernelSpace &space,
+                     const device::DeviceProfile *card) {
+  Survey result;
+  planner::KernelRefusal ofCard;
+  for (const auto &config : space.legal(UINT64_MAX, &result.refused)) {
+    Result<void> ok;
+    if (card)
+      ok = kernels::checkOnDevice(space, config, *card);
+    if (ok)
+      ++result.legal;
+    else if (ofCard.count++ == 0)
+      ofCard = {fmt::format("limits of {}", card->name), 1, config,
+                ok.error().message};
+  }
+  if (ofCard.count > 0)
+    result.refused.push_back(std::move(ofCard));
+  return result;
+}
+
+static json spaceJson(const planner::KernelSpace &space, const Survey &survey) {
+  json parameters = json::object(), refused = json::array();
+  for (const planner::KernelChoice &choice : space.choices) {
+    json &one = parameters[std::string(toString(choice.parameter))];
+    one["values"] = choice.values;
+    if (!choice.reason.empty())
+      one["reason"] = choice.reason;
+  }
+  for (const planner::KernelRefusal &each : survey.refused)
+    refused.push_back({{"rule", each.rule},
+                       {"count", each.count},
+                       {"example", toText(each.example)},
+                       {"reason", each.reason}});
+  return {{"legal", survey.legal},
+          {"product", space.productSize()},
+          {"parameters", std::move(parameters)},
+          {"refused", std::move(refused)}};
 }
 
 Result<int> runKernels(const Options &options) {
@@ -79,25 +112,28 @@ Result<int> runKernels(const Options &options) {
   if (!options.emitFolder.empty()) {
     MGPU_TRY(writeTexts(texts, options.emitFolder));
   }
-  std::vector<kernels::EntryUsage> usages;
-  if (!texts.empty()) {
-    MGPU_TRY_ASSIGN(usages, compile(texts, options));
-  }
+  auto cache = openCubinCache(options);
+  MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
+                  compileTexts(texts, options.arch, cache.get()));
   const device::DeviceProfile *card =
       device::profileOfArchitecture(options.arch);
   json out{{"file", options.file}, {"arch", options.arch}};
   out["device"] = card ? json(card->name) : json();
   out["kernels"] = json::array();
   if (!options.json)
-    fmt::print("{:<24} {:>10} {:>9} {:>5} {:>6} {:>9}  {}\n", "kernel", "block",
-               "registers", "spill", "shared", "occupancy", "shapes");
-  for (const kernels::CudaText &text : texts) {
-    auto usage =
-        std::find_if(usages.begin(), usages.end(),
-                     [&](const auto &each) { return each.name == text.name; });
-    if (usage == usages.end())
-      return fail(ErrorKind::Internal,
-                  fmt::format("NVRTC reports nothing of kernel {}", text.name));
+    fmt::print("{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n",
+               "kernel", "block", "registers", "spill", "shared", "occupancy",
+               "flop/B", "configs", "shapes");
+  std::vector<Work> work = workOf(program.dag);
+  for (size_t k = 0; k < texts.size(); ++k) {
+    const kernels::CudaText &text = texts[k];
+    std::optional<Survey> space;
+    if (text.space)
+      space = survey(*text.space, card);
+    json intensity;
+    if (work[k].bytes > 0)
+      intensity = work[k].flops / double(work[k].bytes);
+    const kernels::EntryUsage *usage = compiled[k].usage;
     uint32_t spill = usage->spillStoreBytes + usage->spillLoadBytes;
     uint32_t shared = usage->sharedBytes + text.dynamicSharedBytes;
     // __launch_bounds__ keeps the registers of any block within the card's.
@@ -122,12 +158,18 @@ Result<int> runKernels(const Options &options) {
          {"occupancy", occupancy},
          {"max_threads", mostThreads},
          {"reshapable", text.reshapable},
-         {"reason", text.reason}});
+         {"reason", text.reason},
+         {"flops", work[k].flops},
+         {"bytes", work[k].bytes},
+         {"arithmetic_intensity", intensity},
+         {"space", space ? spaceJson(*text.space, *space) : json()}});
     if (!options.json)
       fmt::print(
-          "{:<24} {:>10} {:>9} {:>5} {:>6} {:>9}  {}\n", text.name,
+          "{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n", text.name,
           fmt::format("{}x{}x{}", text.block.x, text.block.y, text.block.z),
           usage->registers, spill, shared, shown,
+          intensity.is_null() ? "-" : fmt::format("{:.2f}", double(intensity)),
+          space ? fmt::to_string(space->legal) : "-",
           text.reshapable ? "any: " + text.reason : text.reason);
   }
   if (options.json)

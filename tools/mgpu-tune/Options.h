@@ -55,6 +55,7 @@ struct Options {
   uint64_t profileRepeat = 200;
 
   uint64_t repeat = 1;
+  uint64_t deadlineSeconds = 120; ///< of each replay on a card; 0: none
   bool json = false;
 };
 
@@ -69,6 +70,7 @@ Result<int> runCompare(const Options &options);
 Result<int> runProfile(const Options &options);
 Result<int> runBundle(const Options &options);
 Result<int> runDevices(const Options &options);
+Result<int> runDoctor(const Options &options);
 
 } // namespace mgpu::tune
 

@@ -102,7 +102,7 @@ Result<int> runPlan(const Options &options) {
     if (!options.collectivesFile.empty())
       return fail(ErrorKind::Usage, "--collectives is for targets sim:NAME");
     if (!options.target.empty()) // its rates are the model's
-      MGPU_TRY(openTarget(options.target, program.dag.numDevices));
+      MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
     MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
     if (choice && choice->isTuned) {
       MGPU_TRY_ASSIGN(plan, tuner::planFor(program.dag, choice->config));

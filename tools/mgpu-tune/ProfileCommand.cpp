@@ -102,9 +102,9 @@ Result<int> runProfile(const Options &options) {
                   tuner::planFor(program.dag, choice->config));
   MGPU_TRY_ASSIGN(auto kernels,
                   compileConfig(program.dag, choice->context, choice->config));
-  MGPU_TRY_ASSIGN(
-      auto driver,
-      openTarget(options.target, program.dag.numDevices, choice->config.lanes));
+  MGPU_TRY_ASSIGN(auto driver,
+                  openTarget(options.target, program.dag.numDevices,
+                             OpenOptions{.lanes = choice->config.lanes}));
   MGPU_TRY_ASSIGN(
       capture::Replayer replayer,
       capture::Replayer::create(program.dag, plan, kernels, *driver));

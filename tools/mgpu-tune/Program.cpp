@@ -7,6 +7,7 @@
 #include "support/Array.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/Compiler.h"
+#include "tools/mgpu-tune/Target.h"
 
 #include <fmt/format.h>
 
@@ -219,7 +220,7 @@ Result<planner::Plan> makePlan(const planner::Dag &dag,
                                const Options &options) {
   planner::RooflineEstimator latency(planner::hostRates(), "host roofline");
   planner::ScheduleOptions schedule;
-  schedule.streamsPerDevice = options.streams;
+  schedule.streamsPerDevice = streamsOf(options.target, options.streams);
   planner::Plan plan;
   if (options.scheduler == "serial") {
     MGPU_TRY_ASSIGN(plan, planner::scheduleSerial(dag, latency, schedule));
@@ -237,26 +238,29 @@ Result<planner::Plan> makePlan(const planner::Dag &dag,
   return plan;
 }
 
+Result<planner::Plan> readPlan(const std::string &path,
+                               const planner::Dag &dag) {
+  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(path));
+  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
+                        bytes.size());
+  auto plan = planner::parsePlan(text, dag);
+  if (!plan)
+    return fail(plan.error().kind,
+                fmt::format("{}: {}", path, plan.error().message));
+  if (auto ok = planner::verify(*plan, dag); !ok)
+    return fail(ErrorKind::Invalid,
+                fmt::format("{}: unsafe plan: {}", path, ok.error().message));
+  return plan;
+}
+
 Result<planner::Plan> planFor(const Program &program, const Options &options) {
   if (options.planFile.empty() && options.needsPlan && !program.bundle)
     return fail(ErrorKind::Usage,
                 fmt::format("'{}' has no plan of its own: give --plan FILE, as "
                             "`mgpu-tune plan -o FILE` writes it, or a bundle",
                             options.file));
-  if (options.planFile.empty())
-    return planOf(program, options);
-  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(options.planFile));
-  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
-                        bytes.size());
-  auto plan = planner::parsePlan(text, program.dag);
-  if (!plan)
-    return fail(plan.error().kind,
-                fmt::format("{}: {}", options.planFile, plan.error().message));
-  if (auto ok = planner::verify(*plan, program.dag); !ok)
-    return fail(ErrorKind::Invalid,
-                fmt::format("{}: unsafe plan: {}", options.planFile,
-                            ok.error().message));
-  return plan;
+  return options.planFile.empty() ? planOf(program, options)
+                                  : readPlan(options.planFile, program.dag);
 }
 
 } // namespace mgpu::tune

@@ -82,7 +82,11 @@ Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program);
 /// unless the options choose another, else makePlan().
 Result<planner::Plan> planOf(const Program &program, const Options &options);
 
-/// The plan of --plan, verified, else planOf().
+/// A plan written by `plan -o`, proven.
+Result<planner::Plan> readPlan(const std::string &path,
+                               const planner::Dag &dag);
+
+/// The plan of --plan, else planOf().
 Result<planner::Plan> planFor(const Program &program, const Options &options);
 
 /// The plan of options.scheduler, verified.

@@ -107,14 +107,27 @@ Result<int> runRun(const Options &options) {
   Clock::time_point start = Clock::now();
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY(checkOutputs(program, options));
-  MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
+  OpenOptions openOptions;
+  openOptions.deadline =
+      std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  const bool onCard = isCudaTarget(options.target);
+  std::unique_ptr<device::Driver> driver;
+  if (onCard) {
+    MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
+                                       openOptions));
+  } else {
+    MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
+  }
   double importUs = microsecondsSince(start);
-  MGPU_TRY_ASSIGN(Prepared prepared, prepare(program, options));
+  MGPU_TRY_ASSIGN(Prepared prepared,
+                  prepare(program, options, onCard ? driver.get() : nullptr));
   const planner::Plan &plan = prepared.plan;
   const double planUs = prepared.planUs, compileUs = prepared.compileUs;
-  MGPU_TRY_ASSIGN(
-      auto driver,
-      openTarget(options.target, program.dag.numDevices, prepared.lanes));
+  if (!onCard) {
+    openOptions.lanes = prepared.lanes;
+    MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
+                                       openOptions));
+  }
   MGPU_TRY_ASSIGN(
       capture::Replayer replayer,
       capture::Replayer::create(program.dag, plan, prepared.kernels, *driver));

@@ -1,35 +1,130 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/Target.h"
 
+#include "device/cuda/CudaDriver.h"
 #include "device/host/HostDriver.h"
+#include "kernels/compile/NvrtcCompiler.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 
 namespace mgpu::tune {
 
+namespace {
+
+/// The whole of `text` as a number of at least `least`.
+template <typename T>
+bool parseNumber(std::string_view text, T least, T &into) {
+  const char *last = text.data() + text.size();
+  auto [end, error] = std::from_chars(text.data(), last, into);
+  return error == std::errc() && end == last && into >= least;
+}
+
+/// The card of a target that has room for the program.
+Result<CudaTarget> findCard(const std::string &target, uint32_t numDevices) {
+  MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
+  bool wantsCards = target == "cuda" && numDevices > 1;
+  if (cuda.cards.size() > 1 || wantsCards)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("target '{}': this version runs programs of "
+                            "several devices on one card, as cuda:{}/{}, not "
+                            "on several cards (docs/limits.md)",
+                            target, cuda.cards[0], std::max(numDevices, 2u)));
+  if (cuda.devicesOnCard < numDevices)
+    return fail(ErrorKind::Absent,
+                fmt::format("the program uses {} devices, target '{}' has {}: "
+                            "cuda:{}/{} makes as many of the card",
+                            numDevices, target, cuda.devicesOnCard,
+                            cuda.cards[0], numDevices));
+  return cuda;
+}
+
+Result<std::unique_ptr<device::Driver>>
+openCard(const CudaTarget &cuda, std::chrono::milliseconds deadline) {
+  device::CudaOptions options;
+  options.card = cuda.cards[0];
+  options.numDevices = cuda.devicesOnCard;
+  options.deadline = deadline;
+  options.compile =
+      [](const std::string &source, const std::string &name,
+         const std::string &arch) -> Result<std::vector<std::byte>> {
+    MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
+    MGPU_TRY_ASSIGN(
+        kernels::CompiledKernel kernel,
+        compiler.compile({source, name + ".cu", {"--fmad=false"}, arch}));
+    return std::move(kernel.cubin);
+  };
+  return device::createCudaDriver(options);
+}
+
+} // namespace
+
+Result<CudaTarget> parseCudaTarget(const std::string &target) {
+  auto unknown = [&] {
+    return fail(ErrorKind::Usage,
+                fmt::format("target '{}': the forms are cuda, cuda:K (card K), "
+                            "cuda:K,L (several cards) and cuda:K/N (card K as "
+                            "N devices, at most {})",
+                            target, device::maxDevicesOnCard));
+  };
+  CudaTarget out;
+  if (target == "cuda")
+    return out;
+  constexpr std::string_view head = "cuda:";
+  std::string_view rest = target;
+  if (!rest.starts_with(head))
+    return unknown();
+  rest.remove_prefix(head.size());
+  if (size_t slash = rest.find('/'); slash != std::string_view::npos) {
+    if (!parseNumber(rest.substr(slash + 1), 1u, out.devicesOnCard) ||
+        out.devicesOnCard > device::maxDevicesOnCard ||
+        !parseNumber(rest.substr(0, slash), 0, out.cards[0]))
+      return unknown();
+    return out;
+  }
+  out.cards.clear();
+  while (true) {
+    size_t comma = rest.find(',');
+    int card = 0;
+    if (!parseNumber(rest.substr(0, comma), 0, card) ||
+        std::find(out.cards.begin(), out.cards.end(), card) != out.cards.end())
+      return unknown();
+    out.cards.push_back(card);
+    if (comma == std::string_view::npos)
+      return out;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+bool isCudaTarget(const std::string &target) {
+  return target.substr(0, target.find(':')) == "cuda";
+}
+
 Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices) {
   std::string kind = target.substr(0, target.find(':'));
-  if (kind == "cuda" || kind == "sim")
+  if (kind == "cuda") {
+    MGPU_TRY_ASSIGN(CudaTarget cuda, findCard(target, numDevices));
+    return cuda.devicesOnCard;
+  }
+  if (kind == "sim")
     return fail(ErrorKind::Unsupported,
-                fmt::format("target '{}': this version runs programs on "
-                            "'host' only (docs/limits.md)",
+                fmt::format("target '{}': a machine that is not here can be "
+                            "planned for, not run on",
                             target));
   if (!kind.empty() && kind != "host")
     return fail(ErrorKind::Usage,
-                fmt::format("unknown target '{}'; use host or host:N", target));
+                fmt::format("unknown target '{}'; use host, host:N, cuda, "
+                            "cuda:K or cuda:K/N",
+                            target));
   uint32_t count = numDevices;
-  if (size_t colon = target.find(':'); colon != std::string::npos) {
-    const char *first = target.data() + colon + 1;
-    const char *last = target.data() + target.size();
-    auto [end, error] = std::from_chars(first, last, count);
-    if (error != std::errc() || end != last || count == 0)
+  if (size_t colon = target.find(':'); colon != std::string::npos)
+    if (!parseNumber(std::string_view(target).substr(colon + 1), 1u, count))
       return fail(
           ErrorKind::Usage,
           fmt::format("target '{}': N in host:N is a number of devices, "
                       "at least 1",
                       target));
-  }
   if (count < numDevices)
     return fail(ErrorKind::Absent,
                 fmt::format("the program uses {} devices, target '{}' has {}",
@@ -37,10 +132,23 @@ Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices) {
   return std::max(count, 1u);
 }
 
-Result<std::unique_ptr<device::Driver>>
-openTarget(const std::string &target, uint32_t numDevices, uint32_t lanes) {
+Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
+                                                   uint32_t numDevices,
+                                                   const OpenOptions &options) {
+  if (isCudaTarget(target)) {
+    MGPU_TRY_ASSIGN(CudaTarget cuda, findCard(target, numDevices));
+    return openCard(cuda, options.deadline);
+  }
   MGPU_TRY_ASSIGN(uint32_t devices, targetDevices(target, numDevices));
-  return device::createHostDriver(devices, lanes);
+  return device::createHostDriver(devices, options.lanes);
+}
+
+uint32_t streamsOf(const std::string &target, uint32_t wished) {
+  constexpr uint32_t channels = 8;
+  auto cuda = parseCudaTarget(target);
+  if (!cuda)
+    return wished;
+  return std::clamp(channels / cuda->devicesOnCard, 1u, wished);
 }
 
 } // namespace mgpu::tune

@@ -6,20 +6,45 @@
 
 #include "device/api/GraphDriver.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace mgpu::tune {
+
+/// "cuda", "cuda:0", "cuda:0,1" or "cuda:0/4".
+struct CudaTarget {
+  std::vector<int> cards{0};
+  uint32_t devicesOnCard = 1;
+};
+/// Usage for an unknown form.
+Result<CudaTarget> parseCudaTarget(const std::string &target);
+
+/// Whether the target is of the form of a card's, well formed or not.
+bool isCudaTarget(const std::string &target);
+
+struct OpenOptions {
+  uint32_t lanes = 0; ///< threads that replay on the host; 0: as many as useful
+  /// Of each replay on a card; zero is none.
+  std::chrono::milliseconds deadline = std::chrono::minutes(2);
+};
 
 /// Opens `target` for a program of `numDevices` devices. "" is "host". Errors:
 /// Usage for an unknown form, Absent for a device that is not there or not
 /// enough of them, Unsupported for a target this version does not run.
-/// `lanes` threads replay; 0: as many as useful.
 Result<std::unique_ptr<device::Driver>>
-openTarget(const std::string &target, uint32_t numDevices, uint32_t lanes = 0);
+openTarget(const std::string &target, uint32_t numDevices,
+           const OpenOptions &options = {});
 
-/// The number of devices openTarget() would open; its errors.
+/// The number of devices openTarget() would open; its errors, but that a card
+/// is looked for only when it is opened.
 Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices);
+
+/// The streams of each device that a target is planned for: on a card all its
+/// devices share eight hardware channels, beyond which chains wait for each
+/// other without need.
+uint32_t streamsOf(const std::string &target, uint32_t wished);
 
 } // namespace mgpu::tune
 

@@ -4,6 +4,8 @@
 #include "db/FileSystem.h"
 #include "support/Parallel.h"
 #include "tools/mgpu-tune/Arguments.h"
+#include "tools/mgpu-tune/CubinCache.h"
+#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Target.h"
 
 #include <algorithm>
@@ -35,6 +37,11 @@ Result<TuneContext> makeTuneContext(const Program &program,
                   fmt::format("'{}' is known only by its costs and cannot run: "
                               "give the program it was made of",
                               options.file));
+  if (isCudaTarget(options.target))
+    return fail(ErrorKind::Unsupported,
+                fmt::format("target '{}': this version measures on 'host' only "
+                            "(docs/limits.md)",
+                            options.target));
   TuneContext context;
   MGPU_TRY_ASSIGN(context.devices,
                   targetDevices(options.target, program.dag.numDevices));
@@ -142,7 +149,8 @@ tuner::TuningSubject tuningSubject(const Program &program,
                                    context.spaces[kernel], config);
           },
           [&](uint32_t, uint32_t lanes) {
-            return openTarget(options.target, program.dag.numDevices, lanes);
+            return openTarget(options.target, program.dag.numDevices,
+                              OpenOptions{.lanes = lanes});
           },
           context.mostLanes,
           context.compiled};
@@ -152,8 +160,8 @@ Result<std::optional<TunedChoice>> findTuned(const Program &program,
                                              const Options &options) {
   using None = std::optional<TunedChoice>;
   // A bundle is the choice of whoever made it.
-  if (!options.useTuned || options.choosesPlan || !options.cpu.empty() ||
-      program.bundle)
+  if (isCudaTarget(options.target) || !options.useTuned ||
+      options.choosesPlan || !options.cpu.empty() || program.bundle)
     return None();
   auto path = db::databasePath(options.database);
   const bool asked = !options.database.empty();
@@ -185,7 +193,8 @@ Result<std::optional<TunedChoice>> findTuned(const Program &program,
   return None(std::move(choice));
 }
 
-Result<Prepared> prepare(const Program &program, const Options &options) {
+Result<Prepared> prepare(const Program &program, const Options &options,
+                         device::Driver *card) {
   Prepared prepared;
   Clock::time_point start = Clock::now();
   MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
@@ -195,6 +204,11 @@ Result<Prepared> prepare(const Program &program, const Options &options) {
         compileConfig(program.dag, choice->context, choice->config));
     prepared.lanes = choice->config.lanes;
     prepared.isTuned = choice->isTuned;
+  } else if (card) {
+    auto cache = openCubinCache(options);
+    prepared.cpu = card->architecture();
+    MGPU_TRY_ASSIGN(prepared.kernels,
+                    cudaKernels(program, prepared.cpu, cache.get()));
   } else {
     MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, options.cpu));
     prepared.kernels = std::move(kernels.objects);

@@ -5,6 +5,7 @@
 // What `tune` finds and others use: the database, its keys, and a tuned
 // program ready to run.
 
+#include "device/api/GraphDriver.h"
 #include "tools/mgpu-tune/Program.h"
 #include "tuner/session/TuningSession.h"
 
@@ -55,14 +56,15 @@ tuner::TuningSubject tuningSubject(const Program &program,
 struct Prepared {
   planner::Plan plan;
   std::vector<std::vector<std::byte>> kernels; ///< by KernelId
-  std::string cpu = "native"; ///< the level the kernels are for
+  std::string cpu = "native"; ///< CPU level or "sm_90" the kernels are for
   uint32_t lanes = 0;
   bool isTuned = false;
   double planUs = 0, compileUs = 0; ///< what making them took
 };
 /// As findTuned() says, else planFor() and hostKernels(). --plan wins over a
-/// tuned plan.
-Result<Prepared> prepare(const Program &program, const Options &options);
+/// tuned plan. `card` is the opened driver of a cuda target.
+Result<Prepared> prepare(const Program &program, const Options &options,
+                         device::Driver *card = nullptr);
 
 /// Compiles the kernels of a configuration.
 Result<std::vector<std::vector<std::byte>>>

@@ -93,8 +93,8 @@ void addTuned(CLI::App *command, Options &options) {
 void addTarget(CLI::App *command, Options &options) {
   command
       ->add_option("--target", options.target,
-                   "The machine: host[:N], N virtual devices; plan takes "
-                   "sim:NAME|FILE as well")
+                   "The machine: host[:N], N virtual devices; cuda:K[/N], card "
+                   "K as N devices; plan takes sim:NAME|FILE as well")
       ->type_name("TARGET");
 }
 
@@ -111,6 +111,13 @@ void addRun(CLI::App *command, Options &options) {
       ->capture_default_str();
   command->add_option("--trace", options.traceFile,
                       "Write a Chrome/Perfetto trace of one more replay");
+  command
+      ->add_option("--deadline", options.deadlineSeconds,
+                   "Of each replay on a card, after which it is given up; 0: "
+                   "none")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(uint64_t(0), uint64_t(1'000'000)))
+      ->capture_default_str();
 }
 
 constexpr const char *lostOutput =
@@ -306,6 +313,11 @@ int main(int argc, char **argv) {
       app.add_subcommand("devices", "List the targets of this machine");
   devices->add_flag("--json", options.json, "Print the result as JSON");
   devices->callback([&] { command = tune::runDevices; });
+
+  CLI::App *doctor = app.add_subcommand(
+      "doctor", "Say what of CUDA this machine has, and what will not work");
+  doctor->add_flag("--json", options.json, "Print the result as JSON");
+  doctor->callback([&] { command = tune::runDoctor; });
 
   try {
     app.parse(argc, argv);

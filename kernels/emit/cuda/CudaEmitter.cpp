@@ -243,6 +243,8 @@ std::string KernelWriter::header() {
   else
     text += "#if MGPU_VECTOR != 1\n#error \"" + kernel.name + " " +
             kernel.vectorReason + "\"\n#endif\n";
+  if (hasUnroll) // a preprocessor may leave macros in pragmas alone
+    text += "enum { mgpuUnroll = MGPU_UNROLL };\n";
   text += "\nstruct MgpuLaunch { // the grid of the source, and where this "
           "launch begins\n"
           "  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;\n"

@@ -26,7 +26,7 @@ void FunctionEmitter::writeUnroll(scf::ForOp op) {
          }).wasInterrupted();
   if (!isInnermost)
     return;
-  out.raw("#if MGPU_UNROLL\n#pragma unroll MGPU_UNROLL\n#endif\n");
+  out.raw("#if MGPU_UNROLL\n#pragma unroll mgpuUnroll\n#endif\n");
   kernel.hasUnroll = true;
 }
 

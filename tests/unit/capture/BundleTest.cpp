@@ -66,7 +66,7 @@ BundleContents makeContents() {
   forms.host["x86-64-v3"] = test.kernels[0];
   forms.host["x86-64-v3"].push_back(std::byte(0)); // after the ELF file
   forms.cuda = kernels::CudaText{
-      "axpy", "extern \"C\" \0 void"s, "why \"not\"", {4, 1, 1}, true, 12};
+      "axpy", "extern \"C\" \0 void"s, "why \"not\"", {4, 1, 1}, true, 12, {}};
   forms.cubins["sm_90"] = {std::byte(1), std::byte(2)};
   contents.kernels.push_back(std::move(forms));
   return contents;

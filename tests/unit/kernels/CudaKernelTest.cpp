@@ -7,7 +7,6 @@
 #include "KernelCases.h"
 #include "KernelRunner.h"
 
-#include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
 #include "kernels/emit/KernelBuild.h"
@@ -17,37 +16,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 
 namespace mgpu::kernels {
 namespace {
 
 using P = planner::KernelParameter;
-
-/// Legal configurations that hold the least and the greatest value of each
-/// parameter, the other values at random.
-std::vector<planner::KernelConfig>
-extremesOf(const planner::KernelSpace &space) {
-  const device::DeviceProfile *card = device::profileOfArchitecture("sm_80");
-  std::vector<planner::KernelConfig> legal, found;
-  for (const planner::KernelConfig &config : space.legal())
-    if (checkOnDevice(space, config, *card))
-      legal.push_back(config);
-  std::mt19937 random(7);
-  std::shuffle(legal.begin(), legal.end(), random);
-  for (const planner::KernelChoice &choice : space.choices)
-    for (uint32_t value : {choice.values.front(), choice.values.back()}) {
-      auto has = [&](const planner::KernelConfig &config) {
-        return config[choice.parameter] == value;
-      };
-      if (std::any_of(found.begin(), found.end(), has))
-        continue;
-      auto one = std::find_if(legal.begin(), legal.end(), has);
-      if (one != legal.end())
-        found.push_back(*one);
-    }
-  return found;
-}
 
 /// Everything is emitted and compiled once, for all tests.
 class CudaKernels : public testing::Test {
@@ -75,18 +48,18 @@ protected:
         continue;
       }
       twins->add({each.name + "_same", *kernel, *space, space->defaults});
-      std::vector<planner::KernelConfig> extremes = extremesOf(*space);
+      std::vector<planner::KernelConfig> corners = cornersOf(*space, 8);
       // Long, and all of one form.
       bool isCorpus = &each - cases->data() < ptrdiff_t(numCorpora);
       if (isCorpus) {
-        std::erase_if(extremes, [](const planner::KernelConfig &config) {
+        std::erase_if(corners, [](const planner::KernelConfig &config) {
           return config[P::Vector] == 1;
         });
-        extremes.resize(std::min<size_t>(extremes.size(), 1));
+        corners.resize(std::min<size_t>(corners.size(), 1));
       }
-      for (size_t k = 0; k < extremes.size(); ++k)
-        twins->add({each.name + "_" + std::to_string(k), *kernel, *space,
-                    extremes[k]});
+      for (size_t k = 0; k < corners.size(); ++k)
+        twins->add(
+            {each.name + "_" + std::to_string(k), *kernel, *space, corners[k]});
       // What a space does not offer is right all the same.
       planner::KernelConfig odd = space->defaults;
       odd[P::Items] = 3;

@@ -7,10 +7,13 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <set>
 
 namespace mgpu::kernels {
 
@@ -23,6 +26,35 @@ Result<CudaKernel> emitCudaText(const std::string &text,
   if (!parsed)
     return fail(ErrorKind::Invalid, "the test's kernel does not parse");
   return emitCudaKernel(*parsed, options);
+}
+
+std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
+                                             size_t limit) {
+  const device::DeviceProfile *card = device::profileOfArchitecture("sm_80");
+  std::set<planner::KernelConfig> legal;
+  for (const planner::KernelConfig &config : space.legal())
+    if (checkOnDevice(space, config, *card))
+      legal.insert(config);
+  std::vector<planner::KernelConfig> corners;
+  for (const planner::KernelConfig &config : legal) {
+    bool isCorner = true;
+    for (const planner::KernelChoice &choice : space.choices) {
+      bool smaller = false, larger = false;
+      planner::KernelConfig other = config;
+      for (uint32_t value : choice.values) {
+        other[choice.parameter] = value;
+        if (value != config[choice.parameter] && legal.count(other))
+          (value < config[choice.parameter] ? smaller : larger) = true;
+      }
+      isCorner &= !smaller || !larger;
+    }
+    if (isCorner)
+      corners.push_back(config);
+  }
+  std::mt19937 random(7);
+  std::shuffle(corners.begin(), corners.end(), random);
+  corners.resize(std::min(corners.size(), limit));
+  return corners;
 }
 
 std::vector<BatchItem> CudaTwins::items() const {

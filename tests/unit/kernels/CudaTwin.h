@@ -21,6 +21,12 @@ namespace mgpu::kernels {
 Result<CudaKernel> emitCudaText(const std::string &text,
                                 const CudaEmitOptions &options);
 
+/// Up to `limit` of the corners of a space, at random: configurations that are
+/// legal on the smallest card, where each parameter has no smaller legal value,
+/// or no larger one, if the others stay.
+std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
+                                             size_t limit);
+
 /// A kernel under one configuration.
 struct TwinConfig {
   std::string entry; ///< its name in the shared object

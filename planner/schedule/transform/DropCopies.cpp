@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/transform/Rewrite.h"
+
+#include <algorithm>
+
+namespace mgpu::planner {
+
+namespace {
+
+struct Use {
+  uint32_t node;
+  const BufferUse *use;
+};
+
+/// Finds one copy that can go; the program is looked at anew after each.
+class CopyDropper {
+public:
+  explicit CopyDropper(Dag &dag) : dag(dag) {}
+
+  bool dropOne() {
+    usesOf.assign(dag.buffers.size(), {});
+    lasting.assign(dag.buffers.size(), false);
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      for (const BufferUse &use : dag.nodes[i].uses) {
+        usesOf[use.buffer.value].push_back({i, &use});
+        if (dag.nodes[i].phase != Phase::Replay)
+          lasting[use.buffer.value] = true;
+      }
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+      auto *copy = std::get_if<CopyCall>(&dag.nodes[i].work);
+      if (!copy || dag.nodes[i].phase != Phase::Replay)
+        continue;
+      if (isDead(*copy) || isRepeated(i, *copy))
+        return erase(i, std::nullopt), true;
+      if (canForward(i, *copy))
+        return erase(i, *copy), true;
+    }
+    return false;
+  }
+
+private:
+  /// Bytes whose value ends with the replay.
+  bool isOurs(BufferId id) const {
+    return dag.buffer(id).role == BufferRole::Temporary && !lasting[id.value];
+  }
+  bool isRead(BufferId id, const Box &box) const {
+    return std::any_of(
+        usesOf[id.value].begin(), usesOf[id.value].end(), [&](const Use &use) {
+          return use.use->reads && overlap(use.use->box, box) != Overlap::None;
+        });
+  }
+  /// By a node between the two, themselves left out.
+  bool isWrittenBetween(uint32_t first, uint32_t last, BufferId id,
+                        const Box &box) const {
+    return std::any_of(
+        usesOf[id.value].begin(), usesOf[id.value].end(), [&](const Use &use) {
+          return first < use.node && use.node < last && use.use->writes &&
+                 overlap(use.use->box, box) != Overlap::None;
+        });
+  }
+
+  bool isDead(const CopyCall &copy) const {
+    return isOurs(copy.destination) &&
+           !isRead(copy.destination, copy.destinationBox);
+  }
+
+  /// An earlier copy did the same, and neither side has been written since.
+  bool isRepeated(uint32_t i, const CopyCall &copy) const {
+    if (copy.source == copy.destination)
+      return false;
+    for (const Use &use : usesOf[copy.destination.value]) {
+      auto *other = std::get_if<CopyCall>(&dag.nodes[use.node].work);
+      if (use.node >= i || !use.use->writes || !other ||
+          dag.nodes[use.node].phase != Phase::Replay ||
+          other->source != copy.source ||
+          other->destination != copy.destination ||
+          !(other->sourceBox == copy.sourceBox) ||
+          !(other->destinationBox == copy.destinationBox))
+        continue;
+      if (!isWrittenBetween(use.node, i, copy.source, copy.sourceBox) &&
+          !isWrittenBetween(use.node, i, copy.destination, copy.destinationBox))
+        return true;
+    }
+    return false;
+  }
+
+  /// Whole to whole in one memory, the destination written by nothing else, the
+  /// source by nothing until the last reader: the readers can read the source.
+  bool canForward(uint32_t i, const CopyCall &copy) const {
+    const Buffer &source = dag.buffer(copy.source);
+    const Buffer &destination = dag.buffer(copy.destination);
+    if (copy.source == copy.destination || source.device.isHost() ||
+        source.device != destination.device || !isOurs(copy.destination) ||
+        !isWhole(copy.sourceBox, source) ||
+        !isWhole(copy.destinationBox, destination))
+      return false;
+    uint32_t last = i;
+    for (const Use &use : usesOf[copy.destination.value]) {
+      if (use.node == i)
+        continue;
+      if (use.use->writes || use.node < i)
+        return false;
+      last = std::max(last, use.node);
+    }
+    return !isWrittenBetween(i, last + 1, copy.source, copy.sourceBox);
+  }
+
+  void erase(uint32_t i, std::optional<CopyCall> forwarded) {
+    std::vector<DagNode> nodes = dag.nodes;
+    nodes.erase(nodes.begin() + i);
+    if (forwarded) {
+      for (DagNode &node : nodes)
+        moveBuffers(node, [&](BufferId id) -> std::optional<NewPlace> {
+          if (id != forwarded->destination)
+            return std::nullopt;
+          return NewPlace{forwarded->source, 0};
+        });
+      dag.buffers[forwarded->destination.value].sizeBytes = 0;
+      dag.buffers[forwarded->destination.value].shape = {0};
+    }
+    replaceNodes(dag, std::move(nodes));
+  }
+
+  Dag &dag;
+  std::vector<std::vector<Use>> usesOf; ///< by buffer, by node
+  std::vector<bool> lasting;            ///< used while loading or fetching
+};
+
+} // namespace
+
+uint32_t dropCopies(Dag &dag) {
+  uint32_t changes = 0;
+  for (CopyDropper dropper(dag); dropper.dropOne();)
+    ++changes;
+  return changes;
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every kernel of every example as CUDA C++, in the corners of its space: NVRTC
+// takes it for three architectures without a warning, and run on the processor
+// it gives the bits of the host target. MGPU_ALL_CORNERS=1 takes all corners,
+// not some at random.
+#include "tests/conformance/ExampleProgram.h"
+
+#include "kernels/compile/CudaConfig.h"
+#include "kernels/compile/NvrtcCompiler.h"
+#include "kernels/compile/PtxasLog.h"
+#include "kernels/emit/KernelBuild.h"
+#include "tests/unit/kernels/CudaTwin.h"
+#include "tests/unit/kernels/KernelRunner.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace mgpu;
+using namespace mgpu::conformance;
+using namespace mgpu::kernels;
+
+namespace {
+
+/// A call of the kernel in the program.
+const planner::KernelCall &firstCall(const planner::Dag &dag, uint32_t kernel) {
+  for (const planner::DagNode &node : dag.nodes)
+    if (auto *call = std::get_if<planner::KernelCall>(&node.work))
+      if (call->kernel.value == kernel)
+        return *call;
+  std::abort();
+}
+
+/// Memory for each buffer of a call: small numbers, exact in every type.
+using Memory = std::map<uint32_t, std::vector<std::byte>>;
+Memory memoryFor(const planner::Dag &dag, const planner::KernelCall &call) {
+  Memory memory;
+  std::mt19937 random(7);
+  for (const planner::KernelArgument &argument : call.arguments) {
+    auto *id = std::get_if<planner::BufferId>(&argument.value);
+    if (!id || memory.count(id->value))
+      continue;
+    const planner::Buffer &buffer = dag.buffer(*id);
+    std::vector<std::byte> &bytes = memory[id->value];
+    bytes.resize(buffer.sizeBytes);
+    bool isFloat = buffer.elementType == ElementType::F32;
+    if (isFloat)
+      for (size_t k = 0; k + 4 <= bytes.size(); k += 4) {
+        float value = float(int(random() % 9) - 4) / 2;
+        std::memcpy(&bytes[k], &value, 4);
+      }
+    else
+      for (size_t k = 0; k < bytes.size(); k += sizeBytes(buffer.elementType))
+        bytes[k] = std::byte(random() % 4);
+  }
+  return memory;
+}
+
+std::vector<uint64_t> argumentsFor(const planner::KernelCall &call,
+                                   Memory &memory) {
+  std::vector<uint64_t> words;
+  for (const planner::KernelArgument &argument : call.arguments)
+    if (auto *id = std::get_if<planner::BufferId>(&argument.value))
+      words.push_back(reinterpret_cast<uint64_t>(memory[id->value].data()) +
+                      uint64_t(argument.offsetBytes));
+    else
+      words.push_back(std::get<uint64_t>(argument.value));
+  return words;
+}
+
+class CudaCorners : public testing::TestWithParam<Example> {};
+
+TEST_P(CudaCorners, CompileAndGiveTheBitsOfTheHostTwin) {
+  auto imported = importExample(GetParam()).dag;
+  ASSERT_TRUE(imported) << imported.error().message;
+  const planner::Dag &dag = *imported;
+  std::vector<Dim3> grids = planner::largestGrids(dag);
+  bool all = std::getenv("MGPU_ALL_CORNERS");
+  CudaTwins compiled, run; // few are run: clang takes longer than NVRTC
+  std::map<std::string, uint32_t> kernelOf;
+  for (uint32_t k = 0; k < dag.kernels.size(); ++k) {
+    const planner::KernelSpec &spec = dag.kernels[k];
+    auto space = kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda);
+    ASSERT_TRUE(space) << space.error().message;
+    auto kernel =
+        emitCudaText(spec.source, {spec.name, "", spec.block, grids[k]});
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    auto corners = cornersOf(*space, all ? SIZE_MAX : 8);
+    EXPECT_FALSE(corners.empty()) << spec.name;
+    for (size_t c = 0; c < corners.size(); ++c) {
+      TwinConfig twin{spec.name + "_corner" + std::to_string(c), *kernel,
+                      *space, corners[c]};
+      kernelOf[twin.entry] = k;
+      compiled.add(twin);
+      if (all || c < 3)
+        run.add(twin);
+    }
+  }
+  auto ready = run.compile();
+  ASSERT_TRUE(ready) << ready.error().message;
+  for (const TwinConfig &twin : run.configs) {
+    uint32_t k = kernelOf[twin.entry];
+    const planner::KernelCall &call = firstCall(dag, k);
+    auto host =
+        LoadedKernel::fromText(dag.kernels[k].source, dag.kernels[k].block);
+    ASSERT_TRUE(host) << host.error().message;
+    Memory initial = memoryFor(dag, call), expected = initial, got = initial;
+    (*host)->run(call.grid, argumentsFor(call, expected));
+    run.run(twin.entry, call.grid, argumentsFor(call, got));
+    EXPECT_NE(expected, initial) << twin.entry << " does nothing";
+    EXPECT_EQ(got, expected) << twin.entry << ": " << toText(twin.config);
+  }
+  auto compiler = NvrtcCompiler::open();
+  if (!compiler) {
+    if (std::getenv("MGPU_REQUIRE_NVRTC"))
+      FAIL() << compiler.error().message;
+    GTEST_SKIP() << compiler.error().message;
+  }
+  std::vector<CompileJob> jobs;
+  for (const char *arch : {"sm_80", "sm_90", "sm_100"})
+    jobs.push_back({compiled.source(), "corners.cu", {"--fmad=false"}, arch});
+  for (auto &kernel : compiler->compileAll(jobs)) {
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    EXPECT_FALSE(hasWarning(kernel->log)) << kernel->log;
+    for (const TwinConfig &twin : compiled.configs)
+      EXPECT_TRUE(kernel->find(twin.entry)) << twin.entry;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaCorners, testing::ValuesIn(allExamples()),
+                         exampleName);
+
+} // namespace

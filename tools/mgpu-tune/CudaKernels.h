@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TOOLS_MGPU_TUNE_CUDAKERNELS_H
+#define MGPU_TOOLS_MGPU_TUNE_CUDAKERNELS_H
+
+// CUDA C++ of a program's kernels to cubins.
+
+#include "device/api/BlobCache.h"
+#include "kernels/compile/CompiledKernel.h"
+#include "tools/mgpu-tune/Program.h"
+
+#include <memory>
+
+namespace mgpu::tune {
+
+/// A kernel's program, which small kernels share, and its own figures.
+struct CompiledText {
+  std::shared_ptr<const kernels::CompiledKernel> program;
+  const kernels::EntryUsage *usage; ///< in `program`
+};
+
+/// Each text, in their order; warnings go to stderr. `cache` may be null.
+Result<std::vector<CompiledText>>
+compileTexts(const std::vector<kernels::CudaText> &texts,
+             const std::string &arch, device::BlobCache *cache);
+
+/// Every kernel of the program as Driver::loadKernel of the CUDA target takes
+/// it: the cubins of its bundle, where they are for `arch`, else compiled.
+Result<std::vector<std::vector<std::byte>>>
+cudaKernels(const Program &program, const std::string &arch,
+            device::BlobCache *cache);
+
+} // namespace mgpu::tune
+
+#endif // MGPU_TOOLS_MGPU_TUNE_CUDAKERNELS_H

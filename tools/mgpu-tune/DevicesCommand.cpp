@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `mgpu-tune devices`: what can follow --target on this machine.
+#include "device/cuda/CudaDriver.h"
+#include "support/Result.h"
+#include "tools/mgpu-tune/Options.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <thread>
+
+namespace mgpu::tune {
+
+using nlohmann::json;
+
+Result<int> runDevices(const Options &options) {
+  json targets = json::array();
+  auto add = [&](const std::string &name, bool available,
+                 const std::string &description) {
+    targets.push_back({{"name", name},
+                       {"available", available},
+                       {"description", description}});
+    if (!options.json)
+      fmt::print("{:<9} {}\n", name, description);
+  };
+  add(options.json ? "host" : "host[:N]", true,
+      fmt::format("N virtual devices on this machine, {} processor cores",
+                  std::max(1u, std::thread::hardware_concurrency())));
+  auto machine = device::inspectCuda();
+  if (!machine)
+    add("cuda", false, machine.error().message);
+  else
+    for (size_t k = 0; k < machine->cards.size(); ++k) {
+      const device::CudaMachine::Card &card = machine->cards[k];
+      add(fmt::format("cuda:{}", k), card.computeMode != "prohibited",
+          fmt::format("{}, {}, {:.1f} GB, {} multiprocessors; cuda:{}/N is it "
+                      "as N devices; several cards at a time are not supported",
+                      card.name, card.arch, double(card.memoryBytes) * 1e-9,
+                      card.multiprocessors, k));
+    }
+  if (options.json)
+    fmt::print("{}\n", json{{"targets", std::move(targets)}}.dump(2));
+  return 0;
+}
+
+} // namespace mgpu::tune
