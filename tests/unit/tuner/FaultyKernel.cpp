@@ -20,7 +20,7 @@ mgt_host_kernel_v1(const uint64_t *arguments,
 #if MGPU_FAULT == 1 // crashes
   *reinterpret_cast<volatile int *>(uintptr_t(n)) = 1;
 #elif MGPU_FAULT == 2 // never ends
-  for (volatile int spin = 0;;)
+  for (volatile unsigned spin = 0;;)
     spin = spin + 1;
 #elif MGPU_FAULT == 3 // writes one element past its end
   y[n] = 1;
