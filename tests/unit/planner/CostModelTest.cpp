@@ -60,10 +60,11 @@ TEST(CollectiveTable, GivesBackWhatItKnowsAndFillsGaps) {
   Result<CollectiveTable> table = CollectiveTable::create(known);
   ASSERT_TRUE(table) << table.error().message;
   for (const CollectiveRow &row : rows)
-    if (row.bytes >= 1 << 20)
+    if (row.bytes >= 1 << 20) {
       EXPECT_NEAR(*table->us(90, row.op, 8, row.bytes) / row.us, 1,
                   row.bytes < 10e6 ? 0.2 : 0.08) // small ones weigh little
           << row.bytes;
+    }
   EXPECT_FALSE(table->us(90, CollectiveOp::AllReduce, 4, 1e6));
   EXPECT_FALSE(table->us(100, CollectiveOp::AllReduce, 8, 1e6));
   EXPECT_FALSE(CollectiveTable::create({}));
