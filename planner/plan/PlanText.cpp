@@ -5,6 +5,7 @@
 //   mgpu-plan 1
 //   scheduler "list"
 //   model "frozen durations"
+//   transforms copies bucket     what was done to the DAG first; may be absent
 //   devices 2
 //   streams 4
 //   makespan 12.5
@@ -24,6 +25,7 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace mgpu::planner {
 
@@ -55,8 +57,11 @@ static std::string laneText(Lane lane) {
 std::string toText(const Plan &plan, const Dag &dag) {
   std::string out = "mgpu-plan 1\n";
   auto append = [&out](const std::string &text) { out += text; };
-  append(fmt::format("scheduler {}\nmodel {}\ndevices {}\nstreams {}\n",
-                     quote(plan.scheduler), quote(plan.model), plan.numDevices,
+  append(fmt::format("scheduler {}\nmodel {}\n", quote(plan.scheduler),
+                     quote(plan.model)));
+  if (!plan.transforms.empty())
+    append(fmt::format("transforms {}\n", fmt::join(plan.transforms, " ")));
+  append(fmt::format("devices {}\nstreams {}\n", plan.numDevices,
                      plan.streamsPerDevice));
   append(fmt::format("makespan {}\nbound {}\n", number(plan.makespanUs),
                      number(plan.lowerBoundUs)));
@@ -195,6 +200,11 @@ class PlanParser {
 public:
   PlanParser(std::string_view text, const Dag &dag) : text(text), dag(dag) {}
 
+  Result<std::vector<std::string>> transforms() {
+    MGPU_TRY(parseTitle());
+    return std::move(plan.transforms);
+  }
+
   Result<Plan> run() {
     MGPU_TRY(parseHeader());
     for (;;) {
@@ -238,7 +248,8 @@ private:
     return LineReader({}, lineNumber + 1);
   }
 
-  Result<void> parseHeader() {
+  /// Up to the transforms.
+  Result<void> parseTitle() {
     LineReader line = nextLine();
     MGPU_TRY(line.keyword("mgpu-plan"));
     MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
@@ -249,6 +260,23 @@ private:
     MGPU_TRY(line.expectEnd());
     MGPU_TRY_ASSIGN(plan.scheduler, textLine("scheduler"));
     MGPU_TRY_ASSIGN(plan.model, textLine("model"));
+    std::string_view rest = text;
+    size_t number = lineNumber;
+    LineReader next = nextLine();
+    if (next.peek() != "transforms") {
+      text = rest;
+      lineNumber = number;
+      return {};
+    }
+    (void)next.word();
+    while (!next.atEnd())
+      plan.transforms.emplace_back(next.word());
+    return {};
+  }
+
+  Result<void> parseHeader() {
+    MGPU_TRY(parseTitle());
+    LineReader line({}, 0);
     MGPU_TRY_ASSIGN(plan.numDevices, countLine("devices"));
     if (plan.numDevices != dag.numDevices)
       return fail(ErrorKind::Invalid,
@@ -375,6 +403,11 @@ private:
 
 Result<Plan> parsePlan(std::string_view text, const Dag &dag) {
   return PlanParser(text, dag).run();
+}
+
+Result<std::vector<std::string>> parsePlanTransforms(std::string_view text) {
+  static const Dag none;
+  return PlanParser(text, none).transforms();
 }
 
 } // namespace mgpu::planner

@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace mgpu::tune {
 
 struct Options {
   std::string file;
+  std::string otherFile; ///< compare
   std::string entry = "main";
   std::string target; ///< "host:4"; empty: the default
   std::map<std::string, std::string> arguments; ///< --arg K=V
@@ -24,11 +26,14 @@ struct Options {
   std::string scheduler = "list";
   uint64_t seed = 0; ///< of scheduler "shuffled"
   uint32_t streams = 4;
-  std::string memory;          ///< plan: bytes of each device, as "100GB"
-  std::string budget = "1s";   ///< plan: of the search for a sim target
-  std::string collectivesFile; ///< plan: measured times, for a sim target
-  std::string planFile;        ///< replay: read; plan: written with -o
-  std::string dotFile, traceFile;
+  std::string memory;              ///< plan: bytes of each device, as "100GB"
+  std::string transforms = "auto"; ///< plan, run
+  std::string budget = "1s";       ///< plan: of the search for a sim target
+  std::string collectivesFile;     ///< plan: measured times, for a sim target
+  std::string planFile;            ///< replay: read; plan: written with -o
+  std::string dotFile, traceFile, svgFile;
+  std::vector<std::string> whatIf; ///< plan: changes of the machine
+  bool pareto = false;             ///< plan: time over memory
   bool explain = false;
 
   std::string arch = "sm_90"; ///< kernels
@@ -45,6 +50,7 @@ Result<int> runPlan(const Options &options);
 Result<int> runRun(const Options &options);
 Result<int> runKernels(const Options &options);
 Result<int> runDevices(const Options &options);
+Result<int> runCompare(const Options &options);
 
 } // namespace mgpu::tune
 

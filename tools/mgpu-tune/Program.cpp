@@ -72,7 +72,7 @@ Result<void> checkOutputPath(const std::string &path) {
 
 /// A missing file is a fault of the command line; the readers below call what
 /// they cannot read a fault of the program.
-static Result<void> checkReadable(const std::string &path) {
+Result<void> checkReadable(const std::string &path) {
   struct stat status {};
   int code = 0;
   if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0)
@@ -104,8 +104,52 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
   return program;
 }
 
-Result<planner::Plan> makePlan(const planner::Dag &dag,
-                               const Options &options) {
+Result<std::vector<planner::TransformKind>>
+parseTransforms(const std::string &text) {
+  std::vector<planner::TransformKind> kinds;
+  if (text == "none")
+    return kinds;
+  if (text == "auto") {
+    kinds.assign(std::begin(planner::allTransforms),
+                 std::end(planner::allTransforms));
+    return kinds;
+  }
+  for (size_t at = 0; at <= text.size();) {
+    size_t comma = std::min(text.find(',', at), text.size());
+    std::string name = text.substr(at, comma - at);
+    auto kind = planner::parseTransform(name);
+    if (!kind)
+      return fail(ErrorKind::Usage,
+                  fmt::format("--transforms {}: there is no \"{}\"; give auto, "
+                              "none or a list of copies, scatter, bucket, "
+                              "split",
+                              text, name));
+    kinds.push_back(*kind);
+    at = comma + 1;
+  }
+  return kinds;
+}
+
+Result<std::vector<std::string>>
+transformProgram(Program &program,
+                 const std::vector<planner::TransformKind> &kinds) {
+  std::vector<std::string> names;
+  for (planner::TransformKind kind : kinds) {
+    MGPU_TRY_ASSIGN(uint32_t changes,
+                    planner::applyTransform(program.dag, kind));
+    if (changes > 0)
+      names.emplace_back(toString(kind));
+  }
+  return names;
+}
+
+Result<planner::Plan> makePlan(Program &program, const Options &options) {
+  std::vector<std::string> transforms;
+  if (options.transforms != "auto") {
+    MGPU_TRY_ASSIGN(auto kinds, parseTransforms(options.transforms));
+    MGPU_TRY_ASSIGN(transforms, transformProgram(program, kinds));
+  }
+  const planner::Dag &dag = program.dag;
   planner::RooflineEstimator latency(planner::hostRates(), "host roofline");
   planner::ScheduleOptions schedule;
   schedule.streamsPerDevice = options.streams;
@@ -123,6 +167,7 @@ Result<planner::Plan> makePlan(const planner::Dag &dag,
                 fmt::format("scheduler '{}' made an unsafe "
                             "plan: {}",
                             options.scheduler, ok.error().message));
+  plan.transforms = std::move(transforms);
   return plan;
 }
 

@@ -6,6 +6,7 @@
 // or an mgpu-dag/2 file.
 
 #include "planner/plan/Plan.h"
+#include "planner/schedule/transform/Transform.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <optional>
@@ -46,6 +47,9 @@ Result<const Binding *> findBinding(const Program &program,
 /// hold: Usage if there is no such folder, or it takes no file.
 Result<void> checkOutputPath(const std::string &path);
 
+/// Usage where `path` is no file that can be read.
+Result<void> checkReadable(const std::string &path);
+
 /// Loads options.file and finds every --arg in it. The program's own
 /// diagnostics go to stderr with their source lines as they are found, and into
 /// `messages` when it is not null.
@@ -68,8 +72,19 @@ struct CudaText {
 /// cannot be emitted.
 Result<std::vector<CudaText>> emitCudaKernels(const planner::Dag &dag);
 
-/// The plan of options.scheduler, verified.
-Result<planner::Plan> makePlan(const planner::Dag &dag, const Options &options);
+/// What --transforms names: all for "auto", none for "none".
+Result<std::vector<planner::TransformKind>>
+parseTransforms(const std::string &text);
+
+/// Applies transforms to the program; gives their names back, as a plan keeps
+/// them.
+Result<std::vector<std::string>>
+transformProgram(Program &program,
+                 const std::vector<planner::TransformKind> &kinds);
+
+/// The plan of options.scheduler for the host, verified. Applies --transforms
+/// first, "auto" being none here.
+Result<planner::Plan> makePlan(Program &program, const Options &options);
 
 } // namespace mgpu::tune
 

@@ -121,16 +121,33 @@ std::string traceOf(const planner::Dag &dag,
   return json{{"traceEvents", std::move(events)}}.dump() + "\n";
 }
 
-Result<planner::Plan> planFor(const Program &program, const Options &options) {
+Result<planner::Plan> planFor(Program &program, const Options &options) {
   if (options.planFile.empty())
-    return makePlan(program.dag, options);
+    return makePlan(program, options);
   MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(options.planFile));
   std::string_view text(reinterpret_cast<const char *>(bytes.data()),
                         bytes.size());
+  auto wrong = [&](const Error &error) {
+    return fail(error.kind,
+                fmt::format("{}: {}", options.planFile, error.message));
+  };
+  auto names = planner::parsePlanTransforms(text);
+  if (!names)
+    return wrong(names.error());
+  std::vector<planner::TransformKind> kinds;
+  for (const std::string &name : *names) {
+    auto kind = planner::parseTransform(name);
+    if (!kind)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("{}: it was made after transform \"{}\", which "
+                              "this version does not have",
+                              options.planFile, name));
+    kinds.push_back(*kind);
+  }
+  MGPU_TRY(transformProgram(program, kinds));
   auto plan = planner::parsePlan(text, program.dag);
   if (!plan)
-    return fail(plan.error().kind,
-                fmt::format("{}: {}", options.planFile, plan.error().message));
+    return wrong(plan.error());
   if (auto ok = planner::verify(*plan, program.dag); !ok)
     return fail(ErrorKind::Invalid,
                 fmt::format("{}: unsafe plan: {}", options.planFile,

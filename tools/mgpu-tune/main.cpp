@@ -66,6 +66,13 @@ void addScheduling(CLI::App *command, Options &options) {
       ->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of --scheduler shuffled")
       ->capture_default_str();
+  command
+      ->add_option("--transforms", options.transforms,
+                   "Changes to the program that keep its bits: none, a list of "
+                   "copies, scatter, bucket, split; auto: for sim targets "
+                   "those that gain, else none")
+      ->type_name("LIST")
+      ->capture_default_str();
   command->add_option("--streams", options.streams, "Streams per device")
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
@@ -155,6 +162,18 @@ int main(int argc, char **argv) {
   plan->add_option("--dot", options.dotFile, "Write the plan as Graphviz");
   plan->add_option("--trace", options.traceFile,
                    "Write the predicted timeline as a Chrome/Perfetto trace");
+  plan->add_option("--svg", options.svgFile,
+                   "Write the predicted timeline as a picture");
+  plan->add_option("--what-if", options.whatIf,
+                   "Plan again for link=2x, link.nvlink=2x, nic=2x, "
+                   "host_link=2x, memory=2x, flops=2x or op:NAME=0.5x (NAME* "
+                   "for all that begin so), and compare; of sim targets")
+      ->type_name("CHANGE")
+      ->expected(1)
+      ->take_all();
+  plan->add_flag("--pareto", options.pareto,
+                 "Plan under less and less memory, and list time over memory; "
+                 "of sim targets");
   plan->add_option("-o,--output", options.planFile,
                    "Write the plan's text form to FILE");
   plan->callback([&] { command = tune::runPlan; });
@@ -166,6 +185,14 @@ int main(int argc, char **argv) {
       ->required();
   addRun(replay, options);
   replay->callback([&] { command = tune::runRun; });
+
+  CLI::App *compare = app.add_subcommand(
+      "compare", "Say what moved between two plans, and what it bought");
+  compare->add_option("A", options.file, "A plan written by `plan -o`")
+      ->required();
+  compare->add_option("B", options.otherFile, "Another one")->required();
+  compare->add_flag("--json", options.json, "Print the result as JSON");
+  compare->callback([&] { command = tune::runCompare; });
 
   CLI::App *kernels = app.add_subcommand(
       "kernels", "List the kernels: registers, occupancy, legal shapes");
