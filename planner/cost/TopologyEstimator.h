@@ -54,6 +54,10 @@ public:
                       uint32_t nodes) const;
 
   const device::Topology &machine() const { return topology; }
+  /// The same with another machine.
+  TopologyEstimator on(device::Topology other) const {
+    return TopologyEstimator(std::move(other), table);
+  }
   /// Everything used beside the tables and curves.
   std::vector<Coefficient> coefficients() const;
 

@@ -44,6 +44,9 @@ inline constexpr uint64_t arenaAlignment = 256;
 struct Plan {
   std::string scheduler;
   std::string model; ///< what the durations come from
+  /// Changes made to the program's DAG before it was planned, in order
+  /// (planner/schedule/transform); the plan is of what they left.
+  std::vector<std::string> transforms;
   uint32_t numDevices = 0;
   uint32_t streamsPerDevice = 1;
   std::vector<PlanStep> steps;       ///< creation order, a topological order;
@@ -56,8 +59,10 @@ struct Plan {
 
 /// The text form: readable, diffable, read back exactly.
 std::string toText(const Plan &plan, const Dag &dag);
-/// Errors name the line.
+/// Errors name the line. `dag` is as the plan's transforms leave it.
 Result<Plan> parsePlan(std::string_view text, const Dag &dag);
+/// The transforms alone, which parsePlan's caller must know first.
+Result<std::vector<std::string>> parsePlanTransforms(std::string_view text);
 
 } // namespace mgpu::planner
 

@@ -5,6 +5,7 @@
 //   mgpu-plan 1
 //   scheduler "list"
 //   model "frozen durations"
+//   transforms copies bucket     what was done to the DAG first; may be absent
 //   devices 2
 //   streams 4
 //   makespan 12.5
@@ -24,6 +25,7 @@
 #include "support/LineText.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace mgpu::planner {
 
@@ -36,9 +38,12 @@ static std::string laneText(Lane lane) {
 std::string toText(const Plan &plan, const Dag &dag) {
   std::string out = "mgpu-plan 1\n";
   auto append = [&out](const std::string &text) { out += text; };
-  append(fmt::format("scheduler {}\nmodel {}\ndevices {}\nstreams {}\n",
-                     quoteText(plan.scheduler), quoteText(plan.model),
-                     plan.numDevices, plan.streamsPerDevice));
+  append(fmt::format("scheduler {}\nmodel {}\n", quoteText(plan.scheduler),
+                     quoteText(plan.model)));
+  if (!plan.transforms.empty())
+    append(fmt::format("transforms {}\n", fmt::join(plan.transforms, " ")));
+  append(fmt::format("devices {}\nstreams {}\n", plan.numDevices,
+                     plan.streamsPerDevice));
   append(fmt::format("makespan {}\nbound {}\n", numberText(plan.makespanUs),
                      numberText(plan.lowerBoundUs)));
   for (size_t device = 0; device < plan.arenaBytes.size(); ++device)
@@ -70,6 +75,11 @@ public:
   PlanParser(std::string_view text, const Dag &dag)
       : lines("plan", text), dag(dag) {}
 
+  Result<std::vector<std::string>> transforms() {
+    MGPU_TRY(parseTitle());
+    return std::move(plan.transforms);
+  }
+
   Result<Plan> run() {
     MGPU_TRY(parseHeader());
     for (;;) {
@@ -98,7 +108,8 @@ public:
   }
 
 private:
-  Result<void> parseHeader() {
+  /// Up to the transforms.
+  Result<void> parseTitle() {
     LineReader line = lines.next();
     MGPU_TRY(line.keyword("mgpu-plan"));
     MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
@@ -109,6 +120,19 @@ private:
     MGPU_TRY(line.expectEnd());
     MGPU_TRY_ASSIGN(plan.scheduler, textLine("scheduler"));
     MGPU_TRY_ASSIGN(plan.model, textLine("model"));
+    LineSource after = lines;
+    line = after.next();
+    if (line.peek() != "transforms")
+      return {};
+    lines = after;
+    (void)line.word();
+    while (!line.atEnd())
+      plan.transforms.emplace_back(line.word());
+    return {};
+  }
+
+  Result<void> parseHeader() {
+    MGPU_TRY(parseTitle());
     MGPU_TRY_ASSIGN(plan.numDevices, countLine("devices"));
     if (plan.numDevices != dag.numDevices)
       return fail(ErrorKind::Invalid,
@@ -119,7 +143,7 @@ private:
     MGPU_TRY_ASSIGN(plan.makespanUs, timeLine("makespan"));
     MGPU_TRY_ASSIGN(plan.lowerBoundUs, timeLine("bound"));
     for (uint32_t device = 0; device < plan.numDevices; ++device) {
-      line = lines.next();
+      LineReader line = lines.next();
       MGPU_TRY(line.keyword("arena"));
       MGPU_TRY_ASSIGN(uint32_t got, line.integer<uint32_t>("device number"));
       if (got != device)
@@ -234,6 +258,11 @@ private:
 
 Result<Plan> parsePlan(std::string_view text, const Dag &dag) {
   return PlanParser(text, dag).run();
+}
+
+Result<std::vector<std::string>> parsePlanTransforms(std::string_view text) {
+  static const Dag none;
+  return PlanParser(text, none).transforms();
 }
 
 } // namespace mgpu::planner

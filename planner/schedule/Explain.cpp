@@ -142,6 +142,12 @@ std::string explain(const Plan &plan, const Dag &dag) {
                          d, times.kernelUs, times.collectiveUs, times.copyUs,
                          times.exposedUs);
   }
+  for (const ExposedCollective &one : exposedCollectives(plan, dag))
+    out += fmt::format(
+        "exposed {:.3f} us: {} \"{}\" on device {}: {}: {}; would "
+        "help: {}\n",
+        one.exposedUs, one.node.value, dag.node(one.node).name,
+        one.device.value, toString(one.reason), one.why, one.change);
   return out;
 }
 

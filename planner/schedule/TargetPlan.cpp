@@ -189,6 +189,63 @@ private:
 
 } // namespace
 
+/// Plans the DAG as it is, then after one transform more at a time.
+static Result<TargetPlan> planTransformed(const Dag &dag,
+                                          const TopologyEstimator &machine,
+                                          const TargetOptions &options,
+                                          rcpsp::Budget &budget) {
+  Dag current = dag;
+  uint64_t parts = 1;
+  for (TransformKind kind : options.transforms) {
+    Dag trial = dag;
+    MGPU_TRY_ASSIGN(uint32_t changes, applyTransform(trial, kind));
+    parts += changes > 0;
+  }
+  auto plan = [&](const Dag &of) {
+    rcpsp::Budget part = budget.part(parts);
+    Result<TargetPlan> result = Search(of, machine, options).run(part);
+    budget.spend(part.spentNodes());
+    return result;
+  };
+  Result<TargetPlan> best = plan(current);
+  if (!best && best.error().kind != ErrorKind::Invalid)
+    return best;
+  std::vector<TransformGain> gains;
+  std::vector<std::string> kept;
+  bool isChanged = false;
+  for (TransformKind kind : options.transforms) {
+    TransformGain gain{kind};
+    Dag trial = current;
+    MGPU_TRY_ASSIGN(gain.changes, applyTransform(trial, kind));
+    if (best) {
+      gain.beforeUs = best->plan.makespanUs;
+      gain.contendedBeforeUs = best->contendedUs;
+    }
+    if (gain.changes > 0) {
+      Result<TargetPlan> after = plan(trial);
+      if (after) {
+        gain.afterUs = after->plan.makespanUs;
+        gain.contendedAfterUs = after->contendedUs;
+        gain.isKept = !best || after->contendedUs < best->contendedUs;
+      }
+      if (gain.isKept) {
+        best = std::move(after);
+        current = std::move(trial);
+        kept.emplace_back(toString(kind));
+        isChanged = true;
+      }
+    }
+    gains.push_back(gain);
+  }
+  if (!best)
+    return best;
+  best->plan.transforms = std::move(kept);
+  best->gains = std::move(gains);
+  if (isChanged)
+    best->dag = std::move(current);
+  return best;
+}
+
 Result<TargetPlan> planForTarget(const Dag &dag,
                                  const TopologyEstimator &machine,
                                  const TargetOptions &options,
@@ -199,7 +256,7 @@ Result<TargetPlan> planForTarget(const Dag &dag,
                 fmt::format("the program uses {} devices, {} has {}",
                             dag.numDevices, topology.name, topology.devices));
   if (!dag.spmd)
-    return Search(dag, machine, options).run(budget);
+    return planTransformed(dag, machine, options, budget);
   TargetPlan result;
   MGPU_TRY_ASSIGN(result.model, overlap::OverlapModel::create(
                                     dag, options.scaleComm, &machine));
@@ -226,6 +283,19 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
       "with contention: makespan {:.3f} us, one node after the other {:.3f} "
       "us\n",
       plan.contendedUs, plan.serialUs);
+  for (const TransformGain &gain : plan.gains) {
+    out += fmt::format("transform {}: ", toString(gain.kind));
+    if (gain.changes == 0)
+      out += "nothing to change\n";
+    else if (gain.afterUs == 0)
+      out += fmt::format("{} changes, does not fit the memory\n", gain.changes);
+    else
+      out += fmt::format("{} changes, makespan {:.3f} -> {:.3f} us, with "
+                         "contention {:.3f} -> {:.3f} us, {}\n",
+                         gain.changes, gain.beforeUs, gain.afterUs,
+                         gain.contendedBeforeUs, gain.contendedAfterUs,
+                         gain.isKept ? "kept" : "not kept");
+  }
   double sums[3] = {0, 0, 0}, total = 0;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     Estimate estimate = machine.estimate(dag, NodeId{i});

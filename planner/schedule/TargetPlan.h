@@ -8,6 +8,7 @@
 #include "planner/cost/Contention.h"
 #include "planner/schedule/Schedulers.h"
 #include "planner/schedule/overlap/OverlapPlanner.h"
+#include "planner/schedule/transform/Transform.h"
 
 #include <optional>
 
@@ -18,10 +19,25 @@ struct TargetOptions {
   uint32_t streamsPerDevice = 4;
   uint64_t seed = 0;
   double scaleComm = 1; ///< of DAGs that are spmd: times the collectives
+  /// Tried in order; each is kept if the plan after it is shorter.
+  std::vector<TransformKind> transforms;
+};
+
+/// What a transform did for the plan. Times are makespans in microseconds; 0
+/// before where nothing fitted the memory, and after where nothing changed.
+struct TransformGain {
+  TransformKind kind = TransformKind::Copies;
+  uint32_t changes = 0;
+  double beforeUs = 0, afterUs = 0;
+  double contendedBeforeUs = 0, contendedAfterUs = 0;
+  bool isKept = false;
 };
 
 struct TargetPlan {
-  Plan plan; ///< verified
+  Plan plan; ///< verified; names the transforms kept
+  /// The DAG it is a plan of, where a transform was kept.
+  std::optional<Dag> dag;
+  std::vector<TransformGain> gains; ///< by transform tried
   /// Of the plan, when work that shares a device slows other work down.
   double contendedUs = 0;
   /// The same of all nodes one after the other, where contention cannot be.
@@ -40,7 +56,8 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
 /// `streamsPerDevice` streams and, until `budget` ends (a node is a plan), to
 /// list schedules of disturbed priorities. Of those that fit the memory the one
 /// of the least makespan with contention is kept: where running side by side
-/// loses, the plan does not fork. What does not fit is Invalid, and the error
+/// loses, the plan does not fork. Each transform that changes something takes
+/// an equal share of the budget. What does not fit is Invalid, and the error
 /// says at which step, what is live there and how much is missing.
 Result<TargetPlan> planForTarget(const Dag &dag,
                                  const TopologyEstimator &machine,

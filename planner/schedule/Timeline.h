@@ -13,6 +13,9 @@ namespace mgpu::planner {
 /// process per device (the host after the last), one thread per stream.
 std::string toChromeTrace(const Plan &plan, const Dag &dag);
 
+/// The same as a picture: one row per stream, a tooltip per step.
+std::string toSvg(const Plan &plan, const Dag &dag);
+
 /// Graphviz: one cluster per lane in its order, waits as edges between.
 std::string toDot(const Plan &plan, const Dag &dag);
 
@@ -35,8 +38,31 @@ struct PlanSummary {
 };
 PlanSummary summarize(const Plan &plan, const Dag &dag);
 
+/// Why a collective does not hide behind kernels.
+enum class ExposedReason : uint8_t {
+  Dependency,  ///< what it needs and what needs it leave no work to run beside
+  Memory,      ///< the plan holds it back to reuse bytes
+  Contention,  ///< another collective had the links
+  RankOverlap, ///< it must follow one that shares two ranks with it
+  ChainLimit,  ///< its stream was busy
+};
+std::string_view toString(ExposedReason reason);
+
+struct ExposedCollective {
+  NodeId node;
+  DeviceId device;      ///< on which most of it is exposed
+  double exposedUs = 0; ///< it runs and no kernel does
+  ExposedReason reason = ExposedReason::Dependency;
+  std::string why;          ///< names the nodes
+  std::string change;       ///< what would hide it
+  double independentUs = 0; ///< kernels there that could run beside it
+};
+/// Those most exposed, the worst first. O(edges) each.
+std::vector<ExposedCollective>
+exposedCollectives(const Plan &plan, const Dag &dag, size_t most = 10);
+
 /// One line per step (where, when, how long, and what it waited for), then the
-/// summary in words.
+/// summary in words, then the collectives most exposed, each with its reason.
 std::string explain(const Plan &plan, const Dag &dag);
 
 } // namespace mgpu::planner

@@ -10,6 +10,7 @@
 #include "tools/mgpu-tune/Target.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -136,6 +137,11 @@ Result<int> runBundle(const Options &options) {
   capture::BundleContents contents;
   MGPU_TRY_ASSIGN(contents.origin, originOf(options));
   MGPU_TRY_ASSIGN(contents.plan, planFor(program, options));
+  // What is stored is the program as the transforms left it.
+  if (!contents.plan.transforms.empty())
+    contents.origin.options += fmt::format(
+        "transforms {}\n", fmt::join(contents.plan.transforms, ","));
+  contents.plan.transforms.clear();
   contents.kernels.resize(program.dag.kernels.size());
   if (!contents.kernels.empty()) {
     MGPU_TRY(addHostKernels(program.dag, options, contents.kernels));

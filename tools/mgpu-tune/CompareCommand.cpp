@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `mgpu-tune compare`.
+// `mgpu-tune compare FILE A B`.
 #include "db/FileSystem.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -46,9 +47,16 @@ realize(const std::string &word, const Program &program, const Options &options,
     return fail(ErrorKind::Invalid,
                 fmt::format("{}: {}", word, realized.error().what));
   if (!planFile.empty()) {
-    Options reading = options;
-    reading.planFile = planFile;
-    MGPU_TRY_ASSIGN(realized->plan, planFor(program, reading));
+    Program changed = program;
+    MGPU_TRY_ASSIGN(realized->plan, readPlan(planFile, changed));
+    if (!realized->plan.transforms.empty())
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("{}: it was made after transforms ({}), and the "
+                              "program is compared as it is: make a plan "
+                              "without them, or time each with `replay --plan "
+                              "... --repeat N`",
+                              planFile,
+                              fmt::join(realized->plan.transforms, ", ")));
   }
   return std::move(*realized);
 }

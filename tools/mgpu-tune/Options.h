@@ -26,16 +26,20 @@ struct Options {
   std::string scheduler = "list";
   uint64_t seed = 0; ///< of scheduler "shuffled"
   uint32_t streams = 4;
-  std::string memory;          ///< plan: bytes of each device, as "100GB"
-  std::string budget = "1s";   ///< plan: of the search for a sim target
-  std::string collectivesFile; ///< plan: measured times, for a sim target
-  std::string planFile;        ///< replay: read; plan: written with -o
-  std::string dotFile, traceFile;
+  std::string memory;              ///< plan: bytes of each device, as "100GB"
+  std::string transforms = "auto"; ///< plan, run, bundle
+  std::string budget = "1s";       ///< plan: of the search for a sim target
+  std::string collectivesFile;     ///< plan: measured times, for a sim target
+  std::string planFile;            ///< replay: read; plan: written with -o
+  std::string dotFile, traceFile, svgFile;
+  std::vector<std::string> whatIf; ///< plan: changes of the machine
+  bool pareto = false;             ///< plan: time over memory
   bool explain = false;
 
   std::string cpu; ///< run, replay: level of the host's kernels; "": the best
-  bool choosesPlan = false; ///< --scheduler, --seed or --streams was given
-  bool needsPlan = false;   ///< replay: with no plan there is nothing to do
+  /// --scheduler, --seed or --streams was given, or --transforms named some
+  bool choosesPlan = false;
+  bool needsPlan = false; ///< replay: with no plan there is nothing to do
 
   std::string bundleFile;                ///< bundle: -o
   std::vector<std::string> bundleLevels; ///< bundle: --cpu
@@ -50,7 +54,7 @@ struct Options {
   std::string tuneBudget = "60s";
   std::string strategy = "surrogate";
   bool coldCaches = false;
-  std::string sideA, sideB;          ///< compare
+  std::string sideA, sideB;          ///< compare; no B: plans, file and A
   std::string compareBudget = "10s"; ///< compare: seconds or pairs
   uint64_t profileRepeat = 200;
 
@@ -67,6 +71,7 @@ Result<int> runRun(const Options &options);
 Result<int> runKernels(const Options &options);
 Result<int> runTune(const Options &options);
 Result<int> runCompare(const Options &options);
+Result<int> runPlanDiff(const Options &options);
 Result<int> runProfile(const Options &options);
 Result<int> runBundle(const Options &options);
 Result<int> runDevices(const Options &options);

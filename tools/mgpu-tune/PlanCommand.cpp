@@ -4,6 +4,7 @@
 #include "device/api/Topology.h"
 #include "planner/schedule/TargetPlan.h"
 #include "planner/schedule/Timeline.h"
+#include "planner/schedule/WhatIf.h"
 #include "support/FileIO.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/Program.h"
@@ -61,10 +62,11 @@ static Result<planner::TopologyEstimator> openMachine(const Options &options) {
   return TopologyEstimator(std::move(topology), std::move(table));
 }
 
+/// `memory` in bytes, or 0 for what the options say.
 static Result<planner::TargetPlan>
 planForMachine(const planner::Dag &dag,
                const planner::TopologyEstimator &machine,
-               const Options &options) {
+               const Options &options, uint64_t memory = 0) {
   using namespace planner;
   if (options.scheduler != "list")
     return fail(ErrorKind::Usage,
@@ -74,33 +76,142 @@ planForMachine(const planner::Dag &dag,
   TargetOptions target;
   MGPU_TRY_ASSIGN(target.memoryBytes,
                   memoryLimit(machine.machine(), options.memory));
+  if (memory > 0)
+    target.memoryBytes = memory;
   target.streamsPerDevice = options.streams;
   target.seed = options.seed;
+  MGPU_TRY_ASSIGN(target.transforms, parseTransforms(options.transforms));
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
   rcpsp::Budget search(budget.seconds, budget.evaluations);
   return planForTarget(dag, machine, target, search);
 }
 
+/// The bytes of the fullest device, resident ones included.
+static uint64_t memoryOf(const planner::TargetPlan &plan,
+                         const planner::Dag &dag) {
+  if (plan.overlap)
+    return plan.overlap->peakBytes;
+  uint64_t most = 0;
+  for (uint64_t bytes : plan.plan.arenaBytes)
+    most = std::max(most, bytes + dag.residentBytes);
+  return most;
+}
+
+/// Plans under ever less memory until nothing fits.
+static Result<int> runPareto(const planner::Dag &dag,
+                             const planner::TopologyEstimator &machine,
+                             const Options &options) {
+  constexpr double step = 0.9;
+  json rows = json::array();
+  uint64_t limit = 0;
+  std::string stopped;
+  double best = 0;
+  for (;;) {
+    auto plan = planForMachine(dag, machine, options, limit);
+    if (!plan && (rows.empty() || plan.error().kind != ErrorKind::Invalid))
+      return fail(plan.error());
+    if (!plan) {
+      stopped = plan.error().message;
+      break;
+    }
+    uint64_t memory = memoryOf(*plan, dag);
+    best = rows.empty() ? plan->plan.makespanUs : best;
+    rows.push_back({{"memory_bytes", memory},
+                    {"makespan_us", plan->plan.makespanUs},
+                    {"contended_makespan_us", plan->contendedUs},
+                    {"lower_bound_us", plan->plan.lowerBoundUs}});
+    if (!options.json)
+      fmt::print(
+          "{:>14} bytes  makespan {:.3f} us ({:+.2f} %), with contention "
+          "{:.3f} us\n",
+          memory, plan->plan.makespanUs,
+          best > 0 ? 100 * (plan->plan.makespanUs / best - 1) : 0,
+          plan->contendedUs);
+    limit = uint64_t(double(memory) * step);
+    if (limit == 0)
+      break;
+  }
+  if (options.json)
+    fmt::print("{}\n",
+               json{{"front", std::move(rows)}, {"below", stopped}}.dump(
+                   2, ' ', false, json::error_handler_t::replace));
+  else if (!stopped.empty())
+    fmt::print("below: {}\n", stopped);
+  return 0;
+}
+
+/// Plans the changed program on the changed machine and prints both.
+static Result<void> runWhatIf(const planner::Dag &dag,
+                              const planner::TopologyEstimator &machine,
+                              const planner::TargetPlan &plan,
+                              const Options &options, json *out) {
+  planner::Dag changed = dag;
+  device::Topology topology = machine.machine();
+  std::string all;
+  for (bool ops : {false, true})
+    for (const std::string &change : options.whatIf)
+      if (change.starts_with("op:") == ops) {
+        MGPU_TRY(planner::applyWhatIf(change, topology, changed));
+        all += (all.empty() ? "" : ", ") + change;
+      }
+  planner::TopologyEstimator other = machine.on(std::move(topology));
+  MGPU_TRY_ASSIGN(auto then, planForMachine(changed, other, options));
+  auto percent = [](double from, double to) {
+    return from > 0 ? 100 * (to / from - 1) : 0;
+  };
+  if (out)
+    (*out)["what_if"] = {{"changes", options.whatIf},
+                         {"makespan_us", then.plan.makespanUs},
+                         {"lower_bound_us", then.plan.lowerBoundUs},
+                         {"contended_makespan_us", then.contendedUs}};
+  else
+    fmt::print("what if {}: makespan {:.3f} -> {:.3f} us ({:+.2f} %), bound "
+               "{:.3f} -> {:.3f} us, with contention {:.3f} -> {:.3f} us "
+               "({:+.2f} %)\n",
+               all, plan.plan.makespanUs, then.plan.makespanUs,
+               percent(plan.plan.makespanUs, then.plan.makespanUs),
+               plan.plan.lowerBoundUs, then.plan.lowerBoundUs, plan.contendedUs,
+               then.contendedUs, percent(plan.contendedUs, then.contendedUs));
+  return {};
+}
+
+/// Options that only make sense for a machine that is not here.
+static Result<void> refuseSimOptions(const Options &options) {
+  const char *given = !options.memory.empty()            ? "--memory"
+                      : !options.collectivesFile.empty() ? "--collectives"
+                      : !options.whatIf.empty()          ? "--what-if"
+                      : options.pareto                   ? "--pareto"
+                                                         : nullptr;
+  if (given)
+    return fail(ErrorKind::Usage,
+                fmt::format("{} is for targets sim:NAME; the host is what it "
+                            "is",
+                            given));
+  return {};
+}
+
 Result<int> runPlan(const Options &options) {
-  for (const std::string *file :
-       {&options.dotFile, &options.traceFile, &options.planFile})
+  for (const std::string *file : {&options.dotFile, &options.traceFile,
+                                  &options.svgFile, &options.planFile})
     if (!file->empty())
       MGPU_TRY(checkOutputPath(*file));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   planner::Plan plan;
   std::optional<planner::TopologyEstimator> machine;
   std::optional<planner::TargetPlan> target;
+  planner::Dag source; // of --what-if: before the transforms
   if (options.target.starts_with("sim:")) {
     MGPU_TRY_ASSIGN(machine, openMachine(options));
+    if (options.pareto)
+      return runPareto(program.dag, *machine, options);
+    if (!options.whatIf.empty())
+      source = program.dag;
     MGPU_TRY_ASSIGN(target, planForMachine(program.dag, *machine, options));
     plan = target->plan;
+    if (target->dag)
+      program.dag = std::move(*target->dag);
   } else {
-    if (!options.memory.empty())
-      return fail(ErrorKind::Usage,
-                  "--memory is for targets sim:NAME; the host "
-                  "has the memory it has");
-    if (!options.collectivesFile.empty())
-      return fail(ErrorKind::Usage, "--collectives is for targets sim:NAME");
+    MGPU_TRY(refuseSimOptions(options));
     if (!options.target.empty()) // its rates are the model's
       MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
     MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
@@ -116,6 +227,9 @@ Result<int> runPlan(const Options &options) {
   if (!options.traceFile.empty())
     MGPU_TRY(writeFileAtomic(options.traceFile,
                              planner::toChromeTrace(plan, program.dag)));
+  if (!options.svgFile.empty())
+    MGPU_TRY(
+        writeFileAtomic(options.svgFile, planner::toSvg(plan, program.dag)));
   if (!options.planFile.empty())
     MGPU_TRY(
         writeFileAtomic(options.planFile, planner::toText(plan, program.dag)));
@@ -124,23 +238,37 @@ Result<int> runPlan(const Options &options) {
     if (target) {
       out["contended_makespan_us"] = target->contendedUs;
       out["contended_serial_us"] = target->serialUs;
+      for (const planner::TransformGain &gain : target->gains)
+        out["transforms"].push_back(
+            {{"name", toString(gain.kind)},
+             {"changes", gain.changes},
+             {"makespan_before_us", gain.beforeUs},
+             {"makespan_after_us", gain.afterUs},
+             {"contended_before_us", gain.contendedBeforeUs},
+             {"contended_after_us", gain.contendedAfterUs},
+             {"kept", gain.isKept}});
     }
+    if (!options.whatIf.empty())
+      MGPU_TRY(runWhatIf(source, *machine, *target, options, &out));
     fmt::print("{}\n", out.dump(2));
     return 0;
   }
+  if (!options.whatIf.empty())
+    MGPU_TRY(runWhatIf(source, *machine, *target, options, nullptr));
   if (options.explain) {
     fmt::print("{}", planner::explain(plan, program.dag));
     if (target)
       fmt::print("{}", explainModel(*target, program.dag, *machine));
     return 0;
   }
-  if (options.planFile.empty()) {
+  if (options.planFile.empty() && options.whatIf.empty()) {
     fmt::print("{}", planner::toText(plan, program.dag));
     return 0;
   }
-  fmt::print("{}: makespan {:.3f} us, bound {:.3f} us ({}), written to {}\n",
-             plan.scheduler, plan.makespanUs, plan.lowerBoundUs, plan.model,
-             options.planFile);
+  fmt::print("{}: makespan {:.3f} us, bound {:.3f} us ({}){}\n", plan.scheduler,
+             plan.makespanUs, plan.lowerBoundUs, plan.model,
+             options.planFile.empty() ? ""
+                                      : ", written to " + options.planFile);
   return 0;
 }
 

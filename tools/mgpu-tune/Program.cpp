@@ -96,7 +96,7 @@ Result<void> checkOutputPath(const std::string &path) {
 
 /// A missing file is a fault of the command line; the readers below call what
 /// they cannot read a fault of the program.
-static Result<void> checkReadable(const std::string &path) {
+Result<void> checkReadable(const std::string &path) {
   struct stat status {};
   int code = 0;
   if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0)
@@ -184,10 +184,9 @@ Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program) {
                         : emitCudaKernels(program.dag);
 }
 
-Result<planner::Plan> planOf(const Program &program, const Options &options) {
-  return program.bundle && !options.choosesPlan
-             ? program.bundle->plan()
-             : makePlan(program.dag, options);
+Result<planner::Plan> planOf(Program &program, const Options &options) {
+  return program.bundle && !options.choosesPlan ? program.bundle->plan()
+                                                : makePlan(program, options);
 }
 
 Result<Program> loadProgram(const Options &options, bool racesAreErrors,
@@ -216,8 +215,52 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
   return program;
 }
 
-Result<planner::Plan> makePlan(const planner::Dag &dag,
-                               const Options &options) {
+Result<std::vector<planner::TransformKind>>
+parseTransforms(const std::string &text) {
+  std::vector<planner::TransformKind> kinds;
+  if (text == "none")
+    return kinds;
+  if (text == "auto") {
+    kinds.assign(std::begin(planner::allTransforms),
+                 std::end(planner::allTransforms));
+    return kinds;
+  }
+  for (size_t at = 0; at <= text.size();) {
+    size_t comma = std::min(text.find(',', at), text.size());
+    std::string name = text.substr(at, comma - at);
+    auto kind = planner::parseTransform(name);
+    if (!kind)
+      return fail(ErrorKind::Usage,
+                  fmt::format("--transforms {}: there is no \"{}\"; give auto, "
+                              "none or a list of copies, scatter, bucket, "
+                              "split",
+                              text, name));
+    kinds.push_back(*kind);
+    at = comma + 1;
+  }
+  return kinds;
+}
+
+Result<std::vector<std::string>>
+transformProgram(Program &program,
+                 const std::vector<planner::TransformKind> &kinds) {
+  std::vector<std::string> names;
+  for (planner::TransformKind kind : kinds) {
+    MGPU_TRY_ASSIGN(uint32_t changes,
+                    planner::applyTransform(program.dag, kind));
+    if (changes > 0)
+      names.emplace_back(toString(kind));
+  }
+  return names;
+}
+
+Result<planner::Plan> makePlan(Program &program, const Options &options) {
+  std::vector<std::string> transforms;
+  if (options.transforms != "auto") {
+    MGPU_TRY_ASSIGN(auto kinds, parseTransforms(options.transforms));
+    MGPU_TRY_ASSIGN(transforms, transformProgram(program, kinds));
+  }
+  const planner::Dag &dag = program.dag;
   planner::RooflineEstimator latency(planner::hostRates(), "host roofline");
   planner::ScheduleOptions schedule;
   schedule.streamsPerDevice = streamsOf(options.target, options.streams);
@@ -235,32 +278,48 @@ Result<planner::Plan> makePlan(const planner::Dag &dag,
                 fmt::format("scheduler '{}' made an unsafe "
                             "plan: {}",
                             options.scheduler, ok.error().message));
+  plan.transforms = std::move(transforms);
   return plan;
 }
 
-Result<planner::Plan> readPlan(const std::string &path,
-                               const planner::Dag &dag) {
+Result<planner::Plan> readPlan(const std::string &path, Program &program) {
   MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(path));
   std::string_view text(reinterpret_cast<const char *>(bytes.data()),
                         bytes.size());
-  auto plan = planner::parsePlan(text, dag);
+  auto wrong = [&](const Error &error) {
+    return fail(error.kind, fmt::format("{}: {}", path, error.message));
+  };
+  auto names = planner::parsePlanTransforms(text);
+  if (!names)
+    return wrong(names.error());
+  std::vector<planner::TransformKind> kinds;
+  for (const std::string &name : *names) {
+    auto kind = planner::parseTransform(name);
+    if (!kind)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("{}: it was made after transform \"{}\", which "
+                              "this version does not have",
+                              path, name));
+    kinds.push_back(*kind);
+  }
+  MGPU_TRY(transformProgram(program, kinds));
+  auto plan = planner::parsePlan(text, program.dag);
   if (!plan)
-    return fail(plan.error().kind,
-                fmt::format("{}: {}", path, plan.error().message));
-  if (auto ok = planner::verify(*plan, dag); !ok)
+    return wrong(plan.error());
+  if (auto ok = planner::verify(*plan, program.dag); !ok)
     return fail(ErrorKind::Invalid,
                 fmt::format("{}: unsafe plan: {}", path, ok.error().message));
   return plan;
 }
 
-Result<planner::Plan> planFor(const Program &program, const Options &options) {
+Result<planner::Plan> planFor(Program &program, const Options &options) {
   if (options.planFile.empty() && options.needsPlan && !program.bundle)
     return fail(ErrorKind::Usage,
                 fmt::format("'{}' has no plan of its own: give --plan FILE, as "
                             "`mgpu-tune plan -o FILE` writes it, or a bundle",
                             options.file));
   return options.planFile.empty() ? planOf(program, options)
-                                  : readPlan(options.planFile, program.dag);
+                                  : readPlan(options.planFile, program);
 }
 
 } // namespace mgpu::tune

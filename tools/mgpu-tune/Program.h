@@ -9,6 +9,7 @@
 #include "planner/dag/KernelSpace.h"
 #include "planner/dag/Program.h"
 #include "planner/plan/Plan.h"
+#include "planner/schedule/transform/Transform.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <memory>
@@ -50,6 +51,9 @@ Result<const Binding *> findBinding(const Program &program,
 /// hold: Usage if there is no such folder, or it takes no file.
 Result<void> checkOutputPath(const std::string &path);
 
+/// Usage where `path` is no file that can be read.
+Result<void> checkReadable(const std::string &path);
+
 /// Loads options.file and finds every --arg in it. The program's own
 /// diagnostics go to stderr with their source lines as they are found, and into
 /// `messages` when it is not null.
@@ -78,19 +82,30 @@ Result<HostKernels> hostKernels(const Program &program, const std::string &cpu);
 /// else emitted; an error then names the operation that cannot be.
 Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program);
 
+/// What --transforms names: all for "auto", none for "none".
+Result<std::vector<planner::TransformKind>>
+parseTransforms(const std::string &text);
+
+/// Applies transforms to the program; gives their names back, as a plan keeps
+/// them.
+Result<std::vector<std::string>>
+transformProgram(Program &program,
+                 const std::vector<planner::TransformKind> &kinds);
+
+/// The plan of options.scheduler for the host, verified. Applies --transforms
+/// first, "auto" being none here.
+Result<planner::Plan> makePlan(Program &program, const Options &options);
+
 /// The plan a program is run with where no file names one: its bundle's,
 /// unless the options choose another, else makePlan().
-Result<planner::Plan> planOf(const Program &program, const Options &options);
+Result<planner::Plan> planOf(Program &program, const Options &options);
 
-/// A plan written by `plan -o`, proven.
-Result<planner::Plan> readPlan(const std::string &path,
-                               const planner::Dag &dag);
+/// A plan written by `plan -o`, proven. Makes the transforms it names first.
+Result<planner::Plan> readPlan(const std::string &path, Program &program);
 
-/// The plan of --plan, else planOf().
-Result<planner::Plan> planFor(const Program &program, const Options &options);
-
-/// The plan of options.scheduler, verified.
-Result<planner::Plan> makePlan(const planner::Dag &dag, const Options &options);
+/// The plan of --plan, else planOf(). What it is of is the program as it
+/// leaves it: kernels are compiled after.
+Result<planner::Plan> planFor(Program &program, const Options &options);
 
 } // namespace mgpu::tune
 

@@ -193,11 +193,29 @@ Result<std::optional<TunedChoice>> findTuned(const Program &program,
   return None(std::move(choice));
 }
 
-Result<Prepared> prepare(const Program &program, const Options &options,
+Result<Prepared> prepare(Program &program, const Options &options,
                          device::Driver *card) {
   Prepared prepared;
+  const bool hasPlan = !options.planFile.empty() || options.needsPlan;
   Clock::time_point start = Clock::now();
-  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
+  if (hasPlan) {
+    MGPU_TRY_ASSIGN(prepared.plan, planFor(program, options));
+  }
+  prepared.planUs = microsecondsSince(start);
+  start = Clock::now();
+  std::optional<TunedChoice> choice;
+  if (prepared.plan.transforms.empty()) {
+    MGPU_TRY_ASSIGN(choice, findTuned(program, options));
+  }
+  prepared.compileUs = microsecondsSince(start);
+  start = Clock::now();
+  if (!hasPlan && choice) {
+    MGPU_TRY_ASSIGN(prepared.plan, tuner::planFor(program.dag, choice->config));
+  } else if (!hasPlan) {
+    MGPU_TRY_ASSIGN(prepared.plan, planFor(program, options));
+  }
+  prepared.planUs += microsecondsSince(start);
+  start = Clock::now();
   if (choice) {
     MGPU_TRY_ASSIGN(
         prepared.kernels,
@@ -214,14 +232,7 @@ Result<Prepared> prepare(const Program &program, const Options &options,
     prepared.kernels = std::move(kernels.objects);
     prepared.cpu = std::move(kernels.cpu);
   }
-  prepared.compileUs = microsecondsSince(start);
-  start = Clock::now();
-  if (choice && options.planFile.empty() && !options.needsPlan) {
-    MGPU_TRY_ASSIGN(prepared.plan, tuner::planFor(program.dag, choice->config));
-  } else {
-    MGPU_TRY_ASSIGN(prepared.plan, planFor(program, options));
-  }
-  prepared.planUs = microsecondsSince(start);
+  prepared.compileUs += microsecondsSince(start);
   return prepared;
 }
 

@@ -62,8 +62,9 @@ struct Prepared {
   double planUs = 0, compileUs = 0; ///< what making them took
 };
 /// As findTuned() says, else planFor() and hostKernels(). --plan wins over a
-/// tuned plan. `card` is the opened driver of a cuda target.
-Result<Prepared> prepare(const Program &program, const Options &options,
+/// tuned plan, and what was tuned is not asked for where transforms change the
+/// program. `card` is the opened driver of a cuda target.
+Result<Prepared> prepare(Program &program, const Options &options,
                          device::Driver *card = nullptr);
 
 /// Compiles the kernels of a configuration.

@@ -44,9 +44,8 @@ void addPairs(CLI::App *command, const char *name,
       ->take_all();
 }
 
-void addProgram(CLI::App *command, Options &options) {
-  command->add_option("FILE", options.file, "The program (.mlir) or bundle")
-      ->required();
+/// All but the file itself.
+void addProgramOptions(CLI::App *command, Options &options) {
   command->add_option("--entry", options.entry, "The entry function")
       ->capture_default_str();
   addPairs(
@@ -66,6 +65,12 @@ void addProgram(CLI::App *command, Options &options) {
   command->add_flag("--json", options.json, "Print the result as JSON");
 }
 
+void addProgram(CLI::App *command, Options &options) {
+  command->add_option("FILE", options.file, "The program (.mlir) or bundle")
+      ->required();
+  addProgramOptions(command, options);
+}
+
 void addScheduling(CLI::App *command, Options &options) {
   auto chosen = [&options](const auto &) { options.choosesPlan = true; };
   command
@@ -77,6 +82,16 @@ void addScheduling(CLI::App *command, Options &options) {
   command->add_option("--seed", options.seed, "Seed of --scheduler shuffled")
       ->capture_default_str()
       ->each(chosen);
+  command
+      ->add_option("--transforms", options.transforms,
+                   "Changes to the program that keep its bits: none, a list of "
+                   "copies, scatter, bucket, split; auto: for sim targets "
+                   "those that gain, else none")
+      ->type_name("LIST")
+      ->capture_default_str()
+      ->each([&options](const std::string &list) {
+        options.choosesPlan |= list != "none" && list != "auto";
+      });
   command->add_option("--streams", options.streams, "Streams per device")
       ->check(CLI::Range(1, 8))
       ->capture_default_str()
@@ -197,6 +212,18 @@ int main(int argc, char **argv) {
   plan->add_option("--dot", options.dotFile, "Write the plan as Graphviz");
   plan->add_option("--trace", options.traceFile,
                    "Write the predicted timeline as a Chrome/Perfetto trace");
+  plan->add_option("--svg", options.svgFile,
+                   "Write the predicted timeline as a picture");
+  plan->add_option("--what-if", options.whatIf,
+                   "Plan again for link=2x, link.nvlink=2x, nic=2x, "
+                   "host_link=2x, memory=2x, flops=2x or op:NAME=0.5x (NAME* "
+                   "for all that begin so), and compare; of sim targets")
+      ->type_name("CHANGE")
+      ->expected(1)
+      ->take_all();
+  plan->add_flag("--pareto", options.pareto,
+                 "Plan under less and less memory, and list time over memory; "
+                 "of sim targets");
   plan->add_option("-o,--output", options.planFile,
                    "Write the plan's text form to FILE");
   addTuned(plan, options);
@@ -264,15 +291,21 @@ int main(int argc, char **argv) {
   tuneCommand->callback([&] { command = tune::runTune; });
 
   CLI::App *compare = app.add_subcommand(
-      "compare", "Measure two ways to run a program against each other");
-  addProgram(compare, options);
-  for (auto [name, side] :
-       {std::pair("A", &options.sideA), std::pair("B", &options.sideB)})
-    compare
-        ->add_option(name, *side,
-                     "default, serial, tuned, a database (.db), or a plan "
-                     "written by `plan -o`")
-        ->required();
+      "compare", "Measure two ways to run a program against each other; of "
+                 "two plans alone, say what moved");
+  compare
+      ->add_option("FILE", options.file,
+                   "The program (.mlir) or bundle; with no B, a plan")
+      ->required();
+  compare
+      ->add_option("A", options.sideA,
+                   "default, serial, tuned, a database (.db), or a plan "
+                   "written by `plan -o`")
+      ->required();
+  compare->add_option("B", options.sideB,
+                      "As A; without it FILE and A are two plans, and nothing "
+                      "is measured");
+  addProgramOptions(compare, options);
   addTarget(compare, options);
   tune::addDatabase(compare, options, false);
   compare
@@ -281,7 +314,18 @@ int main(int argc, char **argv) {
       ->type_name("TIME|N")
       ->capture_default_str();
   compare->add_flag("--cold", options.coldCaches, "Measure with cold caches");
-  compare->callback([&] { command = tune::runCompare; });
+  compare->callback([&, compare] {
+    if (!options.sideB.empty()) {
+      command = tune::runCompare;
+      return;
+    }
+    for (const CLI::Option *given : compare->parse_order())
+      if (!given->get_positional() && given->get_name() != "--json")
+        throw CLI::ValidationError(
+            given->get_name(), "is of `compare FILE A B`; two plans alone are "
+                               "compared without a program");
+    command = tune::runPlanDiff;
+  });
 
   CLI::App *profile = app.add_subcommand(
       "profile", "Measure each node beside what the plan predicts");

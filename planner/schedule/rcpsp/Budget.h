@@ -21,6 +21,12 @@ public:
                   ClockKind kind = ClockKind::Wall)
       : seconds(seconds), nodes(nodes), kind(kind), begin(now()) {}
 
+  /// A budget of its own, from now on, of one of `count` equal parts.
+  Budget part(uint64_t count) const {
+    return Budget(seconds / double(count),
+                  nodes == UINT64_MAX ? nodes : nodes / count, kind);
+  }
+
   void spend(uint64_t count = 1) { spent += count; }
   uint64_t spentNodes() const { return spent; }
   double elapsed() const { return now() - begin; }

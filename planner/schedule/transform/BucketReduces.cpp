@@ -47,6 +47,7 @@ private:
     auto *call = std::get_if<CollectiveCall>(&dag.nodes[node].work);
     if (!call || call->kind != CollectiveKind::AllReduce ||
         call->members.size() < 2 || dag.nodes[node].phase != Phase::Replay ||
+        dag.nodes[node].durationUs ||
         uint64_t(bytesOf(call->members[0].sendBox)) > bucketMemberBytes)
       return nullptr;
     for (const CollectiveMember &member : call->members)

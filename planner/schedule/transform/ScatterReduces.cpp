@@ -42,7 +42,7 @@ uint32_t scatterReduces(Dag &dag) {
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     auto *call = std::get_if<CollectiveCall>(&nodes[i].work);
     if (!call || call->kind != CollectiveKind::AllReduce ||
-        call->members.size() < 2)
+        nodes[i].durationUs || call->members.size() < 2)
       continue;
     size_t ranks = call->members.size();
     std::vector<Box> parts;

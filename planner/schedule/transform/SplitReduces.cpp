@@ -11,7 +11,7 @@ uint32_t splitReduces(Dag &dag) {
   for (const DagNode &node : dag.nodes) {
     nodes.push_back(node);
     auto *call = std::get_if<CollectiveCall>(&nodes.back().work);
-    if (!call || call->kind != CollectiveKind::AllReduce ||
+    if (!call || call->kind != CollectiveKind::AllReduce || node.durationUs ||
         call->members.size() < 2)
       continue;
     size_t ranks = call->members.size();

@@ -9,7 +9,8 @@
 //
 // Buffers keep their numbers. One whose bytes moved elsewhere is left with size
 // 0; new ones follow the old. DAGs with nodes known only by their cost come
-// back as they are: what their nodes touch is not known.
+// back as they are: what their nodes touch is not known. So do collectives with
+// a frozen duration: it is not known of what they would become.
 
 #include "planner/dag/Dag.h"
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `mgpu-tune compare A.plan B.plan`.
+#include "planner/plan/PlanDiff.h"
+#include "support/FileIO.h"
+#include "tools/mgpu-tune/Program.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace mgpu::tune {
+
+using nlohmann::json;
+
+static Result<planner::PlanAlone> readAlone(const std::string &path) {
+  static constexpr uint64_t mostText = uint64_t(1) << 30;
+  MGPU_TRY(checkReadable(path));
+  MGPU_TRY_ASSIGN(std::string text, readText(path, mostText));
+  auto plan = planner::parsePlanAlone(text);
+  if (!plan)
+    return fail(plan.error().kind,
+                fmt::format("{}: {}", path, plan.error().message));
+  return plan;
+}
+
+Result<int> runPlanDiff(const Options &options) {
+  MGPU_TRY_ASSIGN(planner::PlanAlone a, readAlone(options.file));
+  MGPU_TRY_ASSIGN(planner::PlanAlone b, readAlone(options.sideA));
+  planner::PlanDiff diff = planner::diffPlans(a, b);
+  if (!options.json) {
+    if (a.plan.model != b.plan.model)
+      fmt::print("durations: {} -> {}\n", a.plan.model, b.plan.model);
+    fmt::print("{}", toText(diff));
+    return 0;
+  }
+  json changes = json::array();
+  for (const planner::StepChange &change : diff.changes)
+    changes.push_back({{"name", change.name},
+                       {"start_us", {change.aStartUs, change.bStartUs}},
+                       {"duration_change_us", change.durationUs},
+                       {"other_streams", change.hasOtherLanes}});
+  json out{{"models", {a.plan.model, b.plan.model}},
+           {"transforms", {a.plan.transforms, b.plan.transforms}},
+           {"makespan_us", {diff.aMakespanUs, diff.bMakespanUs}},
+           {"lower_bound_us", {diff.aLowerBoundUs, diff.bLowerBoundUs}},
+           {"largest_arena_bytes", {diff.aArenaBytes, diff.bArenaBytes}},
+           {"waits", {diff.aWaits, diff.bWaits}},
+           {"same", diff.same},
+           {"changed", std::move(changes)},
+           {"gone", diff.onlyInA},
+           {"new", diff.onlyInB}};
+  fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+  return 0;
+}
+
+} // namespace mgpu::tune
