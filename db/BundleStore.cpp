@@ -209,6 +209,7 @@ Result<BundleStore> BundleStore::open(const std::string &path) {
   MGPU_TRY_ASSIGN(Database database, Database::open(path, options));
   BundleStore store(std::move(database));
   MGPU_TRY(store.checkVersion());
+  MGPU_TRY(store.checkLength());
   MGPU_TRY(store.checkSchema());
   MGPU_TRY(store.read());
   return store;
@@ -239,6 +240,16 @@ Result<void> BundleStore::checkVersion() {
                             "to {}: use a newer one, or make the bundle with "
                             "this one",
                             database.path(), version, last));
+  return {};
+}
+
+/// SQLite takes a last page that is cut short for one that ends in zeros.
+Result<void> BundleStore::checkLength() {
+  MGPU_TRY_ASSIGN(int64_t pages, database.queryInteger("PRAGMA page_count"));
+  MGPU_TRY_ASSIGN(int64_t pageBytes, database.queryInteger("PRAGMA page_size"));
+  MGPU_TRY_ASSIGN(uint64_t bytes, fileSize(database.path()));
+  if (bytes != uint64_t(pages) * uint64_t(pageBytes))
+    return damaged(database.path(), "it is cut short");
   return {};
 }
 

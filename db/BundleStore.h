@@ -71,6 +71,7 @@ public:
 private:
   explicit BundleStore(Database database) : database(std::move(database)) {}
   Result<void> checkVersion();
+  Result<void> checkLength();
   Result<void> checkSchema();
   Result<void> read();
 
