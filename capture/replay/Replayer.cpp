@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/replay/Replayer.h"
 
+#include "support/Clock.h"
+
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -100,14 +101,12 @@ Result<void> Replayer::replay() {
 
 Result<std::vector<NodeSpan>> Replayer::replayTimed() {
   std::vector<NodeSpan> spans;
-  auto start = std::chrono::steady_clock::now();
+  Clock::time_point start = Clock::now();
   auto runTimed = [&](Phase phase) -> Result<void> {
     const ExecutableGraph &graph = graphs[size_t(phase)];
     if (graph.dagNodes.empty())
       return {};
-    double offsetUs = std::chrono::duration<double, std::micro>(
-                          std::chrono::steady_clock::now() - start)
-                          .count();
+    double offsetUs = microsecondsSince(start);
     std::vector<device::NodeTiming> timings;
     MGPU_TRY(graph.exec->launchTimed(timings));
     for (const device::NodeTiming &timing : timings)

@@ -1,67 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/PlanDiff.h"
 
+#include "support/LineText.h"
+
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
 
 namespace mgpu::planner {
 
-/// The number and quoted name at the head of `rest`, which loses them; false
-/// where there are none, of which parsePlan will say what is wrong.
-static bool takeNamed(std::string_view &rest, uint32_t &number,
-                      std::string &name) {
-  auto [end, error] =
-      std::from_chars(rest.data(), rest.data() + rest.size(), number);
-  if (error != std::errc())
-    return false;
-  rest.remove_prefix(size_t(end - rest.data()));
-  size_t at = rest.find('"');
-  if (at == std::string_view::npos)
-    return false;
-  for (size_t i = at + 1; i < rest.size(); ++i) {
-    if (rest[i] == '"')
-      return true;
-    if (rest[i] != '\\' || i + 1 >= rest.size()) {
-      name += rest[i];
-    } else if (rest[i + 1] == 'x' && i + 3 < rest.size()) {
-      unsigned code = 0;
-      std::from_chars(rest.data() + i + 2, rest.data() + i + 4, code, 16);
-      name += char(code);
-      i += 3;
-    } else {
-      name += rest[++i];
-    }
-  }
-  return false;
-}
-
 Result<PlanAlone> parsePlanAlone(std::string_view text) {
   PlanAlone alone;
   // No plan has more nodes or buffers than lines.
   size_t lines = 1 + size_t(std::count(text.begin(), text.end(), '\n'));
-  auto nameIn = [&](auto &list, std::string_view rest) {
-    uint32_t number = 0;
-    std::string name;
-    if (!takeNamed(rest, number, name) || number >= lines)
+  // Of what is wrong with a line parsePlan will say more.
+  auto nameIn = [&](auto &list, LineReader &line) {
+    auto number = line.integer<uint32_t>("number");
+    auto name = line.quoted();
+    if (!number || !name || *number >= lines)
       return;
-    if (number >= list.size())
-      list.resize(number + 1);
-    list[number].name = name;
+    if (*number >= list.size())
+      list.resize(*number + 1);
+    list[*number].name = std::move(*name);
   };
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (line.starts_with("devices "))
-      std::from_chars(line.data() + 8, line.data() + line.size(),
-                      alone.dag.numDevices);
-    else if (line.starts_with("place "))
-      nameIn(alone.dag.buffers, line.substr(6));
-    else if (line.starts_with("step "))
-      nameIn(alone.dag.nodes, line.substr(5));
+  for (LineSource source("plan", text); !source.atEnd();) {
+    LineReader line = source.next();
+    std::string_view head = line.word();
+    if (head == "devices")
+      alone.dag.numDevices = line.integer<uint32_t>("count").value_or(0);
+    else if (head == "place")
+      nameIn(alone.dag.buffers, line);
+    else if (head == "step")
+      nameIn(alone.dag.nodes, line);
   }
   for (DagNode &node : alone.dag.nodes)
     node.work = OpaqueCall{};

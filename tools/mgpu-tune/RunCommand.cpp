@@ -3,6 +3,7 @@
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
 #include "bench/measure/Summary.h"
 #include "capture/replay/Replayer.h"
+#include "support/Clock.h"
 #include "support/FileIO.h"
 #include "support/Npy.h"
 #include "tools/mgpu-tune/Arguments.h"
@@ -23,13 +24,6 @@ namespace mgpu::tune {
 using nlohmann::json;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double microsecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start)
-      .count();
-}
 
 Result<void> bindArguments(const Program &program, const Options &options,
                            capture::Replayer &replayer) {

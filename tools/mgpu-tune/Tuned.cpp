@@ -2,6 +2,7 @@
 #include "tools/mgpu-tune/Tuned.h"
 
 #include "db/FileSystem.h"
+#include "support/Clock.h"
 #include "support/Parallel.h"
 #include "tools/mgpu-tune/Arguments.h"
 #include "tools/mgpu-tune/CubinCache.h"
@@ -9,7 +10,6 @@
 #include "tools/mgpu-tune/Target.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <set>
@@ -91,16 +91,7 @@ std::string describeConfig(const ProgramConfig &config, const planner::Dag &dag,
   return text;
 }
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double microsecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start)
-      .count();
-}
-
-} // namespace
+namespace {} // namespace
 
 Result<std::optional<tuner::StoredDecision>>
 readDecision(const Program &program, const TuneContext &context,
