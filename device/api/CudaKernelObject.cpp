@@ -7,13 +7,13 @@
 namespace mgpu::device {
 
 /// The first eight bytes; the last one counts the versions of the form.
-static constexpr char magic[9] = "MGPUCUK\1";
+static constexpr char magic[9] = "MGPUCUK\2";
 
 /// After the magic: the fixed fields, the two strings with their lengths
 /// before them, and the cubin to the end.
 struct Fixed {
-  uint32_t sourceBlock[3], block[3];
-  uint32_t items, reshapable, dynamicSharedBytes;
+  uint32_t sourceBlock[3], block[3], covers[3];
+  uint32_t takesPart, dynamicSharedBytes;
   uint32_t entryLength, archLength;
 };
 
@@ -21,22 +21,20 @@ struct Fixed {
 static constexpr uint32_t maxName = 4096;
 
 CudaKernelObject::Blocks CudaKernelObject::blocksOf(Dim3 grid) const {
-  auto ceil = [](uint64_t a, uint64_t b) { return (a + b - 1) / b; };
-  if (!reshapable)
-    return {ceil(grid.x, items), grid.y, grid.z};
-  return {ceil(uint64_t(grid.x) * sourceBlock.x, uint64_t(block.x) * items),
-          ceil(uint64_t(grid.y) * sourceBlock.y, block.y),
-          ceil(uint64_t(grid.z) * sourceBlock.z, block.z)};
+  auto blocks = [](uint64_t grid, uint64_t source, uint64_t covered) {
+    return (grid * source + covered - 1) / covered;
+  };
+  return {blocks(grid.x, sourceBlock.x, covers.x),
+          blocks(grid.y, sourceBlock.y, covers.y),
+          blocks(grid.z, sourceBlock.z, covers.z)};
 }
 
 std::vector<std::byte> encodeCudaKernel(const CudaKernelObject &kernel) {
-  const Dim3 &source = kernel.sourceBlock, &block = kernel.block;
-  Fixed fixed{{source.x, source.y, source.z},
-              {block.x, block.y, block.z},
-              kernel.items,
-              kernel.reshapable,
-              kernel.dynamicSharedBytes,
-              uint32_t(kernel.entry.size()),
+  const Dim3 &source = kernel.sourceBlock, &block = kernel.block,
+             &covers = kernel.covers;
+  Fixed fixed{{source.x, source.y, source.z}, {block.x, block.y, block.z},
+              {covers.x, covers.y, covers.z}, kernel.takesPart,
+              kernel.dynamicSharedBytes,      uint32_t(kernel.entry.size()),
               uint32_t(kernel.arch.size())};
   std::vector<std::byte> out;
   auto put = [&](const void *data, size_t size) {
@@ -72,8 +70,8 @@ Result<CudaKernelObject> decodeCudaKernel(std::string_view name,
   CudaKernelObject kernel;
   kernel.sourceBlock = dim(fixed.sourceBlock);
   kernel.block = dim(fixed.block);
-  kernel.items = fixed.items;
-  kernel.reshapable = fixed.reshapable != 0;
+  kernel.covers = dim(fixed.covers);
+  kernel.takesPart = fixed.takesPart != 0;
   kernel.dynamicSharedBytes = fixed.dynamicSharedBytes;
   // 1024 is the most of every compute capability (DeviceProfile.h).
   constexpr uint64_t maxThreads = 1024;
@@ -82,7 +80,7 @@ Result<CudaKernelObject> decodeCudaKernel(std::string_view name,
            d.z <= maxThreads && d.volume() <= maxThreads;
   };
   if (!isBlock(kernel.block) || !isBlock(kernel.sourceBlock) ||
-      kernel.items == 0)
+      !kernel.covers.x || !kernel.covers.y || !kernel.covers.z)
     return damaged("its object has a block that no card takes");
   const char *text = reinterpret_cast<const char *>(bytes.data());
   kernel.entry.assign(text, fixed.entryLength);

@@ -17,18 +17,17 @@
 
 namespace mgpu::device {
 
-/// A launch of G blocks of the source's `sourceBlock` threads runs, if the
-/// kernel is reshapable, ceil(G.x * sourceBlock.x / (block.x * items)) blocks
-/// of `block` threads, and ceil(G.y * sourceBlock.y / block.y) along y and z;
-/// else ceil(G.x / items), G.y and G.z blocks of sourceBlock, which `block`
-/// then is. Its parameters are the source's, then G and the first block of this
-/// chunk as six uint32_t (kernels/emit/cuda writes the kernels).
+/// A launch of G blocks of the source's `sourceBlock` threads runs
+/// ceil(G * sourceBlock / covers) blocks of `block` threads along each axis.
+/// The kernel's parameters are the source's, then, if it takes its part, G and
+/// the first block of this chunk as six uint32_t (kernels/emit/cuda writes such
+/// kernels); one that does not is launched whole.
 struct CudaKernelObject {
   std::string entry; ///< its name in the cubin
   std::string arch;  ///< "sm_90"
   Dim3 sourceBlock, block;
-  uint32_t items = 1;
-  bool reshapable = false;
+  Dim3 covers; ///< threads of the source that one block is
+  bool takesPart = true;
   uint32_t dynamicSharedBytes = 0;
   std::vector<std::byte> cubin;
 

@@ -87,16 +87,18 @@ CudaGraph::addKernel(const KernelNodeParams &params,
     uint32_t grid[3], first[3];
   };
   const std::vector<size_t> &sizes = kernel.parameterSizes;
-  if (sizes.size() != params.arguments.size() + 1 ||
-      sizes.back() != sizeof(Launch) ||
-      std::any_of(sizes.begin(), sizes.end() - 1,
+  const bool takesPart = kernel.launch.takesPart;
+  if (sizes.size() != params.arguments.size() + takesPart ||
+      (takesPart && sizes.back() != sizeof(Launch)) ||
+      std::any_of(sizes.begin(), sizes.end() - takesPart,
                   [](size_t size) { return size > sizeof(uint64_t); }))
     return fail(ErrorKind::Invalid,
-                fmt::format("node '{}' calls kernel {} with {} arguments and "
-                            "its grid, but it was compiled with {} parameters "
+                fmt::format("node '{}' calls kernel {} with {} arguments{}, "
+                            "but it was compiled with {} parameters "
                             "or others: compile it again",
                             params.name, kernel.launch.entry,
-                            params.arguments.size(), sizes.size()));
+                            params.arguments.size(),
+                            takesPart ? " and its grid" : "", sizes.size()));
   CudaKernelObject::Blocks blocks = kernel.launch.blocksOf(params.grid);
   auto parts = [](uint64_t count, uint64_t most) {
     return (count + most - 1) / most;
@@ -108,6 +110,15 @@ CudaGraph::addKernel(const KernelNodeParams &params,
                 fmt::format("node '{}' has a grid of {} x {} x {} blocks, more "
                             "than a few thousand launches of a card take",
                             params.name, blocks.x, blocks.y, blocks.z));
+  if (!takesPart &&
+      (blocks.x > maxGridX || blocks.y > maxGridYZ || blocks.z > maxGridYZ))
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' has a grid of {} x {} x {} blocks, and "
+                            "its kernel {} cannot be launched in parts: CUDA "
+                            "takes {} x {} x {}",
+                            params.name, blocks.x, blocks.y, blocks.z,
+                            kernel.launch.entry, maxGridX, maxGridYZ,
+                            maxGridYZ));
   Specs after = endsOf(dependencies), made;
   uint32_t first = uint32_t(spec->nodes.size());
   const Dim3 &block = kernel.launch.block;
@@ -126,7 +137,8 @@ CudaGraph::addKernel(const KernelNodeParams &params,
           launch.addParameter(&argument, sizeof argument);
         Launch chunk{{params.grid.x, params.grid.y, params.grid.z},
                      {uint32_t(x), uint32_t(y), uint32_t(z)}};
-        launch.addParameter(&chunk, sizeof chunk);
+        if (takesPart)
+          launch.addParameter(&chunk, sizeof chunk);
         made.push_back(append(std::move(launch), after));
       }
   join(std::move(made), after);

@@ -16,7 +16,7 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
                   (`stream` $stream^ (`:` type($stream))?)?
                   (`dynamic_shared_memory_size` $dynamicSharedMemorySize^)?
                   (`workgroup` `(` block arguments with types `)`)?
-                  (`attributes` attr-dict)? $body
+                  (`attributes` attr-dict)? $body?
     ```
 
     Launches a region as a kernel on the given device. The region
@@ -48,6 +48,25 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
       memref.store %v, %tile[%i] : memref<32xf32, #gpu.address_space<workgroup>>
     }
     ```
+
+    A kernel may be CUDA C++ in a file of its own, in place of the body:
+
+    ```mlir
+    mgpu.launch %dev args(%x, %y, %n : memref<?xf32>, memref<?xf32>, index)
+        grid(%blocks) block(%threads)
+        attributes {source = "k.cu", entry = "k",
+                    tunables = {UNROLL = [4, 1, 2, 8]},
+                    reads = [0], writes = [1]}
+    ```
+
+    `source` is a path, relative to the file of this operation; `entry` names
+    an `extern "C" __global__` function there. It is called with `args`, in
+    their order: a memref is a pointer to its first element, `index` a
+    `long long`, any other number the C++ type of its width. A tunable is a
+    macro and the values it may have, the first of them its default: results
+    must not depend on them. `reads` and `writes` list the arguments whose
+    memory the kernel may read and write, by position; where one of them is
+    left out, that is all memrefs. An access is taken to be the whole memref.
   }];
   let arguments = (ins Mgpu_Device:$device, Variadic<AnyType>:$args,
       Variadic<Index>:$grid, Variadic<Index>:$block,
@@ -71,6 +90,16 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
       return (*this)->getRegion(0).getArguments().drop_front(
           getNumIdArguments());
     }
+    /// Whether the kernel is a file of CUDA C++, and the body empty.
+    bool hasSource() { return (*this)->hasAttr(getSourceAttrName()); }
+    static ::llvm::StringRef getSourceAttrName() { return "source"; }
+    /// Whether the kernel, given as a file, may read or write the memory of
+    /// argument `position`.
+    bool mayRead(unsigned position);
+    bool mayWrite(unsigned position);
+    /// The macros to be tuned, each with its values, the default first.
+    ::llvm::SmallVector<std::pair<::llvm::StringRef,
+                                  ::llvm::SmallVector<int64_t>>> getTunables();
     /// How many arguments of the body's block stand for ids and sizes.
     unsigned getNumIdArguments();
     /// Replaces those arguments by operations of the gpu dialect.

@@ -291,8 +291,15 @@ ParseResult LaunchOp::parse(OpAsmParser &parser, OperationState &result) {
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
   Region *body = result.addRegion();
-  if (parser.parseRegion(*body, workgroup))
+  OptionalParseResult hasBody = parser.parseOptionalRegion(*body, workgroup);
+  if (hasBody.has_value() && failed(*hasBody))
     return failure();
+  if (!hasBody.has_value() &&
+      (!workgroup.empty() || !result.attributes.get(getSourceAttrName())))
+    return parser.emitError(parser.getNameLoc(),
+                            "expected the kernel's body, or the "
+                            "attribute 'source' with a file of CUDA "
+                            "C++ and no workgroup buffers");
   ensureTerminator(*body, builder, result.location);
   return success();
 }
@@ -316,6 +323,8 @@ void LaunchOp::print(OpAsmPrinter &printer) {
   }
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
                                            {getOperandSegmentSizeAttr()});
+  if (hasSource() && llvm::hasSingleElement(getBody().front()))
+    return;
   printer << ' ';
   bool plain = getBody().front().getTerminator()->getAttrs().empty();
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/hasIds,

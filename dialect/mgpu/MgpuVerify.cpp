@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verifiers of configuration, memory, distribution and launches. A verifier
-// may see other operations before theirs ran, so it trusts only its own
-// operands' types and counts.
+// Verifiers of configuration, memory and distribution. A verifier may see other
+// operations before theirs ran, so it trusts only its own operands' types and
+// counts.
 #include "dialect/mgpu/MgpuDialect.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -379,52 +379,5 @@ LogicalResult ShardedFreeOp::verify() {
   for (auto [shard, device] : llvm::zip(getShards(), getDevices()))
     if (failed(verifyFreedOn(*this, shard, device)))
       return failure();
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Launches
-//===----------------------------------------------------------------------===//
-
-static LogicalResult verifyLaunchSizes(LaunchOp op, ValueRange sizes,
-                                       StringRef what) {
-  if (sizes.empty() || sizes.size() > 3)
-    return op.emitOpError("expected 1 to 3 sizes of the ")
-           << what << ", got " << sizes.size();
-  for (Value size : sizes) {
-    std::optional<int64_t> value = getConstantIndex(size);
-    if (value && *value < 1)
-      return op.emitOpError("sizes of the ")
-             << what << " must be at least 1, got " << *value;
-  }
-  return success();
-}
-
-LogicalResult LaunchOp::verify() {
-  if (getConstantDeviceIndex(getDevice()) == hostDeviceIndex)
-    return emitOpError("cannot launch a kernel on the host");
-  if (failed(verifyLaunchSizes(*this, getGrid(), "grid")) ||
-      failed(verifyLaunchSizes(*this, getBlock(), "block")))
-    return failure();
-  if (Value size = getDynamicSharedMemorySize()) {
-    std::optional<int64_t> value = getConstantIndex(size);
-    if (value && *value < 0)
-      return emitOpError(
-                 "dynamic shared memory size must not be negative, got ")
-             << *value;
-  }
-  if (unsigned ids = getNumIdArguments(); ids % 3 != 0 || ids > 12)
-    return emitOpError("takes 0, 3, 6, 9 or 12 index arguments in its body "
-                       "(block ids, thread ids, grid sizes, block sizes), got ")
-           << ids;
-  for (Value arg : getWorkgroupBuffers()) {
-    auto type = dyn_cast<MemRefType>(arg.getType());
-    if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity() ||
-        !gpu::GPUDialect::isWorkgroupMemoryAddressSpace(type.getMemorySpace()))
-      return emitOpError("workgroup buffers must be memrefs of static shape "
-                         "and identity layout in the workgroup address space, "
-                         "got ")
-             << arg.getType();
-  }
   return success();
 }

@@ -6,8 +6,12 @@ namespace mgpu::kernels {
 using P = planner::KernelParameter;
 
 std::vector<std::pair<std::string, std::string>>
-macrosOf(const planner::KernelConfig &config) {
+macrosOf(const planner::KernelSpace &space,
+         const planner::KernelConfig &config) {
   std::vector<std::pair<std::string, std::string>> macros;
+  for (size_t k = 0; k < space.tunables.size(); ++k)
+    macros.push_back(
+        {space.tunables[k].name, std::to_string(config.tunables[k])});
   for (auto [name, parameter] : {std::pair("MGPU_BLOCK_X", P::BlockX),
                                  {"MGPU_BLOCK_Y", P::BlockY},
                                  {"MGPU_BLOCK_Z", P::BlockZ},

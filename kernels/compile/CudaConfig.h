@@ -16,7 +16,8 @@ namespace mgpu::kernels {
 /// {"MGPU_BLOCK_X", "128"}, ...: as BatchItem::macros, or each as an option
 /// "-DNAME=VALUE".
 std::vector<std::pair<std::string, std::string>>
-macrosOf(const planner::KernelConfig &config);
+macrosOf(const planner::KernelSpace &space,
+         const planner::KernelConfig &config);
 
 /// Whether a configuration may be compiled for a device: legal in its space,
 /// and its block, shared memory and blocks per multiprocessor within the

@@ -7,18 +7,29 @@
 #include "support/Types.h"
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace mgpu::kernels {
 
-/// A kernel as CUDA C++, and what a launcher must know of it.
+/// A kernel as CUDA C++, and what a launcher must know of it. As compiled
+/// without macros.
 struct CudaText {
-  std::string name;   ///< of the entry function
-  std::string source; ///< includes nothing
+  std::string name;   ///< of the kernel; unique within the program
+  std::string entry;  ///< of the entry function
+  std::string source; ///< includes nothing, unless it is its author's own
   std::string reason; ///< why the launch may, or may not, take another shape
-  Dim3 block;
+  Dim3 block;         ///< of the source
+  Dim3 launchBlock;   ///< to launch with
+  Dim3 covers;        ///< threads of the source that one block is
   bool reshapable = false;
+  /// Whether the last parameter is an MgpuLaunch (kernels/emit/cuda). Kernels
+  /// that were written by hand have none.
+  bool takesPart = true;
   uint32_t dynamicSharedBytes = 0;
+  /// Of each parameter but the MgpuLaunch.
+  std::vector<uint32_t> parameterBytes;
   /// Of the CUDA target; a bundle does not keep it.
   std::optional<planner::KernelSpace> space;
   bool operator==(const CudaText &) const = default;
@@ -28,6 +39,17 @@ struct CudaText {
 std::string factsText(const CudaText &kernel);
 /// Invalid where factsText() would not have written it.
 Result<CudaText> parseFacts(std::string_view facts);
+
+/// What NVRTC is told. Emitted kernels keep every rounding; one written by hand
+/// gets the compiler's own defaults, as its author tested it, and finds the
+/// headers of the toolkit where there is one.
+std::vector<std::string> compileOptions(const CudaText &kernel);
+
+/// Whether the entry in a cubin takes the parameters that the launch gives.
+/// Invalid, with what it does take, where not; a cubin whose form is not known
+/// passes.
+Result<void> checkParameters(const CudaText &kernel,
+                             std::span<const std::byte> cubin);
 
 } // namespace mgpu::kernels
 

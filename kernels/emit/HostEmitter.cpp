@@ -7,6 +7,7 @@
 #include "kernels/emit/KernelPrepare.h"
 #include "kernels/emit/ThreadLoops.h"
 #include "kernels/emit/Uniformity.h"
+#include "kernels/emit/cuda/SourceKernel.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -14,6 +15,8 @@ namespace mgpu::kernels {
 
 Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
                                               const HostEmitOptions &options) {
+  if (isSourceKernel(kernel))
+    return fail(refuseOnHost(kernel));
   constexpr uint64_t maxThreads = 1024;
   if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > maxThreads ||
       block.y > maxThreads || block.z > maxThreads ||

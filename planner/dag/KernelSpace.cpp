@@ -25,7 +25,27 @@ std::string toText(const KernelConfig &config) {
   for (size_t k = 0; k < numKernelParameters; ++k)
     text += fmt::format("{}{}={}", k ? " " : "", parameterNames[k],
                         config.values[k]);
+  for (uint32_t k = 0; k < config.numTunables; ++k)
+    text += fmt::format("{}{}", k ? "," : " tunables=", config.tunables[k]);
   return text;
+}
+
+/// "16,4"; false where that is no list of so many numbers below 2^32.
+static bool readTunables(std::string_view text, KernelConfig &out) {
+  out.tunables = {};
+  out.numTunables = 0;
+  while (out.numTunables < mostKernelTunables) {
+    const char *last = text.data() + text.size();
+    uint32_t value = 0;
+    auto [end, error] = std::from_chars(text.data(), last, value);
+    if (error != std::errc() || (end != last && *end != ','))
+      return false;
+    out.tunables[out.numTunables++] = value;
+    if (end == last)
+      return true;
+    text.remove_prefix(end - text.data() + 1);
+  }
+  return false;
 }
 
 Result<KernelConfig> parseKernelConfig(std::string_view text,
@@ -38,6 +58,13 @@ Result<KernelConfig> parseKernelConfig(std::string_view text,
     std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(word.size());
     size_t equals = word.find('=');
+    if (word.substr(0, equals) == "tunables" && equals != word.npos) {
+      if (!readTunables(word.substr(equals + 1), base))
+        return fail(ErrorKind::Usage,
+                    fmt::format("'{}' needs up to {} numbers below 2^32", word,
+                                mostKernelTunables));
+      continue;
+    }
     auto name = std::find(std::begin(parameterNames), std::end(parameterNames),
                           word.substr(0, equals));
     if (equals == std::string_view::npos || name == std::end(parameterNames))
@@ -93,6 +120,18 @@ Broken findBroken(const KernelSpace &space, const KernelConfig &config) {
                         toString(choice.parameter), config.values[k],
                         fmt::join(choice.values, ", "),
                         choice.reason.empty() ? "" : ": ", choice.reason)};
+  }
+  if (config.numTunables != space.tunables.size())
+    return {"a value for each tunable",
+            fmt::format("{} values are given for {} tunables",
+                        config.numTunables, space.tunables.size())};
+  for (size_t k = 0; k < space.tunables.size(); ++k) {
+    const auto &[name, values] = space.tunables[k];
+    if (std::find(values.begin(), values.end(), config.tunables[k]) ==
+        values.end())
+      return {"values offered",
+              fmt::format("{} = {} is not one of {}", name, config.tunables[k],
+                          fmt::join(values, ", "))};
   }
   uint64_t threads = config.block().volume();
   if (threads > mostThreads)
@@ -152,17 +191,27 @@ uint64_t KernelSpace::productSize() const {
   uint64_t size = 1;
   for (const KernelChoice &choice : choices)
     size *= choice.values.size();
+  for (const KernelTunable &tunable : tunables)
+    size *= tunable.values.size();
   return size;
 }
 
 std::vector<KernelConfig>
 KernelSpace::legal(uint64_t limit, std::vector<KernelRefusal> *refused) const {
   std::vector<KernelConfig> found;
-  std::array<size_t, numKernelParameters> at{};
+  std::vector<const std::vector<uint32_t> *> axes;
+  for (const KernelChoice &choice : choices)
+    axes.push_back(&choice.values);
+  for (const KernelTunable &tunable : tunables)
+    axes.push_back(&tunable.values);
+  std::vector<size_t> at(axes.size());
+  KernelConfig config;
+  config.numTunables = uint32_t(tunables.size());
   while (true) {
-    KernelConfig config;
-    for (size_t k = 0; k < numKernelParameters; ++k)
-      config.values[k] = choices[k].values[at[k]];
+    for (size_t k = 0; k < axes.size(); ++k)
+      (k < numKernelParameters ? config.values[k]
+                               : config.tunables[k - numKernelParameters]) =
+          (*axes[k])[at[k]];
     Broken broken = findBroken(*this, config);
     if (!broken.rule) {
       if (found.size() == limit)
@@ -177,8 +226,8 @@ KernelSpace::legal(uint64_t limit, std::vector<KernelRefusal> *refused) const {
             same, {broken.rule, 0, config, std::move(broken.reason)});
       ++same->count;
     }
-    size_t k = numKernelParameters;
-    while (k > 0 && ++at[k - 1] == choices[k - 1].values.size())
+    size_t k = axes.size();
+    while (k > 0 && ++at[k - 1] == axes[k - 1]->size())
       at[--k] = 0;
     if (k == 0)
       return found;

@@ -36,9 +36,15 @@ inline constexpr size_t numKernelParameters = 9;
 /// "tile_x", "tile_y".
 std::string_view toString(KernelParameter parameter);
 
+/// A kernel has no more macros of its own (mgpu.launch's tunables).
+inline constexpr size_t mostKernelTunables = 8;
+
 /// A value for each parameter; those a target does not have keep the default.
 struct KernelConfig {
   std::array<uint32_t, numKernelParameters> values{1, 1, 1, 1, 0, 0, 1, 0, 0};
+  /// Of KernelSpace::tunables, in their order.
+  uint32_t numTunables = 0;
+  std::array<uint32_t, mostKernelTunables> tunables{};
 
   uint32_t &operator[](KernelParameter p) { return values[size_t(p)]; }
   uint32_t operator[](KernelParameter p) const { return values[size_t(p)]; }
@@ -46,7 +52,8 @@ struct KernelConfig {
   auto operator<=>(const KernelConfig &) const = default;
 };
 
-/// "block_x=256 block_y=1 ...": every parameter, in their order.
+/// "block_x=256 block_y=1 ...": every parameter, in their order, then
+/// "tunables=16,4" where there are any.
 std::string toText(const KernelConfig &config);
 /// Reads toText's form; parameters left out keep those of `base`. Usage for an
 /// unknown name or a value that is no number.
@@ -61,6 +68,14 @@ struct KernelChoice {
   std::vector<uint32_t> values; ///< ascending, never empty
   std::string reason; ///< where there is one value: why there is no other
   bool operator==(const KernelChoice &) const = default;
+};
+
+/// A macro of a kernel that is CUDA C++ of its own, and the values its author
+/// gave it.
+struct KernelTunable {
+  std::string name;
+  std::vector<uint32_t> values; ///< the default first, never empty
+  bool operator==(const KernelTunable &) const = default;
 };
 
 /// Points of a space that one rule refuses.
@@ -80,7 +95,8 @@ struct KernelSpace {
   /// Workgroup memory of one block of the source, static and dynamic.
   uint32_t sharedBytes = 0;
   std::vector<KernelChoice> choices; ///< every parameter, in their order
-  KernelConfig defaults;             ///< always legal
+  std::vector<KernelTunable> tunables;
+  KernelConfig defaults; ///< always legal
   bool operator==(const KernelSpace &) const = default;
 
   const KernelChoice &choice(KernelParameter p) const {

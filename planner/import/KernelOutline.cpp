@@ -50,6 +50,8 @@ MemRefType staticTypeOf(MemRefType type, const MemRefValue &view,
                          type.getMemorySpace());
 }
 
+} // namespace
+
 uint64_t bitsOf(Attribute attribute) {
   if (auto integer = dyn_cast<IntegerAttr>(attribute))
     return integer.getValue().zextOrTrunc(64).getZExtValue();
@@ -59,6 +61,15 @@ uint64_t bitsOf(Attribute attribute) {
       .zextOrTrunc(64)
       .getZExtValue();
 }
+
+void setDynamicSharedBytes(ModuleOp module, int64_t bytes) {
+  if (bytes > 0)
+    module.lookupSymbol("entry")->setAttr(
+        "mgpu.dynamic_shared_bytes",
+        Builder(module.getContext()).getI64IntegerAttr(bytes));
+}
+
+namespace {
 
 /// Copies the functions the kernel calls, and those they call.
 LogicalResult cloneCallees(Operation *root, ModuleOp from, ModuleOp into) {
@@ -246,40 +257,41 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
   auto module = buildModule(launch, *captures);
   if (failed(module))
     return failure();
-  if (dynamicSharedBytes > 0)
-    (*module)->lookupSymbol("entry")->setAttr(
-        "mgpu.dynamic_shared_bytes",
-        Builder(launch.getContext()).getI64IntegerAttr(dynamicSharedBytes));
+  setDynamicSharedBytes(**module, dynamicSharedBytes);
+  auto function = launch->getParentOfType<func::FuncOp>();
+  std::string base =
+      (function ? function.getName() : StringRef("kernel")).str();
+  if (auto name = launch->getAttrOfType<StringAttr>("mgpu.name"))
+    base = name.str();
+  result.kernel =
+      intern(**module, launch, block, base, uint32_t(result.arguments.size()));
+  made.emplace(std::move(signature), result.kernel);
+  return result;
+}
+
+KernelId KernelTable::intern(ModuleOp module, ir::LaunchOp launch, Dim3 block,
+                             const std::string &base, uint32_t numArguments) {
   KernelSpec spec;
   // What the kernel does is its text without locations.
   std::string hashed;
   llvm::raw_string_ostream text(hashed);
   // Made of verified operations whose operands keep their types.
-  (*module)->print(text, OpPrintingFlags().assumeVerified());
+  module->print(text, OpPrintingFlags().assumeVerified());
   text << "\nblock " << block.x << ' ' << block.y << ' ' << block.z;
   spec.hash = Sha256().add(hashed).hex();
   auto [at, isNew] =
       byHash.try_emplace(spec.hash, KernelId{uint32_t(kernels.size())});
   if (isNew) {
-    auto function = launch->getParentOfType<func::FuncOp>();
-    std::string base =
-        (function ? function.getName() : StringRef("kernel")).str();
-    if (auto name = launch->getAttrOfType<StringAttr>("mgpu.name"))
-      base = name.str();
-    uint32_t &used = namesUsed[base];
-    spec.name = base + "_kernel" + std::to_string(used++);
+    spec.name = base + "_kernel" + std::to_string(namesUsed[base]++);
     spec.location = ir::describeLocation(launch.getLoc());
     spec.block = block;
-    spec.numArguments = uint32_t(result.arguments.size());
+    spec.numArguments = numArguments;
     llvm::raw_string_ostream source(spec.source);
-    (*module)->print(source,
-                     OpPrintingFlags().assumeVerified().enableDebugInfo());
+    module->print(source, OpPrintingFlags().assumeVerified().enableDebugInfo());
     source << '\n';
     kernels.push_back(std::move(spec));
   }
-  result.kernel = at->second;
-  made.emplace(std::move(signature), result.kernel);
-  return result;
+  return at->second;
 }
 
 } // namespace mgpu::planner

@@ -33,8 +33,17 @@ public:
   mlir::FailureOr<Outlined>
   outline(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
           llvm::function_ref<HostValue(mlir::Value)> valueOf);
+  /// The same of a launch whose kernel is a file of CUDA C++
+  /// (SourceKernel.cpp).
+  mlir::FailureOr<Outlined>
+  outlineSource(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
+                llvm::function_ref<HostValue(mlir::Value)> valueOf);
 
 private:
+  /// The kernel of that module, known or new; `base` begins its name.
+  KernelId intern(mlir::ModuleOp module, ir::LaunchOp launch, Dim3 block,
+                  const std::string &base, uint32_t numArguments);
+
   std::vector<KernelSpec> &kernels;
   llvm::StringMap<KernelId> byHash;
   /// A launch in an unrolled loop is read once.
@@ -48,7 +57,16 @@ private:
   /// is made and hashed only for these.
   std::vector<std::map<std::vector<uintptr_t>, KernelId>> byShape;
   llvm::StringMap<uint32_t> namesUsed;
+  /// Of launches given as source: their files' text, and the kernels made by
+  /// launch, block size and argument types.
+  llvm::StringMap<std::string> files;
+  std::map<std::vector<uintptr_t>, KernelId> bySource;
 };
+
+/// A scalar's bits, zero-extended.
+uint64_t bitsOf(mlir::Attribute scalar);
+/// Notes them on the module's @entry, unless they are none.
+void setDynamicSharedBytes(mlir::ModuleOp module, int64_t bytes);
 
 } // namespace mgpu::planner
 

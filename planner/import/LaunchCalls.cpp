@@ -8,6 +8,24 @@ namespace mgpu::planner {
 
 using namespace mlir;
 
+/// Nothing is known of a kernel given as source but what the launch says: it
+/// may touch all of each memref.
+static KernelSummary
+summariseSource(ir::LaunchOp op, llvm::function_ref<HostValue(Value)> valueOf) {
+  KernelSummary summary;
+  for (auto [k, arg] : llvm::enumerate(op.getArgs())) {
+    HostValue value = valueOf(arg);
+    auto *view = std::get_if<MemRefValue>(&value);
+    if (!view)
+      continue;
+    Type element = cast<MemRefType>(arg.getType()).getElementType();
+    uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(element));
+    summary.accesses.push_back({arg, boxOf(*view, bytes), op.mayRead(k),
+                                op.mayWrite(k), /*exact=*/false});
+  }
+  return summary;
+}
+
 FailureOr<BufferId> Interpreter::parameterOn(DeviceId device, Value scalar,
                                              DynamicValue value) {
   auto [at, isNew] = parameters.try_emplace({device, value.buffer});
@@ -42,9 +60,6 @@ LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
     return failure();
   if (device->isHost())
     return op.emitOpError("cannot run on the host");
-  if (op->hasAttr("source"))
-    return notSupported(op, "kernels given as source are not supported yet; "
-                            "write the kernel in the region");
   int64_t dynamicSharedBytes = 0;
   if (Value size = op.getDynamicSharedMemorySize()) {
     auto bytes = integerOf(op, size, "the dynamic shared memory size");
@@ -93,11 +108,24 @@ LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
       parametersRead.push_back(*parameter);
     return MemRefValue{*parameter, 0, {}, {}};
   };
-  auto outlined = kernels.outline(op, *block, dynamicSharedBytes, valueOfOuter);
+  if (op.hasSource())
+    for (auto [k, arg] : llvm::enumerate(op.getArgs()))
+      if (std::holds_alternative<DynamicValue>(valueOf(arg)))
+        return notSupported(op, "argument " + Twine(k) +
+                                    " is a dynamic scalar, which lies in "
+                                    "memory, but a kernel given as source "
+                                    "takes its value; give it the role "
+                                    "specialised, or pass a memref");
+  auto outlined =
+      op.hasSource()
+          ? kernels.outlineSource(op, *block, dynamicSharedBytes, valueOfOuter)
+          : kernels.outline(op, *block, dynamicSharedBytes, valueOfOuter);
   if (failed(outlined) || failed(parametersMade))
     return failure();
   KernelSummary summary =
-      summariseKernel(op.getBody(), *grid, *block, valueOfOuter);
+      op.hasSource()
+          ? summariseSource(op, valueOfOuter)
+          : summariseKernel(op.getBody(), *grid, *block, valueOfOuter);
 
   if (const auto &outside = summary.outOfBounds) {
     InFlightDiagnostic diagnostic = outside->op->emitOpError("index ")

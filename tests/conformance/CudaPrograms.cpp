@@ -25,14 +25,13 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     std::vector<planner::KernelConfig> corners = kernels::cornersOf(space, 8);
     planner::KernelConfig config =
         corners.empty() ? space.defaults : corners[random() % corners.size()];
-    using P = planner::KernelParameter;
     device::CudaKernelObject object;
     object.entry = entry;
     object.arch = "sm_90";
     object.sourceBlock = spec.block;
     object.block = config.block();
-    object.items = config[P::Items] * std::max(config[P::Vector], 1u);
-    object.reshapable = kernel.reshapable;
+    object.covers = space.covered(config);
+    object.takesPart = kernel.takesPart;
     object.dynamicSharedBytes = kernel.dynamicSharedBytes;
     object.cubin = fake::fakeCubin({entry});
     objects.push_back(device::encodeCudaKernel(object));
@@ -51,14 +50,18 @@ CudaPrograms::open(uint32_t numDevices, uint64_t seed) const {
     kernel.parameterSizes = twins.parameterSizes(entry);
     std::vector<size_t> sizes = kernel.parameterSizes;
     constexpr size_t launchBytes = 6 * sizeof(unsigned);
-    kernel.parameterSizes.push_back(launchBytes);
-    kernel.run = [this, entry, sizes](void **parameters, const unsigned *grid,
-                                      const unsigned *block) {
+    const bool takesPart = config.kernel.takesPart;
+    if (takesPart)
+      kernel.parameterSizes.push_back(launchBytes);
+    kernel.run = [this, entry, sizes, takesPart](void **parameters,
+                                                 const unsigned *grid,
+                                                 const unsigned *block) {
       std::vector<uint64_t> arguments(sizes.size());
       for (size_t k = 0; k < sizes.size(); ++k)
         std::memcpy(&arguments[k], parameters[k], sizes[k]);
-      unsigned launch[6];
-      std::memcpy(launch, parameters[sizes.size()], sizeof launch);
+      unsigned launch[6] = {};
+      if (takesPart)
+        std::memcpy(launch, parameters[sizes.size()], sizeof launch);
       twins.launch(entry, arguments, launch, grid, block);
     };
   }

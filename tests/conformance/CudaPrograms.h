@@ -24,6 +24,10 @@ public:
   /// `seed` makes of them.
   Result<std::unique_ptr<device::Driver>> open(uint32_t numDevices,
                                                uint64_t seed) const;
+  /// What was chosen for the kernel added as number `kernel`.
+  std::string configOf(size_t kernel) const {
+    return planner::toText(twins.configs[kernel].config);
+  }
   const std::vector<std::vector<std::byte>> &objects(size_t program) const {
     return programs[program];
   }

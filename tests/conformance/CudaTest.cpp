@@ -10,6 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <set>
+
 using namespace mgpu;
 using namespace mgpu::conformance;
 
@@ -65,6 +68,47 @@ TEST_P(CudaExamples, GiveTheBitsOfTheHost) {
 
 INSTANTIATE_TEST_SUITE_P(All, CudaExamples, testing::ValuesIn(allExamples()),
                          exampleName);
+
+/// A kernel that is a file has no twin on the host: its results are computed
+/// here. Sums of small integers are exact in every order.
+TEST(CudaSource, AFileOfCudaCppIsAKernelLikeAnyOther) {
+  ImportOutcome outcome = importExample({"source", "main", {}});
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
+  constexpr size_t rows = 24, columns = 300;
+  std::vector<float> x(rows * columns), expected(x.size());
+  for (size_t k = 0; k < x.size(); ++k)
+    x[k] = float((k * 7919) % 1001) - 400;
+  for (size_t row = 0; row < rows; ++row) {
+    double sum = 0;
+    for (size_t c = 0; c < columns; ++c)
+      sum += x[row * columns + c];
+    for (size_t c = 0; c < columns; ++c)
+      expected[row * columns + c] =
+          x[row * columns + c] - float(sum) / float(columns);
+  }
+  auto bytesOf = [](const std::vector<float> &values) {
+    std::vector<std::byte> bytes(values.size() * sizeof(float));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+  };
+  HostData inputs{{"x", bytesOf(x)}};
+  HostData wanted{{"x", bytesOf(x)}, {"centred", bytesOf(expected)}};
+  std::set<std::string> tried;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    std::mt19937_64 random(seed);
+    CudaPrograms programs;
+    auto number = programs.add(dag, random);
+    ASSERT_TRUE(number) << number.error().message;
+    tried.insert(programs.configOf(0));
+    Result<void> compiled = programs.compile();
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    check(programs, *number, dag, "list", inputs, wanted, 2);
+    if (HasFatalFailure())
+      return;
+  }
+  EXPECT_GT(tried.size(), 1u) << "one value of the tunable only";
+}
 
 TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
   constexpr uint64_t count = 24;

@@ -7,6 +7,7 @@
 #include "support/Sha256.h"
 #include "tools/mgpu-tune/Compiler.h"
 #include "tools/mgpu-tune/CubinCache.h"
+#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Target.h"
 
 #include <fmt/format.h>
@@ -81,16 +82,15 @@ Result<void> addCubins(const Options &options,
   for (const std::string &arch : options.bundleArchs) {
     std::vector<kernels::CompileJob> jobs;
     for (const capture::KernelForms &kernel : kernels)
-      jobs.push_back({kernel.cuda->source,
-                      kernel.cuda->name + ".cu",
-                      {"--fmad=false"},
-                      arch});
+      jobs.push_back({kernel.cuda->source, kernel.cuda->name + ".cu",
+                      kernels::compileOptions(*kernel.cuda), arch});
     auto compiled = compiler.compileAll(jobs);
     for (size_t k = 0; k < compiled.size(); ++k) {
       if (!compiled[k])
         return fail(std::move(compiled[k].error()));
       if (kernels::hasWarning(compiled[k]->log))
         fmt::print(stderr, "{}\n", compiled[k]->log);
+      MGPU_TRY(checkEntry(*kernels[k].cuda, *compiled[k]));
       kernels[k].cubins.insert_or_assign(arch, std::move(compiled[k]->cubin));
     }
   }

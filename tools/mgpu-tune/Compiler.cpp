@@ -203,9 +203,20 @@ emitCudaKernels(const planner::Dag &dag) {
       return fail(kernel.error().kind,
                   fmt::format("{}: kernel {}: {}", spec.location, spec.name,
                               kernel.error().message));
-    texts.push_back({kernel->name, std::move(kernel->source), kernel->reason,
-                     kernel->block, kernel->reshapable,
-                     kernel->dynamicSharedBytes, std::move(space)});
+    kernels::CudaText text;
+    text.name = kernel->name;
+    text.entry = kernel->entry;
+    text.source = std::move(kernel->source);
+    text.reason = kernel->reason;
+    text.block = kernel->block;
+    text.launchBlock = space.defaults.block();
+    text.covers = space.covered(space.defaults);
+    text.reshapable = kernel->reshapable;
+    text.takesPart = kernel->takesPart;
+    text.dynamicSharedBytes = kernel->dynamicSharedBytes;
+    text.parameterBytes = std::move(kernel->parameterBytes);
+    text.space = std::move(space);
+    texts.push_back(std::move(text));
   }
   return texts;
 }

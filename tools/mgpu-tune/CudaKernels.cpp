@@ -12,6 +12,19 @@
 
 namespace mgpu::tune {
 
+Result<void> checkEntry(const kernels::CudaText &text,
+                        const kernels::CompiledKernel &program) {
+  if (!program.find(text.entry) && text.takesPart)
+    return fail(ErrorKind::Internal,
+                fmt::format("NVRTC reports nothing of kernel {}", text.name));
+  if (!program.find(text.entry))
+    return fail(ErrorKind::Invalid,
+                fmt::format("kernel {}: there is no entry '{}' once compiled: "
+                            "declare it extern \"C\" __global__",
+                            text.name, text.entry));
+  return kernels::checkParameters(text, program.cubin);
+}
+
 /// Small kernels share a program; one for each core, if there are so many.
 Result<std::vector<CompiledText>>
 compileTexts(const std::vector<kernels::CudaText> &texts,
@@ -24,31 +37,46 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
   size_t perBatch =
       std::clamp<size_t>((texts.size() + cores - 1) / cores, 1, mostInBatch);
-  std::vector<kernels::CompileJob> jobs;
-  for (size_t first = 0; first < texts.size(); first += perBatch) {
-    std::vector<kernels::BatchItem> items;
-    for (size_t k = first; k < std::min(first + perBatch, texts.size()); ++k)
-      items.push_back({texts[k].source, texts[k].name, texts[k].name, {}});
-    jobs.push_back({kernels::batchSource(items),
-                    texts[first].name + ".cu",
-                    {"--fmad=false"},
-                    arch});
+  struct Job {
+    std::vector<size_t> texts;
+    std::string name;
+  };
+  std::vector<Job> jobs;
+  Job *open = nullptr; // with room for more
+  for (size_t k = 0; k < texts.size(); ++k) {
+    // A file of a user's may hold anything, so it is a program of its own.
+    if (!texts[k].takesPart) {
+      jobs.push_back({{k}, texts[k].name});
+      open = nullptr;
+      continue;
+    }
+    if (!open || open->texts.size() == perBatch) {
+      jobs.push_back({{}, texts[k].name});
+      open = &jobs.back();
+    }
+    open->texts.push_back(k);
   }
-  auto results = compiler.compileAll(jobs);
+  std::vector<kernels::CompileJob> programs;
+  for (const Job &job : jobs) {
+    const kernels::CudaText &first = texts[job.texts.front()];
+    std::vector<kernels::BatchItem> items;
+    for (size_t k : job.texts)
+      items.push_back({texts[k].source, texts[k].entry, texts[k].entry, {}});
+    programs.push_back(
+        {first.takesPart ? kernels::batchSource(items) : first.source,
+         job.name + ".cu", kernels::compileOptions(first), arch});
+  }
+  out.resize(texts.size());
+  auto results = compiler.compileAll(programs);
   for (size_t job = 0; job < jobs.size(); ++job) {
     MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(results[job]));
     if (kernels::hasWarning(kernel.log))
       fmt::print(stderr, "{}\n", kernel.log);
     auto program =
         std::make_shared<const kernels::CompiledKernel>(std::move(kernel));
-    size_t first = job * perBatch;
-    for (size_t k = first; k < std::min(first + perBatch, texts.size()); ++k) {
-      const kernels::EntryUsage *usage = program->find(texts[k].name);
-      if (!usage)
-        return fail(
-            ErrorKind::Internal,
-            fmt::format("NVRTC reports nothing of kernel {}", texts[k].name));
-      out.push_back({program, usage});
+    for (size_t k : jobs[job].texts) {
+      MGPU_TRY(checkEntry(texts[k], *program));
+      out[k] = {program, program->find(texts[k].entry)};
     }
   }
   return out;
@@ -71,11 +99,12 @@ cudaKernels(const Program &program, const std::string &arch,
   std::vector<std::vector<std::byte>> objects;
   for (size_t k = 0; k < texts.size(); ++k) {
     device::CudaKernelObject object;
-    object.entry = texts[k].name;
+    object.entry = texts[k].entry;
     object.arch = arch;
-    // As compiled without macros: the source's own shape.
-    object.sourceBlock = object.block = texts[k].block;
-    object.reshapable = texts[k].reshapable;
+    object.sourceBlock = texts[k].block;
+    object.block = texts[k].launchBlock;
+    object.covers = texts[k].covers;
+    object.takesPart = texts[k].takesPart;
     object.dynamicSharedBytes = texts[k].dynamicSharedBytes;
     object.cubin = std::move(cubins[k]);
     objects.push_back(device::encodeCudaKernel(object));

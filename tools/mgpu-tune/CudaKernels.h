@@ -15,8 +15,13 @@ namespace mgpu::tune {
 /// A kernel's program, which small kernels share, and its own figures.
 struct CompiledText {
   std::shared_ptr<const kernels::CompiledKernel> program;
-  const kernels::EntryUsage *usage; ///< in `program`
+  const kernels::EntryUsage *usage = nullptr; ///< in `program`
 };
+
+/// Whether the program has the kernel's entry, with its parameters: Invalid
+/// for what a user wrote, Internal for what was emitted.
+Result<void> checkEntry(const kernels::CudaText &text,
+                        const kernels::CompiledKernel &program);
 
 /// Each text, in their order; warnings go to stderr. `cache` may be null.
 Result<std::vector<CompiledText>>

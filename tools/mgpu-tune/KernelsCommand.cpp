@@ -88,6 +88,9 @@ static json spaceJson(const planner::KernelSpace &space, const Survey &survey) {
     if (!choice.reason.empty())
       one["reason"] = choice.reason;
   }
+  json tunables = json::object();
+  for (const planner::KernelTunable &tunable : space.tunables)
+    tunables[tunable.name] = tunable.values;
   for (const planner::KernelRefusal &each : survey.refused)
     refused.push_back({{"rule", each.rule},
                        {"count", each.count},
@@ -96,6 +99,7 @@ static json spaceJson(const planner::KernelSpace &space, const Survey &survey) {
   return {{"legal", survey.legal},
           {"product", space.productSize()},
           {"parameters", std::move(parameters)},
+          {"tunables", std::move(tunables)},
           {"refused", std::move(refused)}};
 }
 
@@ -142,15 +146,16 @@ Result<int> runKernels(const Options &options) {
     if (card) {
       MGPU_TRY_ASSIGN(kernels::Occupancy found,
                       kernels::occupancyOf(*usage,
-                                           uint32_t(text.block.volume()),
+                                           uint32_t(text.launchBlock.volume()),
                                            text.dynamicSharedBytes, *card));
       occupancy = found.fraction;
       mostThreads = text.reshapable ? uint64_t(card->maxThreadsPerBlock)
-                                    : uint64_t(text.block.volume());
+                                    : uint64_t(text.launchBlock.volume());
       shown = fmt::format("{:.0f} %", 100 * found.fraction);
     }
     out["kernels"].push_back(
         {{"name", text.name},
+         {"entry", text.entry},
          {"block", {text.block.x, text.block.y, text.block.z}},
          {"registers", usage->registers},
          {"spill_bytes", spill},

@@ -7,8 +7,10 @@
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/Normalise.h"
+#include "kernels/emit/cuda/CudaTypes.h"
 #include "kernels/emit/cuda/FunctionEmitter.h"
 #include "kernels/emit/cuda/LaneForm.h"
+#include "kernels/emit/cuda/SourceKernel.h"
 
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -114,9 +116,14 @@ LogicalResult KernelWriter::writeFunctions(KernelContext &context, Text &out) {
       auto parameters = names.parameters(f);
       if (failed(parameters))
         return failure();
-      for (size_t k = 1; k < parameters->size(); ++k)
-        kernel.parameters.push_back(
-            {(*parameters)[k].name, (*parameters)[k].type});
+      for (size_t k = 1; k < parameters->size(); ++k) {
+        const auto &[type, name] = (*parameters)[k];
+        kernel.parameters.push_back({name, type});
+        bool isPointer = StringRef(type).contains('*');
+        Type mlirType = f.getArgumentTypes()[k - 1];
+        kernel.parameterBytes.push_back(
+            isPointer ? 8 : std::max(widthOf(mlirType), 8u) / 8);
+      }
     }
     auto write = [&](FunctionEmitter &emitter) -> LogicalResult {
       auto signature = emitter.signature(f, context.functions[f]);
@@ -333,7 +340,7 @@ std::string KernelWriter::entry() {
 }
 
 Result<CudaKernel> KernelWriter::run() {
-  kernel.name = Names().fresh(options.name);
+  kernel.name = kernel.entry = Names().fresh(options.name);
   kernel.block = options.block;
   auto add = [&](char letter, uint64_t block, uint64_t grid) {
     if (letter == 'x' || block * grid > 1)
@@ -392,6 +399,8 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
     return fail(ErrorKind::Invalid, "a block of " + dims(options.block) +
                                         " threads cannot be launched; use 1 "
                                         "to 1024 threads");
+  if (isSourceKernel(module))
+    return emitSourceKernel(module, options);
   auto entry = module.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration() || entry.getNumResults() != 0) {
     module.emitError("a kernel module needs a function @entry that returns "

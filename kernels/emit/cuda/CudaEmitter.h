@@ -37,13 +37,18 @@ struct CudaParameter {
 /// uint32_t, the grid G and the first block of this chunk.
 struct CudaKernel {
   std::string name, source;
+  std::string entry; ///< of the function; `name`, unless the kernel is a file
+  /// Whether it takes an MgpuLaunch. A kernel that was written by hand takes
+  /// its parameters alone and is launched whole.
+  bool takesPart = true;
   Dim3 block;
   std::vector<CudaParameter> parameters; ///< without the MgpuLaunch
   bool reshapable = false; ///< any block and items per thread that cover it
   std::string reason;      ///< why, or why not
   /// Why MGPU_VECTOR is 1; empty where it may be any divisor of block.x.
   std::string vectorReason;
-  bool hasUnroll = false; ///< MGPU_UNROLL says something
+  bool hasUnroll = false;               ///< MGPU_UNROLL says something
+  std::vector<uint32_t> parameterBytes; ///< by `parameters`
   uint32_t dynamicSharedBytes = 0;
 };
 

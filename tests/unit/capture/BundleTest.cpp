@@ -65,8 +65,19 @@ BundleContents makeContents() {
   forms.host["x86-64-v2"] = test.kernels[0];
   forms.host["x86-64-v3"] = test.kernels[0];
   forms.host["x86-64-v3"].push_back(std::byte(0)); // after the ELF file
-  forms.cuda = kernels::CudaText{
-      "axpy", "extern \"C\" \0 void"s, "why \"not\"", {4, 1, 1}, true, 12, {}};
+  kernels::CudaText cuda;
+  cuda.name = "axpy_kernel0";
+  cuda.entry = "axpy";
+  cuda.source = "extern \"C\" \0 void"s;
+  cuda.reason = "why \"not\"";
+  cuda.block = {4, 1, 1};
+  cuda.launchBlock = {32, 2, 1};
+  cuda.covers = {64, 4, 1};
+  cuda.reshapable = true;
+  cuda.takesPart = false;
+  cuda.dynamicSharedBytes = 12;
+  cuda.parameterBytes = {8, 4};
+  forms.cuda = std::move(cuda);
   forms.cubins["sm_90"] = {std::byte(1), std::byte(2)};
   contents.kernels.push_back(std::move(forms));
   return contents;

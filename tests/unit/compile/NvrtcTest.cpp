@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/NvrtcCompiler.h"
 
-#include "CubinElf.h"
 #include "Nvrtc.h"
+#include "kernels/compile/CubinElf.h"
 #include "kernels/compile/PtxasLog.h"
 
 #include <thread>

@@ -154,7 +154,7 @@ TEST_F(DriverTest, KernelObjectsAreChecked) {
   // The card's limit for the kernel, not CUDA's.
   fake->kernels["count"].maxThreads = 128;
   object.entry = "count";
-  object.block = object.sourceBlock = {256, 1, 1};
+  object.block = object.sourceBlock = object.covers = {256, 1, 1};
   auto wide = driver->loadKernel("k", encodeCudaKernel(object));
   ASSERT_FALSE(wide);
   EXPECT_NE(wide.error().message.find("at most 128"), std::string::npos);

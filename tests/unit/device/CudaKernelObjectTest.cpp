@@ -15,8 +15,8 @@ CudaKernelObject example() {
   kernel.arch = "sm_90";
   kernel.sourceBlock = {100, 3, 1};
   kernel.block = {256, 1, 1};
-  kernel.items = 2;
-  kernel.reshapable = true;
+  kernel.covers = {512, 1, 1};
+  kernel.takesPart = false;
   kernel.dynamicSharedBytes = 96;
   for (int k = 0; k < 70; ++k)
     kernel.cubin.push_back(std::byte(k));
@@ -31,8 +31,8 @@ TEST(CudaKernelObject, RoundTrip) {
   EXPECT_EQ(back->arch, kernel.arch);
   EXPECT_EQ(back->sourceBlock, kernel.sourceBlock);
   EXPECT_EQ(back->block, kernel.block);
-  EXPECT_EQ(back->items, kernel.items);
-  EXPECT_EQ(back->reshapable, kernel.reshapable);
+  EXPECT_EQ(back->covers, kernel.covers);
+  EXPECT_EQ(back->takesPart, kernel.takesPart);
   EXPECT_EQ(back->dynamicSharedBytes, kernel.dynamicSharedBytes);
   EXPECT_EQ(back->cubin, kernel.cubin);
 }
@@ -62,7 +62,7 @@ TEST(CudaKernelObject, BlocksOfALaunch) {
   EXPECT_EQ(blocks.x, 3u); // 1100 threads, 512 to a block
   EXPECT_EQ(blocks.y, 21u);
   EXPECT_EQ(blocks.z, 2u);
-  kernel.reshapable = false;
+  kernel.covers = {200, 3, 1}; // two blocks of the source
   blocks = kernel.blocksOf({11, 7, 2});
   EXPECT_EQ(blocks.x, 6u);
   EXPECT_EQ(blocks.y, 7u);

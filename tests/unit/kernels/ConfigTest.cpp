@@ -211,6 +211,11 @@ TEST(Config, TextForm) {
   auto read = planner::parseKernelConfig(planner::toText(config));
   ASSERT_TRUE(read);
   EXPECT_EQ(*read, config);
+  KernelConfig tuned = config;
+  tuned.numTunables = 2;
+  tuned.tunables[0] = 16;
+  EXPECT_EQ(planner::toText(tuned), planner::toText(config) + " tunables=16,0");
+  EXPECT_EQ(planner::parseKernelConfig(planner::toText(tuned)).value(), tuned);
   auto part = planner::parseKernelConfig("  items=4 ", config);
   ASSERT_TRUE(part);
   EXPECT_EQ((*part)[P::Items], 4u);

@@ -57,16 +57,24 @@ std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
   return corners;
 }
 
-std::vector<BatchItem> CudaTwins::items() const {
+std::vector<BatchItem> CudaTwins::items(bool forShim) const {
   std::vector<BatchItem> result;
+  // Emitted text writes "static __shared__"; people leave the first word out.
+  const std::string sharedIsStatic = "#undef __shared__\n"
+                                     "#define __shared__ static\n",
+                    asBefore = "#undef __shared__\n#define __shared__\n";
   for (const TwinConfig &config : configs)
-    result.push_back({config.kernel.source, config.kernel.name, config.entry,
-                      macrosOf(config.config)});
+    result.push_back({forShim && !config.kernel.takesPart
+                          ? sharedIsStatic + config.kernel.source + asBefore
+                          : config.kernel.source,
+                      config.kernel.entry, config.entry,
+                      macrosOf(config.space, config.config)});
   return result;
 }
 
 Result<void> CudaTwins::compile() {
-  std::string text = "#include \"CudaShim.h\"\n" + source();
+  std::string text =
+      "#include \"CudaShim.h\"\n" + batchSource(items(/*forShim=*/true));
   text += "#line 1 \"adapters\"\nstatic const uint64_t *shimArguments;\n"
           "static unsigned shimGrid[6];\n";
   for (size_t k = 0; k < configs.size(); ++k) {
@@ -79,16 +87,20 @@ Result<void> CudaTwins::compile() {
     // In the kernel's namespace, where its types are.
     text += "namespace mgpu_batch_" + std::to_string(k) +
             " { static void shimCall() {\n  " + config.entry + "(";
-    for (size_t a = 0; a < config.kernel.parameters.size(); ++a) {
+    size_t numParameters = config.kernel.parameters.size();
+    for (size_t a = 0; a < numParameters; ++a) {
       const std::string &type = config.kernel.parameters[a].type;
+      bool isLast = a + 1 == numParameters && !config.kernel.takesPart;
       std::string bits = "shimArguments[" + std::to_string(a) + "]";
-      text += type.find('*') != std::string::npos
-                  ? "(" + type + ")" + bits + ", "
-                  : "*(" + type + "*)&" + bits + ", ";
+      text +=
+          (type.find('*') != std::string::npos ? "(" + type + ")" + bits
+                                               : "*(" + type + "*)&" + bits) +
+          (isLast ? "" : ", ");
     }
-    text += space +
-            "MgpuLaunch{shimGrid[0], shimGrid[1], shimGrid[2], "
-            "shimGrid[3], shimGrid[4], shimGrid[5]});\n} }\n"
+    if (config.kernel.takesPart)
+      text += space + "MgpuLaunch{shimGrid[0], shimGrid[1], shimGrid[2], "
+                      "shimGrid[3], shimGrid[4], shimGrid[5]}";
+    text += ");\n} }\n"
             "extern \"C\" void shim_" +
             config.entry +
             "(const uint64_t *arguments, const unsigned *grid, const unsigned "
@@ -164,7 +176,7 @@ void CudaTwins::run(const std::string &entry, Dim3 grid,
   Dim3 block = config->config.block();
   Dim3 blocks = config->space.launchGrid(config->config, grid);
   unsigned threads[3] = {block.x, block.y, block.z};
-  unsigned first = blocks.x / 2;
+  unsigned first = config->kernel.takesPart ? blocks.x / 2 : 0;
   for (auto [start, count] :
        {std::pair(0u, first), std::pair(first, blocks.x - first)}) {
     unsigned chunk[6] = {grid.x, grid.y, grid.z, start, 0, 0};

@@ -40,7 +40,7 @@ class CudaTwins {
 public:
   void add(TwinConfig config) { configs.push_back(std::move(config)); }
   /// The program NVRTC takes.
-  std::string source() const { return batchSource(items()); }
+  std::string source() const { return batchSource(items(false)); }
   Result<void> compile();
   ~CudaTwins();
   /// Runs a launch of `grid` blocks of the source in two parts, the second
@@ -58,7 +58,7 @@ public:
   std::vector<TwinConfig> configs;
 
 private:
-  std::vector<BatchItem> items() const;
+  std::vector<BatchItem> items(bool forShim) const;
   void *library = nullptr;
 };
 

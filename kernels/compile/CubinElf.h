@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_TESTS_UNIT_COMPILE_CUBINELF_H
-#define MGPU_TESTS_UNIT_COMPILE_CUBINELF_H
+#ifndef MGPU_KERNELS_COMPILE_CUBINELF_H
+#define MGPU_KERNELS_COMPILE_CUBINELF_H
 
 // Reads a cubin's ELF, whose NVIDIA sections are undocumented: a second
-// opinion on what the log says, for tests only.
+// opinion on what the log says, and what an entry takes.
 
 #include <cstddef>
 #include <cstdint>
@@ -35,4 +35,4 @@ Cubin readCubin(std::span<const std::byte> bytes);
 
 } // namespace mgpu::kernels
 
-#endif // MGPU_TESTS_UNIT_COMPILE_CUBINELF_H
+#endif // MGPU_KERNELS_COMPILE_CUBINELF_H

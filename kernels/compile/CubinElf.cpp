@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "CubinElf.h"
+#include "kernels/compile/CubinElf.h"
 
 #include <algorithm>
 #include <cstring>
@@ -45,13 +45,17 @@ Cubin readCubin(std::span<const std::byte> bytes) {
   for (unsigned k = 0; k < header.e_shnum; ++k)
     sections.push_back(
         file.at<Elf64_Shdr>(header.e_shoff + k * header.e_shentsize));
+  if (header.e_shstrndx >= sections.size())
+    return cubin;
   auto nameOf = [&](const Elf64_Shdr &section) {
     return file.text(sections[header.e_shstrndx].sh_offset + section.sh_name);
   };
   std::vector<std::string> symbols;
   for (const Elf64_Shdr &section : sections)
-    if (section.sh_type == SHT_SYMTAB)
-      for (uint64_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym))
+    if (section.sh_type == SHT_SYMTAB && section.sh_link < sections.size())
+      for (uint64_t at = 0;
+           at < std::min<uint64_t>(section.sh_size, bytes.size());
+           at += sizeof(Elf64_Sym))
         symbols.push_back(
             file.text(sections[section.sh_link].sh_offset +
                       file.at<Elf64_Sym>(section.sh_offset + at).st_name));
@@ -69,7 +73,8 @@ Cubin readCubin(std::span<const std::byte> bytes) {
     if (name.rfind(".nv.info", 0) != 0)
       continue;
     std::string entry = after(name, ".nv.info.");
-    uint64_t at = section.sh_offset, end = at + section.sh_size;
+    uint64_t at = std::min<uint64_t>(section.sh_offset, bytes.size());
+    uint64_t end = at + std::min<uint64_t>(section.sh_size, bytes.size() - at);
     while (at + 4 <= end) {
       auto format = file.at<uint8_t>(at), attribute = file.at<uint8_t>(at + 1);
       auto size = file.at<uint16_t>(at + 2);

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Launches whose kernel is a file of CUDA C++: the file becomes an attribute of
+// an @entry without a body, so that what follows has one form of kernel.
+#include "planner/import/KernelOutline.h"
+
+#include "dialect/mgpu/MgpuDialect.h"
+#include "support/FileIO.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+
+namespace mgpu::planner {
+
+using namespace mlir;
+
+namespace {
+
+bool isWord(char c) { return llvm::isAlnum(c) || c == '_'; }
+
+/// The text with what is in comments and literals made blank.
+std::string withoutComments(StringRef text) {
+  std::string out = text.str();
+  for (size_t at = 0; at < out.size();) {
+    size_t end = at + 1;
+    bool blank = true;
+    if (text.substr(at).starts_with("//")) {
+      end = text.find('\n', at);
+    } else if (text.substr(at).starts_with("/*")) {
+      end = text.find("*/", at + 2);
+      end = end == StringRef::npos ? end : end + 2;
+    } else if (text[at] == '"' ||
+               (text[at] == '\'' && !(at > 0 && llvm::isAlnum(text[at - 1])))) {
+      while (end < text.size() && text[end] != text[at] && text[end] != '\n')
+        end += text[end] == '\\' ? 2 : 1;
+      ++end;
+    } else {
+      blank = false;
+    }
+    end = std::min(end, out.size());
+    for (; at < end; ++at)
+      if (blank && out[at] != '\n')
+        out[at] = ' ';
+  }
+  return out;
+}
+
+/// How many parameters the list that opens at `open` has; none where it does
+/// not close.
+std::optional<size_t> countParameters(StringRef text, size_t open) {
+  size_t commas = 0;
+  bool isEmpty = true;
+  int depth = 0, angles = 0;
+  for (size_t at = open; at < text.size(); ++at) {
+    char c = text[at];
+    if (c == '(' || c == '[' || c == '{')
+      ++depth;
+    else if (c == ')' || c == ']' || c == '}')
+      --depth;
+    else if (c == '<' || c == '>')
+      angles += c == '<' ? 1 : -1;
+    else if (c == ',' && depth == 1 && angles == 0)
+      ++commas;
+    if (depth == 0) {
+      bool isVoid = text.slice(open + 1, at).trim() == "void";
+      return isEmpty || isVoid ? 0 : commas + 1;
+    }
+    isEmpty &= at == open || llvm::isSpace(c);
+  }
+  return std::nullopt;
+}
+
+/// What a file says of an entry, as far as that shows without a preprocessor.
+struct EntryFound {
+  bool isNamed = false;                 ///< the word is there
+  llvm::SmallVector<size_t> parameters; ///< of each __global__ of that name
+};
+
+EntryFound findEntry(StringRef source, StringRef entry) {
+  std::string blanked = withoutComments(source);
+  StringRef text(blanked);
+  EntryFound found;
+  for (size_t at = text.find(entry); at != StringRef::npos;
+       at = text.find(entry, at + 1)) {
+    size_t end = at + entry.size();
+    if ((at > 0 && isWord(text[at - 1])) ||
+        (end < text.size() && isWord(text[end])))
+      continue;
+    found.isNamed = true;
+    size_t open = text.find_first_not_of(" \t\r\n", end);
+    // Since the last statement or body.
+    size_t begin = text.find_last_of(";}#", at);
+    StringRef before = text.slice(begin == StringRef::npos ? 0 : begin, at);
+    if (open == StringRef::npos || text[open] != '(' ||
+        !before.contains("__global__"))
+      continue;
+    if (auto count = countParameters(text, open))
+      found.parameters.push_back(*count);
+  }
+  return found;
+}
+
+/// The path of a launch's file, relative ones from where the launch is.
+std::string pathOf(ir::LaunchOp launch) {
+  StringRef source = cast<StringAttr>(launch->getAttr("source")).getValue();
+  if (llvm::sys::path::is_absolute(source))
+    return source.str();
+  StringRef folder;
+  launch.getLoc()->walk([&](Location inner) {
+    auto file = dyn_cast<FileLineColLoc>(inner);
+    if (!file)
+      return WalkResult::advance();
+    folder = llvm::sys::path::parent_path(file.getFilename().getValue());
+    return WalkResult::interrupt();
+  });
+  llvm::SmallString<128> path(folder);
+  llvm::sys::path::append(path, source);
+  return path.str().str();
+}
+
+/// The text of the launch's file, with the entry it names.
+FailureOr<StringRef> readSource(ir::LaunchOp launch,
+                                llvm::StringMap<std::string> &files,
+                                const std::string &path) {
+  auto at = files.find(path);
+  if (at == files.end()) {
+    constexpr uint64_t most = 16 << 20;
+    auto bytes = readFile(path, most, most);
+    if (!bytes)
+      return launch.emitOpError("cannot read its kernel: ")
+             << bytes.error().message;
+    std::string text(reinterpret_cast<const char *>(bytes->data()),
+                     bytes->size());
+    if (text.find('\0') != std::string::npos)
+      return launch.emitOpError("takes its kernel from '")
+             << path << "', which is no text";
+    at = files.try_emplace(path, std::move(text)).first;
+  }
+  StringRef text = at->second;
+  StringRef entry = cast<StringAttr>(launch->getAttr("entry")).getValue();
+  EntryFound found = findEntry(text, entry);
+  if (!found.isNamed)
+    return launch.emitOpError("names the kernel '")
+           << entry << "', but '" << path << "' has none: declare it extern "
+           << "\"C\" __global__ there";
+  size_t given = launch.getArgs().size();
+  if (!found.parameters.empty() && !llvm::is_contained(found.parameters, given))
+    return launch.emitOpError("gives ")
+           << given << (given == 1 ? " argument" : " arguments")
+           << ", but the kernel '" << entry << "' in '" << path << "' takes "
+           << found.parameters.front();
+  return text;
+}
+
+} // namespace
+
+FailureOr<KernelTable::Outlined>
+KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
+                           int64_t dynamicSharedBytes,
+                           llvm::function_ref<HostValue(Value)> valueOf) {
+  Outlined result;
+  llvm::SmallVector<Type> types;
+  for (auto [k, arg] : llvm::enumerate(launch.getArgs())) {
+    HostValue value = valueOf(arg);
+    if (auto *view = std::get_if<MemRefValue>(&value)) {
+      Type element = cast<MemRefType>(arg.getType()).getElementType();
+      int64_t bytes = mgpu::sizeBytes(*elementTypeOf(element));
+      result.arguments.push_back({view->buffer, view->offset * bytes});
+      types.push_back(MemRefType::get({ShapedType::kDynamic}, element));
+    } else if (auto *scalar = std::get_if<Attribute>(&value)) {
+      if (!arg.getType().isIndex() &&
+          arg.getType().getIntOrFloatBitWidth() > 64)
+        return launch.emitOpError("argument ")
+               << k << " has type " << arg.getType()
+               << "; a kernel takes numbers of up to 64 bits";
+      result.arguments.push_back({bitsOf(*scalar), 0});
+      types.push_back(arg.getType());
+    } else {
+      return launch.emitOpError("argument ")
+             << k << " is not known when the program is captured; pass "
+             << "memrefs and numbers";
+    }
+  }
+  std::vector<uintptr_t> signature{
+      reinterpret_cast<uintptr_t>(launch.getOperation()), block.x, block.y,
+      block.z, uintptr_t(dynamicSharedBytes)};
+  auto [made, isNew] = bySource.try_emplace(std::move(signature));
+  if (!isNew) {
+    result.kernel = made->second;
+    return result;
+  }
+  std::string path = pathOf(launch);
+  auto text = readSource(launch, files, path);
+  if (failed(text))
+    return failure();
+  StringRef entry = cast<StringAttr>(launch->getAttr("entry")).getValue();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(launch.getLoc());
+  OpBuilder builder(module->getBodyRegion());
+  auto function =
+      func::FuncOp::create(builder, launch.getLoc(), "entry",
+                           builder.getFunctionType(types, TypeRange()));
+  function.setPrivate();
+  llvm::SmallVector<NamedAttribute> tunables;
+  for (auto &[name, values] : launch.getTunables())
+    tunables.push_back(
+        builder.getNamedAttr(name, builder.getDenseI64ArrayAttr(values)));
+  function->setAttr(
+      "mgpu.cuda_source",
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr("text", builder.getStringAttr(*text)),
+           builder.getNamedAttr("file", launch->getAttr("source")),
+           builder.getNamedAttr("entry", builder.getStringAttr(entry)),
+           builder.getNamedAttr("tunables",
+                                builder.getDictionaryAttr(tunables))}));
+  setDynamicSharedBytes(*module, dynamicSharedBytes);
+  std::string base = entry.str();
+  if (auto name = launch->getAttrOfType<StringAttr>("mgpu.name"))
+    base = name.str();
+  result.kernel = made->second =
+      intern(*module, launch, block, base, uint32_t(result.arguments.size()));
+  return result;
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,116 @@
+// RUN: mgpu-opt %s -split-input-file -verify-diagnostics | FileCheck %s
+
+// A kernel given as a file of CUDA C++.
+
+// CHECK-LABEL: func.func @source
+// CHECK-SAME: (%[[D:.*]]: !mgpu.device, %[[A:.*]]: memref<8xf32>, %[[N:.*]]: index)
+func.func @source(%d: !mgpu.device, %a: memref<8xf32>, %n: index) {
+  // CHECK-NEXT: mgpu.launch %[[D]] args(%[[A]], %[[N]] : memref<8xf32>, index) grid(%[[N]]) block(%[[N]]) attributes {entry = "k", source = "k.cu"}{{$}}
+  mgpu.launch %d args(%a, %n : memref<8xf32>, index) grid(%n) block(%n) attributes {source = "k.cu", entry = "k"}
+  // An empty body says the same.
+  // CHECK-NEXT: mgpu.launch %[[D]] args(%[[A]] : memref<8xf32>) grid(%[[N]]) block(%[[N]]) attributes {entry = "k", reads = [], source = "k.cu", tunables = {A = [4, 1], B = 2 : i64}, writes = array<i64: 0>}{{$}}
+  mgpu.launch %d args(%a : memref<8xf32>) grid(%n) block(%n)
+      attributes {source = "k.cu", entry = "k", tunables = {A = [4, 1], B = 2}, reads = [], writes = array<i64: 0>} {
+  }
+  // CHECK-NEXT: return
+  return
+}
+
+// -----
+
+func.func @neither(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{expected the kernel's body, or the attribute 'source' with a file of CUDA C++ and no workgroup buffers}}
+  mgpu.launch %d grid(%n) block(%n)
+  return
+}
+
+// -----
+
+func.func @both(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{takes its kernel from "k.cu", so it has no body and no workgroup buffers}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "k.cu", entry = "k"} {
+    %i = gpu.thread_id x
+  }
+  return
+}
+
+// -----
+
+func.func @no_entry(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{needs 'entry', the name of an extern "C" __global__ function in "k.cu"}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "k.cu"}
+  return
+}
+
+// -----
+
+func.func @entry_of_a_body(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{has 'entry', which belongs to a kernel given by 'source'}}
+  mgpu.launch %d grid(%n) block(%n) attributes {entry = "k"} {
+  }
+  return
+}
+
+// -----
+
+func.func @path(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{'source' must be the path of a file of CUDA C++}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = 3, entry = "k"}
+  return
+}
+
+// -----
+
+func.func @argument_type(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{argument 0 of a kernel given as source must be a memref or a number, got '!mgpu.device'}}
+  mgpu.launch %d args(%d : !mgpu.device) grid(%n) block(%n) attributes {source = "k.cu", entry = "k"}
+  return
+}
+
+// -----
+
+func.func @position(%d: !mgpu.device, %n: index, %a: memref<8xf32>) {
+  // expected-error @below {{'writes' names argument 1, which is no memref among the 2 arguments}}
+  mgpu.launch %d args(%a, %n : memref<8xf32>, index) grid(%n) block(%n) attributes {source = "k.cu", entry = "k", writes = [1]}
+  return
+}
+
+// -----
+
+func.func @untouched(%d: !mgpu.device, %n: index, %a: memref<8xf32>) {
+  // expected-error @below {{argument 1 is neither in 'reads' nor in 'writes'}}
+  mgpu.launch %d args(%a, %a : memref<8xf32>, memref<8xf32>) grid(%n) block(%n) attributes {source = "k.cu", entry = "k", reads = [0], writes = [0]}
+  return
+}
+
+// -----
+
+func.func @macro(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{tunable 'a-b' must be a name that can be a macro}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "k.cu", entry = "k", tunables = {"a-b" = [1]}}
+  return
+}
+
+// -----
+
+func.func @values(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{tunable 'A' must list numbers from 0 to 2^32 - 1, as in A = [16, 32]}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "k.cu", entry = "k", tunables = {A = [1, -2]}}
+  return
+}
+
+// -----
+
+func.func @twice(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{tunable 'A' lists 2 twice}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "k.cu", entry = "k", tunables = {A = [2, 4, 2]}}
+  return
+}
+
+// -----
+
+func.func @many(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{takes at most 8 tunables, got 9}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "k.cu", entry = "k", tunables = {A = 1, B = 1, C = 1, D = 1, E = 1, F = 1, G = 1, H = 1, I = 1}}
+  return
+}
