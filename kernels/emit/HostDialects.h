@@ -8,8 +8,8 @@ class DialectRegistry;
 
 namespace mgpu::kernels {
 
-/// Registers the dialects a kernel may be written in and the translation of
-/// the LLVM dialect, for emitHostKernel.
+/// Registers the dialects a kernel may be written in, or made of, and the
+/// translation of the LLVM dialect, for emitHostKernel.
 void registerHostEmitDialects(mlir::DialectRegistry &registry);
 
 } // namespace mgpu::kernels

@@ -161,6 +161,11 @@ LogicalResult Interpreter::visit(Operation *op) {
     return visitWhile(op);
   if (auto call = dyn_cast<func::CallOp>(op))
     return visitCall(call);
+  if (isa<scf::ParallelOp>(op) ||
+      op->getName().getDialectNamespace() == "linalg")
+    return notSupported(op, "has no form as a kernel: it needs buffers of "
+                            "static shapes, at most three loops, and no "
+                            "results");
   return fold(op);
 }
 

@@ -4,6 +4,7 @@
 // arguments by them.
 #include "planner/import/BuildDag.h"
 #include "planner/import/SourceNames.h"
+#include "planner/import/TensorLaunch.h"
 
 #include "dialect/mgpu/MgpuDialect.h"
 #include "support/FileIO.h"
@@ -92,8 +93,11 @@ static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
   return module;
 }
 
-/// One form for the walks to come: ids are operations, not block arguments.
+/// One form for the walks to come: ids are operations, not block arguments, and
+/// what devices compute is in launches.
 static OwningOpRef<ModuleOp> unifyLaunches(OwningOpRef<ModuleOp> module) {
+  if (module && failed(launchTensorOps(*module)))
+    return nullptr;
   if (module)
     module->walk<WalkOrder::PreOrder>([](ir::LaunchOp launch) {
       launch.replaceIdArguments();

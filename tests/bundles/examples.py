@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 EXAMPLES = [("saxpy", "main", ["a=2.5"]), ("heat", "main", []), ("mandelbrot", "main", []), ("mlp", "main", []),
-            ("ops", "main", []), ("digits", "main", ["rate=0.5"]), ("digits", "eval", [])]
+            ("attention", "main", []), ("ops", "main", []), ("digits", "main", ["rate=0.5"]), ("digits", "eval", [])]
 LEVELS = ["x86-64-v2", "x86-64-v3", "x86-64-v4"]
 
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 EXAMPLES = [("saxpy", "main", {"a": "2.5"}), ("heat", "main", {}), ("mandelbrot", "main", {}),
-            ("mlp", "main", {}), ("ops", "main", {}), ("digits", "main", {"rate": "0.5"}),
+            ("mlp", "main", {}), ("attention", "main", {}), ("ops", "main", {}), ("digits", "main", {"rate": "0.5"}),
             ("digits", "eval", {})]
 
 

@@ -18,6 +18,8 @@ PROGRAMS = [
     ["examples/mlp/mlp.mlir"],
     ["examples/mandelbrot/mandelbrot.mlir"],
     ["examples/ops/ops.mlir"],
+    ["examples/source/source.mlir"],
+    ["examples/attention/attention.mlir"],
     ["tests/lit/run/dynamic-shared-memory.mlir"],
 ]
 

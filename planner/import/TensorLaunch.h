@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_TENSORLAUNCH_H
+#define MGPU_PLANNER_IMPORT_TENSORLAUNCH_H
+
+// Computations on device buffers that are no launches yet: linalg operations
+// and scf.parallel in host code.
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mgpu::planner {
+
+/// Turns each linalg operation on device buffers, and each scf.parallel that
+/// uses them, into an mgpu.launch without a stream on their device: a thread
+/// for each point of the parallel dimensions, which runs the reduction
+/// dimensions one after the other, the last one innermost. Fails, after a
+/// diagnostic, for operands that are no device's; leaves what has no such form
+/// (dynamic shapes, results of scf.parallel) as it is.
+mlir::LogicalResult launchTensorOps(mlir::ModuleOp module);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_TENSORLAUNCH_H
