@@ -276,7 +276,7 @@ KernelId KernelTable::intern(ModuleOp module, ir::LaunchOp launch, Dim3 block,
   std::string hashed;
   llvm::raw_string_ostream text(hashed);
   // Made of verified operations whose operands keep their types.
-  module->print(text, OpPrintingFlags().assumeVerified());
+  module->print(text, OpPrintingFlags().assumeVerified().useLocalScope());
   text << "\nblock " << block.x << ' ' << block.y << ' ' << block.z;
   spec.hash = Sha256().add(hashed).hex();
   auto [at, isNew] =
@@ -287,7 +287,9 @@ KernelId KernelTable::intern(ModuleOp module, ir::LaunchOp launch, Dim3 block,
     spec.block = block;
     spec.numArguments = numArguments;
     llvm::raw_string_ostream source(spec.source);
-    module->print(source, OpPrintingFlags().assumeVerified().enableDebugInfo());
+    module->print(
+        source,
+        OpPrintingFlags().assumeVerified().useLocalScope().enableDebugInfo());
     source << '\n';
     kernels.push_back(std::move(spec));
   }
