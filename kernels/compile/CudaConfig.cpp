@@ -18,7 +18,9 @@ macrosOf(const planner::KernelSpace &space,
                                  {"MGPU_ITEMS", P::Items},
                                  {"MGPU_VECTOR", P::Vector},
                                  {"MGPU_UNROLL", P::Unroll},
-                                 {"MGPU_MIN_BLOCKS", P::MinBlocks}})
+                                 {"MGPU_MIN_BLOCKS", P::MinBlocks},
+                                 {"MGPU_TILE_X", P::TileX},
+                                 {"MGPU_TILE_Y", P::TileY}})
     macros.push_back({name, std::to_string(config[parameter])});
   return macros;
 }
@@ -35,8 +37,9 @@ Result<void> checkOnDevice(const planner::KernelSpace &space,
   uint64_t threads = config.block().volume(), blocks = config[P::MinBlocks];
   if (threads > device.maxThreadsPerBlock)
     return refused("threads of a block", threads, device.maxThreadsPerBlock);
-  if (space.sharedBytes > device.maxSharedBytesPerBlock)
-    return refused("bytes of shared memory of a block", space.sharedBytes,
+  const uint64_t bytes = space.sharedBytesOf(config);
+  if (bytes > device.maxSharedBytesPerBlock)
+    return refused("bytes of shared memory of a block", bytes,
                    device.maxSharedBytesPerBlock);
   if (blocks > device.maxBlocksPerMultiprocessor)
     return refused("blocks on a multiprocessor", blocks,
@@ -47,7 +50,7 @@ Result<void> checkOnDevice(const planner::KernelSpace &space,
     return refused("threads on a multiprocessor, those of " +
                        std::to_string(blocks) + " blocks",
                    resident, device.maxThreadsPerMultiprocessor);
-  uint64_t shared = space.sharedBytes + device.reservedSharedBytesPerBlock;
+  uint64_t shared = bytes + device.reservedSharedBytesPerBlock;
   shared = (shared + sharedUnit - 1) / sharedUnit * sharedUnit * blocks;
   if (shared > device.sharedBytesPerMultiprocessor)
     return refused("bytes of shared memory on a multiprocessor, those of " +

@@ -4,6 +4,7 @@
 #include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/Normalise.h"
 #include "kernels/emit/cuda/LaneForm.h"
+#include "kernels/emit/cuda/Matmul.h"
 #include "kernels/emit/cuda/SourceKernel.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -137,6 +138,8 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
                             KernelTarget target) {
   if (isSourceKernel(kernel))
     return sourceKernelSpace(kernel, block, maxGrid, target);
+  if (target == KernelTarget::Cuda && isMatmul(kernel))
+    return matmulSpace(kernel, block, maxGrid);
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration())
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");

@@ -83,9 +83,22 @@ Result<KernelConfig> parseKernelConfig(std::string_view text,
 }
 
 Dim3 KernelSpace::covered(const KernelConfig &config) const {
-  uint32_t vector = target == KernelTarget::Cuda ? config[P::Vector] : 1;
-  return {config[P::BlockX] * config[P::Items] * vector, config[P::BlockY],
+  if (target == KernelTarget::Host)
+    return {config[P::BlockX] * config[P::Items], config[P::BlockY],
+            config[P::BlockZ]};
+  return {config[P::BlockX] * config[P::Items] * config[P::Vector] *
+              std::max(config[P::TileX], 1u),
+          config[P::BlockY] * std::max(config[P::TileY], 1u),
           config[P::BlockZ]};
+}
+
+uint64_t KernelSpace::sharedBytesOf(const KernelConfig &config) const {
+  if (stagedBytes == 0)
+    return sharedBytes;
+  // The one more keeps a column of a tile in all banks (kernels/emit/cuda).
+  Dim3 unit = covered(config);
+  return sharedBytes + uint64_t(stagedBytes) * config.tunables[0] *
+                           (uint64_t(unit.x) + unit.y + 1);
 }
 
 Dim3 KernelSpace::launchGrid(const KernelConfig &config,
@@ -163,7 +176,14 @@ Broken findBroken(const KernelSpace &space, const KernelConfig &config) {
             fmt::format("{} x {} items are not the {} threads along x of the "
                         "source's block, which the kernel keeps",
                         config[P::BlockX], config[P::Items], space.block.x)};
-  if (uint32_t x = config[P::TileX], y = config[P::TileY]; x || y) {
+  constexpr uint64_t mostStatic = 48 * 1024; // of shared memory, unasked
+  if (uint64_t shared = space.sharedBytesOf(config);
+      space.stagedBytes != 0 && shared > mostStatic)
+    return {"static shared memory",
+            fmt::format("{} bytes of tiles; at most {} without asking the card",
+                        shared, mostStatic)};
+  if (uint32_t x = config[P::TileX], y = config[P::TileY];
+      space.target == KernelTarget::Host && (x || y)) {
     if (!x || !y)
       return {"tiles of two sizes",
               fmt::format("tile_x = {} and tile_y = {}: both are 0 or neither",

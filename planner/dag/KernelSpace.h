@@ -29,7 +29,9 @@ enum class KernelParameter : uint8_t {
   Unroll, ///< of the innermost sequential loops; 0 lets the compiler choose
   MinBlocks, ///< Cuda: blocks that must fit one multiprocessor
   TileX,     ///< Host: threads that run a sequential loop together, their
-  TileY,     ///< values in registers; both 0: chosen by the emitter
+  TileY,     ///< values in registers; both 0: chosen by the emitter.
+             ///< Cuda: threads of the source along x and y, blockX and blockY
+             ///< apart, that one thread of a matrix product is; else 0
 };
 inline constexpr size_t numKernelParameters = 9;
 /// "block_x", "block_y", "block_z", "items", "vector", "unroll", "min_blocks",
@@ -94,6 +96,10 @@ struct KernelSpace {
   std::string reason;      ///< why, or why not
   /// Workgroup memory of one block of the source, static and dynamic.
   uint32_t sharedBytes = 0;
+  /// Of a matrix product: bytes of an element, of which a block stages, for
+  /// each thread of the source it covers along x and along y, as many as the
+  /// first tunable says.
+  uint32_t stagedBytes = 0;
   std::vector<KernelChoice> choices; ///< every parameter, in their order
   std::vector<KernelTunable> tunables;
   KernelConfig defaults; ///< always legal
@@ -112,6 +118,8 @@ struct KernelSpace {
   legal(uint64_t limit = UINT64_MAX,
         std::vector<KernelRefusal> *refused = nullptr) const;
 
+  /// Workgroup memory of a block, as far as it is known without compiling.
+  uint64_t sharedBytesOf(const KernelConfig &config) const;
   /// Threads of the source that one block of a launch covers.
   Dim3 covered(const KernelConfig &config) const;
   /// The grid to launch with for a call whose grid, in blocks of the source,

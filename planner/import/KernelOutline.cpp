@@ -211,6 +211,27 @@ FailureOr<OwningOpRef<ModuleOp>> buildModule(ir::LaunchOp launch,
   return module;
 }
 
+/// Where a matrix product's operands, the launch's `args`, are among the
+/// arguments of its kernel.
+void notePositions(ir::LaunchOp launch, ArrayRef<Capture> captures,
+                   ModuleOp module) {
+  if (!launch->hasAttr("mgpu.matmul"))
+    return;
+  llvm::SmallVector<int64_t> positions;
+  for (Value arg : launch.getArgs()) {
+    int64_t position = 0;
+    for (const Capture &capture : captures) {
+      if (capture.value == arg)
+        break;
+      position += capture.type != Type();
+    }
+    positions.push_back(position);
+  }
+  module.lookupSymbol("entry")->setAttr(
+      "mgpu.matmul",
+      Builder(launch.getContext()).getDenseI64ArrayAttr(positions));
+}
+
 /// What else decides the kernel, beside the shape of its body.
 std::vector<uintptr_t> signatureOf(Dim3 block, int64_t dynamicSharedBytes,
                                    ArrayRef<Capture> captures) {
@@ -258,6 +279,7 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
   if (failed(module))
     return failure();
   setDynamicSharedBytes(**module, dynamicSharedBytes);
+  notePositions(launch, *captures, **module);
   auto function = launch->getParentOfType<func::FuncOp>();
   std::string base =
       (function ? function.getName() : StringRef("kernel")).str();

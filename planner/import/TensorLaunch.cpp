@@ -81,6 +81,7 @@ public:
   /// `extents`: static ones, the last innermost. Their axes are x, y, and z,
   /// which has all others.
   PointLaunch(Operation *op, Value device, ArrayRef<int64_t> extents);
+  ir::LaunchOp launch;
   /// Where the body of a thread is to be built, and the point it stands for.
   OpBuilder &body() { return *inside; }
   SmallVector<Value> point;
@@ -138,7 +139,7 @@ PointLaunch::PointLaunch(Operation *op, Value device, ArrayRef<int64_t> extents)
         b, location, llvm::divideCeil(size[axis], threads[axis])));
     block.push_back(arith::ConstantIndexOp::create(b, location, threads[axis]));
   }
-  ir::LaunchOp launch = makeLaunch(b, op, device, grid, block);
+  launch = makeLaunch(b, op, device, grid, block);
   inside.emplace(launch.getBody().front().getTerminator());
   Value ids[3];
   for (unsigned axis = 0; axis < std::min<size_t>(extents.size(), 3); ++axis)
@@ -272,6 +273,15 @@ void StructuredLaunch::build() {
     memref::StoreOp::create(b, loc, result, init.get(), indices(b, init));
 }
 
+/// A product of matrices, or a batch of them, neither transposed.
+bool isPlainMatmul(linalg::LinalgOp op) {
+  if (auto matmul = dyn_cast<linalg::MatmulOp>(op.getOperation()))
+    return !matmul.hasUserDefinedMaps();
+  if (auto matmul = dyn_cast<linalg::BatchMatmulOp>(op.getOperation()))
+    return !matmul.hasUserDefinedMaps();
+  return false;
+}
+
 LogicalResult launchStructured(linalg::LinalgOp op) {
   SmallVector<int64_t> extents = op.getStaticLoopRanges(), parallel;
   bool isPlain = op.hasPureBufferSemantics() && op->getNumResults() == 0 &&
@@ -298,6 +308,11 @@ LogicalResult launchStructured(linalg::LinalgOp op) {
   if (!llvm::is_contained(parallel, 0)) {
     PointLaunch launch(op, *device, parallel);
     StructuredLaunch(op, launch, extents).build();
+    if (isPlainMatmul(op)) {
+      // Which operand is which, for a target with a text of its own.
+      launch.launch.getArgsMutable().assign(op->getOperands());
+      launch.launch->setAttr("mgpu.matmul", UnitAttr::get(op->getContext()));
+    }
   }
   op->erase();
   return success();

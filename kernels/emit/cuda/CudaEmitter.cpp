@@ -10,6 +10,7 @@
 #include "kernels/emit/cuda/CudaTypes.h"
 #include "kernels/emit/cuda/FunctionEmitter.h"
 #include "kernels/emit/cuda/LaneForm.h"
+#include "kernels/emit/cuda/Matmul.h"
 #include "kernels/emit/cuda/SourceKernel.h"
 
 #include "mlir/IR/Iterators.h"
@@ -401,6 +402,8 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
                                         "to 1024 threads");
   if (isSourceKernel(module))
     return emitSourceKernel(module, options);
+  if (isMatmul(module))
+    return emitMatmul(module, options);
   auto entry = module.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration() || entry.getNumResults() != 0) {
     module.emitError("a kernel module needs a function @entry that returns "
