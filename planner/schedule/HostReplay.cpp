@@ -5,9 +5,9 @@
 
 namespace mgpu::planner {
 
-// Measured by bench-replay (docs/benchmarks.md): a node of a chain on one
-// thread, and an edge of `pingpong` from one to another.
-static constexpr double nodeUs = 0.00115, handOverUs = 0.0204;
+// Measured by bench-replay (docs/benchmarks.md): an edge of `pingpong` from one
+// thread to another.
+static constexpr double handOverUs = 0.0204;
 
 /// Of one phase, whose threads begin together and wait for each other at the
 /// end.
@@ -36,7 +36,7 @@ static double phaseUs(const Plan &plan, const Dag &dag,
     for (NodeId wait : step.waits)
       follow(wait);
     threadOf[step.node.value] = thread;
-    end[step.node.value] = free[thread] = start + step.durationUs + nodeUs;
+    end[step.node.value] = free[thread] = start + step.durationUs + hostNodeUs;
     makespan = std::max(makespan, free[thread] + (thread ? handOverUs : 0));
   }
   return makespan;

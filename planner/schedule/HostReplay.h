@@ -9,6 +9,10 @@
 
 namespace mgpu::planner {
 
+/// What a node takes beside its own work: of a chain on one thread, measured by
+/// bench-replay (docs/benchmarks.md).
+inline constexpr double hostNodeUs = 0.00115;
+
 /// Microseconds of one replay on `threads` (at least 1), all trips of a rolled
 /// loop, from the durations of the plan's steps: device d's work runs in plan
 /// order on thread d mod `threads`, a collective on its first device's, the

@@ -101,10 +101,12 @@ Result<planner::Plan> planChosen(const planner::Dag &dag,
   if (access(path.c_str(), R_OK) == 0) {
     db::StoreOptions storing;
     storing.database.access = db::Access::ReadOnly;
-    MGPU_TRY_ASSIGN(db::TuningStore store,
-                    db::TuningStore::open(path, storing));
-    MGPU_TRY_ASSIGN(times, tuner::readNodeTimes(choice.context.keys(dag, false),
-                                                choice.config, store));
+    // What is damaged costs the times, and findTuned() has said so.
+    if (auto store = db::TuningStore::open(path, storing)) {
+      MGPU_TRY_ASSIGN(times,
+                      tuner::readNodeTimes(choice.context.keys(dag, false),
+                                           choice.config, *store));
+    }
   }
   tuner::MeasuredEstimator measured(std::move(times), roofline);
   if (measured.numMeasured() == 0)
@@ -174,6 +176,18 @@ tuner::TuningSubject tuningSubject(const Program &program,
           context.compiled};
 }
 
+/// The number of threads that `profile` found fastest, if it was asked.
+static Result<std::optional<uint32_t>>
+profiledThreads(const Program &program, const TuneContext &context,
+                const std::string &path) {
+  db::StoreOptions storing;
+  storing.database.access = db::Access::ReadOnly;
+  auto store = db::TuningStore::open(path, storing);
+  if (!store) // findTuned() has said so where it matters
+    return std::optional<uint32_t>();
+  return tuner::readThreads(context.keys(program.dag, false), *store);
+}
+
 Result<std::optional<TunedChoice>> findTuned(const Program &program,
                                              const Options &options) {
   using None = std::optional<TunedChoice>;
@@ -207,6 +221,10 @@ Result<std::optional<TunedChoice>> findTuned(const Program &program,
   } else {
     choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
                                          choice.context.mostLanes);
+    MGPU_TRY_ASSIGN(auto threads,
+                    profiledThreads(program, choice.context, *path));
+    choice.config.lanes =
+        std::min(threads.value_or(choice.config.lanes), choice.config.lanes);
   }
   return None(std::move(choice));
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/session/MeasuredTimes.h"
 
-#include "bench/measure/Summary.h"
-
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -94,6 +93,57 @@ Result<NodeTimes> readNodeTimes(const KeyInput &input,
   return times;
 }
 
+static db::Trial trialOf(const KeyInput &input, db::Pairs configuration,
+                         const bench::Summary &us) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  db::Trial trial;
+  trial.configuration = db::pairsText(configuration);
+  trial.medianUs = us.median.middle;
+  trial.meanUs = us.mean;
+  trial.spreadUs = us.deviation;
+  bool known = std::isfinite(us.median.low) && std::isfinite(us.median.high);
+  trial.lowUs = known ? std::max(us.median.low, 0.0) : trial.medianUs;
+  trial.highUs = known ? us.median.high : trial.medianUs;
+  trial.samples = us.count;
+  trial.provenance.version = input.version;
+  trial.provenance.host = host;
+  trial.provenance.environment = "{}";
+  return trial;
+}
+
+static db::Problem threadsProblem(const KeyInput &input) {
+  db::Problem problem = programProblem(input);
+  problem.policy = "profile: replays of the default order on the number of "
+                   "threads that was chosen";
+  return problem;
+}
+
+Result<void> storeThreads(const KeyInput &input, uint32_t threads,
+                          const bench::Summary &us, db::TuningStore &store) {
+  if (us.median.middle <= 0)
+    return {};
+  return store.record(
+      threadsProblem(input),
+      trialOf(input, {{"threads", std::to_string(threads)}}, us));
+}
+
+Result<std::optional<uint32_t>> readThreads(const KeyInput &input,
+                                            db::TuningStore &store) {
+  MGPU_TRY_ASSIGN(db::Trials found, store.trials(threadsProblem(input)));
+  uint32_t threads = 0;
+  if (found.trials.empty())
+    return std::optional<uint32_t>();
+  MGPU_TRY_ASSIGN(db::Pairs pairs,
+                  db::parsePairs(found.trials.back().configuration));
+  const std::string &text = pairs["threads"];
+  auto [end, code] =
+      std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (code != std::errc() || threads == 0 || threads > 1024)
+    return std::optional<uint32_t>();
+  return std::optional(threads);
+}
+
 Result<void> storeNodeTimes(const KeyInput &input, const ProgramConfig &config,
                             const std::vector<std::vector<double>> &samples,
                             db::TuningStore &store) {
@@ -113,25 +163,11 @@ Result<void> storeNodeTimes(const KeyInput &input, const ProgramConfig &config,
     work.samples.insert(work.samples.end(), samples[i].begin(),
                         samples[i].end());
   }
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
   for (auto &[key, work] : works) {
     bench::Summary us = bench::summarize(std::move(work.samples));
-    if (us.median.middle <= 0)
-      continue; // below what the clock resolves
-    db::Trial trial;
-    trial.configuration = db::pairsText({{"node", "profiled"}});
-    trial.medianUs = us.median.middle;
-    trial.meanUs = us.mean;
-    trial.spreadUs = us.deviation;
-    bool known = std::isfinite(us.median.low) && std::isfinite(us.median.high);
-    trial.lowUs = known ? std::max(us.median.low, 0.0) : trial.medianUs;
-    trial.highUs = known ? us.median.high : trial.medianUs;
-    trial.samples = us.count;
-    trial.provenance.version = input.version;
-    trial.provenance.host = host;
-    trial.provenance.environment = "{}";
-    MGPU_TRY(store.record(work.problem, trial));
+    if (us.median.middle > 0) // else below what the clock resolves
+      MGPU_TRY(store.record(work.problem,
+                            trialOf(input, {{"node", "profiled"}}, us)));
   }
   return {};
 }

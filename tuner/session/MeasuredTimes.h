@@ -5,6 +5,7 @@
 // Times of nodes as `profile` measured them, stored by what a node does, and
 // found again by exactly that.
 
+#include "bench/measure/Summary.h"
 #include "db/TuningStore.h"
 #include "planner/cost/LatencyEstimator.h"
 #include "tuner/session/Keys.h"
@@ -36,6 +37,14 @@ Result<NodeTimes> readNodeTimes(const KeyInput &input,
 Result<void> storeNodeTimes(const KeyInput &input, const ProgramConfig &config,
                             const std::vector<std::vector<double>> &samples,
                             db::TuningStore &store);
+
+/// The number of threads chosen for the default configuration, and what replays
+/// on it took.
+Result<void> storeThreads(const KeyInput &input, uint32_t threads,
+                          const bench::Summary &us, db::TuningStore &store);
+/// The number chosen last; none where none was.
+Result<std::optional<uint32_t>> readThreads(const KeyInput &input,
+                                            db::TuningStore &store);
 
 /// Measured times where there are any, else another model's.
 class MeasuredEstimator final : public planner::LatencyEstimator {
