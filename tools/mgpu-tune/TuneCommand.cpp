@@ -214,6 +214,7 @@ Result<int> runTune(const Options &options) {
     tuning.seed = options.seed;
     tuning.version = MGPU_VERSION;
     tuning.devices = context.devices;
+    tuning.name = {options.file, options.entry, options.arguments};
     tuning.evaluation.cache =
         options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
     tuning.evaluation.compilers = context.environment.cores;
