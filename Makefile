@@ -24,7 +24,7 @@ build: setup ## Configure and build the dev preset
 	@mkdir -p build
 	@$(call BUILD,dev)
 
-demo: build ## Train the digits network on four host devices, and show the plan
+demo: build ## Plan, tune and train the digits network on four host devices; ends with a report
 	@examples/digits/demo.sh build/dev/bin/mgpu-tune
 
 check: build ## All tests; the runtime half with g++ and under the sanitizers as well
