@@ -77,7 +77,7 @@ std::vector<std::string> compileOptions(const CudaText &kernel) {
 
 Result<void> checkParameters(const CudaText &kernel,
                              std::span<const std::byte> cubin) {
-  constexpr uint32_t launchBytes = 24; // an MgpuLaunch
+  constexpr uint32_t launchBytes = 48; // an MgpuLaunch
   std::vector<uint32_t> given = kernel.parameterBytes, taken;
   if (kernel.takesPart)
     given.push_back(launchBytes);

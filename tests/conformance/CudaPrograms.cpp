@@ -49,7 +49,7 @@ CudaPrograms::open(uint32_t numDevices, uint64_t seed) const {
     fake::FakeKernel &kernel = machine.kernels[entry];
     kernel.parameterSizes = twins.parameterSizes(entry);
     std::vector<size_t> sizes = kernel.parameterSizes;
-    constexpr size_t launchBytes = 6 * sizeof(unsigned);
+    constexpr size_t launchBytes = 12 * sizeof(unsigned);
     const bool takesPart = config.kernel.takesPart;
     if (takesPart)
       kernel.parameterSizes.push_back(launchBytes);
@@ -59,7 +59,7 @@ CudaPrograms::open(uint32_t numDevices, uint64_t seed) const {
       std::vector<uint64_t> arguments(sizes.size());
       for (size_t k = 0; k < sizes.size(); ++k)
         std::memcpy(&arguments[k], parameters[k], sizes[k]);
-      unsigned launch[6] = {};
+      unsigned launch[12] = {};
       if (takesPart)
         std::memcpy(launch, parameters[sizes.size()], sizeof launch);
       twins.launch(entry, arguments, launch, grid, block);

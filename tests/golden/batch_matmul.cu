@@ -30,6 +30,7 @@
 
 struct MgpuLaunch { // the grid of the source, and where this launch begins
   unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;
+  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
 };
 
 extern "C" __global__ void
@@ -40,9 +41,11 @@ batch_matmul_kernel0(float *scores, const float *q, const float *kT, const MgpuL
   static __shared__ float tileA[MGPU_DEPTH][MGPU_BLOCK_Y * MGPU_TILE_Y + 1]; // + 1: a column is in all banks
   static __shared__ float tileB[MGPU_DEPTH][MGPU_BLOCK_X * MGPU_TILE_X];
   const int thread = (int)(threadIdx.y * MGPU_BLOCK_X + threadIdx.x);
-  const int firstRow = (int)(blockIdx.y + launch.firstY) * rows;
-  const int firstColumn = (int)(blockIdx.x + launch.firstX) * columns;
-  const int batch = (int)(blockIdx.z + launch.firstZ);
+  const int firstRow = (int)launch.baseY * 8 + (int)(blockIdx.y + launch.firstY) * rows;
+  const int firstColumn = (int)launch.baseX * 24 + (int)(blockIdx.x + launch.firstX) * columns;
+  const int endRow = launch.endY * 8u < 48u ? (int)launch.endY * 8 : 48;
+  const int endColumn = launch.endX * 24u < 48u ? (int)launch.endX * 24 : 48;
+  const int batch = (int)(launch.baseZ + blockIdx.z + launch.firstZ);
   float sums[MGPU_TILE_Y][MGPU_TILE_X];
 #pragma unroll
   for (int i = 0; i < MGPU_TILE_Y; ++i)
@@ -50,16 +53,16 @@ batch_matmul_kernel0(float *scores, const float *q, const float *kT, const MgpuL
     for (int j = 0; j < MGPU_TILE_X; ++j) {
       const int row = firstRow + i * MGPU_BLOCK_Y + (int)threadIdx.y;
       const int column = firstColumn + j * MGPU_BLOCK_X + (int)threadIdx.x;
-      sums[i][j] = row < 48 && column < 48 ? scores[batch * 2304LL + row * 48LL + column] : 0;
+      sums[i][j] = row < endRow && column < endColumn ? scores[batch * 2304LL + row * 48LL + column] : 0;
     }
   for (int k = 0; k < 32; k += MGPU_DEPTH) {
     for (int at = thread; at < rows * MGPU_DEPTH; at += threads) {
       const int row = at / MGPU_DEPTH, step = at % MGPU_DEPTH;
-      tileA[step][row] = firstRow + row < 48 && k + step < 32 ? q[batch * 1536LL + (firstRow + row) * 32LL + (k + step)] : 0;
+      tileA[step][row] = firstRow + row < endRow && k + step < 32 ? q[batch * 1536LL + (firstRow + row) * 32LL + (k + step)] : 0;
     }
     for (int at = thread; at < columns * MGPU_DEPTH; at += threads) {
       const int step = at / columns, column = at % columns;
-      tileB[step][column] = firstColumn + column < 48 && k + step < 32 ? kT[batch * 1536LL + (k + step) * 48LL + (firstColumn + column)] : 0;
+      tileB[step][column] = firstColumn + column < endColumn && k + step < 32 ? kT[batch * 1536LL + (k + step) * 48LL + (firstColumn + column)] : 0;
     }
     __syncthreads();
 #pragma unroll
@@ -80,7 +83,7 @@ batch_matmul_kernel0(float *scores, const float *q, const float *kT, const MgpuL
     for (int j = 0; j < MGPU_TILE_X; ++j) {
       const int row = firstRow + i * MGPU_BLOCK_Y + (int)threadIdx.y;
       const int column = firstColumn + j * MGPU_BLOCK_X + (int)threadIdx.x;
-      if (row < 48 && column < 48)
+      if (row < endRow && column < endColumn)
         scores[batch * 2304LL + row * 48LL + column] = sums[i][j];
     }
 }

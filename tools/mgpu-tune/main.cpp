@@ -83,10 +83,11 @@ void addScheduling(CLI::App *command, Options &options) {
       ->capture_default_str()
       ->each(chosen);
   command
-      ->add_option("--transforms", options.transforms,
-                   "Changes to the program that keep its bits: none, a list of "
-                   "copies, scatter, bucket, split; auto: for sim targets "
-                   "those that gain, else none")
+      ->add_option(
+          "--transforms", options.transforms,
+          "Changes to the program that keep its bits: none, a list of "
+          "copies, scatter, bucket, chunk, split; auto: for sim targets "
+          "those that gain, else none")
       ->type_name("LIST")
       ->capture_default_str()
       ->each([&options](const std::string &list) {
@@ -336,6 +337,28 @@ int main(int argc, char **argv) {
       ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000)))
       ->capture_default_str();
   profile->callback([&] { command = tune::runProfile; });
+
+  CLI::App *reportCommand = app.add_subcommand(
+      "report", "Write what was tuned, how, and what came of it, as a page");
+  reportCommand->add_option("FILE", options.file,
+                            "The program (.mlir); else the one that was tuned "
+                            "last");
+  addProgramOptions(reportCommand, options);
+  tune::addDatabase(reportCommand, options, false);
+  reportCommand->add_option("-o,--output", options.reportFile,
+                            "Where to write; else HTML goes to report.html, "
+                            "the rest to the standard output");
+  reportCommand
+      ->add_option("--format", options.reportFormat,
+                   "html, md, json or csv (the trials); else as -o ends, else "
+                   "html")
+      ->check(CLI::IsMember({"html", "md", "json", "csv"}));
+  reportCommand
+      ->add_option("--problem", options.reportProblem,
+                   "Of the database, by its key or the front of one (`db "
+                   "list`)")
+      ->type_name("KEY");
+  reportCommand->callback([&] { command = tune::runReport; });
 
   CLI::App *kernels = app.add_subcommand(
       "kernels", "List the kernels: registers, occupancy, legal shapes");

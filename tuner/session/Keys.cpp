@@ -44,6 +44,10 @@ void addWork(Writer &out, const Dag &dag, const DagNode &node) {
   if (auto *kernel = std::get_if<KernelCall>(&node.work)) {
     out.add(dag.kernels[kernel->kernel.value].hash);
     out.add(kernel->grid.x).add(kernel->grid.y).add(kernel->grid.z);
+    if (const auto &part = kernel->part) {
+      out.add(part->first.x).add(part->first.y).add(part->first.z);
+      out.add(part->count.x).add(part->count.y).add(part->count.z);
+    }
     for (const KernelArgument &argument : kernel->arguments) {
       out.add(argument.value.index()).add(argument.offsetBytes);
       if (auto *buffer = std::get_if<BufferId>(&argument.value))
@@ -137,6 +141,12 @@ std::string policyText(bool coldCaches) {
                      coldCaches ? "cold" : "hot");
 }
 
+db::Problem machineProblem(const KeyInput &input) {
+  db::Problem problem = commonProblem(input);
+  problem.driver = fmt::format("mgpu {}", input.version);
+  return problem;
+}
+
 db::Problem programProblem(const KeyInput &input) {
   const Dag &dag = input.dag;
   db::Problem problem = commonProblem(input);
@@ -160,14 +170,14 @@ db::Problem programProblem(const KeyInput &input) {
 
 db::Problem decisionProblem(const KeyInput &input) {
   db::Problem problem = programProblem(input);
-  problem.policy += "; decided";
+  problem.policy += decidedSuffix;
   return problem;
 }
 
 db::Problem kernelProblem(const KeyInput &input, KernelId kernel,
                           Dim3 largestGrid) {
   db::Problem problem = commonProblem(input);
-  problem.program = "kernel " + input.dag.kernels[kernel.value].hash;
+  problem.program = kernelPrefix + input.dag.kernels[kernel.value].hash;
   problem.shape =
       db::pairsText({{"grid", fmt::format("{}x{}x{}", largestGrid.x,
                                           largestGrid.y, largestGrid.z)}});

@@ -163,8 +163,10 @@ CudaKernel emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
   kernel.vectorReason = "has tiles instead";
   std::string type = cuda::cType(product.a.element), parameters;
   for (const char *each :
-       {"batch", "firstRow", "firstColumn", "sums", "tileA", "tileB", "launch",
-        "thread", "k", "step", "depth", "i", "j", "row", "column", "at"})
+       {"batch",   "firstRow", "firstColumn", "sums",    "tileA",
+        "tileB",   "launch",   "thread",      "threads", "rows",
+        "columns", "endRow",   "endColumn",   "k",       "step",
+        "i",       "j",        "row",         "column",  "at"})
     names.reserve(each);
   std::vector<std::string> argument(3);
   for (unsigned k = 0; k < 3; ++k) {
@@ -179,6 +181,9 @@ CudaKernel emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
   std::string a = argument[product.a.position],
               b = argument[product.b.position],
               c = argument[product.c.position];
+  // Threads of the source's block, in which the part of the grid is given.
+  std::string x = std::to_string(options.block.x),
+              y = std::to_string(options.block.y);
   std::string m = std::to_string(product.m()), n = std::to_string(product.n()),
               k = std::to_string(product.k());
   std::string text =
@@ -214,7 +219,9 @@ CudaKernel emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
   macro("MGPU_MIN_BLOCKS", 1);
   text +=
       "\nstruct MgpuLaunch { // the grid of the source, and where this launch "
-      "begins\n  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;\n};\n\n"
+      "begins\n  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;\n"
+      "  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that "
+      "runs\n};\n\n"
       "extern \"C\" __global__ void\n"
       "__launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)\n" +
       kernel.name + "(" + parameters +
@@ -230,11 +237,19 @@ CudaKernel emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
       type +
       " tileB[MGPU_DEPTH][MGPU_BLOCK_X * MGPU_TILE_X];\n"
       "  const int thread = (int)(threadIdx.y * MGPU_BLOCK_X + threadIdx.x);\n"
-      "  const int firstRow = (int)(blockIdx.y + launch.firstY) * rows;\n"
-      "  const int firstColumn = (int)(blockIdx.x + launch.firstX) * "
-      "columns;\n";
+      "  const int firstRow = (int)launch.baseY * " +
+      y +
+      " + (int)(blockIdx.y + launch.firstY) * rows;\n"
+      "  const int firstColumn = (int)launch.baseX * " +
+      x +
+      " + (int)(blockIdx.x + launch.firstX) * columns;\n"
+      "  const int endRow = launch.endY * " +
+      y + "u < " + m + "u ? (int)launch.endY * " + y + " : " + m +
+      ";\n  const int endColumn = launch.endX * " + x + "u < " + n +
+      "u ? (int)launch.endX * " + x + " : " + n + ";\n";
   if (product.c.batch > 1)
-    text += "  const int batch = (int)(blockIdx.z + launch.firstZ);\n";
+    text += "  const int batch = (int)(launch.baseZ + blockIdx.z + "
+            "launch.firstZ);\n";
   // The element of C that belongs to (i, j) of this thread, inside or not.
   std::string forEach =
       "#pragma unroll\n"
@@ -244,7 +259,7 @@ CudaKernel emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
       "      const int row = firstRow + i * MGPU_BLOCK_Y + (int)threadIdx.y;\n"
       "      const int column = firstColumn + j * MGPU_BLOCK_X + "
       "(int)threadIdx.x;\n";
-  std::string isInside = "row < " + m + " && column < " + n;
+  std::string isInside = "row < endRow && column < endColumn";
   text +=
       "  " + type + " sums[MGPU_TILE_Y][MGPU_TILE_X];\n" + forEach +
       "      sums[i][j] = " + isInside + " ? " +
@@ -253,15 +268,14 @@ CudaKernel emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
       "; k += MGPU_DEPTH) {\n"
       "    for (int at = thread; at < rows * MGPU_DEPTH; at += threads) {\n"
       "      const int row = at / MGPU_DEPTH, step = at % MGPU_DEPTH;\n"
-      "      tileA[step][row] = firstRow + row < " +
-      m + " && k + step < " + k + " ? " +
-      elementOf(product.a, a, "firstRow + row", "k + step") +
+      "      tileA[step][row] = firstRow + row < endRow && k + step < " +
+      k + " ? " + elementOf(product.a, a, "firstRow + row", "k + step") +
       " : 0;\n    }\n"
       "    for (int at = thread; at < columns * MGPU_DEPTH; at += threads) {\n"
       "      const int step = at / columns, column = at % columns;\n"
-      "      tileB[step][column] = firstColumn + column < " +
-      n + " && k + step < " + k + " ? " +
-      elementOf(product.b, b, "k + step", "firstColumn + column") +
+      "      tileB[step][column] = firstColumn + column < endColumn && k + "
+      "step < " +
+      k + " ? " + elementOf(product.b, b, "k + step", "firstColumn + column") +
       " : 0;\n    }\n"
       "    __syncthreads();\n"
       "#pragma unroll\n"
