@@ -8,7 +8,8 @@
 //   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
 // Launch with a block for each MGPU_BLOCK_X * MGPU_TILE_X columns along x, for
 // each MGPU_BLOCK_Y * MGPU_TILE_Y rows along y, for each product along z. A part
-// of them is a launch of fewer blocks from block first on.
+// of them is a launch of fewer blocks from block first on, or of the source's
+// blocks base to end.
 #ifndef MGPU_BLOCK_X
 #define MGPU_BLOCK_X 16
 #endif

@@ -206,7 +206,8 @@ CudaKernel emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
       "x, for\n"
       "// each MGPU_BLOCK_Y * MGPU_TILE_Y rows along y, for each product along "
       "z. A part\n"
-      "// of them is a launch of fewer blocks from block first on.\n";
+      "// of them is a launch of fewer blocks from block first on, or of the "
+      "source's\n// blocks base to end.\n";
   auto macro = [&](const std::string &name, uint32_t value) {
     text += "#ifndef " + name + "\n#define " + name + " " +
             std::to_string(value) + "\n#endif\n";
