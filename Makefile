@@ -24,7 +24,7 @@ build: setup ## Configure and build the dev preset
 	@mkdir -p build
 	@$(call BUILD,dev)
 
-demo: build ## Train the digits network on four host devices, and show the plan
+demo: build ## Plan, tune and train the digits network on four host devices; ends with a report
 	@examples/digits/demo.sh build/dev/bin/mgpu-tune
 
 check: build ## All tests; the runtime half with g++ and under the sanitizers as well
@@ -36,8 +36,9 @@ check: build ## All tests; the runtime half with g++ and under the sanitizers as
 	@$(call BUILD,tsan)
 	@$(CTEST) --preset tsan
 
-check-all: check ## And: each header alone, both halves with g++, the fuzzers for a while
+check-all: check ## And: each header alone, 200 kills of tune, both halves with g++, the fuzzers for a while
 	@tests/checks/check_headers.sh build/dev
+	@MGPU_FAULTS=all $(CTEST) --preset dev -L faults
 	@$(call BUILD,gcc)
 	@$(CTEST) --preset gcc
 	@$(call BUILD,fuzz)

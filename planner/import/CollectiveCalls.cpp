@@ -65,6 +65,23 @@ LogicalResult Interpreter::receiveInto(Operation *op, Value buffer,
   return success();
 }
 
+/// `inPlace` is the part of the result that may be sent as it lies there.
+static LogicalResult checkOverlap(Operation *op, const CollectiveCallSite &site,
+                                  const MemRefValue &inPlace,
+                                  llvm::StringRef bufferName) {
+  uint32_t bytes = sizeBytes(site.elementType);
+  Box sent = boxOf(site.send, bytes);
+  if (site.send.buffer != site.recv.buffer || sent == boxOf(inPlace, bytes) ||
+      overlap(sent, boxOf(site.recv, bytes)) != Overlap::Yes)
+    return success();
+  return op->emitOpError("sends a part of buffer '")
+         << bufferName << "' that overlaps the part it receives into; send "
+         << (site.kind == CollectiveKind::AllGather
+                 ? "the rank's own slice of the result"
+                 : "just what is received")
+         << ", or another buffer";
+}
+
 static ReductionKind reductionOf(ir::ReductionKind kind) {
   switch (kind) {
   case ir::ReductionKind::Sum:
@@ -85,6 +102,9 @@ LogicalResult Interpreter::visitAllReduce(ir::AllReduceOp op) {
   if (failed(site))
     return failure();
   if (failed(receiveInto(op, op.getRecvBuf(), *site)))
+    return failure();
+  if (failed(checkOverlap(op, *site, site->recv,
+                          dag.buffer(site->recv.buffer).name)))
     return failure();
   site->reduction = reductionOf(op.getReductionKind());
   noteUse(site->recv.buffer, site->point);
@@ -115,6 +135,12 @@ LogicalResult Interpreter::visitAllGather(ir::AllGatherOp op) {
            << site->recv.sizes[0] << " along dimension 0; " << ranks
            << " ranks send " << send.sizes[0] << " each";
   }
+  MemRefValue slice = site->recv;
+  slice.sizes[0] /= ranks;
+  slice.offset += int64_t(site->rank) * slice.sizes[0] * slice.strides[0];
+  if (failed(
+          checkOverlap(op, *site, slice, dag.buffer(site->recv.buffer).name)))
+    return failure();
   noteUse(site->recv.buffer, site->point);
   return matcher.call(std::move(*site));
 }

@@ -14,8 +14,9 @@ namespace mgpu::planner {
 using namespace mlir;
 
 namespace {
-// A host loop that outruns this never ends in practice.
-constexpr uint64_t maxSteps = 200'000'000;
+// Host code that runs for so long without a command never ends in practice:
+// a second or two.
+constexpr uint64_t maxIdleSteps = 4'000'000;
 
 uint32_t configuredDevices(ModuleOp module) {
   for (auto config : module.getOps<ir::DeviceConfigOp>())
@@ -121,9 +122,8 @@ FailureOr<Interpreter::Values> Interpreter::runRegion(Region &region,
         picked.push_back(valueOf(value));
       return picked;
     };
-    if (++steps > maxSteps)
-      return terminator->emitOpError("host code does not end within ")
-             << maxSteps << " steps";
+    if (failed(step(terminator)))
+      return failure();
     if (auto branch = dyn_cast<cf::BranchOp>(terminator)) {
       arguments = pick(branch.getDestOperands());
       block = branch.getDest();
@@ -143,10 +143,21 @@ FailureOr<Interpreter::Values> Interpreter::runRegion(Region &region,
   }
 }
 
+LogicalResult Interpreter::step(Operation *op) {
+  if (size_t nodes = dag.nodes.size(); nodes != nodesAtLastStep) {
+    nodesAtLastStep = nodes;
+    idleSteps = 0;
+  }
+  if (++idleSteps > maxIdleSteps)
+    return op->emitOpError("host code runs for ")
+           << maxIdleSteps << " steps without a command to a device; does "
+           << "this loop end?";
+  return success();
+}
+
 LogicalResult Interpreter::visit(Operation *op) {
-  if (++steps > maxSteps)
-    return op->emitOpError("host code does not end within ")
-           << maxSteps << " steps";
+  if (failed(step(op)))
+    return failure();
   if (dag.nodes.size() > options.nodeLimit)
     return op->emitOpError("the unrolled program has more than ")
            << options.nodeLimit << " nodes; raise --node-limit";

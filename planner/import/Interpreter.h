@@ -44,6 +44,7 @@ public:
 private:
   // Interpreter.cpp: control flow and scalars
   mlir::FailureOr<Values> runRegion(mlir::Region &region, Values arguments);
+  mlir::LogicalResult step(mlir::Operation *op); ///< fails in endless code
   mlir::LogicalResult visit(mlir::Operation *op);
   mlir::LogicalResult visitFor(mlir::Operation *op);
   mlir::LogicalResult visitRolled(Induction values, uint64_t trips);
@@ -148,7 +149,8 @@ private:
   std::vector<BufferLife> lives;
   std::map<uint32_t, mlir::Location> destroyedStreams;
   std::map<std::pair<DeviceId, BufferId>, BufferId> parameters;
-  uint64_t steps = 0;
+  uint64_t idleSteps = 0; ///< of host code, since the last node
+  size_t nodesAtLastStep = 0;
   llvm::SmallVector<mlir::Operation *> active; ///< functions being run
   bool unsupported = false;
 };

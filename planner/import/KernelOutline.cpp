@@ -255,7 +255,7 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
   std::string hashed;
   llvm::raw_string_ostream text(hashed);
   // Made of verified operations whose operands keep their types.
-  (*module)->print(text, OpPrintingFlags().assumeVerified());
+  (*module)->print(text, OpPrintingFlags().assumeVerified().useLocalScope());
   text << "\nblock " << block.x << ' ' << block.y << ' ' << block.z;
   spec.hash = Sha256().add(hashed).hex();
   auto [at, isNew] =
@@ -272,8 +272,9 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
     spec.block = block;
     spec.numArguments = uint32_t(result.arguments.size());
     llvm::raw_string_ostream source(spec.source);
-    (*module)->print(source,
-                     OpPrintingFlags().assumeVerified().enableDebugInfo());
+    (*module)->print(
+        source,
+        OpPrintingFlags().assumeVerified().useLocalScope().enableDebugInfo());
     source << '\n';
     kernels.push_back(std::move(spec));
   }

@@ -70,7 +70,10 @@ public:
     if (terminal)
       fmt::print(stderr, "\r\033[K{}", line);
     else
-      fmt::print(stderr, "{}; {}\n", line, now.last);
+      fmt::print(stderr, "{}; {}\n", line,
+                 now.last.size() > mostOfLast
+                     ? now.last.substr(0, mostOfLast - 3) + "..."
+                     : now.last);
     std::fflush(stderr);
   }
   ~ProgressLine() {
@@ -79,6 +82,8 @@ public:
   }
 
 private:
+  /// Bytes; a configuration of many kernels takes a screen.
+  static constexpr size_t mostOfLast = 120;
   const bool terminal = isatty(STDERR_FILENO);
   tuner::Stage stage = tuner::Stage::Final;
   uint64_t failed = 0;
@@ -214,6 +219,7 @@ Result<int> runTune(const Options &options) {
     tuning.seed = options.seed;
     tuning.version = MGPU_VERSION;
     tuning.devices = context.devices;
+    tuning.name = {options.file, options.entry, options.arguments};
     tuning.evaluation.cache =
         options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
     tuning.evaluation.compilers = context.environment.cores;

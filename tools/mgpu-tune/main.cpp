@@ -337,6 +337,28 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   profile->callback([&] { command = tune::runProfile; });
 
+  CLI::App *reportCommand = app.add_subcommand(
+      "report", "Write what was tuned, how, and what came of it, as a page");
+  reportCommand->add_option("FILE", options.file,
+                            "The program (.mlir); else the one that was tuned "
+                            "last");
+  addProgramOptions(reportCommand, options);
+  tune::addDatabase(reportCommand, options, false);
+  reportCommand->add_option("-o,--output", options.reportFile,
+                            "Where to write; else HTML goes to report.html, "
+                            "the rest to the standard output");
+  reportCommand
+      ->add_option("--format", options.reportFormat,
+                   "html, md, json or csv (the trials); else as -o ends, else "
+                   "html")
+      ->check(CLI::IsMember({"html", "md", "json", "csv"}));
+  reportCommand
+      ->add_option("--problem", options.reportProblem,
+                   "Of the database, by its key or the front of one (`db "
+                   "list`)")
+      ->type_name("KEY");
+  reportCommand->callback([&] { command = tune::runReport; });
+
   CLI::App *kernels = app.add_subcommand(
       "kernels", "List the kernels: registers, occupancy, legal shapes");
   addProgram(kernels, options);

@@ -2,10 +2,11 @@
 #include "tuner/session/Candidate.h"
 
 #include "bench/measure/Summary.h"
+#include "support/Clock.h"
 #include "tuner/session/Guards.h"
 
+#include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
 #include <type_traits>
 
@@ -15,7 +16,7 @@ using namespace planner;
 
 namespace {
 
-enum class Command : uint8_t { Check, Outputs, Sample, NodeTimes };
+enum class Command : uint8_t { Check, Outputs, Sample, NodeTimes, Timeline };
 
 template <typename T>
 void put(Bytes &into, const T &value) {
@@ -74,6 +75,8 @@ public:
       return sample();
     case Command::NodeTimes:
       return nodeTimes(std::bit_cast<double>(number));
+    case Command::Timeline:
+      return timeline(std::bit_cast<double>(number));
     }
     return fault(FaultKind::Refused, "was asked what it does not know");
   }
@@ -162,27 +165,57 @@ private:
     return answer;
   }
 
-  Outcome<Bytes> nodeTimes(double seconds) {
-    using Clock = std::chrono::steady_clock;
+  using Spans = std::vector<capture::NodeSpan>;
+
+  /// Timed replays for about `seconds`, three at least, after one that warms
+  /// up.
+  Outcome<std::vector<Spans>> timedReplays(double seconds) {
     if (auto ok = openTimed(); !ok)
       return tl::make_unexpected(ok.error());
     TRY_OUTCOME(prepare());
-    TRY_OUTCOME(timed.replayer->replay()); // warms up
-    std::vector<std::vector<double>> times(realization.dag->nodes.size());
-    Clock::time_point start = Clock::now();
-    for (int k = 0;
-         k < 3 ||
-         std::chrono::duration<double>(Clock::now() - start).count() < seconds;
-         ++k) {
+    TRY_OUTCOME(timed.replayer->replay());
+    std::vector<Spans> replays;
+    const Clock::time_point start = Clock::now();
+    while (replays.size() < 3 || microsecondsSince(start) < seconds * 1e6) {
       auto spans = timed.replayer->replayTimed();
       if (!spans)
         return faultOf(spans.error());
-      for (const capture::NodeSpan &span : *spans)
-        times[span.node.value].push_back(span.endUs - span.startUs);
+      replays.push_back(std::move(*spans));
     }
+    return replays;
+  }
+
+  Outcome<Bytes> nodeTimes(double seconds) {
+    auto replays = timedReplays(seconds);
+    if (!replays)
+      return tl::make_unexpected(replays.error());
+    std::vector<std::vector<double>> times(realization.dag->nodes.size());
+    for (const Spans &spans : *replays)
+      for (const capture::NodeSpan &span : spans)
+        times[span.node.value].push_back(span.endUs - span.startUs);
     Bytes answer;
     for (std::vector<double> &ofNode : times)
       put(answer, ofNode.empty() ? 0.0 : bench::median(std::move(ofNode)));
+    return answer;
+  }
+
+  Outcome<Bytes> timeline(double seconds) {
+    auto replays = timedReplays(seconds);
+    if (!replays)
+      return tl::make_unexpected(replays.error());
+    auto length = [](const Spans &spans) {
+      double end = 0;
+      for (const capture::NodeSpan &span : spans)
+        end = std::max(end, span.endUs);
+      return end;
+    };
+    auto middle = replays->begin() + long(replays->size() / 2);
+    std::nth_element(
+        replays->begin(), middle, replays->end(),
+        [&](const Spans &a, const Spans &b) { return length(a) < length(b); });
+    Bytes answer;
+    for (const capture::NodeSpan &span : *middle)
+      put(answer, span);
     return answer;
   }
 
@@ -253,6 +286,19 @@ Outcome<std::vector<double>> Candidate::nodeTimes(double seconds) {
   std::vector<double> times(answer->size() / sizeof(double));
   std::memcpy(times.data(), answer->data(), times.size() * sizeof(double));
   return times;
+}
+
+Outcome<std::vector<capture::NodeSpan>> Candidate::timeline(double seconds) {
+  auto answer =
+      worker.ask(requestOf(Command::Timeline, std::bit_cast<uint64_t>(seconds)),
+                 options.secondsToPrepare + 2 * seconds);
+  if (!answer)
+    return tl::make_unexpected(answer.error());
+  std::vector<capture::NodeSpan> spans(answer->size() /
+                                       sizeof(capture::NodeSpan));
+  std::memcpy(spans.data(), answer->data(),
+              spans.size() * sizeof(capture::NodeSpan));
+  return spans;
 }
 
 } // namespace mgpu::tuner

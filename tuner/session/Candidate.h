@@ -57,6 +57,9 @@ public:
   /// Median microseconds of each node of the replay phase, by NodeId; 0 for
   /// nodes of other phases. Of replays for about `seconds`, three at least.
   Outcome<std::vector<double>> nodeTimes(double seconds);
+  /// When each node of a replay ran, in plan order: of replays for about
+  /// `seconds`, three at least, the one of median length.
+  Outcome<std::vector<capture::NodeSpan>> timeline(double seconds);
 
 private:
   explicit Candidate(Worker worker, const CandidateOptions &options)

@@ -14,8 +14,37 @@ using nlohmann::json;
 
 static constexpr size_t mostFinalists = 4;
 
+static constexpr double secondsToDescribe = 0.05;
+
+/// What is not measured, because a candidate failed just then, stays unknown:
+/// the decision does not hang on it.
+ProgramFacts Session::describe(const ProgramConfig &winner, Candidate &run,
+                               Candidate &defaultRun) {
+  ProgramFacts facts = describeProgram(subject.dag, options.name);
+  facts.peaks = bench::measurePeaks();
+  for (size_t k = 0; k < facts.kernels.size(); ++k)
+    facts.kernels[k].key = kernelKeys[k].key();
+  auto look = [&](const ProgramConfig &config, Candidate &candidate,
+                  std::optional<Timeline> &timeline,
+                  double KernelFacts::*kernelUs) {
+    auto plan = planFor(subject.dag, config);
+    auto spans = candidate.timeline(secondsToDescribe);
+    if (plan && spans)
+      timeline = describeReplay(subject.dag, *plan, *spans);
+    if (auto times = candidate.nodeTimes(secondsToDescribe))
+      for (size_t k = 0; k < facts.kernels.size(); ++k)
+        facts.kernels[k].*kernelUs = kernelSum(*times, uint32_t(k));
+  };
+  look(evaluator->defaults(), defaultRun, facts.before,
+       &KernelFacts::defaultUs);
+  if (winner != evaluator->defaults())
+    look(winner, run, facts.after, &KernelFacts::tunedUs);
+  return facts;
+}
+
 Result<void> Session::decide(const ProgramConfig &winner,
-                             std::optional<bench::HeadToHead> comparison) {
+                             std::optional<bench::HeadToHead> comparison,
+                             Candidate &run, Candidate &defaultRun) {
   const bool isDefault = winner == evaluator->defaults();
   result.config = winner;
   result.isDefault = isDefault;
@@ -49,8 +78,17 @@ Result<void> Session::decide(const ProgramConfig &winner,
       {"evaluations", result.evaluated + evaluatedBefore +
                           (earlier ? earlier->evaluations : 0)},
       {"default_us", referenceUs},
-      {"comparison", sentence}};
-  trial.provenance.environment = about.dump();
+      {"comparison", sentence},
+      {"verdict", result.comparison
+                      ? bench::toString(result.comparison->comparison.verdict)
+                      : ""},
+      {"space", result.spaceSize},
+      {"strategy", options.strategy},
+      {"seed", options.seed}};
+  about["program"] = toJson(describe(winner, run, defaultRun));
+  // Names come from the user's file and may be no UTF-8.
+  trial.provenance.environment =
+      about.dump(-1, ' ', false, json::error_handler_t::replace);
   trial.seconds = elapsed();
   return record(decisionKey, trial);
 }
@@ -152,9 +190,11 @@ Result<void> Session::finalStage() {
       continue;
     }
     bool faster = met->comparison.verdict == bench::Verdict::Fast;
-    return decide(faster ? theirs[winner] : theirs[0], std::move(*met));
+    const size_t decided = faster ? winner : 0;
+    return decide(theirs[decided], std::move(*met), finalists[decided],
+                  finalists[0]);
   }
-  return decide(theirs[0], std::nullopt);
+  return decide(theirs[0], std::nullopt, finalists[0], finalists[0]);
 }
 
 } // namespace mgpu::tuner

@@ -93,8 +93,7 @@ Session::firstConfigs(const ProgramSpace &space) const {
   if (earlier)
     configs.push_back(earlier->config);
   ProgramConfig best = evaluator->defaults();
-  for (size_t k = 0; k < chosen.size(); ++k)
-    best.kernels[k] = chosen[k].size() > 1 ? chosen[k][1] : chosen[k].front();
+  best.kernels = bestAlone;
   for (uint32_t lanes = subject.mostLanes; lanes >= 1; --lanes) {
     best.lanes = lanes;
     configs.push_back(best);

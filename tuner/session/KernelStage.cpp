@@ -229,8 +229,11 @@ Result<void> Session::tryKernels(std::vector<KernelSearch *> searches,
 void Session::keepBestKernels(std::vector<KernelSearch> &searches,
                               const std::vector<double> &baseTimes) {
   chosen.clear();
-  for (const KernelSpace &kernel : subject.kernels)
+  bestAlone.clear();
+  for (const KernelSpace &kernel : subject.kernels) {
     chosen.push_back({kernel.defaults});
+    bestAlone.push_back(kernel.defaults);
+  }
   Paths paths = longestPaths(subject.dag, baseTimes);
   double longest = 0;
   for (size_t k = 0; k < baseTimes.size(); ++k)
@@ -255,13 +258,14 @@ void Session::keepBestKernels(std::vector<KernelSearch> &searches,
     std::sort(order.begin(), order.end());
     std::vector<KernelConfig> &mine = chosen[search.kernel];
     const KernelConfig defaults = mine[0];
+    bestAlone[search.kernel] = search.best(defaults);
     for (auto &[us, id] : order) {
       KernelConfig config = kernelConfigAt(*search.space, id);
       if (mine.size() < mostChosen && config != defaults)
         mine.push_back(config);
     }
     if (points * double(mine.size()) > mostJointPoints)
-      mine = {search.best(defaults)};
+      mine = {bestAlone[search.kernel]};
     points *= double(mine.size());
   }
 }

@@ -160,14 +160,14 @@ db::Problem programProblem(const KeyInput &input) {
 
 db::Problem decisionProblem(const KeyInput &input) {
   db::Problem problem = programProblem(input);
-  problem.policy += "; decided";
+  problem.policy += decidedSuffix;
   return problem;
 }
 
 db::Problem kernelProblem(const KeyInput &input, KernelId kernel,
                           Dim3 largestGrid) {
   db::Problem problem = commonProblem(input);
-  problem.program = "kernel " + input.dag.kernels[kernel.value].hash;
+  problem.program = kernelPrefix + input.dag.kernels[kernel.value].hash;
   problem.shape =
       db::pairsText({{"grid", fmt::format("{}x{}x{}", largestGrid.x,
                                           largestGrid.y, largestGrid.z)}});

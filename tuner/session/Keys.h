@@ -15,6 +15,12 @@ namespace mgpu::tuner {
 /// edges and kernels; not of names and places in files.
 std::string contentHash(const planner::Dag &dag);
 
+/// What tells the kinds of problem apart.
+inline constexpr const char *decidedSuffix = "; decided"; ///< of a policy
+inline constexpr const char *kernelPrefix = "kernel ";    ///< of a program
+/// Of a kernel's pair in a program's configuration, before its name.
+inline constexpr const char *kernelKeyPrefix = "kernel.";
+
 /// How a session measures, as Problem::policy says it.
 std::string policyText(bool coldCaches);
 

@@ -3,6 +3,7 @@
 
 #include "planner/schedule/PlanBuilder.h"
 #include "support/Random.h"
+#include "tuner/session/Keys.h"
 
 #include <algorithm>
 #include <charconv>
@@ -44,7 +45,7 @@ enum PlanParameter : uint32_t {
 constexpr const char *schedulers[] = {"list", "serial"};
 
 std::string kernelKey(const Dag &dag, size_t kernel) {
-  return "kernel." + dag.kernels[kernel].name;
+  return kernelKeyPrefix + dag.kernels[kernel].name;
 }
 
 } // namespace

@@ -72,8 +72,12 @@ private:
 
   // FinalStage.cpp
   Result<void> finalStage();
+  /// `run` and `defaultRun` are the winner's process and the default's.
   Result<void> decide(const ProgramConfig &winner,
-                      std::optional<bench::HeadToHead> comparison);
+                      std::optional<bench::HeadToHead> comparison,
+                      Candidate &run, Candidate &defaultRun);
+  ProgramFacts describe(const ProgramConfig &winner, Candidate &run,
+                        Candidate &defaultRun);
 
   TuningSubject subject;
   const TuningOptions &options;
@@ -94,7 +98,8 @@ private:
 
   /// Ways to build each kernel, the default first, then the best.
   std::vector<std::vector<planner::KernelConfig>> chosen;
-  std::map<std::string, Known> known;  ///< by configuration text
+  std::vector<planner::KernelConfig> bestAlone; ///< of each kernel by itself
+  std::map<std::string, Known> known;           ///< by configuration text
   std::map<std::string, Known> equals; ///< by identity of the realization
   double bestUs = 0;
   bool exhaustedKernels = true, exhaustedJoint = true;

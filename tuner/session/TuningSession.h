@@ -18,6 +18,7 @@
 #include "support/Units.h"
 #include "tuner/session/Evaluator.h"
 #include "tuner/session/Keys.h"
+#include "tuner/session/ProgramFacts.h"
 
 #include <atomic>
 
@@ -45,6 +46,7 @@ struct TuningOptions {
   bench::ComparisonOptions comparison;
   std::string version;  ///< of mgpu, for the keys
   uint32_t devices = 1; ///< of the target, for the keys
+  SubjectName name;     ///< of the program, for reports
   std::function<void(const Progress &)> progress;
   /// Set by another (a signal handler): end the search, keep everything.
   const std::atomic<bool> *stop = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Views and sizes of host code that do not exist, and copies without one
-// meaning.
+// Views and sizes of host code that do not exist, copies and collectives
+// without one meaning, and host code without an end.
 // RUN: split-file %s %t
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/cast | FileCheck %s --check-prefix=CAST
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/wraps | FileCheck %s --check-prefix=WRAPS
@@ -9,6 +9,10 @@
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/overlap | FileCheck %s --check-prefix=OVERLAP
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/oneplace | FileCheck %s --check-prefix=ONEPLACE
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/divide | FileCheck %s --check-prefix=DIVIDE
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/reduced | FileCheck %s --check-prefix=REDUCED
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/gathered | FileCheck %s --check-prefix=GATHERED
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/inplace | FileCheck %s --check-prefix=INPLACE
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/endless | FileCheck %s --check-prefix=ENDLESS
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/reverse | FileCheck %s --check-prefix=REVERSE
 
 // CAST: error: 'memref.cast' op dimension 0 is cast to 128, but it is 64 long
@@ -28,6 +32,13 @@
 // ONEPLACE: exit=1
 // DIVIDE: error: 'arith.divsi' op divides by zero
 // DIVIDE: exit=1
+// REDUCED: error: 'mgpu.all_reduce' op sends a part of buffer 'a' that overlaps the part it receives into; send just what is received, or another buffer
+// REDUCED: exit=1
+// GATHERED: error: 'mgpu.all_gather' op sends a part of buffer 'b' that overlaps the part it receives into; send the rank's own slice of the result, or another buffer
+// GATHERED: exit=1
+// INPLACE: exit=0
+// ENDLESS: error: {{.*}} op host code runs for 4000000 steps without a command to a device; does this loop end?
+// ENDLESS: exit=1
 // REVERSE-NOT: {{race|warning|error}}
 // REVERSE: exit=0
 
@@ -56,6 +67,39 @@
   %lo = memref.subview %a[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
   %hi = memref.subview %a[16] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1], offset: 16>>
   mgpu.memcpy %hi, %lo, %d0, %d0 : memref<32xf32, strided<[1], offset: 16>>, memref<32xf32, strided<[1]>>, !mgpu.device, !mgpu.device
+  return
+}
+//--- reduced
+  %lo = memref.subview %a[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+  %hi = memref.subview %a[16] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1], offset: 16>>
+  mgpu.all_reduce %lo, %hi, %comm, sum : memref<32xf32, strided<[1]>>, memref<32xf32, strided<[1], offset: 16>>, !mgpu.communicator
+  %other = memref.subview %b[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+  mgpu.all_reduce %other, %other, %comm, sum : memref<32xf32, strided<[1]>>, memref<32xf32, strided<[1]>>, !mgpu.communicator
+  return
+}
+//--- gathered
+  %own = memref.subview %a[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+  mgpu.all_gather %own, %a, %comm : memref<32xf32, strided<[1]>>, memref<64xf32>, !mgpu.communicator
+  %wrong = memref.subview %b[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+  mgpu.all_gather %wrong, %b, %comm : memref<32xf32, strided<[1]>>, memref<64xf32>, !mgpu.communicator
+  return
+}
+//--- inplace
+  %own0 = memref.subview %a[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+  mgpu.all_gather %own0, %a, %comm : memref<32xf32, strided<[1]>>, memref<64xf32>, !mgpu.communicator
+  %own1 = memref.subview %b[32] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1], offset: 32>>
+  mgpu.all_gather %own1, %b, %comm : memref<32xf32, strided<[1], offset: 32>>, memref<64xf32>, !mgpu.communicator
+  return
+}
+//--- endless
+  %r = scf.while (%i = %c0) : (index) -> index {
+    %true = arith.constant true
+    scf.condition(%true) %i : index
+  } do {
+  ^bb0(%j: index):
+    %n = arith.addi %j, %c1 : index
+    scf.yield %n : index
+  }
   return
 }
 //--- oneplace

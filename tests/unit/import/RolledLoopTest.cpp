@@ -85,8 +85,9 @@ TEST(RolledLoop, BuffersMadeBeforeItLiveFromTripToTrip) {
   // Only the loop uses it, and each trip reads what the one before wrote.
   Imported of = imported(loop(eight, increment()));
   for (const Buffer &buffer : of.dag().buffers)
-    if (buffer.name == "a")
+    if (buffer.name == "a") {
       EXPECT_EQ(buffer.role, BufferRole::Resident);
+    }
 }
 
 TEST(RolledLoop, ShortLoopsAreUnrolled) {
@@ -163,10 +164,12 @@ TEST(RolledLoop, ScalarsThatStayAreCopiedOnce) {
   EXPECT_EQ(copies, (std::map<std::string, Phase>{{"induction", Phase::Replay},
                                                   {"s", Phase::Prologue}}));
   for (const Buffer &buffer : of.dag().buffers) {
-    if (buffer.name == "s.parameter")
+    if (buffer.name == "s.parameter") {
       EXPECT_EQ(buffer.role, BufferRole::Resident);
-    if (buffer.name == "induction.parameter")
+    }
+    if (buffer.name == "induction.parameter") {
       EXPECT_EQ(buffer.role, BufferRole::Temporary);
+    }
   }
 }
 

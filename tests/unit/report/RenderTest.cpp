@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <gtest/gtest.h>
+
+#include "support/Sha256.h"
+#include "tests/unit/report/TestReport.h"
+#include "tuner/report/Assets.h"
+
+#include <algorithm>
+
+namespace mgpu::tuner {
+namespace {
+
+Report reportOf(const std::string &name) {
+  db::TempFolder folder;
+  auto store = db::TuningStore::open(folder / "t.db");
+  EXPECT_TRUE(store);
+  fill(*store, testFacts(name));
+  auto report = readReport(*store, testProgram());
+  EXPECT_TRUE(report);
+  return report ? std::move(*report) : Report();
+}
+
+size_t countOf(std::string_view text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string_view::npos;
+       at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+const std::string evil = "</script><script>alert(1)</script>&\"'|`*<img>";
+
+TEST(Html, IsOneFileThatRefersToNoOther) {
+  std::string page = toHtml(reportOf("kern"));
+  const size_t at = page.find(echartsScript());
+  ASSERT_NE(at, std::string::npos);
+  page.erase(at, echartsScript().size());
+  for (const char *reference :
+       {"src=", "href=", "url(", "@import", "http:", "https:", "//cdn"})
+    EXPECT_EQ(countOf(page, reference), 0u) << reference;
+  EXPECT_EQ(countOf(page, "<script"), 3u);
+  for (const char *part :
+       {"chart-result", "chart-timeline", "chart-progress", "chart-importance",
+        "id=\"kernels\"", "80.0 %", "data-which=\"before\"", "-50.0 %"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+}
+
+TEST(Html, NamesAreTextWhateverTheyContain) {
+  std::string page = toHtml(reportOf(evil));
+  EXPECT_EQ(countOf(page, "alert(1)</script>&"), 0u);
+  EXPECT_EQ(countOf(page, "<img>"), 0u);
+  EXPECT_EQ(countOf(page, "<script"), 3u);
+  EXPECT_EQ(countOf(page, "</script"), 3u);
+  EXPECT_NE(page.find("&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;"
+                      "&amp;&quot;&#39;"),
+            std::string::npos);
+}
+
+TEST(Html, TakesBytesThatAreNoText) {
+  Report report = reportOf("kern");
+  report.title = report.kernels[0].facts.name = std::string("a\x01\xff\0b", 5);
+  std::string page = toHtml(report);
+  EXPECT_EQ(page.find('\x01'), std::string::npos);
+  EXPECT_EQ(page.find('\0'), std::string::npos);
+}
+
+TEST(Html, HasTheLibraryThatItsReadmeNames) {
+  EXPECT_EQ(Sha256().add(std::as_bytes(std::span(echartsScript()))).hex(),
+            "b66b25aeb4df84e33199dc21694014d336d222cbd9deb0e5a7c14bd6aa0d0fd0");
+}
+
+TEST(JsonReport, SaysItAll) {
+  auto json = nlohmann::json::parse(toJsonText(reportOf(evil)));
+  EXPECT_EQ(json["kernels"][0]["name"], evil);
+  EXPECT_EQ(json["kernels"][0]["share_of_peak"], 0.8);
+  EXPECT_EQ(json["before"]["us"], 100);
+  EXPECT_EQ(json["after"]["low_us"], 45);
+  EXPECT_EQ(json["trials"].size(), 14u);
+  EXPECT_EQ(json["timeline_after"]["exposed_us"], 13);
+  EXPECT_EQ(json["timeline_after"]["exposed"][0]["device"], 0);
+  EXPECT_EQ(json["importance"][0]["parameters"][0]["parameter"], "lanes");
+  EXPECT_EQ(json["decisions"][0]["seconds"], 7.5);
+  EXPECT_EQ(json["machine"]["peak_flops_per_us"], 1000);
+}
+
+TEST(CsvReport, HasALineForEachTrial) {
+  Report report = reportOf(evil);
+  report.trials[0].trial.sentence = "=1+1, \"quoted\"\nand more";
+  std::string text = toCsv(report);
+  EXPECT_EQ(countOf(text, "\r\n"), 15u);
+  EXPECT_NE(text.find("\"'=1+1, \"\"quoted\"\"\nand more\""),
+            std::string::npos);
+  EXPECT_NE(text.find(",wrong,,,,,,"), std::string::npos);
+  EXPECT_NE(
+      text.find("1970-01-01 00:00:01 UTC,\"program\",ok,100,90,120,10,1,"),
+      std::string::npos);
+}
+
+TEST(MarkdownReport, HasTheTablesAndNoMarkupOfOthers) {
+  std::string text = toMarkdown(reportOf(evil));
+  for (const char *part :
+       {"| default | 100.00 us \\[90.00 us, 120.00 us\\] |",
+        "| change | -50.0 % \\[-55.0, -40.0\\] |", "| 80.0 % | 2 | 0 |",
+        "| program | lanes | 2 | 11 |", "| sum | 0 | 4.000 | 10.000 |"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(countOf(text, "<script>"), 0u);
+  EXPECT_EQ(countOf(text, "*<img"), 0u);
+}
+
+TEST(Units, AreReadable) {
+  EXPECT_EQ(durationText(0.5), "0.50 us");
+  EXPECT_EQ(durationText(12345), "12.35 ms");
+  EXPECT_EQ(durationText(3e6), "3.00 s");
+  EXPECT_EQ(timeText(0), "1970-01-01 00:00:00 UTC");
+}
+
+} // namespace
+} // namespace mgpu::tuner

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TESTS_UNIT_REPORT_TESTREPORT_H
+#define MGPU_TESTS_UNIT_REPORT_TESTREPORT_H
+
+// A database as a session leaves it, of a program made up.
+
+#include "tests/unit/db/TempFolder.h"
+#include "tuner/report/ReadReport.h"
+#include "tuner/session/Keys.h"
+
+#include <nlohmann/json.hpp>
+
+namespace mgpu::tuner {
+
+inline db::Problem testProgram() {
+  return {"structure", "x=4xf32",   "host: a machine", "x86-64-v3",
+          "mgpu test", "devices=2", policyText(false)};
+}
+
+inline db::Problem testKernel() {
+  db::Problem problem = testProgram();
+  problem.program = std::string(kernelPrefix) + "hash";
+  return problem;
+}
+
+/// `name` is of the kernel, the steps and the program's file.
+inline ProgramFacts testFacts(const std::string &name = "kern") {
+  ProgramFacts facts;
+  facts.subject = {"dir/" + name, "main", {{"rate", "0.5"}}};
+  facts.devices = 2;
+  KernelFacts &kernel = facts.kernels.emplace_back();
+  kernel = {name, "p.mlir:3:1", testKernel().key(), 2, 4000, 800, 400, 10, 5};
+  facts.peaks.flopsPerUs = 1000;
+  facts.peaks.memory = {{100, 400}, {1000, 200}};
+  Timeline &timeline = facts.before.emplace();
+  timeline.isMeasured = true;
+  timeline.scheduler = "list";
+  using planner::Lane;
+  using planner::WorkClass;
+  timeline.steps = {{0, name, "", WorkClass::Kernel, {Lane{{0}, {0}}}, 0, 4},
+                    {1,
+                     "sum",
+                     "",
+                     WorkClass::Collective,
+                     {Lane{{0}, {1}}, Lane{{1}, {1}}},
+                     2,
+                     10},
+                    {2, name, "", WorkClass::Kernel, {Lane{{1}, {0}}}, 6, 7}};
+  facts.after = facts.before;
+  return facts;
+}
+
+inline void addTrial(db::TuningStore &store, const db::Problem &problem,
+                     const db::Pairs &pairs, double us, int64_t timeMs,
+                     const std::string &environment = "{}") {
+  db::Trial trial = db::okTrial(db::pairsText(pairs), us);
+  trial.lowUs = 0.9 * us;
+  trial.highUs = 1.2 * us;
+  trial.provenance.timeMs = timeMs;
+  trial.provenance.environment = environment;
+  ASSERT_TRUE(store.record(problem, trial));
+}
+
+/// The default takes 100 us, the tuned configuration 50.
+inline void fill(db::TuningStore &store, const ProgramFacts &facts,
+                 bool decided = true) {
+  const db::Pairs defaults{{"lanes", "2"}, {"seed", "0"}};
+  addTrial(store, testProgram(), defaults, 100, 1000);
+  addTrial(store, testKernel(), {{"unroll", "1"}}, 10, 2000);
+  addTrial(store, testKernel(), {{"unroll", "2"}}, 5, 3000);
+  for (int k = 0; k < 10; ++k)
+    addTrial(store, testProgram(),
+             {{"lanes", "1"}, {"seed", std::to_string(k)}}, 50 + k, 4000 + k);
+  db::Trial bad = db::failedTrial(
+      db::pairsText({{"lanes", "3"}, {"seed", "1"}}), db::TrialStatus::Wrong);
+  bad.provenance.timeMs = 5000;
+  ASSERT_TRUE(store.record(testProgram(), bad));
+  if (!decided)
+    return;
+  db::Problem decision = testProgram();
+  decision.policy += decidedSuffix;
+  nlohmann::json about{
+      {"environment", {{"cpu", "a machine"}, {"load_average", "0.1"}}},
+      {"session",
+       {{"complete", true},
+        {"exhausted", false},
+        {"seconds", 7.5},
+        {"evaluations", 13},
+        {"default_us", 100.0},
+        {"comparison", "the best found beats the default by 50.0 %"},
+        {"verdict", "FAST"},
+        {"space", 1e9},
+        {"strategy", "surrogate"}}},
+      {"program", toJson(facts)}};
+  addTrial(store, decision,
+           {{"lanes", "1"}, {"seed", "0"}, {"kernel.kern", "unroll=2"}}, 50,
+           6000, about.dump());
+}
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TESTS_UNIT_REPORT_TESTREPORT_H

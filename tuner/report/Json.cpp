@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tuner/report/Report.h"
+
+#include <nlohmann/json.hpp>
+
+namespace mgpu::tuner {
+
+using json = nlohmann::ordered_json;
+
+static json toJson(const Measured &measured) {
+  return {{"us", measured.us},
+          {"low_us", measured.lowUs},
+          {"high_us", measured.highUs},
+          {"samples", measured.samples}};
+}
+
+static const char *kindName(planner::WorkClass kind) {
+  switch (kind) {
+  case planner::WorkClass::Kernel:
+    return "kernel";
+  case planner::WorkClass::Copy:
+    return "copy";
+  case planner::WorkClass::Collective:
+    return "collective";
+  }
+  return "unknown";
+}
+
+static json toJson(const std::optional<ReportTimeline> &given) {
+  if (!given)
+    return nullptr;
+  const Timeline &timeline = given->timeline;
+  json steps = json::array();
+  for (const TimelineStep &step : timeline.steps) {
+    json lanes = json::array();
+    for (planner::Lane lane : step.lanes)
+      lanes.push_back(
+          {{"device", lane.device.value}, {"stream", lane.stream.value}});
+    steps.push_back({{"node", step.node},
+                     {"name", step.name},
+                     {"source", step.source},
+                     {"kind", kindName(step.kind)},
+                     {"lanes", std::move(lanes)},
+                     {"start_us", step.startUs},
+                     {"end_us", step.endUs}});
+  }
+  json exposed = json::array();
+  for (const Exposed &each : given->exposed)
+    exposed.push_back({{"step", each.step},
+                       {"device", each.device},
+                       {"start_us", each.startUs},
+                       {"end_us", each.endUs}});
+  return {{"measured", timeline.isMeasured},
+          {"scheduler", timeline.scheduler},
+          {"model", timeline.isMeasured ? "" : timeline.model},
+          {"length_us", given->lengthUs},
+          {"exposed_us", given->exposedUs()},
+          {"steps_left_out", timeline.left},
+          {"steps", std::move(steps)},
+          {"exposed", std::move(exposed)}};
+}
+
+static json toJson(const ReportTrial &given, const Report &report) {
+  const db::Trial &trial = given.trial;
+  return {
+      {"kernel", given.kernel < 0
+                     ? json()
+                     : json(report.kernels[size_t(given.kernel)].facts.name)},
+      {"configuration", trial.configuration},
+      {"status", db::statusName(trial.status)},
+      {"median_us", trial.medianUs},
+      {"low_us", trial.lowUs},
+      {"high_us", trial.highUs},
+      {"samples", trial.samples},
+      {"relative", given.relative ? json(given.relative) : json()},
+      {"seconds", trial.seconds},
+      {"spent_seconds", given.spentSeconds},
+      {"time_ms", trial.provenance.timeMs},
+      {"what", trial.sentence}};
+}
+
+static json toJson(const ReportKernel &kernel) {
+  const bool known = kernel.boundUs > 0;
+  return {
+      {"name", kernel.facts.name},
+      {"source", kernel.facts.source},
+      {"launches", kernel.facts.launches},
+      {"default_us", kernel.facts.defaultUs},
+      {"tuned_us", kernel.facts.tunedUs ? json(kernel.facts.tunedUs) : json()},
+      {"flops", kernel.facts.flops},
+      {"bytes", kernel.facts.bytes},
+      {"bound_us", known ? json(kernel.boundUs) : json()},
+      {"bound",
+       known ? json(kernel.isMemoryBound ? "memory" : "arithmetic") : json()},
+      {"share_of_peak", known ? json(kernel.shareOfPeak()) : json()},
+      {"tried", kernel.tried},
+      {"failed", kernel.failed},
+      {"configuration", kernel.configuration}};
+}
+
+static json machineJson(const Report &report) {
+  json environment = json::object();
+  for (auto &[name, value] : report.environment)
+    environment[name] = value;
+  json roofs = json::array();
+  for (const bench::Peaks::Roof &roof : report.peaks.memory)
+    roofs.push_back({{"bytes", roof.bytes}, {"bytes_per_us", roof.bytesPerUs}});
+  return {{"device", report.problem.device},
+          {"architecture", report.problem.architecture},
+          {"driver", report.problem.driver},
+          {"policy", report.problem.policy},
+          {"environment", std::move(environment)},
+          {"peak_flops_per_us",
+           report.peaks.isKnown() ? json(report.peaks.flopsPerUs) : json()},
+          {"peak_memory", std::move(roofs)}};
+}
+
+std::string toJsonText(const Report &report) {
+  json importance = json::array();
+  for (const ImportanceGroup &group : report.importance) {
+    json parameters = json::array();
+    for (const ParameterImportance &each : group.parameters)
+      parameters.push_back({{"parameter", each.parameter},
+                            {"values", each.values},
+                            {"share", each.share}});
+    importance.push_back({{"subject", group.subject},
+                          {"trials", group.trials},
+                          {"parameters", std::move(parameters)}});
+  }
+  json decisions = json::array();
+  for (const Decision &each : report.decisions)
+    decisions.push_back({{"time_ms", each.timeMs},
+                         {"host", each.host},
+                         {"version", each.version},
+                         {"sentence", each.sentence},
+                         {"strategy", each.strategy},
+                         {"seconds", each.seconds},
+                         {"evaluations", each.evaluations},
+                         {"complete", each.isComplete},
+                         {"exhausted", each.isExhausted}});
+  json kernels = json::array(), trials = json::array();
+  for (const ReportKernel &kernel : report.kernels)
+    kernels.push_back(toJson(kernel));
+  for (const ReportTrial &trial : report.trials)
+    trials.push_back(toJson(trial, report));
+  json out{{"program", report.title},
+           {"file", report.subject.file},
+           {"entry", report.subject.entry},
+           {"arguments", report.subject.arguments},
+           {"key", report.problem.key()},
+           {"database", report.database},
+           {"devices", report.devices},
+           {"loop_trips", report.loopTrips},
+           {"decided", report.isDecided},
+           {"is_default", report.isDefault},
+           {"verdict", report.verdict},
+           {"before", toJson(report.before)},
+           {"after", toJson(report.after)},
+           {"change", report.change()},
+           {"configuration", report.configuration},
+           {"space", report.spaceSize},
+           {"tried", report.tried},
+           {"failed", report.failed},
+           {"decisions", std::move(decisions)},
+           {"machine", machineJson(report)},
+           {"kernels", std::move(kernels)},
+           {"importance", std::move(importance)},
+           {"timeline_before", toJson(report.timelineBefore)},
+           {"timeline_after", toJson(report.timelineAfter)},
+           {"trials", std::move(trials)},
+           {"notes", report.notes}};
+  // Names come from the user's file and may be no UTF-8.
+  return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+} // namespace mgpu::tuner

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tuner/report/ReadReport.h"
+
+#include "tuner/session/Keys.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace mgpu::tuner {
+
+using nlohmann::json;
+
+namespace {
+
+db::Problem decisionOf(db::Problem problem) {
+  problem.policy += decidedSuffix;
+  return problem;
+}
+
+bool isProgram(const db::Problem &problem) {
+  return !problem.program.starts_with(kernelPrefix) &&
+         (problem.policy == policyText(false) ||
+          problem.policy == policyText(true));
+}
+
+json aboutOf(const db::Trial &trial) {
+  json about = json::parse(trial.provenance.environment, nullptr, false);
+  return about.is_object() ? about : json::object();
+}
+
+template <typename T>
+T valueOr(const json &object, const char *name, T otherwise) {
+  auto at = object.find(name);
+  try {
+    return at == object.end() ? otherwise : at->get<T>();
+  } catch (const json::exception &) {
+    return otherwise;
+  }
+}
+
+Measured measuredOf(const db::Trial &trial) {
+  return {trial.medianUs, trial.lowUs, trial.highUs, trial.samples};
+}
+
+/// The name of a path's file.
+std::string fileName(const std::string &path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+class Reader {
+public:
+  Reader(db::TuningStore &store, const db::Problem &program)
+      : store(store), decisionKey(decisionOf(program)) {
+    report.problem = program;
+    report.database = store.path();
+  }
+
+  Result<Report> run(const std::optional<ProgramFacts> &known) {
+    MGPU_TRY_ASSIGN(db::Trials decisions, store.trials(decisionKey));
+    damaged += decisions.damaged;
+    for (const db::Trial &trial : decisions.trials)
+      addDecision(trial);
+    if (!facts)
+      facts = known;
+    else if (known)
+      fillFrom(*known);
+    describeSubject();
+    MGPU_TRY(addTrials());
+    if (report.trials.empty())
+      return fail(ErrorKind::Invalid,
+                  fmt::format("'{}' has no trial of the program {}: tune it "
+                              "first",
+                              store.path(),
+                              report.problem.key().substr(0, 12)));
+    addProgress();
+    addImportance();
+    addKernels();
+    addTimelines();
+    addNotes();
+    return std::move(report);
+  }
+
+private:
+  void addDecision(const db::Trial &trial) {
+    json about = aboutOf(trial);
+    const json session = valueOr<json>(about, "session", json::object());
+    if (trial.status != db::TrialStatus::Ok || !session.is_object())
+      return;
+    Decision &each = report.decisions.emplace_back();
+    each.timeMs = trial.provenance.timeMs;
+    each.host = trial.provenance.host;
+    each.version = trial.provenance.version;
+    each.sentence = valueOr<std::string>(session, "comparison", "");
+    each.strategy = valueOr<std::string>(session, "strategy", "");
+    each.seconds = valueOr(session, "seconds", 0.0);
+    each.evaluations = valueOr(session, "evaluations", uint64_t(0));
+    each.isComplete = valueOr(session, "complete", false);
+    each.isExhausted = valueOr(session, "exhausted", false);
+    // What holds is the latest: it met the ones before it.
+    report.isDecided = true;
+    report.after = measuredOf(trial);
+    report.before = {valueOr(session, "default_us", 0.0), 0, 0, 0};
+    report.before.lowUs = report.before.highUs = report.before.us;
+    report.verdict = valueOr<std::string>(session, "verdict", "");
+    report.spaceSize = valueOr(session, "space", 0.0);
+    report.configuration =
+        db::parsePairs(trial.configuration).value_or(db::Pairs());
+    if (auto at = about.find("program"); at != about.end())
+      facts = factsFromJson(*at);
+    report.environment.clear();
+    if (const json values = valueOr<json>(about, "environment", json());
+        values.is_object())
+      for (auto &[name, value] : values.items())
+        if (value.is_string())
+          report.environment.push_back({name, value.get<std::string>()});
+  }
+
+  /// The program is at hand; what was measured of it is in the database.
+  void fillFrom(const ProgramFacts &known) {
+    if (!facts->before || facts->before->left > 0)
+      facts->before = known.before;
+  }
+
+  void describeSubject() {
+    report.title = report.problem.key().substr(0, 12);
+    if (!facts)
+      return;
+    report.subject = facts->subject;
+    report.devices = facts->devices;
+    report.loopTrips = facts->loopTrips;
+    report.peaks = facts->peaks;
+    if (!facts->subject.file.empty())
+      report.title = fileName(facts->subject.file);
+  }
+
+  Result<void> addTrials() {
+    MGPU_TRY_ASSIGN(db::Trials ofProgram, store.trials(report.problem));
+    damaged += ofProgram.damaged;
+    // The default is what was measured first, at the start of a session.
+    if (!ofProgram.trials.empty() && report.before.us == 0)
+      report.before = measuredOf(ofProgram.trials.front());
+    const std::string defaultText =
+        ofProgram.trials.empty() ? "" : ofProgram.trials.front().configuration;
+    for (db::Trial &trial : ofProgram.trials) {
+      if (trial.configuration == defaultText &&
+          trial.status == db::TrialStatus::Ok &&
+          trial.samples > report.before.samples)
+        takeInterval(trial);
+      ReportTrial &each = report.trials.emplace_back();
+      if (trial.status == db::TrialStatus::Ok) {
+        each.relative = trial.medianUs / std::max(report.before.us, 1e-12);
+        report.best.push_back(trial);
+      }
+      each.trial = std::move(trial);
+    }
+    std::sort(report.best.begin(), report.best.end(),
+              [](const db::Trial &a, const db::Trial &b) {
+                return a.medianUs < b.medianUs;
+              });
+    if (!report.isDecided)
+      report.after = report.before;
+    report.isDefault =
+        !report.isDecided || db::pairsText(report.configuration) == defaultText;
+    return addKernelTrials();
+  }
+
+  /// Of the default; its time is that of the decision.
+  void takeInterval(const db::Trial &trial) {
+    const double scale = report.before.us / trial.medianUs;
+    report.before.lowUs = std::min(report.before.us, trial.lowUs * scale);
+    report.before.highUs = std::max(report.before.us, trial.highUs * scale);
+    report.before.samples = trial.samples;
+  }
+
+  Result<void> addKernelTrials() {
+    if (!facts || facts->kernels.empty())
+      return {};
+    std::map<std::string, db::Problem> byKey;
+    MGPU_TRY_ASSIGN(auto problems, store.problems());
+    for (db::Problem &problem : problems)
+      if (problem.program.starts_with(kernelPrefix))
+        byKey.emplace(problem.key(), std::move(problem));
+    for (size_t k = 0; k < facts->kernels.size(); ++k) {
+      auto at = byKey.find(facts->kernels[k].key);
+      if (at == byKey.end())
+        continue;
+      MGPU_TRY_ASSIGN(db::Trials trials, store.trials(at->second));
+      damaged += trials.damaged;
+      // The first is the default, as it was when the search began.
+      const double defaultUs =
+          trials.trials.empty() ? 0 : trials.trials.front().medianUs;
+      for (db::Trial &trial : trials.trials) {
+        ReportTrial &each = report.trials.emplace_back();
+        each.kernel = int32_t(k);
+        if (trial.status == db::TrialStatus::Ok && defaultUs > 0)
+          each.relative = trial.medianUs / defaultUs;
+        each.trial = std::move(trial);
+      }
+    }
+    return {};
+  }
+
+  void addProgress() {
+    // Of equal times in the order they were recorded.
+    std::vector<std::pair<int64_t, size_t>> order;
+    for (size_t k = 0; k < report.trials.size(); ++k)
+      order.push_back({report.trials[k].trial.provenance.timeMs, k});
+    std::sort(order.begin(), order.end());
+    std::vector<ReportTrial> sorted;
+    for (auto [timeMs, k] : order)
+      sorted.push_back(std::move(report.trials[k]));
+    report.trials = std::move(sorted);
+    double spent = 0;
+    for (ReportTrial &each : report.trials) {
+      spent += each.trial.seconds;
+      each.spentSeconds = spent;
+      ++report.tried;
+      report.failed += each.trial.status != db::TrialStatus::Ok;
+    }
+  }
+
+  void addImportance() {
+    const size_t numKernels = facts ? facts->kernels.size() : 0;
+    std::vector<std::vector<ImportanceSample>> samples(numKernels + 1);
+    for (const ReportTrial &each : report.trials) {
+      auto pairs = db::parsePairs(each.trial.configuration);
+      if (pairs && each.trial.status == db::TrialStatus::Ok)
+        samples[size_t(each.kernel + 1)].push_back(
+            {std::move(*pairs), each.trial.medianUs});
+    }
+    for (size_t k = 0; k < samples.size(); ++k) {
+      auto parameters = importanceOf(samples[k]);
+      if (!parameters.empty())
+        report.importance.push_back(
+            {k == 0 ? "program" : facts->kernels[k - 1].name, samples[k].size(),
+             std::move(parameters)});
+    }
+  }
+
+  void addKernels() {
+    if (!facts)
+      return;
+    for (size_t k = 0; k < facts->kernels.size(); ++k) {
+      ReportKernel &each = report.kernels.emplace_back();
+      each.facts = facts->kernels[k];
+      for (const ReportTrial &trial : report.trials)
+        if (trial.kernel == int32_t(k)) {
+          ++each.tried;
+          each.failed += trial.trial.status != db::TrialStatus::Ok;
+        }
+      if (auto at =
+              report.configuration.find(kernelKeyPrefix + each.facts.name);
+          at != report.configuration.end())
+        each.configuration = at->second;
+      if (!report.peaks.isKnown())
+        continue;
+      const double byMemory =
+          each.facts.bytes / report.peaks.bytesPerUs(each.facts.bytesTouched);
+      const double byFlops = each.facts.flops / report.peaks.flopsPerUs;
+      each.boundUs = std::max(byMemory, byFlops);
+      each.isMemoryBound = byMemory >= byFlops;
+    }
+  }
+
+  static std::optional<ReportTimeline>
+  timelineOf(const std::optional<Timeline> &from) {
+    if (!from || from->steps.empty())
+      return std::nullopt;
+    ReportTimeline out{*from, 0, exposedStretches(*from)};
+    for (const TimelineStep &step : from->steps)
+      out.lengthUs = std::max(out.lengthUs, step.endUs);
+    return out;
+  }
+
+  void addTimelines() {
+    if (!facts)
+      return;
+    report.timelineBefore = timelineOf(facts->before);
+    report.timelineAfter = timelineOf(facts->after);
+  }
+
+  void addNotes() {
+    auto note = [&](std::string text) {
+      report.notes.push_back(std::move(text));
+    };
+    if (!report.isDecided)
+      note("No session of this program came to its end: there is no tuned "
+           "configuration yet. Tuning it again goes on where the last one "
+           "stopped.");
+    if (!facts)
+      note("The database does not say what the program is: give its file.");
+    if (facts && !report.timelineBefore)
+      note("No timeline was stored.");
+    for (const auto *timeline : {&report.timelineBefore, &report.timelineAfter})
+      if (*timeline && (*timeline)->timeline.left > 0)
+        note(fmt::format("The timeline shows the first {} steps; {} more are "
+                         "left out.",
+                         (*timeline)->timeline.steps.size(),
+                         (*timeline)->timeline.left));
+    if (facts && !report.peaks.isKnown())
+      note("The peak of the machine was not measured: no share of it is "
+           "given.");
+    if (report.importance.empty())
+      note(fmt::format("Too few trials ({} are needed of one thing) to say "
+                       "which parameters matter.",
+                       fewestForImportance));
+    if (damaged > 0)
+      note(fmt::format("{} damaged rows of the database were left out.",
+                       damaged));
+  }
+
+  db::TuningStore &store;
+  db::Problem decisionKey;
+  std::optional<ProgramFacts> facts;
+  uint64_t damaged = 0;
+  Report report;
+};
+
+} // namespace
+
+Result<std::vector<TunedProgram>> tunedPrograms(db::TuningStore &store) {
+  std::vector<TunedProgram> found;
+  MGPU_TRY_ASSIGN(auto problems, store.problems());
+  for (db::Problem &problem : problems) {
+    if (!isProgram(problem))
+      continue;
+    TunedProgram each;
+    for (const db::Problem &about : {problem, decisionOf(problem)}) {
+      MGPU_TRY_ASSIGN(db::Trials trials, store.trials(about));
+      for (const db::Trial &trial : trials.trials) {
+        each.timeMs = std::max(each.timeMs, trial.provenance.timeMs);
+        json program = valueOr<json>(aboutOf(trial), "program", json::object());
+        if (auto at = program.find("file");
+            at != program.end() && at->is_string())
+          each.name = fileName(at->get<std::string>());
+      }
+    }
+    each.problem = std::move(problem);
+    found.push_back(std::move(each));
+  }
+  std::sort(found.begin(), found.end(),
+            [](const TunedProgram &a, const TunedProgram &b) {
+              return a.timeMs != b.timeMs ? a.timeMs > b.timeMs
+                                          : a.problem.text() < b.problem.text();
+            });
+  return found;
+}
+
+Result<Report> readReport(db::TuningStore &store, const db::Problem &program,
+                          const std::optional<ProgramFacts> &known) {
+  return Reader(store, program).run(known);
+}
+
+} // namespace mgpu::tuner

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TUNER_REPORT_READREPORT_H
+#define MGPU_TUNER_REPORT_READREPORT_H
+
+#include "db/TuningStore.h"
+#include "tuner/report/Report.h"
+
+namespace mgpu::tuner {
+
+/// A program that was tuned, decided upon or not.
+struct TunedProgram {
+  db::Problem problem;
+  std::string name;   ///< of its file, where it is known
+  int64_t timeMs = 0; ///< of what was stored last
+};
+/// The latest first.
+Result<std::vector<TunedProgram>> tunedPrograms(db::TuningStore &store);
+
+/// `known` is what the program itself says, where it is at hand: used where the
+/// database does not say it.
+Result<Report> readReport(db::TuningStore &store, const db::Problem &program,
+                          const std::optional<ProgramFacts> &known = {});
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TUNER_REPORT_READREPORT_H

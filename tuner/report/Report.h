@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TUNER_REPORT_REPORT_H
+#define MGPU_TUNER_REPORT_REPORT_H
+
+// What is known of the tuning of one program, for people. All of it comes from
+// the database: equal databases, equal reports.
+
+#include "db/Problem.h"
+#include "db/Trial.h"
+#include "tuner/report/Importance.h"
+#include "tuner/session/ProgramFacts.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mgpu::tuner {
+
+/// Microseconds, with a 95 % interval; both ends the median where none is
+/// known.
+struct Measured {
+  double us = 0, lowUs = 0, highUs = 0;
+  uint64_t samples = 0;
+
+  bool operator==(const Measured &) const = default;
+};
+
+/// A row of the database.
+struct ReportTrial {
+  int32_t kernel = -1; ///< by KernelId; -1: the whole program
+  db::Trial trial;
+  /// Microseconds over the default's of the same thing; 0: not known.
+  double relative = 0;
+  double spentSeconds = 0; ///< up to its end, over all trials before it
+};
+
+struct ReportKernel {
+  KernelFacts facts;
+  uint64_t tried = 0, failed = 0; ///< by itself
+  double boundUs = 0;             ///< no time is lower; 0: no peak is known
+  bool isMemoryBound = false;     ///< else by arithmetic
+  std::string configuration;      ///< decided; empty: the default
+
+  /// Of what was decided, else of the default; 0: not known.
+  double us() const { return facts.tunedUs ? facts.tunedUs : facts.defaultUs; }
+  double shareOfPeak() const { return us() > 0 ? boundUs / us() : 0; }
+};
+
+/// A stretch in which a device runs a copy or collective and no kernel.
+struct Exposed {
+  size_t step = 0; ///< of the timeline
+  int32_t device = 0;
+  double startUs = 0, endUs = 0;
+
+  bool operator==(const Exposed &) const = default;
+};
+
+struct ReportTimeline {
+  Timeline timeline;
+  double lengthUs = 0;
+  std::vector<Exposed> exposed;
+
+  /// Sum over devices.
+  double exposedUs() const;
+};
+
+/// The end of a session.
+struct Decision {
+  int64_t timeMs = 0;
+  std::string host, version, sentence, strategy;
+  double seconds = 0; ///< over all sessions until then
+  uint64_t evaluations = 0;
+  bool isComplete = false, isExhausted = false;
+};
+
+struct Report {
+  db::Problem problem;
+  std::string database;
+  std::string title; ///< the file's name, else the front of the problem's key
+  SubjectName subject;
+  uint32_t devices = 0;
+  uint64_t loopTrips = 1;
+  std::vector<std::pair<std::string, std::string>> environment;
+
+  bool isDecided = false, isDefault = true;
+  std::string verdict; ///< FAST, SLOW, SAME, AMBG, or none was met
+  Measured before, after;
+  db::Pairs configuration; ///< decided
+  double spaceSize = 0;    ///< 0: not known
+  std::vector<Decision> decisions;
+
+  std::vector<ReportTrial> trials; ///< by time
+  uint64_t tried = 0, failed = 0;
+  /// Of the whole program, the fastest first, failures left out.
+  std::vector<db::Trial> best;
+  std::vector<ImportanceGroup> importance;
+  std::vector<ReportKernel> kernels;
+  bench::Peaks peaks;
+  std::optional<ReportTimeline> timelineBefore, timelineAfter;
+  std::vector<std::string> notes; ///< what is not there, and why
+
+  /// What `after` takes over `before`, less one.
+  double change() const { return before.us > 0 ? after.us / before.us - 1 : 0; }
+};
+
+/// When a device runs copies or collectives and no kernel.
+std::vector<Exposed> exposedStretches(const Timeline &timeline);
+
+/// "2026-11-21 22:41:54 UTC"
+std::string timeText(int64_t timeMs);
+/// "1.53 us", "743.92 us", "12.40 ms", "1.20 s"
+std::string durationText(double us);
+
+// One renderer each. The HTML is one file that refers to no other and is read
+// without a network; names in it are text, whatever they contain.
+std::string toHtml(const Report &report);
+std::string toMarkdown(const Report &report);
+std::string toJsonText(const Report &report);
+/// A line for each trial, after one of headings.
+std::string toCsv(const Report &report);
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TUNER_REPORT_REPORT_H

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tuner/report/Words.h"
+
+#include "tuner/session/Keys.h"
+
+#include <cctype>
+#include <fmt/format.h>
+
+namespace mgpu::tuner {
+
+const char *const importanceText =
+    "How much of the variance of the logarithm of the time grouping the trials "
+    "by one parameter accounts for (epsilon squared of a one-way analysis of "
+    "variance, Kelley 1935: corrected for the number of groups). Parameters "
+    "are taken one at a time, and a search tries good values more often than "
+    "others: a share says where to look, not what causes what.";
+
+std::string headline(const Report &report) {
+  if (!report.isDecided)
+    return "No session came to its end yet.";
+  std::string text = report.decisions.back().sentence + ".";
+  text[0] = char(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+std::string changeText(const Report &report) {
+  if (!report.isDecided || report.isDefault || report.before.us <= 0)
+    return "-";
+  auto percent = [&](double us) { return 100 * (us / report.before.us - 1); };
+  return fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}]", 100 * report.change(),
+                     percent(report.after.lowUs), percent(report.after.highUs));
+}
+
+std::string measuredText(const Measured &measured) {
+  if (measured.lowUs >= measured.highUs)
+    return durationText(measured.us);
+  return fmt::format("{} [{}, {}]", durationText(measured.us),
+                     durationText(measured.lowUs),
+                     durationText(measured.highUs));
+}
+
+std::vector<std::pair<std::string, std::string>>
+configurationLines(const Report &report) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  std::string plan;
+  const std::string prefix = kernelKeyPrefix;
+  for (auto &[name, value] : report.configuration)
+    if (!name.starts_with(prefix))
+      plan += (plan.empty() ? "" : " ") + name + "=" + value;
+  if (!plan.empty())
+    lines.push_back({"plan", plan});
+  for (auto &[name, value] : report.configuration)
+    if (name.starts_with(prefix))
+      lines.push_back({name.substr(prefix.size()), value});
+  return lines;
+}
+
+std::string countText(double count) {
+  return count < 1e6 ? fmt::format("{:.0f}", count)
+                     : fmt::format("{:.2g}", count);
+}
+
+std::vector<std::pair<std::string, std::string>>
+provenanceLines(const Report &report) {
+  std::string arguments;
+  for (auto &[name, value] : report.subject.arguments)
+    arguments += (arguments.empty() ? "" : " ") + name + "=" + value;
+  std::vector<std::pair<std::string, std::string>> lines;
+  auto add = [&](const char *name, const std::string &value) {
+    if (!value.empty())
+      lines.push_back({name, value});
+  };
+  add("program", report.subject.file);
+  add("entry", report.subject.entry);
+  add("arguments", arguments);
+  if (report.devices > 0)
+    add("devices", std::to_string(report.devices));
+  if (report.loopTrips > 1)
+    add("loop", fmt::format("{} trips stay rolled", report.loopTrips));
+  add("problem key", report.problem.key());
+  add("shape", report.problem.shape);
+  add("device", report.problem.device);
+  add("architecture", report.problem.architecture);
+  add("driver", report.problem.driver);
+  add("measured", report.problem.policy);
+  add("conditions", report.problem.environment);
+  for (auto &[name, value] : report.environment)
+    if (name == "load_average")
+      add("load at the end", value + " (one minute)");
+  for (const Decision &each : report.decisions)
+    lines.push_back(
+        {"session of " + timeText(each.timeMs),
+         fmt::format("mgpu {} on {}: {} candidates, {:.1f} s of tuning so far, "
+                     "strategy {}{}{}; {}",
+                     each.version, each.host, each.evaluations, each.seconds,
+                     each.strategy.empty() ? "-" : each.strategy,
+                     each.isComplete ? "" : ", interrupted",
+                     each.isExhausted ? ", nothing left to try" : "",
+                     each.sentence)});
+  add("database", report.database);
+  return lines;
+}
+
+std::string measuringText(const Report &report) {
+  return fmt::format(
+      "Intervals are of 95 %. Default and tuned run in turn, each in a process "
+      "of its own ({}); the change is that of the pairs, and the tuned time "
+      "and its interval are the default's times the change. Every candidate "
+      "gave the bits of a serial plan of the default kernels before it was "
+      "measured.",
+      report.problem.policy);
+}
+
+std::string peakText(const Report &report) {
+  if (!report.peaks.isKnown())
+    return "The peak of the machine was not measured.";
+  const auto &memory = report.peaks.memory;
+  return fmt::format(
+      "Times are sums over the launches of a replay, medians of replays timed "
+      "node by node at the end of the session. The bound is the larger of "
+      "arithmetic over peak and traffic over peak, and the share of peak is "
+      "the bound over the time. Peaks are of one thread, measured at the end "
+      "of the session: {:.1f} GFLOP/s (f32 fused multiply-adds) and, by the "
+      "bytes a launch touches, {:.0f} GB/s at {} KiB to {:.1f} GB/s at {} MiB "
+      "(a[i] = b[i] + s c[i]). Arithmetic is additions, subtractions, "
+      "multiplications and divisions of floats; traffic is the boxes a kernel "
+      "reads and writes, each byte once.",
+      report.peaks.flopsPerUs / 1e3, memory.front().bytesPerUs / 1e3,
+      memory.front().bytes >> 10, memory.back().bytesPerUs / 1e3,
+      memory.back().bytes >> 20);
+}
+
+std::string timelineText(const ReportTimeline &timeline, const Report &report) {
+  const char *what =
+      report.loopTrips > 1 ? "the first trip of one replay" : "one replay";
+  return fmt::format(
+      "{}: {} of {} steps, {}. Exposed, that is a copy or collective runs on a "
+      "device that runs no kernel: {} in sum over the devices.",
+      timeline.timeline.isMeasured
+          ? fmt::format("Measured: {} of median length", what)
+          : fmt::format("Predicted under the model '{}': {}",
+                        timeline.timeline.model, what),
+      durationText(timeline.lengthUs), timeline.timeline.steps.size(),
+      timeline.timeline.isMeasured
+          ? "each timed, which costs a reading of the clock at either end"
+          : "the time each is expected to take",
+      durationText(timeline.exposedUs()));
+}
+
+} // namespace mgpu::tuner

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TUNER_REPORT_WORDS_H
+#define MGPU_TUNER_REPORT_WORDS_H
+
+// Sentences that the HTML and the Markdown share.
+
+#include "tuner/report/Report.h"
+
+namespace mgpu::tuner {
+
+/// What came of it, in one sentence.
+std::string headline(const Report &report);
+/// "-7.6 % [-11.5, -3.7]"; of what was not decided "-".
+std::string changeText(const Report &report);
+std::string measuredText(const Measured &measured);
+/// Of each part of the decided configuration: what, and to what.
+std::vector<std::pair<std::string, std::string>>
+configurationLines(const Report &report);
+/// Where and how, as name and value.
+std::vector<std::pair<std::string, std::string>>
+provenanceLines(const Report &report);
+/// "1.2e+34", "1935"
+std::string countText(double count);
+
+// What the figures mean.
+std::string measuringText(const Report &report);
+std::string peakText(const Report &report);
+std::string timelineText(const ReportTimeline &timeline, const Report &report);
+extern const char *const importanceText;
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TUNER_REPORT_WORDS_H
