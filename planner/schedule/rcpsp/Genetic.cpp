@@ -134,12 +134,9 @@ void GeneticSearch::mutate() {
 bool GeneticSearch::finish(Individual &child) {
   child.makespan = problem.makespan(child.starts);
   generator.orderByStarts(child.starts, child.list);
-  child.hash = 0xcbf29ce484222325;
   child.lateness = 0;
-  for (uint32_t a = 0; a < problem.size(); ++a) {
-    child.hash = (child.hash ^ uint64_t(child.starts[a])) * 0x100000001b3;
-    child.lateness += child.starts[a];
-  }
+  for (Time start : child.starts)
+    child.lateness += start;
   if (child.makespan >= bestMakespan)
     return false;
   bestMakespan = child.makespan;
@@ -152,11 +149,14 @@ const GeneticSearch::Individual &GeneticSearch::pick() {
 }
 
 void GeneticSearch::place(Individual &&child) {
-  for (const Individual &other : population)
-    if (other.hash == child.hash)
-      return;
+  uint64_t hash = 0xcbf29ce484222325;
+  for (Time start : child.starts)
+    hash = (hash ^ uint64_t(start)) * 0x100000001b3;
+  if (std::find(hashes.begin(), hashes.end(), hash) != hashes.end())
+    return;
   if (population.size() < populationSize) {
     population.push_back(std::move(child));
+    hashes.push_back(hash);
     return;
   }
   // The worst of a few makes room, and parents are drawn evenly: more pressure
@@ -167,8 +167,10 @@ void GeneticSearch::place(Individual &&child) {
     if (better(population[worst], population[other]))
       worst = other;
   }
-  if (better(child, population[worst]))
+  if (better(child, population[worst])) {
     population[worst] = std::move(child);
+    hashes[worst] = hash;
+  }
 }
 
 bool GeneticSearch::step() {
@@ -194,6 +196,7 @@ bool GeneticSearch::step() {
     // Harik and Lobo's parameter-less genetic algorithm, 1999).
     sinceBest = 0;
     population.clear();
+    hashes.clear();
     populationSize = std::min(populationSize * 3 / 2, largestPopulation);
   }
   return improved;

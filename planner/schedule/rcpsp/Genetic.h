@@ -39,7 +39,6 @@ private:
     Starts starts;
     std::vector<uint32_t> list; ///< by start
     Time makespan = 0;
-    uint64_t hash = 0;
     int64_t lateness = 0; ///< of equal makespans the lower goes before
   };
 
@@ -61,7 +60,8 @@ private:
   Random rng;
   std::vector<Keys> rules;
   std::vector<Individual> population;
-  uint32_t populationSize; ///< when full; grows at each new beginning
+  std::vector<uint64_t> hashes; ///< of their starts; asked for every child
+  uint32_t populationSize;      ///< when full; grows at each new beginning
   std::vector<uint32_t> list;
   Keys keys;
   std::vector<uint8_t> taken;
