@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/NvrtcLibrary.h"
 
+#include "support/SharedLibrary.h"
+
 #include <nvrtc.h>
 
-#include <cstdlib>
 #include <dlfcn.h>
 
 namespace mgpu::kernels {
@@ -132,26 +133,14 @@ OpenedNvrtc::compile(const std::string &source, const std::string &name,
 
 Result<std::unique_ptr<NvrtcLibrary>>
 NvrtcLibrary::open(const std::string &given) {
-  std::vector<std::string> candidates;
-  if (!given.empty()) {
-    candidates.push_back(given);
-  } else {
-    std::vector<std::string> folders{""};
-    for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
-      if (const char *home = std::getenv(variable); home && *home)
-        folders.push_back(std::string(home) + "/lib64/");
-    folders.push_back("/usr/local/cuda/lib64/");
-    for (const std::string &folder : folders)
-      for (const char *name :
-           {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
-        candidates.push_back(folder + name);
-  }
-  for (const std::string &candidate : candidates) {
-    void *handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
-      continue;
-    auto library = std::make_unique<OpenedNvrtc>(handle);
-    library->path = candidate;
+  SharedLibrary found =
+      given.empty()
+          ? openToolkitLibrary(
+                {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
+          : SharedLibrary{dlopen(given.c_str(), RTLD_NOW | RTLD_LOCAL), given};
+  if (found.handle) {
+    auto library = std::make_unique<OpenedNvrtc>(found.handle);
+    library->path = found.path;
     MGPU_TRY(library->resolve());
     return std::unique_ptr<NvrtcLibrary>(std::move(library));
   }

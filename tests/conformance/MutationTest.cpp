@@ -165,8 +165,9 @@ TEST_P(Mutants, AreRefusedOrPlanned) {
       numParsed += outcome.dag.error().message != "it does not parse";
       EXPECT_FALSE(outcome.dag.error().message.empty());
       // A missing scalar or entry is about the command, not about a line.
-      if (outcome.dag.error().kind != ErrorKind::Usage)
+      if (outcome.dag.error().kind != ErrorKind::Usage) {
         ASSERT_FALSE(outcome.errors.empty()) << outcome.dag.error().message;
+      }
       continue;
     }
     ++numAccepted;

@@ -144,8 +144,9 @@ TEST(RandomPrograms, RolledLoopsAgreeWithTheReferenceMachine) {
   printf("%zu programs, %zu rolled, %zu nodes, %zu kernels\n", used,
          counts.rolled, counts.nodes, cache.size());
   // The rest race, as random streams do, and are unrolled.
-  if (!isOne)
+  if (!isOne) {
     EXPECT_GT(counts.rolled, used / 3);
+  }
 }
 
 } // namespace

@@ -211,8 +211,9 @@ TEST(TransformPrograms, KeepValuesAndBits) {
   }
   for (const auto &[name, count] : changes) {
     printf("transform %s: %u changes\n", name.c_str(), count);
-    if (name != "all twice")
+    if (name != "all twice") {
       EXPECT_GT(count, 8u) << name;
+    }
   }
 }
 

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_SUPPORT_SHAREDLIBRARY_H
+#define MGPU_SUPPORT_SHAREDLIBRARY_H
+
+// Libraries of the CUDA toolkit, found when they are needed.
+
+#include <string>
+#include <vector>
+
+namespace mgpu {
+
+struct SharedLibrary {
+  void *handle = nullptr; ///< of dlopen; null: not found
+  std::string path;       ///< as it was opened
+};
+
+/// Opens the first of `names` that exists: each where the loader looks, then in
+/// the toolkits of CUDA_HOME, CUDA_PATH and /usr/local/cuda. Its symbols stay
+/// its own (RTLD_LOCAL).
+SharedLibrary openToolkitLibrary(const std::vector<std::string> &names);
+
+} // namespace mgpu
+
+#endif // MGPU_SUPPORT_SHAREDLIBRARY_H
