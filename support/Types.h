@@ -52,6 +52,19 @@ struct Dim3 {
   auto operator<=>(const Dim3 &) const = default;
 };
 
+/// `count` blocks of a grid from `first` on, along each axis.
+struct GridPart {
+  Dim3 first{0, 0, 0}, count;
+  static GridPart whole(Dim3 grid) { return {{0, 0, 0}, grid}; }
+  /// Whether it lies within `grid`.
+  bool fits(Dim3 grid) const {
+    return uint64_t(first.x) + count.x <= grid.x &&
+           uint64_t(first.y) + count.y <= grid.y &&
+           uint64_t(first.z) + count.z <= grid.z;
+  }
+  bool operator==(const GridPart &) const = default;
+};
+
 /// A strided box of bytes inside one buffer: the elements at
 /// offset + sum(i[k] * strides[k]), 0 <= i[k] < sizes[k], each `elementBytes`
 /// wide. All figures but `sizes` are in bytes; strides may be 0 or negative.

@@ -50,7 +50,7 @@ std::string baselineName(const Case &test, const bench::Baseline &baseline) {
 
 device::HostLaunch launchOf(const Case &test, Dim3 block) {
   uint32_t x = test.extents[0] / block.x, y = test.extents[1] / block.y;
-  return {{x, y, 1}, 0, 0, uint64_t(x) * y};
+  return {{x, y, 1}, 0, 0, uint64_t(x) * y, {0, 0, 0}, {x, y, 1}};
 }
 
 template <typename Element>

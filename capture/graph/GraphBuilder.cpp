@@ -140,7 +140,8 @@ Builder::addKernel(const DagNode &node, const KernelCall &call,
                               spec.name, call.arguments.size(),
                               node.devices.size(), spec.numArguments));
   device::KernelNodeParams params{
-      node.name, node.devices[0], kernels[call.kernel.value], call.grid, {}};
+      node.name, node.devices[0], kernels[call.kernel.value], call.grid,
+      {},        call.part};
   for (const KernelArgument &argument : call.arguments) {
     if (const auto *bits = std::get_if<uint64_t>(&argument.value)) {
       params.arguments.push_back(*bits);

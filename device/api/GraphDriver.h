@@ -33,6 +33,8 @@ struct KernelNodeParams {
   KernelHandle kernel;
   Dim3 grid;
   std::vector<uint64_t> arguments; ///< device addresses and scalar bits
+  /// The blocks to run; none: all of them.
+  std::optional<GridPart> part = std::nullopt;
 };
 
 struct CopyNodeParams {

@@ -7,6 +7,7 @@
 #include "device/cuda/CudaExec.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <fmt/format.h>
 
 namespace mgpu::device {
@@ -82,13 +83,16 @@ CudaGraph::addKernel(const KernelNodeParams &params,
                             params.name, params.kernel.value,
                             state->kernels.size()));
   const LoadedKernel &kernel = state->kernels[params.kernel.value];
-  /// Grid and first block, after the arguments.
+  /// After the arguments: the grid, this launch's first block, and the part of
+  /// the grid that runs, in blocks of the source. Kernels of older bundles take
+  /// the first two alone.
   struct Launch {
-    uint32_t grid[3], first[3];
+    uint32_t grid[3], first[3], base[3], end[3];
   };
+  constexpr size_t wholeGridsOnly = offsetof(Launch, base);
   const std::vector<size_t> &sizes = kernel.parameterSizes;
   if (sizes.size() != params.arguments.size() + 1 ||
-      sizes.back() != sizeof(Launch) ||
+      (sizes.back() != sizeof(Launch) && sizes.back() != wholeGridsOnly) ||
       std::any_of(sizes.begin(), sizes.end() - 1,
                   [](size_t size) { return size > sizeof(uint64_t); }))
     return fail(ErrorKind::Invalid,
@@ -97,7 +101,15 @@ CudaGraph::addKernel(const KernelNodeParams &params,
                             "or others: compile it again",
                             params.name, kernel.launch.entry,
                             params.arguments.size(), sizes.size()));
-  CudaKernelObject::Blocks blocks = kernel.launch.blocksOf(params.grid);
+  GridPart part = params.part.value_or(GridPart::whole(params.grid));
+  if (!part.fits(params.grid) ||
+      (sizes.back() == wholeGridsOnly && part != GridPart::whole(params.grid)))
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' runs blocks outside its grid, or a part "
+                            "of it with a kernel that was compiled for whole "
+                            "grids: compile it again",
+                            params.name));
+  CudaKernelObject::Blocks blocks = kernel.launch.blocksOf(part.count);
   auto parts = [](uint64_t count, uint64_t most) {
     return (count + most - 1) / most;
   };
@@ -125,8 +137,11 @@ CudaGraph::addKernel(const KernelNodeParams &params,
         for (uint64_t argument : params.arguments)
           launch.addParameter(&argument, sizeof argument);
         Launch chunk{{params.grid.x, params.grid.y, params.grid.z},
-                     {uint32_t(x), uint32_t(y), uint32_t(z)}};
-        launch.addParameter(&chunk, sizeof chunk);
+                     {uint32_t(x), uint32_t(y), uint32_t(z)},
+                     {part.first.x, part.first.y, part.first.z},
+                     {part.first.x + part.count.x, part.first.y + part.count.y,
+                      part.first.z + part.count.z}};
+        launch.addParameter(&chunk, sizes.back());
         made.push_back(append(std::move(launch), after));
       }
   join(std::move(made), after);

@@ -164,9 +164,20 @@ HostGraph::addKernel(const KernelNodeParams &params,
                             state->kernels.size()));
   Dim3 grid = params.grid;
   const KernelObject &kernel = state->kernels[params.kernel.value];
-  unsigned __int128 blocks = blocksAlong(kernel.shape(), 0, grid.x);
-  blocks *= blocksAlong(kernel.shape(), 1, grid.y);
-  blocks *= blocksAlong(kernel.shape(), 2, grid.z); // each below 2^42
+  GridPart part = params.part.value_or(GridPart::whole(grid));
+  if (!part.fits(grid))
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' runs blocks outside its grid of {} x {} "
+                            "x {}",
+                            params.name, grid.x, grid.y, grid.z));
+  if (part != GridPart::whole(grid) && !kernel.takesParts())
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' runs a part of a grid, which its kernel "
+                            "was built too long ago for: compile it again",
+                            params.name));
+  unsigned __int128 blocks = blocksAlong(kernel.shape(), 0, part.count.x);
+  blocks *= blocksAlong(kernel.shape(), 1, part.count.y);
+  blocks *= blocksAlong(kernel.shape(), 2, part.count.z); // each below 2^42
   if (blocks > UINT64_MAX)
     return fail(ErrorKind::Invalid,
                 fmt::format("node '{}' has a grid of {} x {} x {} blocks, more "
@@ -177,7 +188,12 @@ HostGraph::addKernel(const KernelNodeParams &params,
   auto work = std::make_shared<KernelWork>(
       KernelWork{kernel.entry(),
                  params.arguments,
-                 {{grid.x, grid.y, grid.z}, 0, 0, uint64_t(blocks)}});
+                 {{grid.x, grid.y, grid.z},
+                  0,
+                  0,
+                  uint64_t(blocks),
+                  {part.first.x, part.first.y, part.first.z},
+                  {part.count.x, part.count.y, part.count.z}}});
   works.push_back(work);
   return append(params.device, {KernelWork::run, work.get()}, dependencies);
 }

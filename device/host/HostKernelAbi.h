@@ -18,20 +18,24 @@ struct HostKernelShape {
   uint32_t covered[3];
 };
 
-/// The object's blocks along one axis of a launch of `grid` source blocks.
+/// The object's blocks along one axis for `count` blocks of the source.
 inline uint64_t blocksAlong(const HostKernelShape &shape, unsigned axis,
-                            uint32_t grid) {
-  uint64_t threads = uint64_t(grid) * shape.block[axis];
+                            uint32_t count) {
+  uint64_t threads = uint64_t(count) * shape.block[axis];
   return (threads + shape.covered[axis] - 1) / shape.covered[axis];
 }
 
-/// The grid of the launch, in blocks of the source, and the object's own
-/// blocks this call runs: linear numbers (x fastest) firstBlock <= b <
-/// lastBlock in the grid of blocksAlong().
+/// All in blocks of the source but firstBlock and lastBlock: the grid, as the
+/// kernel sees it; the part of it that the launch runs, `count` blocks from
+/// `first` on; and of that part the object's own blocks that this call runs:
+/// linear numbers (x fastest) firstBlock <= b < lastBlock in the grid of
+/// blocksAlong(shape, axis, count[axis]), whose first begins where the part
+/// does. An object of version 1 reads no further than lastBlock.
 struct HostLaunch {
   uint32_t grid[3];
   uint32_t reserved;
   uint64_t firstBlock, lastBlock;
+  uint32_t first[3], count[3];
 };
 
 /// `arguments[i]` is the address of memref i's first byte, or a scalar's bits
@@ -39,7 +43,9 @@ struct HostLaunch {
 using HostKernelEntry = void (*)(const uint64_t *arguments,
                                  const HostLaunch *launch);
 
-inline constexpr const char *hostKernelEntryName = "mgt_host_kernel_v1";
+inline constexpr const char *hostKernelEntryName = "mgt_host_kernel_v2";
+/// Knows no part but the whole grid; bundles may have such objects.
+inline constexpr const char *hostKernelEntryNameV1 = "mgt_host_kernel_v1";
 inline constexpr const char *hostKernelShapeName = "mgt_host_kernel_shape_v1";
 
 } // namespace mgpu::device

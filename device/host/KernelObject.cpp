@@ -118,6 +118,11 @@ Result<KernelObject> KernelObject::load(std::string_view name,
   object.library = std::shared_ptr<void>(handle, [](void *p) { dlclose(p); });
   object.function =
       reinterpret_cast<HostKernelEntry>(dlsym(handle, hostKernelEntryName));
+  if (!object.function) {
+    object.function =
+        reinterpret_cast<HostKernelEntry>(dlsym(handle, hostKernelEntryNameV1));
+    object.isVersion1 = true;
+  }
   if (!object.function)
     return fail(ErrorKind::Invalid,
                 fmt::format("kernel '{}' has no function '{}': it was built "

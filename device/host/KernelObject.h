@@ -21,10 +21,13 @@ public:
                                    std::span<const std::byte> bytes);
   HostKernelEntry entry() const { return function; }
   const HostKernelShape &shape() const { return cut; }
+  /// Whether it can run a part of a grid.
+  bool takesParts() const { return !isVersion1; }
 
 private:
   std::shared_ptr<void> library;
   HostKernelEntry function = nullptr;
+  bool isVersion1 = false;
   HostKernelShape cut{{1, 1, 1}, {1, 1, 1}};
 };
 

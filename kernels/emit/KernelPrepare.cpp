@@ -249,11 +249,14 @@ void Preparer::findSourceIds(gpu::Dimension dim) {
     return arith::RemUIOp::create(b, loc, x, constant(y));
   };
   globals[k] = plus(times(blockId, here), threads[k]);
+  if (here != source)
+    globals[k] = plus(times(launch(FirstBlock, dim), source), globals[k]);
   if (here == source) {
     sourceBlocks[k] = blockId;
     sourceThreads[k] = threads[k];
   } else if (source % here == 0) { // the source's block stays one of the block
-    sourceBlocks[k] = quotient(blockId, source / here);
+    sourceBlocks[k] =
+        plus(launch(FirstBlock, dim), quotient(blockId, source / here));
     sourceThreads[k] =
         plus(times(rest(blockId, source / here), here), threads[k]);
   } else {
@@ -277,7 +280,7 @@ void Preparer::guardLaunch() {
     if (size(dim) % size(covered, dim) == 0)
       continue;
     b.setInsertionPointAfter(inside ? inside.getDefiningOp() : start);
-    Value extent = arith::MulIOp::create(b, loc, launch(GridDim, dim),
+    Value extent = arith::MulIOp::create(b, loc, launch(EndBlock, dim),
                                          constant(size(dim)));
     Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                        globals[k], extent);

@@ -14,7 +14,9 @@ namespace mgpu::kernels {
 enum LaunchArgument : unsigned {
   BlockId = 0,
   GridDim = 3,
-  NumLaunchArguments = 6
+  FirstBlock = 6, ///< of the part of the grid that runs
+  EndBlock = 9,   ///< one past its last
+  NumLaunchArguments = 12
 };
 
 /// Brings a kernel into the form ThreadLoops takes: affine lowered, structured
@@ -23,9 +25,9 @@ enum LaunchArgument : unsigned {
 /// or constants, gpu.thread_id and private allocas at the front of @entry,
 /// fast-math flags dropped. `block` is the source's. Where `covered` is
 /// another, the thread and block ids that are left are those of blocks of
-/// `covered` threads, the source's are computed from them, and threads beyond
-/// the launch do nothing. Fails, with a diagnostic at the op, on anything the
-/// host target does not support.
+/// `covered` threads counted from FirstBlock on, the source's are computed from
+/// them, and threads from EndBlock on do nothing. Fails, with a diagnostic at
+/// the op, on anything the host target does not support.
 mlir::FailureOr<mlir::func::FuncOp> prepareKernel(mlir::ModuleOp module,
                                                   Dim3 block, Dim3 covered);
 

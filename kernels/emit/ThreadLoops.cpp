@@ -127,12 +127,20 @@ LogicalResult makeThreadLoops(func::FuncOp kernel, const HostShape &shape) {
                 "and scalars of at most 64 bits";
     uniform.map(kernel.getArgument(k), value);
   }
-  Value grid[3];
+  Value begin[3], count[3];
   for (unsigned k = 0; k < 3; ++k) {
-    grid[k] = reader.launchField(offsetof(HostLaunch, grid) + 4 * k, 32);
-    uniform.map(kernel.getArgument(numOwn + GridDim + k), grid[k]);
+    uniform.map(kernel.getArgument(numOwn + GridDim + k),
+                reader.launchField(offsetof(HostLaunch, grid) + 4 * k, 32));
+    begin[k] = reader.launchField(offsetof(HostLaunch, first) + 4 * k, 32);
+    count[k] = reader.launchField(offsetof(HostLaunch, count) + 4 * k, 32);
+    uniform.map(kernel.getArgument(numOwn + FirstBlock + k), begin[k]);
+    uniform.map(kernel.getArgument(numOwn + EndBlock + k),
+                arith::AddIOp::create(b, loc, begin[k], count[k]));
   }
-  // The object's own blocks.
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  // The object's own blocks: those of the source, or as KernelPrepare numbers
+  // them.
   const uint32_t *block[3] = {&shape.block.x, &shape.block.y, &shape.block.z};
   const uint32_t *covered[3] = {&shape.covered.x, &shape.covered.y,
                                 &shape.covered.z};
@@ -142,18 +150,23 @@ LogicalResult makeThreadLoops(func::FuncOp kernel, const HostShape &shape) {
     auto number = [&](uint32_t value) -> Value {
       return arith::ConstantIndexOp::create(b, loc, value);
     };
-    Value threads = arith::MulIOp::create(b, loc, grid[k], number(*block[k]));
-    grid[k] = arith::CeilDivUIOp::create(b, loc, threads, number(*covered[k]));
+    Value threads = arith::MulIOp::create(b, loc, count[k], number(*block[k]));
+    count[k] = arith::CeilDivUIOp::create(b, loc, threads, number(*covered[k]));
+    begin[k] = zero;
   }
   Value first = reader.launchField(offsetof(HostLaunch, firstBlock), 64);
   Value last = reader.launchField(offsetof(HostLaunch, lastBlock), 64);
-  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-  Value one = arith::ConstantIndexOp::create(b, loc, 1);
   // The ids count along, which spares each block its divisions.
-  Value line = arith::DivUIOp::create(b, loc, first, grid[0]);
-  SmallVector<Value> firstIds{arith::RemUIOp::create(b, loc, first, grid[0]),
-                              arith::RemUIOp::create(b, loc, line, grid[1]),
-                              arith::DivUIOp::create(b, loc, line, grid[1])};
+  Value line = arith::DivUIOp::create(b, loc, first, count[0]);
+  SmallVector<Value> firstIds{arith::RemUIOp::create(b, loc, first, count[0]),
+                              arith::RemUIOp::create(b, loc, line, count[1]),
+                              arith::DivUIOp::create(b, loc, line, count[1])};
+  Value end[2];
+  for (unsigned k = 0; k < 3; ++k) {
+    firstIds[k] = arith::AddIOp::create(b, loc, begin[k], firstIds[k]);
+    if (k < 2)
+      end[k] = arith::AddIOp::create(b, loc, begin[k], count[k]);
+  }
   auto blocks = scf::ForOp::create(b, loc, first, last, one, firstIds);
   func::ReturnOp::create(b, loc);
   b.setInsertionPointToStart(blocks.getBody());
@@ -162,18 +175,18 @@ LogicalResult makeThreadLoops(func::FuncOp kernel, const HostShape &shape) {
     uniform.map(kernel.getArgument(numOwn + BlockId + k), ids[k]);
   Value nextX = arith::AddIOp::create(b, loc, ids[0], one);
   Value endOfLine =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, nextX, grid[0]);
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, nextX, end[0]);
   Value nextY = arith::AddIOp::create(b, loc, ids[1], one);
   Value endOfPlane = arith::AndIOp::create(
       b, loc, endOfLine,
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, nextY, grid[1]));
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, nextY, end[1]));
   Value nextZ = arith::AddIOp::create(b, loc, ids[2], one);
   auto select = [&](Value condition, Value x, Value y) -> Value {
     return arith::SelectOp::create(b, loc, condition, x, y);
   };
   SmallVector<Value> next{
-      select(endOfLine, zero, nextX),
-      select(endOfPlane, zero, select(endOfLine, nextY, ids[1])),
+      select(endOfLine, begin[0], nextX),
+      select(endOfPlane, begin[1], select(endOfLine, nextY, ids[1])),
       select(endOfPlane, nextZ, ids[2])};
   auto yield = scf::YieldOp::create(b, loc, next);
   BlockEmitter emitter(kernel, function, shape, std::move(uniform));

@@ -60,6 +60,8 @@ std::vector<Coefficient> TopologyEstimator::coefficients() const {
        "kernels written by hand, of the data sheet"},
       {"kernel.flops_share", "", flopsShare, Origin::Assumed,
        "kernels written by hand, of the data sheet"},
+      {"kernel.full_from", "blocks", double(t.device.smCount), Origin::Assumed,
+       "fewer blocks leave multiprocessors idle, at no gain for the others"},
       {"copy.share", "", copyShare, Origin::Assumed,
        "copy engines, of the link's data sheet"},
       {"copy.latency", "us", copyLatencyUs, Origin::Assumed, "start of a copy"},
@@ -205,9 +207,17 @@ Estimate TopologyEstimator::kernel(const DagNode &node) const {
     }
   double rate =
       node.isMatmul ? device.bf16FlopsPerSecond : device.flopsPerSecond;
+  double busy = 1;
+  if (auto *call = std::get_if<KernelCall>(&node.work)) {
+    uint64_t blocks =
+        call->part ? call->part->count.volume() : call->grid.volume();
+    if (blocks > 0 && blocks < device.smCount)
+      busy = double(blocks) / device.smCount;
+  }
   return {launchUs + std::max(node.flops / (rate / 1e6 * flopsShare),
                               (in + out) / (device.memoryBytesPerSecond / 1e6 *
-                                            memoryShare)),
+                                            memoryShare)) /
+                         busy,
           Origin::Assumed, "roofline"};
 }
 

@@ -38,7 +38,8 @@ struct Estimate {
 ///   one NVLink node and are carried over to other link rates by the curve.
 /// - matrix products (DagNode::isMatmul, of bf16): the model shipped for the
 ///   architecture, else that of sm_90 as a share of the roofline.
-/// - other kernels: a roofline of FP32 and memory, with a launch.
+/// - other kernels: a roofline of FP32 and memory, with a launch; a share of it
+///   where a launch has fewer blocks than the device has multiprocessors.
 /// - copies: the slower link between the two ends.
 class TopologyEstimator final : public LatencyEstimator {
 public:

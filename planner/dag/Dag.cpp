@@ -237,6 +237,11 @@ private:
                                "which takes {}",
                                label(i), call->arguments.size(), kernel.name,
                                kernel.numArguments));
+      if (call->part && !call->part->fits(call->grid))
+        return bad(fmt::format("{} runs blocks outside its grid of {} x {} x "
+                               "{}",
+                               label(i), call->grid.x, call->grid.y,
+                               call->grid.z));
       for (const KernelArgument &argument : call->arguments) {
         auto *id = std::get_if<BufferId>(&argument.value);
         if (!id)

@@ -59,6 +59,9 @@ struct BufferUse {
   Box box;
   bool reads = false;
   bool writes = false;
+  /// Of a kernel: by how many bytes what a block touches moves from one block
+  /// to the next along x, y and z. 0 where any block may touch all of it.
+  std::array<int64_t, 3> blockSteps{0, 0, 0};
   bool operator==(const BufferUse &) const = default;
 };
 
@@ -84,8 +87,10 @@ struct KernelArgument {
 
 struct KernelCall {
   KernelId kernel;
-  Dim3 grid;
+  Dim3 grid; ///< as the kernel's blocks see it
   std::vector<KernelArgument> arguments;
+  /// The blocks that run; none: all of them.
+  std::optional<GridPart> part = std::nullopt;
   bool operator==(const KernelCall &) const = default;
 };
 

@@ -180,10 +180,11 @@ Result<void> Parser::parseHeader() {
   LineReader line = lines.next();
   MGPU_TRY(line.keyword("mgpu-program"));
   MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-  if (version != 1)
+  if (version != 1 && version != 2)
     return fail(ErrorKind::Unsupported,
                 fmt::format("the program has version {}; this mgpu reads "
-                            "version 1: use the mgpu that made it, or newer",
+                            "versions 1 and 2: use the mgpu that made it, or "
+                            "newer",
                             version));
   MGPU_TRY(line.expectEnd());
   line = lines.next();
@@ -314,6 +315,12 @@ Result<void> Parser::parseLaunch(LineReader &line) {
   MGPU_TRY_ASSIGN(call.kernel.value, line.integer<uint32_t>("kernel number"));
   MGPU_TRY(line.keyword("grid"));
   MGPU_TRY_ASSIGN(call.grid, dimensions(line));
+  if (line.peek() == "part") {
+    line.word();
+    call.part.emplace();
+    MGPU_TRY_ASSIGN(call.part->first, dimensions(line));
+    MGPU_TRY_ASSIGN(call.part->count, dimensions(line));
+  }
   MGPU_TRY(line.keyword("with"));
   while (!line.atEnd()) {
     std::string_view word = line.word();
@@ -409,6 +416,12 @@ Result<void> Parser::parseUse(LineReader &line) {
   use.reads = how.starts_with('r');
   use.writes = how.ends_with('w');
   MGPU_TRY_ASSIGN(use.box, box(line));
+  if (!line.atEnd()) {
+    MGPU_TRY(line.keyword("by"));
+    for (int64_t &step : use.blockSteps) {
+      MGPU_TRY_ASSIGN(step, line.integer<int64_t>("step"));
+    }
+  }
   program.dag.nodes.back().uses.push_back(std::move(use));
   return line.expectEnd();
 }

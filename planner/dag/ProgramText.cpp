@@ -17,7 +17,7 @@ public:
       : program(program), dag(program.dag), blobs(blobs) {}
 
   std::string run() {
-    add("mgpu-program 1\nprogram {} devices {} spmd {} resident {}\n",
+    add("mgpu-program 2\nprogram {} devices {} spmd {} resident {}\n",
         quoteText(dag.name), dag.numDevices, int(dag.spmd), dag.residentBytes);
     if (dag.loop != Loop())
       add("loop {} at {}\n", dag.loop.trips, quoteText(dag.loop.location));
@@ -114,13 +114,21 @@ private:
                        : "-",
           use.writes ? "w" : "");
       addBox(use.box);
+      if (use.blockSteps != BufferUse().blockSteps)
+        add(" by {} {} {}", use.blockSteps[0], use.blockSteps[1],
+            use.blockSteps[2]);
       out += '\n';
     }
   }
 
   void write(const KernelCall &call) {
-    add("launch {} grid {} {} {} with", call.kernel.value, call.grid.x,
-        call.grid.y, call.grid.z);
+    add("launch {} grid {} {} {}", call.kernel.value, call.grid.x, call.grid.y,
+        call.grid.z);
+    if (call.part)
+      add(" part {} {} {} {} {} {}", call.part->first.x, call.part->first.y,
+          call.part->first.z, call.part->count.x, call.part->count.y,
+          call.part->count.z);
+    out += " with";
     for (const KernelArgument &argument : call.arguments) {
       if (auto *buffer = std::get_if<BufferId>(&argument.value))
         add(" b{}+{}", buffer->value, argument.offsetBytes);

@@ -4,7 +4,7 @@
 
 // A Program as text that is read back exactly, one fact per line:
 //
-//   mgpu-program 1
+//   mgpu-program 2
 //   program "main" devices 4 spmd 0 resident 0
 //   loop 20 at "f:7:1"                      of a program with a rolled loop
 //   induction 3 from 0 step 1               buffer 3 holds trip * 1
@@ -21,11 +21,15 @@
 //   use 1 w 0+1024*4:4
 //   node "k" replay on 2 at "" cost 0 0 0 0
 //   launch 0 grid 8 1 1 with b1+0 s3f800000
+//   use 1 rw 0+256*4:4 by 128 0 0           128 bytes on for each block along x
 //   after d0                                d0: data dependence on node 0
 //   node "sum" replay on 0 1 at "" cost 0 0 0 0
 //   collective all_reduce sum f32 root 0 communicator 0
 //   member 0 send 2 0+8*4:4 recv 3 0+8*4:4
 //   end
+//
+// A launch of a part of its grid has `part X Y Z NX NY NZ`, the first block and
+// how many, before `with`. Version 1 had neither that nor `by`.
 //
 // A box is OFFSET{+SIZE*STRIDE}:WIDTH, figures as in support/Types.h. `after`
 // letters: d data, a anti, o output, c collective. `cost`: flops, bytes read,

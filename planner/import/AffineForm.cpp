@@ -43,6 +43,12 @@ AffineEvaluator::AffineEvaluator(
       valueOf(valueOf), sizes{block.x, block.y, block.z,
                               grid.x,  grid.y,  grid.z} {}
 
+std::optional<unsigned> AffineEvaluator::blockAxisOf(uint32_t counter) {
+  if (counter < firstBlockCounter || counter >= firstBlockCounter + 3)
+    return std::nullopt;
+  return counter - firstBlockCounter;
+}
+
 uint32_t AffineEvaluator::addCounter(int64_t size) {
   sizes.push_back(size);
   return uint32_t(sizes.size() - 1);

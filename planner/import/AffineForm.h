@@ -35,6 +35,8 @@ public:
   /// Smallest and largest value over all counters.
   std::pair<int64_t, int64_t> range(const AffineForm &form) const;
   int64_t sizeOf(uint32_t counter) const { return sizes[counter]; }
+  /// The axis of block ids that a counter is, if it is one.
+  static std::optional<unsigned> blockAxisOf(uint32_t counter);
   uint32_t addCounter(int64_t size);
   /// Adds factor * form to `sum`. False, and `sum` is then of no use, where a
   /// value could pass 2^58: the byte addresses made of it must fit int64_t.

@@ -41,6 +41,11 @@ public:
 
   KernelSummary run() {
     body.walk([&](Operation *op) { visit(op); });
+    // What is printed shows the order of the blocks.
+    if (body.walk([](gpu::PrintfOp) { return WalkResult::interrupt(); })
+            .wasInterrupted())
+      for (KernelAccess &access : summary.accesses)
+        access.blockSteps = {};
     return std::move(summary);
   }
 
@@ -53,7 +58,7 @@ private:
   const KernelView *viewOf(Value memref);
   std::optional<KernelView> computeView(Value memref);
   void record(const KernelView &view, Box box, bool reads, bool writes,
-              bool exact);
+              bool exact, std::array<int64_t, 3> blockSteps = {});
   double timesRun(Operation *op);
   bool isGuarded(Operation *op);
 
@@ -264,9 +269,12 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
   box.elementBytes = bytes;
   box.offset = address.constant * bytes;
   std::vector<std::pair<int64_t, int64_t>> dims; // stride, size
+  std::array<int64_t, 3> blockSteps{};
   for (auto [counter, coefficient] : address.terms) {
     int64_t stride = coefficient * int64_t(bytes),
             size = affine.sizeOf(counter);
+    if (auto axis = AffineEvaluator::blockAxisOf(counter))
+      blockSteps[*axis] = stride;
     if (stride < 0) {
       box.offset += stride * (size - 1);
       stride = -stride;
@@ -283,7 +291,7 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
     box.strides.push_back(stride);
     box.sizes.push_back(size);
   }
-  record(*view, std::move(box), reads, writes, exact);
+  record(*view, std::move(box), reads, writes, exact, blockSteps);
 }
 
 /// `beyond`: the whole buffer below, of which the memref may be a part.
@@ -328,13 +336,14 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
 }
 
 void Summariser::record(const KernelView &view, Box box, bool reads,
-                        bool writes, bool exact) {
+                        bool writes, bool exact,
+                        std::array<int64_t, 3> blockSteps) {
   size_t count = 0;
   for (KernelAccess &known : summary.accesses) {
     if (known.root != view.root)
       continue;
     ++count;
-    if (known.box != box)
+    if (known.box != box || known.blockSteps != blockSteps)
       continue;
     // What is sure to happen stays apart from what may happen to the same
     // bytes, else a guarded write would become a sure one.
@@ -348,7 +357,7 @@ void Summariser::record(const KernelView &view, Box box, bool reads,
   }
   if (count < maxBoxesPerRoot) {
     summary.accesses.push_back(
-        {view.root, std::move(box), reads, writes, exact});
+        {view.root, std::move(box), reads, writes, exact, blockSteps});
     return;
   }
   auto [low, high] = box.byteRange();

@@ -12,6 +12,7 @@
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <array>
 #include <optional>
 
 namespace mgpu::planner {
@@ -22,6 +23,8 @@ struct KernelAccess {
   Box box;          ///< in bytes, within the root buffer
   bool reads = false, writes = false;
   bool exact = false; ///< every byte of the box is surely touched
+  /// BufferUse::blockSteps.
+  std::array<int64_t, 3> blockSteps{0, 0, 0};
 };
 
 /// An index that surely leaves its memref: no guard is around it.

@@ -135,16 +135,18 @@ LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
              << buffer.sizeBytes;
     // A guard keeps the rest of such a box from being touched.
     Box box = access.box;
+    std::array<int64_t, 3> blockSteps = access.blockSteps;
     if (low < high && (low < 0 || uint64_t(high) > buffer.sizeBytes)) {
       low = std::max<int64_t>(low, 0);
       high = std::max(low, std::min(high, int64_t(buffer.sizeBytes)));
       box = Box::flat(low, high - low);
+      blockSteps = {};
     }
     uint64_t bytes = uint64_t(box.numElements()) * box.elementBytes;
     node.bytesRead += access.reads ? bytes : 0;
     node.bytesWritten += access.writes ? bytes : 0;
-    node.uses.push_back(
-        {view->buffer, std::move(box), access.reads, access.writes});
+    node.uses.push_back({view->buffer, std::move(box), access.reads,
+                         access.writes, blockSteps});
     entry.inexact.push_back(!access.exact);
   }
   for (BufferId parameter : parametersRead) {

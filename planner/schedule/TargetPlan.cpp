@@ -213,29 +213,39 @@ static Result<TargetPlan> planTransformed(const Dag &dag,
   std::vector<TransformGain> gains;
   std::vector<std::string> kept;
   bool isChanged = false;
-  for (TransformKind kind : options.transforms) {
-    TransformGain gain{kind};
-    Dag trial = current;
-    MGPU_TRY_ASSIGN(gain.changes, applyTransform(trial, kind));
+  for (size_t k = 0; k < options.transforms.size();) {
+    // Alternatives start from the same DAG; the best of them stays.
+    Dag base = current;
+    TransformGain before;
     if (best) {
-      gain.beforeUs = best->plan.makespanUs;
-      gain.contendedBeforeUs = best->contendedUs;
+      before.beforeUs = best->plan.makespanUs;
+      before.contendedBeforeUs = best->contendedUs;
     }
-    if (gain.changes > 0) {
-      Result<TargetPlan> after = plan(trial);
-      if (after) {
-        gain.afterUs = after->plan.makespanUs;
-        gain.contendedAfterUs = after->contendedUs;
-        gain.isKept = !best || after->contendedUs < best->contendedUs;
-      }
-      if (gain.isKept) {
-        best = std::move(after);
-        current = std::move(trial);
-        kept.emplace_back(toString(kind));
-        isChanged = true;
-      }
+    std::optional<size_t> winner;
+    bool isAlternative = isChunk(options.transforms[k]);
+    do {
+      TransformGain gain = before;
+      gain.kind = options.transforms[k++];
+      Dag trial = base;
+      MGPU_TRY_ASSIGN(gain.changes, applyTransform(trial, gain.kind));
+      if (gain.changes > 0)
+        if (Result<TargetPlan> after = plan(trial)) {
+          gain.afterUs = after->plan.makespanUs;
+          gain.contendedAfterUs = after->contendedUs;
+          if (!best || after->contendedUs < best->contendedUs) {
+            winner = gains.size();
+            best = std::move(after);
+            current = std::move(trial);
+          }
+        }
+      gains.push_back(gain);
+    } while (isAlternative && k < options.transforms.size() &&
+             isChunk(options.transforms[k]));
+    if (winner) {
+      gains[*winner].isKept = true;
+      kept.emplace_back(toString(gains[*winner].kind));
+      isChanged = true;
     }
-    gains.push_back(gain);
   }
   if (!best)
     return best;

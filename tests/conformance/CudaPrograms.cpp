@@ -50,14 +50,14 @@ CudaPrograms::open(uint32_t numDevices, uint64_t seed) const {
     fake::FakeKernel &kernel = machine.kernels[entry];
     kernel.parameterSizes = twins.parameterSizes(entry);
     std::vector<size_t> sizes = kernel.parameterSizes;
-    constexpr size_t launchBytes = 6 * sizeof(unsigned);
+    constexpr size_t launchBytes = 12 * sizeof(unsigned);
     kernel.parameterSizes.push_back(launchBytes);
     kernel.run = [this, entry, sizes](void **parameters, const unsigned *grid,
                                       const unsigned *block) {
       std::vector<uint64_t> arguments(sizes.size());
       for (size_t k = 0; k < sizes.size(); ++k)
         std::memcpy(&arguments[k], parameters[k], sizes[k]);
-      unsigned launch[6];
+      unsigned launch[12];
       std::memcpy(launch, parameters[sizes.size()], sizeof launch);
       twins.launch(entry, arguments, launch, grid, block);
     };

@@ -8,6 +8,8 @@
 #include "tests/conformance/RandomProgram.h"
 #include "tests/unit/cuda/FakeCuda.h"
 
+#include "planner/schedule/transform/Transform.h"
+
 #include <gtest/gtest.h>
 
 using namespace mgpu;
@@ -61,6 +63,20 @@ TEST_P(CudaExamples, GiveTheBitsOfTheHost) {
     if (HasFatalFailure())
       return;
   }
+  // Kernels are cut, but no others.
+  for (planner::TransformKind kind : planner::chunkTransforms) {
+    planner::Dag chunked = dag;
+    auto changes = planner::applyTransform(chunked, kind);
+    ASSERT_TRUE(changes) << changes.error().message;
+    if (*changes == 0)
+      continue;
+    SCOPED_TRACE(toString(kind));
+    for (const char *scheduler : {"list", "1"}) {
+      check(programs, *number, chunked, scheduler, *inputs, *expected, 2);
+      if (HasFatalFailure())
+        return;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaExamples, testing::ValuesIn(allExamples()),
@@ -101,6 +117,15 @@ TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
     ASSERT_TRUE(expected) << expected.error().message;
     for (const char *scheduler : {"list", "1"}) {
       check(programs, seed, dag, scheduler, *inputs, *expected, 1);
+      if (HasFatalFailure())
+        return;
+    }
+    auto all = transformed(dag);
+    ASSERT_TRUE(all) << all.error().message;
+    for (const Transformed &each : *all) {
+      if (each.changes == 0 || each.name.find("chunk") != 0)
+        continue;
+      check(programs, seed, each.dag, "1", *inputs, *expected, 1);
       if (HasFatalFailure())
         return;
     }

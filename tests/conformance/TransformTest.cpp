@@ -2,8 +2,9 @@
 //
 // Programs made so that transforms find something: partial sums on several
 // devices, reduced by many small all_reduces, read whole or by parts, some
-// through copies. Every transform must leave the reference machine's values,
-// and the bits of the untransformed program.
+// through copies; and chains of kernels with collectives between them. Every
+// transform must leave the reference machine's values, and the bits of the
+// untransformed program.
 #include "tests/conformance/RandomProgram.h"
 
 #include "planner/schedule/Schedulers.h"
@@ -168,12 +169,128 @@ private:
   std::vector<Sum> sums;
 };
 
-TEST(TransformPrograms, KeepValuesAndBits) {
+/// On each device a chain of kernels by rows, with collectives in it.
+class Chains {
+public:
+  explicit Chains(uint64_t seed) : random(seed) {}
+
+  RandomProgram make() {
+    program.numDevices = 2 + int(random.below(2));
+    program.communicators.push_back({});
+    for (int d = 0; d < program.numDevices; ++d)
+      program.communicators[0].push_back(d);
+    rows = int64_t(8 * (1 + random.below(3)));
+    columns = int64_t(2 + random.below(5));
+    for (int d = 0; d < program.numDevices; ++d)
+      at.push_back(kernel(KernelTemplate::Fill, allocated(d, rows), {}));
+    for (uint64_t length = 2 + random.below(5); length > 0; --length)
+      if (random.below(3) == 0)
+        collective();
+      else
+        kernels();
+    collective();
+    kernels();
+    for (int d = 0; d < program.numDevices; ++d) {
+      Op op{Op::Copy};
+      op.from = {at[d]};
+      op.to = {view(root(-1, at[d].sizes[0], true), 0, at[d].sizes[0])};
+      program.ops.push_back(op);
+    }
+    for (const Root &made : program.roots)
+      program.initial.emplace_back(size_t(made.shape[0] * made.shape[1]), 0.0);
+    Machine machine(program);
+    machine.memory = program.initial;
+    for (const Op &op : program.ops)
+      EXPECT_TRUE(machine.run(op));
+    program.final = machine.memory;
+    return std::move(program);
+  }
+
+private:
+  int root(int device, int64_t height, bool isArgument) {
+    Root made;
+    made.device = device;
+    made.shape = {height, columns};
+    made.isArgument = isArgument;
+    if (isArgument)
+      made.role = "output";
+    program.roots.push_back(made);
+    return int(program.roots.size()) - 1;
+  }
+  View view(int id, int64_t first, int64_t height) {
+    View made;
+    made.root = id;
+    made.offsets = {first, 0};
+    made.sizes = {height, columns};
+    made.steps = {1, 1};
+    made.isWholeRoot = height == program.roots[id].shape[0];
+    return made;
+  }
+  View allocated(int device, int64_t height) {
+    int id = root(device, height, false);
+    Op op{Op::Alloc};
+    op.roots = {id};
+    program.ops.push_back(op);
+    return view(id, 0, height);
+  }
+  View kernel(KernelTemplate what, View to, std::vector<View> from) {
+    Op op{Op::Launch};
+    op.kernel = what;
+    op.to = {to};
+    op.from = std::move(from);
+    op.scalar = int64_t(random.below(3));
+    program.ops.push_back(op);
+    return to;
+  }
+  void kernels() {
+    KernelTemplate what =
+        std::vector{KernelTemplate::Reverse, KernelTemplate::RowSum,
+                    KernelTemplate::Axpy}[random.below(3)];
+    for (int d = 0; d < program.numDevices; ++d) {
+      View to = allocated(d, at[d].sizes[0]);
+      std::vector<View> from{at[d]};
+      if (what == KernelTemplate::Axpy)
+        from.push_back(at[d]);
+      at[d] = kernel(what, to, std::move(from));
+    }
+  }
+  void collective() {
+    Op op{Op::Collective};
+    op.collective = std::vector{
+        CollectiveKind::AllReduce, CollectiveKind::AllReduce,
+        CollectiveKind::AllGather, CollectiveKind::Broadcast}[random.below(4)];
+    op.reduction = random.below(2) ? ReductionKind::Max : ReductionKind::Min;
+    op.root = int(random.below(uint64_t(program.numDevices)));
+    bool gathers = op.collective == CollectiveKind::AllGather &&
+                   at[0].sizes[0] * program.numDevices <= 96;
+    if (!gathers && op.collective == CollectiveKind::AllGather)
+      op.collective = CollectiveKind::AllReduce;
+    bool inPlace = !gathers && (op.collective == CollectiveKind::Broadcast ||
+                                random.below(2) == 0);
+    for (int d = 0; d < program.numDevices; ++d) {
+      op.from.push_back(at[d]);
+      if (!inPlace)
+        at[d] =
+            allocated(d, at[d].sizes[0] * (gathers ? program.numDevices : 1));
+      op.to.push_back(at[d]);
+      op.callOrder.push_back(d);
+    }
+    program.ops.push_back(op);
+  }
+
+  Random random;
+  RandomProgram program;
+  std::vector<View> at; ///< what each device has, by device
+  int64_t rows = 0, columns = 0;
+};
+
+std::map<std::string, uint32_t> changesIn(RandomProgram (*make)(uint64_t),
+                                          uint64_t count) {
   Importer importer;
   KernelCache cache;
   std::map<std::string, uint32_t> changes;
-  for (uint64_t seed = 0; seed < 30; ++seed) {
-    RandomProgram program = Reductions(seed).make();
+  auto check = [&](uint64_t seed) {
+    RandomProgram program = make(seed);
     ImportRequest request;
     request.text = printProgram(program);
     request.name = "seed" + std::to_string(seed);
@@ -208,13 +325,29 @@ TEST(TransformPrograms, KeepValuesAndBits) {
             << each.name << ", scheduler " << scheduler;
       }
     }
+  };
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    check(seed);
+    if (testing::Test::HasFatalFailure())
+      break;
   }
-  for (const auto &[name, count] : changes) {
-    printf("transform %s: %u changes\n", name.c_str(), count);
-    if (name != "all twice") {
-      EXPECT_GT(count, 8u) << name;
-    }
-  }
+  for (const auto &[name, number] : changes)
+    printf("transform %s: %u changes\n", name.c_str(), number);
+  return changes;
+}
+
+TEST(TransformPrograms, KeepValuesAndBits) {
+  auto changes =
+      changesIn([](uint64_t seed) { return Reductions(seed).make(); }, 30);
+  for (const char *name : {"copies", "scatter", "bucket", "chunk2", "split"})
+    EXPECT_GT(changes[name], 8u) << name;
+}
+
+TEST(TransformPrograms, ChainsInChunksKeepValuesAndBits) {
+  auto changes =
+      changesIn([](uint64_t seed) { return Chains(seed).make(); }, 30);
+  for (const char *name : {"chunk2", "chunk4", "chunk8"})
+    EXPECT_GT(changes[name], 20u) << name;
 }
 
 } // namespace

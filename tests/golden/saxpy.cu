@@ -14,7 +14,7 @@
 //   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, division, ...
 // Launch with the grid, in blocks of the source, in `launch`, and with
 //   ceil(gridX * 64 / (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR)) blocks along x. A part of the grid is a launch of
-// fewer blocks from block first on.
+// fewer blocks from block first on, or of the source's blocks base to end.
 #ifndef MGPU_BLOCK_X
 #define MGPU_BLOCK_X 64
 #endif
@@ -43,6 +43,7 @@
 
 struct MgpuLaunch { // the grid of the source, and where this launch begins
   unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;
+  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
 };
 struct MgpuThread { // ids and sizes as the source sees them
   int blockX, blockY, blockZ, threadX, threadY, threadZ, gridX, gridY, gridZ;
@@ -114,7 +115,7 @@ static __device__ __forceinline__ void main_kernel0_thread(const MgpuThread &at,
 }
 #endif
 
-#line 118 "main_kernel0.cu"
+#line 119 "main_kernel0.cu"
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch) {
@@ -125,10 +126,10 @@ main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch)
   at.blockY = at.threadY = 0;
   at.blockZ = at.threadZ = 0;
   for (unsigned item = 0; item < MGPU_ITEMS; ++item) {
-    const unsigned x = (((unsigned)(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + threadIdx.x) * MGPU_VECTOR;
+    const unsigned x = (unsigned)launch.baseX * 64 + (((unsigned)(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + threadIdx.x) * MGPU_VECTOR;
     at.blockX = (int)(x / 64);
     at.threadX = (int)(x % 64);
-    if (x < (unsigned)launch.gridX * 64 && threadIdx.y == 0 && threadIdx.z == 0)
+    if (x < (unsigned)launch.endX * 64 && threadIdx.y == 0 && threadIdx.z == 0)
       main_kernel0_thread(at, x0, y0, a);
   }
 }

@@ -15,11 +15,11 @@ using namespace mgpu::device;
 
 /// counts[block of the source] += 1, by the parameters emitted kernels have.
 constexpr const char *countSource = R"cuda(
-struct Launch { unsigned int grid[3], first[3]; };
+struct Launch { unsigned int grid[3], first[3], base[3], end[3]; };
 extern "C" __global__ void count(unsigned int *counts, Launch launch) {
-  unsigned long long x = launch.first[0] + blockIdx.x;
-  unsigned long long y = launch.first[1] + blockIdx.y;
-  unsigned long long z = launch.first[2] + blockIdx.z;
+  unsigned long long x = launch.base[0] + launch.first[0] + blockIdx.x;
+  unsigned long long y = launch.base[1] + launch.first[1] + blockIdx.y;
+  unsigned long long z = launch.base[2] + launch.first[2] + blockIdx.z;
   counts[(z * launch.grid[1] + y) * launch.grid[0] + x] += 1;
 }
 extern "C" __global__ void fault(unsigned int *counts, Launch launch) {

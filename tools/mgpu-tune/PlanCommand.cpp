@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune plan`.
+#include "db/FileSystem.h"
 #include "device/api/Topology.h"
+#include "planner/schedule/HostReplay.h"
 #include "planner/schedule/TargetPlan.h"
 #include "planner/schedule/Timeline.h"
 #include "planner/schedule/WhatIf.h"
@@ -199,7 +201,8 @@ Result<int> runPlan(const Options &options) {
   planner::Plan plan;
   std::optional<planner::TopologyEstimator> machine;
   std::optional<planner::TargetPlan> target;
-  planner::Dag source; // of --what-if: before the transforms
+  uint32_t threads = 0; // that replay it on the host, where that is known
+  planner::Dag source;  // of --what-if: before the transforms
   if (options.target.starts_with("sim:")) {
     MGPU_TRY_ASSIGN(machine, openMachine(options));
     if (options.pareto)
@@ -215,8 +218,11 @@ Result<int> runPlan(const Options &options) {
     if (!options.target.empty()) // its rates are the model's
       MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
     MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
-    if (choice && choice->isTuned) {
-      MGPU_TRY_ASSIGN(plan, tuner::planFor(program.dag, choice->config));
+    if (choice) {
+      MGPU_TRY_ASSIGN(const std::string path,
+                      db::databasePath(options.database));
+      MGPU_TRY_ASSIGN(plan, planChosen(program.dag, *choice, path));
+      threads = choice->config.lanes;
     } else {
       MGPU_TRY_ASSIGN(plan, planOf(program, options));
     }
@@ -235,6 +241,8 @@ Result<int> runPlan(const Options &options) {
         writeFileAtomic(options.planFile, planner::toText(plan, program.dag)));
   if (options.json) {
     json out = toJson(plan, program.dag);
+    if (program.recordedUs > 0)
+      out["recorded_us"] = program.recordedUs;
     if (target) {
       out["contended_makespan_us"] = target->contendedUs;
       out["contended_serial_us"] = target->serialUs;
@@ -255,16 +263,29 @@ Result<int> runPlan(const Options &options) {
   }
   if (!options.whatIf.empty())
     MGPU_TRY(runWhatIf(source, *machine, *target, options, nullptr));
+  std::string recorded;
+  if (program.recordedUs > 0)
+    recorded = fmt::format(
+        "recorded: {:.3f} us; in this order: {:.3f} us ({:+.2f} %), bound "
+        "{:.3f} us\n",
+        program.recordedUs, plan.makespanUs,
+        100 * (plan.makespanUs / program.recordedUs - 1), plan.lowerBoundUs);
   if (options.explain) {
-    fmt::print("{}", planner::explain(plan, program.dag));
+    fmt::print("{}{}", recorded, planner::explain(plan, program.dag));
+    if (threads > 0)
+      fmt::print("a replay on {} threads of this machine: {:.3f} us ({})\n",
+                 threads, planner::hostReplayUs(plan, program.dag, threads),
+                 plan.model);
     if (target)
       fmt::print("{}", explainModel(*target, program.dag, *machine));
     return 0;
   }
   if (options.planFile.empty() && options.whatIf.empty()) {
+    fmt::print(stderr, "{}", recorded);
     fmt::print("{}", planner::toText(plan, program.dag));
     return 0;
   }
+  fmt::print("{}", recorded);
   fmt::print("{}: makespan {:.3f} us, bound {:.3f} us ({}){}\n", plan.scheduler,
              plan.makespanUs, plan.lowerBoundUs, plan.model,
              options.planFile.empty() ? ""

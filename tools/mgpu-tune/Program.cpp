@@ -3,6 +3,7 @@
 
 #include "device/host/CpuLevel.h"
 #include "planner/dag/DagJson.h"
+#include "planner/dag/TraceDag.h"
 #include "planner/schedule/Schedulers.h"
 #include "support/Array.h"
 #include "support/FileIO.h"
@@ -189,6 +190,29 @@ Result<planner::Plan> planOf(Program &program, const Options &options) {
                                                 : makePlan(program, options);
 }
 
+/// A recorded trace or an mgpu-dag/2 file, by what it says of itself.
+static Result<Program> openJson(const std::string &path) {
+  static constexpr uint64_t limit = uint64_t(4) << 30;
+  Program program;
+  MGPU_TRY_ASSIGN(std::string text, readText(path, limit));
+  if (!planner::isTrace(text)) {
+    MGPU_TRY_ASSIGN(program.dag, planner::parseDagJson(text, path));
+    return program;
+  }
+  MGPU_TRY_ASSIGN(auto events, planner::readTraceEvents(text, path));
+  MGPU_TRY_ASSIGN(auto trace, planner::traceDag(std::move(events), path));
+  fmt::print(stderr,
+             "mgpu-tune: {}: {} kernels and copies of {} devices on {} "
+             "streams, {:.3f} us\n",
+             path, trace.dag.nodes.size(), trace.dag.numDevices, trace.streams,
+             trace.recordedUs);
+  for (const std::string &note : trace.notes)
+    fmt::print(stderr, "mgpu-tune: note: {}\n", note);
+  program.dag = std::move(trace.dag);
+  program.recordedUs = trace.recordedUs;
+  return program;
+}
+
 Result<Program> loadProgram(const Options &options, bool racesAreErrors,
                             std::vector<Message> *messages) {
   auto endsWith = [&](std::string_view suffix) {
@@ -206,7 +230,7 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
                 fmt::format("'{}' is no bundle: `mgpu-tune bundle` makes them",
                             options.file));
   } else if (endsWith(".json") || endsWith(".json.gz")) {
-    MGPU_TRY_ASSIGN(program.dag, planner::readDagJson(options.file));
+    MGPU_TRY_ASSIGN(program, openJson(options.file));
   } else {
     MGPU_TRY_ASSIGN(program, importProgram(options, racesAreErrors, messages));
   }
@@ -228,15 +252,20 @@ parseTransforms(const std::string &text) {
   for (size_t at = 0; at <= text.size();) {
     size_t comma = std::min(text.find(',', at), text.size());
     std::string name = text.substr(at, comma - at);
+    at = comma + 1;
+    if (name == "chunk") {
+      kinds.insert(kinds.end(), std::begin(planner::chunkTransforms),
+                   std::end(planner::chunkTransforms));
+      continue;
+    }
     auto kind = planner::parseTransform(name);
     if (!kind)
       return fail(ErrorKind::Usage,
                   fmt::format("--transforms {}: there is no \"{}\"; give auto, "
                               "none or a list of copies, scatter, bucket, "
-                              "split",
+                              "chunk, chunk2, chunk4, chunk8, split",
                               text, name));
     kinds.push_back(*kind);
-    at = comma + 1;
   }
   return kinds;
 }
@@ -254,13 +283,9 @@ transformProgram(Program &program,
   return names;
 }
 
-Result<planner::Plan> makePlan(Program &program, const Options &options) {
-  std::vector<std::string> transforms;
-  if (options.transforms != "auto") {
-    MGPU_TRY_ASSIGN(auto kinds, parseTransforms(options.transforms));
-    MGPU_TRY_ASSIGN(transforms, transformProgram(program, kinds));
-  }
-  const planner::Dag &dag = program.dag;
+/// The plan of options.scheduler for the host, verified.
+static Result<planner::Plan> schedule(const planner::Dag &dag,
+                                      const Options &options) {
   planner::RooflineEstimator latency(planner::hostRates(), "host roofline");
   planner::ScheduleOptions schedule;
   schedule.streamsPerDevice = streamsOf(options.target, options.streams);
@@ -278,6 +303,47 @@ Result<planner::Plan> makePlan(Program &program, const Options &options) {
                 fmt::format("scheduler '{}' made an unsafe "
                             "plan: {}",
                             options.scheduler, ok.error().message));
+  return plan;
+}
+
+/// Of the numbers of chunks among `kinds`, the one of the least makespan.
+static Result<std::vector<planner::TransformKind>>
+chooseChunks(const planner::Dag &dag, const Options &options,
+             std::vector<planner::TransformKind> kinds) {
+  auto first = std::find_if(kinds.begin(), kinds.end(), planner::isChunk);
+  auto end = std::find_if_not(first, kinds.end(), planner::isChunk);
+  if (end - first < 2)
+    return kinds;
+  planner::Dag before = dag;
+  MGPU_TRY(planner::applyTransforms(before, {kinds.begin(), first}));
+  std::optional<planner::TransformKind> best;
+  double least = 0;
+  for (auto kind = first; kind != end; ++kind) {
+    planner::Dag trial = before;
+    MGPU_TRY_ASSIGN(uint32_t changes, planner::applyTransform(trial, *kind));
+    if (changes == 0)
+      continue;
+    MGPU_TRY_ASSIGN(planner::Plan plan, schedule(trial, options));
+    if (!best || plan.makespanUs < least) {
+      best = *kind;
+      least = plan.makespanUs;
+    }
+  }
+  auto rest = kinds.erase(first, end);
+  if (best)
+    kinds.insert(rest, *best);
+  return kinds;
+}
+
+Result<planner::Plan> makePlan(Program &program, const Options &options) {
+  std::vector<std::string> transforms;
+  if (options.transforms != "auto") {
+    MGPU_TRY_ASSIGN(auto kinds, parseTransforms(options.transforms));
+    MGPU_TRY_ASSIGN(kinds,
+                    chooseChunks(program.dag, options, std::move(kinds)));
+    MGPU_TRY_ASSIGN(transforms, transformProgram(program, kinds));
+  }
+  MGPU_TRY_ASSIGN(planner::Plan plan, schedule(program.dag, options));
   plan.transforms = std::move(transforms);
   return plan;
 }

@@ -3,7 +3,7 @@
 #define MGPU_TOOLS_MGPU_TUNE_PROGRAM_H
 
 // A file the user named, as a DAG: an .mlir program through the compiler half,
-// a bundle, or an mgpu-dag/2 file.
+// a bundle, an mgpu-dag/2 file, or a recorded trace.
 
 #include "capture/replay/Bundle.h"
 #include "planner/dag/KernelSpace.h"
@@ -39,6 +39,7 @@ struct Program : planner::Program {
   std::vector<Message> messages;
   uint32_t numRaces = 0;
   std::shared_ptr<capture::Bundle> bundle; ///< null if it is not from one
+  double recordedUs = 0; ///< of a recorded trace: how long it took
 };
 
 /// The argument (or, with `results`, result) a user means by the name or number

@@ -2,12 +2,14 @@
 #include "tools/mgpu-tune/Tuned.h"
 
 #include "db/FileSystem.h"
+#include "planner/schedule/PlanBuilder.h"
 #include "support/Clock.h"
 #include "support/Parallel.h"
 #include "tools/mgpu-tune/Arguments.h"
 #include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Target.h"
+#include "tuner/session/MeasuredTimes.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -91,7 +93,34 @@ std::string describeConfig(const ProgramConfig &config, const planner::Dag &dag,
   return text;
 }
 
-namespace {} // namespace
+Result<planner::Plan> planChosen(const planner::Dag &dag,
+                                 const TunedChoice &choice,
+                                 const std::string &path) {
+  planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
+  tuner::NodeTimes times(dag.nodes.size());
+  if (access(path.c_str(), R_OK) == 0) {
+    db::StoreOptions storing;
+    storing.database.access = db::Access::ReadOnly;
+    // What is damaged costs the times, and findTuned() has said so.
+    if (auto store = db::TuningStore::open(path, storing)) {
+      MGPU_TRY_ASSIGN(times,
+                      tuner::readNodeTimes(choice.context.keys(dag, false),
+                                           choice.config, *store));
+    }
+  }
+  tuner::MeasuredEstimator measured(std::move(times), roofline);
+  if (measured.numMeasured() == 0)
+    return tuner::planFor(dag, choice.config);
+  if (!choice.isTuned)
+    return tuner::planFor(dag, choice.config, &measured);
+  MGPU_TRY_ASSIGN(planner::Plan plan, tuner::planFor(dag, choice.config));
+  for (planner::PlanStep &step : plan.steps)
+    step.durationUs = measured.durationUs(dag, step.node);
+  plan.model = measured.name();
+  plan.lowerBoundUs = planner::makespanLowerBound(dag, measured);
+  planner::predictTimes(plan, dag);
+  return plan;
+}
 
 Result<std::optional<tuner::StoredDecision>>
 readDecision(const Program &program, const TuneContext &context,
@@ -147,6 +176,18 @@ tuner::TuningSubject tuningSubject(const Program &program,
           context.compiled};
 }
 
+/// The number of threads that `profile` found fastest, if it was asked.
+static Result<std::optional<uint32_t>>
+profiledThreads(const Program &program, const TuneContext &context,
+                const std::string &path) {
+  db::StoreOptions storing;
+  storing.database.access = db::Access::ReadOnly;
+  auto store = db::TuningStore::open(path, storing);
+  if (!store) // findTuned() has said so where it matters
+    return std::optional<uint32_t>();
+  return tuner::readThreads(context.keys(program.dag, false), *store);
+}
+
 Result<std::optional<TunedChoice>> findTuned(const Program &program,
                                              const Options &options) {
   using None = std::optional<TunedChoice>;
@@ -180,6 +221,10 @@ Result<std::optional<TunedChoice>> findTuned(const Program &program,
   } else {
     choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
                                          choice.context.mostLanes);
+    MGPU_TRY_ASSIGN(auto threads,
+                    profiledThreads(program, choice.context, *path));
+    choice.config.lanes =
+        std::min(threads.value_or(choice.config.lanes), choice.config.lanes);
   }
   return None(std::move(choice));
 }
@@ -201,7 +246,8 @@ Result<Prepared> prepare(Program &program, const Options &options,
   prepared.compileUs = microsecondsSince(start);
   start = Clock::now();
   if (!hasPlan && choice) {
-    MGPU_TRY_ASSIGN(prepared.plan, tuner::planFor(program.dag, choice->config));
+    MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
+    MGPU_TRY_ASSIGN(prepared.plan, planChosen(program.dag, *choice, path));
   } else if (!hasPlan) {
     MGPU_TRY_ASSIGN(prepared.plan, planFor(program, options));
   }

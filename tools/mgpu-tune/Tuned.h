@@ -37,6 +37,13 @@ struct TunedChoice {
 Result<std::optional<TunedChoice>> findTuned(const Program &program,
                                              const Options &options);
 
+/// The plan of a choice, with the times of its nodes that `profile` stored in
+/// the file `path` in place of the model's; Plan::model says how many. They
+/// order the plan too, unless it was tuned: then its configuration does.
+Result<planner::Plan> planChosen(const planner::Dag &dag,
+                                 const TunedChoice &choice,
+                                 const std::string &path);
+
 /// The stored decision on the program in the file `path`, if it has one.
 Result<std::optional<tuner::StoredDecision>>
 readDecision(const Program &program, const TuneContext &context,

@@ -83,10 +83,11 @@ void addScheduling(CLI::App *command, Options &options) {
       ->capture_default_str()
       ->each(chosen);
   command
-      ->add_option("--transforms", options.transforms,
-                   "Changes to the program that keep its bits: none, a list of "
-                   "copies, scatter, bucket, split; auto: for sim targets "
-                   "those that gain, else none")
+      ->add_option(
+          "--transforms", options.transforms,
+          "Changes to the program that keep its bits: none, a list of "
+          "copies, scatter, bucket, chunk, split; auto: for sim targets "
+          "those that gain, else none")
       ->type_name("LIST")
       ->capture_default_str()
       ->each([&options](const std::string &list) {

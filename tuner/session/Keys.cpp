@@ -44,6 +44,10 @@ void addWork(Writer &out, const Dag &dag, const DagNode &node) {
   if (auto *kernel = std::get_if<KernelCall>(&node.work)) {
     out.add(dag.kernels[kernel->kernel.value].hash);
     out.add(kernel->grid.x).add(kernel->grid.y).add(kernel->grid.z);
+    if (const auto &part = kernel->part) {
+      out.add(part->first.x).add(part->first.y).add(part->first.z);
+      out.add(part->count.x).add(part->count.y).add(part->count.z);
+    }
     for (const KernelArgument &argument : kernel->arguments) {
       out.add(argument.value.index()).add(argument.offsetBytes);
       if (auto *buffer = std::get_if<BufferId>(&argument.value))
@@ -135,6 +139,12 @@ std::string policyText(bool coldCaches) {
   return fmt::format("{} caches, median of one replay beside the default's in "
                      "turn",
                      coldCaches ? "cold" : "hot");
+}
+
+db::Problem machineProblem(const KeyInput &input) {
+  db::Problem problem = commonProblem(input);
+  problem.driver = fmt::format("mgpu {}", input.version);
+  return problem;
 }
 
 db::Problem programProblem(const KeyInput &input) {

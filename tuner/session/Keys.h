@@ -35,6 +35,9 @@ struct KeyInput {
   bool coldCaches = false;
 };
 
+/// Anything on this machine by this version: program and shape are the
+/// caller's.
+db::Problem machineProblem(const KeyInput &input);
 /// The program as a whole, tried in many configurations.
 db::Problem programProblem(const KeyInput &input);
 /// What was decided about it: of all configurations tried, those that won or

@@ -107,8 +107,10 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
   return config;
 }
 
-Result<Plan> planFor(const Dag &dag, const ProgramConfig &config) {
-  RooflineEstimator roofline(hostRates(), "host roofline");
+Result<Plan> planFor(const Dag &dag, const ProgramConfig &config,
+                     const LatencyEstimator *given) {
+  RooflineEstimator model(hostRates(), "host roofline");
+  const LatencyEstimator &roofline = given ? *given : model;
   Perturbed latency(roofline, config.seed);
   ScheduleOptions options;
   options.streamsPerDevice = config.streams;

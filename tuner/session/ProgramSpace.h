@@ -34,9 +34,12 @@ db::Pairs toPairs(const ProgramConfig &config, const planner::Dag &dag,
 Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const planner::Dag &dag,
                                 std::span<const planner::KernelSpace> kernels);
 
-/// The plan of a configuration, proven by verify().
-Result<planner::Plan> planFor(const planner::Dag &dag,
-                              const ProgramConfig &config);
+/// The plan of a configuration, proven by verify(). `latency` is what orders
+/// it; a host's roofline if it is null, so that the configuration alone
+/// decides.
+Result<planner::Plan>
+planFor(const planner::Dag &dag, const ProgramConfig &config,
+        const planner::LatencyEstimator *latency = nullptr);
 
 /// Every legal configuration of a kernel; parameters with one value included.
 Result<ConfigSpace> spaceOf(const planner::KernelSpace &kernel);

@@ -212,7 +212,7 @@ std::string KernelWriter::header() {
                     " / (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR))"
               : "ceil(gridX / MGPU_ITEMS)";
   text += " blocks along x. A part of the grid is a launch of\n// fewer blocks "
-          "from block first on.\n";
+          "from block first on, or of the source's blocks base to end.\n";
   auto macro = [&](const std::string &name, const std::string &value) {
     text +=
         "#ifndef " + name + "\n#define " + name + " " + value + "\n#endif\n";
@@ -246,6 +246,8 @@ std::string KernelWriter::header() {
   text += "\nstruct MgpuLaunch { // the grid of the source, and where this "
           "launch begins\n"
           "  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;\n"
+          "  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part "
+          "that runs\n"
           "};\n"
           "struct MgpuThread { // ids and sizes as the source sees them\n"
           "  int blockX, blockY, blockZ, threadX, threadY, threadZ, gridX, "
@@ -281,12 +283,14 @@ std::string KernelWriter::entry() {
     text += "  at.threadX = (int)threadIdx.x;\n"
             "  at.threadY = (int)threadIdx.y;\n"
             "  at.threadZ = (int)threadIdx.z;\n"
-            "  at.blockY = (int)(blockIdx.y + launch.firstY);\n"
-            "  at.blockZ = (int)(blockIdx.z + launch.firstZ);\n"
+            "  at.blockY = (int)(launch.baseY + blockIdx.y + "
+            "launch.firstY);\n"
+            "  at.blockZ = (int)(launch.baseZ + blockIdx.z + "
+            "launch.firstZ);\n"
             "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"
-            "    const unsigned x = (blockIdx.x + launch.firstX) * MGPU_ITEMS "
-            "+ item;\n"
-            "    if (x >= launch.gridX) // for all threads alike\n"
+            "    const unsigned x = launch.baseX + (blockIdx.x + "
+            "launch.firstX) * MGPU_ITEMS + item;\n"
+            "    if (x >= launch.endX) // for all threads alike\n"
             "      break;\n"
             "    at.blockX = (int)x;\n";
     if (shape.usesShared)
@@ -300,12 +304,13 @@ std::string KernelWriter::entry() {
         size = std::to_string(axis.block);
     if (!inside.empty())
       inside += " && ";
-    inside += l + " < (" + count + ")launch.grid" + u + " * " + size;
+    inside += l + " < (" + count + ")launch.end" + u + " * " + size;
   }
   for (const Axis &axis : llvm::drop_begin(axes)) {
     std::string l(1, axis.letter), u(1, axis.upper),
         size = std::to_string(axis.block);
-    text += "  const " + count + " " + l + " = (" + count + ")(blockIdx." + l +
+    text += "  const " + count + " " + l + " = (" + count + ")launch.base" + u +
+            " * " + size + " + (" + count + ")(blockIdx." + l +
             " + launch.first" + u + ") * MGPU_BLOCK_" + u + " + threadIdx." +
             l + ";\n  at.block" + u + " = (int)(" + l + " / " + size +
             ");\n  at.thread" + u + " = (int)(" + l + " % " + size + ");\n";
@@ -320,7 +325,8 @@ std::string KernelWriter::entry() {
   std::string size = std::to_string(options.block.x);
   text += "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"
           "    const " +
-          count + (lanes ? " x = (((" : " x = ((") + count +
+          count + " x = (" + count + ")launch.baseX * " + size +
+          (lanes ? " + (((" : " + ((") + count +
           ")(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + "
           "threadIdx.x" +
           (lanes ? ") * MGPU_VECTOR;\n" : ";\n") +

@@ -33,8 +33,10 @@ struct CudaParameter {
 /// The text, and what a launcher must know of it. A launch of G blocks of the
 /// source runs ceil(G.x * block.x / (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR))
 /// blocks if the kernel is reshapable, else ceil(G.x / MGPU_ITEMS), and along y
-/// and z as if MGPU_ITEMS were 1. The last parameter is an MgpuLaunch: six
-/// uint32_t, the grid G and the first block of this chunk.
+/// and z as if MGPU_ITEMS were 1. The last parameter is an MgpuLaunch: twelve
+/// uint32_t, the grid G, the first block of this chunk, and the part of the
+/// grid that runs: its first block of the source and one past its last. Of a
+/// part, the blocks are counted as of a grid of its size.
 struct CudaKernel {
   std::string name, source;
   Dim3 block;

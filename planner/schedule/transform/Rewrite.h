@@ -39,6 +39,7 @@ uint32_t dropCopies(Dag &dag);
 uint32_t scatterReduces(Dag &dag);
 uint32_t bucketReduces(Dag &dag);
 uint32_t splitReduces(Dag &dag);
+uint32_t chunkCollectives(Dag &dag, uint32_t count);
 
 } // namespace mgpu::planner
 

@@ -15,6 +15,12 @@ std::string_view toString(TransformKind kind) {
     return "scatter";
   case TransformKind::Bucket:
     return "bucket";
+  case TransformKind::Chunk2:
+    return "chunk2";
+  case TransformKind::Chunk4:
+    return "chunk4";
+  case TransformKind::Chunk8:
+    return "chunk8";
   case TransformKind::Split:
     return "split";
   }
@@ -26,6 +32,11 @@ std::optional<TransformKind> parseTransform(std::string_view text) {
     if (toString(kind) == text)
       return kind;
   return std::nullopt;
+}
+
+bool isChunk(TransformKind kind) {
+  return std::find(std::begin(chunkTransforms), std::end(chunkTransforms),
+                   kind) != std::end(chunkTransforms);
 }
 
 Result<uint32_t> applyTransform(Dag &dag, TransformKind kind) {
@@ -45,6 +56,15 @@ Result<uint32_t> applyTransform(Dag &dag, TransformKind kind) {
     break;
   case TransformKind::Bucket:
     changes = bucketReduces(dag);
+    break;
+  case TransformKind::Chunk2:
+    changes = chunkCollectives(dag, 2);
+    break;
+  case TransformKind::Chunk4:
+    changes = chunkCollectives(dag, 4);
+    break;
+  case TransformKind::Chunk8:
+    changes = chunkCollectives(dag, 8);
     break;
   case TransformKind::Split:
     changes = splitReduces(dag);

@@ -30,14 +30,27 @@ enum class TransformKind : uint8_t {
   /// Small all_reduces of one communicator that do not depend on each other
   /// become one, their buffers parts of a larger one; nothing is copied.
   Bucket,
+  /// A collective and the kernels that make what it sends, or use what it
+  /// receives, as 2, 4 or 8 of each: part k of the collective needs part k of
+  /// the kernels. So does what leads to them, while part follows part. Kernels
+  /// are cut where the blocks of their parts write apart (blockSteps).
+  Chunk2,
+  Chunk4,
+  Chunk8,
   /// all_reduce: reduce_scatter, then all_gather, with room between them.
   Split,
 };
 inline constexpr TransformKind allTransforms[] = {
     TransformKind::Copies, TransformKind::Scatter, TransformKind::Bucket,
+    TransformKind::Chunk2, TransformKind::Chunk4,  TransformKind::Chunk8,
     TransformKind::Split};
 
-/// "copies", "scatter", "bucket", "split".
+/// Alternatives of each other, of which at most one is worth having.
+inline constexpr TransformKind chunkTransforms[] = {
+    TransformKind::Chunk2, TransformKind::Chunk4, TransformKind::Chunk8};
+bool isChunk(TransformKind kind);
+
+/// "copies", "scatter", "bucket", "chunk2", "chunk4", "chunk8", "split".
 std::string_view toString(TransformKind kind);
 std::optional<TransformKind> parseTransform(std::string_view text);
 

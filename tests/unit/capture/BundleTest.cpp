@@ -219,9 +219,9 @@ TEST_F(BundleErrors, NewerVersion) {
 }
 
 TEST_F(BundleErrors, NewerProgram) {
-  change(record.program.text, "mgpu-program 1", "mgpu-program 2");
+  change(record.program.text, "mgpu-program 2", "mgpu-program 3");
   write();
-  expect(ErrorKind::Unsupported, "the program has version 2");
+  expect(ErrorKind::Unsupported, "the program has version 3");
 }
 
 TEST_F(BundleErrors, TablesThatAreNotOurs) {

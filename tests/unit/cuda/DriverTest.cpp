@@ -14,7 +14,7 @@ using namespace mgpu::fake;
 
 /// As emitted kernels end their parameters.
 struct Launch {
-  uint32_t grid[3], first[3];
+  uint32_t grid[3], first[3], base[3], end[3];
 };
 
 /// out[b] += scale for every block b of the source's grid; each source block is
@@ -29,10 +29,11 @@ FakeKernel countingKernel() {
     for (uint32_t z = 0; z < grid[2]; ++z)
       for (uint32_t y = 0; y < grid[1]; ++y)
         for (uint32_t x = 0; x < grid[0]; ++x)
-          out[((uint64_t(launch.first[2]) + z) * launch.grid[1] +
-               launch.first[1] + y) *
+          out[((uint64_t(launch.base[2]) + launch.first[2] + z) *
+                   launch.grid[1] +
+               launch.base[1] + launch.first[1] + y) *
                   launch.grid[0] +
-              launch.first[0] + x] += scale;
+              launch.base[0] + launch.first[0] + x] += scale;
   };
   return kernel;
 }
@@ -115,6 +116,31 @@ TEST_F(DriverTest, KernelsRunOverTheWholeGrid) {
     for (uint64_t k = 0; k < blocks; ++k)
       ASSERT_EQ(reinterpret_cast<uint32_t *>(*out)[k], 10u) << k;
   }
+}
+
+TEST_F(DriverTest, KernelsRunOverAPartOfTheGrid) {
+  auto handle = driver->loadKernel("count", countingObject());
+  ASSERT_TRUE(handle) << handle.error().message;
+  Dim3 grid{5, 70000, 3};
+  GridPart part{{1, 2, 1}, {3, 69000, 2}};
+  auto out = driver->allocate({1}, grid.volume() * 4);
+  ASSERT_TRUE(out);
+  auto graph = driver->createGraph();
+  KernelNodeParams params{
+      "count", {1}, *handle, grid, {uint64_t(uintptr_t(*out)), 5}, part};
+  ASSERT_TRUE(graph->addKernel(params, {}));
+  params.part->first.x = 3;
+  EXPECT_FALSE(graph->addKernel(params, {}));
+  auto exec = graph->instantiate();
+  ASSERT_TRUE(exec) << exec.error().message;
+  ASSERT_TRUE((*exec)->launch());
+  auto *counts = reinterpret_cast<uint32_t *>(*out);
+  for (uint32_t z = 0; z < grid.z; ++z)
+    for (uint32_t y = 0; y < grid.y; ++y)
+      for (uint32_t x = 0; x < grid.x; ++x) {
+        bool inside = x >= 1 && x < 4 && y >= 2 && y < 69002 && z >= 1;
+        ASSERT_EQ(*counts++, inside ? 5u : 0u) << x << " " << y << " " << z;
+      }
 }
 
 TEST_F(DriverTest, WrongCallsOfAKernelAreRefused) {

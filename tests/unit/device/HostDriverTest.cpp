@@ -84,6 +84,14 @@ TEST(HostDriver, RunsAKernelOverTheWholeGrid) {
     ASSERT_TRUE(graph->addKernel(params, {}));
     params.grid = {0, 5, 5};
     ASSERT_TRUE(graph->addKernel(params, {})); // no blocks: nothing happens
+    params.grid = {3, 1, 1};
+    params.part = GridPart{{2, 0, 0}, {1, 1, 1}};
+    auto tooOld = graph->addKernel(params, {}); // it is of version 1
+    ASSERT_FALSE(tooOld);
+    EXPECT_NE(tooOld.error().message.find("built too long ago"),
+              std::string::npos);
+    params.part->count.x = 2;
+    EXPECT_FALSE(graph->addKernel(params, {}));
   }
   auto exec = graph->instantiate();
   ASSERT_TRUE(exec);
@@ -122,7 +130,7 @@ TEST(HostDriver, DamagedKernelsAreErrors) {
   patched(offsetof(Elf64_Ehdr, e_phnum), 0);
   // Our own test library's neighbour without the entry: rename it.
   auto renamed = file;
-  std::string name = hostKernelEntryName;
+  std::string name = hostKernelEntryNameV1; // as that library has it
   for (size_t k = 0; k + name.size() < renamed.size(); ++k)
     if (std::memcmp(renamed.data() + k, name.data(), name.size()) == 0)
       renamed[k] = std::byte('x');

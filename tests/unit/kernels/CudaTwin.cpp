@@ -68,7 +68,7 @@ std::vector<BatchItem> CudaTwins::items() const {
 Result<void> CudaTwins::compile() {
   std::string text = "#include \"CudaShim.h\"\n" + source();
   text += "#line 1 \"adapters\"\nstatic const uint64_t *shimArguments;\n"
-          "static unsigned shimGrid[6];\n";
+          "static unsigned shimGrid[12];\n";
   for (size_t k = 0; k < configs.size(); ++k) {
     const TwinConfig &config = configs[k];
     std::string space = "mgpu_batch_" + std::to_string(k) + "::";
@@ -88,7 +88,9 @@ Result<void> CudaTwins::compile() {
     }
     text += space +
             "MgpuLaunch{shimGrid[0], shimGrid[1], shimGrid[2], "
-            "shimGrid[3], shimGrid[4], shimGrid[5]});\n} }\n"
+            "shimGrid[3], shimGrid[4], shimGrid[5], shimGrid[6], "
+            "shimGrid[7], shimGrid[8], shimGrid[9], shimGrid[10], "
+            "shimGrid[11]});\n} }\n"
             "extern \"C\" void shim_" +
             config.entry +
             "(const uint64_t *arguments, const unsigned *grid, const unsigned "
@@ -132,7 +134,7 @@ CudaTwins::~CudaTwins() {
 
 void CudaTwins::launch(const std::string &entry,
                        const std::vector<uint64_t> &arguments,
-                       const unsigned launch[6], const unsigned blocks[3],
+                       const unsigned launch[12], const unsigned blocks[3],
                        const unsigned threads[3]) const {
   using Run = void (*)(const uint64_t *, const unsigned *, const unsigned *,
                        const unsigned *);
@@ -162,14 +164,30 @@ void CudaTwins::run(const std::string &entry, Dim3 grid,
   if (!config)
     std::abort();
   Dim3 block = config->config.block();
-  Dim3 blocks = config->space.launchGrid(config->config, grid);
   unsigned threads[3] = {block.x, block.y, block.z};
-  unsigned first = blocks.x / 2;
-  for (auto [start, count] :
-       {std::pair(0u, first), std::pair(first, blocks.x - first)}) {
-    unsigned chunk[6] = {grid.x, grid.y, grid.z, start, 0, 0};
-    unsigned part[3] = {count, blocks.y, blocks.z};
-    launch(entry, arguments, chunk, part, threads);
+  // Parts along the longest axis.
+  uint32_t *ends[3] = {&grid.x, &grid.y, &grid.z};
+  unsigned axis =
+      unsigned(std::max_element(ends, ends + 3,
+                                [](auto *a, auto *b) { return *a < *b; }) -
+               ends);
+  unsigned middle = *ends[axis] * 2 / 3;
+  for (auto [from, to] :
+       {std::pair(0u, middle), std::pair(middle, *ends[axis])}) {
+    unsigned chunk[12] = {grid.x, grid.y, grid.z, 0,      0,      0,
+                          0,      0,      0,      grid.x, grid.y, grid.z};
+    chunk[6 + axis] = from;
+    chunk[9 + axis] = to;
+    Dim3 blocks = config->space.launchGrid(
+        config->config,
+        {chunk[9] - chunk[6], chunk[10] - chunk[7], chunk[11] - chunk[8]});
+    unsigned first = blocks.x / 2;
+    for (auto [start, count] :
+         {std::pair(0u, first), std::pair(first, blocks.x - first)}) {
+      chunk[3] = start;
+      unsigned part[3] = {count, blocks.y, blocks.z};
+      launch(entry, arguments, chunk, part, threads);
+    }
   }
 }
 

@@ -43,14 +43,15 @@ public:
   std::string source() const { return batchSource(items()); }
   Result<void> compile();
   ~CudaTwins();
-  /// Runs a launch of `grid` blocks of the source in two parts, the second
-  /// from the middle on. `arguments` as the host ABI has them.
+  /// Runs a launch of `grid` blocks of the source as two parts of the grid, the
+  /// second from its last third on, and each of them in two launches, the
+  /// second from the middle on. `arguments` as the host ABI has them.
   void run(const std::string &entry, Dim3 grid,
            std::vector<uint64_t> arguments) const;
 
   /// One launch as the device makes it: the MgpuLaunch, blocks and threads.
   void launch(const std::string &entry, const std::vector<uint64_t> &arguments,
-              const unsigned launch[6], const unsigned blocks[3],
+              const unsigned launch[12], const unsigned blocks[3],
               const unsigned threads[3]) const;
   /// The bytes of each of an entry's parameters but the MgpuLaunch.
   std::vector<size_t> parameterSizes(const std::string &entry) const;

@@ -67,9 +67,29 @@ LoadedKernel::~LoadedKernel() {
 }
 
 void LoadedKernel::run(Dim3 grid, std::vector<uint64_t> arguments,
-                       uint64_t first, uint64_t last) const {
-  device::HostLaunch launch{{grid.x, grid.y, grid.z}, 0, first, last};
-  entry(arguments.data(), &launch);
+                       uint64_t first, uint64_t last,
+                       std::optional<GridPart> part) const {
+  auto [from, count] = part.value_or(GridPart::whole(grid));
+  device::HostLaunch launch{
+      {grid.x, grid.y, grid.z},   0, first, last, {from.x, from.y, from.z},
+      {count.x, count.y, count.z}};
+  if (first < last)
+    entry(arguments.data(), &launch);
+}
+
+void LoadedKernel::runParts(Dim3 grid,
+                            const std::vector<uint64_t> &arguments) const {
+  auto cut = [](uint32_t size, unsigned which) {
+    uint32_t middle = (size + 2) / 3;
+    return which == 0 ? std::pair(0u, middle)
+                      : std::pair(middle, size - middle);
+  };
+  for (unsigned which = 0; which < 8; ++which) {
+    auto [x, nx] = cut(grid.x, which & 1);
+    auto [y, ny] = cut(grid.y, which >> 1 & 1);
+    auto [z, nz] = cut(grid.z, which >> 2);
+    run(grid, arguments, GridPart{{x, y, z}, {nx, ny, nz}});
+  }
 }
 
 std::vector<float> randomFloats(size_t count, uint32_t seed) {

@@ -29,15 +29,20 @@ public:
            std::optional<planner::KernelConfig> config = {});
   ~LoadedKernel();
 
-  /// Runs the object's blocks first..last of a launch of `grid` blocks of the
-  /// source.
+  /// Runs the object's blocks first..last of a launch of `part` of `grid`
+  /// blocks of the source.
   void run(Dim3 grid, std::vector<uint64_t> arguments, uint64_t first,
-           uint64_t last) const;
-  void run(Dim3 grid, std::vector<uint64_t> arguments) const {
+           uint64_t last, std::optional<GridPart> part = {}) const;
+  void run(Dim3 grid, std::vector<uint64_t> arguments,
+           std::optional<GridPart> part = {}) const {
+    Dim3 count = part ? part->count : grid;
     run(grid, std::move(arguments), 0,
-        blocksAlong(shape, 0, grid.x) * blocksAlong(shape, 1, grid.y) *
-            blocksAlong(shape, 2, grid.z));
+        blocksAlong(shape, 0, count.x) * blocksAlong(shape, 1, count.y) *
+            blocksAlong(shape, 2, count.z),
+        part);
   }
+  /// The same blocks, as up to eight launches: two parts along each axis.
+  void runParts(Dim3 grid, const std::vector<uint64_t> &arguments) const;
 
 private:
   int file = -1;

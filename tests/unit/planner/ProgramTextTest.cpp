@@ -111,6 +111,8 @@ TEST(ProgramText, SaysEverything) {
       CHANGE(k.durationUs = k.durationUs.value_or(0) + 0.1),
       CHANGE(std::get<KernelCall>(k.work).kernel.value += 1),
       CHANGE(std::get<KernelCall>(k.work).grid.y += 1),
+      CHANGE(std::get<KernelCall>(k.work).part.emplace()),
+      CHANGE(k.uses[0].blockSteps[2] += 1),
       CHANGE(std::get<KernelCall>(k.work).arguments[0].offsetBytes += 1),
       CHANGE(std::get<KernelCall>(k.work).arguments[0].value = uint64_t(77)),
       CHANGE(std::get<CopyCall>(c.work).source.value += 1),
@@ -146,7 +148,7 @@ namespace {
 /// One argument copied to a device, and back to a result.
 class ProgramTextErrors : public ::testing::Test {
 protected:
-  std::string text = R"(mgpu-program 1
+  std::string text = R"(mgpu-program 2
 program "main" devices 2 spmd 0 resident 0
 buffer "x" on host argument 0 bytes 64 type f32 shape 4 4
 buffer "t" on 1 temporary 0 bytes 64 type f32 shape 16
@@ -178,9 +180,10 @@ end
 
 TEST_F(ProgramTextErrors, NameTheFault) {
   EXPECT_EQ(message("end\n", "# a comment\n\n end \r\n"), "accepted");
-  EXPECT_EQ(message("mgpu-program 1", "mgpu-program 2"),
-            "the program has version 2; this mgpu reads version 1: use the "
-            "mgpu that made it, or newer");
+  EXPECT_EQ(message("mgpu-program 2", "mgpu-program 1"), "accepted");
+  EXPECT_EQ(message("mgpu-program 2", "mgpu-program 3"),
+            "the program has version 3; this mgpu reads versions 1 and 2: use "
+            "the mgpu that made it, or newer");
   EXPECT_EQ(message("devices 2", "devices 4000000000"),
             "program line 2: 4000000000 devices are more than 65536");
   EXPECT_EQ(message("on 1 temporary", "on 2 temporary"),

@@ -47,6 +47,8 @@ Program randomProgram(uint64_t seed) {
       KernelCall call;
       call.kernel.value = uint32_t(pick(dag.kernels.size()));
       call.grid = {uint32_t(random()), 1, uint32_t(pick(5))};
+      if (pick(3) == 0)
+        call.part = GridPart{{call.grid.x / 2, 0, 0}, {call.grid.x / 3, 1, 0}};
       for (uint32_t k = dag.kernels[call.kernel.value].numArguments; k > 0; --k)
         if (pick(2))
           call.arguments.push_back({random() >> pick(64), 0});

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/HostReplay.h"
+
+#include <algorithm>
+
+namespace mgpu::planner {
+
+// Measured by bench-replay (docs/benchmarks.md): an edge of `pingpong` from one
+// thread to another.
+static constexpr double handOverUs = 0.0204;
+
+/// Of one phase, whose threads begin together and wait for each other at the
+/// end.
+static double phaseUs(const Plan &plan, const Dag &dag,
+                      const Predecessors &predecessors, Phase phase,
+                      uint32_t threads) {
+  std::vector<double> end(dag.nodes.size(), 0), free(threads, 0);
+  std::vector<uint32_t> threadOf(dag.nodes.size(), 0);
+  double makespan = 0;
+  for (const PlanStep &step : plan.steps) {
+    const DagNode &node = dag.node(step.node);
+    if (node.phase != phase)
+      continue;
+    uint32_t thread = node.devices.empty() || node.devices[0].isHost()
+                          ? 0
+                          : uint32_t(node.devices[0].value) % threads;
+    double start = free[thread];
+    auto follow = [&](NodeId before) {
+      if (dag.node(before).phase != phase)
+        return;
+      bool isOther = threadOf[before.value] != thread;
+      start = std::max(start, end[before.value] + (isOther ? handOverUs : 0));
+    };
+    for (const DepEdge &edge : predecessors.of(step.node))
+      follow(edge.from);
+    for (NodeId wait : step.waits)
+      follow(wait);
+    threadOf[step.node.value] = thread;
+    end[step.node.value] = free[thread] = start + step.durationUs + hostNodeUs;
+    makespan = std::max(makespan, free[thread] + (thread ? handOverUs : 0));
+  }
+  return makespan;
+}
+
+double hostReplayUs(const Plan &plan, const Dag &dag, uint32_t threads) {
+  threads = std::max(threads, 1u);
+  Predecessors predecessors(dag);
+  auto of = [&](Phase phase) {
+    return phaseUs(plan, dag, predecessors, phase, threads);
+  };
+  return of(Phase::Prologue) + double(dag.loop.trips) * of(Phase::Replay) +
+         of(Phase::Epilogue);
+}
+
+} // namespace mgpu::planner

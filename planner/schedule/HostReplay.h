@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_HOSTREPLAY_H
+#define MGPU_PLANNER_SCHEDULE_HOSTREPLAY_H
+
+// How long the host target takes for a plan: not the planning model's one
+// device beside the other, but device/host's threads, which share them.
+
+#include "planner/plan/Plan.h"
+
+namespace mgpu::planner {
+
+/// What a node takes beside its own work: of a chain on one thread, measured by
+/// bench-replay (docs/benchmarks.md).
+inline constexpr double hostNodeUs = 0.00115;
+
+/// Microseconds of one replay on `threads` (at least 1), all trips of a rolled
+/// loop, from the durations of the plan's steps: device d's work runs in plan
+/// order on thread d mod `threads`, a collective on its first device's, the
+/// host's own on thread 0. A thread that needs another's result takes it over
+/// some nanoseconds after it is there. Every thread has a processor core.
+double hostReplayUs(const Plan &plan, const Dag &dag, uint32_t threads);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_SCHEDULE_HOSTREPLAY_H

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/transform/KernelPart.h"
+#include "planner/schedule/transform/Rewrite.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::planner {
+
+namespace {
+
+/// Whether a member's send (or recv) box says something; as Program::check().
+bool sends(const CollectiveCall &call, size_t rank) {
+  return call.kind == CollectiveKind::SendRecv    ? rank == 0
+         : call.kind == CollectiveKind::Broadcast ? rank == call.root
+                                                  : true;
+}
+bool receives(const CollectiveCall &call, size_t rank) {
+  const CollectiveMember &member = call.members[rank];
+  return call.kind == CollectiveKind::SendRecv ? rank == 1
+         : call.kind == CollectiveKind::Broadcast
+             ? rank != call.root || member.send != member.recv ||
+                   !(member.sendBox == member.recvBox)
+             : true;
+}
+
+/// Part `index` of `count` of each of `slices` equal slices of a contiguous
+/// box.
+std::optional<Box> partOfSlices(const Box &box, size_t slices, size_t index,
+                                size_t count) {
+  int64_t elements = box.numElements(), width = box.elementBytes;
+  if (slices == 1)
+    return partOf(box, index, count);
+  if (!box.isContiguous() || elements == 0 ||
+      elements % int64_t(slices * count) != 0)
+    return std::nullopt;
+  int64_t slice = elements / int64_t(slices), share = slice / int64_t(count);
+  return Box{box.byteRange().first + int64_t(index) * share * width,
+             {int64_t(slices), share},
+             {slice * width, width},
+             box.elementBytes};
+}
+
+bool covers(const Box &outer, const Box &inner) {
+  auto [begin, end] = inner.byteRange();
+  auto [outerBegin, outerEnd] = outer.byteRange();
+  return outer == inner ||
+         (outer.isContiguous() && outerBegin <= begin && end <= outerEnd);
+}
+
+class Chunking {
+public:
+  Chunking(Dag &dag, uint32_t count)
+      : dag(dag), count(count), touches(dag.buffers.size()),
+        axes(dag.nodes.size()), pieces(dag.nodes.size()) {
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      for (const BufferUse &use : dag.nodes[i].uses)
+        touches[use.buffer.value].push_back({i, &use});
+  }
+
+  uint32_t run() {
+    uint32_t changes = 0;
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      changes += chunk(i);
+    if (changes == 0)
+      return 0;
+    std::vector<DagNode> nodes;
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+      const DagNode &node = dag.nodes[i];
+      if (!axes[i] && pieces[i].empty())
+        nodes.push_back(node);
+      else
+        for (uint32_t k = 0; k < count; ++k) {
+          nodes.push_back(axes[i] ? kernelPart(node, *axes[i], k, count)
+                                  : piece(node, pieces[i][k]));
+          nodes.back().name += fmt::format(".chunk{}", k);
+        }
+    }
+    replaceNodes(dag, std::move(nodes));
+    return changes;
+  }
+
+private:
+  struct Touch {
+    uint32_t node;
+    const BufferUse *use;
+  };
+  struct Split {
+    uint32_t node;
+    unsigned axis;
+  };
+
+  DagNode piece(const DagNode &node, const CollectiveCall &call) const {
+    DagNode part = node;
+    part.uses.clear();
+    for (size_t rank = 0; rank < call.members.size(); ++rank) {
+      const CollectiveMember &member = call.members[rank];
+      bool from = sends(call, rank), to = receives(call, rank);
+      if (from && to && member.send == member.recv &&
+          member.sendBox == member.recvBox) {
+        part.uses.push_back({member.send, member.sendBox, true, true});
+        continue;
+      }
+      if (from)
+        part.uses.push_back({member.send, member.sendBox, true, false});
+      if (to)
+        part.uses.push_back({member.recv, member.recvBox, false, true});
+    }
+    part.bytesRead /= count;
+    part.bytesWritten /= count;
+    part.flops /= count;
+    part.work = call;
+    return part;
+  }
+
+  /// The collective as `count` ones, each of a range of every rank's elements;
+  /// empty where it has none, or where the order of the parts would show.
+  std::vector<CollectiveCall> cut(const CollectiveCall &call) const {
+    size_t ranks = call.members.size(), sendSlices = 1, recvSlices = 1;
+    switch (call.kind) {
+    case CollectiveKind::AllReduce:
+    case CollectiveKind::Broadcast:
+    case CollectiveKind::SendRecv:
+      break;
+    case CollectiveKind::AllGather:
+      recvSlices = ranks;
+      break;
+    case CollectiveKind::ReduceScatter:
+      sendSlices = ranks;
+      break;
+    default:
+      return {};
+    }
+    std::vector<CollectiveCall> parts(count, call);
+    for (size_t rank = 0; rank < ranks; ++rank)
+      for (uint32_t k = 0; k < count; ++k) {
+        const CollectiveMember &whole = call.members[rank];
+        CollectiveMember &part = parts[k].members[rank];
+        // An all_gather in place sends its slice of the whole.
+        bool inPlace =
+            call.kind == CollectiveKind::AllGather &&
+            whole.sendBox.numElements() == whole.recvBox.numElements();
+        std::optional<Box> from =
+            partOfSlices(whole.sendBox, inPlace ? ranks : sendSlices, k, count);
+        std::optional<Box> to =
+            partOfSlices(whole.recvBox, recvSlices, k, count);
+        if ((sends(call, rank) && !from) || (receives(call, rank) && !to))
+          return {};
+        part.sendBox = from.value_or(whole.sendBox);
+        part.recvBox = to.value_or(whole.recvBox);
+      }
+    // What an early part writes, no later one may read.
+    for (size_t to = 0; to < ranks; ++to)
+      for (size_t from = 0; from < ranks; ++from) {
+        if (!receives(call, to) || !sends(call, from) ||
+            call.members[to].recv != call.members[from].send)
+          continue;
+        for (uint32_t early = 0; early < count; ++early)
+          for (uint32_t late = early + 1; late < count; ++late)
+            if (overlap(parts[early].members[to].recvBox,
+                        parts[late].members[from].sendBox) != Overlap::None)
+              return {};
+      }
+    return parts;
+  }
+
+  /// Nodes before `at` whose writes `box` may still hold, the last first.
+  std::vector<Touch> writersOf(BufferId buffer, const Box &box,
+                               uint32_t at) const {
+    std::vector<Touch> found;
+    const std::vector<Touch> &list = touches[buffer.value];
+    for (size_t k = list.size(); k-- > 0;) {
+      const Touch &touch = list[k];
+      if (touch.node >= at || !touch.use->writes ||
+          overlap(touch.use->box, box) == Overlap::None)
+        continue;
+      found.push_back(touch);
+      if (covers(touch.use->box, box))
+        break;
+    }
+    return found;
+  }
+  /// Nodes after `at` that may read what it left in `box`.
+  std::vector<Touch> readersOf(BufferId buffer, const Box &box,
+                               uint32_t at) const {
+    std::vector<Touch> found;
+    uint32_t end = UINT32_MAX;
+    for (const Touch &touch : touches[buffer.value]) {
+      if (touch.node <= at || touch.node > end)
+        continue;
+      if (touch.use->reads && overlap(touch.use->box, box) != Overlap::None)
+        found.push_back(touch);
+      if (touch.use->writes && covers(touch.use->box, box))
+        end = std::min(end, touch.node);
+    }
+    return found;
+  }
+
+  /// Whether the parts of a kernel along `axis` touch of `buffer`, as `writes`
+  /// says, each only its own of the `targets`.
+  bool keepsTo(const DagNode &node, unsigned axis, BufferId buffer, bool writes,
+               const std::vector<Box> &targets) const {
+    Dim3 grid = std::get<KernelCall>(node.work).grid;
+    for (const BufferUse &use : node.uses) {
+      if (use.buffer != buffer || !(writes ? use.writes : use.reads))
+        continue;
+      for (uint32_t k = 0; k < count; ++k) {
+        Box mine = boxOfPart(use, grid, partAlong(grid, axis, k, count));
+        for (uint32_t j = 0; j < count; ++j)
+          if (j != k && overlap(mine, targets[j]) != Overlap::None)
+            return false;
+      }
+    }
+    return true;
+  }
+
+  /// The axis along which a kernel can be cut so that its parts keep to the
+  /// targets; the one it is cut along already, if it is.
+  std::optional<unsigned> axisFor(uint32_t id, uint32_t partner,
+                                  BufferId buffer, bool writes,
+                                  const std::vector<Box> &targets) const {
+    const DagNode &node = dag.nodes[id];
+    if (node.phase != dag.nodes[partner].phase)
+      return std::nullopt;
+    for (unsigned axis : {2u, 1u, 0u})
+      if ((axes[id] ? *axes[id] == axis : canPart(node, axis, count)) &&
+          keepsTo(node, axis, buffer, writes, targets))
+        return axis;
+    return std::nullopt;
+  }
+
+  std::vector<Box> boxesOfParts(uint32_t id, const BufferUse &use) const {
+    Dim3 grid = std::get<KernelCall>(dag.nodes[id].work).grid;
+    std::vector<Box> boxes;
+    for (uint32_t k = 0; k < count; ++k)
+      boxes.push_back(
+          boxOfPart(use, grid, partAlong(grid, *axes[id], k, count)));
+    return boxes;
+  }
+
+  /// Cuts the kernels too from which those in `work` read (or, downwards,
+  /// which read from them), as long as part follows part.
+  void extend(std::vector<uint32_t> work, bool upwards) {
+    while (!work.empty()) {
+      uint32_t id = work.back();
+      work.pop_back();
+      for (const BufferUse &use : dag.nodes[id].uses) {
+        if (!(upwards ? use.reads : use.writes))
+          continue;
+        std::vector<Box> targets = boxesOfParts(id, use);
+        for (const Touch &touch : upwards
+                                      ? writersOf(use.buffer, use.box, id)
+                                      : readersOf(use.buffer, use.box, id)) {
+          if (axes[touch.node])
+            continue;
+          axes[touch.node] =
+              axisFor(touch.node, id, use.buffer, upwards, targets);
+          if (axes[touch.node])
+            work.push_back(touch.node);
+        }
+      }
+    }
+  }
+
+  bool chunk(uint32_t id) {
+    auto *call = std::get_if<CollectiveCall>(&dag.nodes[id].work);
+    if (!call || dag.nodes[id].durationUs || call->members.size() < 2)
+      return false;
+    std::vector<CollectiveCall> parts = cut(*call);
+    if (parts.empty())
+      return false;
+    std::vector<Split> producers, consumers;
+    bool allProduce = true, allConsume = true;
+    for (size_t rank = 0; rank < call->members.size(); ++rank) {
+      const CollectiveMember &member = call->members[rank];
+      std::vector<Box> from, to;
+      for (const CollectiveCall &part : parts) {
+        from.push_back(part.members[rank].sendBox);
+        to.push_back(part.members[rank].recvBox);
+      }
+      if (sends(*call, rank)) {
+        std::vector<Touch> writers = writersOf(member.send, member.sendBox, id);
+        allProduce &= !writers.empty();
+        for (const Touch &writer : writers) {
+          auto axis = axisFor(writer.node, id, member.send, true, from);
+          allProduce &= axis.has_value();
+          if (axis)
+            producers.push_back({writer.node, *axis});
+        }
+      }
+      if (receives(*call, rank)) {
+        bool any = false;
+        for (const Touch &reader : readersOf(member.recv, member.recvBox, id))
+          if (auto axis = axisFor(reader.node, id, member.recv, false, to)) {
+            consumers.push_back({reader.node, *axis});
+            any = true;
+          }
+        allConsume &= any;
+      }
+    }
+    if (!allProduce && !allConsume)
+      return false;
+    auto take = [&](const std::vector<Split> &splits, bool upwards) {
+      std::vector<uint32_t> work;
+      for (const Split &split : splits)
+        if (!axes[split.node]) {
+          axes[split.node] = split.axis;
+          work.push_back(split.node);
+        }
+      extend(std::move(work), upwards);
+    };
+    if (allProduce)
+      take(producers, true);
+    if (allConsume)
+      take(consumers, false);
+    pieces[id] = std::move(parts);
+    return true;
+  }
+
+  Dag &dag;
+  uint32_t count;
+  std::vector<std::vector<Touch>> touches;         ///< by buffer, by node
+  std::vector<std::optional<unsigned>> axes;       ///< of kernels that are cut
+  std::vector<std::vector<CollectiveCall>> pieces; ///< of collectives
+};
+
+} // namespace
+
+uint32_t chunkCollectives(Dag &dag, uint32_t count) {
+  return Chunking(dag, count).run();
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/transform/KernelPart.h"
+
+namespace mgpu::planner {
+
+static uint32_t along(Dim3 dims, unsigned axis) {
+  return axis == 0 ? dims.x : axis == 1 ? dims.y : dims.z;
+}
+
+GridPart partAlong(Dim3 grid, unsigned axis, uint32_t index, uint32_t count) {
+  GridPart part = GridPart::whole(grid);
+  uint32_t share = along(grid, axis) / count, first = index * share;
+  (axis == 0 ? part.first.x : axis == 1 ? part.first.y : part.first.z) = first;
+  (axis == 0 ? part.count.x : axis == 1 ? part.count.y : part.count.z) = share;
+  return part;
+}
+
+// The block id is one counter of the address, of `blocks` values, `step` bytes
+// apart. The box has it as a dimension, or as a digit of one: dimensions that
+// tile are merged. Where several could hold it, they hold the same counter, and
+// any of them leads to the same bytes.
+static void keepBlocks(Box &box, int64_t step, int64_t blocks, int64_t first,
+                       int64_t count) {
+  if (step <= 0 || count == blocks)
+    return;
+  for (size_t d = 0; d < box.sizes.size(); ++d) {
+    int64_t size = box.sizes[d], stride = box.strides[d];
+    if (stride <= 0 || step % stride != 0)
+      continue;
+    int64_t inner = step / stride; // how many steps of it one block takes
+    if (inner > size / blocks || size % (inner * blocks) != 0)
+      continue;
+    int64_t outer = size / (inner * blocks);
+    box.sizes[d] = inner * count;
+    if (outer > 1) {
+      box.sizes.insert(box.sizes.begin() + long(d), outer);
+      box.strides.insert(box.strides.begin() + long(d), step * blocks);
+    }
+    box.offset += first * step;
+    return;
+  }
+}
+
+Box boxOfPart(const BufferUse &use, Dim3 grid, const GridPart &part) {
+  Box box = use.box;
+  for (unsigned axis = 0; axis < 3; ++axis)
+    keepBlocks(box, use.blockSteps[axis], along(grid, axis),
+               along(part.first, axis), along(part.count, axis));
+  return box;
+}
+
+bool canPart(const DagNode &node, unsigned axis, uint32_t count) {
+  auto *call = std::get_if<KernelCall>(&node.work);
+  if (!call || call->part || node.durationUs ||
+      along(call->grid, axis) % count != 0 || along(call->grid, axis) == 0)
+    return false;
+  for (const BufferUse &one : node.uses) {
+    if (!one.writes)
+      continue;
+    if (one.blockSteps[axis] <= 0)
+      return false;
+    for (const BufferUse &other : node.uses) {
+      if (!other.writes || other.buffer != one.buffer)
+        continue;
+      for (uint32_t i = 0; i < count; ++i)
+        for (uint32_t j = 0; j < count; ++j)
+          if (i != j &&
+              overlap(boxOfPart(one, call->grid,
+                                partAlong(call->grid, axis, i, count)),
+                      boxOfPart(other, call->grid,
+                                partAlong(call->grid, axis, j, count))) !=
+                  Overlap::None)
+            return false;
+    }
+  }
+  return true;
+}
+
+DagNode kernelPart(const DagNode &node, unsigned axis, uint32_t index,
+                   uint32_t count) {
+  DagNode part = node;
+  auto &call = std::get<KernelCall>(part.work);
+  call.part = partAlong(call.grid, axis, index, count);
+  part.flops /= count;
+  part.bytesRead = part.bytesWritten = 0;
+  for (BufferUse &use : part.uses) {
+    use.box = boxOfPart(use, call.grid, *call.part);
+    use.blockSteps = {}; // of the whole grid, and so of no part
+    uint64_t bytes = uint64_t(use.box.numElements()) * use.box.elementBytes;
+    part.bytesRead += use.reads ? bytes : 0;
+    part.bytesWritten += use.writes ? bytes : 0;
+  }
+  return part;
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_TRANSFORM_KERNELPART_H
+#define MGPU_PLANNER_SCHEDULE_TRANSFORM_KERNELPART_H
+
+// A launch as several, each of a part of its grid.
+
+#include "planner/dag/Dag.h"
+
+namespace mgpu::planner {
+
+/// Part `index` of `count` equal ones along axis 0 (x) to 2 (z); the grid's
+/// size along it must be a multiple of `count`.
+GridPart partAlong(Dim3 grid, unsigned axis, uint32_t index, uint32_t count);
+
+/// The bytes that the blocks of `part` touch by a use of a launch over `grid`.
+Box boxOfPart(const BufferUse &use, Dim3 grid, const GridPart &part);
+
+/// Whether the launch is the same as `count` launches of equal parts along
+/// `axis`, whatever their order: no two of them write the same bytes.
+bool canPart(const DagNode &node, unsigned axis, uint32_t count);
+
+/// Part `index` of `count` of a launch for which canPart() holds.
+DagNode kernelPart(const DagNode &node, unsigned axis, uint32_t index,
+                   uint32_t count);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_SCHEDULE_TRANSFORM_KERNELPART_H
