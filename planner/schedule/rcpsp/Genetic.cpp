@@ -8,14 +8,16 @@
 
 namespace mgpu::planner::rcpsp {
 
-// Tuned on every tenth PSPLIB j60 instance.
-static constexpr size_t populationSize = 60;
-static constexpr double mutationRate = 0.04;
-static constexpr uint64_t patience = 6000; ///< steps without a better schedule
+// Set on PSPLIB's open j60 instances and on generated ones of 120 activities.
+static constexpr uint32_t firstPopulation = 150;
+static constexpr uint32_t largestPopulation = 1000;
+static constexpr double mutations = 1.5; ///< moves a child, on average
+static constexpr uint64_t patience = 40; ///< children an individual
 
 GeneticSearch::GeneticSearch(const Problem &problem, uint64_t seed)
     : problem(problem), generator(problem), justifier(problem), rng(seed),
-      keys(problem.size()), taken(problem.size()), load(problem.size(), 0) {
+      populationSize(firstPopulation), keys(problem.size()),
+      taken(problem.size()), load(problem.size(), 0) {
   for (PriorityRule rule : allPriorityRules)
     rules.push_back(priorityKeys(problem, rule));
   for (uint32_t a = 0; a < problem.size(); ++a)
@@ -113,8 +115,9 @@ void GeneticSearch::crossWindow(const Individual &mother,
 }
 
 void GeneticSearch::mutate() {
+  double rate = mutations / double(problem.size());
   for (size_t i = 0; i + 1 < list.size(); ++i) {
-    if (rng.uniform() >= mutationRate)
+    if (rng.uniform() >= rate)
       continue;
     // Behind a random later place, as far as precedence allows.
     size_t to = std::min(list.size() - 1, i + 1 + rng.below(5));
@@ -144,10 +147,8 @@ bool GeneticSearch::finish(Individual &child) {
   return true;
 }
 
-const GeneticSearch::Individual &GeneticSearch::tournament() {
-  const Individual &a = population[rng.below(uint32_t(population.size()))];
-  const Individual &b = population[rng.below(uint32_t(population.size()))];
-  return better(a, b) ? a : b;
+const GeneticSearch::Individual &GeneticSearch::pick() {
+  return population[rng.below(population.size())];
 }
 
 void GeneticSearch::place(Individual &&child) {
@@ -158,10 +159,11 @@ void GeneticSearch::place(Individual &&child) {
     population.push_back(std::move(child));
     return;
   }
-  // The worst of a few makes room: the pressure of full elitism ends too soon.
-  uint32_t worst = rng.below(populationSize);
+  // The worst of a few makes room, and parents are drawn evenly: more pressure
+  // ends too soon.
+  size_t worst = rng.below(population.size());
   for (int k = 0; k < 4; ++k) {
-    uint32_t other = rng.below(populationSize);
+    size_t other = rng.below(population.size());
     if (better(population[worst], population[other]))
       worst = other;
   }
@@ -174,7 +176,7 @@ bool GeneticSearch::step() {
   if (population.size() < populationSize) {
     sample(child);
   } else {
-    const Individual &mother = tournament(), &father = tournament();
+    const Individual &mother = pick(), &father = pick();
     if (rng.below(2))
       crossLists(mother, father);
     else
@@ -186,10 +188,13 @@ bool GeneticSearch::step() {
   bool improved = finish(child);
   place(std::move(child));
   sinceBest = improved ? 0 : sinceBest + 1;
-  if (sinceBest >= patience) {
-    // Stuck: a new population, into which the best does not come at once.
+  if (sinceBest >= patience * populationSize) {
+    // Stuck: a new and larger population, into which the best does not come at
+    // once. A short search has a quick one, a long one stays diverse (after
+    // Harik and Lobo's parameter-less genetic algorithm, 1999).
     sinceBest = 0;
     population.clear();
+    populationSize = std::min(populationSize * 3 / 2, largestPopulation);
   }
   return improved;
 }

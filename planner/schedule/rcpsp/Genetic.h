@@ -16,7 +16,9 @@ namespace mgpu::planner::rcpsp {
 ///   resource-constrained project scheduling problem" (2008): justification of
 ///   every schedule, crossover that keeps the mother's busiest stretch;
 /// - Debels and Vanhoucke (2005, 2007): that stretch as a window of time, the
-///   rest keyed by the father.
+///   rest keyed by the father;
+/// - Harik and Lobo, "A parameter-less genetic algorithm" (1999): populations
+///   one after the other, each larger.
 /// One problem, one seed: one sequence of schedules.
 class GeneticSearch {
 public:
@@ -46,7 +48,7 @@ private:
   void crossWindow(const Individual &mother, const Individual &father);
   void mutate();
   bool finish(Individual &child);
-  const Individual &tournament();
+  const Individual &pick();
   static bool better(const Individual &a, const Individual &b) {
     return a.makespan != b.makespan ? a.makespan < b.makespan
                                     : a.lateness < b.lateness;
@@ -59,6 +61,7 @@ private:
   Random rng;
   std::vector<Keys> rules;
   std::vector<Individual> population;
+  uint32_t populationSize; ///< when full; grows at each new beginning
   std::vector<uint32_t> list;
   Keys keys;
   std::vector<uint8_t> taken;
