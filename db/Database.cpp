@@ -123,6 +123,10 @@ static std::string immutableUri(const std::string &path) {
 
 Result<void> Database::connect(const DatabaseOptions &options) {
   const std::string &name = path();
+  std::error_code none;
+  if (std::filesystem::is_directory(name, none))
+    return fail(ErrorKind::Usage,
+                fmt::format("'{}' is a folder: name a file in it", name));
   bool readOnly = isReadOnly();
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
   if (readOnly)
@@ -152,7 +156,6 @@ Result<void> Database::connect(const DatabaseOptions &options) {
   if (code == SQLITE_OK)
     return {};
   int primary = code & 0xff;
-  std::error_code none;
   // A file left in WAL mode needs shared memory beside it even to be read; in
   // a folder that cannot be written, nobody else can be writing it either.
   if (readOnly && (primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY) &&

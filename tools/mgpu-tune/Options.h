@@ -34,6 +34,7 @@ struct Options {
   std::string dotFile, traceFile, svgFile;
   std::vector<std::string> whatIf; ///< plan: changes of the machine
   bool pareto = false;             ///< plan: time over memory
+  double noisePercent = 0;         ///< plan: spread of durations
   bool explain = false;
 
   std::string cpu; ///< run, replay: level of the host's kernels; "": the best

@@ -4,6 +4,7 @@
 #include "db/FileSystem.h"
 #include "device/api/Topology.h"
 #include "planner/schedule/HostReplay.h"
+#include "planner/schedule/Simulate.h"
 #include "planner/schedule/TargetPlan.h"
 #include "planner/schedule/Timeline.h"
 #include "planner/schedule/WhatIf.h"
@@ -177,11 +178,25 @@ static Result<void> runWhatIf(const planner::Dag &dag,
   return {};
 }
 
+constexpr uint32_t noisePlays = 400;
+
+/// The median and the 95th percentile of the makespan.
+static std::pair<double, double>
+playWithNoise(const planner::Plan &plan, const planner::Dag &dag,
+              const planner::TopologyEstimator &machine,
+              const Options &options) {
+  std::vector<double> plays = planner::simulateNoise(
+      plan, dag, planner::contentionOf(machine.machine()),
+      options.noisePercent / 100, noisePlays, options.seed);
+  return {plays[plays.size() / 2], plays[plays.size() * 95 / 100]};
+}
+
 /// Options that only make sense for a machine that is not here.
 static Result<void> refuseSimOptions(const Options &options) {
   const char *given = !options.memory.empty()            ? "--memory"
                       : !options.collectivesFile.empty() ? "--collectives"
                       : !options.whatIf.empty()          ? "--what-if"
+                      : options.noisePercent > 0         ? "--noise"
                       : options.pareto                   ? "--pareto"
                                                          : nullptr;
   if (given)
@@ -239,8 +254,15 @@ Result<int> runPlan(const Options &options) {
   if (!options.planFile.empty())
     MGPU_TRY(
         writeFileAtomic(options.planFile, planner::toText(plan, program.dag)));
+  std::optional<std::pair<double, double>> noise;
+  if (target && options.noisePercent > 0)
+    noise = playWithNoise(plan, program.dag, *machine, options);
   if (options.json) {
     json out = toJson(plan, program.dag);
+    if (noise)
+      out["noise"] = {{"percent", options.noisePercent},
+                      {"p50_us", noise->first},
+                      {"p95_us", noise->second}};
     if (program.recordedUs > 0)
       out["recorded_us"] = program.recordedUs;
     if (target) {
@@ -264,8 +286,13 @@ Result<int> runPlan(const Options &options) {
   if (!options.whatIf.empty())
     MGPU_TRY(runWhatIf(source, *machine, *target, options, nullptr));
   std::string recorded;
-  if (program.recordedUs > 0)
+  if (noise)
     recorded = fmt::format(
+        "with durations that vary by {} %: {:.3f} us in half "
+        "of {} plays, {:.3f} us in 95 % (with contention)\n",
+        options.noisePercent, noise->first, noisePlays, noise->second);
+  if (program.recordedUs > 0)
+    recorded += fmt::format(
         "recorded: {:.3f} us; in this order: {:.3f} us ({:+.2f} %), bound "
         "{:.3f} us\n",
         program.recordedUs, plan.makespanUs,

@@ -222,6 +222,11 @@ int main(int argc, char **argv) {
       ->type_name("CHANGE")
       ->expected(1)
       ->take_all();
+  plan->add_option("--noise", options.noisePercent,
+                   "Of sim targets: the makespan's 50th and 95th percentile "
+                   "where each duration varies by so much")
+      ->type_name("PERCENT")
+      ->check(CLI::Range(0.0, 100.0));
   plan->add_flag("--pareto", options.pareto,
                  "Plan under less and less memory, and list time over memory; "
                  "of sim targets");

@@ -6,6 +6,7 @@
 #include "tuner/report/Words.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace mgpu::tuner {
@@ -47,6 +48,39 @@ std::string scriptSafe(std::string_view json) {
     else
       out += c;
   return out;
+}
+
+/// More points than that are a cloud, and slow to draw.
+constexpr size_t mostTrials = 4000;
+
+/// The report with no more trials than fit a picture: each that was the fastest
+/// of the program so far, the fastest of all, and of the rest every so many.
+Report thinned(Report report) {
+  const size_t count = report.trials.size();
+  if (count <= mostTrials)
+    return report;
+  const size_t every = (count + mostTrials - 1) / mostTrials;
+  const double fastest = report.best.empty()      ? 0
+                         : report.best.size() > 5 ? report.best[4].medianUs
+                                                  : report.best.back().medianUs;
+  double best = INFINITY;
+  std::vector<ReportTrial> kept;
+  for (size_t k = 0; k < count; ++k) {
+    ReportTrial &each = report.trials[k];
+    const bool counts =
+        each.kernel < 0 && each.trial.status == db::TrialStatus::Ok;
+    const double us = each.trial.medianUs;
+    if (k % every == 0 || k + 1 == count ||
+        (counts && (us < best || us <= fastest)))
+      kept.push_back(std::move(each));
+    if (counts)
+      best = std::min(best, us);
+  }
+  report.trials = std::move(kept);
+  report.notes.push_back(
+      fmt::format("The search shows {} of {} trials; --format csv has all.",
+                  report.trials.size(), count));
+  return report;
 }
 
 class Page {
@@ -263,6 +297,9 @@ private:
 
 } // namespace
 
-std::string toHtml(const Report &report) { return Page(report).run(); }
+std::string toHtml(const Report &report) {
+  const Report shown = thinned(report);
+  return Page(shown).run();
+}
 
 } // namespace mgpu::tuner

@@ -25,10 +25,11 @@ ProgramFacts describeProgram(const Dag &dag, SubjectName subject) {
   }
   for (const DagNode &node : dag.nodes) {
     auto *call = std::get_if<KernelCall>(&node.work);
-    if (!call || node.phase == Phase::Load || node.phase == Phase::Fetch)
+    // Those of other phases are not timed.
+    if (!call || node.phase != Phase::Replay)
       continue;
     KernelFacts &kernel = facts.kernels[call->kernel.value];
-    const uint64_t times = node.phase == Phase::Replay ? dag.loop.trips : 1;
+    const uint64_t times = dag.loop.trips;
     const double bytes = double(node.bytesRead) + double(node.bytesWritten);
     kernel.launches += times;
     kernel.flops += double(times) * node.flops;

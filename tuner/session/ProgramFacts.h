@@ -29,8 +29,9 @@ struct SubjectName {
 struct KernelFacts {
   std::string name, source; ///< "file:line:column"
   std::string key;          ///< of its problem in the database
-  uint64_t launches = 0;    ///< of a replay
-  double flops = 0;         ///< of all launches
+  /// Of a replay; of a rolled loop, its trips without what is around them.
+  uint64_t launches = 0;
+  double flops = 0;        ///< of all launches
   double bytes = 0;        ///< read and written by all launches, by their boxes
   double bytesTouched = 0; ///< by the launch that touches most
   /// Sum over the launches of a replay; 0: not known.

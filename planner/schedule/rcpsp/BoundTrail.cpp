@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/rcpsp/BoundTrail.h"
 
+#include <algorithm>
+
 namespace mgpu::planner::rcpsp {
 
 uint32_t BoundTrail::addVariable(Time low, Time high) {
@@ -9,11 +11,21 @@ uint32_t BoundTrail::addVariable(Time low, Time high) {
   last.push_back(high);
   base.push_back(numAtoms());
   variableOf.resize(variableOf.size() + size_t(high - low), x);
+  holds.resize(2 * variableOf.size(), 0);
   bounds.push_back(low);
   bounds.push_back(high);
   latest.push_back(-1);
   latest.push_back(-1);
   return x;
+}
+
+/// The atoms between the bound before and the one after change their truth.
+void BoundTrail::mark(const Entry &entry, uint8_t value) {
+  uint32_t x = entry.side / 2, negation = entry.side & 1;
+  auto [low, high] = std::minmax(entry.before, entry.after);
+  uint32_t atom = base[x] + uint32_t(low - first[x]);
+  for (Time v = low; v < high; ++v, ++atom)
+    holds[2 * atom + negation] = value;
 }
 
 void BoundTrail::assign(Literal literal, uint32_t clause,
@@ -33,6 +45,7 @@ void BoundTrail::assign(Literal literal, uint32_t clause,
   bounds[s] = entry.after;
   latest[s] = int32_t(entries.size());
   entries.push_back(entry);
+  mark(entry, 1);
 }
 
 int32_t BoundTrail::entryOf(Literal literal) const {
@@ -51,6 +64,7 @@ int32_t BoundTrail::entryOf(Literal literal) const {
 
 void BoundTrail::undo() {
   const Entry &entry = entries.back();
+  mark(entry, 0);
   bounds[entry.side] = entry.before;
   latest[entry.side] = entry.previous;
   reasons.resize(entry.begin);

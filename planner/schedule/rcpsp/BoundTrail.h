@@ -50,11 +50,8 @@ public:
   Literal literal(uint32_t side, Time value) const {
     return side & 1 ? atMost(side / 2, value) : atLeast(side / 2, value);
   }
-  bool isTrue(Literal literal) const {
-    uint32_t s = side(literal);
-    return literal & 1 ? bounds[s] <= value(literal)
-                       : bounds[s] >= value(literal);
-  }
+  /// Looked up, not worked out: most of a search is spent on this question.
+  bool isTrue(Literal literal) const { return holds[literal] != 0; }
   bool isFalse(Literal literal) const { return isTrue(negated(literal)); }
 
   /// One change of one bound. The reason is a clause, or literals that were all
@@ -86,7 +83,10 @@ public:
   uint32_t next = 0; ///< first entry not propagated
 
 private:
+  void mark(const Entry &entry, uint8_t value);
+
   std::vector<Time> first, last; ///< the first domain
+  std::vector<uint8_t> holds;    ///< by literal
   std::vector<uint32_t> base, variableOf;
   std::vector<Time> bounds;    ///< by side
   std::vector<int32_t> latest; ///< entry by side

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/rcpsp/ConflictSearch.h"
 
+#include "planner/schedule/rcpsp/Bounds.h"
+
 #include <algorithm>
 
 namespace mgpu::planner::rcpsp {
 
-static constexpr uint64_t restartUnit = 100; ///< conflicts
+static constexpr uint64_t restartUnit = 250; ///< conflicts
 
 /// 1 1 2 1 1 2 4 ... (Luby, Sinclair and Zuckerman 1993); k from 1.
 static uint64_t luby(uint64_t k) {
@@ -28,7 +30,7 @@ bool ConflictSearch::suits(const Problem &problem, Time makespan) {
 
 ConflictSearch::ConflictSearch(const Problem &problem, const Starts &best)
     : problem(problem), bestStarts(best), bestMakespan(problem.makespan(best)),
-      paths(longestPaths(problem)) {
+      paths(energeticPaths(problem)) {
   for (uint32_t a = 0; a < problem.size(); ++a)
     trail.addVariable(paths.heads[a],
                       bestMakespan - paths.tails[a] - problem.duration(a));

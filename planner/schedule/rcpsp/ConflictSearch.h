@@ -18,6 +18,8 @@ namespace mgpu::planner::rcpsp {
 /// - a choice "i before j" for each pair that some resource cannot run at once;
 /// - the timetable of each resource: what must run at a time whatever the
 ///   starts, with pointwise explanations.
+/// Starts lie within the heads and tails of energeticPaths(), so bounds that
+/// the resources' work gives need no explanation.
 /// Branches on the bounds most active in recent conflicts (VSIDS), in the
 /// direction of the best schedule, else starts the earliest activity; restarts
 /// by Luby's sequence. It looks only for schedules better than the best known,

@@ -8,14 +8,16 @@
 
 namespace mgpu::planner::rcpsp {
 
-// Tuned on every tenth PSPLIB j60 instance.
-static constexpr size_t populationSize = 60;
-static constexpr double mutationRate = 0.04;
-static constexpr uint64_t patience = 6000; ///< steps without a better schedule
+// Set on PSPLIB's open j60 instances and on generated ones of 120 activities.
+static constexpr uint32_t firstPopulation = 150;
+static constexpr uint32_t largestPopulation = 1000;
+static constexpr double mutations = 1.5; ///< moves a child, on average
+static constexpr uint64_t patience = 40; ///< children an individual
 
 GeneticSearch::GeneticSearch(const Problem &problem, uint64_t seed)
     : problem(problem), generator(problem), justifier(problem), rng(seed),
-      keys(problem.size()), taken(problem.size()), load(problem.size(), 0) {
+      populationSize(firstPopulation), keys(problem.size()),
+      taken(problem.size()), load(problem.size(), 0) {
   for (PriorityRule rule : allPriorityRules)
     rules.push_back(priorityKeys(problem, rule));
   for (uint32_t a = 0; a < problem.size(); ++a)
@@ -113,8 +115,9 @@ void GeneticSearch::crossWindow(const Individual &mother,
 }
 
 void GeneticSearch::mutate() {
+  double rate = mutations / double(problem.size());
   for (size_t i = 0; i + 1 < list.size(); ++i) {
-    if (rng.uniform() >= mutationRate)
+    if (rng.uniform() >= rate)
       continue;
     // Behind a random later place, as far as precedence allows.
     size_t to = std::min(list.size() - 1, i + 1 + rng.below(5));
@@ -131,12 +134,9 @@ void GeneticSearch::mutate() {
 bool GeneticSearch::finish(Individual &child) {
   child.makespan = problem.makespan(child.starts);
   generator.orderByStarts(child.starts, child.list);
-  child.hash = 0xcbf29ce484222325;
   child.lateness = 0;
-  for (uint32_t a = 0; a < problem.size(); ++a) {
-    child.hash = (child.hash ^ uint64_t(child.starts[a])) * 0x100000001b3;
-    child.lateness += child.starts[a];
-  }
+  for (Time start : child.starts)
+    child.lateness += start;
   if (child.makespan >= bestMakespan)
     return false;
   bestMakespan = child.makespan;
@@ -144,29 +144,33 @@ bool GeneticSearch::finish(Individual &child) {
   return true;
 }
 
-const GeneticSearch::Individual &GeneticSearch::tournament() {
-  const Individual &a = population[rng.below(uint32_t(population.size()))];
-  const Individual &b = population[rng.below(uint32_t(population.size()))];
-  return better(a, b) ? a : b;
+const GeneticSearch::Individual &GeneticSearch::pick() {
+  return population[rng.below(population.size())];
 }
 
 void GeneticSearch::place(Individual &&child) {
-  for (const Individual &other : population)
-    if (other.hash == child.hash)
-      return;
+  uint64_t hash = 0xcbf29ce484222325;
+  for (Time start : child.starts)
+    hash = (hash ^ uint64_t(start)) * 0x100000001b3;
+  if (std::find(hashes.begin(), hashes.end(), hash) != hashes.end())
+    return;
   if (population.size() < populationSize) {
     population.push_back(std::move(child));
+    hashes.push_back(hash);
     return;
   }
-  // The worst of a few makes room: the pressure of full elitism ends too soon.
-  uint32_t worst = rng.below(populationSize);
+  // The worst of a few makes room, and parents are drawn evenly: more pressure
+  // ends too soon.
+  size_t worst = rng.below(population.size());
   for (int k = 0; k < 4; ++k) {
-    uint32_t other = rng.below(populationSize);
+    size_t other = rng.below(population.size());
     if (better(population[worst], population[other]))
       worst = other;
   }
-  if (better(child, population[worst]))
+  if (better(child, population[worst])) {
     population[worst] = std::move(child);
+    hashes[worst] = hash;
+  }
 }
 
 bool GeneticSearch::step() {
@@ -174,7 +178,7 @@ bool GeneticSearch::step() {
   if (population.size() < populationSize) {
     sample(child);
   } else {
-    const Individual &mother = tournament(), &father = tournament();
+    const Individual &mother = pick(), &father = pick();
     if (rng.below(2))
       crossLists(mother, father);
     else
@@ -186,10 +190,14 @@ bool GeneticSearch::step() {
   bool improved = finish(child);
   place(std::move(child));
   sinceBest = improved ? 0 : sinceBest + 1;
-  if (sinceBest >= patience) {
-    // Stuck: a new population, into which the best does not come at once.
+  if (sinceBest >= patience * populationSize) {
+    // Stuck: a new and larger population, into which the best does not come at
+    // once. A short search has a quick one, a long one stays diverse (after
+    // Harik and Lobo's parameter-less genetic algorithm, 1999).
     sinceBest = 0;
     population.clear();
+    hashes.clear();
+    populationSize = std::min(populationSize * 3 / 2, largestPopulation);
   }
   return improved;
 }

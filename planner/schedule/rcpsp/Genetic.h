@@ -16,7 +16,9 @@ namespace mgpu::planner::rcpsp {
 ///   resource-constrained project scheduling problem" (2008): justification of
 ///   every schedule, crossover that keeps the mother's busiest stretch;
 /// - Debels and Vanhoucke (2005, 2007): that stretch as a window of time, the
-///   rest keyed by the father.
+///   rest keyed by the father;
+/// - Harik and Lobo, "A parameter-less genetic algorithm" (1999): populations
+///   one after the other, each larger.
 /// One problem, one seed: one sequence of schedules.
 class GeneticSearch {
 public:
@@ -37,7 +39,6 @@ private:
     Starts starts;
     std::vector<uint32_t> list; ///< by start
     Time makespan = 0;
-    uint64_t hash = 0;
     int64_t lateness = 0; ///< of equal makespans the lower goes before
   };
 
@@ -46,7 +47,7 @@ private:
   void crossWindow(const Individual &mother, const Individual &father);
   void mutate();
   bool finish(Individual &child);
-  const Individual &tournament();
+  const Individual &pick();
   static bool better(const Individual &a, const Individual &b) {
     return a.makespan != b.makespan ? a.makespan < b.makespan
                                     : a.lateness < b.lateness;
@@ -59,6 +60,8 @@ private:
   Random rng;
   std::vector<Keys> rules;
   std::vector<Individual> population;
+  std::vector<uint64_t> hashes; ///< of their starts; asked for every child
+  uint32_t populationSize;      ///< when full; grows at each new beginning
   std::vector<uint32_t> list;
   Keys keys;
   std::vector<uint8_t> taken;

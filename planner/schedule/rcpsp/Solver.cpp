@@ -6,14 +6,20 @@
 #include "planner/schedule/rcpsp/Genetic.h"
 #include "planner/schedule/rcpsp/ListPass.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace mgpu::planner::rcpsp {
 
-// Of half a second the genetic search has about two thirds on instances that
-// stay open; most close in the first turn of the exact one.
-static constexpr uint32_t warmUp = 1000, geneticTurn = 7000;
+// Most instances close in the first turn of the exact search. What stays open
+// of 30 activities it closes soon after, so it has most of the time there; with
+// more it seldom does, so the genetic search's turns grow with the third power
+// of the activities, and have most of half a second from 60 on.
+static constexpr uint32_t warmUp = 1000;
 static constexpr uint64_t firstConflicts = 1000;
+static uint64_t geneticTurn(uint64_t n) {
+  return std::clamp<uint64_t>(n * n * n / 16, 1000, 100'000);
+}
 
 Solution solve(const Problem &problem, Budget budget, uint64_t seed) {
   Solution solution;
@@ -35,7 +41,7 @@ Solution solve(const Problem &problem, Budget budget, uint64_t seed) {
       ConflictSearch::suits(problem, genetic.makespan()))
     exact = std::make_unique<ConflictSearch>(problem, genetic.best());
   // In turns; what one finds the other starts from.
-  uint64_t conflicts = firstConflicts;
+  uint64_t conflicts = firstConflicts, turn = geneticTurn(problem.size());
   while (genetic.makespan() > solution.lowerBound && !budget.exhausted()) {
     if (exact) {
       ConflictSearch::Outcome outcome = exact->run(conflicts, budget);
@@ -47,7 +53,7 @@ Solution solve(const Problem &problem, Budget budget, uint64_t seed) {
         continue;
       conflicts += conflicts / 8;
     }
-    for (uint32_t k = 0; k < geneticTurn && !budget.exhausted() &&
+    for (uint64_t k = 0; k < turn && !budget.exhausted() &&
                          genetic.makespan() > solution.lowerBound;
          ++k) {
       genetic.step();

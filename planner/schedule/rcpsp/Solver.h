@@ -16,7 +16,9 @@ struct Solution {
 };
 
 /// The first schedule (listPass) and bound, then ever better ones until the
-/// budget ends or the two meet. Same problem, seed and nodes: same solution.
+/// budget ends or the two meet: the genetic and the exact search in turns, the
+/// genetic one's turns the longer the larger the problem. Same problem, seed
+/// and nodes: same solution.
 Solution solve(const Problem &problem, Budget budget, uint64_t seed = 1);
 
 } // namespace mgpu::planner::rcpsp

@@ -149,6 +149,38 @@ TEST(Rcpsp, ExactSearchProvesTheExhaustiveOptimum) {
   EXPECT_GT(searched, 15); // the first schedules were not optimal
 }
 
+TEST(Rcpsp, TrailKnowsWhatItsBoundsMakeTrue) {
+  Random rng(3);
+  BoundTrail trail;
+  std::vector<std::pair<Time, Time>> domains;
+  for (Time x = 0; x < 5; ++x) {
+    domains.emplace_back(x, x + Time(rng.below(9)) + 1);
+    trail.addVariable(domains.back().first, domains.back().second);
+  }
+  uint32_t assigned = 0;
+  for (int step = 0; step < 3000; ++step) {
+    uint32_t x = uint32_t(rng.below(5));
+    if (rng.below(3) == 0 && trail.size() > 0) {
+      trail.undo();
+    } else if (!trail.isFixed(x)) {
+      Time low = trail.lower(x), high = trail.upper(x);
+      Time room = Time(rng.below(uint64_t(high - low)));
+      trail.assign(rng.below(2) ? trail.atLeast(x, high - room)
+                                : trail.atMost(x, low + room),
+                   BoundTrail::none, {});
+      ++assigned;
+    }
+    for (uint32_t y = 0; y < 5; ++y)
+      for (Time v = domains[y].first + 1; v <= domains[y].second; ++v) {
+        Literal atLeast = trail.atLeast(y, v);
+        ASSERT_EQ(trail.isTrue(atLeast), trail.lower(y) >= v);
+        ASSERT_EQ(trail.isFalse(atLeast), trail.upper(y) < v);
+        ASSERT_EQ(atLeast, negated(trail.atMost(y, v - 1)));
+      }
+  }
+  EXPECT_GT(assigned, 500u);
+}
+
 // A wrong explanation ends in a proof of too much: something shorter exists.
 TEST(Rcpsp, NothingFoundIsShorterThanWhatIsProven) {
   uint64_t conflicts = 0;
@@ -212,6 +244,46 @@ TEST(Rcpsp, NodesAndSeedDecideTheSolution) {
   EXPECT_TRUE(differs);
   EXPECT_EQ(solve(problem, Budget(1e6, 500), 3).starts,
             solve(problem, Budget(1e6, 500), 3).starts);
+}
+
+// Past the end of the first populations, each of which begins anew.
+TEST(Rcpsp, NewPopulationsKeepTheBestAndTheConstraints) {
+  Problem::Description d = randomDescription(9, 30);
+  Problem problem = *Problem::create(d);
+  GeneticSearch one(problem, 4), two(problem, 4);
+  Time before = one.makespan();
+  for (int k = 0; k < 25000; ++k) {
+    bool improved = one.step();
+    ASSERT_EQ(improved, one.makespan() < before);
+    ASSERT_LE(one.makespan(), before);
+    before = one.makespan();
+    two.step();
+  }
+  EXPECT_TRUE(isSchedule(d, one.best()));
+  EXPECT_EQ(one.best(), two.best());
+}
+
+// The work before and after an activity narrows its starts for good, so no
+// schedule may break those limits.
+TEST(Rcpsp, HeadsAndTailsHoldOfEverySchedule) {
+  int beyondPaths = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Problem problem = *Problem::create(randomDescription(seed, 20));
+    Paths paths = energeticPaths(problem), plain = longestPaths(problem);
+    GeneticSearch genetic(problem, seed);
+    for (int k = 0; k < 100; ++k)
+      genetic.step();
+    const Starts &starts = genetic.best();
+    for (uint32_t a = 0; a < problem.size(); ++a) {
+      EXPECT_GE(starts[a], paths.heads[a]) << seed;
+      EXPECT_LE(starts[a] + problem.duration(a) + paths.tails[a],
+                genetic.makespan())
+          << seed;
+      EXPECT_GE(paths.heads[a], plain.heads[a]);
+      beyondPaths += paths.heads[a] > plain.heads[a];
+    }
+  }
+  EXPECT_GT(beyondPaths, 20);
 }
 
 TEST(Rcpsp, CreateRefusesWhatIsNoInstance) {

@@ -69,6 +69,20 @@ TEST(Html, HasTheLibraryThatItsReadmeNames) {
             "b66b25aeb4df84e33199dc21694014d336d222cbd9deb0e5a7c14bd6aa0d0fd0");
 }
 
+TEST(Html, OfALongSearchShowsAPartAndTheBest) {
+  Report report = reportOf("kern");
+  const ReportTrial one = report.trials.back();
+  ASSERT_NE(one.trial.status, db::TrialStatus::Ok);
+  report.trials.insert(report.trials.begin() + 2, 20'001, one);
+  const std::string page = toHtml(report);
+  EXPECT_LT(page.size(), echartsScript().size() + 3'000'000);
+  EXPECT_NE(page.find("of 20015 trials"), std::string::npos);
+  for (const char *kept :
+       {"\"median_us\": 50.0", "\"median_us\": 100.0", "\"median_us\": 54.0"})
+    EXPECT_NE(page.find(kept), std::string::npos) << kept;
+  EXPECT_EQ(countOf(toCsv(report), "\r\n"), 20'016u); // which has all
+}
+
 TEST(JsonReport, SaysItAll) {
   auto json = nlohmann::json::parse(toJsonText(reportOf(evil)));
   EXPECT_EQ(json["kernels"][0]["name"], evil);

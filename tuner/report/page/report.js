@@ -41,7 +41,7 @@
     axisTick: { lineStyle: { color: c.line } }, splitLine: { lineStyle: { color: c.line, opacity: 0.6 } },
   }, more);
 
-  function draw(id, height, option) {
+  function draw(id, height, option, many) {
     const element = document.getElementById("chart-" + id);
     if (!element)
       return;
@@ -49,10 +49,9 @@
       charts.get(id).dispose();
     delete element.dataset.rendered;
     element.style.height = height + "px";
-    const steps = id === "timeline" && option.many;
-    const chart = echarts.init(element, null, { renderer: steps ? "canvas" : "svg" });
+    const chart = echarts.init(element, null, { renderer: many ? "canvas" : "svg" });
     chart.on("finished", () => { element.dataset.rendered = "yes"; });
-    chart.setOption(option.option || option);
+    chart.setOption(option);
     charts.set(id, chart);
   }
 
@@ -153,7 +152,7 @@
       series: [series("kernel", items.kernel, 2), series("copy", items.copy, 2), series("collective", items.collective, 2),
                series("exposed", exposed, 3)],
     });
-    draw("timeline", 130 + 30 * order.length, { option, many: given.steps.length > 1500 });
+    draw("timeline", 130 + 30 * order.length, option, given.steps.length > 1500);
   }
 
   function progress(c) {
@@ -190,7 +189,7 @@
                dots("failed", c.exposed, failed, 10, "diamond"),
                { name: "best of the program", type: "line", step: "end", symbol: "none", data: best, z: 4,
                  lineStyle: { color: c.best, width: 2 }, itemStyle: { color: c.best } }],
-    }));
+    }), data.trials.length > 1500);
   }
 
   function importance(c) {
