@@ -4,6 +4,7 @@
 // bounded where they become sizes here, and Program::check() judges the rest.
 #include "planner/dag/ProgramText.h"
 
+#include "planner/dag/ProgramTokens.h"
 #include "planner/dag/ProgramWords.h"
 #include "support/LineText.h"
 
@@ -12,18 +13,6 @@
 namespace mgpu::planner {
 
 namespace {
-
-// As in mgpu-dag/2: every device costs the planner memory.
-constexpr uint32_t maxDevices = 1 << 16;
-
-/// The T whose name is `word`, T being an enumeration from 0 to `last`.
-template <typename T, typename NameOf>
-std::optional<T> byName(std::string_view word, T last, NameOf nameOf) {
-  for (unsigned k = 0; k <= unsigned(last); ++k)
-    if (nameOf(T(k)) == word)
-      return T(k);
-  return std::nullopt;
-}
 
 class Parser {
 public:
@@ -49,24 +38,6 @@ private:
   Result<void> parseUse(LineReader &line);
   Result<void> parseAfter(LineReader &line);
 
-  template <typename T, typename NameOf>
-  static Result<T> choice(LineReader &line, std::string_view noun, T last,
-                          NameOf nameOf) {
-    std::string_view word = line.word();
-    std::optional<T> value = byName(word, last, nameOf);
-    if (!value)
-      return line.bad(fmt::format("\"{}\" is no {}", word.substr(0, 40), noun));
-    return *value;
-  }
-  static Result<ElementType> elementType(LineReader &line);
-  static Result<CollectiveKind> collectiveKind(LineReader &line);
-  static Result<bool> flag(LineReader &line);
-  static Result<DeviceId> device(LineReader &line);
-  static Result<BufferId> buffer(LineReader &line);
-  static Result<Box> box(LineReader &line);
-  static Result<Dim3> dimensions(LineReader &line);
-  static Result<void> typeAndShape(LineReader &line, ElementType &type,
-                                   std::vector<int64_t> &shape);
   Result<std::vector<std::byte>> blob(LineReader &line);
 
   /// What may follow within a node, in this order.
@@ -77,92 +48,6 @@ private:
   Program program;
   Part part = Part::None;
 };
-
-Result<bool> Parser::flag(LineReader &line) {
-  std::string_view word = line.word();
-  if (word != "0" && word != "1")
-    return line.bad("expected 0 or 1");
-  return word == "1";
-}
-
-Result<ElementType> Parser::elementType(LineReader &line) {
-  std::string_view word = line.word();
-  std::optional<ElementType> type = parseElementType(word);
-  if (!type)
-    return line.bad(
-        fmt::format("\"{}\" is no element type", word.substr(0, 40)));
-  return *type;
-}
-
-Result<CollectiveKind> Parser::collectiveKind(LineReader &line) {
-  return choice(line, "collective", CollectiveKind::SendRecv,
-                [](CollectiveKind kind) { return toString(kind); });
-}
-
-Result<DeviceId> Parser::device(LineReader &line) {
-  if (line.peek() == "host") {
-    line.word();
-    return DeviceId::host();
-  }
-  MGPU_TRY_ASSIGN(uint32_t number, line.integer<uint32_t>("device"));
-  if (number >= maxDevices)
-    return line.bad(fmt::format("there is no device {}", number));
-  return DeviceId{int32_t(number)};
-}
-
-Result<BufferId> Parser::buffer(LineReader &line) {
-  MGPU_TRY_ASSIGN(uint32_t number, line.integer<uint32_t>("buffer number"));
-  return BufferId{number};
-}
-
-Result<Box> Parser::box(LineReader &line) {
-  std::string_view word = line.word();
-  Box box;
-  auto part = [&](std::string_view stops) {
-    std::string_view text = word.substr(0, word.find_first_of(stops));
-    word.remove_prefix(text.size());
-    return text;
-  };
-  auto number = [&](std::string_view text) {
-    return line.integerOf<int64_t>(text, "figure of a box");
-  };
-  MGPU_TRY_ASSIGN(box.offset, number(part("+:")));
-  while (word.starts_with('+')) {
-    word.remove_prefix(1);
-    MGPU_TRY_ASSIGN(int64_t size, number(part("*")));
-    if (word.empty())
-      return line.bad("a box lacks a stride");
-    word.remove_prefix(1);
-    MGPU_TRY_ASSIGN(int64_t stride, number(part("+:")));
-    box.sizes.push_back(size);
-    box.strides.push_back(stride);
-  }
-  if (!word.starts_with(':'))
-    return line.bad("a box lacks the width of its elements");
-  MGPU_TRY_ASSIGN(box.elementBytes,
-                  line.integerOf<uint32_t>(word.substr(1), "width"));
-  return box;
-}
-
-Result<Dim3> Parser::dimensions(LineReader &line) {
-  Dim3 dim;
-  for (uint32_t *size : {&dim.x, &dim.y, &dim.z}) {
-    MGPU_TRY_ASSIGN(*size, line.integer<uint32_t>("dimension"));
-  }
-  return dim;
-}
-
-Result<void> Parser::typeAndShape(LineReader &line, ElementType &type,
-                                  std::vector<int64_t> &shape) {
-  MGPU_TRY(line.keyword("type"));
-  MGPU_TRY_ASSIGN(type, elementType(line));
-  MGPU_TRY(line.keyword("shape"));
-  while (!line.atEnd() && line.peek()[0] >= '0' && line.peek()[0] <= '9') {
-    MGPU_TRY_ASSIGN(int64_t size, line.integer<int64_t>("size"));
-    shape.push_back(size);
-  }
-  return {};
-}
 
 Result<std::vector<std::byte>> Parser::blob(LineReader &line) {
   std::string hash(line.word());
@@ -197,7 +82,7 @@ Result<void> Parser::parseHeader() {
     return line.bad(
         fmt::format("{} devices are more than {}", dag.numDevices, maxDevices));
   MGPU_TRY(line.keyword("spmd"));
-  MGPU_TRY_ASSIGN(dag.spmd, flag(line));
+  MGPU_TRY_ASSIGN(dag.spmd, readFlag(line));
   MGPU_TRY(line.keyword("resident"));
   MGPU_TRY_ASSIGN(dag.residentBytes, line.integer<uint64_t>("byte count"));
   return line.expectEnd();
@@ -213,7 +98,7 @@ Result<void> Parser::parseLoop(LineReader &line) {
 
 Result<void> Parser::parseInduction(LineReader &line) {
   Induction out;
-  MGPU_TRY_ASSIGN(out.buffer, buffer(line));
+  MGPU_TRY_ASSIGN(out.buffer, readBufferId(line));
   MGPU_TRY(line.keyword("from"));
   MGPU_TRY_ASSIGN(out.first, line.integer<int64_t>("number"));
   MGPU_TRY(line.keyword("step"));
@@ -226,14 +111,14 @@ Result<void> Parser::parseBuffer(LineReader &line) {
   Buffer out;
   MGPU_TRY_ASSIGN(out.name, line.quoted());
   MGPU_TRY(line.keyword("on"));
-  MGPU_TRY_ASSIGN(out.device, device(line));
+  MGPU_TRY_ASSIGN(out.device, readDevice(line));
   MGPU_TRY_ASSIGN(out.role,
-                  choice(line, "role of a buffer", BufferRole::Constant,
-                         [](BufferRole role) { return nameOf(role); }));
+                  readChoice(line, "role of a buffer", BufferRole::Constant,
+                             [](BufferRole role) { return nameOf(role); }));
   MGPU_TRY_ASSIGN(out.index, line.integer<uint32_t>("number"));
   MGPU_TRY(line.keyword("bytes"));
   MGPU_TRY_ASSIGN(out.sizeBytes, line.integer<uint64_t>("byte count"));
-  MGPU_TRY(typeAndShape(line, out.elementType, out.shape));
+  MGPU_TRY(readTypeAndShape(line, out.elementType, out.shape));
   if (out.role == BufferRole::Constant) {
     MGPU_TRY(line.keyword("contents"));
     MGPU_TRY_ASSIGN(out.contents, blob(line));
@@ -246,7 +131,7 @@ Result<void> Parser::parseKernel(LineReader &line) {
   KernelSpec kernel;
   MGPU_TRY_ASSIGN(kernel.name, line.quoted());
   MGPU_TRY(line.keyword("block"));
-  MGPU_TRY_ASSIGN(kernel.block, dimensions(line));
+  MGPU_TRY_ASSIGN(kernel.block, readDimensions(line));
   MGPU_TRY(line.keyword("arguments"));
   MGPU_TRY_ASSIGN(kernel.numArguments, line.integer<uint32_t>("count"));
   MGPU_TRY(line.keyword("hash"));
@@ -265,15 +150,15 @@ Result<ProgramArgument> Parser::parseArgument(LineReader &line) {
   ProgramArgument out;
   MGPU_TRY_ASSIGN(out.name, line.quoted());
   MGPU_TRY_ASSIGN(out.role,
-                  choice(line, "role of an argument", ArgumentRole::Dynamic,
-                         [](ArgumentRole role) { return toString(role); }));
-  MGPU_TRY(typeAndShape(line, out.elementType, out.shape));
+                  readChoice(line, "role of an argument", ArgumentRole::Dynamic,
+                             [](ArgumentRole role) { return toString(role); }));
+  MGPU_TRY(readTypeAndShape(line, out.elementType, out.shape));
   if (line.peek() == "value") {
     line.word();
     MGPU_TRY_ASSIGN(out.value, line.quoted());
   } else {
     MGPU_TRY(line.keyword("buffer"));
-    MGPU_TRY_ASSIGN(out.buffer, buffer(line));
+    MGPU_TRY_ASSIGN(out.buffer, readBufferId(line));
   }
   MGPU_TRY(line.expectEnd());
   return out;
@@ -283,11 +168,11 @@ Result<void> Parser::parseNode(LineReader &line) {
   DagNode node;
   MGPU_TRY_ASSIGN(node.name, line.quoted());
   MGPU_TRY_ASSIGN(node.phase,
-                  choice(line, "phase", Phase::Fetch,
-                         [](Phase phase) { return toString(phase); }));
+                  readChoice(line, "phase", Phase::Fetch,
+                             [](Phase phase) { return toString(phase); }));
   MGPU_TRY(line.keyword("on"));
   while (!line.atEnd() && line.peek() != "at") {
-    MGPU_TRY_ASSIGN(DeviceId id, device(line));
+    MGPU_TRY_ASSIGN(DeviceId id, readDevice(line));
     node.devices.push_back(id);
   }
   MGPU_TRY(line.keyword("at"));
@@ -314,12 +199,12 @@ Result<void> Parser::parseLaunch(LineReader &line) {
   KernelCall call;
   MGPU_TRY_ASSIGN(call.kernel.value, line.integer<uint32_t>("kernel number"));
   MGPU_TRY(line.keyword("grid"));
-  MGPU_TRY_ASSIGN(call.grid, dimensions(line));
+  MGPU_TRY_ASSIGN(call.grid, readDimensions(line));
   if (line.peek() == "part") {
     line.word();
     call.part.emplace();
-    MGPU_TRY_ASSIGN(call.part->first, dimensions(line));
-    MGPU_TRY_ASSIGN(call.part->count, dimensions(line));
+    MGPU_TRY_ASSIGN(call.part->first, readDimensions(line));
+    MGPU_TRY_ASSIGN(call.part->count, readDimensions(line));
   }
   MGPU_TRY(line.keyword("with"));
   while (!line.atEnd()) {
@@ -353,21 +238,22 @@ Result<void> Parser::parseLaunch(LineReader &line) {
 
 Result<void> Parser::parseCopy(LineReader &line) {
   CopyCall call;
-  MGPU_TRY_ASSIGN(call.source, buffer(line));
-  MGPU_TRY_ASSIGN(call.sourceBox, box(line));
-  MGPU_TRY_ASSIGN(call.destination, buffer(line));
-  MGPU_TRY_ASSIGN(call.destinationBox, box(line));
+  MGPU_TRY_ASSIGN(call.source, readBufferId(line));
+  MGPU_TRY_ASSIGN(call.sourceBox, readBox(line));
+  MGPU_TRY_ASSIGN(call.destination, readBufferId(line));
+  MGPU_TRY_ASSIGN(call.destinationBox, readBox(line));
   program.dag.nodes.back().work = std::move(call);
   return line.expectEnd();
 }
 
 Result<void> Parser::parseCollective(LineReader &line) {
   CollectiveCall call;
-  MGPU_TRY_ASSIGN(call.kind, collectiveKind(line));
-  MGPU_TRY_ASSIGN(call.reduction,
-                  choice(line, "reduction", ReductionKind::Max,
-                         [](ReductionKind kind) { return toString(kind); }));
-  MGPU_TRY_ASSIGN(call.elementType, elementType(line));
+  MGPU_TRY_ASSIGN(call.kind, readCollectiveKind(line));
+  MGPU_TRY_ASSIGN(
+      call.reduction,
+      readChoice(line, "reduction", ReductionKind::Max,
+                 [](ReductionKind kind) { return toString(kind); }));
+  MGPU_TRY_ASSIGN(call.elementType, readElementType(line));
   MGPU_TRY(line.keyword("root"));
   MGPU_TRY_ASSIGN(call.root, line.integer<uint32_t>("rank"));
   MGPU_TRY(line.keyword("communicator"));
@@ -384,21 +270,21 @@ Result<void> Parser::parseMember(LineReader &line) {
   if (!call)
     return line.bad("\"member\" does not follow \"collective\"");
   CollectiveMember member;
-  MGPU_TRY_ASSIGN(member.device, device(line));
+  MGPU_TRY_ASSIGN(member.device, readDevice(line));
   MGPU_TRY(line.keyword("send"));
-  MGPU_TRY_ASSIGN(member.send, buffer(line));
-  MGPU_TRY_ASSIGN(member.sendBox, box(line));
+  MGPU_TRY_ASSIGN(member.send, readBufferId(line));
+  MGPU_TRY_ASSIGN(member.sendBox, readBox(line));
   MGPU_TRY(line.keyword("recv"));
-  MGPU_TRY_ASSIGN(member.recv, buffer(line));
-  MGPU_TRY_ASSIGN(member.recvBox, box(line));
+  MGPU_TRY_ASSIGN(member.recv, readBufferId(line));
+  MGPU_TRY_ASSIGN(member.recvBox, readBox(line));
   call->members.push_back(std::move(member));
   return line.expectEnd();
 }
 
 Result<void> Parser::parseOpaque(LineReader &line) {
   OpaqueCall call;
-  MGPU_TRY_ASSIGN(call.isCollective, flag(line));
-  MGPU_TRY_ASSIGN(call.kind, collectiveKind(line));
+  MGPU_TRY_ASSIGN(call.isCollective, readFlag(line));
+  MGPU_TRY_ASSIGN(call.kind, readCollectiveKind(line));
   MGPU_TRY_ASSIGN(call.bytes, line.integer<uint64_t>("byte count"));
   MGPU_TRY(line.keyword("group"));
   MGPU_TRY_ASSIGN(call.group, line.integer<uint32_t>("count"));
@@ -408,14 +294,14 @@ Result<void> Parser::parseOpaque(LineReader &line) {
 
 Result<void> Parser::parseUse(LineReader &line) {
   BufferUse use;
-  MGPU_TRY_ASSIGN(use.buffer, buffer(line));
+  MGPU_TRY_ASSIGN(use.buffer, readBufferId(line));
   std::string_view how = line.word();
   if (how != "r" && how != "w" && how != "rw" && how != "-")
     return line.bad(fmt::format("\"{}\" is no use; write r, w, rw or -",
                                 how.substr(0, 40)));
   use.reads = how.starts_with('r');
   use.writes = how.ends_with('w');
-  MGPU_TRY_ASSIGN(use.box, box(line));
+  MGPU_TRY_ASSIGN(use.box, readBox(line));
   if (!line.atEnd()) {
     MGPU_TRY(line.keyword("by"));
     for (int64_t &step : use.blockSteps) {

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_DAG_PROGRAMTOKENS_H
+#define MGPU_PLANNER_DAG_PROGRAMTOKENS_H
+
+// What the lines of a program's text are made of. Each reads the next words of
+// `line`, or says what is wrong with them and where.
+
+#include "planner/dag/Dag.h"
+#include "support/LineText.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::planner {
+
+// As in mgpu-dag/2: every device costs the planner memory.
+inline constexpr uint32_t maxDevices = 1 << 16;
+
+/// The T whose name is the next word, T being an enumeration from 0 to `last`.
+template <typename T, typename NameOf>
+Result<T> readChoice(LineReader &line, std::string_view noun, T last,
+                     NameOf nameOf) {
+  std::string_view word = line.word();
+  for (unsigned k = 0; k <= unsigned(last); ++k)
+    if (nameOf(T(k)) == word)
+      return T(k);
+  return line.bad(fmt::format("\"{}\" is no {}", word.substr(0, 40), noun));
+}
+
+Result<bool> readFlag(LineReader &line);
+Result<ElementType> readElementType(LineReader &line);
+Result<CollectiveKind> readCollectiveKind(LineReader &line);
+Result<DeviceId> readDevice(LineReader &line);
+Result<BufferId> readBufferId(LineReader &line);
+Result<Box> readBox(LineReader &line);
+Result<Dim3> readDimensions(LineReader &line);
+Result<void> readTypeAndShape(LineReader &line, ElementType &type,
+                              std::vector<int64_t> &shape);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_DAG_PROGRAMTOKENS_H
