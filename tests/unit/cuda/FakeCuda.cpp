@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Devices, contexts, memory, libraries, streams and events.
+// Devices, contexts, streams and events.
 #include "FakeCuda.h"
 
 #include <cstdlib>
@@ -91,15 +91,6 @@ std::vector<std::string> FakeCuda::leaks() const {
   return out;
 }
 
-std::vector<std::byte> fakeCubin(const std::vector<std::string> &entries) {
-  std::string text = "fake cubin:";
-  for (const std::string &entry : entries)
-    text += " " + entry;
-  std::vector<std::byte> bytes(text.size() + 1);
-  std::memcpy(bytes.data(), text.c_str(), bytes.size());
-  return bytes;
-}
-
 namespace {
 
 CUresult init(unsigned flags) {
@@ -143,10 +134,6 @@ CUresult deviceGet(CUdevice *device, int ordinal) {
     return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
   *device = 100 + ordinal; // a handle, not the ordinal
   return CUDA_SUCCESS;
-}
-
-bool isDevice(const FakeCuda &fake, CUdevice device) {
-  return device >= 100 && device < 100 + fake.cards;
 }
 
 CUresult deviceName(char *name, int length, CUdevice device) {
@@ -268,197 +255,6 @@ CUresult priorityRange(int *least, int *greatest) {
   return CUDA_SUCCESS;
 }
 
-CUresult memAlloc(CUdeviceptr *address, size_t bytes) {
-  MGPU_FAKE_ENTER("cuMemAlloc");
-  if (!fake.current())
-    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
-  if (bytes == 0) // 8582: bytesize 0 is INVALID_VALUE
-    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  size_t taken = 0;
-  for (auto [start, size] : fake.deviceMemory)
-    taken += size;
-  if (bytes > fake.cardBytes || taken > fake.cardBytes - bytes)
-    return fake.refuse(CUDA_ERROR_OUT_OF_MEMORY);
-  void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  std::memset(memory, 0xa5, bytes); // 8582: the memory is not cleared
-  *address = CUdeviceptr(uintptr_t(memory));
-  fake.deviceMemory[*address] = bytes;
-  return CUDA_SUCCESS;
-}
-
-CUresult memFree(CUdeviceptr address) {
-  FakeCuda &fake = FakeCuda::instance();
-  CUresult entered = fake.enter("cuMemFree");
-  auto at = fake.deviceMemory.find(address);
-  if (at == fake.deviceMemory.end()) // 8676: must have been allocated
-    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  std::free(reinterpret_cast<void *>(at->first));
-  fake.deviceMemory.erase(at);
-  return entered;
-}
-
-CUresult memHostAlloc(void **memory, size_t bytes, unsigned flags) {
-  MGPU_FAKE_ENTER("cuMemHostAlloc");
-  if (!fake.current())
-    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
-  constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE |
-                             CU_MEMHOSTALLOC_DEVICEMAP |
-                             CU_MEMHOSTALLOC_WRITECOMBINED;
-  if (bytes == 0 || (flags & ~known))
-    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  std::memset(*memory, 0x5a, bytes);
-  fake.hostMemory[uintptr_t(*memory)] = bytes;
-  return CUDA_SUCCESS;
-}
-
-CUresult memFreeHost(void *memory) {
-  FakeCuda &fake = FakeCuda::instance();
-  CUresult entered = fake.enter("cuMemFreeHost");
-  // 8798: must have been returned by cuMemAllocHost or cuMemHostAlloc.
-  if (!fake.hostMemory.erase(uintptr_t(memory)))
-    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  std::free(memory);
-  return entered;
-}
-
-CUresult memInfo(size_t *free, size_t *total) {
-  MGPU_FAKE_ENTER("cuMemGetInfo");
-  if (!fake.current())
-    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
-  *free = *total = fake.cardBytes;
-  for (auto [start, size] : fake.deviceMemory)
-    *free -= size;
-  return CUDA_SUCCESS;
-}
-
-CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
-                 CUstream stream) {
-  MGPU_FAKE_ENTER("cuMemsetD8Async");
-  if (!fake.current())
-    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
-  if (!stream)
-    fake.violations.push_back("work on the legacy default stream");
-  else if (!fake.streams.find(stream))
-    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  if (!fake.isDeviceRange(address, bytes))
-    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  std::memset(reinterpret_cast<void *>(address), value, bytes);
-  if (stream)
-    fake.streams.find(stream)->busyQueries = fake.busyQueries;
-  return CUDA_SUCCESS;
-}
-
-CUresult libraryLoad(CUlibrary *library, const void *code, CUjit_option *,
-                     void **, unsigned, CUlibraryOption *, void **, unsigned) {
-  MGPU_FAKE_ENTER("cuLibraryLoadData");
-  auto *text = static_cast<const char *>(code);
-  constexpr char head[] = "fake cubin:";
-  if (std::strncmp(text, head, sizeof head - 1) != 0)
-    return fake.refuse(CUDA_ERROR_INVALID_IMAGE);
-  Library made;
-  std::string rest = text + sizeof head - 1, word;
-  for (char c : rest + " ")
-    if (c != ' ')
-      word += c;
-    else if (!word.empty())
-      made.entries.insert(std::exchange(word, {}));
-  *library = reinterpret_cast<CUlibrary>(fake.libraries.add(std::move(made)));
-  return CUDA_SUCCESS;
-}
-
-CUresult libraryUnload(CUlibrary library) {
-  FakeCuda &fake = FakeCuda::instance();
-  CUresult entered = fake.enter("cuLibraryUnload");
-  if (!fake.libraries.remove(library))
-    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  return entered;
-}
-
-CUresult libraryKernel(CUkernel *kernel, CUlibrary library, const char *name) {
-  MGPU_FAKE_ENTER("cuLibraryGetKernel");
-  Library *object = fake.libraries.find(library);
-  if (!object)
-    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  auto code = fake.kernels.find(name);
-  if (!object->entries.count(name) || code == fake.kernels.end())
-    return fake.refuse(CUDA_ERROR_NOT_FOUND); // 8027
-  auto &slot = object->kernels[name];
-  if (!slot)
-    slot = std::make_unique<Kernel>(Kernel{object, &code->second, name});
-  *kernel = reinterpret_cast<CUkernel>(slot.get());
-  return CUDA_SUCCESS;
-}
-
-Kernel *liveKernel(const FakeCuda &fake, void *handle) {
-  // Its library is not removed from memory, only from the live ones.
-  auto *kernel = static_cast<Kernel *>(handle);
-  return kernel && fake.libraries.find(kernel->library) ? kernel : nullptr;
-}
-
-CUresult kernelFunction(CUfunction *function, CUkernel kernel) {
-  MGPU_FAKE_ENTER("cuKernelGetFunction");
-  if (!fake.current()) // 8114: for the current context
-    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
-  if (!liveKernel(fake, kernel))
-    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  *function = reinterpret_cast<CUfunction>(kernel);
-  return CUDA_SUCCESS;
-}
-
-CUresult functionLoad(CUfunction function) {
-  MGPU_FAKE_ENTER("cuFuncLoad");
-  return liveKernel(fake, function) ? CUDA_SUCCESS
-                                    : fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-}
-
-CUresult kernelAttribute(int *value, CUfunction_attribute attribute,
-                         CUkernel kernel, CUdevice device) {
-  MGPU_FAKE_ENTER("cuKernelGetAttribute");
-  Kernel *object = liveKernel(fake, kernel);
-  if (!object)
-    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  if (!isDevice(fake, device))
-    return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
-  if (attribute != CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
-    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  *value = object->code->maxThreads;
-  return CUDA_SUCCESS;
-}
-
-CUresult setKernelAttribute(CUfunction_attribute attribute, int value,
-                            CUkernel kernel, CUdevice device) {
-  MGPU_FAKE_ENTER("cuKernelSetAttribute");
-  Kernel *object = liveKernel(fake, kernel);
-  if (!object)
-    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  // 8354: dynamic shared memory up to the card's opt-in limit.
-  if (!isDevice(fake, device) ||
-      attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
-      value > 227 * 1024)
-    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  object->dynamicSharedBytes = value;
-  return CUDA_SUCCESS;
-}
-
-CUresult kernelParameter(CUkernel kernel, size_t index, size_t *offset,
-                         size_t *size) {
-  MGPU_FAKE_ENTER("cuKernelGetParamInfo");
-  Kernel *object = liveKernel(fake, kernel);
-  if (!object)
-    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  // 8504: the index must be less than the number of parameters.
-  if (index >= object->code->parameterSizes.size())
-    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  *offset = 0;
-  for (size_t k = 0; k <= index; ++k) {
-    *size = object->code->parameterSizes[k];
-    if (k < index)
-      *offset += *size;
-  }
-  return CUDA_SUCCESS;
-}
-
 CUresult streamCreate(CUstream *stream, unsigned flags, int priority) {
   MGPU_FAKE_ENTER("cuStreamCreateWithPriority");
   if (!fake.current())
@@ -569,20 +365,6 @@ std::shared_ptr<const device::CudaApi> FakeCuda::api() {
   api->cuCtxPushCurrent = push;
   api->cuCtxPopCurrent = pop;
   api->cuCtxGetStreamPriorityRange = priorityRange;
-  api->cuMemAlloc = memAlloc;
-  api->cuMemFree = memFree;
-  api->cuMemHostAlloc = memHostAlloc;
-  api->cuMemFreeHost = memFreeHost;
-  api->cuMemGetInfo = memInfo;
-  api->cuMemsetD8Async = memset8;
-  api->cuLibraryLoadData = libraryLoad;
-  api->cuLibraryUnload = libraryUnload;
-  api->cuLibraryGetKernel = libraryKernel;
-  api->cuKernelGetFunction = kernelFunction;
-  api->cuFuncLoad = functionLoad;
-  api->cuKernelGetAttribute = kernelAttribute;
-  api->cuKernelSetAttribute = setKernelAttribute;
-  api->cuKernelGetParamInfo = kernelParameter;
   api->cuStreamCreateWithPriority = streamCreate;
   api->cuStreamDestroy = streamDestroy;
   api->cuStreamQuery = streamQuery;
@@ -592,6 +374,8 @@ std::shared_ptr<const device::CudaApi> FakeCuda::api() {
   api->cuEventElapsedTime = elapsed;
   api->cuLogsRegisterCallback = logsRegister;
   api->cuLogsUnregisterCallback = logsUnregister;
+  addMemoryEntries(*api);
+  addLibraryEntries(*api);
   addGraphEntries(*api);
   return api;
 }

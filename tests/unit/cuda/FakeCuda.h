@@ -164,7 +164,15 @@ private:
   CUresult runCopy(const CUDA_MEMCPY3D &copy);
 };
 
-/// Nodes and edges; FakeGraph.cpp.
+/// A CUdevice is a handle: here 100 + ordinal, so that neither passes for the
+/// other.
+inline bool isDevice(const FakeCuda &fake, CUdevice device) {
+  return device >= 100 && device < 100 + fake.cards;
+}
+
+/// The entries of FakeMemory.cpp, FakeLibrary.cpp and FakeGraph.cpp.
+void addMemoryEntries(device::CudaApi &api);
+void addLibraryEntries(device::CudaApi &api);
 void addGraphEntries(device::CudaApi &api);
 
 /// A "cubin" with these entries.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Memory of the devices and of the host.
+#include "FakeCuda.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace mgpu::fake {
+
+namespace {
+
+CUresult memAlloc(CUdeviceptr *address, size_t bytes) {
+  MGPU_FAKE_ENTER("cuMemAlloc");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  if (bytes == 0) // 8582: bytesize 0 is INVALID_VALUE
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  size_t taken = 0;
+  for (auto [start, size] : fake.deviceMemory)
+    taken += size;
+  if (bytes > fake.cardBytes || taken > fake.cardBytes - bytes)
+    return fake.refuse(CUDA_ERROR_OUT_OF_MEMORY);
+  void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(memory, 0xa5, bytes); // 8582: the memory is not cleared
+  *address = CUdeviceptr(uintptr_t(memory));
+  fake.deviceMemory[*address] = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult memFree(CUdeviceptr address) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuMemFree");
+  auto at = fake.deviceMemory.find(address);
+  if (at == fake.deviceMemory.end()) // 8676: must have been allocated
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  std::free(reinterpret_cast<void *>(at->first));
+  fake.deviceMemory.erase(at);
+  return entered;
+}
+
+CUresult memHostAlloc(void **memory, size_t bytes, unsigned flags) {
+  MGPU_FAKE_ENTER("cuMemHostAlloc");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE |
+                             CU_MEMHOSTALLOC_DEVICEMAP |
+                             CU_MEMHOSTALLOC_WRITECOMBINED;
+  if (bytes == 0 || (flags & ~known))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(*memory, 0x5a, bytes);
+  fake.hostMemory[uintptr_t(*memory)] = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult memFreeHost(void *memory) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuMemFreeHost");
+  // 8798: must have been returned by cuMemAllocHost or cuMemHostAlloc.
+  if (!fake.hostMemory.erase(uintptr_t(memory)))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  std::free(memory);
+  return entered;
+}
+
+CUresult memInfo(size_t *free, size_t *total) {
+  MGPU_FAKE_ENTER("cuMemGetInfo");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  *free = *total = fake.cardBytes;
+  for (auto [start, size] : fake.deviceMemory)
+    *free -= size;
+  return CUDA_SUCCESS;
+}
+
+CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
+                 CUstream stream) {
+  MGPU_FAKE_ENTER("cuMemsetD8Async");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  if (!stream)
+    fake.violations.push_back("work on the legacy default stream");
+  else if (!fake.streams.find(stream))
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (!fake.isDeviceRange(address, bytes))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  std::memset(reinterpret_cast<void *>(address), value, bytes);
+  if (stream)
+    fake.streams.find(stream)->busyQueries = fake.busyQueries;
+  return CUDA_SUCCESS;
+}
+
+} // namespace
+
+void addMemoryEntries(device::CudaApi &api) {
+  api.cuMemAlloc = memAlloc;
+  api.cuMemFree = memFree;
+  api.cuMemHostAlloc = memHostAlloc;
+  api.cuMemFreeHost = memFreeHost;
+  api.cuMemGetInfo = memInfo;
+  api.cuMemsetD8Async = memset8;
+}
+
+} // namespace mgpu::fake
