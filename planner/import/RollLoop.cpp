@@ -31,9 +31,12 @@ scf::ForOp findLoopToRoll(func::FuncOp function) {
       auto lower = getConstantIntValue(loop.getLowerBound());
       auto upper = getConstantIntValue(loop.getUpperBound());
       // Of a length known only when it is specialised, suppose it is long.
-      uint64_t length = lower && upper
-                            ? uint64_t(std::max<int64_t>(*upper - *lower, 0))
-                            : 1024;
+      uint64_t length = 1024;
+      if (lower && upper) // capped: the product with the work must not wrap
+        length = *lower < *upper
+                     ? std::min<uint64_t>(uint64_t(*upper) - uint64_t(*lower),
+                                          uint64_t(1) << 32)
+                     : 0;
       if (work * length > bestWork) {
         bestWork = work * length;
         best = loop;
