@@ -18,7 +18,7 @@ struct Format {
   unsigned width() const { return 1 + exponent + mantissa; }
   int64_t bias() const { return (int64_t(1) << (exponent - 1)) - 1; }
   int64_t magnitude() const {
-    return (int64_t(1) << (exponent + mantissa)) - 1;
+    return int64_t((uint64_t(1) << (exponent + mantissa)) - 1);
   }
   int64_t infinity() const {
     return ((int64_t(1) << exponent) - 1) << mantissa;
