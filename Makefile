@@ -36,11 +36,13 @@ check: build ## All tests; the runtime half with g++ and under the sanitizers as
 	@$(call BUILD,tsan)
 	@$(CTEST) --preset tsan
 
-check-all: check ## And: each header alone, 200 kills of tune, both halves with g++, the fuzzers for a while
+check-all: check ## And: each header alone, 200 kills of tune, both halves with g++ and sanitized, the fuzzers for a while
 	@tests/checks/check_headers.sh build/dev
 	@MGPU_FAULTS=all $(CTEST) --preset dev -L faults
 	@$(call BUILD,gcc)
 	@$(CTEST) --preset gcc
+	@$(call BUILD,asan-compiler)
+	@$(CTEST) --preset asan-compiler
 	@$(call BUILD,fuzz)
 	@$(CTEST) --preset fuzz -L fuzz
 	@tests/checks/run_fuzzers.sh build/fuzz/bin
