@@ -23,6 +23,18 @@ std::string_view toString(DepKind kind) {
   return "unknown";
 }
 
+std::string_view toString(WorkClass work) {
+  switch (work) {
+  case WorkClass::Kernel:
+    return "kernel";
+  case WorkClass::Copy:
+    return "copy";
+  case WorkClass::Collective:
+    return "collective";
+  }
+  return "unknown";
+}
+
 std::string_view toString(Phase phase) {
   switch (phase) {
   case Phase::Load:

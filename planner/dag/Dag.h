@@ -225,6 +225,7 @@ std::span<const DeviceId> laneDevices(const DagNode &node);
 /// What a node occupies on each of its devices; the planning model runs one
 /// node of each class per device at a time (planner/schedule/Schedulers.h).
 enum class WorkClass : uint8_t { Kernel, Copy, Collective };
+std::string_view toString(WorkClass work);
 WorkClass workClass(const DagNode &node);
 
 /// Incoming edges of each node, a view of a normalized dag.edges.

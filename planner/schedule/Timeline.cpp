@@ -9,18 +9,6 @@ namespace mgpu::planner {
 
 using Json = nlohmann::json;
 
-static const char *className(WorkClass work) {
-  switch (work) {
-  case WorkClass::Kernel:
-    return "kernel";
-  case WorkClass::Copy:
-    return "copy";
-  case WorkClass::Collective:
-    return "collective";
-  }
-  return "unknown";
-}
-
 static std::string deviceName(DeviceId device) {
   return device.isHost() ? "host" : fmt::format("device {}", device.value);
 }
@@ -59,7 +47,7 @@ std::string toChromeTrace(const Plan &plan, const Dag &dag) {
     for (Lane lane : step.lanes)
       events.push_back({{"ph", "X"},
                         {"name", node.name},
-                        {"cat", className(workClass(node))},
+                        {"cat", toString(workClass(node))},
                         {"pid", processOf(lane.device)},
                         {"tid", lane.stream.value},
                         {"ts", step.startUs},

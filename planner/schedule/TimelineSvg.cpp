@@ -37,7 +37,6 @@ static double tickOf(double span) {
 std::string toSvg(const Plan &plan, const Dag &dag) {
   constexpr double left = 110, width = 1200, row = 22, top = 28;
   static constexpr const char *colours[] = {"#4c78a8", "#54a24b", "#f58518"};
-  static constexpr const char *names[] = {"kernel", "copy", "collective"};
   std::map<Lane, size_t> rows;
   for (const PlanStep &step : plan.steps)
     for (Lane lane : step.lanes)
@@ -58,7 +57,7 @@ std::string toSvg(const Plan &plan, const Dag &dag) {
     append(fmt::format("<rect x=\"{0}\" y=\"6\" width=\"10\" height=\"10\" "
                        "fill=\"{1}\"/><text x=\"{2}\" y=\"15\">{3}</text>\n",
                        left + 90 * k, colours[k], left + 90 * k + 14,
-                       names[k]));
+                       toString(WorkClass(k))));
   double tick = tickOf(span);
   for (int k = 0; tick * k <= span; ++k)
     append(fmt::format("<line x1=\"{0:.2f}\" x2=\"{0:.2f}\" y1=\"{1}\" "

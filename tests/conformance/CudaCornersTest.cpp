@@ -7,9 +7,9 @@
 #include "tests/conformance/ExampleProgram.h"
 
 #include "kernels/compile/CudaConfig.h"
-#include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
 #include "kernels/emit/KernelBuild.h"
+#include "tests/unit/compile/Nvrtc.h"
 #include "tests/unit/kernels/CudaTwin.h"
 #include "tests/unit/kernels/KernelRunner.h"
 
@@ -113,12 +113,7 @@ TEST_P(CudaCorners, CompileAndGiveTheBitsOfTheHostTwin) {
     EXPECT_NE(expected, initial) << twin.entry << " does nothing";
     EXPECT_EQ(got, expected) << twin.entry << ": " << toText(twin.config);
   }
-  auto compiler = NvrtcCompiler::open();
-  if (!compiler) {
-    if (std::getenv("MGPU_REQUIRE_NVRTC"))
-      FAIL() << compiler.error().message;
-    GTEST_SKIP() << compiler.error().message;
-  }
+  MGPU_OPEN_NVRTC(compiler);
   std::vector<CompileJob> jobs;
   for (const char *arch : {"sm_80", "sm_90", "sm_100"})
     jobs.push_back({compiled.source(), "corners.cu", {"--fmad=false"}, arch});

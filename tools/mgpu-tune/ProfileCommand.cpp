@@ -29,18 +29,6 @@ struct NodeProfile {
   bench::Summary us;
 };
 
-const char *kindOf(const planner::DagNode &node) {
-  switch (planner::workClass(node)) {
-  case planner::WorkClass::Kernel:
-    return "kernel";
-  case planner::WorkClass::Copy:
-    return "copy";
-  case planner::WorkClass::Collective:
-    return "collective";
-  }
-  return "";
-}
-
 std::string devicesOf(const planner::DagNode &node) {
   std::string text;
   for (DeviceId device : node.devices)
@@ -278,7 +266,7 @@ Result<int> runProfile(const Options &options) {
       out["nodes"].push_back(
           {{"id", node.node.value},
            {"name", dagNode.name},
-           {"kind", kindOf(dagNode)},
+           {"kind", toString(planner::workClass(dagNode))},
            {"devices", devicesOf(dagNode)},
            {"source", dagNode.location},
            {"predicted_us", node.predictedUs},
@@ -306,8 +294,8 @@ Result<int> runProfile(const Options &options) {
     const planner::DagNode &dagNode = program.dag.node(node.node);
     const double us = node.us.median.middle;
     fmt::print("{:<28} {:<10} {:>7} {:>12.3f} {:>12.3f} {:>7.2f} {:>5.1f}%\n",
-               dagNode.name, kindOf(dagNode), devicesOf(dagNode),
-               node.predictedUs, us, us / node.predictedUs,
+               dagNode.name, toString(planner::workClass(dagNode)),
+               devicesOf(dagNode), node.predictedUs, us, us / node.predictedUs,
                100 * us / std::max(sum, 1e-12));
   }
   if (nodes.size() > mostRows)

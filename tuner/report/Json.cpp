@@ -14,18 +14,6 @@ static json toJson(const Measured &measured) {
           {"samples", measured.samples}};
 }
 
-static const char *kindName(planner::WorkClass kind) {
-  switch (kind) {
-  case planner::WorkClass::Kernel:
-    return "kernel";
-  case planner::WorkClass::Copy:
-    return "copy";
-  case planner::WorkClass::Collective:
-    return "collective";
-  }
-  return "unknown";
-}
-
 static json toJson(const std::optional<ReportTimeline> &given) {
   if (!given)
     return nullptr;
@@ -39,7 +27,7 @@ static json toJson(const std::optional<ReportTimeline> &given) {
     steps.push_back({{"node", step.node},
                      {"name", step.name},
                      {"source", step.source},
-                     {"kind", kindName(step.kind)},
+                     {"kind", toString(step.kind)},
                      {"lanes", std::move(lanes)},
                      {"start_us", step.startUs},
                      {"end_us", step.endUs}});

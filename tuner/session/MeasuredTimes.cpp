@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/session/MeasuredTimes.h"
 
+#include "tuner/session/Provenance.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
-#include <unistd.h>
 
 namespace mgpu::tuner {
 
@@ -95,8 +96,6 @@ Result<NodeTimes> readNodeTimes(const KeyInput &input,
 
 static db::Trial trialOf(const KeyInput &input, db::Pairs configuration,
                          const bench::Summary &us) {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
   db::Trial trial;
   trial.configuration = db::pairsText(configuration);
   trial.medianUs = us.median.middle;
@@ -106,9 +105,7 @@ static db::Trial trialOf(const KeyInput &input, db::Pairs configuration,
   trial.lowUs = known ? std::max(us.median.low, 0.0) : trial.medianUs;
   trial.highUs = known ? us.median.high : trial.medianUs;
   trial.samples = us.count;
-  trial.provenance.version = input.version;
-  trial.provenance.host = host;
-  trial.provenance.environment = "{}";
+  trial.provenance = provenanceHere(input.version);
   return trial;
 }
 

@@ -45,7 +45,6 @@ private:
   db::Trial measuredTrial(std::string configuration, double us,
                           bench::Interval change, size_t samples,
                           double deviationUs, double seconds) const;
-  db::Provenance provenance() const;
   Result<void> record(const db::Problem &problem, const db::Trial &trial);
   std::string textOf(const ProgramConfig &config) const;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/session/TuningSession.h"
 
+#include "tuner/session/Provenance.h"
 #include "tuner/session/Session.h"
 
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 namespace mgpu::tuner {
 
@@ -44,13 +44,6 @@ static db::TrialStatus statusOf(FaultKind kind) {
   return db::TrialStatus::Invalid;
 }
 
-static json environmentJson(const bench::Environment &environment) {
-  json out = json::object();
-  for (auto &[name, value] : environment.entries())
-    out[name] = value;
-  return out;
-}
-
 std::string Session::textOf(const ProgramConfig &config) const {
   return db::pairsText(toPairs(config, subject.dag, subject.kernels));
 }
@@ -84,14 +77,6 @@ void Session::noteBest(double us) {
   result.history.push_back({elapsed(), result.evaluated, us});
 }
 
-db::Provenance Session::provenance() const {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  return {
-      0, options.version, host,
-      json{{"environment", environmentJson(bench::readEnvironment())}}.dump()};
-}
-
 db::Trial Session::failedTrial(std::string configuration, const Fault &fault,
                                double seconds) const {
   db::Trial trial;
@@ -99,7 +84,7 @@ db::Trial Session::failedTrial(std::string configuration, const Fault &fault,
   trial.status = statusOf(fault.kind);
   trial.sentence = fmt::format("{}: {}", toString(fault.kind), fault.what);
   trial.seconds = seconds;
-  trial.provenance = provenance();
+  trial.provenance = provenanceHere(options.version);
   return trial;
 }
 
@@ -117,7 +102,7 @@ db::Trial Session::measuredTrial(std::string configuration, double us,
   trial.spreadUs = deviationUs;
   trial.samples = std::max<size_t>(samples, 1);
   trial.seconds = seconds;
-  trial.provenance = provenance();
+  trial.provenance = provenanceHere(options.version);
   return trial;
 }
 

@@ -104,17 +104,6 @@ Transfer sendMessage(int socket, uint64_t tag, std::span<const std::byte> body,
   }
 }
 
-// AddressSanitizer and ThreadSanitizer map terabytes of shadow memory, which no
-// limit of data leaves room for.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool isSanitized = true;
-#elif defined(__has_feature)
-constexpr bool isSanitized =
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool isSanitized = false;
-#endif
-
 void beWorker(pid_t parent, const WorkerLimits &limits) {
   setpgid(0, 0); // an interrupt of the terminal is the parent's to handle
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -124,7 +113,7 @@ void beWorker(pid_t parent, const WorkerLimits &limits) {
     std::signal(number, SIG_DFL);
   rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
-  if (limits.memoryBytes && !isSanitized) {
+  if (limits.memoryBytes && memoryLimitWorks) {
     rlimit most{limits.memoryBytes, limits.memoryBytes};
     setrlimit(RLIMIT_DATA, &most);
   }

@@ -19,9 +19,20 @@ namespace mgpu::tuner {
 
 using Bytes = std::vector<std::byte>;
 
+// AddressSanitizer and ThreadSanitizer map terabytes of shadow memory, which no
+// limit of data leaves room for.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool memoryLimitWorks = false;
+#elif defined(__has_feature)
+inline constexpr bool memoryLimitWorks =
+    !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
+#else
+inline constexpr bool memoryLimitWorks = true;
+#endif
+
 struct WorkerLimits {
   /// Of memory the worker may write beyond what it inherits; 0: as much as
-  /// there is.
+  /// there is. Without effect where !memoryLimitWorks.
   uint64_t memoryBytes = 0;
 };
 

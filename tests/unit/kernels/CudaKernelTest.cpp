@@ -7,14 +7,13 @@
 #include "KernelCases.h"
 #include "KernelRunner.h"
 
-#include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
 #include "kernels/emit/KernelBuild.h"
+#include "tests/unit/compile/Nvrtc.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 namespace mgpu::kernels {
@@ -121,12 +120,7 @@ TEST_F(CudaKernels, GiveTheBitsOfTheHostTwin) {
 
 TEST_F(CudaKernels, CompileForThreeArchitecturesWithoutAWarning) {
   ASSERT_EQ(*failures, "");
-  auto compiler = NvrtcCompiler::open();
-  if (!compiler) {
-    if (std::getenv("MGPU_REQUIRE_NVRTC"))
-      FAIL() << compiler.error().message;
-    GTEST_SKIP() << compiler.error().message;
-  }
+  MGPU_OPEN_NVRTC(compiler);
   std::vector<CompileJob> jobs;
   for (const char *arch : {"sm_80", "sm_90", "sm_100"})
     jobs.push_back({twins->source(), "corpus.cu", {"--fmad=false"}, arch});

@@ -6,13 +6,12 @@
 #include "KernelRunner.h"
 
 #include "kernels/compile/CubinElf.h"
-#include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
 #include "kernels/emit/KernelBuild.h"
+#include "tests/unit/compile/Nvrtc.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fmt/format.h>
 
 namespace mgpu::kernels {
@@ -155,12 +154,7 @@ TEST_F(Matmul, TilesGiveTheBitsOfTheBody) {
 }
 
 TEST_F(Matmul, CompilesWithItsSharedMemoryAndNoSpill) {
-  auto compiler = NvrtcCompiler::open();
-  if (!compiler) {
-    if (std::getenv("MGPU_REQUIRE_NVRTC"))
-      FAIL() << compiler.error().message;
-    GTEST_SKIP() << compiler.error().message;
-  }
+  MGPU_OPEN_NVRTC(compiler);
   std::vector<CompileJob> jobs;
   for (const char *arch : {"sm_80", "sm_90", "sm_100"})
     jobs.push_back({twins.source(), "matmul.cu", {"--fmad=false"}, arch});
