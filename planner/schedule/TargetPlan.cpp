@@ -189,84 +189,11 @@ private:
 
 } // namespace
 
-/// Plans the DAG as it is, then after one transform more at a time.
-static Result<TargetPlan> planTransformed(const Dag &dag,
-                                          const TopologyEstimator &machine,
-                                          const TargetOptions &options,
-                                          rcpsp::Budget &budget) {
-  Dag current = dag;
-  uint64_t parts = 1;
-  for (TransformKind kind : options.transforms) {
-    Dag trial = dag;
-    MGPU_TRY_ASSIGN(uint32_t changes, applyTransform(trial, kind));
-    parts += changes > 0;
-  }
-  auto plan = [&](const Dag &of) {
-    rcpsp::Budget part = budget.part(parts);
-    Result<TargetPlan> result = Search(of, machine, options).run(part);
-    budget.spend(part.spentNodes());
-    return result;
-  };
-  Result<TargetPlan> best = plan(current);
-  if (!best && best.error().kind != ErrorKind::Invalid)
-    return best;
-  std::vector<TransformGain> gains;
-  std::vector<std::string> kept;
-  bool isChanged = false;
-  for (size_t k = 0; k < options.transforms.size();) {
-    // Alternatives start from the same DAG; the best of them stays.
-    Dag base = current;
-    TransformGain before;
-    if (best) {
-      before.beforeUs = best->plan.makespanUs;
-      before.contendedBeforeUs = best->contendedUs;
-    }
-    std::optional<size_t> winner;
-    bool isAlternative = isChunk(options.transforms[k]);
-    do {
-      TransformGain gain = before;
-      gain.kind = options.transforms[k++];
-      Dag trial = base;
-      MGPU_TRY_ASSIGN(gain.changes, applyTransform(trial, gain.kind));
-      if (gain.changes > 0)
-        if (Result<TargetPlan> after = plan(trial)) {
-          gain.afterUs = after->plan.makespanUs;
-          gain.contendedAfterUs = after->contendedUs;
-          if (!best || after->contendedUs < best->contendedUs) {
-            winner = gains.size();
-            best = std::move(after);
-            current = std::move(trial);
-          }
-        }
-      gains.push_back(gain);
-    } while (isAlternative && k < options.transforms.size() &&
-             isChunk(options.transforms[k]));
-    if (winner) {
-      gains[*winner].isKept = true;
-      kept.emplace_back(toString(gains[*winner].kind));
-      isChanged = true;
-    }
-  }
-  if (!best)
-    return best;
-  best->plan.transforms = std::move(kept);
-  best->gains = std::move(gains);
-  if (isChanged)
-    best->dag = std::move(current);
-  return best;
-}
-
-Result<TargetPlan> planForTarget(const Dag &dag,
-                                 const TopologyEstimator &machine,
-                                 const TargetOptions &options,
-                                 rcpsp::Budget &budget) {
-  const device::Topology &topology = machine.machine();
-  if (dag.numDevices > topology.devices)
-    return fail(ErrorKind::Absent,
-                fmt::format("the program uses {} devices, {} has {}",
-                            dag.numDevices, topology.name, topology.devices));
-  if (!dag.spmd)
-    return planTransformed(dag, machine, options, budget);
+/// A DAG that is spmd: by the overlap search.
+static Result<TargetPlan> planOverlapped(const Dag &dag,
+                                         const TopologyEstimator &machine,
+                                         const TargetOptions &options,
+                                         rcpsp::Budget &budget) {
   TargetPlan result;
   MGPU_TRY_ASSIGN(result.model, overlap::OverlapModel::create(
                                     dag, options.scaleComm, &machine));
@@ -280,15 +207,166 @@ Result<TargetPlan> planForTarget(const Dag &dag,
       });
   if (!frozen)
     result.plan.model = machine.name();
-  Contention contention = contentionOf(topology);
-  result.contendedUs = simulate(result.plan, dag, contention).makespanUs;
+  result.contendedUs =
+      simulate(result.plan, dag, contentionOf(machine.machine())).makespanUs;
   result.serialUs =
       result.overlap->bounds.kernels + result.overlap->bounds.collectives;
   return result;
 }
 
+namespace {
+
+/// Plans a DAG as it is, then after one transform more at a time.
+class Transforming {
+public:
+  Transforming(const Dag &dag, const TopologyEstimator &machine,
+               const TargetOptions &options, rcpsp::Budget &budget)
+      : source(dag), chosen(machine), plain(machine.withoutAlgorithms()),
+        options(options), budget(budget), current(dag) {}
+
+  Result<TargetPlan> run() {
+    for (TransformKind kind : options.transforms) {
+      Dag trial = source;
+      MGPU_TRY_ASSIGN(uint32_t changes, apply(trial, kind, nullptr));
+      parts += changes > 0;
+    }
+    Result<TargetPlan> first = plan(current, plain);
+    if (!first && first.error().kind != ErrorKind::Invalid)
+      return first;
+    if (first)
+      best = std::move(*first);
+    for (size_t k = 0; k < options.transforms.size();)
+      MGPU_TRY(tryNext(k));
+    if (!best)
+      return first;
+    return finish();
+  }
+
+private:
+  const TopologyEstimator &machine() const { return chooses ? chosen : plain; }
+
+  Result<TargetPlan> plan(const Dag &of, const TopologyEstimator &on) {
+    rcpsp::Budget part = budget.part(parts);
+    Result<TargetPlan> result = of.spmd ? planOverlapped(of, on, options, part)
+                                        : Search(of, on, options).run(part);
+    budget.spend(part.spentNodes());
+    return result;
+  }
+
+  /// How many nodes it changes; of algorithms, whose durations.
+  Result<uint32_t> apply(Dag &dag, TransformKind kind,
+                         std::vector<std::string> *left) const {
+    if (kind != TransformKind::Algorithm)
+      return applyTransform(dag, kind, {&machine(), left});
+    uint32_t changes = 0;
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      changes +=
+          workClass(dag.nodes[i]) == WorkClass::Collective &&
+          plain.durationUs(dag, NodeId{i}) != chosen.durationUs(dag, NodeId{i});
+    return changes;
+  }
+
+  bool isBetter(const TargetPlan &a) const {
+    if (!best)
+      return true;
+    std::pair mine(a.contendedUs, a.plan.makespanUs),
+        theirs(best->contendedUs, best->plan.makespanUs);
+    if (source.spmd) {
+      std::swap(mine.first, mine.second);
+      std::swap(theirs.first, theirs.second);
+    }
+    return mine < theirs;
+  }
+
+  /// The transform at `k`, or several that are alternatives: those start from
+  /// the same DAG, and the best of them stays.
+  Result<void> tryNext(size_t &k) {
+    Dag base = current;
+    TransformGain before;
+    if (best) {
+      before.beforeUs = best->plan.makespanUs;
+      before.contendedBeforeUs = best->contendedUs;
+    }
+    std::optional<size_t> winner;
+    bool isAlternative = isChunk(options.transforms[k]);
+    do {
+      TransformGain gain = before;
+      gain.kind = options.transforms[k++];
+      Dag trial = base;
+      MGPU_TRY_ASSIGN(gain.changes, apply(trial, gain.kind, &gain.left));
+      bool ofAlgorithms = gain.kind == TransformKind::Algorithm;
+      if (gain.changes > 0)
+        if (Result<TargetPlan> after =
+                plan(trial, ofAlgorithms ? chosen : machine())) {
+          gain.afterUs = after->plan.makespanUs;
+          gain.contendedAfterUs = after->contendedUs;
+          if (isBetter(*after)) {
+            winner = gains.size();
+            best = std::move(*after);
+            current = std::move(trial);
+          }
+        }
+      if (ofAlgorithms)
+        chooses = gain.changes == 0 || winner == gains.size();
+      gains.push_back(std::move(gain));
+    } while (isAlternative && k < options.transforms.size() &&
+             isChunk(options.transforms[k]));
+    if (winner) {
+      gains[*winner].isKept = true;
+      kept.emplace_back(toString(gains[*winner].kind));
+      isChanged |= gains[*winner].kind != TransformKind::Algorithm;
+    }
+    return {};
+  }
+
+  Result<TargetPlan> finish() {
+    best->plan.transforms = std::move(kept);
+    best->gains = std::move(gains);
+    if (chooses) {
+      best->algorithms = chooseAlgorithms(current, chosen);
+      recordAlgorithms(best->plan, best->algorithms);
+      if (best->overlap)
+        recordAlgorithms(best->overlap->plan, best->algorithms);
+    }
+    if (isChanged) {
+      if (best->overlap && best->plan.model == overlap::frozenModelName)
+        best->plan.model +=
+            ", what transforms changed scaled as estimated on " + chosen.name();
+      best->dag = std::move(current);
+    }
+    return std::move(*best);
+  }
+
+  const Dag &source;
+  /// With the best algorithm for each collective, and with ring Simple for all.
+  const TopologyEstimator &chosen;
+  TopologyEstimator plain;
+  const TargetOptions &options;
+  rcpsp::Budget &budget;
+  uint64_t parts = 1; ///< of the budget
+  Dag current;
+  bool chooses = false, isChanged = false;
+  std::optional<TargetPlan> best;
+  std::vector<TransformGain> gains;
+  std::vector<std::string> kept;
+};
+
+} // namespace
+
+Result<TargetPlan> planForTarget(const Dag &dag,
+                                 const TopologyEstimator &machine,
+                                 const TargetOptions &options,
+                                 rcpsp::Budget &budget) {
+  const device::Topology &topology = machine.machine();
+  if (dag.numDevices > topology.devices)
+    return fail(ErrorKind::Absent,
+                fmt::format("the program uses {} devices, {} has {}",
+                            dag.numDevices, topology.name, topology.devices));
+  return Transforming(dag, machine, options, budget).run();
+}
+
 std::string explainModel(const TargetPlan &plan, const Dag &dag,
-                         const TopologyEstimator &machine) {
+                         const TopologyEstimator &given) {
   std::string out = fmt::format(
       "with contention: makespan {:.3f} us, one node after the other {:.3f} "
       "us\n",
@@ -305,7 +383,13 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
                          gain.changes, gain.beforeUs, gain.afterUs,
                          gain.contendedBeforeUs, gain.contendedAfterUs,
                          gain.isKept ? "kept" : "not kept");
+    for (const std::string &line : gain.left)
+      out += "  " + line + "\n";
   }
+  TopologyEstimator machine = plan.algorithms.empty()
+                                  ? given.withoutAlgorithms()
+                                  : given.on(given.machine());
+  out += explainAlgorithms(plan.algorithms, dag, machine);
   double sums[3] = {0, 0, 0}, total = 0;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     Estimate estimate = machine.estimate(dag, NodeId{i});

@@ -19,12 +19,29 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 namespace mgpu::tune {
 
 using nlohmann::json;
 
-static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
+static json toJson(const planner::AlgorithmChoice &choice) {
+  auto words = [](const planner::NcclTime &time) {
+    return json{{"name", toString(time.algorithm.shape)},
+                {"protocol", toString(time.algorithm.protocol)},
+                {"estimate_us", time.us}};
+  };
+  json out = words(choice.best);
+  if (choice.next) {
+    out["runner_up"] = words(*choice.next);
+    out["difference_us"] = choice.next->us - choice.best.us;
+  }
+  out["duration_from"] = choice.durationFrom;
+  return out;
+}
+
+static json toJson(const planner::Plan &plan, const planner::Dag &dag,
+                   const std::vector<planner::AlgorithmChoice> &algorithms) {
   planner::PlanSummary summary = planner::summarize(plan, dag);
   json out{{"scheduler", plan.scheduler},
            {"model", plan.model},
@@ -36,6 +53,9 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
            {"loop_trips", dag.loop.trips},
            {"arena_bytes", plan.arenaBytes},
            {"verified", true}};
+  std::map<planner::NodeId, const planner::AlgorithmChoice *> choices;
+  for (const planner::AlgorithmChoice &choice : algorithms)
+    choices.emplace(choice.node, &choice);
   json &nodes = out["nodes"] = json::array();
   for (const planner::PlanStep &step : plan.steps) {
     json lanes = json::array();
@@ -47,6 +67,12 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
                      {"lanes", std::move(lanes)},
                      {"start_us", step.startUs},
                      {"end_us", step.startUs + step.durationUs}});
+    if (auto it = choices.find(step.node); it != choices.end())
+      nodes.back()["algorithm"] = toJson(*it->second);
+    else if (step.algorithm) // a plan that was made elsewhere
+      nodes.back()["algorithm"] = {
+          {"name", toString(step.algorithm->shape)},
+          {"protocol", toString(step.algorithm->protocol)}};
   }
   return out;
 }
@@ -83,7 +109,8 @@ planForMachine(const planner::Dag &dag,
     target.memoryBytes = memory;
   target.streamsPerDevice = options.streams;
   target.seed = options.seed;
-  MGPU_TRY_ASSIGN(target.transforms, parseTransforms(options.transforms));
+  MGPU_TRY_ASSIGN(target.transforms,
+                  planner::parseTransforms(options.transforms));
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
   rcpsp::Budget search(budget.seconds, budget.evaluations);
   return planForTarget(dag, machine, target, search);
@@ -258,7 +285,9 @@ Result<int> runPlan(const Options &options) {
   if (target && options.noisePercent > 0)
     noise = playWithNoise(plan, program.dag, *machine, options);
   if (options.json) {
-    json out = toJson(plan, program.dag);
+    json out = toJson(plan, program.dag,
+                      target ? target->algorithms
+                             : std::vector<planner::AlgorithmChoice>());
     if (noise)
       out["noise"] = {{"percent", options.noisePercent},
                       {"p50_us", noise->first},
@@ -276,7 +305,8 @@ Result<int> runPlan(const Options &options) {
              {"makespan_after_us", gain.afterUs},
              {"contended_before_us", gain.contendedBeforeUs},
              {"contended_after_us", gain.contendedAfterUs},
-             {"kept", gain.isKept}});
+             {"kept", gain.isKept},
+             {"left", gain.left}});
     }
     if (!options.whatIf.empty())
       MGPU_TRY(runWhatIf(source, *machine, *target, options, &out));

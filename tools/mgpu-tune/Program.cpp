@@ -239,37 +239,6 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
   return program;
 }
 
-Result<std::vector<planner::TransformKind>>
-parseTransforms(const std::string &text) {
-  std::vector<planner::TransformKind> kinds;
-  if (text == "none")
-    return kinds;
-  if (text == "auto") {
-    kinds.assign(std::begin(planner::allTransforms),
-                 std::end(planner::allTransforms));
-    return kinds;
-  }
-  for (size_t at = 0; at <= text.size();) {
-    size_t comma = std::min(text.find(',', at), text.size());
-    std::string name = text.substr(at, comma - at);
-    at = comma + 1;
-    if (name == "chunk") {
-      kinds.insert(kinds.end(), std::begin(planner::chunkTransforms),
-                   std::end(planner::chunkTransforms));
-      continue;
-    }
-    auto kind = planner::parseTransform(name);
-    if (!kind)
-      return fail(ErrorKind::Usage,
-                  fmt::format("--transforms {}: there is no \"{}\"; give auto, "
-                              "none or a list of copies, scatter, bucket, "
-                              "chunk, chunk2, chunk4, chunk8, split",
-                              text, name));
-    kinds.push_back(*kind);
-  }
-  return kinds;
-}
-
 Result<std::vector<std::string>>
 transformProgram(Program &program,
                  const std::vector<planner::TransformKind> &kinds) {
@@ -338,7 +307,7 @@ chooseChunks(const planner::Dag &dag, const Options &options,
 Result<planner::Plan> makePlan(Program &program, const Options &options) {
   std::vector<std::string> transforms;
   if (options.transforms != "auto") {
-    MGPU_TRY_ASSIGN(auto kinds, parseTransforms(options.transforms));
+    MGPU_TRY_ASSIGN(auto kinds, planner::parseTransforms(options.transforms));
     MGPU_TRY_ASSIGN(kinds,
                     chooseChunks(program.dag, options, std::move(kinds)));
     MGPU_TRY_ASSIGN(transforms, transformProgram(program, kinds));
