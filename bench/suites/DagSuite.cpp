@@ -94,7 +94,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
   }
   nlohmann::json transforms = nlohmann::json::array();
   for (const TransformGain &gain : planned.gains)
-    transforms.push_back({{"name", toString(gain.kind)},
+    transforms.push_back({{"name", toString(gain.transform)},
                           {"changes", gain.changes},
                           {"makespan_before_us", gain.beforeUs},
                           {"makespan_after_us", gain.afterUs},
@@ -131,8 +131,8 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
   for (const TransformGain &gain : planned.gains)
     if (gain.changes > 0)
       fmt::print("{}: {} changes, makespan {:.1f} -> {:.1f} us, {}\n",
-                 toString(gain.kind), gain.changes, gain.beforeUs, gain.afterUs,
-                 gain.isKept ? "kept" : "not kept");
+                 toString(gain.transform), gain.changes, gain.beforeUs,
+                 gain.afterUs, gain.isKept ? "kept" : "not kept");
   fmt::print("{}: makespan {:.1f} us, bound {:.1f} us, ratio {:.5f}, hidden "
              "{}, peak {:.3f} GB, arena {:.3f} GB, first plan {:.3f} s\n",
              dag.name, best.schedule.makespan, bounds.makespan,

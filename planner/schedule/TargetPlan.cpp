@@ -4,11 +4,13 @@
 #include "planner/schedule/Paths.h"
 #include "planner/schedule/PlanBuilder.h"
 #include "planner/schedule/Simulate.h"
+#include "planner/schedule/transform/ChunkCounts.h"
 #include "support/Random.h"
 #include "support/Units.h"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 namespace mgpu::planner {
 
@@ -189,6 +191,10 @@ private:
 
 } // namespace
 
+static constexpr const char *scaledWords =
+    "the file's duration, scaled by the estimates of what it was and is "
+    "(assumed)";
+
 /// A DAG that is spmd: by the overlap search.
 static Result<TargetPlan> planOverlapped(const Dag &dag,
                                          const TopologyEstimator &machine,
@@ -225,10 +231,14 @@ public:
         options(options), budget(budget), current(dag) {}
 
   Result<TargetPlan> run() {
-    for (TransformKind kind : options.transforms) {
+    for (const Transform &transform : options.transforms) {
+      if (isFree(transform)) {
+        parts += !chunkGroups(source).empty();
+        continue;
+      }
       Dag trial = source;
-      MGPU_TRY_ASSIGN(uint32_t changes, apply(trial, kind, nullptr));
-      parts += changes > 0;
+      Result<uint32_t> changes = apply(trial, transform, nullptr);
+      parts += changes.value_or(0) > 0;
     }
     Result<TargetPlan> first = plan(current, plain);
     if (!first && first.error().kind != ErrorKind::Invalid)
@@ -253,11 +263,40 @@ private:
     return result;
   }
 
+  /// Chunks of numbers that are to be found.
+  static bool isFree(const Transform &transform) {
+    return transform.kind == TransformKind::Chunk && transform.counts.empty();
+  }
+  /// Finds them by first schedules.
+  Result<void> chooseChunks(TransformGain &gain) const {
+    MGPU_TRY_ASSIGN(
+        ChunkCounts counts,
+        findChunkCounts(
+            current, {&machine(), nullptr},
+            [&](const Dag &of) -> Result<double> {
+              if (of.spmd) {
+                rcpsp::Budget first(1e9, 0);
+                MGPU_TRY_ASSIGN(TargetPlan plan,
+                                planOverlapped(of, machine(), options, first));
+                return plan.plan.makespanUs;
+              }
+              ScheduleOptions schedule;
+              schedule.streamsPerDevice = options.streamsPerDevice;
+              MGPU_TRY_ASSIGN(Plan plan, scheduleList(of, machine(), schedule));
+              return simulate(plan, of, contentionOf(machine().machine()))
+                  .makespanUs;
+            }));
+    gain.left = explainChunks(counts, current);
+    if (counts.counts != std::vector<uint32_t>(counts.counts.size(), 1))
+      gain.transform.counts = std::move(counts.counts);
+    return {};
+  }
+
   /// How many nodes it changes; of algorithms, whose durations.
-  Result<uint32_t> apply(Dag &dag, TransformKind kind,
+  Result<uint32_t> apply(Dag &dag, const Transform &transform,
                          std::vector<std::string> *left) const {
-    if (kind != TransformKind::Algorithm)
-      return applyTransform(dag, kind, {&machine(), left});
+    if (transform.kind != TransformKind::Algorithm)
+      return applyTransform(dag, transform, {&machine(), left});
     uint32_t changes = 0;
     for (uint32_t i = 0; i < dag.nodes.size(); ++i)
       changes +=
@@ -288,13 +327,17 @@ private:
       before.contendedBeforeUs = best->contendedUs;
     }
     std::optional<size_t> winner;
-    bool isAlternative = isChunk(options.transforms[k]);
+    bool isAlternative = isChunk(options.transforms[k].kind);
     do {
       TransformGain gain = before;
-      gain.kind = options.transforms[k++];
+      gain.transform = options.transforms[k++];
       Dag trial = base;
-      MGPU_TRY_ASSIGN(gain.changes, apply(trial, gain.kind, &gain.left));
-      bool ofAlgorithms = gain.kind == TransformKind::Algorithm;
+      std::vector<std::string> left;
+      if (isFree(gain.transform))
+        MGPU_TRY(chooseChunks(gain));
+      MGPU_TRY_ASSIGN(gain.changes, apply(trial, gain.transform, &left));
+      gain.left.insert(gain.left.end(), left.begin(), left.end());
+      bool ofAlgorithms = gain.transform.kind == TransformKind::Algorithm;
       if (gain.changes > 0)
         if (Result<TargetPlan> after =
                 plan(trial, ofAlgorithms ? chosen : machine())) {
@@ -310,20 +353,36 @@ private:
         chooses = gain.changes == 0 || winner == gains.size();
       gains.push_back(std::move(gain));
     } while (isAlternative && k < options.transforms.size() &&
-             isChunk(options.transforms[k]));
+             isChunk(options.transforms[k].kind));
     if (winner) {
       gains[*winner].isKept = true;
-      kept.emplace_back(toString(gains[*winner].kind));
-      isChanged |= gains[*winner].kind != TransformKind::Algorithm;
+      kept.emplace_back(toString(gains[*winner].transform));
+      isChanged |= gains[*winner].transform.kind != TransformKind::Algorithm;
     }
     return {};
+  }
+
+  /// Those with a frozen duration that the source does not have by that name.
+  std::vector<bool> scaledNodes() const {
+    std::set<std::string_view> names;
+    for (const DagNode &node : source.nodes)
+      names.insert(node.name);
+    std::vector<bool> scaled;
+    for (const DagNode &node : current.nodes)
+      scaled.push_back(node.durationUs && !names.count(node.name));
+    return scaled;
   }
 
   Result<TargetPlan> finish() {
     best->plan.transforms = std::move(kept);
     best->gains = std::move(gains);
+    if (isChanged)
+      best->isScaled = scaledNodes();
     if (chooses) {
       best->algorithms = chooseAlgorithms(current, chosen);
+      for (AlgorithmChoice &choice : best->algorithms)
+        if (isChanged && best->isScaled[choice.node.value])
+          choice.durationFrom = scaledWords;
       recordAlgorithms(best->plan, best->algorithms);
       if (best->overlap)
         recordAlgorithms(best->overlap->plan, best->algorithms);
@@ -372,7 +431,7 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
       "us\n",
       plan.contendedUs, plan.serialUs);
   for (const TransformGain &gain : plan.gains) {
-    out += fmt::format("transform {}: ", toString(gain.kind));
+    out += fmt::format("transform {}: ", toString(gain.transform));
     if (gain.changes == 0)
       out += "nothing to change\n";
     else if (gain.afterUs == 0)
@@ -393,12 +452,19 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
   double sums[3] = {0, 0, 0}, total = 0;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     Estimate estimate = machine.estimate(dag, NodeId{i});
+    if (i < plan.isScaled.size() && plan.isScaled[i])
+      estimate.origin = Origin::Assumed;
     sums[size_t(estimate.origin)] += estimate.us;
     total += estimate.us;
   }
   auto share = [&](Origin origin) {
     return total > 0 ? 100 * sums[size_t(origin)] / total : 0;
   };
+  if (std::count(plan.isScaled.begin(), plan.isScaled.end(), true) > 0)
+    out += fmt::format(
+        "{} nodes that transforms made: {}\n",
+        std::count(plan.isScaled.begin(), plan.isScaled.end(), true),
+        scaledWords);
   out += fmt::format("durations of {}: {:.0f} % measured or frozen, {:.0f} % "
                      "published, {:.0f} % assumed\n",
                      machine.name(), share(Origin::Measured),

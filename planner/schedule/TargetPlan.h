@@ -21,18 +21,19 @@ struct TargetOptions {
   uint64_t seed = 0;
   double scaleComm = 1; ///< of DAGs that are spmd: times the collectives
   /// Tried in order; each is kept if the plan after it is shorter.
-  std::vector<TransformKind> transforms;
+  std::vector<Transform> transforms;
 };
 
 /// What a transform did for the plan. Times are makespans in microseconds; 0
 /// before where nothing fitted the memory, and after where nothing changed.
 struct TransformGain {
-  TransformKind kind = TransformKind::Copies;
+  Transform transform = TransformKind::Copies;
   uint32_t changes = 0;
   double beforeUs = 0, afterUs = 0;
   double contendedBeforeUs = 0, contendedAfterUs = 0;
   bool isKept = false;
-  std::vector<std::string> left; ///< TransformContext::left
+  /// TransformContext::left; of chunks, what their numbers are.
+  std::vector<std::string> left;
 };
 
 struct TargetPlan {
@@ -40,6 +41,9 @@ struct TargetPlan {
   /// The DAG it is a plan of, where a transform was kept.
   std::optional<Dag> dag;
   std::vector<TransformGain> gains; ///< by transform tried
+  /// By node of `dag`: whether its duration is one of the file that a transform
+  /// scaled. Empty where none is.
+  std::vector<bool> isScaled;
   /// Where algorithms were chosen: of each collective.
   std::vector<AlgorithmChoice> algorithms;
   /// Of the plan, when work that shares a device slows other work down.

@@ -299,7 +299,7 @@ Result<int> runPlan(const Options &options) {
       out["contended_serial_us"] = target->serialUs;
       for (const planner::TransformGain &gain : target->gains)
         out["transforms"].push_back(
-            {{"name", toString(gain.kind)},
+            {{"name", toString(gain.transform)},
              {"changes", gain.changes},
              {"makespan_before_us", gain.beforeUs},
              {"makespan_after_us", gain.afterUs},

@@ -87,7 +87,7 @@ Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program);
 /// them.
 Result<std::vector<std::string>>
 transformProgram(Program &program,
-                 const std::vector<planner::TransformKind> &kinds);
+                 const std::vector<planner::Transform> &transforms);
 
 /// The plan of options.scheduler for the host, verified. Applies --transforms
 /// first, "auto" being none here.

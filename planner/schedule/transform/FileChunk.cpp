@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
+#include <set>
 
 namespace mgpu::planner {
 
@@ -10,9 +12,11 @@ namespace {
 
 class FileChunking {
 public:
-  FileChunking(Dag &dag, uint32_t count, const TransformContext &context,
-               Leavings &left)
-      : dag(dag), count(count), left(left), rewrite(dag, context) {}
+  /// `countOf(collective)`: into how many parts; 1 leaves it.
+  FileChunking(Dag &dag, std::function<uint32_t(uint32_t)> countOf,
+               const TransformContext &context, Leavings &left)
+      : dag(dag), countOf(std::move(countOf)), left(left),
+        rewrite(dag, context) {}
 
   Result<uint32_t> run() {
     uint32_t changes = 0, all = uint32_t(dag.nodes.size());
@@ -21,6 +25,9 @@ public:
       if (!call || !call->isCollective)
         continue;
       std::string why;
+      count = countOf(i);
+      if (count == 1)
+        continue;
       if (std::optional<uint32_t> producer = producerOf(i, why)) {
         change(i, *producer);
         ++changes;
@@ -31,6 +38,24 @@ public:
     if (changes > 0)
       MGPU_TRY(rewrite.finish());
     return changes;
+  }
+
+  /// Each all_reduce that can be cut in two is a group of its own.
+  std::vector<std::vector<NodeId>> groups() {
+    std::vector<std::vector<NodeId>> groups;
+    count = 2;
+    std::set<uint32_t> producers;
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+      auto *call = std::get_if<OpaqueCall>(&dag.nodes[i].work);
+      std::string why;
+      if (!call || !call->isCollective)
+        continue;
+      std::optional<uint32_t> producer = producerOf(i, why);
+      // A producer is cut with the first of those that need it.
+      if (producer && producers.insert(*producer).second)
+        groups.push_back({NodeId{i}});
+    }
+    return groups;
   }
 
 private:
@@ -104,7 +129,8 @@ private:
   }
 
   Dag &dag;
-  uint32_t count;
+  std::function<uint32_t(uint32_t)> countOf;
+  uint32_t count = 1; ///< of the collective looked at
   Leavings &left;
   FileRewrite rewrite;
 };
@@ -114,7 +140,34 @@ private:
 Result<uint32_t> chunkFileReduces(Dag &dag, uint32_t count,
                                   const TransformContext &context,
                                   Leavings &left) {
-  return FileChunking(dag, count, context, left).run();
+  return FileChunking(
+             dag, [&](uint32_t) { return count; }, context, left)
+      .run();
+}
+
+std::vector<std::vector<NodeId>> fileChunkGroups(const Dag &dag) {
+  Dag copy = dag;
+  Leavings left;
+  return FileChunking(
+             copy, [](uint32_t) { return 2u; }, {}, left)
+      .groups();
+}
+
+Result<uint32_t> chunkFileReduces(Dag &dag, const std::vector<uint32_t> &counts,
+                                  const TransformContext &context,
+                                  Leavings &left) {
+  std::vector<std::vector<NodeId>> groups = fileChunkGroups(dag);
+  std::map<uint32_t, uint32_t> byNode;
+  for (size_t g = 0; g < groups.size(); ++g)
+    byNode[groups[g].front().value] = counts[g];
+  return FileChunking(
+             dag,
+             [&](uint32_t node) {
+               auto it = byNode.find(node);
+               return it == byNode.end() ? 1u : it->second;
+             },
+             context, left)
+      .run();
 }
 
 } // namespace mgpu::planner

@@ -74,8 +74,7 @@ public:
 private:
   Dag &dag;
   const TransformContext &context;
-  std::vector<uint32_t>
-      place; ///< by node: the number of the old one it is near
+  std::vector<uint32_t> place; ///< by node: the number of the old one near it
 };
 
 // One .cpp each; the number of changes.
@@ -88,6 +87,11 @@ Result<uint32_t> splitFileReduces(Dag &dag, const TransformContext &context,
 Result<uint32_t> chunkFileReduces(Dag &dag, uint32_t count,
                                   const TransformContext &context,
                                   Leavings &left);
+/// `counts`: one per group.
+Result<uint32_t> chunkFileReduces(Dag &dag, const std::vector<uint32_t> &counts,
+                                  const TransformContext &context,
+                                  Leavings &left);
+std::vector<std::vector<NodeId>> fileChunkGroups(const Dag &dag);
 
 } // namespace mgpu::planner
 

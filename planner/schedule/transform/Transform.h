@@ -47,26 +47,49 @@ enum class TransformKind : uint8_t {
   Chunk2,
   Chunk4,
   Chunk8,
+  /// The same with a number for each group of collectives that share kernels
+  /// (Transform::counts). Without numbers it changes nothing: ChunkCounts.h
+  /// finds them.
+  Chunk,
   /// all_reduce: reduce_scatter, then all_gather, with room between them.
   Split,
 };
 inline constexpr TransformKind allTransforms[] = {
     TransformKind::Algorithm, TransformKind::Copies, TransformKind::Scatter,
     TransformKind::Bucket,    TransformKind::Chunk2, TransformKind::Chunk4,
-    TransformKind::Chunk8,    TransformKind::Split};
+    TransformKind::Chunk8,    TransformKind::Chunk,  TransformKind::Split};
 
-/// Alternatives of each other, of which at most one is worth having.
+/// One number of chunks for all collectives: alternatives of each other, of
+/// which at most one is worth having.
 inline constexpr TransformKind chunkTransforms[] = {
     TransformKind::Chunk2, TransformKind::Chunk4, TransformKind::Chunk8};
 bool isChunk(TransformKind kind);
 
+/// A transform as a plan names it.
+struct Transform {
+  TransformKind kind = TransformKind::Copies;
+  /// Of Chunk: by group of chunkGroups(), into how many parts (1: none) its
+  /// collectives and their kernels are cut.
+  std::vector<uint32_t> counts;
+  Transform(TransformKind kind, std::vector<uint32_t> counts = {})
+      : kind(kind), counts(std::move(counts)) {}
+  bool operator==(const Transform &) const = default;
+};
+inline constexpr uint32_t maxChunks = 64;
+
 /// "algorithm", "copies", "scatter", "bucket", "chunk2", "chunk4", "chunk8",
-/// "split".
+/// "chunk", "split".
 std::string_view toString(TransformKind kind);
-std::optional<TransformKind> parseTransform(std::string_view text);
-/// What --transforms names: all for "auto", none for "none", else a list with
-/// commas, in which "chunk" is all its alternatives. Errors are Usage.
-Result<std::vector<TransformKind>> parseTransforms(const std::string &text);
+/// The same; of Chunk with its numbers, "chunk:4/1/2".
+std::string toString(const Transform &transform);
+std::optional<Transform> parseTransform(std::string_view text);
+/// What --transforms names: for "auto" all but one number of chunks for all,
+/// none for "none", else a list with commas. Errors are Usage.
+Result<std::vector<Transform>> parseTransforms(const std::string &text);
+
+/// Collectives that can be cut at least in two, those that share kernels
+/// together.
+std::vector<std::vector<NodeId>> chunkGroups(const Dag &dag);
 
 /// Of two all_reduces in a bucket each has at most the first, all together the
 /// second. The second is XLA's combine threshold, rounded up (published); the
@@ -84,8 +107,9 @@ struct TransformContext {
   std::vector<std::string> *left = nullptr;
 };
 
-/// How many places `kind` changed; `dag` is checked and normalized.
-Result<uint32_t> applyTransform(Dag &dag, TransformKind kind,
+/// How many places it changed; `dag` is checked and normalized. Invalid where
+/// the numbers of chunks are of another DAG.
+Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
                                 const TransformContext &context = {});
 /// One after the other.
 Result<uint32_t> applyTransforms(Dag &dag, std::span<const TransformKind> kinds,

@@ -372,7 +372,7 @@ TEST(FileTransform, EveryPlanOfEveryTransformPassesVerifyAndKeepsTheOrder) {
               << pair.second;
       TargetOptions options;
       options.seed = seed;
-      options.transforms = kinds;
+      options.transforms.assign(kinds.begin(), kinds.end());
       rcpsp::Budget budget(1e6, 30);
       auto plan = planForTarget(source, machine, options, budget);
       ASSERT_TRUE(plan) << name << ": " << plan.error().message;
