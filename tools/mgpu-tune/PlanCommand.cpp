@@ -15,6 +15,7 @@
 #include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -127,45 +128,68 @@ static uint64_t memoryOf(const planner::TargetPlan &plan,
   return most;
 }
 
+/// What one point of the front is: of several with no more memory and time the
+/// others are left out.
+struct FrontPoint {
+  uint64_t memory = 0;
+  double makespanUs = 0, contendedUs = 0, lowerBoundUs = 0;
+  std::vector<std::string> transforms;
+};
+
 /// Plans under ever less memory until nothing fits.
 static Result<int> runPareto(const planner::Dag &dag,
                              const planner::TopologyEstimator &machine,
                              const Options &options) {
   constexpr double step = 0.9;
-  json rows = json::array();
+  std::vector<FrontPoint> front;
+  // What plans are chosen by: see planForTarget().
+  auto time = [&](const FrontPoint &point) {
+    return dag.spmd ? point.makespanUs : point.contendedUs;
+  };
   uint64_t limit = 0;
   std::string stopped;
-  double best = 0;
-  for (;;) {
+  do {
     auto plan = planForMachine(dag, machine, options, limit);
-    if (!plan && (rows.empty() || plan.error().kind != ErrorKind::Invalid))
+    if (!plan && (front.empty() || plan.error().kind != ErrorKind::Invalid))
       return fail(plan.error());
     if (!plan) {
       stopped = plan.error().message;
       break;
     }
-    uint64_t memory = memoryOf(*plan, dag);
-    best = rows.empty() ? plan->plan.makespanUs : best;
-    rows.push_back({{"memory_bytes", memory},
-                    {"makespan_us", plan->plan.makespanUs},
-                    {"contended_makespan_us", plan->contendedUs},
-                    {"lower_bound_us", plan->plan.lowerBoundUs}});
-    if (!options.json)
-      fmt::print(
-          "{:>14} bytes  makespan {:.3f} us ({:+.2f} %), with contention "
-          "{:.3f} us\n",
-          memory, plan->plan.makespanUs,
-          best > 0 ? 100 * (plan->plan.makespanUs / best - 1) : 0,
-          plan->contendedUs);
-    limit = uint64_t(double(memory) * step);
-    if (limit == 0)
-      break;
-  }
-  if (options.json)
+    FrontPoint point{memoryOf(*plan, plan->dag ? *plan->dag : dag),
+                     plan->plan.makespanUs, plan->contendedUs,
+                     plan->plan.lowerBoundUs, plan->plan.transforms};
+    limit = uint64_t(double(point.memory) * step);
+    while (!front.empty() && time(front.back()) >= time(point))
+      front.pop_back();
+    front.push_back(std::move(point));
+  } while (limit > 0);
+  if (options.json) {
+    json rows = json::array();
+    for (const FrontPoint &point : front)
+      rows.push_back({{"memory_bytes", point.memory},
+                      {"makespan_us", point.makespanUs},
+                      {"contended_makespan_us", point.contendedUs},
+                      {"lower_bound_us", point.lowerBoundUs},
+                      {"transforms", point.transforms}});
     fmt::print("{}\n",
                json{{"front", std::move(rows)}, {"below", stopped}}.dump(
                    2, ' ', false, json::error_handler_t::replace));
-  else if (!stopped.empty())
+    return 0;
+  }
+  fmt::print("{:>16}  {:>14}  {:>9}  {:>18}  transforms\n", "memory (bytes)",
+             "makespan (us)", "more", "with contention");
+  for (const FrontPoint &point : front) {
+    double least = time(front.front());
+    fmt::print("{:>16}  {:>14.3f}  {:>+7.2f} %  {:>18.3f}  {}\n", point.memory,
+               point.makespanUs,
+               least > 0 ? 100 * (time(point) / least - 1) : 0,
+               point.contendedUs,
+               point.transforms.empty()
+                   ? "none"
+                   : fmt::format("{}", fmt::join(point.transforms, " ")));
+  }
+  if (!stopped.empty())
     fmt::print("below: {}\n", stopped);
   return 0;
 }
