@@ -73,7 +73,8 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
     }
   };
   OwningOpRef<ModuleOp> module =
-      planner::parseProgram(options.file, context, record);
+      planner::parseProgram(options.file, context, record,
+                            planner::ParseOptions{.fuse = options.fuse});
   if (!module)
     return fail(ErrorKind::Invalid,
                 fmt::format("'{}' is not a valid program; the messages above "

@@ -128,6 +128,11 @@ static Result<void> checkMadeFor(const Program &program,
                 fmt::format("--role {}: the roles of a bundle are fixed: make "
                             "it again from {}",
                             options.roles.begin()->first, origin.source));
+  if (!options.fuse)
+    return fail(ErrorKind::Usage,
+                fmt::format("--no-fusion: the kernels of a bundle are made: "
+                            "make it again from {}",
+                            origin.source));
   if (options.entry != "main" && options.entry != origin.entry)
     return fail(ErrorKind::Usage,
                 fmt::format("--entry {}: the bundle is of @{}: make one of @{} "

@@ -62,6 +62,9 @@ void addProgramOptions(CLI::App *command, Options &options) {
       ->add_option("--roll-from", options.rollFrom,
                    "Trips from which the program's loop stays rolled; 0: never")
       ->capture_default_str();
+  command->add_flag("!--no-fusion", options.fuse,
+                    "A launch for each linalg operation, even where several "
+                    "could share one");
   command->add_flag("--json", options.json, "Print the result as JSON");
 }
 
