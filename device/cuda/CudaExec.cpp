@@ -11,8 +11,12 @@ GraphInstance::~GraphInstance() {
   if (state->isLost())
     return;
   CudaState::Current current(*state);
-  if (!current.entered)
+  if (!current.entered) {
+    // NCCL would wait for this graph before it ends its communicators.
+    if (state->communicators)
+      state->setLost(current.entered.error().message);
     return;
+  }
   const CudaApi &api = *state->api;
   if (exec)
     api.cuGraphExecDestroy(exec);

@@ -215,6 +215,9 @@ NcclResult abortComm(NcclComm handle) {
 
 struct Group {
   int depth = 0;
+  /// Of a call within it: the whole group then fails with it (libnccl's
+  /// ncclGroupErrCheck), and nothing of it is started.
+  NcclResult error = NcclResult::Success;
   std::map<std::pair<FakeComm *, Stream *>, std::vector<Transfer>> transfers;
 };
 thread_local Group theGroup;
@@ -284,6 +287,9 @@ NcclResult groupEnd() {
     return entered;
   auto transfers = std::move(theGroup.transfers);
   theGroup.transfers.clear();
+  NcclResult error = std::exchange(theGroup.error, NcclResult::Success);
+  if (entered == NcclResult::Success)
+    entered = error;
   if (entered != NcclResult::Success)
     return entered;
   bool isCaptured = false, isNot = false;
@@ -392,10 +398,10 @@ NcclResult transfer(const char *name, bool isSend, void *data, size_t count,
   FakeComm *comm = checked(name, isSend ? data : nullptr, isSend ? bytes : 0,
                            isSend ? nullptr : data, isSend ? 0 : bytes, handle,
                            stream, code);
-  if (!comm)
-    return code;
-  if (peer < 0 || peer >= comm->ranks)
-    return NcclResult::InvalidArgument;
+  if (comm && (peer < 0 || peer >= comm->ranks))
+    code = NcclResult::InvalidArgument;
+  if (code != NcclResult::Success)
+    return theGroup.error = code;
   if (theGroup.depth == 0)
     violation("a send or recv alone: grouped is what is tested here");
   theGroup.transfers[{comm, FakeCuda::instance().streams.find(stream)}]
