@@ -208,7 +208,7 @@ private:
         reduceOf(work.type, work.reduction)(sum.data(), letter.bytes.data(),
                                             work.count);
     }
-    std::memcpy(reduces ? work.recv : sum.data(), sum.data(), sum.size());
+    std::copy(sum.begin(), sum.end(), work.recv);
   }
 
   FakeComm &comm;
