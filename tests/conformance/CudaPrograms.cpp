@@ -74,11 +74,13 @@ CudaPrograms::open(uint32_t numDevices, uint64_t seed) const {
 
 Result<std::unique_ptr<device::Driver>>
 CudaPrograms::openRank(uint32_t rank, uint64_t seed,
-                       std::function<Result<void>()> watch) const {
+                       std::function<Result<void>()> watch,
+                       std::chrono::milliseconds deadline) const {
   registerKernels(seed + rank);
   fake::FakeNccl::reset();
   device::CudaOptions options = fake::rankOptions(rank);
   options.watch = std::move(watch);
+  options.deadline = deadline;
   return fake::openRank(options);
 }
 

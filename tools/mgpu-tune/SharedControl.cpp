@@ -59,9 +59,9 @@ Result<void> SharedControl::meet(uint32_t rank, uint32_t count,
       return {};
     if (deadline.count() > 0 && Clock::now() - start > deadline)
       return fail(ErrorKind::Invalid,
-                  fmt::format("rank {} waited {} ms for rank {} to come to the "
+                  fmt::format("waited {} ms for rank {} to come to the "
                               "same step",
-                              rank, deadline.count(), missing));
+                              deadline.count(), missing));
     // Cards are at work meanwhile or nothing is: a core is worth little at
     // first and more later.
     if (turn > 2000)

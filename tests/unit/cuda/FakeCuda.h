@@ -148,9 +148,11 @@ public:
   // What goes wrong.
   uint64_t failAt = 0; ///< the n-th call from 1 on fails; 0: none
   CUresult failCode = CUDA_ERROR_OUT_OF_MEMORY;
-  int busyQueries = 1;                 ///< of a stream after a launch
-  bool neverEnds = false;              ///< launches stay busy
-  CUresult launchFault = CUDA_SUCCESS; ///< of every launch, when waited for
+  int busyQueries = 1;                    ///< of a stream after a launch
+  bool neverEnds = false;                 ///< launches stay busy
+  CUresult launchFault = CUDA_SUCCESS;    ///< of every launch, when waited for
+  std::function<void(uint64_t)> onLaunch; ///< with the number of the launch
+  uint64_t launches = 0;
   bool losesANode = false; ///< graphs are read back without their last node
   std::string logMessage;  ///< said to the log callback at a failure
 

@@ -305,6 +305,8 @@ CUresult graphLaunch(CUgraphExec handle, CUstream on) {
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
   if (stream->busyQueries > 0 || !stream->runs.empty())
     fake.violations.push_back("a launch while the last one may run");
+  if (fake.onLaunch)
+    fake.onLaunch(++fake.launches);
   return fake.launch(exec->steps, *stream);
 }
 

@@ -328,8 +328,10 @@ FakeComm *checked(const char *name, const void *send, size_t sendBytes,
   for (auto [address, bytes] :
        {std::pair{send, sendBytes},
         std::pair{static_cast<const void *>(recv), recvBytes}})
-    if (bytes > 0 && !fake.isDeviceRange(uint64_t(uintptr_t(address)), bytes))
+    if (bytes > 0 && !fake.isDeviceRange(uint64_t(uintptr_t(address)), bytes)) {
       violation(std::string(name) + " on what is no memory of the card");
+      return nullptr;
+    }
   code = NcclResult::Success;
   return comm;
 }
