@@ -174,6 +174,10 @@ static T __shfl_sync(unsigned mask, T value, int lane) {
   return result;
 }
 
+static void __syncwarp(unsigned mask) { shimMeet(mask); }
+
+#include "CudaShimMatrix.h"
+
 static void shimStart() {
   shimBody();
   shimThreads[shimNow].done = true;
