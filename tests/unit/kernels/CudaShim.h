@@ -179,6 +179,7 @@ static void __syncwarp(unsigned mask) { shimMeet(mask); }
 #include "CudaShimMatrix.h"
 
 static void shimStart() {
+  shimCopies[shimNow] = {};
   shimBody();
   shimThreads[shimNow].done = true;
   shimYield();

@@ -125,3 +125,70 @@ static void mmaF64(double *d, double a, double b) {
                 shimOf((shimLane() % 4 * 2 + i) * 4 + k).wideB;
   });
 }
+
+// Copies happen as late as they may: when their group is waited for.
+struct ShimCopy {
+  char *to;
+  const char *from;
+  int bytes;
+  unsigned long group;
+};
+struct ShimCopies {
+  std::vector<ShimCopy> open;
+  unsigned long groups = 0; // closed ones
+};
+static ShimCopies shimCopies[1024]; // by thread of the block
+
+static void shimAligned(const void *at, const char *what) {
+  if (uintptr_t(at) % 16 != 0) {
+    fprintf(stderr, "shim: %s is not aligned\n", what);
+    abort();
+  }
+}
+static void copyAsync(void *to, const void *from, int bytes) {
+  shimAligned(to, "what cp.async writes");
+  if (bytes > 0)
+    shimAligned(from, "what cp.async reads");
+  ShimCopies &mine = shimCopies[shimNow];
+  mine.open.push_back({(char *)to, (const char *)from, bytes, mine.groups});
+}
+static void closeCopies() { ++shimCopies[shimNow].groups; }
+template <int Open>
+static void awaitCopies() {
+  ShimCopies &mine = shimCopies[shimNow];
+  std::vector<ShimCopy> later;
+  for (const ShimCopy &each : mine.open) {
+    if (each.group + Open >= mine.groups) {
+      later.push_back(each);
+      continue;
+    }
+    memset(each.to, 0, 16);
+    memcpy(each.to, each.from, size_t(each.bytes));
+  }
+  mine.open = later;
+}
+
+static const char *shimRows[1024]; // by thread of the block
+
+/// Tile by tile: lane l takes two elements of row l / 4, or of its column.
+static void shimTiles(unsigned *to, const void *row, bool turned) {
+  shimAligned(row, "what ldmatrix reads");
+  shimRows[shimNow] = (const char *)row;
+  shimMeet(0xffffffffu);
+  unsigned lane = shimLane();
+  for (unsigned tile = 0; tile < 4; ++tile)
+    for (unsigned e = 0; e < 2; ++e) {
+      unsigned r = lane / 4, c = lane % 4 * 2 + e;
+      if (turned)
+        std::swap(r, c);
+      memcpy((char *)&to[tile] + 2 * e,
+             shimRows[shimNow / 32 * 32 + tile * 8 + r] + 2 * c, 2);
+    }
+  shimMeet(0xffffffffu);
+}
+static void loadTiles(unsigned *to, const void *row) {
+  shimTiles(to, row, false);
+}
+static void loadTilesTurned(unsigned *to, const void *row) {
+  shimTiles(to, row, true);
+}
