@@ -47,6 +47,7 @@ struct Options {
   std::vector<std::string> bundleLevels; ///< bundle: --cpu
   std::vector<std::string> bundleArchs;  ///< bundle: --arch
 
+  bool tensorCores = false;   ///< run, kernels: forms that no card has run
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit
 
