@@ -70,9 +70,9 @@ struct Prepared {
 };
 /// As findTuned() says, else planFor() and hostKernels(). --plan wins over a
 /// tuned plan, and what was tuned is not asked for where transforms change the
-/// program. `card` is the opened driver of a cuda target.
+/// program. `arch` is that of a cuda target's cards ("sm_90"); else empty.
 Result<Prepared> prepare(Program &program, const Options &options,
-                         device::Driver *card = nullptr);
+                         const std::string &arch = "");
 
 /// Compiles the kernels of a configuration.
 Result<std::vector<std::vector<std::byte>>>
