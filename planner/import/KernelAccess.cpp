@@ -61,6 +61,17 @@ private:
               bool exact, std::array<int64_t, 3> blockSteps = {});
   double timesRun(Operation *op);
   bool isGuarded(Operation *op);
+  /// A dimension that a guard cut short: its counter, and the block ids that
+  /// move what a block touches of it by so many indices.
+  struct Overhang {
+    uint32_t counter;
+    unsigned axis;
+    int64_t step;
+  };
+  std::optional<std::pair<unsigned, int64_t>>
+  blocksApart(const AffineForm &index) const;
+  static bool isNested(const AffineForm &address, uint32_t counter,
+                       unsigned axis, const AffineEvaluator &affine);
 
   Region &body;
   double threads;
@@ -238,6 +249,49 @@ std::optional<KernelView> Summariser::computeView(Value memref) {
   return view;
 }
 
+/// The axis whose blocks touch indices apart from each other, and how far apart
+/// their first ones are: as i = block * step + (0 .. step - 1).
+std::optional<std::pair<unsigned, int64_t>>
+Summariser::blocksApart(const AffineForm &index) const {
+  std::optional<std::pair<unsigned, int64_t>> found;
+  int64_t blocks = 0;
+  for (auto [counter, coefficient] : index.terms)
+    if (auto axis = AffineEvaluator::blockAxisOf(counter)) {
+      if (found || coefficient <= 0)
+        return std::nullopt;
+      found = {*axis, coefficient};
+      blocks = affine.sizeOf(counter);
+    }
+  if (!found)
+    return std::nullopt;
+  auto [first, last] = affine.range(index);
+  if (last - first - found->second * (blocks - 1) >= found->second)
+    return std::nullopt;
+  return found;
+}
+
+/// Whether every other counter of the address runs within one step of `counter`
+/// or jumps past all of it, with a gap that keeps it a dimension of its own,
+/// and none is a block id of `axis`.
+bool Summariser::isNested(const AffineForm &address, uint32_t counter,
+                          unsigned axis, const AffineEvaluator &affine) {
+  int64_t step = 0, size = affine.sizeOf(counter);
+  for (auto [other, coefficient] : address.terms)
+    if (other == counter)
+      step = coefficient;
+  if (step <= 0)
+    return false;
+  for (auto [other, coefficient] : address.terms) {
+    int64_t stride = std::abs(coefficient);
+    if (other == counter)
+      continue;
+    if (AffineEvaluator::blockAxisOf(other) == axis ||
+        (stride * affine.sizeOf(other) > step && stride <= step * size))
+      return false;
+  }
+  return true;
+}
+
 void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
                              bool reads, bool writes) {
   const KernelView *view = viewOf(memref);
@@ -247,6 +301,7 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
       *elementTypeOf(cast<MemRefType>(memref.getType()).getElementType()));
   bool guarded = isGuarded(op), exact = !guarded;
   AffineForm address = view->offset;
+  std::vector<Overhang> overhangs;
   for (size_t k = 0; k < view->sizes.size(); ++k) {
     std::optional<AffineForm> index = affine.evaluate(indices[k]);
     int64_t low = 0, high = view->sizes[k] - 1;
@@ -267,8 +322,14 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
     }
     exact = false;
     AffineForm dense{low, {}};
-    if (high > low)
-      dense.terms.push_back({affine.addCounter(high - low + 1), 1});
+    if (high > low) {
+      uint32_t counter = affine.addCounter(high - low + 1);
+      dense.terms.push_back({counter, 1});
+      // Of blocks that hang over the end, each keeps what it has before it.
+      if (index && affine.range(*index).first == low)
+        if (auto apart = blocksApart(*index))
+          overhangs.push_back({counter, apart->first, apart->second});
+    }
     if (!affine.addScaled(address, dense, view->strides[k]))
       return wholeView(memref, reads, writes);
   }
@@ -290,6 +351,10 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
       stride = -stride;
     }
     dims.push_back({stride, size});
+    for (const Overhang &overhang : overhangs)
+      if (overhang.counter == counter && blockSteps[overhang.axis] == 0 &&
+          isNested(address, counter, overhang.axis, affine))
+        blockSteps[overhang.axis] = overhang.step * stride;
   }
   std::sort(dims.begin(), dims.end(), std::greater<>());
   for (auto [stride, size] : dims) {

@@ -26,19 +26,19 @@ bool receives(const CollectiveCall &call, size_t rank) {
              : true;
 }
 
-/// Part `index` of `count` of each of `slices` equal slices of a contiguous
-/// box.
-std::optional<Box> partOfSlices(const Box &box, size_t slices, size_t index,
-                                size_t count) {
+/// Elements [begin, end) of each of `slices` equal slices of a contiguous box.
+std::optional<Box> partOfSlices(const Box &box, size_t slices, int64_t begin,
+                                int64_t end) {
   int64_t elements = box.numElements(), width = box.elementBytes;
-  if (slices == 1)
-    return partOf(box, index, count);
-  if (!box.isContiguous() || elements == 0 ||
-      elements % int64_t(slices * count) != 0)
+  if (!box.isContiguous() || elements % int64_t(slices) != 0 ||
+      elements / int64_t(slices) < end)
     return std::nullopt;
-  int64_t slice = elements / int64_t(slices), share = slice / int64_t(count);
-  return Box{box.byteRange().first + int64_t(index) * share * width,
-             {int64_t(slices), share},
+  int64_t slice = elements / int64_t(slices),
+          first = box.byteRange().first + begin * width;
+  if (slices == 1)
+    return Box{first, {end - begin}, {width}, box.elementBytes};
+  return Box{first,
+             {int64_t(slices), end - begin},
              {slice * width, width},
              box.elementBytes};
 }
@@ -140,47 +140,131 @@ private:
     }
     part.bytesRead /= of;
     part.bytesWritten /= of;
-    part.flops /= of;
+    part.flops /= of; // of parts that are nearly equal
     part.work = call;
     return part;
   }
 
-  /// The collective as `count` ones, each of a range of every rank's elements;
-  /// empty where it has none, or where the order of the parts would show.
-  std::vector<CollectiveCall> cut(const CollectiveCall &call) const {
-    size_t ranks = call.members.size(), sendSlices = 1, recvSlices = 1;
+  /// How many equal slices, one per peer, the sides of a member's part have.
+  struct Slices {
+    size_t send = 1, recv = 1;
+  };
+  static std::optional<Slices> slicesOf(const CollectiveCall &call,
+                                        size_t rank) {
+    size_t ranks = call.members.size();
+    const CollectiveMember &member = call.members[rank];
     switch (call.kind) {
     case CollectiveKind::AllReduce:
     case CollectiveKind::Broadcast:
     case CollectiveKind::SendRecv:
-      break;
+      return Slices{1, 1};
     case CollectiveKind::AllGather:
-      recvSlices = ranks;
-      break;
+      // In place it sends its slice of the whole.
+      return Slices{member.sendBox.numElements() == member.recvBox.numElements()
+                        ? ranks
+                        : 1,
+                    ranks};
     case CollectiveKind::ReduceScatter:
-      sendSlices = ranks;
-      break;
+      return Slices{ranks, 1};
     case CollectiveKind::AllToAll:
-      sendSlices = recvSlices = ranks;
-      break;
+      return Slices{ranks, ranks};
     default:
-      return {};
+      return std::nullopt;
     }
+  }
+
+  /// Elements of a slice, which all ranks must agree on; 0 where they do not.
+  static int64_t sliceElements(const CollectiveCall &call) {
+    int64_t elements = 0;
+    for (size_t rank = 0; rank < call.members.size(); ++rank) {
+      const CollectiveMember &member = call.members[rank];
+      std::optional<Slices> slices = slicesOf(call, rank);
+      for (auto [box, count, isUsed] :
+           {std::tuple(&member.sendBox, slices ? slices->send : 1,
+                       sends(call, rank)),
+            std::tuple(&member.recvBox, slices ? slices->recv : 1,
+                       receives(call, rank))}) {
+        if (!isUsed)
+          continue;
+        int64_t mine = box->numElements() / int64_t(count);
+        if (!slices || mine == 0 || (elements != 0 && mine != elements))
+          return 0;
+        elements = mine;
+      }
+    }
+    return elements;
+  }
+
+  /// Where the parts of each slice begin, in elements, and where the last ends:
+  /// equal ones, or along the parts of kernels that make or use a whole slice.
+  std::vector<std::vector<int64_t>>
+  waysToCut(uint32_t id, const CollectiveCall &call) const {
+    std::vector<std::vector<int64_t>> ways;
+    int64_t elements = sliceElements(call);
+    if (elements >= int64_t(count) && elements % int64_t(count) == 0) {
+      std::vector<int64_t> equal;
+      for (uint32_t k = 0; k <= count; ++k)
+        equal.push_back(elements / int64_t(count) * k);
+      ways.push_back(std::move(equal));
+    }
+    for (size_t rank = 0; elements > 0 && rank < call.members.size(); ++rank) {
+      const CollectiveMember &member = call.members[rank];
+      Slices slices = *slicesOf(call, rank);
+      if (slices.send == 1 && sends(call, rank))
+        for (const Touch &writer : writersOf(member.send, member.sendBox, id))
+          addWays(writer, member.sendBox, ways);
+      if (slices.recv == 1 && receives(call, rank))
+        for (const Touch &reader : readersOf(member.recv, member.recvBox, id))
+          addWays(reader, member.recvBox, ways);
+    }
+    return ways;
+  }
+  void addWays(const Touch &touch, const Box &whole,
+               std::vector<std::vector<int64_t>> &ways) const {
+    const DagNode &node = dag.nodes[touch.node];
+    for (unsigned axis : {2u, 1u, 0u}) {
+      if (axes[touch.node]
+              ? *axes[touch.node] != axis || cutIn[touch.node] != count
+              : !canPart(node, axis, count))
+        continue;
+      Dim3 grid = std::get<KernelCall>(node.work).grid;
+      auto [low, high] = whole.byteRange();
+      std::vector<int64_t> way{0};
+      for (uint32_t k = 0; k < count; ++k) {
+        auto [begin, end] =
+            boxOfPart(*touch.use, grid, partAlong(grid, axis, k, count))
+                .byteRange();
+        int64_t at = (k + 1 == count ? high : end) - low;
+        if ((k > 0 && begin - low != way.back() * whole.elementBytes) ||
+            at % whole.elementBytes != 0 ||
+            at <= way.back() * whole.elementBytes || at > high - low)
+          break;
+        way.push_back(at / whole.elementBytes);
+      }
+      if (way.size() == count + 1 &&
+          std::find(ways.begin(), ways.end(), way) == ways.end())
+        ways.push_back(std::move(way));
+    }
+  }
+
+  /// The collective as `count` ones, each of a range of every slice's elements;
+  /// empty where the order of the parts would show.
+  std::vector<CollectiveCall> cut(const CollectiveCall &call,
+                                  const std::vector<int64_t> &way) const {
+    size_t ranks = call.members.size();
     std::vector<CollectiveCall> parts(count, call);
     for (size_t rank = 0; rank < ranks; ++rank)
       for (uint32_t k = 0; k < count; ++k) {
         const CollectiveMember &whole = call.members[rank];
         CollectiveMember &part = parts[k].members[rank];
-        // An all_gather in place sends its slice of the whole.
-        bool inPlace =
-            call.kind == CollectiveKind::AllGather &&
-            whole.sendBox.numElements() == whole.recvBox.numElements();
+        Slices slices = *slicesOf(call, rank);
         std::optional<Box> from =
-            partOfSlices(whole.sendBox, inPlace ? ranks : sendSlices, k, count);
+            partOfSlices(whole.sendBox, slices.send, way[k], way[k + 1]);
         std::optional<Box> to =
-            partOfSlices(whole.recvBox, recvSlices, k, count);
+            partOfSlices(whole.recvBox, slices.recv, way[k], way[k + 1]);
         if ((sends(call, rank) && !from) || (receives(call, rank) && !to))
           return {};
+        // A side that says nothing is cut alike where it is as long.
         part.sendBox = from.value_or(whole.sendBox);
         part.recvBox = to.value_or(whole.recvBox);
       }
@@ -317,7 +401,15 @@ private:
     auto *call = std::get_if<CollectiveCall>(&dag.nodes[id].work);
     if (!call || dag.nodes[id].durationUs || call->members.size() < 2)
       return false;
-    std::vector<CollectiveCall> parts = cut(*call);
+    for (const std::vector<int64_t> &way : waysToCut(id, *call))
+      if (chunk(id, *call, way))
+        return true;
+    return false;
+  }
+  bool chunk(uint32_t id, const CollectiveCall &whole,
+             const std::vector<int64_t> &way) {
+    const CollectiveCall *call = &whole;
+    std::vector<CollectiveCall> parts = cut(*call, way);
     if (parts.empty())
       return false;
     std::vector<Split> producers, consumers;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/transform/KernelPart.h"
 
+#include <algorithm>
+
 namespace mgpu::planner {
 
 static uint32_t along(Dim3 dims, unsigned axis) {
@@ -9,9 +11,13 @@ static uint32_t along(Dim3 dims, unsigned axis) {
 
 GridPart partAlong(Dim3 grid, unsigned axis, uint32_t index, uint32_t count) {
   GridPart part = GridPart::whole(grid);
-  uint32_t share = along(grid, axis) / count, first = index * share;
+  uint64_t size = along(grid, axis);
+  uint32_t first = uint32_t(size * index / count),
+           end = uint32_t(size * (index + 1) / count);
   (axis == 0 ? part.first.x : axis == 1 ? part.first.y : part.first.z) = first;
-  (axis == 0 ? part.count.x : axis == 1 ? part.count.y : part.count.z) = share;
+  (axis == 0   ? part.count.x
+   : axis == 1 ? part.count.y
+               : part.count.z) = end - first;
   return part;
 }
 
@@ -39,6 +45,19 @@ static void keepBlocks(Box &box, int64_t step, int64_t blocks, int64_t first,
     box.offset += first * step;
     return;
   }
+  // A guard cut the last block short: the importer says so of a dimension that
+  // stands alone (KernelAccess.cpp).
+  for (size_t d = 0; d < box.sizes.size(); ++d) {
+    int64_t size = box.sizes[d], stride = box.strides[d];
+    if (stride <= 0 || step % stride != 0)
+      continue;
+    int64_t inner = step / stride;
+    if (size <= (blocks - 1) * inner || size >= blocks * inner)
+      continue;
+    box.sizes[d] = std::min(size, (first + count) * inner) - first * inner;
+    box.offset += first * step;
+    return;
+  }
 }
 
 Box boxOfPart(const BufferUse &use, Dim3 grid, const GridPart &part) {
@@ -51,8 +70,7 @@ Box boxOfPart(const BufferUse &use, Dim3 grid, const GridPart &part) {
 
 bool canPart(const DagNode &node, unsigned axis, uint32_t count) {
   auto *call = std::get_if<KernelCall>(&node.work);
-  if (!call || call->part || node.durationUs ||
-      along(call->grid, axis) % count != 0 || along(call->grid, axis) == 0)
+  if (!call || call->part || node.durationUs || along(call->grid, axis) < count)
     return false;
   for (const BufferUse &one : node.uses) {
     if (!one.writes)
@@ -81,7 +99,8 @@ DagNode kernelPart(const DagNode &node, unsigned axis, uint32_t index,
   DagNode part = node;
   auto &call = std::get<KernelCall>(part.work);
   call.part = partAlong(call.grid, axis, index, count);
-  part.flops /= count;
+  part.flops *= double(call.part->count.volume()) /
+                double(std::max<uint64_t>(call.grid.volume(), 1));
   part.bytesRead = part.bytesWritten = 0;
   for (BufferUse &use : part.uses) {
     use.box = boxOfPart(use, call.grid, *call.part);

@@ -8,14 +8,16 @@
 
 namespace mgpu::planner {
 
-/// Part `index` of `count` equal ones along axis 0 (x) to 2 (z); the grid's
-/// size along it must be a multiple of `count`.
+/// Part `index` of `count` along axis 0 (x) to 2 (z), equal but for a block
+/// where the grid's size along it is no multiple of `count`; it is no less.
 GridPart partAlong(Dim3 grid, unsigned axis, uint32_t index, uint32_t count);
 
 /// The bytes that the blocks of `part` touch by a use of a launch over `grid`.
+/// Where the last block hangs over the end of an array and a guard keeps it
+/// from what is beyond, the box ends within that block.
 Box boxOfPart(const BufferUse &use, Dim3 grid, const GridPart &part);
 
-/// Whether the launch is the same as `count` launches of equal parts along
+/// Whether the launch is the same as `count` launches of its parts along
 /// `axis`, whatever their order: no two of them write the same bytes.
 bool canPart(const DagNode &node, unsigned axis, uint32_t count);
 

@@ -109,6 +109,44 @@ TEST(KernelPart, BoxesAreTheAddressesOfTheBlocks) {
   }
 }
 
+// Blocks of `step` rows each, the last of which hangs over the end: what a
+// guard leaves of the parts is together what it leaves of all, and nothing
+// twice.
+TEST(KernelPart, TheLastBlockMayHangOverTheEnd) {
+  std::mt19937_64 random(2);
+  auto pick = [&](uint64_t bound) { return int64_t(random() % bound); };
+  for (int round = 0; round < 2000; ++round) {
+    int64_t blocks = 2 + pick(7), step = 2 + pick(6), inner = 1 + pick(3);
+    int64_t rows = (blocks - 1) * step + 1 + pick(uint64_t(step) - 1);
+    int64_t gap = pick(2) ? 0 : 1 + pick(3), outer = 1 + pick(3);
+    // Rows of `inner` elements, `gap` apart; `outer` such arrays, apart too.
+    std::vector<Counter> counters{{inner, 4}, {rows, 4 * (inner + gap)}};
+    int64_t all = 4 * (inner + gap) * rows;
+    if (outer > 1)
+      counters.push_back({outer, all + 4 * (1 + pick(9))});
+    BufferUse use{BufferId{0}, boxOf(counters), false, true};
+    use.blockSteps[0] = 4 * (inner + gap) * step;
+    DagNode node;
+    KernelCall call;
+    call.grid = {uint32_t(blocks), 1, 1};
+    node.work = call;
+    node.uses = {use};
+    uint32_t count = uint32_t(2 + pick(uint64_t(blocks) - 1));
+    ASSERT_TRUE(canPart(node, 0, count)) << "round " << round;
+    for (uint32_t k = 0; k < count; ++k) {
+      GridPart part = partAlong(call.grid, 0, k, count);
+      int64_t first = part.first.x * step,
+              last = std::min<int64_t>(rows, first + part.count.x * step);
+      std::vector<Counter> mine = counters;
+      mine[1].size = last - first;
+      ASSERT_EQ(addresses(boxOfPart(use, call.grid, part)),
+                addresses(first * mine[1].step, mine))
+          << "round " << round;
+    }
+    ASSERT_FALSE(canPart(node, 0, uint32_t(blocks) + 1));
+  }
+}
+
 /// On each of two devices a kernel of 8 blocks that writes 64 bytes each, an
 /// all_reduce of all of them, and a kernel that reads them.
 struct Chain {
@@ -320,6 +358,42 @@ TEST(KernelPart, TransformsReadBackFromTheirNames) {
   for (const char *text : {"chunk:", "chunk:0", "chunk:65", "chunk:4/",
                            "chunk:x", "chunk4:2", "chunk:4,2", "", ":"})
     EXPECT_FALSE(parseTransform(text)) << text;
+}
+
+// 120 elements of which the last block has 8: halves of 64 and 56.
+TEST(KernelPart, ACollectiveIsCutWhereTheKernelsAre) {
+  auto made = [](int64_t elements, Dim3 grid) {
+    Dag dag = Chain(64, 64, grid).dag;
+    Box all{0, {elements}, {4}, 4};
+    std::vector<DagNode> nodes = std::move(dag.nodes);
+    dag.nodes.clear();
+    dag.edges.clear();
+    DependencyTracker tracker(dag);
+    for (DagNode &node : nodes) {
+      for (BufferUse &use : node.uses)
+        use.box = all;
+      if (auto *call = std::get_if<CollectiveCall>(&node.work))
+        for (CollectiveMember &member : call->members)
+          member.sendBox = member.recvBox = all;
+      tracker.append(std::move(node));
+    }
+    EXPECT_TRUE(dag.check());
+    EXPECT_EQ(*applyTransform(dag, TransformKind::Chunk2), 1u);
+    std::vector<int64_t> sizes;
+    for (const DagNode &node : dag.nodes) {
+      if (auto *call = std::get_if<CollectiveCall>(&node.work))
+        sizes.push_back(call->members[0].sendBox.numElements());
+      EXPECT_LE(std::count_if(dag.edges.begin(), dag.edges.end(),
+                              [&](const DepEdge &edge) {
+                                return &dag.node(edge.to) == &node;
+                              }),
+                node.devices.size() + 1);
+    }
+    return sizes;
+  };
+  EXPECT_EQ(made(120, {8, 1, 1}), (std::vector<int64_t>{64, 56}));
+  EXPECT_EQ(made(112, {7, 1, 1}), (std::vector<int64_t>{48, 64}));
+  EXPECT_EQ(made(128, {8, 1, 1}), (std::vector<int64_t>{64, 64}));
 }
 
 /// What goes where in an all_to_all: rank and byte it is read from, rank and
