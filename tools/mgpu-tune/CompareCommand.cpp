@@ -6,7 +6,6 @@
 #include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -49,14 +48,8 @@ realize(const std::string &word, const Program &program, const Options &options,
   if (!planFile.empty()) {
     Program changed = program;
     MGPU_TRY_ASSIGN(realized->plan, readPlan(planFile, changed));
-    if (!realized->plan.transforms.empty())
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("{}: it was made after transforms ({}), and the "
-                              "program is compared as it is: make a plan "
-                              "without them, or time each with `replay --plan "
-                              "... --repeat N`",
-                              planFile,
-                              fmt::join(realized->plan.transforms, ", ")));
+    realized->dag =
+        std::make_shared<const planner::Dag>(std::move(changed.dag));
   }
   return std::move(*realized);
 }

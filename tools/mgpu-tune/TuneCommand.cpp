@@ -119,6 +119,7 @@ json toJson(const TuningResult &result, const Program &program,
            {"tuned_us", result.tunedUs},
            {"comparison", sentence},
            {"space", result.spaceSize},
+           {"transform_sets", result.numTransformLists},
            {"evaluated", result.evaluated},
            {"resumed", result.resumed},
            {"compiled", result.compiled},
@@ -154,13 +155,18 @@ void print(const TuningResult &result, const Program &program,
     std::string failures;
     for (auto &[kind, count] : kinds)
       failures += fmt::format(", {} {}", count, kind);
-    fmt::print("space    {:.3g} configurations: {} tried{}, {} kernels "
-               "compiled, {} results known before, {:.1f} s{}\n",
-               result.spaceSize, result.evaluated, failures, result.compiled,
-               result.resumed, result.seconds,
-               result.interrupted ? ", interrupted"
-               : result.exhausted ? ", nothing left to try"
-                                  : "");
+    fmt::print(
+        "space    {:.3g} configurations ({}): {} tried{}, {} kernels "
+        "compiled, {} results known before, {:.1f} s{}\n",
+        result.spaceSize,
+        result.numTransformLists > 1
+            ? fmt::format("{} sets of transforms", result.numTransformLists)
+            : "no transform applies",
+        result.evaluated, failures, result.compiled, result.resumed,
+        result.seconds,
+        result.interrupted ? ", interrupted"
+        : result.exhausted ? ", nothing left to try"
+                           : "");
   }
   fmt::print("default  {:.2f} us\ntuned    {:.2f} us: {}\n", result.defaultUs,
              result.tunedUs, sentence);

@@ -271,7 +271,7 @@ int main(int argc, char **argv) {
                    "Architectures to compile cubins for: sm_80,sm_90,...")
       ->delimiter(',')
       ->type_name("ARCH,...");
-  tune::addDatabase(bundle, options, false);
+  addTuned(bundle, options);
   bundle->callback([&] { command = tune::runBundle; });
 
   CLI::App *tuneCommand = app.add_subcommand(

@@ -51,7 +51,10 @@ public:
   const TuningSubject &subject() const { return about; }
   KernelFarm &compilers() { return *farm; }
 
-  /// Plan and kernels of a configuration.
+  /// The program after transforms. Invalid as transformed().
+  Result<std::shared_ptr<const planner::Dag>>
+  programAfter(const TransformList &transforms);
+  /// Program, plan and kernels of a configuration.
   Result<Outcome<Realization>> realize(const ProgramConfig &config);
   /// What a realization does, as text: equal texts, equal behaviour.
   static std::string identity(const Realization &realization,
@@ -73,7 +76,10 @@ private:
   ProgramConfig defaultChoice;
   std::optional<KernelFarm> farm;
   std::vector<KernelObject> objects;
-  std::shared_ptr<const planner::Dag> sharedDag;
+  std::shared_ptr<const planner::Dag> original;
+  /// The program after the transforms asked for last; each is as large as it.
+  TransformList lastTransforms;
+  std::shared_ptr<const planner::Dag> lastProgram;
   std::optional<Candidate> reference, defaultRun;
   std::map<uint64_t, Bytes> expected; ///< outputs, by seed
   uint64_t numAdmitted = 0, numFresh = 0;
