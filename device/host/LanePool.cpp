@@ -37,25 +37,38 @@ void relax() {
 }
 
 /// A bounded spin. The first polls are back to back because most waits end
-/// within a cache miss or two; then a pause each (about 40 ns on current
-/// Intel), a few microseconds in all: about what parking would cost.
+/// within a cache miss or two; then a pause each, about 40 ns on current Intel.
 class Spin {
 public:
+  explicit Spin(uint32_t pausedPolls) : most(eagerPolls + pausedPolls) {}
   bool again() {
     if (++count <= eagerPolls)
       return true;
     relax();
-    return count <= eagerPolls + pausedPolls;
+    return count <= most;
   }
   void reset() { count = 0; }
   /// Long enough that a worker that was awake would have come.
   bool overdue() const { return count > eagerPolls + overduePolls; }
 
 private:
-  static constexpr uint32_t eagerPolls = 64, overduePolls = 20,
-                            pausedPolls = 100;
-  uint32_t count = 0;
+  static constexpr uint32_t eagerPolls = 64, overduePolls = 20;
+  uint32_t count = 0, most;
 };
+
+/// How long to spin before parking, in pauses: 80 us, some twice of what
+/// parking and being woken costs, so that a wait never costs much more than the
+/// better of the two, and workers stay awake between replays in a row. With
+/// more threads than cores a spin may hold up the one it waits for: 4 us.
+uint32_t pausedPollsFor(uint32_t numThreads) {
+  cpu_set_t cores;
+  bool known = sched_getaffinity(0, sizeof cores, &cores) == 0;
+  return known && uint32_t(CPU_COUNT(&cores)) >= numThreads ? 2000 : 100;
+}
+
+/// The pool that began to replay last. Workers of others do not spin between
+/// their replays: they would hold up its own.
+std::atomic<const LanePool *> lastToRun{nullptr};
 
 /// Counters wrap: compare distances, never values.
 bool atLeast(uint32_t value, uint32_t target) {
@@ -65,7 +78,8 @@ bool atLeast(uint32_t value, uint32_t target) {
 } // namespace
 
 LanePool::LanePool(uint32_t numLanes, uint32_t progressSoFar)
-    : progress(numLanes), claims(numLanes), base(numLanes, 0),
+    : pausedPolls(pausedPollsFor(numLanes)), progress(numLanes),
+      claims(numLanes), base(numLanes, 0),
       seen(size_t(numLanes) * ((numLanes + 31) / 32)),
       callerLanes(numLanes, 0) {
   for (Progress &lane : progress)
@@ -99,6 +113,8 @@ void LanePool::run(const ReplayJob &job) {
       op->function(op->context);
     return;
   }
+  if (lastToRun.load(std::memory_order_relaxed) != this)
+    lastToRun.store(this, std::memory_order_relaxed);
   uint32_t current = epoch.load(std::memory_order_relaxed) + 1;
   for (uint32_t lane = 0; lane < numLanes(); ++lane) {
     base[lane] = progress[lane].value.load(std::memory_order_relaxed);
@@ -270,7 +286,7 @@ void LanePool::runCaller(uint32_t current) {
             !claims[lane].handedBack.load(std::memory_order_relaxed));
   };
   uint32_t owned = 1; // of callerLanes, whose first is lane 0
-  Spin spin;
+  Spin spin(pausedPolls);
   while (true) {
     bool moved = false;
     uint32_t unfinished = 0;
@@ -328,7 +344,7 @@ bool LanePool::runWorker(uint32_t lane, uint32_t current,
   // replay.
   Cursor cursor = claims[lane].cursor;
   claims[lane].handedBack.store(false, std::memory_order_relaxed);
-  Spin spin;
+  Spin spin(pausedPolls);
   while (true) {
     const LaneWait *before = cursor.wait;
     if (advance(cursor, false, current) == Stop::Finished)
@@ -382,11 +398,11 @@ void LanePool::workerMain(uint32_t lane) {
   uint32_t last = 0;
   Clock::time_point parked{};
   bool left = false; // to the caller, in epoch `last`
-  Spin spin;
+  Spin spin(pausedPolls);
   while (true) {
     uint32_t current = epoch.load(std::memory_order_acquire);
     if (current == last) {
-      if (spin.again())
+      if (lastToRun.load(std::memory_order_relaxed) == this && spin.again())
         continue;
       spin.reset();
       if (left && claims[lane].wanted.load(std::memory_order_relaxed) != last)

@@ -106,6 +106,7 @@ private:
   void wakeSleepers();
   void stopWorkers();
 
+  const uint32_t pausedPolls; ///< before parking
   std::vector<Progress> progress;
   std::vector<Claim> claims;
   std::vector<uint32_t> base; ///< progress of each lane at the replay's start

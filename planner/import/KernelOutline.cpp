@@ -232,6 +232,36 @@ void notePositions(ir::LaunchOp launch, ArrayRef<Capture> captures,
       Builder(launch.getContext()).getDenseI64ArrayAttr(positions));
 }
 
+/// The text of an operation as it is printed without locations, from that with
+/// them: less costly than to print again.
+std::string withoutLocations(llvm::StringRef text) {
+  constexpr llvm::StringRef mark = " loc(";
+  std::string out;
+  out.reserve(text.size());
+  // Past a string that begins at `at`, or past one character.
+  auto step = [&](size_t at) {
+    if (text[at] != '"')
+      return at + 1;
+    for (++at; at < text.size() && text[at] != '"'; ++at)
+      at += text[at] == '\\';
+    return std::min(at + 1, text.size());
+  };
+  size_t kept = 0; // from here to `at` is to be appended
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] != ' ' || !text.substr(at).starts_with(mark)) {
+      at = step(at);
+      continue;
+    }
+    out += text.slice(kept, at);
+    at += mark.size();
+    for (int depth = 1; depth > 0 && at < text.size(); at = step(at))
+      depth += text[at] == '(' ? 1 : text[at] == ')' ? -1 : 0;
+    kept = at;
+  }
+  out += text.substr(kept);
+  return out;
+}
+
 /// What else decides the kernel, beside the shape of its body.
 std::vector<uintptr_t> signatureOf(Dim3 block, int64_t dynamicSharedBytes,
                                    ArrayRef<Capture> captures) {
@@ -294,12 +324,15 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
 KernelId KernelTable::intern(ModuleOp module, ir::LaunchOp launch, Dim3 block,
                              const std::string &base, uint32_t numArguments) {
   KernelSpec spec;
-  // What the kernel does is its text without locations.
-  std::string hashed;
-  llvm::raw_string_ostream text(hashed);
   // Made of verified operations whose operands keep their types.
-  module->print(text, OpPrintingFlags().assumeVerified().useLocalScope());
-  text << "\nblock " << block.x << ' ' << block.y << ' ' << block.z;
+  llvm::raw_string_ostream source(spec.source);
+  module->print(
+      source,
+      OpPrintingFlags().assumeVerified().useLocalScope().enableDebugInfo());
+  // What the kernel does is its text without locations.
+  std::string hashed = withoutLocations(spec.source);
+  llvm::raw_string_ostream(hashed)
+      << "\nblock " << block.x << ' ' << block.y << ' ' << block.z;
   spec.hash = Sha256().add(hashed).hex();
   auto [at, isNew] =
       byHash.try_emplace(spec.hash, KernelId{uint32_t(kernels.size())});
@@ -308,11 +341,7 @@ KernelId KernelTable::intern(ModuleOp module, ir::LaunchOp launch, Dim3 block,
     spec.location = ir::describeLocation(launch.getLoc());
     spec.block = block;
     spec.numArguments = numArguments;
-    llvm::raw_string_ostream source(spec.source);
-    module->print(
-        source,
-        OpPrintingFlags().assumeVerified().useLocalScope().enableDebugInfo());
-    source << '\n';
+    spec.source += '\n';
     kernels.push_back(std::move(spec));
   }
   return at->second;

@@ -6,8 +6,8 @@
 namespace mgpu::planner {
 
 // Measured by bench-replay (docs/benchmarks.md): an edge of `pingpong` from one
-// thread to another.
-static constexpr double handOverUs = 0.0204;
+// thread to another. It is what a cache line takes from core to core.
+static constexpr double handOverUs = 0.13;
 
 /// Of one phase, whose threads begin together and wait for each other at the
 /// end.

@@ -4,6 +4,11 @@
 // that matters never do.
 #include "ImportText.h"
 
+#include "kernels/emit/HostDialects.h"
+#include "support/Sha256.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
 
 #include <set>
@@ -74,6 +79,28 @@ TEST(KernelDedup, HashIsOfTheKernelNotOfItsPlace) {
   // The text does carry its places.
   EXPECT_NE(first.source, second.source);
   EXPECT_NE(first.source.find("loc("), std::string::npos);
+}
+
+// Bundles and databases know kernels by it.
+TEST(KernelDedup, HashIsOfTheTextPrintedWithoutLocations) {
+  for (const std::string &body : {base, R"(
+    gpu.printf "a) loc( \\22 loc(%d) \\5C", %i : index
+)" + base}) {
+    Imported imported = importText(program(launch("%d0", "", body)));
+    ASSERT_TRUE(imported.program) << imported.text();
+    const KernelSpec &kernel = imported.dag().kernels[0];
+    mlir::DialectRegistry registry;
+    kernels::registerHostEmitDialects(registry);
+    mlir::MLIRContext context(registry);
+    auto module =
+        mlir::parseSourceString<mlir::ModuleOp>(kernel.source, &context);
+    ASSERT_TRUE(module);
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module->print(stream, mlir::OpPrintingFlags().useLocalScope());
+    stream << "\nblock 64 1 1";
+    EXPECT_EQ(kernel.hash, Sha256().add(text).hex()) << text;
+  }
 }
 
 TEST(KernelDedup, AnyDifferenceSeparates) {
