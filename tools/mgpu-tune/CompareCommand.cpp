@@ -78,6 +78,7 @@ Result<int> runCompare(const Options &options) {
   tuner::EvaluatorOptions evaluation;
   evaluation.cache =
       options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
+  evaluation.pinThreads = options.pinThreads;
   evaluation.freshSeed = std::random_device()();
   MGPU_TRY_ASSIGN(auto evaluator,
                   tuner::Evaluator::create(subject, evaluation));
@@ -115,6 +116,7 @@ Result<int> runCompare(const Options &options) {
                {"low", percent(found.change.low)},
                {"high", percent(found.change.high)}}},
              {"pairs", found.pairs},
+             {"pinned_cpus", bench::cpusText(evaluator->cpus())},
              {"discarded", met.discarded},
              {"times", {{"a", toJson(met.a)}, {"b", toJson(met.b)}}}};
     fmt::print("{}\n", out.dump(2));

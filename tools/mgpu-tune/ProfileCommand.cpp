@@ -63,6 +63,7 @@ json toJson(const ProfileFacts &facts, const TunedChoice &choice,
            {"model", facts.model},
            {"repeat", options.profileRepeat},
            {"threads", facts.threads},
+           {"pinned_cpus", facts.pinnedCpus},
            {"predicted_before_us", facts.predictedUs},
            {"predicted_us", facts.recomputedUs},
            {"measured_us", facts.replay.us},
@@ -136,13 +137,18 @@ Result<int> runProfile(const Options &options) {
     MGPU_TRY_ASSIGN(planner::Plan plan, planChosen(program.dag, choice, path));
     subjects.push_back({std::move(plan), threads});
   }
-  auto open = [&](uint32_t devices, uint32_t lanes) {
-    return openTarget(options.target, devices, OpenOptions{.lanes = lanes});
+  auto open = [&](uint32_t devices, uint32_t lanes,
+                  std::span<const int> workerCpus) {
+    return openTarget(options.target, devices,
+                      OpenOptions{.lanes = lanes, .workerCpus = workerCpus});
   };
-  MGPU_TRY_ASSIGN(tuner::Profile profile,
-                  tuner::measureProfile({program.dag, kernels, data, open},
-                                        serial, subjects,
-                                        options.profileRepeat));
+  const std::vector<int> cpus =
+      options.pinThreads ? bench::cpusInOrder() : std::vector<int>();
+  choice.context.environment.pinnedCpus = bench::cpusText(cpus);
+  MGPU_TRY_ASSIGN(
+      tuner::Profile profile,
+      tuner::measureProfile({program.dag, kernels, data, open, cpus}, serial,
+                            subjects, options.profileRepeat));
   const size_t best = profile.fastest();
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
   const tuner::KeyInput keys = choice.context.keys(program.dag, false);
@@ -155,10 +161,11 @@ Result<int> runProfile(const Options &options) {
   if (!choice.isTuned)
     MGPU_TRY(tuner::storeThreads(keys, choice.config.lanes,
                                  profile.subjects[best].replayUs, store));
-  const ProfileFacts facts = tuner::describeProfile(
+  ProfileFacts facts = tuner::describeProfile(
       program.dag,
       tuner::toPairs(choice.config, program.dag, choice.context.spaces),
       subjects[best], profile.subjects[best], profile.serialUs);
+  facts.pinnedCpus = bench::cpusText(bench::cpusFor(cpus, choice.config.lanes));
   MGPU_TRY(tuner::storeProfile(key, facts, MGPU_VERSION, store));
 
   if (options.json) {

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ bool isCudaTarget(const std::string &target);
 
 struct OpenOptions {
   uint32_t lanes = 0; ///< threads that replay on the host; 0: as many as useful
+  /// That the host's further threads stay on; as device::LanePool has it.
+  std::span<const int> workerCpus = {};
   /// Of each replay on a card; zero is none.
   std::chrono::milliseconds deadline = std::chrono::minutes(2);
 };

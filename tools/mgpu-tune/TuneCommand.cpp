@@ -105,6 +105,8 @@ json toJson(const TuningResult &result, const Program &program,
   json environment = json::object();
   for (auto &[name, value] : context.environment.entries())
     environment[name] = value;
+  if (!result.pinnedCpus.empty())
+    environment["pinned_cpus"] = result.pinnedCpus;
   json history = json::array();
   for (const TuningResult::Step &step : result.history)
     history.push_back({{"seconds", step.seconds},
@@ -229,6 +231,7 @@ Result<int> runTune(const Options &options) {
     tuning.evaluation.cache =
         options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
     tuning.evaluation.compilers = context.environment.cores;
+    tuning.evaluation.pinThreads = options.pinThreads;
     tuning.evaluation.memoryBytes = context.environment.memoryBytes;
     tuning.evaluation.freshSeed = std::random_device()();
     ProgressLine line;

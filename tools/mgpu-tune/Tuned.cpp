@@ -177,9 +177,10 @@ tuner::TuningSubject tuningSubject(const Program &program,
             return buildHostKernel(program.dag, {kernel},
                                    context.spaces[kernel], config);
           },
-          [&](uint32_t, uint32_t lanes) {
-            return openTarget(options.target, program.dag.numDevices,
-                              OpenOptions{.lanes = lanes});
+          [&](uint32_t, uint32_t lanes, std::span<const int> workerCpus) {
+            return openTarget(
+                options.target, program.dag.numDevices,
+                OpenOptions{.lanes = lanes, .workerCpus = workerCpus});
           },
           context.mostLanes,
           context.compiled};

@@ -64,6 +64,7 @@ static json toJson(const std::optional<ProfileFacts> &given) {
           {"configuration", given->configuration},
           {"model", given->model},
           {"threads", given->threads},
+          {"pinned_cpus", given->pinnedCpus},
           {"samples", given->samples},
           {"predicted_us", given->predictedUs},
           {"recomputed_us", given->recomputedUs},

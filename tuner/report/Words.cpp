@@ -88,6 +88,11 @@ provenanceLines(const Report &report) {
   for (auto &[name, value] : report.environment)
     if (name == "load_average")
       add("load at the end", value + " (one minute)");
+  for (auto &[name, value] : report.environment)
+    if (name == "pinned_cpus")
+      add("threads", value == "none" ? "not pinned"
+                                     : "pinned to CPUs " + value +
+                                           " while they were measured");
   for (const Decision &each : report.decisions)
     lines.push_back(
         {"session of " + timeText(each.timeMs),
@@ -150,12 +155,15 @@ std::string profileText(const Report &report) {
   };
   std::string text = fmt::format(
       "By `mgpu-tune profile`, {} on {}, mgpu {}: medians of {} replays on {} "
-      "thread{}, corrected for reading the clock. A replay takes {} (half of "
+      "thread{} ({}), corrected for reading the clock. A replay takes {} (half "
+      "of "
       "the samples within {} to {}); {} were predicted ({}; {:+.1f} %) and {} "
       "follow from the nodes measured ({:+.1f} %). A serial plan on one thread "
       "takes {}. Ratio is measured over predicted. The configuration is {}.",
       timeText(profile.timeMs), profile.host, profile.version, profile.samples,
       profile.threads, profile.threads == 1 ? "" : "s",
+      profile.pinnedCpus == "none" ? "not pinned"
+                                   : "pinned to CPUs " + profile.pinnedCpus,
       durationText(profile.replay.us), durationText(profile.replay.p25Us),
       durationText(profile.replay.p75Us), durationText(profile.predictedUs),
       profile.model, error(profile.predictedUs),

@@ -53,6 +53,8 @@ Result<void> Evaluator::open() {
   candidateOptions.openDriver = about.openDriver;
   candidateOptions.sampling.cache = options.cache;
   candidateOptions.limits.memoryBytes = options.memoryBytes;
+  if (options.pinThreads)
+    candidateOptions.cpus = bench::cpusInOrder();
   // Nothing is known of how long it takes; a user waits, and can interrupt.
   candidateOptions.secondsToPrepare = 600;
   candidateOptions.secondsPerSample = 600;

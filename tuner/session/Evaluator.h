@@ -30,6 +30,7 @@ struct EvaluatorOptions {
   uint32_t compilers = 1;   ///< processes that compile at once
   uint64_t freshSeed = 1;   ///< of the data made for checks
   uint64_t memoryBytes = 0; ///< a candidate may have; 0: no limit
+  bool pinThreads = true;   ///< of candidates, while they are measured
 };
 
 /// The configuration used where nothing was tuned: `run` without a database.
@@ -49,6 +50,9 @@ public:
   std::span<const KernelObject> defaultObjects() const { return objects; }
   Candidate &defaultCandidate() { return *defaultRun; }
   const TuningSubject &subject() const { return about; }
+  /// To which all candidates are pinned, so that they share what the machine is
+  /// like; none where they are not.
+  const std::vector<int> &cpus() const { return candidateOptions.cpus; }
   KernelFarm &compilers() { return *farm; }
 
   /// The program after transforms. Invalid as transformed().

@@ -134,7 +134,8 @@ static db::Trial trialOf(const KeyInput &input, db::Pairs configuration,
   trial.lowUs = known ? std::max(us.median.low, 0.0) : trial.medianUs;
   trial.highUs = known ? us.median.high : trial.medianUs;
   trial.samples = us.count;
-  trial.provenance = provenanceHere(input.version);
+  trial.provenance =
+      provenanceHere(input.version, input.environment.pinnedCpus);
   return trial;
 }
 

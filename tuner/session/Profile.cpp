@@ -40,8 +40,11 @@ Result<std::unique_ptr<Run>> open(const ProfileInput &input, const Plan &plan,
   auto made = std::make_unique<Run>();
   made->threads = threads;
   made->nodeUs.resize(input.dag.nodes.size());
+  const std::vector<int> cpus = bench::cpusFor(input.cpus, threads);
   MGPU_TRY_ASSIGN(made->driver,
-                  input.openDriver(input.dag.numDevices, threads));
+                  input.openDriver(input.dag.numDevices, threads,
+                                   std::span<const int>(cpus).subspan(
+                                       std::min<size_t>(cpus.size(), 1))));
   MGPU_TRY_ASSIGN(
       made->replayer,
       capture::Replayer::create(input.dag, plan, input.kernels, *made->driver));
@@ -129,6 +132,7 @@ Result<Profile> measureProfile(const ProfileInput &input, const Plan &serial,
     MGPU_TRY_ASSIGN(runs.emplace_back(),
                     open(input, subject.plan, subject.threads));
   }
+  const bench::PinnedThread pinned(input.cpus.empty() ? -1 : input.cpus[0]);
   auto sample = [](Run &run) -> Result<void> {
     MGPU_TRY_ASSIGN(bench::Sample sample, run.sampler->sample());
     run.us.push_back(sample.seconds * 1e6);

@@ -15,6 +15,8 @@ struct ProfileInput {
   std::span<const Bytes> kernels; ///< by KernelId
   const ProgramData &data;
   OpenDriver openDriver;
+  /// To which threads are pinned while they are measured; none: they are not.
+  std::vector<int> cpus = {};
 };
 
 /// A plan, and the threads it is replayed on.

@@ -114,11 +114,12 @@ Result<void> storeProfile(const db::Problem &program, const ProfileFacts &facts,
   trial.medianUs = trial.meanUs = facts.replay.us;
   trial.lowUs = trial.highUs = facts.replay.us;
   trial.samples = std::max<uint64_t>(facts.samples, 1);
-  trial.provenance = provenanceHere(std::move(version));
+  trial.provenance = provenanceHere(std::move(version), facts.pinnedCpus);
   json about = json::parse(trial.provenance.environment);
   about["profile"] = {{"model", facts.model},
                       {"threads", facts.threads},
                       {"samples", facts.samples},
+                      {"pinned_cpus", facts.pinnedCpus},
                       {"predicted_us", facts.predictedUs},
                       {"recomputed_us", facts.recomputedUs},
                       {"replay", toJson(facts.replay)},
@@ -145,6 +146,7 @@ static std::optional<ProfileFacts> factsFrom(const db::Trial &trial) {
     in.at("model").get_to(facts.model);
     in.at("threads").get_to(facts.threads);
     in.at("samples").get_to(facts.samples);
+    in.at("pinned_cpus").get_to(facts.pinnedCpus);
     in.at("predicted_us").get_to(facts.predictedUs);
     in.at("recomputed_us").get_to(facts.recomputedUs);
     facts.replay = quartilesFrom(in.at("replay"));

@@ -46,6 +46,8 @@ struct ProfileFacts {
   Quartiles replay, serial;       ///< measured; a serial plan on one thread
   std::vector<NodeProfile> nodes; ///< in plan order; those that a replay runs
 
+  std::string pinnedCpus = "none"; ///< as bench::cpusText() has it
+
   // Where and when; set by readProfile().
   int64_t timeMs = 0;
   std::string host, version;

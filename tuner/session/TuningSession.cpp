@@ -90,7 +90,7 @@ db::Trial Session::failedTrial(std::string configuration, const Fault &fault,
   trial.status = statusOf(fault.kind);
   trial.sentence = fmt::format("{}: {}", toString(fault.kind), fault.what);
   trial.seconds = seconds;
-  trial.provenance = provenanceHere(options.version);
+  trial.provenance = provenanceHere(options.version, environment.pinnedCpus);
   return trial;
 }
 
@@ -108,7 +108,7 @@ db::Trial Session::measuredTrial(std::string configuration, double us,
   trial.spreadUs = deviationUs;
   trial.samples = std::max<size_t>(samples, 1);
   trial.seconds = seconds;
-  trial.provenance = provenanceHere(options.version);
+  trial.provenance = provenanceHere(options.version, environment.pinnedCpus);
   return trial;
 }
 
@@ -169,6 +169,8 @@ Result<void> Session::begin() {
   started = Clock::now();
   environment = bench::readEnvironment();
   MGPU_TRY_ASSIGN(evaluator, Evaluator::create(subject, options.evaluation));
+  environment.pinnedCpus = bench::cpusText(evaluator->cpus());
+  result.pinnedCpus = environment.pinnedCpus;
   MGPU_TRY_ASSIGN(lists, transformLists(subject.dag));
   result.numTransformLists = lists.size();
   const KeyInput input = keys();

@@ -72,6 +72,7 @@ struct TuningResult {
   double seconds = 0;
   double spaceSize = 0; ///< legal points: product over kernels and plans
   size_t numTransformLists = 1; ///< programs that transforms make, in those
+  std::string pinnedCpus;       ///< of candidates while they were measured
   /// Best time of the whole program after each evaluation that improved it.
   struct Step {
     double seconds;

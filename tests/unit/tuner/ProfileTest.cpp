@@ -5,9 +5,11 @@
 #include "planner/schedule/Schedulers.h"
 #include "tests/unit/db/TempFolder.h"
 #include "tests/unit/tuner/ReductionProgram.h"
+#include "tests/unit/tuner/WatchedDriver.h"
 #include "tuner/session/ProgramSpace.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace mgpu::tuner {
 namespace {
@@ -84,6 +86,35 @@ TEST(Profile, EveryNodeOfAReplayIsTimed) {
   EXPECT_NEAR(sum, profile.subjects[0].replayUs.median.middle, 1e-3 * sum);
 }
 
+TEST(Profile, ThreadsArePinnedMeanwhileAndGivenBack) {
+  const std::vector<int> cpus = bench::cpusInOrder();
+  if (cpus.size() < 2)
+    GTEST_SKIP() << "there is one CPU, to which everything is pinned";
+  Measured measured(1);
+  std::vector<std::vector<int>> workers;
+  std::set<int> ran;
+  auto open = [&](uint32_t devices, uint32_t lanes,
+                  std::span<const int> workerCpus)
+      -> Result<std::unique_ptr<device::Driver>> {
+    workers.push_back({workerCpus.begin(), workerCpus.end()});
+    MGPU_TRY_ASSIGN(auto inner,
+                    device::createHostDriver(devices, lanes, workerCpus));
+    return std::unique_ptr<device::Driver>(
+        std::make_unique<WatchedDriver>(std::move(inner), [&](uint32_t) {
+          if (bench::cpusInOrder().size() == 1)
+            ran.insert(sched_getcpu());
+        }));
+  };
+  const std::vector<Bytes> kernels = {kernelWithFault(0)};
+  auto made =
+      measureProfile({measured.dag, kernels, *measured.data, open, cpus},
+                     measured.serial, measured.subjects, 3);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(workers, (std::vector<std::vector<int>>{{}, {}, {cpus[1]}}));
+  EXPECT_EQ(ran, std::set<int>{cpus[0]});
+  EXPECT_EQ(bench::cpusInOrder().size(), cpus.size());
+}
+
 TEST(Profile, TheFastestIsTheOneThatIsSoMostOften) {
   Profile profile;
   profile.subjects.resize(3);
@@ -153,6 +184,7 @@ TEST(ProfileFacts, AreStoredAndTheNewestRead) {
   ASSERT_TRUE(storeProfile(program, facts, "1", *store));
   facts = factsOf(measured);
   facts.threads = 7;
+  facts.pinnedCpus = "1,0";
   ASSERT_TRUE(storeProfile(program, facts, "2", *store));
   auto found = readProfile(program, *store);
   ASSERT_TRUE(found && *found);

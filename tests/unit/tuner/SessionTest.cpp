@@ -4,9 +4,10 @@
 // hang, write out of bounds or compute something else.
 #include "tuner/session/TuningSession.h"
 
+#include "support/Clock.h"
 #include "tests/unit/db/TempFolder.h"
 #include "tests/unit/tuner/ReductionProgram.h"
-#include "tests/unit/tuner/SlowCollectives.h"
+#include "tests/unit/tuner/WatchedDriver.h"
 
 #include <csignal>
 #include <gtest/gtest.h>
@@ -116,15 +117,23 @@ TEST(Session, FailuresAreStoredAndNotTriedAgain) {
   EXPECT_FALSE(*found);
 }
 
+/// Each collective of a replay costs 100 us more, so that of two programs the
+/// one with fewer is surely faster.
 struct SlowReductions : ReductionSubject {
+  static void wait(uint32_t collectives) {
+    const Clock::time_point start = Clock::now();
+    while (microsecondsSince(start) < 100.0 * collectives) {
+    }
+  }
   TuningSubject subject() const {
     TuningSubject slow = ReductionSubject::subject();
-    slow.openDriver =
-        [](uint32_t devices,
-           uint32_t lanes) -> Result<std::unique_ptr<device::Driver>> {
-      MGPU_TRY_ASSIGN(auto inner, device::createHostDriver(devices, lanes));
+    slow.openDriver = [](uint32_t devices, uint32_t lanes,
+                         std::span<const int> workerCpus)
+        -> Result<std::unique_ptr<device::Driver>> {
+      MGPU_TRY_ASSIGN(auto inner,
+                      device::createHostDriver(devices, lanes, workerCpus));
       return std::unique_ptr<device::Driver>(
-          std::make_unique<SlowCollectives>(std::move(inner)));
+          std::make_unique<WatchedDriver>(std::move(inner), wait));
     };
     return slow;
   }
@@ -142,6 +151,7 @@ TEST(Session, ATransformThatGainsIsChosenStoredAndFoundAgain) {
   EXPECT_EQ(result->spaceSize, double(ProgramSpace::numPlans(4, 2)));
   EXPECT_EQ(toText(result->config.transforms), "bucket=on");
   EXPECT_FALSE(result->isDefault);
+  EXPECT_NE(result->pinnedCpus, "");
 
   // As `run` asks for it, and with the program that was measured.
   std::vector<KernelObject> compiled = {

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_TESTS_UNIT_TUNER_SLOWCOLLECTIVES_H
-#define MGPU_TESTS_UNIT_TUNER_SLOWCOLLECTIVES_H
+#ifndef MGPU_TESTS_UNIT_TUNER_WATCHEDDRIVER_H
+#define MGPU_TESTS_UNIT_TUNER_WATCHEDDRIVER_H
 
-// A driver on which each collective of a replay costs 100 us more, so that of
-// two programs the one with fewer is surely faster.
+// A driver that has something done before each launch of a graph.
 
 #include "device/api/GraphDriver.h"
-#include "support/Clock.h"
+
+#include <functional>
 
 namespace mgpu::tuner {
 
-class SlowExec final : public device::GraphExec {
+/// Given the number of the graph's collectives.
+using BeforeLaunch = std::function<void(uint32_t)>;
+
+class WatchedExec final : public device::GraphExec {
 public:
-  SlowExec(std::unique_ptr<device::GraphExec> inner, uint32_t collectives)
-      : inner(std::move(inner)), collectives(collectives) {}
+  WatchedExec(std::unique_ptr<device::GraphExec> inner, BeforeLaunch before,
+              uint32_t collectives)
+      : inner(std::move(inner)), before(std::move(before)),
+        collectives(collectives) {}
   Result<void> launch() override {
-    wait();
+    before(collectives);
     return inner->launch();
   }
   Result<void> launchTimed(std::vector<device::NodeTiming> &timings) override {
-    wait();
+    before(collectives);
     return inner->launchTimed(timings);
   }
 
 private:
-  void wait() const {
-    const Clock::time_point start = Clock::now();
-    while (microsecondsSince(start) < 100.0 * collectives) {
-    }
-  }
-
   std::unique_ptr<device::GraphExec> inner;
+  BeforeLaunch before;
   uint32_t collectives;
 };
 
-class SlowGraph final : public device::GraphDriver {
+class WatchedGraph final : public device::GraphDriver {
 public:
-  explicit SlowGraph(std::unique_ptr<device::GraphDriver> inner)
-      : inner(std::move(inner)) {}
+  WatchedGraph(std::unique_ptr<device::GraphDriver> inner, BeforeLaunch before)
+      : inner(std::move(inner)), before(std::move(before)) {}
   Result<device::GraphNodeId>
   addKernel(const device::KernelNodeParams &params,
             std::span<const device::GraphNodeId> dependencies) override {
@@ -57,18 +57,19 @@ public:
   Result<std::unique_ptr<device::GraphExec>> instantiate() override {
     MGPU_TRY_ASSIGN(auto exec, inner->instantiate());
     return std::unique_ptr<device::GraphExec>(
-        std::make_unique<SlowExec>(std::move(exec), collectives));
+        std::make_unique<WatchedExec>(std::move(exec), before, collectives));
   }
 
 private:
   std::unique_ptr<device::GraphDriver> inner;
+  BeforeLaunch before;
   uint32_t collectives = 0;
 };
 
-class SlowCollectives final : public device::Driver {
+class WatchedDriver final : public device::Driver {
 public:
-  explicit SlowCollectives(std::unique_ptr<device::Driver> inner)
-      : inner(std::move(inner)) {}
+  WatchedDriver(std::unique_ptr<device::Driver> inner, BeforeLaunch before)
+      : inner(std::move(inner)), before(std::move(before)) {}
   uint32_t numDevices() const override { return inner->numDevices(); }
   std::string description() const override { return inner->description(); }
   Result<std::byte *> allocate(DeviceId device, uint64_t bytes) override {
@@ -80,13 +81,14 @@ public:
     return inner->loadKernel(name, object);
   }
   std::unique_ptr<device::GraphDriver> createGraph() override {
-    return std::make_unique<SlowGraph>(inner->createGraph());
+    return std::make_unique<WatchedGraph>(inner->createGraph(), before);
   }
 
 private:
   std::unique_ptr<device::Driver> inner;
+  BeforeLaunch before;
 };
 
 } // namespace mgpu::tuner
 
-#endif // MGPU_TESTS_UNIT_TUNER_SLOWCOLLECTIVES_H
+#endif // MGPU_TESTS_UNIT_TUNER_WATCHEDDRIVER_H
