@@ -131,13 +131,9 @@ static Result<uint32_t> transformFile(Dag &dag, const Transform &transform,
     changes = bucketFileReduces(dag, context, left);
     break;
   case TransformKind::Chunk2:
-    changes = chunkFileReduces(dag, 2, context, left);
-    break;
   case TransformKind::Chunk4:
-    changes = chunkFileReduces(dag, 4, context, left);
-    break;
   case TransformKind::Chunk8:
-    changes = chunkFileReduces(dag, 8, context, left);
+    changes = chunkFileReduces(dag, numChunks(transform.kind), context, left);
     break;
   case TransformKind::Split:
     changes = splitFileReduces(dag, context, left);
@@ -168,7 +164,7 @@ static uint32_t transformProgram(Dag &dag, const Transform &transform) {
   case TransformKind::Chunk2:
   case TransformKind::Chunk4:
   case TransformKind::Chunk8:
-    changes = chunkCollectives(dag, numChunks(kind));
+    changes = chunkCollectives(dag, numChunks(transform.kind));
     break;
   case TransformKind::Split:
     changes = splitReduces(dag);
