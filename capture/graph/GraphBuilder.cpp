@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/graph/GraphBuilder.h"
 
+#include "capture/graph/Cards.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -17,9 +19,9 @@ public:
   Builder(const Plan &plan, const Dag &dag, Phase phase,
           const BufferAddresses &addresses,
           std::span<const device::KernelHandle> kernels,
-          device::GraphDriver &graph)
+          device::GraphDriver &graph, std::optional<DeviceId> only)
       : plan(plan), dag(dag), phase(phase), addresses(addresses),
-        kernels(kernels), graph(graph) {}
+        kernels(kernels), graph(graph), only(only) {}
 
   Result<void> run(ExecutableGraph &out);
 
@@ -31,6 +33,12 @@ private:
                 fmt::format("{}node '{}': {}", where, node.name, message));
   }
 
+  /// A hang among cards is told of without the DAG.
+  std::string nameOf(const DagNode &node) const {
+    return only && !node.location.empty()
+               ? fmt::format("{} ({})", node.name, node.location)
+               : node.name;
+  }
   Result<void> resolveBuffers();
   Result<void> addDependencies(const PlanStep &step, uint32_t id,
                                std::vector<GraphEdge> &edges);
@@ -47,6 +55,13 @@ private:
                                     const CollectiveCall &call,
                                     std::span<const GraphNodeId> dependencies);
 
+  bool isHere(DeviceId device) const {
+    return !only || device == *only || (device.isHost() && only->value == 0);
+  }
+  /// A copy between devices of two processes.
+  Result<GraphNodeId> addSendRecv(const DagNode &node, const CopyCall &call,
+                                  std::span<const GraphNodeId> dependencies);
+
   static constexpr uint32_t absent = UINT32_MAX;
 
   const Plan &plan;
@@ -55,6 +70,8 @@ private:
   const BufferAddresses &addresses;
   std::span<const device::KernelHandle> kernels;
   device::GraphDriver &graph;
+  std::optional<DeviceId> only; ///< the device that is here
+  std::optional<uint32_t> lastCommunication;
   std::vector<std::byte *> buffers;   ///< by BufferId
   std::vector<uint32_t> graphNodes;   ///< by NodeId
   std::map<Lane, uint32_t> laneTails; ///< last graph node of each lane
@@ -183,7 +200,7 @@ Result<GraphNodeId>
 Builder::addCollective(const DagNode &node, const CollectiveCall &call,
                        std::span<const GraphNodeId> dependencies) {
   device::CollectiveNodeParams params;
-  params.name = node.name;
+  params.name = nameOf(node);
   params.kind = call.kind;
   params.reduction = call.reduction;
   params.elementType = call.elementType;
@@ -198,15 +215,46 @@ Builder::addCollective(const DagNode &node, const CollectiveCall &call,
         pair ? rank == 0
              : call.kind != CollectiveKind::Broadcast || rank == call.root;
     bool receives = !pair || rank == 1;
-    if (sends) {
+    // Ends on other cards have no address here, but their boxes count.
+    const bool here = isHere(member.device);
+    if (sends && !here)
+      out.sendBox = member.sendBox;
+    else if (sends) {
       MGPU_TRY_ASSIGN(out.send, address(node, member.send, member.sendBox));
       out.sendBox = member.sendBox;
     }
-    if (receives) {
+    if (receives && !here)
+      out.recvBox = member.recvBox;
+    else if (receives) {
       MGPU_TRY_ASSIGN(out.recv, address(node, member.recv, member.recvBox));
       out.recvBox = member.recvBox;
     }
     params.members.push_back(std::move(out));
+  }
+  return graph.addCollective(params, dependencies);
+}
+
+Result<GraphNodeId>
+Builder::addSendRecv(const DagNode &node, const CopyCall &call,
+                     std::span<const GraphNodeId> dependencies) {
+  DeviceId from = dag.buffer(call.source).device;
+  DeviceId to = dag.buffer(call.destination).device;
+  device::CollectiveNodeParams params;
+  params.name = nameOf(node);
+  params.kind = CollectiveKind::SendRecv;
+  params.elementType = ElementType::I8; // bytes, whatever they mean
+  params.members.resize(2);
+  params.members[0].device = from;
+  params.members[0].sendBox = call.sourceBox;
+  params.members[1].device = to;
+  params.members[1].recvBox = call.destinationBox;
+  if (isHere(from)) {
+    MGPU_TRY_ASSIGN(params.members[0].send,
+                    address(node, call.source, call.sourceBox));
+  }
+  if (isHere(to)) {
+    MGPU_TRY_ASSIGN(params.members[1].recv,
+                    address(node, call.destination, call.destinationBox));
   }
   return graph.addCollective(params, dependencies);
 }
@@ -216,7 +264,9 @@ Result<GraphNodeId> Builder::add(const DagNode &node,
   if (const auto *kernel = std::get_if<KernelCall>(&node.work))
     return addKernel(node, *kernel, dependencies);
   if (const auto *copy = std::get_if<CopyCall>(&node.work))
-    return addCopy(node, *copy, dependencies);
+    return only && isCommunication(node)
+               ? addSendRecv(node, *copy, dependencies)
+               : addCopy(node, *copy, dependencies);
   if (const auto *collective = std::get_if<CollectiveCall>(&node.work))
     return addCollective(node, *collective, dependencies);
   return failAt(node, ErrorKind::Unsupported,
@@ -232,7 +282,12 @@ Result<void> Builder::addDependencies(const PlanStep &step, uint32_t id,
   std::vector<uint32_t> sources;
   if (step.lanes.empty())
     return failAt(node, ErrorKind::Invalid, "has no lane in the plan");
+  if (only && isCommunication(node))
+    if (auto last = std::exchange(lastCommunication, id))
+      sources.push_back(*last);
   for (const Lane &lane : step.lanes) {
+    if (!isHere(lane.device))
+      continue;
     auto [tail, fresh] = laneTails.try_emplace(lane, id);
     if (!fresh)
       sources.push_back(std::exchange(tail->second, id));
@@ -244,6 +299,9 @@ Result<void> Builder::addDependencies(const PlanStep &step, uint32_t id,
           fmt::format("waits for node {}, which does not exist", wait.value));
     if (dag.node(wait).phase != phase)
       continue; // phases follow each other whole
+    // What another card does is waited for in a communication.
+    if (only && !isOn(dag.node(wait), *only))
+      continue;
     if (graphNodes[wait.value] == absent)
       return failAt(node, ErrorKind::Invalid,
                     fmt::format("waits for '{}', which the plan starts later",
@@ -269,7 +327,7 @@ Result<void> Builder::run(ExecutableGraph &out) {
                               "plan it again",
                               step.node.value, dag.nodes.size()));
     const DagNode &node = dag.node(step.node);
-    if (node.phase != phase)
+    if (node.phase != phase || (only && !isOn(node, *only)))
       continue;
     if (graphNodes[step.node.value] != absent)
       return failAt(node, ErrorKind::Invalid, "has two steps in the plan");
@@ -298,8 +356,10 @@ buildGraph(const Plan &plan, const Dag &dag, Phase phase,
            device::Driver &driver) {
   std::unique_ptr<device::GraphDriver> graph = driver.createGraph();
   ExecutableGraph out;
-  MGPU_TRY(Builder(plan, dag, phase, addresses, kernels, *graph).run(out));
-  MGPU_TRY(proveGraph(plan, dag, phase, out.dagNodes, out.edges));
+  std::optional<DeviceId> only = driver.onlyDevice();
+  MGPU_TRY(
+      Builder(plan, dag, phase, addresses, kernels, *graph, only).run(out));
+  MGPU_TRY(proveGraph(plan, dag, phase, out.dagNodes, out.edges, only));
   MGPU_TRY_ASSIGN(out.exec, graph->instantiate());
   return out;
 }

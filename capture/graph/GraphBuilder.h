@@ -31,7 +31,9 @@ struct ExecutableGraph {
   std::vector<GraphEdge> edges;          ///< sorted by (target, source)
 };
 
-/// `kernels` are by KernelId. Plans are checked as far as building needs it;
+/// `kernels` are by KernelId. Of a driver with one device of several (Cards.h)
+/// the graph holds that device's part, with its communications in the order of
+/// the plan's steps. Plans are checked as far as building needs it;
 /// planner::verify() proves them. The graph made is proven to hold every edge
 /// of the DAG within the phase (proveGraph).
 Result<ExecutableGraph>
@@ -42,11 +44,13 @@ buildGraph(const planner::Plan &plan, const planner::Dag &dag,
 
 /// The read-back proof: `dagNodes` holds each node of the phase once, and
 /// `edges` alone imply every edge of the DAG between them and the order of
-/// every lane of the plan. Shares nothing with buildGraph.
+/// every lane of the plan. With `only`, of that device's part, and that its
+/// communications follow each other. Shares nothing with buildGraph.
 Result<void> proveGraph(const planner::Plan &plan, const planner::Dag &dag,
                         planner::Phase phase,
                         std::span<const planner::NodeId> dagNodes,
-                        std::span<const GraphEdge> edges);
+                        std::span<const GraphEdge> edges,
+                        std::optional<DeviceId> only = std::nullopt);
 
 } // namespace mgpu::capture
 

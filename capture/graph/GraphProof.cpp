@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/graph/Cards.h"
 #include "capture/graph/GraphBuilder.h"
 
 #include <algorithm>
@@ -21,7 +22,12 @@ tl::unexpected<Error> broken(std::string message) {
 
 Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
                         std::span<const NodeId> dagNodes,
-                        std::span<const GraphEdge> edges) {
+                        std::span<const GraphEdge> edges,
+                        std::optional<DeviceId> only) {
+  // Whose lane is this process's: the host's is that of device 0.
+  auto isHere = [&](DeviceId device) {
+    return !only || device == *only || (device.isHost() && only->value == 0);
+  };
   constexpr uint32_t absent = UINT32_MAX;
   std::vector<uint32_t> graphNode(dag.nodes.size(), absent);
   for (uint32_t g = 0; g < dagNodes.size(); ++g) {
@@ -31,7 +37,8 @@ Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
     graphNode[id.value] = g;
   }
   for (uint32_t n = 0; n < dag.nodes.size(); ++n)
-    if ((dag.nodes[n].phase == phase) != (graphNode[n] != absent))
+    if ((dag.nodes[n].phase == phase && (!only || isOn(dag.nodes[n], *only))) !=
+        (graphNode[n] != absent))
       return broken(
           fmt::format("node '{}' is {}", dag.nodes[n].name,
                       graphNode[n] == absent ? "missing" : "of another phase"));
@@ -46,6 +53,8 @@ Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
         graphNode[step.node.value] == absent)
       continue;
     for (const Lane &lane : step.lanes) {
+      if (!isHere(lane.device))
+        continue;
       auto [entry, fresh] =
           chainOf.try_emplace(lane, uint32_t(chainLength.size()));
       if (fresh)
@@ -82,14 +91,30 @@ Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
   }
   if (edge != edges.end())
     return broken("its edges are not in order");
+  auto isAfter = [&](uint32_t to, uint32_t from) {
+    auto [chain, place] = places[from].front();
+    return from < to && clocks[to * chains + chain] >= place;
+  };
+  uint32_t last = absent; // the communication before
+  for (const PlanStep &step : plan.steps) {
+    uint32_t node = step.node.value < dag.nodes.size()
+                        ? graphNode[step.node.value]
+                        : absent;
+    if (!only || node == absent || !isCommunication(dag.node(step.node)))
+      continue;
+    if (last != absent && !isAfter(node, last))
+      return broken(fmt::format("communication '{}' does not follow '{}'",
+                                dag.node(step.node).name,
+                                dag.node(dagNodes[last]).name));
+    last = node;
+  }
   for (const DepEdge &dep : dag.edges) {
     if (dep.from.value >= dag.nodes.size() || dep.to.value >= dag.nodes.size())
       return broken("an edge of the DAG names a node that does not exist");
     uint32_t from = graphNode[dep.from.value], to = graphNode[dep.to.value];
     if (from == absent || to == absent)
       continue;
-    auto [chain, place] = places[from].front();
-    if (from == to || clocks[to * chains + chain] < place || (from > to))
+    if (!isAfter(to, from))
       return broken(fmt::format("node '{}' does not wait for '{}'",
                                 dag.node(dep.to).name,
                                 dag.node(dep.from).name));

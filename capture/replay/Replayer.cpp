@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/replay/Replayer.h"
 
+#include "capture/graph/Cards.h"
 #include "support/Clock.h"
 
 #include <algorithm>
@@ -12,11 +13,48 @@ namespace mgpu::capture {
 
 using namespace planner;
 
+HostLayout hostLayout(const Dag &dag) {
+  constexpr uint64_t alignment = 256, page = 4096;
+  HostLayout layout;
+  for (const Buffer &buffer : dag.buffers) {
+    layout.offsets.push_back(buffer.device.isHost() ? layout.bytes : 0);
+    if (buffer.device.isHost())
+      layout.bytes +=
+          (buffer.sizeBytes + alignment - 1) / alignment * alignment;
+  }
+  layout.bytes = (layout.bytes + page - 1) / page * page;
+  return layout;
+}
+
+static Result<void> checkConstant(const Buffer &buffer) {
+  if (buffer.role == BufferRole::Constant &&
+      buffer.contents.size() != buffer.sizeBytes)
+    return fail(ErrorKind::Invalid,
+                fmt::format("constant '{}' has {} bytes, but {} are given",
+                            buffer.name, buffer.sizeBytes,
+                            buffer.contents.size()));
+  return {};
+}
+
+Result<void> writeConstants(const Dag &dag, const HostLayout &layout,
+                            std::span<std::byte> memory) {
+  for (size_t k = 0; k < dag.buffers.size(); ++k) {
+    const Buffer &buffer = dag.buffers[k];
+    MGPU_TRY(checkConstant(buffer));
+    if (buffer.device.isHost())
+      std::copy_n(buffer.contents.begin(),
+                  std::min<uint64_t>(buffer.contents.size(), buffer.sizeBytes),
+                  memory.begin() + ptrdiff_t(layout.offsets[k]));
+  }
+  return {};
+}
+
 Result<Replayer>
 Replayer::create(const Dag &dag, const Plan &plan,
                  std::span<const std::vector<std::byte>> kernelObjects,
-                 device::Driver &driver) {
-  if (dag.numDevices > driver.numDevices())
+                 device::Driver &driver, Part part) {
+  const std::optional<DeviceId> only = driver.onlyDevice();
+  if (!only && dag.numDevices > driver.numDevices())
     return fail(ErrorKind::Absent,
                 fmt::format("the program needs {} devices, but the target has "
                             "{}: choose a larger target",
@@ -33,21 +71,35 @@ Replayer::create(const Dag &dag, const Plan &plan,
                             dag.kernels.size(), kernelObjects.size()));
   Replayer replayer;
   replayer.loop = dag.loop;
+  replayer.isFirst = !only || only->value == 0;
+  HostLayout layout;
+  if (only) {
+    MGPU_TRY(checkAcrossCards(dag));
+    layout = hostLayout(dag);
+    if (part.hostMemory.size() != layout.bytes)
+      return fail(ErrorKind::Internal,
+                  fmt::format("{} bytes of host memory for {}",
+                              part.hostMemory.size(), layout.bytes));
+    MGPU_TRY(driver.adoptHost(part.hostMemory));
+  }
   BufferAddresses addresses;
   for (uint32_t k = 0; k < dag.numDevices; ++k) {
+    if (only && only->value != int32_t(k)) {
+      addresses.arenas.push_back(nullptr);
+      continue;
+    }
     MGPU_TRY_ASSIGN(std::byte * arena,
                     driver.allocate({int32_t(k)}, plan.arenaBytes[k]));
     addresses.arenas.push_back(arena);
   }
   for (const Buffer &buffer : dag.buffers) {
     std::span<std::byte> bytes;
-    if (buffer.device.isHost()) {
-      if (buffer.role == BufferRole::Constant &&
-          buffer.contents.size() != buffer.sizeBytes)
-        return fail(ErrorKind::Invalid,
-                    fmt::format("constant '{}' has {} bytes, but {} are given",
-                                buffer.name, buffer.sizeBytes,
-                                buffer.contents.size()));
+    if (buffer.device.isHost() && only) {
+      bytes =
+          part.hostMemory.subspan(layout.offsets[replayer.hostBuffers.size()],
+                                  size_t(buffer.sizeBytes));
+    } else if (buffer.device.isHost()) {
+      MGPU_TRY(checkConstant(buffer));
       MGPU_TRY_ASSIGN(std::byte * memory,
                       driver.allocate(DeviceId::host(), buffer.sizeBytes));
       bytes = {memory, size_t(buffer.sizeBytes)};
@@ -68,6 +120,7 @@ Replayer::create(const Dag &dag, const Plan &plan,
     MGPU_TRY_ASSIGN(replayer.graphs[size_t(phase)],
                     buildGraph(plan, dag, phase, addresses, kernels, driver));
   }
+  replayer.part = std::move(part);
   return replayer;
 }
 
@@ -77,49 +130,60 @@ std::span<std::byte> Replayer::hostBuffer(BufferId id) {
 }
 
 Result<void> Replayer::run(Phase phase) {
+  MGPU_TRY(meet());
   const ExecutableGraph &graph = graphs[size_t(phase)];
   return graph.dagNodes.empty() ? Result<void>() : graph.exec->launch();
 }
 
-void Replayer::setInductions(uint64_t trip) {
+Result<void> Replayer::setInductions(uint64_t trip) {
+  if (loop.inductions.empty())
+    return {};
+  MGPU_TRY(meet()); // the trip before has ended everywhere
+  if (!isFirst)
+    return {};
   static_assert(std::endian::native == std::endian::little);
   for (const Induction &induction : loop.inductions) {
     std::span<std::byte> bytes = hostBuffer(induction.buffer);
     uint64_t value = induction.at(trip);
     std::memcpy(bytes.data(), &value, std::min(bytes.size(), sizeof(value)));
   }
+  return {};
 }
 
 Result<void> Replayer::replay() {
   MGPU_TRY(run(Phase::Prologue));
   for (uint64_t trip = 0; trip < loop.trips; ++trip) {
-    setInductions(trip);
+    MGPU_TRY(setInductions(trip));
     MGPU_TRY(run(Phase::Replay));
   }
   return run(Phase::Epilogue);
 }
 
+Result<void> Replayer::runTimed(Phase phase, double offsetUs,
+                                std::vector<NodeSpan> &spans) {
+  MGPU_TRY(meet());
+  const ExecutableGraph &graph = graphs[size_t(phase)];
+  if (graph.dagNodes.empty())
+    return {};
+  std::vector<device::NodeTiming> timings;
+  MGPU_TRY(graph.exec->launchTimed(timings));
+  for (const device::NodeTiming &timing : timings)
+    spans.push_back({graph.dagNodes[timing.node.value], timing.lane,
+                     offsetUs + timing.startUs, offsetUs + timing.endUs});
+  return {};
+}
+
 Result<std::vector<NodeSpan>> Replayer::replayTimed() {
   std::vector<NodeSpan> spans;
   Clock::time_point start = Clock::now();
-  auto runTimed = [&](Phase phase) -> Result<void> {
-    const ExecutableGraph &graph = graphs[size_t(phase)];
-    if (graph.dagNodes.empty())
-      return {};
-    double offsetUs = microsecondsSince(start);
-    std::vector<device::NodeTiming> timings;
-    MGPU_TRY(graph.exec->launchTimed(timings));
-    for (const device::NodeTiming &timing : timings)
-      spans.push_back({graph.dagNodes[timing.node.value], timing.lane,
-                       offsetUs + timing.startUs, offsetUs + timing.endUs});
-    return {};
-  };
-  MGPU_TRY(runTimed(Phase::Prologue));
+  MGPU_TRY(runTimed(Phase::Prologue, microsecondsSince(start), spans));
   for (uint64_t trip = 0; trip < loop.trips; ++trip) {
-    setInductions(trip);
-    MGPU_TRY(trip == 0 ? runTimed(Phase::Replay) : run(Phase::Replay));
+    MGPU_TRY(setInductions(trip));
+    MGPU_TRY(trip == 0
+                 ? runTimed(Phase::Replay, microsecondsSince(start), spans)
+                 : run(Phase::Replay));
   }
-  MGPU_TRY(runTimed(Phase::Epilogue));
+  MGPU_TRY(runTimed(Phase::Epilogue, microsecondsSince(start), spans));
   return spans;
 }
 

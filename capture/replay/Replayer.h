@@ -9,6 +9,7 @@
 #include "capture/graph/GraphBuilder.h"
 
 #include <array>
+#include <functional>
 
 namespace mgpu::capture {
 
@@ -17,6 +18,27 @@ struct NodeSpan {
   planner::NodeId node;
   uint32_t lane = 0; ///< the backend's queue or thread
   double startUs = 0, endUs = 0;
+};
+
+/// Where each host buffer lies in one block of memory that several processes
+/// share.
+struct HostLayout {
+  std::vector<uint64_t> offsets; ///< by BufferId; of device buffers 0
+  uint64_t bytes = 0;            ///< whole pages
+};
+HostLayout hostLayout(const planner::Dag &dag);
+/// Writes the program's constants where the layout has them.
+Result<void> writeConstants(const planner::Dag &dag, const HostLayout &layout,
+                            std::span<std::byte> memory);
+
+/// What a process has that runs one device's part of a program
+/// (capture/graph/Cards.h).
+struct Part {
+  std::span<std::byte> hostMemory; ///< by hostLayout(), with its constants
+  /// Returns once all processes called it as often as this one; the launches
+  /// of a phase, and of each trip of a loop, come after all have ended those
+  /// before.
+  std::function<Result<void>()> meet;
 };
 
 /// `driver` owns the memory and must outlive it.
@@ -28,7 +50,7 @@ public:
   static Result<Replayer>
   create(const planner::Dag &dag, const planner::Plan &plan,
          std::span<const std::vector<std::byte>> kernelObjects,
-         device::Driver &driver);
+         device::Driver &driver, Part part = {});
 
   /// The bytes of a host buffer (argument, result, local or constant), for
   /// binding and reading; empty for a device buffer. Zero until written,
@@ -49,11 +71,17 @@ public:
 
 private:
   Result<void> run(planner::Phase phase);
-  void setInductions(uint64_t trip);
+  Result<void> runTimed(planner::Phase phase, double offsetUs,
+                        std::vector<NodeSpan> &spans);
+  /// Before each launch of a phase.
+  Result<void> meet() { return part.meet ? part.meet() : Result<void>(); }
+  Result<void> setInductions(uint64_t trip);
 
   std::vector<std::span<std::byte>> hostBuffers; ///< by BufferId
   std::array<ExecutableGraph, planner::allPhases.size()> graphs; ///< by Phase
   planner::Loop loop;
+  Part part;
+  bool isFirst = true; ///< of the processes
 };
 
 } // namespace mgpu::capture

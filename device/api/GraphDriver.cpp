@@ -15,4 +15,19 @@ Result<void> GraphExec::launchTimed(std::vector<NodeTiming> &timings) {
               "with the vendor's tool instead");
 }
 
+static tl::unexpected<Error> notOneOfSeveral() {
+  return fail(ErrorKind::Unsupported,
+              "this backend does not share a program with other processes");
+}
+
+Result<GroupId> Driver::makeGroupId() { return notOneOfSeveral(); }
+
+Result<void> Driver::join(std::span<const DeviceGroup>) {
+  return notOneOfSeveral();
+}
+
+Result<void> Driver::adoptHost(std::span<std::byte>) {
+  return notOneOfSeveral();
+}
+
 } // namespace mgpu::device

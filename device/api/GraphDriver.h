@@ -9,6 +9,7 @@
 #include "support/Result.h"
 #include "support/Types.h"
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -96,6 +97,16 @@ public:
   virtual Result<std::unique_ptr<GraphExec>> instantiate() = 0;
 };
 
+/// What the processes of one group find each other by.
+using GroupId = std::array<std::byte, 128>;
+
+/// Devices that communicate, by rank. The first group of a driver is all of the
+/// program's devices in order.
+struct DeviceGroup {
+  std::vector<DeviceId> members;
+  GroupId id{};
+};
+
 /// One machine's devices under one backend.
 class Driver {
 public:
@@ -113,6 +124,20 @@ public:
   virtual Result<KernelHandle>
   loadKernel(std::string_view name, std::span<const std::byte> object) = 0;
   virtual std::unique_ptr<GraphDriver> createGraph() = 0;
+
+  // Of a driver in one of several processes that run a program together.
+
+  /// The device that is here; none: all are. Memory and nodes are of it alone,
+  /// and of a collective the members of others have no addresses.
+  virtual std::optional<DeviceId> onlyDevice() const { return std::nullopt; }
+  /// For a group that this process tells the others of.
+  virtual Result<GroupId> makeGroupId();
+  /// Once, before the first graph, by all processes with the same groups;
+  /// returns when all of them did. Collectives then work among these members.
+  virtual Result<void> join(std::span<const DeviceGroup> groups);
+  /// Lets the devices reach memory of the caller's as if allocate(host()) had
+  /// given it; until the driver is gone. Whole pages.
+  virtual Result<void> adoptHost(std::span<std::byte> memory);
 };
 
 } // namespace mgpu::device

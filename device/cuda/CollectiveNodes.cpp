@@ -49,15 +49,16 @@ Result<uint32_t> CudaGraph::addReduction(const CollectiveNodeParams &params,
 Result<GraphNodeId>
 CudaGraph::addCollective(const CollectiveNodeParams &params,
                          std::span<const GraphNodeId> dependencies) {
+  if (state->communicators)
+    return addNccl(params, dependencies);
   uint32_t first = uint32_t(spec->nodes.size());
   auto add = [&]() -> Result<void> {
     for (const CollectiveMemberParams &member : params.members) {
-      if (member.device.value < 0 ||
-          member.device.value >= int32_t(state->numDevices))
+      if (!state->isHere(member.device))
         return fail(ErrorKind::Invalid,
                     fmt::format("a member is on device {}, but the devices are "
-                                "0 to {}",
-                                member.device.value, state->numDevices - 1));
+                                "{}",
+                                member.device.value, state->devicesText()));
       // A side the kind does not use may be left empty.
       for (auto [base, box] :
            {std::pair{member.send, &member.sendBox},

@@ -39,6 +39,8 @@ namespace mgpu::device {
   X(cuMemFree, 3020)                                                           \
   X(cuMemHostAlloc, 2020)                                                      \
   X(cuMemFreeHost, 2000)                                                       \
+  X(cuMemHostRegister, 6050)                                                   \
+  X(cuMemHostUnregister, 4000)                                                 \
   X(cuMemGetInfo, 3020)                                                        \
   X(cuMemsetD8Async, 3020)                                                     \
   X(cuLibraryLoadData, 12000)                                                  \
@@ -52,6 +54,9 @@ namespace mgpu::device {
   X(cuStreamCreateWithPriority, 5050)                                          \
   X(cuStreamDestroy, 4000)                                                     \
   X(cuStreamQuery, 2000)                                                       \
+  X(cuStreamBeginCaptureToGraph, 12030)                                        \
+  X(cuStreamGetCaptureInfo, 12030)                                             \
+  X(cuStreamEndCapture, 10000)                                                 \
   X(cuEventCreate, 2000)                                                       \
   X(cuEventDestroy, 4000)                                                      \
   X(cuEventRecord, 2000)                                                       \
@@ -62,6 +67,7 @@ namespace mgpu::device {
   X(cuGraphKernelNodeSetAttribute, 11000)                                      \
   X(cuGraphGetNodes, 10000)                                                    \
   X(cuGraphGetEdges, 12030)                                                    \
+  X(cuGraphNodeGetDependencies, 12030)                                         \
   X(cuGraphInstantiateWithParams, 12000)                                       \
   X(cuGraphExecDestroy, 10000)                                                 \
   X(cuGraphLaunch, 10000)

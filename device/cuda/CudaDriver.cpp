@@ -35,6 +35,17 @@ public:
     return std::make_unique<CudaGraph>(state);
   }
 
+  std::optional<DeviceId> onlyDevice() const override {
+    return state->onlyDevice();
+  }
+  Result<GroupId> makeGroupId() override { return state->makeGroupId(); }
+  Result<void> join(std::span<const DeviceGroup> groups) override {
+    return state->join(groups);
+  }
+  Result<void> adoptHost(std::span<std::byte> memory) override {
+    return state->adoptHost(memory);
+  }
+
 private:
   std::shared_ptr<CudaState> state;
 };
@@ -65,16 +76,20 @@ const char *computeModeText(int mode) {
 } // namespace
 
 Result<std::unique_ptr<Driver>>
-createCudaDriver(std::shared_ptr<const CudaApi> api,
-                 const CudaOptions &options) {
+createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
+                 std::shared_ptr<const NcclApi> nccl) {
   MGPU_TRY_ASSIGN(std::shared_ptr<CudaState> state,
-                  CudaState::open(std::move(api), options));
+                  CudaState::open(std::move(api), options, std::move(nccl)));
   return std::make_unique<CudaDriver>(std::move(state));
 }
 
 Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &options) {
   MGPU_TRY_ASSIGN(auto api, openCuda());
-  return createCudaDriver(std::move(api), options);
+  std::shared_ptr<const NcclApi> nccl;
+  if (options.only) {
+    MGPU_TRY_ASSIGN(nccl, openNccl());
+  }
+  return createCudaDriver(std::move(api), options, std::move(nccl));
 }
 
 Result<CudaMachine> inspectCuda(const CudaApi &api) {

@@ -26,6 +26,12 @@ struct CudaOptions {
   /// only, because CUDA has no way to stop a kernel. Zero is none.
   std::chrono::milliseconds deadline{120'000};
   CudaCompile compile;
+  /// The device of the program that this card is, where other processes have
+  /// the others: `numDevices` is then 1, and collectives are NCCL's.
+  std::optional<DeviceId> only;
+  /// Asked while a replay or another rank is waited for: an error ends the
+  /// wait, and the target is lost.
+  std::function<Result<void>()> watch;
 };
 
 /// Opens the card. Errors: Usage for a number of devices that cannot be;

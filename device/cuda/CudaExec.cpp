@@ -11,8 +11,12 @@ GraphInstance::~GraphInstance() {
   if (state->isLost())
     return;
   CudaState::Current current(*state);
-  if (!current.entered)
+  if (!current.entered) {
+    // NCCL would wait for this graph before it ends its communicators.
+    if (state->communicators)
+      state->setLost(current.entered.error().message);
     return;
+  }
   const CudaApi &api = *state->api;
   if (exec)
     api.cuGraphExecDestroy(exec);
@@ -20,8 +24,9 @@ GraphInstance::~GraphInstance() {
     api.cuGraphDestroy(graph);
   for (CUevent event : events)
     api.cuEventDestroy(event);
-  if (stream)
-    api.cuStreamDestroy(stream);
+  for (CUstream each : {stream, captureStream})
+    if (each)
+      api.cuStreamDestroy(each);
 }
 
 Result<CUgraphNode>
@@ -52,6 +57,17 @@ GraphInstance::addSpec(const NodeSpec &node,
     params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
     params.memcpy.copyCtx = state->context;
     params.memcpy.copyParams = copy->copy;
+    return addNode(params, dependencies, name);
+  }
+  if (const auto *call = std::get_if<NcclCall>(&node.work))
+    return addCapture(*call, dependencies, name);
+  if (const auto *mark = std::get_if<MarkLaunch>(&node.work)) {
+    params.type = CU_GRAPH_NODE_TYPE_MEMSET;
+    params.memset.dst = CUdeviceptr(uintptr_t(mark->word));
+    params.memset.value = 1;
+    params.memset.elementSize = sizeof *mark->word;
+    params.memset.width = params.memset.height = 1;
+    params.memset.ctx = state->context;
     return addNode(params, dependencies, name);
   }
   const auto *kernel = std::get_if<KernelLaunch>(&node.work);
@@ -139,8 +155,7 @@ Result<void> GraphInstance::build(const GraphSpec &spec, bool timed) {
     }
     if (timed) {
       // What follows waits for the event after the node, not the node.
-      MGPU_TRY_ASSIGN(made[range.last - 1],
-                      addEvent({made[range.last - 1]}, range.name));
+      MGPU_TRY_ASSIGN(made[range.end], addEvent({made[range.end]}, range.name));
     }
   }
   MGPU_TRY(state->check(api.cuStreamCreateWithPriority(&stream,
@@ -213,7 +228,8 @@ Result<void> GraphInstance::readBack() {
         "cuGraphGetEdges", state->where()));
   std::vector<std::pair<CUgraphNode, CUgraphNode>> pairs;
   for (size_t k = 0; k < count; ++k) {
-    if (data[k].from_port || data[k].to_port || data[k].type)
+    bool isNccls = captured.count(from[k]) && captured.count(to[k]);
+    if (!isNccls && (data[k].from_port || data[k].to_port || data[k].type))
       return differs("an edge does not wait for the whole of its node");
     pairs.push_back({from[k], to[k]});
   }
@@ -224,15 +240,32 @@ Result<void> GraphInstance::readBack() {
   return {};
 }
 
-Result<void> GraphInstance::run() {
+Result<void> GraphInstance::run(const GraphSpec &spec) {
   CudaState::Current current(*state);
   MGPU_TRY(current.entered);
+  // The card writes them.
+  for (const GraphSpec::Mark &mark : spec.marks)
+    *const_cast<volatile uint32_t *>(mark.word) = 0;
   if (!events.empty())
     MGPU_TRY(state->check(state->api->cuEventRecord(events[0], stream),
                           "cuEventRecord", state->where()));
   MGPU_TRY(state->check(state->api->cuGraphLaunch(exec, stream),
                         "cuGraphLaunch", state->where()));
-  return state->wait(stream, "a replay");
+  Result<void> done = state->wait(stream, "a replay");
+  if (done)
+    return done;
+  for (const GraphSpec::Mark &mark : spec.marks)
+    if (*const_cast<const volatile uint32_t *>(mark.word) == 0) {
+      std::string members;
+      for (DeviceId member : mark.members)
+        members +=
+            fmt::format("{}{}", members.empty() ? "" : ", ", member.value);
+      return fail(done.error().kind,
+                  fmt::format("{}; '{}' among devices {} has not ended",
+                              done.error().message,
+                              spec.ranges[mark.range].name, members));
+    }
+  return done;
 }
 
 Result<std::vector<NodeTiming>>
@@ -300,7 +333,7 @@ Result<void> CudaExec::launch() {
   MGPU_TRY(state->checkAlive());
   if (spec->nodes.empty())
     return {};
-  return plain.run();
+  return plain.run(*spec);
 }
 
 Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {
@@ -315,7 +348,7 @@ Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {
     MGPU_TRY(instance->build(*spec, true));
     timed = std::move(instance);
   }
-  MGPU_TRY(timed->run());
+  MGPU_TRY(timed->run(*spec));
   MGPU_TRY_ASSIGN(timings, timed->timings(*spec));
   return {};
 }

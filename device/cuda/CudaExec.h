@@ -6,6 +6,7 @@
 #include "device/cuda/GraphSpec.h"
 
 #include <atomic>
+#include <set>
 
 namespace mgpu::device {
 
@@ -22,8 +23,8 @@ public:
   /// Makes the graph, reads its nodes and edges back and compares them, and
   /// uploads it. With `timed`, an event before and after every range.
   Result<void> build(const GraphSpec &spec, bool timed);
-  /// Launches once and waits.
-  Result<void> run();
+  /// Launches once and waits. An error says which collective has not ended.
+  Result<void> run(const GraphSpec &spec);
   /// When each range ran, from the start of the last run().
   Result<std::vector<NodeTiming>> timings(const GraphSpec &spec) const;
 
@@ -34,6 +35,14 @@ private:
   Result<CUgraphNode> addSpec(const NodeSpec &node,
                               const std::vector<CUgraphNode> &dependencies,
                               const std::string &name);
+  /// Captures a call of NCCL's after `dependencies` (NcclCapture.cpp); gives
+  /// the node that ends it.
+  Result<CUgraphNode> addCapture(const NcclCall &call,
+                                 const std::vector<CUgraphNode> &dependencies,
+                                 const std::string &name);
+  Result<void> collectCaptured(const std::vector<CUgraphNode> &frontier,
+                               const std::vector<CUgraphNode> &dependencies,
+                               const std::string &name);
   Result<CUgraphNode> addEvent(const std::vector<CUgraphNode> &dependencies,
                                const std::string &name);
   Result<void> makeEvent();
@@ -43,11 +52,13 @@ private:
   std::shared_ptr<CudaState> state;
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
-  CUstream stream = nullptr;
+  CUstream stream = nullptr, captureStream = nullptr;
   /// The start of the run, then two for each range.
   std::vector<CUevent> events;
   std::vector<CUgraphNode> nodes; ///< all that were made, in order
   std::vector<std::pair<CUgraphNode, CUgraphNode>> edges;
+  /// Those of `nodes` that NCCL added: edges between them may be of any kind.
+  std::set<CUgraphNode> captured;
   std::vector<std::string> names; ///< of `nodes`
 };
 

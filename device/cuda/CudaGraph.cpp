@@ -28,12 +28,10 @@ CudaGraph::checkNode(std::string_view name, DeviceId device, bool hostAllowed,
                 fmt::format("node '{}' comes after the graph was instantiated: "
                             "start a new graph",
                             name));
-  if (device.value >= int32_t(state->numDevices) ||
-      (device.isHost() && !hostAllowed))
+  if (device.isHost() ? !hostAllowed : !state->isHere(device))
     return fail(ErrorKind::Invalid,
-                fmt::format("node '{}' is on device {}, but the devices are 0 "
-                            "to {}",
-                            name, device.value, state->numDevices - 1));
+                fmt::format("node '{}' is on device {}, but the devices are {}",
+                            name, device.value, state->devicesText()));
   for (GraphNodeId dependency : dependencies)
     if (dependency.value >= spec->ranges.size())
       return fail(ErrorKind::Invalid,
@@ -47,16 +45,14 @@ CudaGraph::Specs
 CudaGraph::endsOf(std::span<const GraphNodeId> dependencies) const {
   Specs ends;
   for (GraphNodeId dependency : dependencies)
-    ends.push_back(spec->ranges[dependency.value].last - 1);
+    ends.push_back(spec->ranges[dependency.value].end);
   // CUDA refuses a dependency that is named twice.
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   return ends;
 }
 
-uint32_t
-CudaGraph::append(std::variant<EmptyNode, KernelLaunch, CopyLaunch> work,
-                  Specs dependencies) {
+uint32_t CudaGraph::append(NodeWork work, Specs dependencies) {
   spec->nodes.push_back({std::move(work), std::move(dependencies)});
   return uint32_t(spec->nodes.size() - 1);
 }
@@ -68,8 +64,9 @@ uint32_t CudaGraph::join(Specs specs, const Specs &otherwise) {
 }
 
 GraphNodeId CudaGraph::finish(const std::string &name, DeviceId device,
-                              uint32_t first) {
-  spec->ranges.push_back({first, uint32_t(spec->nodes.size()), device, name});
+                              uint32_t first, std::optional<uint32_t> end) {
+  auto last = uint32_t(spec->nodes.size());
+  spec->ranges.push_back({first, last, end.value_or(last - 1), device, name});
   return {uint32_t(spec->ranges.size() - 1)};
 }
 
@@ -163,7 +160,8 @@ CudaGraph::addKernel(const KernelNodeParams &params,
 }
 
 Result<std::byte *> CudaGraph::stage(uint64_t bytes) {
-  return state->allocate({0}, bytes, "a copy's staging buffer");
+  return state->allocate(state->firstDevice(), bytes,
+                         "a copy's staging buffer");
 }
 
 Result<std::unique_ptr<GraphExec>> CudaGraph::instantiate() {

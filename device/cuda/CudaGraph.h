@@ -36,11 +36,12 @@ private:
                          bool hostAllowed,
                          std::span<const GraphNodeId> dependencies) const;
   Specs endsOf(std::span<const GraphNodeId> dependencies) const;
-  uint32_t append(std::variant<EmptyNode, KernelLaunch, CopyLaunch> work,
-                  Specs dependencies);
+  uint32_t append(NodeWork work, Specs dependencies);
   /// One spec that comes after all of them: the only one, or a new empty one.
   uint32_t join(Specs specs, const Specs &otherwise);
-  GraphNodeId finish(const std::string &name, DeviceId device, uint32_t first);
+  /// The last spec ends the node, or `end`.
+  GraphNodeId finish(const std::string &name, DeviceId device, uint32_t first,
+                     std::optional<uint32_t> end = std::nullopt);
   /// Takes back the specs of a node that cannot be made.
   void rollBack(uint32_t first) { spec->nodes.resize(first); }
 
@@ -55,9 +56,22 @@ private:
                                 const Specs &after);
   Result<std::byte *> stage(uint64_t bytes);
 
+  /// A collective among ranks (NcclNodes.cpp).
+  struct Planned {
+    NcclCall call;
+    std::optional<BoxMove> packing, unpacking;
+  };
+  Result<GraphNodeId> addNccl(const CollectiveNodeParams &params,
+                              std::span<const GraphNodeId> dependencies);
+  Result<Planned> planNccl(const CollectiveNodeParams &params, uint32_t rank);
+  Result<uint32_t *> nextMark();
+
   std::shared_ptr<CudaState> state;
   std::shared_ptr<GraphSpec> spec;
   bool spent = false;
+  std::optional<uint32_t> lastNccl; ///< the spec of the last one
+  uint32_t *markWords = nullptr;    ///< not taken yet
+  uint32_t markWordsLeft = 0;
 };
 
 } // namespace mgpu::device

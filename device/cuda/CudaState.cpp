@@ -10,8 +10,10 @@
 namespace mgpu::device {
 
 CudaState::CudaState(std::shared_ptr<const CudaApi> api,
-                     const CudaOptions &options)
-    : api(std::move(api)), numDevices(options.numDevices), options(options) {
+                     const CudaOptions &options,
+                     std::shared_ptr<const NcclApi> nccl)
+    : api(std::move(api)), numDevices(options.numDevices), options(options),
+      nccl(std::move(nccl)) {
   whereText =
       options.numDevices == 1
           ? fmt::format("on cuda:{}", options.card)
@@ -19,13 +21,14 @@ CudaState::CudaState(std::shared_ptr<const CudaApi> api,
 }
 
 Result<std::shared_ptr<CudaState>>
-CudaState::open(std::shared_ptr<const CudaApi> api,
-                const CudaOptions &options) {
+CudaState::open(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
+                std::shared_ptr<const NcclApi> nccl) {
   if (options.numDevices == 0 || options.numDevices > maxDevicesOnCard)
     return fail(ErrorKind::Usage,
                 fmt::format("a card cannot be {} devices: choose 1 to {}",
                             options.numDevices, maxDevicesOnCard));
-  std::shared_ptr<CudaState> state(new CudaState(std::move(api), options));
+  std::shared_ptr<CudaState> state(
+      new CudaState(std::move(api), options, std::move(nccl)));
   MGPU_TRY(state->openCard());
   return state;
 }
@@ -78,6 +81,10 @@ CudaState::~CudaState() {
   if (!isLost() && context) {
     Current current(*this);
     if (current.entered) {
+      if (communicators)
+        communicators->close();
+      for (std::byte *memory : adopted)
+        api->cuMemHostUnregister(memory);
       for (auto &[hash, library] : libraries)
         api->cuLibraryUnload(library);
       for (CUdeviceptr memory : deviceMemory)
@@ -136,11 +143,11 @@ Result<void> CudaState::checkAlive() const {
 
 Result<std::byte *> CudaState::allocate(DeviceId owner, uint64_t sizeBytes,
                                         std::string_view purpose) {
-  if (owner.value >= int32_t(numDevices))
+  if (!owner.isHost() && !isHere(owner))
     return fail(ErrorKind::Invalid,
                 fmt::format("memory is asked of device {}, but the devices are "
-                            "0 to {}",
-                            owner.value, numDevices - 1));
+                            "{}",
+                            owner.value, devicesText()));
   MGPU_TRY(checkAlive());
   Current current(*this);
   MGPU_TRY(current.entered);
@@ -314,14 +321,26 @@ Result<void> CudaState::wait(CUstream stream, std::string_view what) {
     log->take(); // it may call that a failure, too
     auto passed = Clock::now() - start;
     if (isTimed && passed > options.deadline) {
-      std::string message = fmt::format(
-          "{} {} did not end within {} ms; CUDA cannot stop it, so the target "
-          "is lost to this process: find the kernel that never ends with "
-          "--target host, or allow more time",
-          what, where(), options.deadline.count());
-      setLost(message);
+      std::string message =
+          communicators
+              ? fmt::format("{} {} did not end within {} ms: a kernel never "
+                            "ends, or another rank does not take part",
+                            what, where(), options.deadline.count())
+              : fmt::format("{} {} did not end within {} ms; CUDA cannot stop "
+                            "it, so the target is lost to this process: find "
+                            "the kernel that never ends with --target host, or "
+                            "allow more time",
+                            what, where(), options.deadline.count());
+      giveUp(message);
       return fail(ErrorKind::Invalid, message);
     }
+    if (communicators && passed > busyPolling)
+      if (Result<void> ok = communicators->check(); !ok) {
+        std::string message =
+            fmt::format("{} {}: {}", what, where(), ok.error().message);
+        giveUp(message);
+        return fail(ok.error().kind, message);
+      }
     if (passed > busyPolling)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
   }

@@ -9,11 +9,13 @@
 
 #include "device/api/AddressMap.h"
 #include "device/api/CudaKernelObject.h"
+#include "device/cuda/Communicators.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/CudaError.h"
 
 #include <map>
 #include <mutex>
+#include <set>
 
 namespace mgpu::device {
 
@@ -27,7 +29,8 @@ struct LoadedKernel {
 class CudaState {
 public:
   static Result<std::shared_ptr<CudaState>>
-  open(std::shared_ptr<const CudaApi> api, const CudaOptions &options);
+  open(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
+       std::shared_ptr<const NcclApi> nccl);
   ~CudaState();
   CudaState(const CudaState &) = delete;
   CudaState &operator=(const CudaState &) = delete;
@@ -63,8 +66,25 @@ public:
   /// The entry of a program of the target's own, compiled when first asked for.
   Result<CUkernel> deviceKernel(const std::string &entry,
                                 const std::string &source);
-  /// Returns once the work of `stream` is done; `what` is for the error.
+  /// Returns once the work of `stream` is done; `what` is for the error. Among
+  /// several ranks a failure of another one ends it, too.
   Result<void> wait(CUstream stream, std::string_view what);
+
+  // Among several ranks (RankState.cpp).
+  std::optional<DeviceId> onlyDevice() const { return options.only; }
+  Result<GroupId> makeGroupId();
+  Result<void> join(std::span<const DeviceGroup> groups);
+  Result<void> adoptHost(std::span<std::byte> memory);
+  /// Makes a call once outside of any graph, if its like was not yet.
+  Result<void> warmUp(const NcclCall &call, std::string_view name);
+  /// The devices whose memory and work are here.
+  bool isHere(DeviceId device) const {
+    return options.only
+               ? device == *options.only
+               : device.value >= 0 && device.value < int32_t(numDevices);
+  }
+  DeviceId firstDevice() const { return options.only.value_or(DeviceId{0}); }
+  std::string devicesText() const;
 
   std::string arch() const;
   std::string description() const;
@@ -75,12 +95,16 @@ public:
   const uint32_t numDevices;
   CUcontext context = nullptr;
   int multiprocessors = 1;
+  int major = 0, minor = 0; ///< compute capability
   int lowestPriority = 0, highestPriority = 0;
   AddressMap memory;
   std::vector<LoadedKernel> kernels;
+  std::unique_ptr<Communicators> communicators; ///< null: all is on this card
 
 private:
-  CudaState(std::shared_ptr<const CudaApi> api, const CudaOptions &options);
+  CudaState(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
+            std::shared_ptr<const NcclApi> nccl);
+  void giveUp(const std::string &reason);
   Result<void> openCard();
   Result<CUlibrary> loadLibrary(std::string_view name,
                                 std::span<const std::byte> cubin);
@@ -90,15 +114,17 @@ private:
                               std::string_view name);
 
   CudaOptions options;
+  std::shared_ptr<const NcclApi> nccl;
   std::unique_ptr<CudaLog> log;
   CUdevice device = 0;
-  int major = 0, minor = 0;
   std::string cardName, whereText;
   CUstream stream = nullptr; ///< for zeroing memory
   std::vector<CUdeviceptr> deviceMemory;
   std::vector<void *> hostMemory;
   std::map<std::string, CUlibrary> libraries; ///< by SHA-256 of the cubin
   std::map<std::string, CUkernel> deviceKernels;
+  std::vector<std::byte *> adopted; ///< host memory of the caller's
+  std::set<std::string> warm;       ///< kinds of NCCL's calls made once
   mutable std::mutex lostMutex;
   std::string lost;
 };

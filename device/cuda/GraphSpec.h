@@ -6,7 +6,7 @@
 // for replays, and with an event around every node for timed ones.
 
 #include "device/api/GraphDriver.h"
-#include "device/cuda/CudaApi.h"
+#include "device/cuda/NcclCall.h"
 
 #include <array>
 #include <cstring>
@@ -37,15 +37,24 @@ struct CopyLaunch {
   CUDA_MEMCPY3D copy{};
 };
 
+/// Writes 1 to a word of pinned memory: what came before it has ended.
+struct MarkLaunch {
+  uint32_t *word = nullptr;
+};
+
+/// An NcclCall becomes the nodes that NCCL's capture adds.
+using NodeWork =
+    std::variant<EmptyNode, KernelLaunch, CopyLaunch, NcclCall, MarkLaunch>;
+
 /// One node of CUDA's. `dependencies` are earlier specs.
 struct NodeSpec {
-  std::variant<EmptyNode, KernelLaunch, CopyLaunch> work;
+  NodeWork work;
   std::vector<uint32_t> dependencies;
 };
 
-/// The specs a node of ours became: [first, last), where `last - 1` ends it.
+/// The specs a node of ours became: [first, last), where `end` ends it.
 struct SpecRange {
-  uint32_t first = 0, last = 0;
+  uint32_t first = 0, last = 0, end = 0;
   DeviceId device;
   std::string name;
 };
@@ -53,6 +62,13 @@ struct SpecRange {
 struct GraphSpec {
   std::vector<NodeSpec> nodes;
   std::vector<SpecRange> ranges; ///< by GraphNodeId
+  /// The collectives among ranks, in the order in which they run.
+  struct Mark {
+    uint32_t range;
+    std::vector<DeviceId> members;
+    uint32_t *word; ///< 1 once it has ended
+  };
+  std::vector<Mark> marks;
 };
 
 } // namespace mgpu::device

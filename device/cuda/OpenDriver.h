@@ -6,13 +6,14 @@
 
 #include "device/cuda/CudaApi.h"
 #include "device/cuda/CudaDriver.h"
+#include "device/cuda/NcclApi.h"
 
 namespace mgpu::device {
 
-/// `api` is initialised (initializeCuda).
+/// `api` is initialised (initializeCuda). `nccl` is needed with options.only.
 Result<std::unique_ptr<Driver>>
-createCudaDriver(std::shared_ptr<const CudaApi> api,
-                 const CudaOptions &options);
+createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
+                 std::shared_ptr<const NcclApi> nccl = nullptr);
 Result<CudaMachine> inspectCuda(const CudaApi &api);
 
 } // namespace mgpu::device

@@ -2,7 +2,7 @@
 #include "tests/conformance/CudaPrograms.h"
 
 #include "kernels/emit/KernelBuild.h"
-#include "tests/unit/cuda/FakeTarget.h"
+#include "tests/unit/cuda/Ranks.h"
 
 #include <algorithm>
 #include <cstring>
@@ -41,8 +41,7 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
   return programs.size() - 1;
 }
 
-Result<std::unique_ptr<device::Driver>>
-CudaPrograms::open(uint32_t numDevices, uint64_t seed) const {
+void CudaPrograms::registerKernels(uint64_t seed) const {
   fake::FakeCuda &machine = fake::freshMachine(seed);
   for (const kernels::TwinConfig &config : twins.configs) {
     const std::string &entry = config.entry;
@@ -65,7 +64,24 @@ CudaPrograms::open(uint32_t numDevices, uint64_t seed) const {
       twins.launch(entry, arguments, launch, grid, block);
     };
   }
+}
+
+Result<std::unique_ptr<device::Driver>>
+CudaPrograms::open(uint32_t numDevices, uint64_t seed) const {
+  registerKernels(seed);
   return fake::openFake(fake::fakeOptions(numDevices));
+}
+
+Result<std::unique_ptr<device::Driver>>
+CudaPrograms::openRank(uint32_t rank, uint64_t seed,
+                       std::function<Result<void>()> watch,
+                       std::chrono::milliseconds deadline) const {
+  registerKernels(seed + rank);
+  fake::FakeNccl::reset();
+  device::CudaOptions options = fake::rankOptions(rank);
+  options.watch = std::move(watch);
+  options.deadline = deadline;
+  return fake::openRank(options);
 }
 
 } // namespace mgpu::conformance

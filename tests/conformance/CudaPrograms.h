@@ -8,6 +8,8 @@
 #include "tests/conformance/Execute.h"
 #include "tests/unit/kernels/CudaTwin.h"
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <random>
 
@@ -24,6 +26,10 @@ public:
   /// `seed` makes of them.
   Result<std::unique_ptr<device::Driver>> open(uint32_t numDevices,
                                                uint64_t seed) const;
+  /// The same of one rank, in a process of its own.
+  Result<std::unique_ptr<device::Driver>>
+  openRank(uint32_t rank, uint64_t seed, std::function<Result<void>()> watch,
+           std::chrono::milliseconds deadline = std::chrono::seconds(20)) const;
   /// What was chosen for the kernel added as number `kernel`.
   std::string configOf(size_t kernel) const {
     return planner::toText(twins.configs[kernel].config);
@@ -33,6 +39,8 @@ public:
   }
 
 private:
+  void registerKernels(uint64_t seed) const;
+
   kernels::CudaTwins twins;
   std::vector<std::vector<std::vector<std::byte>>> programs;
 };

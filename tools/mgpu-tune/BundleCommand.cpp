@@ -44,6 +44,8 @@ Result<db::ProgramRecord> originOf(const Options &options) {
   for (const auto &[key, value] : options.roles)
     origin.options += fmt::format("role {}={}\n", key, value);
   origin.options += fmt::format("roll-from {}\n", options.rollFrom);
+  if (!options.fuse)
+    origin.options += "no-fusion\n";
   MGPU_TRY_ASSIGN(origin.sourceHash, hashOf(options.file));
   return origin;
 }

@@ -22,6 +22,7 @@ struct Options {
   std::map<std::string, std::string> outputs;   ///< --out K=FILE
   uint64_t nodeLimit = 4'000'000;
   uint64_t rollFrom = 8;
+  bool fuse = true;
 
   std::string scheduler = "list";
   uint64_t seed = 0; ///< of scheduler "shuffled"
@@ -46,6 +47,7 @@ struct Options {
   std::vector<std::string> bundleLevels; ///< bundle: --cpu
   std::vector<std::string> bundleArchs;  ///< bundle: --arch
 
+  bool tensorCores = false;   ///< run, kernels: forms that no card has run
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit
 

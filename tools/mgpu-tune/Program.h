@@ -40,6 +40,8 @@ struct Program : planner::Program {
   uint32_t numRaces = 0;
   std::shared_ptr<capture::Bundle> bundle; ///< null if it is not from one
   double recordedUs = 0; ///< of a recorded trace: how long it took
+  /// Matrix products by their tensor-core form, where they have one.
+  bool tensorCores = false;
 };
 
 /// The argument (or, with `results`, result) a user means by the name or number

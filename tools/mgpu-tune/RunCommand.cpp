@@ -8,6 +8,7 @@
 #include "support/Npy.h"
 #include "tools/mgpu-tune/Arguments.h"
 #include "tools/mgpu-tune/Program.h"
+#include "tools/mgpu-tune/Runner.h"
 #include "tools/mgpu-tune/Target.h"
 #include "tools/mgpu-tune/Tuned.h"
 
@@ -26,10 +27,10 @@ using nlohmann::json;
 namespace {
 
 Result<void> bindArguments(const Program &program, const Options &options,
-                           capture::Replayer &replayer) {
+                           Runner &runner) {
   MGPU_TRY_ASSIGN(auto values, loadArguments(program, options));
   for (const auto &[binding, array] : values) {
-    std::span<std::byte> bytes = replayer.hostBuffer(*binding->buffer);
+    std::span<std::byte> bytes = runner.hostBuffer(*binding->buffer);
     if (bytes.size() != array.bytes.size())
       return fail(ErrorKind::Internal,
                   fmt::format("--arg {}: {} bytes for a buffer of {}",
@@ -63,11 +64,11 @@ Result<void> checkOutputs(const Program &program, const Options &options) {
 }
 
 Result<void> writeOutputs(const Program &program, const Options &options,
-                          capture::Replayer &replayer) {
+                          Runner &runner) {
   for (const auto &[key, file] : options.outputs) {
     MGPU_TRY_ASSIGN(const Binding *binding,
                     findBinding(program, key, "--out", true));
-    std::span<std::byte> bytes = replayer.hostBuffer(*binding->buffer);
+    std::span<std::byte> bytes = runner.hostBuffer(*binding->buffer);
     MGPU_TRY(writeNpy(file, Array{binding->elementType,
                                   binding->shape,
                                   {bytes.begin(), bytes.end()}}));
@@ -75,24 +76,98 @@ Result<void> writeOutputs(const Program &program, const Options &options,
   return {};
 }
 
+/// By process: a target that is one has one list.
 std::string traceOf(const planner::Dag &dag,
-                    std::span<const capture::NodeSpan> spans) {
+                    const std::vector<std::vector<capture::NodeSpan>> &all) {
   json events = json::array();
-  for (const capture::NodeSpan &span : spans) {
-    const planner::DagNode &node = dag.node(span.node);
-    std::string devices;
-    for (DeviceId device : node.devices)
-      devices += (devices.empty() ? "" : ",") + std::to_string(device.value);
-    events.push_back(
-        {{"name", node.name},
-         {"ph", "X"},
-         {"pid", 0},
-         {"tid", span.lane},
-         {"ts", span.startUs},
-         {"dur", span.endUs - span.startUs},
-         {"args", {{"devices", devices}, {"source", node.location}}}});
-  }
+  for (size_t process = 0; process < all.size(); ++process)
+    for (const capture::NodeSpan &span : all[process]) {
+      const planner::DagNode &node = dag.node(span.node);
+      std::string devices;
+      for (DeviceId device : node.devices)
+        devices += (devices.empty() ? "" : ",") + std::to_string(device.value);
+      events.push_back(
+          {{"name", node.name},
+           {"ph", "X"},
+           {"pid", process},
+           {"tid", span.lane},
+           {"ts", span.startUs},
+           {"dur", span.endUs - span.startUs},
+           {"args", {{"devices", devices}, {"source", node.location}}}});
+    }
   return json{{"traceEvents", std::move(events)}}.dump() + "\n";
+}
+
+/// A program on one target that this process opened.
+class OneTarget final : public Runner {
+public:
+  OneTarget(std::unique_ptr<device::Driver> driver, capture::Replayer replayer)
+      : driver(std::move(driver)), replayer(std::move(replayer)) {}
+
+  std::string description() const override { return driver->description(); }
+  std::span<std::byte> hostBuffer(planner::BufferId id) override {
+    return replayer.hostBuffer(id);
+  }
+  Result<void> load() override { return replayer.load(); }
+  Result<std::vector<double>> replay(uint64_t count) override {
+    std::vector<double> samples;
+    samples.reserve(count);
+    for (uint64_t r = 0; r < count; ++r) {
+      Clock::time_point start = Clock::now();
+      MGPU_TRY(replayer.replay());
+      samples.push_back(microsecondsSince(start));
+    }
+    return samples;
+  }
+  Result<void> fetch() override { return replayer.fetch(); }
+  Result<std::vector<std::vector<capture::NodeSpan>>> replayTimed() override {
+    MGPU_TRY_ASSIGN(auto spans, replayer.replayTimed());
+    return std::vector<std::vector<capture::NodeSpan>>{std::move(spans)};
+  }
+  Result<void> close() override { return {}; }
+
+private:
+  std::unique_ptr<device::Driver> driver;
+  capture::Replayer replayer;
+};
+
+/// The times before anything runs.
+struct Times {
+  double importUs = 0;
+  Prepared prepared;
+};
+
+Result<std::unique_ptr<Runner>> openOne(Program &program,
+                                        const Options &options,
+                                        Clock::time_point start, Times &times) {
+  OpenOptions openOptions;
+  openOptions.deadline =
+      std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  const bool onCard = isCudaTarget(options.target);
+  if (options.tensorCores && !onCard)
+    return fail(ErrorKind::Usage,
+                "--tensor-cores is for cards: use it with --target cuda:0");
+  std::unique_ptr<device::Driver> driver;
+  if (onCard) {
+    MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
+                                       openOptions));
+  } else {
+    MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
+  }
+  times.importUs = microsecondsSince(start);
+  MGPU_TRY_ASSIGN(
+      times.prepared,
+      prepare(program, options, onCard ? driver->architecture() : ""));
+  if (!onCard) {
+    openOptions.lanes = times.prepared.lanes;
+    MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
+                                       openOptions));
+  }
+  MGPU_TRY_ASSIGN(capture::Replayer replayer,
+                  capture::Replayer::create(program.dag, times.prepared.plan,
+                                            times.prepared.kernels, *driver));
+  return std::unique_ptr<Runner>(
+      std::make_unique<OneTarget>(std::move(driver), std::move(replayer)));
 }
 
 } // namespace
@@ -101,58 +176,46 @@ Result<int> runRun(const Options &options) {
   Clock::time_point start = Clock::now();
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY(checkOutputs(program, options));
-  OpenOptions openOptions;
-  openOptions.deadline =
-      std::chrono::milliseconds(options.deadlineSeconds * 1000);
-  const bool onCard = isCudaTarget(options.target);
-  std::unique_ptr<device::Driver> driver;
-  if (onCard) {
-    MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
-                                       openOptions));
+  MGPU_TRY_ASSIGN(auto cards,
+                  severalCards(options.target, program.dag.numDevices));
+  Times times;
+  std::unique_ptr<Runner> runner;
+  if (cards) {
+    MGPU_TRY_ASSIGN(std::string arch, architectureOf(program, *cards));
+    times.importUs = microsecondsSince(start);
+    MGPU_TRY_ASSIGN(times.prepared, prepare(program, options, arch));
+    MGPU_TRY_ASSIGN(runner,
+                    openCards(program, times.prepared, *cards, options));
   } else {
-    MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
+    MGPU_TRY_ASSIGN(runner, openOne(program, options, start, times));
   }
-  double importUs = microsecondsSince(start);
-  MGPU_TRY_ASSIGN(Prepared prepared,
-                  prepare(program, options, onCard ? driver.get() : nullptr));
+  const Prepared &prepared = times.prepared;
   const planner::Plan &plan = prepared.plan;
-  const double planUs = prepared.planUs, compileUs = prepared.compileUs;
-  if (!onCard) {
-    openOptions.lanes = prepared.lanes;
-    MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
-                                       openOptions));
-  }
-  MGPU_TRY_ASSIGN(
-      capture::Replayer replayer,
-      capture::Replayer::create(program.dag, plan, prepared.kernels, *driver));
-  MGPU_TRY(bindArguments(program, options, replayer));
+  const double importUs = times.importUs, planUs = prepared.planUs,
+               compileUs = prepared.compileUs;
+  MGPU_TRY(bindArguments(program, options, *runner));
 
   start = Clock::now();
-  MGPU_TRY(replayer.load());
+  MGPU_TRY(runner->load());
   double loadUs = microsecondsSince(start);
   // Replays that write their own inputs are steps of a computation; the count
   // is the user's, so none is spent on warming up.
-  std::vector<double> samples;
-  samples.reserve(options.repeat);
-  for (uint64_t r = 0; r < options.repeat; ++r) {
-    start = Clock::now();
-    MGPU_TRY(replayer.replay());
-    samples.push_back(microsecondsSince(start));
-  }
+  MGPU_TRY_ASSIGN(std::vector<double> samples, runner->replay(options.repeat));
   start = Clock::now();
-  MGPU_TRY(replayer.fetch());
+  MGPU_TRY(runner->fetch());
   double fetchUs = microsecondsSince(start);
-  MGPU_TRY(writeOutputs(program, options, replayer));
+  MGPU_TRY(writeOutputs(program, options, *runner));
   if (!options.traceFile.empty()) {
-    MGPU_TRY_ASSIGN(auto spans, replayer.replayTimed());
+    MGPU_TRY_ASSIGN(auto spans, runner->replayTimed());
     MGPU_TRY(writeFileAtomic(options.traceFile, traceOf(program.dag, spans)));
   }
+  MGPU_TRY(runner->close());
 
   const bench::Summary replayed = bench::summarize(std::move(samples));
   const double median = replayed.median.middle;
   if (options.json) {
     json out{{"file", options.file},
-             {"target", driver->description()},
+             {"target", runner->description()},
              {"scheduler", plan.scheduler},
              {"tuned", prepared.isTuned},
              {"cpu", prepared.cpu},

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <fmt/format.h>
 
 namespace mgpu::tune {
@@ -25,13 +26,12 @@ bool parseNumber(std::string_view text, T least, T &into) {
 /// The card of a target that has room for the program.
 Result<CudaTarget> findCard(const std::string &target, uint32_t numDevices) {
   MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
-  bool wantsCards = target == "cuda" && numDevices > 1;
-  if (cuda.cards.size() > 1 || wantsCards)
+  MGPU_TRY_ASSIGN(auto several, severalCards(target, numDevices));
+  if (several)
     return fail(ErrorKind::Unsupported,
-                fmt::format("target '{}': this version runs programs of "
-                            "several devices on one card, as cuda:{}/{}, not "
-                            "on several cards (docs/limits.md)",
-                            target, cuda.cards[0], std::max(numDevices, 2u)));
+                fmt::format("target '{}': only run and replay take several "
+                            "cards; cuda:{}/{} is one as so many devices",
+                            target, cuda.cards[0], numDevices));
   if (cuda.devicesOnCard < numDevices)
     return fail(ErrorKind::Absent,
                 fmt::format("the program uses {} devices, target '{}' has {}: "
@@ -41,21 +41,23 @@ Result<CudaTarget> findCard(const std::string &target, uint32_t numDevices) {
   return cuda;
 }
 
+Result<std::vector<std::byte>> compileCubin(const std::string &source,
+                                            const std::string &name,
+                                            const std::string &arch) {
+  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
+  MGPU_TRY_ASSIGN(
+      kernels::CompiledKernel kernel,
+      compiler.compile({source, name + ".cu", {"--fmad=false"}, arch}));
+  return std::move(kernel.cubin);
+}
+
 Result<std::unique_ptr<device::Driver>>
 openCard(const CudaTarget &cuda, std::chrono::milliseconds deadline) {
   device::CudaOptions options;
   options.card = cuda.cards[0];
   options.numDevices = cuda.devicesOnCard;
   options.deadline = deadline;
-  options.compile =
-      [](const std::string &source, const std::string &name,
-         const std::string &arch) -> Result<std::vector<std::byte>> {
-    MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
-    MGPU_TRY_ASSIGN(
-        kernels::CompiledKernel kernel,
-        compiler.compile({source, name + ".cu", {"--fmad=false"}, arch}));
-    return std::move(kernel.cubin);
-  };
+  options.compile = compileCubin;
   return device::createCudaDriver(options);
 }
 
@@ -102,9 +104,48 @@ bool isCudaTarget(const std::string &target) {
   return target.substr(0, target.find(':')) == "cuda";
 }
 
+Result<std::optional<std::vector<int>>> severalCards(const std::string &target,
+                                                     uint32_t numDevices) {
+  using None = std::optional<std::vector<int>>;
+  if (!isCudaTarget(target))
+    return None();
+  MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
+  std::vector<int> cards = cuda.cards;
+  if (target == "cuda") // as many as it takes
+    while (cards.size() < numDevices)
+      cards.push_back(int(cards.size()));
+  if (cards.size() == 1 || numDevices <= 1)
+    return None();
+  if (cards.size() < numDevices)
+    return fail(ErrorKind::Absent,
+                fmt::format("the program uses {} devices, target '{}' has {} "
+                            "cards: cuda:{}/{} makes as many of one",
+                            numDevices, target, cards.size(), cards[0],
+                            numDevices));
+  cards.resize(numDevices);
+  return None(std::move(cards));
+}
+
+Result<std::unique_ptr<device::Driver>>
+openRank(int card, uint32_t rank, std::chrono::milliseconds deadline,
+         std::function<Result<void>()> watch) {
+  // See CudaState::join(). The process is a worker of ours, and no one else's.
+  setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
+  device::CudaOptions options;
+  options.card = card;
+  options.only = DeviceId{int32_t(rank)};
+  options.deadline = deadline;
+  options.watch = std::move(watch);
+  options.compile = compileCubin;
+  return device::createCudaDriver(options);
+}
+
 Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices) {
   std::string kind = target.substr(0, target.find(':'));
   if (kind == "cuda") {
+    MGPU_TRY_ASSIGN(auto several, severalCards(target, numDevices));
+    if (several)
+      return uint32_t(several->size());
     MGPU_TRY_ASSIGN(CudaTarget cuda, findCard(target, numDevices));
     return cuda.devicesOnCard;
   }
@@ -116,7 +157,7 @@ Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices) {
   if (!kind.empty() && kind != "host")
     return fail(ErrorKind::Usage,
                 fmt::format("unknown target '{}'; use host, host:N, cuda, "
-                            "cuda:K or cuda:K/N",
+                            "cuda:K, cuda:K,L or cuda:K/N",
                             target));
   return device::hostTargetDevices(target, numDevices);
 }

@@ -7,7 +7,9 @@
 #include "device/api/GraphDriver.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +41,18 @@ struct OpenOptions {
 Result<std::unique_ptr<device::Driver>>
 openTarget(const std::string &target, uint32_t numDevices,
            const OpenOptions &options = {});
+
+/// The cards of a target that is several of them, one for each device of a
+/// program with so many; none: openTarget() is what opens it. `run` and
+/// `replay` alone take several. Errors: Usage, and Absent for too few.
+Result<std::optional<std::vector<int>>> severalCards(const std::string &target,
+                                                     uint32_t numDevices);
+
+/// One card of several, in a process of its own, whose environment it changes:
+/// device `rank` of the program. `watch` is that of CudaOptions.
+Result<std::unique_ptr<device::Driver>>
+openRank(int card, uint32_t rank, std::chrono::milliseconds deadline,
+         std::function<Result<void>()> watch);
 
 /// The number of devices openTarget() would open; its errors, but that a card
 /// is looked for only when it is opened.

@@ -240,7 +240,7 @@ Result<std::optional<TunedChoice>> findTuned(const Program &program,
 }
 
 Result<Prepared> prepare(Program &program, const Options &options,
-                         device::Driver *card) {
+                         const std::string &arch) {
   Prepared prepared;
   const bool hasPlan = !options.planFile.empty() || options.needsPlan;
   Clock::time_point start = Clock::now();
@@ -264,9 +264,9 @@ Result<Prepared> prepare(Program &program, const Options &options,
         compileConfig(program.dag, choice->context, choice->config));
     prepared.lanes = choice->config.lanes;
     prepared.isTuned = choice->isTuned;
-  } else if (card) {
+  } else if (!arch.empty()) {
     auto cache = openCubinCache(options);
-    prepared.cpu = card->architecture();
+    prepared.cpu = arch;
     MGPU_TRY_ASSIGN(prepared.kernels,
                     cudaKernels(program, prepared.cpu, cache.get()));
   } else {

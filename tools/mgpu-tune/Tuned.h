@@ -75,10 +75,10 @@ struct Prepared {
 };
 /// As findTuned() says, else planFor() and hostKernels(). --plan wins over a
 /// tuned plan and its transforms; kernels and threads are those tuned.
-/// `program` is left as the plan's transforms change it. `card` is the opened
-/// driver of a cuda target.
+/// `program` is left as the plan's transforms change it. `arch` is that of a
+/// cuda target's cards ("sm_90"); else empty.
 Result<Prepared> prepare(Program &program, const Options &options,
-                         device::Driver *card = nullptr);
+                         const std::string &arch = "");
 
 /// Compiles the kernels of a configuration for "native" or a CPU level.
 Result<std::vector<std::vector<std::byte>>>

@@ -62,6 +62,9 @@ void addProgramOptions(CLI::App *command, Options &options) {
       ->add_option("--roll-from", options.rollFrom,
                    "Trips from which the program's loop stays rolled; 0: never")
       ->capture_default_str();
+  command->add_flag("!--no-fusion", options.fuse,
+                    "A launch for each linalg operation, even where several "
+                    "could share one");
   command->add_flag("--json", options.json, "Print the result as JSON");
 }
 
@@ -104,6 +107,12 @@ void addTuned(CLI::App *command, Options &options) {
   tune::addDatabase(command, options, false);
   command->add_flag("!--no-tuned", options.useTuned,
                     "Do not look for a tuned configuration");
+}
+
+void addTensorCores(CLI::App *command, Options &options) {
+  command->add_flag("--tensor-cores", options.tensorCores,
+                    "On cards, products of f16 and bf16 on tensor cores; no "
+                    "card has run this form yet");
 }
 
 /// Of commands that measure on the host.
@@ -198,6 +207,7 @@ int main(int argc, char **argv) {
   addScheduling(run, options);
   addTuned(run, options);
   addRun(run, options);
+  addTensorCores(run, options);
   run->callback([&] { command = tune::runRun; });
 
   CLI::App *plan = app.add_subcommand("plan", "Show the schedule and why");
@@ -278,6 +288,7 @@ int main(int argc, char **argv) {
                    "Architectures to compile cubins for: sm_80,sm_90,...")
       ->delimiter(',')
       ->type_name("ARCH,...");
+  addTensorCores(bundle, options);
   addTuned(bundle, options);
   bundle->callback([&] { command = tune::runBundle; });
 
@@ -382,6 +393,7 @@ int main(int argc, char **argv) {
       ->add_option("--arch", options.arch,
                    "The architecture to compile for: sm_80, sm_90, sm_90a, ...")
       ->capture_default_str();
+  addTensorCores(kernels, options);
   kernels
       ->add_option("--emit", options.emitFolder,
                    "Write each kernel's CUDA C++ to FOLDER/NAME.cu")

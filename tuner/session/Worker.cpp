@@ -227,6 +227,19 @@ Outcome<void> Worker::post(std::span<const std::byte> request, double seconds) {
   return {};
 }
 
+std::optional<size_t> Worker::firstReady(std::span<Worker *const> workers,
+                                         double seconds) {
+  std::vector<pollfd> ends;
+  for (const Worker *worker : workers) // poll() passes over negative ones
+    ends.push_back({worker ? worker->socket : -1, POLLIN, 0});
+  if (poll(ends.data(), ends.size(), int(seconds * 1e3)) <= 0)
+    return std::nullopt;
+  for (size_t k = 0; k < ends.size(); ++k)
+    if (ends[k].revents)
+      return k;
+  return std::nullopt;
+}
+
 Outcome<Bytes> Worker::receive(double seconds) {
   if (child < 0)
     return tl::make_unexpected(death);

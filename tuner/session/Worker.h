@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <sys/types.h>
 #include <vector>
@@ -64,6 +65,11 @@ public:
   /// The two halves of ask(), so that several workers are busy at once.
   Outcome<void> post(std::span<const std::byte> request, double seconds);
   Outcome<Bytes> receive(double seconds);
+
+  /// Which of these has an answer, or has died: the first that is found within
+  /// so many seconds. Null entries are passed over.
+  static std::optional<size_t> firstReady(std::span<Worker *const> workers,
+                                          double seconds);
 
   pid_t process() const { return child; }
 

@@ -62,11 +62,21 @@ bool FakeCuda::isDeviceRange(uint64_t address, uint64_t bytes) const {
 
 bool FakeCuda::isHostRange(const void *pointer, uint64_t bytes) const {
   auto address = uintptr_t(pointer);
-  auto next = hostMemory.upper_bound(address);
-  if (next == hostMemory.begin())
-    return false;
-  auto [start, size] = *std::prev(next);
-  return address - start <= size && bytes <= size - (address - start);
+  for (const auto *memory : {&hostMemory, &registered}) {
+    auto next = memory->upper_bound(address);
+    if (next == memory->begin())
+      continue;
+    auto [start, size] = *std::prev(next);
+    if (address - start <= size && bytes <= size - (address - start))
+      return true;
+  }
+  return false;
+}
+
+bool FakeCuda::isCapturingHere() const {
+  return streams.any([](const Stream &stream) {
+    return stream.capturing && stream.capturedBy == std::this_thread::get_id();
+  });
 }
 
 std::vector<std::string> FakeCuda::leaks() const {
@@ -77,6 +87,7 @@ std::vector<std::string> FakeCuda::leaks() const {
   };
   add("device allocations", deviceMemory.size());
   add("host allocations", hostMemory.size());
+  add("registrations of host memory", registered.size());
   add("streams", streams.size());
   add("events", events.size());
   add("libraries", libraries.size());
@@ -169,6 +180,7 @@ CUresult deviceAttribute(int *value, CUdevice_attribute attribute,
     *value = 3;
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+  case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
     *value = 1;
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
@@ -270,6 +282,8 @@ CUresult streamCreate(CUstream *stream, unsigned flags, int priority) {
 CUresult streamDestroy(CUstream stream) {
   FakeCuda &fake = FakeCuda::instance();
   CUresult entered = fake.enter("cuStreamDestroy");
+  if (Stream *object = fake.streams.find(stream); object && object->capturing)
+    fake.violations.push_back("a stream destroyed while it is captured");
   if (!fake.streams.remove(stream))
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
   return entered;
@@ -280,8 +294,13 @@ CUresult streamQuery(CUstream stream) {
   Stream *object = fake.streams.find(stream);
   if (!object)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (object->capturing) // 15449: not within a capture
+    return fake.refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  bool isDone = fake.progress(*object);
   if (fake.sticky != CUDA_SUCCESS)
     return fake.refuse(fake.sticky);
+  if (!isDone)
+    return CUDA_ERROR_NOT_READY;
   if (object->busyQueries > 0) {
     if (!fake.neverEnds)
       --object->busyQueries;
@@ -377,6 +396,7 @@ std::shared_ptr<const device::CudaApi> FakeCuda::api() {
   addMemoryEntries(*api);
   addLibraryEntries(*api);
   addGraphEntries(*api);
+  addCaptureEntries(*api);
   return api;
 }
 

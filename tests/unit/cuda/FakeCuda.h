@@ -11,12 +11,15 @@
 
 #include "device/cuda/CudaApi.h"
 
+#include <algorithm>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace mgpu::fake {
@@ -33,9 +36,18 @@ struct FakeKernel {
 struct Context {
   int card;
 };
+struct Graph;
+struct Node;
+struct Run;
 struct Stream {
   Context *context;
   int busyQueries = 0; ///< answers of "not ready" left
+  // While it is captured.
+  Graph *capturing = nullptr;
+  std::thread::id capturedBy = {};
+  std::vector<Node *> frontier = {};
+  /// What was launched and has not ended, in order.
+  std::deque<std::shared_ptr<Run>> runs = {};
 };
 struct Event {
   Context *context;
@@ -54,13 +66,23 @@ struct Kernel {
   std::string name;
   int dynamicSharedBytes = 48 * 1024;
 };
-struct Graph;
+/// Work that may have to wait for another process.
+class Operation {
+public:
+  virtual ~Operation() = default;
+  /// Does what can be done now; true once all is.
+  virtual bool step() = 0;
+};
 struct Node {
   Graph *graph;
   CUgraphNodeParams params;
   std::vector<std::vector<std::byte>> values; ///< a kernel's, copied
   std::vector<Node *> dependencies;
   int priority = 0;
+  /// Of a node that a library captured, in place of `params`; `owner` is what
+  /// it belongs to.
+  std::function<std::unique_ptr<Operation>()> start = {};
+  const void *owner = nullptr;
 };
 struct Graph {
   std::vector<std::unique_ptr<Node>> nodes;
@@ -73,6 +95,13 @@ struct Exec {
   };
   std::vector<Step> steps;
   uint64_t flags;
+};
+/// A launch under way.
+struct Run {
+  std::vector<Exec::Step> steps;
+  std::vector<size_t> waits, ready;
+  std::vector<std::vector<size_t>> after;
+  std::map<size_t, std::unique_ptr<Operation>> waiting;
 };
 
 /// Live objects of one kind, and the bodies of those that were.
@@ -90,6 +119,11 @@ public:
   }
   bool remove(void *handle) { return live.erase(static_cast<T *>(handle)); }
   size_t size() const { return live.size(); }
+  template <typename Is>
+  bool any(Is is) const {
+    return std::any_of(live.begin(), live.end(),
+                       [&](const T *each) { return is(*each); });
+  }
   const T *youngest() const { return bodies.back().get(); }
 
 private:
@@ -114,9 +148,11 @@ public:
   // What goes wrong.
   uint64_t failAt = 0; ///< the n-th call from 1 on fails; 0: none
   CUresult failCode = CUDA_ERROR_OUT_OF_MEMORY;
-  int busyQueries = 1;                 ///< of a stream after a launch
-  bool neverEnds = false;              ///< launches stay busy
-  CUresult launchFault = CUDA_SUCCESS; ///< of every launch, when waited for
+  int busyQueries = 1;                    ///< of a stream after a launch
+  bool neverEnds = false;                 ///< launches stay busy
+  CUresult launchFault = CUDA_SUCCESS;    ///< of every launch, when waited for
+  std::function<void(uint64_t)> onLaunch; ///< with the number of the launch
+  uint64_t launches = 0;
   bool losesANode = false; ///< graphs are read back without their last node
   std::string logMessage;  ///< said to the log callback at a failure
 
@@ -138,7 +174,11 @@ public:
   Context *current() const { return stack.empty() ? nullptr : stack.back(); }
   bool isDeviceRange(uint64_t address, uint64_t bytes) const;
   bool isHostRange(const void *address, uint64_t bytes) const;
-  CUresult launch(Exec &exec, Stream &stream);
+  CUresult launch(const std::vector<Exec::Step> &steps, Stream &stream);
+  /// Does what is possible of what was launched; true once all is done.
+  bool progress(Stream &stream);
+  /// Of this thread, in a mode that forbids calls which may not be captured.
+  bool isCapturingHere() const;
 
   bool initialized = false;
   std::mt19937_64 random;
@@ -146,6 +186,7 @@ public:
   std::vector<Context *> stack;
   std::map<uint64_t, size_t> deviceMemory;
   std::map<uintptr_t, size_t> hostMemory;
+  std::map<uintptr_t, size_t> registered; ///< host memory of the caller's
   Objects<Context> contexts;
   Objects<Stream> streams;
   Objects<Event> events;
@@ -160,6 +201,7 @@ public:
   ~FakeCuda();
 
 private:
+  bool progress(Run &run);
   CUresult runNode(const Node &node);
   CUresult runCopy(const CUDA_MEMCPY3D &copy);
 };
@@ -174,6 +216,7 @@ inline bool isDevice(const FakeCuda &fake, CUdevice device) {
 void addMemoryEntries(device::CudaApi &api);
 void addLibraryEntries(device::CudaApi &api);
 void addGraphEntries(device::CudaApi &api);
+void addCaptureEntries(device::CudaApi &api); ///< of FakeCapture.cpp
 
 /// A "cubin" with these entries.
 std::vector<std::byte> fakeCubin(const std::vector<std::string> &entries);

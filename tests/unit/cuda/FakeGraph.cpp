@@ -17,6 +17,8 @@ size_t usedBytes(CUgraphNodeType type) {
     return sizeof(CUDA_KERNEL_NODE_PARAMS_v3);
   case CU_GRAPH_NODE_TYPE_MEMCPY:
     return sizeof(CUDA_MEMCPY_NODE_PARAMS);
+  case CU_GRAPH_NODE_TYPE_MEMSET:
+    return sizeof(CUDA_MEMSET_NODE_PARAMS_v2);
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     return sizeof(CUDA_EVENT_RECORD_NODE_PARAMS);
   default:
@@ -106,6 +108,21 @@ CUresult checkCopy(FakeCuda &fake, const CUDA_MEMCPY_NODE_PARAMS &params) {
   return checkEnd(fake, copy, false);
 }
 
+CUresult checkMemset(FakeCuda &fake, const CUDA_MEMSET_NODE_PARAMS_v2 &params) {
+  if (!fake.contexts.find(params.ctx))
+    return CUDA_ERROR_INVALID_CONTEXT;
+  // 1830: elements of 1, 2 or 4 bytes; here of one row only.
+  uint64_t bytes = uint64_t(params.width) * params.elementSize;
+  if ((params.elementSize != 1 && params.elementSize != 2 &&
+       params.elementSize != 4) ||
+      params.height != 1 || bytes == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  return fake.isDeviceRange(params.dst, bytes) ||
+                 fake.isHostRange(reinterpret_cast<void *>(params.dst), bytes)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult graphCreate(CUgraph *graph, unsigned flags) {
   MGPU_FAKE_ENTER("cuGraphCreate");
   if (flags != 0) // 18613
@@ -163,6 +180,9 @@ CUresult addNode(CUgraphNode *out, CUgraph handle,
   case CU_GRAPH_NODE_TYPE_MEMCPY:
     fake.lastCopy = params->memcpy.copyParams;
     code = checkCopy(fake, params->memcpy);
+    break;
+  case CU_GRAPH_NODE_TYPE_MEMSET:
+    code = checkMemset(fake, params->memset);
     break;
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     if (!fake.events.find(params->eventRecord.event))
@@ -240,6 +260,9 @@ CUresult instantiate(CUgraphExec *out, CUgraph handle,
                              CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
   if (!graph || (params->flags & ~known))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  // 15388: not before the capture into it has ended.
+  if (fake.streams.any([&](const Stream &s) { return s.capturing == graph; }))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   // 20445: the upload is into hUploadStream.
   Stream *upload = fake.streams.find(params->hUploadStream);
   if ((params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) && !upload)
@@ -280,42 +303,78 @@ CUresult graphLaunch(CUgraphExec handle, CUstream on) {
   Stream *stream = fake.streams.find(on);
   if (!exec || !stream)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  if (stream->busyQueries > 0)
+  if (stream->busyQueries > 0 || !stream->runs.empty())
     fake.violations.push_back("a launch while the last one may run");
-  return fake.launch(*exec, *stream);
+  if (fake.onLaunch)
+    fake.onLaunch(++fake.launches);
+  return fake.launch(exec->steps, *stream);
 }
 
 } // namespace
 
-CUresult FakeCuda::launch(Exec &exec, Stream &stream) {
+CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
+                          Stream &stream) {
   stream.busyQueries = busyQueries;
   if (launchFault != CUDA_SUCCESS) {
     sticky = launchFault; // the launch itself succeeds
     return CUDA_SUCCESS;
   }
-  std::vector<size_t> waits(exec.steps.size());
-  std::vector<std::vector<size_t>> after(exec.steps.size());
-  std::vector<size_t> ready;
-  for (size_t k = 0; k < exec.steps.size(); ++k) {
-    waits[k] = exec.steps[k].dependencies.size();
-    for (size_t dependency : exec.steps[k].dependencies)
-      after[dependency].push_back(k);
-    if (waits[k] == 0)
-      ready.push_back(k);
+  auto run = std::make_shared<Run>();
+  run->steps = steps;
+  run->waits.resize(steps.size());
+  run->after.resize(steps.size());
+  for (size_t k = 0; k < steps.size(); ++k) {
+    run->waits[k] = steps[k].dependencies.size();
+    for (size_t dependency : steps[k].dependencies)
+      run->after[dependency].push_back(k);
+    if (run->waits[k] == 0)
+      run->ready.push_back(k);
   }
-  while (!ready.empty()) {
-    size_t pick = random() % ready.size();
-    size_t k = ready[pick];
-    ready.erase(ready.begin() + ptrdiff_t(pick));
-    if (CUresult code = runNode(exec.steps[k].node)) {
-      sticky = code;
-      return CUDA_SUCCESS;
-    }
-    for (size_t next : after[k])
-      if (--waits[next] == 0)
-        ready.push_back(next);
-  }
+  stream.runs.push_back(std::move(run));
+  progress(stream);
   return CUDA_SUCCESS;
+}
+
+bool FakeCuda::progress(Stream &stream) {
+  while (!stream.runs.empty() && sticky == CUDA_SUCCESS) {
+    if (!progress(*stream.runs.front()))
+      return false;
+    stream.runs.pop_front();
+  }
+  return true;
+}
+
+bool FakeCuda::progress(Run &run) {
+  auto finish = [&](size_t k) {
+    for (size_t next : run.after[k])
+      if (--run.waits[next] == 0)
+        run.ready.push_back(next);
+  };
+  while (true) {
+    for (auto at = run.waiting.begin(); at != run.waiting.end();) {
+      if (!at->second->step()) {
+        ++at;
+        continue;
+      }
+      finish(at->first);
+      at = run.waiting.erase(at);
+    }
+    if (run.ready.empty())
+      return run.waiting.empty();
+    size_t pick = random() % run.ready.size();
+    size_t k = run.ready[pick];
+    run.ready.erase(run.ready.begin() + ptrdiff_t(pick));
+    const Node &node = run.steps[k].node;
+    if (node.start) {
+      run.waiting[k] = node.start();
+      continue;
+    }
+    if (CUresult code = runNode(node)) {
+      sticky = code;
+      return true;
+    }
+    finish(k);
+  }
 }
 
 CUresult FakeCuda::runNode(const Node &node) {
@@ -340,6 +399,17 @@ CUresult FakeCuda::runNode(const Node &node) {
   }
   case CU_GRAPH_NODE_TYPE_MEMCPY:
     return runCopy(node.params.memcpy.copyParams);
+  case CU_GRAPH_NODE_TYPE_MEMSET: {
+    const CUDA_MEMSET_NODE_PARAMS_v2 &set = node.params.memset;
+    if (checkMemset(*this, set)) {
+      violations.push_back("a memset ran after its memory was freed");
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+    auto *to = reinterpret_cast<unsigned char *>(set.dst);
+    for (size_t k = 0; k < set.width * set.elementSize; ++k)
+      to[k] = (unsigned char)(set.value >> 8 * (k % set.elementSize));
+    return CUDA_SUCCESS;
+  }
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD: {
     Event *event = events.find(node.params.eventRecord.event);
     if (!event) {

@@ -16,6 +16,8 @@ CUresult memAlloc(CUdeviceptr *address, size_t bytes) {
     return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
   if (bytes == 0) // 8582: bytesize 0 is INVALID_VALUE
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  if (fake.isCapturingHere()) // 15459: a potentially unsafe call
+    return fake.refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   size_t taken = 0;
   for (auto [start, size] : fake.deviceMemory)
     taken += size;
@@ -64,6 +66,29 @@ CUresult memFreeHost(void *memory) {
   return entered;
 }
 
+CUresult hostRegister(void *memory, size_t bytes, unsigned flags) {
+  MGPU_FAKE_ENTER("cuMemHostRegister");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  constexpr unsigned known =
+      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+  if (!memory || bytes == 0 || (flags & ~known))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  if (fake.isHostRange(memory, 1)) // 9531
+    return fake.refuse(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  fake.registered[uintptr_t(memory)] = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult hostUnregister(void *memory) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuMemHostUnregister");
+  // 9548: the base address that was registered.
+  if (!fake.registered.erase(uintptr_t(memory)))
+    return fake.refuse(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  return entered;
+}
+
 CUresult memInfo(size_t *free, size_t *total) {
   MGPU_FAKE_ENTER("cuMemGetInfo");
   if (!fake.current())
@@ -98,6 +123,8 @@ void addMemoryEntries(device::CudaApi &api) {
   api.cuMemFree = memFree;
   api.cuMemHostAlloc = memHostAlloc;
   api.cuMemFreeHost = memFreeHost;
+  api.cuMemHostRegister = hostRegister;
+  api.cuMemHostUnregister = hostUnregister;
   api.cuMemGetInfo = memInfo;
   api.cuMemsetD8Async = memset8;
 }

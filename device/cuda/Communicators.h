@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_CUDA_COMMUNICATORS_H
+#define MGPU_DEVICE_CUDA_COMMUNICATORS_H
+
+// The NCCL communicators of one rank, one card. All of them are non-blocking:
+// a call that waits for other ranks is waited for here, where a failure of
+// theirs or a deadline ends the wait.
+
+#include "device/cuda/NcclCall.h"
+
+#include <chrono>
+#include <functional>
+
+namespace mgpu::device {
+
+class Communicators {
+public:
+  using Watch = std::function<Result<void>()>;
+
+  /// `watch` is asked while waiting; its error ends the wait. `where` is for
+  /// error texts: "on cuda:0".
+  Communicators(std::shared_ptr<const NcclApi> api, Watch watch,
+                std::chrono::milliseconds deadline, std::string where)
+      : api(std::move(api)), watch(std::move(watch)), deadline(deadline),
+        where(std::move(where)) {}
+  /// Nothing is destroyed: that is close()'s.
+  ~Communicators() = default;
+  Communicators(const Communicators &) = delete;
+  Communicators &operator=(const Communicators &) = delete;
+
+  static Result<NcclId> makeId(const NcclApi &api);
+  /// Joins group number `groups.size()`; the card's context is current. A rank
+  /// that is no member calls skip() instead, so that numbers agree.
+  Result<void> join(const NcclId &id, uint32_t rank,
+                    const std::vector<DeviceId> &members);
+  void skip(const std::vector<DeviceId> &members) {
+    groups.push_back({nullptr, members});
+  }
+  size_t size() const { return groups.size(); }
+  const std::vector<DeviceId> &members(size_t group) const {
+    return groups[group].members;
+  }
+
+  /// Enqueues a call on `stream`, capturing or not; `name` is the node's.
+  Result<void> issue(const NcclCall &call, CUstream stream,
+                     std::string_view name);
+  /// An error of any communicator, or of the watch.
+  Result<void> check();
+  /// Stops what runs on the card, and makes every communicator useless. Waits
+  /// a second at most: NCCL's own abort may wait for graphs that hold its
+  /// calls.
+  void abort();
+  /// Ends them in order; after the last graph that holds a call of theirs.
+  void close();
+
+private:
+  struct Group {
+    NcclComm comm = nullptr; ///< null where this rank is no member
+    std::vector<DeviceId> members;
+  };
+  tl::unexpected<Error> failed(NcclResult code, std::string_view call,
+                               std::string_view place, NcclComm comm);
+  /// Waits while `code` is InProgress.
+  Result<void> settle(NcclComm comm, NcclResult code, std::string_view call,
+                      std::string_view what);
+
+  std::shared_ptr<const NcclApi> api;
+  Watch watch;
+  std::chrono::milliseconds deadline;
+  std::string where;
+  std::vector<Group> groups;
+  bool isAborted = false;
+  bool isBroken = false; ///< a call failed: the others may never answer
+};
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_CUDA_COMMUNICATORS_H

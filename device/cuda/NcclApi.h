@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_CUDA_NCCLAPI_H
+#define MGPU_DEVICE_CUDA_NCCLAPI_H
+
+// The entry points of NCCL that the CUDA target calls, as a table: taken from
+// libnccl at run time, replaced by a double in tests. Declared here, because a
+// machine with CUDA's headers need not have nccl.h; NcclHeader.cpp compares the
+// two where it has.
+
+#include "device/cuda/CudaApi.h"
+#include "support/Types.h"
+
+#include <climits>
+
+namespace mgpu::device {
+
+struct NcclCommunicator; ///< ncclComm
+using NcclComm = NcclCommunicator *;
+
+struct NcclId {
+  char bytes[128]; ///< NCCL_UNIQUE_ID_BYTES
+};
+
+enum class NcclResult : uint32_t {
+  Success,
+  UnhandledCudaError,
+  SystemError,
+  InternalError,
+  InvalidArgument,
+  InvalidUsage,
+  RemoteError,
+  InProgress,
+};
+
+enum class NcclReduction : uint32_t { Sum, Prod, Max, Min };
+
+enum class NcclType : uint32_t {
+  Int8 = 0,
+  Int32 = 2,
+  Int64 = 4,
+  Float16 = 6,
+  Float32 = 7,
+  Float64 = 8,
+  Bfloat16 = 9,
+  Float8E4M3 = 10,
+  Float8E5M2 = 11,
+};
+
+/// The head of ncclConfig_t that NCCL 2.14 had; every later NCCL takes it and
+/// fills in the rest, by `version`.
+struct NcclConfig {
+  size_t size = sizeof(NcclConfig);
+  unsigned int magic = 0xcafebeef;
+  unsigned int version = 21400;
+  /// Calls return at once with InProgress, so that one that waits for a rank
+  /// that died can be given up and the communicator aborted.
+  int blocking = 0;
+  int cgaClusterSize = INT_MIN; ///< undefined; where the padding would be
+};
+
+/// X(name without "nccl", parameters...); all return NcclResult.
+#define MGPU_NCCL_FUNCTIONS(X)                                                 \
+  X(GetVersion, int *version)                                                  \
+  X(GetUniqueId, NcclId *id)                                                   \
+  X(CommInitRankConfig, NcclComm *comm, int ranks, NcclId id, int rank,        \
+    NcclConfig *config)                                                        \
+  X(CommGetAsyncError, NcclComm comm, NcclResult *error)                       \
+  X(CommFinalize, NcclComm comm)                                               \
+  X(CommDestroy, NcclComm comm)                                                \
+  X(CommAbort, NcclComm comm)                                                  \
+  X(GroupStart)                                                                \
+  X(GroupEnd)                                                                  \
+  X(AllReduce, const void *send, void *recv, size_t count, NcclType type,      \
+    NcclReduction reduction, NcclComm comm, CUstream stream)                   \
+  X(ReduceScatter, const void *send, void *recv, size_t recvCount,             \
+    NcclType type, NcclReduction reduction, NcclComm comm, CUstream stream)    \
+  X(AllGather, const void *send, void *recv, size_t sendCount, NcclType type,  \
+    NcclComm comm, CUstream stream)                                            \
+  X(Broadcast, const void *send, void *recv, size_t count, NcclType type,      \
+    int root, NcclComm comm, CUstream stream)                                  \
+  X(Send, const void *send, size_t count, NcclType type, int peer,             \
+    NcclComm comm, CUstream stream)                                            \
+  X(Recv, void *recv, size_t count, NcclType type, int peer, NcclComm comm,    \
+    CUstream stream)
+
+struct NcclApi {
+#define MGPU_NCCL_MEMBER(name, ...) NcclResult (*name)(__VA_ARGS__) = nullptr;
+  MGPU_NCCL_FUNCTIONS(MGPU_NCCL_MEMBER)
+#undef MGPU_NCCL_MEMBER
+  const char *(*GetErrorString)(NcclResult result) = nullptr;
+  const char *(*GetLastError)(NcclComm comm) = nullptr;
+  int version = 0; ///< 22809 is 2.28.9
+};
+
+/// "2.28.9" of 22809.
+std::string ncclVersionText(int version);
+
+/// Opens NCCL, which is never closed again. Absent, with what to install, where
+/// there is none or an older one than 2.14. `name` is for tests.
+Result<std::shared_ptr<const NcclApi>>
+openNccl(const std::string &name = "libnccl.so.2");
+
+/// "ncclAllReduce on cuda:0: words of NCCL (its last error); what to do", as
+/// cudaError() does for the driver. `comm` may be null.
+tl::unexpected<Error> ncclError(const NcclApi &api, NcclResult code,
+                                std::string_view call, std::string_view where,
+                                NcclComm comm);
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_CUDA_NCCLAPI_H

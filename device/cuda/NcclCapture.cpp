@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// NCCL's calls as nodes of a graph that is otherwise made node by node: a
+// capture begins behind the nodes they wait for, and its frontier is read back.
+#include "device/cuda/CudaExec.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+Result<void>
+GraphInstance::collectCaptured(const std::vector<CUgraphNode> &frontier,
+                               const std::vector<CUgraphNode> &dependencies,
+                               const std::string &name) {
+  auto isOurs = [&](CUgraphNode node) {
+    return std::find(dependencies.begin(), dependencies.end(), node) !=
+           dependencies.end();
+  };
+  const std::string what = fmt::format("for '{}' {}", name, state->where());
+  std::vector<CUgraphNode> left = frontier;
+  while (!left.empty()) {
+    CUgraphNode node = left.back();
+    left.pop_back();
+    if (isOurs(node) || !captured.insert(node).second)
+      continue;
+    size_t count = 0;
+    MGPU_TRY(state->check(
+        state->api->cuGraphNodeGetDependencies(node, nullptr, nullptr, &count),
+        "cuGraphNodeGetDependencies", what));
+    std::vector<CUgraphNode> before(count);
+    std::vector<CUgraphEdgeData> data(count);
+    if (count > 0)
+      MGPU_TRY(state->check(state->api->cuGraphNodeGetDependencies(
+                                node, before.data(), data.data(), &count),
+                            "cuGraphNodeGetDependencies", what));
+    nodes.push_back(node);
+    names.push_back(name);
+    for (CUgraphNode each : before)
+      edges.push_back({each, node});
+    // One that waits for nothing would run before what it is to follow; one
+    // that waits for a node of another capture ties it to that.
+    bool strays = before.empty() && !dependencies.empty();
+    for (CUgraphNode each : before)
+      strays |= !isOurs(each) && !captured.count(each) &&
+                std::find(nodes.begin(), nodes.end(), each) != nodes.end();
+    if (strays)
+      return fail(ErrorKind::Internal,
+                  fmt::format("NCCL captured a node for '{}' {} that does not "
+                              "follow what the plan has before it",
+                              name, state->where()));
+    left.insert(left.end(), before.begin(), before.end());
+  }
+  return {};
+}
+
+Result<CUgraphNode>
+GraphInstance::addCapture(const NcclCall &call,
+                          const std::vector<CUgraphNode> &dependencies,
+                          const std::string &name) {
+  const CudaApi &api = *state->api;
+  const std::string what = fmt::format("for '{}' {}", name, state->where());
+  // A kernel node gets its priority from the stream it is captured on.
+  if (!captureStream)
+    MGPU_TRY(state->check(
+        api.cuStreamCreateWithPriority(&captureStream, CU_STREAM_NON_BLOCKING,
+                                       state->highestPriority),
+        "cuStreamCreateWithPriority", what));
+  // Thread-local: NCCL issues non-blocking calls in a thread of its own, which
+  // may then allocate.
+  MGPU_TRY(state->check(
+      api.cuStreamBeginCaptureToGraph(
+          captureStream, graph,
+          dependencies.empty() ? nullptr : dependencies.data(), nullptr,
+          dependencies.size(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+      "cuStreamBeginCaptureToGraph", what));
+  std::vector<CUgraphNode> frontier;
+  auto capture = [&]() -> Result<void> {
+    MGPU_TRY(state->communicators->issue(call, captureStream, name));
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUgraph into = nullptr;
+    const CUgraphNode *ends = nullptr;
+    const CUgraphEdgeData *data = nullptr;
+    size_t count = 0;
+    MGPU_TRY(
+        state->check(api.cuStreamGetCaptureInfo(captureStream, &status, nullptr,
+                                                &into, &ends, &data, &count),
+                     "cuStreamGetCaptureInfo", what));
+    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || into != graph)
+      return fail(ErrorKind::Internal,
+                  fmt::format("NCCL ended the capture of '{}' {}", name,
+                              state->where()));
+    // The arrays are the driver's, and end with the capture.
+    frontier.assign(ends, ends + count);
+    for (size_t k = 0; data && k < count; ++k)
+      if (data[k].from_port || data[k].to_port || data[k].type)
+        return fail(ErrorKind::Internal,
+                    fmt::format("NCCL's last node of '{}' {} is not waited for "
+                                "as a whole",
+                                name, state->where()));
+    return {};
+  };
+  Result<void> done = capture();
+  // Ended also after a failure, or the stream could not be destroyed.
+  CUgraph ended = nullptr;
+  CUresult code = api.cuStreamEndCapture(captureStream, &ended);
+  MGPU_TRY(done);
+  MGPU_TRY(state->check(code, "cuStreamEndCapture", what));
+  if (ended != graph)
+    return fail(ErrorKind::Internal,
+                fmt::format("the capture of '{}' {} went into another graph",
+                            name, state->where()));
+  MGPU_TRY(collectCaptured(frontier, dependencies, name));
+  if (frontier.size() == 1)
+    return frontier.front();
+  // None, or several: an empty node that follows them all.
+  CUgraphNodeParams params;
+  std::memset(&params, 0, sizeof params);
+  params.type = CU_GRAPH_NODE_TYPE_EMPTY;
+  return addNode(params, frontier, name);
+}
+
+} // namespace mgpu::device

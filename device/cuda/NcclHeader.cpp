@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where nccl.h is installed: NcclApi.h declares what it declares.
+#if __has_include(<nccl.h>)
+
+#include "device/cuda/NcclApi.h"
+
+#include <nccl.h>
+
+#include <type_traits>
+
+namespace mgpu::device {
+
+template <typename Ours, typename Theirs>
+static constexpr bool isEqual(Ours ours, Theirs theirs) {
+  return sizeof(Ours) == sizeof(Theirs) && uint32_t(ours) == uint32_t(theirs);
+}
+
+static_assert(sizeof(NcclId) == sizeof(ncclUniqueId));
+static_assert(std::is_trivially_copyable_v<NcclId>);
+static_assert(isEqual(NcclResult::Success, ncclSuccess));
+static_assert(isEqual(NcclResult::UnhandledCudaError, ncclUnhandledCudaError));
+static_assert(isEqual(NcclResult::SystemError, ncclSystemError));
+static_assert(isEqual(NcclResult::InternalError, ncclInternalError));
+static_assert(isEqual(NcclResult::InvalidArgument, ncclInvalidArgument));
+static_assert(isEqual(NcclResult::InvalidUsage, ncclInvalidUsage));
+static_assert(isEqual(NcclResult::RemoteError, ncclRemoteError));
+static_assert(isEqual(NcclResult::InProgress, ncclInProgress));
+static_assert(isEqual(NcclReduction::Sum, ncclSum));
+static_assert(isEqual(NcclReduction::Prod, ncclProd));
+static_assert(isEqual(NcclReduction::Max, ncclMax));
+static_assert(isEqual(NcclReduction::Min, ncclMin));
+static_assert(isEqual(NcclType::Int8, ncclInt8));
+static_assert(isEqual(NcclType::Int32, ncclInt32));
+static_assert(isEqual(NcclType::Int64, ncclInt64));
+static_assert(isEqual(NcclType::Float16, ncclFloat16));
+static_assert(isEqual(NcclType::Float32, ncclFloat32));
+static_assert(isEqual(NcclType::Float64, ncclFloat64));
+static_assert(isEqual(NcclType::Bfloat16, ncclBfloat16));
+#if NCCL_VERSION_CODE >= 22400
+static_assert(isEqual(NcclType::Float8E4M3, ncclFloat8e4m3));
+static_assert(isEqual(NcclType::Float8E5M2, ncclFloat8e5m2));
+#endif
+
+static_assert(offsetof(NcclConfig, size) == offsetof(ncclConfig_t, size));
+static_assert(offsetof(NcclConfig, magic) == offsetof(ncclConfig_t, magic));
+static_assert(offsetof(NcclConfig, version) == offsetof(ncclConfig_t, version));
+static_assert(offsetof(NcclConfig, blocking) ==
+              offsetof(ncclConfig_t, blocking));
+static_assert(offsetof(NcclConfig, cgaClusterSize) ==
+              offsetof(ncclConfig_t, cgaClusterSize));
+static_assert(sizeof(NcclConfig) <= sizeof(ncclConfig_t));
+
+/// Our twin of one of their types in a parameter list.
+template <typename T>
+struct Twin {
+  using Type = T;
+};
+template <>
+struct Twin<ncclResult_t> {
+  using Type = NcclResult;
+};
+template <>
+struct Twin<ncclResult_t *> {
+  using Type = NcclResult *;
+};
+template <>
+struct Twin<ncclComm_t> {
+  using Type = NcclComm;
+};
+template <>
+struct Twin<ncclComm_t *> {
+  using Type = NcclComm *;
+};
+template <>
+struct Twin<ncclUniqueId> {
+  using Type = NcclId;
+};
+template <>
+struct Twin<ncclUniqueId *> {
+  using Type = NcclId *;
+};
+template <>
+struct Twin<ncclConfig_t *> {
+  using Type = NcclConfig *;
+};
+template <>
+struct Twin<ncclDataType_t> {
+  using Type = NcclType;
+};
+template <>
+struct Twin<ncclRedOp_t> {
+  using Type = NcclReduction;
+};
+
+template <typename F>
+struct TwinOf;
+template <typename R, typename... P>
+struct TwinOf<R (*)(P...)> {
+  using Type = typename Twin<R>::Type (*)(typename Twin<P>::Type...);
+};
+
+#define MGPU_NCCL_COMPARE(name, ...)                                           \
+  static_assert(std::is_same_v<decltype(NcclApi::name),                        \
+                               TwinOf<decltype(&nccl##name)>::Type>);
+MGPU_NCCL_FUNCTIONS(MGPU_NCCL_COMPARE)
+#undef MGPU_NCCL_COMPARE
+
+} // namespace mgpu::device
+
+#endif

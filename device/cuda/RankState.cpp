@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What CudaState has of several cards, of which this process has one.
+#include "device/cuda/CudaState.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+std::string CudaState::devicesText() const {
+  return options.only
+             ? fmt::format("{} alone in this process", options.only->value)
+             : fmt::format("0 to {}", numDevices - 1);
+}
+
+void CudaState::giveUp(const std::string &reason) {
+  if (communicators)
+    communicators->abort();
+  setLost(reason);
+}
+
+static tl::unexpected<Error> notARank() {
+  return fail(ErrorKind::Usage, "this target is a card of its own, not one of "
+                                "several");
+}
+
+Result<GroupId> CudaState::makeGroupId() {
+  if (!nccl || !options.only)
+    return notARank();
+  MGPU_TRY_ASSIGN(NcclId id, Communicators::makeId(*nccl));
+  GroupId out;
+  static_assert(sizeof out == sizeof id);
+  std::memcpy(&out, &id, sizeof out);
+  return out;
+}
+
+Result<void> CudaState::join(std::span<const DeviceGroup> groups) {
+  if (!nccl || !options.only)
+    return notARank();
+  if (communicators)
+    return fail(ErrorKind::Usage, "this target has joined the others already");
+  MGPU_TRY(checkAlive());
+  // With it NCCL ties every launch to those outside of graphs by event nodes,
+  // some of which nothing waits for. NCCL 2.28 has no other switch for it.
+  const char *mixing = std::getenv("NCCL_GRAPH_MIXING_SUPPORT");
+  if (!mixing || std::strcmp(mixing, "0") != 0)
+    return fail(ErrorKind::Usage,
+                "NCCL_GRAPH_MIXING_SUPPORT must be 0 in a process that "
+                "replays graphs with collectives among cards");
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  communicators = std::make_unique<Communicators>(nccl, options.watch,
+                                                  options.deadline, where());
+  for (const DeviceGroup &group : groups) {
+    auto at =
+        std::find(group.members.begin(), group.members.end(), *options.only);
+    if (at == group.members.end()) {
+      communicators->skip(group.members);
+      continue;
+    }
+    NcclId id;
+    std::memcpy(&id, &group.id, sizeof id);
+    MGPU_TRY(communicators->join(id, uint32_t(at - group.members.begin()),
+                                 group.members));
+  }
+  return {};
+}
+
+Result<void> CudaState::adoptHost(std::span<std::byte> memory) {
+  MGPU_TRY(checkAlive());
+  if (memory.empty())
+    return {};
+  int sameAddress = 0;
+  MGPU_TRY(check(
+      api->cuDeviceGetAttribute(
+          &sameAddress,
+          CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, device),
+      "cuDeviceGetAttribute", where()));
+  if (!sameAddress)
+    return fail(ErrorKind::Absent,
+                fmt::format("{} ({}) cannot reach host memory that processes "
+                            "share by its address, which several cards need",
+                            where(), cardName));
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  CUresult code = api->cuMemHostRegister(memory.data(), memory.size(),
+                                         CU_MEMHOSTREGISTER_PORTABLE |
+                                             CU_MEMHOSTREGISTER_DEVICEMAP);
+  if (code == CUDA_ERROR_OUT_OF_MEMORY)
+    return fail(ErrorKind::Absent,
+                fmt::format("cannot pin the {} bytes of host buffers {}: use "
+                            "smaller buffers or raise the limit of locked "
+                            "memory",
+                            memory.size(), where()));
+  MGPU_TRY(check(code, "cuMemHostRegister", where()));
+  adopted.push_back(memory.data());
+  this->memory.add(memory.data(), memory.size(), DeviceId::host());
+  return {};
+}
+
+Result<void> CudaState::warmUp(const NcclCall &call, std::string_view name) {
+  // The same on every rank, or one would wait for a call another leaves out.
+  // Who sends to whom counts: a pair connects one way.
+  std::string key = fmt::format(
+      "{} {} {} {} {} {} {} {}", call.group, toString(call.kind),
+      uint32_t(call.type), uint32_t(call.reduction), call.count, call.root,
+      call.kind == CollectiveKind::SendRecv ? int64_t(call.peer) : -1,
+      call.kind == CollectiveKind::SendRecv && call.send);
+  if (!warm.insert(key).second)
+    return {};
+  MGPU_TRY(checkAlive());
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  MGPU_TRY(communicators->issue(call, stream, name));
+  return wait(stream, fmt::format("the first run of '{}'", name));
+}
+
+} // namespace mgpu::device

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Communicators and groups. What collectives do is in FakeCollective.cpp.
+#include "FakeNccl.h"
+
+#include "FakeCollective.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <sys/mman.h>
+
+namespace mgpu::fake {
+
+using device::NcclApi;
+using device::NcclComm;
+using device::NcclConfig;
+using device::NcclId;
+using device::NcclResult;
+
+static FakeWorld *theWorld = nullptr;
+
+void FakeWorld::create() {
+  if (theWorld)
+    munmap(theWorld, sizeof(FakeWorld));
+  // Zero, and taken page by page as it is used.
+  void *memory = mmap(nullptr, sizeof(FakeWorld), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    std::abort();
+  theWorld = static_cast<FakeWorld *>(memory);
+}
+
+FakeWorld &FakeWorld::instance() {
+  if (!theWorld)
+    create();
+  return *theWorld;
+}
+
+static std::unique_ptr<FakeNccl> theNccl;
+
+FakeNccl &FakeNccl::reset() {
+  theNccl = std::make_unique<FakeNccl>();
+  return *theNccl;
+}
+
+FakeNccl &FakeNccl::instance() {
+  if (!theNccl)
+    reset();
+  return *theNccl;
+}
+
+NcclResult ncclEnter(const char *name) {
+  FakeCuda &fake = FakeCuda::instance();
+  fake.called.push_back(name);
+  if (++fake.calls == fake.failAt) {
+    fake.failedCall = name;
+    return FakeNccl::instance().failCode;
+  }
+  return NcclResult::Success;
+}
+
+#define MGPU_FAKE_NCCL_ENTER(name)                                             \
+  FakeNccl &nccl = FakeNccl::instance();                                       \
+  if (NcclResult code = ncclEnter(name); code != NcclResult::Success)          \
+    return code;
+
+namespace {
+
+void violation(const std::string &text) {
+  FakeCuda::instance().violations.push_back(text);
+}
+
+/// Live, and not in the middle of another call.
+FakeComm *commOf(NcclComm handle, const char *call) {
+  FakeComm *comm = FakeNccl::instance().comms.find(handle);
+  // "Error: corrupted comm object detected", "comm has already been destroyed"
+  if (!comm)
+    violation(std::string(call) + " on a communicator that is no more");
+  else if (comm->polls > 0 || !comm->isReady)
+    violation(std::string(call) +
+              " before the last call on the communicator was complete");
+  return comm;
+}
+
+NcclResult begun(FakeComm &comm) {
+  comm.polls = FakeNccl::instance().polls;
+  return comm.polls > 0 ? NcclResult::InProgress : NcclResult::Success;
+}
+
+NcclResult getVersion(int *version) {
+  *version = 22809;
+  return NcclResult::Success;
+}
+
+const char *errorString(NcclResult) { return "words of NCCL"; }
+const char *lastError(NcclComm) { return "the last error"; }
+
+NcclResult getUniqueId(NcclId *id) {
+  MGPU_FAKE_NCCL_ENTER("ncclGetUniqueId");
+  uint32_t number = FakeWorld::instance().numMeetings++;
+  if (number >= FakeWorld::maxMeetings)
+    return NcclResult::SystemError;
+  std::memset(id, 0x3c, sizeof *id);
+  std::memcpy(id, &number, sizeof number);
+  (void)nccl;
+  return NcclResult::Success;
+}
+
+NcclResult initRank(NcclComm *out, int ranks, NcclId id, int rank,
+                    NcclConfig *config) {
+  MGPU_FAKE_NCCL_ENTER("ncclCommInitRankConfig");
+  // nccl.h:103: not initialized by NCCL_CONFIG_INITIALIZER is an error.
+  if (!config || config->magic != 0xcafebeef || config->size < 20 ||
+      config->version < 21400)
+    return NcclResult::InvalidArgument;
+  // nccl.h:165: between 0 and ranks - 1. "Invalid rank requested"
+  if (rank < 0 || rank >= ranks || ranks > int(Meeting::maxRanks))
+    return NcclResult::InvalidArgument;
+  // nccl.h:166: the device has to be set before.
+  FakeCuda &fake = FakeCuda::instance();
+  if (!fake.current())
+    return NcclResult::UnhandledCudaError;
+  if (fake.isCapturingHere())
+    violation("ncclCommInitRankConfig within a capture");
+  uint32_t number = 0;
+  std::memcpy(&number, &id, sizeof number);
+  if (number >= FakeWorld::instance().numMeetings)
+    return NcclResult::InvalidArgument;
+  Meeting &meeting = FakeWorld::instance().meetings[number];
+  // nccl.h:165: unique within the clique.
+  if (meeting.arrived.fetch_or(1u << rank) & (1u << rank))
+    return NcclResult::InvalidUsage;
+  FakeComm *comm = nccl.comms.add({&meeting,
+                                   rank,
+                                   ranks,
+                                   fake.current(),
+                                   false,
+                                   false,
+                                   0,
+                                   NcclResult::Success,
+                                   {}});
+  *out = reinterpret_cast<NcclComm>(comm);
+  // nccl.h:167: synchronizes with the other ranks.
+  comm->polls = std::max(nccl.polls, 1);
+  return NcclResult::InProgress;
+}
+
+NcclResult getAsyncError(NcclComm handle, NcclResult *error) {
+  MGPU_FAKE_NCCL_ENTER("ncclCommGetAsyncError");
+  FakeComm *comm = nccl.comms.find(handle);
+  if (!comm) {
+    violation("ncclCommGetAsyncError on a communicator that is no more");
+    return NcclResult::InvalidArgument;
+  }
+  *error = NcclResult::Success;
+  if (nccl.asyncError != NcclResult::Success || comm->meeting->aborted) {
+    *error = nccl.asyncError != NcclResult::Success ? nccl.asyncError
+                                                    : NcclResult::RemoteError;
+    return NcclResult::Success;
+  }
+  auto all = (1u << comm->ranks) - 1;
+  bool waits = (!comm->isReady && comm->meeting->arrived != all) ||
+               (comm->isFinalizing && comm->meeting->finalized != all);
+  if (comm->polls > 0 && !waits)
+    --comm->polls;
+  if (waits || comm->polls > 0)
+    *error = NcclResult::InProgress;
+  else
+    comm->isReady = true;
+  return NcclResult::Success;
+}
+
+NcclResult finalize(NcclComm handle) {
+  FakeNccl &nccl = FakeNccl::instance();
+  NcclResult entered = ncclEnter("ncclCommFinalize");
+  FakeComm *comm = commOf(handle, "ncclCommFinalize");
+  if (!comm || entered != NcclResult::Success)
+    return comm ? entered : NcclResult::InvalidArgument;
+  if (isHeldByAGraph(comm)) // see destroy()
+    violation("ncclCommFinalize while a graph holds calls of it");
+  comm->meeting->finalized.fetch_or(1u << comm->rank);
+  comm->isFinalizing = true;
+  comm->polls = std::max(nccl.polls, 1);
+  return NcclResult::InProgress;
+}
+
+NcclResult destroy(NcclComm handle) {
+  FakeNccl &nccl = FakeNccl::instance();
+  NcclResult entered = ncclEnter("ncclCommDestroy");
+  FakeComm *comm = commOf(handle, "ncclCommDestroy");
+  if (!comm)
+    return NcclResult::InvalidArgument;
+  // libnccl's commDestroySync polls until all graphs that refer to it are gone.
+  if (isHeldByAGraph(comm))
+    violation("ncclCommDestroy while a graph holds calls of it never returns");
+  if (!comm->isFinalizing)
+    violation("ncclCommDestroy before ncclCommFinalize waits for the others");
+  nccl.comms.remove(handle);
+  return entered;
+}
+
+NcclResult abortComm(NcclComm handle) {
+  static std::mutex mutex; // may come from another thread
+  std::lock_guard<std::mutex> lock(mutex);
+  FakeNccl &nccl = FakeNccl::instance();
+  FakeComm *comm = nccl.comms.find(handle);
+  if (!comm)
+    return NcclResult::InvalidArgument;
+  comm->meeting->aborted = 1;
+  ++nccl.aborts;
+  nccl.comms.remove(handle);
+  return NcclResult::Success;
+}
+
+struct Group {
+  int depth = 0;
+  /// Of a call within it: the whole group then fails with it (libnccl's
+  /// ncclGroupErrCheck), and nothing of it is started.
+  NcclResult error = NcclResult::Success;
+  std::map<std::pair<FakeComm *, Stream *>, std::vector<Transfer>> transfers;
+};
+thread_local Group theGroup;
+
+/// Starts it on the stream, or captures it.
+NcclResult enqueue(FakeComm &comm, Stream &stream, Work work) {
+  FakeCuda &fake = FakeCuda::instance();
+  // A rule of ours and of NCCL's guide (NCCL_GRAPH_MIXING_SUPPORT=0): no call
+  // outside of graphs while a replay with such calls runs.
+  const char *mixing = std::getenv("NCCL_GRAPH_MIXING_SUPPORT");
+  bool mixes = !mixing || std::strcmp(mixing, "0") != 0;
+  if (!stream.capturing) {
+    if (!mixes && isRunning(comm))
+      violation("a call outside of graphs beside a replay, without mixing");
+    comm.connected.insert(work.kind());
+    Exec::Step step{{}, {}};
+    step.node.graph = nullptr;
+    step.node.owner = &comm;
+    step.node.start = [&comm, work] { return begin(comm, work); };
+    fake.launch({step}, stream);
+    return begun(comm);
+  }
+  // Connections are made by the first call of a kind, with calls that no
+  // capture allows (NCCL_RUNTIME_CONNECT).
+  if (!comm.connected.count(work.kind()))
+    violation("the first " + work.kind() + " of a communicator was captured");
+  if (comm.ranks == 1 && work.isInPlace())
+    return begun(comm); // libnccl's onerank.cu: nothing to do
+  auto add = [&](bool isWork) {
+    auto node = std::make_unique<Node>();
+    node->graph = stream.capturing;
+    std::memset(&node->params, 0, sizeof node->params);
+    node->params.type =
+        isWork ? CU_GRAPH_NODE_TYPE_KERNEL : CU_GRAPH_NODE_TYPE_EMPTY;
+    node->dependencies = stream.frontier;
+    if (isWork) {
+      node->owner = &comm;
+      node->start = [&comm, work] { return begin(comm, work); };
+    }
+    stream.capturing->nodes.push_back(std::move(node));
+    return stream.capturing->nodes.back().get();
+  };
+  stream.frontier = {add(true)};
+  // libnccl's strongstream.cc: an event is recorded after every group, and
+  // nothing waits for its node.
+  if (mixes)
+    add(false);
+  return begun(comm);
+}
+
+NcclResult groupStart() {
+  MGPU_FAKE_NCCL_ENTER("ncclGroupStart");
+  (void)nccl;
+  ++theGroup.depth;
+  return NcclResult::Success;
+}
+
+NcclResult groupEnd() {
+  FakeNccl &nccl = FakeNccl::instance();
+  (void)nccl;
+  NcclResult entered = ncclEnter("ncclGroupEnd");
+  if (theGroup.depth == 0) { // "ncclGroupEnd: not in a group call."
+    violation("ncclGroupEnd without ncclGroupStart");
+    return NcclResult::InvalidUsage;
+  }
+  if (--theGroup.depth > 0)
+    return entered;
+  auto transfers = std::move(theGroup.transfers);
+  theGroup.transfers.clear();
+  NcclResult error = std::exchange(theGroup.error, NcclResult::Success);
+  if (entered == NcclResult::Success)
+    entered = error;
+  if (entered != NcclResult::Success)
+    return entered;
+  bool isCaptured = false, isNot = false;
+  for (const auto &[key, each] : transfers)
+    (key.second->capturing ? isCaptured : isNot) = true;
+  // "Either none or all communicators in a ncclGroup() can be CUDA graph
+  // captured."
+  if (isCaptured && isNot)
+    return NcclResult::InvalidUsage;
+  NcclResult result = NcclResult::Success;
+  for (auto &[key, each] : transfers) {
+    Work work;
+    work.transfers = std::move(each);
+    result = enqueue(*key.first, *key.second, std::move(work));
+  }
+  return result;
+}
+
+/// The checks of all calls that communicate; null: `code` says why not.
+FakeComm *checked(const char *name, const void *send, size_t sendBytes,
+                  void *recv, size_t recvBytes, NcclComm handle,
+                  CUstream stream, NcclResult &code) {
+  code = ncclEnter(name);
+  if (code != NcclResult::Success)
+    return nullptr;
+  FakeCuda &fake = FakeCuda::instance();
+  FakeComm *comm = commOf(handle, name);
+  code = NcclResult::InvalidArgument;
+  Stream *on = fake.streams.find(stream);
+  if (!comm || !on)
+    return nullptr;
+  if (on->context != comm->context || fake.current() != comm->context)
+    violation(std::string(name) + " with another card current");
+  if (comm->isFinalizing)
+    violation(std::string(name) + " after ncclCommFinalize");
+  for (auto [address, bytes] :
+       {std::pair{send, sendBytes},
+        std::pair{static_cast<const void *>(recv), recvBytes}})
+    if (bytes > 0 && !fake.isDeviceRange(uint64_t(uintptr_t(address)), bytes)) {
+      violation(std::string(name) + " on what is no memory of the card");
+      return nullptr;
+    }
+  code = NcclResult::Success;
+  return comm;
+}
+
+NcclResult collective(Work work, const void *send, size_t sendBytes, void *recv,
+                      size_t recvBytes, NcclComm handle, CUstream stream) {
+  NcclResult code;
+  work.send = static_cast<const std::byte *>(send);
+  work.recv = static_cast<std::byte *>(recv);
+  FakeComm *comm = checked(work.name, send, sendBytes, recv, recvBytes, handle,
+                           stream, code);
+  if (!comm)
+    return code;
+  if (!work.isOverlapLegal(comm->rank, sendBytes, recvBytes))
+    violation(std::string(work.name) + " with ends that overlap");
+  if (theGroup.depth > 0)
+    violation("collectives in groups are not what is tested here");
+  return enqueue(*comm, *FakeCuda::instance().streams.find(stream),
+                 std::move(work));
+}
+
+size_t ranksOf(NcclComm handle) {
+  FakeComm *comm = FakeNccl::instance().comms.find(handle);
+  return comm ? size_t(comm->ranks) : 0;
+}
+
+NcclResult allReduce(const void *send, void *recv, size_t count,
+                     device::NcclType type, device::NcclReduction reduction,
+                     NcclComm comm, CUstream stream) {
+  size_t bytes = count * bytesOf(type);
+  return collective({"ncclAllReduce", type, reduction, count}, send, bytes,
+                    recv, bytes, comm, stream);
+}
+
+NcclResult reduceScatter(const void *send, void *recv, size_t count,
+                         device::NcclType type, device::NcclReduction reduction,
+                         NcclComm comm, CUstream stream) {
+  size_t bytes = count * bytesOf(type);
+  return collective({"ncclReduceScatter", type, reduction, count}, send,
+                    bytes * ranksOf(comm), recv, bytes, comm, stream);
+}
+
+NcclResult allGather(const void *send, void *recv, size_t count,
+                     device::NcclType type, NcclComm comm, CUstream stream) {
+  size_t bytes = count * bytesOf(type);
+  return collective({"ncclAllGather", type, {}, count}, send, bytes, recv,
+                    bytes * ranksOf(comm), comm, stream);
+}
+
+NcclResult broadcast(const void *send, void *recv, size_t count,
+                     device::NcclType type, int root, NcclComm comm,
+                     CUstream stream) {
+  size_t bytes = count * bytesOf(type);
+  // "invalid root %d (root should be in the 0..%d range)"
+  if (root < 0 || size_t(root) >= ranksOf(comm))
+    return NcclResult::InvalidArgument;
+  return collective({"ncclBroadcast", type, {}, count, root}, send, bytes, recv,
+                    bytes, comm, stream);
+}
+
+NcclResult transfer(const char *name, bool isSend, void *data, size_t count,
+                    device::NcclType type, int peer, NcclComm handle,
+                    CUstream stream) {
+  NcclResult code;
+  size_t bytes = count * bytesOf(type);
+  FakeComm *comm = checked(name, isSend ? data : nullptr, isSend ? bytes : 0,
+                           isSend ? nullptr : data, isSend ? 0 : bytes, handle,
+                           stream, code);
+  if (comm && (peer < 0 || peer >= comm->ranks))
+    code = NcclResult::InvalidArgument;
+  if (code != NcclResult::Success)
+    return theGroup.error = code;
+  if (theGroup.depth == 0)
+    violation("a send or recv alone: grouped is what is tested here");
+  theGroup.transfers[{comm, FakeCuda::instance().streams.find(stream)}]
+      .push_back({isSend, peer, static_cast<std::byte *>(data), bytes});
+  return NcclResult::Success;
+}
+
+NcclResult send(const void *data, size_t count, device::NcclType type, int peer,
+                NcclComm comm, CUstream stream) {
+  return transfer("ncclSend", true, const_cast<void *>(data), count, type, peer,
+                  comm, stream);
+}
+
+NcclResult recv(void *data, size_t count, device::NcclType type, int peer,
+                NcclComm comm, CUstream stream) {
+  return transfer("ncclRecv", false, data, count, type, peer, comm, stream);
+}
+
+} // namespace
+
+std::shared_ptr<const NcclApi> FakeNccl::api() {
+  auto api = std::make_shared<NcclApi>();
+  api->GetVersion = getVersion;
+  api->GetUniqueId = getUniqueId;
+  api->CommInitRankConfig = initRank;
+  api->CommGetAsyncError = getAsyncError;
+  api->CommFinalize = finalize;
+  api->CommDestroy = destroy;
+  api->CommAbort = abortComm;
+  api->GroupStart = groupStart;
+  api->GroupEnd = groupEnd;
+  api->AllReduce = allReduce;
+  api->ReduceScatter = reduceScatter;
+  api->AllGather = allGather;
+  api->Broadcast = broadcast;
+  api->Send = send;
+  api->Recv = recv;
+  api->GetErrorString = errorString;
+  api->GetLastError = lastError;
+  api->version = 22809;
+  return api;
+}
+
+} // namespace mgpu::fake

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TESTS_UNIT_CUDA_FAKENCCL_H
+#define MGPU_TESTS_UNIT_CUDA_FAKENCCL_H
+
+// An NCCL that is not there, over FakeCuda: ranks are processes that were
+// forked after FakeWorld::create(), and their data really goes from one to the
+// other, through memory they share. It keeps NCCL's rules, each with the line
+// of nccl.h (2.28.9) it is from or the words libnccl has for it, knows nothing
+// of plans, and counts its calls with those of FakeCuda, so that each of them
+// can be made to fail.
+
+#include "FakeCuda.h"
+
+#include "device/cuda/NcclApi.h"
+
+#include <array>
+#include <atomic>
+
+namespace mgpu::fake {
+
+/// What one rank sends another at a time, and what it belongs to.
+struct Mail {
+  std::atomic<uint64_t> posted, taken; ///< letters so far
+  uint64_t bytes;
+  char signature[120];
+  static constexpr size_t capacity = size_t(4) << 20;
+  std::byte data[capacity];
+};
+
+/// One communicator as its ranks share it.
+struct Meeting {
+  static constexpr size_t maxRanks = 4;
+  std::atomic<uint32_t> arrived; ///< a bit for each rank
+  std::atomic<uint32_t> aborted, finalized;
+  Mail mail[maxRanks][maxRanks]; ///< from, to
+};
+
+/// The memory that ranks share.
+class FakeWorld {
+public:
+  static constexpr size_t maxMeetings = 8;
+  /// A fresh one, for this process and those it forks from now on.
+  static void create();
+  static FakeWorld &instance();
+
+  std::atomic<uint32_t> numMeetings;
+  Meeting meetings[maxMeetings];
+};
+
+struct FakeComm {
+  Meeting *meeting;
+  int rank, ranks;
+  Context *context;
+  bool isReady = false, isFinalizing = false;
+  int polls = 0; ///< answers of "in progress" left
+  device::NcclResult error = device::NcclResult::Success;
+  std::set<std::string> connected; ///< what was done outside of a capture
+};
+
+class FakeNccl {
+public:
+  /// The one instance, fresh, with FakeCuda::reset()'s life.
+  static FakeNccl &reset();
+  static FakeNccl &instance();
+  static std::shared_ptr<const device::NcclApi> api();
+
+  device::NcclResult failCode = device::NcclResult::UnhandledCudaError;
+  int polls = 2; ///< how often a call is found to be in progress
+  /// What the communicators find out by themselves.
+  device::NcclResult asyncError = device::NcclResult::Success;
+
+  Objects<FakeComm> comms;
+  int aborts = 0;
+};
+
+} // namespace mgpu::fake
+
+#endif // MGPU_TESTS_UNIT_CUDA_FAKENCCL_H

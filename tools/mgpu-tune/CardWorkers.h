@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TOOLS_MGPU_TUNE_CARDWORKERS_H
+#define MGPU_TOOLS_MGPU_TUNE_CARDWORKERS_H
+
+// A program on several cards: a process for each, forked before anything of
+// CUDA is called, so that each has one card and one rank of NCCL. This process
+// never calls CUDA. It hands out NCCL's ids, starts each step on all cards and
+// waits for all of them; host buffers are memory that all of them share. Where
+// one fails, dies or is late, the others give up, and there is one error that
+// says which, and which collective the others were in.
+
+#include "capture/replay/Replayer.h"
+#include "tools/mgpu-tune/SharedControl.h"
+#include "tuner/session/Worker.h"
+
+#include <chrono>
+
+namespace mgpu::tune {
+
+class CardWorkers {
+public:
+  /// Opens the driver of one rank, in its process; `watch` goes into its
+  /// options.
+  using Open = std::function<Result<std::unique_ptr<device::Driver>>(
+      uint32_t rank, std::function<Result<void>()> watch)>;
+  /// Asked in a rank's process once its driver is gone: what is wrong, if
+  /// anything.
+  using Farewell = std::function<std::string()>;
+
+  struct Options {
+    /// Of each replay, as the drivers have it; 0: none.
+    std::chrono::milliseconds deadline = std::chrono::minutes(2);
+    /// How long the others may take to say what they were in.
+    std::chrono::milliseconds grace = std::chrono::seconds(5);
+    std::vector<std::string> names; ///< of ranks: "cuda:0"
+    Farewell farewell;
+  };
+
+  /// Forks a process for each device, opens, connects and builds. Must not be
+  /// moved; `dag`, `plan` and `kernels` are copied by the fork. Errors: those
+  /// of checkAcrossCards(), and of any rank.
+  static Result<std::unique_ptr<CardWorkers>>
+  start(const planner::Dag &dag, const planner::Plan &plan,
+        const std::vector<std::vector<std::byte>> &kernels, Open open,
+        Options options);
+  ~CardWorkers();
+  CardWorkers(const CardWorkers &) = delete;
+  CardWorkers &operator=(const CardWorkers &) = delete;
+
+  /// As Replayer::hostBuffer().
+  std::span<std::byte> hostBuffer(planner::BufferId id);
+  Result<void> load();
+  /// The microseconds of each replay, on the rank where it took longest.
+  Result<std::vector<double>> replay(uint64_t count);
+  Result<void> fetch();
+  /// By rank.
+  Result<std::vector<std::vector<capture::NodeSpan>>> replayTimed();
+  /// Ends the drivers in order; without it the processes are killed.
+  Result<void> close();
+
+  const std::vector<std::string> &descriptions() const { return described; }
+  pid_t process(uint32_t rank) const { return workers[rank].process(); }
+
+private:
+  CardWorkers() = default;
+  class Rank;
+  using Bytes = tuner::Bytes;
+  /// Posts a request to every rank and waits for all answers; `what` is for
+  /// the error.
+  Result<std::vector<Bytes>> askAll(const Bytes &request, const char *what,
+                                    std::chrono::milliseconds patience);
+  Result<std::vector<Bytes>> askAll(const Bytes &request, const char *what) {
+    return askAll(request, what, options.deadline);
+  }
+  tl::unexpected<Error> lose(const char *what, std::vector<Result<Bytes>> said,
+                             const std::vector<bool> &isDead);
+
+  Options options;
+  std::vector<std::span<std::byte>> hostBuffers; ///< by BufferId
+  SharedMemory memory; ///< the control block, then host buffers
+  std::vector<tuner::Worker> workers;
+  std::vector<std::string> described;
+  std::string lost; ///< why no further step is possible
+};
+
+} // namespace mgpu::tune
+
+#endif // MGPU_TOOLS_MGPU_TUNE_CARDWORKERS_H

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `run` and `replay` on several cards.
+#include "capture/graph/Cards.h"
+#include "device/cuda/CudaDriver.h"
+#include "device/cuda/Libraries.h"
+#include "tools/mgpu-tune/CardWorkers.h"
+#include "tools/mgpu-tune/Runner.h"
+#include "tools/mgpu-tune/Target.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::tune {
+
+namespace {
+
+using tuner::Bytes;
+
+/// Asks the driver what the cards are.
+Result<std::string> inspect(const std::vector<int> &cards) {
+  MGPU_TRY_ASSIGN(device::CudaMachine machine, device::inspectCuda());
+  MGPU_TRY(device::findNccl());
+  std::string arch;
+  for (int card : cards) {
+    if (size_t(card) >= machine.cards.size())
+      return fail(ErrorKind::Absent,
+                  fmt::format("there is no card {}: this machine shows {} (see "
+                              "nvidia-smi and CUDA_VISIBLE_DEVICES)",
+                              card, machine.cards.size()));
+    const device::CudaMachine::Card &each = machine.cards[size_t(card)];
+    if (arch.empty())
+      arch = each.arch;
+    if (arch != each.arch)
+      return fail(ErrorKind::Absent,
+                  fmt::format("card {} ({}) is {}, card {} {}: choose cards of "
+                              "one architecture",
+                              card, each.name, each.arch, cards[0], arch));
+  }
+  return arch;
+}
+
+class SeveralCards final : public Runner {
+public:
+  explicit SeveralCards(std::unique_ptr<CardWorkers> cards)
+      : cards(std::move(cards)) {}
+
+  std::string description() const override {
+    std::string text;
+    for (const std::string &each : cards->descriptions())
+      text += (text.empty() ? "" : "; ") + each;
+    return text;
+  }
+  std::span<std::byte> hostBuffer(planner::BufferId id) override {
+    return cards->hostBuffer(id);
+  }
+  Result<void> load() override { return cards->load(); }
+  Result<std::vector<double>> replay(uint64_t count) override {
+    return cards->replay(count);
+  }
+  Result<void> fetch() override { return cards->fetch(); }
+  Result<std::vector<std::vector<capture::NodeSpan>>> replayTimed() override {
+    return cards->replayTimed();
+  }
+  Result<void> close() override { return cards->close(); }
+
+private:
+  std::unique_ptr<CardWorkers> cards;
+};
+
+} // namespace
+
+Result<std::string> architectureOf(const Program &program,
+                                   const std::vector<int> &cards) {
+  MGPU_TRY(capture::checkAcrossCards(program.dag));
+  auto handler = [&](std::span<const std::byte>) -> tuner::Outcome<Bytes> {
+    Result<std::string> found = inspect(cards);
+    const std::string &text = found ? *found : found.error().message;
+    Bytes answer{std::byte(found ? 0 : 1 + uint8_t(found.error().kind))};
+    for (char c : text)
+      answer.push_back(std::byte(c));
+    return answer;
+  };
+  MGPU_TRY_ASSIGN(tuner::Worker worker, tuner::Worker::start(handler));
+  constexpr double seconds = 60;
+  auto answer = worker.ask({}, seconds);
+  if (!answer)
+    return fail(ErrorKind::Absent,
+                fmt::format("asking the NVIDIA driver for its cards: the "
+                            "process {}",
+                            answer.error().what));
+  auto code = uint8_t(answer->at(0));
+  std::string text(reinterpret_cast<const char *>(answer->data()) + 1,
+                   answer->size() - 1);
+  if (code)
+    return fail(ErrorKind(code - 1), text);
+  return text;
+}
+
+Result<std::unique_ptr<Runner>> openCards(const Program &program,
+                                          const Prepared &prepared,
+                                          const std::vector<int> &cards,
+                                          const Options &options) {
+  CardWorkers::Options how;
+  how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  for (int card : cards)
+    how.names.push_back(fmt::format("cuda:{}", card));
+  auto open = [cards, deadline = how.deadline](
+                  uint32_t rank, std::function<Result<void>()> watch) {
+    return openRank(cards[rank], rank, deadline, std::move(watch));
+  };
+  MGPU_TRY_ASSIGN(auto workers,
+                  CardWorkers::start(program.dag, prepared.plan,
+                                     prepared.kernels, open, std::move(how)));
+  return std::unique_ptr<Runner>(
+      std::make_unique<SeveralCards>(std::move(workers)));
+}
+
+} // namespace mgpu::tune

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TOOLS_MGPU_TUNE_RUNNER_H
+#define MGPU_TOOLS_MGPU_TUNE_RUNNER_H
+
+// What `run` and `replay` drive: one target, or several cards.
+
+#include "capture/replay/Replayer.h"
+#include "tools/mgpu-tune/Tuned.h"
+
+namespace mgpu::tune {
+
+class Runner {
+public:
+  virtual ~Runner() = default;
+  virtual std::string description() const = 0;
+  virtual std::span<std::byte> hostBuffer(planner::BufferId id) = 0;
+  virtual Result<void> load() = 0;
+  /// The microseconds of each.
+  virtual Result<std::vector<double>> replay(uint64_t count) = 0;
+  virtual Result<void> fetch() = 0;
+  /// By process.
+  virtual Result<std::vector<std::vector<capture::NodeSpan>>> replayTimed() = 0;
+  virtual Result<void> close() = 0;
+};
+
+/// What the cards, one for each device of the program, take: "sm_90". Looked
+/// up in a process of its own, because this one is to be forked. Errors: those
+/// of the driver; Absent where NCCL is missing or the cards are of several
+/// architectures; Unsupported as checkAcrossCards().
+Result<std::string> architectureOf(const Program &program,
+                                   const std::vector<int> &cards);
+
+/// `program` and `prepared` must outlive it.
+Result<std::unique_ptr<Runner>> openCards(const Program &program,
+                                          const Prepared &prepared,
+                                          const std::vector<int> &cards,
+                                          const Options &options);
+
+} // namespace mgpu::tune
+
+#endif // MGPU_TOOLS_MGPU_TUNE_RUNNER_H
