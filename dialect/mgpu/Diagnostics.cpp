@@ -21,6 +21,16 @@ std::string describeLocation(Location location) {
   return found;
 }
 
+std::string describeLocations(Location location) {
+  auto fused = dyn_cast<FusedLoc>(location);
+  if (!fused)
+    return describeLocation(location);
+  std::string all;
+  for (Location each : fused.getLocations())
+    all += (all.empty() ? "" : " + ") + describeLocation(each);
+  return all;
+}
+
 FirstError::FirstError(MLIRContext *context)
     : handler(context, [this](Diagnostic &diagnostic) {
         if (message.empty() &&

@@ -13,6 +13,9 @@ namespace mgpu::ir {
 /// "file:line:column" of a location, or "" when it has none.
 std::string describeLocation(mlir::Location location);
 
+/// Those of all places a fused location is of, with " + " between them.
+std::string describeLocations(mlir::Location location);
+
 /// Remembers the first error reported while it lives, as "file:line:column:
 /// text", and lets every diagnostic pass.
 class FirstError {

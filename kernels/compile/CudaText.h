@@ -30,8 +30,16 @@ struct CudaText {
   uint32_t dynamicSharedBytes = 0;
   /// Of each parameter but the MgpuLaunch.
   std::vector<uint32_t> parameterBytes;
-  /// Of the CUDA target; a bundle does not keep it.
+  /// Of the CUDA target; a bundle does not keep it, nor what follows.
   std::optional<planner::KernelSpace> space;
+  /// How it computes: "threads" as the source has them, "tiles" or
+  /// "tensor_cores" of a matrix product, "file" by its author.
+  std::string form = "threads";
+  uint32_t leastArch = 0; ///< 80: sm_80 or later
+  /// Why it is not used, of a candidate. One without a source is not there.
+  std::string disabled;
+  /// Other texts of the same kernel, that are not used unless asked for.
+  std::vector<CudaText> candidates;
   bool operator==(const CudaText &) const = default;
 };
 

@@ -3,6 +3,8 @@
 
 #include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/Normalise.h"
+#include "kernels/emit/SubgroupBarrier.h"
+#include "kernels/emit/SubgroupMatrix.h"
 #include "kernels/emit/Uniformity.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -50,7 +52,11 @@ bool isSupported(Operation *op) {
              gpu::NumSubgroupsOp, gpu::SubgroupSizeOp, gpu::BarrierOp,
              gpu::AllReduceOp, gpu::SubgroupReduceOp, gpu::ShuffleOp,
              gpu::RotateOp, gpu::PrintfOp, gpu::YieldOp,
-             gpu::DynamicSharedMemoryOp>(op);
+             gpu::DynamicSharedMemoryOp, gpu::SubgroupMmaLoadMatrixOp,
+             gpu::SubgroupMmaStoreMatrixOp, gpu::SubgroupMmaComputeOp,
+             gpu::SubgroupMmaElementwiseOp, gpu::SubgroupMmaConstantMatrixOp,
+             gpu::SubgroupMmaExtractThreadLocalOp,
+             gpu::SubgroupMmaInsertThreadLocalOp>(op);
 }
 
 bool isWorkgroup(MemRefType type) {
@@ -341,7 +347,7 @@ LogicalResult Preparer::prepareBuffers() {
       return alloca.emitOpError("needs a static size and the default layout on "
                                 "the host target");
     if (isWorkgroup(alloca.getType())) {
-      if (alloca->getBlock() != &front)
+      if (alloca->getBlock() != &front && madeFor(alloca).empty())
         return alloca.emitOpError(
             "of workgroup memory must be at the top level of the kernel");
       alloca->setAttr("mgpu.workgroup", b.getUnitAttr());
@@ -448,7 +454,7 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
     return module.emitError("a kernel module needs a function @entry");
   if (!entry.getResultTypes().empty())
     return entry.emitError("a kernel returns nothing");
-  if (failed(normaliseKernel(module)) || failed(checkOps(module)))
+  if (failed(normaliseKernel(module, block)) || failed(checkOps(module)))
     return failure();
   if (!entry.getBody().hasOneBlock())
     return entry.getBody().front().getTerminator()->emitOpError(
@@ -462,6 +468,7 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
   cleanup.addPass(createCSEPass());
   if (failed(cleanup.run(module)))
     return failure();
+  lowerSubgroupMatrices(module, block);
   entry = module.lookupSymbol<func::FuncOp>("entry");
   if (failed(Preparer(module, entry, block, covered).run()))
     return failure();

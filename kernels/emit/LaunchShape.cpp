@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/LaunchShape.h"
 
+#include "kernels/emit/SubgroupBarrier.h"
+#include "kernels/emit/Uniformity.h"
 #include "kernels/emit/cuda/CudaText.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -16,7 +18,9 @@ using namespace mlir;
 namespace mgpu::kernels {
 
 std::string describeUse(Operation *op) {
-  std::string text = "uses " + op->getName().getStringRef().str();
+  std::string text =
+      "uses " +
+      (madeFor(op).empty() ? op->getName().getStringRef() : madeFor(op)).str();
   if (auto [file, line] = cuda::fileLine(op->getLoc()); line)
     text += " (line " + std::to_string(line) + ")";
   return text;
@@ -127,9 +131,8 @@ LaunchShape launchShapeOf(ModuleOp module, Dim3 block) {
       shape.hasCountedLoops |= counted;
       shape.hasCarryingLoops |= counted && op->getNumResults() != 0;
     }
-    if (!meets &&
-        (isShared || isa<gpu::BarrierOp, gpu::SubgroupReduceOp, gpu::ShuffleOp,
-                         gpu::RotateOp, gpu::LaneIdOp, gpu::SubgroupIdOp>(op)))
+    if (!meets && (isShared || isConvergent(op) ||
+                   isa<gpu::LaneIdOp, gpu::SubgroupIdOp>(op)))
       meets = op;
     // Each sum that is a global index is one of this id: it has one of each.
     auto onlyInGlobal = [&](bool isBlock) {

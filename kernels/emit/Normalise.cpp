@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/Normalise.h"
 
+#include "kernels/emit/SubgroupMatrix.h"
+#include "kernels/emit/WarpExecute.h"
+
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -63,7 +66,7 @@ static SmallVector<Value> nestFrom(scf::ParallelOp op, unsigned dim,
   return SmallVector<Value>(loop.getResults());
 }
 
-LogicalResult normaliseKernel(ModuleOp module) {
+LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
   PassManager lowering(module.getContext());
   lowering.addPass(createLowerAffinePass());
   if (failed(lowering.run(module)))
@@ -88,7 +91,9 @@ LogicalResult normaliseKernel(ModuleOp module) {
     op.replaceAllUsesWith(nestFrom(op, 0, b, map, op.getInitVals()));
     op.erase();
   }
-  return success();
+  if (failed(checkSubgroupMatrices(module, block)))
+    return failure();
+  return lowerWarpExecution(module, block);
 }
 
 } // namespace mgpu::kernels

@@ -2,15 +2,19 @@
 #ifndef MGPU_KERNELS_EMIT_NORMALISE_H
 #define MGPU_KERNELS_EMIT_NORMALISE_H
 
+#include "support/Types.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 namespace mgpu::kernels {
 
 /// Writes, for both emitters, operations that are others in disguise: affine
-/// ones; cluster ids and sizes, as every launch has clusters of one block; and
+/// ones; cluster ids and sizes, as every launch has clusters of one block;
 /// scf.parallel in a kernel, which each thread runs in the order of its
-/// iterations, so that its reductions have one result.
-mlir::LogicalResult normaliseKernel(mlir::ModuleOp module);
+/// iterations, so that its reductions have one result; and
+/// gpu.warp_execute_on_lane_0 (WarpExecute.h). `block` is the source's. Fails,
+/// with a diagnostic, on what neither emitter takes (SubgroupMatrix.h).
+mlir::LogicalResult normaliseKernel(mlir::ModuleOp module, Dim3 block);
 
 } // namespace mgpu::kernels
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Control that all threads share, or likely share.
 #include "kernels/emit/BlockEmitter.h"
+#include "kernels/emit/SubgroupBarrier.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -48,12 +49,15 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
         return failure();
     } else {
       if (Operation *bad = findConvergent(&op)) {
-        bad->emitOpError("is under control flow that is not the same for all "
-                         "threads of the block, which the host target does "
-                         "not support even where all threads of a subgroup "
-                         "agree: threads may part at the '")
-            << op.getName() << "' at " << op.getLoc()
-            << "; move it to where all threads pass";
+        StringRef name =
+            madeFor(bad).empty() ? bad->getName().getStringRef() : madeFor(bad);
+        bad->emitError() << "'" << name
+                         << "' op is under control flow that is not the same "
+                            "for all threads of the block, which the host "
+                            "target does not support even where all threads "
+                            "of a subgroup agree: threads may part at the '"
+                         << op.getName() << "' at " << op.getLoc()
+                         << "; move it to where all threads pass";
         return failure();
       }
       SmallVector<Guard> guards;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/SpaceOf.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/Normalise.h"
 #include "kernels/emit/cuda/LaneForm.h"
@@ -143,9 +144,12 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration())
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");
-  if (failed(normaliseKernel(kernel)))
+  ir::FirstError error(kernel.getContext());
+  if (failed(normaliseKernel(kernel, block)))
     return fail(ErrorKind::Unsupported,
-                "its affine operations could not be lowered");
+                error.message.empty()
+                    ? "its affine operations could not be lowered"
+                    : error.message);
   LaunchShape shape = launchShapeOf(kernel, block);
   KernelSpace space;
   space.target = target;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/Uniformity.h"
 
+#include "kernels/emit/SubgroupBarrier.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,7 +14,9 @@ namespace mgpu::kernels {
 
 bool isConvergent(Operation *op) {
   return isa<gpu::BarrierOp, gpu::AllReduceOp, gpu::SubgroupReduceOp,
-             gpu::ShuffleOp, gpu::RotateOp>(op);
+             gpu::ShuffleOp, gpu::RotateOp, gpu::SubgroupMmaLoadMatrixOp,
+             gpu::SubgroupMmaStoreMatrixOp, gpu::SubgroupMmaComputeOp,
+             gpu::WarpExecuteOnLane0Op>(op);
 }
 
 Operation *findConvergent(Operation *op) {
@@ -136,7 +140,7 @@ void Uniformity::visit(Operation *op) {
 LogicalResult checkBarriers(func::FuncOp kernel) {
   Uniformity uniformity(kernel);
   WalkResult result = kernel.walk([&](Operation *op) {
-    if (!isa<gpu::BarrierOp, gpu::AllReduceOp>(op))
+    if (!isa<gpu::BarrierOp, gpu::AllReduceOp>(op) || !madeFor(op).empty())
       return WalkResult::advance();
     for (Operation *above = op->getParentOp(); above != kernel;
          above = above->getParentOp()) {

@@ -95,10 +95,13 @@ Dim3 KernelSpace::covered(const KernelConfig &config) const {
 uint64_t KernelSpace::sharedBytesOf(const KernelConfig &config) const {
   if (stagedBytes == 0)
     return sharedBytes;
-  // The one more keeps a column of a tile in all banks (kernels/emit/cuda).
+  // The padding keeps a column of a tile in all banks (kernels/emit/cuda).
   Dim3 unit = covered(config);
-  return sharedBytes + uint64_t(stagedBytes) * config.tunables[0] *
-                           (uint64_t(unit.x) + unit.y + 1);
+  uint64_t bytes =
+      uint64_t(stagedBytes) * (uint64_t(unit.x) + unit.y + stagedPadding);
+  for (uint32_t k = 0; k < stagedTunables; ++k)
+    bytes *= config.tunables[k];
+  return sharedBytes + bytes;
 }
 
 Dim3 KernelSpace::launchGrid(const KernelConfig &config,
@@ -176,6 +179,18 @@ Broken findBroken(const KernelSpace &space, const KernelConfig &config) {
             fmt::format("{} x {} items are not the {} threads along x of the "
                         "source's block, which the kernel keeps",
                         config[P::BlockX], config[P::Items], space.block.x)};
+  if (space.warpTile != 0) {
+    uint32_t warps = config[P::BlockY],
+             above = config.tunables[config.numTunables - 1];
+    uint32_t beside = above ? warps / above : 0;
+    if (beside * above != warps || unit.x % (beside * space.warpTile) != 0 ||
+        unit.y % (above * space.warpTile) != 0)
+      return {"whole tiles of a warp",
+              fmt::format("{} warps, {} of them one above the other, do not "
+                          "divide {} columns and {} rows in tiles of {} x {}",
+                          warps, above, unit.x, unit.y, space.warpTile,
+                          space.warpTile)};
+  }
   constexpr uint64_t mostStatic = 48 * 1024; // of shared memory, unasked
   if (uint64_t shared = space.sharedBytesOf(config);
       space.stagedBytes != 0 && shared > mostStatic)

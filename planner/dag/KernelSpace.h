@@ -97,9 +97,14 @@ struct KernelSpace {
   /// Workgroup memory of one block of the source, static and dynamic.
   uint32_t sharedBytes = 0;
   /// Of a matrix product: bytes of an element, of which a block stages, for
-  /// each thread of the source it covers along x and along y, as many as the
-  /// first tunable says.
-  uint32_t stagedBytes = 0;
+  /// each thread of the source it covers along x and along y and
+  /// `stagedPadding` more, as many as the product of the first `stagedTunables`
+  /// tunables says.
+  uint32_t stagedBytes = 0, stagedTunables = 1, stagedPadding = 1;
+  /// Of one on tensor cores: what each of the blockY warps of a block covers
+  /// along x and y is a multiple of it. The last tunable is how many of them
+  /// lie one above the other.
+  uint32_t warpTile = 0;
   std::vector<KernelChoice> choices; ///< every parameter, in their order
   std::vector<KernelTunable> tunables;
   KernelConfig defaults; ///< always legal

@@ -43,19 +43,25 @@ struct ImportedProgram : Program {
 Result<ImportedProgram> buildDag(mlir::ModuleOp module,
                                  const ImportOptions &options);
 
-/// Parses `path` ("-" is standard input), gives launches one form (their ids as
-/// operations) and keeps the SSA names of function
-/// arguments and buffers as NameLocs. What it prints to stderr, with the lines
-/// concerned, goes to `onDiagnostic` as well.
+struct ParseOptions {
+  /// linalg operations share launches where they can (TensorFusion.h).
+  bool fuse = true;
+};
+
+/// Parses `path` ("-" is standard input), gives launches one form (linalg and
+/// parallel loops as launches, ids as operations) and keeps the SSA names of
+/// function arguments and buffers as NameLocs. What it prints to stderr, with
+/// the lines concerned, goes to `onDiagnostic` as well.
 mlir::OwningOpRef<mlir::ModuleOp> parseProgram(
     const std::string &path, mlir::MLIRContext &context,
-    llvm::function_ref<void(mlir::Diagnostic &)> onDiagnostic = nullptr);
+    llvm::function_ref<void(mlir::Diagnostic &)> onDiagnostic = nullptr,
+    const ParseOptions &options = {});
 
 /// The same of text in memory; `name` stands for it in locations. Diagnostics
 /// go to the context's handlers alone.
-mlir::OwningOpRef<mlir::ModuleOp> parseProgramText(llvm::StringRef text,
-                                                   const std::string &name,
-                                                   mlir::MLIRContext &context);
+mlir::OwningOpRef<mlir::ModuleOp>
+parseProgramText(llvm::StringRef text, const std::string &name,
+                 mlir::MLIRContext &context, const ParseOptions &options = {});
 
 } // namespace mgpu::planner
 

@@ -102,6 +102,13 @@ void Summariser::visit(Operation *op) {
   if (op->getNumResults() == 1 && isa<FloatType>(op->getResult(0).getType()) &&
       isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp>(op))
     summary.flops += timesRun(op);
+  if (auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op)) {
+    constexpr double lanes = 32; // that do it together
+    auto a = cast<gpu::MMAMatrixType>(product.getOpA().getType());
+    auto c = cast<gpu::MMAMatrixType>(product.getOpC().getType());
+    summary.flops += timesRun(op) / lanes * 2 * double(a.getShape()[1]) *
+                     double(c.getShape()[0]) * double(c.getShape()[1]);
+  }
   if (auto load = dyn_cast<memref::LoadOp>(op))
     return visitAccess(op, load.getMemRef(), load.getIndices(), true, false);
   if (auto store = dyn_cast<memref::StoreOp>(op))
@@ -139,8 +146,9 @@ void Summariser::visit(Operation *op) {
 }
 
 // Whether an operation can make a memref that reaches past the view it takes:
-// memref.reinterpret_cast, memref.view, a pointer, a call that does so. What is
-// not known to stay inside may leave.
+// memref.reinterpret_cast, memref.view, a pointer, a call that does so; or
+// reaches past it itself, as a matrix whose rows are further apart than the
+// memref's. What is not known to stay inside may leave.
 bool Summariser::mayLeaveView(Operation *op) {
   if (op->hasTrait<OpTrait::IsTerminator>() || op->getNumRegions() > 0 ||
       isa<memref::SubViewOp, memref::CastOp, memref::DimOp, memref::RankOp,
@@ -168,6 +176,8 @@ bool Summariser::mayLeaveView(Operation *op) {
             .wasInterrupted();
     return calleesLeave[callee] = leaves;
   }
+  if (isa<gpu::SubgroupMmaLoadMatrixOp, gpu::SubgroupMmaStoreMatrixOp>(op))
+    return true;
   // An access of its own whose results are numbers stays where it is.
   return !isa<MemoryEffectOpInterface>(op) || isMemoryEffectFree(op) ||
          llvm::any_of(op->getResultTypes(), llvm::IsaPred<BaseMemRefType>);

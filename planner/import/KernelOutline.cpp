@@ -338,7 +338,7 @@ KernelId KernelTable::intern(ModuleOp module, ir::LaunchOp launch, Dim3 block,
       byHash.try_emplace(spec.hash, KernelId{uint32_t(kernels.size())});
   if (isNew) {
     spec.name = base + "_kernel" + std::to_string(namesUsed[base]++);
-    spec.location = ir::describeLocation(launch.getLoc());
+    spec.location = ir::describeLocations(launch.getLoc());
     spec.block = block;
     spec.numArguments = numArguments;
     spec.source += '\n';

@@ -95,8 +95,9 @@ static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
 
 /// One form for the walks to come: ids are operations, not block arguments, and
 /// what devices compute is in launches.
-static OwningOpRef<ModuleOp> unifyLaunches(OwningOpRef<ModuleOp> module) {
-  if (module && failed(launchTensorOps(*module)))
+static OwningOpRef<ModuleOp> unifyLaunches(OwningOpRef<ModuleOp> module,
+                                           const ParseOptions &options) {
+  if (module && failed(launchTensorOps(*module, options.fuse)))
     return nullptr;
   if (module)
     module->walk<WalkOrder::PreOrder>([](ir::LaunchOp launch) {
@@ -169,7 +170,8 @@ static std::unique_ptr<llvm::MemoryBuffer> openProgram(const std::string &path,
 
 OwningOpRef<ModuleOp> parseProgram(const std::string &path,
                                    MLIRContext &context,
-                                   function_ref<void(Diagnostic &)> seen) {
+                                   function_ref<void(Diagnostic &)> seen,
+                                   const ParseOptions &options) {
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> file = openProgram(path, &error);
   if (!file) {
@@ -185,15 +187,16 @@ OwningOpRef<ModuleOp> parseProgram(const std::string &path,
       seen(diagnostic);
     return failure(); // on to showLines
   });
-  return unifyLaunches(parseNamed(sources, path, context));
+  return unifyLaunches(parseNamed(sources, path, context), options);
 }
 
 OwningOpRef<ModuleOp> parseProgramText(StringRef text, const std::string &name,
-                                       MLIRContext &context) {
+                                       MLIRContext &context,
+                                       const ParseOptions &options) {
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
                              llvm::SMLoc());
-  return unifyLaunches(parseNamed(sources, name, context));
+  return unifyLaunches(parseNamed(sources, name, context), options);
 }
 
 } // namespace mgpu::planner

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/TensorLaunch.h"
 
-#include "dialect/mgpu/MgpuDialect.h"
+#include "planner/import/TensorFusion.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,6 +25,7 @@ namespace {
 /// show it.
 Value deviceOf(Value memref) {
   while (memref) {
+    memref = rootOf(memref);
     if (auto argument = dyn_cast<BlockArgument>(memref)) {
       auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
       if (!loop || argument == loop.getInductionVar())
@@ -37,10 +38,7 @@ Value deviceOf(Value memref) {
       return alloc.getDevice();
     if (auto alloc = dyn_cast<ir::ShardedAllocOp>(op))
       return alloc.getDevices()[cast<OpResult>(memref).getResultNumber()];
-    auto view = dyn_cast<ViewLikeOpInterface>(op);
-    if (!view)
-      return {};
-    memref = view.getViewSource();
+    return {};
   }
   return {};
 }
@@ -105,6 +103,24 @@ ir::LaunchOp makeLaunch(OpBuilder &b, Operation *op, Value device,
   if (auto name = op->getAttrOfType<StringAttr>("mgpu.name"))
     launch->setAttr("mgpu.name", name);
   return launch;
+}
+
+/// So that messages, `plan --explain` and the kernel's name show all of them.
+void joinNames(ir::LaunchOp launch, ArrayRef<linalg::LinalgOp> run) {
+  constexpr size_t most = 4;
+  std::string name;
+  SmallVector<Location> locations;
+  for (linalg::LinalgOp op : run) {
+    auto given = op->getAttrOfType<StringAttr>("mgpu.name");
+    if (locations.size() < most)
+      name += (name.empty() ? "" : "_") +
+              (given ? given.getValue() : shortName(op)).str();
+    locations.push_back(op.getLoc());
+  }
+  if (run.size() > most)
+    name += "_and_" + std::to_string(run.size() - most);
+  launch->setAttr("mgpu.name", StringAttr::get(launch.getContext(), name));
+  launch->setLoc(FusedLoc::get(launch.getContext(), locations));
 }
 
 /// block id * threads + thread id along an axis.
@@ -186,10 +202,9 @@ SmallVector<Value> makeLoop(
 /// A structured operation, whatever its name.
 class StructuredLaunch {
 public:
-  StructuredLaunch(linalg::LinalgOp op, PointLaunch &launch,
-                   ArrayRef<int64_t> extents)
-      : op(op), launch(launch), extents(extents), loc(op->getLoc()),
-        point(extents.size()) {}
+  StructuredLaunch(linalg::LinalgOp op, PointLaunch &launch)
+      : op(op), launch(launch), extents(op.getStaticLoopRanges()),
+        loc(op->getLoc()), point(extents.size()) {}
   void build();
 
 private:
@@ -214,7 +229,7 @@ private:
 
   linalg::LinalgOp op;
   PointLaunch &launch;
-  ArrayRef<int64_t> extents;
+  SmallVector<int64_t> extents;
   Location loc;
   SmallVector<Value> point; ///< of the whole iteration space
 };
@@ -273,48 +288,38 @@ void StructuredLaunch::build() {
     memref::StoreOp::create(b, loc, result, init.get(), indices(b, init));
 }
 
-/// A product of matrices, or a batch of them, neither transposed.
-bool isPlainMatmul(linalg::LinalgOp op) {
-  if (auto matmul = dyn_cast<linalg::MatmulOp>(op.getOperation()))
-    return !matmul.hasUserDefinedMaps();
-  if (auto matmul = dyn_cast<linalg::BatchMatmulOp>(op.getOperation()))
-    return !matmul.hasUserDefinedMaps();
-  return false;
-}
-
-LogicalResult launchStructured(linalg::LinalgOp op) {
-  SmallVector<int64_t> extents = op.getStaticLoopRanges(), parallel;
-  bool isPlain = op.hasPureBufferSemantics() && op->getNumResults() == 0 &&
-                 !ShapedType::isDynamicShape(extents);
-  SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
-  for (auto [extent, kind] : llvm::zip(extents, kinds))
+/// Of operations that fusibleFrom found, or of one alone.
+LogicalResult launchStructured(ArrayRef<linalg::LinalgOp> run,
+                               llvm::SetVector<Value> &forwarded) {
+  SmallVector<int64_t> parallel;
+  linalg::LinalgOp last = run.back();
+  for (auto [extent, kind] :
+       llvm::zip(last.getStaticLoopRanges(), last.getIteratorTypesArray()))
     if (kind == utils::IteratorType::parallel)
       parallel.push_back(extent);
-  // An output that a reduction dimension picks has no one owner.
-  for (OpOperand &init : op.getDpsInitsMutable())
-    for (AffineExpr each : op.getMatchingIndexingMap(&init).getResults())
-      for (auto [k, kind] : llvm::enumerate(kinds))
-        isPlain &=
-            kind == utils::IteratorType::parallel || !each.isFunctionOfDim(k);
-  if (!isPlain)
-    return success();
   SmallVector<Value> memrefs;
-  for (Value operand : op->getOperands())
+  for (Value operand : last->getOperands())
     if (isa<MemRefType>(operand.getType()))
       memrefs.push_back(operand);
-  FailureOr<Value> device = deviceOfAll(op, memrefs);
+  FailureOr<Value> device = deviceOfAll(last, memrefs);
   if (failed(device))
     return failure();
   if (!llvm::is_contained(parallel, 0)) {
-    PointLaunch launch(op, *device, parallel);
-    StructuredLaunch(op, launch, extents).build();
-    if (isPlainMatmul(op)) {
+    PointLaunch launch(last, *device, parallel);
+    for (linalg::LinalgOp op : run)
+      StructuredLaunch(op, launch).build();
+    if (isPlainMatmul(last)) {
       // Which operand is which, for a target with a text of its own.
-      launch.launch.getArgsMutable().assign(op->getOperands());
-      launch.launch->setAttr("mgpu.matmul", UnitAttr::get(op->getContext()));
+      launch.launch.getArgsMutable().assign(last->getOperands());
+      launch.launch->setAttr("mgpu.matmul", UnitAttr::get(last->getContext()));
+    }
+    if (run.size() > 1) {
+      joinNames(launch.launch, run);
+      forwardStores(launch.launch, forwarded);
     }
   }
-  op->erase();
+  for (linalg::LinalgOp op : run)
+    op->erase();
   return success();
 }
 
@@ -436,7 +441,7 @@ LogicalResult launchParallel(scf::ParallelOp op) {
 
 } // namespace
 
-LogicalResult launchTensorOps(ModuleOp module) {
+LogicalResult launchTensorOps(ModuleOp module, bool fuse) {
   SmallVector<Operation *> found;
   for (auto function : module.getOps<func::FuncOp>())
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -445,22 +450,35 @@ LogicalResult launchTensorOps(ModuleOp module) {
       return isa<ir::LaunchOp, scf::ParallelOp>(op) ? WalkResult::skip()
                                                     : WalkResult::advance();
     });
+  if (found.empty())
+    return success();
   // The text may have named no operation of those.
-  if (!found.empty())
-    module.getContext()
-        ->loadDialect<arith::ArithDialect, gpu::GPUDialect, math::MathDialect,
-                      memref::MemRefDialect, scf::SCFDialect>();
+  module.getContext()
+      ->loadDialect<arith::ArithDialect, gpu::GPUDialect, math::MathDialect,
+                    memref::MemRefDialect, scf::SCFDialect>();
+  llvm::SmallPtrSet<Operation *, 8> done;
+  llvm::SetVector<Value> forwarded;
   for (Operation *op : found) {
-    LogicalResult done = success();
-    if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op))
-      done = launchSoftmax(softmax);
-    else if (auto parallel = dyn_cast<scf::ParallelOp>(op))
-      done = launchParallel(parallel);
-    else
-      done = launchStructured(cast<linalg::LinalgOp>(op));
-    if (failed(done))
+    if (done.contains(op))
+      continue;
+    LogicalResult result = success();
+    if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op)) {
+      result = launchSoftmax(softmax);
+    } else if (auto parallel = dyn_cast<scf::ParallelOp>(op)) {
+      result = launchParallel(parallel);
+    } else if (auto structured = cast<linalg::LinalgOp>(op);
+               hasPointForm(structured)) {
+      SmallVector<linalg::LinalgOp> run{structured};
+      if (fuse)
+        run = fusibleFrom(structured);
+      for (linalg::LinalgOp each : run)
+        done.insert(each);
+      result = launchStructured(run, forwarded);
+    }
+    if (failed(result))
       return failure();
   }
+  dropUnreadBuffers(forwarded);
   return success();
 }
 

@@ -12,10 +12,11 @@ namespace mgpu::planner {
 /// Turns each linalg operation on device buffers, and each scf.parallel that
 /// uses them, into an mgpu.launch without a stream on their device: a thread
 /// for each point of the parallel dimensions, which runs the reduction
-/// dimensions one after the other, the last one innermost. Fails, after a
-/// diagnostic, for operands that are no device's; leaves what has no such form
-/// (dynamic shapes, results of scf.parallel) as it is.
-mlir::LogicalResult launchTensorOps(mlir::ModuleOp module);
+/// dimensions one after the other, the last one innermost. With `fuse`, linalg
+/// operations in a row share a launch where TensorFusion.h finds that they can.
+/// Fails, after a diagnostic, for operands that are no device's; leaves what
+/// has no such form (dynamic shapes, results of scf.parallel) as it is.
+mlir::LogicalResult launchTensorOps(mlir::ModuleOp module, bool fuse);
 
 } // namespace mgpu::planner
 

@@ -123,6 +123,10 @@ std::string explain(const Plan &plan, const Dag &dag) {
                        dag.node(step.node).name, reasonText(reasons[s], dag));
   }
   PlanSummary summary = summarize(replayed, dag);
+  for (const KernelSpec &kernel : dag.kernels)
+    if (kernel.location.find(" + ") != std::string::npos)
+      out +=
+          fmt::format("fused: kernel {} is {}\n", kernel.name, kernel.location);
   if (dag.loop.trips > 1)
     out += fmt::format("the loop at {} is rolled: of its {} trips one is "
                        "counted here\n",

@@ -38,8 +38,8 @@ ImportOutcome Importer::import(const ImportRequest &request) {
       outcome.errors.push_back(ir::describeLocation(diagnostic.getLocation()) +
                                ": " + diagnostic.str());
   });
-  OwningOpRef<ModuleOp> module =
-      planner::parseProgramText(request.text, request.name, state->context);
+  OwningOpRef<ModuleOp> module = planner::parseProgramText(
+      request.text, request.name, state->context, {.fuse = request.fuse});
   if (!module)
     return outcome;
   planner::ImportOptions options;

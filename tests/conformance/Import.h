@@ -21,6 +21,7 @@ struct ImportRequest {
   bool racesAreErrors = false;
   uint64_t nodeLimit = 100'000;
   uint64_t rollFrom = 2;
+  bool fuse = true; ///< planner::ParseOptions
 };
 
 struct ImportOutcome {

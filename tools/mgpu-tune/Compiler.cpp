@@ -8,6 +8,9 @@
 #include "kernels/emit/KernelBuild.h"
 #include "kernels/emit/SpaceOf.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
+#include "kernels/emit/cuda/Matmul.h"
+#include "kernels/emit/cuda/SourceKernel.h"
+#include "kernels/emit/cuda/TensorMatmul.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
 #include "planner/import/SourceNames.h"
@@ -73,7 +76,8 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
     }
   };
   OwningOpRef<ModuleOp> module =
-      planner::parseProgram(options.file, context, record);
+      planner::parseProgram(options.file, context, record,
+                            planner::ParseOptions{.fuse = options.fuse});
   if (!module)
     return fail(ErrorKind::Invalid,
                 fmt::format("'{}' is not a valid program; the messages above "
@@ -139,9 +143,10 @@ hostKernelSpaces(const planner::Dag &dag) {
 Result<std::vector<std::byte>>
 buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
                 const planner::KernelSpace &space,
-                const planner::KernelConfig &config) {
-  MGPU_TRY_ASSIGN(auto build, kernels::buildHostKernel(
-                                  dag.kernels[kernel.value], space, config));
+                const planner::KernelConfig &config, const std::string &cpu) {
+  MGPU_TRY_ASSIGN(
+      auto build,
+      kernels::buildHostKernel(dag.kernels[kernel.value], space, config, cpu));
   return std::move(build.object);
 }
 
@@ -176,8 +181,49 @@ compileKernels(const planner::Dag &dag, const std::string &cpu) {
   return objects;
 }
 
-Result<std::vector<kernels::CudaText>>
-emitCudaKernels(const planner::Dag &dag) {
+static kernels::CudaText textOf(kernels::CudaKernel kernel,
+                                planner::KernelSpace space) {
+  kernels::CudaText text;
+  text.name = kernel.name;
+  text.entry = kernel.entry;
+  text.source = std::move(kernel.source);
+  text.reason = kernel.reason;
+  text.block = kernel.block;
+  text.launchBlock = space.defaults.block();
+  text.covers = space.covered(space.defaults);
+  text.reshapable = kernel.reshapable;
+  text.takesPart = kernel.takesPart;
+  text.dynamicSharedBytes = kernel.dynamicSharedBytes;
+  text.parameterBytes = std::move(kernel.parameterBytes);
+  text.space = std::move(space);
+  return text;
+}
+
+/// The tensor-core form of a matrix product of f16 or bf16, or why it has none.
+static std::optional<kernels::CudaText>
+tensorText(ModuleOp module, kernels::CudaEmitOptions options) {
+  std::string refusal = kernels::tensorMatmulRefusal(module);
+  if (refusal == "-")
+    return std::nullopt;
+  options.name += "_tensor_cores";
+  kernels::CudaText text;
+  text.block = options.block;
+  if (refusal.empty())
+    text = textOf(
+        kernels::emitTensorMatmul(module, options),
+        kernels::tensorMatmulSpace(module, options.block, options.maxGrid));
+  text.name = options.name;
+  text.form = "tensor_cores";
+  text.leastArch = 80;
+  text.disabled = refusal.empty()
+                      ? "off until its test on a card (tests/gpu) has passed, "
+                        "which has not been run; --tensor-cores uses it"
+                      : refusal;
+  return text;
+}
+
+Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
+                                                       bool tensorCores) {
   std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<kernels::CudaText> texts;
   planner::SourceNames names;
@@ -198,24 +244,23 @@ emitCudaKernels(const planner::Dag &dag) {
                                                  planner::KernelTarget::Cuda));
     kernels::CudaEmitOptions options{spec.name, spec.location, spec.block,
                                      grids[k]};
+    std::optional<kernels::CudaText> candidate = tensorText(*module, options);
+    if (candidate && tensorCores && !candidate->source.empty()) {
+      candidate->disabled.clear();
+      texts.push_back(std::move(*candidate));
+      continue;
+    }
+    bool isTiled = kernels::isMatmul(*module),
+         isFile = kernels::isSourceKernel(*module);
     auto kernel = kernels::emitCudaKernel(*module, options);
     if (!kernel)
       return fail(kernel.error().kind,
                   fmt::format("{}: kernel {}: {}", spec.location, spec.name,
                               kernel.error().message));
-    kernels::CudaText text;
-    text.name = kernel->name;
-    text.entry = kernel->entry;
-    text.source = std::move(kernel->source);
-    text.reason = kernel->reason;
-    text.block = kernel->block;
-    text.launchBlock = space.defaults.block();
-    text.covers = space.covered(space.defaults);
-    text.reshapable = kernel->reshapable;
-    text.takesPart = kernel->takesPart;
-    text.dynamicSharedBytes = kernel->dynamicSharedBytes;
-    text.parameterBytes = std::move(kernel->parameterBytes);
-    text.space = std::move(space);
+    kernels::CudaText text = textOf(std::move(*kernel), std::move(space));
+    text.form = isFile ? "file" : isTiled ? "tiles" : "threads";
+    if (candidate)
+      text.candidates.push_back(std::move(*candidate));
     texts.push_back(std::move(text));
   }
   return texts;

@@ -103,6 +103,87 @@ static json spaceJson(const planner::KernelSpace &space, const Survey &survey) {
           {"refused", std::move(refused)}};
 }
 
+namespace {
+
+/// A text, as it is listed.
+struct Listed {
+  const kernels::CudaText *text = nullptr;
+  size_t kernel = 0; ///< by KernelId
+  std::optional<Survey> space;
+  const kernels::EntryUsage *usage = nullptr; ///< null if it is not compiled
+  uint32_t spill = 0, shared = 0;
+  std::optional<double> occupancy;
+};
+
+} // namespace
+
+/// "sm_90a" is 90.
+static uint32_t numberOf(const std::string &arch) {
+  uint32_t number = 0;
+  for (char c : arch)
+    if (c >= '0' && c <= '9')
+      number = 10 * number + uint32_t(c - '0');
+  return number;
+}
+
+static Result<void> measure(Listed &listed, const CompiledText &compiled,
+                            const device::DeviceProfile *card) {
+  const kernels::CudaText &text = *listed.text;
+  listed.usage = compiled.usage;
+  listed.spill = listed.usage->spillStoreBytes + listed.usage->spillLoadBytes;
+  listed.shared = listed.usage->sharedBytes + text.dynamicSharedBytes;
+  if (!card)
+    return {};
+  MGPU_TRY_ASSIGN(kernels::Occupancy found,
+                  kernels::occupancyOf(*listed.usage,
+                                       uint32_t(text.launchBlock.volume()),
+                                       text.dynamicSharedBytes, *card));
+  listed.occupancy = found.fraction;
+  return {};
+}
+
+/// What a text and a candidate for its place have in common.
+static json listedJson(const Listed &listed,
+                       const device::DeviceProfile *card) {
+  const kernels::CudaText &text = *listed.text;
+  json out{
+      {"name", text.name},
+      {"form", text.form},
+      {"entry", text.entry},
+      {"enabled", text.disabled.empty()},
+      {"reason", text.disabled.empty() ? text.reason : text.disabled},
+      {"reshapable", text.reshapable},
+      {"space", listed.space ? spaceJson(*text.space, *listed.space) : json()}};
+  if (!listed.usage)
+    return out;
+  out["registers"] = listed.usage->registers;
+  out["spill_bytes"] = listed.spill;
+  out["shared_bytes"] = listed.shared;
+  out["occupancy"] = listed.occupancy ? json(*listed.occupancy) : json();
+  // __launch_bounds__ keeps the registers of any block within the card's.
+  out["max_threads"] = !card             ? json()
+                       : text.reshapable ? json(card->maxThreadsPerBlock)
+                                         : json(text.launchBlock.volume());
+  return out;
+}
+
+static void printLine(const Listed &listed, const std::string &intensity) {
+  const kernels::CudaText &text = *listed.text;
+  bool isCompiled = listed.usage != nullptr;
+  fmt::print(
+      "{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n",
+      text.disabled.empty() ? text.name : "  " + text.form,
+      fmt::format("{}x{}x{}", text.block.x, text.block.y, text.block.z),
+      isCompiled ? fmt::to_string(listed.usage->registers) : "-",
+      isCompiled ? fmt::to_string(listed.spill) : "-",
+      isCompiled ? fmt::to_string(listed.shared) : "-",
+      listed.occupancy ? fmt::format("{:.0f} %", 100 * *listed.occupancy) : "-",
+      intensity, listed.space ? fmt::to_string(listed.space->legal) : "-",
+      !text.disabled.empty() ? "not used: " + text.disabled
+      : text.reshapable      ? "any: " + text.reason
+                             : text.reason);
+}
+
 Result<int> runKernels(const Options &options) {
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   for (const planner::DagNode &node : program.dag.nodes)
@@ -112,15 +193,41 @@ Result<int> runKernels(const Options &options) {
                               "kernels: give the program it was made of",
                               options.file));
   MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts, cudaTexts(program));
+  // Each kernel's text, then the candidates for its place.
+  std::vector<Listed> all;
+  std::vector<kernels::CudaText> sources;
+  std::vector<size_t> compiledAs;
+  for (size_t k = 0; k < texts.size(); ++k) {
+    auto add = [&](const kernels::CudaText &text) {
+      Listed &listed = all.emplace_back();
+      listed.text = &text;
+      listed.kernel = k;
+      bool isFor =
+          numberOf(options.arch) >= text.leastArch || text.disabled.empty();
+      compiledAs.push_back(text.source.empty() || !isFor ? SIZE_MAX
+                                                         : sources.size());
+      if (compiledAs.back() != SIZE_MAX)
+        sources.push_back(text);
+    };
+    add(texts[k]);
+    for (const kernels::CudaText &candidate : texts[k].candidates)
+      add(candidate);
+  }
   // The texts need no NVRTC, so they are written before it is asked for.
   if (!options.emitFolder.empty()) {
-    MGPU_TRY(writeTexts(texts, options.emitFolder));
+    MGPU_TRY(writeTexts(sources, options.emitFolder));
   }
   auto cache = openCubinCache(options);
   MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
-                  compileTexts(texts, options.arch, cache.get()));
+                  compileTexts(sources, options.arch, cache.get()));
   const device::DeviceProfile *card =
       device::profileOfArchitecture(options.arch);
+  for (size_t k = 0; k < all.size(); ++k) {
+    if (all[k].text->space)
+      all[k].space = survey(*all[k].text->space, card);
+    if (compiledAs[k] != SIZE_MAX)
+      MGPU_TRY(measure(all[k], compiled[compiledAs[k]], card));
+  }
   json out{{"file", options.file}, {"arch", options.arch}};
   out["device"] = card ? json(card->name) : json();
   out["kernels"] = json::array();
@@ -129,53 +236,29 @@ Result<int> runKernels(const Options &options) {
                "kernel", "block", "registers", "spill", "shared", "occupancy",
                "flop/B", "configs", "shapes");
   std::vector<Work> work = workOf(program.dag);
-  for (size_t k = 0; k < texts.size(); ++k) {
-    const kernels::CudaText &text = texts[k];
-    std::optional<Survey> space;
-    if (text.space)
-      space = survey(*text.space, card);
-    json intensity;
-    if (work[k].bytes > 0)
-      intensity = work[k].flops / double(work[k].bytes);
-    const kernels::EntryUsage *usage = compiled[k].usage;
-    uint32_t spill = usage->spillStoreBytes + usage->spillLoadBytes;
-    uint32_t shared = usage->sharedBytes + text.dynamicSharedBytes;
-    // __launch_bounds__ keeps the registers of any block within the card's.
-    json occupancy, mostThreads;
-    std::string shown = "-";
-    if (card) {
-      MGPU_TRY_ASSIGN(kernels::Occupancy found,
-                      kernels::occupancyOf(*usage,
-                                           uint32_t(text.launchBlock.volume()),
-                                           text.dynamicSharedBytes, *card));
-      occupancy = found.fraction;
-      mostThreads = text.reshapable ? uint64_t(card->maxThreadsPerBlock)
-                                    : uint64_t(text.launchBlock.volume());
-      shown = fmt::format("{:.0f} %", 100 * found.fraction);
+  for (const Listed &listed : all) {
+    const kernels::CudaText &text = *listed.text;
+    if (!text.disabled.empty()) {
+      out["kernels"].back()["candidates"].push_back(listedJson(listed, card));
+      if (!options.json)
+        printLine(listed, "-");
+      continue;
     }
-    out["kernels"].push_back(
-        {{"name", text.name},
-         {"entry", text.entry},
-         {"block", {text.block.x, text.block.y, text.block.z}},
-         {"registers", usage->registers},
-         {"spill_bytes", spill},
-         {"shared_bytes", shared},
-         {"occupancy", occupancy},
-         {"max_threads", mostThreads},
-         {"reshapable", text.reshapable},
-         {"reason", text.reason},
-         {"flops", work[k].flops},
-         {"bytes", work[k].bytes},
-         {"arithmetic_intensity", intensity},
-         {"space", space ? spaceJson(*text.space, *space) : json()}});
+    const Work &done = work[listed.kernel];
+    json intensity;
+    if (done.bytes > 0)
+      intensity = done.flops / double(done.bytes);
+    json kernel = listedJson(listed, card);
+    kernel["block"] = {text.block.x, text.block.y, text.block.z};
+    kernel["flops"] = done.flops;
+    kernel["bytes"] = done.bytes;
+    kernel["arithmetic_intensity"] = intensity;
+    kernel["candidates"] = json::array();
+    out["kernels"].push_back(std::move(kernel));
     if (!options.json)
-      fmt::print(
-          "{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n", text.name,
-          fmt::format("{}x{}x{}", text.block.x, text.block.y, text.block.z),
-          usage->registers, spill, shared, shown,
-          intensity.is_null() ? "-" : fmt::format("{:.2f}", double(intensity)),
-          space ? fmt::to_string(space->legal) : "-",
-          text.reshapable ? "any: " + text.reason : text.reason);
+      printLine(listed, intensity.is_null()
+                            ? "-"
+                            : fmt::format("{:.2f}", double(intensity)));
   }
   if (options.json)
     fmt::print("{}\n", out.dump(2));

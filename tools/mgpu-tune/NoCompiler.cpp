@@ -35,13 +35,14 @@ hostKernelSpaces(const planner::Dag &dag) {
 Result<std::vector<std::byte>> buildHostKernel(const planner::Dag &,
                                                planner::KernelId,
                                                const planner::KernelSpace &,
-                                               const planner::KernelConfig &) {
+                                               const planner::KernelConfig &,
+                                               const std::string &) {
   return fail(ErrorKind::Unsupported,
               fmt::format("cannot build kernels: {}", reason));
 }
 
-Result<std::vector<kernels::CudaText>>
-emitCudaKernels(const planner::Dag &dag) {
+Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
+                                                       bool) {
   if (dag.kernels.empty())
     return std::vector<kernels::CudaText>();
   return fail(ErrorKind::Unsupported,

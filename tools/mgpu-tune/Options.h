@@ -22,6 +22,7 @@ struct Options {
   std::map<std::string, std::string> outputs;   ///< --out K=FILE
   uint64_t nodeLimit = 4'000'000;
   uint64_t rollFrom = 8;
+  bool fuse = true;
 
   std::string scheduler = "list";
   uint64_t seed = 0; ///< of scheduler "shuffled"
@@ -46,6 +47,7 @@ struct Options {
   std::vector<std::string> bundleLevels; ///< bundle: --cpu
   std::vector<std::string> bundleArchs;  ///< bundle: --arch
 
+  bool tensorCores = false;   ///< run, kernels: forms that no card has run
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit
 
@@ -55,7 +57,8 @@ struct Options {
   std::string tuneBudget = "60s";
   std::string strategy = "surrogate";
   bool coldCaches = false;
-  std::string sideA, sideB;          ///< compare; no B: plans, file and A
+  bool pinThreads = true;   ///< tune, compare, profile: while measuring
+  std::string sideA, sideB; ///< compare; no B: plans, file and A
   std::string compareBudget = "10s"; ///< compare: seconds or pairs
   uint64_t profileRepeat = 200;
   std::string reportFile;    ///< report: -o; empty: see ReportCommand.cpp

@@ -128,6 +128,11 @@ static Result<void> checkMadeFor(const Program &program,
                 fmt::format("--role {}: the roles of a bundle are fixed: make "
                             "it again from {}",
                             options.roles.begin()->first, origin.source));
+  if (!options.fuse)
+    return fail(ErrorKind::Usage,
+                fmt::format("--no-fusion: the kernels of a bundle are made: "
+                            "make it again from {}",
+                            origin.source));
   if (options.entry != "main" && options.entry != origin.entry)
     return fail(ErrorKind::Usage,
                 fmt::format("--entry {}: the bundle is of @{}: make one of @{} "
@@ -182,7 +187,7 @@ Result<HostKernels> hostKernels(const Program &program,
 
 Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program) {
   return program.bundle ? program.bundle->cudaTexts()
-                        : emitCudaKernels(program.dag);
+                        : emitCudaKernels(program.dag, program.tensorCores);
 }
 
 Result<planner::Plan> planOf(Program &program, const Options &options) {
@@ -224,6 +229,11 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
     MGPU_TRY(checkReadable(options.file));
   Program program;
   if (options.file != "-" && db::isDatabaseFile(options.file)) {
+    if (options.tensorCores)
+      return fail(ErrorKind::Usage,
+                  fmt::format("--tensor-cores: the kernels of the bundle '{}' "
+                              "are chosen; give the program it was made of",
+                              options.file));
     MGPU_TRY_ASSIGN(program, openBundle(options));
   } else if (endsWith(".mgpu")) {
     return fail(ErrorKind::Invalid,
@@ -234,6 +244,7 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
   } else {
     MGPU_TRY_ASSIGN(program, importProgram(options, racesAreErrors, messages));
   }
+  program.tensorCores = options.tensorCores;
   addBindings(program);
   MGPU_TRY(checkArgumentKeys(program, options));
   return program;

@@ -62,6 +62,9 @@ void addProgramOptions(CLI::App *command, Options &options) {
       ->add_option("--roll-from", options.rollFrom,
                    "Trips from which the program's loop stays rolled; 0: never")
       ->capture_default_str();
+  command->add_flag("!--no-fusion", options.fuse,
+                    "A launch for each linalg operation, even where several "
+                    "could share one");
   command->add_flag("--json", options.json, "Print the result as JSON");
 }
 
@@ -104,6 +107,19 @@ void addTuned(CLI::App *command, Options &options) {
   tune::addDatabase(command, options, false);
   command->add_flag("!--no-tuned", options.useTuned,
                     "Do not look for a tuned configuration");
+}
+
+void addTensorCores(CLI::App *command, Options &options) {
+  command->add_flag("--tensor-cores", options.tensorCores,
+                    "On cards, products of f16 and bf16 on tensor cores; no "
+                    "card has run this form yet");
+}
+
+/// Of commands that measure on the host.
+void addPinning(CLI::App *command, Options &options) {
+  command->add_flag(
+      "!--no-pin", options.pinThreads,
+      "Leave it to the system on which CPUs threads are measured");
 }
 
 void addTarget(CLI::App *command, Options &options) {
@@ -192,6 +208,7 @@ int main(int argc, char **argv) {
   addScheduling(run, options);
   addTuned(run, options);
   addRun(run, options);
+  addTensorCores(run, options);
   run->callback([&] { command = tune::runRun; });
 
   CLI::App *plan = app.add_subcommand("plan", "Show the schedule and why");
@@ -272,7 +289,8 @@ int main(int argc, char **argv) {
                    "Architectures to compile cubins for: sm_80,sm_90,...")
       ->delimiter(',')
       ->type_name("ARCH,...");
-  tune::addDatabase(bundle, options, false);
+  addTensorCores(bundle, options);
+  addTuned(bundle, options);
   bundle->callback([&] { command = tune::runBundle; });
 
   CLI::App *tuneCommand = app.add_subcommand(
@@ -295,6 +313,7 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   tuneCommand->add_flag("--cold", options.coldCaches,
                         "Measure with cold caches");
+  addPinning(tuneCommand, options);
   tuneCommand->callback([&] { command = tune::runTune; });
 
   CLI::App *compare = app.add_subcommand(
@@ -321,6 +340,7 @@ int main(int argc, char **argv) {
       ->type_name("TIME|N")
       ->capture_default_str();
   compare->add_flag("--cold", options.coldCaches, "Measure with cold caches");
+  addPinning(compare, options);
   compare->callback([&, compare] {
     if (!options.sideB.empty()) {
       command = tune::runCompare;
@@ -342,6 +362,7 @@ int main(int argc, char **argv) {
   profile->add_option("--repeat", options.profileRepeat, "Timed replays")
       ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000)))
       ->capture_default_str();
+  addPinning(profile, options);
   profile->callback([&] { command = tune::runProfile; });
 
   CLI::App *reportCommand = app.add_subcommand(
@@ -373,6 +394,7 @@ int main(int argc, char **argv) {
       ->add_option("--arch", options.arch,
                    "The architecture to compile for: sm_80, sm_90, sm_90a, ...")
       ->capture_default_str();
+  addTensorCores(kernels, options);
   kernels
       ->add_option("--emit", options.emitFolder,
                    "Write each kernel's CUDA C++ to FOLDER/NAME.cu")

@@ -416,7 +416,7 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
                      "nothing");
     return stop("no entry");
   }
-  if (failed(normaliseKernel(module)))
+  if (failed(normaliseKernel(module, options.block)))
     return stop("the kernel's affine operations could not be lowered");
   eraseDeadCode(module);
   if (failed(IndexRanges::setBounds(module, options.block, options.maxGrid)))

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/cuda/CudaHelpers.h"
 
+#include "kernels/emit/cuda/MatrixHelpers.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 
 namespace mgpu::kernels::cuda {
 
 namespace {
-
-struct Helper {
-  const char *name;
-  const char *uses; ///< names of earlier ones, separated by blanks
-  const char *text;
-};
 
 // An inline function, in two forms: accurate, or fast with -DMGPU_FAST_MATH=1.
 #define MGPU_TWO_FORMS(name, accurate, fast)                                   \
@@ -356,14 +352,20 @@ template <class T, class Combine> __device__ __forceinline__ T atomicUpdate(T *a
 )"},
 };
 
+constexpr size_t numHelpers = std::size(table) + numMatrixHelpers;
+
+const Helper &helperAt(size_t k) {
+  return k < std::size(table) ? table[k] : matrixHelpers[k - std::size(table)];
+}
+
 } // namespace
 
 void Helpers::use(llvm::StringRef name) {
-  for (size_t k = 0; k < std::size(table); ++k) {
-    if (name != table[k].name)
+  for (size_t k = 0; k < numHelpers; ++k) {
+    if (name != helperAt(k).name)
       continue;
     if (used.insert(k).second)
-      for (llvm::StringRef other : llvm::split(table[k].uses, ' '))
+      for (llvm::StringRef other : llvm::split(helperAt(k).uses, ' '))
         if (!other.empty())
           use(other);
     return;
@@ -374,7 +376,7 @@ void Helpers::use(llvm::StringRef name) {
 std::string Helpers::text() const {
   std::string text;
   for (size_t k : used)
-    text += std::string(text.empty() ? "" : "\n") + table[k].text;
+    text += std::string(text.empty() ? "" : "\n") + helperAt(k).text;
   return text;
 }
 

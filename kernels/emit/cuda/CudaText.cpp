@@ -107,7 +107,8 @@ Names::Names() {
       "log10 log10f log1p log1pf log2 log2f pow powf rint rintf round roundf "
       "rsqrt rsqrtf sin sinf sinh sinhf sqrt sqrtf tan tanf tanh tanhf trunc "
       "truncf atomicAdd atomicSub atomicExch atomicMin atomicMax atomicAnd "
-      "atomicOr atomicXor atomicCAS";
+      "atomicOr atomicXor atomicCAS matrixProduct packed toTf32 mmaF16 "
+      "mmaF16Half mmaBf16 mmaTf32 mmaS8 mmaU8 mmaF64 laneMask exchange";
   for (StringRef word : llvm::split(words, ' '))
     used.insert(word);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/cuda/CudaTypes.h"
 
+#include "kernels/emit/SubgroupMatrix.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/StringExtras.h"
@@ -52,6 +54,10 @@ std::string cType(Type type) {
     return "vec<" + element + ", " + std::to_string(vector.getNumElements()) +
            ">";
   }
+  if (auto matrix = dyn_cast<gpu::MMAMatrixType>(type))
+    if (auto layout = layoutOf(matrix))
+      return "vec<" + cType(storedElement(matrix)) + ", " +
+             std::to_string(layout->numElements()) + ">";
   return "";
 }
 

@@ -2,6 +2,7 @@
 //
 // What the threads of a block do together.
 #include "kernels/emit/PrintfFormat.h"
+#include "kernels/emit/SubgroupBarrier.h"
 #include "kernels/emit/cuda/CudaTypes.h"
 #include "kernels/emit/cuda/FunctionEmitter.h"
 
@@ -117,7 +118,13 @@ FailureOr<bool> FunctionEmitter::gpuOp(Operation *op) {
   if (isa<gpu::SubgroupSizeOp>(op))
     return give("32");
   if (isa<gpu::BarrierOp>(op)) {
-    out.line("__syncthreads();");
+    if (madeFor(op).empty()) {
+      out.line("__syncthreads();");
+    } else {
+      helper("lanes");
+      out.line("__syncwarp(laneMask(" + linearThread() + ", " + numThreads() +
+               "));");
+    }
     return true;
   }
   if (auto shared = dyn_cast<gpu::DynamicSharedMemoryOp>(op)) {

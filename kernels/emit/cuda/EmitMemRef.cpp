@@ -19,7 +19,7 @@ static bool mayBeWritten(Value memref, unsigned depth = 0) {
     Operation *user = use.getOwner();
     if (user->getName().getStringRef() == "memref.load" ||
         user->getName().getStringRef() == "vector.load" ||
-        isa<memref::DimOp>(user))
+        isa<memref::DimOp, gpu::SubgroupMmaLoadMatrixOp>(user))
       continue;
     if (isa<ViewLikeOpInterface>(user) && depth < 16 &&
         use.getOperandNumber() == 0 && user->getNumResults() == 1) {

@@ -144,6 +144,30 @@ FailureOr<bool> FunctionEmitter::vectorOp(Operation *op) {
       return failure();
     return true;
   }
+  if (auto shuffle = dyn_cast<vector::ShuffleOp>(op)) {
+    VectorType from = shuffle.getV1VectorType();
+    if (from.getRank() != 1)
+      return refuse(op, " other than of one-dimensional vectors");
+    declare(op->getResult(0));
+    std::string line;
+    for (auto [lane, at] : llvm::enumerate(shuffle.getMask())) {
+      if (at < 0) // poison
+        continue;
+      bool isFirst = at < from.getNumElements();
+      std::string statement =
+          scalars[op->getResult(0)] + "[" + std::to_string(lane) +
+          "] = " + use(isFirst ? shuffle.getV1() : shuffle.getV2()) + "[" +
+          std::to_string(isFirst ? at : at - from.getNumElements()) + "];";
+      if (!line.empty() && line.size() + statement.size() > 90) {
+        out.line(line);
+        line.clear();
+      }
+      line += (line.empty() ? "" : " ") + statement;
+    }
+    if (!line.empty())
+      out.line(line);
+    return true;
+  }
   if (isa<vector::ShapeCastOp>(op)) {
     scalars[op->getResult(0)] = use(op->getOperand(0));
     return true;

@@ -3,6 +3,7 @@
 // Values, and the way from an operation to the file that emits it.
 #include "kernels/emit/cuda/FunctionEmitter.h"
 
+#include "kernels/emit/SubgroupMatrix.h"
 #include "kernels/emit/cuda/CudaTypes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -255,8 +256,10 @@ LogicalResult FunctionEmitter::checkTypes(Operation *op) {
     std::string spelled = cType(element);
     if (spelled.empty())
       return failure();
-    if (isa<VectorType>(element))
+    if (isa<VectorType, gpu::MMAMatrixType>(element))
       helper("vec");
+    if (auto matrix = dyn_cast<gpu::MMAMatrixType>(element))
+      element = storedElement(matrix);
     for (StringRef name : {"f16", "bf16", "f8e4m3", "f8e5m2"})
       if (cType(getElementTypeOrSelf(element)) == name)
         helper(name);
@@ -284,7 +287,7 @@ LogicalResult FunctionEmitter::operation(Operation *op) {
   for (auto emit : {&FunctionEmitter::arithOp, &FunctionEmitter::indexOp,
                     &FunctionEmitter::mathOp, &FunctionEmitter::memrefOp,
                     &FunctionEmitter::controlOp, &FunctionEmitter::gpuOp,
-                    &FunctionEmitter::vectorOp}) {
+                    &FunctionEmitter::matrixOp, &FunctionEmitter::vectorOp}) {
     FailureOr<bool> done = (this->*emit)(op);
     if (failed(done))
       return failure();

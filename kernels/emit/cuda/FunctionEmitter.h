@@ -52,7 +52,8 @@ struct KernelContext {
   const IndexRanges &ranges;
   /// The C++ names of device functions.
   llvm::DenseMap<mlir::Operation *, std::string> functions;
-  bool hasUnroll = false; ///< a loop asks MGPU_UNROLL
+  bool hasUnroll = false;  ///< a loop asks MGPU_UNROLL
+  bool hasProduct = false; ///< and what it needs of the card is said
   /// Functions that, or whose callees, ask for the thread's ids.
   llvm::DenseSet<mlir::Operation *> needThread;
 };
@@ -131,6 +132,7 @@ private:
   mlir::FailureOr<bool> memrefOp(Operation *op);
   mlir::FailureOr<bool> controlOp(Operation *op);
   mlir::FailureOr<bool> gpuOp(Operation *op);
+  mlir::FailureOr<bool> matrixOp(Operation *op);
   mlir::FailureOr<bool> vectorOp(Operation *op);
 
   // Arithmetic on integers, of any dialect. ---------------------------------
@@ -197,6 +199,15 @@ private:
   // GPU. ----------------------------------------------------------------------
   std::string linearThread();
   std::string numThreads() { return std::to_string(kernel.block.volume()); }
+  /// Between memory and the elements, `name`, that this lane has of a matrix.
+  mlir::LogicalResult moveMatrix(Value memory, mlir::ValueRange indices,
+                                 int64_t leading, bool isTransposed,
+                                 mlir::gpu::MMAMatrixType type,
+                                 const std::string &name, bool isStore);
+  mlir::LogicalResult emitProduct(mlir::gpu::SubgroupMmaComputeOp op);
+  std::string matrixElement(mlir::gpu::MMAElementwiseOp kind, Type type,
+                            Type from, const std::string &a,
+                            const std::string &b);
 
   KernelContext &kernel;
   Text &out;

@@ -3,8 +3,8 @@
 
 #include "kernels/emit/cuda/CudaText.h"
 #include "kernels/emit/cuda/CudaTypes.h"
+#include "kernels/emit/cuda/MatmulShape.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <optional>
@@ -17,71 +17,14 @@ using P = planner::KernelParameter;
 
 namespace {
 
-/// One of the three matrices; strides and offset in elements.
-struct Matrix {
-  unsigned position = 0; ///< among the arguments
-  int64_t rows = 0, columns = 0, batch = 1;
-  int64_t rowStride = 0, columnStride = 0, batchStride = 0, offset = 0;
-  Type element;
-};
-
-struct Product {
-  func::FuncOp entry;
-  Matrix a, b, c;
-  int64_t m() const { return c.rows; }
-  int64_t n() const { return c.columns; }
-  int64_t k() const { return a.columns; }
-};
-
-std::optional<Matrix> matrixOf(func::FuncOp entry, int64_t position) {
-  if (position < 0 || position >= entry.getNumArguments())
+/// The product, if it is of a type that the text is for.
+std::optional<cuda::MatmulShape> productOf(ModuleOp kernel) {
+  auto product = cuda::matmulShapeOf(kernel);
+  if (!product)
     return std::nullopt;
-  auto type = dyn_cast<MemRefType>(entry.getArgumentTypes()[position]);
-  SmallVector<int64_t> strides;
-  Matrix matrix;
-  if (!type || !type.hasStaticShape() ||
-      (type.getRank() != 2 && type.getRank() != 3) ||
-      failed(type.getStridesAndOffset(strides, matrix.offset)) ||
-      llvm::is_contained(strides, ShapedType::kDynamic) ||
-      ShapedType::isDynamic(matrix.offset))
-    return std::nullopt;
-  matrix.position = unsigned(position);
-  matrix.element = type.getElementType();
-  unsigned last = unsigned(type.getRank()) - 1;
-  matrix.rows = type.getDimSize(last - 1);
-  matrix.columns = type.getDimSize(last);
-  matrix.rowStride = strides[last - 1];
-  matrix.columnStride = strides[last];
-  if (last == 2) {
-    matrix.batch = type.getDimSize(0);
-    matrix.batchStride = strides[0];
-  }
-  return matrix;
-}
-
-std::optional<Product> productOf(ModuleOp kernel) {
-  auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
-  if (!entry || entry.isDeclaration() || entry.getNumArguments() != 3)
-    return std::nullopt;
-  auto positions = entry->getAttrOfType<DenseI64ArrayAttr>("mgpu.matmul");
-  if (!positions || positions.size() != 3)
-    return std::nullopt;
-  auto a = matrixOf(entry, positions[0]), b = matrixOf(entry, positions[1]),
-       c = matrixOf(entry, positions[2]);
-  if (!a || !b || !c || positions[0] == positions[1] ||
-      positions[0] == positions[2] || positions[1] == positions[2])
-    return std::nullopt;
-  Product product{entry, *a, *b, *c};
-  bool isFloat = a->element.isF32() || a->element.isF64();
-  // So that every index of an element is an int.
-  constexpr int64_t most = 1 << 30;
-  for (const Matrix *each : {&*a, &*b, &*c})
-    if (each->element != a->element || each->batch != c->batch ||
-        each->rows > most || each->columns > most)
-      return std::nullopt;
-  if (!isFloat || a->rows != c->rows || b->columns != c->columns ||
-      a->columns != b->rows || product.m() < 1 || product.n() < 1 ||
-      product.k() < 1)
+  Type element = product->c.element;
+  if ((!element.isF32() && !element.isF64()) || product->a.element != element ||
+      product->b.element != element)
     return std::nullopt;
   return product;
 }
@@ -96,32 +39,12 @@ uint32_t tileOf(int64_t extent) {
 constexpr uint32_t defaultThreads = 16, defaultDepth = 16;
 constexpr const char *depthName = "MGPU_DEPTH";
 
-/// "x[batch * 64LL + row * 8LL + (k + step)]".
-std::string elementOf(const Matrix &matrix, const std::string &name,
-                      const std::string &row, const std::string &column) {
-  std::string index;
-  auto add = [&](std::string what, int64_t stride) {
-    if (StringRef(what).contains(' '))
-      what = "(" + what + ")";
-    index += (index.empty() ? "" : " + ") + what;
-    if (stride != 1)
-      index += " * " + std::to_string(stride) + "LL";
-  };
-  if (matrix.offset != 0)
-    add(std::to_string(matrix.offset) + "LL", 1);
-  if (matrix.batch > 1)
-    add("batch", matrix.batchStride);
-  add(row, matrix.rowStride);
-  add(column, matrix.columnStride);
-  return name + "[" + index + "]";
-}
-
 } // namespace
 
 bool isMatmul(ModuleOp kernel) { return productOf(kernel).has_value(); }
 
 planner::KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
-  Product product = *productOf(kernel);
+  cuda::MatmulShape product = *productOf(kernel);
   planner::KernelSpace space;
   space.target = planner::KernelTarget::Cuda;
   space.block = block;
@@ -150,7 +73,7 @@ planner::KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
 }
 
 CudaKernel emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
-  Product product = *productOf(module);
+  cuda::MatmulShape product = *productOf(module);
   planner::KernelSpace space =
       matmulSpace(module, options.block, options.maxGrid);
   const planner::KernelConfig &defaults = space.defaults;
@@ -264,19 +187,19 @@ CudaKernel emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
   text +=
       "  " + type + " sums[MGPU_TILE_Y][MGPU_TILE_X];\n" + forEach +
       "      sums[i][j] = " + isInside + " ? " +
-      elementOf(product.c, c, "row", "column") + " : 0;\n    }\n" +
+      product.c.at(c, "row", "column") + " : 0;\n    }\n" +
       "  for (int k = 0; k < " + k +
       "; k += MGPU_DEPTH) {\n"
       "    for (int at = thread; at < rows * MGPU_DEPTH; at += threads) {\n"
       "      const int row = at / MGPU_DEPTH, step = at % MGPU_DEPTH;\n"
       "      tileA[step][row] = firstRow + row < endRow && k + step < " +
-      k + " ? " + elementOf(product.a, a, "firstRow + row", "k + step") +
+      k + " ? " + product.a.at(a, "firstRow + row", "k + step") +
       " : 0;\n    }\n"
       "    for (int at = thread; at < columns * MGPU_DEPTH; at += threads) {\n"
       "      const int step = at / columns, column = at % columns;\n"
       "      tileB[step][column] = firstColumn + column < endColumn && k + "
       "step < " +
-      k + " ? " + elementOf(product.b, b, "k + step", "firstColumn + column") +
+      k + " ? " + product.b.at(b, "k + step", "firstColumn + column") +
       " : 0;\n    }\n"
       "    __syncthreads();\n"
       "#pragma unroll\n"
@@ -295,7 +218,7 @@ CudaKernel emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
       "    __syncthreads(); // before the tiles are filled again\n"
       "  }\n" +
       forEach + "      if (" + isInside + ")\n        " +
-      elementOf(product.c, c, "row", "column") + " = sums[i][j];\n    }\n}\n";
+      product.c.at(c, "row", "column") + " = sums[i][j];\n    }\n}\n";
   kernel.source = std::move(text);
   return kernel;
 }

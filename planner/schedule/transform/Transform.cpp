@@ -39,6 +39,19 @@ bool isChunk(TransformKind kind) {
                    kind) != std::end(chunkTransforms);
 }
 
+uint32_t numChunks(TransformKind kind) {
+  switch (kind) {
+  case TransformKind::Chunk2:
+    return 2;
+  case TransformKind::Chunk4:
+    return 4;
+  case TransformKind::Chunk8:
+    return 8;
+  default:
+    return 1;
+  }
+}
+
 Result<uint32_t> applyTransform(Dag &dag, TransformKind kind) {
   bool isKnown =
       std::none_of(dag.nodes.begin(), dag.nodes.end(), [](const DagNode &node) {
@@ -58,13 +71,9 @@ Result<uint32_t> applyTransform(Dag &dag, TransformKind kind) {
     changes = bucketReduces(dag);
     break;
   case TransformKind::Chunk2:
-    changes = chunkCollectives(dag, 2);
-    break;
   case TransformKind::Chunk4:
-    changes = chunkCollectives(dag, 4);
-    break;
   case TransformKind::Chunk8:
-    changes = chunkCollectives(dag, 8);
+    changes = chunkCollectives(dag, numChunks(kind));
     break;
   case TransformKind::Split:
     changes = splitReduces(dag);

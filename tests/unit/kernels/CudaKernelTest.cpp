@@ -29,6 +29,7 @@ protected:
     size_t numCorpora = cases->size();
     cases->insert(cases->end(), structuredCases().begin(),
                   structuredCases().end());
+    cases->insert(cases->end(), matrixCases().begin(), matrixCases().end());
     twins = new CudaTwins;
     failures = new std::string;
     for (const KernelCase &each : *cases) {
@@ -56,6 +57,9 @@ protected:
         });
         corners.resize(std::min<size_t>(corners.size(), 1));
       }
+      // Many, and all alike in what a configuration changes.
+      if (each.name.starts_with("matrix_"))
+        corners.resize(std::min<size_t>(corners.size(), 1));
       for (size_t k = 0; k < corners.size(); ++k)
         twins->add(
             {each.name + "_" + std::to_string(k), *kernel, *space, corners[k]});

@@ -174,7 +174,12 @@ static T __shfl_sync(unsigned mask, T value, int lane) {
   return result;
 }
 
+static void __syncwarp(unsigned mask) { shimMeet(mask); }
+
+#include "CudaShimMatrix.h"
+
 static void shimStart() {
+  shimCopies[shimNow] = {};
   shimBody();
   shimThreads[shimNow].done = true;
   shimYield();

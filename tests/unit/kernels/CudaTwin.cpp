@@ -3,6 +3,7 @@
 
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/emit/HostDialects.h"
+#include "kernels/emit/cuda/TensorMatmul.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -26,6 +27,26 @@ Result<CudaKernel> emitCudaText(const std::string &text,
   if (!parsed)
     return fail(ErrorKind::Invalid, "the test's kernel does not parse");
   return emitCudaKernel(*parsed, options);
+}
+
+std::pair<CudaKernel, planner::KernelSpace>
+tensorText(const std::string &text, const CudaEmitOptions &options) {
+  mlir::DialectRegistry registry;
+  registerHostEmitDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto parsed = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  if (!parsed || !tensorMatmulRefusal(*parsed).empty())
+    std::abort();
+  return {emitTensorMatmul(*parsed, options),
+          tensorMatmulSpace(*parsed, options.block, options.maxGrid)};
+}
+
+std::string tensorRefusal(const std::string &text) {
+  mlir::DialectRegistry registry;
+  registerHostEmitDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto parsed = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  return parsed ? tensorMatmulRefusal(*parsed) : "does not parse";
 }
 
 std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,

@@ -21,6 +21,12 @@ namespace mgpu::kernels {
 Result<CudaKernel> emitCudaText(const std::string &text,
                                 const CudaEmitOptions &options);
 
+/// emitTensorMatmul of one, and its space.
+std::pair<CudaKernel, planner::KernelSpace>
+tensorText(const std::string &text, const CudaEmitOptions &options);
+/// tensorMatmulRefusal of one.
+std::string tensorRefusal(const std::string &text);
+
 /// Up to `limit` of the corners of a space, at random: configurations that are
 /// legal on the smallest card, where each parameter has no smaller legal value,
 /// or no larger one, if the others stay.

@@ -37,7 +37,20 @@ size_t bytesOf(char type);
 std::vector<KernelCase> operationCases();
 /// Kernels with structure: loops, branches, views, barriers, reductions.
 const std::vector<KernelCase> &structuredCases();
-/// The one of that name, which must be there.
+/// A product of two matrices for each of four subgroups, in two steps along k.
+struct MatrixProduct {
+  std::string name;
+  int m, n, k;        ///< of one instruction
+  std::string stored; ///< of A and B in memory
+  std::string factor; ///< and in matrices
+  std::string sum;
+  bool transposed; ///< A and B lie in memory so, and are loaded so
+  KernelCase asCase() const;
+};
+const std::vector<MatrixProduct> &matrixProducts();
+/// Those, and what else lanes of a subgroup do with matrices and vectors.
+const std::vector<KernelCase> &matrixCases();
+/// The one of that name, of the structured ones, which must be there.
 const KernelCase &kernelCase(const std::string &name);
 
 } // namespace mgpu::kernels

@@ -171,8 +171,9 @@ TEST_F(Matmul, CompilesWithItsSharedMemoryAndNoSpill) {
       EXPECT_EQ(usage->sharedBytes, config.space.sharedBytesOf(config.config));
       EXPECT_EQ(cubin.entries[config.entry].registers, usage->registers);
       EXPECT_EQ(cubin.entries[config.entry].parameters.size(), 4u);
-      if (config.config == config.space.defaults)
+      if (config.config == config.space.defaults) {
         EXPECT_EQ(usage->spillStoreBytes + usage->spillLoadBytes, 0u);
+      }
     }
   }
 }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_EMIT_SUBGROUPBARRIER_H
+#define MGPU_KERNELS_EMIT_SUBGROUPBARRIER_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Builders.h"
+
+namespace mgpu::kernels {
+
+/// On what an emitter made for an operation that lanes of a subgroup do
+/// together: that operation's name. A gpu.barrier with it is for the lanes of
+/// each subgroup alone.
+inline constexpr llvm::StringLiteral madeForName = "mgpu.subgroup";
+
+inline void markMadeFor(mlir::Operation *op, mlir::Operation *source) {
+  op->setAttr(madeForName,
+              mlir::StringAttr::get(op->getContext(),
+                                    source->getName().getStringRef()));
+}
+
+/// The name of the operation `op` was made for; empty if it is the program's.
+inline llvm::StringRef madeFor(mlir::Operation *op) {
+  auto name = op->getAttrOfType<mlir::StringAttr>(madeForName);
+  return name ? name.getValue() : llvm::StringRef();
+}
+
+inline void createSubgroupBarrier(mlir::OpBuilder &b, mlir::Operation *source) {
+  markMadeFor(mlir::gpu::BarrierOp::create(b, source->getLoc()), source);
+}
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_EMIT_SUBGROUPBARRIER_H
