@@ -126,7 +126,8 @@ void addTarget(CLI::App *command, Options &options) {
   command
       ->add_option("--target", options.target,
                    "The machine: host[:N], N virtual devices; cuda:K[/N], card "
-                   "K as N devices; plan takes sim:NAME|FILE as well")
+                   "K as N devices; cuda:K,L, several cards; plan takes "
+                   "sim:NAME|FILE as well")
       ->type_name("TARGET");
 }
 
