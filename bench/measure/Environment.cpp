@@ -103,8 +103,10 @@ Environment::entries(bool stableOnly) const {
       {"memory_bytes", memoryBytes ? std::to_string(memoryBytes) : ""},
       {"last_level_cache_bytes",
        lastLevelCacheBytes ? std::to_string(lastLevelCacheBytes) : ""}};
-  if (!stableOnly)
+  if (!stableOnly) {
     list.emplace_back("load_average", loadAverage);
+    list.emplace_back("pinned_cpus", pinnedCpus);
+  }
   std::erase_if(list, [](const auto &entry) { return entry.second.empty(); });
   return list;
 }

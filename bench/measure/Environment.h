@@ -19,10 +19,13 @@ struct Environment {
   std::string turbo;    ///< "on", "off"
   std::string hugePages, kernel, hypervisor, compiler, build;
   std::string loadAverage; ///< one minute
+  /// To which threads are pinned while they are measured ("0,1", "none"); known
+  /// to who pins them, and read by nobody here.
+  std::string pinnedCpus;
   uint64_t memoryBytes = 0, lastLevelCacheBytes = 0;
 
   /// Name and value of each, those unknown left out. `stableOnly` leaves out
-  /// what changes while nothing was changed (the load).
+  /// what changes while nothing was changed (the load, the CPUs).
   std::vector<std::pair<std::string, std::string>>
   entries(bool stableOnly = false) const;
 };

@@ -69,7 +69,8 @@ Result<void> open(const char *path, const char *target, mgt_program **out) {
   made->program = bundle.program();
   const planner::Dag &dag = made->program.dag;
   MGPU_TRY_ASSIGN(made->driver,
-                  device::openHostTarget(target ? target : "", dag.numDevices));
+                  device::openHostTarget(target ? target : "", dag.numDevices,
+                                         bundle.threads()));
   std::vector<std::string_view> levels = device::cpuLevels();
   MGPU_TRY_ASSIGN(auto kernels, bundle.hostKernels(levels));
   MGPU_TRY_ASSIGN(

@@ -6,19 +6,27 @@
 #include "support/Sha256.h"
 
 #include <algorithm>
+#include <charconv>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <set>
+#include <thread>
 
 namespace mgpu::capture {
 
 using namespace planner;
+
+/// Of a line of ProgramRecord::options.
+static constexpr std::string_view threadsPrefix = "threads ";
 
 Result<void> writeBundle(const std::string &path,
                          const BundleContents &contents) {
   db::BundleRecord record;
   Blobs blobs;
   record.program = contents.origin;
+  if (contents.threads > 0)
+    record.program.options +=
+        fmt::format("{}{}\n", threadsPrefix, contents.threads);
   record.program.text = toText(contents.program, blobs);
   record.plans.push_back({"host", toText(contents.plan, contents.program.dag)});
   for (uint32_t k = 0; k < contents.kernels.size(); ++k) {
@@ -53,6 +61,23 @@ Result<Bundle> Bundle::open(const std::string &path) {
                 fmt::format("'{}': {}", path, program.error().message));
   bundle.theProgram = std::move(*program);
   return bundle;
+}
+
+uint32_t Bundle::threads() const {
+  std::string_view options = origin().options;
+  uint32_t threads = 0;
+  for (size_t at = 0, end; at < options.size(); at = end + 1) {
+    end = std::min(options.find('\n', at), options.size());
+    std::string_view line = options.substr(at, end - at);
+    if (!line.starts_with(threadsPrefix))
+      continue;
+    const char *last = line.data() + line.size();
+    auto [stop, error] =
+        std::from_chars(line.data() + threadsPrefix.size(), last, threads);
+    if (error != std::errc() || stop != last)
+      return 0; // of a version that says something else
+  }
+  return std::min(threads, std::max(std::thread::hardware_concurrency(), 1u));
 }
 
 Result<Plan> Bundle::plan() const {

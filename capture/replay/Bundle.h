@@ -29,6 +29,7 @@ struct BundleContents {
   db::ProgramRecord origin; ///< its `text` is left empty
   planner::Program program;
   planner::Plan plan;               ///< for the host
+  uint32_t threads = 0;             ///< that replay it; 0: as many as useful
   std::vector<KernelForms> kernels; ///< by KernelId
 };
 
@@ -52,6 +53,9 @@ public:
 
   /// The plan stored for "host". Invalid where it is unsafe.
   Result<planner::Plan> plan() const;
+  /// The threads it is to be replayed on, no more than this process may run at
+  /// once; 0 where the bundle does not say.
+  uint32_t threads() const;
 
   /// That nothing in it is damaged or unsafe, as far as can be known without
   /// running kernels: the plan, and the bytes of every kernel in every form.

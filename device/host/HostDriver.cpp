@@ -60,8 +60,9 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Driver>> createHostDriver(uint32_t numDevices,
-                                                 uint32_t numLanes) {
+Result<std::unique_ptr<Driver>>
+createHostDriver(uint32_t numDevices, uint32_t numLanes,
+                 std::span<const int> workerCpus) {
   if (numDevices == 0 || numDevices > maxDevices)
     return fail(ErrorKind::Usage,
                 fmt::format("the host target cannot have {} devices: choose 1 "
@@ -76,7 +77,7 @@ Result<std::unique_ptr<Driver>> createHostDriver(uint32_t numDevices,
     numLanes = std::min({numDevices, usableCores(), maxLanes});
   try {
     return std::make_unique<HostDriver>(
-        std::make_shared<HostState>(numDevices, numLanes));
+        std::make_shared<HostState>(numDevices, numLanes, workerCpus));
   } catch (const std::system_error &error) {
     return fail(ErrorKind::Absent,
                 fmt::format("the system refuses {} threads ({}): use fewer",

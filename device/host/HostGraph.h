@@ -15,8 +15,9 @@ namespace mgpu::device {
 
 /// What a driver, its graphs and their executables share.
 struct HostState {
-  HostState(uint32_t numDevices, uint32_t numLanes)
-      : numDevices(numDevices), pool(numLanes) {}
+  HostState(uint32_t numDevices, uint32_t numLanes,
+            std::span<const int> workerCpus)
+      : numDevices(numDevices), pool(numLanes, 0, workerCpus) {}
   uint32_t numDevices;
   HostMemory memory;
   std::vector<KernelObject> kernels;

@@ -35,9 +35,10 @@ Result<uint32_t> hostTargetDevices(const std::string &target,
 }
 
 Result<std::unique_ptr<Driver>> openHostTarget(const std::string &target,
-                                               uint32_t numDevices) {
+                                               uint32_t numDevices,
+                                               uint32_t numLanes) {
   MGPU_TRY_ASSIGN(uint32_t devices, hostTargetDevices(target, numDevices));
-  return createHostDriver(devices);
+  return createHostDriver(devices, numLanes);
 }
 
 } // namespace mgpu::device

@@ -77,7 +77,20 @@ bool atLeast(uint32_t value, uint32_t target) {
 
 } // namespace
 
-LanePool::LanePool(uint32_t numLanes, uint32_t progressSoFar)
+/// Where the thread may run there at all.
+static void stayOn(int cpu) {
+  cpu_set_t allowed, one;
+  if (cpu < 0 || cpu >= CPU_SETSIZE ||
+      sched_getaffinity(0, sizeof allowed, &allowed) != 0 ||
+      !CPU_ISSET(cpu, &allowed))
+    return;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+LanePool::LanePool(uint32_t numLanes, uint32_t progressSoFar,
+                   std::span<const int> workerCpus)
     : pausedPolls(pausedPollsFor(numLanes)), progress(numLanes),
       claims(numLanes), base(numLanes, 0),
       seen(size_t(numLanes) * ((numLanes + 31) / 32)),
@@ -86,8 +99,13 @@ LanePool::LanePool(uint32_t numLanes, uint32_t progressSoFar)
     lane.value.store(progressSoFar, std::memory_order_relaxed);
   workers.reserve(numLanes - 1);
   try {
-    for (uint32_t lane = 1; lane < numLanes; ++lane)
-      workers.emplace_back([this, lane] { workerMain(lane); });
+    for (uint32_t lane = 1; lane < numLanes; ++lane) {
+      const int cpu = lane <= workerCpus.size() ? workerCpus[lane - 1] : -1;
+      workers.emplace_back([this, lane, cpu] {
+        stayOn(cpu);
+        workerMain(lane);
+      });
+    }
   } catch (...) {
     stopWorkers();
     throw;

@@ -24,6 +24,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -41,8 +42,11 @@ class LanePool {
 public:
   /// Throws std::system_error when the system refuses a thread. Progress counts
   /// on from `progressSoFar`: counters wrap after hours or, with trivial nodes,
-  /// seconds, and a test must not wait for that.
-  explicit LanePool(uint32_t numLanes, uint32_t progressSoFar = 0);
+  /// seconds, and a test must not wait for that. The worker of lane k stays on
+  /// CPU `workerCpus[k - 1]`, if there is one and the calling thread may use
+  /// it; lanes move from thread to thread as without.
+  explicit LanePool(uint32_t numLanes, uint32_t progressSoFar = 0,
+                    std::span<const int> workerCpus = {});
   ~LanePool();
   LanePool(const LanePool &) = delete;
   LanePool &operator=(const LanePool &) = delete;

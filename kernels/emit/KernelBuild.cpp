@@ -54,10 +54,12 @@ Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
 
 Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
                                   const KernelSpace &space,
-                                  const KernelConfig &config) {
+                                  const KernelConfig &config,
+                                  const std::string &cpu) {
   MGPU_TRY(space.check(config));
   MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
   HostEmitOptions options;
+  options.cpu = cpu;
   options.config = config;
   auto object = emitHostKernel(*parsed.module, spec.block, options);
   if (!object)

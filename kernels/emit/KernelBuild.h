@@ -10,6 +10,7 @@
 #include "planner/dag/KernelSpace.h"
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace mgpu::kernels {
@@ -27,11 +28,13 @@ struct HostBuild {
   Dim3 launchGrid;
 };
 
-/// Compiles `spec` for the host target; `space` is its kernelSpaceOf there.
-/// Invalid for a configuration that is not legal. Errors name the launch.
+/// Compiles `spec` for the host target, for `cpu` as HostEmitOptions has it;
+/// `space` is its kernelSpaceOf there. Invalid for a configuration that is not
+/// legal. Errors name the launch.
 Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
                                   const planner::KernelSpace &space,
-                                  const planner::KernelConfig &config);
+                                  const planner::KernelConfig &config,
+                                  const std::string &cpu = "native");
 
 } // namespace mgpu::kernels
 

@@ -10,6 +10,7 @@
 #include "planner/schedule/Schedulers.h"
 #include "support/Random.h"
 #include "tests/conformance/Import.h"
+#include "tuner/session/TransformSpace.h"
 
 #include <gtest/gtest.h>
 
@@ -314,6 +315,14 @@ std::map<std::string, uint32_t> changesIn(RandomProgram (*make)(uint64_t),
       }
     auto all = transformed(*outcome.dag);
     ASSERT_TRUE(all) << all.error().message;
+    auto sets = tuner::transformLists(*outcome.dag); // that `tune` tries
+    ASSERT_TRUE(sets) << sets.error().message;
+    for (const tuner::TransformList &set : *sets)
+      if (set.size() > 1) {
+        auto dag = tuner::transformed(*outcome.dag, set);
+        ASSERT_TRUE(dag) << dag.error().message;
+        all->push_back({"several of them", std::move(*dag), 1});
+      }
     for (const Transformed &each : *all) {
       changes[each.name] += each.changes;
       for (std::string scheduler : {"serial", "list", "1", "2", "3"}) {

@@ -9,6 +9,7 @@
 #include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Target.h"
+#include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,8 +51,9 @@ Result<db::ProgramRecord> originOf(const Options &options) {
 }
 
 /// Only a level that lacks what a kernel needs may be left out, and not the
-/// last one.
+/// last one. `choice` is what was tuned, or null.
 Result<void> addHostKernels(const planner::Dag &dag, const Options &options,
+                            const TunedChoice *choice,
                             std::vector<capture::KernelForms> &kernels) {
   std::vector<std::string> levels = options.bundleLevels;
   std::sort(levels.begin(), levels.end());
@@ -59,7 +61,9 @@ Result<void> addHostKernels(const planner::Dag &dag, const Options &options,
   Error last;
   size_t added = 0;
   for (const std::string &level : levels) {
-    auto objects = compileKernels(dag, level);
+    auto objects =
+        choice ? compileConfig(dag, choice->context, choice->config, level)
+               : compileKernels(dag, level);
     if (!objects && objects.error().kind == ErrorKind::Unsupported) {
       fmt::print(stderr, "mgpu-tune: note: no kernels for {}: {}\n", level,
                  objects.error().message);
@@ -138,7 +142,16 @@ Result<int> runBundle(const Options &options) {
     MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
   capture::BundleContents contents;
   MGPU_TRY_ASSIGN(contents.origin, originOf(options));
-  MGPU_TRY_ASSIGN(contents.plan, planFor(program, options));
+  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
+  if (choice && !choice->isTuned)
+    choice.reset(); // what was profiled here is not what others have
+  if (choice && options.planFile.empty()) {
+    MGPU_TRY(transformChosen(program, *choice));
+    MGPU_TRY_ASSIGN(contents.plan, tuner::planFor(program.dag, choice->config));
+    contents.threads = choice->config.lanes;
+  } else {
+    MGPU_TRY_ASSIGN(contents.plan, planFor(program, options));
+  }
   // What is stored is the program as the transforms left it.
   if (!contents.plan.transforms.empty())
     contents.origin.options += fmt::format(
@@ -146,7 +159,8 @@ Result<int> runBundle(const Options &options) {
   contents.plan.transforms.clear();
   contents.kernels.resize(program.dag.kernels.size());
   if (!contents.kernels.empty()) {
-    MGPU_TRY(addHostKernels(program.dag, options, contents.kernels));
+    MGPU_TRY(addHostKernels(program.dag, options, choice ? &*choice : nullptr,
+                            contents.kernels));
     MGPU_TRY(addCudaKernels(program, options, contents.kernels));
   }
   contents.program = std::move(program);
@@ -166,6 +180,7 @@ Result<int> runBundle(const Options &options) {
              {"bytes", bytes},
              {"nodes", contents.program.dag.nodes.size()},
              {"kernels", contents.kernels.size()},
+             {"tuned", choice.has_value()},
              {"cpu", levels},
              {"arch", archs}};
     fmt::print("{}\n", out.dump(2));

@@ -6,7 +6,6 @@
 #include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -49,14 +48,8 @@ realize(const std::string &word, const Program &program, const Options &options,
   if (!planFile.empty()) {
     Program changed = program;
     MGPU_TRY_ASSIGN(realized->plan, readPlan(planFile, changed));
-    if (!realized->plan.transforms.empty())
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("{}: it was made after transforms ({}), and the "
-                              "program is compared as it is: make a plan "
-                              "without them, or time each with `replay --plan "
-                              "... --repeat N`",
-                              planFile,
-                              fmt::join(realized->plan.transforms, ", ")));
+    realized->dag =
+        std::make_shared<const planner::Dag>(std::move(changed.dag));
   }
   return std::move(*realized);
 }
@@ -85,6 +78,7 @@ Result<int> runCompare(const Options &options) {
   tuner::EvaluatorOptions evaluation;
   evaluation.cache =
       options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
+  evaluation.pinThreads = options.pinThreads;
   evaluation.freshSeed = std::random_device()();
   MGPU_TRY_ASSIGN(auto evaluator,
                   tuner::Evaluator::create(subject, evaluation));
@@ -122,6 +116,7 @@ Result<int> runCompare(const Options &options) {
                {"low", percent(found.change.low)},
                {"high", percent(found.change.high)}}},
              {"pairs", found.pairs},
+             {"pinned_cpus", bench::cpusText(evaluator->cpus())},
              {"discarded", met.discarded},
              {"times", {{"a", toJson(met.a)}, {"b", toJson(met.b)}}}};
     fmt::print("{}\n", out.dump(2));

@@ -143,9 +143,10 @@ hostKernelSpaces(const planner::Dag &dag) {
 Result<std::vector<std::byte>>
 buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
                 const planner::KernelSpace &space,
-                const planner::KernelConfig &config) {
-  MGPU_TRY_ASSIGN(auto build, kernels::buildHostKernel(
-                                  dag.kernels[kernel.value], space, config));
+                const planner::KernelConfig &config, const std::string &cpu) {
+  MGPU_TRY_ASSIGN(
+      auto build,
+      kernels::buildHostKernel(dag.kernels[kernel.value], space, config, cpu));
   return std::move(build.object);
 }
 

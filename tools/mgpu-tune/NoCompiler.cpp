@@ -35,7 +35,8 @@ hostKernelSpaces(const planner::Dag &dag) {
 Result<std::vector<std::byte>> buildHostKernel(const planner::Dag &,
                                                planner::KernelId,
                                                const planner::KernelSpace &,
-                                               const planner::KernelConfig &) {
+                                               const planner::KernelConfig &,
+                                               const std::string &) {
   return fail(ErrorKind::Unsupported,
               fmt::format("cannot build kernels: {}", reason));
 }

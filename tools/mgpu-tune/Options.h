@@ -57,7 +57,8 @@ struct Options {
   std::string tuneBudget = "60s";
   std::string strategy = "surrogate";
   bool coldCaches = false;
-  std::string sideA, sideB;          ///< compare; no B: plans, file and A
+  bool pinThreads = true;   ///< tune, compare, profile: while measuring
+  std::string sideA, sideB; ///< compare; no B: plans, file and A
   std::string compareBudget = "10s"; ///< compare: seconds or pairs
   uint64_t profileRepeat = 200;
   std::string reportFile;    ///< report: -o; empty: see ReportCommand.cpp

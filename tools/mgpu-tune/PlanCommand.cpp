@@ -287,6 +287,7 @@ Result<int> runPlan(const Options &options) {
     if (choice) {
       MGPU_TRY_ASSIGN(const std::string path,
                       db::databasePath(options.database));
+      MGPU_TRY(transformChosen(program, *choice));
       MGPU_TRY_ASSIGN(plan, planChosen(program.dag, *choice, path));
       threads = choice->config.lanes;
     } else {

@@ -66,11 +66,13 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
 /// The ways to build each kernel for the host target, by KernelId.
 Result<std::vector<planner::KernelSpace>>
 hostKernelSpaces(const planner::Dag &dag);
-/// One of them. May be called from several threads.
+/// One of them, for "native" or a CPU level. May be called from several
+/// threads.
 Result<std::vector<std::byte>>
 buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
                 const planner::KernelSpace &space,
-                const planner::KernelConfig &config);
+                const planner::KernelConfig &config,
+                const std::string &cpu = "native");
 
 /// The host's kernels of a program, by KernelId: those of its bundle, else
 /// compiled, on all cores. `cpu` is a level ("x86-64-v3"); "" is the best of a

@@ -170,7 +170,7 @@ Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
     return openCard(cuda, options.deadline);
   }
   MGPU_TRY_ASSIGN(uint32_t devices, targetDevices(target, numDevices));
-  return device::createHostDriver(devices, options.lanes);
+  return device::createHostDriver(devices, options.lanes, options.workerCpus);
 }
 
 uint32_t streamsOf(const std::string &target, uint32_t wished) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ bool isCudaTarget(const std::string &target);
 
 struct OpenOptions {
   uint32_t lanes = 0; ///< threads that replay on the host; 0: as many as useful
+  /// That the host's further threads stay on; as device::LanePool has it.
+  std::span<const int> workerCpus = {};
   /// Of each replay on a card; zero is none.
   std::chrono::milliseconds deadline = std::chrono::minutes(2);
 };

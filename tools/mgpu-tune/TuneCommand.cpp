@@ -105,6 +105,8 @@ json toJson(const TuningResult &result, const Program &program,
   json environment = json::object();
   for (auto &[name, value] : context.environment.entries())
     environment[name] = value;
+  if (!result.pinnedCpus.empty())
+    environment["pinned_cpus"] = result.pinnedCpus;
   json history = json::array();
   for (const TuningResult::Step &step : result.history)
     history.push_back({{"seconds", step.seconds},
@@ -119,6 +121,7 @@ json toJson(const TuningResult &result, const Program &program,
            {"tuned_us", result.tunedUs},
            {"comparison", sentence},
            {"space", result.spaceSize},
+           {"transform_sets", result.numTransformLists},
            {"evaluated", result.evaluated},
            {"resumed", result.resumed},
            {"compiled", result.compiled},
@@ -154,13 +157,18 @@ void print(const TuningResult &result, const Program &program,
     std::string failures;
     for (auto &[kind, count] : kinds)
       failures += fmt::format(", {} {}", count, kind);
-    fmt::print("space    {:.3g} configurations: {} tried{}, {} kernels "
-               "compiled, {} results known before, {:.1f} s{}\n",
-               result.spaceSize, result.evaluated, failures, result.compiled,
-               result.resumed, result.seconds,
-               result.interrupted ? ", interrupted"
-               : result.exhausted ? ", nothing left to try"
-                                  : "");
+    fmt::print(
+        "space    {:.3g} configurations ({}): {} tried{}, {} kernels "
+        "compiled, {} results known before, {:.1f} s{}\n",
+        result.spaceSize,
+        result.numTransformLists > 1
+            ? fmt::format("{} sets of transforms", result.numTransformLists)
+            : "no transform applies",
+        result.evaluated, failures, result.compiled, result.resumed,
+        result.seconds,
+        result.interrupted ? ", interrupted"
+        : result.exhausted ? ", nothing left to try"
+                           : "");
   }
   fmt::print("default  {:.2f} us\ntuned    {:.2f} us: {}\n", result.defaultUs,
              result.tunedUs, sentence);
@@ -223,6 +231,7 @@ Result<int> runTune(const Options &options) {
     tuning.evaluation.cache =
         options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
     tuning.evaluation.compilers = context.environment.cores;
+    tuning.evaluation.pinThreads = options.pinThreads;
     tuning.evaluation.memoryBytes = context.environment.memoryBytes;
     tuning.evaluation.freshSeed = std::random_device()();
     ProgressLine line;

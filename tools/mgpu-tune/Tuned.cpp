@@ -62,15 +62,15 @@ Result<TuneContext> makeTuneContext(const Program &program,
 
 Result<std::vector<std::vector<std::byte>>>
 compileConfig(const planner::Dag &dag, const TuneContext &context,
-              const ProgramConfig &config) {
+              const ProgramConfig &config, const std::string &cpu) {
   std::vector<Result<std::vector<std::byte>>> results(dag.kernels.size());
   parallelFor(results.size(), 0, [&](size_t k) {
     bool isDefault = config.kernels[k] == context.spaces[k].defaults;
-    if (isDefault && k < context.compiled.size())
+    if (isDefault && cpu == "native" && k < context.compiled.size())
       results[k] = *context.compiled[k];
     else
       results[k] = buildHostKernel(dag, {uint32_t(k)}, context.spaces[k],
-                                   config.kernels[k]);
+                                   config.kernels[k], cpu);
   });
   std::vector<std::vector<std::byte>> objects;
   for (auto &result : results) {
@@ -83,14 +83,23 @@ compileConfig(const planner::Dag &dag, const TuneContext &context,
 std::string describeConfig(const ProgramConfig &config, const planner::Dag &dag,
                            std::span<const planner::KernelSpace> spaces,
                            std::string_view indent) {
-  std::string text =
-      fmt::format("{}scheduler={} streams={} lanes={} seed={}\n", indent,
-                  config.scheduler, config.streams, config.lanes, config.seed);
+  std::string text = fmt::format(
+      "{}scheduler={} streams={} lanes={} seed={}{}{}\n", indent,
+      config.scheduler, config.streams, config.lanes, config.seed,
+      config.transforms.empty() ? "" : " ", tuner::toText(config.transforms));
   for (size_t k = 0; k < config.kernels.size(); ++k)
     if (config.kernels[k] != spaces[k].defaults)
       text += fmt::format("{}{}: {}\n", indent, dag.kernels[k].name,
                           toText(config.kernels[k]));
   return text;
+}
+
+Result<void> transformChosen(Program &program, const TunedChoice &choice) {
+  if (choice.config.transforms.empty())
+    return {};
+  MGPU_TRY_ASSIGN(program.dag,
+                  tuner::transformed(program.dag, choice.config.transforms));
+  return {};
 }
 
 Result<planner::Plan> planChosen(const planner::Dag &dag,
@@ -168,9 +177,10 @@ tuner::TuningSubject tuningSubject(const Program &program,
             return buildHostKernel(program.dag, {kernel},
                                    context.spaces[kernel], config);
           },
-          [&](uint32_t, uint32_t lanes) {
-            return openTarget(options.target, program.dag.numDevices,
-                              OpenOptions{.lanes = lanes});
+          [&](uint32_t, uint32_t lanes, std::span<const int> workerCpus) {
+            return openTarget(
+                options.target, program.dag.numDevices,
+                OpenOptions{.lanes = lanes, .workerCpus = workerCpus});
           },
           context.mostLanes,
           context.compiled};
@@ -234,24 +244,19 @@ Result<Prepared> prepare(Program &program, const Options &options,
   Prepared prepared;
   const bool hasPlan = !options.planFile.empty() || options.needsPlan;
   Clock::time_point start = Clock::now();
-  if (hasPlan) {
-    MGPU_TRY_ASSIGN(prepared.plan, planFor(program, options));
-  }
-  prepared.planUs = microsecondsSince(start);
-  start = Clock::now();
-  std::optional<TunedChoice> choice;
-  if (prepared.plan.transforms.empty()) {
-    MGPU_TRY_ASSIGN(choice, findTuned(program, options));
-  }
+  // Before a plan's transforms: what was tuned is known by the program as it
+  // is.
+  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
   prepared.compileUs = microsecondsSince(start);
   start = Clock::now();
   if (!hasPlan && choice) {
     MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
+    MGPU_TRY(transformChosen(program, *choice));
     MGPU_TRY_ASSIGN(prepared.plan, planChosen(program.dag, *choice, path));
-  } else if (!hasPlan) {
+  } else {
     MGPU_TRY_ASSIGN(prepared.plan, planFor(program, options));
   }
-  prepared.planUs += microsecondsSince(start);
+  prepared.planUs = microsecondsSince(start);
   start = Clock::now();
   if (choice) {
     MGPU_TRY_ASSIGN(
@@ -268,6 +273,8 @@ Result<Prepared> prepare(Program &program, const Options &options,
     MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, options.cpu));
     prepared.kernels = std::move(kernels.objects);
     prepared.cpu = std::move(kernels.cpu);
+    if (program.bundle && !options.choosesPlan && options.planFile.empty())
+      prepared.lanes = program.bundle->threads();
   }
   prepared.compileUs += microsecondsSince(start);
   return prepared;

@@ -37,9 +37,14 @@ struct TunedChoice {
 Result<std::optional<TunedChoice>> findTuned(const Program &program,
                                              const Options &options);
 
+/// Makes the transforms of a choice: `program` is from then on what its plan is
+/// of. Its keys are those of the program as it was.
+Result<void> transformChosen(Program &program, const TunedChoice &choice);
+
 /// The plan of a choice, with the times of its nodes that `profile` stored in
 /// the file `path` in place of the model's; Plan::model says how many. They
-/// order the plan too, unless it was tuned: then its configuration does.
+/// order the plan too, unless it was tuned: then its configuration does. `dag`
+/// is as transformChosen() leaves it.
 Result<planner::Plan> planChosen(const planner::Dag &dag,
                                  const TunedChoice &choice,
                                  const std::string &path);
@@ -69,18 +74,20 @@ struct Prepared {
   double planUs = 0, compileUs = 0; ///< what making them took
 };
 /// As findTuned() says, else planFor() and hostKernels(). --plan wins over a
-/// tuned plan, and what was tuned is not asked for where transforms change the
-/// program. `arch` is that of a cuda target's cards ("sm_90"); else empty.
+/// tuned plan and its transforms; kernels and threads are those tuned.
+/// `program` is left as the plan's transforms change it. `arch` is that of a
+/// cuda target's cards ("sm_90"); else empty.
 Result<Prepared> prepare(Program &program, const Options &options,
                          const std::string &arch = "");
 
-/// Compiles the kernels of a configuration.
+/// Compiles the kernels of a configuration for "native" or a CPU level.
 Result<std::vector<std::vector<std::byte>>>
 compileConfig(const planner::Dag &dag, const TuneContext &context,
-              const tuner::ProgramConfig &config);
+              const tuner::ProgramConfig &config,
+              const std::string &cpu = "native");
 
-/// "scheduler=list streams=4 lanes=1 seed=0", then a line for each kernel that
-/// is not at its default.
+/// "scheduler=list streams=4 lanes=1 seed=0 bucket=on", then a line for each
+/// kernel that is not at its default.
 std::string describeConfig(const tuner::ProgramConfig &config,
                            const planner::Dag &dag,
                            std::span<const planner::KernelSpace> spaces,

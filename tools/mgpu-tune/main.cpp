@@ -115,11 +115,19 @@ void addTensorCores(CLI::App *command, Options &options) {
                     "card has run this form yet");
 }
 
+/// Of commands that measure on the host.
+void addPinning(CLI::App *command, Options &options) {
+  command->add_flag(
+      "!--no-pin", options.pinThreads,
+      "Leave it to the system on which CPUs threads are measured");
+}
+
 void addTarget(CLI::App *command, Options &options) {
   command
       ->add_option("--target", options.target,
                    "The machine: host[:N], N virtual devices; cuda:K[/N], card "
-                   "K as N devices; plan takes sim:NAME|FILE as well")
+                   "K as N devices; cuda:K,L, several cards; plan takes "
+                   "sim:NAME|FILE as well")
       ->type_name("TARGET");
 }
 
@@ -282,7 +290,7 @@ int main(int argc, char **argv) {
       ->delimiter(',')
       ->type_name("ARCH,...");
   addTensorCores(bundle, options);
-  tune::addDatabase(bundle, options, false);
+  addTuned(bundle, options);
   bundle->callback([&] { command = tune::runBundle; });
 
   CLI::App *tuneCommand = app.add_subcommand(
@@ -305,6 +313,7 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   tuneCommand->add_flag("--cold", options.coldCaches,
                         "Measure with cold caches");
+  addPinning(tuneCommand, options);
   tuneCommand->callback([&] { command = tune::runTune; });
 
   CLI::App *compare = app.add_subcommand(
@@ -331,6 +340,7 @@ int main(int argc, char **argv) {
       ->type_name("TIME|N")
       ->capture_default_str();
   compare->add_flag("--cold", options.coldCaches, "Measure with cold caches");
+  addPinning(compare, options);
   compare->callback([&, compare] {
     if (!options.sideB.empty()) {
       command = tune::runCompare;
@@ -352,6 +362,7 @@ int main(int argc, char **argv) {
   profile->add_option("--repeat", options.profileRepeat, "Timed replays")
       ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000)))
       ->capture_default_str();
+  addPinning(profile, options);
   profile->callback([&] { command = tune::runProfile; });
 
   CLI::App *reportCommand = app.add_subcommand(

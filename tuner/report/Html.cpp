@@ -108,6 +108,7 @@ public:
     chartSection("importance", "What matters", importanceText, "",
                  !report.importance.empty());
     kernels();
+    nodes();
     configuration();
     provenance();
     tail();
@@ -222,6 +223,14 @@ private:
     return value > 0 ? std::move(text) : std::string("-");
   }
 
+  static std::string bar(double share) {
+    return share > 0
+               ? fmt::format("<span class=\"bar\"><i style=\"width:{:.1f}%\">"
+                             "</i></span>{:.1f} %",
+                             100 * std::min(share, 1.0), 100 * share)
+               : std::string("-");
+  }
+
   void kernels() {
     if (report.kernels.empty())
       return;
@@ -242,13 +251,6 @@ private:
     });
     for (const ReportKernel *kernel : order) {
       const KernelFacts &facts = kernel->facts;
-      auto bar = [](double share) {
-        return share > 0
-                   ? fmt::format("<span class=\"bar\"><i style=\"width:{:.1f}%"
-                                 "\"></i></span>{:.1f} %",
-                                 100 * std::min(share, 1.0), 100 * share)
-                   : std::string("-");
-      };
       add("<tr><td title=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td>"
           "<td class=\"share\">{}</td><td>{}</td><td>{}</td><td "
           "class=\"share\">{}</td><td>{}</td><td>{}</td></tr>\n",
@@ -264,6 +266,29 @@ private:
     }
     add("</tbody></table></div>\n<p class=\"caption\">{}</p></section>\n",
         escape(peakText(report)));
+  }
+
+  void nodes() {
+    add("<section><h2>Nodes</h2>\n");
+    if (report.profile) {
+      double sum = 0;
+      for (const NodeProfile &node : report.profile->nodes)
+        sum += node.measured.us;
+      add("<div class=\"scroll\"><table id=\"nodes\"><thead><tr>"
+          "<th>node</th><th>kind</th><th>device</th><th>predicted us</th>"
+          "<th>measured us</th><th>ratio</th><th>share of time</th></tr>"
+          "</thead>\n<tbody>\n");
+      for (const NodeProfile &node : longestNodes(*report.profile))
+        add("<tr><td title=\"{}\">{}</td><td>{}</td><td>{}</td><td>{:.3f}</td>"
+            "<td>{:.3f}</td><td>{}</td><td class=\"share\">{}</td></tr>\n",
+            escape(node.source), escape(node.name), toString(node.kind),
+            escape(node.devices), node.predictedUs, node.measured.us,
+            cell(node.ratio(), fmt::format("{:.2f}", node.ratio())),
+            bar(sum > 0 ? node.measured.us / sum : 0));
+      add("</tbody></table></div>\n");
+    }
+    add("<p class=\"caption\" id=\"profile\">{}</p></section>\n",
+        escape(profileText(report)));
   }
 
   void list(const char *title,

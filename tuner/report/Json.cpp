@@ -48,6 +48,31 @@ static json toJson(const std::optional<ReportTimeline> &given) {
           {"exposed", std::move(exposed)}};
 }
 
+static json toJson(const std::optional<ProfileFacts> &given) {
+  if (!given)
+    return nullptr;
+  auto quartiles = [](const Quartiles &of) {
+    return json{
+        {"median_us", of.us}, {"p25_us", of.p25Us}, {"p75_us", of.p75Us}};
+  };
+  json nodes = json::array();
+  for (const NodeProfile &node : given->nodes)
+    nodes.push_back(json(toJson(node)));
+  return {{"time_ms", given->timeMs},
+          {"host", given->host},
+          {"version", given->version},
+          {"configuration", given->configuration},
+          {"model", given->model},
+          {"threads", given->threads},
+          {"pinned_cpus", given->pinnedCpus},
+          {"samples", given->samples},
+          {"predicted_us", given->predictedUs},
+          {"recomputed_us", given->recomputedUs},
+          {"replay", quartiles(given->replay)},
+          {"serial", quartiles(given->serial)},
+          {"nodes", std::move(nodes)}};
+}
+
 static json toJson(const ReportTrial &given, const Report &report) {
   const db::Trial &trial = given.trial;
   return {
@@ -155,6 +180,7 @@ std::string toJsonText(const Report &report) {
            {"importance", std::move(importance)},
            {"timeline_before", toJson(report.timelineBefore)},
            {"timeline_after", toJson(report.timelineAfter)},
+           {"profile", toJson(report.profile)},
            {"trials", std::move(trials)},
            {"notes", report.notes}};
   // Names come from the user's file and may be no UTF-8.

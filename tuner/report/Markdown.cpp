@@ -46,6 +46,20 @@ static void addKernels(std::string &out, const Report &report) {
   out += "\n" + quote(peakText(report)) + "\n";
 }
 
+static void addNodes(std::string &out, const Report &report) {
+  out += "\n## Nodes\n\n" + quote(profileText(report)) + "\n";
+  if (!report.profile)
+    return;
+  out += "\n| node | kind | device | predicted us | measured us | ratio |\n"
+         "|---|---|---|--:|--:|--:|\n";
+  for (const NodeProfile &node : longestNodes(*report.profile))
+    out +=
+        fmt::format("| {} | {} | {} | {:.3f} | {:.3f} | {} |\n",
+                    quote(node.name), toString(node.kind), quote(node.devices),
+                    node.predictedUs, node.measured.us,
+                    orDash(node.ratio(), fmt::format("{:.2f}", node.ratio())));
+}
+
 static void addTimeline(std::string &out, const char *name,
                         const std::optional<ReportTimeline> &given,
                         const Report &report) {
@@ -89,6 +103,7 @@ std::string toMarkdown(const Report &report) {
     for (auto &[name, value] : configurationLines(report))
       out += fmt::format("- {}: {}\n", quote(name), quote(value));
   addKernels(out, report);
+  addNodes(out, report);
   if (!report.importance.empty())
     out += fmt::format("\n## Parameters\n\n{}\n\n| of | parameter | values | "
                        "trials | share |\n|---|---|--:|--:|--:|\n",

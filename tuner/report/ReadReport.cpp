@@ -78,6 +78,7 @@ public:
     addImportance();
     addKernels();
     addTimelines();
+    MGPU_TRY_ASSIGN(report.profile, readProfile(report.problem, store));
     addNotes();
     return std::move(report);
   }

@@ -8,6 +8,7 @@
 #include "db/Problem.h"
 #include "db/Trial.h"
 #include "tuner/report/Importance.h"
+#include "tuner/session/ProfileFacts.h"
 #include "tuner/session/ProgramFacts.h"
 
 #include <optional>
@@ -97,7 +98,8 @@ struct Report {
   std::vector<ReportKernel> kernels;
   bench::Peaks peaks;
   std::optional<ReportTimeline> timelineBefore, timelineAfter;
-  std::vector<std::string> notes; ///< what is not there, and why
+  std::optional<ProfileFacts> profile; ///< the last one
+  std::vector<std::string> notes;      ///< what is not there, and why
 
   /// What `after` takes over `before`, less one.
   double change() const { return before.us > 0 ? after.us / before.us - 1 : 0; }

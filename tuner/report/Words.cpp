@@ -3,6 +3,7 @@
 
 #include "tuner/session/Keys.h"
 
+#include <algorithm>
 #include <cctype>
 #include <fmt/format.h>
 
@@ -87,6 +88,11 @@ provenanceLines(const Report &report) {
   for (auto &[name, value] : report.environment)
     if (name == "load_average")
       add("load at the end", value + " (one minute)");
+  for (auto &[name, value] : report.environment)
+    if (name == "pinned_cpus")
+      add("threads", value == "none" ? "not pinned"
+                                     : "pinned to CPUs " + value +
+                                           " while they were measured");
   for (const Decision &each : report.decisions)
     lines.push_back(
         {"session of " + timeText(each.timeMs),
@@ -128,6 +134,57 @@ std::string peakText(const Report &report) {
       report.peaks.flopsPerUs / 1e3, memory.front().bytesPerUs / 1e3,
       memory.front().bytes >> 10, memory.back().bytesPerUs / 1e3,
       memory.back().bytes >> 20);
+}
+
+std::string profileText(const Report &report) {
+  if (!report.profile)
+    return fmt::format(
+        "Not measured. `mgpu-tune profile {} --db {}`, with the arguments of "
+        "the program, times each node beside what the plan predicts; the next "
+        "report shows it.",
+        report.subject.file.empty() ? "FILE" : report.subject.file,
+        report.database);
+  const ProfileFacts &profile = *report.profile;
+  const char *which =
+      profile.configuration == report.configuration ? "the decided one"
+      : report.isDecided
+          ? "another than was decided: profile again to see that one"
+          : "the default";
+  auto error = [&](double us) {
+    return profile.replay.us > 0 ? 100 * (us / profile.replay.us - 1) : 0;
+  };
+  std::string text = fmt::format(
+      "By `mgpu-tune profile`, {} on {}, mgpu {}: medians of {} replays on {} "
+      "thread{} ({}), corrected for reading the clock. A replay takes {} (half "
+      "of "
+      "the samples within {} to {}); {} were predicted ({}; {:+.1f} %) and {} "
+      "follow from the nodes measured ({:+.1f} %). A serial plan on one thread "
+      "takes {}. Ratio is measured over predicted. The configuration is {}.",
+      timeText(profile.timeMs), profile.host, profile.version, profile.samples,
+      profile.threads, profile.threads == 1 ? "" : "s",
+      profile.pinnedCpus == "none" ? "not pinned"
+                                   : "pinned to CPUs " + profile.pinnedCpus,
+      durationText(profile.replay.us), durationText(profile.replay.p25Us),
+      durationText(profile.replay.p75Us), durationText(profile.predictedUs),
+      profile.model, error(profile.predictedUs),
+      durationText(profile.recomputedUs), error(profile.recomputedUs),
+      durationText(profile.serial.us), which);
+  if (profile.nodes.size() > mostNodeRows)
+    text += fmt::format(" The {} longest of {} nodes; --format json lists all.",
+                        mostNodeRows, profile.nodes.size());
+  return text;
+}
+
+std::vector<NodeProfile> longestNodes(const ProfileFacts &profile) {
+  std::vector<NodeProfile> nodes = profile.nodes;
+  std::sort(nodes.begin(), nodes.end(),
+            [](const NodeProfile &a, const NodeProfile &b) {
+              return std::pair(-a.measured.us, a.node) <
+                     std::pair(-b.measured.us, b.node);
+            });
+  if (nodes.size() > mostNodeRows)
+    nodes.resize(mostNodeRows);
+  return nodes;
 }
 
 std::string timelineText(const ReportTimeline &timeline, const Report &report) {

@@ -26,7 +26,14 @@ std::string countText(double count);
 std::string measuringText(const Report &report);
 std::string peakText(const Report &report);
 std::string timelineText(const ReportTimeline &timeline, const Report &report);
+/// What the table of nodes says, or how to come by one.
+std::string profileText(const Report &report);
 extern const char *const importanceText;
+
+/// A table has no more; JSON lists all.
+inline constexpr size_t mostNodeRows = 100;
+/// The longest first.
+std::vector<NodeProfile> longestNodes(const ProfileFacts &profile);
 
 } // namespace mgpu::tuner
 

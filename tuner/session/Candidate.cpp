@@ -82,9 +82,17 @@ public:
   }
 
 private:
+  /// CPUs of the threads; none where they are not pinned.
+  std::vector<int> cpus() const {
+    return bench::cpusFor(options.cpus, realization.lanes);
+  }
+
   Outcome<void> open(Guarded &into, Plan plan) {
-    auto driver =
-        options.openDriver(realization.dag->numDevices, realization.lanes);
+    pinned.reset(); // workers are born with what this thread may use
+    const std::vector<int> all = cpus();
+    auto driver = options.openDriver(
+        realization.dag->numDevices, realization.lanes,
+        std::span<const int>(all).subspan(std::min<size_t>(all.size(), 1)));
     if (!driver)
       return faultOf(driver.error());
     into.driver = std::make_unique<GuardedDriver>(std::move(*driver));
@@ -116,6 +124,11 @@ private:
 
   Outcome<void> openTimed() {
     return timed.replayer ? Outcome<void>() : open(timed, realization.plan);
+  }
+
+  void pin() {
+    if (const std::vector<int> all = cpus(); !pinned && !all.empty())
+      pinned.emplace(all[0]);
   }
 
   Outcome<Bytes> check(uint64_t seed, std::span<const std::byte> expected) {
@@ -153,6 +166,7 @@ private:
   Outcome<Bytes> sample() {
     if (auto ok = openTimed(); !ok)
       return tl::make_unexpected(ok.error());
+    pin();
     if (!sampler)
       sampler.emplace([this] { return prepare(); },
                       [this] { return timed.replayer->replay(); },
@@ -172,6 +186,7 @@ private:
   Outcome<std::vector<Spans>> timedReplays(double seconds) {
     if (auto ok = openTimed(); !ok)
       return tl::make_unexpected(ok.error());
+    pin();
     TRY_OUTCOME(prepare());
     TRY_OUTCOME(timed.replayer->replay());
     std::vector<Spans> replays;
@@ -224,6 +239,7 @@ private:
   const CandidateOptions &options;
   Guarded timed;
   std::optional<bench::Sampler> sampler;
+  std::optional<bench::PinnedThread> pinned;
 };
 
 Bytes requestOf(Command command, uint64_t number,

@@ -5,6 +5,7 @@
 // A way to run a program, in a process of its own: checked against the
 // reference, then measured.
 
+#include "bench/measure/Pinning.h"
 #include "bench/measure/Race.h"
 #include "planner/plan/Plan.h"
 #include "tuner/session/ProgramData.h"
@@ -24,15 +25,19 @@ struct Realization {
   uint32_t lanes = 0; ///< threads that replay; 0: as many as useful
 };
 
-/// Opens the target with so many devices and lanes. Called in the candidate's
-/// process.
+/// Opens the target with so many devices and lanes, the workers of the second
+/// lane on pinned to `workerCpus`, where there are any. Called in the
+/// candidate's process.
 using OpenDriver = std::function<Result<std::unique_ptr<device::Driver>>(
-    uint32_t numDevices, uint32_t lanes)>;
+    uint32_t numDevices, uint32_t lanes, std::span<const int> workerCpus)>;
 
 struct CandidateOptions {
   OpenDriver openDriver;
   bench::SamplingOptions sampling;
   WorkerLimits limits;
+  /// Of a candidate's threads, as many as it has, while it is measured
+  /// (bench::cpusInOrder()); it is not pinned where there are too few.
+  std::vector<int> cpus;
   double secondsToPrepare = 10; ///< deadline of a check, beside the reference's
   double secondsPerSample = 5;
 };

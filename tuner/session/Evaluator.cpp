@@ -42,7 +42,7 @@ static tl::unexpected<Error> itself(const char *which, const Fault &found) {
 
 Result<void> Evaluator::open() {
   using Clock = std::chrono::steady_clock;
-  sharedDag = std::make_shared<Dag>(about.dag);
+  original = std::make_shared<const Dag>(about.dag);
   defaultChoice = defaultConfig(about.dag, about.kernels, about.mostLanes);
   MGPU_TRY_ASSIGN(KernelFarm made,
                   KernelFarm::start(about.build, options.compilers));
@@ -53,6 +53,8 @@ Result<void> Evaluator::open() {
   candidateOptions.openDriver = about.openDriver;
   candidateOptions.sampling.cache = options.cache;
   candidateOptions.limits.memoryBytes = options.memoryBytes;
+  if (options.pinThreads)
+    candidateOptions.cpus = bench::cpusInOrder();
   // Nothing is known of how long it takes; a user waits, and can interrupt.
   candidateOptions.secondsToPrepare = 600;
   candidateOptions.secondsPerSample = 600;
@@ -90,9 +92,27 @@ Result<void> Evaluator::open() {
   return {};
 }
 
+Result<std::shared_ptr<const Dag>>
+Evaluator::programAfter(const TransformList &transforms) {
+  if (transforms.empty())
+    return original;
+  if (!lastProgram || transforms != lastTransforms) {
+    MGPU_TRY_ASSIGN(Dag made, transformed(about.dag, transforms));
+    lastProgram = std::make_shared<const Dag>(std::move(made));
+    lastTransforms = transforms;
+  }
+  return lastProgram;
+}
+
 Result<Outcome<Realization>> Evaluator::realize(const ProgramConfig &config) {
   Realization made;
-  made.dag = sharedDag;
+  auto dag = programAfter(config.transforms);
+  if (!dag && dag.error().kind == ErrorKind::Invalid)
+    return Outcome<Realization>(
+        fault(FaultKind::Refused, std::move(dag.error().message)));
+  if (!dag)
+    return fail(std::move(dag.error()));
+  made.dag = std::move(*dag);
   made.lanes = config.lanes;
   std::vector<KernelFarm::Job> jobs;
   for (uint32_t k = 0; k < config.kernels.size(); ++k)
@@ -103,13 +123,15 @@ Result<Outcome<Realization>> Evaluator::realize(const ProgramConfig &config) {
       return Outcome<Realization>(tl::make_unexpected(object.error()));
     made.kernels.push_back(std::move(*object));
   }
-  MGPU_TRY_ASSIGN(made.plan, planFor(about.dag, config));
+  MGPU_TRY_ASSIGN(made.plan, planFor(*made.dag, config));
   return Outcome<Realization>(std::move(made));
 }
 
 std::string Evaluator::identity(const Realization &realization,
                                 const ProgramConfig &config) {
-  std::string text = fmt::format("{} lanes;", realization.lanes);
+  // Nodes and buffers are numbers of the program as it was changed.
+  std::string text = fmt::format("{}; {} lanes;", toText(config.transforms),
+                                 realization.lanes);
   for (const PlanStep &step : realization.plan.steps) {
     text += fmt::format(" {}@", step.node.value);
     for (Lane lane : step.lanes)

@@ -30,6 +30,7 @@ struct EvaluatorOptions {
   uint32_t compilers = 1;   ///< processes that compile at once
   uint64_t freshSeed = 1;   ///< of the data made for checks
   uint64_t memoryBytes = 0; ///< a candidate may have; 0: no limit
+  bool pinThreads = true;   ///< of candidates, while they are measured
 };
 
 /// The configuration used where nothing was tuned: `run` without a database.
@@ -49,9 +50,15 @@ public:
   std::span<const KernelObject> defaultObjects() const { return objects; }
   Candidate &defaultCandidate() { return *defaultRun; }
   const TuningSubject &subject() const { return about; }
+  /// To which all candidates are pinned, so that they share what the machine is
+  /// like; none where they are not.
+  const std::vector<int> &cpus() const { return candidateOptions.cpus; }
   KernelFarm &compilers() { return *farm; }
 
-  /// Plan and kernels of a configuration.
+  /// The program after transforms. Invalid as transformed().
+  Result<std::shared_ptr<const planner::Dag>>
+  programAfter(const TransformList &transforms);
+  /// Program, plan and kernels of a configuration.
   Result<Outcome<Realization>> realize(const ProgramConfig &config);
   /// What a realization does, as text: equal texts, equal behaviour.
   static std::string identity(const Realization &realization,
@@ -73,7 +80,10 @@ private:
   ProgramConfig defaultChoice;
   std::optional<KernelFarm> farm;
   std::vector<KernelObject> objects;
-  std::shared_ptr<const planner::Dag> sharedDag;
+  std::shared_ptr<const planner::Dag> original;
+  /// The program after the transforms asked for last; each is as large as it.
+  TransformList lastTransforms;
+  std::shared_ptr<const planner::Dag> lastProgram;
   std::optional<Candidate> reference, defaultRun;
   std::map<uint64_t, Bytes> expected; ///< outputs, by seed
   uint64_t numAdmitted = 0, numFresh = 0;

@@ -18,27 +18,28 @@ static constexpr double secondsToDescribe = 0.05;
 
 /// What is not measured, because a candidate failed just then, stays unknown:
 /// the decision does not hang on it.
-ProgramFacts Session::describe(const ProgramConfig &winner, Candidate &run,
-                               Candidate &defaultRun) {
+Result<ProgramFacts> Session::describe(const ProgramConfig &winner,
+                                       Candidate &run, Candidate &defaultRun) {
   ProgramFacts facts = describeProgram(subject.dag, options.name);
   facts.peaks = bench::measurePeaks();
   for (size_t k = 0; k < facts.kernels.size(); ++k)
     facts.kernels[k].key = kernelKeys[k].key();
   auto look = [&](const ProgramConfig &config, Candidate &candidate,
                   std::optional<Timeline> &timeline,
-                  double KernelFacts::*kernelUs) {
-    auto plan = planFor(subject.dag, config);
-    auto spans = candidate.timeline(secondsToDescribe);
-    if (plan && spans)
-      timeline = describeReplay(subject.dag, *plan, *spans);
+                  double KernelFacts::*kernelUs) -> Result<void> {
+    MGPU_TRY_ASSIGN(auto dag, evaluator->programAfter(config.transforms));
+    MGPU_TRY_ASSIGN(planner::Plan plan, planFor(*dag, config));
+    if (auto spans = candidate.timeline(secondsToDescribe))
+      timeline = describeReplay(*dag, plan, *spans);
     if (auto times = candidate.nodeTimes(secondsToDescribe))
       for (size_t k = 0; k < facts.kernels.size(); ++k)
-        facts.kernels[k].*kernelUs = kernelSum(*times, uint32_t(k));
+        facts.kernels[k].*kernelUs = kernelSum(*dag, *times, uint32_t(k));
+    return {};
   };
-  look(evaluator->defaults(), defaultRun, facts.before,
-       &KernelFacts::defaultUs);
+  MGPU_TRY(look(evaluator->defaults(), defaultRun, facts.before,
+                &KernelFacts::defaultUs));
   if (winner != evaluator->defaults())
-    look(winner, run, facts.after, &KernelFacts::tunedUs);
+    MGPU_TRY(look(winner, run, facts.after, &KernelFacts::tunedUs));
   return facts;
 }
 
@@ -83,9 +84,11 @@ Result<void> Session::decide(const ProgramConfig &winner,
                       ? bench::toString(result.comparison->comparison.verdict)
                       : ""},
       {"space", result.spaceSize},
+      {"transforms", result.numTransformLists},
       {"strategy", options.strategy},
       {"seed", options.seed}};
-  about["program"] = toJson(describe(winner, run, defaultRun));
+  MGPU_TRY_ASSIGN(ProgramFacts facts, describe(winner, run, defaultRun));
+  about["program"] = toJson(facts);
   // Names come from the user's file and may be no UTF-8.
   trial.provenance.environment =
       about.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -2,6 +2,7 @@
 //
 // The second stage: plan and kernels together, by the time of the whole
 // program beside the default's.
+#include "tuner/session/Priors.h"
 #include "tuner/session/Session.h"
 #include "tuner/strategy/SearchStrategy.h"
 
@@ -10,6 +11,9 @@
 #include <fmt/format.h>
 
 namespace mgpu::tuner {
+
+/// Lists of transforms that are measured before the search.
+static constexpr size_t mostPromising = 8;
 
 Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
   using Cost = std::optional<double>;
@@ -108,9 +112,58 @@ Session::firstConfigs(const ProgramSpace &space) const {
   return configs;
 }
 
+/// Of the program's nodes with each kernel at its best: as `profile` measured
+/// them where it did, else as they were in the first stage.
+Result<NodeTimes> Session::priorTimes() {
+  NodeTimes times(subject.dag.nodes.size());
+  if (store && options.evaluation.cache == bench::CacheMode::Hot) {
+    ProgramConfig single = evaluator->defaults();
+    single.lanes = 1;
+    MGPU_TRY_ASSIGN(times, readNodeTimes(keys(), single, *store));
+  }
+  for (size_t k = 0; k < times.size(); ++k) {
+    if (!times[k] && nodeUs[k] > 0)
+      times[k] = nodeUs[k];
+    auto *call = std::get_if<planner::KernelCall>(&subject.dag.nodes[k].work);
+    if (times[k] && call)
+      *times[k] *= bestRatio[call->kernel.value];
+  }
+  return times;
+}
+
+Result<std::vector<ProgramConfig>> Session::promisingConfigs() {
+  if (lists.size() < 2)
+    return std::vector<ProgramConfig>();
+  planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
+  MGPU_TRY_ASSIGN(NodeTimes timed, priorTimes());
+  PriorTimes prior(subject.dag, timed, roofline);
+  std::multimap<double, ProgramConfig> order; // of equal ones as listed
+  for (const TransformList &list : lists) {
+    if (list.empty() || isStopped())
+      continue;
+    MGPU_TRY_ASSIGN(auto dag, evaluator->programAfter(list));
+    std::optional<std::pair<double, ProgramConfig>> best;
+    for (uint32_t lanes = 1; lanes <= subject.mostLanes; lanes *= 2) {
+      ProgramConfig config = evaluator->defaults();
+      config.kernels = bestAlone;
+      config.transforms = list;
+      config.lanes = lanes;
+      MGPU_TRY_ASSIGN(double us, predictedUs(*dag, config, prior));
+      if (!best || us < best->first)
+        best = {us, std::move(config)};
+    }
+    order.insert(std::move(*best));
+  }
+  std::vector<ProgramConfig> configs;
+  for (auto &[us, config] : order)
+    configs.push_back(std::move(config));
+  return configs;
+}
+
 Result<void> Session::jointStage() {
-  MGPU_TRY_ASSIGN(ProgramSpace space,
-                  ProgramSpace::create(subject.dag, chosen, subject.mostLanes));
+  MGPU_TRY_ASSIGN(
+      ProgramSpace space,
+      ProgramSpace::create(subject.dag, lists, chosen, subject.mostLanes));
   // The plans, beside the kernels' own spaces counted before.
   double choices = 1;
   for (const auto &ofKernel : chosen)
@@ -136,10 +189,20 @@ Result<void> Session::jointStage() {
     MGPU_TRY_ASSIGN(auto cost, evaluate(config));
     report(config, cost);
   }
+  auto inBudget = [&] {
+    return !isStopped() && elapsed() < jointUntil && result.evaluated < allMost;
+  };
+  MGPU_TRY_ASSIGN(auto promising, promisingConfigs());
+  for (size_t k = 0; k < std::min(promising.size(), mostPromising); ++k) {
+    if (!inBudget())
+      break;
+    MGPU_TRY_ASSIGN(auto cost, evaluate(promising[k]));
+    report(promising[k], cost);
+  }
   exhaustedJoint = false;
   // A proposal whose plan was met before costs nothing and counts for nothing,
   // so their number needs a limit of its own.
-  while (!isStopped() && elapsed() < jointUntil && result.evaluated < allMost) {
+  while (inBudget()) {
     auto id = strategy->propose();
     if (!id) {
       exhaustedJoint = true;

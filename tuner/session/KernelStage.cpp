@@ -19,9 +19,10 @@ using namespace planner;
 /// A kernel below this share of the time of all kernels is left alone.
 static constexpr double leastShare = 0.01;
 /// Ways to build a kernel that go on to the joint stage, the default among
-/// them, and the most points they may span there.
+/// them, and the most points they may span there with the plans, all of which
+/// are listed.
 static constexpr size_t mostChosen = 5;
-static constexpr double mostJointPoints = 20'000;
+static constexpr double mostJointPoints = 2'500'000;
 /// Replays of the default, then of the candidate, in turn.
 static constexpr double secondsPerLook = 4e-3;
 static constexpr int looks = 3;
@@ -42,15 +43,14 @@ struct Session::KernelSearch {
   }
 };
 
-double Session::kernelSum(const std::vector<double> &nodeTimes,
-                          uint32_t kernel) const {
+double Session::kernelSum(const Dag &dag, const std::vector<double> &nodeTimes,
+                          uint32_t kernel) {
   double sum = 0;
   for (size_t k = 0; k < nodeTimes.size(); ++k)
-    if (auto *call = std::get_if<KernelCall>(&subject.dag.nodes[k].work);
+    if (auto *call = std::get_if<KernelCall>(&dag.nodes[k].work);
         call && call->kernel.value == kernel)
-      sum += nodeTimes[k] * (subject.dag.nodes[k].phase == Phase::Replay
-                                 ? double(subject.dag.loop.trips)
-                                 : 1);
+      sum += nodeTimes[k] *
+             (dag.nodes[k].phase == Phase::Replay ? double(dag.loop.trips) : 1);
   return sum;
 }
 
@@ -59,6 +59,10 @@ static db::Pairs pairsOf(const KernelConfig &config) {
   for (size_t k = 0; k < numKernelParameters; ++k)
     pairs[std::string(toString(KernelParameter(k)))] =
         std::to_string(config.values[k]);
+  if (config.numTunables > 0)
+    pairs["tunables"] = fmt::format(
+        "{}", fmt::join(config.tunables.begin(),
+                        config.tunables.begin() + config.numTunables, ","));
   return pairs;
 }
 
@@ -77,9 +81,9 @@ Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
                                          const std::vector<double> &baseTimes) {
   double total = 0;
   for (uint32_t k = 0; k < subject.dag.kernels.size(); ++k)
-    total += kernelSum(baseTimes, k);
+    total += kernelSum(subject.dag, baseTimes, k);
   for (uint32_t k = 0; k < subject.dag.kernels.size(); ++k) {
-    double us = kernelSum(baseTimes, k);
+    double us = kernelSum(subject.dag, baseTimes, k);
     auto space = spaceOf(subject.kernels[k]);
     if (!space) {
       if (space.error().kind != ErrorKind::Unsupported)
@@ -100,7 +104,7 @@ Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
                     makeStrategy(options.strategy, *search.space,
                                  options.seed + search.kernel));
     auto defaultId = findConfig(*search.space, kernel.defaults);
-    const double now = kernelSum(baseTimes, search.kernel);
+    const double now = kernelSum(subject.dag, baseTimes, search.kernel);
     if (store) {
       MGPU_TRY_ASSIGN(db::Trials trials,
                       store->trials(kernelKeys[search.kernel]));
@@ -160,8 +164,8 @@ Session::measureKernels(const ProgramConfig &config, Candidate &base) {
     if (!mine)
       return Ratios(tl::make_unexpected(mine.error()));
     for (uint32_t k = 0; k < numKernels; ++k)
-      if (double before = kernelSum(*theirs, k); before > 0)
-        ratios[k].push_back(kernelSum(*mine, k) / before);
+      if (double before = kernelSum(subject.dag, *theirs, k); before > 0)
+        ratios[k].push_back(kernelSum(subject.dag, *mine, k) / before);
     // What is far behind needs no second look.
     if (std::all_of(ratios.begin(), ratios.end(),
                     [](const std::vector<double> &ofKernel) {
@@ -234,6 +238,8 @@ void Session::keepBestKernels(std::vector<KernelSearch> &searches,
     chosen.push_back({kernel.defaults});
     bestAlone.push_back(kernel.defaults);
   }
+  bestRatio.assign(subject.kernels.size(), 1);
+  nodeUs = baseTimes;
   Paths paths = longestPaths(subject.dag, baseTimes);
   double longest = 0;
   for (size_t k = 0; k < baseTimes.size(); ++k)
@@ -250,7 +256,8 @@ void Session::keepBestKernels(std::vector<KernelSearch> &searches,
             [&](const KernelSearch &a, const KernelSearch &b) {
               return weight[a.kernel] > weight[b.kernel];
             });
-  double points = 1;
+  double points =
+      double(ProgramSpace::numPlans(lists.size(), subject.mostLanes));
   for (KernelSearch &search : searches) {
     std::vector<std::pair<double, ConfigId>> order;
     for (auto &[id, us] : search.times)
@@ -259,6 +266,8 @@ void Session::keepBestKernels(std::vector<KernelSearch> &searches,
     std::vector<KernelConfig> &mine = chosen[search.kernel];
     const KernelConfig defaults = mine[0];
     bestAlone[search.kernel] = search.best(defaults);
+    if (!order.empty() && search.defaultUs > 0)
+      bestRatio[search.kernel] = order.front().first / search.defaultUs;
     for (auto &[us, id] : order) {
       KernelConfig config = kernelConfigAt(*search.space, id);
       if (mine.size() < mostChosen && config != defaults)

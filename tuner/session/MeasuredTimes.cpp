@@ -19,51 +19,70 @@ static std::string shapeOf(const Box &box) {
                      fmt::join(box.strides, "x"), box.elementBytes);
 }
 
+/// Of a kernel without the kernel itself.
+static db::Pairs shapeOf(const KernelCall &call, const ProgramConfig &config) {
+  db::Pairs shape;
+  shape["grid"] =
+      fmt::format("{}x{}x{}", call.grid.x, call.grid.y, call.grid.z);
+  if (call.part)
+    shape["part"] =
+        fmt::format("{}+{}x{}+{}x{}+{}", call.part->first.x, call.part->count.x,
+                    call.part->first.y, call.part->count.y, call.part->first.z,
+                    call.part->count.z);
+  for (size_t k = 0; k < call.arguments.size(); ++k)
+    if (auto *bits = std::get_if<uint64_t>(&call.arguments[k].value))
+      shape[fmt::format("scalar{}", k)] = fmt::format("{:x}", *bits);
+  if (call.kernel.value < config.kernels.size())
+    shape["config"] = toText(config.kernels[call.kernel.value]);
+  return shape;
+}
+
+static db::Pairs shapeOf(const CopyCall &copy, const Dag &dag) {
+  DeviceId from = dag.buffer(copy.source).device,
+           to = dag.buffer(copy.destination).device;
+  auto name = [](DeviceId device) {
+    return device.isHost() ? "host" : "device";
+  };
+  return {{"from", name(from)},
+          {"to", from == to ? "same" : name(to)},
+          {"source", shapeOf(copy.sourceBox)},
+          {"destination", shapeOf(copy.destinationBox)}};
+}
+
+static db::Pairs shapeOf(const CollectiveCall &call) {
+  db::Pairs shape = {{"type", std::string(toString(call.elementType))},
+                     {"reduction", std::string(toString(call.reduction))},
+                     {"root", std::to_string(call.root)},
+                     {"ranks", std::to_string(call.members.size())}};
+  for (size_t k = 0; k < call.members.size(); ++k) {
+    const CollectiveMember &member = call.members[k];
+    shape[fmt::format("member{}", k)] =
+        fmt::format("{} {}{}", shapeOf(member.sendBox), shapeOf(member.recvBox),
+                    member.send == member.recv ? " in place" : "");
+  }
+  return shape;
+}
+
+static std::string programOf(const CollectiveCall &call) {
+  return fmt::format("collective {}", toString(call.kind));
+}
+
 std::optional<db::Problem> nodeProblem(const KeyInput &input,
                                        const ProgramConfig &config, NodeId id) {
-  const Dag &dag = input.dag;
-  const DagNode &node = dag.node(id);
+  const DagNode &node = input.dag.node(id);
   db::Problem problem;
   db::Pairs shape;
-  if (auto *call = std::get_if<KernelCall>(&node.work)) {
-    problem = kernelProblem(input, call->kernel, call->grid);
-    shape["grid"] =
-        fmt::format("{}x{}x{}", call->grid.x, call->grid.y, call->grid.z);
-    if (call->part)
-      shape["part"] = fmt::format("{}+{}x{}+{}x{}+{}", call->part->first.x,
-                                  call->part->count.x, call->part->first.y,
-                                  call->part->count.y, call->part->first.z,
-                                  call->part->count.z);
-    for (size_t k = 0; k < call->arguments.size(); ++k)
-      if (auto *bits = std::get_if<uint64_t>(&call->arguments[k].value))
-        shape[fmt::format("scalar{}", k)] = fmt::format("{:x}", *bits);
-    if (call->kernel.value < config.kernels.size())
-      shape["config"] = toText(config.kernels[call->kernel.value]);
+  if (auto *kernel = std::get_if<KernelCall>(&node.work)) {
+    problem = kernelProblem(input, kernel->kernel, kernel->grid);
+    shape = shapeOf(*kernel, config);
   } else if (auto *copy = std::get_if<CopyCall>(&node.work)) {
     problem = machineProblem(input);
     problem.program = "copy";
-    DeviceId from = dag.buffer(copy->source).device,
-             to = dag.buffer(copy->destination).device;
-    auto name = [](DeviceId device) {
-      return device.isHost() ? "host" : "device";
-    };
-    shape = {{"from", name(from)},
-             {"to", from == to ? "same" : name(to)},
-             {"source", shapeOf(copy->sourceBox)},
-             {"destination", shapeOf(copy->destinationBox)}};
+    shape = shapeOf(*copy, input.dag);
   } else if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
     problem = machineProblem(input);
-    problem.program = fmt::format("collective {}", toString(call->kind));
-    shape = {{"type", std::string(toString(call->elementType))},
-             {"reduction", std::string(toString(call->reduction))},
-             {"root", std::to_string(call->root)},
-             {"ranks", std::to_string(call->members.size())}};
-    for (size_t k = 0; k < call->members.size(); ++k) {
-      const CollectiveMember &member = call->members[k];
-      shape[fmt::format("member{}", k)] = fmt::format(
-          "{} {}{}", shapeOf(member.sendBox), shapeOf(member.recvBox),
-          member.send == member.recv ? " in place" : "");
-    }
+    problem.program = programOf(*call);
+    shape = shapeOf(*call);
   } else {
     return std::nullopt;
   }
@@ -74,17 +93,27 @@ std::optional<db::Problem> nodeProblem(const KeyInput &input,
   return problem;
 }
 
+std::string workText(const Dag &dag, NodeId id) {
+  const DagNode &node = dag.node(id);
+  if (auto *kernel = std::get_if<KernelCall>(&node.work))
+    return fmt::format("{} {}", kernel->kernel.value,
+                       db::pairsText(shapeOf(*kernel, {})));
+  if (auto *copy = std::get_if<CopyCall>(&node.work))
+    return "copy " + db::pairsText(shapeOf(*copy, dag));
+  if (auto *call = std::get_if<CollectiveCall>(&node.work))
+    return programOf(*call) + " " + db::pairsText(shapeOf(*call));
+  return fmt::format("node {}", id.value);
+}
+
 Result<NodeTimes> readNodeTimes(const KeyInput &input,
                                 const ProgramConfig &config,
                                 db::TuningStore &store) {
   NodeTimes times(input.dag.nodes.size());
   std::map<std::string, std::optional<double>> known;
   for (uint32_t i = 0; i < times.size(); ++i) {
-    auto problem = nodeProblem(input, config, {i});
-    if (!problem)
-      continue;
-    auto [at, isNew] = known.try_emplace(problem->key());
-    if (isNew) {
+    // The problem has the hash of the kernel, which takes its time.
+    auto [at, isNew] = known.try_emplace(workText(input.dag, {i}));
+    if (auto problem = isNew ? nodeProblem(input, config, {i}) : std::nullopt) {
       MGPU_TRY_ASSIGN(db::Trials trials, store.trials(*problem));
       if (!trials.trials.empty() && trials.trials.back().medianUs > 0)
         at->second = trials.trials.back().medianUs;
@@ -105,7 +134,8 @@ static db::Trial trialOf(const KeyInput &input, db::Pairs configuration,
   trial.lowUs = known ? std::max(us.median.low, 0.0) : trial.medianUs;
   trial.highUs = known ? us.median.high : trial.medianUs;
   trial.samples = us.count;
-  trial.provenance = provenanceHere(input.version);
+  trial.provenance =
+      provenanceHere(input.version, input.environment.pinnedCpus);
   return trial;
 }
 
@@ -145,25 +175,25 @@ Result<void> storeNodeTimes(const KeyInput &input, const ProgramConfig &config,
                             const std::vector<std::vector<double>> &samples,
                             db::TuningStore &store) {
   struct Work {
-    db::Problem problem;
+    std::optional<db::Problem> problem;
     std::vector<double> samples;
   };
   std::map<std::string, Work> works;
   for (uint32_t i = 0; i < samples.size(); ++i) {
     if (samples[i].empty())
       continue;
-    auto problem = nodeProblem(input, config, {i});
-    if (!problem)
-      continue;
-    Work &work = works[problem->key()];
-    work.problem = std::move(*problem);
+    auto [at, isNew] = works.try_emplace(workText(input.dag, {i}));
+    Work &work = at->second;
+    if (isNew)
+      work.problem = nodeProblem(input, config, {i});
     work.samples.insert(work.samples.end(), samples[i].begin(),
                         samples[i].end());
   }
   for (auto &[key, work] : works) {
     bench::Summary us = bench::summarize(std::move(work.samples));
-    if (us.median.middle > 0) // else below what the clock resolves
-      MGPU_TRY(store.record(work.problem,
+    // Else it is below what the clock resolves.
+    if (work.problem && us.median.middle > 0)
+      MGPU_TRY(store.record(*work.problem,
                             trialOf(input, {{"node", "profiled"}}, us)));
   }
   return {};

@@ -23,6 +23,10 @@ std::optional<db::Problem> nodeProblem(const KeyInput &input,
                                        const ProgramConfig &config,
                                        planner::NodeId id);
 
+/// What node `id` does, for the nodes of one program and of what transforms
+/// make of it: equal texts, equal work.
+std::string workText(const planner::Dag &dag, planner::NodeId id);
+
 /// Microseconds of each node by NodeId; none where it was not measured.
 using NodeTimes = std::vector<std::optional<double>>;
 

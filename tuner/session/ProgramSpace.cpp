@@ -40,9 +40,11 @@ enum PlanParameter : uint32_t {
   Streams,
   Lanes,
   Seed,
-  FirstKernel,
+  FirstTransform, ///< and then the kernels
 };
 constexpr const char *schedulers[] = {"list", "serial"};
+constexpr uint32_t streamCounts[] = {1, 2, 4, 8};
+constexpr uint32_t numSeeds = 16;
 
 std::string kernelKey(const Dag &dag, size_t kernel) {
   return kernelKeyPrefix + dag.kernels[kernel].name;
@@ -56,6 +58,7 @@ db::Pairs toPairs(const ProgramConfig &config, const Dag &dag,
                   {"streams", std::to_string(config.streams)},
                   {"lanes", std::to_string(config.lanes)},
                   {"seed", std::to_string(config.seed)}};
+  addPairs(config.transforms, pairs);
   for (size_t k = 0; k < config.kernels.size(); ++k)
     if (config.kernels[k] != kernels[k].defaults)
       pairs[kernelKey(dag, k)] = toText(config.kernels[k]);
@@ -90,7 +93,8 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
     return fail(ErrorKind::Invalid,
                 "a stored configuration names no scheduler there is");
   config.scheduler = scheduler->second;
-  size_t numRead = 4;
+  MGPU_TRY_ASSIGN(config.transforms, transformsFrom(pairs));
+  size_t numRead = 4 + config.transforms.size();
   for (size_t k = 0; k < dag.kernels.size(); ++k) {
     config.kernels.push_back(kernels[k].defaults);
     auto at = pairs.find(kernelKey(dag, k));
@@ -102,8 +106,8 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
     MGPU_TRY(kernels[k].check(config.kernels.back()));
   }
   if (numRead != pairs.size())
-    return fail(ErrorKind::Invalid, "a stored configuration names kernels that "
-                                    "the program does not have");
+    return fail(ErrorKind::Invalid, "a stored configuration names kernels or "
+                                    "transforms that there are not");
   return config;
 }
 
@@ -130,7 +134,19 @@ Result<Plan> planFor(const Dag &dag, const ProgramConfig &config,
     return fail(ErrorKind::Internal,
                 fmt::format("scheduler '{}' made an unsafe plan: {}",
                             config.scheduler, ok.error().message));
+  for (TransformKind kind : config.transforms)
+    plan.transforms.emplace_back(toString(kind));
   return plan;
+}
+
+/// Values of the parameters, then of the tunables.
+static KernelConfig configOf(std::span<const double> values) {
+  KernelConfig config;
+  for (size_t k = 0; k < values.size(); ++k)
+    (k < numKernelParameters ? config.values[k]
+                             : config.tunables[config.numTunables++]) =
+        uint32_t(values[k]);
+  return config;
 }
 
 Result<ConfigSpace> spaceOf(const KernelSpace &kernel) {
@@ -140,6 +156,15 @@ Result<ConfigSpace> spaceOf(const KernelSpace &kernel) {
     parameters.push_back({std::string(toString(choice.parameter)),
                           {choice.values.begin(), choice.values.end()},
                           {}});
+  // Numbers, as the others; the kernel's own order begins with the default.
+  for (const KernelTunable &tunable : kernel.tunables) {
+    Parameter parameter{
+        tunable.name, {tunable.values.begin(), tunable.values.end()}, {}};
+    std::vector<double> &values = parameter.values;
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    parameters.push_back(std::move(parameter));
+  }
   auto of = [](P p) { return uint32_t(p); };
   // The space's own check judges whole points; these rules of it, asked of a
   // prefix, keep the walk off what no completion makes legal. The default
@@ -152,31 +177,33 @@ Result<ConfigSpace> spaceOf(const KernelSpace &kernel) {
          {of(P::BlockX), of(P::BlockY), of(P::BlockZ)},
          [](std::span<const double> v) { return v[0] * v[1] * v[2] <= 1024; }});
   std::vector<uint32_t> all;
-  for (uint32_t k = 0; k < numKernelParameters; ++k)
+  for (uint32_t k = 0; k < parameters.size(); ++k)
     all.push_back(k);
   constraints.push_back({"the kernel can be built so", all,
                          [&kernel](std::span<const double> values) {
-                           KernelConfig config;
-                           for (size_t k = 0; k < values.size(); ++k)
-                             config.values[k] = uint32_t(values[k]);
-                           return kernel.check(config).has_value();
+                           return kernel.check(configOf(values)).has_value();
                          }});
   return ConfigSpace::generate(std::move(parameters), constraints);
 }
 
 KernelConfig kernelConfigAt(const ConfigSpace &space, ConfigId id) {
-  KernelConfig config;
+  std::vector<double> values;
   for (uint32_t k = 0; k < space.numParameters(); ++k)
-    config.values[k] = uint32_t(space.value(id, k));
-  return config;
+    values.push_back(space.value(id, k));
+  return configOf(values);
 }
 
 std::optional<ConfigId> findConfig(const ConfigSpace &space,
                                    const KernelConfig &config) {
   std::vector<uint16_t> positions;
+  if (space.numParameters() != numKernelParameters + config.numTunables)
+    return std::nullopt;
   for (uint32_t k = 0; k < space.numParameters(); ++k) {
     const std::vector<double> &values = space.parameter(k).values;
-    auto at = std::find(values.begin(), values.end(), config.values[k]);
+    auto at = std::find(values.begin(), values.end(),
+                        k < numKernelParameters
+                            ? config.values[k]
+                            : config.tunables[k - numKernelParameters]);
     if (at == values.end())
       return std::nullopt;
     positions.push_back(uint16_t(at - values.begin()));
@@ -184,20 +211,36 @@ std::optional<ConfigId> findConfig(const ConfigSpace &space,
   return space.find(positions);
 }
 
+uint64_t ProgramSpace::numPlans(size_t numLists, uint32_t mostLanes) {
+  return numLists *
+         (std::size(streamCounts) * std::max(mostLanes, 1u) * numSeeds + 1);
+}
+
+uint32_t ProgramSpace::firstKernel() const {
+  return FirstTransform + uint32_t(transforms.parameters.size());
+}
+
 Result<ProgramSpace>
-ProgramSpace::create(const Dag &dag,
+ProgramSpace::create(const Dag &dag, std::vector<TransformList> lists,
                      std::vector<std::vector<KernelConfig>> chosen,
                      uint32_t mostLanes) {
-  std::vector<Parameter> parameters(FirstKernel);
+  std::vector<Parameter> parameters(FirstTransform);
   parameters[Scheduler] = {"scheduler", {0, 1}, {"list", "serial"}};
-  parameters[Streams] = {"streams", {1, 2, 4, 8}, {}};
+  parameters[Streams] = {
+      "streams", {std::begin(streamCounts), std::end(streamCounts)}, {}};
   parameters[Lanes] = {"lanes", {}, {}};
   for (uint32_t lanes = 1; lanes <= std::max(mostLanes, 1u); ++lanes)
     parameters[Lanes].values.push_back(lanes);
   parameters[Seed] = {"seed", {}, {}};
-  for (uint32_t seed = 0; seed < 16; ++seed) {
+  for (uint32_t seed = 0; seed < numSeeds; ++seed) {
     parameters[Seed].values.push_back(seed);
     parameters[Seed].labels.push_back(std::to_string(seed));
+  }
+  TransformChoices transforms = TransformChoices::of(std::move(lists));
+  std::vector<uint32_t> transformsAt;
+  for (const Parameter &parameter : transforms.described) {
+    transformsAt.push_back(uint32_t(parameters.size()));
+    parameters.push_back(parameter);
   }
   for (size_t k = 0; k < chosen.size(); ++k) {
     Parameter parameter{kernelKey(dag, k), {}, {}};
@@ -207,15 +250,22 @@ ProgramSpace::create(const Dag &dag,
     }
     parameters.push_back(std::move(parameter));
   }
-  const Constraint constraints[] = {
+  std::vector<Constraint> constraints = {
       {"a serial plan has one stream and no priorities, and runs on one lane",
        {Scheduler, Streams, Lanes, Seed},
        [](std::span<const double> v) {
          return v[0] == 0 || (v[1] == 1 && v[2] == 1 && v[3] == 0);
        }}};
+  if (!transformsAt.empty())
+    constraints.push_back({"every transform changes something",
+                           std::move(transformsAt),
+                           [&transforms](std::span<const double> values) {
+                             return transforms.find(values) != nullptr;
+                           }});
   MGPU_TRY_ASSIGN(ConfigSpace space,
                   ConfigSpace::generate(std::move(parameters), constraints));
-  return ProgramSpace(std::move(space), std::move(chosen));
+  return ProgramSpace(std::move(space), std::move(transforms),
+                      std::move(chosen));
 }
 
 ProgramConfig ProgramSpace::at(ConfigId id) const {
@@ -225,8 +275,12 @@ ProgramConfig ProgramSpace::at(ConfigId id) const {
   config.streams = value(Streams);
   config.lanes = value(Lanes);
   config.seed = value(Seed);
+  std::vector<double> switches;
+  for (uint32_t p = FirstTransform; p < firstKernel(); ++p)
+    switches.push_back(space.value(id, p));
+  config.transforms = *transforms.find(switches);
   for (size_t k = 0; k < chosen.size(); ++k)
-    config.kernels.push_back(chosen[k][value(FirstKernel + uint32_t(k))]);
+    config.kernels.push_back(chosen[k][value(firstKernel() + uint32_t(k))]);
   return config;
 }
 
@@ -238,16 +292,21 @@ std::optional<ConfigId> ProgramSpace::find(const ProgramConfig &config) const {
     positions[parameter] = uint16_t(at - values.begin());
     return at != values.end();
   };
+  const std::vector<TransformList> &lists = transforms.lists;
   if (!place(Scheduler, config.scheduler == "serial") ||
       !place(Streams, config.streams) || !place(Lanes, config.lanes) ||
       !place(Seed, double(config.seed)) ||
+      std::find(lists.begin(), lists.end(), config.transforms) == lists.end() ||
       config.kernels.size() != chosen.size())
     return std::nullopt;
+  for (size_t t = 0; t < transforms.parameters.size(); ++t)
+    place(FirstTransform + uint32_t(t),
+          valueOf(config.transforms, transforms.parameters[t]));
   for (size_t k = 0; k < chosen.size(); ++k) {
     auto at = std::find(chosen[k].begin(), chosen[k].end(), config.kernels[k]);
     if (at == chosen[k].end())
       return std::nullopt;
-    positions[FirstKernel + k] = uint16_t(at - chosen[k].begin());
+    positions[firstKernel() + k] = uint16_t(at - chosen[k].begin());
   }
   return space.find(positions);
 }

@@ -8,11 +8,13 @@
 
 namespace mgpu::tuner {
 
-db::Provenance provenanceHere(std::string version) {
+db::Provenance provenanceHere(std::string version, std::string pinnedCpus) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   auto environment = nlohmann::json::object();
-  for (auto &[name, value] : bench::readEnvironment().entries())
+  bench::Environment here = bench::readEnvironment();
+  here.pinnedCpus = std::move(pinnedCpus);
+  for (auto &[name, value] : here.entries())
     environment[name] = value;
   return {0, std::move(version), host,
           nlohmann::json{{"environment", std::move(environment)}}.dump()};

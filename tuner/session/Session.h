@@ -6,6 +6,7 @@
 // a file of its own.
 
 #include "tuner/session/Keys.h"
+#include "tuner/session/MeasuredTimes.h"
 #include "tuner/session/TuningSession.h"
 
 #include <chrono>
@@ -47,6 +48,7 @@ private:
                           double deviationUs, double seconds) const;
   Result<void> record(const db::Problem &problem, const db::Trial &trial);
   std::string textOf(const ProgramConfig &config) const;
+  KeyInput keys() const;
 
   // KernelStage.cpp
   struct KernelSearch;
@@ -56,7 +58,11 @@ private:
   /// Times of the nodes of each kernel over those of the default.
   Result<Outcome<std::vector<double>>>
   measureKernels(const ProgramConfig &config, Candidate &base);
-  double kernelSum(const std::vector<double> &nodeTimes, uint32_t kernel) const;
+  /// `nodeTimes` are of the nodes of `dag`, the program or what transforms
+  /// made of it.
+  static double kernelSum(const planner::Dag &dag,
+                          const std::vector<double> &nodeTimes,
+                          uint32_t kernel);
   Result<void> tryKernels(std::vector<KernelSearch *> searches,
                           const std::vector<planner::KernelConfig> &configs,
                           Candidate &base, double began);
@@ -68,6 +74,10 @@ private:
   /// Measures a configuration unless an equal one was; none where it failed.
   Result<std::optional<double>> evaluate(const ProgramConfig &config);
   std::vector<ProgramConfig> firstConfigs(const ProgramSpace &space) const;
+  /// For each list of transforms what is predicted to be the fastest plan, the
+  /// fastest list first; without the list that is empty.
+  Result<std::vector<ProgramConfig>> promisingConfigs();
+  Result<NodeTimes> priorTimes();
 
   // FinalStage.cpp
   Result<void> finalStage();
@@ -75,8 +85,8 @@ private:
   Result<void> decide(const ProgramConfig &winner,
                       std::optional<bench::HeadToHead> comparison,
                       Candidate &run, Candidate &defaultRun);
-  ProgramFacts describe(const ProgramConfig &winner, Candidate &run,
-                        Candidate &defaultRun);
+  Result<ProgramFacts> describe(const ProgramConfig &winner, Candidate &run,
+                                Candidate &defaultRun);
 
   TuningSubject subject;
   const TuningOptions &options;
@@ -95,10 +105,13 @@ private:
   double kernelsUntil = 0, jointUntil = 0, allUntil = 0;
   uint64_t kernelsMost = 0, allMost = 0;
 
+  std::vector<TransformList> lists; ///< that the program can be given
   /// Ways to build each kernel, the default first, then the best.
   std::vector<std::vector<planner::KernelConfig>> chosen;
   std::vector<planner::KernelConfig> bestAlone; ///< of each kernel by itself
-  std::map<std::string, Known> known;           ///< by configuration text
+  std::vector<double> bestRatio; ///< its time over the default's, by KernelId
+  std::vector<double> nodeUs;    ///< of the default on one lane, by NodeId
+  std::map<std::string, Known> known;  ///< by configuration text
   std::map<std::string, Known> equals; ///< by identity of the realization
   double bestUs = 0;
   bool exhaustedKernels = true, exhaustedJoint = true;

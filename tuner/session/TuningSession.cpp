@@ -48,6 +48,12 @@ std::string Session::textOf(const ProgramConfig &config) const {
   return db::pairsText(toPairs(config, subject.dag, subject.kernels));
 }
 
+KeyInput Session::keys() const {
+  return {subject.dag,     evaluator->defaultObjects(),
+          environment,     options.version,
+          options.devices, options.evaluation.cache == bench::CacheMode::Cold};
+}
+
 void Session::say(Stage stage, std::string last) {
   if (!options.progress)
     return;
@@ -84,7 +90,7 @@ db::Trial Session::failedTrial(std::string configuration, const Fault &fault,
   trial.status = statusOf(fault.kind);
   trial.sentence = fmt::format("{}: {}", toString(fault.kind), fault.what);
   trial.seconds = seconds;
-  trial.provenance = provenanceHere(options.version);
+  trial.provenance = provenanceHere(options.version, environment.pinnedCpus);
   return trial;
 }
 
@@ -102,7 +108,7 @@ db::Trial Session::measuredTrial(std::string configuration, double us,
   trial.spreadUs = deviationUs;
   trial.samples = std::max<size_t>(samples, 1);
   trial.seconds = seconds;
-  trial.provenance = provenanceHere(options.version);
+  trial.provenance = provenanceHere(options.version, environment.pinnedCpus);
   return trial;
 }
 
@@ -163,18 +169,19 @@ Result<void> Session::begin() {
   started = Clock::now();
   environment = bench::readEnvironment();
   MGPU_TRY_ASSIGN(evaluator, Evaluator::create(subject, options.evaluation));
-  const bool cold = options.evaluation.cache == bench::CacheMode::Cold;
-  KeyInput keys{subject.dag,     evaluator->defaultObjects(),
-                environment,     options.version,
-                options.devices, cold};
-  programKey = programProblem(keys);
-  decisionKey = decisionProblem(keys);
+  environment.pinnedCpus = bench::cpusText(evaluator->cpus());
+  result.pinnedCpus = environment.pinnedCpus;
+  MGPU_TRY_ASSIGN(lists, transformLists(subject.dag));
+  result.numTransformLists = lists.size();
+  const KeyInput input = keys();
+  programKey = programProblem(input);
+  decisionKey = decisionProblem(input);
   std::vector<Dim3> grids = planner::largestGrids(subject.dag);
   for (uint32_t k = 0; k < subject.dag.kernels.size(); ++k)
-    kernelKeys.push_back(kernelProblem(keys, {k}, grids[k]));
+    kernelKeys.push_back(kernelProblem(input, {k}, grids[k]));
   MGPU_TRY(loadTrials());
   if (store) {
-    MGPU_TRY_ASSIGN(earlier, findDecision(keys, subject.kernels, *store));
+    MGPU_TRY_ASSIGN(earlier, findDecision(input, subject.kernels, *store));
   }
 
   std::optional<Fault> fault;
@@ -246,6 +253,9 @@ findDecision(const KeyInput &keys,
     if (!pairs)
       continue;
     auto config = fromPairs(*pairs, keys.dag, kernels);
+    if (config && !config->transforms.empty() &&
+        !transformed(keys.dag, config->transforms))
+      continue; // it is of transforms that did something else
     json about = json::parse(trial->provenance.environment, nullptr, false);
     if (!config || !about.is_object() || !about["session"].is_object())
       continue; // written by a version that says something else

@@ -5,8 +5,8 @@
 // Searches for the fastest way to run a program, in three stages:
 // - kernels: every kernel by itself, by the time of its nodes; each candidate
 //   tries a configuration of every kernel at once;
-// - joint: the plan and the best few configurations of the kernels together, by
-//   the time of the whole program;
+// - joint: the program's transforms, the plan and the best few configurations
+//   of the kernels together, by the time of the whole program;
 // - final: the best of those, what was stored before and the default race each
 //   other, and the winner meets the default on samples of its own. What is not
 //   surely faster than the default loses to it.
@@ -71,6 +71,8 @@ struct TuningResult {
   std::vector<FailedCandidate> failed;
   double seconds = 0;
   double spaceSize = 0; ///< legal points: product over kernels and plans
+  size_t numTransformLists = 1; ///< programs that transforms make, in those
+  std::string pinnedCpus;       ///< of candidates while they were measured
   /// Best time of the whole program after each evaluation that improved it.
   struct Step {
     double seconds;

@@ -99,6 +99,19 @@ bool isChunk(TransformKind kind) {
                    kind) != std::end(chunkTransforms);
 }
 
+uint32_t numChunks(TransformKind kind) {
+  switch (kind) {
+  case TransformKind::Chunk2:
+    return 2;
+  case TransformKind::Chunk4:
+    return 4;
+  case TransformKind::Chunk8:
+    return 8;
+  default:
+    return 1;
+  }
+}
+
 /// Of a DAG some of whose nodes are known only by their cost.
 static Result<uint32_t> transformFile(Dag &dag, const Transform &transform,
                                       const TransformContext &context) {
@@ -118,13 +131,9 @@ static Result<uint32_t> transformFile(Dag &dag, const Transform &transform,
     changes = bucketFileReduces(dag, context, left);
     break;
   case TransformKind::Chunk2:
-    changes = chunkFileReduces(dag, 2, context, left);
-    break;
   case TransformKind::Chunk4:
-    changes = chunkFileReduces(dag, 4, context, left);
-    break;
   case TransformKind::Chunk8:
-    changes = chunkFileReduces(dag, 8, context, left);
+    changes = chunkFileReduces(dag, numChunks(transform.kind), context, left);
     break;
   case TransformKind::Split:
     changes = splitFileReduces(dag, context, left);
@@ -153,13 +162,9 @@ static uint32_t transformProgram(Dag &dag, const Transform &transform) {
     changes = bucketReduces(dag);
     break;
   case TransformKind::Chunk2:
-    changes = chunkCollectives(dag, 2);
-    break;
   case TransformKind::Chunk4:
-    changes = chunkCollectives(dag, 4);
-    break;
   case TransformKind::Chunk8:
-    changes = chunkCollectives(dag, 8);
+    changes = chunkCollectives(dag, numChunks(transform.kind));
     break;
   case TransformKind::Split:
     changes = splitReduces(dag);

@@ -64,6 +64,8 @@ inline constexpr TransformKind allTransforms[] = {
 inline constexpr TransformKind chunkTransforms[] = {
     TransformKind::Chunk2, TransformKind::Chunk4, TransformKind::Chunk8};
 bool isChunk(TransformKind kind);
+/// Of how many parts: 2, 4 or 8 of those, else 1.
+uint32_t numChunks(TransformKind kind);
 
 /// A transform as a plan names it.
 struct Transform {

@@ -6,8 +6,12 @@
 #include "device/host/HostDriver.h"
 #include "device/host/HostGraph.h"
 
+#include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
 #include <random>
+#include <sched.h>
+#include <set>
 #include <thread>
 
 namespace {
@@ -260,6 +264,48 @@ TEST_P(ReplayEngine, ProgressCountersWrap) {
 
 INSTANTIATE_TEST_SUITE_P(Lanes, ReplayEngine, testing::Values(1u, 2u, 3u, 4u),
                          testing::PrintToStringParamName());
+
+/// Which CPUs each thread of this process may use, by its number.
+std::map<int, std::set<int>> affinities() {
+  std::map<int, std::set<int>> found;
+  for (const auto &entry :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    const int thread = std::stoi(entry.path().filename().string());
+    cpu_set_t set;
+    if (sched_getaffinity(thread, sizeof set, &set) != 0)
+      continue;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set))
+        found[thread].insert(cpu);
+  }
+  return found;
+}
+
+TEST(LanePool, WorkersStayOnTheirCpus) {
+  const auto before = affinities();
+  const std::set<int> allowed = before.begin()->second;
+  const int last = *allowed.rbegin();
+  // The third worker's CPU may not be used, and the fourth has none.
+  const int cpus[] = {last, last, 1 << 20};
+  std::multiset<size_t> sizes;
+  {
+    LanePool pool(5, 0, cpus);
+    const std::multiset<size_t> expected = {1, 1, allowed.size(),
+                                            allowed.size()};
+    for (int k = 0; k < 500 && sizes != expected; ++k) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      sizes.clear();
+      for (const auto &[thread, may] : affinities())
+        if (!before.contains(thread)) {
+          sizes.insert(may.size());
+          EXPECT_TRUE(may.size() > 1 || may.contains(last) ||
+                      allowed.size() == 1);
+        }
+    }
+    EXPECT_EQ(sizes, expected);
+  }
+  EXPECT_EQ(affinities(), before); // the caller's too
+}
 
 TEST(LaneProgram, DropsImpliedWaits) {
   // Lane 0: a0 a1; lane 1: b0 after a1 and a0, b1 after a0.

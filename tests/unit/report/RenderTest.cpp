@@ -4,6 +4,7 @@
 #include "support/Sha256.h"
 #include "tests/unit/report/TestReport.h"
 #include "tuner/report/Assets.h"
+#include "tuner/report/Words.h"
 
 #include <algorithm>
 
@@ -15,6 +16,7 @@ Report reportOf(const std::string &name) {
   auto store = db::TuningStore::open(folder / "t.db");
   EXPECT_TRUE(store);
   fill(*store, testFacts(name));
+  EXPECT_TRUE(storeProfile(testProgram(), testProfile(name), "7", *store));
   auto report = readReport(*store, testProgram());
   EXPECT_TRUE(report);
   return report ? std::move(*report) : Report();
@@ -95,6 +97,61 @@ TEST(JsonReport, SaysItAll) {
   EXPECT_EQ(json["importance"][0]["parameters"][0]["parameter"], "lanes");
   EXPECT_EQ(json["decisions"][0]["seconds"], 7.5);
   EXPECT_EQ(json["machine"]["peak_flops_per_us"], 1000);
+}
+
+TEST(Profile, IsInEveryFormAsItWasMeasured) {
+  const Report report = reportOf(evil);
+  auto profile = nlohmann::json::parse(toJsonText(report))["profile"];
+  EXPECT_EQ(profile["replay"]["median_us"], 50);
+  EXPECT_EQ(profile["recomputed_us"], 55);
+  EXPECT_EQ(profile["version"], "7");
+  ASSERT_EQ(profile["nodes"].size(), 2u); // in plan order
+  EXPECT_EQ(profile["nodes"][1]["name"], evil);
+  EXPECT_EQ(profile["nodes"][1]["ratio"], 1.5);
+  EXPECT_EQ(profile["nodes"][0]["p75_us"], 11);
+
+  const std::string page = toHtml(report);
+  const size_t longest =
+      page.find("<td>20.000</td><td>30.000</td><td>1.50</td>");
+  const size_t other = page.find("<td>4.000</td><td>10.000</td><td>2.50</td>");
+  ASSERT_NE(longest, std::string::npos);
+  ASSERT_NE(other, std::string::npos);
+  EXPECT_LT(longest, other);
+  EXPECT_NE(page.find("</span>75.0 %"), std::string::npos); // 30 of 40 us
+  EXPECT_NE(page.find("The configuration is the decided one."),
+            std::string::npos);
+  const std::string text = toMarkdown(report);
+  EXPECT_NE(text.find("| sum | collective | 0,1 | 4.000 | 10.000 | 2.50 |"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Profile, ThatIsNotThereIsExplained) {
+  Report report = reportOf("kern");
+  report.profile->configuration = {{"lanes", "2"}};
+  EXPECT_NE(toMarkdown(report).find("another than was decided"),
+            std::string::npos);
+  report.profile.reset();
+  EXPECT_TRUE(nlohmann::json::parse(toJsonText(report))["profile"].is_null());
+  EXPECT_EQ(countOf(toHtml(report), "id=\"nodes\""), 0u);
+  for (const std::string &text : {toHtml(report), toMarkdown(report)})
+    EXPECT_NE(text.find("mgpu-tune profile dir/kern --db "), std::string::npos);
+}
+
+TEST(Profile, OfManyNodesTheLongestAreShown) {
+  Report report = reportOf("kern");
+  const NodeProfile one = report.profile->nodes[0];
+  for (uint32_t k = 0; k < 500; ++k) {
+    report.profile->nodes.push_back(one);
+    report.profile->nodes.back().node = 10 + k;
+  }
+  EXPECT_EQ(countOf(toHtml(report), "<td>4.000</td><td>10.000</td>"),
+            mostNodeRows - 1);
+  EXPECT_NE(toMarkdown(report).find("100 longest of 502 nodes"),
+            std::string::npos);
+  EXPECT_EQ(
+      nlohmann::json::parse(toJsonText(report))["profile"]["nodes"].size(),
+      502u);
 }
 
 TEST(CsvReport, HasALineForEachTrial) {

@@ -61,6 +61,24 @@ inline void addTrial(db::TuningStore &store, const db::Problem &problem,
   ASSERT_TRUE(store.record(problem, trial));
 }
 
+/// Of the decided configuration; `name` is of its longest node.
+inline ProfileFacts testProfile(const std::string &name = "kern") {
+  ProfileFacts facts;
+  facts.configuration = {
+      {"lanes", "1"}, {"seed", "0"}, {"kernel.kern", "unroll=2"}};
+  facts.model = "host roofline";
+  facts.samples = 9;
+  facts.predictedUs = 40;
+  facts.recomputedUs = 55;
+  facts.replay = {50, 48, 53};
+  facts.serial = {60, 59, 61};
+  using planner::WorkClass;
+  facts.nodes = {
+      {1, "sum", "p.mlir:5:1", WorkClass::Collective, "0,1", 4, {10, 9, 11}},
+      {0, name, "p.mlir:3:1", WorkClass::Kernel, "0", 20, {30, 29, 32}}};
+  return facts;
+}
+
 /// The default takes 100 us, the tuned configuration 50.
 inline void fill(db::TuningStore &store, const ProgramFacts &facts,
                  bool decided = true) {

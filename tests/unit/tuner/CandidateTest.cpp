@@ -6,6 +6,10 @@
 #include "tuner/session/Candidate.h"
 
 #include "tests/unit/tuner/TestSubject.h"
+#include "tests/unit/tuner/WatchedDriver.h"
+
+#include <sched.h>
+#include <unistd.h>
 
 namespace mgpu::tuner {
 namespace {
@@ -76,6 +80,51 @@ TEST(Candidate, ASoundOnePassesOnFreshDataAndIsMeasured) {
         setting.program.dag.nodes[k].phase == planner::Phase::Replay;
     EXPECT_EQ((*times)[k] > 0, replayed) << k;
   }
+}
+
+/// How many CPUs the calling thread may use.
+int usable() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+TEST(Candidate, IsMeasuredWhereItWasPinned) {
+  if (usable() < 2)
+    GTEST_SKIP() << "there is one CPU, to which everything is pinned";
+  Setting setting;
+  Realization sound = setting.realization();
+  // A replay takes 3 ms wherever its thread may move.
+  setting.options.openDriver = [](uint32_t devices, uint32_t lanes,
+                                  std::span<const int> workerCpus)
+      -> Result<std::unique_ptr<device::Driver>> {
+    if (workerCpus.size() + 1 != lanes && !workerCpus.empty())
+      return fail(ErrorKind::Internal, "a CPU for each worker, or none");
+    MGPU_TRY_ASSIGN(auto inner,
+                    device::createHostDriver(devices, lanes, workerCpus));
+    return std::unique_ptr<device::Driver>(
+        std::make_unique<WatchedDriver>(std::move(inner), [](uint32_t) {
+          if (usable() > 1)
+            usleep(3000);
+        }));
+  };
+  auto secondsOf = [&](std::vector<int> cpus, uint32_t lanes) {
+    setting.options.cpus = std::move(cpus);
+    sound.lanes = lanes;
+    auto candidate = Candidate::start(sound, *setting.data, setting.options);
+    EXPECT_TRUE(candidate);
+    // Checks come before and after.
+    EXPECT_TRUE(candidate->check(0, setting.reference(0)));
+    auto sample = candidate->sample();
+    EXPECT_TRUE(sample) << sample.error().what;
+    EXPECT_TRUE(candidate->check(0, setting.reference(0)));
+    return sample ? sample->seconds : 0;
+  };
+  const std::vector<int> cpus = bench::cpusInOrder();
+  EXPECT_LT(secondsOf(cpus, 1), 2e-3);
+  EXPECT_LT(secondsOf(cpus, 2), 2e-3);
+  EXPECT_GE(secondsOf({}, 2), 2e-3);
+  EXPECT_GE(secondsOf({cpus[0]}, 2), 2e-3); // one for two: neither
+  EXPECT_EQ(usable(), int(cpus.size()));
 }
 
 TEST(Candidate, TheOutputsAreTheProgramsOwn) {

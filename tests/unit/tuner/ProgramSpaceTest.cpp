@@ -45,6 +45,47 @@ TEST(ProgramSpace, AKernelsSpaceIsWhatItSaysIsLegal) {
   EXPECT_FALSE(findConfig(*space, foreign));
 }
 
+TEST(ProgramSpace, TunablesAreSearchedLikeParameters) {
+  KernelSpace kernel = hostSpace();
+  kernel.target = planner::KernelTarget::Cuda;
+  for (P unused : {P::Items, P::TileX, P::TileY})
+    kernel.choices[size_t(unused)].values = {kernel.defaults[unused]};
+  kernel.stagedBytes = 4;
+  kernel.stagedTunables = 2;
+  kernel.tunables = {{"MGPU_DEPTH", {32, 16, 64}}, {"MGPU_STAGES", {3, 2}}};
+  kernel.defaults.numTunables = 2;
+  kernel.defaults.tunables = {32, 3};
+  auto space = spaceOf(kernel);
+  ASSERT_TRUE(space) << space.error().message;
+  std::vector<KernelConfig> legal = kernel.legal();
+  // The stages of some do not fit shared memory.
+  EXPECT_LT(legal.size(), kernel.productSize());
+  ASSERT_EQ(space->size(), legal.size());
+  std::set<KernelConfig> found;
+  for (ConfigId id = 0; id < space->size(); ++id) {
+    found.insert(kernelConfigAt(*space, id));
+    EXPECT_EQ(findConfig(*space, kernelConfigAt(*space, id)), id);
+  }
+  EXPECT_EQ(found, std::set<KernelConfig>(legal.begin(), legal.end()));
+  KernelConfig without = kernel.defaults;
+  without.numTunables = 0;
+  EXPECT_FALSE(findConfig(*space, without));
+  // A kernel that keeps its launch has its tunables alone.
+  KernelSpace file;
+  file.target = planner::KernelTarget::Cuda;
+  file.defaults[P::BlockX] = 100;
+  for (size_t k = 0; k < planner::numKernelParameters; ++k)
+    file.choices.push_back({P(k), {file.defaults[P(k)]}, "is a file"});
+  file.tunables = {{"TILE", {16, 8, 32}}};
+  file.defaults.numTunables = 1;
+  file.defaults.tunables = {16};
+  file.block = {100, 1, 1};
+  file.maxGrid = {4, 1, 1};
+  auto ofFile = spaceOf(file);
+  ASSERT_TRUE(ofFile) << ofFile.error().message;
+  EXPECT_EQ(ofFile->size(), 3u);
+}
+
 struct Fixture : TestSubject {
   std::vector<KernelSpace> kernels = {hostSpace()};
   std::vector<KernelConfig> chosen = {kernels[0].defaults, kernels[0].defaults};
@@ -53,16 +94,39 @@ struct Fixture : TestSubject {
 
 TEST(ProgramSpace, PointsAndConfigurationsAreTheSame) {
   Fixture fixture;
-  auto space = ProgramSpace::create(fixture.program.dag, {fixture.chosen}, 2);
+  auto space =
+      ProgramSpace::create(fixture.program.dag, {{}}, {fixture.chosen}, 2);
   ASSERT_TRUE(space) << space.error().message;
   // 4 stream counts, 2 lane counts and 16 seeds of the list scheduler, one
   // serial plan; each with both kernels.
   EXPECT_EQ(space->points().size(), 2u * (4 * 2 * 16 + 1));
+  EXPECT_EQ(space->points().size(), 2 * ProgramSpace::numPlans(1, 2));
   for (ConfigId id = 0; id < space->points().size(); ++id)
     EXPECT_EQ(space->find(space->at(id)), id);
   ProgramConfig other = space->at(0);
   other.kernels[0][P::BlockX] = 8;
   EXPECT_FALSE(space->find(other));
+  other = space->at(0);
+  other.transforms = {planner::TransformKind::Split};
+  EXPECT_FALSE(space->find(other));
+}
+
+TEST(ProgramSpace, TransformsAreSwitchesOfIt) {
+  Fixture fixture;
+  using K = planner::TransformKind;
+  const std::vector<TransformList> lists = {
+      {}, {K::Bucket}, {K::Chunk4}, {K::Bucket, K::Split}};
+  auto space =
+      ProgramSpace::create(fixture.program.dag, lists, {fixture.chosen}, 2);
+  ASSERT_TRUE(space) << space.error().message;
+  EXPECT_EQ(space->points().size(), 2 * ProgramSpace::numPlans(4, 2));
+  std::set<TransformList> seen;
+  for (ConfigId id = 0; id < space->points().size(); ++id) {
+    const ProgramConfig config = space->at(id);
+    seen.insert(config.transforms);
+    ASSERT_EQ(space->find(config), id);
+  }
+  EXPECT_EQ(seen, std::set<TransformList>(lists.begin(), lists.end()));
 }
 
 TEST(ProgramSpace, ConfigurationsGoThroughText) {
@@ -72,6 +136,8 @@ TEST(ProgramSpace, ConfigurationsGoThroughText) {
   config.seed = 7;
   config.lanes = 2;
   config.kernels = {fixture.chosen[1]};
+  config.transforms = {planner::TransformKind::Chunk4,
+                       planner::TransformKind::Split};
   std::string text = db::pairsText(toPairs(config, dag, fixture.kernels));
   auto pairs = db::parsePairs(text);
   ASSERT_TRUE(pairs) << pairs.error().message;
@@ -81,11 +147,18 @@ TEST(ProgramSpace, ConfigurationsGoThroughText) {
 
   for (auto [name, value] :
        {std::pair("scheduler", "magic"), std::pair("streams", "many"),
-        std::pair("kernel.axpy", "items=3"), std::pair("kernel.gone", "")}) {
+        std::pair("kernel.axpy", "items=3"), std::pair("kernel.gone", ""),
+        std::pair("chunks", "3"), std::pair("split", "maybe")}) {
     db::Pairs wrong = *pairs;
     wrong[name] = value;
     EXPECT_FALSE(fromPairs(wrong, dag, fixture.kernels)) << name;
   }
+  // As it was stored before there were transforms.
+  pairs->erase("chunks");
+  pairs->erase("split");
+  read = fromPairs(*pairs, dag, fixture.kernels);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->transforms.empty());
   pairs->erase("lanes");
   EXPECT_FALSE(fromPairs(*pairs, dag, fixture.kernels));
 }
@@ -93,7 +166,7 @@ TEST(ProgramSpace, ConfigurationsGoThroughText) {
 TEST(ProgramSpace, AConfigurationIsAPlan) {
   Fixture fixture;
   const planner::Dag &dag = fixture.program.dag;
-  auto space = ProgramSpace::create(dag, {fixture.chosen}, 2);
+  auto space = ProgramSpace::create(dag, {{}}, {fixture.chosen}, 2);
   ASSERT_TRUE(space);
   auto plain = planFor(dag, space->at(0));
   ASSERT_TRUE(plain);

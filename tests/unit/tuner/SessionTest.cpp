@@ -4,11 +4,14 @@
 // hang, write out of bounds or compute something else.
 #include "tuner/session/TuningSession.h"
 
+#include "support/Clock.h"
 #include "tests/unit/db/TempFolder.h"
-#include "tests/unit/tuner/TestSubject.h"
+#include "tests/unit/tuner/ReductionProgram.h"
+#include "tests/unit/tuner/WatchedDriver.h"
 
 #include <csignal>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -112,6 +115,80 @@ TEST(Session, FailuresAreStoredAndNotTriedAgain) {
   found = findDecision(keys, faulty.spaces, *store);
   ASSERT_TRUE(found);
   EXPECT_FALSE(*found);
+}
+
+/// Each collective of a replay costs 100 us more, so that of two programs the
+/// one with fewer is surely faster.
+struct SlowReductions : ReductionSubject {
+  static void wait(uint32_t collectives) {
+    const Clock::time_point start = Clock::now();
+    while (microsecondsSince(start) < 100.0 * collectives) {
+    }
+  }
+  TuningSubject subject() const {
+    TuningSubject slow = ReductionSubject::subject();
+    slow.openDriver = [](uint32_t devices, uint32_t lanes,
+                         std::span<const int> workerCpus)
+        -> Result<std::unique_ptr<device::Driver>> {
+      MGPU_TRY_ASSIGN(auto inner,
+                      device::createHostDriver(devices, lanes, workerCpus));
+      return std::unique_ptr<device::Driver>(
+          std::make_unique<WatchedDriver>(std::move(inner), wait));
+    };
+    return slow;
+  }
+};
+
+TEST(Session, ATransformThatGainsIsChosenStoredAndFoundAgain) {
+  db::TempFolder folder;
+  SlowReductions reductions;
+  auto store = db::TuningStore::open(folder / "t.db");
+  ASSERT_TRUE(store) << store.error().message;
+  auto result = tune(reductions.subject(), options(24), &*store);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->failed.empty());
+  EXPECT_EQ(result->numTransformLists, 4u);
+  EXPECT_EQ(result->spaceSize, double(ProgramSpace::numPlans(4, 2)));
+  EXPECT_EQ(toText(result->config.transforms), "bucket=on");
+  EXPECT_FALSE(result->isDefault);
+  EXPECT_NE(result->pinnedCpus, "");
+
+  // As `run` asks for it, and with the program that was measured.
+  std::vector<KernelObject> compiled = {
+      std::make_shared<Bytes>(kernelWithFault(0))};
+  bench::Environment environment = bench::readEnvironment();
+  KeyInput keys{reductions.dag, compiled, environment, "test", 2, false};
+  auto found = findDecision(keys, reductions.spaces, *store);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->config, result->config);
+  auto changed = transformed(reductions.dag, (*found)->config.transforms);
+  ASSERT_TRUE(changed);
+  auto plan = planFor(*changed, (*found)->config);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->transforms, (std::vector<std::string>{"bucket"}));
+  EXPECT_EQ(plan->steps.size(), reductions.dag.nodes.size() - 1);
+
+  // The timeline stored beside it is of the changed program too.
+  auto trials = store->trials(decisionProblem(keys));
+  ASSERT_TRUE(trials);
+  auto about =
+      nlohmann::json::parse(trials->trials.back().provenance.environment);
+  auto facts = factsFromJson(about["program"]);
+  ASSERT_TRUE(facts && facts->after);
+  EXPECT_EQ(facts->after->steps.size(), changed->nodes.size());
+
+  // A program in which the stored transform has nothing to do does not get it.
+  db::Trial foreign = trials->trials.back();
+  foreign.configuration = db::pairsText({{"scheduler", "list"},
+                                         {"streams", "4"},
+                                         {"lanes", "1"},
+                                         {"seed", "0"},
+                                         {"chunks", "8"}});
+  foreign.provenance.timeMs += 1000;
+  ASSERT_TRUE(store->record(decisionProblem(keys), foreign));
+  found = findDecision(keys, reductions.spaces, *store);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->config, result->config);
 }
 
 TEST(Session, AStopKeepsWhatThereIs) {

@@ -70,9 +70,9 @@ struct TestSubject {
   }
   TestSubject(const TestSubject &) = delete; // `data` refers to `program`
 
-  static Result<std::unique_ptr<device::Driver>> open(uint32_t devices,
-                                                      uint32_t lanes) {
-    return device::createHostDriver(devices, lanes);
+  static Result<std::unique_ptr<device::Driver>>
+  open(uint32_t devices, uint32_t lanes, std::span<const int> workerCpus) {
+    return device::createHostDriver(devices, lanes, workerCpus);
   }
 };
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "bench/measure/Pinning.h"
+
+#include "support/FileIO.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <set>
+
+namespace mgpu::bench {
+
+/// What the hardware threads of one core have in common; the CPU's own number
+/// where the system does not say.
+static std::string coreOf(int cpu) {
+  auto text = readText(
+      fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list",
+                  cpu),
+      1 << 16);
+  return text && !text->empty() ? *text : std::to_string(cpu);
+}
+
+std::vector<int> cpusInOrder() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0)
+    return {};
+  std::vector<int> allowed;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set))
+      allowed.push_back(cpu);
+  // Two tuners at once are on different ones, as the system has put them.
+  if (auto here = std::find(allowed.begin(), allowed.end(), sched_getcpu());
+      here != allowed.end())
+    std::rotate(allowed.begin(), here, allowed.end());
+  std::vector<int> first, further;
+  std::set<std::string> cores;
+  for (int cpu : allowed)
+    (cores.insert(coreOf(cpu)).second ? first : further).push_back(cpu);
+  first.insert(first.end(), further.begin(), further.end());
+  return first;
+}
+
+std::vector<int> cpusFor(const std::vector<int> &cpus, uint32_t threads) {
+  if (cpus.size() < threads)
+    return {};
+  return {cpus.begin(), cpus.begin() + threads};
+}
+
+PinnedThread::PinnedThread(int cpu) {
+  cpu_set_t now, one;
+  if (cpu < 0 || cpu >= CPU_SETSIZE ||
+      sched_getaffinity(0, sizeof(now), &now) != 0 || !CPU_ISSET(cpu, &now))
+    return;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  if (sched_setaffinity(0, sizeof(one), &one) == 0)
+    before = now;
+}
+
+PinnedThread::~PinnedThread() {
+  if (before)
+    sched_setaffinity(0, sizeof(*before), &*before);
+}
+
+std::string cpusText(const std::vector<int> &cpus) {
+  return cpus.empty() ? "none" : fmt::format("{}", fmt::join(cpus, ","));
+}
+
+} // namespace mgpu::bench

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_BENCH_MEASURE_PINNING_H
+#define MGPU_BENCH_MEASURE_PINNING_H
+
+// Threads that stay where they are while they are measured.
+
+#include <cstdint>
+#include <optional>
+#include <sched.h>
+#include <string>
+#include <vector>
+
+namespace mgpu::bench {
+
+/// The CPUs that the calling thread may use, in an order to give to threads:
+/// the one it runs on first, then one of each other core, then the cores'
+/// further hardware threads. Empty where the system does not say.
+std::vector<int> cpusInOrder();
+
+/// The first `threads` of `cpus`; none where there are fewer: threads that have
+/// to share a CPU are left to the system.
+std::vector<int> cpusFor(const std::vector<int> &cpus, uint32_t threads);
+
+/// Keeps the calling thread on one CPU, and at its end lets it run again where
+/// it might before. Ends on the thread that made it.
+class PinnedThread {
+public:
+  /// A CPU that the thread may not use, or -1, leaves it as it is.
+  explicit PinnedThread(int cpu);
+  ~PinnedThread();
+  PinnedThread(const PinnedThread &) = delete;
+  PinnedThread &operator=(const PinnedThread &) = delete;
+  bool isPinned() const { return before.has_value(); }
+
+private:
+  std::optional<cpu_set_t> before;
+};
+
+/// "0,2"; of none "none".
+std::string cpusText(const std::vector<int> &cpus);
+
+} // namespace mgpu::bench
+
+#endif // MGPU_BENCH_MEASURE_PINNING_H

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TUNER_SESSION_PROFILEFACTS_H
+#define MGPU_TUNER_SESSION_PROFILEFACTS_H
+
+// What a profile says of a program, for people: node by node what was predicted
+// and what was measured. Stored beside the program's trials, so that a report
+// needs neither the program nor its compiler. All times are microseconds.
+
+#include "db/TuningStore.h"
+#include "tuner/session/Profile.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace mgpu::tuner {
+
+/// The median and the quartiles of samples.
+struct Quartiles {
+  double us = 0, p25Us = 0, p75Us = 0;
+
+  static Quartiles of(const bench::Summary &us);
+  bool operator==(const Quartiles &) const = default;
+};
+
+struct NodeProfile {
+  uint32_t node = 0; ///< NodeId
+  std::string name, source;
+  planner::WorkClass kind = planner::WorkClass::Kernel;
+  std::string devices; ///< "0,1"; "host"
+  double predictedUs = 0;
+  Quartiles measured;
+
+  /// Measured over predicted; 0 where nothing was predicted.
+  double ratio() const {
+    return predictedUs > 0 ? measured.us / predictedUs : 0;
+  }
+  bool operator==(const NodeProfile &) const = default;
+};
+
+struct ProfileFacts {
+  db::Pairs configuration; ///< as toPairs() has it
+  std::string model;       ///< of the predictions, the nodes' too
+  uint32_t threads = 1;
+  uint64_t samples = 0;           ///< of whole replays
+  double predictedUs = 0;         ///< of a replay, by the model
+  double recomputedUs = 0;        ///< of a replay, from the nodes measured
+  Quartiles replay, serial;       ///< measured; a serial plan on one thread
+  std::vector<NodeProfile> nodes; ///< in plan order; those that a replay runs
+
+  std::string pinnedCpus = "none"; ///< as bench::cpusText() has it
+
+  // Where and when; set by readProfile().
+  int64_t timeMs = 0;
+  std::string host, version;
+
+  bool operator==(const ProfileFacts &) const = default;
+};
+
+/// Of `subject`, whose plan has the predictions.
+ProfileFacts describeProfile(const planner::Dag &dag, db::Pairs configuration,
+                             const ProfileSubject &subject,
+                             const ProfileSamples &samples,
+                             const bench::Summary &serialUs);
+
+nlohmann::json toJson(const NodeProfile &node);
+
+/// `program` is programProblem() of the program as it was before transforms. Of
+/// more than some thousand nodes, those that took longest are kept.
+Result<void> storeProfile(const db::Problem &program, const ProfileFacts &facts,
+                          std::string version, db::TuningStore &store);
+/// The newest that can be read; none where there is none.
+Result<std::optional<ProfileFacts>> readProfile(const db::Problem &program,
+                                                db::TuningStore &store);
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TUNER_SESSION_PROFILEFACTS_H
