@@ -287,8 +287,9 @@ private:
                   .makespanUs;
             }));
     gain.left = explainChunks(counts, current);
-    if (counts.counts != std::vector<uint32_t>(counts.counts.size(), 1))
-      gain.transform.counts = std::move(counts.counts);
+    if (std::any_of(counts.counts.begin(), counts.counts.end(),
+                    [](uint32_t count) { return count > 1; }))
+      gain.transform.counts = counts.counts;
     return {};
   }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr double node = hostNodeUs;
 /// From one thread to another, as bench-replay measured it
 /// (docs/benchmarks.md).
-constexpr double handOver = 0.0204;
+constexpr double handOver = 0.13;
 
 /// Nodes and steps at once; what they compute is not asked.
 struct Plans {
