@@ -3,8 +3,17 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <link.h>
 
 namespace mgpu {
+
+/// Where the loader found it.
+static std::string pathOf(void *handle, const std::string &name) {
+  link_map *map = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || !map || !*map->l_name)
+    return name;
+  return map->l_name;
+}
 
 SharedLibrary openToolkitLibrary(const std::vector<std::string> &names) {
   std::vector<std::string> folders{""};
@@ -20,7 +29,7 @@ SharedLibrary openToolkitLibrary(const std::vector<std::string> &names) {
   for (const std::string &folder : folders)
     for (const std::string &name : names)
       if (void *handle = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL))
-        return {handle, folder + name};
+        return {handle, pathOf(handle, folder + name)};
   return {};
 }
 

@@ -11,7 +11,7 @@ namespace mgpu {
 
 struct SharedLibrary {
   void *handle = nullptr; ///< of dlopen; null: not found
-  std::string path;       ///< as it was opened
+  std::string path;       ///< where it was found
 };
 
 /// Opens the first of `names` that exists: each where the loader looks, then in

@@ -119,16 +119,21 @@ Result<CudaMachine> inspectCuda(const CudaApi &api) {
     MGPU_TRY(
         check(api.cuDeviceTotalMem(&bytes, device), "cuDeviceTotalMem", k));
     card.memoryBytes = bytes;
-    int major = 0, minor = 0, multiprocessors = 0, mode = 0;
+    int major = 0, minor = 0, multiprocessors = 0, mode = 0, clock = 0,
+        memoryClock = 0;
     for (auto [attribute, into] :
          {std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
           std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
           std::pair{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &multiprocessors},
+          std::pair{CU_DEVICE_ATTRIBUTE_CLOCK_RATE, &clock},
+          std::pair{CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, &memoryClock},
           std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, &mode}})
       MGPU_TRY(check(api.cuDeviceGetAttribute(into, attribute, device),
                      "cuDeviceGetAttribute", k));
     card.arch = fmt::format("sm_{}{}", major, minor);
     card.multiprocessors = uint32_t(multiprocessors);
+    card.clockKhz = uint32_t(clock);
+    card.memoryClockKhz = uint32_t(memoryClock);
     card.computeMode = computeModeText(mode);
     machine.cards.push_back(std::move(card));
   }

@@ -48,6 +48,8 @@ struct CudaMachine {
     std::string name, uuid, arch; ///< "NVIDIA H100", "GPU-...", "sm_90"
     uint64_t memoryBytes = 0;
     uint32_t multiprocessors = 0;
+    /// As the driver states them, not as they are now.
+    uint32_t clockKhz = 0, memoryClockKhz = 0;
     std::string computeMode;   ///< "default", "prohibited", "exclusive"
     std::vector<bool> reaches; ///< by card: peer access is possible
   };

@@ -11,7 +11,7 @@ namespace mgpu::device {
 /// A library of NVIDIA's as it is on this machine. Asked for by name at run
 /// time; no header of it is needed.
 struct FoundLibrary {
-  std::string path, version; ///< "libnccl.so.2", "2.28.9"
+  std::string path, version; ///< "/usr/lib/.../libnccl.so.2", "2.28.9"
 };
 
 /// Absent, with what to install, where there is none.

@@ -52,6 +52,8 @@ public:
 
   /// "13.0"
   std::string version() const;
+  /// What was opened.
+  const std::string &path() const { return library->path; }
   const std::vector<int> &architectures() const {
     return library->architectures;
   }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Everything that needs a card, from binaries built elsewhere.
 # Usage: run.sh BIN_DIR [BUNDLE_DIR [RESULT_DIR]]
-#   BIN_DIR     holds gpu-test and mgpu-tune of the preset runtime-only, or of any other
+#   BIN_DIR     holds gpu-test, gpu-ranks and mgpu-tune of the preset runtime-only, or of any other
 #   BUNDLE_DIR  what `examples.py --bundle MGPU_TUNE examples BUNDLE_DIR` wrote with a whole mgpu-tune;
 #               default examples/, which needs the compiler half
 #   RESULT_DIR  where <gpu>-<date>.json is written; default bench/results
@@ -29,6 +29,11 @@ timeout 240 "$bin/gpu-test" --gtest_brief=1 --gtest_output="json:$work/gpu-test.
   --gtest_filter="-$lost" || code=1
 for test in ${lost//:/ }; do
   timeout 60 "$bin/gpu-test" --gtest_brief=1 --gtest_filter="$test" || code=1
+done
+for ranks in "1" "2" "4" "2 one" "4 one" "2 die"; do
+  # Skipped (77) where the cards are too few, or NCCL too old.
+  timeout 180 "$bin/gpu-ranks" $ranks
+  case $? in 0 | 77) ;; *) echo "gpu-ranks $ranks failed" >&2; code=1 ;; esac
 done
 timeout 120 python3 "$root/tests/gpu/examples.py" "$bin/mgpu-tune" "$examples" 1000 \
   > "$work/examples.jsonl" || code=1

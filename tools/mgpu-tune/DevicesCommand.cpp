@@ -2,7 +2,9 @@
 //
 // `mgpu-tune devices`: what can follow --target on this machine.
 #include "device/cuda/CudaDriver.h"
+#include "device/cuda/Libraries.h"
 #include "support/Result.h"
+#include "tools/mgpu-tune/Doctor.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
@@ -36,10 +38,16 @@ Result<int> runDevices(const Options &options) {
       const device::CudaMachine::Card &card = machine->cards[k];
       add(fmt::format("cuda:{}", k), card.computeMode != "prohibited",
           fmt::format("{}, {}, {:.1f} GB, {} multiprocessors; cuda:{}/N is it "
-                      "as N devices; several cards at a time are not supported",
+                      "as N devices",
                       card.name, card.arch, double(card.memoryBytes) * 1e-9,
                       card.multiprocessors, k));
     }
+  auto nccl = device::findNccl();
+  const size_t cards = machine ? machine->cards.size() : 0;
+  add("cuda:K,L", cards > 1 && nccl,
+      cards > 1 && !nccl
+          ? nccl.error().message
+          : fmt::format("{} cards are visible; {}", cards, severalCardsNote));
   if (options.json)
     fmt::print("{}\n", json{{"targets", std::move(targets)}}.dump(2));
   return 0;

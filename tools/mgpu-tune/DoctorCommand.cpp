@@ -5,6 +5,7 @@
 #include "device/cuda/Libraries.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "support/FileIO.h"
+#include "tools/mgpu-tune/Doctor.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
@@ -24,19 +25,6 @@ using nlohmann::json;
 
 namespace {
 
-/// The lines printed, and the same as JSON.
-struct Report {
-  json out;
-  std::vector<std::pair<std::string, std::string>> lines;
-  std::vector<std::string> problems;
-
-  void add(const char *key, const char *title, json value,
-           const std::string &text) {
-    out[key] = std::move(value);
-    lines.push_back({title, text});
-  }
-};
-
 /// The first line of a file of /proc, or empty.
 std::string firstLine(const char *path, std::string_view with = "") {
   auto bytes = readFile(path);
@@ -53,62 +41,30 @@ std::string firstLine(const char *path, std::string_view with = "") {
   return "";
 }
 
-int majorOf(const std::string &version) { return std::atoi(version.c_str()); }
-
-void reportCards(const device::CudaMachine &machine, Report &report) {
-  json cards = json::array(), peers = json::array();
-  for (size_t k = 0; k < machine.cards.size(); ++k) {
-    const device::CudaMachine::Card &card = machine.cards[k];
-    cards.push_back({{"name", card.name},
-                     {"uuid", card.uuid},
-                     {"arch", card.arch},
-                     {"memory_bytes", card.memoryBytes},
-                     {"multiprocessors", card.multiprocessors},
-                     {"compute_mode", card.computeMode}});
-    report.lines.push_back(
-        {fmt::format("card {}", k),
-         fmt::format(
-             "{}, {}, {} bytes, {} multiprocessors, compute mode {}, {}",
-             card.name, card.arch, card.memoryBytes, card.multiprocessors,
-             card.computeMode, card.uuid)});
-    if (card.computeMode != "default")
-      report.problems.push_back(
-          fmt::format("card {} is in compute mode {}: other processes may keep "
-                      "it from this one",
-                      k, card.computeMode));
-    peers.push_back(card.reaches);
-    std::string reached;
-    for (size_t other = 0; other < card.reaches.size(); ++other)
-      if (other != k && card.reaches[other])
-        reached += fmt::format("{}{}", reached.empty() ? "" : ", ", other);
-    if (machine.cards.size() > 1)
-      report.lines.push_back(
-          {fmt::format("peers of {}", k), reached.empty() ? "none" : reached});
-  }
-  report.out["cards"] = std::move(cards);
-  report.out["peer_access"] = std::move(peers);
-}
-
 void reportDriver(Report &report, int &driverMajor) {
   std::string module = firstLine("/proc/driver/nvidia/version");
   report.add("kernel_module", "module", module.empty() ? json() : json(module),
              module.empty() ? "not loaded (/proc/driver/nvidia is not there)"
                             : module);
-  auto machine = device::inspectCuda();
-  if (!machine) {
-    report.add("driver", "driver", {{"error", machine.error().message}},
-               "no: " + machine.error().message);
-    report.problems.push_back("--target cuda: there is no usable driver");
-    return;
+  reportMachine(device::inspectCuda(), report, driverMajor);
+}
+
+/// Where the libraries are looked for after the loader's own places.
+void reportToolkit(Report &report) {
+  json found = json::array();
+  std::string text;
+  for (const char *variable : {"CUDA_HOME", "CUDA_PATH", ""}) {
+    const char *home = *variable ? std::getenv(variable) : "/usr/local/cuda";
+    if (!home || !*home || access(home, F_OK) != 0)
+      continue;
+    if (std::find(found.begin(), found.end(), home) != found.end())
+      continue;
+    found.push_back(home);
+    text += (text.empty() ? "" : ", ") + std::string(home);
   }
-  driverMajor = majorOf(machine->driver);
-  report.add("driver", "driver",
-             {{"cuda", machine->driver}, {"logs", machine->logs}},
-             fmt::format("knows CUDA {}{}", machine->driver,
-                         machine->logs ? "" : ", does not explain errors"));
-  if (machine->cards.empty())
-    report.problems.push_back("--target cuda: no card is visible");
-  reportCards(*machine, report);
+  report.add("toolkit", "toolkit", std::move(found),
+             text.empty() ? "none at CUDA_HOME, CUDA_PATH or /usr/local/cuda"
+                          : text);
 }
 
 void reportNvrtc(Report &report, int driverMajor) {
@@ -126,11 +82,13 @@ void reportNvrtc(Report &report, int driverMajor) {
   std::string known;
   for (int architecture : nvrtc->architectures())
     known += fmt::format("{}{}", known.empty() ? "sm_" : " ", architecture);
-  report.add("nvrtc", "NVRTC",
-             {{"version", nvrtc->version()},
-              {"architectures", nvrtc->architectures()}},
-             fmt::format("{}, for {}", nvrtc->version(), known));
-  if (driverMajor > 0 && majorOf(nvrtc->version()) > driverMajor)
+  report.add(
+      "nvrtc", "NVRTC",
+      {{"version", nvrtc->version()},
+       {"path", nvrtc->path()},
+       {"architectures", nvrtc->architectures()}},
+      fmt::format("{} ({}), for {}", nvrtc->version(), nvrtc->path(), known));
+  if (driverMajor > 0 && std::atoi(nvrtc->version().c_str()) > driverMajor)
     report.problems.push_back(fmt::format(
         "--target cuda: NVRTC {} makes code that a driver of CUDA {} does not "
         "load: install a newer driver or an older NVRTC",
@@ -195,6 +153,13 @@ void reportEnvironment(Report &report) {
     const char *value = std::getenv(name);
     return value && *value && std::string_view(value) != "0";
   };
+  if (isSet("NCCL_GRAPH_MIXING_SUPPORT"))
+    report.problems.push_back("NCCL_GRAPH_MIXING_SUPPORT is set: on several "
+                              "cards it is 0, whatever it says");
+  if (isSet("NCCL_COMM_BLOCKING"))
+    report.problems.push_back("NCCL_COMM_BLOCKING is set: a rank that waits "
+                              "for a dead one cannot give up by itself, and is "
+                              "killed");
   if (isSet("CUDA_LAUNCH_BLOCKING"))
     report.problems.push_back("CUDA_LAUNCH_BLOCKING is set: launches wait, and "
                               "times mean nothing");
@@ -216,13 +181,18 @@ Result<int> runDoctor(const Options &options) {
   Report report;
   int driverMajor = 0;
   reportDriver(report, driverMajor);
+  reportToolkit(report);
   reportNvrtc(report, driverMajor);
-  reportLibrary(report, "nccl", "NCCL", device::findNccl());
+  auto nccl = device::findNccl();
+  reportLibrary(report, "nccl", "NCCL", nccl);
+  if (!nccl)
+    report.problems.push_back("--target cuda:K,L: " + nccl.error().message);
   reportLibrary(report, "cupti", "CUPTI", device::findCupti());
   reportPermissions(report);
   reportEnvironment(report);
-  report.problems.push_back("several cards at a time, NCCL and CUPTI: this "
-                            "version does not use them (docs/limits.md)");
+  report.problems.push_back(severalCardsNote);
+  report.problems.push_back(
+      "times of single nodes by CUPTI: this version does not use it");
   report.out["will_not_work"] = report.problems;
   if (options.json) {
     fmt::print("{}\n", report.out.dump(2));

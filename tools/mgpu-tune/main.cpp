@@ -89,8 +89,8 @@ void addScheduling(CLI::App *command, Options &options) {
       ->add_option(
           "--transforms", options.transforms,
           "Changes to the program that keep its bits: none, a list of "
-          "copies, scatter, bucket, chunk, split; auto: for sim targets "
-          "those that gain, else none")
+          "algorithm, copies, scatter, bucket, chunk, split; auto: for sim "
+          "targets those that gain, else none")
       ->type_name("LIST")
       ->capture_default_str()
       ->each([&options](const std::string &list) {
@@ -126,7 +126,8 @@ void addTarget(CLI::App *command, Options &options) {
   command
       ->add_option("--target", options.target,
                    "The machine: host[:N], N virtual devices; cuda:K[/N], card "
-                   "K as N devices; plan takes sim:NAME|FILE as well")
+                   "K as N devices; cuda:K,L, several cards; plan takes "
+                   "sim:NAME|FILE as well")
       ->type_name("TARGET");
 }
 

@@ -183,6 +183,12 @@ CUresult deviceAttribute(int *value, CUdevice_attribute attribute,
   case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
     *value = 1;
     return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+    *value = 1980000; // 738: in kilohertz
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+    *value = 2619000;
+    return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
     *value = CU_COMPUTEMODE_DEFAULT;
     return CUDA_SUCCESS;
@@ -206,7 +212,7 @@ CUresult canAccessPeer(int *can, CUdevice a, CUdevice b) {
   MGPU_FAKE_ENTER("cuDeviceCanAccessPeer");
   if (!isDevice(fake, a) || !isDevice(fake, b))
     return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
-  *can = a != b;
+  *can = a != b && !fake.areApart;
   return CUDA_SUCCESS;
 }
 

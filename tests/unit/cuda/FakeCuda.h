@@ -141,6 +141,7 @@ public:
 
   // What the machine is.
   int cards = 1;
+  bool areApart = false; ///< none reaches another's memory
   int major = 9, minor = 0;
   size_t cardBytes = 64 << 20;
   std::map<std::string, FakeKernel> kernels; ///< what cubins may name
