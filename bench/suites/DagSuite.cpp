@@ -71,6 +71,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
   target.memoryBytes = limit;
   target.seed = common.seed;
   target.scaleComm = options.scaleComm;
+  MGPU_TRY_ASSIGN(target.transforms, parseTransforms(options.transforms));
   if (!dag.spmd)
     return fail(ErrorKind::Unsupported,
                 fmt::format("{} is not spmd; model frozen plans one device "
@@ -78,18 +79,35 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
                             options.file));
   MGPU_TRY_ASSIGN(TargetPlan planned,
                   planForTarget(dag, machine, target, budget));
+  size_t sourceNodes = dag.nodes.size();
+  if (planned.dag)
+    dag = std::move(*planned.dag);
   const OverlapOutcome &best = *planned.overlap;
   const OverlapModel &model = *planned.model;
   const OverlapBounds &bounds = best.bounds;
   std::optional<double> hidden = hiddenShare(bounds, best.schedule.makespan);
   if (!options.planOut.empty())
     MGPU_TRY(writeFileAtomic(options.planOut, planJson(best, dag, model)));
+  if (!options.dagOut.empty()) {
+    MGPU_TRY_ASSIGN(std::string text, dagJsonText(dag));
+    MGPU_TRY(writeFileAtomic(options.dagOut, text));
+  }
+  nlohmann::json transforms = nlohmann::json::array();
+  for (const TransformGain &gain : planned.gains)
+    transforms.push_back({{"name", toString(gain.transform)},
+                          {"changes", gain.changes},
+                          {"makespan_before_us", gain.beforeUs},
+                          {"makespan_after_us", gain.afterUs},
+                          {"kept", gain.isKept},
+                          {"left", gain.left}});
 
   nlohmann::json out{
       {"dag", dag.name},
       {"target", machine.machine().name},
-      {"model", options.model},
+      {"model", planned.dag ? planned.plan.model : options.model},
       {"nodes", dag.nodes.size()},
+      {"source_nodes", sourceNodes},
+      {"transforms", std::move(transforms)},
       {"load_seconds", loadSeconds},
       {"first_plan_seconds", best.firstSeconds},
       {"makespan_us", best.schedule.makespan},
@@ -110,6 +128,11 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
     fmt::print("{}\n", out.dump(1));
     return 0;
   }
+  for (const TransformGain &gain : planned.gains)
+    if (gain.changes > 0)
+      fmt::print("{}: {} changes, makespan {:.1f} -> {:.1f} us, {}\n",
+                 toString(gain.transform), gain.changes, gain.beforeUs,
+                 gain.afterUs, gain.isKept ? "kept" : "not kept");
   fmt::print("{}: makespan {:.1f} us, bound {:.1f} us, ratio {:.5f}, hidden "
              "{}, peak {:.3f} GB, arena {:.3f} GB, first plan {:.3f} s\n",
              dag.name, best.schedule.makespan, bounds.makespan,

@@ -50,6 +50,12 @@ int main(int argc, char **argv) {
   app.add_option("--plan-out", dag.planOut,
                  "Write the plan: nodes[] with id, start_us, end_us, stream, "
                  "offset");
+  app.add_option("--transforms", dag.transforms,
+                 "Of --dag: none (frozen model F), auto or a list, as of "
+                 "mgpu-tune plan; each is kept if the plan gets shorter")
+      ->default_str("none");
+  app.add_option("--dag-out", dag.dagOut,
+                 "Write the DAG that the plan is of, as transforms left it");
   app.add_option("--seconds", common.seconds,
                  "Search time per instance or DAG; 0 is the list pass and one "
                  "improvement pass alone")

@@ -33,7 +33,8 @@ Result<int> runPsplib(const PsplibOptions &options,
                       const CommonOptions &common);
 
 struct DagOptions {
-  std::string file, target, memory, planOut, model = "frozen";
+  std::string file, target, memory, planOut, dagOut, model = "frozen";
+  std::string transforms = "none"; ///< as mgpu-tune's
   double scaleComm = 1;
 };
 
@@ -43,8 +44,11 @@ struct DagOptions {
 /// `ratio`, `hidden_share` (null when there is nothing to hide),
 /// `peak_memory_bytes` (the model's), `arena_bytes` (of the layout, resident
 /// bytes included), `memory_limit_bytes`, `kernels_us`, `collectives_us`,
-/// `critical_path_us`, `schedules`, `verified`. What cannot fit is an error
-/// that says why, with the proof where there is one.
+/// `critical_path_us`, `schedules`, `verified`, `transforms` (what each of them
+/// gained). After a transform all figures, and what is written, are of the DAG
+/// as it was left, of `nodes` nodes instead of `source_nodes`; `dagOut` gets it
+/// (dagcheck.py checks the plan against that). What cannot fit is an error that
+/// says why, with the proof where there is one.
 Result<int> runDag(const DagOptions &options, const CommonOptions &common);
 
 } // namespace mgpu::bench

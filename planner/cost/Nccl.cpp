@@ -7,13 +7,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace mgpu::planner {
 
 namespace {
 
-enum Protocol { LL, LL128, Simple };
-constexpr const char *protocolNames[] = {"LL", "LL128", "Simple"};
+using enum CollectiveAlgorithm::Shape;
+using enum CollectiveAlgorithm::Protocol;
 
 /// Microseconds by protocol.
 struct Latencies {
@@ -49,8 +50,16 @@ constexpr double nvlsChannels = 15.0 / 16;
 
 } // namespace
 
-NcclChoice ncclEstimate(const device::Topology &topology, CollectiveKind kind,
-                        double bytes, uint32_t ranks, uint32_t nodes) {
+bool hasAlgorithms(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce ||
+         kind == CollectiveKind::AllGather ||
+         kind == CollectiveKind::ReduceScatter ||
+         kind == CollectiveKind::Broadcast;
+}
+
+std::vector<NcclTime> ncclEstimates(const device::Topology &topology,
+                                    CollectiveKind kind, double bytes,
+                                    uint32_t ranks, uint32_t nodes) {
   bool nvlink = topology.link.kind == device::LinkKind::NvLink;
   bool several = nodes > 1;
   Generation generation = generationOf(topology.device.architecture);
@@ -82,12 +91,12 @@ NcclChoice ncclEstimate(const device::Topology &topology, CollectiveKind kind,
     break;
   }
 
-  NcclChoice best{INFINITY};
-  auto offer = [&](double us, const char *algorithm, Protocol protocol) {
-    if (us < best.us)
-      best = {us, algorithm, protocolNames[protocol]};
+  std::vector<NcclTime> times;
+  auto offer = [&](double us, CollectiveAlgorithm::Shape shape,
+                   CollectiveAlgorithm::Protocol protocol) {
+    times.push_back({us, {shape, protocol}});
   };
-  for (Protocol protocol : {LL, LL128, Simple}) {
+  for (CollectiveAlgorithm::Protocol protocol : {LL, LL128, Simple}) {
     if (protocol == LL128 && !nvlink)
       continue;
     double rate = protocol == LL      ? std::min(bus * llShare, llMost)
@@ -98,7 +107,7 @@ NcclChoice ncclEstimate(const device::Topology &topology, CollectiveKind kind,
                      crossing * ringNet.of[protocol];
     if (several && protocol == Simple)
       latency *= ringSeveralNodes;
-    offer(latency + traffic * bytes / rate, "ring", protocol);
+    offer(latency + traffic * bytes / rate, Ring, protocol);
 
     if (kind != CollectiveKind::AllReduce)
       continue;
@@ -111,16 +120,21 @@ NcclChoice ncclEstimate(const device::Topology &topology, CollectiveKind kind,
       rate = std::min(rate * treeLlShare, llMost);
     else if (protocol == LL128 && !several)
       rate *= treeLl128Share;
-    offer(latency + 2 * bytes / rate, "tree", protocol);
+    offer(latency + 2 * bytes / rate, Tree, protocol);
   }
   bool nvls = nvlink && generation.nvlsShare > 0 && !several && ranks > 2;
   double nvlsRate = nvlsBus * generation.nvlsShare * nvlsChannels;
   if (nvls && kind == CollectiveKind::AllReduce)
-    offer(nvlsLatency + bytes * (n - 1) / n / nvlsRate, "nvls", Simple);
+    offer(nvlsLatency + bytes * (n - 1) / n / nvlsRate, Nvls, Simple);
   else if (nvls && (kind == CollectiveKind::AllGather ||
                     kind == CollectiveKind::ReduceScatter))
-    offer(nvlsLatency + bytes / nvlsRate, "nvls", Simple);
-  return best;
+    offer(nvlsLatency + bytes / nvlsRate, Nvls, Simple);
+  std::sort(times.begin(), times.end(),
+            [](const NcclTime &a, const NcclTime &b) {
+              return std::tuple(a.us, a.algorithm.shape, a.algorithm.protocol) <
+                     std::tuple(b.us, b.algorithm.shape, b.algorithm.protocol);
+            });
+  return times;
 }
 
 } // namespace mgpu::planner

@@ -6,19 +6,28 @@
 // protocol, on a topology.
 
 #include "device/api/Topology.h"
+#include "planner/dag/CollectiveAlgorithm.h"
 #include "support/Types.h"
+
+#include <vector>
 
 namespace mgpu::planner {
 
-struct NcclChoice {
+struct NcclTime {
   double us = 0;
-  const char *algorithm = "", *protocol = "";
+  CollectiveAlgorithm algorithm;
 };
 
-/// The fastest algorithm and protocol for `bytes` (the larger side) over
-/// `ranks` >= 2 devices, `ranks / nodes` on each of `nodes` nodes.
-NcclChoice ncclEstimate(const device::Topology &topology, CollectiveKind kind,
-                        double bytes, uint32_t ranks, uint32_t nodes);
+/// What each algorithm and protocol that can do it takes, the fastest first:
+/// for `bytes` (the larger side) over `ranks` >= 2 devices, `ranks / nodes` on
+/// each of `nodes` nodes. Never empty.
+std::vector<NcclTime> ncclEstimates(const device::Topology &topology,
+                                    CollectiveKind kind, double bytes,
+                                    uint32_t ranks, uint32_t nodes);
+
+/// Whether NCCL has more than one way to do it; all_to_all, permutations and
+/// pairs are sends and receives.
+bool hasAlgorithms(CollectiveKind kind);
 
 } // namespace mgpu::planner
 

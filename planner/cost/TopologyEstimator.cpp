@@ -3,7 +3,6 @@
 
 #include "planner/cost/CollectiveCurve.h"
 #include "planner/cost/MatmulModel.h"
-#include "planner/cost/Nccl.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,8 +32,10 @@ std::string_view toString(Origin origin) {
 }
 
 TopologyEstimator::TopologyEstimator(
-    device::Topology topology, std::shared_ptr<const CollectiveTable> table)
-    : topology(std::move(topology)), table(std::move(table)) {}
+    device::Topology topology, std::shared_ptr<const CollectiveTable> table,
+    bool choosesAlgorithms)
+    : topology(std::move(topology)), table(std::move(table)),
+      choosesAlgorithms(choosesAlgorithms) {}
 
 std::string TopologyEstimator::name() const {
   return table ? topology.name + ", collectives by the table given"
@@ -136,10 +137,16 @@ Estimate TopologyEstimator::collective(CollectiveKind kind, double bytes,
               fmt::format("curve fitted to sm_{} {} of {}", architecture,
                           toString(*op), ranks)};
   } else {
-    NcclChoice choice = ncclEstimate(topology, kind, bytes, ranks, nodes);
-    result = {choice.us, Origin::Published,
-              fmt::format("NCCL's estimate, {} {}", choice.algorithm,
-                          choice.protocol)};
+    std::vector<NcclTime> times =
+        ncclEstimates(topology, kind, bytes, ranks, nodes);
+    NcclTime taken = times.front();
+    for (const NcclTime &time : times)
+      if (!choosesAlgorithms && time.algorithm == CollectiveAlgorithm())
+        taken = time;
+    result = {taken.us, Origin::Published,
+              fmt::format("NCCL's estimate, {} {}",
+                          toString(taken.algorithm.shape),
+                          toString(taken.algorithm.protocol))};
   }
   known.emplace(key, result);
   return result;
@@ -227,34 +234,50 @@ Estimate TopologyEstimator::estimate(const Dag &dag, NodeId id) const {
     return {*node.durationUs, Origin::Measured, "in the file"};
   if (auto *call = std::get_if<CopyCall>(&node.work))
     return copy(dag, *call);
-  double bytes = 0;
-  uint32_t ranks = 0;
-  CollectiveKind kind = CollectiveKind::AllReduce;
-  std::vector<DeviceId> devices = node.devices;
-  if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
-    kind = call->kind;
-    ranks = uint32_t(call->members.size());
-    for (const CollectiveMember &member : call->members)
-      bytes =
-          std::max({bytes, boxBytes(member.sendBox), boxBytes(member.recvBox)});
-  } else if (auto *call = std::get_if<OpaqueCall>(&node.work);
-             call && call->isCollective) {
-    kind = call->kind;
-    bytes = double(call->bytes);
-    ranks = call->group ? call->group
-            : dag.spmd  ? dag.numDevices
-                        : uint32_t(devices.size());
-    for (uint32_t d = 0; dag.spmd && d < ranks; ++d)
-      devices.push_back(DeviceId{int32_t(d)});
-  } else {
+  std::optional<Asked> call = asked(dag, node);
+  if (!call)
     return kernel(node);
-  }
-  if (ranks < 2)
+  if (call->ranks < 2)
     return {launchUs +
-                2 * bytes /
+                2 * call->bytes /
                     (topology.device.memoryBytesPerSecond / 1e6 * memoryShare),
             Origin::Assumed, "collective of one: a copy"};
-  return collective(kind, bytes, ranks, nodesOf(devices));
+  return collective(call->kind, call->bytes, call->ranks, call->nodes);
+}
+
+std::optional<TopologyEstimator::Asked>
+TopologyEstimator::asked(const Dag &dag, const DagNode &node) const {
+  Asked result;
+  std::vector<DeviceId> devices = node.devices;
+  if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
+    result.kind = call->kind;
+    result.ranks = uint32_t(call->members.size());
+    for (const CollectiveMember &member : call->members)
+      result.bytes = std::max(
+          {result.bytes, boxBytes(member.sendBox), boxBytes(member.recvBox)});
+  } else if (auto *call = std::get_if<OpaqueCall>(&node.work);
+             call && call->isCollective) {
+    result.kind = call->kind;
+    result.bytes = double(call->bytes);
+    result.ranks = call->group ? call->group
+                   : dag.spmd  ? dag.numDevices
+                               : uint32_t(devices.size());
+    for (uint32_t d = 0; dag.spmd && d < result.ranks; ++d)
+      devices.push_back(DeviceId{int32_t(d)});
+  } else {
+    return std::nullopt;
+  }
+  result.nodes = nodesOf(devices);
+  return result;
+}
+
+std::vector<NcclTime> TopologyEstimator::algorithms(const Dag &dag,
+                                                    NodeId id) const {
+  std::optional<Asked> call = asked(dag, dag.node(id));
+  if (!call || call->ranks < 2 || !hasAlgorithms(call->kind))
+    return {};
+  return ncclEstimates(topology, call->kind, call->bytes, call->ranks,
+                       call->nodes);
 }
 
 double TopologyEstimator::durationUs(const Dag &dag, NodeId node) const {

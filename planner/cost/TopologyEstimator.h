@@ -7,6 +7,7 @@
 #include "device/api/Topology.h"
 #include "planner/cost/CollectiveTable.h"
 #include "planner/cost/LatencyEstimator.h"
+#include "planner/cost/Nccl.h"
 
 #include <map>
 #include <memory>
@@ -34,8 +35,10 @@ struct Estimate {
 
 /// Frozen durations pass through. Else
 /// - collectives: the table given, where it has the curve; else the curve
-///   shipped for the architecture; else NCCL's estimate. The first two are of
-///   one NVLink node and are carried over to other link rates by the curve.
+///   shipped for the architecture; else NCCL's estimate, of the fastest
+///   algorithm or, where none is chosen, of ring Simple. The first two are of
+///   one NVLink node, by whatever algorithm NCCL took there, and are carried
+///   over to other link rates by the curve.
 /// - matrix products (DagNode::isMatmul, of bf16): the model shipped for the
 ///   architecture, else that of sm_90 as a share of the roofline.
 /// - other kernels: a roofline of FP32 and memory, with a launch; a share of it
@@ -45,7 +48,8 @@ class TopologyEstimator final : public LatencyEstimator {
 public:
   explicit TopologyEstimator(
       device::Topology topology,
-      std::shared_ptr<const CollectiveTable> table = nullptr);
+      std::shared_ptr<const CollectiveTable> table = nullptr,
+      bool choosesAlgorithms = true);
 
   double durationUs(const Dag &dag, NodeId node) const override;
   std::string name() const override;
@@ -57,8 +61,23 @@ public:
   const device::Topology &machine() const { return topology; }
   /// The same with another machine.
   TopologyEstimator on(device::Topology other) const {
-    return TopologyEstimator(std::move(other), table);
+    return TopologyEstimator(std::move(other), table, choosesAlgorithms);
   }
+  /// The same with every collective by ring Simple where NCCL is estimated.
+  TopologyEstimator withoutAlgorithms() const {
+    return TopologyEstimator(topology, table, false);
+  }
+  /// A collective as the estimates ask for it; nothing of other nodes.
+  struct Asked {
+    CollectiveKind kind = CollectiveKind::AllReduce;
+    double bytes = 0;
+    uint32_t ranks = 0, nodes = 1;
+  };
+  std::optional<Asked> asked(const Dag &dag, const DagNode &node) const;
+  /// What each of NCCL's algorithms takes for a collective by its own estimate,
+  /// the fastest first; empty of other nodes, and of collectives that are sends
+  /// and receives.
+  std::vector<NcclTime> algorithms(const Dag &dag, NodeId node) const;
   /// Everything used beside the tables and curves.
   std::vector<Coefficient> coefficients() const;
 
@@ -70,6 +89,7 @@ private:
 
   device::Topology topology;
   std::shared_ptr<const CollectiveTable> table;
+  bool choosesAlgorithms;
   using Key = std::tuple<CollectiveKind, double, uint32_t, uint32_t>;
   mutable std::map<Key, Estimate> known; ///< a program repeats its collectives
 };

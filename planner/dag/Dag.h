@@ -127,6 +127,12 @@ struct OpaqueCall {
   CollectiveKind kind = CollectiveKind::AllReduce;
   uint64_t bytes = 0;
   uint32_t group = 0; ///< members of a collective
+  /// A kernel that does nothing but copy a part of what it reads, from an
+  /// offset that it reads as well.
+  bool isSlice = false;
+  /// Of a kernel that can be cut along the outermost axis of its output: the
+  /// axis's length, else 0.
+  uint64_t splittable = 0;
   bool operator==(const OpaqueCall &) const = default;
 };
 

@@ -92,6 +92,13 @@ std::optional<OpaqueCall> parseKind(std::string_view kind) {
   return std::nullopt;
 }
 
+/// Whether a kernel is called what XLA calls a slice at an offset that is read:
+/// by "op", else by its name up to the number.
+bool isSliceName(std::string_view name) {
+  name = name.substr(0, name.find('.'));
+  return name == "dynamic-slice" || name == "dynamic_slice";
+}
+
 class Reader {
 public:
   Reader(const Json &root, std::string_view source)
@@ -236,9 +243,16 @@ private:
     if (call->isCollective) {
       MGPU_TRY_ASSIGN(call->bytes, fields.integer("bytes", maxBytes));
     }
+    const Json *op = fields.find("op");
+    bool isNamed = op && op->is_string();
+    node.isMatmul = isNamed && *op == "matmul";
+    if (!call->isCollective) {
+      call->isSlice =
+          isSliceName(isNamed ? op->get_ref<const std::string &>() : node.name);
+      MGPU_TRY_ASSIGN(call->splittable,
+                      fields.integer("splittable", maxBytes, 0));
+    }
     node.work = *call;
-    if (const Json *op = fields.find("op"))
-      node.isMatmul = op->is_string() && *op == "matmul";
     MGPU_TRY_ASSIGN(node.flops, fields.number("flops"));
     MGPU_TRY_ASSIGN(node.bytesRead, fields.integer("bytes_read", maxBytes, 0));
     MGPU_TRY_ASSIGN(node.bytesWritten,

@@ -12,9 +12,12 @@
 //      "deps":[...]}, ...]}
 // Optional in a node: "device" (files that are not spmd), "duration_us"
 // (frozen), "workspace_bytes", "alias_of", "op":"matmul" (a product on tensor
-// cores, for the cost model). Ids are 0, 1, 2, ... in order and deps name
-// earlier nodes. A collective without a name is called by its kind and number.
-// Unknown fields ("splittable", ...) are kept out: they do not change a plan.
+// cores, for the cost model), "op":"dynamic-slice" (a kernel that only copies a
+// part of what it reads, at an offset it reads; without "op" the name says so,
+// as XLA's "dynamic-slice.12"), "splittable": the length of the outermost axis
+// of a kernel's output, along which it can be cut. Ids are 0, 1, 2, ... in
+// order and deps name earlier nodes. A collective without a name is called by
+// its kind and number. Unknown fields are kept out: they do not change a plan.
 
 #include "planner/dag/Dag.h"
 
@@ -33,6 +36,11 @@ Result<Dag> parseDagJson(std::string_view text, std::string_view source);
 /// Reads a .json or .json.gz file. Other compression is the caller's business
 /// (`xz -d`).
 Result<Dag> readDagJson(const std::string &path);
+
+/// A DAG such as parseDagJson() gives, or a transform makes of one, as text
+/// that it reads; Unsupported for others. Every edge comes out as a
+/// dependence, so aliases and workspaces need no words of their own.
+Result<std::string> dagJsonText(const Dag &dag);
 
 } // namespace mgpu::planner
 

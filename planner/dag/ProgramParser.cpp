@@ -288,6 +288,14 @@ Result<void> Parser::parseOpaque(LineReader &line) {
   MGPU_TRY_ASSIGN(call.bytes, line.integer<uint64_t>("byte count"));
   MGPU_TRY(line.keyword("group"));
   MGPU_TRY_ASSIGN(call.group, line.integer<uint32_t>("count"));
+  if (line.peek() == "slice") {
+    (void)line.word();
+    call.isSlice = true;
+  }
+  if (!line.atEnd()) {
+    MGPU_TRY(line.keyword("splittable"));
+    MGPU_TRY_ASSIGN(call.splittable, line.integer<uint64_t>("axis length"));
+  }
   program.dag.nodes.back().work = call;
   return line.expectEnd();
 }

@@ -160,8 +160,13 @@ private:
     }
   }
   void write(const OpaqueCall &call) {
-    add("opaque {} {} {} group {}\n", int(call.isCollective),
-        toString(call.kind), call.bytes, call.group);
+    add("opaque {} {} {} group {}", int(call.isCollective), toString(call.kind),
+        call.bytes, call.group);
+    if (call.isSlice)
+      out += " slice";
+    if (call.splittable > 0)
+      add(" splittable {}", call.splittable);
+    out += '\n';
   }
 
   const Program &program;

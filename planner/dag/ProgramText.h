@@ -29,7 +29,9 @@
 //   end
 //
 // A launch of a part of its grid has `part X Y Z NX NY NZ`, the first block and
-// how many, before `with`. Version 1 had neither that nor `by`.
+// how many, before `with`. Version 1 had neither that nor `by`. `opaque`, work
+// known only by its cost, is in no bundle; it ends with `slice` and
+// `splittable N` where it is so.
 //
 // A box is OFFSET{+SIZE*STRIDE}:WIDTH, figures as in support/Types.h. `after`
 // letters: d data, a anti, o output, c collective. `cost`: flops, bytes read,

@@ -6,8 +6,10 @@
 // for, and where each buffer lies. Data and text form only; schedulers make
 // plans, verify() (Verify.h) judges them.
 
+#include "planner/dag/CollectiveAlgorithm.h"
 #include "planner/dag/Dag.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,8 @@ struct PlanStep {
   std::vector<NodeId> waits; ///< nodes of other lanes it waits for, ascending
   double startUs = 0;        ///< predicted
   double durationUs = 0;     ///< predicted
+  /// Of a collective: how NCCL does it fastest by the model, where that says.
+  std::optional<CollectiveAlgorithm> algorithm = std::nullopt;
 };
 
 /// Where a device buffer lies in its device's arena.

@@ -35,7 +35,7 @@ Result<PlanAlone> parsePlanAlone(std::string_view text) {
       nameIn(alone.dag.nodes, line);
   }
   for (DagNode &node : alone.dag.nodes)
-    node.work = OpaqueCall{};
+    node.work = OpaqueCall{.isCollective = true}; // any of them may be one
   MGPU_TRY_ASSIGN(alone.plan, parsePlan(text, alone.dag));
   return alone;
 }

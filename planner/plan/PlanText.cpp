@@ -2,7 +2,7 @@
 //
 // The text form of a plan, one fact per line:
 //
-//   mgpu-plan 1
+//   mgpu-plan 2
 //   scheduler "list"
 //   model "frozen durations"
 //   transforms copies bucket     what was done to the DAG first; may be absent
@@ -13,12 +13,14 @@
 //   arena 0 1024                 device, bytes; one line per device
 //   place 3 "x" at 256           buffer, its name, offset
 //   step 7 "saxpy" on 0.1 start 1.5 for 2 after 3 4
+//   step 8 "sum" on 0.2 1.2 by tree LL128 start 3.5 for 9
 //   end
 //
-// A lane is device.stream, `host.0` on the host. `after` lists waits. Names
-// repeat what the DAG says, so that a plan read against another DAG is refused.
-// Numbers are the shortest text that reads back to the same double. Blank lines
-// and lines that start with # are skipped.
+// A lane is device.stream, `host.0` on the host. `by` is NCCL's algorithm and
+// protocol, where one was chosen; version 1 had none. `after` lists waits.
+// Names repeat what the DAG says, so that a plan read against another DAG is
+// refused. Numbers are the shortest text that reads back to the same double.
+// Blank lines and lines that start with # are skipped.
 
 #include "planner/plan/Plan.h"
 
@@ -36,7 +38,7 @@ static std::string laneText(Lane lane) {
 }
 
 std::string toText(const Plan &plan, const Dag &dag) {
-  std::string out = "mgpu-plan 1\n";
+  std::string out = "mgpu-plan 2\n";
   auto append = [&out](const std::string &text) { out += text; };
   append(fmt::format("scheduler {}\nmodel {}\n", quoteText(plan.scheduler),
                      quoteText(plan.model)));
@@ -57,6 +59,9 @@ std::string toText(const Plan &plan, const Dag &dag) {
                        quoteText(dag.node(step.node).name)));
     for (Lane lane : step.lanes)
       append(" " + laneText(lane));
+    if (step.algorithm)
+      append(fmt::format(" by {} {}", toString(step.algorithm->shape),
+                         toString(step.algorithm->protocol)));
     append(fmt::format(" start {} for {}", numberText(step.startUs),
                        numberText(step.durationUs)));
     if (!step.waits.empty())
@@ -113,9 +118,9 @@ private:
     LineReader line = lines.next();
     MGPU_TRY(line.keyword("mgpu-plan"));
     MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-    if (version != 1)
+    if (version != 1 && version != 2)
       return line.bad(fmt::format("the plan has version {}; this program reads "
-                                  "version 1",
+                                  "versions 1 and 2",
                                   version));
     MGPU_TRY(line.expectEnd());
     MGPU_TRY_ASSIGN(plan.scheduler, textLine("scheduler"));
@@ -216,6 +221,22 @@ private:
     return lane;
   }
 
+  Result<void> parseAlgorithm(LineReader &line, PlanStep &step) {
+    MGPU_TRY(line.keyword("by"));
+    std::string_view shape = line.word(), protocol = line.word();
+    step.algorithm = parseCollectiveAlgorithm(shape, protocol);
+    if (!step.algorithm)
+      return line.bad(
+          fmt::format("\"{} {}\" is no algorithm and protocol; write "
+                      "ring, tree or nvls and LL, LL128 or Simple",
+                      shape.substr(0, 40), protocol.substr(0, 40)));
+    if (workClass(dag.node(step.node)) != WorkClass::Collective)
+      return line.bad(fmt::format("node {} is no collective, and has no "
+                                  "algorithm",
+                                  step.node.value));
+    return {};
+  }
+
   Result<void> parseStep(LineReader &line) {
     PlanStep step;
     MGPU_TRY_ASSIGN(step.node.value, line.integer<uint32_t>("node number"));
@@ -229,9 +250,12 @@ private:
                                   step.node.value, dag.node(step.node).name,
                                   name));
     MGPU_TRY(line.keyword("on"));
-    while (!line.atEnd() && line.peek() != "start") {
+    while (!line.atEnd() && line.peek() != "start" && line.peek() != "by") {
       MGPU_TRY_ASSIGN(Lane lane, parseLane(line));
       step.lanes.push_back(lane);
+    }
+    if (line.peek() == "by") {
+      MGPU_TRY(parseAlgorithm(line, step));
     }
     MGPU_TRY(line.keyword("start"));
     MGPU_TRY_ASSIGN(step.startUs, line.number("time in microseconds"));

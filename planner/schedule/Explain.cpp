@@ -118,9 +118,15 @@ std::string explain(const Plan &plan, const Dag &dag) {
       lanes += lane.device.isHost() ? fmt::format(" host.{}", lane.stream.value)
                                     : fmt::format(" {}.{}", lane.device.value,
                                                   lane.stream.value);
-    out += fmt::format("{:>12.3f} us  +{:<12.3f}{}  {} \"{}\": {}\n",
-                       step.startUs, step.durationUs, lanes, step.node.value,
-                       dag.node(step.node).name, reasonText(reasons[s], dag));
+    std::string by =
+        step.algorithm
+            ? fmt::format(" by {} {}", toString(step.algorithm->shape),
+                          toString(step.algorithm->protocol))
+            : "";
+    out +=
+        fmt::format("{:>12.3f} us  +{:<12.3f}{}  {} \"{}\"{}: {}\n",
+                    step.startUs, step.durationUs, lanes, step.node.value,
+                    dag.node(step.node).name, by, reasonText(reasons[s], dag));
   }
   PlanSummary summary = summarize(replayed, dag);
   for (const KernelSpec &kernel : dag.kernels)

@@ -4,11 +4,13 @@
 #include "planner/schedule/Paths.h"
 #include "planner/schedule/PlanBuilder.h"
 #include "planner/schedule/Simulate.h"
+#include "planner/schedule/transform/ChunkCounts.h"
 #include "support/Random.h"
 #include "support/Units.h"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 namespace mgpu::planner {
 
@@ -189,84 +191,15 @@ private:
 
 } // namespace
 
-/// Plans the DAG as it is, then after one transform more at a time.
-static Result<TargetPlan> planTransformed(const Dag &dag,
-                                          const TopologyEstimator &machine,
-                                          const TargetOptions &options,
-                                          rcpsp::Budget &budget) {
-  Dag current = dag;
-  uint64_t parts = 1;
-  for (TransformKind kind : options.transforms) {
-    Dag trial = dag;
-    MGPU_TRY_ASSIGN(uint32_t changes, applyTransform(trial, kind));
-    parts += changes > 0;
-  }
-  auto plan = [&](const Dag &of) {
-    rcpsp::Budget part = budget.part(parts);
-    Result<TargetPlan> result = Search(of, machine, options).run(part);
-    budget.spend(part.spentNodes());
-    return result;
-  };
-  Result<TargetPlan> best = plan(current);
-  if (!best && best.error().kind != ErrorKind::Invalid)
-    return best;
-  std::vector<TransformGain> gains;
-  std::vector<std::string> kept;
-  bool isChanged = false;
-  for (size_t k = 0; k < options.transforms.size();) {
-    // Alternatives start from the same DAG; the best of them stays.
-    Dag base = current;
-    TransformGain before;
-    if (best) {
-      before.beforeUs = best->plan.makespanUs;
-      before.contendedBeforeUs = best->contendedUs;
-    }
-    std::optional<size_t> winner;
-    bool isAlternative = isChunk(options.transforms[k]);
-    do {
-      TransformGain gain = before;
-      gain.kind = options.transforms[k++];
-      Dag trial = base;
-      MGPU_TRY_ASSIGN(gain.changes, applyTransform(trial, gain.kind));
-      if (gain.changes > 0)
-        if (Result<TargetPlan> after = plan(trial)) {
-          gain.afterUs = after->plan.makespanUs;
-          gain.contendedAfterUs = after->contendedUs;
-          if (!best || after->contendedUs < best->contendedUs) {
-            winner = gains.size();
-            best = std::move(after);
-            current = std::move(trial);
-          }
-        }
-      gains.push_back(gain);
-    } while (isAlternative && k < options.transforms.size() &&
-             isChunk(options.transforms[k]));
-    if (winner) {
-      gains[*winner].isKept = true;
-      kept.emplace_back(toString(gains[*winner].kind));
-      isChanged = true;
-    }
-  }
-  if (!best)
-    return best;
-  best->plan.transforms = std::move(kept);
-  best->gains = std::move(gains);
-  if (isChanged)
-    best->dag = std::move(current);
-  return best;
-}
+static constexpr const char *scaledWords =
+    "the file's duration, scaled by the estimates of what it was and is "
+    "(assumed)";
 
-Result<TargetPlan> planForTarget(const Dag &dag,
-                                 const TopologyEstimator &machine,
-                                 const TargetOptions &options,
-                                 rcpsp::Budget &budget) {
-  const device::Topology &topology = machine.machine();
-  if (dag.numDevices > topology.devices)
-    return fail(ErrorKind::Absent,
-                fmt::format("the program uses {} devices, {} has {}",
-                            dag.numDevices, topology.name, topology.devices));
-  if (!dag.spmd)
-    return planTransformed(dag, machine, options, budget);
+/// A DAG that is spmd: by the overlap search.
+static Result<TargetPlan> planOverlapped(const Dag &dag,
+                                         const TopologyEstimator &machine,
+                                         const TargetOptions &options,
+                                         rcpsp::Budget &budget) {
   TargetPlan result;
   MGPU_TRY_ASSIGN(result.model, overlap::OverlapModel::create(
                                     dag, options.scaleComm, &machine));
@@ -280,21 +213,225 @@ Result<TargetPlan> planForTarget(const Dag &dag,
       });
   if (!frozen)
     result.plan.model = machine.name();
-  Contention contention = contentionOf(topology);
-  result.contendedUs = simulate(result.plan, dag, contention).makespanUs;
+  result.contendedUs =
+      simulate(result.plan, dag, contentionOf(machine.machine())).makespanUs;
   result.serialUs =
       result.overlap->bounds.kernels + result.overlap->bounds.collectives;
   return result;
 }
 
+namespace {
+
+/// Plans a DAG as it is, then after one transform more at a time.
+class Transforming {
+public:
+  Transforming(const Dag &dag, const TopologyEstimator &machine,
+               const TargetOptions &options, rcpsp::Budget &budget)
+      : source(dag), chosen(machine), plain(machine.withoutAlgorithms()),
+        options(options), budget(budget), current(dag) {}
+
+  Result<TargetPlan> run() {
+    for (const Transform &transform : options.transforms) {
+      if (isFree(transform)) {
+        parts += !chunkGroups(source).empty();
+        continue;
+      }
+      Dag trial = source;
+      Result<uint32_t> changes = apply(trial, transform, nullptr);
+      parts += changes.value_or(0) > 0;
+    }
+    Result<TargetPlan> first = plan(current, plain);
+    if (!first && first.error().kind != ErrorKind::Invalid)
+      return first;
+    if (first)
+      best = std::move(*first);
+    for (size_t k = 0; k < options.transforms.size();)
+      MGPU_TRY(tryNext(k));
+    if (!best)
+      return first;
+    return finish();
+  }
+
+private:
+  const TopologyEstimator &machine() const { return chooses ? chosen : plain; }
+
+  Result<TargetPlan> plan(const Dag &of, const TopologyEstimator &on) {
+    rcpsp::Budget part = budget.part(parts);
+    Result<TargetPlan> result = of.spmd ? planOverlapped(of, on, options, part)
+                                        : Search(of, on, options).run(part);
+    budget.spend(part.spentNodes());
+    return result;
+  }
+
+  /// Chunks of numbers that are to be found.
+  static bool isFree(const Transform &transform) {
+    return transform.kind == TransformKind::Chunk && transform.counts.empty();
+  }
+  /// Finds them by first schedules.
+  Result<void> chooseChunks(TransformGain &gain) const {
+    MGPU_TRY_ASSIGN(
+        ChunkCounts counts,
+        findChunkCounts(
+            current, {&machine(), nullptr},
+            [&](const Dag &of) -> Result<double> {
+              if (of.spmd) {
+                rcpsp::Budget first(1e9, 0);
+                MGPU_TRY_ASSIGN(TargetPlan plan,
+                                planOverlapped(of, machine(), options, first));
+                return plan.plan.makespanUs;
+              }
+              ScheduleOptions schedule;
+              schedule.streamsPerDevice = options.streamsPerDevice;
+              MGPU_TRY_ASSIGN(Plan plan, scheduleList(of, machine(), schedule));
+              return simulate(plan, of, contentionOf(machine().machine()))
+                  .makespanUs;
+            }));
+    gain.left = explainChunks(counts, current);
+    if (counts.counts != std::vector<uint32_t>(counts.counts.size(), 1))
+      gain.transform.counts = std::move(counts.counts);
+    return {};
+  }
+
+  /// How many nodes it changes; of algorithms, whose durations.
+  Result<uint32_t> apply(Dag &dag, const Transform &transform,
+                         std::vector<std::string> *left) const {
+    if (transform.kind != TransformKind::Algorithm)
+      return applyTransform(dag, transform, {&machine(), left});
+    uint32_t changes = 0;
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      changes +=
+          workClass(dag.nodes[i]) == WorkClass::Collective &&
+          plain.durationUs(dag, NodeId{i}) != chosen.durationUs(dag, NodeId{i});
+    return changes;
+  }
+
+  bool isBetter(const TargetPlan &a) const {
+    if (!best)
+      return true;
+    std::pair mine(a.contendedUs, a.plan.makespanUs),
+        theirs(best->contendedUs, best->plan.makespanUs);
+    if (source.spmd) {
+      std::swap(mine.first, mine.second);
+      std::swap(theirs.first, theirs.second);
+    }
+    return mine < theirs;
+  }
+
+  /// The transform at `k`, or several that are alternatives: those start from
+  /// the same DAG, and the best of them stays.
+  Result<void> tryNext(size_t &k) {
+    Dag base = current;
+    TransformGain before;
+    if (best) {
+      before.beforeUs = best->plan.makespanUs;
+      before.contendedBeforeUs = best->contendedUs;
+    }
+    std::optional<size_t> winner;
+    bool isAlternative = isChunk(options.transforms[k].kind);
+    do {
+      TransformGain gain = before;
+      gain.transform = options.transforms[k++];
+      Dag trial = base;
+      std::vector<std::string> left;
+      if (isFree(gain.transform))
+        MGPU_TRY(chooseChunks(gain));
+      MGPU_TRY_ASSIGN(gain.changes, apply(trial, gain.transform, &left));
+      gain.left.insert(gain.left.end(), left.begin(), left.end());
+      bool ofAlgorithms = gain.transform.kind == TransformKind::Algorithm;
+      if (gain.changes > 0)
+        if (Result<TargetPlan> after =
+                plan(trial, ofAlgorithms ? chosen : machine())) {
+          gain.afterUs = after->plan.makespanUs;
+          gain.contendedAfterUs = after->contendedUs;
+          if (isBetter(*after)) {
+            winner = gains.size();
+            best = std::move(*after);
+            current = std::move(trial);
+          }
+        }
+      if (ofAlgorithms)
+        chooses = gain.changes == 0 || winner == gains.size();
+      gains.push_back(std::move(gain));
+    } while (isAlternative && k < options.transforms.size() &&
+             isChunk(options.transforms[k].kind));
+    if (winner) {
+      gains[*winner].isKept = true;
+      kept.emplace_back(toString(gains[*winner].transform));
+      isChanged |= gains[*winner].transform.kind != TransformKind::Algorithm;
+    }
+    return {};
+  }
+
+  /// Those with a frozen duration that the source does not have by that name.
+  std::vector<bool> scaledNodes() const {
+    std::set<std::string_view> names;
+    for (const DagNode &node : source.nodes)
+      names.insert(node.name);
+    std::vector<bool> scaled;
+    for (const DagNode &node : current.nodes)
+      scaled.push_back(node.durationUs && !names.count(node.name));
+    return scaled;
+  }
+
+  Result<TargetPlan> finish() {
+    best->plan.transforms = std::move(kept);
+    best->gains = std::move(gains);
+    if (isChanged)
+      best->isScaled = scaledNodes();
+    if (chooses) {
+      best->algorithms = chooseAlgorithms(current, chosen);
+      for (AlgorithmChoice &choice : best->algorithms)
+        if (isChanged && best->isScaled[choice.node.value])
+          choice.durationFrom = scaledWords;
+      recordAlgorithms(best->plan, best->algorithms);
+      if (best->overlap)
+        recordAlgorithms(best->overlap->plan, best->algorithms);
+    }
+    if (isChanged) {
+      if (best->overlap && best->plan.model == overlap::frozenModelName)
+        best->plan.model +=
+            ", what transforms changed scaled as estimated on " + chosen.name();
+      best->dag = std::move(current);
+    }
+    return std::move(*best);
+  }
+
+  const Dag &source;
+  /// With the best algorithm for each collective, and with ring Simple for all.
+  const TopologyEstimator &chosen;
+  TopologyEstimator plain;
+  const TargetOptions &options;
+  rcpsp::Budget &budget;
+  uint64_t parts = 1; ///< of the budget
+  Dag current;
+  bool chooses = false, isChanged = false;
+  std::optional<TargetPlan> best;
+  std::vector<TransformGain> gains;
+  std::vector<std::string> kept;
+};
+
+} // namespace
+
+Result<TargetPlan> planForTarget(const Dag &dag,
+                                 const TopologyEstimator &machine,
+                                 const TargetOptions &options,
+                                 rcpsp::Budget &budget) {
+  const device::Topology &topology = machine.machine();
+  if (dag.numDevices > topology.devices)
+    return fail(ErrorKind::Absent,
+                fmt::format("the program uses {} devices, {} has {}",
+                            dag.numDevices, topology.name, topology.devices));
+  return Transforming(dag, machine, options, budget).run();
+}
+
 std::string explainModel(const TargetPlan &plan, const Dag &dag,
-                         const TopologyEstimator &machine) {
+                         const TopologyEstimator &given) {
   std::string out = fmt::format(
       "with contention: makespan {:.3f} us, one node after the other {:.3f} "
       "us\n",
       plan.contendedUs, plan.serialUs);
   for (const TransformGain &gain : plan.gains) {
-    out += fmt::format("transform {}: ", toString(gain.kind));
+    out += fmt::format("transform {}: ", toString(gain.transform));
     if (gain.changes == 0)
       out += "nothing to change\n";
     else if (gain.afterUs == 0)
@@ -305,16 +442,29 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
                          gain.changes, gain.beforeUs, gain.afterUs,
                          gain.contendedBeforeUs, gain.contendedAfterUs,
                          gain.isKept ? "kept" : "not kept");
+    for (const std::string &line : gain.left)
+      out += "  " + line + "\n";
   }
+  TopologyEstimator machine = plan.algorithms.empty()
+                                  ? given.withoutAlgorithms()
+                                  : given.on(given.machine());
+  out += explainAlgorithms(plan.algorithms, dag, machine);
   double sums[3] = {0, 0, 0}, total = 0;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     Estimate estimate = machine.estimate(dag, NodeId{i});
+    if (i < plan.isScaled.size() && plan.isScaled[i])
+      estimate.origin = Origin::Assumed;
     sums[size_t(estimate.origin)] += estimate.us;
     total += estimate.us;
   }
   auto share = [&](Origin origin) {
     return total > 0 ? 100 * sums[size_t(origin)] / total : 0;
   };
+  if (std::count(plan.isScaled.begin(), plan.isScaled.end(), true) > 0)
+    out += fmt::format(
+        "{} nodes that transforms made: {}\n",
+        std::count(plan.isScaled.begin(), plan.isScaled.end(), true),
+        scaledWords);
   out += fmt::format("durations of {}: {:.0f} % measured or frozen, {:.0f} % "
                      "published, {:.0f} % assumed\n",
                      machine.name(), share(Origin::Measured),

@@ -6,6 +6,7 @@
 // sim:NAME` and `bench-schedule --dag` call.
 
 #include "planner/cost/Contention.h"
+#include "planner/schedule/Algorithms.h"
 #include "planner/schedule/Schedulers.h"
 #include "planner/schedule/overlap/OverlapPlanner.h"
 #include "planner/schedule/transform/Transform.h"
@@ -20,17 +21,19 @@ struct TargetOptions {
   uint64_t seed = 0;
   double scaleComm = 1; ///< of DAGs that are spmd: times the collectives
   /// Tried in order; each is kept if the plan after it is shorter.
-  std::vector<TransformKind> transforms;
+  std::vector<Transform> transforms;
 };
 
 /// What a transform did for the plan. Times are makespans in microseconds; 0
 /// before where nothing fitted the memory, and after where nothing changed.
 struct TransformGain {
-  TransformKind kind = TransformKind::Copies;
+  Transform transform = TransformKind::Copies;
   uint32_t changes = 0;
   double beforeUs = 0, afterUs = 0;
   double contendedBeforeUs = 0, contendedAfterUs = 0;
   bool isKept = false;
+  /// TransformContext::left; of chunks, what their numbers are.
+  std::vector<std::string> left;
 };
 
 struct TargetPlan {
@@ -38,6 +41,11 @@ struct TargetPlan {
   /// The DAG it is a plan of, where a transform was kept.
   std::optional<Dag> dag;
   std::vector<TransformGain> gains; ///< by transform tried
+  /// By node of `dag`: whether its duration is one of the file that a transform
+  /// scaled. Empty where none is.
+  std::vector<bool> isScaled;
+  /// Where algorithms were chosen: of each collective.
+  std::vector<AlgorithmChoice> algorithms;
   /// Of the plan, when work that shares a device slows other work down.
   double contendedUs = 0;
   /// The same of all nodes one after the other, where contention cannot be.
@@ -57,8 +65,10 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
 /// list schedules of disturbed priorities. Of those that fit the memory the one
 /// of the least makespan with contention is kept: where running side by side
 /// loses, the plan does not fork. Each transform that changes something takes
-/// an equal share of the budget. What does not fit is Invalid, and the error
-/// says at which step, what is live there and how much is missing.
+/// an equal share of the budget, and is kept if the plan gets shorter: with
+/// contention, or, of a DAG that is spmd, by the model that its search is of.
+/// What does not fit is Invalid, and the error says at which step, what is live
+/// there and how much is missing.
 Result<TargetPlan> planForTarget(const Dag &dag,
                                  const TopologyEstimator &machine,
                                  const TargetOptions &options,

@@ -9,6 +9,7 @@
 #include "support/ArgumentValue.h"
 
 #include <algorithm>
+#include <array>
 
 namespace mgpu::conformance {
 
@@ -100,6 +101,14 @@ Result<std::vector<Transformed>> transformed(const Dag &dag) {
     all.push_back({std::string(toString(kind)), dag, 0});
     MGPU_TRY_ASSIGN(all.back().changes, applyTransform(all.back().dag, kind));
   }
+  // Numbers of chunks of their own for each group, at odds with each other.
+  std::vector<uint32_t> counts;
+  for (size_t g = chunkGroups(dag).size(); g > 0; --g)
+    counts.push_back(std::array{4u, 1u, 2u, 8u}[g % 4]);
+  all.push_back({"chunks of several numbers", dag, 0});
+  MGPU_TRY_ASSIGN(
+      all.back().changes,
+      applyTransform(all.back().dag, {TransformKind::Chunk, counts}));
   all.push_back({"all", dag, 0});
   MGPU_TRY_ASSIGN(all.back().changes,
                   applyTransforms(all.back().dag, allTransforms));

@@ -41,8 +41,9 @@ Result<HostData> randomInputs(const planner::Dag &dag, uint64_t seed);
 /// equal.
 std::string textFault(const planner::Program &program);
 
-/// The DAG after each transform alone, after all of them in order, and after
-/// all twice over; each with what it is called and how many places changed.
+/// The DAG after each transform alone, after chunks of several numbers, after
+/// all transforms in order, and after all twice over; each with what it is
+/// called and how many places changed.
 struct Transformed {
   std::string name;
   planner::Dag dag;

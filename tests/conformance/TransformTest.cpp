@@ -355,7 +355,8 @@ TEST(TransformPrograms, KeepValuesAndBits) {
 TEST(TransformPrograms, ChainsInChunksKeepValuesAndBits) {
   auto changes =
       changesIn([](uint64_t seed) { return Chains(seed).make(); }, 30);
-  for (const char *name : {"chunk2", "chunk4", "chunk8"})
+  for (const char *name :
+       {"chunk2", "chunk4", "chunk8", "chunks of several numbers"})
     EXPECT_GT(changes[name], 20u) << name;
 }
 

@@ -35,6 +35,14 @@ window.addEventListener("load", () => setTimeout(() => {
   note("zoomed", before === 100 && Math.abs(span() - 20) < 1e-6);
   const tip = chart.getOption().tooltip[0].formatter({ seriesName: "kernel", data: [0, 1, 0, 0] });
   note("tooltip", !/<(script|img)/.test(tip));
+  const profile = JSON.parse(document.getElementById("data").textContent).profile;
+  const rows = [...document.querySelectorAll("#nodes tbody tr")].map(row => [...row.cells].map(cell => cell.textContent));
+  const longest = profile.nodes.slice().sort((a, b) => b.measured_us - a.measured_us || a.id - b.id);
+  note("nodes", rows.length > 3 && rows.length === Math.min(longest.length, 100) && rows.every((row, k) =>
+    row[0] === longest[k].name && Math.abs(row[3] - longest[k].predicted_us) < 6e-4 &&
+    Math.abs(row[4] - longest[k].measured_us) < 6e-4 &&
+    (longest[k].ratio > 0 ? Math.abs(row[5] - longest[k].ratio) < 6e-3 : row[5] === "-")));
+  note("profile", /By `mgpu-tune profile`.*the decided one/.test(document.getElementById("profile").textContent));
   const shown = root.dataset.shown;
   document.getElementById("theme").click();
   note("flipped", root.dataset.shown !== shown);
@@ -135,6 +143,7 @@ def make_report(tune, program, folder):
         return done.stdout
     first, second = os.path.join(folder, "first.db"), os.path.join(folder, "second.db")
     run("tune", program, "--budget", "18", "--db", first)
+    run("profile", program, "--repeat", "3", "--db", first)
     changed = []
     for line in run("db", "export", "--db", first).splitlines():
         record = json.loads(line)
@@ -146,6 +155,10 @@ def make_report(tune, program, folder):
                 for step in about["program"].get(which, {}).get("steps", []):
                     step[1] = EVIL
             about["session"]["comparison"] += EVIL
+            record["environment"] = json.dumps(about)
+        if "profile" in about:
+            for node in about["profile"]["nodes"]:
+                node[1] = node[2] = EVIL
             record["environment"] = json.dumps(about)
         changed.append(json.dumps(record))
     lines = os.path.join(folder, "changed.jsonl")
@@ -191,7 +204,7 @@ def main():
             if "data-errors" in opening:
                 fail(f"{name}: {opening}")
             for mark in (f'data-shown="{name}"', 'data-zoomed="true"', 'data-tooltip="true"', 'data-flipped="true"',
-                         'data-flipped-back="true"'):
+                         'data-flipped-back="true"', 'data-nodes="true"', 'data-profile="true"'):
                 if mark not in opening:
                     fail(f"{name}: no {mark} in {opening}")
             if 'data-chose="true"' not in opening and 'data-chose="none"' not in opening:

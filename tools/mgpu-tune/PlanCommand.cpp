@@ -15,16 +15,34 @@
 #include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 namespace mgpu::tune {
 
 using nlohmann::json;
 
-static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
+static json toJson(const planner::AlgorithmChoice &choice) {
+  auto words = [](const planner::NcclTime &time) {
+    return json{{"name", toString(time.algorithm.shape)},
+                {"protocol", toString(time.algorithm.protocol)},
+                {"estimate_us", time.us}};
+  };
+  json out = words(choice.best);
+  if (choice.next) {
+    out["runner_up"] = words(*choice.next);
+    out["difference_us"] = choice.next->us - choice.best.us;
+  }
+  out["duration_from"] = choice.durationFrom;
+  return out;
+}
+
+static json toJson(const planner::Plan &plan, const planner::Dag &dag,
+                   const std::vector<planner::AlgorithmChoice> &algorithms) {
   planner::PlanSummary summary = planner::summarize(plan, dag);
   json out{{"scheduler", plan.scheduler},
            {"model", plan.model},
@@ -36,6 +54,9 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
            {"loop_trips", dag.loop.trips},
            {"arena_bytes", plan.arenaBytes},
            {"verified", true}};
+  std::map<planner::NodeId, const planner::AlgorithmChoice *> choices;
+  for (const planner::AlgorithmChoice &choice : algorithms)
+    choices.emplace(choice.node, &choice);
   json &nodes = out["nodes"] = json::array();
   for (const planner::PlanStep &step : plan.steps) {
     json lanes = json::array();
@@ -47,6 +68,12 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag) {
                      {"lanes", std::move(lanes)},
                      {"start_us", step.startUs},
                      {"end_us", step.startUs + step.durationUs}});
+    if (auto it = choices.find(step.node); it != choices.end())
+      nodes.back()["algorithm"] = toJson(*it->second);
+    else if (step.algorithm) // a plan that was made elsewhere
+      nodes.back()["algorithm"] = {
+          {"name", toString(step.algorithm->shape)},
+          {"protocol", toString(step.algorithm->protocol)}};
   }
   return out;
 }
@@ -83,7 +110,8 @@ planForMachine(const planner::Dag &dag,
     target.memoryBytes = memory;
   target.streamsPerDevice = options.streams;
   target.seed = options.seed;
-  MGPU_TRY_ASSIGN(target.transforms, parseTransforms(options.transforms));
+  MGPU_TRY_ASSIGN(target.transforms,
+                  planner::parseTransforms(options.transforms));
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
   rcpsp::Budget search(budget.seconds, budget.evaluations);
   return planForTarget(dag, machine, target, search);
@@ -100,45 +128,68 @@ static uint64_t memoryOf(const planner::TargetPlan &plan,
   return most;
 }
 
+/// What one point of the front is: of several with no more memory and time the
+/// others are left out.
+struct FrontPoint {
+  uint64_t memory = 0;
+  double makespanUs = 0, contendedUs = 0, lowerBoundUs = 0;
+  std::vector<std::string> transforms;
+};
+
 /// Plans under ever less memory until nothing fits.
 static Result<int> runPareto(const planner::Dag &dag,
                              const planner::TopologyEstimator &machine,
                              const Options &options) {
   constexpr double step = 0.9;
-  json rows = json::array();
+  std::vector<FrontPoint> front;
+  // What plans are chosen by: see planForTarget().
+  auto time = [&](const FrontPoint &point) {
+    return dag.spmd ? point.makespanUs : point.contendedUs;
+  };
   uint64_t limit = 0;
   std::string stopped;
-  double best = 0;
-  for (;;) {
+  do {
     auto plan = planForMachine(dag, machine, options, limit);
-    if (!plan && (rows.empty() || plan.error().kind != ErrorKind::Invalid))
+    if (!plan && (front.empty() || plan.error().kind != ErrorKind::Invalid))
       return fail(plan.error());
     if (!plan) {
       stopped = plan.error().message;
       break;
     }
-    uint64_t memory = memoryOf(*plan, dag);
-    best = rows.empty() ? plan->plan.makespanUs : best;
-    rows.push_back({{"memory_bytes", memory},
-                    {"makespan_us", plan->plan.makespanUs},
-                    {"contended_makespan_us", plan->contendedUs},
-                    {"lower_bound_us", plan->plan.lowerBoundUs}});
-    if (!options.json)
-      fmt::print(
-          "{:>14} bytes  makespan {:.3f} us ({:+.2f} %), with contention "
-          "{:.3f} us\n",
-          memory, plan->plan.makespanUs,
-          best > 0 ? 100 * (plan->plan.makespanUs / best - 1) : 0,
-          plan->contendedUs);
-    limit = uint64_t(double(memory) * step);
-    if (limit == 0)
-      break;
-  }
-  if (options.json)
+    FrontPoint point{memoryOf(*plan, plan->dag ? *plan->dag : dag),
+                     plan->plan.makespanUs, plan->contendedUs,
+                     plan->plan.lowerBoundUs, plan->plan.transforms};
+    limit = uint64_t(double(point.memory) * step);
+    while (!front.empty() && time(front.back()) >= time(point))
+      front.pop_back();
+    front.push_back(std::move(point));
+  } while (limit > 0);
+  if (options.json) {
+    json rows = json::array();
+    for (const FrontPoint &point : front)
+      rows.push_back({{"memory_bytes", point.memory},
+                      {"makespan_us", point.makespanUs},
+                      {"contended_makespan_us", point.contendedUs},
+                      {"lower_bound_us", point.lowerBoundUs},
+                      {"transforms", point.transforms}});
     fmt::print("{}\n",
                json{{"front", std::move(rows)}, {"below", stopped}}.dump(
                    2, ' ', false, json::error_handler_t::replace));
-  else if (!stopped.empty())
+    return 0;
+  }
+  fmt::print("{:>16}  {:>14}  {:>9}  {:>18}  transforms\n", "memory (bytes)",
+             "makespan (us)", "more", "with contention");
+  for (const FrontPoint &point : front) {
+    double least = time(front.front());
+    fmt::print("{:>16}  {:>14.3f}  {:>+7.2f} %  {:>18.3f}  {}\n", point.memory,
+               point.makespanUs,
+               least > 0 ? 100 * (time(point) / least - 1) : 0,
+               point.contendedUs,
+               point.transforms.empty()
+                   ? "none"
+                   : fmt::format("{}", fmt::join(point.transforms, " ")));
+  }
+  if (!stopped.empty())
     fmt::print("below: {}\n", stopped);
   return 0;
 }
@@ -259,7 +310,9 @@ Result<int> runPlan(const Options &options) {
   if (target && options.noisePercent > 0)
     noise = playWithNoise(plan, program.dag, *machine, options);
   if (options.json) {
-    json out = toJson(plan, program.dag);
+    json out = toJson(plan, program.dag,
+                      target ? target->algorithms
+                             : std::vector<planner::AlgorithmChoice>());
     if (noise)
       out["noise"] = {{"percent", options.noisePercent},
                       {"p50_us", noise->first},
@@ -271,13 +324,14 @@ Result<int> runPlan(const Options &options) {
       out["contended_serial_us"] = target->serialUs;
       for (const planner::TransformGain &gain : target->gains)
         out["transforms"].push_back(
-            {{"name", toString(gain.kind)},
+            {{"name", toString(gain.transform)},
              {"changes", gain.changes},
              {"makespan_before_us", gain.beforeUs},
              {"makespan_after_us", gain.afterUs},
              {"contended_before_us", gain.contendedBeforeUs},
              {"contended_after_us", gain.contendedAfterUs},
-             {"kept", gain.isKept}});
+             {"kept", gain.isKept},
+             {"left", gain.left}});
     }
     if (!options.whatIf.empty())
       MGPU_TRY(runWhatIf(source, *machine, *target, options, &out));

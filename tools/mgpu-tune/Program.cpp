@@ -5,6 +5,7 @@
 #include "planner/dag/DagJson.h"
 #include "planner/dag/TraceDag.h"
 #include "planner/schedule/Schedulers.h"
+#include "planner/schedule/transform/ChunkCounts.h"
 #include "support/Array.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/Compiler.h"
@@ -250,46 +251,15 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
   return program;
 }
 
-Result<std::vector<planner::TransformKind>>
-parseTransforms(const std::string &text) {
-  std::vector<planner::TransformKind> kinds;
-  if (text == "none")
-    return kinds;
-  if (text == "auto") {
-    kinds.assign(std::begin(planner::allTransforms),
-                 std::end(planner::allTransforms));
-    return kinds;
-  }
-  for (size_t at = 0; at <= text.size();) {
-    size_t comma = std::min(text.find(',', at), text.size());
-    std::string name = text.substr(at, comma - at);
-    at = comma + 1;
-    if (name == "chunk") {
-      kinds.insert(kinds.end(), std::begin(planner::chunkTransforms),
-                   std::end(planner::chunkTransforms));
-      continue;
-    }
-    auto kind = planner::parseTransform(name);
-    if (!kind)
-      return fail(ErrorKind::Usage,
-                  fmt::format("--transforms {}: there is no \"{}\"; give auto, "
-                              "none or a list of copies, scatter, bucket, "
-                              "chunk, chunk2, chunk4, chunk8, split",
-                              text, name));
-    kinds.push_back(*kind);
-  }
-  return kinds;
-}
-
 Result<std::vector<std::string>>
 transformProgram(Program &program,
-                 const std::vector<planner::TransformKind> &kinds) {
+                 const std::vector<planner::Transform> &transforms) {
   std::vector<std::string> names;
-  for (planner::TransformKind kind : kinds) {
+  for (const planner::Transform &transform : transforms) {
     MGPU_TRY_ASSIGN(uint32_t changes,
-                    planner::applyTransform(program.dag, kind));
+                    planner::applyTransform(program.dag, transform));
     if (changes > 0)
-      names.emplace_back(toString(kind));
+      names.emplace_back(toString(transform));
   }
   return names;
 }
@@ -317,45 +287,39 @@ static Result<planner::Plan> schedule(const planner::Dag &dag,
   return plan;
 }
 
-/// Of the numbers of chunks among `kinds`, the one of the least makespan.
-static Result<std::vector<planner::TransformKind>>
-chooseChunks(const planner::Dag &dag, const Options &options,
-             std::vector<planner::TransformKind> kinds) {
-  auto first = std::find_if(kinds.begin(), kinds.end(), planner::isChunk);
-  auto end = std::find_if_not(first, kinds.end(), planner::isChunk);
-  if (end - first < 2)
-    return kinds;
+/// Numbers for the chunks among `transforms` that have none: those of the least
+/// makespan, after the transforms before them.
+static Result<void> chooseChunks(const planner::Dag &dag,
+                                 const Options &options,
+                                 std::vector<planner::Transform> &transforms) {
   planner::Dag before = dag;
-  MGPU_TRY(planner::applyTransforms(before, {kinds.begin(), first}));
-  std::optional<planner::TransformKind> best;
-  double least = 0;
-  for (auto kind = first; kind != end; ++kind) {
-    planner::Dag trial = before;
-    MGPU_TRY_ASSIGN(uint32_t changes, planner::applyTransform(trial, *kind));
-    if (changes == 0)
-      continue;
-    MGPU_TRY_ASSIGN(planner::Plan plan, schedule(trial, options));
-    if (!best || plan.makespanUs < least) {
-      best = *kind;
-      least = plan.makespanUs;
+  for (planner::Transform &transform : transforms) {
+    if (transform.kind == planner::TransformKind::Chunk &&
+        transform.counts.empty()) {
+      MGPU_TRY_ASSIGN(
+          planner::ChunkCounts found,
+          planner::findChunkCounts(
+              before, {}, [&](const planner::Dag &of) -> Result<double> {
+                MGPU_TRY_ASSIGN(planner::Plan plan, schedule(of, options));
+                return plan.makespanUs;
+              }));
+      transform.counts = std::move(found.counts);
     }
+    MGPU_TRY(planner::applyTransform(before, transform));
   }
-  auto rest = kinds.erase(first, end);
-  if (best)
-    kinds.insert(rest, *best);
-  return kinds;
+  return {};
 }
 
 Result<planner::Plan> makePlan(Program &program, const Options &options) {
-  std::vector<std::string> transforms;
+  std::vector<std::string> names;
   if (options.transforms != "auto") {
-    MGPU_TRY_ASSIGN(auto kinds, parseTransforms(options.transforms));
-    MGPU_TRY_ASSIGN(kinds,
-                    chooseChunks(program.dag, options, std::move(kinds)));
-    MGPU_TRY_ASSIGN(transforms, transformProgram(program, kinds));
+    MGPU_TRY_ASSIGN(auto transforms,
+                    planner::parseTransforms(options.transforms));
+    MGPU_TRY(chooseChunks(program.dag, options, transforms));
+    MGPU_TRY_ASSIGN(names, transformProgram(program, transforms));
   }
   MGPU_TRY_ASSIGN(planner::Plan plan, schedule(program.dag, options));
-  plan.transforms = std::move(transforms);
+  plan.transforms = std::move(names);
   return plan;
 }
 
@@ -369,17 +333,18 @@ Result<planner::Plan> readPlan(const std::string &path, Program &program) {
   auto names = planner::parsePlanTransforms(text);
   if (!names)
     return wrong(names.error());
-  std::vector<planner::TransformKind> kinds;
+  std::vector<planner::Transform> transforms;
   for (const std::string &name : *names) {
-    auto kind = planner::parseTransform(name);
-    if (!kind)
+    auto transform = planner::parseTransform(name);
+    if (!transform)
       return fail(ErrorKind::Invalid,
                   fmt::format("{}: it was made after transform \"{}\", which "
                               "this version does not have",
                               path, name));
-    kinds.push_back(*kind);
+    transforms.push_back(std::move(*transform));
   }
-  MGPU_TRY(transformProgram(program, kinds));
+  if (auto made = transformProgram(program, transforms); !made)
+    return wrong(made.error());
   auto plan = planner::parsePlan(text, program.dag);
   if (!plan)
     return wrong(plan.error());

@@ -87,15 +87,11 @@ Result<HostKernels> hostKernels(const Program &program, const std::string &cpu);
 /// else emitted; an error then names the operation that cannot be.
 Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program);
 
-/// What --transforms names: all for "auto", none for "none".
-Result<std::vector<planner::TransformKind>>
-parseTransforms(const std::string &text);
-
 /// Applies transforms to the program; gives their names back, as a plan keeps
 /// them.
 Result<std::vector<std::string>>
 transformProgram(Program &program,
-                 const std::vector<planner::TransformKind> &kinds);
+                 const std::vector<planner::Transform> &transforms);
 
 /// The plan of options.scheduler for the host, verified. Applies --transforms
 /// first, "auto" being none here.

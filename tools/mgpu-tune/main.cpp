@@ -89,8 +89,8 @@ void addScheduling(CLI::App *command, Options &options) {
       ->add_option(
           "--transforms", options.transforms,
           "Changes to the program that keep its bits: none, a list of "
-          "copies, scatter, bucket, chunk, split; auto: for sim targets "
-          "those that gain, else none")
+          "algorithm, copies, scatter, bucket, chunk, split; auto: for sim "
+          "targets those that gain, else none")
       ->type_name("LIST")
       ->capture_default_str()
       ->each([&options](const std::string &list) {

@@ -59,6 +59,10 @@ static db::Pairs pairsOf(const KernelConfig &config) {
   for (size_t k = 0; k < numKernelParameters; ++k)
     pairs[std::string(toString(KernelParameter(k)))] =
         std::to_string(config.values[k]);
+  if (config.numTunables > 0)
+    pairs["tunables"] = fmt::format(
+        "{}", fmt::join(config.tunables.begin(),
+                        config.tunables.begin() + config.numTunables, ","));
   return pairs;
 }
 

@@ -139,6 +139,16 @@ Result<Plan> planFor(const Dag &dag, const ProgramConfig &config,
   return plan;
 }
 
+/// Values of the parameters, then of the tunables.
+static KernelConfig configOf(std::span<const double> values) {
+  KernelConfig config;
+  for (size_t k = 0; k < values.size(); ++k)
+    (k < numKernelParameters ? config.values[k]
+                             : config.tunables[config.numTunables++]) =
+        uint32_t(values[k]);
+  return config;
+}
+
 Result<ConfigSpace> spaceOf(const KernelSpace &kernel) {
   using P = KernelParameter;
   std::vector<Parameter> parameters;
@@ -146,6 +156,15 @@ Result<ConfigSpace> spaceOf(const KernelSpace &kernel) {
     parameters.push_back({std::string(toString(choice.parameter)),
                           {choice.values.begin(), choice.values.end()},
                           {}});
+  // Numbers, as the others; the kernel's own order begins with the default.
+  for (const KernelTunable &tunable : kernel.tunables) {
+    Parameter parameter{
+        tunable.name, {tunable.values.begin(), tunable.values.end()}, {}};
+    std::vector<double> &values = parameter.values;
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    parameters.push_back(std::move(parameter));
+  }
   auto of = [](P p) { return uint32_t(p); };
   // The space's own check judges whole points; these rules of it, asked of a
   // prefix, keep the walk off what no completion makes legal. The default
@@ -158,31 +177,33 @@ Result<ConfigSpace> spaceOf(const KernelSpace &kernel) {
          {of(P::BlockX), of(P::BlockY), of(P::BlockZ)},
          [](std::span<const double> v) { return v[0] * v[1] * v[2] <= 1024; }});
   std::vector<uint32_t> all;
-  for (uint32_t k = 0; k < numKernelParameters; ++k)
+  for (uint32_t k = 0; k < parameters.size(); ++k)
     all.push_back(k);
   constraints.push_back({"the kernel can be built so", all,
                          [&kernel](std::span<const double> values) {
-                           KernelConfig config;
-                           for (size_t k = 0; k < values.size(); ++k)
-                             config.values[k] = uint32_t(values[k]);
-                           return kernel.check(config).has_value();
+                           return kernel.check(configOf(values)).has_value();
                          }});
   return ConfigSpace::generate(std::move(parameters), constraints);
 }
 
 KernelConfig kernelConfigAt(const ConfigSpace &space, ConfigId id) {
-  KernelConfig config;
+  std::vector<double> values;
   for (uint32_t k = 0; k < space.numParameters(); ++k)
-    config.values[k] = uint32_t(space.value(id, k));
-  return config;
+    values.push_back(space.value(id, k));
+  return configOf(values);
 }
 
 std::optional<ConfigId> findConfig(const ConfigSpace &space,
                                    const KernelConfig &config) {
   std::vector<uint16_t> positions;
+  if (space.numParameters() != numKernelParameters + config.numTunables)
+    return std::nullopt;
   for (uint32_t k = 0; k < space.numParameters(); ++k) {
     const std::vector<double> &values = space.parameter(k).values;
-    auto at = std::find(values.begin(), values.end(), config.values[k]);
+    auto at = std::find(values.begin(), values.end(),
+                        k < numKernelParameters
+                            ? config.values[k]
+                            : config.tunables[k - numKernelParameters]);
     if (at == values.end())
       return std::nullopt;
     positions.push_back(uint16_t(at - values.begin()));

@@ -43,7 +43,8 @@ Result<planner::Plan>
 planFor(const planner::Dag &dag, const ProgramConfig &config,
         const planner::LatencyEstimator *latency = nullptr);
 
-/// Every legal configuration of a kernel; parameters with one value included.
+/// Every legal configuration of a kernel: its parameters, those with one value
+/// included, then its tunables.
 Result<ConfigSpace> spaceOf(const planner::KernelSpace &kernel);
 planner::KernelConfig kernelConfigAt(const ConfigSpace &space, ConfigId id);
 std::optional<ConfigId> findConfig(const ConfigSpace &space,

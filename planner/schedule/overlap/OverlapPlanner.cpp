@@ -84,7 +84,7 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const OverlapModel &model,
   best.firstSeconds = firstSeconds;
   best.plan.lowerBoundUs = bounds.makespan;
   best.plan.scheduler = "overlap";
-  best.plan.model = "frozen model F";
+  best.plan.model = frozenModelName;
   return best;
 }
 

@@ -11,6 +11,9 @@
 
 namespace mgpu::planner::overlap {
 
+/// Plan::model of what is planned by frozen durations alone.
+inline constexpr std::string_view frozenModelName = "frozen model F";
+
 struct OverlapOutcome {
   Plan plan; ///< with arena, bound and model line; verified
   OverlapSchedule schedule;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
+#include <map>
 
 namespace mgpu::planner {
 
@@ -50,18 +52,33 @@ bool covers(const Box &outer, const Box &inner) {
 
 class Chunking {
 public:
-  Chunking(Dag &dag, uint32_t count)
-      : dag(dag), count(count), touches(dag.buffers.size()),
-        axes(dag.nodes.size()), pieces(dag.nodes.size()) {
-    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+  /// `countOf(collective)`: into how many parts; 1 leaves it.
+  Chunking(Dag &dag, std::function<uint32_t(uint32_t)> countOf)
+      : dag(dag), countOf(std::move(countOf)), touches(dag.buffers.size()),
+        axes(dag.nodes.size()), pieces(dag.nodes.size()),
+        cutIn(dag.nodes.size(), 1), leader(dag.nodes.size()) {
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+      leader[i] = i;
       for (const BufferUse &use : dag.nodes[i].uses)
         touches[use.buffer.value].push_back({i, &use});
+    }
+  }
+
+  /// Decides what is cut; how many collectives are.
+  uint32_t decide() {
+    uint32_t changes = 0;
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+      count = countOf(i);
+      if (count > 1 && chunk(i)) {
+        cutIn[i] = count;
+        ++changes;
+      }
+    }
+    return changes;
   }
 
   uint32_t run() {
-    uint32_t changes = 0;
-    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
-      changes += chunk(i);
+    uint32_t changes = decide();
     if (changes == 0)
       return 0;
     std::vector<DagNode> nodes;
@@ -70,14 +87,28 @@ public:
       if (!axes[i] && pieces[i].empty())
         nodes.push_back(node);
       else
-        for (uint32_t k = 0; k < count; ++k) {
-          nodes.push_back(axes[i] ? kernelPart(node, *axes[i], k, count)
-                                  : piece(node, pieces[i][k]));
+        for (uint32_t k = 0; k < cutIn[i]; ++k) {
+          nodes.push_back(axes[i] ? kernelPart(node, *axes[i], k, cutIn[i])
+                                  : piece(node, pieces[i][k], cutIn[i]));
           nodes.back().name += fmt::format(".chunk{}", k);
         }
     }
     replaceNodes(dag, std::move(nodes));
     return changes;
+  }
+
+  /// The collectives decide() cut, those that share kernels together; by their
+  /// first.
+  std::vector<std::vector<NodeId>> groups() {
+    std::map<uint32_t, std::vector<NodeId>> byLeader;
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      if (!pieces[i].empty())
+        byLeader[leaderOf(i)].push_back(NodeId{i});
+    std::vector<std::vector<NodeId>> groups;
+    for (auto &[first, members] : byLeader)
+      groups.push_back(std::move(members));
+    std::sort(groups.begin(), groups.end());
+    return groups;
   }
 
 private:
@@ -90,7 +121,8 @@ private:
     unsigned axis;
   };
 
-  DagNode piece(const DagNode &node, const CollectiveCall &call) const {
+  DagNode piece(const DagNode &node, const CollectiveCall &call,
+                uint32_t of) const {
     DagNode part = node;
     part.uses.clear();
     for (size_t rank = 0; rank < call.members.size(); ++rank) {
@@ -106,9 +138,9 @@ private:
       if (to)
         part.uses.push_back({member.recv, member.recvBox, false, true});
     }
-    part.bytesRead /= count;
-    part.bytesWritten /= count;
-    part.flops /= count;
+    part.bytesRead /= of;
+    part.bytesWritten /= of;
+    part.flops /= of;
     part.work = call;
     return part;
   }
@@ -127,6 +159,9 @@ private:
       break;
     case CollectiveKind::ReduceScatter:
       sendSlices = ranks;
+      break;
+    case CollectiveKind::AllToAll:
+      sendSlices = recvSlices = ranks;
       break;
     default:
       return {};
@@ -220,7 +255,8 @@ private:
                                   BufferId buffer, bool writes,
                                   const std::vector<Box> &targets) const {
     const DagNode &node = dag.nodes[id];
-    if (node.phase != dag.nodes[partner].phase)
+    if (node.phase != dag.nodes[partner].phase ||
+        (axes[id] && cutIn[id] != count))
       return std::nullopt;
     for (unsigned axis : {2u, 1u, 0u})
       if ((axes[id] ? *axes[id] == axis : canPart(node, axis, count)) &&
@@ -251,15 +287,30 @@ private:
         for (const Touch &touch : upwards
                                       ? writersOf(use.buffer, use.box, id)
                                       : readersOf(use.buffer, use.box, id)) {
-          if (axes[touch.node])
+          if (axes[touch.node]) {
+            join(touch.node, id);
             continue;
-          axes[touch.node] =
-              axisFor(touch.node, id, use.buffer, upwards, targets);
-          if (axes[touch.node])
+          }
+          if (auto axis =
+                  axisFor(touch.node, id, use.buffer, upwards, targets)) {
+            cutKernel(touch.node, *axis, id);
             work.push_back(touch.node);
+          }
         }
       }
     }
+  }
+
+  uint32_t leaderOf(uint32_t node) {
+    while (leader[node] != node)
+      node = leader[node] = leader[leader[node]];
+    return node;
+  }
+  void join(uint32_t a, uint32_t b) { leader[leaderOf(a)] = leaderOf(b); }
+  void cutKernel(uint32_t kernel, unsigned axis, uint32_t with) {
+    axes[kernel] = axis;
+    cutIn[kernel] = count;
+    join(kernel, with);
   }
 
   bool chunk(uint32_t id) {
@@ -303,8 +354,10 @@ private:
     auto take = [&](const std::vector<Split> &splits, bool upwards) {
       std::vector<uint32_t> work;
       for (const Split &split : splits)
-        if (!axes[split.node]) {
-          axes[split.node] = split.axis;
+        if (axes[split.node]) {
+          join(split.node, id);
+        } else {
+          cutKernel(split.node, split.axis, id);
           work.push_back(split.node);
         }
       extend(std::move(work), upwards);
@@ -318,16 +371,40 @@ private:
   }
 
   Dag &dag;
-  uint32_t count;
-  std::vector<std::vector<Touch>> touches;         ///< by buffer, by node
-  std::vector<std::optional<unsigned>> axes;       ///< of kernels that are cut
+  std::function<uint32_t(uint32_t)> countOf;
+  uint32_t count = 1;                        ///< of the collective looked at
+  std::vector<std::vector<Touch>> touches;   ///< by buffer, by node
+  std::vector<std::optional<unsigned>> axes; ///< of kernels that are cut
   std::vector<std::vector<CollectiveCall>> pieces; ///< of collectives
+  std::vector<uint32_t> cutIn;                     ///< by node: how many parts
+  std::vector<uint32_t> leader; ///< by node: another one of its group
 };
 
 } // namespace
 
 uint32_t chunkCollectives(Dag &dag, uint32_t count) {
-  return Chunking(dag, count).run();
+  return Chunking(dag, [&](uint32_t) { return count; }).run();
+}
+
+std::vector<std::vector<NodeId>> programChunkGroups(const Dag &dag) {
+  Dag copy = dag;
+  Chunking chunking(copy, [](uint32_t) { return 2u; });
+  chunking.decide();
+  return chunking.groups();
+}
+
+uint32_t chunkCollectives(Dag &dag, const std::vector<uint32_t> &counts) {
+  std::vector<std::vector<NodeId>> groups = programChunkGroups(dag);
+  std::map<uint32_t, uint32_t> byNode;
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (NodeId node : groups[g])
+      byNode[node.value] = counts[g];
+  return Chunking(dag,
+                  [&](uint32_t node) {
+                    auto it = byNode.find(node);
+                    return it == byNode.end() ? 1u : it->second;
+                  })
+      .run();
 }
 
 } // namespace mgpu::planner

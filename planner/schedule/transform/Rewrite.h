@@ -40,6 +40,9 @@ uint32_t scatterReduces(Dag &dag);
 uint32_t bucketReduces(Dag &dag);
 uint32_t splitReduces(Dag &dag);
 uint32_t chunkCollectives(Dag &dag, uint32_t count);
+/// `counts`: one per group.
+uint32_t chunkCollectives(Dag &dag, const std::vector<uint32_t> &counts);
+std::vector<std::vector<NodeId>> programChunkGroups(const Dag &dag);
 
 } // namespace mgpu::planner
 

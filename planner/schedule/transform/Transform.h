@@ -8,11 +8,17 @@
 // the planner to find out.
 //
 // Buffers keep their numbers. One whose bytes moved elsewhere is left with size
-// 0; new ones follow the old. DAGs with nodes known only by their cost come
-// back as they are: what their nodes touch is not known. So do collectives with
-// a frozen duration: it is not known of what they would become.
+// 0; new ones follow the old. Collectives of a program with a frozen duration
+// come back as they are: it is not known of what they would become.
+//
+// Of DAGs with nodes known only by their cost (mgpu-dag/2 files), what a file
+// proves is less (FileRewrite.h): a slice must say that it is one, a kernel
+// that can be cut must say so, and only the producer of a collective is cut
+// with it. A bucket there is a group of all_reduces that start with one launch,
+// each with buffers of its own (ncclGroupStart, ncclGroupEnd): types and
+// reductions need not be alike, and a file does not say them.
 
-#include "planner/dag/Dag.h"
+#include "planner/cost/LatencyEstimator.h"
 
 #include <optional>
 #include <span>
@@ -21,6 +27,10 @@
 namespace mgpu::planner {
 
 enum class TransformKind : uint8_t {
+  /// Each collective by the algorithm and protocol that NCCL's estimate says is
+  /// the fastest, where durations rest on that; else all by ring Simple. The
+  /// plan records it; the DAG stays as it is.
+  Algorithm,
   /// Drops copies whose result nobody reads, copies that repeat an earlier one,
   /// and copies inside a device's memory whose readers can read the source.
   Copies,
@@ -37,24 +47,51 @@ enum class TransformKind : uint8_t {
   Chunk2,
   Chunk4,
   Chunk8,
+  /// The same with a number for each group of collectives that share kernels
+  /// (Transform::counts). Without numbers it changes nothing: ChunkCounts.h
+  /// finds them.
+  Chunk,
   /// all_reduce: reduce_scatter, then all_gather, with room between them.
   Split,
 };
 inline constexpr TransformKind allTransforms[] = {
-    TransformKind::Copies, TransformKind::Scatter, TransformKind::Bucket,
-    TransformKind::Chunk2, TransformKind::Chunk4,  TransformKind::Chunk8,
-    TransformKind::Split};
+    TransformKind::Algorithm, TransformKind::Copies, TransformKind::Scatter,
+    TransformKind::Bucket,    TransformKind::Chunk2, TransformKind::Chunk4,
+    TransformKind::Chunk8,    TransformKind::Chunk,  TransformKind::Split};
 
-/// Alternatives of each other, of which at most one is worth having.
+/// One number of chunks for all collectives: alternatives of each other, of
+/// which at most one is worth having.
 inline constexpr TransformKind chunkTransforms[] = {
     TransformKind::Chunk2, TransformKind::Chunk4, TransformKind::Chunk8};
 bool isChunk(TransformKind kind);
 /// Of how many parts: 2, 4 or 8 of those, else 1.
 uint32_t numChunks(TransformKind kind);
 
-/// "copies", "scatter", "bucket", "chunk2", "chunk4", "chunk8", "split".
+/// A transform as a plan names it.
+struct Transform {
+  TransformKind kind = TransformKind::Copies;
+  /// Of Chunk: by group of chunkGroups(), into how many parts (1: none) its
+  /// collectives and their kernels are cut.
+  std::vector<uint32_t> counts;
+  Transform(TransformKind kind, std::vector<uint32_t> counts = {})
+      : kind(kind), counts(std::move(counts)) {}
+  bool operator==(const Transform &) const = default;
+};
+inline constexpr uint32_t maxChunks = 64;
+
+/// "algorithm", "copies", "scatter", "bucket", "chunk2", "chunk4", "chunk8",
+/// "chunk", "split".
 std::string_view toString(TransformKind kind);
-std::optional<TransformKind> parseTransform(std::string_view text);
+/// The same; of Chunk with its numbers, "chunk:4/1/2".
+std::string toString(const Transform &transform);
+std::optional<Transform> parseTransform(std::string_view text);
+/// What --transforms names: for "auto" all but one number of chunks for all,
+/// none for "none", else a list with commas. Errors are Usage.
+Result<std::vector<Transform>> parseTransforms(const std::string &text);
+
+/// Collectives that can be cut at least in two, those that share kernels
+/// together.
+std::vector<std::vector<NodeId>> chunkGroups(const Dag &dag);
 
 /// Of two all_reduces in a bucket each has at most the first, all together the
 /// second. The second is XLA's combine threshold, rounded up (published); the
@@ -62,11 +99,23 @@ std::optional<TransformKind> parseTransform(std::string_view text);
 inline constexpr uint64_t bucketMemberBytes = uint64_t(4) << 20;
 inline constexpr uint64_t bucketBytes = uint64_t(32) << 20;
 
-/// How many places `kind` changed; `dag` is checked and normalized.
-Result<uint32_t> applyTransform(Dag &dag, TransformKind kind);
+/// What a transform of a DAG file may ask for, and tell.
+struct TransformContext {
+  /// Frozen durations of what changes are scaled by the ratio of the estimates
+  /// after and before; without it they are left out of the DAG, which is
+  /// otherwise the same.
+  const LatencyEstimator *prices = nullptr;
+  /// Gets a line for each reason why candidates were left as they were.
+  std::vector<std::string> *left = nullptr;
+};
+
+/// How many places it changed; `dag` is checked and normalized. Invalid where
+/// the numbers of chunks are of another DAG.
+Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
+                                const TransformContext &context = {});
 /// One after the other.
-Result<uint32_t> applyTransforms(Dag &dag,
-                                 std::span<const TransformKind> kinds);
+Result<uint32_t> applyTransforms(Dag &dag, std::span<const TransformKind> kinds,
+                                 const TransformContext &context = {});
 
 } // namespace mgpu::planner
 

@@ -110,9 +110,10 @@ TEST(MatmulModel, ShippedOnesAreBetweenTheDataSheetAndReason) {
 TEST(Nccl, GivesThePublishedLatenciesAndPeaks) {
   device::Topology h100 = machine("dgx-h100");
   // The worked example of one node of 8: tree LL 6.8 + 2 * 7 * 0.6.
-  NcclChoice tiny = ncclEstimate(h100, CollectiveKind::AllReduce, 8, 8, 1);
+  auto ncclEstimate = [](auto &&...of) { return ncclEstimates(of...).front(); };
+  NcclTime tiny = ncclEstimate(h100, CollectiveKind::AllReduce, 8, 8, 1);
   EXPECT_NEAR(tiny.us, 15.0, 0.3);
-  EXPECT_STREQ(tiny.protocol, "LL");
+  EXPECT_EQ(tiny.algorithm.protocol, CollectiveAlgorithm::LL);
   EXPECT_NEAR(ncclEstimate(h100, CollectiveKind::AllGather, 8, 8, 1).us, 10.8,
               0.1);
   // Large: bytes * 2(n-1)/n over the ring's rate at most.
@@ -123,10 +124,10 @@ TEST(Nccl, GivesThePublishedLatenciesAndPeaks) {
   device::Topology two = machine("dgx-h100-x2");
   EXPECT_GT(ncclEstimate(two, CollectiveKind::AllReduce, 1e6, 16, 2).us,
             ncclEstimate(two, CollectiveKind::AllReduce, 1e6, 16, 1).us);
-  EXPECT_STRNE(
+  EXPECT_NE(
       ncclEstimate(machine("dgx-a100"), CollectiveKind::AllReduce, 1e9, 8, 1)
-          .algorithm,
-      "nvls");
+          .algorithm.shape,
+      CollectiveAlgorithm::Nvls);
   EXPECT_GT(
       ncclEstimate(machine("pcie-l40s-4"), CollectiveKind::AllReduce, 1e8, 4, 1)
           .us,

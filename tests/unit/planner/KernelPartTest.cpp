@@ -5,7 +5,7 @@
 #include "planner/schedule/transform/KernelPart.h"
 
 #include "planner/dag/DagBuilder.h"
-#include "planner/schedule/transform/Transform.h"
+#include "planner/schedule/transform/ChunkCounts.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -220,6 +220,185 @@ TEST(KernelPart, OnlyWhatCanBeCutIsCut) {
       {BufferId{0}, Box{0, {128}, {4}, 4}, false, true, {0, 0, 0}});
   twice.dag.nodes[3].uses[0].blockSteps = {};
   EXPECT_EQ(changes(twice), 0u);
+}
+
+/// The two chains of `Chain` side by side, the second after the first where
+/// they are `linked`, by a kernel that is cut with both.
+Dag twoChains(bool linked) {
+  Dag dag = Chain().dag, second = dag;
+  uint32_t buffers = uint32_t(dag.buffers.size());
+  std::vector<DagNode> nodes = dag.nodes;
+  for (Buffer &buffer : second.buffers) {
+    buffer.name += "'";
+    dag.buffers.push_back(buffer);
+  }
+  for (DagNode &node : second.nodes) {
+    node.name += "'";
+    for (BufferUse &use : node.uses)
+      use.buffer.value += buffers;
+    if (auto *call = std::get_if<CollectiveCall>(&node.work))
+      for (CollectiveMember &member : call->members) {
+        member.send.value += buffers;
+        member.recv.value += buffers;
+      }
+    if (auto *call = std::get_if<KernelCall>(&node.work))
+      call->arguments = {{BufferId{buffers}}};
+    // What the first chain's consumer wrote, part by part.
+    if (linked && node.name == "produce'")
+      node.uses.push_back({BufferId{node.devices[0].value == 0 ? 1u : 3u},
+                           Box{0, {128}, {4}, 4},
+                           true,
+                           false,
+                           {64, 0, 0}});
+    nodes.push_back(std::move(node));
+  }
+  dag.nodes.clear();
+  dag.edges.clear();
+  DependencyTracker tracker(dag);
+  for (DagNode &node : nodes)
+    tracker.append(std::move(node));
+  return dag;
+}
+
+uint32_t countParts(const Dag &dag, const std::string &prefix) {
+  return uint32_t(std::count_if(
+      dag.nodes.begin(), dag.nodes.end(),
+      [&](const DagNode &node) { return node.name.starts_with(prefix); }));
+}
+
+TEST(KernelPart, GroupsThatShareNoKernelHaveTheirOwnNumber) {
+  Dag dag = twoChains(false);
+  ASSERT_TRUE(dag.check());
+  ASSERT_EQ(chunkGroups(dag).size(), 2u);
+  Dag trial = dag;
+  EXPECT_EQ(*applyTransform(trial, {TransformKind::Chunk, {4, 2}}), 2u);
+  EXPECT_EQ(countParts(trial, "sum.chunk"), 4u);
+  EXPECT_EQ(countParts(trial, "sum'.chunk"), 2u);
+  EXPECT_EQ(countParts(trial, "produce.chunk"), 8u);
+  trial = dag;
+  EXPECT_EQ(*applyTransform(trial, {TransformKind::Chunk, {1, 8}}), 1u);
+  EXPECT_EQ(countParts(trial, "sum.chunk"), 0u);
+  EXPECT_EQ(countParts(trial, "sum'.chunk"), 8u);
+  auto wrong = applyTransform(dag, {TransformKind::Chunk, {4}});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().kind, ErrorKind::Invalid);
+}
+
+TEST(KernelPart, CollectivesThatShareAKernelAreOneGroup) {
+  Dag dag = twoChains(true);
+  ASSERT_TRUE(dag.check());
+  ASSERT_EQ(chunkGroups(dag).size(), 1u);
+  EXPECT_EQ(chunkGroups(dag)[0].size(), 2u);
+  EXPECT_EQ(*applyTransform(dag, {TransformKind::Chunk, {4}}), 2u);
+  EXPECT_EQ(countParts(dag, "sum.chunk"), 4u);
+  EXPECT_EQ(countParts(dag, "sum'.chunk"), 4u);
+}
+
+TEST(KernelPart, GreedyNumbersAreNoWorseThanOneForAll) {
+  Dag dag = twoChains(false);
+  // Parts of the first chain cost, those of the second pay.
+  auto us = [](const Dag &of) -> Result<double> {
+    return 10.0 + countParts(of, "sum.chunk") -
+           double(countParts(of, "sum'.chunk"));
+  };
+  auto found = findChunkCounts(dag, {}, us);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->counts, (std::vector<uint32_t>{1, 8}));
+  EXPECT_EQ(found->us, 2);
+  EXPECT_EQ(found->wholeUs, 10);
+  EXPECT_EQ(found->uniformUs, 10);
+  EXPECT_EQ(explainChunks(*found, dag).size(), 3u);
+}
+
+TEST(KernelPart, TransformsReadBackFromTheirNames) {
+  for (Transform transform :
+       {Transform(TransformKind::Chunk, {4, 1, 64}),
+        Transform(TransformKind::Chunk), Transform(TransformKind::Chunk4),
+        Transform(TransformKind::Algorithm)})
+    EXPECT_EQ(parseTransform(toString(transform)), transform);
+  EXPECT_EQ(toString(Transform(TransformKind::Chunk, {4, 1})), "chunk:4/1");
+  for (const char *text : {"chunk:", "chunk:0", "chunk:65", "chunk:4/",
+                           "chunk:x", "chunk4:2", "chunk:4,2", "", ":"})
+    EXPECT_FALSE(parseTransform(text)) << text;
+}
+
+/// What goes where in an all_to_all: rank and byte it is read from, rank and
+/// byte it is written to.
+using Move = std::array<int64_t, 4>;
+std::set<Move> movesOf(const CollectiveCall &call) {
+  auto elements = [](const Box &box) {
+    std::vector<int64_t> all{box.offset};
+    for (size_t d = 0; d < box.sizes.size(); ++d) {
+      std::vector<int64_t> next;
+      for (int64_t at : all)
+        for (int64_t k = 0; k < box.sizes[d]; ++k)
+          next.push_back(at + k * box.strides[d]);
+      all = std::move(next);
+    }
+    return all;
+  };
+  std::set<Move> moves;
+  size_t n = call.members.size();
+  for (size_t i = 0; i < n; ++i)
+    for (size_t j = 0; j < n; ++j) {
+      std::vector<int64_t> from = elements(call.members[i].sendBox),
+                           to = elements(call.members[j].recvBox);
+      for (size_t k = 0; k < from.size() / n; ++k)
+        moves.insert({int64_t(i), from[j * from.size() / n + k], int64_t(j),
+                      to[i * to.size() / n + k]});
+    }
+  return moves;
+}
+
+// On each of two devices a kernel of 2 slices of 4 blocks of 64 bytes; all of
+// them exchanged, and a kernel that reads them.
+TEST(KernelPart, AnExchangeIsCutWithinEachSlice) {
+  auto changes = [](std::array<int64_t, 3> steps) {
+    Dag dag = Chain().dag;
+    Box all{0, {128}, {4}, 4};
+    CollectiveCall whole;
+    for (DagNode &node : dag.nodes)
+      if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
+        call->kind = CollectiveKind::AllToAll;
+        node.uses.clear();
+        for (CollectiveMember &member : call->members) {
+          member.recv.value = member.send.value + 1;
+          node.uses.push_back({member.send, all, true, false});
+          node.uses.push_back({member.recv, all, false, true});
+        }
+        whole = *call;
+      } else {
+        std::get<KernelCall>(node.work).grid = {4, 2, 1};
+        node.uses.resize(1);
+        node.uses[0].blockSteps = steps;
+        if (node.name == "consume")
+          node.uses[0].buffer.value += 1; // what was received
+      }
+    std::vector<DagNode> nodes = std::move(dag.nodes);
+    dag.nodes.clear();
+    dag.edges.clear();
+    DependencyTracker tracker(dag);
+    for (DagNode &node : nodes)
+      tracker.append(std::move(node));
+    EXPECT_TRUE(dag.check());
+    auto count = applyTransform(dag, TransformKind::Chunk2);
+    EXPECT_TRUE(count) << count.error().message;
+    if (*count > 0) {
+      std::set<Move> moves;
+      for (const DagNode &node : dag.nodes)
+        if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
+          EXPECT_EQ(call->members[0].sendBox.sizes,
+                    (std::vector<int64_t>{2, 32}));
+          moves.merge(movesOf(*call));
+        }
+      EXPECT_EQ(moves, movesOf(whole));
+      EXPECT_EQ(dag.nodes.size(), 10u) << "the consumers are cut as well";
+    }
+    return *count;
+  };
+  EXPECT_EQ(changes({64, 256, 0}), 1u);
+  // Blocks that touch all slices are in all parts.
+  EXPECT_EQ(changes({0, 0, 0}), 0u);
 }
 
 } // namespace

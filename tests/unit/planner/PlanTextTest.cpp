@@ -23,6 +23,7 @@ static void expectEqual(const Plan &a, const Plan &b) {
     EXPECT_EQ(a.steps[s].waits, b.steps[s].waits);
     EXPECT_EQ(a.steps[s].startUs, b.steps[s].startUs);
     EXPECT_EQ(a.steps[s].durationUs, b.steps[s].durationUs);
+    EXPECT_EQ(a.steps[s].algorithm, b.steps[s].algorithm);
   }
   ASSERT_EQ(a.placements.size(), b.placements.size());
   for (size_t k = 0; k < a.placements.size(); ++k) {
@@ -39,8 +40,14 @@ TEST(PlanText, ReadsBackExactly) {
     Result<Plan> plan = scheduleShuffled(dag, model, seed);
     ASSERT_TRUE(plan);
     std::mt19937_64 random(seed);
-    for (PlanStep &step : plan->steps) // doubles of many digits
+    for (PlanStep &step : plan->steps) { // doubles of many digits
       step.startUs += double(random()) * 0x1p-60;
+      if (workClass(dag.node(step.node)) == WorkClass::Collective &&
+          random() % 3 > 0)
+        step.algorithm =
+            CollectiveAlgorithm{CollectiveAlgorithm::Shape(random() % 3),
+                                CollectiveAlgorithm::Protocol(random() % 3)};
+    }
     std::string text = toText(*plan, dag);
     Result<Plan> back = parsePlan(text, dag);
     ASSERT_TRUE(back) << back.error().message << "\n" << text;
@@ -71,9 +78,10 @@ protected:
 } // namespace
 
 TEST_F(PlanTextErrors, NameTheLine) {
-  EXPECT_EQ(message("mgpu-plan 1", "mgpu-plan 2"),
-            "plan line 1: the plan has version 2; this program reads version "
-            "1");
+  EXPECT_EQ(message("mgpu-plan 2", "mgpu-plan 3"),
+            "plan line 1: the plan has version 3; this program reads versions "
+            "1 and 2");
+  EXPECT_EQ(message("mgpu-plan 2", "mgpu-plan 1"), "accepted");
   EXPECT_EQ(message("scheduler", "schedule"),
             "plan line 2: expected \"scheduler\", found \"schedule\"");
   EXPECT_EQ(message("\"list\"", "\"list"),
@@ -96,6 +104,30 @@ TEST_F(PlanTextErrors, NameTheLine) {
   EXPECT_NE(message("end\n", "end\nmore\n").find("after \"end\""),
             std::string::npos);
   EXPECT_EQ(message("end\n", "# a comment\n\n end \r\n"), "accepted");
+}
+
+TEST_F(PlanTextErrors, OnlyCollectivesHaveAnAlgorithm) {
+  Plan plan = *parsePlan(text, dag);
+  for (const PlanStep &step : plan.steps) {
+    std::string head = "step " + std::to_string(step.node.value) + " ";
+    size_t line = text.find("\n" + head), at = text.find(" start ", line);
+    ASSERT_NE(line, std::string::npos);
+    auto with = [&](const std::string &words) {
+      std::string changed = text;
+      changed.insert(at, words);
+      Result<Plan> other = parsePlan(changed, dag);
+      return other ? "accepted" : other.error().message;
+    };
+    bool isCollective = workClass(dag.node(step.node)) == WorkClass::Collective;
+    if (isCollective)
+      EXPECT_EQ(with(" by nvls Simple"), "accepted");
+    else
+      EXPECT_NE(with(" by nvls Simple").find("no collective"),
+                std::string::npos);
+    EXPECT_NE(with(" by star LL").find("\"star LL\" is no algorithm"),
+              std::string::npos);
+    EXPECT_NE(with(" by ring").find("is no algorithm"), std::string::npos);
+  }
 }
 
 // No prefix of a plan and no single changed byte may crash the reader.

@@ -60,6 +60,8 @@ Program randomProgram(uint64_t seed) {
     } else if (opaque) {
       opaque->bytes = random();
       opaque->group = uint32_t(pick(9));
+      opaque->isSlice = pick(2);
+      opaque->splittable = pick(3);
     }
   }
   uint32_t numArguments = uint32_t(pick(4));

@@ -82,6 +82,7 @@ TEST(TargetPlan, IsNeverWorseThanItsCandidatesAndRepeats) {
       rcpsp::Budget budget(1e6, 40);
       TargetOptions options;
       options.seed = seed;
+      options.transforms = {TransformKind::Algorithm};
       Result<TargetPlan> result = planForTarget(dag, model, options, budget);
       EXPECT_TRUE(result) << result.error().message;
       return *result;

@@ -45,6 +45,47 @@ TEST(ProgramSpace, AKernelsSpaceIsWhatItSaysIsLegal) {
   EXPECT_FALSE(findConfig(*space, foreign));
 }
 
+TEST(ProgramSpace, TunablesAreSearchedLikeParameters) {
+  KernelSpace kernel = hostSpace();
+  kernel.target = planner::KernelTarget::Cuda;
+  for (P unused : {P::Items, P::TileX, P::TileY})
+    kernel.choices[size_t(unused)].values = {kernel.defaults[unused]};
+  kernel.stagedBytes = 4;
+  kernel.stagedTunables = 2;
+  kernel.tunables = {{"MGPU_DEPTH", {32, 16, 64}}, {"MGPU_STAGES", {3, 2}}};
+  kernel.defaults.numTunables = 2;
+  kernel.defaults.tunables = {32, 3};
+  auto space = spaceOf(kernel);
+  ASSERT_TRUE(space) << space.error().message;
+  std::vector<KernelConfig> legal = kernel.legal();
+  // The stages of some do not fit shared memory.
+  EXPECT_LT(legal.size(), kernel.productSize());
+  ASSERT_EQ(space->size(), legal.size());
+  std::set<KernelConfig> found;
+  for (ConfigId id = 0; id < space->size(); ++id) {
+    found.insert(kernelConfigAt(*space, id));
+    EXPECT_EQ(findConfig(*space, kernelConfigAt(*space, id)), id);
+  }
+  EXPECT_EQ(found, std::set<KernelConfig>(legal.begin(), legal.end()));
+  KernelConfig without = kernel.defaults;
+  without.numTunables = 0;
+  EXPECT_FALSE(findConfig(*space, without));
+  // A kernel that keeps its launch has its tunables alone.
+  KernelSpace file;
+  file.target = planner::KernelTarget::Cuda;
+  file.defaults[P::BlockX] = 100;
+  for (size_t k = 0; k < planner::numKernelParameters; ++k)
+    file.choices.push_back({P(k), {file.defaults[P(k)]}, "is a file"});
+  file.tunables = {{"TILE", {16, 8, 32}}};
+  file.defaults.numTunables = 1;
+  file.defaults.tunables = {16};
+  file.block = {100, 1, 1};
+  file.maxGrid = {4, 1, 1};
+  auto ofFile = spaceOf(file);
+  ASSERT_TRUE(ofFile) << ofFile.error().message;
+  EXPECT_EQ(ofFile->size(), 3u);
+}
+
 struct Fixture : TestSubject {
   std::vector<KernelSpace> kernels = {hostSpace()};
   std::vector<KernelConfig> chosen = {kernels[0].defaults, kernels[0].defaults};
