@@ -272,11 +272,13 @@ TEST_F(CardsFailure, ADeadRankEndsTheOthersAndIsNamed) {
 }
 
 TEST_F(CardsFailure, ARankThatDiesInsideTheCollectiveLeavesItsName) {
-  // It comes to the replay and ends with the first look at the stream.
+  // It comes to a replay, and ends once the other is in the collective.
   auto cards = start(quick(), [] {
     fake::FakeCuda::instance().onLaunch = [](uint64_t launch) {
-      if (launch == 3)
-        _exit(9);
+      if (launch != 3)
+        return;
+      usleep(500'000);
+      _exit(9);
     };
   });
   ASSERT_TRUE(cards) << cards.error().message;
