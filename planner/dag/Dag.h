@@ -72,8 +72,10 @@ struct KernelSpec {
   std::string name; ///< for people; unique within the DAG
   std::string hash; ///< SHA-256 of the canonical source and block size
   std::string source;
-  std::string location; ///< "file:line:column" of the launch
-  Dim3 block;           ///< threads per block it was specialised for
+  std::string
+      location; ///< "file:line:column" of the launch; of one that stands
+                ///< for several operations, all, " + " between them
+  Dim3 block;   ///< threads per block it was specialised for
   uint32_t numArguments = 0;
   bool operator==(const KernelSpec &) const = default;
 };
