@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/measure/Environment.h"
 
+#include "support/Affinity.h"
 #include "support/FileIO.h"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/utsname.h>
-#include <thread>
 #include <unistd.h>
 
 namespace mgpu::bench {
@@ -36,13 +35,6 @@ static std::string chosenOf(const std::string &text) {
   return open == std::string::npos || close == std::string::npos
              ? text
              : text.substr(open + 1, close - open - 1);
-}
-
-static uint32_t usableCores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
-    return uint32_t(CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 Environment readEnvironment() {

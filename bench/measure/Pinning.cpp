@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/measure/Pinning.h"
 
+#include "support/Affinity.h"
 #include "support/FileIO.h"
 
 #include <algorithm>
@@ -46,16 +47,7 @@ std::vector<int> cpusFor(const std::vector<int> &cpus, uint32_t threads) {
   return {cpus.begin(), cpus.begin() + threads};
 }
 
-PinnedThread::PinnedThread(int cpu) {
-  cpu_set_t now, one;
-  if (cpu < 0 || cpu >= CPU_SETSIZE ||
-      sched_getaffinity(0, sizeof(now), &now) != 0 || !CPU_ISSET(cpu, &now))
-    return;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  if (sched_setaffinity(0, sizeof(one), &one) == 0)
-    before = now;
-}
+PinnedThread::PinnedThread(int cpu) : before(pinThread(cpu)) {}
 
 PinnedThread::~PinnedThread() {
   if (before)

@@ -2,10 +2,10 @@
 #include "device/host/HostDriver.h"
 
 #include "device/host/HostGraph.h"
+#include "support/Affinity.h"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <sched.h>
 #include <system_error>
 
 namespace mgpu::device {
@@ -13,13 +13,6 @@ namespace mgpu::device {
 namespace {
 
 constexpr uint32_t maxDevices = 1024, maxLanes = 256;
-
-uint32_t usableCores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
-    return uint32_t(std::max(1, CPU_COUNT(&set)));
-  return std::max(1u, std::thread::hardware_concurrency());
-}
 
 class HostDriver final : public Driver {
 public:

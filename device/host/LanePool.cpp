@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/host/LanePool.h"
 
+#include "support/Affinity.h"
+
 #include <climits>
 #include <ctime>
 #include <linux/futex.h>
@@ -61,9 +63,7 @@ private:
 /// better of the two, and workers stay awake between replays in a row. With
 /// more threads than cores a spin may hold up the one it waits for: 4 us.
 uint32_t pausedPollsFor(uint32_t numThreads) {
-  cpu_set_t cores;
-  bool known = sched_getaffinity(0, sizeof cores, &cores) == 0;
-  return known && uint32_t(CPU_COUNT(&cores)) >= numThreads ? 2000 : 100;
+  return usableCores() >= numThreads ? 2000 : 100;
 }
 
 /// The pool that began to replay last. Workers of others do not spin between
@@ -76,18 +76,6 @@ bool atLeast(uint32_t value, uint32_t target) {
 }
 
 } // namespace
-
-/// Where the thread may run there at all.
-static void stayOn(int cpu) {
-  cpu_set_t allowed, one;
-  if (cpu < 0 || cpu >= CPU_SETSIZE ||
-      sched_getaffinity(0, sizeof allowed, &allowed) != 0 ||
-      !CPU_ISSET(cpu, &allowed))
-    return;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  sched_setaffinity(0, sizeof one, &one);
-}
 
 LanePool::LanePool(uint32_t numLanes, uint32_t progressSoFar,
                    std::span<const int> workerCpus)
@@ -102,7 +90,7 @@ LanePool::LanePool(uint32_t numLanes, uint32_t progressSoFar,
     for (uint32_t lane = 1; lane < numLanes; ++lane) {
       const int cpu = lane <= workerCpus.size() ? workerCpus[lane - 1] : -1;
       workers.emplace_back([this, lane, cpu] {
-        stayOn(cpu);
+        pinThread(cpu); // where it may not, the system decides
         workerMain(lane);
       });
     }

@@ -158,4 +158,15 @@ NvrtcCompiler::compileAll(std::span<const CompileJob> jobs,
   return results;
 }
 
+Result<std::vector<std::byte>> compileCubin(const std::string &source,
+                                            const std::string &name,
+                                            const std::string &arch,
+                                            device::BlobCache *cache) {
+  MGPU_TRY_ASSIGN(auto compiler, NvrtcCompiler::open(cache));
+  MGPU_TRY_ASSIGN(
+      CompiledKernel kernel,
+      compiler.compile({source, name + ".cu", {"--fmad=false"}, arch}));
+  return std::move(kernel.cubin);
+}
+
 } // namespace mgpu::kernels

@@ -72,6 +72,14 @@ private:
   device::BlobCache *cache;
 };
 
+/// One program for one architecture, with --fmad=false: as the host computes.
+/// Opens NVRTC for it; `cache` as above. What device::CudaOptions::compile asks
+/// for.
+Result<std::vector<std::byte>> compileCubin(const std::string &source,
+                                            const std::string &name,
+                                            const std::string &arch,
+                                            device::BlobCache *cache = nullptr);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_COMPILE_NVRTCCOMPILER_H

@@ -57,6 +57,8 @@ private:
             int64_t leading, bool isTransposed, gpu::MMAMatrixType type,
             Value store);
   void product(const Matrices &at);
+  /// Row and column of the matrix at which this lane's elements begin.
+  std::pair<Value, Value> laneOrigin(const MatrixLayout &layout);
   /// Writes a factor, as `product` multiplies it, to workgroup memory.
   Value stage(Value matrix, gpu::MMAMatrixType type, Type wide);
   Value widen(Value value, gpu::MMAMatrixType type, Type wide);
@@ -146,6 +148,19 @@ Value Lowering::widen(Value value, gpu::MMAMatrixType type, Type wide) {
   return arith::SelectOp::create(b, loc, isNaN, value, rounded);
 }
 
+std::pair<Value, Value> Lowering::laneOrigin(const MatrixLayout &layout) {
+  Value four = constant(4);
+  Value group = arith::DivUIOp::create(b, loc, lane, four);
+  Value quad = arith::RemUIOp::create(b, loc, lane, four);
+  auto along = [&](int64_t ofGroup, int64_t ofQuad) -> Value {
+    return ofGroup ? group
+                   : arith::MulIOp::create(b, loc, quad, constant(ofQuad));
+  };
+  // One of the two moves along the rows, the other along the columns.
+  Value row = along(layout.group.row, layout.quad.row);
+  return {row, along(layout.group.column, layout.quad.column)};
+}
+
 Value Lowering::stage(Value matrix, gpu::MMAMatrixType type, Type wide) {
   MatrixLayout layout = *layoutOf(type);
   Value buffer;
@@ -159,16 +174,7 @@ Value Lowering::stage(Value matrix, gpu::MMAMatrixType type, Type wide) {
         MemRefType::get({numSubgroups, type.getShape()[0], type.getShape()[1]},
                         wide, MemRefLayoutAttrInterface(), space));
   }
-  Value four = constant(4);
-  Value group = arith::DivUIOp::create(b, loc, lane, four);
-  Value quad = arith::RemUIOp::create(b, loc, lane, four);
-  auto along = [&](int64_t ofGroup, int64_t ofQuad) -> Value {
-    return ofGroup ? group
-                   : arith::MulIOp::create(b, loc, quad, constant(ofQuad));
-  };
-  // One of the two moves along the rows, the other along the columns.
-  Value row = along(layout.group.row, layout.quad.row);
-  Value column = along(layout.group.column, layout.quad.column);
+  auto [row, column] = laneOrigin(layout);
   for (auto [place, element] :
        llvm::zip_equal(layout.first, elementsOf(matrix)))
     memref::StoreOp::create(
@@ -187,15 +193,7 @@ void Lowering::product(const Matrices &at) {
   Value right = stage(op->getOperand(1), b_, wide);
   createSubgroupBarrier(b, op);
   MatrixLayout layout = *layoutOf(c);
-  Value four = constant(4);
-  Value group = arith::DivUIOp::create(b, loc, lane, four);
-  Value quad = arith::RemUIOp::create(b, loc, lane, four);
-  auto along = [&](int64_t ofGroup, int64_t ofQuad) -> Value {
-    return ofGroup ? group
-                   : arith::MulIOp::create(b, loc, quad, constant(ofQuad));
-  };
-  Value row = along(layout.group.row, layout.quad.row);
-  Value column = along(layout.group.column, layout.quad.column);
+  auto [row, column] = laneOrigin(layout);
   Elements sums = elementsOf(op->getOperand(2));
   if (isHalf)
     for (Value &each : sums)

@@ -37,8 +37,6 @@ bool hasPointForm(linalg::LinalgOp op) {
   return true;
 }
 
-namespace {
-
 SmallVector<int64_t> parallelExtents(linalg::LinalgOp op) {
   SmallVector<int64_t> parallel;
   for (auto [extent, kind] :
@@ -48,16 +46,17 @@ SmallVector<int64_t> parallelExtents(linalg::LinalgOp op) {
   return parallel;
 }
 
+namespace {
+
 /// The axes of its thread's point that index `operand`, if they are all that
 /// does and no other thread touches the same element.
 std::optional<SmallVector<unsigned>> ownPoint(linalg::LinalgOp op,
                                               OpOperand &operand) {
   SmallVector<int64_t> extents = parallelExtents(op);
-  SmallVector<int> axisOf;
-  for (utils::IteratorType kind : op.getIteratorTypesArray()) {
-    auto axis = int(llvm::count_if(axisOf, [](int k) { return k >= 0; }));
-    axisOf.push_back(kind == utils::IteratorType::parallel ? axis : -1);
-  }
+  SmallVector<int> axisOf; // -1 of a reduction dimension
+  int numAxes = 0;
+  for (utils::IteratorType kind : op.getIteratorTypesArray())
+    axisOf.push_back(kind == utils::IteratorType::parallel ? numAxes++ : -1);
   SmallVector<unsigned> axes;
   for (AffineExpr each : op.getMatchingIndexingMap(&operand).getResults()) {
     auto dimension = dyn_cast<AffineDimExpr>(each);

@@ -20,6 +20,9 @@ mlir::Value rootOf(mlir::Value memref);
 /// write the same element.
 bool hasPointForm(mlir::linalg::LinalgOp op);
 
+/// Of its parallel dimensions, in order.
+llvm::SmallVector<int64_t> parallelExtents(mlir::linalg::LinalgOp op);
+
 /// Linalg's own matrix products, a batch or not, neither operand transposed.
 bool isPlainMatmul(mlir::linalg::LinalgOp op);
 

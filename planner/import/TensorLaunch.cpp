@@ -291,12 +291,8 @@ void StructuredLaunch::build() {
 /// Of operations that fusibleFrom found, or of one alone.
 LogicalResult launchStructured(ArrayRef<linalg::LinalgOp> run,
                                llvm::SetVector<Value> &forwarded) {
-  SmallVector<int64_t> parallel;
   linalg::LinalgOp last = run.back();
-  for (auto [extent, kind] :
-       llvm::zip(last.getStaticLoopRanges(), last.getIteratorTypesArray()))
-    if (kind == utils::IteratorType::parallel)
-      parallel.push_back(extent);
+  SmallVector<int64_t> parallel = parallelExtents(last);
   SmallVector<Value> memrefs;
   for (Value operand : last->getOperands())
     if (isa<MemRefType>(operand.getType()))

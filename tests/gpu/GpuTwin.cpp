@@ -27,11 +27,7 @@ Result<std::vector<std::byte>> compile(const std::string &source,
                                        const std::string &name,
                                        const std::string &arch) {
   static device::MemoryBlobCache cache;
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(&cache));
-  MGPU_TRY_ASSIGN(
-      kernels::CompiledKernel kernel,
-      compiler.compile({source, name + ".cu", {"--fmad=false"}, arch}));
-  return std::move(kernel.cubin);
+  return kernels::compileCubin(source, name, arch, &cache);
 }
 
 } // namespace gpu

@@ -35,17 +35,6 @@ struct Shared {
   GroupId id;
 };
 
-/// Compiles with NVRTC, in this process.
-Result<std::vector<std::byte>> compile(const std::string &source,
-                                       const std::string &name,
-                                       const std::string &arch) {
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
-  MGPU_TRY_ASSIGN(
-      kernels::CompiledKernel kernel,
-      compiler.compile({source, name + ".cu", {"--fmad=false"}, arch}));
-  return std::move(kernel.cubin);
-}
-
 /// The k-th integer of rank r's memory; sums of them are exact.
 float valueOf(uint32_t rank, int64_t k) {
   return float((k * 31 + rank * 7) % 61) - 30;
@@ -130,7 +119,9 @@ Result<void> runRank(uint32_t ranks, uint32_t rank, int card, bool dies,
   options.card = card;
   options.only = DeviceId{int32_t(rank)};
   options.deadline = std::chrono::seconds(dies ? 10 : 60);
-  options.compile = compile;
+  options.compile = [](auto &...args) {
+    return kernels::compileCubin(args...);
+  };
   options.watch = [&] { return shared.control.watch(rank); };
   MGPU_TRY_ASSIGN(auto driver, createCudaDriver(options));
   DeviceGroup group;

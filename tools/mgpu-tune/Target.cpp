@@ -41,15 +41,10 @@ Result<CudaTarget> findCard(const std::string &target, uint32_t numDevices) {
   return cuda;
 }
 
-Result<std::vector<std::byte>> compileCubin(const std::string &source,
-                                            const std::string &name,
-                                            const std::string &arch) {
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
-  MGPU_TRY_ASSIGN(
-      kernels::CompiledKernel kernel,
-      compiler.compile({source, name + ".cu", {"--fmad=false"}, arch}));
-  return std::move(kernel.cubin);
-}
+/// A CudaOptions::compile.
+constexpr auto compile = [](auto &...what) {
+  return kernels::compileCubin(what...);
+};
 
 Result<std::unique_ptr<device::Driver>>
 openCard(const CudaTarget &cuda, std::chrono::milliseconds deadline) {
@@ -57,7 +52,7 @@ openCard(const CudaTarget &cuda, std::chrono::milliseconds deadline) {
   options.card = cuda.cards[0];
   options.numDevices = cuda.devicesOnCard;
   options.deadline = deadline;
-  options.compile = compileCubin;
+  options.compile = compile;
   return device::createCudaDriver(options);
 }
 
@@ -136,7 +131,7 @@ openRank(int card, uint32_t rank, std::chrono::milliseconds deadline,
   options.only = DeviceId{int32_t(rank)};
   options.deadline = deadline;
   options.watch = std::move(watch);
-  options.compile = compileCubin;
+  options.compile = compile;
   return device::createCudaDriver(options);
 }
 
