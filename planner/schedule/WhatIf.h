@@ -13,7 +13,7 @@ namespace mgpu::planner {
 ///   nic=2x, host_link=0.5x, memory=1.2x     rates
 ///   flops=2x                                arithmetic of all kinds
 ///   op:NAME=0.5x                            time of the nodes of that name,
-///                                           `*` at the end: that begin so
+///                                           in which `*` is any letters
 /// The factor is above 0.
 struct WhatIf {
   device::Topology topology;

@@ -138,9 +138,21 @@ Result<TransformChoice> parseTransforms(const std::string &text) {
 
 bool OpFactor::matches(std::string_view name) const {
   std::string_view wanted = pattern;
-  return wanted.ends_with('*')
-             ? name.starts_with(wanted.substr(0, wanted.size() - 1))
-             : name == wanted;
+  size_t w = 0, n = 0, star = std::string_view::npos, behind = 0;
+  while (n < name.size())
+    if (w < wanted.size() && wanted[w] == '*') {
+      star = w++;
+      behind = n; // what follows the star is tried from here on
+    } else if (w < wanted.size() && wanted[w] == name[n]) {
+      ++w;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      w = star + 1;
+      n = ++behind;
+    } else {
+      return false;
+    }
+  return wanted.find_first_not_of('*', w) == std::string_view::npos;
 }
 
 void scaleTime(DagNode &node, double factor) {

@@ -117,7 +117,7 @@ std::vector<std::vector<NodeId>> chunkGroups(const Dag &dag);
 inline constexpr uint64_t bucketMemberBytes = uint64_t(4) << 20;
 inline constexpr uint64_t bucketBytes = uint64_t(32) << 20;
 
-/// A what-if about nodes of some names: `*` at the end is any more letters.
+/// A what-if about nodes of some names: `*` is any letters, or none.
 struct OpFactor {
   std::string pattern;
   double factor = 1;

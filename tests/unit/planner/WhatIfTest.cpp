@@ -76,6 +76,20 @@ static Dag twoReductions() {
   return dag;
 }
 
+TEST(WhatIf, AStarIsAnyLetters) {
+  auto matches = [](std::string pattern, const char *name) {
+    return OpFactor{std::move(pattern), 1}.matches(name);
+  };
+  for (const char *pattern :
+       {"all_reduce_20.chunk3", "all*", "*", "*chunk3", "all_*.chunk*", "*_*_*",
+        "all_reduce_20.chunk3*", "**3", "*20*k*"})
+    EXPECT_TRUE(matches(pattern, "all_reduce_20.chunk3")) << pattern;
+  for (const char *pattern : {"", "all", "*chunk", "all_reduce_20.chunk33",
+                              "*4*", "chunk3", "all*chunk3*3", "a*b"})
+    EXPECT_FALSE(matches(pattern, "all_reduce_20.chunk3")) << pattern;
+  EXPECT_TRUE(matches("*", "") && matches("", ""));
+}
+
 // A name of the program acts on all that transforms make of its node, and a
 // name of what they make is one too.
 TEST(WhatIf, FollowsNodesThroughTransforms) {
