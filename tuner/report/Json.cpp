@@ -144,6 +144,12 @@ std::string toJsonText(const Report &report) {
                           {"trials", group.trials},
                           {"parameters", std::move(parameters)}});
   }
+  ordered_json parts = ordered_json::array();
+  for (const SpacePart &part : report.parts)
+    parts.push_back({{"of", part.name},
+                     {"points", part.points},
+                     {"tried", part.tried},
+                     {"coverage", part.coverage()}});
   ordered_json decisions = ordered_json::array();
   for (const Decision &each : report.decisions)
     decisions.push_back({{"time_ms", each.timeMs},
@@ -176,6 +182,7 @@ std::string toJsonText(const Report &report) {
                    {"change", report.change()},
                    {"configuration", report.configuration},
                    {"space", report.spaceSize},
+                   {"spaces", std::move(parts)},
                    {"tried", report.tried},
                    {"failed", report.failed},
                    {"decisions", std::move(decisions)},
