@@ -339,12 +339,13 @@ std::map<std::string, uint32_t> changesIn(RandomProgram (*make)(uint64_t),
     ASSERT_TRUE(all) << all.error().message;
     auto sets = tuner::transformLists(*outcome.dag); // that `tune` tries
     ASSERT_TRUE(sets) << sets.error().message;
-    for (const tuner::TransformList &set : *sets)
-      if (set.size() > 1) {
-        auto dag = tuner::transformed(*outcome.dag, set);
-        ASSERT_TRUE(dag) << dag.error().message;
-        all->push_back({"several of them", std::move(*dag), 1});
-      }
+    // Some: with a number of chunks for each group there are many.
+    const size_t step = std::max<size_t>(sets->size() / 8, 1);
+    for (size_t k = 1 + seed % step; k < sets->size(); k += step) {
+      auto dag = tuner::transformed(*outcome.dag, (*sets)[k]);
+      ASSERT_TRUE(dag) << dag.error().message;
+      all->push_back({"several of them", std::move(*dag), 1});
+    }
     for (const Transformed &each : *all) {
       changes[each.name] += each.changes;
       for (std::string scheduler : {"serial", "list", "1", "2", "3"}) {

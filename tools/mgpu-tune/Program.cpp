@@ -230,7 +230,7 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
     MGPU_TRY(checkReadable(options.file));
   Program program;
   if (options.file != "-" && db::isDatabaseFile(options.file)) {
-    if (options.tensorCores)
+    if (!options.tensorCores.empty())
       return fail(ErrorKind::Usage,
                   fmt::format("--tensor-cores: the kernels of the bundle '{}' "
                               "are chosen; give the program it was made of",

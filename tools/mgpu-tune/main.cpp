@@ -111,9 +111,12 @@ void addTuned(CLI::App *command, Options &options) {
 }
 
 void addTensorCores(CLI::App *command, Options &options) {
-  command->add_flag("--tensor-cores", options.tensorCores,
-                    "On cards, products of f16 and bf16 on tensor cores; no "
-                    "card has run this form yet");
+  command
+      ->add_flag("--tensor-cores{mma}", options.tensorCores,
+                 "On cards, products of f16 and bf16 on tensor cores: "
+                 "--tensor-cores=mma, the default, for sm_80 and later, or "
+                 "=wgmma for sm_90; no card has run these forms yet")
+      ->check(CLI::IsMember({"mma", "wgmma"}));
 }
 
 /// Of commands that measure on the host.

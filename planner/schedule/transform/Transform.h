@@ -84,7 +84,7 @@ struct Transform {
   std::vector<uint32_t> counts;
   Transform(TransformKind kind, std::vector<uint32_t> counts = {})
       : kind(kind), counts(std::move(counts)) {}
-  bool operator==(const Transform &) const = default;
+  auto operator<=>(const Transform &) const = default;
 };
 inline constexpr uint32_t maxChunks = 64;
 

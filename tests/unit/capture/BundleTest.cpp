@@ -76,7 +76,10 @@ BundleContents makeContents() {
   cuda.reshapable = true;
   cuda.takesPart = false;
   cuda.dynamicSharedBytes = 12;
-  cuda.parameterBytes = {8, 4};
+  cuda.parameterBytes = {8, 4, 128};
+  cuda.onlyArch = "sm_90a";
+  cuda.tensorMaps = {
+      {2, 32, ElementType::BF16, {40, 20, 3}, {96, 1920}, {64, 64, 1}}};
   forms.cuda = std::move(cuda);
   forms.cubins["sm_90"] = {std::byte(1), std::byte(2)};
   contents.kernels.push_back(std::move(forms));
