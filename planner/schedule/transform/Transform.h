@@ -101,10 +101,11 @@ struct TransformChoice {
   /// Whether the text says anything of freedoms.
   bool namesFreedoms = false;
 };
-/// "auto": all but one number of chunks for all; "none": none, and no freedom;
-/// else a list with commas. "-NAME" in it takes away, from "auto" where the
-/// list begins with that. A list that names freedoms has those alone, one that
-/// names none has all of them. Errors are Usage.
+/// "auto": all but one number of chunks for all; "none": none, and a schedule
+/// that is free; else a list with commas. "-NAME" in it takes away from what
+/// stands before it, from "auto" where the list begins with that. A list that
+/// begins with a name has the freedoms it names alone, or all of them if it
+/// names none. Errors are Usage.
 Result<TransformChoice> parseTransforms(const std::string &text);
 
 /// Collectives that can be cut at least in two, those that share kernels
