@@ -318,6 +318,7 @@ Result<planner::Plan> makePlan(Program &program, const Options &options) {
   planner::Freedoms freedoms;
   // The scheduler says how free the plan is where the list does not.
   if (options.transforms != "auto" && options.transforms != "none") {
+    MGPU_TRY(planner::parseTransforms(options.transforms)); // as it was given
     // "auto" changes no program here.
     std::string list = options.transforms;
     if (list.starts_with("auto,"))
