@@ -61,9 +61,9 @@ Result<void> addHostKernels(const planner::Dag &dag, const Options &options,
   Error last;
   size_t added = 0;
   for (const std::string &level : levels) {
-    auto objects =
-        choice ? compileConfig(dag, choice->context, choice->config, level)
-               : compileKernels(dag, level);
+    auto objects = choice ? compileConfig(dag, choice->context, choice->config,
+                                          options, level)
+                          : compileKernels(dag, level);
     if (!objects && objects.error().kind == ErrorKind::Unsupported) {
       fmt::print(stderr, "mgpu-tune: note: no kernels for {}: {}\n", level,
                  objects.error().message);

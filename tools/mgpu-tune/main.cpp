@@ -88,9 +88,10 @@ void addScheduling(CLI::App *command, Options &options) {
   command
       ->add_option(
           "--transforms", options.transforms,
-          "Changes to the program that keep its bits: none, a list of "
-          "algorithm, copies, scatter, bucket, chunk, split; auto: for sim "
-          "targets those that gain, else none")
+          "Changes to the program and its schedule that keep its bits: none, "
+          "a list of algorithm, copies, scatter, bucket, chunk, split, order, "
+          "early, nofork; auto: for sim targets those that gain; auto,-NAME: "
+          "all but one")
       ->type_name("LIST")
       ->capture_default_str()
       ->each([&options](const std::string &list) {

@@ -120,6 +120,33 @@ TEST(Bundle, HoldsWhatWasPutIn) {
   EXPECT_EQ(kernels->objects[0], contents.kernels[0].host["x86-64-v3"]);
 }
 
+// How NCCL is to do a collective is the plan's to say, and stays with it.
+TEST(Bundle, KeepsTheAlgorithmOfEachCollective) {
+  using planner::CollectiveAlgorithm;
+  TempFolder folder;
+  BundleContents contents = makeContents();
+  for (int k = 0; k < 9; ++k) {
+    CollectiveAlgorithm algorithm{CollectiveAlgorithm::Shape(k / 3),
+                                  CollectiveAlgorithm::Protocol(k % 3)};
+    size_t collectives = 0;
+    for (planner::PlanStep &step : contents.plan.steps)
+      if (workClass(contents.program.dag.node(step.node)) ==
+          planner::WorkClass::Collective) {
+        step.algorithm = algorithm;
+        ++collectives;
+      }
+    ASSERT_GT(collectives, 0u);
+    ASSERT_TRUE(writeBundle(folder / "x", contents));
+    auto plan = reopen(folder / "x").plan();
+    ASSERT_TRUE(plan) << plan.error().message;
+    ASSERT_EQ(plan->steps.size(), contents.plan.steps.size());
+    for (size_t s = 0; s < plan->steps.size(); ++s)
+      EXPECT_EQ(plan->steps[s].algorithm, contents.plan.steps[s].algorithm);
+    EXPECT_EQ(planner::toText(*plan, contents.program.dag),
+              planner::toText(contents.plan, contents.program.dag));
+  }
+}
+
 TEST(Bundle, IsTheSameBytesForTheSameProgram) {
   TempFolder folder;
   BundleContents contents = makeContents();
