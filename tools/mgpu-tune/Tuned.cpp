@@ -269,8 +269,8 @@ findTuned(const Program &program, const Options &options, bool usesCuda) {
   using None = std::optional<TunedChoice>;
   // A bundle is the choice of whoever made it.
   if ((isCudaTarget(options.target) && !usesCuda) || !options.useTuned ||
-      options.choosesPlan || options.tensorCores || !options.cpu.empty() ||
-      program.bundle)
+      options.choosesPlan || !options.tensorCores.empty() ||
+      !options.cpu.empty() || program.bundle)
     return None();
   auto path = db::databasePath(options.database);
   const bool asked = !options.database.empty();
