@@ -89,7 +89,8 @@ Result<void> addCubins(const Options &options,
     std::vector<kernels::CompileJob> jobs;
     for (const capture::KernelForms &kernel : kernels)
       jobs.push_back({kernel.cuda->source, kernel.cuda->name + ".cu",
-                      kernels::compileOptions(*kernel.cuda), arch});
+                      kernels::compileOptions(*kernel.cuda),
+                      kernels::archOf(*kernel.cuda, arch)});
     auto compiled = compiler.compileAll(jobs);
     for (size_t k = 0; k < compiled.size(); ++k) {
       if (!compiled[k])
