@@ -73,7 +73,9 @@ buildCardKernel(const kernels::CudaText &text,
   object.block = config.block();
   object.covers = text.space->covered(config);
   object.takesPart = text.takesPart;
-  object.dynamicSharedBytes = text.dynamicSharedBytes;
+  object.dynamicSharedBytes = text.space->stagesAreDynamic
+                                  ? uint32_t(text.space->sharedBytesOf(config))
+                                  : text.dynamicSharedBytes;
   object.tensorMaps = text.tensorMaps;
   object.cubin = std::move(compiled.cubin);
   return device::encodeCudaKernel(object);
