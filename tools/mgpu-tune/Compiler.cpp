@@ -3,6 +3,7 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
+#include "kernels/compile/TextCache.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
 #include "kernels/emit/KernelBuild.h"
@@ -222,46 +223,85 @@ tensorText(ModuleOp module, kernels::CudaEmitOptions options) {
   return text;
 }
 
-Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
-                                                       bool tensorCores) {
+namespace {
+
+/// Emits kernels, all in one context: making one takes as long as emitting six
+/// small kernels.
+class TextEmitter {
+public:
+  explicit TextEmitter(bool tensorCores) : tensorCores(tensorCores) {
+    context.printOpOnDiagnostic(false);
+  }
+  Result<kernels::CudaText> emit(const planner::KernelSpec &spec, Dim3 grid);
+
+private:
+  bool tensorCores;
+  planner::SourceNames names;
+  MLIRContext context{programDialects(), MLIRContext::Threading::DISABLED};
+};
+
+Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
+                                            Dim3 grid) {
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
+  if (!module)
+    return fail(
+        ErrorKind::Internal,
+        fmt::format("kernel {} does not parse after outlining", spec.name));
+  names.nameValues(*module);
+  MGPU_TRY_ASSIGN(auto space, kernels::spaceOf(*module, spec.block, grid,
+                                               planner::KernelTarget::Cuda));
+  kernels::CudaEmitOptions options{spec.name, spec.location, spec.block, grid};
+  std::optional<kernels::CudaText> candidate = tensorText(*module, options);
+  if (candidate && tensorCores && !candidate->source.empty()) {
+    candidate->disabled.clear();
+    return std::move(*candidate);
+  }
+  bool isTiled = kernels::isMatmul(*module),
+       isFile = kernels::isSourceKernel(*module);
+  auto kernel = kernels::emitCudaKernel(*module, options);
+  if (!kernel)
+    return fail(kernel.error().kind,
+                fmt::format("{}: kernel {}: {}", spec.location, spec.name,
+                            kernel.error().message));
+  kernels::CudaText text = textOf(std::move(*kernel), std::move(space));
+  text.form = isFile ? "file" : isTiled ? "tiles" : "threads";
+  if (candidate)
+    text.candidates.push_back(std::move(*candidate));
+  return text;
+}
+
+} // namespace
+
+Result<std::vector<kernels::CudaText>>
+emitCudaKernels(const planner::Dag &dag, bool tensorCores,
+                device::BlobCache *cache) {
+  // Of a program that changes a little, most entries stay.
+  constexpr size_t inEntry = 32;
   std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<kernels::CudaText> texts;
-  planner::SourceNames names;
-  MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
-  context.printOpOnDiagnostic(false);
-  for (size_t k = 0; k < dag.kernels.size(); ++k) {
-    const planner::KernelSpec &spec = dag.kernels[k];
-    llvm::SourceMgr sources;
-    SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
-    OwningOpRef<ModuleOp> module =
-        parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
-    if (!module)
-      return fail(
-          ErrorKind::Internal,
-          fmt::format("kernel {} does not parse after outlining", spec.name));
-    names.nameValues(*module);
-    MGPU_TRY_ASSIGN(auto space, kernels::spaceOf(*module, spec.block, grids[k],
-                                                 planner::KernelTarget::Cuda));
-    kernels::CudaEmitOptions options{spec.name, spec.location, spec.block,
-                                     grids[k]};
-    std::optional<kernels::CudaText> candidate = tensorText(*module, options);
-    if (candidate && tensorCores && !candidate->source.empty()) {
-      candidate->disabled.clear();
-      texts.push_back(std::move(*candidate));
-      continue;
+  kernels::TextCache kept(
+      cache, {kernels::emitterId(), tensorCores ? "tensor cores" : ""});
+  std::optional<TextEmitter> emitter;
+  for (size_t first = 0; first < dag.kernels.size(); first += inEntry) {
+    size_t count = std::min(inEntry, dag.kernels.size() - first);
+    std::span specs = std::span(dag.kernels).subspan(first, count);
+    std::span most = std::span(grids).subspan(first, count);
+    std::string key = kept.keyOf(specs, most);
+    auto found = kept.find(key, specs);
+    if (!found) {
+      if (!emitter)
+        emitter.emplace(tensorCores);
+      found.emplace();
+      for (size_t k = 0; k < count; ++k) {
+        MGPU_TRY_ASSIGN(auto text, emitter->emit(specs[k], most[k]));
+        found->push_back(std::move(text));
+      }
+      kept.store(key, specs, most, *found);
     }
-    bool isTiled = kernels::isMatmul(*module),
-         isFile = kernels::isSourceKernel(*module);
-    auto kernel = kernels::emitCudaKernel(*module, options);
-    if (!kernel)
-      return fail(kernel.error().kind,
-                  fmt::format("{}: kernel {}: {}", spec.location, spec.name,
-                              kernel.error().message));
-    kernels::CudaText text = textOf(std::move(*kernel), std::move(space));
-    text.form = isFile ? "file" : isTiled ? "tiles" : "threads";
-    if (candidate)
-      text.candidates.push_back(std::move(*candidate));
-    texts.push_back(std::move(text));
+    std::move(found->begin(), found->end(), std::back_inserter(texts));
   }
   return texts;
 }

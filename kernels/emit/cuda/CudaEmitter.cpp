@@ -57,9 +57,18 @@ public:
 private:
   void findThreadUsers(KernelContext &context);
   LogicalResult writeFunctions(KernelContext &context, Text &out);
+  LogicalResult writeParameters(KernelContext &context, func::FuncOp entry);
+  /// In each form there is: #if MGPU_VECTOR == 1 ... #else ... #endif.
+  LogicalResult inEachForm(Text &out,
+                           function_ref<LogicalResult(const LaneForm *)> write);
+  /// What one thread of the source does: where the entry is one block, its
+  /// statements, else a call of a function that has them.
+  LogicalResult writeBody(KernelContext &context, Text &functions, Text &body);
   std::string header();
-  std::string entry();
-  std::string ids(const std::string &indent);
+  std::string entry(const std::string &body);
+  std::string ids(const std::string &indent, const std::string &body,
+                  bool inLoop);
+  bool isInline() { return entryOp.getBody().hasOneBlock(); }
 
   ModuleOp module;
   const CudaEmitOptions &options;
@@ -67,10 +76,14 @@ private:
   SmallVector<Axis, 3> axes;     ///< those that are longer than 1, and x
   std::optional<LaneForm> lanes; ///< where MGPU_VECTOR may be more than 1
   CudaKernel kernel;
+  func::FuncOp entryOp;
   std::string count; ///< the type that counts threads
   bool hasUnroll = false;
-  std::string threadFunction; ///< what one thread of the source does
+  bool hasThread = false; ///< the text has a MgpuThread
 };
+
+/// Stands for a #line that says where the text itself is.
+constexpr StringRef ownLine = "#line own\n";
 
 void KernelWriter::findThreadUsers(KernelContext &context) {
   auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
@@ -93,74 +106,97 @@ void KernelWriter::findThreadUsers(KernelContext &context) {
   }
 }
 
-LogicalResult KernelWriter::writeFunctions(KernelContext &context, Text &out) {
-  // The entry last; the others are declared first, as they may call each other.
-  SmallVector<func::FuncOp> functions;
-  for (auto f : module.getOps<func::FuncOp>())
-    if (f.getName() != "entry")
-      functions.push_back(f);
-  functions.push_back(module.lookupSymbol<func::FuncOp>("entry"));
-  Names global;
-  for (func::FuncOp f : functions) {
-    std::string name =
-        kernel.name + (isEntry(f) ? "_thread" : "_" + f.getName().str());
-    context.functions[f] = global.fresh(name);
-    if (isEntry(f))
-      threadFunction = context.functions[f];
-  }
-  std::string definitions;
-  std::vector<std::string> declarations;
-  for (func::FuncOp f : functions) {
-    FunctionEmitter emitter(context, out);
-    if (isEntry(f)) {
-      FunctionEmitter names(context, out);
-      auto parameters = names.parameters(f);
-      if (failed(parameters))
-        return failure();
-      for (size_t k = 1; k < parameters->size(); ++k) {
-        const auto &[type, name] = (*parameters)[k];
-        kernel.parameters.push_back({name, type});
-        bool isPointer = StringRef(type).contains('*');
-        Type mlirType = f.getArgumentTypes()[k - 1];
-        kernel.parameterBytes.push_back(
-            isPointer ? 8 : std::max(widthOf(mlirType), 8u) / 8);
-      }
-    }
-    auto write = [&](FunctionEmitter &emitter) -> LogicalResult {
-      auto signature = emitter.signature(f, context.functions[f]);
-      if (failed(signature))
-        return failure();
-      out.atNowhere();
-      if (declarations.empty() || declarations.back() != *signature)
-        declarations.push_back(*signature);
-      out.open(*signature);
-      if (failed(emitter.body(f)))
-        return failure();
-      out.atNowhere();
-      out.close();
-      return success();
-    };
-    bool hasLanes = isEntry(f) && lanes;
-    if (hasLanes)
-      out.raw("#if MGPU_VECTOR == 1\n");
-    if (failed(write(emitter)))
-      return failure();
-    if (hasLanes) {
-      out.raw("#else\n");
-      FunctionEmitter several(context, out, &*lanes);
-      if (failed(write(several)))
-        return failure();
-      out.raw("#endif\n");
-    }
-    out.line("");
-  }
-  if (declarations.size() > 2) {
-    std::string text;
-    for (size_t k = 0; k + 1 < declarations.size(); ++k)
-      text += declarations[k] + ";\n";
-    out.text = text + "\n" + out.text;
+LogicalResult
+KernelWriter::inEachForm(Text &out,
+                         function_ref<LogicalResult(const LaneForm *)> write) {
+  if (!lanes)
+    return write(nullptr);
+  out.raw("#if MGPU_VECTOR == 1\n");
+  if (failed(write(nullptr)))
+    return failure();
+  out.raw("#else\n");
+  if (failed(write(&*lanes)))
+    return failure();
+  out.raw("#endif\n");
+  return success();
+}
+
+LogicalResult KernelWriter::writeParameters(KernelContext &context,
+                                            func::FuncOp entry) {
+  Text nowhere;
+  auto parameters = FunctionEmitter(context, nowhere).parameters(entry);
+  if (failed(parameters))
+    return failure();
+  for (size_t k = 1; k < parameters->size(); ++k) {
+    const auto &[type, name] = (*parameters)[k];
+    kernel.parameters.push_back({name, type});
+    bool isPointer = StringRef(type).contains('*');
+    Type mlirType = entry.getArgumentTypes()[k - 1];
+    kernel.parameterBytes.push_back(
+        isPointer ? 8 : std::max(widthOf(mlirType), 8u) / 8);
   }
   return success();
+}
+
+LogicalResult KernelWriter::writeFunctions(KernelContext &context, Text &out) {
+  // They are declared first, as they may call each other.
+  Names global;
+  SmallVector<func::FuncOp> functions;
+  for (auto f : module.getOps<func::FuncOp>())
+    if (!isEntry(f))
+      functions.push_back(f);
+  for (func::FuncOp f : functions)
+    context.functions[f] = global.fresh(kernel.name + "_" + f.getName().str());
+  std::string declarations;
+  for (func::FuncOp f : functions) {
+    FunctionEmitter emitter(context, out);
+    auto signature = emitter.signature(f, context.functions[f]);
+    if (failed(signature))
+      return failure();
+    out.atNowhere();
+    declarations += *signature + ";\n";
+    out.open(*signature);
+    if (failed(emitter.body(f)))
+      return failure();
+    out.atNowhere();
+    out.close();
+    out.line("");
+  }
+  if (functions.size() > 1)
+    out.text = declarations + "\n" + out.text;
+  return success();
+}
+
+LogicalResult KernelWriter::writeBody(KernelContext &context, Text &functions,
+                                      Text &body) {
+  if (isInline())
+    return inEachForm(body, [&](const LaneForm *form) -> LogicalResult {
+      FunctionEmitter emitter(context, body, form);
+      emitter.setGlobals(kernel.reshapable);
+      if (failed(emitter.signature(entryOp, "")) ||
+          failed(emitter.body(entryOp)))
+        return failure();
+      body.atNowhere();
+      return success();
+    });
+  std::string name = Names().fresh(kernel.name + "_thread"), arguments = "at";
+  for (const CudaParameter &each : kernel.parameters)
+    arguments += ", " + each.name;
+  body.line(name + "(" + arguments + ");");
+  return inEachForm(functions, [&](const LaneForm *form) -> LogicalResult {
+    FunctionEmitter emitter(context, functions, form);
+    auto signature = emitter.signature(entryOp, name);
+    if (failed(signature))
+      return failure();
+    functions.atNowhere();
+    functions.open(*signature);
+    if (failed(emitter.body(entryOp)))
+      return failure();
+    functions.atNowhere();
+    functions.close();
+    functions.line("");
+    return success();
+  });
 }
 
 std::string dims(Dim3 d) {
@@ -188,7 +224,9 @@ std::string KernelWriter::header() {
             "along x, that one\n"
             "//                         thread is\n";
   else
-    text += "//   MGPU_BLOCK_X, _Y, _Z  threads of a block; fixed: the kernel\n"
+    text += std::string("//   MGPU_BLOCK_X, _Y, _Z  threads of a block; ") +
+            (lanes ? "MGPU_BLOCK_X * MGPU_VECTOR is fixed" : "fixed") +
+            ": the kernel\n"
             "//                         " +
             kernel.reason +
             "\n"
@@ -235,7 +273,8 @@ std::string KernelWriter::header() {
   macro("MGPU_MIN_BLOCKS", "1");
   macro("MGPU_FAST_MATH", "0");
   if (!kernel.reshapable)
-    text += "#if MGPU_BLOCK_X != " + std::to_string(options.block.x) +
+    text += std::string("#if MGPU_BLOCK_X") + (lanes ? " * MGPU_VECTOR" : "") +
+            " != " + std::to_string(options.block.x) +
             " || MGPU_BLOCK_Y != " + std::to_string(options.block.y) +
             " || MGPU_BLOCK_Z != " + std::to_string(options.block.z) +
             "\n#error \"" + kernel.name + " " + kernel.reason + "\"\n#endif\n";
@@ -256,94 +295,162 @@ std::string KernelWriter::header() {
           "  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;\n"
           "  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part "
           "that runs\n"
-          "};\n"
-          "struct MgpuThread { // ids and sizes as the source sees them\n"
-          "  int blockX, blockY, blockZ, threadX, threadY, threadZ, gridX, "
-          "gridY, gridZ;\n"
-          "};\n\n";
-  return text;
+          "};\n";
+  if (hasThread)
+    text += "struct MgpuThread { // ids and sizes as the source sees them\n"
+            "  int blockX, blockY, blockZ, threadX, threadY, threadZ, gridX, "
+            "gridY, gridZ;\n"
+            "};\n";
+  return text + "\n";
 }
 
-/// The ids that are the same for all items.
-std::string KernelWriter::ids(const std::string &indent) {
-  std::string text = indent + "MgpuThread at;\n";
+/// Whether a function is given `at`: it may ask for anything.
+static bool handsOnThread(StringRef body) {
+  return body.contains("(at,") || body.contains("(at)");
+}
+
+/// Those fields of `at` that `body` asks for, of the ones that are the same for
+/// all items or of the others.
+std::string KernelWriter::ids(const std::string &indent,
+                              const std::string &body, bool inLoop) {
+  bool all = handsOnThread(body);
+  std::string text;
+  auto set = [&](const std::string &field, const std::string &value) {
+    if (all || StringRef(body).contains("at." + field))
+      text += indent + "at." + field + " = (int)" + value + ";\n";
+  };
   for (char upper : {'X', 'Y', 'Z'}) {
-    std::string d(1, upper);
-    text += indent + "at.grid" + d + " = (int)launch.grid" + d + ";\n";
+    std::string u(1, upper), l(1, char(upper - 'A' + 'a'));
+    bool isX = upper == 'X';
+    if (!inLoop)
+      set("grid" + u, "launch.grid" + u);
+    if (kernel.reshapable) {
+      if (inLoop != isX)
+        continue;
+      const Axis *axis = llvm::find_if(
+          axes, [&](const Axis &each) { return each.upper == upper; });
+      if (axis == axes.end()) {
+        set("block" + u, "0");
+        set("thread" + u, "0");
+        continue;
+      }
+      std::string size = std::to_string(axis->block);
+      set("block" + u, "(global" + u + " / " + size + ")");
+      set("thread" + u, "(global" + u + " % " + size + ")");
+    } else if (!inLoop) {
+      set("thread" + u,
+          isX && lanes ? "threadIdx.x * MGPU_VECTOR" : "threadIdx." + l);
+      if (!isX)
+        set("block" + u, "(launch.base" + u + " + blockIdx." + l +
+                             " + launch.first" + u + ")");
+    } else if (isX) {
+      set("blockX", "sourceX");
+    }
   }
+  if (!inLoop && hasThread)
+    text = indent + "MgpuThread at;\n" + text;
   return text;
 }
 
-std::string KernelWriter::entry() {
-  std::string parameters, arguments = "at";
-  for (const CudaParameter &each : kernel.parameters) {
+std::string KernelWriter::entry(const std::string &body) {
+  std::string parameters;
+  for (const CudaParameter &each : kernel.parameters)
     parameters += each.type + each.name + ", ";
-    arguments += ", " + each.name;
-  }
   std::string text =
       "extern \"C\" __global__ void\n"
       "__launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, "
       "MGPU_MIN_BLOCKS)\n" +
-      kernel.name + "(" + parameters + "const MgpuLaunch launch) {\n" +
-      ids("  ");
-  std::string call = threadFunction + "(" + arguments + ");\n";
+      kernel.name + "(" + parameters + "const MgpuLaunch launch) {\n";
   if (!kernel.reshapable) {
-    text += "  at.threadX = (int)threadIdx.x;\n"
-            "  at.threadY = (int)threadIdx.y;\n"
-            "  at.threadZ = (int)threadIdx.z;\n"
-            "  at.blockY = (int)(launch.baseY + blockIdx.y + "
-            "launch.firstY);\n"
-            "  at.blockZ = (int)(launch.baseZ + blockIdx.z + "
-            "launch.firstZ);\n"
+    text += ids("  ", body, /*inLoop=*/false) +
             "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"
-            "    const unsigned x = launch.baseX + (blockIdx.x + "
+            "    const unsigned sourceX = launch.baseX + (blockIdx.x + "
             "launch.firstX) * MGPU_ITEMS + item;\n"
-            "    if (x >= launch.endX) // for all threads alike\n"
-            "      break;\n"
-            "    at.blockX = (int)x;\n";
+            "    if (sourceX >= launch.endX) // for all threads alike\n"
+            "      break;\n" +
+            ids("    ", body, /*inLoop=*/true);
     if (shape.usesShared)
       text += "    if (item > 0)\n      __syncthreads(); // shared memory is "
               "used again\n";
-    return text + "    " + call + "  }\n}\n";
+    return text + body + ownLine.str() + "  }\n}\n";
   }
-  std::string inside;
+  std::string inside, noAxis, blocks;
+  for (char upper : {'Y', 'Z'})
+    if (llvm::none_of(axes, [&](const Axis &a) { return a.upper == upper; })) {
+      std::string u(1, upper), l(1, char(upper - 'A' + 'a'));
+      noAxis += (noAxis.empty() ? "" : " || ") + ("threadIdx." + l + " != 0");
+      blocks += (blocks.empty() ? "" : " * ") + ("MGPU_BLOCK_" + u);
+    }
+  if (!noAxis.empty())
+    text +=
+        "#if " + blocks + " > 1\n  if (" + noAxis + ")\n    return;\n#endif\n";
   for (const Axis &axis : axes) {
-    std::string l(1, axis.letter), u(1, axis.upper),
-        size = std::to_string(axis.block);
+    std::string u(1, axis.upper), size = std::to_string(axis.block);
     if (!inside.empty())
       inside += " && ";
-    inside += l + " < (" + count + ")launch.end" + u + " * " + size;
+    inside += "global" + u + " < (" + count + ")launch.end" + u + " * " + size;
   }
   for (const Axis &axis : llvm::drop_begin(axes)) {
     std::string l(1, axis.letter), u(1, axis.upper),
         size = std::to_string(axis.block);
-    text += "  const " + count + " " + l + " = (" + count + ")launch.base" + u +
-            " * " + size + " + (" + count + ")(blockIdx." + l +
-            " + launch.first" + u + ") * MGPU_BLOCK_" + u + " + threadIdx." +
-            l + ";\n  at.block" + u + " = (int)(" + l + " / " + size +
-            ");\n  at.thread" + u + " = (int)(" + l + " % " + size + ");\n";
+    text += "  const " + count + " global" + u + " = (" + count +
+            ")launch.base" + u + " * " + size + " + (" + count + ")(blockIdx." +
+            l + " + launch.first" + u + ") * MGPU_BLOCK_" + u +
+            " + threadIdx." + l + ";\n";
   }
-  for (char upper : {'Y', 'Z'})
-    if (llvm::none_of(axes, [&](const Axis &a) { return a.upper == upper; })) {
-      inside +=
-          std::string(" && threadIdx.") + char(upper - 'A' + 'a') + " == 0";
-      text += "  at.block" + std::string(1, upper) + " = at.thread" +
-              std::string(1, upper) + " = 0;\n";
-    }
+  text += ids("  ", body, /*inLoop=*/false);
   std::string size = std::to_string(options.block.x);
-  text += "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"
+  text += "#if MGPU_ITEMS == 1\n"
+          "  const unsigned item = 0;\n"
+          "  {\n"
+          "#else\n"
+          "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"
+          "#endif\n"
           "    const " +
-          count + " x = (" + count + ")launch.baseX * " + size +
+          count + " globalX = (" + count + ")launch.baseX * " + size +
           (lanes ? " + (((" : " + ((") + count +
           ")(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + "
           "threadIdx.x" +
           (lanes ? ") * MGPU_VECTOR;\n" : ";\n") +
-          "    at.blockX = (int)(x / " + size +
-          ");\n    at.threadX = (int)(x % " + size +
-          ");\n"
-          "    if (" +
-          inside + ")\n      " + call + "  }\n}\n";
+          ids("    ", body, /*inLoop=*/true) + "    if (" + inside + ") {\n" +
+          body + ownLine.str() + "    }\n  }\n}\n";
   return text;
+}
+
+/// Writes the line numbers that were not known before.
+static std::string withOwnLines(const std::string &text,
+                                const std::string &file) {
+  std::string out;
+  size_t number = 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = text.find('\n', at) + 1;
+    StringRef line(text.data() + at, end - at);
+    ++number;
+    out += line == ownLine
+               ? "#line " + std::to_string(number + 1) + " \"" + file + "\"\n"
+               : line.str();
+    at = end;
+  }
+  return out;
+}
+
+/// Writes gpu.global_id for what is that.
+static void writeGlobalIds(func::FuncOp entry, Dim3 block) {
+  SmallVector<std::pair<Operation *, gpu::Dimension>> sums;
+  entry.walk([&](Operation *op) {
+    if (auto dim = globalIndexOf(op, block))
+      sums.push_back({op, *dim});
+  });
+  for (auto [sum, dim] : sums) {
+    OpBuilder b(sum);
+    Location loc = sum->getLoc();
+    Type type = sum->getResult(0).getType();
+    Value id = gpu::GlobalIdOp::create(b, loc, dim);
+    if (!type.isIndex())
+      id = arith::IndexCastOp::create(b, loc, type, id);
+    sum->getResult(0).replaceAllUsesWith(id);
+    sum->erase();
+  }
 }
 
 Result<CudaKernel> KernelWriter::run() {
@@ -363,28 +470,39 @@ Result<CudaKernel> KernelWriter::run() {
   shape = launchShapeOf(module, options.block);
   kernel.reshapable = shape.reshapable;
   kernel.reason = shape.reason;
-  auto entryOp = module.lookupSymbol<func::FuncOp>("entry");
+  entryOp = module.lookupSymbol<func::FuncOp>("entry");
   if (auto bytes =
           entryOp->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes"))
     kernel.dynamicSharedBytes = uint32_t(bytes.getInt());
   kernel.vectorReason = vectorRefusal(shape, entryOp, options.block);
+  if (kernel.reshapable)
+    writeGlobalIds(entryOp, options.block);
+  eraseDeadCode(module);
+  if (failed(IndexRanges::setBounds(module, options.block, options.maxGrid)))
+    return fail(ErrorKind::Unsupported,
+                "the launch's sizes could not be written into the kernel");
   if (kernel.vectorReason.empty())
     lanes.emplace(entryOp);
   IndexRanges ranges(module);
   KernelContext context(options.block, ranges);
   findThreadUsers(context);
-  Text body;
-  if (failed(writeFunctions(context, body)))
+  Text functions, body;
+  body.depth = kernel.reshapable ? 3 : 2;
+  if (failed(writeParameters(context, entryOp)) ||
+      failed(writeFunctions(context, functions)) ||
+      failed(writeBody(context, functions, body)))
     return fail(ErrorKind::Unsupported, "");
-  hasUnroll = context.hasUnroll;
-  kernel.hasUnroll = hasUnroll;
+  kernel.hasUnroll = hasUnroll = context.hasUnroll;
+  hasThread = handsOnThread(body.text) || context.needThread.size() > 1;
+  for (StringRef field : {"at.block", "at.thread", "at.grid"})
+    hasThread |= StringRef(body.text).contains(field);
   std::string text = header();
   std::string helpers = context.helpers.text();
-  text += helpers + (helpers.empty() ? "" : "\n") + body.text;
-  // From here on the text is its own source again.
-  text += "#line " + std::to_string(llvm::count(text, '\n') + 2) + " \"" +
-          kernel.name + ".cu\"\n" + entry();
-  kernel.source = std::move(text);
+  text += helpers + (helpers.empty() ? "" : "\n") + functions.text;
+  if (StringRef(functions.text).contains("#line"))
+    text += ownLine; // from here on the text is its own source again
+  text += entry(body.text);
+  kernel.source = withOwnLines(text, kernel.name + ".cu");
   return std::move(kernel);
 }
 
@@ -418,9 +536,6 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
   }
   if (failed(normaliseKernel(module, options.block)))
     return stop("the kernel's affine operations could not be lowered");
-  eraseDeadCode(module);
-  if (failed(IndexRanges::setBounds(module, options.block, options.maxGrid)))
-    return stop("the launch's sizes could not be written into the kernel");
   auto kernel = KernelWriter(module, options).run();
   if (!kernel)
     return stop("the kernel could not be emitted as CUDA C++");
