@@ -300,6 +300,12 @@ LogicalResult launchTensorOps(ModuleOp module, bool fuse) {
       SmallVector<linalg::LinalgOp> run{structured};
       if (fuse)
         run = fusibleFrom(structured);
+      // Alone, it would add in another order.
+      run.erase(std::find_if(run.begin() + 1, run.end(),
+                             [](linalg::LinalgOp each) {
+                               return !rowRunFrom(each, false).empty();
+                             }),
+                run.end());
       for (linalg::LinalgOp each : run)
         done.insert(each);
       result = launchStructured(run, forwarded);

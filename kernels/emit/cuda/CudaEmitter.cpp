@@ -386,9 +386,15 @@ std::string KernelWriter::entry(const std::string &body) {
         "#if " + blocks + " > 1\n  if (" + noAxis + ")\n    return;\n#endif\n";
   for (const Axis &axis : axes) {
     std::string u(1, axis.upper), size = std::to_string(axis.block);
+    // A launch has no more blocks than it takes to cover its grid: where they
+    // divide a block of the source, none hangs over.
+    std::string unit = "MGPU_BLOCK_" + u;
+    if (axis.upper == 'X')
+      unit = "(" + unit + " * MGPU_ITEMS * MGPU_VECTOR)";
     if (!inside.empty())
       inside += " && ";
-    inside += "global" + u + " < (" + count + ")launch.end" + u + " * " + size;
+    inside += "(" + size + " % " + unit + " == 0 || global" + u + " < (" +
+              count + ")launch.end" + u + " * " + size + ")";
   }
   for (const Axis &axis : llvm::drop_begin(axes)) {
     std::string l(1, axis.letter), u(1, axis.upper),
