@@ -19,8 +19,9 @@ struct CompiledText {
   const kernels::EntryUsage *usage = nullptr; ///< in `program`
 };
 
-/// Whether the program, whose cubin is `cubin`, has the kernel's entry, with its
-/// parameters: Invalid for what a user wrote, Internal for what was emitted.
+/// Whether the program, whose cubin is `cubin`, has the kernel's entry, with
+/// its parameters: Invalid for what a user wrote, Internal for what was
+/// emitted.
 Result<void> checkEntry(const kernels::CudaText &text,
                         const kernels::CompiledKernel &program,
                         const kernels::Cubin &cubin);
