@@ -88,7 +88,7 @@ planner::Dag smallProgram() {
 /// Emits all and compiles them where NVRTC is.
 bool build(const planner::Dag &dag, const std::string &arch,
            device::BlobCache *cache) {
-  auto texts = tune::emitCudaKernels(dag, false, cache);
+  auto texts = tune::emitCudaKernels(dag, "", cache);
   auto compiled = texts ? tune::compileTexts(*texts, arch, cache)
                         : tl::unexpected(texts.error());
   if (!compiled)
@@ -99,7 +99,7 @@ bool build(const planner::Dag &dag, const std::string &arch,
 bool smallKernels(const std::string &arch) {
   planner::Dag dag = smallProgram();
   auto emitted = leastMs(
-      [&] { return tune::emitCudaKernels(dag, false, nullptr).has_value(); });
+      [&] { return tune::emitCudaKernels(dag, "", nullptr).has_value(); });
   if (!emitted)
     return false;
   std::printf("emit %d small kernels      %8.2f ms\n", numKernels, *emitted);

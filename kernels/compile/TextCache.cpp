@@ -97,48 +97,71 @@ private:
 
 } // namespace
 
+// Each names all members, so that none can be added and forgotten here.
+
 template <typename Archive>
 static void visit(Archive &a, planner::KernelSpace &space) {
-  a.number(space.target);
-  a.number(space.block);
-  a.number(space.maxGrid);
-  a.flag(space.reshapable);
-  a.text(space.reason);
+  auto &[target, block, maxGrid, reshapable, reason, sharedBytes, stagedBytes,
+         stagedTunables, stagedPadding, stagesAreDynamic, warpTile,
+         loadingWarps, registersBesideSums, choices, tunables, defaults] =
+      space;
+  a.number(target);
+  a.number(block);
+  a.number(maxGrid);
+  a.flag(reshapable);
+  a.text(reason);
   for (uint32_t *each :
-       {&space.sharedBytes, &space.stagedBytes, &space.stagedTunables,
-        &space.stagedPadding, &space.warpTile})
+       {&sharedBytes, &stagedBytes, &stagedTunables, &stagedPadding, &warpTile,
+        &loadingWarps, &registersBesideSums})
     a.number(*each);
-  auto values = [&](std::vector<uint32_t> &all) {
+  a.flag(stagesAreDynamic);
+  auto numbers = [&](std::vector<uint32_t> &all) {
     a.list(all, [&](uint32_t &value) { a.number(value); });
   };
-  a.list(space.choices, [&](planner::KernelChoice &choice) {
-    a.number(choice.parameter);
-    values(choice.values);
-    a.text(choice.reason);
+  a.list(choices, [&](planner::KernelChoice &choice) {
+    auto &[parameter, values, why] = choice;
+    a.number(parameter);
+    numbers(values);
+    a.text(why);
   });
-  a.list(space.tunables, [&](planner::KernelTunable &tunable) {
-    a.text(tunable.name);
-    values(tunable.values);
+  a.list(tunables, [&](planner::KernelTunable &tunable) {
+    auto &[name, values] = tunable;
+    a.text(name);
+    numbers(values);
   });
-  a.number(space.defaults);
+  a.number(defaults);
+}
+
+template <typename Archive>
+static void visit(Archive &a, TensorMap &map) {
+  auto &[argument, offsetBytes, type, sizes, strideBytes, box] = map;
+  a.number(argument);
+  a.number(offsetBytes);
+  a.number(type);
+  a.number(sizes);
+  a.number(strideBytes);
+  a.number(box);
 }
 
 template <typename Archive>
 static void visit(Archive &a, CudaText &text, bool isCandidate = false) {
-  for (std::string *each : {&text.name, &text.entry, &text.source, &text.reason,
-                            &text.form, &text.disabled})
+  auto &[name, entry, source, reason, block, launchBlock, covers, reshapable,
+         takesPart, dynamicSharedBytes, parameterBytes, tensorMaps, onlyArch,
+         space, form, leastArch, disabled, candidates] = text;
+  for (std::string *each :
+       {&name, &entry, &source, &reason, &onlyArch, &form, &disabled})
     a.text(*each);
-  for (Dim3 *each : {&text.block, &text.launchBlock, &text.covers})
+  for (Dim3 *each : {&block, &launchBlock, &covers})
     a.number(*each);
-  a.flag(text.reshapable);
-  a.flag(text.takesPart);
-  a.number(text.dynamicSharedBytes);
-  a.number(text.leastArch);
-  a.list(text.parameterBytes, [&](uint32_t &bytes) { a.number(bytes); });
-  a.optional(text.space, [&](planner::KernelSpace &space) { visit(a, space); });
+  a.flag(reshapable);
+  a.flag(takesPart);
+  a.number(dynamicSharedBytes);
+  a.number(leastArch);
+  a.list(parameterBytes, [&](uint32_t &bytes) { a.number(bytes); });
+  a.list(tensorMaps, [&](TensorMap &map) { visit(a, map); });
+  a.optional(space, [&](planner::KernelSpace &each) { visit(a, each); });
   if (!isCandidate) // which has none of its own
-    a.list(text.candidates,
-           [&](CudaText &candidate) { visit(a, candidate, true); });
+    a.list(candidates, [&](CudaText &candidate) { visit(a, candidate, true); });
 }
 
 /// Whether it is of the form that its functions take for granted.

@@ -41,8 +41,9 @@ Result<std::vector<std::byte>> buildHostKernel(const planner::Dag &,
               fmt::format("cannot build kernels: {}", reason));
 }
 
-Result<std::vector<kernels::CudaText>>
-emitCudaKernels(const planner::Dag &dag, bool, device::BlobCache *) {
+Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
+                                                       const std::string &,
+                                                       device::BlobCache *) {
   if (dag.kernels.empty())
     return std::vector<kernels::CudaText>();
   return fail(ErrorKind::Unsupported,

@@ -33,7 +33,7 @@ Result<TunedChoice> chooseFor(const Program &program, const Options &options,
     return std::move(*choice);
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
   auto config =
-      tuner::defaultConfig(program.dag, context.spaces, context.mostLanes);
+      tuner::defaultConfig(program.dag, context.spaces, context.limits);
   return TunedChoice{std::move(context), std::move(config), false};
 }
 
@@ -42,8 +42,8 @@ Result<TunedChoice> chooseFor(const Program &program, const Options &options,
 std::vector<uint32_t> threadCounts(const TunedChoice &choice) {
   if (choice.isTuned)
     return {choice.config.lanes};
-  if (choice.context.mostLanes > 1)
-    return {1, choice.context.mostLanes};
+  if (const uint32_t most = choice.context.limits.mostLanes; most > 1)
+    return {1, most};
   return {1};
 }
 
@@ -118,16 +118,25 @@ void print(const ProfileFacts &facts, const std::string &path) {
 } // namespace
 
 Result<int> runProfile(const Options &options) {
+  if (isCudaTarget(options.target))
+    return fail(ErrorKind::Unsupported,
+                fmt::format("target '{}': this version profiles on 'host' only "
+                            "(docs/limits.md); `run --trace` times the nodes "
+                            "of a replay",
+                            options.target));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
   MGPU_TRY_ASSIGN(TunedChoice choice, chooseFor(program, options, path));
   const db::Problem key =
       tuner::programProblem(choice.context.keys(program.dag, false));
   MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
+  std::optional<tuner::ProgramFacts> about;
+  if (!choice.isTuned) // else `tune` has said it
+    about = factsOf(program, choice.context, options);
   MGPU_TRY(transformChosen(program, choice));
   tuner::ProgramData data(program.dag, std::move(inputs));
-  MGPU_TRY_ASSIGN(auto kernels,
-                  compileConfig(program.dag, choice.context, choice.config));
+  MGPU_TRY_ASSIGN(auto kernels, compileConfig(program.dag, choice.context,
+                                              choice.config, options));
   planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
   MGPU_TRY_ASSIGN(planner::Plan serial,
                   planner::scheduleSerial(program.dag, roofline));
@@ -166,6 +175,12 @@ Result<int> runProfile(const Options &options) {
       tuner::toPairs(choice.config, program.dag, choice.context.spaces),
       subjects[best], profile.subjects[best], profile.serialUs);
   facts.pinnedCpus = bench::cpusText(bench::cpusFor(cpus, choice.config.lanes));
+  if (about) {
+    about->peaks = bench::measurePeaks();
+    tuner::addMeasured(*about, program.dag, subjects[best],
+                       profile.subjects[best]);
+    facts.program = std::move(about);
+  }
   MGPU_TRY(tuner::storeProfile(key, facts, MGPU_VERSION, store));
 
   if (options.json) {

@@ -5,6 +5,7 @@
 #include "capture/replay/Replayer.h"
 #include "planner/schedule/HostReplay.h"
 #include "support/Clock.h"
+#include "tuner/session/ProgramFacts.h"
 
 #include <algorithm>
 
@@ -74,6 +75,16 @@ Result<void> sampleNodes(Run &run, double clock) {
           std::max(span.endUs - span.startUs - clock, 0.0));
   }
   return {};
+}
+
+Result<std::vector<capture::NodeSpan>> timelineOf(Run &run, uint64_t rounds) {
+  constexpr uint64_t mostReplays = 11;
+  std::vector<std::vector<capture::NodeSpan>> replays;
+  for (uint64_t k = 0; k < std::min(rounds, mostReplays); ++k) {
+    MGPU_TRY_ASSIGN(auto spans, run.replayer->replayTimed());
+    replays.push_back(std::move(spans));
+  }
+  return medianReplay(std::move(replays));
 }
 
 std::vector<TimedNode> timedNodes(const Run &run, const Dag &dag) {
@@ -156,8 +167,9 @@ Result<Profile> measureProfile(const ProfileInput &input, const Plan &serial,
     for (std::vector<double> &ofNode : run->nodeUs)
       for (double &us : ofNode)
         us = correction.of(us);
-    profile.subjects.push_back(
-        {bench::summarize(std::move(run->us)), std::move(run->nodeUs)});
+    MGPU_TRY_ASSIGN(auto timeline, timelineOf(*run, rounds));
+    profile.subjects.push_back({bench::summarize(std::move(run->us)),
+                                std::move(run->nodeUs), std::move(timeline)});
   }
   return profile;
 }

@@ -30,6 +30,8 @@ struct ProfileSamples {
   /// By NodeId, one for each timed replay; none of nodes that a replay does not
   /// run.
   std::vector<std::vector<double>> nodeUs;
+  /// A timed replay of median length, as it was measured.
+  std::vector<capture::NodeSpan> timeline;
 };
 
 struct Profile {

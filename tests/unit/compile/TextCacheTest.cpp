@@ -22,6 +22,9 @@ CudaText textOf(const std::string &name) {
   space.stagedTunables = 3;
   space.stagedPadding = 4;
   space.warpTile = 5;
+  space.stagesAreDynamic = true;
+  space.loadingWarps = 6;
+  space.registersBesideSums = 7;
   for (size_t k = 0; k < planner::numKernelParameters; ++k)
     space.choices.push_back(
         {planner::KernelParameter(k), {1, uint32_t(k + 2)}, "why"});
@@ -40,6 +43,9 @@ CudaText textOf(const std::string &name) {
   text.takesPart = false;
   text.dynamicSharedBytes = 48;
   text.parameterBytes = {8, 4, 2};
+  text.tensorMaps = {
+      {2, 64, ElementType::BF16, {64, 32, 1}, {128, 4096}, {64, 8, 1}}};
+  text.onlyArch = "sm_90a";
   text.space = space;
   text.form = "tiles";
   text.leastArch = 80;
