@@ -77,9 +77,11 @@ const char *computeModeText(int mode) {
 
 Result<std::unique_ptr<Driver>>
 createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
-                 std::shared_ptr<const NcclApi> nccl) {
+                 std::shared_ptr<const NcclApi> nccl,
+                 CublasLtOpener openProducts) {
   MGPU_TRY_ASSIGN(std::shared_ptr<CudaState> state,
-                  CudaState::open(std::move(api), options, std::move(nccl)));
+                  CudaState::open(std::move(api), options, std::move(nccl),
+                                  std::move(openProducts)));
   return std::make_unique<CudaDriver>(std::move(state));
 }
 
@@ -89,7 +91,8 @@ Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &options) {
   if (options.only) {
     MGPU_TRY_ASSIGN(nccl, openNccl());
   }
-  return createCudaDriver(std::move(api), options, std::move(nccl));
+  return createCudaDriver(std::move(api), options, std::move(nccl),
+                          [] { return openCublasLt(); });
 }
 
 Result<CudaMachine> inspectCuda(const CudaApi &api) {

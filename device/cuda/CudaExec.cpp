@@ -59,8 +59,24 @@ GraphInstance::addSpec(const NodeSpec &node,
     params.memcpy.copyParams = copy->copy;
     return addNode(params, dependencies, name);
   }
+  // Thread-local: NCCL issues non-blocking calls in a thread of its own, which
+  // may then allocate.
   if (const auto *call = std::get_if<NcclCall>(&node.work))
-    return addCapture(*call, dependencies, name);
+    return addCapture({"NCCL", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+                       [&](CUstream stream) {
+                         return state->communicators->issue(*call, stream,
+                                                            name);
+                       }},
+                      dependencies, name);
+  // Relaxed: cuBLASLt may load code, which the other modes forbid.
+  if (const auto *call = std::get_if<ProductCall>(&node.work))
+    return addCapture({"cuBLASLt", CU_STREAM_CAPTURE_MODE_RELAXED,
+                       [&](CUstream stream) -> Result<void> {
+                         MGPU_TRY_ASSIGN(Products * products,
+                                         state->products());
+                         return products->issue(*call, call->c, stream, name);
+                       }},
+                      dependencies, name);
   if (const auto *mark = std::get_if<MarkLaunch>(&node.work)) {
     params.type = CU_GRAPH_NODE_TYPE_MEMSET;
     params.memset.dst = CUdeviceptr(uintptr_t(mark->word));
@@ -228,8 +244,8 @@ Result<void> GraphInstance::readBack() {
         "cuGraphGetEdges", state->where()));
   std::vector<std::pair<CUgraphNode, CUgraphNode>> pairs;
   for (size_t k = 0; k < count; ++k) {
-    bool isNccls = captured.count(from[k]) && captured.count(to[k]);
-    if (!isNccls && (data[k].from_port || data[k].to_port || data[k].type))
+    bool isLibrarys = captured.count(from[k]) && captured.count(to[k]);
+    if (!isLibrarys && (data[k].from_port || data[k].to_port || data[k].type))
       return differs("an edge does not wait for the whole of its node");
     pairs.push_back({from[k], to[k]});
   }

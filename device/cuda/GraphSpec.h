@@ -7,6 +7,7 @@
 
 #include "device/api/GraphDriver.h"
 #include "device/cuda/NcclCall.h"
+#include "device/cuda/Products.h"
 
 #include <array>
 #include <cstring>
@@ -42,9 +43,9 @@ struct MarkLaunch {
   uint32_t *word = nullptr;
 };
 
-/// An NcclCall becomes the nodes that NCCL's capture adds.
-using NodeWork =
-    std::variant<EmptyNode, KernelLaunch, CopyLaunch, NcclCall, MarkLaunch>;
+/// An NcclCall and a ProductCall become the nodes that a capture of them adds.
+using NodeWork = std::variant<EmptyNode, KernelLaunch, CopyLaunch, NcclCall,
+                              MarkLaunch, ProductCall>;
 
 /// One node of CUDA's. `dependencies` are earlier specs.
 struct NodeSpec {

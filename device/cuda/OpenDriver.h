@@ -4,16 +4,19 @@
 
 // CudaDriver.h over a table of entry points from elsewhere.
 
+#include "device/cuda/CublasLtApi.h"
 #include "device/cuda/CudaApi.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/NcclApi.h"
 
 namespace mgpu::device {
 
-/// `api` is initialised (initializeCuda). `nccl` is needed with options.only.
+/// `api` is initialised (initializeCuda). `nccl` is needed with options.only,
+/// `openProducts` for matrix products by cuBLASLt.
 Result<std::unique_ptr<Driver>>
 createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
-                 std::shared_ptr<const NcclApi> nccl = nullptr);
+                 std::shared_ptr<const NcclApi> nccl = nullptr,
+                 CublasLtOpener openProducts = nullptr);
 Result<CudaMachine> inspectCuda(const CudaApi &api);
 
 } // namespace mgpu::device

@@ -144,10 +144,25 @@ static void visit(Archive &a, TensorMap &map) {
 }
 
 template <typename Archive>
+static void visit(Archive &a, MatrixProduct &product) {
+  auto &[factors, sums, m, n, k, batch, matrices] = product;
+  a.number(factors);
+  a.number(sums);
+  for (uint64_t *each : {&m, &n, &k, &batch})
+    a.number(*each);
+  for (MatrixProduct::Matrix &matrix : matrices) {
+    auto &[argument, offset, rowStride, batchStride] = matrix;
+    a.number(argument);
+    for (uint64_t *each : {&offset, &rowStride, &batchStride})
+      a.number(*each);
+  }
+}
+
+template <typename Archive>
 static void visit(Archive &a, CudaText &text, bool isCandidate = false) {
   auto &[name, entry, source, reason, block, launchBlock, covers, reshapable,
-         takesPart, dynamicSharedBytes, parameterBytes, tensorMaps, onlyArch,
-         space, form, leastArch, disabled, candidates] = text;
+         takesPart, dynamicSharedBytes, parameterBytes, tensorMaps, product,
+         onlyArch, space, form, leastArch, disabled, candidates] = text;
   for (std::string *each :
        {&name, &entry, &source, &reason, &onlyArch, &form, &disabled})
     a.text(*each);
@@ -159,6 +174,7 @@ static void visit(Archive &a, CudaText &text, bool isCandidate = false) {
   a.number(leastArch);
   a.list(parameterBytes, [&](uint32_t &bytes) { a.number(bytes); });
   a.list(tensorMaps, [&](TensorMap &map) { visit(a, map); });
+  a.optional(product, [&](MatrixProduct &each) { visit(a, each); });
   a.optional(space, [&](planner::KernelSpace &each) { visit(a, each); });
   if (!isCandidate) // which has none of its own
     a.list(candidates, [&](CudaText &candidate) { visit(a, candidate, true); });

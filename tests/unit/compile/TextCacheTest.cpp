@@ -45,6 +45,13 @@ CudaText textOf(const std::string &name) {
   text.parameterBytes = {8, 4, 2};
   text.tensorMaps = {
       {2, 64, ElementType::BF16, {64, 32, 1}, {128, 4096}, {64, 8, 1}}};
+  text.product = MatrixProduct{ElementType::F16,
+                               ElementType::F32,
+                               2,
+                               3,
+                               4,
+                               5,
+                               {{{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 7, 8, 9}}}};
   text.onlyArch = "sm_90a";
   text.space = space;
   text.form = "tiles";
