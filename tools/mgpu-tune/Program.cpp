@@ -186,9 +186,11 @@ Result<HostKernels> hostKernels(const Program &program,
   return kernels;
 }
 
-Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program) {
-  return program.bundle ? program.bundle->cudaTexts()
-                        : emitCudaKernels(program.dag, program.tensorCores);
+Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program,
+                                                 device::BlobCache *cache) {
+  return program.bundle
+             ? program.bundle->cudaTexts()
+             : emitCudaKernels(program.dag, program.tensorCores, cache);
 }
 
 Result<planner::Plan> planOf(Program &program, const Options &options) {
