@@ -65,7 +65,7 @@ buildCardKernel(const kernels::CudaText &text,
   for (auto &[name, value] : kernels::macrosOf(*text.space, config))
     job.options.push_back(fmt::format("-D{}={}", name, value));
   MGPU_TRY_ASSIGN(kernels::CompiledKernel compiled, compiler.compile(job));
-  MGPU_TRY(checkEntry(text, compiled));
+  MGPU_TRY(checkEntry(text, compiled, kernels::readCubin(compiled.cubin)));
   device::CudaKernelObject object;
   object.entry = text.entry;
   object.arch = arch;
