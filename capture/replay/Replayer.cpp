@@ -159,8 +159,28 @@ Result<void> Replayer::replay() {
   return run(Phase::Epilogue);
 }
 
+Result<std::optional<double>> Replayer::replaySpan() {
+  std::optional<double> all = 0.0;
+  auto add = [&](Phase phase) -> Result<void> {
+    MGPU_TRY(meet());
+    const ExecutableGraph &graph = graphs[size_t(phase)];
+    if (graph.dagNodes.empty())
+      return {};
+    MGPU_TRY_ASSIGN(std::optional<double> us, graph.exec->launchSpan());
+    all = all && us ? std::optional<double>(*all + *us) : std::nullopt;
+    return {};
+  };
+  MGPU_TRY(add(Phase::Prologue));
+  for (uint64_t trip = 0; trip < loop.trips; ++trip) {
+    MGPU_TRY(setInductions(trip));
+    MGPU_TRY(add(Phase::Replay));
+  }
+  MGPU_TRY(add(Phase::Epilogue));
+  return all;
+}
+
 Result<void> Replayer::runTimed(Phase phase, double offsetUs,
-                                std::vector<NodeSpan> &spans) {
+                                TimedReplay &into) {
   MGPU_TRY(meet());
   const ExecutableGraph &graph = graphs[size_t(phase)];
   if (graph.dagNodes.empty())
@@ -168,23 +188,26 @@ Result<void> Replayer::runTimed(Phase phase, double offsetUs,
   std::vector<device::NodeTiming> timings;
   MGPU_TRY(graph.exec->launchTimed(timings));
   for (const device::NodeTiming &timing : timings)
-    spans.push_back({graph.dagNodes[timing.node.value], timing.lane,
-                     offsetUs + timing.startUs, offsetUs + timing.endUs});
+    into.nodes.push_back({graph.dagNodes[timing.node.value], timing.lane,
+                          offsetUs + timing.startUs, offsetUs + timing.endUs});
+  for (device::HostSpan span : graph.exec->hostSpans())
+    into.host.push_back(
+        {span.activity, offsetUs + span.startUs, offsetUs + span.endUs});
   return {};
 }
 
-Result<std::vector<NodeSpan>> Replayer::replayTimed() {
-  std::vector<NodeSpan> spans;
+Result<TimedReplay> Replayer::replayTimed() {
+  TimedReplay timed;
   Clock::time_point start = Clock::now();
-  MGPU_TRY(runTimed(Phase::Prologue, microsecondsSince(start), spans));
+  MGPU_TRY(runTimed(Phase::Prologue, microsecondsSince(start), timed));
   for (uint64_t trip = 0; trip < loop.trips; ++trip) {
     MGPU_TRY(setInductions(trip));
     MGPU_TRY(trip == 0
-                 ? runTimed(Phase::Replay, microsecondsSince(start), spans)
+                 ? runTimed(Phase::Replay, microsecondsSince(start), timed)
                  : run(Phase::Replay));
   }
-  MGPU_TRY(runTimed(Phase::Epilogue, microsecondsSince(start), spans));
-  return spans;
+  MGPU_TRY(runTimed(Phase::Epilogue, microsecondsSince(start), timed));
+  return timed;
 }
 
 } // namespace mgpu::capture

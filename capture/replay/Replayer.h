@@ -20,6 +20,13 @@ struct NodeSpan {
   double startUs = 0, endUs = 0;
 };
 
+/// A timed replay, as one process saw it.
+struct TimedReplay {
+  std::vector<NodeSpan> nodes;
+  /// Empty where threads of the process itself do the work.
+  std::vector<device::HostSpan> host;
+};
+
 /// Where each host buffer lies in one block of memory that several processes
 /// share.
 struct HostLayout {
@@ -63,7 +70,10 @@ public:
   Result<void> fetch() { return run(planner::Phase::Fetch); }
   /// Like replay(), slower, and says when each node ran, in plan order; of a
   /// rolled loop, in its first trip.
-  Result<std::vector<NodeSpan>> replayTimed();
+  Result<TimedReplay> replayTimed();
+  /// Like replay(), by the device's clock: GraphExec::launchSpan() of all
+  /// launches together.
+  Result<std::optional<double>> replaySpan();
 
   const ExecutableGraph &graph(planner::Phase phase) const {
     return graphs[size_t(phase)];
@@ -72,7 +82,7 @@ public:
 private:
   Result<void> run(planner::Phase phase);
   Result<void> runTimed(planner::Phase phase, double offsetUs,
-                        std::vector<NodeSpan> &spans);
+                        TimedReplay &into);
   /// Before each launch of a phase.
   Result<void> meet() { return part.meet ? part.meet() : Result<void>(); }
   Result<void> setInductions(uint64_t trip);

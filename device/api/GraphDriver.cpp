@@ -15,6 +15,11 @@ Result<void> GraphExec::launchTimed(std::vector<NodeTiming> &timings) {
               "with the vendor's tool instead");
 }
 
+Result<std::optional<double>> GraphExec::launchSpan() {
+  MGPU_TRY(launch());
+  return std::optional<double>();
+}
+
 static tl::unexpected<Error> notOneOfSeveral() {
   return fail(ErrorKind::Unsupported,
               "this backend does not share a program with other processes");

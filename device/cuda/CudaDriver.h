@@ -26,6 +26,8 @@ struct CudaOptions {
   /// only, because CUDA has no way to stop a kernel. Zero is none.
   std::chrono::milliseconds deadline{120'000};
   CudaCompile compile;
+  /// Times are wanted: CUPTI's, where it can be had, of a card alone.
+  bool profiles = false;
   /// The device of the program that this card is, where other processes have
   /// the others: `numDevices` is then 1, and collectives are NCCL's.
   std::optional<DeviceId> only;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/CudaExec.h"
 
+#include "support/Clock.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -22,8 +24,9 @@ GraphInstance::~GraphInstance() {
     api.cuGraphExecDestroy(exec);
   if (graph)
     api.cuGraphDestroy(graph);
-  for (CUevent event : events)
-    api.cuEventDestroy(event);
+  for (const auto *each : {&events, &borders})
+    for (CUevent event : *each)
+      api.cuEventDestroy(event);
   for (CUstream each : {stream, captureStream})
     if (each)
       api.cuStreamDestroy(each);
@@ -41,6 +44,7 @@ GraphInstance::addNode(CUgraphNodeParams &params,
       "cuGraphAddNode", fmt::format("for '{}' {}", name, state->where())));
   nodes.push_back(node);
   names.push_back(name);
+  rangeOf.push_back(currentRange);
   for (CUgraphNode dependency : dependencies)
     edges.push_back({dependency, node});
   return node;
@@ -68,7 +72,9 @@ GraphInstance::addSpec(const NodeSpec &node,
     params.memset.elementSize = sizeof *mark->word;
     params.memset.width = params.memset.height = 1;
     params.memset.ctx = state->context;
-    return addNode(params, dependencies, name);
+    MGPU_TRY_ASSIGN(CUgraphNode made, addNode(params, dependencies, name));
+    untimed.insert(made);
+    return made;
   }
   const auto *kernel = std::get_if<KernelLaunch>(&node.work);
   if (!kernel) {
@@ -104,18 +110,18 @@ GraphInstance::addSpec(const NodeSpec &node,
   return made;
 }
 
-Result<void> GraphInstance::makeEvent() {
+Result<CUevent> GraphInstance::makeEvent() {
   CUevent event = nullptr;
   MGPU_TRY(state->check(state->api->cuEventCreate(&event, CU_EVENT_DEFAULT),
                         "cuEventCreate", state->where()));
-  events.push_back(event);
-  return {};
+  return event;
 }
 
 Result<CUgraphNode>
 GraphInstance::addEvent(const std::vector<CUgraphNode> &dependencies,
                         const std::string &name) {
-  MGPU_TRY(makeEvent());
+  MGPU_TRY_ASSIGN(CUevent event, makeEvent());
+  events.push_back(event);
   CUgraphNodeParams params;
   std::memset(&params, 0, sizeof params);
   params.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
@@ -123,16 +129,20 @@ GraphInstance::addEvent(const std::vector<CUgraphNode> &dependencies,
   return addNode(params, dependencies, name);
 }
 
-Result<void> GraphInstance::build(const GraphSpec &spec, bool timed) {
+Result<void> GraphInstance::build(const GraphSpec &spec, bool timed,
+                                  CuptiSession *cupti) {
   CudaState::Current current(*state);
   MGPU_TRY(current.entered);
   const CudaApi &api = *state->api;
   MGPU_TRY(state->check(api.cuGraphCreate(&graph, 0), "cuGraphCreate",
                         state->where()));
-  if (timed)
-    MGPU_TRY(makeEvent());
+  if (timed) {
+    MGPU_TRY_ASSIGN(CUevent start, makeEvent());
+    events.push_back(start);
+  }
   std::vector<CUgraphNode> made(spec.nodes.size());
   for (const SpecRange &range : spec.ranges) {
+    currentRange = uint32_t(&range - spec.ranges.data());
     CUgraphNode begin = nullptr;
     if (timed) {
       std::vector<CUgraphNode> before;
@@ -162,7 +172,11 @@ Result<void> GraphInstance::build(const GraphSpec &spec, bool timed) {
                                                        CU_STREAM_NON_BLOCKING,
                                                        state->lowestPriority),
                         "cuStreamCreateWithPriority", state->where()));
+  if (cupti)
+    cupti->watchClones();
   MGPU_TRY(instantiate());
+  if (cupti)
+    numberNodes(*cupti);
   return readBack();
 }
 
@@ -241,19 +255,32 @@ Result<void> GraphInstance::readBack() {
 }
 
 Result<void> GraphInstance::run(const GraphSpec &spec) {
+  return run(spec, events.empty() ? nullptr : events[0], nullptr);
+}
+
+Result<void> GraphInstance::run(const GraphSpec &spec, CUevent before,
+                                CUevent after) {
   CudaState::Current current(*state);
   MGPU_TRY(current.entered);
   // The card writes them.
   for (const GraphSpec::Mark &mark : spec.marks)
     *const_cast<volatile uint32_t *>(mark.word) = 0;
-  if (!events.empty())
-    MGPU_TRY(state->check(state->api->cuEventRecord(events[0], stream),
+  if (before)
+    MGPU_TRY(state->check(state->api->cuEventRecord(before, stream),
                           "cuEventRecord", state->where()));
+  const Clock::time_point start = Clock::now();
   MGPU_TRY(state->check(state->api->cuGraphLaunch(exec, stream),
                         "cuGraphLaunch", state->where()));
+  const double launchedUs = microsecondsSince(start);
+  if (after)
+    MGPU_TRY(state->check(state->api->cuEventRecord(after, stream),
+                          "cuEventRecord", state->where()));
   Result<void> done = state->wait(stream, "a replay");
-  if (done)
+  if (done) {
+    spans = {{HostActivity::Launch, 0, launchedUs},
+             {HostActivity::Wait, launchedUs, microsecondsSince(start)}};
     return done;
+  }
   for (const GraphSpec::Mark &mark : spec.marks)
     if (*const_cast<const volatile uint32_t *>(mark.word) == 0) {
       std::string members;
@@ -266,6 +293,21 @@ Result<void> GraphInstance::run(const GraphSpec &spec) {
                               spec.ranges[mark.range].name, members));
     }
   return done;
+}
+
+Result<double> GraphInstance::runSpan(const GraphSpec &spec) {
+  CudaState::Current current(*state);
+  MGPU_TRY(current.entered);
+  while (borders.size() < 2) {
+    MGPU_TRY_ASSIGN(CUevent event, makeEvent());
+    borders.push_back(event);
+  }
+  MGPU_TRY(run(spec, borders[0], borders[1]));
+  float ms = 0;
+  MGPU_TRY(
+      state->check(state->api->cuEventElapsedTime(&ms, borders[0], borders[1]),
+                   "cuEventElapsedTime", state->where()));
+  return 1e3 * double(ms);
 }
 
 Result<std::vector<NodeTiming>>
@@ -343,6 +385,19 @@ Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {
   timings.clear();
   if (spec->nodes.empty())
     return {};
+  lastTimed = nullptr;
+  if (state->cupti()) {
+    // Where CUPTI fails for once it would again, and times of two sorts are not
+    // to be compared: from then on events.
+    Result<std::vector<NodeTiming>> times = launchRecorded(*state->cupti());
+    if (times) {
+      timings = std::move(*times);
+      lastTimed = recorded.get();
+      return {};
+    }
+    MGPU_TRY(state->checkAlive());
+    state->giveUpCupti(times.error().message);
+  }
   if (!timed) {
     auto instance = std::make_unique<GraphInstance>(state);
     MGPU_TRY(instance->build(*spec, true));
@@ -350,7 +405,41 @@ Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {
   }
   MGPU_TRY(timed->run(*spec));
   MGPU_TRY_ASSIGN(timings, timed->timings(*spec));
+  lastTimed = timed.get();
   return {};
+}
+
+Result<std::vector<NodeTiming>> CudaExec::launchRecorded(CuptiSession &cupti) {
+  MGPU_TRY(cupti.traceNodes());
+  if (!recorded) {
+    // Made anew: of graphs instantiated before, CUPTI need not know the nodes.
+    auto instance = std::make_unique<GraphInstance>(state);
+    MGPU_TRY(instance->build(*spec, false, &cupti));
+    recorded = std::move(instance);
+  }
+  return recorded->runRecorded(*spec, cupti);
+}
+
+std::vector<HostSpan> CudaExec::hostSpans() const {
+  return lastTimed ? lastTimed->hostSpans() : std::vector<HostSpan>();
+}
+
+Result<std::optional<double>> CudaExec::launchSpan() {
+  Claim claim(running);
+  MGPU_TRY(claim.check());
+  MGPU_TRY(state->checkAlive());
+  if (spec->nodes.empty())
+    return std::optional<double>(0.0);
+  CuptiSession *cupti = state->cupti();
+  if (cupti && !cupti->isTracingNodes()) {
+    Result<double> us = plain.runTraced(*spec, *cupti);
+    if (us)
+      return std::optional<double>(*us);
+    MGPU_TRY(state->checkAlive());
+    state->giveUpCupti(us.error().message);
+  }
+  MGPU_TRY_ASSIGN(double us, plain.runSpan(*spec));
+  return std::optional<double>(us);
 }
 
 } // namespace mgpu::device

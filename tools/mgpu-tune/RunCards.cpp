@@ -58,7 +58,7 @@ public:
     return cards->replay(count);
   }
   Result<void> fetch() override { return cards->fetch(); }
-  Result<std::vector<std::vector<capture::NodeSpan>>> replayTimed() override {
+  Result<std::vector<capture::TimedReplay>> replayTimed() override {
     return cards->replayTimed();
   }
   Result<void> close() override { return cards->close(); }

@@ -10,6 +10,7 @@
 #include "tools/mgpu-tune/Program.h"
 #include "tools/mgpu-tune/Runner.h"
 #include "tools/mgpu-tune/Target.h"
+#include "tools/mgpu-tune/Trace.h"
 #include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
@@ -76,28 +77,6 @@ Result<void> writeOutputs(const Program &program, const Options &options,
   return {};
 }
 
-/// By process: a target that is one has one list.
-std::string traceOf(const planner::Dag &dag,
-                    const std::vector<std::vector<capture::NodeSpan>> &all) {
-  json events = json::array();
-  for (size_t process = 0; process < all.size(); ++process)
-    for (const capture::NodeSpan &span : all[process]) {
-      const planner::DagNode &node = dag.node(span.node);
-      std::string devices;
-      for (DeviceId device : node.devices)
-        devices += (devices.empty() ? "" : ",") + std::to_string(device.value);
-      events.push_back(
-          {{"name", node.name},
-           {"ph", "X"},
-           {"pid", process},
-           {"tid", span.lane},
-           {"ts", span.startUs},
-           {"dur", span.endUs - span.startUs},
-           {"args", {{"devices", devices}, {"source", node.location}}}});
-    }
-  return json{{"traceEvents", std::move(events)}}.dump() + "\n";
-}
-
 /// A program on one target that this process opened.
 class OneTarget final : public Runner {
 public:
@@ -120,9 +99,9 @@ public:
     return samples;
   }
   Result<void> fetch() override { return replayer.fetch(); }
-  Result<std::vector<std::vector<capture::NodeSpan>>> replayTimed() override {
-    MGPU_TRY_ASSIGN(auto spans, replayer.replayTimed());
-    return std::vector<std::vector<capture::NodeSpan>>{std::move(spans)};
+  Result<std::vector<capture::TimedReplay>> replayTimed() override {
+    MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());
+    return std::vector<capture::TimedReplay>{std::move(timed)};
   }
   Result<void> close() override { return {}; }
 
@@ -143,6 +122,7 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
   OpenOptions openOptions;
   openOptions.deadline =
       std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  openOptions.profiles = !options.traceFile.empty();
   const bool onCard = isCudaTarget(options.target);
   if (options.tensorCores && !onCard)
     return fail(ErrorKind::Usage,
@@ -206,8 +186,10 @@ Result<int> runRun(const Options &options) {
   double fetchUs = microsecondsSince(start);
   MGPU_TRY(writeOutputs(program, options, *runner));
   if (!options.traceFile.empty()) {
-    MGPU_TRY_ASSIGN(auto spans, runner->replayTimed());
-    MGPU_TRY(writeFileAtomic(options.traceFile, traceOf(program.dag, spans)));
+    MGPU_TRY_ASSIGN(auto timed, runner->replayTimed());
+    MGPU_TRY(writeFileAtomic(
+        options.traceFile,
+        traceText(program.dag, timed, isCudaTarget(options.target))));
   }
   MGPU_TRY(runner->close());
 

@@ -46,12 +46,13 @@ constexpr auto compile = [](auto &...what) {
   return kernels::compileCubin(what...);
 };
 
-Result<std::unique_ptr<device::Driver>>
-openCard(const CudaTarget &cuda, std::chrono::milliseconds deadline) {
+Result<std::unique_ptr<device::Driver>> openCard(const CudaTarget &cuda,
+                                                 const OpenOptions &how) {
   device::CudaOptions options;
   options.card = cuda.cards[0];
   options.numDevices = cuda.devicesOnCard;
-  options.deadline = deadline;
+  options.deadline = how.deadline;
+  options.profiles = how.profiles;
   options.compile = compile;
   return device::createCudaDriver(options);
 }
@@ -162,7 +163,7 @@ Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
                                                    const OpenOptions &options) {
   if (isCudaTarget(target)) {
     MGPU_TRY_ASSIGN(CudaTarget cuda, findCard(target, numDevices));
-    return openCard(cuda, options.deadline);
+    return openCard(cuda, options);
   }
   MGPU_TRY_ASSIGN(uint32_t devices, targetDevices(target, numDevices));
   return device::createHostDriver(devices, options.lanes, options.workerCpus);

@@ -33,6 +33,7 @@ struct OpenOptions {
   std::span<const int> workerCpus = {};
   /// Of each replay on a card; zero is none.
   std::chrono::milliseconds deadline = std::chrono::minutes(2);
+  bool profiles = false; ///< CudaOptions::profiles
 };
 
 /// Opens `target` for a program of `numDevices` devices. "" is "host". Errors:

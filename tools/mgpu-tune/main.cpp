@@ -362,8 +362,25 @@ int main(int argc, char **argv) {
   profile->add_option("--repeat", options.profileRepeat, "Timed replays")
       ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000)))
       ->capture_default_str();
+  profile->add_option("--trace", options.traceFile,
+                      "Write a Chrome/Perfetto trace of one timed replay");
   addPinning(profile, options);
   profile->callback([&] { command = tune::runProfile; });
+
+  CLI::App *calibrate = app.add_subcommand(
+      "calibrate", "Measure a target, for plans of --target sim:FILE");
+  calibrate->add_option(
+      "FILE", options.file,
+      "A bundle of the kernels measured with, "
+      "tools/mgpu-tune/calibrate.mlir; else they are compiled");
+  addTarget(calibrate, options);
+  calibrate
+      ->add_option("-o,--output", options.calibrationFile,
+                   "The topology to write, as node.json")
+      ->required();
+  calibrate->add_flag("--json", options.json,
+                      "Print the topology instead of a summary");
+  calibrate->callback([&] { command = tune::runCalibrate; });
 
   CLI::App *reportCommand = app.add_subcommand(
       "report", "Write what was tuned, how, and what came of it, as a page");

@@ -195,7 +195,7 @@ private:
       auto spans = timed.replayer->replayTimed();
       if (!spans)
         return faultOf(spans.error());
-      replays.push_back(std::move(*spans));
+      replays.push_back(std::move(spans->nodes));
     }
     return replays;
   }

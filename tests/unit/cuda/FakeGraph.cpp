@@ -155,6 +155,7 @@ CUresult addNode(CUgraphNode *out, CUgraph handle,
   auto node = std::make_unique<Node>();
   node->graph = graph;
   node->params = *params;
+  node->id = ++fake.nodesMade;
   for (size_t k = 0; k < count; ++k) {
     auto *dependency = reinterpret_cast<Node *>(dependencies[k]);
     bool ours =
@@ -275,6 +276,9 @@ CUresult instantiate(CUgraphExec *out, CUgraph handle,
     Exec::Step step{*graph->nodes[k], {}};
     for (Node *dependency : graph->nodes[k]->dependencies)
       step.dependencies.push_back(index.at(dependency));
+    step.node.id = ++fake.nodesMade;
+    if (fake.onClone)
+      fake.onClone(step.node, *graph->nodes[k]);
     exec.steps.push_back(std::move(step));
   }
   for (const Exec::Step &step : exec.steps)
@@ -323,6 +327,7 @@ CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
   run->steps = steps;
   run->waits.resize(steps.size());
   run->after.resize(steps.size());
+  run->startMs = clockMs;
   for (size_t k = 0; k < steps.size(); ++k) {
     run->waits[k] = steps[k].dependencies.size();
     for (size_t dependency : steps[k].dependencies)
@@ -339,6 +344,8 @@ bool FakeCuda::progress(Stream &stream) {
   while (!stream.runs.empty() && sticky == CUDA_SUCCESS) {
     if (!progress(*stream.runs.front()))
       return false;
+    if (onGraph)
+      onGraph(stream.runs.front()->startMs, clockMs);
     stream.runs.pop_front();
   }
   return true;
@@ -356,6 +363,9 @@ bool FakeCuda::progress(Run &run) {
         ++at;
         continue;
       }
+      if (onNode)
+        onNode(run.steps[at->first].node, clockMs, clockMs + 0.125);
+      clockMs += 0.125;
       finish(at->first);
       at = run.waiting.erase(at);
     }
@@ -369,10 +379,13 @@ bool FakeCuda::progress(Run &run) {
       run.waiting[k] = node.start();
       continue;
     }
+    const double start = clockMs;
     if (CUresult code = runNode(node)) {
       sticky = code;
       return true;
     }
+    if (onNode)
+      onNode(node, start, clockMs);
     finish(k);
   }
 }
