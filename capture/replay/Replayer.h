@@ -64,6 +64,14 @@ public:
   /// except constants.
   std::span<std::byte> hostBuffer(planner::BufferId id);
 
+  /// From here on `memory` is the host buffer, in place of its own: as many
+  /// bytes, which the target reaches, as long as this lives. Graphs are changed
+  /// where the target can, else made anew. `dag` and `plan` are those of
+  /// create(). Errors: Usage for memory that does not fit, or a part of
+  /// several; after one of the target the program may be lost.
+  Result<void> rebind(const planner::Dag &dag, const planner::Plan &plan,
+                      planner::BufferId id, std::span<std::byte> memory);
+
   Result<void> load() { return run(planner::Phase::Load); }
   /// All trips of a rolled loop, with what comes before and after it.
   Result<void> replay();
@@ -87,6 +95,12 @@ private:
   Result<void> meet() { return part.meet ? part.meet() : Result<void>(); }
   Result<void> setInductions(uint64_t trip);
 
+  /// The graph of a phase with nodes; Invalid once it is lost.
+  Result<device::GraphExec *> exec(planner::Phase phase) const;
+
+  device::Driver *driver = nullptr;
+  BufferAddresses addresses;
+  std::vector<device::KernelHandle> kernels;     ///< by KernelId
   std::vector<std::span<std::byte>> hostBuffers; ///< by BufferId
   std::array<ExecutableGraph, planner::allPhases.size()> graphs; ///< by Phase
   planner::Loop loop;

@@ -15,6 +15,11 @@ Result<void> GraphExec::launchTimed(std::vector<NodeTiming> &timings) {
               "with the vendor's tool instead");
 }
 
+Result<void> GraphDriver::instantiateOver(std::unique_ptr<GraphExec> &exec) {
+  MGPU_TRY_ASSIGN(exec, instantiate());
+  return {};
+}
+
 Result<std::optional<double>> GraphExec::launchSpan() {
   MGPU_TRY(launch());
   return std::optional<double>();

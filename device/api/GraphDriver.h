@@ -109,6 +109,11 @@ public:
   addCollective(const CollectiveNodeParams &params,
                 std::span<const GraphNodeId> dependencies) = 0;
   virtual Result<std::unique_ptr<GraphExec>> instantiate() = 0;
+  /// Like instantiate(), in the place of an executable of the same driver that
+  /// is not running. Where the two differ in parameters and pointers alone, a
+  /// backend may change it instead, which costs less than a new one. After an
+  /// error `exec` is what it was, or null.
+  virtual Result<void> instantiateOver(std::unique_ptr<GraphExec> &exec);
 };
 
 /// What the processes of one group find each other by.

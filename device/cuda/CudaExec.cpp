@@ -50,53 +50,65 @@ GraphInstance::addNode(CUgraphNodeParams &params,
   return node;
 }
 
-Result<CUgraphNode>
-GraphInstance::addSpec(const NodeSpec &node,
-                       const std::vector<CUgraphNode> &dependencies,
-                       const std::string &name) {
+namespace {
+
+/// The parameters of a node of CUDA's; none of a call of NCCL's, which becomes
+/// nodes by capture. `values` is what the struct points to.
+std::optional<CUgraphNodeParams>
+paramsOf(const NodeWork &work, CUcontext context, std::vector<void *> &values) {
   // All bytes: CUDA refuses what it does not know, also in padding.
   CUgraphNodeParams params;
   std::memset(&params, 0, sizeof params);
-  if (const auto *copy = std::get_if<CopyLaunch>(&node.work)) {
+  if (std::holds_alternative<NcclCall>(work))
+    return std::nullopt;
+  if (const auto *copy = std::get_if<CopyLaunch>(&work)) {
     params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-    params.memcpy.copyCtx = state->context;
+    params.memcpy.copyCtx = context;
     params.memcpy.copyParams = copy->copy;
-    return addNode(params, dependencies, name);
-  }
-  if (const auto *call = std::get_if<NcclCall>(&node.work))
-    return addCapture(*call, dependencies, name);
-  if (const auto *mark = std::get_if<MarkLaunch>(&node.work)) {
+  } else if (const auto *mark = std::get_if<MarkLaunch>(&work)) {
     params.type = CU_GRAPH_NODE_TYPE_MEMSET;
     params.memset.dst = CUdeviceptr(uintptr_t(mark->word));
     params.memset.value = 1;
     params.memset.elementSize = sizeof *mark->word;
     params.memset.width = params.memset.height = 1;
-    params.memset.ctx = state->context;
-    MGPU_TRY_ASSIGN(CUgraphNode made, addNode(params, dependencies, name));
-    untimed.insert(made);
-    return made;
-  }
-  const auto *kernel = std::get_if<KernelLaunch>(&node.work);
-  if (!kernel) {
+    params.memset.ctx = context;
+  } else if (const auto *kernel = std::get_if<KernelLaunch>(&work)) {
+    // The values are copied when the node is made.
+    for (uint32_t offset : kernel->offsets)
+      values.push_back(const_cast<std::byte *>(kernel->values.data()) + offset);
+    params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    params.kernel.kern = kernel->kernel;
+    params.kernel.ctx = context;
+    params.kernel.gridDimX = kernel->grid[0];
+    params.kernel.gridDimY = kernel->grid[1];
+    params.kernel.gridDimZ = kernel->grid[2];
+    params.kernel.blockDimX = kernel->block[0];
+    params.kernel.blockDimY = kernel->block[1];
+    params.kernel.blockDimZ = kernel->block[2];
+    params.kernel.sharedMemBytes = kernel->sharedBytes;
+    params.kernel.kernelParams = values.data();
+  } else {
     params.type = CU_GRAPH_NODE_TYPE_EMPTY;
-    return addNode(params, dependencies, name);
   }
-  // The values are copied when the node is made.
+  return params;
+}
+
+} // namespace
+
+Result<CUgraphNode>
+GraphInstance::addSpec(const NodeSpec &node,
+                       const std::vector<CUgraphNode> &dependencies,
+                       const std::string &name) {
   std::vector<void *> values;
-  for (uint32_t offset : kernel->offsets)
-    values.push_back(const_cast<std::byte *>(kernel->values.data()) + offset);
-  params.type = CU_GRAPH_NODE_TYPE_KERNEL;
-  params.kernel.kern = kernel->kernel;
-  params.kernel.ctx = state->context;
-  params.kernel.gridDimX = kernel->grid[0];
-  params.kernel.gridDimY = kernel->grid[1];
-  params.kernel.gridDimZ = kernel->grid[2];
-  params.kernel.blockDimX = kernel->block[0];
-  params.kernel.blockDimY = kernel->block[1];
-  params.kernel.blockDimZ = kernel->block[2];
-  params.kernel.sharedMemBytes = kernel->sharedBytes;
-  params.kernel.kernelParams = values.data();
-  MGPU_TRY_ASSIGN(CUgraphNode made, addNode(params, dependencies, name));
+  auto params = paramsOf(node.work, state->context, values);
+  if (!params)
+    return addCapture(std::get<NcclCall>(node.work), dependencies, name);
+  MGPU_TRY_ASSIGN(CUgraphNode made, addNode(*params, dependencies, name));
+  if (std::holds_alternative<MarkLaunch>(node.work))
+    untimed.insert(made);
+  const auto *kernel = std::get_if<KernelLaunch>(&node.work);
+  if (!kernel)
+    return made;
   // Every node says its own: what one without an attribute gets is not written
   // down.
   CUlaunchAttributeValue value;
@@ -108,6 +120,24 @@ GraphInstance::addSpec(const NodeSpec &node,
                         "cuGraphKernelNodeSetAttribute",
                         fmt::format("for '{}' {}", name, state->where())));
   return made;
+}
+
+Result<void> GraphInstance::update(const GraphSpec &old,
+                                   const GraphSpec &spec) {
+  CudaState::Current current(*state);
+  MGPU_TRY(current.entered);
+  for (const SpecRange &range : spec.ranges)
+    for (uint32_t k = range.first; k < range.last; ++k) {
+      if (isSame(old.nodes[k].work, spec.nodes[k].work))
+        continue;
+      std::vector<void *> values;
+      auto params = paramsOf(spec.nodes[k].work, state->context, values);
+      MGPU_TRY(state->check(
+          state->api->cuGraphExecNodeSetParams(exec, bySpec[k], &*params),
+          "cuGraphExecNodeSetParams",
+          fmt::format("for '{}' {}", range.name, state->where())));
+    }
+  return {};
 }
 
 Result<CUevent> GraphInstance::makeEvent() {
@@ -141,6 +171,7 @@ Result<void> GraphInstance::build(const GraphSpec &spec, bool timed,
     events.push_back(start);
   }
   std::vector<CUgraphNode> made(spec.nodes.size());
+  bySpec.resize(spec.nodes.size());
   for (const SpecRange &range : spec.ranges) {
     currentRange = uint32_t(&range - spec.ranges.data());
     CUgraphNode begin = nullptr;
@@ -162,6 +193,7 @@ Result<void> GraphInstance::build(const GraphSpec &spec, bool timed,
       if (timed && before.empty())
         before.push_back(begin);
       MGPU_TRY_ASSIGN(made[k], addSpec(spec.nodes[k], before, range.name));
+      bySpec[k] = made[k];
     }
     if (timed) {
       // What follows waits for the event after the node, not the node.
@@ -368,6 +400,21 @@ private:
   bool owned;
 };
 } // namespace
+
+Result<bool> CudaExec::update(std::shared_ptr<const GraphSpec> next) {
+  Claim claim(running);
+  MGPU_TRY(claim.check());
+  if (!isUpdatable(*spec, *next))
+    return false;
+  if (!spec->nodes.empty())
+    MGPU_TRY(plain.update(*spec, *next));
+  // Those that are timed are made anew when they are asked for.
+  timed.reset();
+  recorded.reset();
+  lastTimed = nullptr;
+  spec = std::move(next);
+  return true;
+}
 
 Result<void> CudaExec::launch() {
   Claim claim(running);

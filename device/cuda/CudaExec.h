@@ -25,6 +25,10 @@ public:
   /// `cupti`, which traces nodes, it knows the numbers of the records.
   Result<void> build(const GraphSpec &spec, bool timed,
                      CuptiSession *cupti = nullptr);
+  /// Gives the nodes that differ the parameters of `spec`, which is as
+  /// isUpdatable() says; after an error some have them. The executable alone is
+  /// changed: `spec` is from then on what it does.
+  Result<void> update(const GraphSpec &old, const GraphSpec &spec);
   /// Launches once and waits. An error says which collective has not ended.
   Result<void> run(const GraphSpec &spec);
   /// Like run(), between two events: the microseconds between them.
@@ -71,8 +75,9 @@ private:
   CUstream stream = nullptr, captureStream = nullptr;
   /// The start of the run, then two for each range.
   std::vector<CUevent> events;
-  std::vector<CUevent> borders;   ///< of runSpan()
-  std::vector<CUgraphNode> nodes; ///< all that were made, in order
+  std::vector<CUevent> borders;    ///< of runSpan()
+  std::vector<CUgraphNode> nodes;  ///< all that were made, in order
+  std::vector<CUgraphNode> bySpec; ///< of `nodes`, those a spec became
   std::vector<std::pair<CUgraphNode, CUgraphNode>> edges;
   /// Those of `nodes` that NCCL added: edges between them may be of any kind.
   std::set<CUgraphNode> captured;
@@ -90,6 +95,10 @@ public:
   static Result<std::unique_ptr<GraphExec>>
   create(std::shared_ptr<CudaState> state,
          std::shared_ptr<const GraphSpec> spec);
+
+  /// False: the two differ in more than CUDA changes in an executable.
+  Result<bool> update(std::shared_ptr<const GraphSpec> next);
+  bool isOf(const CudaState &other) const { return state.get() == &other; }
 
   Result<void> launch() override;
   Result<void> launchTimed(std::vector<NodeTiming> &timings) override;

@@ -67,6 +67,7 @@ struct Options {
   std::string reportProblem;   ///< report: a key, or the front of one
 
   uint64_t repeat = 1;
+  std::string nccl; ///< run, replay on several cards: "overlap,max-ctas=8"
   uint64_t deadlineSeconds = 120; ///< of each replay on a card; 0: none
   bool json = false;
 };

@@ -154,10 +154,14 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
 
 Result<int> runRun(const Options &options) {
   Clock::time_point start = Clock::now();
+  MGPU_TRY(parseNccl(options.nccl));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY(checkOutputs(program, options));
   MGPU_TRY_ASSIGN(auto cards,
                   severalCards(options.target, program.dag.numDevices));
+  if (!cards && !options.nccl.empty())
+    return fail(ErrorKind::Usage, "--nccl is for several cards: use it with "
+                                  "--target cuda:0,1");
   Times times;
   std::unique_ptr<Runner> runner;
   if (cards) {

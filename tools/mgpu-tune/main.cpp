@@ -145,6 +145,12 @@ void addRun(CLI::App *command, Options &options) {
   command->add_option("--trace", options.traceFile,
                       "Write a Chrome/Perfetto trace of one more replay");
   command
+      ->add_option("--nccl", options.nccl,
+                   "Of several cards: overlap (communicators that share at "
+                   "most one rank run at once), min-ctas=N, max-ctas=N, "
+                   "ctas=default|efficiency|zero")
+      ->type_name("SETTING,...");
+  command
       ->add_option("--deadline", options.deadlineSeconds,
                    "Of each replay on a card, after which it is given up; 0: "
                    "none")

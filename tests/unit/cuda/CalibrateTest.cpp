@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // `calibrate` on the driver that is not there, where a node takes an eighth of
-// a millisecond and none runs beside another.
+// a millisecond.
 
 #include "FakeCupti.h"
 #include "FakeTarget.h"
@@ -104,8 +104,12 @@ TEST_F(CalibrateTest, RatesFollowFromTheDriversTimes) {
     ASSERT_EQ(c.collectives.size(), 10u);
     EXPECT_EQ(c.collectives[0].op, "all_reduce");
     EXPECT_GE(c.collectives[0].us, 124);
-    EXPECT_TRUE(c.contention.empty()) << "nothing ran beside anything";
-    EXPECT_TRUE(c.besideKernel.empty());
+    // Nothing runs beside anything; but events before and after a node have
+    // between them what the driver runs meanwhile.
+    EXPECT_EQ(c.contention.empty(), withCupti);
+    EXPECT_EQ(c.besideKernel.empty(), withCupti);
+    for (const auto &each : c.contention)
+      EXPECT_GE(each.factor, 1) << each.work << " beside " << each.beside;
     for (const std::string &source :
          {measured->device.source, measured->link.source,
           measured->hostLink.source, c.source})

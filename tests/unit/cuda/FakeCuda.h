@@ -93,6 +93,7 @@ struct Exec {
   struct Step {
     Node node;
     std::vector<size_t> dependencies;
+    const Node *original = nullptr;
   };
   std::vector<Step> steps;
   uint64_t flags;
