@@ -38,7 +38,9 @@ function(mgpu_add_unit_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main)
   # `if (x) EXPECT_EQ(...)`: the else that g++ finds dangling is inside the macro.
-  target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-else>)
+  # In a unity build it takes each test file for a header: -Wsubobject-linkage.
+  target_compile_options(${name} PRIVATE
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-else;-Wno-subobject-linkage>)
   include(GoogleTest)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." PROPERTIES LABELS unit DISCOVERY_TIMEOUT 60)
 endfunction()

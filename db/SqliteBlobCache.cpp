@@ -4,15 +4,10 @@
 #include "db/Schema.h"
 #include "db/Statement.h"
 #include "db/Transaction.h"
+#include "support/Clock.h"
 #include "support/Sha256.h"
 
 namespace mgpu::db {
-
-static int64_t nowMs() {
-  using namespace std::chrono;
-  return duration_cast<milliseconds>(system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string blobHash(const std::string &key, const device::Blob &value) {
   return Sha256().addField(key).add(value).hex();
@@ -67,7 +62,7 @@ SqliteBlobCache::read(const std::string &key) {
   MGPU_TRY_ASSIGN(bool row, query.bind(key).step());
   if (!row)
     return std::nullopt;
-  int64_t used = query.integer(0), now = nowMs();
+  int64_t used = query.integer(0), now = unixMilliseconds();
   device::Blob value = query.blob(2);
   if (query.text(1) != blobHash(key, value))
     return std::nullopt;
@@ -94,7 +89,7 @@ Result<void> SqliteBlobCache::write(const std::string &key,
                                      "used_ms, bytes, hash, value) "
                                      "VALUES(?, ?, ?, ?, ?)"));
   MGPU_TRY(insert.bind(key)
-               .bind(nowMs())
+               .bind(unixMilliseconds())
                .bind(int64_t(value.size()))
                .bind(blobHash(key, value))
                .bind(value)

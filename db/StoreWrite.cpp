@@ -4,11 +4,11 @@
 // but damaged, writes it anew: what is to be stored is known.
 #include "db/RowSeals.h"
 #include "db/Statement.h"
+#include "support/Clock.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 
 namespace mgpu::db {
 
@@ -75,12 +75,6 @@ Result<RowId> StoreFile::addOrigin(const Provenance &provenance) {
   return id;
 }
 
-static int64_t nowMs() {
-  using namespace std::chrono;
-  return duration_cast<milliseconds>(system_clock::now().time_since_epoch())
-      .count();
-}
-
 /// So many trials are cheaper counted anew than one by one.
 static constexpr size_t manyTrials = 16;
 
@@ -111,7 +105,7 @@ Result<void> StoreFile::addTrial(RowId problem, const Trial &given,
         &trial.provenance.environment})
     *text = asUtf8(*text);
   if (trial.provenance.timeMs == 0)
-    trial.provenance.timeMs = nowMs();
+    trial.provenance.timeMs = unixMilliseconds();
   MGPU_TRY_ASSIGN(Configuration configuration,
                   addConfiguration(problem, trial.configuration));
   MGPU_TRY_ASSIGN(RowId origin, addOrigin(trial.provenance));

@@ -2,14 +2,30 @@
 #ifndef MGPU_SUPPORT_CLOCK_H
 #define MGPU_SUPPORT_CLOCK_H
 
+// Time that has passed, and the time of day.
+
 #include <chrono>
+#include <cstdint>
 
 namespace mgpu {
 
+/// For durations: it never goes back.
 using Clock = std::chrono::steady_clock;
 
+/// Seconds from `start` to now.
+inline double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Microseconds from `start` to now.
 inline double microsecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start)
+  return 1e6 * secondsSince(start);
+}
+
+/// Milliseconds of the system's time of day since 1970, UTC.
+inline int64_t unixMilliseconds() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch())
       .count();
 }
 

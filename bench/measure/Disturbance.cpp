@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/measure/Disturbance.h"
 
+#include "support/Clock.h"
+
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -42,7 +43,6 @@ DisturbanceWatch::DisturbanceWatch()
 }
 
 double DisturbanceWatch::spin() {
-  using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
   // A chain of multiplications: one core, no memory, no luck. About 20 us.
   uint64_t x = uint64_t(start.time_since_epoch().count()) | 1;
@@ -50,7 +50,7 @@ double DisturbanceWatch::spin() {
     x = x * 0x9e3779b97f4a7c15 + 1;
   volatile uint64_t keep = x;
   (void)keep;
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  return secondsSince(start);
 }
 
 void DisturbanceWatch::begin() {

@@ -18,12 +18,15 @@ struct Peaks {
   struct Roof {
     uint64_t bytes = 0;    ///< touched, again and again
     double bytesPerUs = 0; ///< read and written, of a[i] = b[i] + s * c[i]
+
+    bool operator==(const Roof &) const = default;
   };
   std::vector<Roof> memory; ///< by ascending bytes
 
   /// The roof over a kernel that touches so many bytes: that of the largest
   /// size measured which is no larger, so that none is too low.
   double bytesPerUs(double touched) const;
+  bool operator==(const Peaks &) const = default;
   bool isKnown() const { return flopsPerUs > 0 && !memory.empty(); }
 };
 

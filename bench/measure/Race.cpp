@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/measure/Race.h"
 
+#include "support/Clock.h"
 #include "support/Random.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
 namespace mgpu::bench {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Counts what is taken and discarded.
 class Discards {
@@ -56,7 +50,7 @@ Result<Measurement> measure(const Subject &subject,
     if (discards.takes(isDisturbed(sample.disturbance, discarding.limits)))
       continue;
     kept.push_back(sample.seconds);
-    result.stop = criterion.check(kept, since(start));
+    result.stop = criterion.check(kept, secondsSince(start));
   }
   result.seconds = summarize(std::move(kept));
   result.discarded = discards.count;
@@ -71,7 +65,7 @@ Result<HeadToHead> headToHead(const Subject &a, const Subject &b,
   Random random(options.seed);
   std::vector<double> timesA, timesB;
   Clock::time_point start = Clock::now();
-  while (!comparison.isDecided() && since(start) < options.maxSeconds) {
+  while (!comparison.isDecided() && secondsSince(start) < options.maxSeconds) {
     Sample sampleA, sampleB;
     bool firstA = random.below(2) == 0;
     if (firstA) {
@@ -132,7 +126,7 @@ race(std::span<const Subject> subjects, const RaceOptions &options,
   std::vector<Sample> round(subjects.size());
   std::vector<size_t> entrants; // `running`, while that changes
   while (result.rounds < options.mostRounds && running.size() > 1 &&
-         (result.rounds == 0 || since(start) < options.maxSeconds)) {
+         (result.rounds == 0 || secondsSince(start) < options.maxSeconds)) {
     for (size_t k = running.size(); k > 1; --k)
       std::swap(running[k - 1], running[random.below(k)]);
     bool disturbed = false;

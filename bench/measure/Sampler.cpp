@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/measure/Sampler.h"
 
+#include "support/Clock.h"
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <unistd.h>
 
 namespace mgpu::bench {
-
-using Clock = std::chrono::steady_clock;
-
-static double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 Sampler::Sampler(Action prepare, Action run, SamplingOptions options)
     : prepare(std::move(prepare)), run(std::move(run)), options(options) {}
@@ -37,10 +32,10 @@ Result<void> Sampler::warmUp() {
   do {
     Clock::time_point before = Clock::now();
     MGPU_TRY(run());
-    double seconds = since(before);
+    double seconds = secondsSince(before);
     fastest = count == 0 ? seconds : std::min(fastest, seconds);
     ++count;
-  } while (since(start) < options.warmUpSeconds);
+  } while (secondsSince(start) < options.warmUpSeconds);
   double runs = std::ceil(options.sampleSeconds / std::max(fastest, 1e-9));
   runsPerSample = uint64_t(std::clamp(runs, 1.0, double(options.maxUnroll)));
   return {};
@@ -59,7 +54,7 @@ Result<Sample> Sampler::sample() {
       coolCaches();
       Clock::time_point start = Clock::now();
       MGPU_TRY(run());
-      sample.seconds += since(start) / double(runs);
+      sample.seconds += secondsSince(start) / double(runs);
     }
     sample.disturbance = watch.end();
     return sample;
@@ -69,7 +64,7 @@ Result<Sample> Sampler::sample() {
   Clock::time_point start = Clock::now();
   for (uint64_t k = 0; k < runsPerSample; ++k)
     MGPU_TRY(run());
-  sample.seconds = since(start) / double(runsPerSample);
+  sample.seconds = secondsSince(start) / double(runsPerSample);
   sample.disturbance = watch.end();
   return sample;
 }

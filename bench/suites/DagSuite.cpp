@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/suites/ScheduleSuite.h"
 #include "planner/dag/DagJson.h"
+#include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/TargetPlan.h"
 #include "support/FileIO.h"
 
@@ -71,7 +72,13 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
   target.memoryBytes = limit;
   target.seed = common.seed;
   target.scaleComm = options.scaleComm;
-  MGPU_TRY_ASSIGN(target.transforms, parseTransforms(options.transforms));
+  // Frozen model F leaves the schedule free.
+  if (options.transforms != "none") {
+    MGPU_TRY_ASSIGN(TransformChoice choice,
+                    parseTransforms(options.transforms));
+    target.transforms = std::move(choice.transforms);
+    target.freedoms = choice.freedoms;
+  }
   if (!dag.spmd)
     return fail(ErrorKind::Unsupported,
                 fmt::format("{} is not spmd; model frozen plans one device "
@@ -101,6 +108,8 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
                           {"kept", gain.isKept},
                           {"left", gain.left}});
 
+  uint64_t arenaBound =
+      layoutArena(best.plan, dag).lowerBoundBytes[0] + dag.residentBytes;
   nlohmann::json out{
       {"dag", dag.name},
       {"target", machine.machine().name},
@@ -120,6 +129,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
       {"hidden_share", hidden ? nlohmann::json(*hidden) : nlohmann::json()},
       {"peak_memory_bytes", best.peakBytes},
       {"arena_bytes", best.plan.arenaBytes[0] + dag.residentBytes},
+      {"arena_bound_bytes", arenaBound},
       {"memory_limit_bytes", limit},
       {"schedules", budget.spentNodes()},
       {"seed", common.seed},

@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/api/CudaKernelObject.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 
 namespace mgpu::device {
 
 /// The first eight bytes; the last one counts the versions of the form.
-static constexpr char magic[9] = "MGPUCUK\2";
+static constexpr char magic[9] = "MGPUCUK\3";
 
-/// After the magic: the fixed fields, the two strings with their lengths
-/// before them, and the cubin to the end.
+/// After the magic: the fixed fields, the tensor maps, the two strings with
+/// their lengths before them, and the cubin to the end.
 struct Fixed {
   uint32_t sourceBlock[3], block[3], covers[3];
   uint32_t takesPart, dynamicSharedBytes;
-  uint32_t entryLength, archLength;
+  uint32_t entryLength, archLength, numMaps;
+};
+struct FixedMap {
+  uint64_t offsetBytes, sizes[3], strideBytes[2];
+  uint32_t box[3], argument, type, unused;
 };
 
 /// So long a name no compiler makes.
 static constexpr uint32_t maxName = 4096;
+/// So many parameters no kernel has.
+static constexpr uint32_t maxMaps = 4096 / tensorMapBytes;
 
 CudaKernelObject::Blocks CudaKernelObject::blocksOf(Dim3 grid) const {
   auto blocks = [](uint64_t grid, uint64_t source, uint64_t covered) {
@@ -32,10 +39,11 @@ CudaKernelObject::Blocks CudaKernelObject::blocksOf(Dim3 grid) const {
 std::vector<std::byte> encodeCudaKernel(const CudaKernelObject &kernel) {
   const Dim3 &source = kernel.sourceBlock, &block = kernel.block,
              &covers = kernel.covers;
-  Fixed fixed{{source.x, source.y, source.z}, {block.x, block.y, block.z},
-              {covers.x, covers.y, covers.z}, kernel.takesPart,
-              kernel.dynamicSharedBytes,      uint32_t(kernel.entry.size()),
-              uint32_t(kernel.arch.size())};
+  Fixed fixed{
+      {source.x, source.y, source.z}, {block.x, block.y, block.z},
+      {covers.x, covers.y, covers.z}, kernel.takesPart,
+      kernel.dynamicSharedBytes,      uint32_t(kernel.entry.size()),
+      uint32_t(kernel.arch.size()),   uint32_t(kernel.tensorMaps.size())};
   std::vector<std::byte> out;
   auto put = [&](const void *data, size_t size) {
     const auto *bytes = static_cast<const std::byte *>(data);
@@ -43,6 +51,16 @@ std::vector<std::byte> encodeCudaKernel(const CudaKernelObject &kernel) {
   };
   put(magic, 8);
   put(&fixed, sizeof fixed);
+  for (const TensorMap &map : kernel.tensorMaps) {
+    FixedMap each{};
+    each.offsetBytes = map.offsetBytes;
+    std::copy(map.sizes.begin(), map.sizes.end(), each.sizes);
+    std::copy(map.strideBytes.begin(), map.strideBytes.end(), each.strideBytes);
+    std::copy(map.box.begin(), map.box.end(), each.box);
+    each.argument = map.argument;
+    each.type = uint32_t(map.type);
+    put(&each, sizeof each);
+  }
   put(kernel.entry.data(), kernel.entry.size());
   put(kernel.arch.data(), kernel.arch.size());
   put(kernel.cubin.data(), kernel.cubin.size());
@@ -63,11 +81,29 @@ Result<CudaKernelObject> decodeCudaKernel(std::string_view name,
     return damaged("its object is cut off");
   std::memcpy(&fixed, bytes.data(), sizeof fixed);
   bytes = bytes.subspan(sizeof fixed);
+  if (fixed.numMaps > maxMaps ||
+      bytes.size() < fixed.numMaps * sizeof(FixedMap))
+    return damaged("its object is cut off");
+  CudaKernelObject kernel;
+  for (uint32_t k = 0; k < fixed.numMaps; ++k) {
+    FixedMap each;
+    std::memcpy(&each, bytes.data(), sizeof each);
+    bytes = bytes.subspan(sizeof each);
+    if (each.type > uint32_t(ElementType::F64))
+      return damaged("its object has an array of no type");
+    TensorMap map;
+    map.argument = each.argument;
+    map.offsetBytes = each.offsetBytes;
+    map.type = ElementType(each.type);
+    std::copy(each.sizes, each.sizes + 3, map.sizes.begin());
+    std::copy(each.strideBytes, each.strideBytes + 2, map.strideBytes.begin());
+    std::copy(each.box, each.box + 3, map.box.begin());
+    kernel.tensorMaps.push_back(map);
+  }
   if (fixed.entryLength > maxName || fixed.archLength > maxName ||
       bytes.size() < size_t(fixed.entryLength) + fixed.archLength)
     return damaged("its object is cut off");
   auto dim = [](const uint32_t *d) { return Dim3{d[0], d[1], d[2]}; };
-  CudaKernelObject kernel;
   kernel.sourceBlock = dim(fixed.sourceBlock);
   kernel.block = dim(fixed.block);
   kernel.covers = dim(fixed.covers);

@@ -7,7 +7,7 @@
 // card loads it, and neither needs the other.
 
 #include "support/Result.h"
-#include "support/Types.h"
+#include "support/TensorMap.h"
 
 #include <cstddef>
 #include <span>
@@ -29,6 +29,9 @@ struct CudaKernelObject {
   Dim3 covers; ///< threads of the source that one block is
   bool takesPart = true;
   uint32_t dynamicSharedBytes = 0;
+  /// Parameters of tensorMapBytes each: maps of the arrays whose addresses the
+  /// launch gives as these arguments.
+  std::vector<TensorMap> tensorMaps;
   std::vector<std::byte> cubin;
 
   /// The blocks a launch of `grid` runs; a dimension may exceed what CUDA takes

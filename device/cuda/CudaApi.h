@@ -51,6 +51,7 @@ namespace mgpu::device {
   X(cuKernelSetAttribute, 12000)                                               \
   X(cuKernelGetParamInfo, 12040)                                               \
   X(cuFuncLoad, 12040)                                                         \
+  X(cuTensorMapEncodeTiled, 12000)                                             \
   X(cuStreamCreateWithPriority, 5050)                                          \
   X(cuStreamDestroy, 4000)                                                     \
   X(cuStreamQuery, 2000)                                                       \

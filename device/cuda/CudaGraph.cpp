@@ -5,6 +5,7 @@
 #include "device/cuda/CudaGraph.h"
 
 #include "device/cuda/CudaExec.h"
+#include "device/cuda/TensorMaps.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -70,6 +71,44 @@ GraphNodeId CudaGraph::finish(const std::string &name, DeviceId device,
   return {uint32_t(spec->ranges.size() - 1)};
 }
 
+namespace {
+
+/// After the arguments: the grid, this launch's first block, and the part of
+/// the grid that runs, in blocks of the source. Kernels of older bundles take
+/// the first two alone.
+struct Launch {
+  uint32_t grid[3], first[3], base[3], end[3];
+};
+constexpr size_t wholeGridsOnly = offsetof(Launch, base);
+
+} // namespace
+
+Result<void> CudaGraph::checkParameters(const KernelNodeParams &params,
+                                        const LoadedKernel &kernel) const {
+  const std::vector<size_t> &sizes = kernel.parameterSizes;
+  const bool takesPart = kernel.launch.takesPart;
+  bool fits = sizes.size() == params.arguments.size() + takesPart &&
+              (!takesPart || sizes.back() == sizeof(Launch) ||
+               sizes.back() == wholeGridsOnly);
+  std::vector<bool> isMap(params.arguments.size());
+  for (const TensorMap &map : kernel.launch.tensorMaps)
+    if (map.argument < isMap.size())
+      isMap[map.argument] = true;
+    else
+      fits = false;
+  for (size_t k = 0; fits && k < isMap.size(); ++k)
+    fits = isMap[k] ? sizes[k] == tensorMapBytes : sizes[k] <= sizeof(uint64_t);
+  if (fits)
+    return {};
+  return fail(ErrorKind::Invalid,
+              fmt::format("node '{}' calls kernel {} with {} arguments{}, "
+                          "but it was compiled with {} parameters "
+                          "or others: compile it again",
+                          params.name, kernel.launch.entry,
+                          params.arguments.size(),
+                          takesPart ? " and its grid" : "", sizes.size()));
+}
+
 Result<GraphNodeId>
 CudaGraph::addKernel(const KernelNodeParams &params,
                      std::span<const GraphNodeId> dependencies) {
@@ -80,27 +119,9 @@ CudaGraph::addKernel(const KernelNodeParams &params,
                             params.name, params.kernel.value,
                             state->kernels.size()));
   const LoadedKernel &kernel = state->kernels[params.kernel.value];
-  /// After the arguments: the grid, this launch's first block, and the part of
-  /// the grid that runs, in blocks of the source. Kernels of older bundles take
-  /// the first two alone.
-  struct Launch {
-    uint32_t grid[3], first[3], base[3], end[3];
-  };
-  constexpr size_t wholeGridsOnly = offsetof(Launch, base);
+  MGPU_TRY(checkParameters(params, kernel));
   const std::vector<size_t> &sizes = kernel.parameterSizes;
   const bool takesPart = kernel.launch.takesPart;
-  if (sizes.size() != params.arguments.size() + takesPart ||
-      (takesPart && sizes.back() != sizeof(Launch) &&
-       sizes.back() != wholeGridsOnly) ||
-      std::any_of(sizes.begin(), sizes.end() - takesPart,
-                  [](size_t size) { return size > sizeof(uint64_t); }))
-    return fail(ErrorKind::Invalid,
-                fmt::format("node '{}' calls kernel {} with {} arguments{}, "
-                            "but it was compiled with {} parameters "
-                            "or others: compile it again",
-                            params.name, kernel.launch.entry,
-                            params.arguments.size(),
-                            takesPart ? " and its grid" : "", sizes.size()));
   GridPart part = params.part.value_or(GridPart::whole(params.grid));
   bool wholeOnly = !takesPart || sizes.back() == wholeGridsOnly;
   if (!part.fits(params.grid) ||
@@ -130,6 +151,8 @@ CudaGraph::addKernel(const KernelNodeParams &params,
                             params.name, blocks.x, blocks.y, blocks.z,
                             kernel.launch.entry, maxGridX, maxGridYZ,
                             maxGridYZ));
+  MGPU_TRY_ASSIGN(std::vector<KernelArgument> arguments,
+                  kernelArguments(*state, kernel, params));
   Specs after = endsOf(dependencies), made;
   uint32_t first = uint32_t(spec->nodes.size());
   const Dim3 &block = kernel.launch.block;
@@ -144,8 +167,12 @@ CudaGraph::addKernel(const KernelNodeParams &params,
                        uint32_t(std::min(blocks.z - z, maxGridYZ))};
         launch.block = {block.x, block.y, block.z};
         launch.sharedBytes = kernel.launch.dynamicSharedBytes;
-        for (uint64_t argument : params.arguments)
-          launch.addParameter(&argument, sizeof argument);
+        for (const KernelArgument &argument : arguments)
+          std::visit(
+              [&](const auto &value) {
+                launch.addParameter(&value, sizeof value);
+              },
+              argument);
         Launch chunk{{params.grid.x, params.grid.y, params.grid.z},
                      {uint32_t(x), uint32_t(y), uint32_t(z)},
                      {part.first.x, part.first.y, part.first.z},

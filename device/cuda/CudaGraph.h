@@ -46,6 +46,8 @@ private:
   /// Takes back the specs of a node that cannot be made.
   void rollBack(uint32_t first) { spec->nodes.resize(first); }
 
+  Result<void> checkParameters(const KernelNodeParams &params,
+                               const LoadedKernel &kernel) const;
   Result<uint32_t> addMove(const BoxMove &move, const Specs &after);
   Result<void> addNest(const CopyNest &nest, const Specs &after, Specs &made);
   void addRows(const CopyNest &nest, const Specs &after, Specs &made);

@@ -7,7 +7,8 @@
 
 #include <cupti.h>
 
-namespace mgpu::device {
+/// Of its own, as NcclHeader.cpp has the same names.
+namespace mgpu::device::cuptiheader {
 
 template <typename Ours, typename Theirs>
 static constexpr bool isEqual(Ours ours, Theirs theirs) {
@@ -119,6 +120,6 @@ struct TwinOf<R (*)(P...)> {
 MGPU_CUPTI_FUNCTIONS(MGPU_CUPTI_COMPARE)
 #undef MGPU_CUPTI_COMPARE
 
-} // namespace mgpu::device
+} // namespace mgpu::device::cuptiheader
 
 #endif

@@ -12,7 +12,7 @@ namespace mgpu::kernels {
 
 std::string factsText(const CudaText &kernel) {
   auto dims = [](Dim3 d) { return fmt::format("{} {} {}", d.x, d.y, d.z); };
-  return fmt::format(
+  std::string text = fmt::format(
       "name {} entry {} block {} launch {} covers {} shared {} {} {} "
       "parameters {}{} {}",
       quoteText(kernel.name), quoteText(kernel.entry), dims(kernel.block),
@@ -23,6 +23,33 @@ std::string factsText(const CudaText &kernel) {
           ? ""
           : fmt::format(" {}", fmt::join(kernel.parameterBytes, " ")),
       quoteText(kernel.reason));
+  if (!kernel.onlyArch.empty())
+    text += fmt::format(" only {}", quoteText(kernel.onlyArch));
+  for (const TensorMap &map : kernel.tensorMaps)
+    text +=
+        fmt::format(" map {} {} {} {} {} {}", map.argument, map.offsetBytes,
+                    toString(map.type), fmt::join(map.sizes, " "),
+                    fmt::join(map.strideBytes, " "), fmt::join(map.box, " "));
+  return text;
+}
+
+static Result<TensorMap> parseMap(LineReader &line) {
+  TensorMap map;
+  MGPU_TRY(line.keyword("map"));
+  MGPU_TRY_ASSIGN(map.argument, line.integer<uint32_t>("argument"));
+  MGPU_TRY_ASSIGN(map.offsetBytes, line.integer<uint64_t>("byte count"));
+  auto type = parseElementType(line.word());
+  if (!type)
+    return line.bad("a map's elements are of no type");
+  map.type = *type;
+  for (uint64_t *size : {&map.sizes[0], &map.sizes[1], &map.sizes[2],
+                         &map.strideBytes[0], &map.strideBytes[1]}) {
+    MGPU_TRY_ASSIGN(*size, line.integer<uint64_t>("size"));
+  }
+  for (uint32_t &size : map.box) {
+    MGPU_TRY_ASSIGN(size, line.integer<uint32_t>("size"));
+  }
+  return map;
 }
 
 Result<CudaText> parseFacts(std::string_view facts) {
@@ -54,8 +81,43 @@ Result<CudaText> parseFacts(std::string_view facts) {
     kernel.parameterBytes.push_back(bytes);
   }
   MGPU_TRY_ASSIGN(kernel.reason, line.quoted());
-  MGPU_TRY(line.expectEnd());
+  if (line.peek() == "only") {
+    MGPU_TRY(line.keyword("only"));
+    MGPU_TRY_ASSIGN(kernel.onlyArch, line.quoted());
+  }
+  while (!line.atEnd()) {
+    MGPU_TRY_ASSIGN(TensorMap map, parseMap(line));
+    kernel.tensorMaps.push_back(map);
+  }
   return kernel;
+}
+
+/// "sm_90a" without the letter, and its number.
+static std::pair<std::string_view, uint32_t> cardOf(std::string_view arch) {
+  while (!arch.empty() && arch.back() >= 'a' && arch.back() <= 'z')
+    arch.remove_suffix(1);
+  uint32_t number = 0;
+  for (char c : arch)
+    if (c >= '0' && c <= '9')
+      number = 10 * number + uint32_t(c - '0');
+  return {arch, number};
+}
+
+std::string archRefusal(const CudaText &kernel, const std::string &arch) {
+  if (cardOf(arch).second < kernel.leastArch)
+    return fmt::format("needs sm_{} or later, and not {}", kernel.leastArch,
+                       arch);
+  if (!kernel.onlyArch.empty() &&
+      cardOf(arch).first != cardOf(kernel.onlyArch).first)
+    return fmt::format("its instructions are of {} alone, and not of {}",
+                       kernel.onlyArch, arch);
+  return "";
+}
+
+std::string archOf(const CudaText &kernel, const std::string &arch) {
+  return !kernel.onlyArch.empty() && archRefusal(kernel, arch).empty()
+             ? kernel.onlyArch
+             : arch;
 }
 
 std::vector<std::string> compileOptions(const CudaText &kernel) {

@@ -4,7 +4,7 @@
 
 #include "planner/dag/KernelSpace.h"
 #include "support/Result.h"
-#include "support/Types.h"
+#include "support/TensorMap.h"
 
 #include <optional>
 #include <span>
@@ -30,10 +30,14 @@ struct CudaText {
   uint32_t dynamicSharedBytes = 0;
   /// Of each parameter but the MgpuLaunch.
   std::vector<uint32_t> parameterBytes;
+  /// Those of them that are tensor maps.
+  std::vector<TensorMap> tensorMaps;
+  /// "sm_90a": its instructions are of this architecture alone; or "".
+  std::string onlyArch;
   /// Of the CUDA target; a bundle does not keep it, nor what follows.
   std::optional<planner::KernelSpace> space;
-  /// How it computes: "threads" as the source has them, "tiles" or
-  /// "tensor_cores" of a matrix product, "file" by its author.
+  /// How it computes: "threads" as the source has them, "tiles",
+  /// "tensor_cores" or "wgmma" of a matrix product, "file" by its author.
   std::string form = "threads";
   uint32_t leastArch = 0; ///< 80: sm_80 or later
   /// Why it is not used, of a candidate. One without a source is not there.
@@ -47,6 +51,13 @@ struct CudaText {
 std::string factsText(const CudaText &kernel);
 /// Invalid where factsText() would not have written it.
 Result<CudaText> parseFacts(std::string_view facts);
+
+/// Whether it can be compiled for a card of `arch` ("sm_90"): empty, or why
+/// not. What a candidate says of itself, CudaText::disabled, is no reason here.
+std::string archRefusal(const CudaText &kernel, const std::string &arch);
+/// The architecture to compile it for, where the card is of `arch`: "sm_90a" of
+/// "sm_90" for a text of sm_90a, which a card of sm_90 loads.
+std::string archOf(const CudaText &kernel, const std::string &arch);
 
 /// What NVRTC is told. Emitted kernels keep every rounding; one written by hand
 /// gets the compiler's own defaults, as its author tested it, and finds the

@@ -317,6 +317,13 @@ Estimate TopologyEstimator::estimate(const Dag &dag, NodeId id) const {
   const DagNode &node = dag.node(id);
   if (node.durationUs)
     return {*node.durationUs, Origin::Measured, "in the file"};
+  Estimate result = unscaled(dag, node);
+  result.us *= node.timeFactor;
+  return result;
+}
+
+Estimate TopologyEstimator::unscaled(const Dag &dag,
+                                     const DagNode &node) const {
   if (auto *call = std::get_if<CopyCall>(&node.work))
     return copy(dag, *call);
   std::optional<Asked> call = asked(dag, node);

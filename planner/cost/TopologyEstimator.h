@@ -35,7 +35,8 @@ struct Estimate {
 
 /// Frozen durations pass through. Else, of a machine that was calibrated,
 /// what was measured there: collectives of as many ranks on one node, matrix
-/// products, and the rates and starts of the rest. Else
+/// products, and the rates and starts of the rest. Else, times the node's
+/// factor,
 /// - collectives: the table given, where it has the curve; else the curve
 ///   shipped for the architecture; else NCCL's estimate, of the fastest
 ///   algorithm or, where none is chosen, of ring Simple. The first two are of
@@ -86,6 +87,7 @@ public:
 private:
   struct Shares;
   Shares shares() const;
+  Estimate unscaled(const Dag &dag, const DagNode &node) const;
   Estimate kernel(const DagNode &node) const;
   Estimate copy(const Dag &dag, const CopyCall &call) const;
   uint32_t nodeOf(DeviceId device) const;

@@ -159,6 +159,7 @@ struct DagNode {
   uint64_t outBytes = 0;            ///< mgpu-dag/2 memory model
   bool isMatmul = false;            ///< a product on tensor cores
   std::optional<double> durationUs; ///< frozen: the cost model is not asked
+  double timeFactor = 1; ///< of a what-if: what the cost model says times this
   bool operator==(const DagNode &) const = default;
 };
 

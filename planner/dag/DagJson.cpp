@@ -14,7 +14,6 @@ using Json = nlohmann::json;
 
 // Keeps sums of sizes inside 64 bits.
 static constexpr uint64_t maxBytes = uint64_t(1) << 52;
-static constexpr uint32_t maxDevices = 1 << 16;
 
 namespace {
 

@@ -25,6 +25,9 @@
 
 namespace mgpu::planner {
 
+/// Of any DAG that is read: every device costs the planner memory.
+inline constexpr uint32_t maxDevices = 1 << 16;
+
 /// Nodes come out opaque: plannable, not runnable. A node's output is a buffer
 /// it writes and its dependents read: Temporary where something reads it,
 /// Resident (kept to the end) where nothing does. `alias_of` writes the other

@@ -88,7 +88,8 @@ Dim3 KernelSpace::covered(const KernelConfig &config) const {
             config[P::BlockZ]};
   return {config[P::BlockX] * config[P::Items] * config[P::Vector] *
               std::max(config[P::TileX], 1u),
-          config[P::BlockY] * std::max(config[P::TileY], 1u),
+          (config[P::BlockY] - std::min(loadingWarps, config[P::BlockY])) *
+              std::max(config[P::TileY], 1u),
           config[P::BlockZ]};
 }
 
@@ -193,10 +194,23 @@ Broken findBroken(const KernelSpace &space, const KernelConfig &config) {
   }
   constexpr uint64_t mostStatic = 48 * 1024; // of shared memory, unasked
   if (uint64_t shared = space.sharedBytesOf(config);
-      space.stagedBytes != 0 && shared > mostStatic)
+      space.stagedBytes != 0 && !space.stagesAreDynamic && shared > mostStatic)
     return {"static shared memory",
             fmt::format("{} bytes of tiles; at most {} without asking the card",
                         shared, mostStatic)};
+  if (space.registersBesideSums != 0) {
+    // Of every card that has such a kernel (device/api/DeviceProfile.cpp).
+    constexpr uint64_t registers = 65536;
+    uint64_t sums = uint64_t(config[P::TileX]) * config[P::TileY],
+             needed = sums + space.registersBesideSums,
+             all = needed * threads * config[P::MinBlocks];
+    if (all > registers)
+      return {"registers of a multiprocessor",
+              fmt::format("{} sums and {} other registers of each of {} x {} "
+                          "threads are {}; at most {}",
+                          sums, space.registersBesideSums, config[P::MinBlocks],
+                          threads, all, registers)};
+  }
   if (uint32_t x = config[P::TileX], y = config[P::TileY];
       space.target == KernelTarget::Host && (x || y)) {
     if (!x || !y)

@@ -101,10 +101,17 @@ struct KernelSpace {
   /// `stagedPadding` more, as many as the product of the first `stagedTunables`
   /// tunables says.
   uint32_t stagedBytes = 0, stagedTunables = 1, stagedPadding = 1;
+  /// The stages are dynamic shared memory, of which a card gives more.
+  bool stagesAreDynamic = false;
   /// Of one on tensor cores: what each of the blockY warps of a block covers
   /// along x and y is a multiple of it. The last tunable is how many of them
   /// lie one above the other.
   uint32_t warpTile = 0;
+  /// Of blockY: warps that bring data for the others and cover nothing.
+  uint32_t loadingWarps = 0;
+  /// Of one whose sums, tileX * tileY for each thread, stay in registers: what
+  /// a thread needs beside them; 0 where the compiler may do as it likes.
+  uint32_t registersBesideSums = 0;
   std::vector<KernelChoice> choices; ///< every parameter, in their order
   std::vector<KernelTunable> tunables;
   KernelConfig defaults; ///< always legal

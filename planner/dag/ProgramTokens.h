@@ -6,14 +6,12 @@
 // `line`, or says what is wrong with them and where.
 
 #include "planner/dag/Dag.h"
+#include "planner/dag/DagJson.h"
 #include "support/LineText.h"
 
 #include <fmt/format.h>
 
 namespace mgpu::planner {
-
-// As in mgpu-dag/2: every device costs the planner memory.
-inline constexpr uint32_t maxDevices = 1 << 16;
 
 /// The T whose name is the next word, T being an enumeration from 0 to `last`.
 template <typename T, typename NameOf>

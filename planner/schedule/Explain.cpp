@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/PlanBuilder.h"
 #include "planner/schedule/Timeline.h"
 
@@ -74,8 +75,15 @@ PlanSummary summarize(const Plan &plan, const Dag &dag) {
   for (const Buffer &buffer : dag.buffers)
     if (!buffer.device.isHost())
       summary.bufferBytes += buffer.sizeBytes;
-  for (uint64_t bytes : plan.arenaBytes)
-    summary.arenaBytes += bytes;
+  std::vector<uint64_t> bounds = layoutArena(plan, dag).lowerBoundBytes;
+  for (size_t device = 0; device < plan.arenaBytes.size(); ++device) {
+    summary.arenaBytes += plan.arenaBytes[device];
+    summary.arenaBoundBytes += bounds[device];
+    if (bounds[device] > 0)
+      summary.arenaRatio =
+          std::max(summary.arenaRatio,
+                   double(plan.arenaBytes[device]) / double(bounds[device]));
+  }
   return summary;
 }
 
@@ -137,13 +145,14 @@ std::string explain(const Plan &plan, const Dag &dag) {
     out += fmt::format("the loop at {} is rolled: of its {} trips one is "
                        "counted here\n",
                        dag.loop.location, dag.loop.trips);
-  out +=
-      fmt::format("makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}\n"
-                  "one node after the other {:.3f} us, {} cross-stream waits\n"
-                  "arenas {} bytes for {} bytes of device buffers\n",
-                  summary.makespanUs, summary.lowerBoundUs, summary.ratio,
-                  summary.serialMakespanUs, summary.waits, summary.arenaBytes,
-                  summary.bufferBytes);
+  out += fmt::format(
+      "makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}\n"
+      "one node after the other {:.3f} us, {} cross-stream waits\n"
+      "arenas {} bytes for {} bytes of device buffers; no layout "
+      "takes less than {} (ratio {:.3f} at most)\n",
+      summary.makespanUs, summary.lowerBoundUs, summary.ratio,
+      summary.serialMakespanUs, summary.waits, summary.arenaBytes,
+      summary.bufferBytes, summary.arenaBoundBytes, summary.arenaRatio);
   for (size_t d = 0; d < summary.devices.size(); ++d) {
     const DeviceTimes &times = summary.devices[d];
     if (times.kernelUs + times.collectiveUs + times.copyUs > 0)

@@ -20,18 +20,29 @@ namespace {
 class ListScheduler {
 public:
   ListScheduler(const Dag &dag, const std::vector<double> &durations,
-                const std::vector<double> &priorities, uint32_t streams)
+                const std::vector<double> &priorities, uint32_t streams,
+                bool early)
       : dag(dag), durations(durations), priorities(priorities),
         streams(streams), predecessors(dag), successors(dag),
         missing(dag.nodes.size()), footprintOf(dag.nodes.size()),
         busy(numResources(dag), false),
         lanes((size_t(dag.numDevices) + 1) * streams),
-        footprintsOn(size_t(dag.numDevices) + 1) {}
+        footprintsOn(size_t(dag.numDevices) + 1) {
+    if (early)
+      return;
+    behind.resize(dag.nodes.size());
+    std::vector<std::vector<uint32_t>> places = placesOfCollectives(dag);
+    for (uint32_t i = 0; i < places.size(); ++i)
+      for (uint32_t before : places[i]) {
+        behind[before].push_back(i);
+        ++missing[i];
+      }
+  }
 
   std::vector<OrderedStep> run() {
     std::map<std::pair<WorkClass, std::vector<DeviceId>>, uint32_t> known;
     for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
-      missing[i] = uint32_t(predecessors.of(NodeId{i}).size());
+      missing[i] += uint32_t(predecessors.of(NodeId{i}).size());
       auto devices = laneDevices(dag.nodes[i]);
       std::pair key(workClass(dag.nodes[i]),
                     std::vector<DeviceId>(devices.begin(), devices.end()));
@@ -116,9 +127,15 @@ private:
       for (uint32_t neighbour : footprintsOn[size_t(device.value + 1)])
         touch(neighbour);
     }
+    auto release = [&](uint32_t next) {
+      if (--missing[next] == 0 && dag.nodes[next].phase == phase)
+        makeReady(next);
+    };
     for (NodeId next : successors.of(NodeId{end.node}))
-      if (--missing[next.value] == 0 && dag.node(next).phase == phase)
-        makeReady(next.value);
+      release(next.value);
+    if (!behind.empty())
+      for (uint32_t next : behind[end.node])
+        release(next);
   }
 
   /// Resources only fill up here, so each footprint needs one look.
@@ -203,6 +220,9 @@ private:
   Predecessors predecessors;
   Successors successors;
   std::vector<uint32_t> missing; ///< predecessors not ended
+  /// By node: collectives that keep their places behind it; empty where none
+  /// must.
+  std::vector<std::vector<uint32_t>> behind;
   std::vector<uint32_t> footprintOf;
   std::vector<Footprint> footprints;
   std::vector<bool> busy;
@@ -219,19 +239,24 @@ private:
 std::vector<OrderedStep> listOrder(const Dag &dag,
                                    const std::vector<double> &durations,
                                    const std::vector<double> &priorities,
-                                   uint32_t streams) {
-  return ListScheduler(dag, durations, priorities, streams).run();
+                                   uint32_t streams, bool early) {
+  return ListScheduler(dag, durations, priorities, streams, early).run();
 }
 
 Result<Plan> scheduleList(const Dag &dag, const LatencyEstimator &latency,
                           const ScheduleOptions &options) {
   MGPU_TRY_ASSIGN(uint32_t streams,
                   checkInput(dag, options.streamsPerDevice, options));
+  bool early = options.freedoms.early;
+  if (!options.freedoms.order)
+    return finishPlan("list", programOrder(dag, streams, early), streams,
+                      WaitPolicy::Dependences, dag, latency, options);
   MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, latency));
   std::vector<double> priorities = longestPaths(dag, durations).tail;
   for (size_t i = 0; i < priorities.size(); ++i)
     priorities[i] += durations[i];
-  return finishPlan("list", listOrder(dag, durations, priorities, streams),
+  return finishPlan("list",
+                    listOrder(dag, durations, priorities, streams, early),
                     streams, WaitPolicy::Dependences, dag, latency, options);
 }
 

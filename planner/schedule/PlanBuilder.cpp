@@ -161,7 +161,11 @@ private:
 
 // Later predecessors first: what they imply need not be waited for, and no
 // earlier one can imply a later one.
-static void assignWaits(Plan &plan, WaitPolicy policy, const Dag &dag) {
+static void assignWaits(Plan &plan, WaitPolicy policy, bool early,
+                        const Dag &dag) {
+  std::vector<std::vector<uint32_t>> places;
+  if (!early)
+    places = placesOfCollectives(dag);
   std::set<Lane> lanes;
   for (const PlanStep &step : plan.steps)
     lanes.insert(step.lanes.begin(), step.lanes.end());
@@ -177,6 +181,9 @@ static void assignWaits(Plan &plan, WaitPolicy policy, const Dag &dag) {
     for (const DepEdge &edge : predecessors.of(step.node))
       needed.push_back(stepOf[edge.from.value]);
     collectives.follow(dag.node(step.node), s, needed);
+    if (!early)
+      for (uint32_t before : places[step.node.value])
+        needed.push_back(stepOf[before]);
     if (policy == WaitPolicy::Everything && s > 0)
       needed.push_back(s - 1);
     std::sort(needed.begin(), needed.end(), std::greater<>());
@@ -212,7 +219,7 @@ Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
     plan.steps.back().lanes = std::move(step.lanes);
     plan.steps.back().durationUs = durations[step.node.value];
   }
-  assignWaits(plan, policy, dag);
+  assignWaits(plan, policy, options.freedoms.early, dag);
   predictTimes(plan, dag);
   ArenaLayout layout = layoutArena(plan, dag);
   plan.placements = std::move(layout.placements);

@@ -51,11 +51,20 @@ struct OrderedStep {
 };
 
 /// The order of list scheduling: at each time, of the nodes that can start, the
-/// one of the greatest priority first.
+/// one of the greatest priority first. `early` as in Freedoms.
 std::vector<OrderedStep> listOrder(const Dag &dag,
                                    const std::vector<double> &durations,
                                    const std::vector<double> &priorities,
-                                   uint32_t streams);
+                                   uint32_t streams, bool early = true);
+
+/// The program's own order (see scheduleList).
+std::vector<OrderedStep> programOrder(const Dag &dag, uint32_t streams,
+                                      bool early);
+
+/// By node: what a collective must follow to keep its place in the program,
+/// beside what the DAG says; empty of other nodes. Of each device, what stands
+/// between the collective before it and itself, that one included.
+std::vector<std::vector<uint32_t>> placesOfCollectives(const Dag &dag);
 
 /// Builds a plan from `order` (a topological order, phases ascending) and the
 /// lanes of each step of it. Waits are minimal: none is implied by lane order

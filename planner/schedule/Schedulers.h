@@ -18,12 +18,14 @@
 #include "planner/cost/LatencyEstimator.h"
 #include "planner/plan/Plan.h"
 #include "planner/plan/Verify.h"
+#include "planner/schedule/Freedoms.h"
 
 namespace mgpu::planner {
 
 struct ScheduleOptions {
   PlanLimits limits;
   uint32_t streamsPerDevice = 4; ///< the list scheduler uses at most this many
+  Freedoms freedoms;             ///< of the list scheduler; it knows no `join`
 };
 
 /// Program order, one stream per device, each node after the one before it on
@@ -33,6 +35,9 @@ Result<Plan> scheduleSerial(const Dag &dag, const LatencyEstimator &latency,
 
 /// Priority list scheduling: longest path to the end first; the stream that
 /// lets the node start first. Collectives of one communicator keep DAG order.
+/// Without Freedoms::order, program order: kernels, collectives and copies on a
+/// stream each, as far as there are streams; collectives, where they may be
+/// early, right behind the last node they need.
 Result<Plan> scheduleList(const Dag &dag, const LatencyEstimator &latency,
                           const ScheduleOptions &options = {});
 

@@ -38,8 +38,10 @@ Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
           ready.push_back(next.value);
     }
   }
+  ScheduleOptions free = options;
+  free.freedoms = {};
   return finishPlan("shuffled", std::move(order), streams,
-                    WaitPolicy::Dependences, dag, latency, options);
+                    WaitPolicy::Dependences, dag, latency, free);
 }
 
 } // namespace mgpu::planner

@@ -20,12 +20,17 @@ struct TargetOptions {
   uint32_t streamsPerDevice = 4;
   uint64_t seed = 0;
   double scaleComm = 1; ///< of DAGs that are spmd: times the collectives
-  /// Tried in order; each is kept if the plan after it is shorter.
+  /// Tried in order; each is kept if the plan after it is shorter. Those that
+  /// are freedoms come last: each is kept if the plan without it is longer.
   std::vector<Transform> transforms;
+  /// What the schedule may do from the start; those of `transforms` among them.
+  Freedoms freedoms;
+  std::vector<OpFactor> ops; ///< TransformContext::ops
 };
 
 /// What a transform did for the plan. Times are makespans in microseconds; 0
-/// before where nothing fitted the memory, and after where nothing changed.
+/// before where nothing fitted the memory, and after where nothing changed or
+/// fitted. Of a freedom, before is the plan without it, of the same DAG.
 struct TransformGain {
   Transform transform = TransformKind::Copies;
   uint32_t changes = 0;
@@ -63,8 +68,10 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
 /// to the overlap search; others to list schedules of one to
 /// `streamsPerDevice` streams and, until `budget` ends (a node is a plan), to
 /// list schedules of disturbed priorities. Of those that fit the memory the one
-/// of the least makespan with contention is kept: where running side by side
-/// loses, the plan does not fork. Each transform that changes something takes
+/// of the least makespan with contention is kept, and forks are taken out of it
+/// where that makes it shorter. All that as far as the freedoms reach: without
+/// `order` there is nothing to search. Each transform that changes something
+/// takes
 /// an equal share of the budget, and is kept if the plan gets shorter: with
 /// contention, or, of a DAG that is spmd, by the model that its search is of.
 /// What does not fit is Invalid, and the error says at which step, what is live

@@ -35,6 +35,10 @@ struct PlanSummary {
   uint64_t waits = 0;       ///< cross-lane waits
   uint64_t bufferBytes = 0; ///< sum of device buffers; arenas may be smaller
   uint64_t arenaBytes = 0;
+  /// Of all devices: no arenas of this plan are smaller (ArenaLayout.h); and
+  /// the largest ratio of an arena to its own bound.
+  uint64_t arenaBoundBytes = 0;
+  double arenaRatio = 1;
 };
 PlanSummary summarize(const Plan &plan, const Dag &dag);
 

@@ -2,7 +2,6 @@
 #include "planner/schedule/WhatIf.h"
 
 #include <charconv>
-#include <cmath>
 #include <fmt/format.h>
 
 namespace mgpu::planner {
@@ -16,28 +15,29 @@ static tl::unexpected<Error> wrong(const std::string &change,
                           change, what));
 }
 
-static Result<void> scaleOps(const std::string &change, std::string name,
-                             double factor, const device::Topology &topology,
-                             Dag &dag) {
-  bool isPrefix = name.ends_with('*');
-  if (isPrefix)
-    name.pop_back();
-  TopologyEstimator machine(topology);
-  uint32_t found = 0;
-  for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
-    DagNode &node = dag.nodes[i];
-    if (isPrefix ? !node.name.starts_with(name) : node.name != name)
-      continue;
-    node.durationUs = machine.durationUs(dag, NodeId{i}) * factor;
-    ++found;
-  }
-  if (found == 0)
-    return wrong(change, fmt::format("no node is called \"{}\"", name));
+static Result<void> scaleOps(const std::string &change, OpFactor op,
+                             const Dag &planned, WhatIf &out) {
+  bool found = false;
+  for (DagNode &node : out.dag.nodes)
+    if (op.matches(node.name)) {
+      scaleTime(node, op.factor);
+      found = true;
+    }
+  if (found)
+    return {};
+  for (const DagNode &node : planned.nodes)
+    found = found || op.matches(node.name);
+  if (!found)
+    return wrong(change, fmt::format("no node of the program or of its plan is "
+                                     "called \"{}\" (--explain lists them)",
+                                     op.pattern));
+  out.made.push_back(std::move(op));
   return {};
 }
 
-Result<void> applyWhatIf(const std::string &change, device::Topology &topology,
-                         Dag &dag) {
+static Result<void> applyOne(const std::string &change, const Dag &planned,
+                             WhatIf &out) {
+  device::Topology &topology = out.topology;
   size_t equals = change.rfind('=');
   if (equals == std::string::npos || !change.ends_with('x'))
     return wrong(change, "it is no NAME=FACTORx");
@@ -49,7 +49,7 @@ Result<void> applyWhatIf(const std::string &change, device::Topology &topology,
   if (error != std::errc() || stop != end || !(factor > 0) || !(factor < 1e9))
     return wrong(change, "the factor must be a number above 0");
   if (name.starts_with("op:"))
-    return scaleOps(change, name.substr(3), factor, topology, dag);
+    return scaleOps(change, {name.substr(3), factor}, planned, out);
   bool nvlink = topology.link.kind == device::LinkKind::NvLink;
   if (name == "link" || name == (nvlink ? "link.nvlink" : "link.pcie"))
     topology.link.bytesPerSecond *= factor;
@@ -72,6 +72,15 @@ Result<void> applyWhatIf(const std::string &change, device::Topology &topology,
   } else
     return wrong(change, fmt::format("there is no \"{}\"", name));
   return {};
+}
+
+Result<WhatIf> applyWhatIf(std::span<const std::string> changes,
+                           device::Topology topology, const Dag &program,
+                           const Dag &planned) {
+  WhatIf out{std::move(topology), program, {}};
+  for (const std::string &change : changes)
+    MGPU_TRY(applyOne(change, planned, out));
+  return out;
 }
 
 } // namespace mgpu::planner

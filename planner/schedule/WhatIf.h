@@ -5,20 +5,31 @@
 // Questions of the form "what if the links were twice as fast".
 
 #include "planner/cost/TopologyEstimator.h"
+#include "planner/schedule/transform/Transform.h"
 
 namespace mgpu::planner {
 
-/// Changes the machine or the durations of nodes as `change` says:
 ///   link=2x, link.nvlink=2x, link.pcie=2x   rate between devices
 ///   nic=2x, host_link=0.5x, memory=1.2x     rates
 ///   flops=2x                                arithmetic of all kinds
 ///   op:NAME=0.5x                            time of the nodes of that name,
 ///                                           `*` at the end: that begin so
-/// The factor is above 0. Nodes of the DAG get frozen durations, estimated on
-/// `topology` as it is by then: changes of the machine come first. Errors are
-/// Usage: an unknown form, a link of another kind, a name no node has.
-Result<void> applyWhatIf(const std::string &change, device::Topology &topology,
-                         Dag &dag);
+/// The factor is above 0.
+struct WhatIf {
+  device::Topology topology;
+  /// The program, or file, with the times of its own nodes changed. What
+  /// transforms make of them takes their factor on, a bucket by their shares.
+  Dag dag;
+  /// Names that only nodes of the plan have: those transforms made.
+  std::vector<OpFactor> made;
+};
+
+/// Makes all of `changes`. `planned` is the DAG of the plan that was shown,
+/// after its transforms. Errors are Usage: an unknown form, a link of another
+/// kind, a name that no node of either has.
+Result<WhatIf> applyWhatIf(std::span<const std::string> changes,
+                           device::Topology topology, const Dag &program,
+                           const Dag &planned);
 
 } // namespace mgpu::planner
 

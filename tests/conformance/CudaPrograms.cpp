@@ -16,13 +16,20 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
   for (size_t k = 0; k < dag.kernels.size(); ++k) {
     const planner::KernelSpec &spec = dag.kernels[k];
     std::string entry = "e" + std::to_string(twins.configs.size());
-    MGPU_TRY_ASSIGN(kernels::CudaKernel kernel,
-                    kernels::emitCudaText(
-                        spec.source, {spec.name, "", spec.block, grids[k]}));
-    MGPU_TRY_ASSIGN(
-        planner::KernelSpace space,
-        kernels::kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda));
-    std::vector<planner::KernelConfig> corners = kernels::cornersOf(space, 8);
+    kernels::CudaEmitOptions options{spec.name, "", spec.block, grids[k]};
+    kernels::CudaKernel kernel;
+    planner::KernelSpace space;
+    const bool byWarpgroups =
+        useWgmma && kernels::wgmmaRefusal(spec.source).empty();
+    if (byWarpgroups) {
+      std::tie(kernel, space) = kernels::wgmmaText(spec.source, options);
+    } else {
+      MGPU_TRY_ASSIGN(kernel, kernels::emitCudaText(spec.source, options));
+      MGPU_TRY_ASSIGN(space, kernels::kernelSpaceOf(
+                                 spec, grids[k], planner::KernelTarget::Cuda));
+    }
+    std::vector<planner::KernelConfig> corners =
+        kernels::cornersOf(space, 8, byWarpgroups ? "sm_90" : "sm_80");
     planner::KernelConfig config =
         corners.empty() ? space.defaults : corners[random() % corners.size()];
     device::CudaKernelObject object;
@@ -32,10 +39,13 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     object.block = config.block();
     object.covers = space.covered(config);
     object.takesPart = kernel.takesPart;
-    object.dynamicSharedBytes = kernel.dynamicSharedBytes;
+    object.tensorMaps = kernel.tensorMaps;
     object.cubin = fake::fakeCubin({entry});
+    kernels::TwinConfig twin{entry, std::move(kernel), std::move(space),
+                             config};
+    object.dynamicSharedBytes = twin.dynamicSharedBytes();
     objects.push_back(device::encodeCudaKernel(object));
-    twins.add({entry, std::move(kernel), std::move(space), config});
+    twins.add(std::move(twin));
   }
   programs.push_back(std::move(objects));
   return programs.size() - 1;
@@ -57,7 +67,10 @@ void CudaPrograms::registerKernels(uint64_t seed) const {
                                                  const unsigned *block) {
       std::vector<uint64_t> arguments(sizes.size());
       for (size_t k = 0; k < sizes.size(); ++k)
-        std::memcpy(&arguments[k], parameters[k], sizes[k]);
+        if (sizes[k] == tensorMapBytes)
+          arguments[k] = uintptr_t(parameters[k]);
+        else
+          std::memcpy(&arguments[k], parameters[k], sizes[k]);
       unsigned launch[12] = {};
       if (takesPart)
         std::memcpy(launch, parameters[sizes.size()], sizeof launch);

@@ -17,6 +17,8 @@ namespace mgpu::conformance {
 
 class CudaPrograms {
 public:
+  /// Matrix products of f16 and bf16 by warpgroups, where they have that form.
+  bool useWgmma = false;
   /// Emits the kernels of a program, each in a launch shape that `random`
   /// chooses, and says by which number its objects are asked for.
   Result<size_t> add(const planner::Dag &dag, std::mt19937_64 &random);

@@ -9,6 +9,7 @@
 #include "tests/unit/cuda/FakeCuda.h"
 
 #include "planner/schedule/transform/Transform.h"
+#include "support/FileIO.h"
 
 #include <gtest/gtest.h>
 
@@ -124,6 +125,68 @@ TEST(CudaSource, AFileOfCudaCppIsAKernelLikeAnyOther) {
       return;
   }
   EXPECT_GT(tried.size(), 1u) << "one value of the tunable only";
+}
+
+/// -1 and 1, of which sums are exact in every type and order.
+HostData ones(const planner::Dag &dag, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  HostData data;
+  for (const planner::Buffer &buffer : dag.buffers) {
+    if (buffer.role != planner::BufferRole::Argument)
+      continue;
+    uint32_t one = buffer.elementType == ElementType::F16    ? 0x3c00
+                   : buffer.elementType == ElementType::BF16 ? 0x3f80
+                                                             : 0x3f800000;
+    const size_t width = sizeBytes(buffer.elementType);
+    size_t count = 1;
+    for (int64_t size : buffer.shape)
+      count *= size_t(size);
+    std::vector<std::byte> &bytes = data[buffer.name];
+    bytes.resize(count * width);
+    for (size_t k = 0; k < count; ++k) {
+      uint32_t value = one | uint32_t(random() % 2) << (8 * width - 1);
+      std::memcpy(&bytes[k * width], &value, width);
+    }
+  }
+  return data;
+}
+
+/// Plans to tensor maps to warpgroups: what a card does with
+/// --tensor-cores=wgmma, whose maps the driver makes.
+TEST(CudaProducts, ByWarpgroupsGiveTheBitsOfTheHost) {
+  Importer importer;
+  ImportRequest request;
+  request.name = std::string(MGPU_EXAMPLES) + "/../tests/gpu/products.mlir";
+  auto file = readFile(request.name);
+  ASSERT_TRUE(file) << file.error().message;
+  request.text.assign(reinterpret_cast<const char *>(file->data()),
+                      file->size());
+  ImportOutcome outcome = importer.import(request);
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
+  HostData inputs = ones(dag, 11);
+  auto objects = KernelCache().compile(dag);
+  ASSERT_TRUE(objects) << objects.error().message;
+  auto serial = makePlan(dag, "serial");
+  ASSERT_TRUE(serial) << serial.error().message;
+  auto expected = execute(dag, *serial, *objects, inputs, 1, 2);
+  ASSERT_TRUE(expected) << expected.error().message;
+  std::mt19937_64 random(3);
+  CudaPrograms programs;
+  programs.useWgmma = true;
+  auto number = programs.add(dag, random);
+  ASSERT_TRUE(number) << number.error().message;
+  Result<void> compiled = programs.compile();
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  for (const char *scheduler : {"serial", "list", "1"}) {
+    check(programs, *number, dag, scheduler, inputs, *expected, 2);
+    if (HasFatalFailure())
+      return;
+    const auto &called = fake::FakeCuda::instance().called;
+    EXPECT_EQ(
+        std::count(called.begin(), called.end(), "cuTensorMapEncodeTiled"), 4)
+        << "two of the three products";
+  }
 }
 
 TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {

@@ -61,9 +61,9 @@ Result<void> addHostKernels(const planner::Dag &dag, const Options &options,
   Error last;
   size_t added = 0;
   for (const std::string &level : levels) {
-    auto objects =
-        choice ? compileConfig(dag, choice->context, choice->config, level)
-               : compileKernels(dag, level);
+    auto objects = choice ? compileConfig(dag, choice->context, choice->config,
+                                          options, level)
+                          : compileKernels(dag, level);
     if (!objects && objects.error().kind == ErrorKind::Unsupported) {
       fmt::print(stderr, "mgpu-tune: note: no kernels for {}: {}\n", level,
                  objects.error().message);
@@ -89,7 +89,8 @@ Result<void> addCubins(const Options &options,
     std::vector<kernels::CompileJob> jobs;
     for (const capture::KernelForms &kernel : kernels)
       jobs.push_back({kernel.cuda->source, kernel.cuda->name + ".cu",
-                      kernels::compileOptions(*kernel.cuda), arch});
+                      kernels::compileOptions(*kernel.cuda),
+                      kernels::archOf(*kernel.cuda, arch)});
     auto compiled = compiler.compileAll(jobs);
     for (size_t k = 0; k < compiled.size(); ++k) {
       if (!compiled[k])

@@ -11,6 +11,7 @@
 #include "kernels/emit/cuda/Matmul.h"
 #include "kernels/emit/cuda/SourceKernel.h"
 #include "kernels/emit/cuda/TensorMatmul.h"
+#include "kernels/emit/cuda/WgmmaMatmul.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
 #include "planner/import/SourceNames.h"
@@ -195,35 +196,81 @@ static kernels::CudaText textOf(kernels::CudaKernel kernel,
   text.takesPart = kernel.takesPart;
   text.dynamicSharedBytes = kernel.dynamicSharedBytes;
   text.parameterBytes = std::move(kernel.parameterBytes);
+  text.tensorMaps = std::move(kernel.tensorMaps);
   text.space = std::move(space);
   return text;
 }
 
-/// The tensor-core form of a matrix product of f16 or bf16, or why it has none.
-static std::optional<kernels::CudaText>
-tensorText(ModuleOp module, kernels::CudaEmitOptions options) {
-  std::string refusal = kernels::tensorMatmulRefusal(module);
-  if (refusal == "-")
-    return std::nullopt;
-  options.name += "_tensor_cores";
-  kernels::CudaText text;
-  text.block = options.block;
-  if (refusal.empty())
-    text = textOf(
-        kernels::emitTensorMatmul(module, options),
-        kernels::tensorMatmulSpace(module, options.block, options.maxGrid));
-  text.name = options.name;
-  text.form = "tensor_cores";
-  text.leastArch = 80;
-  text.disabled = refusal.empty()
-                      ? "off until its test on a card (tests/gpu) has passed, "
-                        "which has not been run; --tensor-cores uses it"
-                      : refusal;
-  return text;
+namespace {
+
+/// A form of matrix products of f16 and bf16.
+struct ProductForm {
+  const char *asked; ///< of --tensor-cores
+  const char *form, *test;
+  std::string (*refusal)(ModuleOp);
+  kernels::CudaKernel (*emit)(ModuleOp, const kernels::CudaEmitOptions &);
+  planner::KernelSpace (*space)(ModuleOp, Dim3, Dim3);
+  uint32_t leastArch;
+  const char *onlyArch;
+};
+constexpr ProductForm productForms[] = {
+    {"mma", "tensor_cores", "--tensor-cores", kernels::tensorMatmulRefusal,
+     kernels::emitTensorMatmul, kernels::tensorMatmulSpace, 80, ""},
+    {"wgmma", "wgmma", "--tensor-cores=wgmma", kernels::wgmmaMatmulRefusal,
+     kernels::emitWgmmaMatmul, kernels::wgmmaMatmulSpace, 90, "sm_90a"},
+};
+
+} // namespace
+
+/// The forms of a matrix product of f16 or bf16, each with why it is not used;
+/// one without a source cannot be. None of another kernel.
+static std::vector<kernels::CudaText>
+productTexts(ModuleOp module, const kernels::CudaEmitOptions &given) {
+  std::vector<kernels::CudaText> texts;
+  for (const ProductForm &form : productForms) {
+    std::string refusal = form.refusal(module);
+    if (refusal == "-")
+      continue;
+    kernels::CudaEmitOptions options = given;
+    options.name += std::string("_") + form.form;
+    kernels::CudaText text;
+    text.block = options.block;
+    if (refusal.empty())
+      text = textOf(form.emit(module, options),
+                    form.space(module, options.block, options.maxGrid));
+    text.name = options.name;
+    text.form = form.form;
+    text.leastArch = form.leastArch;
+    text.onlyArch = form.onlyArch;
+    text.disabled =
+        refusal.empty()
+            ? fmt::format("off until its test on a card (tests/gpu) has "
+                          "passed, which has not been run; {} uses it",
+                          form.test)
+            : refusal;
+    texts.push_back(std::move(text));
+  }
+  return texts;
 }
 
-Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
-                                                       bool tensorCores) {
+/// What --tensor-cores asks for, taken out of `candidates`, if it is there.
+static std::optional<kernels::CudaText>
+takeAsked(std::vector<kernels::CudaText> &candidates,
+          const std::string &tensorCores) {
+  for (const ProductForm &form : productForms)
+    for (auto at = candidates.begin(); at != candidates.end(); ++at)
+      if (tensorCores == form.asked && at->form == form.form &&
+          !at->source.empty()) {
+        kernels::CudaText text = std::move(*at);
+        candidates.erase(at);
+        text.disabled.clear();
+        return text;
+      }
+  return std::nullopt;
+}
+
+Result<std::vector<kernels::CudaText>>
+emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores) {
   std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<kernels::CudaText> texts;
   planner::SourceNames names;
@@ -244,10 +291,10 @@ Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
                                                  planner::KernelTarget::Cuda));
     kernels::CudaEmitOptions options{spec.name, spec.location, spec.block,
                                      grids[k]};
-    std::optional<kernels::CudaText> candidate = tensorText(*module, options);
-    if (candidate && tensorCores && !candidate->source.empty()) {
-      candidate->disabled.clear();
-      texts.push_back(std::move(*candidate));
+    std::vector<kernels::CudaText> candidates = productTexts(*module, options);
+    if (auto asked = takeAsked(candidates, tensorCores)) {
+      asked->candidates = std::move(candidates);
+      texts.push_back(std::move(*asked));
       continue;
     }
     bool isTiled = kernels::isMatmul(*module),
@@ -259,8 +306,7 @@ Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
                               kernel.error().message));
     kernels::CudaText text = textOf(std::move(*kernel), std::move(space));
     text.form = isFile ? "file" : isTiled ? "tiles" : "threads";
-    if (candidate)
-      text.candidates.push_back(std::move(*candidate));
+    text.candidates = std::move(candidates);
     texts.push_back(std::move(text));
   }
   return texts;

@@ -17,10 +17,11 @@ Result<std::vector<std::vector<std::byte>>>
 compileKernels(const planner::Dag &dag, const std::string &cpu);
 
 /// Every kernel of the DAG, in its order; an error names the operation that
-/// cannot be emitted. With `tensorCores`, the candidates of matrix products of
-/// f16 and bf16 take the place of what is used by default.
-Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
-                                                       bool tensorCores);
+/// cannot be emitted. The candidates of matrix products of f16 and bf16
+/// that `tensorCores` names (Options) take the place of what is used by
+/// default.
+Result<std::vector<kernels::CudaText>>
+emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores);
 
 } // namespace mgpu::tune
 

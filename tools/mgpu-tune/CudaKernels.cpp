@@ -44,8 +44,9 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
   std::vector<Job> jobs;
   Job *open = nullptr; // with room for more
   for (size_t k = 0; k < texts.size(); ++k) {
-    // A file of a user's may hold anything, so it is a program of its own.
-    if (!texts[k].takesPart) {
+    // A file of a user's may hold anything, so it is a program of its own; as
+    // is what is for another architecture than the rest.
+    if (!texts[k].takesPart || !texts[k].onlyArch.empty()) {
       jobs.push_back({{k}, texts[k].name});
       open = nullptr;
       continue;
@@ -64,7 +65,8 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
       items.push_back({texts[k].source, texts[k].entry, texts[k].entry, {}});
     programs.push_back(
         {first.takesPart ? kernels::batchSource(items) : first.source,
-         job.name + ".cu", kernels::compileOptions(first), arch});
+         job.name + ".cu", kernels::compileOptions(first),
+         kernels::archOf(first, arch)});
   }
   out.resize(texts.size());
   auto results = compiler.compileAll(programs);
@@ -106,6 +108,7 @@ cudaKernels(const Program &program, const std::string &arch,
     object.covers = texts[k].covers;
     object.takesPart = texts[k].takesPart;
     object.dynamicSharedBytes = texts[k].dynamicSharedBytes;
+    object.tensorMaps = texts[k].tensorMaps;
     object.cubin = std::move(cubins[k]);
     objects.push_back(device::encodeCudaKernel(object));
   }

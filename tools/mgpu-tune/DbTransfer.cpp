@@ -7,6 +7,7 @@
 #include "db/Prune.h"
 #include "db/Transfer.h"
 #include "db/Verify.h"
+#include "support/Clock.h"
 #include "support/FileIO.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/Program.h"
@@ -15,7 +16,6 @@
 #include <nlohmann/json.hpp>
 
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 
 namespace mgpu::tune {
@@ -123,9 +123,7 @@ static Result<int64_t> daysAgo(const std::string &text) {
     return fail(
         ErrorKind::Usage,
         fmt::format("--older '{}' is not a number of days, as 90d", text));
-  using namespace std::chrono;
-  auto now = system_clock::now().time_since_epoch();
-  return duration_cast<milliseconds>(now).count() - int64_t(days * 86'400'000);
+  return unixMilliseconds() - int64_t(days * 86'400'000);
 }
 
 Result<int> runDbPrune(const Options &options, const DbOptions &db) {

@@ -108,7 +108,8 @@ namespace {
 /// A text, as it is listed.
 struct Listed {
   const kernels::CudaText *text = nullptr;
-  size_t kernel = 0; ///< by KernelId
+  std::string disabled; ///< why it is not used, on this architecture
+  size_t kernel = 0;    ///< by KernelId
   std::optional<Survey> space;
   const kernels::EntryUsage *usage = nullptr; ///< null if it is not compiled
   uint32_t spill = 0, shared = 0;
@@ -116,15 +117,6 @@ struct Listed {
 };
 
 } // namespace
-
-/// "sm_90a" is 90.
-static uint32_t numberOf(const std::string &arch) {
-  uint32_t number = 0;
-  for (char c : arch)
-    if (c >= '0' && c <= '9')
-      number = 10 * number + uint32_t(c - '0');
-  return number;
-}
 
 static Result<void> measure(Listed &listed, const CompiledText &compiled,
                             const device::DeviceProfile *card) {
@@ -151,7 +143,7 @@ static json listedJson(const Listed &listed,
       {"form", text.form},
       {"entry", text.entry},
       {"enabled", text.disabled.empty()},
-      {"reason", text.disabled.empty() ? text.reason : text.disabled},
+      {"reason", text.disabled.empty() ? text.reason : listed.disabled},
       {"reshapable", text.reshapable},
       {"space", listed.space ? spaceJson(*text.space, *listed.space) : json()}};
   if (!listed.usage)
@@ -179,7 +171,7 @@ static void printLine(const Listed &listed, const std::string &intensity) {
       isCompiled ? fmt::to_string(listed.shared) : "-",
       listed.occupancy ? fmt::format("{:.0f} %", 100 * *listed.occupancy) : "-",
       intensity, listed.space ? fmt::to_string(listed.space->legal) : "-",
-      !text.disabled.empty() ? "not used: " + text.disabled
+      !text.disabled.empty() ? "not used: " + listed.disabled
       : text.reshapable      ? "any: " + text.reason
                              : text.reason);
 }
@@ -202,8 +194,12 @@ Result<int> runKernels(const Options &options) {
       Listed &listed = all.emplace_back();
       listed.text = &text;
       listed.kernel = k;
-      bool isFor =
-          numberOf(options.arch) >= text.leastArch || text.disabled.empty();
+      // What is used is compiled, and fails where it cannot be.
+      std::string refusal =
+          text.disabled.empty() ? "" : kernels::archRefusal(text, options.arch);
+      bool isFor = refusal.empty();
+      listed.disabled =
+          isFor || text.source.empty() ? text.disabled : std::move(refusal);
       compiledAs.push_back(text.source.empty() || !isFor ? SIZE_MAX
                                                          : sources.size());
       if (compiledAs.back() != SIZE_MAX)
@@ -223,7 +219,7 @@ Result<int> runKernels(const Options &options) {
   const device::DeviceProfile *card =
       device::profileOfArchitecture(options.arch);
   for (size_t k = 0; k < all.size(); ++k) {
-    if (all[k].text->space)
+    if (all[k].text->space && compiledAs[k] != SIZE_MAX)
       all[k].space = survey(*all[k].text->space, card);
     if (compiledAs[k] != SIZE_MAX)
       MGPU_TRY(measure(all[k], compiled[compiledAs[k]], card));

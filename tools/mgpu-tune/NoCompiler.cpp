@@ -42,7 +42,7 @@ Result<std::vector<std::byte>> buildHostKernel(const planner::Dag &,
 }
 
 Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
-                                                       bool) {
+                                                       const std::string &) {
   if (dag.kernels.empty())
     return std::vector<kernels::CudaText>();
   return fail(ErrorKind::Unsupported,

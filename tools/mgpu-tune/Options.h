@@ -47,7 +47,9 @@ struct Options {
   std::vector<std::string> bundleLevels; ///< bundle: --cpu
   std::vector<std::string> bundleArchs;  ///< bundle: --arch
 
-  bool tensorCores = false;   ///< run, kernels: forms that no card has run
+  /// run, kernels, bundle: the form of products that takes their place, "mma"
+  /// or "wgmma"; empty: none that no card has run
+  std::string tensorCores;
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit
 

@@ -53,6 +53,8 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag,
            {"serial_makespan_us", summary.serialMakespanUs},
            {"loop_trips", dag.loop.trips},
            {"arena_bytes", plan.arenaBytes},
+           {"arena_bound_bytes", summary.arenaBoundBytes},
+           {"arena_ratio", summary.arenaRatio},
            {"verified", true}};
   std::map<planner::NodeId, const planner::AlgorithmChoice *> choices;
   for (const planner::AlgorithmChoice &choice : algorithms)
@@ -96,7 +98,8 @@ static Result<planner::TopologyEstimator> openMachine(const Options &options) {
 static Result<planner::TargetPlan>
 planForMachine(const planner::Dag &dag,
                const planner::TopologyEstimator &machine,
-               const Options &options, uint64_t memory = 0) {
+               const Options &options, uint64_t memory = 0,
+               std::vector<planner::OpFactor> ops = {}) {
   using namespace planner;
   if (options.scheduler != "list")
     return fail(ErrorKind::Usage,
@@ -110,8 +113,11 @@ planForMachine(const planner::Dag &dag,
     target.memoryBytes = memory;
   target.streamsPerDevice = options.streams;
   target.seed = options.seed;
-  MGPU_TRY_ASSIGN(target.transforms,
+  MGPU_TRY_ASSIGN(planner::TransformChoice choice,
                   planner::parseTransforms(options.transforms));
+  target.transforms = std::move(choice.transforms);
+  target.freedoms = choice.freedoms;
+  target.ops = std::move(ops);
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
   rcpsp::Budget search(budget.seconds, budget.evaluations);
   return planForTarget(dag, machine, target, search);
@@ -194,22 +200,27 @@ static Result<int> runPareto(const planner::Dag &dag,
   return 0;
 }
 
-/// Plans the changed program on the changed machine and prints both.
+/// Plans the changed program on the changed machine and prints both. `plan` is
+/// of `planned`.
 static Result<void> runWhatIf(const planner::Dag &dag,
                               const planner::TopologyEstimator &machine,
                               const planner::TargetPlan &plan,
+                              const planner::Dag &planned,
                               const Options &options, json *out) {
-  planner::Dag changed = dag;
-  device::Topology topology = machine.machine();
-  std::string all;
-  for (bool ops : {false, true})
-    for (const std::string &change : options.whatIf)
-      if (change.starts_with("op:") == ops) {
-        MGPU_TRY(planner::applyWhatIf(change, topology, changed));
-        all += (all.empty() ? "" : ", ") + change;
-      }
-  planner::TopologyEstimator other = machine.on(std::move(topology));
-  MGPU_TRY_ASSIGN(auto then, planForMachine(changed, other, options));
+  MGPU_TRY_ASSIGN(
+      planner::WhatIf changed,
+      planner::applyWhatIf(options.whatIf, machine.machine(), dag, planned));
+  planner::TopologyEstimator other = machine.on(std::move(changed.topology));
+  MGPU_TRY_ASSIGN(auto then,
+                  planForMachine(changed.dag, other, options, 0, changed.made));
+  std::vector<std::string> absent; // what the new plan was not made to have
+  for (const planner::OpFactor &op : changed.made)
+    if (const planner::Dag &made = then.dag ? *then.dag : changed.dag;
+        std::none_of(made.nodes.begin(), made.nodes.end(),
+                     [&](const planner::DagNode &node) {
+                       return op.matches(node.name);
+                     }))
+      absent.push_back(op.pattern);
   auto percent = [](double from, double to) {
     return from > 0 ? 100 * (to / from - 1) : 0;
   };
@@ -217,15 +228,20 @@ static Result<void> runWhatIf(const planner::Dag &dag,
     (*out)["what_if"] = {{"changes", options.whatIf},
                          {"makespan_us", then.plan.makespanUs},
                          {"lower_bound_us", then.plan.lowerBoundUs},
-                         {"contended_makespan_us", then.contendedUs}};
+                         {"contended_makespan_us", then.contendedUs},
+                         {"absent", absent}};
   else
     fmt::print("what if {}: makespan {:.3f} -> {:.3f} us ({:+.2f} %), bound "
                "{:.3f} -> {:.3f} us, with contention {:.3f} -> {:.3f} us "
                "({:+.2f} %)\n",
-               all, plan.plan.makespanUs, then.plan.makespanUs,
+               fmt::join(options.whatIf, ", "), plan.plan.makespanUs,
+               then.plan.makespanUs,
                percent(plan.plan.makespanUs, then.plan.makespanUs),
                plan.plan.lowerBoundUs, then.plan.lowerBoundUs, plan.contendedUs,
                then.contendedUs, percent(plan.contendedUs, then.contendedUs));
+  if (!out)
+    for (const std::string &name : absent)
+      fmt::print("  its plan is better off without {}\n", name);
   return {};
 }
 
@@ -334,12 +350,14 @@ Result<int> runPlan(const Options &options) {
              {"left", gain.left}});
     }
     if (!options.whatIf.empty())
-      MGPU_TRY(runWhatIf(source, *machine, *target, options, &out));
+      MGPU_TRY(
+          runWhatIf(source, *machine, *target, program.dag, options, &out));
     fmt::print("{}\n", out.dump(2));
     return 0;
   }
   if (!options.whatIf.empty())
-    MGPU_TRY(runWhatIf(source, *machine, *target, options, nullptr));
+    MGPU_TRY(
+        runWhatIf(source, *machine, *target, program.dag, options, nullptr));
   std::string recorded;
   if (noise)
     recorded = fmt::format(

@@ -7,6 +7,7 @@
 #include "planner/schedule/PlanBuilder.h"
 #include "planner/schedule/Schedulers.h"
 #include "support/FileIO.h"
+#include "tools/mgpu-tune/CardTuning.h"
 #include "tools/mgpu-tune/Target.h"
 #include "tools/mgpu-tune/Trace.h"
 #include "tools/mgpu-tune/Tuned.h"
@@ -38,7 +39,7 @@ Result<TunedChoice> chooseFor(const Program &program, const Options &options,
     return std::move(*choice);
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
   auto config =
-      tuner::defaultConfig(program.dag, context.spaces, context.mostLanes);
+      tuner::defaultConfig(program.dag, context.spaces, context.limits);
   return TunedChoice{std::move(context), std::move(config), false};
 }
 
@@ -47,8 +48,8 @@ Result<TunedChoice> chooseFor(const Program &program, const Options &options,
 std::vector<uint32_t> threadCounts(const TunedChoice &choice) {
   if (choice.isTuned)
     return {choice.config.lanes};
-  if (choice.context.mostLanes > 1)
-    return {1, choice.context.mostLanes};
+  if (const uint32_t most = choice.context.limits.mostLanes; most > 1)
+    return {1, most};
   return {1};
 }
 
@@ -183,13 +184,14 @@ Result<int> profileCard(Program &program, const Options &options,
   OpenOptions how;
   how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
   // Opened once to ask what it is, and again by the measurement, with memory.
-  std::string arch, description;
+  std::string arch;
   {
     MGPU_TRY_ASSIGN(auto driver,
                     openTarget(options.target, program.dag.numDevices, how));
     arch = driver->architecture();
-    description = driver->description();
   }
+  MGPU_TRY_ASSIGN(tuner::TargetIdentity identity,
+                  identifyCard(options.target, true));
   MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
   const planner::Dag original = program.dag;
   MGPU_TRY_ASSIGN(Prepared prepared, prepare(program, options, arch));
@@ -224,10 +226,9 @@ Result<int> profileCard(Program &program, const Options &options,
   for (const std::vector<std::byte> &object : prepared.kernels)
     compiled.push_back(std::make_shared<tuner::Bytes>(object));
   const bench::Environment environment = bench::readEnvironment();
-  db::Problem key = tuner::programProblem(
-      {original, compiled, environment, MGPU_VERSION, program.dag.numDevices});
-  key.device = description;
-  key.architecture = arch;
+  const db::Problem key = tuner::programProblem(
+      {original, compiled, environment, MGPU_VERSION, program.dag.numDevices,
+       false, std::move(identity)});
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
   MGPU_TRY(tuner::storeProfile(key, facts, MGPU_VERSION, store));
   MGPU_TRY(writeTrace(program, options, samples, true));
@@ -247,10 +248,13 @@ Result<int> runProfile(const Options &options) {
   const db::Problem key =
       tuner::programProblem(choice.context.keys(program.dag, false));
   MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
+  std::optional<tuner::ProgramFacts> about;
+  if (!choice.isTuned) // else `tune` has said it
+    about = factsOf(program, choice.context, options);
   MGPU_TRY(transformChosen(program, choice));
   tuner::ProgramData data(program.dag, std::move(inputs));
-  MGPU_TRY_ASSIGN(auto kernels,
-                  compileConfig(program.dag, choice.context, choice.config));
+  MGPU_TRY_ASSIGN(auto kernels, compileConfig(program.dag, choice.context,
+                                              choice.config, options));
   planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
   MGPU_TRY_ASSIGN(planner::Plan serial,
                   planner::scheduleSerial(program.dag, roofline));
@@ -290,6 +294,12 @@ Result<int> runProfile(const Options &options) {
       subjects[best], profile.subjects[best], profile.serialUs);
   facts.pinnedCpus = bench::cpusText(bench::cpusFor(cpus, choice.config.lanes));
   facts.timedBy = profile.timedBy;
+  if (about) {
+    about->peaks = bench::measurePeaks();
+    tuner::addMeasured(*about, program.dag, subjects[best],
+                       profile.subjects[best]);
+    facts.program = std::move(about);
+  }
   MGPU_TRY(tuner::storeProfile(key, facts, MGPU_VERSION, store));
   MGPU_TRY(writeTrace(program, options, profile.subjects[best], false));
   if (!options.json)

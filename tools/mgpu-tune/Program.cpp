@@ -230,7 +230,7 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
     MGPU_TRY(checkReadable(options.file));
   Program program;
   if (options.file != "-" && db::isDatabaseFile(options.file)) {
-    if (options.tensorCores)
+    if (!options.tensorCores.empty())
       return fail(ErrorKind::Usage,
                   fmt::format("--tensor-cores: the kernels of the bundle '{}' "
                               "are chosen; give the program it was made of",
@@ -266,10 +266,12 @@ transformProgram(Program &program,
 
 /// The plan of options.scheduler for the host, verified.
 static Result<planner::Plan> schedule(const planner::Dag &dag,
-                                      const Options &options) {
+                                      const Options &options,
+                                      planner::Freedoms freedoms) {
   planner::RooflineEstimator latency(planner::hostRates(), "host roofline");
   planner::ScheduleOptions schedule;
   schedule.streamsPerDevice = streamsOf(options.target, options.streams);
+  schedule.freedoms = freedoms;
   planner::Plan plan;
   if (options.scheduler == "serial") {
     MGPU_TRY_ASSIGN(plan, planner::scheduleSerial(dag, latency, schedule));
@@ -291,16 +293,17 @@ static Result<planner::Plan> schedule(const planner::Dag &dag,
 /// makespan, after the transforms before them.
 static Result<void> chooseChunks(const planner::Dag &dag,
                                  const Options &options,
-                                 std::vector<planner::Transform> &transforms) {
+                                 planner::TransformChoice &choice) {
   planner::Dag before = dag;
-  for (planner::Transform &transform : transforms) {
+  for (planner::Transform &transform : choice.transforms) {
     if (transform.kind == planner::TransformKind::Chunk &&
         transform.counts.empty()) {
       MGPU_TRY_ASSIGN(
           planner::ChunkCounts found,
           planner::findChunkCounts(
               before, {}, [&](const planner::Dag &of) -> Result<double> {
-                MGPU_TRY_ASSIGN(planner::Plan plan, schedule(of, options));
+                MGPU_TRY_ASSIGN(planner::Plan plan,
+                                schedule(of, options, choice.freedoms));
                 return plan.makespanUs;
               }));
       transform.counts = std::move(found.counts);
@@ -312,13 +315,24 @@ static Result<void> chooseChunks(const planner::Dag &dag,
 
 Result<planner::Plan> makePlan(Program &program, const Options &options) {
   std::vector<std::string> names;
-  if (options.transforms != "auto") {
-    MGPU_TRY_ASSIGN(auto transforms,
+  planner::Freedoms freedoms;
+  // The scheduler says how free the plan is where the list does not.
+  if (options.transforms != "auto" && options.transforms != "none") {
+    MGPU_TRY_ASSIGN(planner::TransformChoice choice,
                     planner::parseTransforms(options.transforms));
-    MGPU_TRY(chooseChunks(program.dag, options, transforms));
-    MGPU_TRY_ASSIGN(names, transformProgram(program, transforms));
+    if (choice.namesFreedoms && options.scheduler != "list")
+      return fail(ErrorKind::Usage,
+                  fmt::format("--transforms {}: order, early and nofork are of "
+                              "--scheduler list",
+                              options.transforms));
+    MGPU_TRY(chooseChunks(program.dag, options, choice));
+    MGPU_TRY_ASSIGN(names, transformProgram(program, choice.transforms));
+    freedoms = choice.freedoms;
+    for (const planner::Transform &transform : choice.transforms)
+      if (planner::freedomOf(transform.kind))
+        names.emplace_back(toString(transform));
   }
-  MGPU_TRY_ASSIGN(planner::Plan plan, schedule(program.dag, options));
+  MGPU_TRY_ASSIGN(planner::Plan plan, schedule(program.dag, options, freedoms));
   plan.transforms = std::move(names);
   return plan;
 }

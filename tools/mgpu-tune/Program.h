@@ -39,9 +39,8 @@ struct Program : planner::Program {
   std::vector<Message> messages;
   uint32_t numRaces = 0;
   std::shared_ptr<capture::Bundle> bundle; ///< null if it is not from one
-  double recordedUs = 0; ///< of a recorded trace: how long it took
-  /// Matrix products by their tensor-core form, where they have one.
-  bool tensorCores = false;
+  double recordedUs = 0;   ///< of a recorded trace: how long it took
+  std::string tensorCores; ///< as Options has it
 };
 
 /// The argument (or, with `results`, result) a user means by the name or number

@@ -49,20 +49,16 @@ std::vector<TunedProgram> ofProgram(std::vector<TunedProgram> programs,
   return programs;
 }
 
-/// What the program says of itself, for a session that never came to its end.
-Result<tuner::ProgramFacts> factsOf(const Program &program,
-                                    const Options &options) {
-  tuner::ProgramFacts facts = tuner::describeProgram(
-      program.dag, {options.file, options.entry, options.arguments});
+/// What the program says of itself, for a session that never came to its end;
+/// its timeline is predicted.
+Result<tuner::ProgramFacts> predictedFacts(const Program &program,
+                                           const Options &options) {
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
-  const tuner::KeyInput keys = context.keys(program.dag, options.coldCaches);
-  const std::vector<Dim3> grids = planner::largestGrids(program.dag);
-  for (uint32_t k = 0; k < facts.kernels.size(); ++k)
-    facts.kernels[k].key = tuner::kernelProblem(keys, {k}, grids[k]).key();
+  tuner::ProgramFacts facts = factsOf(program, context, options);
   MGPU_TRY_ASSIGN(planner::Plan plan,
                   tuner::planFor(program.dag, tuner::defaultConfig(
                                                   program.dag, context.spaces,
-                                                  context.mostLanes)));
+                                                  context.limits)));
   facts.before = tuner::describeReplay(program.dag, plan, {});
   return facts;
 }
@@ -82,17 +78,18 @@ Result<TunedProgram> choose(std::vector<TunedProgram> programs,
                             const std::string &path) {
   if (programs.empty())
     return fail(ErrorKind::Invalid,
-                fmt::format("nothing was tuned in '{}': 'mgpu-tune tune FILE "
-                            "--db {}' comes first",
+                fmt::format("nothing was tuned or profiled in '{}': 'mgpu-tune "
+                            "tune FILE --db {}' comes first",
                             path, path));
   const std::string all = listOf(programs);
   if (program) {
     programs = ofProgram(std::move(programs), *program);
     if (programs.empty())
-      return fail(ErrorKind::Invalid,
-                  fmt::format("'{}' has nothing of '{}' with these arguments: "
-                              "tune it, or name one of {} by --problem",
-                              path, options.file, all));
+      return fail(
+          ErrorKind::Invalid,
+          fmt::format("'{}' has nothing of '{}' with these arguments: "
+                      "tune or profile it, or name one of {} by --problem",
+                      path, options.file, all));
   }
   const std::string &key = options.reportProblem;
   if (!key.empty()) {
@@ -135,8 +132,9 @@ Result<int> runReport(const Options &options) {
                          options, store.path()));
   MGPU_TRY_ASSIGN(tuner::Report report,
                   tuner::readReport(store, chosen.problem));
-  if (program && !report.isDecided) {
-    MGPU_TRY_ASSIGN(tuner::ProgramFacts facts, factsOf(*program, options));
+  if (program && !report.isDecided && !report.timelineBefore) {
+    MGPU_TRY_ASSIGN(tuner::ProgramFacts facts,
+                    predictedFacts(*program, options));
     MGPU_TRY_ASSIGN(report, tuner::readReport(store, chosen.problem, facts));
   }
   const std::string text = isPage            ? tuner::toHtml(report)

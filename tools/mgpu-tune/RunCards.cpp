@@ -4,6 +4,7 @@
 #include "capture/graph/Cards.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/Libraries.h"
+#include "tools/mgpu-tune/AskInProcess.h"
 #include "tools/mgpu-tune/CardWorkers.h"
 #include "tools/mgpu-tune/Runner.h"
 #include "tools/mgpu-tune/Target.h"
@@ -13,8 +14,6 @@
 namespace mgpu::tune {
 
 namespace {
-
-using tuner::Bytes;
 
 /// Asks the driver what the cards are.
 Result<std::string> inspect(const std::vector<int> &cards) {
@@ -72,28 +71,7 @@ private:
 Result<std::string> architectureOf(const Program &program,
                                    const std::vector<int> &cards) {
   MGPU_TRY(capture::checkAcrossCards(program.dag));
-  auto handler = [&](std::span<const std::byte>) -> tuner::Outcome<Bytes> {
-    Result<std::string> found = inspect(cards);
-    const std::string &text = found ? *found : found.error().message;
-    Bytes answer{std::byte(found ? 0 : 1 + uint8_t(found.error().kind))};
-    for (char c : text)
-      answer.push_back(std::byte(c));
-    return answer;
-  };
-  MGPU_TRY_ASSIGN(tuner::Worker worker, tuner::Worker::start(handler));
-  constexpr double seconds = 60;
-  auto answer = worker.ask({}, seconds);
-  if (!answer)
-    return fail(ErrorKind::Absent,
-                fmt::format("asking the NVIDIA driver for its cards: the "
-                            "process {}",
-                            answer.error().what));
-  auto code = uint8_t(answer->at(0));
-  std::string text(reinterpret_cast<const char *>(answer->data()) + 1,
-                   answer->size() - 1);
-  if (code)
-    return fail(ErrorKind(code - 1), text);
-  return text;
+  return askInProcess([&] { return inspect(cards); });
 }
 
 Result<std::unique_ptr<Runner>> openCards(const Program &program,

@@ -124,7 +124,7 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
       std::chrono::milliseconds(options.deadlineSeconds * 1000);
   openOptions.profiles = !options.traceFile.empty();
   const bool onCard = isCudaTarget(options.target);
-  if (options.tensorCores && !onCard)
+  if (!options.tensorCores.empty() && !onCard)
     return fail(ErrorKind::Usage,
                 "--tensor-cores is for cards: use it with --target cuda:0");
   std::unique_ptr<device::Driver> driver;

@@ -90,6 +90,43 @@ private:
   double printed = -1;
 };
 
+json toJson(const std::vector<TuningResult::Part> &parts) {
+  json out = json::array();
+  for (const TuningResult::Part &part : parts) {
+    json parameters = json::array();
+    for (const tuner::SpaceParameter &parameter : part.parameters) {
+      json &each = parameters.emplace_back(
+          json{{"name", parameter.name}, {"values", parameter.values}});
+      if (!parameter.reason.empty())
+        each["reason"] = parameter.reason;
+    }
+    out.push_back({{"of", part.name},
+                   {"points", part.points},
+                   {"tried", part.tried},
+                   {"coverage", double(part.tried) / part.points},
+                   {"parameters", std::move(parameters)}});
+  }
+  return out;
+}
+
+/// "kernels alone 312 of 1300, together 220 of 5.3e+05"
+std::string coverageText(const std::vector<TuningResult::Part> &parts) {
+  double points = 0;
+  uint64_t tried = 0;
+  std::string together;
+  for (const TuningResult::Part &part : parts) {
+    if (&part == &parts.back()) {
+      together = fmt::format("together {} of {:.3g}", part.tried, part.points);
+      continue;
+    }
+    points += part.points;
+    tried += part.tried;
+  }
+  return parts.size() > 1 ? fmt::format("kernels alone {} of {:.3g}, {}", tried,
+                                        points, together)
+                          : together;
+}
+
 json toJson(const TuningResult &result, const Program &program,
             const TuneContext &context, const std::string &path,
             const std::string &sentence) {
@@ -122,6 +159,7 @@ json toJson(const TuningResult &result, const Program &program,
            {"comparison", sentence},
            {"space", result.spaceSize},
            {"transform_sets", result.numTransformLists},
+           {"spaces", toJson(result.parts)},
            {"evaluated", result.evaluated},
            {"resumed", result.resumed},
            {"compiled", result.compiled},
@@ -147,9 +185,14 @@ json toJson(const TuningResult &result, const Program &program,
 void print(const TuningResult &result, const Program &program,
            const TuneContext &context, const std::string &path,
            const std::string &sentence, const Options &options) {
-  fmt::print("{} on host: {} device{}, up to {} thread{}\n", options.file,
-             context.devices, context.devices == 1 ? "" : "s",
-             context.mostLanes, context.mostLanes == 1 ? "" : "s");
+  fmt::print("{} on {}: {} device{}", options.file,
+             context.target ? context.target->device : "host", context.devices,
+             context.devices == 1 ? "" : "s");
+  if (context.target)
+    fmt::print("\n");
+  else
+    fmt::print(", up to {} thread{}\n", context.limits.mostLanes,
+               context.limits.mostLanes == 1 ? "" : "s");
   if (!result.fromStore) {
     std::map<std::string_view, int> kinds;
     for (const tuner::FailedCandidate &failed : result.failed)
@@ -169,6 +212,7 @@ void print(const TuningResult &result, const Program &program,
         result.interrupted ? ", interrupted"
         : result.exhausted ? ", nothing left to try"
                            : "");
+    fmt::print("coverage {}\n", coverageText(result.parts));
   }
   fmt::print("default  {:.2f} us\ntuned    {:.2f} us: {}\n", result.defaultUs,
              result.tunedUs, sentence);
@@ -192,8 +236,8 @@ Result<int> runTune(const Options &options) {
   MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
   const tuner::KeyInput keys = context.keys(program.dag, options.coldCaches);
-  MGPU_TRY_ASSIGN(auto earlier,
-                  tuner::findDecision(keys, context.spaces, store));
+  MGPU_TRY_ASSIGN(auto earlier, tuner::findDecision(keys, context.spaces,
+                                                    context.settings, store));
   TuningResult result;
   std::string sentence;
   // What was spent on it counts; an interrupted session is taken up again.
@@ -207,7 +251,7 @@ Result<int> runTune(const Options &options) {
     result.config = earlier->config;
     result.isDefault =
         result.config ==
-        tuner::defaultConfig(program.dag, context.spaces, context.mostLanes);
+        tuner::defaultConfig(program.dag, context.spaces, context.limits);
     result.tunedUs = earlier->us;
     result.defaultUs = earlier->defaultUs;
     result.exhausted = earlier->exhausted;

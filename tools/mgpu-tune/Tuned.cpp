@@ -6,6 +6,7 @@
 #include "support/Clock.h"
 #include "support/Parallel.h"
 #include "tools/mgpu-tune/Arguments.h"
+#include "tools/mgpu-tune/CardTuning.h"
 #include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Target.h"
@@ -23,11 +24,47 @@ using tuner::ProgramConfig;
 
 tuner::KeyInput TuneContext::keys(const planner::Dag &dag,
                                   bool coldCaches) const {
-  return {dag, compiled, environment, MGPU_VERSION, devices, coldCaches};
+  return {dag,     compiled,   environment, MGPU_VERSION,
+          devices, coldCaches, target};
+}
+
+/// What targets let be chosen of collectives, this one does not: the host, or
+/// one card as several devices.
+static std::vector<tuner::TargetSetting> settingsOf(const planner::Dag &dag) {
+  if (std::none_of(dag.nodes.begin(), dag.nodes.end(),
+                   [](const planner::DagNode &node) {
+                     return workClass(node) == planner::WorkClass::Collective;
+                   }))
+    return {};
+  constexpr const char *ofNccl = "is NCCL's, between several cards";
+  return {{"algorithm",
+           {"rank order"},
+           "devices of one memory have one algorithm for each collective"},
+          {"communicator_split", {"off"}, ofNccl},
+          {"cta_policy", {"none"}, ofNccl}};
+}
+
+/// What of the context is a card's.
+static Result<void> addCard(TuneContext &context, const Program &program,
+                            const Options &options, bool usesCuda) {
+  MGPU_TRY_ASSIGN(auto several,
+                  severalCards(options.target, program.dag.numDevices));
+  if (several)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("target '{}': this version measures on one card; "
+                            "cuda:{}/{} is one as so many devices",
+                            options.target, several->front(),
+                            program.dag.numDevices));
+  MGPU_TRY_ASSIGN(context.target, identifyCard(options.target, usesCuda));
+  MGPU_TRY_ASSIGN(context.texts, cudaTexts(program));
+  for (const kernels::CudaText &text : context.texts)
+    context.spaces.push_back(text.space.value_or(planner::KernelSpace()));
+  context.limits = {1, streamsOf(options.target, 8)};
+  return {};
 }
 
 Result<TuneContext> makeTuneContext(const Program &program,
-                                    const Options &options) {
+                                    const Options &options, bool usesCuda) {
   if (program.bundle)
     return fail(ErrorKind::Unsupported,
                 fmt::format("'{}' is a bundle, whose kernels are built: give "
@@ -39,21 +76,22 @@ Result<TuneContext> makeTuneContext(const Program &program,
                   fmt::format("'{}' is known only by its costs and cannot run: "
                               "give the program it was made of",
                               options.file));
-  if (isCudaTarget(options.target))
-    return fail(ErrorKind::Unsupported,
-                fmt::format("target '{}': this version measures on 'host' only "
-                            "(docs/limits.md)",
-                            options.target));
   TuneContext context;
   MGPU_TRY_ASSIGN(context.devices,
                   targetDevices(options.target, program.dag.numDevices));
   context.environment = bench::readEnvironment();
-  context.mostLanes =
-      std::max(1u, std::min(context.devices, context.environment.cores));
-  MGPU_TRY_ASSIGN(context.spaces, hostKernelSpaces(program.dag));
+  context.settings = settingsOf(program.dag);
+  if (isCudaTarget(options.target)) {
+    MGPU_TRY(addCard(context, program, options, usesCuda));
+  } else {
+    context.limits.mostLanes =
+        std::max(1u, std::min(context.devices, context.environment.cores));
+    MGPU_TRY_ASSIGN(context.spaces, hostKernelSpaces(program.dag));
+  }
   ProgramConfig defaults =
-      tuner::defaultConfig(program.dag, context.spaces, context.mostLanes);
-  MGPU_TRY_ASSIGN(auto objects, compileConfig(program.dag, context, defaults));
+      tuner::defaultConfig(program.dag, context.spaces, context.limits);
+  MGPU_TRY_ASSIGN(auto objects,
+                  compileConfig(program.dag, context, defaults, options));
   for (std::vector<std::byte> &object : objects)
     context.compiled.push_back(
         std::make_shared<tuner::Bytes>(std::move(object)));
@@ -62,12 +100,17 @@ Result<TuneContext> makeTuneContext(const Program &program,
 
 Result<std::vector<std::vector<std::byte>>>
 compileConfig(const planner::Dag &dag, const TuneContext &context,
-              const ProgramConfig &config, const std::string &cpu) {
+              const ProgramConfig &config, const Options &options,
+              const std::string &cpu) {
+  auto cache = context.target ? openCubinCache(options) : nullptr;
   std::vector<Result<std::vector<std::byte>>> results(dag.kernels.size());
   parallelFor(results.size(), 0, [&](size_t k) {
     bool isDefault = config.kernels[k] == context.spaces[k].defaults;
     if (isDefault && cpu == "native" && k < context.compiled.size())
       results[k] = *context.compiled[k];
+    else if (context.target)
+      results[k] = buildCardKernel(context.texts[k], config.kernels[k],
+                                   context.target->architecture, cache.get());
     else
       results[k] = buildHostKernel(dag, {uint32_t(k)}, context.spaces[k],
                                    config.kernels[k], cpu);
@@ -138,7 +181,7 @@ readDecision(const Program &program, const TuneContext &context,
   storing.database.access = db::Access::ReadOnly;
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path, storing));
   return tuner::findDecision(context.keys(program.dag, false), context.spaces,
-                             store);
+                             context.settings, store);
 }
 
 Result<std::vector<tuner::ProgramInput>> programInputs(const Program &program,
@@ -173,7 +216,13 @@ tuner::TuningSubject tuningSubject(const Program &program,
   return {program.dag,
           data,
           context.spaces,
-          [&](uint32_t kernel, const planner::KernelConfig &config) {
+          [&](uint32_t kernel,
+              const planner::KernelConfig &config) -> Result<tuner::Bytes> {
+            // In a worker: a connection to the database is not inherited.
+            if (context.target)
+              return buildCardKernel(context.texts[kernel], config,
+                                     context.target->architecture,
+                                     openCubinCache(options).get());
             return buildHostKernel(program.dag, {kernel},
                                    context.spaces[kernel], config);
           },
@@ -182,8 +231,25 @@ tuner::TuningSubject tuningSubject(const Program &program,
                 options.target, program.dag.numDevices,
                 OpenOptions{.lanes = lanes, .workerCpus = workerCpus});
           },
-          context.mostLanes,
-          context.compiled};
+          context.limits.mostLanes,
+          context.compiled,
+          context.limits.mostStreams,
+          context.settings,
+          context.target,
+          context.target
+              ? device::profileOfArchitecture(context.target->architecture)
+              : nullptr};
+}
+
+tuner::ProgramFacts factsOf(const Program &program, const TuneContext &context,
+                            const Options &options) {
+  tuner::ProgramFacts facts = tuner::describeProgram(
+      program.dag, {options.file, options.entry, options.arguments});
+  const tuner::KeyInput keys = context.keys(program.dag, options.coldCaches);
+  const std::vector<Dim3> grids = planner::largestGrids(program.dag);
+  for (uint32_t k = 0; k < facts.kernels.size(); ++k)
+    facts.kernels[k].key = tuner::kernelProblem(keys, {k}, grids[k]).key();
+  return facts;
 }
 
 /// The number of threads that `profile` found fastest, if it was asked.
@@ -198,19 +264,20 @@ profiledThreads(const Program &program, const TuneContext &context,
   return tuner::readThreads(context.keys(program.dag, false), *store);
 }
 
-Result<std::optional<TunedChoice>> findTuned(const Program &program,
-                                             const Options &options) {
+Result<std::optional<TunedChoice>>
+findTuned(const Program &program, const Options &options, bool usesCuda) {
   using None = std::optional<TunedChoice>;
   // A bundle is the choice of whoever made it.
-  if (isCudaTarget(options.target) || !options.useTuned ||
-      options.choosesPlan || !options.cpu.empty() || program.bundle)
+  if ((isCudaTarget(options.target) && !usesCuda) || !options.useTuned ||
+      options.choosesPlan || !options.tensorCores.empty() ||
+      !options.cpu.empty() || program.bundle)
     return None();
   auto path = db::databasePath(options.database);
   const bool asked = !options.database.empty();
   // No kernel is compiled for a key where there is no file to look in.
   if (!path || (!asked && access(path->c_str(), R_OK) != 0))
     return None();
-  auto context = makeTuneContext(program, options);
+  auto context = makeTuneContext(program, options, usesCuda);
   if (!context && context.error().kind == ErrorKind::Unsupported)
     return None();
   if (!context)
@@ -230,7 +297,7 @@ Result<std::optional<TunedChoice>> findTuned(const Program &program,
                (*found)->sentence);
   } else {
     choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
-                                         choice.context.mostLanes);
+                                         choice.context.limits);
     MGPU_TRY_ASSIGN(auto threads,
                     profiledThreads(program, choice.context, *path));
     choice.config.lanes =
@@ -246,7 +313,10 @@ Result<Prepared> prepare(Program &program, const Options &options,
   Clock::time_point start = Clock::now();
   // Before a plan's transforms: what was tuned is known by the program as it
   // is.
-  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
+  const bool onCard = !arch.empty();
+  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options, onCard));
+  if (onCard && choice && !choice->isTuned)
+    choice.reset(); // `profile` has nothing to say of a card
   prepared.compileUs = microsecondsSince(start);
   start = Clock::now();
   if (!hasPlan && choice) {
@@ -261,10 +331,12 @@ Result<Prepared> prepare(Program &program, const Options &options,
   if (choice) {
     MGPU_TRY_ASSIGN(
         prepared.kernels,
-        compileConfig(program.dag, choice->context, choice->config));
+        compileConfig(program.dag, choice->context, choice->config, options));
+    if (onCard)
+      prepared.cpu = arch;
     prepared.lanes = choice->config.lanes;
     prepared.isTuned = choice->isTuned;
-  } else if (!arch.empty()) {
+  } else if (onCard) {
     auto cache = openCubinCache(options);
     prepared.cpu = arch;
     MGPU_TRY_ASSIGN(prepared.kernels,

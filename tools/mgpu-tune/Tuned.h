@@ -16,13 +16,21 @@ struct TuneContext {
   std::vector<planner::KernelSpace> spaces;
   std::vector<tuner::KernelObject> compiled; ///< the default kernels
   bench::Environment environment;
-  uint32_t devices = 1, mostLanes = 1;
+  uint32_t devices = 1;
+  tuner::PlanLimits limits;
+  std::vector<tuner::TargetSetting> settings;
+  /// Of a card; none: the host.
+  std::optional<tuner::TargetIdentity> target;
+  std::vector<kernels::CudaText> texts; ///< of a card's kernels
 
   tuner::KeyInput keys(const planner::Dag &dag, bool coldCaches) const;
 };
-/// Compiles the default kernels. Unsupported for a DAG of costs.
+/// Compiles the default kernels. `usesCuda` is of a process that does already,
+/// and forks no more. Errors: Unsupported for a DAG of costs and for several
+/// cards; Absent for a card that is not there.
 Result<TuneContext> makeTuneContext(const Program &program,
-                                    const Options &options);
+                                    const Options &options,
+                                    bool usesCuda = false);
 
 /// What the database says of a program, or else the default.
 struct TunedChoice {
@@ -33,9 +41,11 @@ struct TunedChoice {
 /// The tuned configuration where the database has exactly this program on this
 /// machine; said on stderr. None where there is no database to ask, or the
 /// command line asks for a scheduling of its own. A database that cannot be
-/// read is an error if --db named it, else a warning.
+/// read is an error if --db named it, else a warning. For a card only with
+/// `usesCuda`: it must be there to be known.
 Result<std::optional<TunedChoice>> findTuned(const Program &program,
-                                             const Options &options);
+                                             const Options &options,
+                                             bool usesCuda = false);
 
 /// Makes the transforms of a choice: `program` is from then on what its plan is
 /// of. Its keys are those of the program as it was.
@@ -64,6 +74,10 @@ tuner::TuningSubject tuningSubject(const Program &program,
                                    const TuneContext &context,
                                    const tuner::ProgramData &data);
 
+/// What a program says of itself: everything but what is measured.
+tuner::ProgramFacts factsOf(const Program &program, const TuneContext &context,
+                            const Options &options);
+
 /// How to run a program: its plan, kernels and threads.
 struct Prepared {
   planner::Plan plan;
@@ -80,10 +94,11 @@ struct Prepared {
 Result<Prepared> prepare(Program &program, const Options &options,
                          const std::string &arch = "");
 
-/// Compiles the kernels of a configuration for "native" or a CPU level.
+/// Compiles the kernels of a configuration: for the context's card, else for
+/// "native" or a CPU level.
 Result<std::vector<std::vector<std::byte>>>
 compileConfig(const planner::Dag &dag, const TuneContext &context,
-              const tuner::ProgramConfig &config,
+              const tuner::ProgramConfig &config, const Options &options,
               const std::string &cpu = "native");
 
 /// "scheduler=list streams=4 lanes=1 seed=0 bucket=on", then a line for each

@@ -88,9 +88,10 @@ void addScheduling(CLI::App *command, Options &options) {
   command
       ->add_option(
           "--transforms", options.transforms,
-          "Changes to the program that keep its bits: none, a list of "
-          "algorithm, copies, scatter, bucket, chunk, split; auto: for sim "
-          "targets those that gain, else none")
+          "Changes to the program and its schedule that keep its bits: none, "
+          "a list of algorithm, copies, scatter, bucket, chunk, split, order, "
+          "early, nofork; auto: for sim targets those that gain; auto,-NAME: "
+          "all but one")
       ->type_name("LIST")
       ->capture_default_str()
       ->each([&options](const std::string &list) {
@@ -110,9 +111,12 @@ void addTuned(CLI::App *command, Options &options) {
 }
 
 void addTensorCores(CLI::App *command, Options &options) {
-  command->add_flag("--tensor-cores", options.tensorCores,
-                    "On cards, products of f16 and bf16 on tensor cores; no "
-                    "card has run this form yet");
+  command
+      ->add_flag("--tensor-cores{mma}", options.tensorCores,
+                 "On cards, products of f16 and bf16 on tensor cores: "
+                 "--tensor-cores=mma, the default, for sm_80 and later, or "
+                 "=wgmma for sm_90; no card has run these forms yet")
+      ->check(CLI::IsMember({"mma", "wgmma"}));
 }
 
 /// Of commands that measure on the host.

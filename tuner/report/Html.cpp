@@ -98,12 +98,8 @@ public:
         fmt::format("Every trial in the order they were made, over the time "
                     "spent on them in all sessions, beside the default of the "
                     "same thing: the whole program, or a kernel by itself. "
-                    "{} trials, {} failed{}.",
-                    report.tried, report.failed,
-                    report.spaceSize > 0
-                        ? ", of " + countText(report.spaceSize) +
-                              " configurations"
-                        : ""),
+                    "{}",
+                    trialsText(report)),
         "", !report.trials.empty());
     chartSection("importance", "What matters", importanceText, "",
                  !report.importance.empty());
@@ -122,6 +118,10 @@ private:
                    std::forward<Args>(args)...);
   }
 
+  const char *subject() const {
+    return report.wasTuned() ? "tuning" : "profile";
+  }
+
   void head() {
     // Nothing is loaded from anywhere, and the browser is told to refuse it.
     add("<!doctype html>\n<html lang=\"en\">\n<head>\n"
@@ -130,13 +130,13 @@ private:
         "'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
         "img-src data:\">\n"
         "<meta name=\"viewport\" content=\"width=device-width, "
-        "initial-scale=1\">\n<title>mgpu tuning: {}</title>\n<style>\n{}"
+        "initial-scale=1\">\n<title>mgpu {}: {}</title>\n<style>\n{}"
         "</style>\n</head>\n<body>\n",
-        escape(report.title), pageStyle());
-    add("<header><div><p class=\"kind\">mgpu tuning report</p><h1>{}</h1></div>"
+        subject(), escape(report.title), pageStyle());
+    add("<header><div><p class=\"kind\">mgpu {} report</p><h1>{}</h1></div>"
         "<button id=\"theme\" type=\"button\" title=\"Switch between light and "
         "dark\">Light / dark</button></header>\n<main>\n",
-        escape(report.title));
+        subject(), escape(report.title));
   }
 
   void tile(const char *name, const std::string &value,
@@ -166,6 +166,32 @@ private:
         report.decisions.empty()
             ? ""
             : ", " + timeText(report.decisions.back().timeMs));
+    if (report.wasTuned())
+      tuningTiles();
+    else
+      profileTiles();
+    add("</div>\n");
+    for (const std::string &note : report.notes)
+      add("<p class=\"note\">{}</p>\n", escape(note));
+    add("</section>\n");
+  }
+
+  void profileTiles() {
+    const ProfileFacts &profile = *report.profile;
+    auto half = [](const Quartiles &times) {
+      return fmt::format("half within {} to {}", durationText(times.p25Us),
+                         durationText(times.p75Us));
+    };
+    tile("replay", durationText(profile.replay.us), half(profile.replay));
+    tile("serial, one thread", durationText(profile.serial.us),
+         half(profile.serial));
+    tile("predicted", durationText(profile.predictedUs), profile.model);
+    tile("threads", std::to_string(profile.threads),
+         profile.pinnedCpus == "none" ? "not pinned"
+                                      : "on CPUs " + profile.pinnedCpus);
+  }
+
+  void tuningTiles() {
     tile("default", durationText(report.before.us),
          intervalText(report.before));
     tile("tuned",
@@ -186,10 +212,6 @@ private:
     tile("time spent", fmt::format("{:.1f} s", seconds),
          fmt::format("{} session{}", report.decisions.size(),
                      report.decisions.size() == 1 ? "" : "s"));
-    add("</div>\n");
-    for (const std::string &note : report.notes)
-      add("<p class=\"note\">{}</p>\n", escape(note));
-    add("</section>\n");
   }
 
   void chartSection(const char *id, const char *title, const std::string &text,
@@ -214,7 +236,8 @@ private:
     if (report.timelineAfter)
       text = "Tuned. " + timelineText(*report.timelineAfter, report) + " ";
     if (report.timelineBefore)
-      text += "Default. " + timelineText(*report.timelineBefore, report);
+      text += (report.wasTuned() ? "Default. " : "Profiled. ") +
+              timelineText(*report.timelineBefore, report);
     text += " Zoom with the wheel or the slider, move by dragging.";
     chartSection("timeline", "Timeline", text, controls, true);
   }

@@ -5,22 +5,22 @@
 
 namespace mgpu::tuner {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-static json toJson(const Measured &measured) {
+static ordered_json toJson(const Measured &measured) {
   return {{"us", measured.us},
           {"low_us", measured.lowUs},
           {"high_us", measured.highUs},
           {"samples", measured.samples}};
 }
 
-static json toJson(const std::optional<ReportTimeline> &given) {
+static ordered_json toJson(const std::optional<ReportTimeline> &given) {
   if (!given)
     return nullptr;
   const Timeline &timeline = given->timeline;
-  json steps = json::array();
+  ordered_json steps = ordered_json::array();
   for (const TimelineStep &step : timeline.steps) {
-    json lanes = json::array();
+    ordered_json lanes = ordered_json::array();
     for (planner::Lane lane : step.lanes)
       lanes.push_back(
           {{"device", lane.device.value}, {"stream", lane.stream.value}});
@@ -32,7 +32,7 @@ static json toJson(const std::optional<ReportTimeline> &given) {
                      {"start_us", step.startUs},
                      {"end_us", step.endUs}});
   }
-  json exposed = json::array();
+  ordered_json exposed = ordered_json::array();
   for (const Exposed &each : given->exposed)
     exposed.push_back({{"step", each.step},
                        {"device", each.device},
@@ -48,16 +48,16 @@ static json toJson(const std::optional<ReportTimeline> &given) {
           {"exposed", std::move(exposed)}};
 }
 
-static json toJson(const std::optional<ProfileFacts> &given) {
+static ordered_json toJson(const std::optional<ProfileFacts> &given) {
   if (!given)
     return nullptr;
   auto quartiles = [](const Quartiles &of) {
-    return json{
+    return ordered_json{
         {"median_us", of.us}, {"p25_us", of.p25Us}, {"p75_us", of.p75Us}};
   };
-  json nodes = json::array();
+  ordered_json nodes = ordered_json::array();
   for (const NodeProfile &node : given->nodes)
-    nodes.push_back(json(toJson(node)));
+    nodes.push_back(ordered_json(toJson(node)));
   return {{"time_ms", given->timeMs},
           {"host", given->host},
           {"version", given->version},
@@ -73,49 +73,52 @@ static json toJson(const std::optional<ProfileFacts> &given) {
           {"nodes", std::move(nodes)}};
 }
 
-static json toJson(const ReportTrial &given, const Report &report) {
+static ordered_json toJson(const ReportTrial &given, const Report &report) {
   const db::Trial &trial = given.trial;
-  return {
-      {"kernel", given.kernel < 0
-                     ? json()
-                     : json(report.kernels[size_t(given.kernel)].facts.name)},
-      {"configuration", trial.configuration},
-      {"status", db::statusName(trial.status)},
-      {"median_us", trial.medianUs},
-      {"low_us", trial.lowUs},
-      {"high_us", trial.highUs},
-      {"samples", trial.samples},
-      {"relative", given.relative ? json(given.relative) : json()},
-      {"seconds", trial.seconds},
-      {"spent_seconds", given.spentSeconds},
-      {"time_ms", trial.provenance.timeMs},
-      {"what", trial.sentence}};
+  return {{"kernel",
+           given.kernel < 0
+               ? ordered_json()
+               : ordered_json(report.kernels[size_t(given.kernel)].facts.name)},
+          {"configuration", trial.configuration},
+          {"status", db::statusName(trial.status)},
+          {"median_us", trial.medianUs},
+          {"low_us", trial.lowUs},
+          {"high_us", trial.highUs},
+          {"samples", trial.samples},
+          {"relative",
+           given.relative ? ordered_json(given.relative) : ordered_json()},
+          {"seconds", trial.seconds},
+          {"spent_seconds", given.spentSeconds},
+          {"time_ms", trial.provenance.timeMs},
+          {"what", trial.sentence}};
 }
 
-static json toJson(const ReportKernel &kernel) {
+static ordered_json toJson(const ReportKernel &kernel) {
   const bool known = kernel.boundUs > 0;
-  return {
-      {"name", kernel.facts.name},
-      {"source", kernel.facts.source},
-      {"launches", kernel.facts.launches},
-      {"default_us", kernel.facts.defaultUs},
-      {"tuned_us", kernel.facts.tunedUs ? json(kernel.facts.tunedUs) : json()},
-      {"flops", kernel.facts.flops},
-      {"bytes", kernel.facts.bytes},
-      {"bound_us", known ? json(kernel.boundUs) : json()},
-      {"bound",
-       known ? json(kernel.isMemoryBound ? "memory" : "arithmetic") : json()},
-      {"share_of_peak", known ? json(kernel.shareOfPeak()) : json()},
-      {"tried", kernel.tried},
-      {"failed", kernel.failed},
-      {"configuration", kernel.configuration}};
+  return {{"name", kernel.facts.name},
+          {"source", kernel.facts.source},
+          {"launches", kernel.facts.launches},
+          {"default_us", kernel.facts.defaultUs},
+          {"tuned_us", kernel.facts.tunedUs ? ordered_json(kernel.facts.tunedUs)
+                                            : ordered_json()},
+          {"flops", kernel.facts.flops},
+          {"bytes", kernel.facts.bytes},
+          {"bound_us", known ? ordered_json(kernel.boundUs) : ordered_json()},
+          {"bound",
+           known ? ordered_json(kernel.isMemoryBound ? "memory" : "arithmetic")
+                 : ordered_json()},
+          {"share_of_peak",
+           known ? ordered_json(kernel.shareOfPeak()) : ordered_json()},
+          {"tried", kernel.tried},
+          {"failed", kernel.failed},
+          {"configuration", kernel.configuration}};
 }
 
-static json machineJson(const Report &report) {
-  json environment = json::object();
+static ordered_json machineJson(const Report &report) {
+  ordered_json environment = ordered_json::object();
   for (auto &[name, value] : report.environment)
     environment[name] = value;
-  json roofs = json::array();
+  ordered_json roofs = ordered_json::array();
   for (const bench::Peaks::Roof &roof : report.peaks.memory)
     roofs.push_back({{"bytes", roof.bytes}, {"bytes_per_us", roof.bytesPerUs}});
   return {{"device", report.problem.device},
@@ -123,15 +126,16 @@ static json machineJson(const Report &report) {
           {"driver", report.problem.driver},
           {"policy", report.problem.policy},
           {"environment", std::move(environment)},
-          {"peak_flops_per_us",
-           report.peaks.isKnown() ? json(report.peaks.flopsPerUs) : json()},
+          {"peak_flops_per_us", report.peaks.isKnown()
+                                    ? ordered_json(report.peaks.flopsPerUs)
+                                    : ordered_json()},
           {"peak_memory", std::move(roofs)}};
 }
 
 std::string toJsonText(const Report &report) {
-  json importance = json::array();
+  ordered_json importance = ordered_json::array();
   for (const ImportanceGroup &group : report.importance) {
-    json parameters = json::array();
+    ordered_json parameters = ordered_json::array();
     for (const ParameterImportance &each : group.parameters)
       parameters.push_back({{"parameter", each.parameter},
                             {"values", each.values},
@@ -140,7 +144,13 @@ std::string toJsonText(const Report &report) {
                           {"trials", group.trials},
                           {"parameters", std::move(parameters)}});
   }
-  json decisions = json::array();
+  ordered_json parts = ordered_json::array();
+  for (const SpacePart &part : report.parts)
+    parts.push_back({{"of", part.name},
+                     {"points", part.points},
+                     {"tried", part.tried},
+                     {"coverage", part.coverage()}});
+  ordered_json decisions = ordered_json::array();
   for (const Decision &each : report.decisions)
     decisions.push_back({{"time_ms", each.timeMs},
                          {"host", each.host},
@@ -151,40 +161,41 @@ std::string toJsonText(const Report &report) {
                          {"evaluations", each.evaluations},
                          {"complete", each.isComplete},
                          {"exhausted", each.isExhausted}});
-  json kernels = json::array(), trials = json::array();
+  ordered_json kernels = ordered_json::array(), trials = ordered_json::array();
   for (const ReportKernel &kernel : report.kernels)
     kernels.push_back(toJson(kernel));
   for (const ReportTrial &trial : report.trials)
     trials.push_back(toJson(trial, report));
-  json out{{"program", report.title},
-           {"file", report.subject.file},
-           {"entry", report.subject.entry},
-           {"arguments", report.subject.arguments},
-           {"key", report.problem.key()},
-           {"database", report.database},
-           {"devices", report.devices},
-           {"loop_trips", report.loopTrips},
-           {"decided", report.isDecided},
-           {"is_default", report.isDefault},
-           {"verdict", report.verdict},
-           {"before", toJson(report.before)},
-           {"after", toJson(report.after)},
-           {"change", report.change()},
-           {"configuration", report.configuration},
-           {"space", report.spaceSize},
-           {"tried", report.tried},
-           {"failed", report.failed},
-           {"decisions", std::move(decisions)},
-           {"machine", machineJson(report)},
-           {"kernels", std::move(kernels)},
-           {"importance", std::move(importance)},
-           {"timeline_before", toJson(report.timelineBefore)},
-           {"timeline_after", toJson(report.timelineAfter)},
-           {"profile", toJson(report.profile)},
-           {"trials", std::move(trials)},
-           {"notes", report.notes}};
+  ordered_json out{{"program", report.title},
+                   {"file", report.subject.file},
+                   {"entry", report.subject.entry},
+                   {"arguments", report.subject.arguments},
+                   {"key", report.problem.key()},
+                   {"database", report.database},
+                   {"devices", report.devices},
+                   {"loop_trips", report.loopTrips},
+                   {"decided", report.isDecided},
+                   {"is_default", report.isDefault},
+                   {"verdict", report.verdict},
+                   {"before", toJson(report.before)},
+                   {"after", toJson(report.after)},
+                   {"change", report.change()},
+                   {"configuration", report.configuration},
+                   {"space", report.spaceSize},
+                   {"spaces", std::move(parts)},
+                   {"tried", report.tried},
+                   {"failed", report.failed},
+                   {"decisions", std::move(decisions)},
+                   {"machine", machineJson(report)},
+                   {"kernels", std::move(kernels)},
+                   {"importance", std::move(importance)},
+                   {"timeline_before", toJson(report.timelineBefore)},
+                   {"timeline_after", toJson(report.timelineAfter)},
+                   {"profile", toJson(report.profile)},
+                   {"trials", std::move(trials)},
+                   {"notes", report.notes}};
   // Names come from the user's file and may be no UTF-8.
-  return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return out.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 } // namespace mgpu::tuner

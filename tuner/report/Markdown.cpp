@@ -82,20 +82,18 @@ static void addTimeline(std::string &out, const char *name,
 }
 
 std::string toMarkdown(const Report &report) {
-  std::string out = fmt::format("# Tuning of {}\n\n{}\n", quote(report.title),
-                                quote(headline(report)));
+  std::string out = fmt::format("# {} of {}\n\n{}\n",
+                                report.wasTuned() ? "Tuning" : "Profile",
+                                quote(report.title), quote(headline(report)));
   for (const std::string &note : report.notes)
     out += "\n> " + quote(note) + "\n";
-  out += fmt::format("\n| | time |\n|---|--:|\n| default | {} |\n| tuned | {} "
-                     "|\n| change | {} |\n\n{}\n",
-                     quote(measuredText(report.before)),
-                     quote(measuredText(report.after)),
-                     quote(changeText(report)), quote(measuringText(report)));
-  out +=
-      fmt::format("\n{} trials, {} failed{}.\n", report.tried, report.failed,
-                  report.spaceSize > 0 ? ", of " + countText(report.spaceSize) +
-                                             " configurations"
-                                       : "");
+  if (report.wasTuned())
+    out += fmt::format(
+        "\n| | time |\n|---|--:|\n| default | {} |\n| tuned | {} |\n| change "
+        "| {} |\n\n{}\n\n{}\n",
+        quote(measuredText(report.before)), quote(measuredText(report.after)),
+        quote(changeText(report)), quote(measuringText(report)),
+        quote(trialsText(report)));
   out += "\n## Configuration\n\n";
   if (report.isDefault)
     out += "The default.\n";
@@ -115,10 +113,12 @@ std::string toMarkdown(const Report &report) {
                          each.values, group.trials, 100 * each.share);
   if (report.timelineBefore || report.timelineAfter)
     out += "\n## Timeline\n";
-  addTimeline(out, "Default", report.timelineBefore, report);
+  addTimeline(out, report.wasTuned() ? "Default" : "Profiled",
+              report.timelineBefore, report);
   addTimeline(out, "Tuned", report.timelineAfter, report);
-  out += "\n## Best of the whole program\n\n| median us | low | high | samples "
-         "| configuration |\n|--:|--:|--:|--:|---|\n";
+  if (!report.best.empty())
+    out += "\n## Best of the whole program\n\n| median us | low | high | "
+           "samples | configuration |\n|--:|--:|--:|--:|---|\n";
   for (size_t k = 0; k < std::min<size_t>(report.best.size(), 10); ++k) {
     const db::Trial &trial = report.best[k];
     out += fmt::format("| {:.3f} | {:.3f} | {:.3f} | {} | {} |\n",

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace mgpu::tuner {
 
@@ -62,13 +64,18 @@ public:
     damaged += decisions.damaged;
     for (const db::Trial &trial : decisions.trials)
       addDecision(trial);
+    MGPU_TRY_ASSIGN(report.profile, readProfile(report.problem, store));
+    if (!facts && report.profile)
+      facts = report.profile->program;
     if (!facts)
       facts = known;
     else if (known)
       fillFrom(*known);
     describeSubject();
     MGPU_TRY(addTrials());
-    if (report.trials.empty())
+    if (report.trials.empty() && report.profile)
+      takeProfile();
+    else if (report.trials.empty())
       return fail(ErrorKind::Invalid,
                   fmt::format("'{}' has no trial of the program {}: tune it "
                               "first",
@@ -78,7 +85,6 @@ public:
     addImportance();
     addKernels();
     addTimelines();
-    MGPU_TRY_ASSIGN(report.profile, readProfile(report.problem, store));
     addNotes();
     return std::move(report);
   }
@@ -106,6 +112,12 @@ private:
     report.before.lowUs = report.before.highUs = report.before.us;
     report.verdict = valueOr<std::string>(session, "verdict", "");
     report.spaceSize = valueOr(session, "space", 0.0);
+    report.parts.clear();
+    for (const json &part : valueOr(session, "parts", json::array()))
+      if (part.is_object())
+        report.parts.push_back({valueOr<std::string>(part, "name", ""),
+                                valueOr(part, "points", 0.0),
+                                valueOr(part, "tried", uint64_t(0))});
     report.configuration =
         db::parsePairs(trial.configuration).value_or(db::Pairs());
     if (auto at = about.find("program"); at != about.end())
@@ -116,6 +128,15 @@ private:
       for (auto &[name, value] : values.items())
         if (value.is_string())
           report.environment.push_back({name, value.get<std::string>()});
+  }
+
+  /// Of a program that nothing was tried of.
+  void takeProfile() {
+    const Quartiles &replay = report.profile->replay;
+    report.before = {replay.us, replay.us, replay.us, report.profile->samples};
+    report.after = report.before;
+    report.configuration = report.profile->configuration;
+    report.environment = report.profile->environment;
   }
 
   /// The program is at hand; what was measured of it is in the database.
@@ -286,7 +307,13 @@ private:
     auto note = [&](std::string text) {
       report.notes.push_back(std::move(text));
     };
-    if (!report.isDecided)
+    if (!report.wasTuned())
+      note(fmt::format("It was profiled and not tuned: `mgpu-tune tune {} --db "
+                       "{}` looks for something faster.",
+                       report.subject.file.empty() ? "FILE"
+                                                   : report.subject.file,
+                       report.database));
+    else if (!report.isDecided)
       note("No session of this program came to its end: there is no tuned "
            "configuration yet. Tuning it again goes on where the last one "
            "stopped.");
@@ -303,7 +330,7 @@ private:
     if (facts && !report.peaks.isKnown())
       note("The peak of the machine was not measured: no share of it is "
            "given.");
-    if (report.importance.empty())
+    if (report.wasTuned() && report.importance.empty())
       note(fmt::format("Too few trials ({} are needed of one thing) to say "
                        "which parameters matter.",
                        fewestForImportance));
@@ -324,11 +351,17 @@ private:
 Result<std::vector<TunedProgram>> tunedPrograms(db::TuningStore &store) {
   std::vector<TunedProgram> found;
   MGPU_TRY_ASSIGN(auto problems, store.problems());
+  std::set<std::string> seen;
   for (db::Problem &problem : problems) {
-    if (!isProgram(problem))
+    if (problem.policy.ends_with(profiledSuffix))
+      problem.policy.resize(problem.policy.size() -
+                            std::strlen(profiledSuffix));
+    if (!isProgram(problem) || !seen.insert(problem.key()).second)
       continue;
     TunedProgram each;
-    for (const db::Problem &about : {problem, decisionOf(problem)}) {
+    for (const char *suffix : {"", decidedSuffix, profiledSuffix}) {
+      db::Problem about = problem;
+      about.policy += suffix;
       MGPU_TRY_ASSIGN(db::Trials trials, store.trials(about));
       for (const db::Trial &trial : trials.trials) {
         each.timeMs = std::max(each.timeMs, trial.provenance.timeMs);

@@ -7,7 +7,7 @@
 
 namespace mgpu::tuner {
 
-/// A program that was tuned, decided upon or not.
+/// A program that was tuned, decided upon or not, or profiled.
 struct TunedProgram {
   db::Problem problem;
   std::string name;   ///< of its file, where it is known

@@ -65,6 +65,16 @@ struct ReportTimeline {
   double exposedUs() const;
 };
 
+/// Of the space, and how much of it was tried when it was decided.
+struct SpacePart {
+  std::string name; ///< "kernel NAME", "program"
+  double points = 0;
+  uint64_t tried = 0;
+
+  double coverage() const { return points > 0 ? double(tried) / points : 0; }
+  bool operator==(const SpacePart &) const = default;
+};
+
 /// The end of a session.
 struct Decision {
   int64_t timeMs = 0;
@@ -86,8 +96,9 @@ struct Report {
   bool isDecided = false, isDefault = true;
   std::string verdict; ///< FAST, SLOW, SAME, AMBG, or none was met
   Measured before, after;
-  db::Pairs configuration; ///< decided
-  double spaceSize = 0;    ///< 0: not known
+  db::Pairs configuration;      ///< decided
+  double spaceSize = 0;         ///< 0: not known
+  std::vector<SpacePart> parts; ///< of it
   std::vector<Decision> decisions;
 
   std::vector<ReportTrial> trials; ///< by time
@@ -101,6 +112,9 @@ struct Report {
   std::optional<ProfileFacts> profile; ///< the last one
   std::vector<std::string> notes;      ///< what is not there, and why
 
+  /// Whether anything of it was tried; else it was profiled alone, and `before`
+  /// and `after` are what the profile measured.
+  bool wasTuned() const { return isDecided || tried > 0; }
   /// What `after` takes over `before`, less one.
   double change() const { return before.us > 0 ? after.us / before.us - 1 : 0; }
 };

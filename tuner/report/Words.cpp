@@ -17,6 +17,14 @@ const char *const importanceText =
     "others: a share says where to look, not what causes what.";
 
 std::string headline(const Report &report) {
+  if (!report.wasTuned())
+    return fmt::format(
+        "Profiled, not tuned: a replay takes {} on {} thread{}, half of the "
+        "samples {} to {}.",
+        durationText(report.before.us), report.profile->threads,
+        report.profile->threads == 1 ? "" : "s",
+        durationText(report.profile->replay.p25Us),
+        durationText(report.profile->replay.p75Us));
   if (!report.isDecided)
     return "No session came to its end yet.";
   std::string text = report.decisions.back().sentence + ".";
@@ -61,6 +69,29 @@ std::string countText(double count) {
                      : fmt::format("{:.2g}", count);
 }
 
+std::string trialsText(const Report &report) {
+  std::string text =
+      fmt::format("{} trials, {} failed{}", report.tried, report.failed,
+                  report.spaceSize > 0 ? ", of " + countText(report.spaceSize) +
+                                             " configurations"
+                                       : "");
+  // The kernels are many, the program is one.
+  SpacePart kernels{"kernels alone", 0, 0}, program;
+  for (const SpacePart &part : report.parts) {
+    SpacePart &into = part.name == "program" ? program : kernels;
+    into.points += part.points;
+    into.tried += part.tried;
+  }
+  auto add = [&](const char *name, const SpacePart &part, const char *comma) {
+    if (part.points > 0)
+      text += fmt::format("{}{} {} of {} ({:.2g} %)", comma, name, part.tried,
+                          countText(part.points), 100 * part.coverage());
+  };
+  add("ways to build one kernel by itself:", kernels, "; ");
+  add("plans with the best few of them:", program, "; ");
+  return text + ".";
+}
+
 std::vector<std::pair<std::string, std::string>>
 provenanceLines(const Report &report) {
   std::string arguments;
@@ -88,11 +119,17 @@ provenanceLines(const Report &report) {
   for (auto &[name, value] : report.environment)
     if (name == "load_average")
       add("load at the end", value + " (one minute)");
+    else if (!report.wasTuned() && name != "pinned_cpus")
+      lines.push_back({name, value});
   for (auto &[name, value] : report.environment)
     if (name == "pinned_cpus")
       add("threads", value == "none" ? "not pinned"
                                      : "pinned to CPUs " + value +
                                            " while they were measured");
+  if (!report.wasTuned())
+    add("profiled",
+        fmt::format("{} on {}, mgpu {}", timeText(report.profile->timeMs),
+                    report.profile->host, report.profile->version));
   for (const Decision &each : report.decisions)
     lines.push_back(
         {"session of " + timeText(each.timeMs),
@@ -123,17 +160,18 @@ std::string peakText(const Report &report) {
   const auto &memory = report.peaks.memory;
   return fmt::format(
       "Times are sums over the launches of a replay, medians of replays timed "
-      "node by node at the end of the session. The bound is the larger of "
+      "node by node at the end of the {0}. The bound is the larger of "
       "arithmetic over peak and traffic over peak, and the share of peak is "
       "the bound over the time. Peaks are of one thread, measured at the end "
-      "of the session: {:.1f} GFLOP/s (f32 fused multiply-adds) and, by the "
-      "bytes a launch touches, {:.0f} GB/s at {} KiB to {:.1f} GB/s at {} MiB "
+      "of the {0}: {1:.1f} GFLOP/s (f32 fused multiply-adds) and, by the "
+      "bytes a launch touches, {2:.0f} GB/s at {3} KiB to {4:.1f} GB/s at {5} "
+      "MiB "
       "(a[i] = b[i] + s c[i]). Arithmetic is additions, subtractions, "
       "multiplications and divisions of floats; traffic is the boxes a kernel "
       "reads and writes, each byte once.",
-      report.peaks.flopsPerUs / 1e3, memory.front().bytesPerUs / 1e3,
-      memory.front().bytes >> 10, memory.back().bytesPerUs / 1e3,
-      memory.back().bytes >> 20);
+      report.wasTuned() ? "session" : "profile", report.peaks.flopsPerUs / 1e3,
+      memory.front().bytesPerUs / 1e3, memory.front().bytes >> 10,
+      memory.back().bytesPerUs / 1e3, memory.back().bytes >> 20);
 }
 
 std::string profileText(const Report &report) {
@@ -146,7 +184,8 @@ std::string profileText(const Report &report) {
         report.database);
   const ProfileFacts &profile = *report.profile;
   const char *which =
-      profile.configuration == report.configuration ? "the decided one"
+      report.isDecided && profile.configuration == report.configuration
+          ? "the decided one"
       : report.isDecided
           ? "another than was decided: profile again to see that one"
           : "the default";

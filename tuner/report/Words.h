@@ -22,6 +22,10 @@ provenanceLines(const Report &report);
 /// "1.2e+34", "1935"
 std::string countText(double count);
 
+/// "13 trials, 1 failed, of 1.2e+06 configurations: ..."; how much of each
+/// part of the space was tried.
+std::string trialsText(const Report &report);
+
 // What the figures mean.
 std::string measuringText(const Report &report);
 std::string peakText(const Report &report);

@@ -4,6 +4,7 @@
 #include "bench/measure/Summary.h"
 #include "support/Clock.h"
 #include "tuner/session/Guards.h"
+#include "tuner/session/ProgramFacts.h"
 
 #include <algorithm>
 #include <bit>
@@ -41,6 +42,17 @@ tl::unexpected<Fault> faultOf(const Error &error) {
                error.message);
 }
 
+/// Of what was under way: a card's driver comes back from a kernel that faults,
+/// where the host's process dies of it.
+tl::unexpected<Fault> faultOfRun(const Error &error) {
+  return fault(FaultKind::Crash, error.message);
+}
+
+#define TRY_RUN(expression)                                                    \
+  do {                                                                         \
+    if (auto outcome = (expression); !outcome)                                 \
+      return faultOfRun(outcome.error());                                      \
+  } while (0)
 #define TRY_OUTCOME(expression)                                                \
   do {                                                                         \
     if (auto outcome = (expression); !outcome)                                 \
@@ -111,12 +123,12 @@ private:
   /// Two replays: what the first one leaves behind is there in the second.
   Outcome<Bytes> run(Guarded &guarded, uint64_t seed) {
     capture::Replayer &replayer = *guarded.replayer;
-    guarded.driver->arm(guarded.plan, *realization.dag);
+    TRY_OUTCOME(guarded.driver->arm(guarded.plan, *realization.dag));
     data.bind(replayer, seed);
-    TRY_OUTCOME(replayer.load());
-    TRY_OUTCOME(replayer.replay());
-    TRY_OUTCOME(replayer.replay());
-    TRY_OUTCOME(replayer.fetch());
+    TRY_RUN(replayer.load());
+    TRY_RUN(replayer.replay());
+    TRY_RUN(replayer.replay());
+    TRY_RUN(replayer.fetch());
     if (auto intact = guarded.driver->check(); !intact)
       return tl::make_unexpected(intact.error());
     return data.outputs(replayer);
@@ -173,7 +185,7 @@ private:
                       options.sampling);
     auto sample = sampler->sample();
     if (!sample)
-      return faultOf(sample.error());
+      return faultOfRun(sample.error());
     Bytes answer;
     put(answer, *sample);
     return answer;
@@ -187,14 +199,14 @@ private:
     if (auto ok = openTimed(); !ok)
       return tl::make_unexpected(ok.error());
     pin();
-    TRY_OUTCOME(prepare());
-    TRY_OUTCOME(timed.replayer->replay());
+    TRY_RUN(prepare());
+    TRY_RUN(timed.replayer->replay());
     std::vector<Spans> replays;
     const Clock::time_point start = Clock::now();
     while (replays.size() < 3 || microsecondsSince(start) < seconds * 1e6) {
       auto spans = timed.replayer->replayTimed();
       if (!spans)
-        return faultOf(spans.error());
+        return faultOfRun(spans.error());
       replays.push_back(std::move(spans->nodes));
     }
     return replays;
@@ -218,18 +230,8 @@ private:
     auto replays = timedReplays(seconds);
     if (!replays)
       return tl::make_unexpected(replays.error());
-    auto length = [](const Spans &spans) {
-      double end = 0;
-      for (const capture::NodeSpan &span : spans)
-        end = std::max(end, span.endUs);
-      return end;
-    };
-    auto middle = replays->begin() + long(replays->size() / 2);
-    std::nth_element(
-        replays->begin(), middle, replays->end(),
-        [&](const Spans &a, const Spans &b) { return length(a) < length(b); });
     Bytes answer;
-    for (const capture::NodeSpan &span : *middle)
+    for (const capture::NodeSpan &span : medianReplay(std::move(*replays)))
       put(answer, span);
     return answer;
   }

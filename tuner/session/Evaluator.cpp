@@ -17,9 +17,11 @@ static constexpr double slack = 20, leastSeconds = 2;
 
 ProgramConfig defaultConfig(const Dag &dag,
                             std::span<const KernelSpace> kernels,
-                            uint32_t mostLanes) {
+                            const PlanLimits &limits) {
   ProgramConfig config;
-  config.lanes = std::max(mostLanes, 1u);
+  config.lanes = std::max(limits.mostLanes, 1u);
+  while (config.streams > std::max(limits.mostStreams, 1u))
+    config.streams /= 2;
   for (size_t k = 0; k < dag.kernels.size(); ++k)
     config.kernels.push_back(kernels[k].defaults);
   return config;
@@ -43,7 +45,7 @@ static tl::unexpected<Error> itself(const char *which, const Fault &found) {
 Result<void> Evaluator::open() {
   using Clock = std::chrono::steady_clock;
   original = std::make_shared<const Dag>(about.dag);
-  defaultChoice = defaultConfig(about.dag, about.kernels, about.mostLanes);
+  defaultChoice = defaultConfig(about.dag, about.kernels, about.limits());
   MGPU_TRY_ASSIGN(KernelFarm made,
                   KernelFarm::start(about.build, options.compilers));
   farm.emplace(std::move(made));
@@ -132,6 +134,8 @@ std::string Evaluator::identity(const Realization &realization,
   // Nodes and buffers are numbers of the program as it was changed.
   std::string text = fmt::format("{}; {} lanes;", toText(config.transforms),
                                  realization.lanes);
+  for (auto &[name, value] : config.settings)
+    text += fmt::format(" {}={};", name, value);
   for (const PlanStep &step : realization.plan.steps) {
     text += fmt::format(" {}@", step.node.value);
     for (Lane lane : step.lanes)

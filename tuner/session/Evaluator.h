@@ -7,6 +7,7 @@
 
 #include "tuner/session/Candidate.h"
 #include "tuner/session/KernelFarm.h"
+#include "tuner/session/Keys.h"
 #include "tuner/session/ProgramSpace.h"
 
 #include <set>
@@ -23,6 +24,13 @@ struct TuningSubject {
   uint32_t mostLanes = 1;
   /// The kernels as built by default, by KernelId, where they are at hand.
   std::vector<KernelObject> compiled = {};
+  uint32_t mostStreams = 8; ///< of each device
+  std::vector<TargetSetting> settings = {};
+  std::optional<TargetIdentity> target = {}; ///< none: the host
+  /// Whose limits launches must meet; null where there are none, or not known.
+  const device::DeviceProfile *card = nullptr;
+
+  PlanLimits limits() const { return {mostLanes, mostStreams}; }
 };
 
 struct EvaluatorOptions {
@@ -36,7 +44,7 @@ struct EvaluatorOptions {
 /// The configuration used where nothing was tuned: `run` without a database.
 ProgramConfig defaultConfig(const planner::Dag &dag,
                             std::span<const planner::KernelSpace> kernels,
-                            uint32_t mostLanes);
+                            const PlanLimits &limits);
 
 class Evaluator {
 public:

@@ -21,7 +21,8 @@ static constexpr double secondsToDescribe = 0.05;
 Result<ProgramFacts> Session::describe(const ProgramConfig &winner,
                                        Candidate &run, Candidate &defaultRun) {
   ProgramFacts facts = describeProgram(subject.dag, options.name);
-  facts.peaks = bench::measurePeaks();
+  if (!subject.target) // those of a card are not measured
+    facts.peaks = bench::measurePeaks();
   for (size_t k = 0; k < facts.kernels.size(); ++k)
     facts.kernels[k].key = kernelKeys[k].key();
   auto look = [&](const ProgramConfig &config, Candidate &candidate,
@@ -72,6 +73,10 @@ Result<void> Session::decide(const ProgramConfig &winner,
   double us = referenceUs * (1 + change.middle);
   db::Trial trial = measuredTrial(textOf(winner), us, change, pairs, 0, 0);
   json about = json::parse(trial.provenance.environment);
+  json parts = json::array();
+  for (const TuningResult::Part &part : result.parts)
+    parts.push_back(
+        {{"name", part.name}, {"points", part.points}, {"tried", part.tried}});
   about["session"] = {
       {"complete", !result.interrupted},
       {"exhausted", result.exhausted},
@@ -85,6 +90,7 @@ Result<void> Session::decide(const ProgramConfig &winner,
                       : ""},
       {"space", result.spaceSize},
       {"transforms", result.numTransformLists},
+      {"parts", std::move(parts)},
       {"strategy", options.strategy},
       {"seed", options.seed}};
   MGPU_TRY_ASSIGN(ProgramFacts facts, describe(winner, run, defaultRun));

@@ -34,8 +34,30 @@ Result<std::byte *> GuardedDriver::allocate(DeviceId device,
                                             uint64_t sizeBytes) {
   MGPU_TRY_ASSIGN(std::byte * memory,
                   inner->allocate(device, sizeBytes + 2 * zoneBytes));
-  blocks.push_back({device, memory + zoneBytes, sizeBytes});
+  Block block{device, memory + zoneBytes, sizeBytes, nullptr, nullptr, nullptr};
+  if (device.isHost() || inner->architecture().empty())
+    block.view = block.memory;
+  blocks.push_back(std::move(block));
   return memory + zoneBytes;
+}
+
+/// Memory for a view, and the graphs that copy there and back.
+Result<void> GuardedDriver::openView(Block &block) {
+  const uint64_t bytes = block.sizeBytes + 2 * zoneBytes;
+  MGPU_TRY_ASSIGN(std::byte * view, inner->allocate(DeviceId::host(), bytes));
+  auto copy =
+      [&](std::byte *to,
+          const std::byte *from) -> Result<std::unique_ptr<device::GraphExec>> {
+    auto graph = inner->createGraph();
+    const Box all = Box::flat(0, int64_t(bytes));
+    MGPU_TRY(graph->addCopy({"guards", block.device, to, from, all, all}, {}));
+    return graph->instantiate();
+  };
+  std::byte *memory = block.memory - zoneBytes;
+  MGPU_TRY_ASSIGN(block.put, copy(memory, view));
+  MGPU_TRY_ASSIGN(block.get, copy(view, memory));
+  block.view = view + zoneBytes;
+  return {};
 }
 
 void GuardedDriver::guard(std::byte *memory, uint64_t sizeBytes,
@@ -47,18 +69,20 @@ void GuardedDriver::guard(std::byte *memory, uint64_t sizeBytes,
   zones.push_back({memory, sizeBytes, std::move(after)});
 }
 
-void GuardedDriver::arm(const Plan &plan, const Dag &dag) {
+Result<void> GuardedDriver::arm(const Plan &plan, const Dag &dag) {
   zones.clear();
-  for (const Block &block : blocks) {
+  for (Block &block : blocks) {
+    if (!block.view)
+      MGPU_TRY(openView(block));
     std::string owner =
         block.device.isHost()
             ? "a host buffer"
             : fmt::format("the memory of device {}", block.device.value);
-    guard(block.memory - zoneBytes, zoneBytes, "before " + owner);
-    guard(block.memory + block.sizeBytes, zoneBytes, "after " + owner);
+    guard(block.view - zoneBytes, zoneBytes, "before " + owner);
+    guard(block.view + block.sizeBytes, zoneBytes, "after " + owner);
     if (block.device.isHost())
       continue;
-    std::memset(block.memory, 0xff, block.sizeBytes);
+    std::memset(block.view, 0xff, block.sizeBytes);
     std::vector<const Placement *> here;
     for (const Placement &placement : plan.placements)
       if (dag.buffer(placement.buffer).device == block.device)
@@ -70,7 +94,7 @@ void GuardedDriver::arm(const Plan &plan, const Dag &dag) {
     std::string last = "before the first buffer";
     for (const Placement *placement : here) {
       if (placement->offset > end)
-        guard(block.memory + end, placement->offset - end, last);
+        guard(block.view + end, placement->offset - end, last);
       const Buffer &buffer = dag.buffer(placement->buffer);
       if (placement->offset + buffer.sizeBytes >= end) {
         end = placement->offset + buffer.sizeBytes;
@@ -78,11 +102,18 @@ void GuardedDriver::arm(const Plan &plan, const Dag &dag) {
       }
     }
     if (end < block.sizeBytes)
-      guard(block.memory + end, block.sizeBytes - end, last);
+      guard(block.view + end, block.sizeBytes - end, last);
+    if (block.put)
+      MGPU_TRY(block.put->launch());
   }
+  return {};
 }
 
-Outcome<void> GuardedDriver::check() const {
+Outcome<void> GuardedDriver::check() {
+  for (const Block &block : blocks)
+    if (block.get)
+      if (auto fetched = block.get->launch(); !fetched)
+        return fault(FaultKind::Crash, std::move(fetched.error().message));
   for (const Zone &zone : zones)
     for (uint64_t k = 0; k < zone.sizeBytes; ++k)
       if (zone.memory[k] != patternAt(k))

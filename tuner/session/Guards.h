@@ -16,8 +16,9 @@ namespace mgpu::tuner {
 planner::Plan spreadBuffers(planner::Plan plan, const planner::Dag &dag,
                             uint64_t guardBytes = 4096);
 
-/// A driver whose allocations have guard zones on both sides. Its memory must
-/// be addressable by this process (the host target's is).
+/// A driver whose allocations have guard zones on both sides. Memory that this
+/// process cannot address, as a card's, is written and read through as much
+/// host memory of the driver's.
 class GuardedDriver final : public device::Driver {
 public:
   explicit GuardedDriver(std::unique_ptr<device::Driver> inner)
@@ -25,6 +26,7 @@ public:
 
   uint32_t numDevices() const override { return inner->numDevices(); }
   std::string description() const override { return inner->description(); }
+  std::string architecture() const override { return inner->architecture(); }
   Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) override;
   Result<device::KernelHandle>
   loadKernel(std::string_view name,
@@ -37,16 +39,21 @@ public:
 
   /// Fills the devices' memory with poison (all bits set: NaN, -1), and all
   /// that belongs to no buffer of the plan with the pattern. Once a Replayer
-  /// has been made of plan and DAG with this driver, and no other.
-  void arm(const planner::Plan &plan, const planner::Dag &dag);
+  /// has been made of plan and DAG with this driver, and no other. Errors: of
+  /// the driver.
+  Result<void> arm(const planner::Plan &plan, const planner::Dag &dag);
   /// OutOfBounds, with the nearest buffer, where the pattern is gone.
-  Outcome<void> check() const;
+  Outcome<void> check();
 
 private:
   struct Block {
     DeviceId device;
     std::byte *memory; ///< what was asked for, between the zones
     uint64_t sizeBytes;
+    /// The same bytes where this process has them: `memory` itself, or a copy
+    /// that put() sends and get() fetches.
+    std::byte *view = nullptr;
+    std::unique_ptr<device::GraphExec> put, get;
   };
   struct Zone {
     std::byte *memory;
@@ -54,6 +61,7 @@ private:
     std::string after; ///< the buffer it follows, or what else lies there
   };
   void guard(std::byte *memory, uint64_t sizeBytes, std::string after);
+  Result<void> openView(Block &block);
 
   std::unique_ptr<device::Driver> inner;
   std::vector<Block> blocks;

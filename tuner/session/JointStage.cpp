@@ -14,6 +14,8 @@ namespace mgpu::tuner {
 
 /// Lists of transforms that are measured before the search.
 static constexpr size_t mostPromising = 8;
+/// That predicting them may take; and a tenth of the stage.
+static constexpr double mostSecondsToPredict = 5;
 
 Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
   using Cost = std::optional<double>;
@@ -138,8 +140,11 @@ Result<std::vector<ProgramConfig>> Session::promisingConfigs() {
   MGPU_TRY_ASSIGN(NodeTimes timed, priorTimes());
   PriorTimes prior(subject.dag, timed, roofline);
   std::multimap<double, ProgramConfig> order; // of equal ones as listed
+  const double until =
+      elapsed() + std::min(0.1 * std::max(jointUntil - elapsed(), 0.0),
+                           mostSecondsToPredict);
   for (const TransformList &list : lists) {
-    if (list.empty() || isStopped())
+    if (list.empty() || isStopped() || elapsed() > until)
       continue;
     MGPU_TRY_ASSIGN(auto dag, evaluator->programAfter(list));
     std::optional<std::pair<double, ProgramConfig>> best;
@@ -161,9 +166,9 @@ Result<std::vector<ProgramConfig>> Session::promisingConfigs() {
 }
 
 Result<void> Session::jointStage() {
-  MGPU_TRY_ASSIGN(
-      ProgramSpace space,
-      ProgramSpace::create(subject.dag, lists, chosen, subject.mostLanes));
+  MGPU_TRY_ASSIGN(ProgramSpace space,
+                  ProgramSpace::create(subject.dag, lists, subject.settings,
+                                       chosen, subject.limits()));
   // The plans, beside the kernels' own spaces counted before.
   double choices = 1;
   for (const auto &ofKernel : chosen)
@@ -211,6 +216,21 @@ Result<void> Session::jointStage() {
     MGPU_TRY_ASSIGN(auto cost, evaluate(space.at(*id)));
     strategy->report(*id, cost);
   }
+  TuningResult::Part part{"program", double(space.points().size()), 0,
+                          space.describe()};
+  for (uint32_t k = 0; k < chosen.size(); ++k)
+    if (chosen[k].size() > 1) {
+      SpaceParameter &each = part.parameters.emplace_back();
+      each.name = kernelKeyPrefix + subject.dag.kernels[k].name;
+      for (const planner::KernelConfig &config : chosen[k])
+        each.values.push_back(toText(config));
+    }
+  std::set<ConfigId> tried;
+  for (auto &[text, entry] : known)
+    if (auto id = space.find(entry.config))
+      tried.insert(*id);
+  part.tried = tried.size();
+  result.parts.push_back(std::move(part));
   return {};
 }
 

@@ -33,6 +33,7 @@ struct Session::KernelSearch {
   std::unique_ptr<SearchStrategy> strategy;
   double defaultUs = 0;             ///< when it was first measured
   std::map<ConfigId, double> times; ///< of those that work
+  std::set<ConfigId> tried;
   bool done = false;
 
   KernelConfig best(const KernelConfig &otherwise) const {
@@ -84,7 +85,7 @@ Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
     total += kernelSum(subject.dag, baseTimes, k);
   for (uint32_t k = 0; k < subject.dag.kernels.size(); ++k) {
     double us = kernelSum(subject.dag, baseTimes, k);
-    auto space = spaceOf(subject.kernels[k]);
+    auto space = spaceOf(subject.kernels[k], subject.card);
     if (!space) {
       if (space.error().kind != ErrorKind::Unsupported)
         return fail(space.error());
@@ -123,6 +124,7 @@ Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
       }
       for (auto &[id, cost] : costs) {
         search.strategy->report(id, cost);
+        search.tried.insert(id);
         if (cost)
           search.times[id] = *cost;
         if (id == defaultId && cost)
@@ -134,6 +136,7 @@ Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
       if (defaultId) {
         search.times[*defaultId] = now;
         search.strategy->report(*defaultId, now);
+        search.tried.insert(*defaultId);
       }
       MGPU_TRY(record(kernelKeys[search.kernel],
                       measuredTrial(db::pairsText(pairsOf(kernel.defaults)),
@@ -200,6 +203,7 @@ Result<void> Session::tryKernels(std::vector<KernelSearch *> searches,
     KernelSearch &search = *searches[s];
     const db::Problem &key = kernelKeys[search.kernel];
     auto id = findConfig(*search.space, configs[s]);
+    search.tried.insert(*id);
     std::string text = db::pairsText(pairsOf(configs[s]));
     const std::string &name = subject.dag.kernels[search.kernel].name;
     if (!ratios) {
@@ -257,7 +261,7 @@ void Session::keepBestKernels(std::vector<KernelSearch> &searches,
               return weight[a.kernel] > weight[b.kernel];
             });
   double points =
-      double(ProgramSpace::numPlans(lists.size(), subject.mostLanes));
+      ProgramSpace::numPlans(lists.size(), subject.settings, subject.limits());
   for (KernelSearch &search : searches) {
     std::vector<std::pair<double, ConfigId>> order;
     for (auto &[id, us] : search.times)
@@ -327,8 +331,9 @@ Result<void> Session::kernelStage() {
         soundConfigs.push_back(configs[k]);
         continue;
       }
-      active[k]->strategy->report(*findConfig(*active[k]->space, configs[k]),
-                                  std::nullopt);
+      const ConfigId id = *findConfig(*active[k]->space, configs[k]);
+      active[k]->strategy->report(id, std::nullopt);
+      active[k]->tried.insert(id);
       noteFailure(fmt::format("kernel {}: {}",
                               subject.dag.kernels[active[k]->kernel].name,
                               toText(configs[k])),
@@ -344,6 +349,10 @@ Result<void> Session::kernelStage() {
   exhaustedKernels =
       std::all_of(searches.begin(), searches.end(),
                   [](const KernelSearch &search) { return search.done; });
+  for (const KernelSearch &search : searches)
+    result.parts.push_back({"kernel " + subject.dag.kernels[search.kernel].name,
+                            double(search.space->size()), search.tried.size(),
+                            describeSpace(subject.kernels[search.kernel])});
   keepBestKernels(searches, *times);
   return {};
 }

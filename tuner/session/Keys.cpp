@@ -90,16 +90,28 @@ std::string architecture() {
 
 db::Problem commonProblem(const KeyInput &input) {
   db::Problem problem;
-  problem.device = fmt::format("host: {}", input.environment.cpu);
-  problem.architecture = architecture();
+  if (input.target) {
+    problem.device = input.target->device;
+    problem.architecture = input.target->architecture;
+  } else {
+    problem.device = fmt::format("host: {}", input.environment.cpu);
+    problem.architecture = architecture();
+  }
   problem.policy = policyText(input.coldCaches);
   db::Pairs environment;
   for (auto &[name, value] : input.environment.entries(true))
-    if (name != "cpu")
+    if (name != "cpu" || input.target)
       environment[name] = value;
   environment["devices"] = std::to_string(input.devices);
   problem.environment = db::pairsText(environment);
   return problem;
+}
+
+std::string softwareOf(const KeyInput &input) {
+  std::string text = "mgpu " + input.version;
+  if (input.target && !input.target->software.empty())
+    text += ", " + input.target->software;
+  return text;
 }
 
 std::string driverOf(const KeyInput &input,
@@ -107,7 +119,7 @@ std::string driverOf(const KeyInput &input,
   Sha256 hash;
   for (const KernelObject &object : compiled)
     hash.add(std::span<const std::byte>(*object));
-  return fmt::format("mgpu {}, kernels {}", input.version, hash.hex());
+  return fmt::format("{}, kernels {}", softwareOf(input), hash.hex());
 }
 
 } // namespace
@@ -143,7 +155,7 @@ std::string policyText(bool coldCaches) {
 
 db::Problem machineProblem(const KeyInput &input) {
   db::Problem problem = commonProblem(input);
-  problem.driver = fmt::format("mgpu {}", input.version);
+  problem.driver = softwareOf(input);
   return problem;
 }
 

@@ -16,13 +16,21 @@ namespace mgpu::tuner {
 std::string contentHash(const planner::Dag &dag);
 
 /// What tells the kinds of problem apart.
-inline constexpr const char *decidedSuffix = "; decided"; ///< of a policy
-inline constexpr const char *kernelPrefix = "kernel ";    ///< of a program
+inline constexpr const char *decidedSuffix = "; decided";   ///< of a policy
+inline constexpr const char *profiledSuffix = "; profiled"; ///< likewise
+inline constexpr const char *kernelPrefix = "kernel ";      ///< of a program
 /// Of a kernel's pair in a program's configuration, before its name.
 inline constexpr const char *kernelKeyPrefix = "kernel.";
 
 /// How a session measures, as Problem::policy says it.
 std::string policyText(bool coldCaches);
+
+/// The machine results are of, where that is not the host.
+struct TargetIdentity {
+  std::string device;       ///< "NVIDIA H100 80GB HBM3"
+  std::string architecture; ///< "sm_90"
+  std::string software;     ///< "CUDA driver 13.0, NVRTC 13.0"
+};
 
 /// `compiled` are the kernels as they are built by default: other code
 /// generation makes another problem.
@@ -33,6 +41,7 @@ struct KeyInput {
   std::string version; ///< of mgpu
   uint32_t devices = 1;
   bool coldCaches = false;
+  std::optional<TargetIdentity> target = {}; ///< none: the host
 };
 
 /// Anything on this machine by this version: program and shape are the

@@ -5,6 +5,7 @@
 #include "capture/replay/Replayer.h"
 #include "planner/schedule/HostReplay.h"
 #include "support/Clock.h"
+#include "tuner/session/ProgramFacts.h"
 
 #include <algorithm>
 
@@ -78,6 +79,16 @@ Result<void> sampleNodes(Run &run, const Dag &dag, double clock) {
           std::max(span.endUs - span.startUs - clock, 0.0));
   }
   return {};
+}
+
+Result<std::vector<capture::NodeSpan>> timelineOf(Run &run, uint64_t rounds) {
+  constexpr uint64_t mostReplays = 11;
+  std::vector<std::vector<capture::NodeSpan>> replays;
+  for (uint64_t k = 0; k < std::min(rounds, mostReplays); ++k) {
+    MGPU_TRY_ASSIGN(auto timed, run.replayer->replayTimed());
+    replays.push_back(std::move(timed.nodes));
+  }
+  return medianReplay(std::move(replays));
 }
 
 std::vector<TimedNode> timedNodes(const Run &run, const Dag &dag) {
@@ -233,6 +244,7 @@ Result<Profile> measureProfile(const ProfileInput &input, const Plan &serial,
       samples.spanUs = bench::summarize(std::move(run->spanUs));
     samples.last = std::move(run->last);
     profile.timedBy = run->driver->timedBy();
+    MGPU_TRY_ASSIGN(samples.timeline, timelineOf(*run, rounds));
   }
   return profile;
 }

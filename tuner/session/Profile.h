@@ -51,6 +51,8 @@ struct ProfileSamples {
   /// Of whole replays on the device's own clock; count 0 without one.
   bench::Summary spanUs;
   capture::TimedReplay last; ///< of the timed ones, as it was measured
+  /// A timed replay of median length, as it was measured.
+  std::vector<capture::NodeSpan> timeline;
 };
 
 struct Profile {

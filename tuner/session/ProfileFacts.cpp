@@ -3,6 +3,7 @@
 
 #include "planner/schedule/HostReplay.h"
 #include "planner/schedule/Simulate.h"
+#include "tuner/session/Keys.h"
 #include "tuner/session/Provenance.h"
 
 #include <algorithm>
@@ -16,9 +17,6 @@ using nlohmann::json;
 
 /// Each takes about two hundred bytes in the database.
 static constexpr size_t mostStoredNodes = 5000;
-
-/// Of a policy.
-static constexpr const char *profiledSuffix = "; profiled";
 
 static std::string devicesOf(const DagNode &node) {
   std::string text;
@@ -98,6 +96,17 @@ ProfileFacts describeProfile(const Dag &dag, db::Pairs configuration,
   return facts;
 }
 
+void addMeasured(ProgramFacts &program, const Dag &dag,
+                 const ProfileSubject &subject, const ProfileSamples &samples) {
+  program.before = describeReplay(dag, subject.plan, samples.timeline);
+  for (uint32_t id = 0; id < dag.nodes.size(); ++id)
+    if (auto *call = std::get_if<KernelCall>(&dag.nodes[id].work);
+        call && !samples.nodeUs[id].empty())
+      program.kernels[call->kernel.value].defaultUs +=
+          bench::median(samples.nodeUs[id]) *
+          (dag.nodes[id].phase == Phase::Replay ? double(dag.loop.trips) : 1);
+}
+
 json toJson(const NodeProfile &node) {
   return {{"id", node.node},
           {"name", node.name},
@@ -167,6 +176,8 @@ Result<void> storeProfile(const db::Problem &program, const ProfileFacts &facts,
                       {"hidden_us", facts.hiddenUs},
                       {"timed_by", facts.timedBy},
                       {"nodes", std::move(nodes)}};
+  if (facts.program)
+    about["program"] = toJson(*facts.program);
   // Names come from the user's file and may be no UTF-8.
   trial.provenance.environment =
       about.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -211,6 +222,11 @@ static std::optional<ProfileFacts> factsFrom(const db::Trial &trial) {
       if (from.size() > 7)
         from.at(7).get_to(node.overlap);
     }
+    if (auto at = about.find("program"); at != about.end())
+      facts.program = factsFromJson(*at);
+    if (auto at = about.find("environment"); at != about.end())
+      for (auto &[name, value] : at->items())
+        facts.environment.push_back({name, value.get<std::string>()});
   } catch (const json::exception &) {
     return std::nullopt; // of a version that says something else
   }

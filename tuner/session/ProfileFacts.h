@@ -8,6 +8,7 @@
 
 #include "db/TuningStore.h"
 #include "tuner/session/Profile.h"
+#include "tuner/session/ProgramFacts.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -54,7 +55,12 @@ struct ProfileFacts {
 
   std::string pinnedCpus = "none"; ///< as bench::cpusText() has it
 
+  /// Of a program that was not tuned, which nothing else says anything of: its
+  /// timeline and its kernels' times are those measured.
+  std::optional<ProgramFacts> program;
+
   // Where and when; set by readProfile().
+  std::vector<std::pair<std::string, std::string>> environment;
   int64_t timeMs = 0;
   std::string host, version;
 
@@ -66,6 +72,11 @@ ProfileFacts describeProfile(const planner::Dag &dag, db::Pairs configuration,
                              const ProfileSubject &subject,
                              const ProfileSamples &samples,
                              const bench::Summary &serialUs);
+
+/// Into `program`, which describeProgram() made: what `subject`, the default,
+/// took. `dag` is what its plan is of.
+void addMeasured(ProgramFacts &program, const planner::Dag &dag,
+                 const ProfileSubject &subject, const ProfileSamples &samples);
 
 nlohmann::json toJson(const NodeProfile &node);
 

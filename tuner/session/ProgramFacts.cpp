@@ -39,6 +39,23 @@ ProgramFacts describeProgram(const Dag &dag, SubjectName subject) {
   return facts;
 }
 
+std::vector<capture::NodeSpan>
+medianReplay(std::vector<std::vector<capture::NodeSpan>> replays) {
+  if (replays.empty())
+    return {};
+  auto length = [](const std::vector<capture::NodeSpan> &spans) {
+    double end = 0;
+    for (const capture::NodeSpan &span : spans)
+      end = std::max(end, span.endUs);
+    return end;
+  };
+  auto middle = replays.begin() + ptrdiff_t(replays.size() / 2);
+  std::nth_element(
+      replays.begin(), middle, replays.end(),
+      [&](const auto &a, const auto &b) { return length(a) < length(b); });
+  return std::move(*middle);
+}
+
 Timeline describeReplay(const Dag &dag, const Plan &plan,
                         std::span<const capture::NodeSpan> spans) {
   Timeline timeline;

@@ -24,6 +24,8 @@ namespace mgpu::tuner {
 struct SubjectName {
   std::string file, entry;
   std::map<std::string, std::string> arguments; ///< --arg K=V
+
+  bool operator==(const SubjectName &) const = default;
 };
 
 struct KernelFacts {
@@ -67,11 +69,17 @@ struct ProgramFacts {
   std::vector<KernelFacts> kernels; ///< by KernelId
   std::optional<Timeline> before;   ///< the default's
   std::optional<Timeline> after;    ///< of what was decided, if it is another
-  bench::Peaks peaks;               ///< of the machine that tuned
+  bench::Peaks peaks;               ///< of the machine that measured
+
+  bool operator==(const ProgramFacts &) const = default;
 };
 
 /// Everything but what is measured.
 ProgramFacts describeProgram(const planner::Dag &dag, SubjectName subject);
+
+/// Of several timed replays the one of median length; of none, none.
+std::vector<capture::NodeSpan>
+medianReplay(std::vector<std::vector<capture::NodeSpan>> replays);
 
 /// The steps of the replay phase; at the times of `spans` where there are any,
 /// else those predicted. `spans` of nodes that the program does not have are

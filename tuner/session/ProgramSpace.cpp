@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/session/ProgramSpace.h"
 
+#include "kernels/compile/CudaConfig.h"
 #include "planner/schedule/PlanBuilder.h"
 #include "support/Random.h"
 #include "tuner/session/Keys.h"
@@ -40,7 +41,7 @@ enum PlanParameter : uint32_t {
   Streams,
   Lanes,
   Seed,
-  FirstTransform, ///< and then the kernels
+  FirstTransform, ///< then the settings, then the kernels
 };
 constexpr const char *schedulers[] = {"list", "serial"};
 constexpr uint32_t streamCounts[] = {1, 2, 4, 8};
@@ -59,6 +60,7 @@ db::Pairs toPairs(const ProgramConfig &config, const Dag &dag,
                   {"lanes", std::to_string(config.lanes)},
                   {"seed", std::to_string(config.seed)}};
   addPairs(config.transforms, pairs);
+  pairs.insert(config.settings.begin(), config.settings.end());
   for (size_t k = 0; k < config.kernels.size(); ++k)
     if (config.kernels[k] != kernels[k].defaults)
       pairs[kernelKey(dag, k)] = toText(config.kernels[k]);
@@ -66,7 +68,8 @@ db::Pairs toPairs(const ProgramConfig &config, const Dag &dag,
 }
 
 Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
-                                std::span<const KernelSpace> kernels) {
+                                std::span<const KernelSpace> kernels,
+                                std::span<const TargetSetting> settings) {
   ProgramConfig config;
   auto number = [&](const char *name, auto &into) -> Result<void> {
     auto at = pairs.find(name);
@@ -94,7 +97,20 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
                 "a stored configuration names no scheduler there is");
   config.scheduler = scheduler->second;
   MGPU_TRY_ASSIGN(config.transforms, transformsFrom(pairs));
-  size_t numRead = 4 + config.transforms.size();
+  db::Pairs ofTransforms;
+  addPairs(config.transforms, ofTransforms);
+  for (const TargetSetting &setting : settings)
+    if (auto at = pairs.find(setting.name); at != pairs.end()) {
+      auto value =
+          std::find(setting.values.begin(), setting.values.end(), at->second);
+      if (value == setting.values.end() || value == setting.values.begin())
+        return fail(ErrorKind::Invalid,
+                    fmt::format("a stored configuration has {}={}, which this "
+                                "target does not have",
+                                setting.name, at->second));
+      config.settings.insert(*at);
+    }
+  size_t numRead = 4 + ofTransforms.size() + config.settings.size();
   for (size_t k = 0; k < dag.kernels.size(); ++k) {
     config.kernels.push_back(kernels[k].defaults);
     auto at = pairs.find(kernelKey(dag, k));
@@ -106,8 +122,9 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
     MGPU_TRY(kernels[k].check(config.kernels.back()));
   }
   if (numRead != pairs.size())
-    return fail(ErrorKind::Invalid, "a stored configuration names kernels or "
-                                    "transforms that there are not");
+    return fail(ErrorKind::Invalid,
+                "a stored configuration names kernels, transforms or settings "
+                "that there are not");
   return config;
 }
 
@@ -134,8 +151,8 @@ Result<Plan> planFor(const Dag &dag, const ProgramConfig &config,
     return fail(ErrorKind::Internal,
                 fmt::format("scheduler '{}' made an unsafe plan: {}",
                             config.scheduler, ok.error().message));
-  for (TransformKind kind : config.transforms)
-    plan.transforms.emplace_back(toString(kind));
+  for (const Transform &transform : config.transforms)
+    plan.transforms.push_back(toString(transform));
   return plan;
 }
 
@@ -149,7 +166,8 @@ static KernelConfig configOf(std::span<const double> values) {
   return config;
 }
 
-Result<ConfigSpace> spaceOf(const KernelSpace &kernel) {
+Result<ConfigSpace> spaceOf(const KernelSpace &kernel,
+                            const device::DeviceProfile *card) {
   using P = KernelParameter;
   std::vector<Parameter> parameters;
   for (const KernelChoice &choice : kernel.choices)
@@ -179,10 +197,13 @@ Result<ConfigSpace> spaceOf(const KernelSpace &kernel) {
   std::vector<uint32_t> all;
   for (uint32_t k = 0; k < parameters.size(); ++k)
     all.push_back(k);
-  constraints.push_back({"the kernel can be built so", all,
-                         [&kernel](std::span<const double> values) {
-                           return kernel.check(configOf(values)).has_value();
-                         }});
+  constraints.push_back(
+      {"the kernel can be built so", all,
+       [&kernel, card](std::span<const double> values) {
+         const KernelConfig config = configOf(values);
+         return kernel.check(config) &&
+                (!card || kernels::checkOnDevice(kernel, config, *card));
+       }});
   return ConfigSpace::generate(std::move(parameters), constraints);
 }
 
@@ -211,61 +232,106 @@ std::optional<ConfigId> findConfig(const ConfigSpace &space,
   return space.find(positions);
 }
 
-uint64_t ProgramSpace::numPlans(size_t numLists, uint32_t mostLanes) {
-  return numLists *
-         (std::size(streamCounts) * std::max(mostLanes, 1u) * numSeeds + 1);
+std::vector<SpaceParameter> describeSpace(const KernelSpace &kernel) {
+  std::vector<SpaceParameter> found;
+  for (const KernelChoice &choice : kernel.choices) {
+    SpaceParameter &each = found.emplace_back();
+    each.name = toString(choice.parameter);
+    for (uint32_t value : choice.values)
+      each.values.push_back(std::to_string(value));
+    each.reason = choice.reason;
+  }
+  for (const KernelTunable &tunable : kernel.tunables) {
+    SpaceParameter &each = found.emplace_back();
+    each.name = tunable.name;
+    for (auto value : tunable.values)
+      each.values.push_back(fmt::format("{}", value));
+  }
+  return found;
+}
+
+/// Numbers of streams that a target has room for.
+static std::vector<double> streamsUpTo(uint32_t most) {
+  std::vector<double> counts;
+  for (uint32_t count : streamCounts)
+    if (count == 1 || count <= most)
+      counts.push_back(count);
+  return counts;
+}
+
+double ProgramSpace::numPlans(size_t numLists,
+                              std::span<const TargetSetting> settings,
+                              const PlanLimits &limits) {
+  double plans =
+      double(numLists) * (double(streamsUpTo(limits.mostStreams).size()) *
+                              std::max(limits.mostLanes, 1u) * numSeeds +
+                          1);
+  for (const TargetSetting &setting : settings)
+    plans *= double(setting.values.size());
+  return plans;
+}
+
+uint32_t ProgramSpace::firstSetting() const {
+  return FirstTransform + uint32_t(transforms.parameters().size());
 }
 
 uint32_t ProgramSpace::firstKernel() const {
-  return FirstTransform + uint32_t(transforms.parameters.size());
+  return firstSetting() + uint32_t(settings.size());
 }
 
 Result<ProgramSpace>
 ProgramSpace::create(const Dag &dag, std::vector<TransformList> lists,
+                     std::vector<TargetSetting> settings,
                      std::vector<std::vector<KernelConfig>> chosen,
-                     uint32_t mostLanes) {
+                     const PlanLimits &limits) {
   std::vector<Parameter> parameters(FirstTransform);
   parameters[Scheduler] = {"scheduler", {0, 1}, {"list", "serial"}};
-  parameters[Streams] = {
-      "streams", {std::begin(streamCounts), std::end(streamCounts)}, {}};
+  parameters[Streams] = {"streams", streamsUpTo(limits.mostStreams), {}};
   parameters[Lanes] = {"lanes", {}, {}};
-  for (uint32_t lanes = 1; lanes <= std::max(mostLanes, 1u); ++lanes)
+  for (uint32_t lanes = 1; lanes <= std::max(limits.mostLanes, 1u); ++lanes)
     parameters[Lanes].values.push_back(lanes);
   parameters[Seed] = {"seed", {}, {}};
   for (uint32_t seed = 0; seed < numSeeds; ++seed) {
     parameters[Seed].values.push_back(seed);
     parameters[Seed].labels.push_back(std::to_string(seed));
   }
-  TransformChoices transforms = TransformChoices::of(std::move(lists));
-  std::vector<uint32_t> transformsAt;
-  for (const Parameter &parameter : transforms.described) {
-    transformsAt.push_back(uint32_t(parameters.size()));
-    parameters.push_back(parameter);
-  }
-  for (size_t k = 0; k < chosen.size(); ++k) {
-    Parameter parameter{kernelKey(dag, k), {}, {}};
-    for (size_t c = 0; c < chosen[k].size(); ++c) {
-      parameter.values.push_back(double(c));
-      parameter.labels.push_back(toText(chosen[k][c]));
-    }
-    parameters.push_back(std::move(parameter));
-  }
+  auto addLabelled = [&](std::string name, std::vector<std::string> labels) {
+    Parameter &parameter = parameters.emplace_back();
+    parameter.name = std::move(name);
+    parameter.labels = std::move(labels);
+    for (size_t k = 0; k < parameter.labels.size(); ++k)
+      parameter.values.push_back(double(k));
+  };
   std::vector<Constraint> constraints = {
       {"a serial plan has one stream and no priorities, and runs on one lane",
        {Scheduler, Streams, Lanes, Seed},
        [](std::span<const double> v) {
          return v[0] == 0 || (v[1] == 1 && v[2] == 1 && v[3] == 0);
        }}};
-  if (!transformsAt.empty())
-    constraints.push_back({"every transform changes something",
-                           std::move(transformsAt),
+  TransformChoices transforms(std::move(lists));
+  std::vector<uint32_t> transformsAt;
+  for (const Parameter &parameter : transforms.described()) {
+    transformsAt.push_back(uint32_t(parameters.size()));
+    parameters.push_back(parameter);
+    // Asked of each front, so that the walk does not go on from one that no
+    // list has.
+    constraints.push_back({"every transform changes something", transformsAt,
                            [&transforms](std::span<const double> values) {
-                             return transforms.find(values) != nullptr;
+                             return transforms.begins(values);
                            }});
+  }
+  for (const TargetSetting &setting : settings)
+    addLabelled(setting.name, setting.values);
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    std::vector<std::string> labels;
+    for (const KernelConfig &config : chosen[k])
+      labels.push_back(toText(config));
+    addLabelled(kernelKey(dag, k), std::move(labels));
+  }
   MGPU_TRY_ASSIGN(ConfigSpace space,
                   ConfigSpace::generate(std::move(parameters), constraints));
   return ProgramSpace(std::move(space), std::move(transforms),
-                      std::move(chosen));
+                      std::move(settings), std::move(chosen));
 }
 
 ProgramConfig ProgramSpace::at(ConfigId id) const {
@@ -276,9 +342,12 @@ ProgramConfig ProgramSpace::at(ConfigId id) const {
   config.lanes = value(Lanes);
   config.seed = value(Seed);
   std::vector<double> switches;
-  for (uint32_t p = FirstTransform; p < firstKernel(); ++p)
+  for (uint32_t p = FirstTransform; p < firstSetting(); ++p)
     switches.push_back(space.value(id, p));
   config.transforms = *transforms.find(switches);
+  for (uint32_t s = 0; s < settings.size(); ++s)
+    if (const uint32_t v = value(firstSetting() + s); v > 0)
+      config.settings.emplace(settings[s].name, settings[s].values[v]);
   for (size_t k = 0; k < chosen.size(); ++k)
     config.kernels.push_back(chosen[k][value(firstKernel() + uint32_t(k))]);
   return config;
@@ -292,16 +361,28 @@ std::optional<ConfigId> ProgramSpace::find(const ProgramConfig &config) const {
     positions[parameter] = uint16_t(at - values.begin());
     return at != values.end();
   };
-  const std::vector<TransformList> &lists = transforms.lists;
+  const auto switches = transforms.valuesOf(config.transforms);
   if (!place(Scheduler, config.scheduler == "serial") ||
       !place(Streams, config.streams) || !place(Lanes, config.lanes) ||
-      !place(Seed, double(config.seed)) ||
-      std::find(lists.begin(), lists.end(), config.transforms) == lists.end() ||
+      !place(Seed, double(config.seed)) || !switches ||
       config.kernels.size() != chosen.size())
     return std::nullopt;
-  for (size_t t = 0; t < transforms.parameters.size(); ++t)
-    place(FirstTransform + uint32_t(t),
-          valueOf(config.transforms, transforms.parameters[t]));
+  for (size_t t = 0; t < switches->size(); ++t)
+    place(FirstTransform + uint32_t(t), (*switches)[t]);
+  size_t known = 0;
+  for (uint32_t s = 0; s < settings.size(); ++s) {
+    const std::vector<std::string> &values = settings[s].values;
+    auto given = config.settings.find(settings[s].name);
+    known += given != config.settings.end();
+    auto at = given == config.settings.end()
+                  ? values.begin()
+                  : std::find(values.begin(), values.end(), given->second);
+    if (at == values.end())
+      return std::nullopt;
+    positions[firstSetting() + s] = uint16_t(at - values.begin());
+  }
+  if (known != config.settings.size())
+    return std::nullopt;
   for (size_t k = 0; k < chosen.size(); ++k) {
     auto at = std::find(chosen[k].begin(), chosen[k].end(), config.kernels[k]);
     if (at == chosen[k].end())
@@ -309,6 +390,20 @@ std::optional<ConfigId> ProgramSpace::find(const ProgramConfig &config) const {
     positions[firstKernel() + k] = uint16_t(at - chosen[k].begin());
   }
   return space.find(positions);
+}
+
+std::vector<SpaceParameter> ProgramSpace::describe() const {
+  std::vector<SpaceParameter> found;
+  for (uint32_t p = 0; p < firstKernel(); ++p) {
+    const Parameter &parameter = space.parameter(p);
+    SpaceParameter &each = found.emplace_back();
+    each.name = parameter.name;
+    for (uint32_t v = 0; v < parameter.values.size(); ++v)
+      each.values.push_back(parameter.textOf(v));
+    if (p >= firstSetting())
+      each.reason = settings[p - firstSetting()].reason;
+  }
+  return found;
 }
 
 } // namespace mgpu::tuner

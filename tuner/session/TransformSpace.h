@@ -3,28 +3,42 @@
 #define MGPU_TUNER_SESSION_TRANSFORMSPACE_H
 
 // Which of the planner's transforms a program can be given before it is
-// planned: switches, and a number of chunks.
+// planned: switches, and a number of chunks for each group of collectives.
 
 #include "db/Problem.h"
 #include "planner/schedule/transform/Transform.h"
 #include "tuner/space/ConfigSpace.h"
 
+#include <map>
+#include <set>
+
 namespace mgpu::tuner {
 
-/// In the order of planner::allTransforms, with one number of chunks at most.
-using TransformList = std::vector<planner::TransformKind>;
+/// In the order of planner::allTransforms, with one kind of chunks at most.
+using TransformList = std::vector<planner::Transform>;
 
-/// A list as the values of parameters, which are also its pairs in the
-/// database: "copies", "scatter", "bucket" and "split", 0 or 1, and "chunks".
-inline constexpr size_t numTransformParameters = 5;
-/// Off: 0; of "chunks" 1.
-uint32_t valueOf(const TransformList &list, size_t parameter);
+/// A parameter of lists, named as its pair in the database: "bucket", which is
+/// "on", or "chunks.0", the number of chunks of a group of collectives.
+struct TransformParameter {
+  planner::TransformKind kind = planner::TransformKind::Copies;
+  /// Of Chunk, as chunkGroups() numbers those of the program that the
+  /// transforms before it leave.
+  uint32_t group = 0;
 
-/// Adds a pair for each parameter that is not off: "bucket=on", "chunks=4".
+  std::string name() const;
+  auto operator<=>(const TransformParameter &) const = default;
+};
+/// Off: 0; of chunks 1, as of a group that the program does not have.
+uint32_t valueOf(const TransformList &list,
+                 const TransformParameter &parameter);
+
+/// Adds a pair for each switch that is on, and for the chunks of every group
+/// where any is cut: "bucket=on", "chunks.0=4", "chunks.1=1".
 void addPairs(const TransformList &list, db::Pairs &pairs);
-/// What addPairs() added. Invalid for another value.
+/// What addPairs() added; and "chunks=4", one number for all groups, as it was
+/// stored before each had its own. Invalid for another value.
 Result<TransformList> transformsFrom(const db::Pairs &pairs);
-/// "bucket=on chunks=4"; empty for none.
+/// "bucket=on chunks.0=4"; empty for none.
 std::string toText(const TransformList &list);
 
 /// Of larger programs only the empty list is looked at: to know which
@@ -32,9 +46,11 @@ std::string toText(const TransformList &list);
 inline constexpr size_t mostTransformedNodes = 4'000;
 inline constexpr uint64_t mostTransformedConstants = uint64_t(16) << 20;
 
-/// Every list of which each transform changes something where it stands, in
-/// lexicographic order of the values, so that the empty one comes first. Of
-/// those that leave the same program the first alone.
+/// Every list of which each transform changes something where it stands, the
+/// empty one first. Of those that leave the same program the first alone. Where
+/// many groups of collectives can be cut, those of the most bytes have a number
+/// each, and the others one together: the lists after the same transforms are
+/// at most 64, and fewer the larger the program is.
 Result<std::vector<TransformList>> transformLists(const planner::Dag &dag);
 
 /// The program after a list. Invalid where one of it changes nothing: then the
@@ -42,17 +58,27 @@ Result<std::vector<TransformList>> transformLists(const planner::Dag &dag);
 Result<planner::Dag> transformed(const planner::Dag &dag,
                                  const TransformList &list);
 
-/// The parameters by which `lists` differ, and which lists there are.
-struct TransformChoices {
-  /// By number of valueOf(); those that have one value in all lists left out.
-  std::vector<size_t> parameters;
-  std::vector<Parameter> described; ///< of the space, in the same order
-  std::vector<TransformList> lists;
+/// The parameters by which lists differ, and which lists there are.
+class TransformChoices {
+public:
+  explicit TransformChoices(std::vector<TransformList> lists);
 
-  static TransformChoices of(std::vector<TransformList> lists);
-  /// Of the values of `parameters`; those left out are as in all lists. None
-  /// where there is no such list.
+  /// Those that have one value in all lists left out.
+  const std::vector<TransformParameter> &parameters() const { return varied; }
+  /// Of the space, in the same order.
+  const std::vector<Parameter> &described() const { return descriptions; }
+  /// Whether values of the first so many parameters are those of a list.
+  bool begins(std::span<const double> values) const;
+  /// Of the values of all parameters. None where there is no such list.
   const TransformList *find(std::span<const double> values) const;
+  /// Its values; none of what is no list of these.
+  std::optional<std::vector<double>> valuesOf(const TransformList &list) const;
+
+private:
+  std::vector<TransformParameter> varied;
+  std::vector<Parameter> descriptions;
+  std::map<std::vector<double>, TransformList> lists; ///< by their values
+  std::set<std::vector<double>> beginnings;
 };
 
 } // namespace mgpu::tuner

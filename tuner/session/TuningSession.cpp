@@ -51,7 +51,8 @@ std::string Session::textOf(const ProgramConfig &config) const {
 KeyInput Session::keys() const {
   return {subject.dag,     evaluator->defaultObjects(),
           environment,     options.version,
-          options.devices, options.evaluation.cache == bench::CacheMode::Cold};
+          options.devices, options.evaluation.cache == bench::CacheMode::Cold,
+          subject.target};
 }
 
 void Session::say(Stage stage, std::string last) {
@@ -146,7 +147,8 @@ Result<void> Session::loadTrials() {
     auto pairs = db::parsePairs(trial.configuration);
     if (!pairs)
       continue;
-    auto config = fromPairs(*pairs, subject.dag, subject.kernels);
+    auto config =
+        fromPairs(*pairs, subject.dag, subject.kernels, subject.settings);
     if (!config)
       continue; // of a space that has changed
     Known &entry = known[trial.configuration];
@@ -181,7 +183,8 @@ Result<void> Session::begin() {
     kernelKeys.push_back(kernelProblem(input, {k}, grids[k]));
   MGPU_TRY(loadTrials());
   if (store) {
-    MGPU_TRY_ASSIGN(earlier, findDecision(input, subject.kernels, *store));
+    MGPU_TRY_ASSIGN(earlier, findDecision(input, subject.kernels,
+                                          subject.settings, *store));
   }
 
   std::optional<Fault> fault;
@@ -240,7 +243,7 @@ Result<TuningResult> tune(const TuningSubject &subject,
 Result<std::optional<StoredDecision>>
 findDecision(const KeyInput &keys,
              std::span<const planner::KernelSpace> kernels,
-             db::TuningStore &store) {
+             std::span<const TargetSetting> settings, db::TuningStore &store) {
   std::optional<StoredDecision> found;
   MGPU_TRY_ASSIGN(db::Trials trials, store.trials(decisionProblem(keys)));
   const db::Problem program = programProblem(keys);
@@ -252,7 +255,7 @@ findDecision(const KeyInput &keys,
     auto pairs = db::parsePairs(trial->configuration);
     if (!pairs)
       continue;
-    auto config = fromPairs(*pairs, keys.dag, kernels);
+    auto config = fromPairs(*pairs, keys.dag, kernels, settings);
     if (config && !config->transforms.empty() &&
         !transformed(keys.dag, config->transforms))
       continue; // it is of transforms that did something else

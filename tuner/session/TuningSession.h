@@ -71,6 +71,15 @@ struct TuningResult {
   std::vector<FailedCandidate> failed;
   double seconds = 0;
   double spaceSize = 0; ///< legal points: product over kernels and plans
+  /// Its parts: each kernel by itself ("kernel NAME"), then "program", the plan
+  /// with the kernels' best few.
+  struct Part {
+    std::string name;
+    double points = 0;
+    uint64_t tried = 0; ///< of those, with what earlier sessions tried
+    std::vector<SpaceParameter> parameters;
+  };
+  std::vector<Part> parts;
   size_t numTransformLists = 1; ///< programs that transforms make, in those
   std::string pinnedCpus;       ///< of candidates while they were measured
   /// Best time of the whole program after each evaluation that improved it.
@@ -98,7 +107,7 @@ struct StoredDecision {
 Result<std::optional<StoredDecision>>
 findDecision(const KeyInput &keys,
              std::span<const planner::KernelSpace> kernels,
-             db::TuningStore &store);
+             std::span<const TargetSetting> settings, db::TuningStore &store);
 
 } // namespace mgpu::tuner
 

@@ -7,7 +7,7 @@
 // takes (kernels/emit/HostEmitter.h), so the two are twins.
 
 #include "support/Result.h"
-#include "support/Types.h"
+#include "support/TensorMap.h"
 
 #include <string>
 #include <vector>
@@ -52,6 +52,9 @@ struct CudaKernel {
   bool hasUnroll = false;               ///< MGPU_UNROLL says something
   std::vector<uint32_t> parameterBytes; ///< by `parameters`
   uint32_t dynamicSharedBytes = 0;
+  /// Parameters that are tensor maps of the arrays whose addresses the launch
+  /// gives.
+  std::vector<TensorMap> tensorMaps;
 };
 
 /// `kernel` holds func.func @entry as emitHostKernel takes it, and is consumed.

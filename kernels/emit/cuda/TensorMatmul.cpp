@@ -5,10 +5,9 @@
 #include "kernels/emit/cuda/CudaText.h"
 #include "kernels/emit/cuda/CudaTypes.h"
 #include "kernels/emit/cuda/MatmulShape.h"
+#include "kernels/emit/cuda/TextTemplate.h"
 
 #include "llvm/Support/MathExtras.h"
-
-#include <map>
 
 using namespace mlir;
 
@@ -22,19 +21,6 @@ constexpr const char *reasonText =
     "is a matrix product, on tensor cores, in tiles of shared memory";
 
 constexpr uint32_t lanes = 32, instructionRows = 16;
-
-/// What is between the text's $NAME$.
-using Words = std::map<std::string, std::string>;
-
-std::string fill(std::string text, const Words &words) {
-  for (size_t at = 0; (at = text.find('$', at)) != std::string::npos;) {
-    size_t end = text.find('$', at + 1);
-    const std::string &word = words.at(text.substr(at + 1, end - at - 1));
-    text.replace(at, end + 1 - at, word);
-    at += word.size();
-  }
-  return text;
-}
 
 constexpr const char *headText = R"(// $NAME$$AT$.
 // $C$ += $A$ * $B$: $BATCHES$$M$ x $K$ and $K$ x $N$, on tensor cores.
@@ -348,7 +334,7 @@ CudaKernel emitTensorMatmul(ModuleOp module, const CudaEmitOptions &options) {
         ";\n"
         "  if (isAligned)\n    " +
         kernel.name + "_block<true>(" + arguments + ");\n  else\n  " + call;
-  Words words{
+  cuda::Words words{
       {"NAME", kernel.name},
       {"AT",
        options.location.empty() ? "" : ": the launch at " + options.location},
@@ -375,10 +361,9 @@ CudaKernel emitTensorMatmul(ModuleOp module, const CudaEmitOptions &options) {
       {"AAT", product.a.at(a, "firstRow + row", "k + step * chunk")},
       {"BAT", product.b.at(b, "k + step", "firstColumn + column * chunk")},
       {"CAT", product.c.at(c, "row", "column")}};
-  std::string text = fill(headText, words);
+  std::string text = cuda::fill(headText, words);
   auto macro = [&](const std::string &name, uint32_t value) {
-    text += "#ifndef " + name + "\n#define " + name + " " +
-            std::to_string(value) + "\n#endif\n";
+    text += cuda::macroDefault(name, value);
   };
   macro("MGPU_BLOCK_X", defaults[P::BlockX]);
   macro("MGPU_BLOCK_Y", defaults[P::BlockY]);
@@ -387,7 +372,7 @@ CudaKernel emitTensorMatmul(ModuleOp module, const CudaEmitOptions &options) {
   for (size_t k = 0; k < space.tunables.size(); ++k)
     macro(space.tunables[k].name, defaults.tunables[k]);
   macro("MGPU_MIN_BLOCKS", 1);
-  kernel.source = text + fill(bodyText, words);
+  kernel.source = text + cuda::fill(bodyText, words);
   return kernel;
 }
 

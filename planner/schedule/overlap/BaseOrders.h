@@ -36,6 +36,12 @@ std::vector<double> urgency(const OverlapModel &model,
 /// Urgency as the longest path from the node's start to the end.
 std::vector<double> pathPriorities(const OverlapModel &model);
 
+/// Kernels in program order, whatever memory that takes. Collectives start as
+/// soon as what they need has ended, of several the first in the program; or,
+/// if not `early`, in program order, each once all kernels before it have
+/// ended.
+OverlapSchedule inOrderSchedule(const OverlapModel &model, bool early);
+
 } // namespace mgpu::planner::overlap
 
 #endif // MGPU_PLANNER_SCHEDULE_OVERLAP_BASEORDERS_H

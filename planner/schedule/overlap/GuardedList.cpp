@@ -58,9 +58,10 @@ uint64_t sequentialPeak(const OverlapModel &model,
   return uint64_t(peak);
 }
 
-GuardedList::GuardedList(const OverlapModel &model)
-    : model(model), missing(model.size()), consumers(model.size()),
-      openConsumers(model.size()), started(model.size()), ended(model.size()) {}
+GuardedList::GuardedList(const OverlapModel &model, bool keepsPlaces)
+    : model(model), keepsPlaces(keepsPlaces), missing(model.size()),
+      consumers(model.size()), openConsumers(model.size()),
+      started(model.size()), ended(model.size()) {}
 
 void GuardedList::prepare(const std::vector<uint32_t> &newBase) {
   if (base != newBase) {
@@ -81,10 +82,27 @@ void GuardedList::prepare(const std::vector<uint32_t> &newBase) {
     std::sort(consumers[i].begin(), consumers[i].end(),
               [&](uint32_t a, uint32_t b) { return place[a] < place[b]; });
     openConsumers[i] = uint32_t(next.size());
-    missing[i] = uint32_t(model.predecessors(i).size());
+    missing[i] = uint32_t(model.predecessors(i).size()) +
+                 (keepsPlaces && model.isCollective[i]);
     if (missing[i] == 0)
       ready[model.isCollective[i]].insert({-(*priorities)[i], i});
   }
+  gate = 0;
+  if (keepsPlaces)
+    openGate();
+}
+
+/// One thing less that `node` waits for.
+void GuardedList::release(uint32_t node) {
+  if (--missing[node] == 0)
+    ready[model.isCollective[node]].insert({-(*priorities)[node], node});
+}
+
+void GuardedList::openGate() {
+  for (; gate < model.size() && (model.isCollective[gate] || ended[gate]);
+       ++gate)
+    if (model.isCollective[gate])
+      release(gate);
 }
 
 void GuardedList::start(uint32_t node, OverlapSchedule &schedule) {
@@ -114,8 +132,9 @@ void GuardedList::finish(uint32_t node) {
     tree.add(std::max(cursor, newEnd), oldEnd, -int64_t(model.outBytes[input]));
   }
   for (uint32_t next : model.successors(node))
-    if (--missing[next] == 0)
-      ready[model.isCollective[next]].insert({-(*priorities)[next], next});
+    release(next);
+  if (keepsPlaces)
+    openGate();
 }
 
 bool GuardedList::startOne(uint8_t lane, uint64_t limit,

@@ -28,7 +28,9 @@ uint64_t sequentialPeak(const OverlapModel &model,
 /// that memory keeps waiting.
 class GuardedList {
 public:
-  explicit GuardedList(const OverlapModel &model);
+  /// If `keepsPlaces`, a collective starts only after all kernels before it in
+  /// the program have ended; bases must be the program's order then.
+  explicit GuardedList(const OverlapModel &model, bool keepsPlaces = false);
   GuardedList(const GuardedList &) = delete;
 
   /// `base` is a topological order; at equal urgency the greater `priorities`
@@ -43,8 +45,12 @@ private:
   bool startOne(uint8_t lane, uint64_t limit, OverlapSchedule &schedule);
   void start(uint32_t node, OverlapSchedule &schedule);
   void finish(uint32_t node);
+  void release(uint32_t node);
+  void openGate();
 
   const OverlapModel &model;
+  const bool keepsPlaces;
+  uint32_t gate = 0; ///< in the program: the first kernel that has not ended
   std::vector<uint32_t> base, place;
   const std::vector<double> *priorities = nullptr;
   std::vector<uint32_t> missing; ///< predecessors not ended

@@ -57,21 +57,51 @@ static Result<OverlapOutcome> finish(const Dag &dag, const OverlapModel &model,
   return outcome;
 }
 
+static void complete(OverlapOutcome &outcome, const OverlapBounds &bounds,
+                     double firstSeconds) {
+  outcome.bounds = bounds;
+  outcome.firstSeconds = firstSeconds;
+  outcome.plan.lowerBoundUs = bounds.makespan;
+  outcome.plan.scheduler = "overlap";
+  outcome.plan.model = frozenModelName;
+}
+
+/// The one schedule there is in the program's order.
+static Result<OverlapOutcome> planInOrder(const Dag &dag,
+                                          const OverlapModel &model,
+                                          uint64_t limit, bool early,
+                                          const rcpsp::Budget &budget) {
+  OverlapSchedule schedule = inOrderSchedule(model, early);
+  if (uint64_t peak = peakMemory(model, schedule); peak > limit)
+    return fail(ErrorKind::Invalid,
+                fmt::format("in the program's own order {:.3f} GB are live, "
+                            "{:.3f} GB more than there are; let the order be "
+                            "chosen (--transforms auto), or allow more memory",
+                            double(peak) / 1e9, double(peak - limit) / 1e9));
+  MGPU_TRY_ASSIGN(OverlapOutcome outcome, finish(dag, model, schedule, limit));
+  complete(outcome, makespanBounds(model), budget.elapsed());
+  return outcome;
+}
+
 Result<OverlapOutcome> planOverlap(const Dag &dag, const OverlapModel &model,
                                    uint64_t memoryLimit, uint64_t seed,
-                                   rcpsp::Budget &budget) {
+                                   rcpsp::Budget &budget, Freedoms freedoms) {
+  if (!freedoms.order)
+    return planInOrder(dag, model, memoryLimit, freedoms.early, budget);
   OverlapOutcome best;
   std::optional<Error> refusal;
-  OverlapSearch search(model, memoryLimit, seed,
-                       [&](const OverlapSchedule &schedule) {
-                         Result<OverlapOutcome> outcome =
-                             finish(dag, model, schedule, memoryLimit);
-                         if (outcome)
-                           best = std::move(*outcome);
-                         else
-                           refusal = std::move(outcome.error());
-                         return outcome.has_value();
-                       });
+  OverlapSearch search(
+      model, memoryLimit, seed,
+      [&](const OverlapSchedule &schedule) {
+        Result<OverlapOutcome> outcome =
+            finish(dag, model, schedule, memoryLimit);
+        if (outcome)
+          best = std::move(*outcome);
+        else
+          refusal = std::move(outcome.error());
+        return outcome.has_value();
+      },
+      !freedoms.early);
   if (!search.first())
     return fail(search.leastPeak() > memoryLimit || !refusal
                     ? doesNotFit(dag, model, memoryLimit, search)
@@ -80,11 +110,7 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const OverlapModel &model,
   OverlapBounds bounds = makespanBounds(model);
   search.setBound(bounds.makespan);
   search.improve(budget);
-  best.bounds = bounds;
-  best.firstSeconds = firstSeconds;
-  best.plan.lowerBoundUs = bounds.makespan;
-  best.plan.scheduler = "overlap";
-  best.plan.model = frozenModelName;
+  complete(best, bounds, firstSeconds);
   return best;
 }
 

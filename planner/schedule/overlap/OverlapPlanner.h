@@ -6,6 +6,7 @@
 // --target sim:NAME` and `bench-schedule --dag` call.
 
 #include "planner/plan/Plan.h"
+#include "planner/schedule/Freedoms.h"
 #include "planner/schedule/overlap/OverlapModel.h"
 #include "planner/schedule/rcpsp/Budget.h"
 
@@ -22,12 +23,15 @@ struct OverlapOutcome {
   double firstSeconds = 0; ///< until the first verified plan
 };
 
-/// Searches until `budget` ends or the bound is met. Invalid when nothing fits
-/// `memoryLimit` bytes: the error names the step, what is live there and how
-/// much is missing, with a proof by a minimum cut where there is one.
+/// Searches until `budget` ends or the bound is met. Without Freedoms::order
+/// there is one schedule, inOrderSchedule(); `join` is nothing to the model,
+/// which has no contention. Invalid when nothing fits `memoryLimit` bytes: the
+/// error names the step, what is live there and how much is missing, with a
+/// proof by a minimum cut where there is one.
 Result<OverlapOutcome> planOverlap(const Dag &dag, const OverlapModel &model,
                                    uint64_t memoryLimit, uint64_t seed,
-                                   rcpsp::Budget &budget);
+                                   rcpsp::Budget &budget,
+                                   Freedoms freedoms = {});
 
 } // namespace mgpu::planner::overlap
 

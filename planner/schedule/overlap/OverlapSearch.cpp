@@ -11,9 +11,9 @@ static constexpr int maxLowerings = 12;
 static constexpr double never = std::numeric_limits<double>::infinity();
 
 OverlapSearch::OverlapSearch(const OverlapModel &model, uint64_t limit,
-                             uint64_t seed, Accept accept)
-    : model(model), limit(limit), accept(std::move(accept)), rng(seed),
-      list(model) {
+                             uint64_t seed, Accept accept, bool keepsPlaces)
+    : model(model), limit(limit), keepsPlaces(keepsPlaces),
+      accept(std::move(accept)), rng(seed), list(model, keepsPlaces) {
   for (uint32_t i = 0; i < model.size(); ++i)
     bound += model.isCollective[i] ? 0 : model.durations[i];
 }
@@ -34,9 +34,10 @@ bool OverlapSearch::attempt(size_t order, const UrgencyRule &rule) {
 }
 
 bool OverlapSearch::first() {
-  std::vector<double> keys(model.size());
-  std::iota(keys.begin(), keys.end(), 0.0);
-  orders.assign(1, lowMemoryOrder(model, keys));
+  std::vector<uint32_t> program(model.size());
+  std::iota(program.begin(), program.end(), 0u);
+  std::vector<double> keys(program.begin(), program.end());
+  orders.assign(1, keepsPlaces ? program : lowMemoryOrder(model, keys));
   lowestPeak = sequentialPeak(model, orders[0]);
   for (int k = 0; k < maxLowerings && lowestPeak <= limit; ++k) {
     if (attempt(0, {1000, 1000, {}}))
@@ -94,7 +95,7 @@ void OverlapSearch::improve(rcpsp::Budget &budget) {
   auto done = [&] {
     return bestSchedule.makespan <= bound || budget.exhausted();
   };
-  if (orders.size() == 1) {
+  if (orders.size() == 1 && !keepsPlaces) {
     std::vector<uint32_t> program(model.size());
     std::iota(program.begin(), program.end(), 0u);
     std::vector<double> keys(program.begin(), program.end());

@@ -23,9 +23,11 @@ public:
   /// no arena of the limit's size holds the schedule's buffers.
   using Accept = std::function<bool(const OverlapSchedule &)>;
 
-  /// `limit` in bytes, resident ones included.
+  /// `limit` in bytes, resident ones included. If `keepsPlaces`, collectives
+  /// stay behind the kernels before them in the program, and its order is the
+  /// only base.
   OverlapSearch(const OverlapModel &model, uint64_t limit, uint64_t seed,
-                Accept accept);
+                Accept accept, bool keepsPlaces = false);
   OverlapSearch(const OverlapSearch &) = delete;
 
   /// The first schedule; false when the low-memory order does not fit the
@@ -40,7 +42,8 @@ public:
   void improve(rcpsp::Budget &budget);
 
   const OverlapSchedule &best() const { return bestSchedule; }
-  /// Peak of the low-memory order, run one node at a time.
+  /// Peak of the first base, the low-memory order unless collectives keep their
+  /// places, run one node at a time.
   uint64_t leastPeak() const { return lowestPeak; }
   const std::vector<uint32_t> &lowMemory() const { return orders[0]; }
 
@@ -50,6 +53,7 @@ private:
 
   const OverlapModel &model;
   uint64_t limit, lowestPeak = UINT64_MAX;
+  const bool keepsPlaces;
   Accept accept;
   double bound = 0;
   Random rng;

@@ -195,6 +195,14 @@ private:
         ready.push(i);
     DagNode merged = dag.nodes[bucket[0]];
     merged.name = fmt::format("{}.bucket{}", merged.name, bucket.size());
+    double weighted = 0, bytes = 0;
+    for (uint32_t m : bucket) {
+      double share = double(bytesOf(
+          std::get<CollectiveCall>(dag.nodes[m].work).members[0].sendBox));
+      weighted += share * dag.nodes[m].timeFactor;
+      bytes += share;
+    }
+    merged.timeFactor = weighted / bytes;
     merged.work = std::move(call);
     merged.uses = usesOf(std::get<CollectiveCall>(merged.work));
     std::vector<DagNode> nodes;

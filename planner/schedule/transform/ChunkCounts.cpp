@@ -7,7 +7,6 @@
 
 namespace mgpu::planner {
 
-static constexpr uint32_t choices[] = {1, 2, 4, 8};
 // What timing DAGs may cost: nodes of all of them together, and DAGs.
 static constexpr size_t mostNodes = 400000;
 static constexpr size_t fewestTrials = 8, mostTrials = 96;
@@ -21,6 +20,22 @@ static uint64_t bytesOf(const DagNode &node) {
       bytes +=
           uint64_t(member.recvBox.numElements()) * member.recvBox.elementBytes;
   return bytes;
+}
+
+std::vector<size_t>
+groupsByBytes(const Dag &dag, const std::vector<std::vector<NodeId>> &groups) {
+  std::vector<uint64_t> bytes;
+  for (const std::vector<NodeId> &group : groups)
+    bytes.push_back(std::accumulate(group.begin(), group.end(), uint64_t(0),
+                                    [&](uint64_t sum, NodeId node) {
+                                      return sum + bytesOf(dag.node(node));
+                                    }));
+  std::vector<size_t> order(groups.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(bytes[b], a) < std::pair(bytes[a], b);
+  });
+  return order;
 }
 
 Result<ChunkCounts>
@@ -43,7 +58,7 @@ findChunkCounts(const Dag &dag, const TransformContext &context,
       return us;
     return us.value_or(std::numeric_limits<double>::infinity());
   };
-  for (uint32_t count : choices) {
+  for (uint32_t count : chunkChoices) {
     std::vector<uint32_t> all(groups.size(), count);
     MGPU_TRY_ASSIGN(double us, time(all));
     if (count == 1)
@@ -55,22 +70,12 @@ findChunkCounts(const Dag &dag, const TransformContext &context,
     }
   }
   best.uniformUs = best.us;
-  std::vector<uint64_t> bytes;
-  for (const std::vector<NodeId> &group : groups)
-    bytes.push_back(std::accumulate(group.begin(), group.end(), uint64_t(0),
-                                    [&](uint64_t sum, NodeId node) {
-                                      return sum + bytesOf(dag.node(node));
-                                    }));
-  std::vector<size_t> order(groups.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(bytes[b], a) < std::pair(bytes[a], b);
-  });
+  const std::vector<size_t> order = groupsByBytes(dag, groups);
   // One group alone has been tried.
   for (bool changed = groups.size() > 1; changed;) {
     changed = false;
     for (size_t group : order)
-      for (uint32_t count : choices) {
+      for (uint32_t count : chunkChoices) {
         if (count == best.counts[group] || best.trials >= trials)
           continue;
         std::vector<uint32_t> counts = best.counts;

@@ -19,6 +19,14 @@ struct ChunkCounts {
   uint32_t trials = 0; ///< DAGs that were timed
 };
 
+/// The numbers that are tried of a group; 1 leaves it whole.
+inline constexpr uint32_t chunkChoices[] = {1, 2, 4, 8};
+
+/// Numbers of `groups`, as chunkGroups() gives them of `dag`: the most bytes
+/// first.
+std::vector<size_t>
+groupsByBytes(const Dag &dag, const std::vector<std::vector<NodeId>> &groups);
+
 /// Greedy: the best one number of 1, 2, 4 and 8 for all groups, then group by
 /// group, the most bytes first, the number that is best beside those of the
 /// others, until a round changes nothing; fewer DAGs are timed the larger they

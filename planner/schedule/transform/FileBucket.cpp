@@ -95,16 +95,19 @@ private:
     call.bytes = merged.outBytes = 0;
     merged.name = fmt::format("{}.bucket{}", merged.name, group.size());
     merged.uses.clear();
+    double weighted = 0;
     for (uint32_t m : group) {
       const DagNode &node = rewrite.nodes[m];
       members.push_back(node);
       call.bytes += bytesOf(m);
+      weighted += node.timeFactor * double(bytesOf(m));
       merged.outBytes += node.outBytes;
       for (const BufferUse &use : node.uses)
         if (std::find(merged.uses.begin(), merged.uses.end(), use) ==
             merged.uses.end())
           merged.uses.push_back(use);
     }
+    merged.timeFactor = weighted / double(call.bytes);
     merged.durationUs = rewrite.price(members, merged);
     uint32_t id = rewrite.insert(group.back(), std::move(merged), {});
     for (uint32_t m : group) {

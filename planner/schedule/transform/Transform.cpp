@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <set>
 
 namespace mgpu::planner {
 
@@ -30,8 +31,27 @@ std::string_view toString(TransformKind kind) {
     return "chunk";
   case TransformKind::Split:
     return "split";
+  case TransformKind::Order:
+    return "order";
+  case TransformKind::Early:
+    return "early";
+  case TransformKind::NoFork:
+    return "nofork";
   }
   return "unknown";
+}
+
+bool Freedoms::*freedomOf(TransformKind kind) {
+  switch (kind) {
+  case TransformKind::Order:
+    return &Freedoms::order;
+  case TransformKind::Early:
+    return &Freedoms::early;
+  case TransformKind::NoFork:
+    return &Freedoms::join;
+  default:
+    return nullptr;
+  }
 }
 
 std::string toString(const Transform &transform) {
@@ -68,30 +88,66 @@ std::optional<Transform> parseTransform(std::string_view text) {
   return transform;
 }
 
-Result<std::vector<Transform>> parseTransforms(const std::string &text) {
-  std::vector<Transform> transforms;
-  if (text == "none")
-    return transforms;
-  if (text == "auto") {
-    for (TransformKind kind : allTransforms)
-      if (!isChunk(kind))
-        transforms.emplace_back(kind);
-    return transforms;
+static void addAuto(TransformChoice &choice) {
+  for (TransformKind kind : allTransforms)
+    if (!isChunk(kind))
+      choice.transforms.emplace_back(kind);
+  choice.namesFreedoms = true;
+}
+
+Result<TransformChoice> parseTransforms(const std::string &text) {
+  TransformChoice choice;
+  if (text == "none") {
+    choice.freedoms = noFreedoms;
+    return choice;
   }
   for (size_t at = 0; at <= text.size();) {
     size_t comma = std::min(text.find(',', at), text.size());
     std::string name = text.substr(at, comma - at);
+    bool isFirst = at == 0, isLess = name.starts_with('-');
     at = comma + 1;
-    std::optional<Transform> transform = parseTransform(name);
+    if (isFirst && (isLess || name == "auto"))
+      addAuto(choice);
+    if (isFirst && name == "auto")
+      continue;
+    std::optional<Transform> transform =
+        parseTransform(name.substr(isLess ? 1 : 0));
     if (!transform)
       return fail(ErrorKind::Usage,
                   fmt::format("--transforms {}: there is no \"{}\"; give auto, "
                               "none or a list of algorithm, copies, scatter, "
-                              "bucket, chunk, chunk2, chunk4, chunk8, split",
+                              "bucket, chunk, chunk2, chunk4, chunk8, split, "
+                              "order, early, nofork; auto,-NAME is all but one",
                               text, name));
-    transforms.push_back(std::move(*transform));
+    choice.namesFreedoms |= freedomOf(transform->kind) != nullptr;
+    if (isLess)
+      std::erase_if(choice.transforms, [&](const Transform &other) {
+        return other.kind == transform->kind;
+      });
+    else
+      choice.transforms.push_back(std::move(*transform));
   }
-  return transforms;
+  if (choice.namesFreedoms) {
+    choice.freedoms = noFreedoms;
+    for (const Transform &transform : choice.transforms)
+      if (auto freedom = freedomOf(transform.kind))
+        choice.freedoms.*freedom = true;
+  }
+  return choice;
+}
+
+bool OpFactor::matches(std::string_view name) const {
+  std::string_view wanted = pattern;
+  return wanted.ends_with('*')
+             ? name.starts_with(wanted.substr(0, wanted.size() - 1))
+             : name == wanted;
+}
+
+void scaleTime(DagNode &node, double factor) {
+  if (node.durationUs)
+    *node.durationUs *= factor;
+  else
+    node.timeFactor *= factor;
 }
 
 bool isChunk(TransformKind kind) {
@@ -123,6 +179,9 @@ static Result<uint32_t> transformFile(Dag &dag, const Transform &transform,
     break;
   case TransformKind::Algorithm:
   case TransformKind::Copies:
+  case TransformKind::Order:
+  case TransformKind::Early:
+  case TransformKind::NoFork:
     break;
   case TransformKind::Scatter:
     changes = scatterFileReduces(dag, context, left);
@@ -151,6 +210,9 @@ static uint32_t transformProgram(Dag &dag, const Transform &transform) {
     changes = chunkCollectives(dag, transform.counts);
     break;
   case TransformKind::Algorithm:
+  case TransformKind::Order:
+  case TransformKind::Early:
+  case TransformKind::NoFork:
     break;
   case TransformKind::Copies:
     changes = dropCopies(dag);
@@ -184,6 +246,34 @@ std::vector<std::vector<NodeId>> chunkGroups(const Dag &dag) {
   return isProgram(dag) ? programChunkGroups(dag) : fileChunkGroups(dag);
 }
 
+/// By factor: the nodes it names.
+static std::vector<std::set<std::string>>
+namesOf(const Dag &dag, std::span<const OpFactor> ops) {
+  std::vector<std::set<std::string>> named(ops.size());
+  for (size_t k = 0; k < ops.size(); ++k)
+    for (const DagNode &node : dag.nodes)
+      if (ops[k].matches(node.name))
+        named[k].insert(node.name);
+  return named;
+}
+
+/// `named` as namesOf() gave them before the transform. What it makes of a node
+/// has that one's name, a point and more.
+static void scaleNew(Dag &dag, std::span<const OpFactor> ops,
+                     const std::vector<std::set<std::string>> &named) {
+  for (size_t k = 0; k < ops.size(); ++k)
+    for (DagNode &node : dag.nodes) {
+      if (!ops[k].matches(node.name))
+        continue;
+      bool isOld = named[k].count(node.name) > 0;
+      for (size_t dot = node.name.find('.'); dot != std::string::npos && !isOld;
+           dot = node.name.find('.', dot + 1))
+        isOld = named[k].count(node.name.substr(0, dot)) > 0;
+      if (!isOld)
+        scaleTime(node, ops[k].factor);
+    }
+}
+
 Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
                                 const TransformContext &context) {
   if (transform.kind == TransformKind::Chunk) {
@@ -198,11 +288,14 @@ Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
                               groups));
   }
   uint32_t changes = 0;
+  std::vector<std::set<std::string>> named = namesOf(dag, context.ops);
   if (isProgram(dag)) {
     changes = transformProgram(dag, transform);
   } else {
     MGPU_TRY_ASSIGN(changes, transformFile(dag, transform, context));
   }
+  if (changes > 0)
+    scaleNew(dag, context.ops, named);
   if (changes > 0)
     if (Result<void> sound = dag.check(); !sound)
       return fail(ErrorKind::Internal,

@@ -19,6 +19,7 @@
 // reductions need not be alike, and a file does not say them.
 
 #include "planner/cost/LatencyEstimator.h"
+#include "planner/schedule/Freedoms.h"
 
 #include <optional>
 #include <span>
@@ -53,11 +54,19 @@ enum class TransformKind : uint8_t {
   Chunk,
   /// all_reduce: reduce_scatter, then all_gather, with room between them.
   Split,
+  /// What the schedule is free to do (Freedoms.h); the DAG stays as it is.
+  Order,
+  Early,
+  NoFork,
 };
 inline constexpr TransformKind allTransforms[] = {
     TransformKind::Algorithm, TransformKind::Copies, TransformKind::Scatter,
     TransformKind::Bucket,    TransformKind::Chunk2, TransformKind::Chunk4,
-    TransformKind::Chunk8,    TransformKind::Chunk,  TransformKind::Split};
+    TransformKind::Chunk8,    TransformKind::Chunk,  TransformKind::Split,
+    TransformKind::Order,     TransformKind::Early,  TransformKind::NoFork};
+
+/// The freedom that a transform is; null of those that change the DAG.
+bool Freedoms::*freedomOf(TransformKind kind);
 
 /// One number of chunks for all collectives: alternatives of each other, of
 /// which at most one is worth having.
@@ -75,19 +84,28 @@ struct Transform {
   std::vector<uint32_t> counts;
   Transform(TransformKind kind, std::vector<uint32_t> counts = {})
       : kind(kind), counts(std::move(counts)) {}
-  bool operator==(const Transform &) const = default;
+  auto operator<=>(const Transform &) const = default;
 };
 inline constexpr uint32_t maxChunks = 64;
 
 /// "algorithm", "copies", "scatter", "bucket", "chunk2", "chunk4", "chunk8",
-/// "chunk", "split".
+/// "chunk", "split", "order", "early", "nofork".
 std::string_view toString(TransformKind kind);
 /// The same; of Chunk with its numbers, "chunk:4/1/2".
 std::string toString(const Transform &transform);
 std::optional<Transform> parseTransform(std::string_view text);
-/// What --transforms names: for "auto" all but one number of chunks for all,
-/// none for "none", else a list with commas. Errors are Usage.
-Result<std::vector<Transform>> parseTransforms(const std::string &text);
+/// What --transforms names.
+struct TransformChoice {
+  std::vector<Transform> transforms;
+  Freedoms freedoms; ///< of the schedule; those of `transforms` among them
+  /// Whether the text says anything of freedoms.
+  bool namesFreedoms = false;
+};
+/// "auto": all but one number of chunks for all; "none": none, and no freedom;
+/// else a list with commas. "-NAME" in it takes away, from "auto" where the
+/// list begins with that. A list that names freedoms has those alone, one that
+/// names none has all of them. Errors are Usage.
+Result<TransformChoice> parseTransforms(const std::string &text);
 
 /// Collectives that can be cut at least in two, those that share kernels
 /// together.
@@ -99,7 +117,16 @@ std::vector<std::vector<NodeId>> chunkGroups(const Dag &dag);
 inline constexpr uint64_t bucketMemberBytes = uint64_t(4) << 20;
 inline constexpr uint64_t bucketBytes = uint64_t(32) << 20;
 
-/// What a transform of a DAG file may ask for, and tell.
+/// A what-if about nodes of some names: `*` at the end is any more letters.
+struct OpFactor {
+  std::string pattern;
+  double factor = 1;
+  bool matches(std::string_view name) const;
+};
+/// Multiplies the time that a node takes, frozen or not.
+void scaleTime(DagNode &node, double factor);
+
+/// What a transform may ask for, and tell.
 struct TransformContext {
   /// Frozen durations of what changes are scaled by the ratio of the estimates
   /// after and before; without it they are left out of the DAG, which is
@@ -107,6 +134,9 @@ struct TransformContext {
   const LatencyEstimator *prices = nullptr;
   /// Gets a line for each reason why candidates were left as they were.
   std::vector<std::string> *left = nullptr;
+  /// Nodes that the transform makes and that one of these names take so many
+  /// times as long, but those made of one that it named already.
+  std::span<const OpFactor> ops = {};
 };
 
 /// How many places it changed; `dag` is checked and normalized. Invalid where

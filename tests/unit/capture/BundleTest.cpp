@@ -76,7 +76,10 @@ BundleContents makeContents() {
   cuda.reshapable = true;
   cuda.takesPart = false;
   cuda.dynamicSharedBytes = 12;
-  cuda.parameterBytes = {8, 4};
+  cuda.parameterBytes = {8, 4, 128};
+  cuda.onlyArch = "sm_90a";
+  cuda.tensorMaps = {
+      {2, 32, ElementType::BF16, {40, 20, 3}, {96, 1920}, {64, 64, 1}}};
   forms.cuda = std::move(cuda);
   forms.cubins["sm_90"] = {std::byte(1), std::byte(2)};
   contents.kernels.push_back(std::move(forms));
@@ -115,6 +118,33 @@ TEST(Bundle, HoldsWhatWasPutIn) {
   ASSERT_TRUE(kernels) << kernels.error().message;
   EXPECT_EQ(kernels->level, "x86-64-v3") << "the best there is";
   EXPECT_EQ(kernels->objects[0], contents.kernels[0].host["x86-64-v3"]);
+}
+
+// How NCCL is to do a collective is the plan's to say, and stays with it.
+TEST(Bundle, KeepsTheAlgorithmOfEachCollective) {
+  using planner::CollectiveAlgorithm;
+  TempFolder folder;
+  BundleContents contents = makeContents();
+  for (int k = 0; k < 9; ++k) {
+    CollectiveAlgorithm algorithm{CollectiveAlgorithm::Shape(k / 3),
+                                  CollectiveAlgorithm::Protocol(k % 3)};
+    size_t collectives = 0;
+    for (planner::PlanStep &step : contents.plan.steps)
+      if (workClass(contents.program.dag.node(step.node)) ==
+          planner::WorkClass::Collective) {
+        step.algorithm = algorithm;
+        ++collectives;
+      }
+    ASSERT_GT(collectives, 0u);
+    ASSERT_TRUE(writeBundle(folder / "x", contents));
+    auto plan = reopen(folder / "x").plan();
+    ASSERT_TRUE(plan) << plan.error().message;
+    ASSERT_EQ(plan->steps.size(), contents.plan.steps.size());
+    for (size_t s = 0; s < plan->steps.size(); ++s)
+      EXPECT_EQ(plan->steps[s].algorithm, contents.plan.steps[s].algorithm);
+    EXPECT_EQ(planner::toText(*plan, contents.program.dag),
+              planner::toText(contents.plan, contents.program.dag));
+  }
 }
 
 TEST(Bundle, IsTheSameBytesForTheSameProgram) {

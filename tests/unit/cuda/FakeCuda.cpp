@@ -401,6 +401,7 @@ std::shared_ptr<const device::CudaApi> FakeCuda::api() {
   api->cuLogsUnregisterCallback = logsUnregister;
   addMemoryEntries(*api);
   addLibraryEntries(*api);
+  addTensorMapEntries(*api);
   addGraphEntries(*api);
   addCaptureEntries(*api);
   return api;

@@ -227,7 +227,8 @@ inline bool isDevice(const FakeCuda &fake, CUdevice device) {
 void addMemoryEntries(device::CudaApi &api);
 void addLibraryEntries(device::CudaApi &api);
 void addGraphEntries(device::CudaApi &api);
-void addCaptureEntries(device::CudaApi &api); ///< of FakeCapture.cpp
+void addCaptureEntries(device::CudaApi &api);   ///< of FakeCapture.cpp
+void addTensorMapEntries(device::CudaApi &api); ///< of FakeTensorMap.cpp
 
 /// A "cubin" with these entries.
 std::vector<std::byte> fakeCubin(const std::vector<std::string> &entries);

@@ -21,7 +21,7 @@ void freshRank(uint64_t seed = 0) {
 }
 
 /// A bit of every kind, of one rank.
-Result<void> scenario(bool &isTearingDown) {
+Result<void> rankScenario(bool &isTearingDown) {
   isTearingDown = false;
   static std::byte shared[4096];
   MGPU_TRY_ASSIGN(auto driver, openRank(rankOptions(0)));
@@ -64,7 +64,7 @@ bool endsSomething(const std::string &call) {
 TEST(NcclFailure, OfEveryCall) {
   freshRank();
   bool isTearingDown = false;
-  Result<void> ok = scenario(isTearingDown);
+  Result<void> ok = rankScenario(isTearingDown);
   ASSERT_TRUE(ok) << ok.error().message;
   ASSERT_EQ(rankComplaints(), "");
   const uint64_t calls = FakeCuda::instance().calls;
@@ -78,7 +78,7 @@ TEST(NcclFailure, OfEveryCall) {
       fake.failAt = n;
       fake.failCode = CUDA_ERROR_NOT_PERMITTED;
       FakeNccl::instance().failCode = code;
-      Result<void> result = scenario(isTearingDown);
+      Result<void> result = rankScenario(isTearingDown);
       const std::string at = "call " + std::to_string(n) + ", " +
                              fake.failedCall + ", code " +
                              std::to_string(int(code));

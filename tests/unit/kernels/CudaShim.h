@@ -177,9 +177,11 @@ static T __shfl_sync(unsigned mask, T value, int lane) {
 static void __syncwarp(unsigned mask) { shimMeet(mask); }
 
 #include "CudaShimMatrix.h"
+#include "CudaShimWgmma.h"
 
 static void shimStart() {
   shimCopies[shimNow] = {};
+  shimWgmmas[shimNow] = {};
   shimBody();
   shimThreads[shimNow].done = true;
   shimYield();
@@ -197,6 +199,7 @@ static void shimLaunch(ShimIndex grid, ShimIndex block, void (*body)()) {
     for (unsigned y = 0; y < grid.y; ++y)
       for (unsigned x = 0; x < grid.x; ++x) {
         blockIdx = {x, y, z};
+        shimResetWgmma();
         for (size_t t = 0; t < count; ++t) {
           ShimThread &thread = shimThreads[t];
           thread = {};

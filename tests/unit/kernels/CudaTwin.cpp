@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "CudaTwin.h"
 
+#include "FakeTensorMap.h"
+
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/cuda/TensorMatmul.h"
+#include "kernels/emit/cuda/WgmmaMatmul.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -29,29 +32,57 @@ Result<CudaKernel> emitCudaText(const std::string &text,
   return emitCudaKernel(*parsed, options);
 }
 
-std::pair<CudaKernel, planner::KernelSpace>
-tensorText(const std::string &text, const CudaEmitOptions &options) {
+/// What `of` makes of the module.
+template <typename Of>
+static auto withModule(const std::string &text, Of of) {
   mlir::DialectRegistry registry;
   registerHostEmitDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   auto parsed = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-  if (!parsed || !tensorMatmulRefusal(*parsed).empty())
+  if (!parsed)
     std::abort();
-  return {emitTensorMatmul(*parsed, options),
-          tensorMatmulSpace(*parsed, options.block, options.maxGrid)};
+  return of(*parsed);
+}
+
+std::pair<CudaKernel, planner::KernelSpace>
+tensorText(const std::string &text, const CudaEmitOptions &options) {
+  return withModule(text, [&](mlir::ModuleOp module) {
+    return std::pair(emitTensorMatmul(module, options),
+                     tensorMatmulSpace(module, options.block, options.maxGrid));
+  });
 }
 
 std::string tensorRefusal(const std::string &text) {
-  mlir::DialectRegistry registry;
-  registerHostEmitDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  auto parsed = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-  return parsed ? tensorMatmulRefusal(*parsed) : "does not parse";
+  return withModule(text, tensorMatmulRefusal);
+}
+
+std::pair<CudaKernel, planner::KernelSpace>
+wgmmaText(const std::string &text, const CudaEmitOptions &options) {
+  return withModule(text, [&](mlir::ModuleOp module) {
+    return std::pair(emitWgmmaMatmul(module, options),
+                     wgmmaMatmulSpace(module, options.block, options.maxGrid));
+  });
+}
+
+std::string wgmmaRefusal(const std::string &text) {
+  return withModule(text, wgmmaMatmulRefusal);
+}
+
+uint32_t TwinConfig::dynamicSharedBytes() const {
+  return space.stagesAreDynamic ? uint32_t(space.sharedBytesOf(config))
+                                : kernel.dynamicSharedBytes;
+}
+
+const TensorMap *TwinConfig::tensorMap(size_t k) const {
+  for (const TensorMap &map : kernel.tensorMaps)
+    if (map.argument == k)
+      return &map;
+  return nullptr;
 }
 
 std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
-                                             size_t limit) {
-  const device::DeviceProfile *card = device::profileOfArchitecture("sm_80");
+                                             size_t limit, const char *arch) {
+  const device::DeviceProfile *card = device::profileOfArchitecture(arch);
   std::set<planner::KernelConfig> legal;
   for (const planner::KernelConfig &config : space.legal())
     if (checkOnDevice(space, config, *card))
@@ -78,6 +109,18 @@ std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
   return corners;
 }
 
+static FakeTensorMap fakeMapOf(const TensorMap &map, uint64_t address) {
+  FakeTensorMap fake{};
+  fake.magic = FakeTensorMap::theMagic;
+  fake.address = address + map.offsetBytes;
+  std::copy(map.sizes.begin(), map.sizes.end(), fake.sizes);
+  std::copy(map.strideBytes.begin(), map.strideBytes.end(), fake.strideBytes);
+  std::copy(map.box.begin(), map.box.end(), fake.box);
+  fake.elementBytes = sizeBytes(map.type);
+  fake.swizzleBytes = 128;
+  return fake;
+}
+
 std::vector<BatchItem> CudaTwins::items(bool forShim) const {
   std::vector<BatchItem> result;
   // Emitted text writes "static __shared__"; people leave the first word out.
@@ -101,10 +144,11 @@ Result<void> CudaTwins::compile() {
   for (size_t k = 0; k < configs.size(); ++k) {
     const TwinConfig &config = configs[k];
     std::string space = "mgpu_batch_" + std::to_string(k) + "::";
-    if (config.kernel.dynamicSharedBytes > 0)
+    std::string sharedBytes = std::to_string(config.dynamicSharedBytes());
+    if (config.dynamicSharedBytes() > 0)
       text += "namespace mgpu_batch_" + std::to_string(k) +
               " { alignas(128) unsigned char mgpu_dynamic_shared[" +
-              std::to_string(config.kernel.dynamicSharedBytes) + "]; }\n";
+              sharedBytes + "]; }\n";
     // In the kernel's namespace, where its types are.
     text += "namespace mgpu_batch_" + std::to_string(k) +
             " { static void shimCall() {\n  " + config.entry + "(";
@@ -114,8 +158,9 @@ Result<void> CudaTwins::compile() {
       bool isLast = a + 1 == numParameters && !config.kernel.takesPart;
       std::string bits = "shimArguments[" + std::to_string(a) + "]";
       text +=
-          (type.find('*') != std::string::npos ? "(" + type + ")" + bits
-                                               : "*(" + type + "*)&" + bits) +
+          (config.tensorMap(a) ? "*(const MgpuTensorMap *)" + bits
+           : type.find('*') != std::string::npos ? "(" + type + ")" + bits
+                                                 : "*(" + type + "*)&" + bits) +
           (isLast ? "" : ", ");
     }
     if (config.kernel.takesPart)
@@ -130,15 +175,23 @@ Result<void> CudaTwins::compile() {
             "*blocks, const unsigned *threads) {\n"
             "  shimArguments = arguments;\n"
             "  memcpy(shimGrid, grid, sizeof shimGrid);\n"
+            "  shimShared = " +
+            (config.dynamicSharedBytes() > 0 ? space + "mgpu_dynamic_shared"
+                                             : "nullptr") +
+            ";\n  shimSharedBytes = " + sharedBytes +
+            ";\n"
             "  shimLaunch({blocks[0], blocks[1], blocks[2]}, {threads[0], "
             "threads[1], threads[2]}, " +
             space + "shimCall);\n}\n";
     text += "extern \"C\" const size_t shim_sizes_" + config.entry + "[] = {";
-    for (const CudaParameter &parameter : config.kernel.parameters)
+    for (size_t a = 0; a < numParameters; ++a) {
+      const std::string &type = config.kernel.parameters[a].type;
       text += "sizeof(" +
-              (parameter.type.find('*') != std::string::npos ? "void *"
-                                                             : parameter.type) +
+              (config.tensorMap(a)                   ? "FakeTensorMap"
+               : type.find('*') != std::string::npos ? "void *"
+                                                     : type) +
               "), ";
+    }
     text += "0};\n";
   }
   std::string pattern =
@@ -198,6 +251,12 @@ void CudaTwins::run(const std::string &entry, Dim3 grid,
     std::abort();
   Dim3 block = config->config.block();
   unsigned threads[3] = {block.x, block.y, block.z};
+  std::vector<FakeTensorMap> maps(arguments.size());
+  for (size_t k = 0; k < arguments.size(); ++k)
+    if (const TensorMap *map = config->tensorMap(k)) {
+      maps[k] = fakeMapOf(*map, arguments[k]);
+      arguments[k] = uintptr_t(&maps[k]);
+    }
   // Parts along the longest axis.
   uint32_t *ends[3] = {&grid.x, &grid.y, &grid.z};
   unsigned axis =

@@ -26,12 +26,17 @@ std::pair<CudaKernel, planner::KernelSpace>
 tensorText(const std::string &text, const CudaEmitOptions &options);
 /// tensorMatmulRefusal of one.
 std::string tensorRefusal(const std::string &text);
+/// The same of emitWgmmaMatmul.
+std::pair<CudaKernel, planner::KernelSpace>
+wgmmaText(const std::string &text, const CudaEmitOptions &options);
+std::string wgmmaRefusal(const std::string &text);
 
 /// Up to `limit` of the corners of a space, at random: configurations that are
-/// legal on the smallest card, where each parameter has no smaller legal value,
-/// or no larger one, if the others stay.
+/// legal on the first card of `arch`, by default the smallest one, where each
+/// parameter has no smaller legal value, or no larger one, if the others stay.
 std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
-                                             size_t limit);
+                                             size_t limit,
+                                             const char *arch = "sm_80");
 
 /// A kernel under one configuration.
 struct TwinConfig {
@@ -39,6 +44,10 @@ struct TwinConfig {
   CudaKernel kernel;
   planner::KernelSpace space;
   planner::KernelConfig config;
+
+  uint32_t dynamicSharedBytes() const;
+  /// The tensor map that parameter k is, or null.
+  const TensorMap *tensorMap(size_t k) const;
 };
 
 /// Configurations compiled together, as one C++ program.
@@ -55,7 +64,8 @@ public:
   void run(const std::string &entry, Dim3 grid,
            std::vector<uint64_t> arguments) const;
 
-  /// One launch as the device makes it: the MgpuLaunch, blocks and threads.
+  /// One launch as the device makes it: the MgpuLaunch, blocks and threads. An
+  /// argument that is a tensor map is where its bytes are.
   void launch(const std::string &entry, const std::vector<uint64_t> &arguments,
               const unsigned launch[12], const unsigned blocks[3],
               const unsigned threads[3]) const;

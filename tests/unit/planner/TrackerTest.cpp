@@ -77,7 +77,7 @@ TEST(Tracker, MatchesTheDefinitionOnRandomBoxes) {
             if (a.uses[u].buffer != b.uses[v].buffer ||
                 !(a.uses[u].writes || b.uses[v].writes))
               continue;
-            if (overlap(a.uses[u].box, b.uses[v].box) != Overlap::None)
+            if (mgpu::overlap(a.uses[u].box, b.uses[v].box) != Overlap::None)
               possible.emplace(i, j);
             if (meet(bytes[i][u], bytes[j][v])) {
               ++conflicts;

@@ -22,7 +22,7 @@ static Plan planOf(const Dag &dag, uint64_t seed) {
 static std::string mutate(Plan &plan, const Dag &dag, std::mt19937_64 &random) {
   auto any = [&](size_t n) { return size_t(random() % n); };
   PlanStep &step = plan.steps[any(plan.steps.size())];
-  switch (any(6)) {
+  switch (any(7)) {
   case 0:
     if (step.waits.empty())
       return "";
@@ -50,6 +50,24 @@ static std::string mutate(Plan &plan, const Dag &dag, std::mt19937_64 &random) {
   case 4:
     plan.steps.erase(plan.steps.begin() + (&step - plan.steps.data()));
     return "drop a step";
+  case 5: {
+    // Each in the other's place, with its lanes and waits.
+    std::vector<std::pair<size_t, size_t>> pairs;
+    for (size_t a = 0; a < plan.steps.size(); ++a)
+      for (size_t b = 0; b < a; ++b) {
+        const DagNode &first = dag.node(plan.steps[b].node),
+                      &second = dag.node(plan.steps[a].node);
+        if (workClass(first) == WorkClass::Collective &&
+            workClass(second) == WorkClass::Collective &&
+            first.devices == second.devices)
+          pairs.emplace_back(a, b);
+      }
+    if (pairs.empty())
+      return "";
+    auto [a, b] = pairs[any(pairs.size())];
+    std::swap(plan.steps[a].node, plan.steps[b].node);
+    return "swap two collectives";
+  }
   default:
     step.waits.clear();
     return "drop all waits";
@@ -85,21 +103,36 @@ TEST(Verify, AgreesWithBruteForceOnMutatedPlans) {
     RecordProperty(what, count.second);
     EXPECT_GT(count.second, 20) << "too few harmful cases of: " << what;
   }
-  EXPECT_EQ(counts.size(), 6u);
+  EXPECT_EQ(counts.size(), 7u);
 }
 
+// What is within a limit passes, and one more of anything does not.
 TEST(Verify, RefusesWhatExceedsLimits) {
-  Dag dag = randomDag(12);
-  Plan plan = planOf(dag, 0);
-  PlanLimits tight;
-  tight.streamsPerDevice = plan.streamsPerDevice - 1;
-  EXPECT_FALSE(verify(plan, dag, tight));
-  PlanLimits small;
-  small.arenaBytes =
-      *std::max_element(plan.arenaBytes.begin(), plan.arenaBytes.end());
-  EXPECT_TRUE(verify(plan, dag, small));
-  small.arenaBytes -= 1;
-  EXPECT_FALSE(verify(plan, dag, small));
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Dag dag = randomDag(seed);
+    Plan plan = planOf(dag, seed);
+    PlanLimits tight;
+    tight.streamsPerDevice = plan.streamsPerDevice;
+    EXPECT_TRUE(verify(plan, dag, tight)) << seed;
+    tight.streamsPerDevice = plan.streamsPerDevice - 1;
+    EXPECT_FALSE(verify(plan, dag, tight)) << seed;
+    PlanLimits small;
+    small.arenaBytes =
+        *std::max_element(plan.arenaBytes.begin(), plan.arenaBytes.end());
+    EXPECT_TRUE(verify(plan, dag, small)) << seed;
+    dag.residentBytes = 1; // beside the arena
+    EXPECT_FALSE(verify(plan, dag, small)) << seed;
+    dag.residentBytes = 0;
+    if (small.arenaBytes == 0)
+      continue;
+    small.arenaBytes -= 1;
+    EXPECT_FALSE(verify(plan, dag, small)) << seed;
+    // Nor does an arena that says it is smaller than what lies in it.
+    Plan lying = plan;
+    *std::max_element(lying.arenaBytes.begin(), lying.arenaBytes.end()) -=
+        arenaAlignment;
+    EXPECT_FALSE(verify(lying, dag)) << seed;
+  }
 }
 
 TEST(Verify, RefusesMalformedPlans) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/WhatIf.h"
+#include "planner/schedule/TargetPlan.h"
 #include "planner/schedule/Timeline.h"
 #include "tests/unit/planner/RandomDag.h"
 
@@ -25,20 +26,110 @@ TEST(WhatIf, ChangesWhatItNames) {
   dag.numDevices = 1;
   dag.nodes = {node("matmul_1", 10, false), node("matmul_2", 10, false),
                node("other", 10, false)};
-  double link = topology->link.bytesPerSecond;
-  EXPECT_TRUE(applyWhatIf("link.nvlink=2x", *topology, dag));
-  EXPECT_EQ(topology->link.bytesPerSecond, 2 * link);
-  EXPECT_TRUE(applyWhatIf("op:matmul*=0.5x", *topology, dag));
-  EXPECT_EQ(*dag.nodes[1].durationUs, 5);
-  EXPECT_EQ(*dag.nodes[2].durationUs, 10);
-  EXPECT_TRUE(applyWhatIf("op:other=3x", *topology, dag));
-  EXPECT_EQ(*dag.nodes[2].durationUs, 30);
+  auto changed = [&](std::vector<std::string> changes) {
+    return applyWhatIf(changes, *topology, dag, dag);
+  };
+  auto all = changed({"op:matmul*=0.5x", "link.nvlink=2x", "op:other=3x"});
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_EQ(all->topology.link.bytesPerSecond,
+            2 * topology->link.bytesPerSecond);
+  EXPECT_EQ(*all->dag.nodes[1].durationUs, 5);
+  EXPECT_EQ(*all->dag.nodes[2].durationUs, 30);
+  EXPECT_TRUE(all->made.empty());
   for (const char *bad : {"link", "link=2", "link=0x", "link=-1x", "link=nanx",
                           "link.pcie=2x", "lnik=2x", "op:nothing=2x", "=2x"}) {
-    auto refused = applyWhatIf(bad, *topology, dag);
+    auto refused = changed({bad});
     ASSERT_FALSE(refused) << bad;
     EXPECT_EQ(refused.error().kind, ErrorKind::Usage) << bad;
   }
+}
+
+/// Two all_reduces on two devices, in place, of 32 and 96 bytes, which do not
+/// depend on each other.
+static Dag twoReductions() {
+  Dag dag;
+  dag.numDevices = 2;
+  for (uint32_t k = 0; k < 2; ++k) {
+    CollectiveCall call;
+    DagNode made;
+    made.name = k ? "second" : "first";
+    int64_t bytes = k ? 96 : 32;
+    for (int32_t d = 0; d < 2; ++d) {
+      Buffer buffer;
+      buffer.name = made.name + std::to_string(d);
+      buffer.device = {d};
+      buffer.sizeBytes = uint64_t(bytes);
+      buffer.elementType = ElementType::F32;
+      buffer.shape = {bytes / 4};
+      BufferId id{uint32_t(dag.buffers.size())};
+      dag.buffers.push_back(buffer);
+      Box box{0, {bytes / 4}, {4}, 4};
+      call.members.push_back({{d}, id, id, box, box});
+      made.devices.push_back({d});
+      made.uses.push_back({id, box, true, true});
+    }
+    made.work = call;
+    dag.nodes.push_back(made);
+  }
+  dag.edges = {{NodeId{0}, NodeId{1}, DepKind::Collective}};
+  EXPECT_TRUE(dag.check());
+  return dag;
+}
+
+// A name of the program acts on all that transforms make of its node, and a
+// name of what they make is one too.
+TEST(WhatIf, FollowsNodesThroughTransforms) {
+  TopologyEstimator machine(*device::openTopology("sim:dgx-h200"));
+  Dag source = twoReductions();
+  auto change = [&](const std::string &text, const Dag &planned) {
+    std::vector<std::string> changes{text};
+    auto made = applyWhatIf(changes, machine.machine(), source, planned);
+    EXPECT_TRUE(made) << made.error().message;
+    return *made;
+  };
+  auto after = [&](const WhatIf &what, std::vector<TransformKind> kinds) {
+    Dag dag = what.dag;
+    EXPECT_TRUE(applyTransforms(dag, kinds, {&machine, nullptr, what.made}));
+    return dag;
+  };
+  using enum TransformKind;
+  WhatIf what = change("op:second=3x", source);
+  EXPECT_TRUE(what.made.empty());
+  Dag halves = after(what, {Split});
+  ASSERT_EQ(halves.nodes.size(), 4u);
+  EXPECT_EQ(halves.nodes[1].timeFactor, 1);
+  EXPECT_EQ(halves.nodes[2].timeFactor, 3);
+  EXPECT_EQ(halves.nodes[3].timeFactor, 3);
+  // Of a bucket by its share of the bytes: 32 as they were, 96 three times.
+  Dag bucket = after(what, {Bucket});
+  ASSERT_EQ(bucket.nodes.size(), 1u);
+  EXPECT_DOUBLE_EQ(bucket.nodes[0].timeFactor, 2.5);
+  Dag plain = after({machine.machine(), source, {}}, {Bucket});
+  EXPECT_NEAR(machine.durationUs(bucket, NodeId{0}),
+              2.5 * machine.durationUs(plain, NodeId{0}), 1e-9);
+
+  // Named as the plan shows it; what it is cut into takes that over, once.
+  what = change("op:first.bucket*=0.5x", plain);
+  EXPECT_EQ(what.dag, source);
+  bucket = after(what, {Bucket, Split});
+  ASSERT_EQ(bucket.nodes.size(), 2u);
+  for (const DagNode &node : bucket.nodes)
+    EXPECT_EQ(node.timeFactor, 0.5) << node.name;
+  std::vector<std::string> nowhere{"op:first.bucket*=0.5x"};
+  EXPECT_FALSE(applyWhatIf(nowhere, machine.machine(), source, source));
+  // Numbers of chunks and plans are found with it.
+  TargetOptions options;
+  options.transforms = {Bucket};
+  auto planned = [&](std::vector<OpFactor> ops) {
+    options.ops = std::move(ops);
+    rcpsp::Budget budget(1e6, 5);
+    auto plan = planForTarget(source, machine, options, budget);
+    EXPECT_TRUE(plan) << plan.error().message;
+    return *plan;
+  };
+  TargetPlan as = planned({}), half = planned(what.made);
+  ASSERT_EQ(half.plan.transforms, std::vector<std::string>{"bucket"});
+  EXPECT_NEAR(half.plan.makespanUs, as.plan.makespanUs / 2, 1e-9);
 }
 
 /// The one collective of a plan, with its reason.

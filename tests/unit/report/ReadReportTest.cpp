@@ -134,6 +134,67 @@ TEST(ReadReport, ListsProgramsAndNotTheirKernels) {
   EXPECT_EQ((*programs)[1].problem, other);
 }
 
+TEST(ReadReport, AProgramThatWasOnlyProfiledHasOne) {
+  Fixture fixture;
+  ProfileFacts profile = testProfile();
+  profile.program = testFacts();
+  profile.program->after.reset();
+  profile.program->kernels[0].tunedUs = 0;
+  ASSERT_TRUE(storeProfile(testProgram(), profile, "7", fixture.store));
+  auto programs = tunedPrograms(fixture.store);
+  ASSERT_TRUE(programs);
+  ASSERT_EQ(programs->size(), 1u);
+  EXPECT_EQ((*programs)[0].name, "kern");
+  EXPECT_EQ((*programs)[0].problem, testProgram());
+  auto report = readReport(fixture.store, testProgram());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_FALSE(report->wasTuned());
+  EXPECT_EQ(report->title, "kern");
+  EXPECT_EQ(report->before.us, 50); // of the profile's replays
+  EXPECT_FALSE(report->environment.empty());
+  ASSERT_TRUE(report->timelineBefore);
+  EXPECT_TRUE(report->timelineBefore->timeline.isMeasured);
+  ASSERT_EQ(report->kernels.size(), 1u);
+  EXPECT_EQ(report->kernels[0].us(), 10);
+  ASSERT_EQ(report->notes.size(), 1u);
+  EXPECT_NE(report->notes[0].find("mgpu-tune tune dir/kern"),
+            std::string::npos);
+  for (const std::string &text : {toHtml(*report), toMarkdown(*report)}) {
+    EXPECT_NE(text.find("Profiled, not tuned: a replay takes 50.00 us on 1 "
+                        "thread"),
+              std::string::npos);
+    EXPECT_NE(text.find("sum"), std::string::npos); // of the table of nodes
+    EXPECT_EQ(text.find("nothing was surely faster"), std::string::npos);
+  }
+
+  // Once it is tuned, the session tells.
+  fill(fixture.store, testFacts());
+  programs = tunedPrograms(fixture.store);
+  ASSERT_TRUE(programs);
+  EXPECT_EQ(programs->size(), 1u);
+  report = readReport(fixture.store, testProgram());
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->wasTuned());
+  EXPECT_EQ(report->before.us, 100);
+  EXPECT_TRUE(report->profile);
+}
+
+TEST(ReadReport, SaysHowMuchOfTheSpaceWasTried) {
+  Fixture fixture;
+  fill(fixture.store, testFacts());
+  auto report = readReport(fixture.store, testProgram());
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->parts, (std::vector<SpacePart>{{"kernel kern", 8, 2},
+                                                   {"program", 100, 5}}));
+  EXPECT_EQ(report->parts[0].coverage(), 0.25);
+  EXPECT_NE(toMarkdown(*report).find(
+                "14 trials, 1 failed, of 1e+09 configurations; ways to build "
+                "one kernel by itself: 2 of 8 (25 %); plans with the best few "
+                "of them: 5 of 100 (5 %)."),
+            std::string::npos)
+      << toMarkdown(*report);
+}
+
 TEST(ProgramFacts, AreReadBackAsTheyWere) {
   const ProgramFacts facts = testFacts();
   auto back = factsFromJson(nlohmann::json::parse(toJson(facts).dump()));

@@ -12,7 +12,7 @@ using namespace mgpu::tuner;
 
 namespace {
 
-ConfigSpace makeSpace() {
+ConfigSpace makeMixedSpace() {
   return *ConfigSpace::generate({{"a", {1, 2, 4, 8, 16, 32}, {}},
                                  {"b", {0, 1, 2, 3, 4}, {}},
                                  {"c", {0, 1, 2}, {"x", "y", "z"}},
@@ -56,7 +56,7 @@ double alike(const ConfigSpace &space, ConfigId p, ConfigId q) {
 }
 
 TEST(GaussianProcess, PosteriorIsThatOfTheTextbook) {
-  ConfigSpace space = makeSpace();
+  ConfigSpace space = makeMixedSpace();
   constexpr double noise = 1e-2;
   Random random(4);
   std::vector<ConfigId> points;
@@ -103,7 +103,7 @@ TEST(GaussianProcess, PosteriorIsThatOfTheTextbook) {
 }
 
 TEST(GaussianProcess, LearnsWhichParameterMatters) {
-  ConfigSpace space = makeSpace();
+  ConfigSpace space = makeMixedSpace();
   std::vector<ConfigId> points;
   std::vector<float> targets;
   for (ConfigId id = 0; id < space.size(); id += 2) {

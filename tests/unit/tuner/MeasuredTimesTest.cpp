@@ -14,7 +14,7 @@ using planner::Dag;
 using planner::NodeId;
 
 /// The reductions, and what keys of theirs need.
-struct Setting {
+struct MeasuredSetting {
   db::TempFolder folder;
   std::string path = folder / "m.db";
   Dag dag = makeReductions(false);
@@ -63,7 +63,7 @@ size_t count(const NodeTimes &times) {
 }
 
 TEST(MeasuredTimes, AreReadBackForAllThatDoTheSame) {
-  Setting setting;
+  MeasuredSetting setting;
   setting.store();
   const NodeTimes times = setting.read(setting.keys(), setting.config);
   ASSERT_EQ(times.size(), setting.dag.nodes.size());
@@ -81,7 +81,7 @@ TEST(MeasuredTimes, AreReadBackForAllThatDoTheSame) {
 }
 
 TEST(MeasuredTimes, TheNewestCounts) {
-  Setting setting;
+  MeasuredSetting setting;
   setting.store();
   const uint32_t node = setting.find("axpy0_0");
   std::vector<std::vector<double>> samples(setting.dag.nodes.size());
@@ -98,7 +98,7 @@ TEST(MeasuredTimes, TheNewestCounts) {
 }
 
 TEST(MeasuredTimes, OtherWorkHasNone) {
-  Setting setting;
+  MeasuredSetting setting;
   setting.store();
   const size_t all = setting.dag.nodes.size(), kernels = 4;
   ProgramConfig other = setting.config;
@@ -143,7 +143,7 @@ TEST(MeasuredTimes, OtherWorkHasNone) {
 }
 
 TEST(MeasuredTimes, WhatATransformLeavesIsFound) {
-  Setting setting;
+  MeasuredSetting setting;
   setting.store();
   auto changed = transformed(setting.dag, {planner::TransformKind::Bucket});
   ASSERT_TRUE(changed);
@@ -160,7 +160,7 @@ TEST(MeasuredTimes, WhatATransformLeavesIsFound) {
 }
 
 TEST(MeasuredTimes, ADamagedRowCostsItsTime) {
-  Setting setting;
+  MeasuredSetting setting;
   setting.store();
   // Behind the store's back: a figure of the first row, then of all.
   auto spoil = [&](const std::string &which) {
@@ -179,7 +179,7 @@ TEST(MeasuredTimes, ADamagedRowCostsItsTime) {
 }
 
 TEST(MeasuredTimes, ThreadsAreThoseChosenLast) {
-  Setting setting;
+  MeasuredSetting setting;
   auto file = setting.open();
   auto threads = readThreads(setting.keys(), file);
   ASSERT_TRUE(threads);

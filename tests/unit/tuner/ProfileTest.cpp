@@ -185,6 +185,21 @@ TEST(ProfileFacts, AreStoredAndTheNewestRead) {
   facts = factsOf(measured);
   facts.threads = 7;
   facts.pinnedCpus = "1,0";
+  const ProfileSamples &samples = measured.profile.subjects[1];
+  facts.program = describeProgram(measured.dag, {"p.mlir", "main", {}});
+  addMeasured(*facts.program, measured.dag, measured.subjects[1], samples);
+  double kernelUs = 0;
+  size_t steps = 0;
+  for (const planner::DagNode &node : measured.dag.nodes) {
+    const auto &ofNode = samples.nodeUs[size_t(&node - &measured.dag.nodes[0])];
+    steps += !ofNode.empty();
+    if (std::holds_alternative<planner::KernelCall>(node.work))
+      kernelUs += bench::median(ofNode);
+  }
+  EXPECT_GT(kernelUs, 0);
+  EXPECT_NEAR(facts.program->kernels.at(0).defaultUs, kernelUs, 1e-9);
+  ASSERT_TRUE(facts.program->before && facts.program->before->isMeasured);
+  EXPECT_EQ(facts.program->before->steps.size(), steps);
   ASSERT_TRUE(storeProfile(program, facts, "2", *store));
   auto found = readProfile(program, *store);
   ASSERT_TRUE(found && *found);
@@ -193,6 +208,8 @@ TEST(ProfileFacts, AreStoredAndTheNewestRead) {
   facts.timeMs = (*found)->timeMs;
   facts.host = (*found)->host;
   facts.version = "2";
+  EXPECT_FALSE((*found)->environment.empty());
+  facts.environment = (*found)->environment;
   EXPECT_EQ(**found, facts);
 
   // Of a row that says something else the one before it counts.

@@ -94,13 +94,13 @@ struct Fixture : TestSubject {
 
 TEST(ProgramSpace, PointsAndConfigurationsAreTheSame) {
   Fixture fixture;
-  auto space =
-      ProgramSpace::create(fixture.program.dag, {{}}, {fixture.chosen}, 2);
+  auto space = ProgramSpace::create(fixture.program.dag, {{}}, {},
+                                    {fixture.chosen}, {2, 8});
   ASSERT_TRUE(space) << space.error().message;
   // 4 stream counts, 2 lane counts and 16 seeds of the list scheduler, one
   // serial plan; each with both kernels.
   EXPECT_EQ(space->points().size(), 2u * (4 * 2 * 16 + 1));
-  EXPECT_EQ(space->points().size(), 2 * ProgramSpace::numPlans(1, 2));
+  EXPECT_EQ(space->points().size(), 2 * ProgramSpace::numPlans(1, {}, {2, 8}));
   for (ConfigId id = 0; id < space->points().size(); ++id)
     EXPECT_EQ(space->find(space->at(id)), id);
   ProgramConfig other = space->at(0);
@@ -115,11 +115,14 @@ TEST(ProgramSpace, TransformsAreSwitchesOfIt) {
   Fixture fixture;
   using K = planner::TransformKind;
   const std::vector<TransformList> lists = {
-      {}, {K::Bucket}, {K::Chunk4}, {K::Bucket, K::Split}};
-  auto space =
-      ProgramSpace::create(fixture.program.dag, lists, {fixture.chosen}, 2);
+      {},
+      {K::Bucket},
+      {{K::Chunk, {4, 1}}},
+      {K::Bucket, {K::Chunk, {2}}, K::Split}};
+  auto space = ProgramSpace::create(fixture.program.dag, lists, {},
+                                    {fixture.chosen}, {2, 8});
   ASSERT_TRUE(space) << space.error().message;
-  EXPECT_EQ(space->points().size(), 2 * ProgramSpace::numPlans(4, 2));
+  EXPECT_EQ(space->points().size(), 2 * ProgramSpace::numPlans(4, {}, {2, 8}));
   std::set<TransformList> seen;
   for (ConfigId id = 0; id < space->points().size(); ++id) {
     const ProgramConfig config = space->at(id);
@@ -129,6 +132,50 @@ TEST(ProgramSpace, TransformsAreSwitchesOfIt) {
   EXPECT_EQ(seen, std::set<TransformList>(lists.begin(), lists.end()));
 }
 
+TEST(ProgramSpace, SettingsOfATargetAreParametersOfIt) {
+  Fixture fixture;
+  const std::vector<TargetSetting> settings = {
+      {"algorithm", {"ring LL", "tree LL", "nvls Simple"}, ""},
+      {"cta_policy", {"none"}, "is NCCL's"}};
+  auto space = ProgramSpace::create(fixture.program.dag, {{}}, settings,
+                                    {fixture.chosen}, {2, 4});
+  ASSERT_TRUE(space) << space.error().message;
+  // Three stream counts, as the target has room for no more.
+  EXPECT_EQ(space->points().size(), 2u * 3 * (3 * 2 * 16 + 1));
+  EXPECT_EQ(space->points().size(),
+            2 * ProgramSpace::numPlans(1, settings, {2, 4}));
+  std::map<std::string, uint32_t> seen;
+  const planner::Dag &dag = fixture.program.dag;
+  for (ConfigId id = 0; id < space->points().size(); ++id) {
+    const ProgramConfig config = space->at(id);
+    ASSERT_EQ(space->find(config), id);
+    auto at = config.settings.find("algorithm");
+    ++seen[at == config.settings.end() ? "" : at->second];
+    auto pairs = toPairs(config, dag, fixture.kernels);
+    auto read = fromPairs(pairs, dag, fixture.kernels, settings);
+    ASSERT_TRUE(read) << read.error().message;
+    ASSERT_EQ(*read, config);
+  }
+  EXPECT_EQ(seen.size(), 3u);
+  EXPECT_TRUE(seen.contains("") && seen.contains("tree LL"));
+  std::vector<SpaceParameter> described = space->describe();
+  EXPECT_EQ(described.back().name, "cta_policy");
+  EXPECT_EQ(described.back().values, (std::vector<std::string>{"none"}));
+  EXPECT_EQ(described.back().reason, "is NCCL's");
+
+  // Elsewhere the same row is of no configuration.
+  ProgramConfig config = space->at(0);
+  config.settings["algorithm"] = "tree LL";
+  const db::Pairs pairs = toPairs(config, dag, fixture.kernels);
+  EXPECT_FALSE(fromPairs(pairs, dag, fixture.kernels, {}));
+  const std::vector<TargetSetting> fewer = {{"algorithm", {"ring LL"}, "one"}};
+  EXPECT_FALSE(fromPairs(pairs, dag, fixture.kernels, fewer));
+  config.settings = {{"algorithm", "unheard of"}};
+  EXPECT_FALSE(space->find(config));
+  config.settings = {{"other", "on"}};
+  EXPECT_FALSE(space->find(config));
+}
+
 TEST(ProgramSpace, ConfigurationsGoThroughText) {
   Fixture fixture;
   const planner::Dag &dag = fixture.program.dag;
@@ -136,37 +183,38 @@ TEST(ProgramSpace, ConfigurationsGoThroughText) {
   config.seed = 7;
   config.lanes = 2;
   config.kernels = {fixture.chosen[1]};
-  config.transforms = {planner::TransformKind::Chunk4,
-                       planner::TransformKind::Split};
+  using K = planner::TransformKind;
+  config.transforms = {{K::Chunk, {4, 1}}, K::Split};
   std::string text = db::pairsText(toPairs(config, dag, fixture.kernels));
   auto pairs = db::parsePairs(text);
   ASSERT_TRUE(pairs) << pairs.error().message;
-  auto read = fromPairs(*pairs, dag, fixture.kernels);
+  auto read = fromPairs(*pairs, dag, fixture.kernels, {});
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, config);
 
   for (auto [name, value] :
        {std::pair("scheduler", "magic"), std::pair("streams", "many"),
         std::pair("kernel.axpy", "items=3"), std::pair("kernel.gone", ""),
-        std::pair("chunks", "3"), std::pair("split", "maybe")}) {
+        std::pair("chunks.0", "no"), std::pair("chunks", "4"),
+        std::pair("chunks.7", "2"), std::pair("split", "maybe")}) {
     db::Pairs wrong = *pairs;
     wrong[name] = value;
-    EXPECT_FALSE(fromPairs(wrong, dag, fixture.kernels)) << name;
+    EXPECT_FALSE(fromPairs(wrong, dag, fixture.kernels, {})) << name;
   }
   // As it was stored before there were transforms.
-  pairs->erase("chunks");
-  pairs->erase("split");
-  read = fromPairs(*pairs, dag, fixture.kernels);
+  for (const char *name : {"chunks.0", "chunks.1", "split"})
+    pairs->erase(name);
+  read = fromPairs(*pairs, dag, fixture.kernels, {});
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(read->transforms.empty());
   pairs->erase("lanes");
-  EXPECT_FALSE(fromPairs(*pairs, dag, fixture.kernels));
+  EXPECT_FALSE(fromPairs(*pairs, dag, fixture.kernels, {}));
 }
 
 TEST(ProgramSpace, AConfigurationIsAPlan) {
   Fixture fixture;
   const planner::Dag &dag = fixture.program.dag;
-  auto space = ProgramSpace::create(dag, {{}}, {fixture.chosen}, 2);
+  auto space = ProgramSpace::create(dag, {{}}, {}, {fixture.chosen}, {2, 8});
   ASSERT_TRUE(space);
   auto plain = planFor(dag, space->at(0));
   ASSERT_TRUE(plain);

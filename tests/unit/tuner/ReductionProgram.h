@@ -2,8 +2,8 @@
 #ifndef MGPU_TESTS_UNIT_TUNER_REDUCTIONPROGRAM_H
 #define MGPU_TESTS_UNIT_TUNER_REDUCTIONPROGRAM_H
 
-// Two sums over two devices, each y += 2 x and then an all_reduce in place,
-// that do not depend on each other: what transforms find something in.
+// Sums over two devices, each y += 2 x and then an all_reduce in place, that do
+// not depend on each other: what transforms find something in.
 
 #include "planner/dag/DagBuilder.h"
 #include "tests/unit/tuner/TestSubject.h"
@@ -14,7 +14,7 @@ namespace mgpu::tuner {
 
 /// `parts`: the kernels say which bytes each block touches, so that they can be
 /// cut in two (the test's kernel object takes no parts).
-inline planner::Dag makeReductions(bool parts) {
+inline planner::Dag makeReductions(bool parts, int sums = 2) {
   using namespace planner;
   constexpr int64_t count = 8; // elements; four to a block
   Dag dag;
@@ -52,7 +52,7 @@ inline planner::Dag makeReductions(bool parts) {
   };
   BufferId x = buffer("x", -1, BufferRole::Argument);
   BufferId y = buffer("y", -1, BufferRole::Argument);
-  for (int sum = 0; sum < 2; ++sum) {
+  for (int sum = 0; sum < sums; ++sum) {
     BufferId out = buffer(fmt::format("out{}", sum), -1, BufferRole::Result);
     CollectiveCall reduce;
     reduce.kind = CollectiveKind::AllReduce;

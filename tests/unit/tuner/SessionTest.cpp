@@ -104,7 +104,7 @@ TEST(Session, FailuresAreStoredAndNotTriedAgain) {
       std::make_shared<Bytes>(kernelWithFault(0))};
   bench::Environment environment = bench::readEnvironment();
   KeyInput keys{faulty.program.dag, compiled, environment, "test", 2, false};
-  auto found = findDecision(keys, faulty.spaces, *store);
+  auto found = findDecision(keys, faulty.spaces, {}, *store);
   ASSERT_TRUE(found && *found);
   EXPECT_EQ((*found)->config, again->config);
   EXPECT_TRUE((*found)->complete);
@@ -112,7 +112,7 @@ TEST(Session, FailuresAreStoredAndNotTriedAgain) {
   EXPECT_FALSE((*found)->sentence.empty());
   // Other kernels are another problem, however alike.
   compiled[0] = std::make_shared<Bytes>(kernelWithFault(4));
-  found = findDecision(keys, faulty.spaces, *store);
+  found = findDecision(keys, faulty.spaces, {}, *store);
   ASSERT_TRUE(found);
   EXPECT_FALSE(*found);
 }
@@ -148,7 +148,7 @@ TEST(Session, ATransformThatGainsIsChosenStoredAndFoundAgain) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_TRUE(result->failed.empty());
   EXPECT_EQ(result->numTransformLists, 4u);
-  EXPECT_EQ(result->spaceSize, double(ProgramSpace::numPlans(4, 2)));
+  EXPECT_EQ(result->spaceSize, ProgramSpace::numPlans(4, {}, {2, 8}));
   EXPECT_EQ(toText(result->config.transforms), "bucket=on");
   EXPECT_FALSE(result->isDefault);
   EXPECT_NE(result->pinnedCpus, "");
@@ -158,7 +158,7 @@ TEST(Session, ATransformThatGainsIsChosenStoredAndFoundAgain) {
       std::make_shared<Bytes>(kernelWithFault(0))};
   bench::Environment environment = bench::readEnvironment();
   KeyInput keys{reductions.dag, compiled, environment, "test", 2, false};
-  auto found = findDecision(keys, reductions.spaces, *store);
+  auto found = findDecision(keys, reductions.spaces, {}, *store);
   ASSERT_TRUE(found && *found);
   EXPECT_EQ((*found)->config, result->config);
   auto changed = transformed(reductions.dag, (*found)->config.transforms);
@@ -186,7 +186,7 @@ TEST(Session, ATransformThatGainsIsChosenStoredAndFoundAgain) {
                                          {"chunks", "8"}});
   foreign.provenance.timeMs += 1000;
   ASSERT_TRUE(store->record(decisionProblem(keys), foreign));
-  found = findDecision(keys, reductions.spaces, *store);
+  found = findDecision(keys, reductions.spaces, {}, *store);
   ASSERT_TRUE(found && *found);
   EXPECT_EQ((*found)->config, result->config);
 }

@@ -33,12 +33,17 @@ TEST(TransformSpace, EveryTransformOfAListHasWorkWhereItStands) {
   auto lists = transformLists(dag);
   ASSERT_TRUE(lists) << lists.error().message;
   const std::set<std::string> texts = textsOf(*lists);
-  EXPECT_TRUE(texts.contains("chunks=2"));
-  EXPECT_TRUE(texts.contains("chunks=2 split=on"));
+  // The sums share no kernel, so that each has a number of its own.
+  for (const char *some :
+       {"chunks.0=2 chunks.1=1", "chunks.0=1 chunks.1=2",
+        "chunks.0=2 chunks.1=2", "chunks.0=2 chunks.1=1 split=on"})
+    EXPECT_TRUE(texts.contains(some)) << some;
   // Of the bucket neither part is made by a part of a kernel; and two blocks
   // are not four parts.
-  EXPECT_FALSE(texts.contains("bucket=on chunks=2"));
-  EXPECT_FALSE(texts.contains("chunks=4"));
+  for (const std::string &text : texts) {
+    EXPECT_FALSE(text.starts_with("bucket=on chunks")) << text;
+    EXPECT_EQ(text.find("=4"), std::string::npos) << text;
+  }
   std::set<std::string> programs;
   for (const TransformList &list : *lists) {
     auto changed = transformed(dag, list);
@@ -70,34 +75,71 @@ TEST(TransformSpace, ALargeProgramKeepsWhatItIs) {
 TEST(TransformSpace, ListsGoThroughPairs) {
   for (const TransformList &list :
        {TransformList{}, TransformList{K::Chunk8},
-        TransformList{K::Copies, K::Scatter, K::Bucket, K::Chunk4, K::Split}}) {
+        TransformList{{K::Chunk, {1, 64}}},
+        TransformList{
+            K::Copies, K::Scatter, K::Bucket, {K::Chunk, {4}}, K::Split}}) {
     db::Pairs pairs{{"streams", "4"}};
     addPairs(list, pairs);
     auto read = transformsFrom(pairs);
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(*read, list);
   }
-  EXPECT_EQ(toText({K::Copies, K::Chunk4}), "copies=on chunks=4");
+  EXPECT_EQ(toText({K::Copies, {K::Chunk, {4, 1}}}),
+            "copies=on chunks.0=4 chunks.1=1");
   for (auto [name, value] :
        {std::pair("chunks", "3"), std::pair("chunks", "1"),
-        std::pair("bucket", "off"), std::pair("split", "")})
+        std::pair("chunks.0", "1"), std::pair("chunks.0", "65"),
+        std::pair("chunks.0", "two"), std::pair("bucket", "off"),
+        std::pair("split", "")})
     EXPECT_FALSE(transformsFrom({{name, value}})) << name << value;
 }
 
 TEST(TransformSpace, ParametersAreThoseThatDiffer) {
-  TransformChoices choices = TransformChoices::of(
-      {{}, {K::Bucket}, {K::Chunk2}, {K::Chunk8}, {K::Bucket, K::Chunk2}});
-  ASSERT_EQ(choices.described.size(), 2u);
-  EXPECT_EQ(choices.described[0].name, "bucket");
-  EXPECT_EQ(choices.described[0].labels,
-            (std::vector<std::string>{"off", "on"}));
-  EXPECT_EQ(choices.described[1].name, "chunks");
-  EXPECT_EQ(choices.described[1].values, (std::vector<double>{1, 2, 8}));
-  EXPECT_TRUE(choices.described[1].isOrdered());
-  const double good[] = {1, 2}, bad[] = {1, 8};
+  const TransformList both = {K::Bucket, {K::Chunk, {8}}};
+  TransformChoices choices(
+      {{}, {K::Bucket}, {{K::Chunk, {2, 1}}}, {{K::Chunk, {8, 4}}}, both});
+  const std::vector<Parameter> &described = choices.described();
+  ASSERT_EQ(described.size(), 3u);
+  EXPECT_EQ(described[0].name, "bucket");
+  EXPECT_EQ(described[0].labels, (std::vector<std::string>{"off", "on"}));
+  EXPECT_EQ(described[1].name, "chunks.0");
+  EXPECT_EQ(described[1].values, (std::vector<double>{1, 2, 8}));
+  EXPECT_TRUE(described[1].isOrdered());
+  EXPECT_EQ(described[2].name, "chunks.1");
+  EXPECT_EQ(described[2].values, (std::vector<double>{1, 4}));
+  const double good[] = {1, 8, 1}, bad[] = {1, 8, 4};
   ASSERT_TRUE(choices.find(good));
-  EXPECT_EQ(*choices.find(good), (TransformList{K::Bucket, K::Chunk2}));
+  EXPECT_EQ(*choices.find(good), both);
   EXPECT_FALSE(choices.find(bad));
+  EXPECT_EQ(choices.valuesOf(both), (std::vector<double>{1, 8, 1}));
+  EXPECT_FALSE(choices.valuesOf({K::Bucket, {K::Chunk, {8, 1}}}));
+  EXPECT_FALSE(choices.valuesOf({K::Chunk8}));
+  EXPECT_TRUE(choices.begins(std::span(good, 2)));
+  EXPECT_FALSE(choices.begins(std::span(bad, 3)));
+}
+
+TEST(TransformSpace, OfManyGroupsSomeShareANumber) {
+  planner::Dag dag = makeReductions(true, 20); // 2^20 combinations
+  ASSERT_TRUE(dag.check());
+  auto lists = transformLists(dag);
+  ASSERT_TRUE(lists) << lists.error().message;
+  EXPECT_GT(lists->size(), 32u);
+  EXPECT_LE(lists->size(), 4 * 64u); // bucket and split, on and off
+  size_t all = 0, one = 0;
+  for (const TransformList &list : *lists) {
+    ASSERT_TRUE(transformed(dag, list)) << toText(list);
+    for (const planner::Transform &transform : list) {
+      if (transform.kind != K::Chunk)
+        continue;
+      ASSERT_EQ(transform.counts.size(), 20u);
+      auto cut = std::count_if(transform.counts.begin(), transform.counts.end(),
+                               [](uint32_t count) { return count > 1; });
+      all += cut == 20;
+      one += cut == 1;
+    }
+  }
+  EXPECT_GT(all, 0u);
+  EXPECT_GT(one, 0u);
 }
 
 } // namespace

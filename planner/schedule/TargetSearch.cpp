@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/TargetSearch.h"
+
+#include "planner/schedule/Paths.h"
+#include "planner/schedule/PlanBuilder.h"
+#include "planner/schedule/Simulate.h"
+#include "support/Random.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::planner {
+
+/// What is live where the plan's arena is fullest, on the device that exceeds
+/// the limit most.
+static Error doesNotFit(const Plan &plan, const Dag &dag, uint64_t limit) {
+  size_t worst = 0;
+  for (size_t d = 0; d < plan.arenaBytes.size(); ++d)
+    if (plan.arenaBytes[d] > plan.arenaBytes[worst])
+      worst = d;
+  constexpr size_t never = SIZE_MAX;
+  std::vector<size_t> first(dag.buffers.size(), never),
+      last(dag.buffers.size(), 0);
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    for (const BufferUse &use : dag.node(plan.steps[s].node).uses) {
+      first[use.buffer.value] = std::min(first[use.buffer.value], s);
+      last[use.buffer.value] = s;
+    }
+  auto isLive = [&](size_t b, size_t s) {
+    const Buffer &buffer = dag.buffers[b];
+    if (size_t(buffer.device.value) != worst || buffer.device.isHost())
+      return false;
+    return buffer.role == BufferRole::Resident || first[b] == never ||
+           (first[b] <= s && s <= last[b]);
+  };
+  std::vector<int64_t> change(plan.steps.size() + 2, 0);
+  for (size_t b = 0; b < dag.buffers.size(); ++b) {
+    const Buffer &buffer = dag.buffers[b];
+    if (buffer.device.isHost() || size_t(buffer.device.value) != worst)
+      continue;
+    bool always = buffer.role == BufferRole::Resident || first[b] == never;
+    change[always ? 0 : first[b]] += int64_t(buffer.sizeBytes);
+    change[always ? plan.steps.size() : last[b] + 1] -=
+        int64_t(buffer.sizeBytes);
+  }
+  int64_t live = 0, most = 0;
+  size_t at = 0;
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    if ((live += change[s]) > most) {
+      most = live;
+      at = s;
+    }
+  std::vector<size_t> buffers;
+  for (size_t b = 0; b < dag.buffers.size(); ++b)
+    if (isLive(b, at))
+      buffers.push_back(b);
+  std::sort(buffers.begin(), buffers.end(), [&](size_t a, size_t b) {
+    return std::pair(dag.buffers[b].sizeBytes, a) <
+           std::pair(dag.buffers[a].sizeBytes, b);
+  });
+  std::string largest;
+  for (size_t k = 0; k < buffers.size() && k < 5; ++k)
+    largest += fmt::format("{}\"{}\" ({} bytes)", k ? ", " : "",
+                           dag.buffers[buffers[k]].name,
+                           dag.buffers[buffers[k]].sizeBytes);
+  const DagNode &node = dag.node(plan.steps[at].node);
+  uint64_t needed = plan.arenaBytes[worst] + dag.residentBytes;
+  return {ErrorKind::Invalid,
+          fmt::format("no plan found fits {} bytes: the smallest arena of "
+                      "device {} is {} bytes, {} are missing; most is live at "
+                      "node {} \"{}\"{}{}: {} bytes in {} buffers, the largest "
+                      "{}; use more devices or smaller buffers",
+                      limit, worst, needed, needed - limit,
+                      plan.steps[at].node.value, node.name,
+                      node.location.empty() ? "" : " at ", node.location, most,
+                      buffers.size(), largest)};
+}
+
+namespace {
+
+class Search {
+public:
+  Search(const Dag &dag, const TopologyEstimator &machine,
+         const TargetOptions &options, Freedoms freedoms)
+      : dag(dag), machine(machine), options(options), freedoms(freedoms),
+        contention(contentionOf(machine.machine())) {}
+
+  Result<TargetPlan> run(rcpsp::Budget &budget) {
+    ScheduleOptions unlimited;
+    MGPU_TRY_ASSIGN(Plan serial, scheduleSerial(dag, machine, unlimited));
+    best.serialUs = simulate(serial, dag, contention).makespanUs;
+    MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, machine));
+    tails = longestPaths(dag, durations).tail;
+    for (size_t i = 0; i < tails.size(); ++i)
+      tails[i] += durations[i];
+    // Fewer streams fork less, and need less memory.
+    for (uint32_t streams = options.streamsPerDevice; streams > 0;
+         streams /= 2) {
+      ScheduleOptions schedule;
+      schedule.streamsPerDevice = streams;
+      schedule.freedoms = freedoms;
+      MGPU_TRY_ASSIGN(Plan plan, scheduleList(dag, machine, schedule));
+      MGPU_TRY(consider(std::move(plan)));
+      if (!freedoms.join && hasPlan())
+        break;
+    }
+    if (freedoms.join || !hasPlan())
+      MGPU_TRY(consider(std::move(serial)));
+    if (freedoms.order)
+      MGPU_TRY(disturb(durations, budget));
+    if (freedoms.join && hasPlan())
+      MGPU_TRY(join());
+    if (!hasPlan())
+      return fail(doesNotFit(smallest, dag, options.memoryBytes));
+    return std::move(best);
+  }
+
+private:
+  static uint64_t largestArena(const Plan &plan) {
+    return plan.arenaBytes.empty() ? 0
+                                   : *std::max_element(plan.arenaBytes.begin(),
+                                                       plan.arenaBytes.end());
+  }
+
+  bool hasPlan() const { return !best.plan.steps.empty() || dag.nodes.empty(); }
+
+  Result<void> consider(Plan plan) {
+    uint64_t needed = largestArena(plan) + dag.residentBytes;
+    if (needed > options.memoryBytes) {
+      if (smallest.steps.empty() || largestArena(plan) < largestArena(smallest))
+        smallest = std::move(plan);
+      return {};
+    }
+    double contended = simulate(plan, dag, contention).makespanUs;
+    if (!best.plan.steps.empty() &&
+        std::pair(contended, plan.makespanUs) >=
+            std::pair(best.contendedUs, best.plan.makespanUs))
+      return {};
+    MGPU_TRY(prove(plan));
+    best.plan = std::move(plan);
+    best.contendedUs = contended;
+    return {};
+  }
+  Result<void> prove(const Plan &plan) const {
+    PlanLimits limits;
+    limits.arenaBytes = options.memoryBytes;
+    if (auto verdict = verify(plan, dag, limits); !verdict)
+      return fail(ErrorKind::Internal,
+                  fmt::format("scheduler {} made an unsafe plan: {}",
+                              plan.scheduler, verdict.error().message));
+    return {};
+  }
+
+  Result<void> join() {
+    if (joinForks(best.plan, dag, contention) == 0)
+      return {};
+    best.contendedUs = simulate(best.plan, dag, contention).makespanUs;
+    return prove(best.plan);
+  }
+
+  /// The priorities of list scheduling, with noise of a share of each.
+  Result<void> disturb(const std::vector<double> &durations,
+                       rcpsp::Budget &budget) {
+    Random random(options.seed);
+    std::vector<double> priorities(tails.size());
+    uint32_t fruitless = 0;
+    while (!budget.exhausted() && fruitless < patience) {
+      if (!best.plan.steps.empty() &&
+          best.contendedUs <= best.plan.lowerBoundUs)
+        break;
+      budget.spend();
+      double share = 0.02 + 0.5 * random.uniform() * random.uniform();
+      for (size_t i = 0; i < tails.size(); ++i)
+        priorities[i] = tails[i] * (1 + share * (random.uniform() - 0.5));
+      uint32_t most = std::max(options.streamsPerDevice, 1u),
+               streams =
+                   freedoms.join ? 1 + uint32_t(random.below(most)) : most;
+      ScheduleOptions schedule;
+      schedule.freedoms = freedoms;
+      MGPU_TRY_ASSIGN(Plan plan,
+                      finishPlan("list search",
+                                 listOrder(dag, durations, priorities, streams,
+                                           freedoms.early),
+                                 streams, WaitPolicy::Dependences, dag, machine,
+                                 schedule));
+      double before = best.contendedUs;
+      MGPU_TRY(consider(std::move(plan)));
+      fruitless = best.contendedUs < before ? 0 : fruitless + 1;
+    }
+    return {};
+  }
+
+  /// A search that has found nothing better so often ends.
+  static constexpr uint32_t patience = 2000;
+
+  const Dag &dag;
+  const TopologyEstimator &machine;
+  const TargetOptions &options;
+  Freedoms freedoms;
+  Contention contention;
+  std::vector<double> tails; ///< longest path from each node's start
+  TargetPlan best;
+  Plan smallest; ///< of those that do not fit
+};
+
+} // namespace
+
+Result<TargetPlan> searchLists(const Dag &dag, const TopologyEstimator &machine,
+                               const TargetOptions &options, Freedoms freedoms,
+                               rcpsp::Budget &budget) {
+  return Search(dag, machine, options, freedoms).run(budget);
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tensor maps of the driver that is not there. The lines are those of cuda.h
+// (CUDA 13.0) that say what cuTensorMapEncodeTiled asks for.
+#include "tests/unit/kernels/FakeTensorMap.h"
+#include "FakeCuda.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mgpu::fake {
+
+namespace {
+
+CUresult encodeTiled(CUtensorMap *map, CUtensorMapDataType type,
+                     cuuint32_t rank, void *address, const cuuint64_t *sizes,
+                     const cuuint64_t *strides, const cuuint32_t *box,
+                     const cuuint32_t *steps, CUtensorMapInterleave interleave,
+                     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
+                     CUtensorMapFloatOOBfill fill) {
+  MGPU_FAKE_ENTER("cuTensorMapEncodeTiled");
+  const bool is16 = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 ||
+                    type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  // What is encoded here: three dimensions of 16-bit elements, zeros outside.
+  // 23242: cards of compute capability 9.0 and later have them.
+  if (fake.major < 9 || !map || !is16 || rank != 3 ||
+      interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
+      fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  // 23248: the map is aligned to 64 bytes; 23278: the array to 16.
+  if (uintptr_t(map) % 64 != 0 || uintptr_t(address) % 16 != 0)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  constexpr uint64_t elementBytes = 2;
+  uint64_t least = sizes[0] * elementBytes;
+  for (unsigned d = 0; d < rank; ++d) {
+    // 23282: up to 2^32 elements; 23300: boxes of up to 256; 23305: steps of 1
+    // to 8.
+    if (sizes[d] == 0 || sizes[d] > uint64_t(1) << 32 || box[d] == 0 ||
+        box[d] > 256 || steps[d] < 1 || steps[d] > 8)
+      return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+    if (d + 1 == rank)
+      continue;
+    // 23288: strides are multiples of 16 below 2^40, 23297: and not smaller
+    // than what they step over.
+    if (strides[d] % 16 != 0 || strides[d] >= uint64_t(1) << 40 ||
+        strides[d] < least)
+      return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+    least = strides[d] * (sizes[d + 1] - 1) + least;
+  }
+  // 23302: rows of a box are multiples of 16 bytes; 23326: and at most what the
+  // swizzle spans.
+  uint64_t row = box[0] * elementBytes;
+  if (row % 16 != 0 || (swizzle == CU_TENSOR_MAP_SWIZZLE_128B && row > 128) ||
+      (swizzle != CU_TENSOR_MAP_SWIZZLE_128B &&
+       swizzle != CU_TENSOR_MAP_SWIZZLE_NONE))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  // Not an error of the call, but of the copies.
+  if (!fake.isDeviceRange(uint64_t(uintptr_t(address)), least))
+    fake.violations.push_back("a tensor map of what is no memory of the card");
+  FakeTensorMap made{};
+  made.magic = FakeTensorMap::theMagic;
+  made.address = uint64_t(uintptr_t(address));
+  std::copy(sizes, sizes + 3, made.sizes);
+  std::copy(strides, strides + 2, made.strideBytes);
+  std::copy(box, box + 3, made.box);
+  made.elementBytes = elementBytes;
+  made.swizzleBytes = swizzle == CU_TENSOR_MAP_SWIZZLE_128B ? 128 : 0;
+  std::memcpy(map, &made, sizeof made);
+  return CUDA_SUCCESS;
+}
+
+} // namespace
+
+void addTensorMapEntries(device::CudaApi &api) {
+  api.cuTensorMapEncodeTiled = encodeTiled;
+}
+
+} // namespace mgpu::fake

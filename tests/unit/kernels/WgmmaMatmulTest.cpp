@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Matrix products by warpgroups: the text, whose instructions are functions of
+// the processor here (CudaShimWgmma.h), against the body it stands for, in the
+// corners of its space; and NVRTC on the same.
+#include "CudaTwin.h"
+#include "KernelRunner.h"
+#include "TensorCases.h"
+
+#include "kernels/compile/CubinElf.h"
+#include "kernels/compile/CudaConfig.h"
+#include "kernels/compile/PtxasLog.h"
+#include "tests/unit/compile/Nvrtc.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+namespace mgpu::kernels {
+namespace {
+
+using P = planner::KernelParameter;
+
+constexpr const char *card = "sm_90";
+
+constexpr TensorCase cases[] = {
+    {"tiny", 1, 1, 8, 8, "bf16", "f32", 0, 0},
+    {"ragged", 1, 70, 40, 24, "f16", "f32", 0, 0},
+    {"batch", 3, 33, 72, 88, "bf16", "bf16", 0, 0},
+    {"view", 1, 65, 136, 40, "f16", "f32", 8, 16},
+    {"deep", 1, 20, 24, 584, "bf16", "f32", 0, 0},
+    {"whole", 1, 200, 264, 192, "f16", "f16", 0, 0},
+};
+
+class WgmmaMatmul : public testing::Test {
+protected:
+  /// Every case under its defaults and some corners of its space.
+  void add(size_t corners) {
+    for (const TensorCase &test : cases) {
+      auto [kernel, space] =
+          wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
+      std::string name = test.name;
+      ASSERT_TRUE(space.check(space.defaults));
+      twins.add({name + "_default", kernel, space, space.defaults});
+      std::vector<planner::KernelConfig> some = cornersOf(space, corners, card);
+      for (size_t k = 0; k < some.size(); ++k)
+        twins.add({fmt::format("{}_{}", name, k), kernel, space, some[k]});
+    }
+    ASSERT_GT(twins.configs.size(), 2 * std::size(cases));
+  }
+  CudaTwins twins;
+};
+
+TEST_F(WgmmaMatmul, TilesGiveTheBitsOfTheBody) {
+  add(3);
+  auto compiled = twins.compile();
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  for (const TensorCase &test : cases) {
+    bool isExact = std::string(test.sum) != "f32";
+    size_t numA = size_t(test.offset + test.batch * test.m * test.rowOfA()),
+           numB = size_t(test.batch * test.k * test.n),
+           numC = size_t(test.batch * test.m * test.n);
+    auto a = valuesOf(numA, test.type, isExact, 1),
+         b = valuesOf(numB, test.type, isExact, 2),
+         initial = valuesOf(numC, test.sum, isExact, 3);
+    auto host = LoadedKernel::fromText(textOf(test), sourceBlock);
+    ASSERT_TRUE(host) << test.name << ": " << host.error().message;
+    auto expected = initial;
+    (*host)->run(gridOf(test), {arg(expected), arg(a), arg(b)});
+    EXPECT_NE(expected, initial);
+    for (const TwinConfig &config : twins.configs) {
+      if (config.kernel.name != test.name)
+        continue;
+      SCOPED_TRACE(config.entry + " " + planner::toText(config.config));
+      auto got = initial;
+      twins.run(config.entry, gridOf(test), {arg(got), arg(a), arg(b)});
+      EXPECT_TRUE(got == expected);
+    }
+  }
+}
+
+TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
+  add(6);
+  MGPU_OPEN_NVRTC(compiler);
+  std::vector<CompileJob> jobs;
+  for (const char *arch : {"sm_90a", "sm_90", "sm_100a"})
+    jobs.push_back({twins.source(), "matmul.cu", {"--fmad=false"}, arch});
+  auto results = compiler->compileAll(jobs);
+  ASSERT_TRUE(results[0]) << results[0].error().message;
+  EXPECT_FALSE(hasWarning(results[0]->log)) << results[0]->log;
+  // "Potential Performance Loss: wgmma.mma_async instructions are serialized"
+  EXPECT_EQ(results[0]->log.find("serialized"), std::string::npos)
+      << results[0]->log;
+  Cubin cubin = readCubin(results[0]->cubin);
+  for (const TwinConfig &config : twins.configs) {
+    SCOPED_TRACE(config.entry + " " + planner::toText(config.config));
+    const EntryUsage *usage = results[0]->find(config.entry);
+    ASSERT_TRUE(usage);
+    EXPECT_EQ(usage->sharedBytes, 0u);
+    const CubinEntry &entry = cubin.entries[config.entry];
+    EXPECT_EQ(entry.registers, usage->registers);
+    std::vector<uint32_t> bytes;
+    for (const CubinParameter &parameter : entry.parameters)
+      bytes.push_back(parameter.bytes);
+    EXPECT_EQ(bytes, (std::vector<uint32_t>{8, 128, 128, 48}));
+    // 128 sums of a thread leave few registers for loading and storing C.
+    bool isTight = config.config[P::TileX] * config.config[P::TileY] > 64;
+    EXPECT_LE(usage->spillStoreBytes + usage->spillLoadBytes,
+              isTight ? 256u : 0u);
+    EXPECT_FALSE(isTight && config.config == config.space.defaults);
+    EXPECT_LE(usage->registers * config.config.block().volume() *
+                  config.config[P::MinBlocks],
+              65536u);
+  }
+  for (size_t other : {1u, 2u}) {
+    ASSERT_FALSE(results[other]);
+    EXPECT_NE(results[other].error().message.find("wgmma is of sm_90a alone"),
+              std::string::npos)
+        << results[other].error().message;
+  }
+}
+
+TEST(WgmmaMatmulText, MapsSayWhereTheMatricesLie) {
+  auto [kernel, space] =
+      wgmmaText(textOf(cases[3]), {"view", "", sourceBlock, gridOf(cases[3])});
+  TensorMap a{1, 32, ElementType::F16, {40, 65, 1}, {96, 65 * 96}, {64, 64, 1}},
+      b{2, 0, ElementType::F16, {136, 40, 1}, {272, 40 * 272}, {64, 64, 1}};
+  EXPECT_EQ(kernel.tensorMaps, (std::vector<TensorMap>{a, b}));
+  std::tie(kernel, space) =
+      wgmmaText(textOf(cases[2]), {"batch", "", sourceBlock, gridOf(cases[2])});
+  a = {1, 0, ElementType::BF16, {88, 33, 3}, {176, 33 * 176}, {64, 64, 1}};
+  EXPECT_EQ(kernel.tensorMaps[0], a);
+  EXPECT_EQ(kernel.parameterBytes, (std::vector<uint32_t>{8, 128, 128}));
+}
+
+TEST(WgmmaMatmulText, SaysWhatItIsNotFor) {
+  EXPECT_EQ(wgmmaRefusal(textOf(cases[3])), "");
+  EXPECT_EQ(wgmmaRefusal(textOf(cases[1], "2")),
+            "a row of A or B is not contiguous");
+  TensorCase test = cases[1];
+  test.k = 13;
+  EXPECT_EQ(wgmmaRefusal(textOf(test)),
+            "rows of A are 26 bytes apart, no multiple of the 16 that tensor "
+            "copies take");
+  test = cases[1];
+  test.n = 37;
+  EXPECT_EQ(wgmmaRefusal(textOf(test)),
+            "rows of B are 74 bytes apart, no multiple of the 16 that tensor "
+            "copies take");
+  test = cases[3];
+  test.offset = 5;
+  EXPECT_EQ(wgmmaRefusal(textOf(test)),
+            "A begins 10 bytes into its buffer, no multiple of the 16 that "
+            "tensor copies take");
+  test = cases[3];
+  test.pad = -16;
+  EXPECT_EQ(wgmmaRefusal(textOf(test)), "rows of A overlap");
+}
+
+TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheCard) {
+  auto [kernel, space] =
+      wgmmaText(textOf(cases[5]), {"whole", "", sourceBlock, gridOf(cases[5])});
+  EXPECT_EQ(space.sharedBytesOf(space.defaults),
+            1024 + 2 * 4 * 64 * (128 + 128u));
+  EXPECT_EQ(kernel.dynamicSharedBytes, space.sharedBytesOf(space.defaults));
+  Dim3 covered = space.covered(space.defaults);
+  EXPECT_EQ(covered.x, 128u);
+  EXPECT_EQ(covered.y, 128u);
+  planner::KernelConfig config = space.defaults;
+  config[P::TileX] = 8;
+  config[P::TileY] = 32;
+  auto refused = space.check(config);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "256 sums and 40 other registers of each of 1 x 288 threads are "
+            "85248; at most 65536");
+  const device::DeviceProfile *h100 = device::profileOfArchitecture(card);
+  EXPECT_TRUE(checkOnDevice(space, space.defaults, *h100));
+  config = space.defaults;
+  config[P::TileX] = 8;
+  config.tunables[1] = 6;
+  EXPECT_TRUE(space.check(config)) << space.check(config).error().message;
+  refused = checkOnDevice(space, config, *h100);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "295936 bytes of shared memory of a block; H100 has 232448");
+}
+
+} // namespace
+} // namespace mgpu::kernels

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mgpu-tune/CardTuning.h"
+
+#include "device/api/CudaKernelObject.h"
+#include "device/cuda/CudaDriver.h"
+#include "kernels/compile/CudaConfig.h"
+#include "kernels/compile/NvrtcCompiler.h"
+#include "tools/mgpu-tune/AskInProcess.h"
+#include "tools/mgpu-tune/CudaKernels.h"
+#include "tools/mgpu-tune/Target.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace mgpu::tune {
+
+using nlohmann::json;
+
+/// The identity as JSON, as one process tells it another.
+static Result<std::string> describeCard(const std::string &target) {
+  MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
+  MGPU_TRY_ASSIGN(device::CudaMachine machine, device::inspectCuda());
+  const size_t number = size_t(cuda.cards[0]);
+  if (number >= machine.cards.size())
+    return fail(ErrorKind::Absent,
+                fmt::format("there is no card {}: this machine shows {} (see "
+                            "nvidia-smi and CUDA_VISIBLE_DEVICES)",
+                            number, machine.cards.size()));
+  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
+  const device::CudaMachine::Card &card = machine.cards[number];
+  return json{{"device", card.name},
+              {"architecture", card.arch},
+              {"software",
+               fmt::format("CUDA driver {}, NVRTC {}, clocks {}/{} MHz",
+                           machine.driver, compiler.version(),
+                           card.clockKhz / 1000, card.memoryClockKhz / 1000)}}
+      .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<tuner::TargetIdentity> identifyCard(const std::string &target,
+                                           bool inHere) {
+  auto describe = [&] { return describeCard(target); };
+  MGPU_TRY_ASSIGN(const std::string text,
+                  inHere ? describe() : askInProcess(describe));
+  const json found = json::parse(text, nullptr, false);
+  if (!found.is_object())
+    return fail(ErrorKind::Internal, "the card's description is not read back");
+  return tuner::TargetIdentity{found.value("device", ""),
+                               found.value("architecture", ""),
+                               found.value("software", "")};
+}
+
+Result<std::vector<std::byte>>
+buildCardKernel(const kernels::CudaText &text,
+                const planner::KernelConfig &config, const std::string &arch,
+                device::BlobCache *cache) {
+  if (!text.space)
+    return fail(
+        ErrorKind::Unsupported,
+        fmt::format("kernel {} has no space to choose from", text.name));
+  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache));
+  kernels::CompileJob job{text.source, text.name + ".cu",
+                          kernels::compileOptions(text), arch};
+  for (auto &[name, value] : kernels::macrosOf(*text.space, config))
+    job.options.push_back(fmt::format("-D{}={}", name, value));
+  MGPU_TRY_ASSIGN(kernels::CompiledKernel compiled, compiler.compile(job));
+  MGPU_TRY(checkEntry(text, compiled));
+  device::CudaKernelObject object;
+  object.entry = text.entry;
+  object.arch = arch;
+  object.sourceBlock = text.block;
+  object.block = config.block();
+  object.covers = text.space->covered(config);
+  object.takesPart = text.takesPart;
+  object.dynamicSharedBytes = text.dynamicSharedBytes;
+  object.cubin = std::move(compiled.cubin);
+  return device::encodeCudaKernel(object);
+}
+
+} // namespace mgpu::tune
