@@ -72,13 +72,9 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
   target.memoryBytes = limit;
   target.seed = common.seed;
   target.scaleComm = options.scaleComm;
-  // Frozen model F leaves the schedule free.
-  if (options.transforms != "none") {
-    MGPU_TRY_ASSIGN(TransformChoice choice,
-                    parseTransforms(options.transforms));
-    target.transforms = std::move(choice.transforms);
-    target.freedoms = choice.freedoms;
-  }
+  MGPU_TRY_ASSIGN(TransformChoice choice, parseTransforms(options.transforms));
+  target.transforms = std::move(choice.transforms);
+  target.freedoms = choice.freedoms;
   if (!dag.spmd)
     return fail(ErrorKind::Unsupported,
                 fmt::format("{} is not spmd; model frozen plans one device "

@@ -63,7 +63,11 @@ int main(int argc, char **argv) {
       ->required();
   app.add_option("--seed", common.seed, "Seed of the search");
   app.add_flag("--json", common.json, "Print JSON");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : int(ErrorKind::Usage);
+  }
 
   bool plain =
       !psplib.directory.empty() && !psplib.bestFile.empty() && dag.file.empty();

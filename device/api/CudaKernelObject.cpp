@@ -15,11 +15,17 @@ static constexpr char magic[9] = "MGPUCUK\3";
 struct Fixed {
   uint32_t sourceBlock[3], block[3], covers[3];
   uint32_t takesPart, dynamicSharedBytes;
-  uint32_t entryLength, archLength, numMaps;
+  uint32_t entryLength, archLength, numMaps, hasProduct;
 };
 struct FixedMap {
   uint64_t offsetBytes, sizes[3], strideBytes[2];
   uint32_t box[3], argument, type, unused;
+};
+
+/// After the maps, where there is one.
+struct FixedProduct {
+  uint64_t m, n, k, batch, offset[3], rowStride[3], batchStride[3];
+  uint32_t argument[3], factors, sums, unused;
 };
 
 /// So long a name no compiler makes.
@@ -43,7 +49,8 @@ std::vector<std::byte> encodeCudaKernel(const CudaKernelObject &kernel) {
       {source.x, source.y, source.z}, {block.x, block.y, block.z},
       {covers.x, covers.y, covers.z}, kernel.takesPart,
       kernel.dynamicSharedBytes,      uint32_t(kernel.entry.size()),
-      uint32_t(kernel.arch.size()),   uint32_t(kernel.tensorMaps.size())};
+      uint32_t(kernel.arch.size()),   uint32_t(kernel.tensorMaps.size()),
+      kernel.product.has_value()};
   std::vector<std::byte> out;
   auto put = [&](const void *data, size_t size) {
     const auto *bytes = static_cast<const std::byte *>(data);
@@ -59,6 +66,23 @@ std::vector<std::byte> encodeCudaKernel(const CudaKernelObject &kernel) {
     std::copy(map.box.begin(), map.box.end(), each.box);
     each.argument = map.argument;
     each.type = uint32_t(map.type);
+    put(&each, sizeof each);
+  }
+  if (const auto &product = kernel.product) {
+    FixedProduct each{};
+    each.m = product->m;
+    each.n = product->n;
+    each.k = product->k;
+    each.batch = product->batch;
+    each.factors = uint32_t(product->factors);
+    each.sums = uint32_t(product->sums);
+    for (size_t k = 0; k < 3; ++k) {
+      const MatrixProduct::Matrix &matrix = product->matrices[k];
+      each.offset[k] = matrix.offset;
+      each.rowStride[k] = matrix.rowStride;
+      each.batchStride[k] = matrix.batchStride;
+      each.argument[k] = matrix.argument;
+    }
     put(&each, sizeof each);
   }
   put(kernel.entry.data(), kernel.entry.size());
@@ -99,6 +123,26 @@ Result<CudaKernelObject> decodeCudaKernel(std::string_view name,
     std::copy(each.strideBytes, each.strideBytes + 2, map.strideBytes.begin());
     std::copy(each.box, each.box + 3, map.box.begin());
     kernel.tensorMaps.push_back(map);
+  }
+  if (fixed.hasProduct) {
+    FixedProduct each;
+    if (bytes.size() < sizeof each)
+      return damaged("its object is cut off");
+    std::memcpy(&each, bytes.data(), sizeof each);
+    bytes = bytes.subspan(sizeof each);
+    if (each.factors > uint32_t(ElementType::F64) ||
+        each.sums > uint32_t(ElementType::F64))
+      return damaged("its object has an array of no type");
+    MatrixProduct &product = kernel.product.emplace();
+    product.m = each.m;
+    product.n = each.n;
+    product.k = each.k;
+    product.batch = each.batch;
+    product.factors = ElementType(each.factors);
+    product.sums = ElementType(each.sums);
+    for (size_t k = 0; k < 3; ++k)
+      product.matrices[k] = {each.argument[k], each.offset[k],
+                             each.rowStride[k], each.batchStride[k]};
   }
   if (fixed.entryLength > maxName || fixed.archLength > maxName ||
       bytes.size() < size_t(fixed.entryLength) + fixed.archLength)

@@ -6,6 +6,7 @@
 // and how to launch one entry of it. Whoever compiles makes it, whoever has the
 // card loads it, and neither needs the other.
 
+#include "support/MatrixProduct.h"
 #include "support/Result.h"
 #include "support/TensorMap.h"
 
@@ -32,6 +33,8 @@ struct CudaKernelObject {
   /// Parameters of tensorMapBytes each: maps of the arrays whose addresses the
   /// launch gives as these arguments.
   std::vector<TensorMap> tensorMaps;
+  /// What a launch computes, where a library may compute it in its place.
+  std::optional<MatrixProduct> product;
   std::vector<std::byte> cubin;
 
   /// The blocks a launch of `grid` runs; a dimension may exceed what CUDA takes

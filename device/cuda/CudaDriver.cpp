@@ -79,6 +79,7 @@ const char *computeModeText(int mode) {
 Result<std::unique_ptr<Driver>>
 createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
                  std::shared_ptr<const NcclApi> nccl,
+                 CublasLtOpener openProducts,
                  Result<std::shared_ptr<const CuptiApi>> cupti) {
   // Before the context, and so before any graph: CUPTI tells of the nodes of
   // those only that it saw being made.
@@ -86,7 +87,8 @@ createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
       cupti ? CuptiSession::open(std::move(*cupti))
             : Result<std::shared_ptr<CuptiSession>>(fail(cupti.error()));
   MGPU_TRY_ASSIGN(std::shared_ptr<CudaState> state,
-                  CudaState::open(std::move(api), options, std::move(nccl)));
+                  CudaState::open(std::move(api), options, std::move(nccl),
+                                  std::move(openProducts)));
   state->setCupti(std::move(session));
   return std::make_unique<CudaDriver>(std::move(state));
 }
@@ -101,8 +103,9 @@ Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &options) {
   // Among ranks a launch that one repeats for its times would wait for others.
   if (options.profiles && !options.only)
     cupti = openCupti();
-  return createCudaDriver(std::move(api), options, std::move(nccl),
-                          std::move(cupti));
+  return createCudaDriver(
+      std::move(api), options, std::move(nccl), [] { return openCublasLt(); },
+      std::move(cupti));
 }
 
 Result<CudaMachine> inspectCuda(const CudaApi &api) {

@@ -52,14 +52,15 @@ GraphInstance::addNode(CUgraphNodeParams &params,
 
 namespace {
 
-/// The parameters of a node of CUDA's; none of a call of NCCL's, which becomes
+/// The parameters of a node of CUDA's; none of a library's call, which becomes
 /// nodes by capture. `values` is what the struct points to.
 std::optional<CUgraphNodeParams>
 paramsOf(const NodeWork &work, CUcontext context, std::vector<void *> &values) {
   // All bytes: CUDA refuses what it does not know, also in padding.
   CUgraphNodeParams params;
   std::memset(&params, 0, sizeof params);
-  if (std::holds_alternative<NcclCall>(work))
+  if (std::holds_alternative<NcclCall>(work) ||
+      std::holds_alternative<ProductCall>(work))
     return std::nullopt;
   if (const auto *copy = std::get_if<CopyLaunch>(&work)) {
     params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
@@ -101,8 +102,24 @@ GraphInstance::addSpec(const NodeSpec &node,
                        const std::string &name) {
   std::vector<void *> values;
   auto params = paramsOf(node.work, state->context, values);
-  if (!params)
-    return addCapture(std::get<NcclCall>(node.work), dependencies, name);
+  // Thread-local: NCCL issues non-blocking calls in a thread of its own, which
+  // may then allocate.
+  if (const auto *call = std::get_if<NcclCall>(&node.work))
+    return addCapture({"NCCL", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+                       [&](CUstream stream) {
+                         return state->communicators->issue(*call, stream,
+                                                            name);
+                       }},
+                      dependencies, name);
+  // Relaxed: cuBLASLt may load code, which the other modes forbid.
+  if (const auto *call = std::get_if<ProductCall>(&node.work))
+    return addCapture({"cuBLASLt", CU_STREAM_CAPTURE_MODE_RELAXED,
+                       [&](CUstream stream) -> Result<void> {
+                         MGPU_TRY_ASSIGN(Products * products,
+                                         state->products());
+                         return products->issue(*call, call->c, stream, name);
+                       }},
+                      dependencies, name);
   MGPU_TRY_ASSIGN(CUgraphNode made, addNode(*params, dependencies, name));
   if (std::holds_alternative<MarkLaunch>(node.work))
     untimed.insert(made);
@@ -274,8 +291,8 @@ Result<void> GraphInstance::readBack() {
         "cuGraphGetEdges", state->where()));
   std::vector<std::pair<CUgraphNode, CUgraphNode>> pairs;
   for (size_t k = 0; k < count; ++k) {
-    bool isNccls = captured.count(from[k]) && captured.count(to[k]);
-    if (!isNccls && (data[k].from_port || data[k].to_port || data[k].type))
+    bool isLibrarys = captured.count(from[k]) && captured.count(to[k]);
+    if (!isLibrarys && (data[k].from_port || data[k].to_port || data[k].type))
       return differs("an edge does not wait for the whole of its node");
     pairs.push_back({from[k], to[k]});
   }

@@ -6,6 +6,7 @@
 #include "device/cuda/GraphSpec.h"
 
 #include <atomic>
+#include <functional>
 #include <set>
 
 namespace mgpu::device {
@@ -51,12 +52,18 @@ private:
   Result<CUgraphNode> addSpec(const NodeSpec &node,
                               const std::vector<CUgraphNode> &dependencies,
                               const std::string &name);
-  /// Captures a call of NCCL's after `dependencies` (NcclCapture.cpp); gives
-  /// the node that ends it.
-  Result<CUgraphNode> addCapture(const NcclCall &call,
+  /// Captures what `issue` enqueues on a stream, a call of a library's, after
+  /// `dependencies` (LibraryCapture.cpp); gives the node that ends it.
+  struct Capture {
+    const char *library; ///< for error texts
+    CUstreamCaptureMode mode;
+    std::function<Result<void>(CUstream)> issue;
+  };
+  Result<CUgraphNode> addCapture(const Capture &call,
                                  const std::vector<CUgraphNode> &dependencies,
                                  const std::string &name);
-  Result<void> collectCaptured(const std::vector<CUgraphNode> &frontier,
+  Result<void> collectCaptured(const char *library,
+                               const std::vector<CUgraphNode> &frontier,
                                const std::vector<CUgraphNode> &dependencies,
                                const std::string &name);
   Result<CUgraphNode> addEvent(const std::vector<CUgraphNode> &dependencies,
@@ -79,7 +86,8 @@ private:
   std::vector<CUgraphNode> nodes;  ///< all that were made, in order
   std::vector<CUgraphNode> bySpec; ///< of `nodes`, those a spec became
   std::vector<std::pair<CUgraphNode, CUgraphNode>> edges;
-  /// Those of `nodes` that NCCL added: edges between them may be of any kind.
+  /// Those of `nodes` that a library added: edges between them may be of any
+  /// kind.
   std::set<CUgraphNode> captured;
   std::vector<std::string> names; ///< of `nodes`
   std::vector<uint32_t> rangeOf;  ///< of `nodes`

@@ -96,6 +96,9 @@ Result<void> CudaGraph::checkParameters(const KernelNodeParams &params,
       isMap[map.argument] = true;
     else
       fits = false;
+  if (kernel.launch.product)
+    for (const MatrixProduct::Matrix &matrix : kernel.launch.product->matrices)
+      fits &= matrix.argument < isMap.size();
   for (size_t k = 0; fits && k < isMap.size(); ++k)
     fits = isMap[k] ? sizes[k] == tensorMapBytes : sizes[k] <= sizeof(uint64_t);
   if (fits)
@@ -131,6 +134,11 @@ CudaGraph::addKernel(const KernelNodeParams &params,
                             "of it with a kernel that was compiled for whole "
                             "grids: compile it again",
                             params.name));
+  if (kernel.launch.product) {
+    MGPU_TRY_ASSIGN(auto node, addProduct(params, kernel, part, dependencies));
+    if (node)
+      return *node;
+  }
   CudaKernelObject::Blocks blocks = kernel.launch.blocksOf(part.count);
   auto parts = [](uint64_t count, uint64_t most) {
     return (count + most - 1) / most;

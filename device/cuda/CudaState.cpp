@@ -6,14 +6,16 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <thread>
+#include <utility>
 
 namespace mgpu::device {
 
 CudaState::CudaState(std::shared_ptr<const CudaApi> api,
                      const CudaOptions &options,
-                     std::shared_ptr<const NcclApi> nccl)
+                     std::shared_ptr<const NcclApi> nccl,
+                     CublasLtOpener openProducts)
     : api(std::move(api)), numDevices(options.numDevices), options(options),
-      nccl(std::move(nccl)) {
+      nccl(std::move(nccl)), openProducts(std::move(openProducts)) {
   whereText =
       options.numDevices == 1
           ? fmt::format("on cuda:{}", options.card)
@@ -22,13 +24,14 @@ CudaState::CudaState(std::shared_ptr<const CudaApi> api,
 
 Result<std::shared_ptr<CudaState>>
 CudaState::open(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
-                std::shared_ptr<const NcclApi> nccl) {
+                std::shared_ptr<const NcclApi> nccl,
+                CublasLtOpener openProducts) {
   if (options.numDevices == 0 || options.numDevices > maxDevicesOnCard)
     return fail(ErrorKind::Usage,
                 fmt::format("a card cannot be {} devices: choose 1 to {}",
                             options.numDevices, maxDevicesOnCard));
-  std::shared_ptr<CudaState> state(
-      new CudaState(std::move(api), options, std::move(nccl)));
+  std::shared_ptr<CudaState> state(new CudaState(
+      std::move(api), options, std::move(nccl), std::move(openProducts)));
   MGPU_TRY(state->openCard());
   return state;
 }
@@ -83,6 +86,8 @@ CudaState::~CudaState() {
     if (current.entered) {
       if (communicators)
         communicators->close();
+      if (theProducts)
+        theProducts->close();
       for (std::byte *memory : adopted)
         api->cuMemHostUnregister(memory);
       for (auto &[hash, library] : libraries)
@@ -305,6 +310,51 @@ Result<CUkernel> CudaState::deviceKernel(const std::string &entry,
   MGPU_TRY_ASSIGN(CUkernel kernel, loadEntry(library, entry, entry));
   deviceKernels.emplace(entry, kernel);
   return kernel;
+}
+
+Result<Products *> CudaState::products() {
+  if (CublasLtOpener open = std::exchange(openProducts, nullptr)) {
+    MGPU_TRY(checkAlive());
+    Result<std::shared_ptr<const CublasLtApi>> found = open();
+    if (!found && found.error().kind == ErrorKind::Absent)
+      return nullptr; // doctor says what is missing
+    MGPU_TRY_ASSIGN(auto library, std::move(found));
+    Current current(*this);
+    MGPU_TRY(current.entered);
+    MGPU_TRY_ASSIGN(theProducts, Products::open(std::move(library), where()));
+  }
+  return theProducts.get();
+}
+
+Result<bool> CudaState::prepareProduct(ProductCall &call,
+                                       std::string_view name) {
+  MGPU_TRY(checkAlive());
+  {
+    Current current(*this);
+    MGPU_TRY(current.entered);
+    MGPU_TRY_ASSIGN(bool isThere, theProducts->choose(call, name));
+    if (!isThere)
+      return false;
+  }
+  if (call.workspaceBytes > 0) {
+    MGPU_TRY_ASSIGN(call.workspace,
+                    allocate(firstDevice(), call.workspaceBytes,
+                             "the workspace of a matrix product"));
+  }
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  CUdeviceptr scratch = 0;
+  const std::string what = fmt::format("for '{}' {}", name, where());
+  MGPU_TRY(check(api->cuMemAlloc(&scratch, extentOfSums(call.product)),
+                 "cuMemAlloc", what));
+  Result<void> done = theProducts->issue(
+      call, reinterpret_cast<std::byte *>(uintptr_t(scratch)), stream, name);
+  if (done)
+    done = wait(stream, "a first matrix product");
+  if (!isLost())
+    api->cuMemFree(scratch);
+  MGPU_TRY(done);
+  return true;
 }
 
 Result<void> CudaState::wait(CUstream stream, std::string_view what) {

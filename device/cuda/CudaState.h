@@ -13,6 +13,7 @@
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/CudaError.h"
 #include "device/cuda/CuptiSession.h"
+#include "device/cuda/Products.h"
 
 #include <map>
 #include <mutex>
@@ -31,7 +32,7 @@ class CudaState {
 public:
   static Result<std::shared_ptr<CudaState>>
   open(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
-       std::shared_ptr<const NcclApi> nccl);
+       std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
   ~CudaState();
   CudaState(const CudaState &) = delete;
   CudaState &operator=(const CudaState &) = delete;
@@ -67,6 +68,13 @@ public:
   /// The entry of a program of the target's own, compiled when first asked for.
   Result<CUkernel> deviceKernel(const std::string &entry,
                                 const std::string &source);
+  /// cuBLASLt, opened when first asked for; null where there is none.
+  Result<Products *> products();
+  /// Chooses how a product is computed, gives it its workspace and computes it
+  /// once, into memory that nobody reads: what a library loads when it first
+  /// does a thing is then loaded before any capture. False where cuBLASLt has
+  /// no algorithm for it.
+  Result<bool> prepareProduct(ProductCall &call, std::string_view name);
   /// Returns once the work of `stream` is done; `what` is for the error. Among
   /// several ranks a failure of another one ends it, too.
   Result<void> wait(CUstream stream, std::string_view what);
@@ -113,7 +121,7 @@ public:
 
 private:
   CudaState(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
-            std::shared_ptr<const NcclApi> nccl);
+            std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
   void giveUp(const std::string &reason);
   Result<void> openCard();
   Result<CUlibrary> loadLibrary(std::string_view name,
@@ -125,6 +133,8 @@ private:
 
   CudaOptions options;
   std::shared_ptr<const NcclApi> nccl;
+  CublasLtOpener openProducts; ///< null: there is none, or it was asked
+  std::unique_ptr<Products> theProducts;
   std::unique_ptr<CudaLog> log;
   CUdevice device = 0;
   std::string cardName, whereText;

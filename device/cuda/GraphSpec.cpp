@@ -31,6 +31,9 @@ static bool isSame(const NcclCall &a, const NcclCall &b) {
          a.rank == b.rank && a.numRanks == b.numRanks;
 }
 
+/// Its workspace is another one each time.
+static bool isSame(const ProductCall &, const ProductCall &) { return false; }
+
 static bool isSame(const MarkLaunch &a, const MarkLaunch &b) {
   return a.word == b.word;
 }

@@ -7,6 +7,7 @@
 
 #include "device/api/GraphDriver.h"
 #include "device/cuda/NcclCall.h"
+#include "device/cuda/Products.h"
 
 #include <array>
 #include <cstring>
@@ -42,9 +43,9 @@ struct MarkLaunch {
   uint32_t *word = nullptr;
 };
 
-/// An NcclCall becomes the nodes that NCCL's capture adds.
-using NodeWork =
-    std::variant<EmptyNode, KernelLaunch, CopyLaunch, NcclCall, MarkLaunch>;
+/// An NcclCall and a ProductCall become the nodes that a capture of them adds.
+using NodeWork = std::variant<EmptyNode, KernelLaunch, CopyLaunch, NcclCall,
+                              MarkLaunch, ProductCall>;
 
 /// One node of CUDA's. `dependencies` are earlier specs.
 struct NodeSpec {
@@ -76,8 +77,8 @@ bool isSame(const NodeWork &a, const NodeWork &b);
 
 /// Whether the one can become the other by cuGraphExecNodeSetParams: the same
 /// nodes with the same edges. All of a kernel may change but its priority; of a
-/// copy and a mark the addresses, if it is of one dimension; of an NCCL call
-/// nothing (cuda.h 21860, cuGraphExecMemcpyNodeSetParams).
+/// copy and a mark the addresses, if it is of one dimension; of a library's
+/// call nothing (cuda.h 21860, cuGraphExecMemcpyNodeSetParams).
 bool isUpdatable(const GraphSpec &from, const GraphSpec &to);
 
 } // namespace mgpu::device

@@ -25,6 +25,22 @@ Result<FoundLibrary> findNccl() {
                                         number / 100 % 100, number % 100)};
 }
 
+Result<FoundLibrary> findCublasLt() {
+  auto [library, path] =
+      openToolkitLibrary({"libcublasLt.so.13", "libcublasLt.so.12"});
+  auto version =
+      library
+          ? reinterpret_cast<size_t (*)()>(dlsym(library, "cublasLtGetVersion"))
+          : nullptr;
+  if (!version)
+    return fail(ErrorKind::Absent,
+                "no libcublasLt.so: install cuBLAS (package libcublas)");
+  // major * 10000 + minor * 100 + patch, as CUBLAS_VERSION (cublas_api.h).
+  size_t number = version();
+  return FoundLibrary{path, fmt::format("{}.{}.{}", number / 10000,
+                                        number / 100 % 100, number % 100)};
+}
+
 Result<FoundLibrary> findCupti() {
   auto [library, path] =
       openToolkitLibrary({"libcupti.so.13", "libcupti.so.12", "libcupti.so"});

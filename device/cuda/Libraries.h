@@ -16,6 +16,7 @@ struct FoundLibrary {
 
 /// Absent, with what to install, where there is none.
 Result<FoundLibrary> findNccl();
+Result<FoundLibrary> findCublasLt();
 Result<FoundLibrary> findCupti();
 
 } // namespace mgpu::device

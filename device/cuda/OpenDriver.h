@@ -4,6 +4,7 @@
 
 // CudaDriver.h over a table of entry points from elsewhere.
 
+#include "device/cuda/CublasLtApi.h"
 #include "device/cuda/CudaApi.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/CuptiApi.h"
@@ -16,11 +17,13 @@ inline tl::unexpected<Error> noCupti() {
   return fail(ErrorKind::Absent, "it was not asked for");
 }
 
-/// `api` is initialised (initializeCuda). `nccl` is needed with options.only.
-/// `cupti` times the nodes of graphs, or says why it does not.
+/// `api` is initialised (initializeCuda). `nccl` is needed with options.only,
+/// `openProducts` for matrix products by cuBLASLt. `cupti` times the nodes of
+/// graphs, or says why it does not.
 Result<std::unique_ptr<Driver>>
 createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
                  std::shared_ptr<const NcclApi> nccl = nullptr,
+                 CublasLtOpener openProducts = nullptr,
                  Result<std::shared_ptr<const CuptiApi>> cupti = noCupti());
 Result<CudaMachine> inspectCuda(const CudaApi &api);
 

@@ -25,12 +25,44 @@ std::string factsText(const CudaText &kernel) {
       quoteText(kernel.reason));
   if (!kernel.onlyArch.empty())
     text += fmt::format(" only {}", quoteText(kernel.onlyArch));
+  if (const auto &product = kernel.product) {
+    text += fmt::format(" product {} {} {} {} {} {}",
+                        toString(product->factors), toString(product->sums),
+                        product->m, product->n, product->k, product->batch);
+    for (const MatrixProduct::Matrix &matrix : product->matrices)
+      text += fmt::format(" {} {} {} {}", matrix.argument, matrix.offset,
+                          matrix.rowStride, matrix.batchStride);
+  }
   for (const TensorMap &map : kernel.tensorMaps)
     text +=
         fmt::format(" map {} {} {} {} {} {}", map.argument, map.offsetBytes,
                     toString(map.type), fmt::join(map.sizes, " "),
                     fmt::join(map.strideBytes, " "), fmt::join(map.box, " "));
   return text;
+}
+
+static Result<MatrixProduct> parseProduct(LineReader &line) {
+  MatrixProduct product;
+  MGPU_TRY(line.keyword("product"));
+  for (ElementType *type : {&product.factors, &product.sums}) {
+    auto found = parseElementType(line.word());
+    if (!found)
+      return line.bad("a product's elements are of no type");
+    *type = *found;
+  }
+  for (uint64_t *size : {&product.m, &product.n, &product.k, &product.batch}) {
+    MGPU_TRY_ASSIGN(*size, line.integer<uint64_t>("size"));
+    if (*size == 0)
+      return line.bad("a product has a size of 0");
+  }
+  for (MatrixProduct::Matrix &matrix : product.matrices) {
+    MGPU_TRY_ASSIGN(matrix.argument, line.integer<uint32_t>("argument"));
+    for (uint64_t *count :
+         {&matrix.offset, &matrix.rowStride, &matrix.batchStride}) {
+      MGPU_TRY_ASSIGN(*count, line.integer<uint64_t>("count"));
+    }
+  }
+  return product;
 }
 
 static Result<TensorMap> parseMap(LineReader &line) {
@@ -84,6 +116,9 @@ Result<CudaText> parseFacts(std::string_view facts) {
   if (line.peek() == "only") {
     MGPU_TRY(line.keyword("only"));
     MGPU_TRY_ASSIGN(kernel.onlyArch, line.quoted());
+  }
+  if (line.peek() == "product") {
+    MGPU_TRY_ASSIGN(kernel.product, parseProduct(line));
   }
   while (!line.atEnd()) {
     MGPU_TRY_ASSIGN(TensorMap map, parseMap(line));

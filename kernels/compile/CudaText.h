@@ -3,6 +3,7 @@
 #define MGPU_KERNELS_COMPILE_CUDATEXT_H
 
 #include "planner/dag/KernelSpace.h"
+#include "support/MatrixProduct.h"
 #include "support/Result.h"
 #include "support/TensorMap.h"
 
@@ -32,12 +33,15 @@ struct CudaText {
   std::vector<uint32_t> parameterBytes;
   /// Those of them that are tensor maps.
   std::vector<TensorMap> tensorMaps;
+  /// What a launch computes, where cuBLASLt computes it if it is there.
+  std::optional<MatrixProduct> product;
   /// "sm_90a": its instructions are of this architecture alone; or "".
   std::string onlyArch;
   /// Of the CUDA target; a bundle does not keep it, nor what follows.
   std::optional<planner::KernelSpace> space;
   /// How it computes: "threads" as the source has them, "tiles",
-  /// "tensor_cores" or "wgmma" of a matrix product, "file" by its author.
+  /// "tensor_cores" or "wgmma" of a matrix product, "file" by its author;
+  /// "cublaslt" of a candidate, which has no text.
   std::string form = "threads";
   uint32_t leastArch = 0; ///< 80: sm_80 or later
   /// Why it is not used, of a candidate. One without a source is not there.

@@ -9,12 +9,13 @@ namespace mgpu::planner {
 // thread to another. It is what a cache line takes from core to core.
 static constexpr double handOverUs = 0.13;
 
-/// Of one phase, whose threads begin together and wait for each other at the
-/// end.
+/// Of one phase, which the first thread tells the others to begin and at whose
+/// end it waits for them (device/host/LanePool.cpp).
 static double phaseUs(const Plan &plan, const Dag &dag,
                       const Predecessors &predecessors, Phase phase,
                       uint32_t threads) {
-  std::vector<double> end(dag.nodes.size(), 0), free(threads, 0);
+  std::vector<double> end(dag.nodes.size(), 0), free(threads, handOverUs);
+  free[0] = 0;
   std::vector<uint32_t> threadOf(dag.nodes.size(), 0);
   double makespan = 0;
   for (const PlanStep &step : plan.steps) {

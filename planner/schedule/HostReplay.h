@@ -17,7 +17,8 @@ inline constexpr double hostNodeUs = 0.00115;
 /// loop, from the durations of the plan's steps: device d's work runs in plan
 /// order on thread d mod `threads`, a collective on its first device's, the
 /// host's own on thread 0. A thread that needs another's result takes it over
-/// some 100 ns after it is there. Every thread has a processor core.
+/// some 100 ns after it is there, and so does one that waits for thread 0's
+/// word to begin. Every thread has a processor core.
 double hostReplayUs(const Plan &plan, const Dag &dag, uint32_t threads);
 
 } // namespace mgpu::planner

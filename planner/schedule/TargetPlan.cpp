@@ -211,8 +211,15 @@ private:
     return {};
   }
 
+  static uint64_t memoryOf(const TargetPlan &plan) {
+    if (plan.overlap)
+      return plan.overlap->peakBytes;
+    const std::vector<uint64_t> &arenas = plan.plan.arenaBytes;
+    return arenas.empty() ? 0 : *std::max_element(arenas.begin(), arenas.end());
+  }
+
   /// What a freedom brings, against a plan without it; which stays where it is
-  /// no longer.
+  /// no longer, and of the same length needs no more memory.
   Result<void> weigh(TransformKind kind) {
     Freedoms allowed = freedoms;
     allowed.*freedomOf(kind) = false;
@@ -236,13 +243,20 @@ private:
       gain.beforeUs = without->plan.makespanUs;
       gain.contendedBeforeUs = without->contendedUs;
     }
-    gain.isKept = !without || isBetter(*best, *without);
-    if (without && isBetter(*without, *best)) {
+    bool isTie =
+        without && !isBetter(*best, *without) && !isBetter(*without, *best);
+    gain.isKept = !without || isBetter(*best, *without) ||
+                  (isTie && memoryOf(*best) < memoryOf(*without));
+    if (gain.isKept && isTie)
+      gain.left.push_back(
+          fmt::format("kept for {} bytes of memory less on the fullest device",
+                      memoryOf(*without) - memoryOf(*best)));
+    if (gain.isKept) {
+      kept.emplace_back(toString(kind));
+    } else {
       best = std::move(*without);
       freedoms = allowed;
     }
-    if (gain.isKept)
-      kept.emplace_back(toString(kind));
     gains.push_back(std::move(gain));
     return {};
   }

@@ -21,7 +21,8 @@ struct TargetOptions {
   uint64_t seed = 0;
   double scaleComm = 1; ///< of DAGs that are spmd: times the collectives
   /// Tried in order; each is kept if the plan after it is shorter. Those that
-  /// are freedoms come last: each is kept if the plan without it is longer.
+  /// are freedoms come last: each is kept if the plan without it is longer,
+  /// or as long with more memory.
   std::vector<Transform> transforms;
   /// What the schedule may do from the start; those of `transforms` among them.
   Freedoms freedoms;

@@ -47,7 +47,7 @@ static Result<void> applyOne(const std::string &change, const Dag &planned,
   double factor = 0;
   auto [stop, error] = std::from_chars(begin, end, factor);
   if (error != std::errc() || stop != end || !(factor > 0) || !(factor < 1e9))
-    return wrong(change, "the factor must be a number above 0");
+    return wrong(change, "the factor must be a number above 0 and below 1e9");
   if (name.starts_with("op:"))
     return scaleOps(change, {name.substr(3), factor}, planned, out);
   bool nvlink = topology.link.kind == device::LinkKind::NvLink;
@@ -74,12 +74,36 @@ static Result<void> applyOne(const std::string &change, const Dag &planned,
   return {};
 }
 
+/// Frozen durations, by the ratio of the estimates after and before.
+static void carryOver(const TopologyEstimator &before, WhatIf &out) {
+  TopologyEstimator after = before.on(out.topology);
+  Dag bare = out.dag;
+  for (DagNode &node : bare.nodes)
+    node.durationUs.reset();
+  for (uint32_t i = 0; i < out.dag.nodes.size(); ++i) {
+    std::optional<double> &frozen = out.dag.nodes[i].durationUs;
+    if (!frozen)
+      continue;
+    double was = before.durationUs(bare, NodeId{i}),
+           is = after.durationUs(bare, NodeId{i});
+    if (was <= 0 || is == was)
+      continue;
+    *frozen *= is / was;
+    ++out.scaled;
+  }
+}
+
 Result<WhatIf> applyWhatIf(std::span<const std::string> changes,
-                           device::Topology topology, const Dag &program,
+                           const TopologyEstimator &machine, const Dag &program,
                            const Dag &planned) {
-  WhatIf out{std::move(topology), program, {}};
-  for (const std::string &change : changes)
+  WhatIf out{machine.machine(), program, {}};
+  bool changesMachine = false;
+  for (const std::string &change : changes) {
     MGPU_TRY(applyOne(change, planned, out));
+    changesMachine |= !change.starts_with("op:");
+  }
+  if (changesMachine)
+    carryOver(machine, out);
   return out;
 }
 

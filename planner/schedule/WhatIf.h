@@ -13,8 +13,9 @@ namespace mgpu::planner {
 ///   nic=2x, host_link=0.5x, memory=1.2x     rates
 ///   flops=2x                                arithmetic of all kinds
 ///   op:NAME=0.5x                            time of the nodes of that name,
-///                                           `*` at the end: that begin so
-/// The factor is above 0.
+///                                           in which `*` is any letters
+/// The factor is above 0. A frozen duration changes with the machine as the
+/// estimates of its node do.
 struct WhatIf {
   device::Topology topology;
   /// The program, or file, with the times of its own nodes changed. What
@@ -22,13 +23,14 @@ struct WhatIf {
   Dag dag;
   /// Names that only nodes of the plan have: those transforms made.
   std::vector<OpFactor> made;
+  uint32_t scaled = 0; ///< frozen durations that the machine's change moved
 };
 
 /// Makes all of `changes`. `planned` is the DAG of the plan that was shown,
 /// after its transforms. Errors are Usage: an unknown form, a link of another
 /// kind, a name that no node of either has.
 Result<WhatIf> applyWhatIf(std::span<const std::string> changes,
-                           device::Topology topology, const Dag &program,
+                           const TopologyEstimator &machine, const Dag &program,
                            const Dag &planned);
 
 } // namespace mgpu::planner

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every example on a card must give the bits it gives on the host target.
 
-So must the tensor-core form of matrix products (products.mlir), on numbers whose sums
-are exact. Until it has, on some card, that form is off by default.
+So must the tensor-core forms of matrix products (products.mlir), on numbers whose sums
+are exact: mma.sync, and wgmma on sm_90. Until one has, on some card, it is off by default.
 
 Usage: examples.py MGPU_TUNE FOLDER [REPEAT]
        examples.py --bundle MGPU_TUNE EXAMPLES_DIR OUT_DIR
@@ -28,6 +28,8 @@ EXAMPLES = [("saxpy", "main", {"a": "2.5"}), ("heat", "main", {}), ("mandelbrot"
 
 
 ARCHS = "sm_80,sm_90,sm_100"
+# Of --tensor-cores, and the architecture it is for; none: all of ARCHS.
+FORMS = {"mma": None, "wgmma": "sm_90"}
 PRODUCTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "products.mlir")
 
 
@@ -49,8 +51,9 @@ def write_bundles(tune, examples, out):
         subprocess.run([tune, "bundle", f"{examples}/{name}/{name}.mlir", "--entry", entry,
                         *given(scalars), "--arch", ARCHS, "-o", f"{out}/{name}-{entry}.mgpu"],
                        check=True)
-    subprocess.run([tune, "bundle", PRODUCTS, "--tensor-cores", "--arch", ARCHS,
-                    "-o", f"{out}/products-main.mgpu"], check=True)
+    for form, archs in FORMS.items():
+        subprocess.run([tune, "bundle", PRODUCTS, f"--tensor-cores={form}", "--arch",
+                        archs or ARCHS, "-o", f"{out}/products-{form}.mgpu"], check=True)
 
 
 def run(tune, *words):
@@ -58,9 +61,9 @@ def run(tune, *words):
 
 
 def machine(tune):
-    """How many cards there are to compile for, and whether NCCL is there."""
+    """The architectures of the cards, if there is a compiler, and whether NCCL is there."""
     report = json.loads(run(tune, "doctor", "--json").stdout)
-    cards = len(report.get("cards", [])) if "version" in report["nvrtc"] else 0
+    cards = [card["arch"] for card in report.get("cards", []) if "version" in report["nvrtc"]]
     return cards, "version" in report["nccl"]
 
 
@@ -117,9 +120,9 @@ def write_ones(path, shape, element, seed):
         file.write(b"".join(draw.choice((one, minus)) for _ in range(count)))
 
 
-def check_products(tune, folder, target):
-    """One JSON line: the tensor-core form on `target` beside the host's body."""
-    bundle = f"{folder}/products-main.mgpu"
+def check_products(tune, folder, target, form):
+    """One JSON line: a tensor-core form on `target` beside the host's body."""
+    bundle = f"{folder}/products-{form}.mgpu"
     is_bundle = os.path.exists(bundle)
     words = [bundle if is_bundle else PRODUCTS]
     report = run(tune, "check", *words).stdout
@@ -133,10 +136,10 @@ def check_products(tune, folder, target):
         expected, why = replay(tune, words, arrays, outputs, "host:1", 1, work)
         if expected is None:
             sys.exit(f"products on the host: {why}")
-        chosen = [] if is_bundle or target.startswith("host") else ["--tensor-cores"]
+        chosen = [] if is_bundle or target.startswith("host") else [f"--tensor-cores={form}"]
         got, figure = replay(tune, [*words, *chosen], arrays, outputs, target, 1, work)
     wrong = [] if got is None else [k for k in outputs if got[k] != expected[k]]
-    line = {"example": "products", "form": "tensor_cores", "target": target,
+    line = {"example": "products", "form": form, "target": target,
             "ok": got is not None and not wrong}
     line.update({"error": figure} if got is None else {"differ": wrong} if wrong
                 else {"replay_us": figure})
@@ -151,7 +154,7 @@ def main():
     tune, examples = sys.argv[1], sys.argv[2]
     repeat = int(sys.argv[3]) if len(sys.argv) > 3 else 2
     cards, nccl = machine(tune)
-    if cards == 0:
+    if not cards:
         if os.environ.get("MGPU_REQUIRE_GPU"):
             sys.exit("there is no card, or no NVRTC: see mgpu-tune doctor")
         print("skipped: no card or no NVRTC")
@@ -167,7 +170,7 @@ def main():
                 sys.exit(f"{name} on the host: {why}")
             targets = ["cuda:0" if logical == 1 else f"cuda:0/{logical}"
                        for logical in sorted({max(devices, each) for each in (1, 2, 4)})]
-            if nccl and 1 < devices <= cards:
+            if nccl and 1 < devices <= len(cards):
                 targets.append("cuda")
             for target in targets:
                 got, figure = replay(tune, words, arrays, outputs, target, repeat, folder)
@@ -183,7 +186,11 @@ def main():
                     line["replay_us"] = figure
                 failures += not line["ok"]
                 print(json.dumps(line), flush=True)
-    failures += not check_products(tune, examples, "cuda:0")
+    for form, arch in FORMS.items():
+        if arch in (None, cards[0]):
+            failures += not check_products(tune, examples, "cuda:0", form)
+        else:
+            print(json.dumps({"example": "products", "form": form, "skipped": f"not {arch}"}))
     sys.exit(1 if failures else 0)
 
 

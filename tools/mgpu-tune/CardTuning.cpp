@@ -60,7 +60,8 @@ buildCardKernel(const kernels::CudaText &text,
         fmt::format("kernel {} has no space to choose from", text.name));
   MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache));
   kernels::CompileJob job{text.source, text.name + ".cu",
-                          kernels::compileOptions(text), arch};
+                          kernels::compileOptions(text),
+                          kernels::archOf(text, arch)};
   for (auto &[name, value] : kernels::macrosOf(*text.space, config))
     job.options.push_back(fmt::format("-D{}={}", name, value));
   MGPU_TRY_ASSIGN(kernels::CompiledKernel compiled, compiler.compile(job));
@@ -72,7 +73,10 @@ buildCardKernel(const kernels::CudaText &text,
   object.block = config.block();
   object.covers = text.space->covered(config);
   object.takesPart = text.takesPart;
-  object.dynamicSharedBytes = text.dynamicSharedBytes;
+  object.dynamicSharedBytes = text.space->stagesAreDynamic
+                                  ? uint32_t(text.space->sharedBytesOf(config))
+                                  : text.dynamicSharedBytes;
+  object.tensorMaps = text.tensorMaps;
   object.cubin = std::move(compiled.cubin);
   return device::encodeCudaKernel(object);
 }

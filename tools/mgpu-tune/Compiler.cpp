@@ -8,6 +8,7 @@
 #include "kernels/emit/KernelBuild.h"
 #include "kernels/emit/SpaceOf.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
+#include "kernels/emit/cuda/LibraryMatmul.h"
 #include "kernels/emit/cuda/Matmul.h"
 #include "kernels/emit/cuda/SourceKernel.h"
 #include "kernels/emit/cuda/TensorMatmul.h"
@@ -253,6 +254,30 @@ productTexts(ModuleOp module, const kernels::CudaEmitOptions &given) {
   return texts;
 }
 
+/// cuBLASLt as a candidate for a matrix product, whose text `text` is: the
+/// default of f16 and bf16 unless another form is asked for.
+static void addLibrary(ModuleOp module, const std::string &tensorCores,
+                       kernels::CudaText &text) {
+  std::string refusal = kernels::libraryMatmulRefusal(module);
+  if (refusal == "-")
+    return;
+  kernels::CudaText candidate;
+  candidate.name = text.name + "_cublaslt";
+  candidate.form = "cublaslt";
+  candidate.block = text.block;
+  candidate.disabled = refusal;
+  if (refusal.empty()) {
+    MatrixProduct product = kernels::libraryMatmul(module);
+    const bool isNarrow = sizeBytes(product.factors) == 2;
+    candidate.product = product;
+    candidate.disabled = isNarrow ? "another form was asked for"
+                                  : "--tensor-cores=cublaslt uses it";
+    if (tensorCores == "cublaslt" || (isNarrow && tensorCores.empty()))
+      text.product = product;
+  }
+  text.candidates.push_back(std::move(candidate));
+}
+
 /// What --tensor-cores asks for, taken out of `candidates`, if it is there.
 static std::optional<kernels::CudaText>
 takeAsked(std::vector<kernels::CudaText> &candidates,
@@ -294,6 +319,7 @@ emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores) {
     std::vector<kernels::CudaText> candidates = productTexts(*module, options);
     if (auto asked = takeAsked(candidates, tensorCores)) {
       asked->candidates = std::move(candidates);
+      addLibrary(*module, tensorCores, *asked);
       texts.push_back(std::move(*asked));
       continue;
     }
@@ -307,6 +333,7 @@ emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores) {
     kernels::CudaText text = textOf(std::move(*kernel), std::move(space));
     text.form = isFile ? "file" : isTiled ? "tiles" : "threads";
     text.candidates = std::move(candidates);
+    addLibrary(*module, tensorCores, text);
     texts.push_back(std::move(text));
   }
   return texts;

@@ -109,6 +109,7 @@ cudaKernels(const Program &program, const std::string &arch,
     object.takesPart = texts[k].takesPart;
     object.dynamicSharedBytes = texts[k].dynamicSharedBytes;
     object.tensorMaps = texts[k].tensorMaps;
+    object.product = texts[k].product;
     object.cubin = std::move(cubins[k]);
     objects.push_back(device::encodeCudaKernel(object));
   }

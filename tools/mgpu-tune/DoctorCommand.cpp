@@ -187,6 +187,12 @@ Result<int> runDoctor(const Options &options) {
   reportLibrary(report, "nccl", "NCCL", nccl);
   if (!nccl)
     report.problems.push_back("--target cuda:K,L: " + nccl.error().message);
+  auto products = device::findCublasLt();
+  reportLibrary(report, "cublaslt", "cuBLASLt", products);
+  if (!products)
+    report.problems.push_back("matrix products of f16 and bf16 by cuBLASLt: " +
+                              products.error().message +
+                              "; they run by mgpu's own kernels");
   auto cupti = device::findCupti();
   reportLibrary(report, "cupti", "CUPTI", cupti);
   if (!cupti)

@@ -2,6 +2,7 @@
 //
 // `mgpu-tune kernels`.
 #include "device/api/DeviceProfile.h"
+#include "device/cuda/Libraries.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/Occupancy.h"
 #include "support/FileIO.h"
@@ -109,6 +110,7 @@ namespace {
 struct Listed {
   const kernels::CudaText *text = nullptr;
   std::string disabled; ///< why it is not used, on this architecture
+  bool isUsed = false;  ///< or that it is, in its kernel's place
   size_t kernel = 0;    ///< by KernelId
   std::optional<Survey> space;
   const kernels::EntryUsage *usage = nullptr; ///< null if it is not compiled
@@ -142,7 +144,7 @@ static json listedJson(const Listed &listed,
       {"name", text.name},
       {"form", text.form},
       {"entry", text.entry},
-      {"enabled", text.disabled.empty()},
+      {"enabled", text.disabled.empty() || listed.isUsed},
       {"reason", text.disabled.empty() ? text.reason : listed.disabled},
       {"reshapable", text.reshapable},
       {"space", listed.space ? spaceJson(*text.space, *listed.space) : json()}};
@@ -171,9 +173,10 @@ static void printLine(const Listed &listed, const std::string &intensity) {
       isCompiled ? fmt::to_string(listed.shared) : "-",
       listed.occupancy ? fmt::format("{:.0f} %", 100 * *listed.occupancy) : "-",
       intensity, listed.space ? fmt::to_string(listed.space->legal) : "-",
-      !text.disabled.empty() ? "not used: " + listed.disabled
-      : text.reshapable      ? "any: " + text.reason
-                             : text.reason);
+      listed.isUsed            ? listed.disabled
+      : !text.disabled.empty() ? "not used: " + listed.disabled
+      : text.reshapable        ? "any: " + text.reason
+                               : text.reason);
 }
 
 Result<int> runKernels(const Options &options) {
@@ -200,6 +203,16 @@ Result<int> runKernels(const Options &options) {
       bool isFor = refusal.empty();
       listed.disabled =
           isFor || text.source.empty() ? text.disabled : std::move(refusal);
+      if (text.product && text.form == "cublaslt" && texts[k].product) {
+        // Known only where the card is; here, of this machine.
+        auto library = device::findCublasLt();
+        listed.isUsed = library.has_value();
+        listed.disabled =
+            library ? fmt::format("used in its kernel's place, where a card "
+                                  "has it (here {})",
+                                  library->version)
+                    : library.error().message;
+      }
       compiledAs.push_back(text.source.empty() || !isFor ? SIZE_MAX
                                                          : sources.size());
       if (compiledAs.back() != SIZE_MAX)

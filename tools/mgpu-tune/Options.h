@@ -47,8 +47,9 @@ struct Options {
   std::vector<std::string> bundleLevels; ///< bundle: --cpu
   std::vector<std::string> bundleArchs;  ///< bundle: --arch
 
-  /// run, kernels, bundle: the form of products that takes their place, "mma"
-  /// or "wgmma"; empty: none that no card has run
+  /// run, kernels, bundle: how matrix products are computed, "mma", "wgmma",
+  /// "cublaslt" or "none"; empty: those of f16 and bf16 by cuBLASLt, where it
+  /// is, and none by a form that no card has run
   std::string tensorCores;
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit

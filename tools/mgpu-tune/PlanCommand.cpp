@@ -207,9 +207,8 @@ static Result<void> runWhatIf(const planner::Dag &dag,
                               const planner::TargetPlan &plan,
                               const planner::Dag &planned,
                               const Options &options, json *out) {
-  MGPU_TRY_ASSIGN(
-      planner::WhatIf changed,
-      planner::applyWhatIf(options.whatIf, machine.machine(), dag, planned));
+  MGPU_TRY_ASSIGN(planner::WhatIf changed,
+                  planner::applyWhatIf(options.whatIf, machine, dag, planned));
   planner::TopologyEstimator other = machine.on(std::move(changed.topology));
   MGPU_TRY_ASSIGN(auto then,
                   planForMachine(changed.dag, other, options, 0, changed.made));
@@ -229,6 +228,7 @@ static Result<void> runWhatIf(const planner::Dag &dag,
                          {"makespan_us", then.plan.makespanUs},
                          {"lower_bound_us", then.plan.lowerBoundUs},
                          {"contended_makespan_us", then.contendedUs},
+                         {"scaled", changed.scaled},
                          {"absent", absent}};
   else
     fmt::print("what if {}: makespan {:.3f} -> {:.3f} us ({:+.2f} %), bound "
@@ -239,6 +239,10 @@ static Result<void> runWhatIf(const planner::Dag &dag,
                percent(plan.plan.makespanUs, then.plan.makespanUs),
                plan.plan.lowerBoundUs, then.plan.lowerBoundUs, plan.contendedUs,
                then.contendedUs, percent(plan.contendedUs, then.contendedUs));
+  if (!out && changed.scaled > 0)
+    fmt::print("  {} durations of the file, scaled as estimated on both "
+               "machines (assumed)\n",
+               changed.scaled);
   if (!out)
     for (const std::string &name : absent)
       fmt::print("  its plan is better off without {}\n", name);
@@ -274,7 +278,27 @@ static Result<void> refuseSimOptions(const Options &options) {
   return {};
 }
 
+/// Options of one plan, beside one that makes many.
+static Result<void> refuseBesidePareto(const Options &options) {
+  const char *given = !options.whatIf.empty()      ? "--what-if"
+                      : options.explain            ? "--explain"
+                      : options.noisePercent > 0   ? "--noise"
+                      : !options.dotFile.empty()   ? "--dot"
+                      : !options.traceFile.empty() ? "--trace"
+                      : !options.svgFile.empty()   ? "--svg"
+                      : !options.planFile.empty()  ? "-o"
+                                                   : nullptr;
+  if (given)
+    return fail(ErrorKind::Usage,
+                fmt::format("--pareto makes several plans and {} is of one: "
+                            "plan again with the --memory of a row",
+                            given));
+  return {};
+}
+
 Result<int> runPlan(const Options &options) {
+  if (options.pareto)
+    MGPU_TRY(refuseBesidePareto(options));
   for (const std::string *file : {&options.dotFile, &options.traceFile,
                                   &options.svgFile, &options.planFile})
     if (!file->empty())

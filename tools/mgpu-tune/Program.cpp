@@ -318,8 +318,14 @@ Result<planner::Plan> makePlan(Program &program, const Options &options) {
   planner::Freedoms freedoms;
   // The scheduler says how free the plan is where the list does not.
   if (options.transforms != "auto" && options.transforms != "none") {
+    // "auto" changes no program here.
+    std::string list = options.transforms;
+    if (list.starts_with("auto,"))
+      list.replace(0, 4, "none");
+    else if (list.starts_with('-'))
+      list.insert(0, "none,");
     MGPU_TRY_ASSIGN(planner::TransformChoice choice,
-                    planner::parseTransforms(options.transforms));
+                    planner::parseTransforms(list));
     if (choice.namesFreedoms && options.scheduler != "list")
       return fail(ErrorKind::Usage,
                   fmt::format("--transforms {}: order, early and nofork are of "

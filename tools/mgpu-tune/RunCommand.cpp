@@ -3,6 +3,7 @@
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
 #include "bench/measure/Summary.h"
 #include "capture/replay/Replayer.h"
+#include "device/cuda/Libraries.h"
 #include "support/Clock.h"
 #include "support/FileIO.h"
 #include "support/Npy.h"
@@ -153,6 +154,8 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
 } // namespace
 
 Result<int> runRun(const Options &options) {
+  if (options.tensorCores == "cublaslt" && isCudaTarget(options.target))
+    MGPU_TRY(device::findCublasLt());
   Clock::time_point start = Clock::now();
   MGPU_TRY(parseNccl(options.nccl));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));

@@ -127,9 +127,14 @@ std::string describeConfig(const ProgramConfig &config, const planner::Dag &dag,
                            std::span<const planner::KernelSpace> spaces,
                            std::string_view indent) {
   std::string text = fmt::format(
-      "{}scheduler={} streams={} lanes={} seed={}{}{}\n", indent,
+      "{}scheduler={} streams={} lanes={} seed={}{}{}{}{}", indent,
       config.scheduler, config.streams, config.lanes, config.seed,
+      config.freedoms.order ? "" : " order=program",
+      config.freedoms.early ? "" : " early=off",
       config.transforms.empty() ? "" : " ", tuner::toText(config.transforms));
+  for (auto &[name, value] : config.settings)
+    text += fmt::format(" {}={}", name, value);
+  text += '\n';
   for (size_t k = 0; k < config.kernels.size(); ++k)
     if (config.kernels[k] != spaces[k].defaults)
       text += fmt::format("{}{}: {}\n", indent, dag.kernels[k].name,

@@ -113,10 +113,11 @@ void addTuned(CLI::App *command, Options &options) {
 void addTensorCores(CLI::App *command, Options &options) {
   command
       ->add_flag("--tensor-cores{mma}", options.tensorCores,
-                 "On cards, products of f16 and bf16 on tensor cores: "
-                 "--tensor-cores=mma, the default, for sm_80 and later, or "
-                 "=wgmma for sm_90; no card has run these forms yet")
-      ->check(CLI::IsMember({"mma", "wgmma"}));
+                 "On cards, products of f16 and bf16 by a form of ours, mma or "
+                 "for sm_90 wgmma (no card has run them yet); all products by "
+                 "cublaslt; or none. Not given: those of f16 and bf16 by "
+                 "cuBLASLt where it is")
+      ->check(CLI::IsMember({"mma", "wgmma", "cublaslt", "none"}));
 }
 
 /// Of commands that measure on the host.

@@ -41,11 +41,16 @@ enum PlanParameter : uint32_t {
   Streams,
   Lanes,
   Seed,
+  Order,
+  Early,
   FirstTransform, ///< then the settings, then the kernels
 };
 constexpr const char *schedulers[] = {"list", "serial"};
 constexpr uint32_t streamCounts[] = {1, 2, 4, 8};
 constexpr uint32_t numSeeds = 16;
+// Pairs of the freedoms that are not taken, and their values.
+constexpr const char *orderName = "order", *orderKept = "program";
+constexpr const char *earlyName = "early", *earlyOff = "off";
 
 std::string kernelKey(const Dag &dag, size_t kernel) {
   return kernelKeyPrefix + dag.kernels[kernel].name;
@@ -59,6 +64,10 @@ db::Pairs toPairs(const ProgramConfig &config, const Dag &dag,
                   {"streams", std::to_string(config.streams)},
                   {"lanes", std::to_string(config.lanes)},
                   {"seed", std::to_string(config.seed)}};
+  if (!config.freedoms.order)
+    pairs[orderName] = orderKept;
+  if (!config.freedoms.early)
+    pairs[earlyName] = earlyOff;
   addPairs(config.transforms, pairs);
   pairs.insert(config.settings.begin(), config.settings.end());
   for (size_t k = 0; k < config.kernels.size(); ++k)
@@ -96,6 +105,19 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
     return fail(ErrorKind::Invalid,
                 "a stored configuration names no scheduler there is");
   config.scheduler = scheduler->second;
+  auto isTaken = [&](const char *name, const char *value,
+                     bool &taken) -> Result<void> {
+    auto at = pairs.find(name);
+    taken = at == pairs.end();
+    if (!taken && at->second != value)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("a stored configuration has {}={}, which is no "
+                              "choice",
+                              name, at->second));
+    return {};
+  };
+  MGPU_TRY(isTaken(orderName, orderKept, config.freedoms.order));
+  MGPU_TRY(isTaken(earlyName, earlyOff, config.freedoms.early));
   MGPU_TRY_ASSIGN(config.transforms, transformsFrom(pairs));
   db::Pairs ofTransforms;
   addPairs(config.transforms, ofTransforms);
@@ -110,7 +132,8 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
                                 setting.name, at->second));
       config.settings.insert(*at);
     }
-  size_t numRead = 4 + ofTransforms.size() + config.settings.size();
+  size_t numRead = 4 + ofTransforms.size() + config.settings.size() +
+                   !config.freedoms.order + !config.freedoms.early;
   for (size_t k = 0; k < dag.kernels.size(); ++k) {
     config.kernels.push_back(kernels[k].defaults);
     auto at = pairs.find(kernelKey(dag, k));
@@ -135,6 +158,7 @@ Result<Plan> planFor(const Dag &dag, const ProgramConfig &config,
   Perturbed latency(roofline, config.seed);
   ScheduleOptions options;
   options.streamsPerDevice = config.streams;
+  options.freedoms = config.freedoms;
   Plan plan;
   if (config.scheduler == "serial") {
     MGPU_TRY_ASSIGN(plan, scheduleSerial(dag, latency, options));
@@ -262,10 +286,10 @@ static std::vector<double> streamsUpTo(uint32_t most) {
 double ProgramSpace::numPlans(size_t numLists,
                               std::span<const TargetSetting> settings,
                               const PlanLimits &limits) {
-  double plans =
-      double(numLists) * (double(streamsUpTo(limits.mostStreams).size()) *
-                              std::max(limits.mostLanes, 1u) * numSeeds +
-                          1);
+  double plans = double(numLists) *
+                 (double(streamsUpTo(limits.mostStreams).size()) *
+                      std::max(limits.mostLanes, 1u) * (numSeeds + 1) * 2 +
+                  1);
   for (const TargetSetting &setting : settings)
     plans *= double(setting.values.size());
   return plans;
@@ -295,6 +319,8 @@ ProgramSpace::create(const Dag &dag, std::vector<TransformList> lists,
     parameters[Seed].values.push_back(seed);
     parameters[Seed].labels.push_back(std::to_string(seed));
   }
+  parameters[Order] = {orderName, {0, 1}, {"chosen", orderKept}};
+  parameters[Early] = {earlyName, {0, 1}, {"on", earlyOff}};
   auto addLabelled = [&](std::string name, std::vector<std::string> labels) {
     Parameter &parameter = parameters.emplace_back();
     parameter.name = std::move(name);
@@ -304,10 +330,14 @@ ProgramSpace::create(const Dag &dag, std::vector<TransformList> lists,
   };
   std::vector<Constraint> constraints = {
       {"a serial plan has one stream and no priorities, and runs on one lane",
-       {Scheduler, Streams, Lanes, Seed},
+       {Scheduler, Streams, Lanes, Seed, Order, Early},
        [](std::span<const double> v) {
-         return v[0] == 0 || (v[1] == 1 && v[2] == 1 && v[3] == 0);
-       }}};
+         return v[0] == 0 ||
+                (v[1] == 1 && v[2] == 1 && v[3] == 0 && v[4] == 0 && v[5] == 0);
+       }},
+      {"the program's own order needs no priorities",
+       {Seed, Order},
+       [](std::span<const double> v) { return v[1] == 0 || v[0] == 0; }}};
   TransformChoices transforms(std::move(lists));
   std::vector<uint32_t> transformsAt;
   for (const Parameter &parameter : transforms.described()) {
@@ -341,6 +371,8 @@ ProgramConfig ProgramSpace::at(ConfigId id) const {
   config.streams = value(Streams);
   config.lanes = value(Lanes);
   config.seed = value(Seed);
+  config.freedoms.order = value(Order) == 0;
+  config.freedoms.early = value(Early) == 0;
   std::vector<double> switches;
   for (uint32_t p = FirstTransform; p < firstSetting(); ++p)
     switches.push_back(space.value(id, p));
@@ -364,7 +396,9 @@ std::optional<ConfigId> ProgramSpace::find(const ProgramConfig &config) const {
   const auto switches = transforms.valuesOf(config.transforms);
   if (!place(Scheduler, config.scheduler == "serial") ||
       !place(Streams, config.streams) || !place(Lanes, config.lanes) ||
-      !place(Seed, double(config.seed)) || !switches ||
+      !place(Seed, double(config.seed)) ||
+      !place(Order, !config.freedoms.order) ||
+      !place(Early, !config.freedoms.early) || !switches ||
       config.kernels.size() != chosen.size())
     return std::nullopt;
   for (size_t t = 0; t < switches->size(); ++t)

@@ -23,8 +23,9 @@ struct ProgramConfig {
   /// Of the list scheduler's priorities: 0 takes durations as they are
   /// estimated, each other one draws a factor of 1/2 to 2 for each node.
   uint64_t seed = 0;
-  uint32_t lanes = 1;       ///< threads that replay
-  TransformList transforms; ///< of the program, before it is planned
+  planner::Freedoms freedoms; ///< of the list scheduler
+  uint32_t lanes = 1;         ///< threads that replay
+  TransformList transforms;   ///< of the program, before it is planned
   /// Values of target settings by name; those at their default left out.
   std::map<std::string, std::string> settings;
   std::vector<planner::KernelConfig> kernels; ///< by KernelId

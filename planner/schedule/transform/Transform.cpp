@@ -88,27 +88,20 @@ std::optional<Transform> parseTransform(std::string_view text) {
   return transform;
 }
 
-static void addAuto(TransformChoice &choice) {
-  for (TransformKind kind : allTransforms)
-    if (!isChunk(kind))
-      choice.transforms.emplace_back(kind);
-  choice.namesFreedoms = true;
-}
-
 Result<TransformChoice> parseTransforms(const std::string &text) {
   TransformChoice choice;
-  if (text == "none") {
-    choice.freedoms = noFreedoms;
-    return choice;
-  }
+  bool isBased = false; // on all freedoms, by "auto" or "none"
   for (size_t at = 0; at <= text.size();) {
     size_t comma = std::min(text.find(',', at), text.size());
     std::string name = text.substr(at, comma - at);
     bool isFirst = at == 0, isLess = name.starts_with('-');
     at = comma + 1;
     if (isFirst && (isLess || name == "auto"))
-      addAuto(choice);
-    if (isFirst && name == "auto")
+      for (TransformKind kind : allTransforms)
+        if (!isChunk(kind))
+          choice.transforms.emplace_back(kind);
+    isBased |= isFirst && (isLess || name == "auto" || name == "none");
+    if (isFirst && isBased && !isLess)
       continue;
     std::optional<Transform> transform =
         parseTransform(name.substr(isLess ? 1 : 0));
@@ -119,7 +112,12 @@ Result<TransformChoice> parseTransforms(const std::string &text) {
                               "bucket, chunk, chunk2, chunk4, chunk8, split, "
                               "order, early, nofork; auto,-NAME is all but one",
                               text, name));
-    choice.namesFreedoms |= freedomOf(transform->kind) != nullptr;
+    if (auto freedom = freedomOf(transform->kind)) {
+      if (!choice.namesFreedoms && !isBased)
+        choice.freedoms = noFreedoms;
+      choice.namesFreedoms = true;
+      choice.freedoms.*freedom = !isLess;
+    }
     if (isLess)
       std::erase_if(choice.transforms, [&](const Transform &other) {
         return other.kind == transform->kind;
@@ -127,20 +125,26 @@ Result<TransformChoice> parseTransforms(const std::string &text) {
     else
       choice.transforms.push_back(std::move(*transform));
   }
-  if (choice.namesFreedoms) {
-    choice.freedoms = noFreedoms;
-    for (const Transform &transform : choice.transforms)
-      if (auto freedom = freedomOf(transform.kind))
-        choice.freedoms.*freedom = true;
-  }
   return choice;
 }
 
 bool OpFactor::matches(std::string_view name) const {
   std::string_view wanted = pattern;
-  return wanted.ends_with('*')
-             ? name.starts_with(wanted.substr(0, wanted.size() - 1))
-             : name == wanted;
+  size_t w = 0, n = 0, star = std::string_view::npos, behind = 0;
+  while (n < name.size())
+    if (w < wanted.size() && wanted[w] == '*') {
+      star = w++;
+      behind = n; // what follows the star is tried from here on
+    } else if (w < wanted.size() && wanted[w] == name[n]) {
+      ++w;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      w = star + 1;
+      n = ++behind;
+    } else {
+      return false;
+    }
+  return wanted.find_first_not_of('*', w) == std::string_view::npos;
 }
 
 void scaleTime(DagNode &node, double factor) {

@@ -101,10 +101,11 @@ struct TransformChoice {
   /// Whether the text says anything of freedoms.
   bool namesFreedoms = false;
 };
-/// "auto": all but one number of chunks for all; "none": none, and no freedom;
-/// else a list with commas. "-NAME" in it takes away, from "auto" where the
-/// list begins with that. A list that names freedoms has those alone, one that
-/// names none has all of them. Errors are Usage.
+/// "auto": all but one number of chunks for all; "none": none, and a schedule
+/// that is free; else a list with commas. "-NAME" in it takes away from what
+/// stands before it, from "auto" where the list begins with that. A list that
+/// begins with a name has the freedoms it names alone, or all of them if it
+/// names none. Errors are Usage.
 Result<TransformChoice> parseTransforms(const std::string &text);
 
 /// Collectives that can be cut at least in two, those that share kernels
@@ -117,7 +118,7 @@ std::vector<std::vector<NodeId>> chunkGroups(const Dag &dag);
 inline constexpr uint64_t bucketMemberBytes = uint64_t(4) << 20;
 inline constexpr uint64_t bucketBytes = uint64_t(32) << 20;
 
-/// A what-if about nodes of some names: `*` at the end is any more letters.
+/// A what-if about nodes of some names: `*` is any letters, or none.
 struct OpFactor {
   std::string pattern;
   double factor = 1;

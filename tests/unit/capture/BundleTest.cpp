@@ -78,6 +78,14 @@ BundleContents makeContents() {
   cuda.dynamicSharedBytes = 12;
   cuda.parameterBytes = {8, 4, 128};
   cuda.onlyArch = "sm_90a";
+  MatrixProduct product;
+  product.factors = ElementType::BF16;
+  product.m = 20;
+  product.n = 30;
+  product.k = 40;
+  product.batch = 2;
+  product.matrices = {{{1, 8, 40, 800}, {2, 0, 30, 1200}, {0, 3, 33, 660}}};
+  cuda.product = product;
   cuda.tensorMaps = {
       {2, 32, ElementType::BF16, {40, 20, 3}, {96, 1920}, {64, 64, 1}}};
   forms.cuda = std::move(cuda);

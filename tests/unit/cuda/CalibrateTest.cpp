@@ -58,7 +58,8 @@ protected:
     Result<std::shared_ptr<const CuptiApi>> cupti = noCupti();
     if (withCupti)
       cupti = FakeCupti::api();
-    auto opened = createCudaDriver(api, fakeOptions(devices), nullptr, cupti);
+    auto opened =
+        createCudaDriver(api, fakeOptions(devices), nullptr, nullptr, cupti);
     ASSERT_TRUE(opened) << opened.error().message;
     driver = std::move(*opened);
   }

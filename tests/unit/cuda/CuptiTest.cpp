@@ -43,7 +43,8 @@ protected:
   void open(Result<std::shared_ptr<const CuptiApi>> table) {
     auto api = std::make_shared<CudaApi>(*FakeCuda::api());
     ASSERT_TRUE(initializeCuda(*api));
-    auto opened = createCudaDriver(api, fakeOptions(2), nullptr, table);
+    auto opened =
+        createCudaDriver(api, fakeOptions(2), nullptr, nullptr, table);
     ASSERT_TRUE(opened) << opened.error().message;
     driver = std::move(*opened);
     CudaKernelObject object;

@@ -46,10 +46,12 @@ inline device::CudaOptions fakeOptions(uint32_t numDevices) {
 }
 
 inline Result<std::unique_ptr<device::Driver>>
-openFake(const device::CudaOptions &options) {
+openFake(const device::CudaOptions &options,
+         device::CublasLtOpener openProducts = nullptr) {
   auto api = std::make_shared<device::CudaApi>(*FakeCuda::api());
   MGPU_TRY(device::initializeCuda(*api));
-  return device::createCudaDriver(std::move(api), options);
+  return device::createCudaDriver(std::move(api), options, nullptr,
+                                  std::move(openProducts));
 }
 
 } // namespace mgpu::fake

@@ -147,7 +147,10 @@ TEST(Freedoms, DoesNotForkWhereContentionLoses) {
 TEST(Freedoms, TheListSaysWhichThereAre) {
   auto parse = [](const char *text) { return *parseTransforms(text); };
   EXPECT_EQ(parse("auto").freedoms, Freedoms());
-  EXPECT_EQ(parse("none").freedoms, noFreedoms);
+  EXPECT_EQ(parse("none").freedoms, Freedoms());
+  EXPECT_TRUE(parse("none").transforms.empty());
+  EXPECT_EQ(parse("none,-order,-early,-nofork").freedoms, noFreedoms);
+  EXPECT_TRUE(parse("none,-order").transforms.empty());
   EXPECT_EQ(parse("bucket,split").freedoms, Freedoms());
   EXPECT_FALSE(parse("bucket,split").namesFreedoms);
   EXPECT_EQ(parse("early").freedoms, (Freedoms{false, true, false}));
@@ -159,7 +162,7 @@ TEST(Freedoms, TheListSaysWhichThereAre) {
   EXPECT_EQ(parse("-split,chunk4").transforms.back(),
             Transform(TransformKind::Chunk4));
   for (const char *bad :
-       {"", "-", "-magic", "early,", "none,early", "early,auto", "--early"})
+       {"", "-", "-magic", "early,", "early,none", "early,auto", "--early"})
     EXPECT_FALSE(parseTransforms(bad)) << bad;
 }
 

@@ -58,8 +58,8 @@ TEST(HostReplay, DevicesShareThreads) {
   plans.add({}, 1);
   // Thread 0 has devices 0 and 2 and the host's own.
   EXPECT_NEAR(plans.on(2), 15 + 3 * node, 1e-12);
-  // Thread 2 reports to the caller, which waits for it.
-  EXPECT_NEAR(plans.on(3), 11 + node + handOver, 1e-12);
+  // The caller tells thread 2 to begin, and waits for its report.
+  EXPECT_NEAR(plans.on(3), 11 + node + 2 * handOver, 1e-12);
   // More threads than devices have nothing to do.
   EXPECT_EQ(plans.on(8), plans.on(3));
 }
@@ -79,7 +79,7 @@ TEST(HostReplay, AWaitOfThePlanCountsAsADependence) {
   plans.plan.steps[1].waits = {a};
   EXPECT_NEAR(plans.on(2), 10 + 2 * node + 2 * handOver, 1e-12);
   plans.plan.steps[1].waits.clear();
-  EXPECT_NEAR(plans.on(2), 6 + node + handOver, 1e-12);
+  EXPECT_NEAR(plans.on(2), 6 + node + 2 * handOver, 1e-12);
 }
 
 TEST(HostReplay, ACollectiveRunsOnItsFirstDevicesThread) {
@@ -87,8 +87,9 @@ TEST(HostReplay, ACollectiveRunsOnItsFirstDevicesThread) {
   NodeId a = plans.add({0}, 4), b = plans.add({1}, 9);
   NodeId all = plans.add({0, 1}, 3, {a, b});
   plans.add({1}, 1, {all});
-  // b, over to thread 0, the collective, over to thread 1, the last, back.
-  EXPECT_NEAR(plans.on(2), 13 + 3 * node + 3 * handOver, 1e-12);
+  // The word to begin, b, over to thread 0, the collective, over to thread 1,
+  // the last, back.
+  EXPECT_NEAR(plans.on(2), 13 + 3 * node + 4 * handOver, 1e-12);
   EXPECT_NEAR(plans.on(1), 17 + 4 * node, 1e-12);
 }
 
@@ -99,8 +100,9 @@ TEST(HostReplay, PhasesMeetAndTripsRepeat) {
   plans.add({0}, 7, {}, Phase::Epilogue);
   plans.dag.loop.trips = 10;
   EXPECT_NEAR(plans.on(1), 5 + 10 * 3 + 7 + 12 * node, 1e-9);
-  // The prologue's end is awaited once; nothing of the trips is handed over.
-  EXPECT_NEAR(plans.on(2), 5 + handOver + 10 * 3 + 7 + 12 * node, 1e-9);
+  // The prologue is begun and awaited once; nothing of the trips is handed
+  // over.
+  EXPECT_NEAR(plans.on(2), 5 + 2 * handOver + 10 * 3 + 7 + 12 * node, 1e-9);
 }
 
 } // namespace

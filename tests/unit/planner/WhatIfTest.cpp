@@ -27,7 +27,7 @@ TEST(WhatIf, ChangesWhatItNames) {
   dag.nodes = {node("matmul_1", 10, false), node("matmul_2", 10, false),
                node("other", 10, false)};
   auto changed = [&](std::vector<std::string> changes) {
-    return applyWhatIf(changes, *topology, dag, dag);
+    return applyWhatIf(changes, TopologyEstimator(*topology), dag, dag);
   };
   auto all = changed({"op:matmul*=0.5x", "link.nvlink=2x", "op:other=3x"});
   ASSERT_TRUE(all) << all.error().message;
@@ -36,6 +36,16 @@ TEST(WhatIf, ChangesWhatItNames) {
   EXPECT_EQ(*all->dag.nodes[1].durationUs, 5);
   EXPECT_EQ(*all->dag.nodes[2].durationUs, 30);
   EXPECT_TRUE(all->made.empty());
+  EXPECT_EQ(all->scaled, 0u); // these kernels say nothing of what they do
+  dag.spmd = true;
+  dag.numDevices = 8;
+  dag.nodes.push_back(node("reduce", 100, true));
+  std::get<OpaqueCall>(dag.nodes[3].work).group = 8;
+  all = changed({"link=2x", "op:reduce=3x"});
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_EQ(all->scaled, 1u);
+  EXPECT_LT(*all->dag.nodes[3].durationUs, 300); // by the estimates' ratio
+  EXPECT_GT(*all->dag.nodes[3].durationUs, 100);
   for (const char *bad : {"link", "link=2", "link=0x", "link=-1x", "link=nanx",
                           "link.pcie=2x", "lnik=2x", "op:nothing=2x", "=2x"}) {
     auto refused = changed({bad});
@@ -76,6 +86,20 @@ static Dag twoReductions() {
   return dag;
 }
 
+TEST(WhatIf, AStarIsAnyLetters) {
+  auto matches = [](std::string pattern, const char *name) {
+    return OpFactor{std::move(pattern), 1}.matches(name);
+  };
+  for (const char *pattern :
+       {"all_reduce_20.chunk3", "all*", "*", "*chunk3", "all_*.chunk*", "*_*_*",
+        "all_reduce_20.chunk3*", "**3", "*20*k*"})
+    EXPECT_TRUE(matches(pattern, "all_reduce_20.chunk3")) << pattern;
+  for (const char *pattern : {"", "all", "*chunk", "all_reduce_20.chunk33",
+                              "*4*", "chunk3", "all*chunk3*3", "a*b"})
+    EXPECT_FALSE(matches(pattern, "all_reduce_20.chunk3")) << pattern;
+  EXPECT_TRUE(matches("*", "") && matches("", ""));
+}
+
 // A name of the program acts on all that transforms make of its node, and a
 // name of what they make is one too.
 TEST(WhatIf, FollowsNodesThroughTransforms) {
@@ -83,7 +107,7 @@ TEST(WhatIf, FollowsNodesThroughTransforms) {
   Dag source = twoReductions();
   auto change = [&](const std::string &text, const Dag &planned) {
     std::vector<std::string> changes{text};
-    auto made = applyWhatIf(changes, machine.machine(), source, planned);
+    auto made = applyWhatIf(changes, machine, source, planned);
     EXPECT_TRUE(made) << made.error().message;
     return *made;
   };
@@ -116,7 +140,7 @@ TEST(WhatIf, FollowsNodesThroughTransforms) {
   for (const DagNode &node : bucket.nodes)
     EXPECT_EQ(node.timeFactor, 0.5) << node.name;
   std::vector<std::string> nowhere{"op:first.bucket*=0.5x"};
-  EXPECT_FALSE(applyWhatIf(nowhere, machine.machine(), source, source));
+  EXPECT_FALSE(applyWhatIf(nowhere, machine, source, source));
   // Numbers of chunks and plans are found with it.
   TargetOptions options;
   options.transforms = {Bucket};

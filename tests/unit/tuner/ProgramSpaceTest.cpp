@@ -97,9 +97,10 @@ TEST(ProgramSpace, PointsAndConfigurationsAreTheSame) {
   auto space = ProgramSpace::create(fixture.program.dag, {{}}, {},
                                     {fixture.chosen}, {2, 8});
   ASSERT_TRUE(space) << space.error().message;
-  // 4 stream counts, 2 lane counts and 16 seeds of the list scheduler, one
-  // serial plan; each with both kernels.
-  EXPECT_EQ(space->points().size(), 2u * (4 * 2 * 16 + 1));
+  // 4 stream counts, 2 lane counts and 16 seeds or the program's order of the
+  // list scheduler, collectives early or not, and one serial plan; each with
+  // both kernels.
+  EXPECT_EQ(space->points().size(), 2u * (4 * 2 * 17 * 2 + 1));
   EXPECT_EQ(space->points().size(), 2 * ProgramSpace::numPlans(1, {}, {2, 8}));
   for (ConfigId id = 0; id < space->points().size(); ++id)
     EXPECT_EQ(space->find(space->at(id)), id);
@@ -141,7 +142,7 @@ TEST(ProgramSpace, SettingsOfATargetAreParametersOfIt) {
                                     {fixture.chosen}, {2, 4});
   ASSERT_TRUE(space) << space.error().message;
   // Three stream counts, as the target has room for no more.
-  EXPECT_EQ(space->points().size(), 2u * 3 * (3 * 2 * 16 + 1));
+  EXPECT_EQ(space->points().size(), 2u * 3 * (3 * 2 * 17 * 2 + 1));
   EXPECT_EQ(space->points().size(),
             2 * ProgramSpace::numPlans(1, settings, {2, 4}));
   std::map<std::string, uint32_t> seen;
@@ -182,6 +183,7 @@ TEST(ProgramSpace, ConfigurationsGoThroughText) {
   ProgramConfig config;
   config.seed = 7;
   config.lanes = 2;
+  config.freedoms.early = false;
   config.kernels = {fixture.chosen[1]};
   using K = planner::TransformKind;
   config.transforms = {{K::Chunk, {4, 1}}, K::Split};
@@ -193,7 +195,8 @@ TEST(ProgramSpace, ConfigurationsGoThroughText) {
   EXPECT_EQ(*read, config);
 
   for (auto [name, value] :
-       {std::pair("scheduler", "magic"), std::pair("streams", "many"),
+       {std::pair("scheduler", "magic"), std::pair("order", "other"),
+        std::pair("early", "on"), std::pair("streams", "many"),
         std::pair("kernel.axpy", "items=3"), std::pair("kernel.gone", ""),
         std::pair("chunks.0", "no"), std::pair("chunks", "4"),
         std::pair("chunks.7", "2"), std::pair("split", "maybe")}) {
@@ -202,7 +205,7 @@ TEST(ProgramSpace, ConfigurationsGoThroughText) {
     EXPECT_FALSE(fromPairs(wrong, dag, fixture.kernels, {})) << name;
   }
   // As it was stored before there were transforms.
-  for (const char *name : {"chunks.0", "chunks.1", "split"})
+  for (const char *name : {"chunks.0", "chunks.1", "split", "early"})
     pairs->erase(name);
   read = fromPairs(*pairs, dag, fixture.kernels, {});
   ASSERT_TRUE(read) << read.error().message;

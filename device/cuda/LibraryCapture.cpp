@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// NCCL's calls as nodes of a graph that is otherwise made node by node: a
-// capture begins behind the nodes they wait for, and its frontier is read back.
+// Calls of NCCL and cuBLASLt as nodes of a graph that is otherwise made node by
+// node: a capture begins behind the nodes they wait for, and its frontier is
+// read back.
 #include "device/cuda/CudaExec.h"
 
 #include <algorithm>
@@ -9,10 +10,9 @@
 
 namespace mgpu::device {
 
-Result<void>
-GraphInstance::collectCaptured(const std::vector<CUgraphNode> &frontier,
-                               const std::vector<CUgraphNode> &dependencies,
-                               const std::string &name) {
+Result<void> GraphInstance::collectCaptured(
+    const char *library, const std::vector<CUgraphNode> &frontier,
+    const std::vector<CUgraphNode> &dependencies, const std::string &name) {
   auto isOurs = [&](CUgraphNode node) {
     return std::find(dependencies.begin(), dependencies.end(), node) !=
            dependencies.end();
@@ -47,16 +47,16 @@ GraphInstance::collectCaptured(const std::vector<CUgraphNode> &frontier,
                 std::find(nodes.begin(), nodes.end(), each) != nodes.end();
     if (strays)
       return fail(ErrorKind::Internal,
-                  fmt::format("NCCL captured a node for '{}' {} that does not "
+                  fmt::format("{} captured a node for '{}' {} that does not "
                               "follow what the plan has before it",
-                              name, state->where()));
+                              library, name, state->where()));
     left.insert(left.end(), before.begin(), before.end());
   }
   return {};
 }
 
 Result<CUgraphNode>
-GraphInstance::addCapture(const NcclCall &call,
+GraphInstance::addCapture(const Capture &call,
                           const std::vector<CUgraphNode> &dependencies,
                           const std::string &name) {
   const CudaApi &api = *state->api;
@@ -67,17 +67,15 @@ GraphInstance::addCapture(const NcclCall &call,
         api.cuStreamCreateWithPriority(&captureStream, CU_STREAM_NON_BLOCKING,
                                        state->highestPriority),
         "cuStreamCreateWithPriority", what));
-  // Thread-local: NCCL issues non-blocking calls in a thread of its own, which
-  // may then allocate.
-  MGPU_TRY(state->check(
-      api.cuStreamBeginCaptureToGraph(
-          captureStream, graph,
-          dependencies.empty() ? nullptr : dependencies.data(), nullptr,
-          dependencies.size(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-      "cuStreamBeginCaptureToGraph", what));
+  MGPU_TRY(
+      state->check(api.cuStreamBeginCaptureToGraph(
+                       captureStream, graph,
+                       dependencies.empty() ? nullptr : dependencies.data(),
+                       nullptr, dependencies.size(), call.mode),
+                   "cuStreamBeginCaptureToGraph", what));
   std::vector<CUgraphNode> frontier;
   auto capture = [&]() -> Result<void> {
-    MGPU_TRY(state->communicators->issue(call, captureStream, name));
+    MGPU_TRY(call.issue(captureStream));
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     CUgraph into = nullptr;
     const CUgraphNode *ends = nullptr;
@@ -89,16 +87,16 @@ GraphInstance::addCapture(const NcclCall &call,
                      "cuStreamGetCaptureInfo", what));
     if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || into != graph)
       return fail(ErrorKind::Internal,
-                  fmt::format("NCCL ended the capture of '{}' {}", name,
-                              state->where()));
+                  fmt::format("{} ended the capture of '{}' {}", call.library,
+                              name, state->where()));
     // The arrays are the driver's, and end with the capture.
     frontier.assign(ends, ends + count);
     for (size_t k = 0; data && k < count; ++k)
       if (data[k].from_port || data[k].to_port || data[k].type)
         return fail(ErrorKind::Internal,
-                    fmt::format("NCCL's last node of '{}' {} is not waited for "
+                    fmt::format("{}'s last node of '{}' {} is not waited for "
                                 "as a whole",
-                                name, state->where()));
+                                call.library, name, state->where()));
     return {};
   };
   Result<void> done = capture();
@@ -111,7 +109,7 @@ GraphInstance::addCapture(const NcclCall &call,
     return fail(ErrorKind::Internal,
                 fmt::format("the capture of '{}' {} went into another graph",
                             name, state->where()));
-  MGPU_TRY(collectCaptured(frontier, dependencies, name));
+  MGPU_TRY(collectCaptured(call.library, frontier, dependencies, name));
   if (frontier.size() == 1)
     return frontier.front();
   // None, or several: an empty node that follows them all.

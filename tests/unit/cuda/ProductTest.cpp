@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Matrix products by cuBLASLt: the plan's kernel node is a captured call of it,
+// where it is there.
+#include "FakeCublasLt.h"
+#include "FakeTarget.h"
+
+#include "support/Float.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace mgpu;
+using namespace mgpu::device;
+using namespace mgpu::fake;
+
+struct Case {
+  const char *name;
+  ElementType factors, sums;
+  uint64_t m, n, k, batch;
+  uint64_t pad; ///< elements between rows, and before the first
+};
+
+constexpr Case cases[] = {
+    {"half", ElementType::F16, ElementType::F32, 5, 7, 3, 1, 0},
+    {"brain", ElementType::BF16, ElementType::BF16, 9, 4, 6, 3, 0},
+    {"view", ElementType::F16, ElementType::F16, 6, 10, 4, 2, 5},
+    {"single", ElementType::F32, ElementType::F32, 1, 1, 1, 1, 0},
+    {"wide", ElementType::F64, ElementType::F64, 8, 3, 17, 1, 2},
+};
+
+MatrixProduct productOf(const Case &test) {
+  MatrixProduct product;
+  product.factors = test.factors;
+  product.sums = test.sums;
+  product.m = test.m;
+  product.n = test.n;
+  product.k = test.k;
+  product.batch = test.batch;
+  auto matrix = [&](uint32_t argument, uint64_t rows, uint64_t columns) {
+    uint64_t stride = columns + test.pad;
+    return MatrixProduct::Matrix{argument, test.pad, stride,
+                                 test.batch > 1 ? rows * stride : 0};
+  };
+  product.matrices = {matrix(1, test.m, test.k), matrix(2, test.k, test.n),
+                      matrix(0, test.m, test.n)};
+  return product;
+}
+
+uint64_t addressOf(const MatrixProduct &product, unsigned which, uint64_t z,
+                   uint64_t row, uint64_t column) {
+  const MatrixProduct::Matrix &matrix = product.matrices[which];
+  return matrix.offset + z * matrix.batchStride + row * matrix.rowStride +
+         column;
+}
+
+double read(ElementType type, const std::byte *base, uint64_t at) {
+  base += at * sizeBytes(type);
+  uint16_t half;
+  float single;
+  double wide;
+  if (type == ElementType::F64)
+    return std::memcpy(&wide, base, 8), wide;
+  if (type == ElementType::F32)
+    return std::memcpy(&single, base, 4), double(single);
+  std::memcpy(&half, base, 2);
+  return type == ElementType::F16 ? fromF16(half) : fromBf16(half);
+}
+
+void write(ElementType type, std::byte *base, uint64_t at, double value) {
+  base += at * sizeBytes(type);
+  auto single = float(value);
+  uint16_t half = type == ElementType::F16 ? toF16(value) : toBf16(value);
+  if (type == ElementType::F64)
+    std::memcpy(base, &value, 8);
+  else if (type == ElementType::F32)
+    std::memcpy(base, &single, 4);
+  else
+    std::memcpy(base, &half, 2);
+}
+
+constexpr size_t memoryBytes = 16384;
+constexpr Dim3 block{4, 2, 1};
+
+class ProductTest : public testing::Test {
+protected:
+  void SetUp() override { open(true); }
+  void open(bool withLibrary, uint64_t seed = 0) {
+    graph.reset();
+    driver.reset();
+    fake = &freshMachine(seed);
+    lt = &FakeCublasLt::reset();
+    FakeKernel kernel;
+    kernel.parameterSizes = {8, 8, 8, 48};
+    kernel.run = [this](void **, const unsigned *, const unsigned *) {
+      ++ownRuns;
+    };
+    fake->kernels["multiply"] = kernel;
+    auto opened = openFake(
+        fakeOptions(1),
+        withLibrary ? CublasLtOpener([] {
+          return Result<std::shared_ptr<const CublasLtApi>>(
+              FakeCublasLt::api());
+        })
+                    : CublasLtOpener(
+                          []() -> Result<std::shared_ptr<const CublasLtApi>> {
+                            return fail(ErrorKind::Absent, "no libcublasLt.so");
+                          }));
+    ASSERT_TRUE(opened) << opened.error().message;
+    driver = std::move(*opened);
+  }
+
+  /// Adds the product, whole or a part of its grid.
+  Result<void> add(const Case &test,
+                   std::optional<GridPart> part = std::nullopt) {
+    CudaKernelObject object;
+    object.entry = "multiply";
+    object.arch = "sm_90";
+    object.sourceBlock = object.block = object.covers = block;
+    object.product = productOf(test);
+    object.cubin = fakeCubin({"multiply"});
+    MGPU_TRY_ASSIGN(KernelHandle handle,
+                    driver->loadKernel("multiply", encodeCudaKernel(object)));
+    std::vector<uint64_t> arguments;
+    for (std::byte *&each : memory) {
+      MGPU_TRY_ASSIGN(each, driver->allocate({0}, memoryBytes));
+      arguments.push_back(uintptr_t(each));
+    }
+    graph = driver->createGraph();
+    KernelNodeParams params{test.name, {0}, handle, gridOf(test), arguments};
+    params.part = part;
+    MGPU_TRY(graph->addKernel(params, {}));
+    return {};
+  }
+  static Dim3 gridOf(const Case &test) {
+    return {uint32_t((test.n + block.x - 1) / block.x),
+            uint32_t((test.m + block.y - 1) / block.y), uint32_t(test.batch)};
+  }
+
+  /// Small whole numbers into all three, and what C is to be.
+  std::vector<std::byte> fill(const Case &test, const GridPart &part) {
+    MatrixProduct product = productOf(test);
+    uint64_t next = 1;
+    const ElementType types[] = {test.factors, test.factors, test.sums};
+    for (unsigned which = 0; which < 3; ++which) {
+      std::byte *base = memory[product.matrices[which].argument];
+      for (uint64_t at = 0; at < memoryBytes / sizeBytes(types[which]); ++at)
+        write(types[which], base, at, double((next = next * 7 % 101) % 5) - 2);
+    }
+    std::vector<std::byte> expected(memory[0], memory[0] + memoryBytes);
+    for (uint64_t z = part.first.z; z < part.first.z + part.count.z; ++z)
+      for (uint64_t row = part.first.y * block.y;
+           row <
+           std::min<uint64_t>((part.first.y + part.count.y) * block.y, test.m);
+           ++row)
+        for (uint64_t column = part.first.x * block.x;
+             column < std::min<uint64_t>(
+                          (part.first.x + part.count.x) * block.x, test.n);
+             ++column) {
+          uint64_t at = addressOf(product, 2, z, row, column);
+          double sum = read(test.sums, expected.data(), at);
+          for (uint64_t k = 0; k < test.k; ++k)
+            sum += read(test.factors, memory[1],
+                        addressOf(product, 0, z, row, k)) *
+                   read(test.factors, memory[2],
+                        addressOf(product, 1, z, k, column));
+          write(test.sums, expected.data(), at, sum);
+        }
+    return expected;
+  }
+
+  void runAndCompare(const Case &test, const GridPart &part) {
+    auto exec = graph->instantiate();
+    ASSERT_TRUE(exec) << exec.error().message;
+    std::vector<std::byte> expected = fill(test, part);
+    ASSERT_TRUE((*exec)->launch());
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), memory[0]));
+    EXPECT_TRUE(fake->violations.empty()) << fake->violations.front();
+  }
+
+  void close() {
+    graph.reset();
+    driver.reset();
+    EXPECT_TRUE(fake->violations.empty()) << fake->violations.front();
+    EXPECT_EQ(lt->leaks(), std::vector<std::string>());
+    EXPECT_EQ(fake->leaks(), std::vector<std::string>());
+  }
+
+  FakeCuda *fake = nullptr;
+  FakeCublasLt *lt = nullptr;
+  std::unique_ptr<Driver> driver;
+  std::unique_ptr<GraphDriver> graph;
+  std::byte *memory[3] = {};
+  int ownRuns = 0;
+};
+
+TEST_F(ProductTest, TheLibraryMultiplies) {
+  for (const Case &test : cases) {
+    SCOPED_TRACE(test.name);
+    open(true, 3);
+    Result<void> added = add(test);
+    ASSERT_TRUE(added) << added.error().message;
+    runAndCompare(test, GridPart::whole(gridOf(test)));
+    EXPECT_EQ(lt->captured, 1u);
+    EXPECT_EQ(lt->products, 2u) << "once before the graph, once in it";
+    EXPECT_EQ(ownRuns, 0);
+    close();
+  }
+}
+
+TEST_F(ProductTest, APartOfAGridIsAPartOfTheProduct) {
+  for (const Case &test : cases) {
+    SCOPED_TRACE(test.name);
+    Dim3 grid = gridOf(test);
+    for (GridPart part :
+         {GridPart{{grid.x / 2, 0, 0}, {grid.x - grid.x / 2, grid.y, grid.z}},
+          GridPart{{0, grid.y / 2, 0}, {grid.x, grid.y - grid.y / 2, grid.z}},
+          GridPart{{0, 0, grid.z / 2}, {grid.x, grid.y, grid.z - grid.z / 2}},
+          GridPart{{0, 0, 0}, {0, grid.y, grid.z}}}) {
+      open(true, 5);
+      Result<void> added = add(test, part);
+      ASSERT_TRUE(added) << added.error().message;
+      runAndCompare(test, part);
+      EXPECT_EQ(ownRuns, 0);
+      close();
+    }
+  }
+}
+
+TEST_F(ProductTest, WithoutItTheKernelRuns) {
+  open(false);
+  ASSERT_TRUE(add(cases[0]));
+  auto exec = graph->instantiate();
+  ASSERT_TRUE(exec) << exec.error().message;
+  ASSERT_TRUE((*exec)->launch());
+  EXPECT_EQ(ownRuns, 1);
+  exec->reset();
+  close();
+  open(true);
+  lt->hasAlgorithm = false;
+  ASSERT_TRUE(add(cases[0]));
+  exec = graph->instantiate();
+  ASSERT_TRUE(exec) << exec.error().message;
+  ASSERT_TRUE((*exec)->launch());
+  EXPECT_EQ(ownRuns, 2);
+  EXPECT_EQ(lt->products, 0u);
+  exec->reset();
+  close();
+}
+
+TEST_F(ProductTest, EveryCallOfItMayFail) {
+  size_t named = 0;
+  for (uint64_t at = 1;; ++at) {
+    open(true);
+    fake->failAt = fake->calls + at;
+    fake->failCode = CUDA_ERROR_INVALID_VALUE;
+    Result<void> done = add(cases[1]);
+    if (done) {
+      auto exec = graph->instantiate();
+      done = exec ? (*exec)->launch() : Result<void>(fail(exec.error()));
+    }
+    std::string failed = fake->failedCall;
+    if (failed.empty()) {
+      ASSERT_TRUE(done) << done.error().message;
+      close();
+      break;
+    }
+    fake->failAt = 0;
+    if (failed.find("cublasLt") != 0)
+      continue; // FailureTest.cpp has those
+    SCOPED_TRACE(failed);
+    if (failed.find("Destroy") == failed.npos) {
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().message.find(failed), 0u) << done.error().message;
+      EXPECT_NE(done.error().message.find("on cuda:0: an internal operation "
+                                          "failed (14); --tensor-cores=none "
+                                          "does without cuBLASLt"),
+                std::string::npos)
+          << done.error().message;
+      ++named;
+    }
+    close();
+  }
+  // Create, a heuristic and two products, and what they are told.
+  EXPECT_GT(named, 20u);
+}
+
+TEST_F(ProductTest, ItsWorkspaceIsTheCards) {
+  lt->workspaceBytes = 60 << 20;
+  Result<void> added = add(cases[0]);
+  ASSERT_TRUE(added) << "more than is offered: the kernel runs";
+  EXPECT_EQ(lt->products, 0u);
+  open(true);
+  lt->workspaceBytes = 32 << 20;
+  ASSERT_TRUE(driver->allocate({0}, 40 << 20));
+  added = add(cases[0]);
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().message.find("no room for 33554432 bytes for the "
+                                       "workspace of a matrix product on "
+                                       "cuda:0"),
+            0u)
+      << added.error().message;
+}
+
+TEST(CublasLt, SaysWhatIsMissing) {
+  auto none = openCublasLt({"libmgpu-has-no-such.so"});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().kind, ErrorKind::Absent);
+  EXPECT_EQ(none.error().message,
+            "no libcublasLt.so: install cuBLAS (package libcublas)");
+  auto other = openCublasLt({"libm.so.6"});
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("libm.so.6 has no cublasLtCreate: "
+                                       "install cuBLAS 12 or later (package "
+                                       "libcublas)"),
+            std::string::npos)
+      << other.error().message;
+}
+
+} // namespace
