@@ -19,6 +19,7 @@ using namespace mgpu;
 
 struct mgt_program {
   planner::Program program;
+  planner::Plan plan;
   std::unique_ptr<device::Driver> driver;
   std::optional<capture::Replayer> replayer; ///< goes before its driver
   std::vector<bool> needsValue, isWritten;   ///< by argument
@@ -76,6 +77,7 @@ Result<void> open(const char *path, const char *target, mgt_program **out) {
   MGPU_TRY_ASSIGN(
       made->replayer,
       capture::Replayer::create(dag, plan, kernels.objects, *made->driver));
+  made->plan = std::move(plan);
   std::vector<bool> reads = planner::readsFirst(dag);
   for (const planner::ProgramArgument &argument : made->program.arguments)
     made->needsValue.push_back(argument.buffer &&
@@ -204,6 +206,19 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
         program->replayer->hostBuffer(*program->argument(index).buffer);
     *data = memory.data();
     *bytes = memory.size();
+    program->isWritten[index] = true;
+    return {};
+  });
+}
+
+mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
+                    size_t bytes) {
+  return guarded([&]() -> Result<void> {
+    MGPU_TRY_ASSIGN(size_t index, find(program, name, "mgt_bind"));
+    MGPU_TRY(memoryOf(program, index, data, bytes, "mgt_bind"));
+    MGPU_TRY(program->replayer->rebind(
+        program->program.dag, program->plan, *program->argument(index).buffer,
+        {static_cast<std::byte *>(data), bytes}));
     program->isWritten[index] = true;
     return {};
   });

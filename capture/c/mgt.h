@@ -81,6 +81,14 @@ mgt_status mgt_read(mgt_program *program, const char *name, void *data,
 mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
                       size_t *bytes);
 
+/* From here on `data` is the argument's or result's memory, of as many bytes;
+ * it stays the caller's, who keeps it until the program is closed or the
+ * argument is bound again. It counts as written. Nothing is copied by it; not
+ * for every replay, as graphs are changed or built anew. A call that fails
+ * otherwise than with MGT_USAGE may leave the program lost. */
+mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
+                    size_t bytes);
+
 /* Uploads what is resident. Once before the replays, and again where resident
  * arguments are to start anew. Usage error while an argument that is read has
  * not been written. */

@@ -20,6 +20,26 @@ bool isOn(const DagNode &node, DeviceId device) {
          node.devices.end();
 }
 
+std::vector<DeviceId> communicatorOf(const Dag &dag, const DagNode &node) {
+  std::vector<DeviceId> members;
+  const auto *call = std::get_if<CollectiveCall>(&node.work);
+  if (!call || call->kind == CollectiveKind::SendRecv) {
+    for (uint32_t k = 0; k < dag.numDevices; ++k)
+      members.push_back({int32_t(k)});
+    return members;
+  }
+  for (const CollectiveMember &member : call->members)
+    members.push_back(member.device);
+  return members;
+}
+
+bool shareTwoRanks(std::span<const DeviceId> a, std::span<const DeviceId> b) {
+  size_t shared = 0;
+  for (DeviceId device : a)
+    shared += std::find(b.begin(), b.end(), device) != b.end();
+  return shared >= 2;
+}
+
 std::vector<std::vector<DeviceId>> communicatingGroups(const Dag &dag) {
   std::vector<std::vector<DeviceId>> groups(1);
   for (uint32_t k = 0; k < dag.numDevices; ++k)
@@ -28,9 +48,7 @@ std::vector<std::vector<DeviceId>> communicatingGroups(const Dag &dag) {
     const auto *call = std::get_if<CollectiveCall>(&node.work);
     if (!call || call->kind == CollectiveKind::SendRecv)
       continue;
-    std::vector<DeviceId> members;
-    for (const CollectiveMember &member : call->members)
-      members.push_back(member.device);
+    std::vector<DeviceId> members = communicatorOf(dag, node);
     if (std::find(groups.begin(), groups.end(), members) == groups.end())
       groups.push_back(std::move(members));
   }

@@ -10,6 +10,8 @@
 
 #include "planner/dag/Dag.h"
 
+#include <span>
+
 namespace mgpu::capture {
 
 /// Whether several devices take part in a node.
@@ -17,6 +19,16 @@ bool isCommunication(const planner::DagNode &node);
 
 /// Whether the process of `device` has a part of a node.
 bool isOn(const planner::DagNode &node, DeviceId device);
+
+/// The devices of the communicator that does a communication: of a collective
+/// its members, in rank order; of sends, recvs and copies all devices.
+std::vector<DeviceId> communicatorOf(const planner::Dag &dag,
+                                     const planner::DagNode &node);
+
+/// Whether two communicators must never run at once unless all ranks start them
+/// in one order: two ranks that are in both could each wait for the other in
+/// the one they started first.
+bool shareTwoRanks(std::span<const DeviceId> a, std::span<const DeviceId> b);
 
 /// The lists of members that communicate, in rank order: all devices first,
 /// which sends and recvs use, then those of the collectives as they come.

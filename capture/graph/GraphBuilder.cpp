@@ -71,7 +71,8 @@ private:
   std::span<const device::KernelHandle> kernels;
   device::GraphDriver &graph;
   std::optional<DeviceId> only; ///< the device that is here
-  std::optional<uint32_t> lastCommunication;
+  /// The last graph node of each communicator, by its members.
+  std::map<std::vector<DeviceId>, uint32_t> lastOf;
   std::vector<std::byte *> buffers;   ///< by BufferId
   std::vector<uint32_t> graphNodes;   ///< by NodeId
   std::map<Lane, uint32_t> laneTails; ///< last graph node of each lane
@@ -282,9 +283,13 @@ Result<void> Builder::addDependencies(const PlanStep &step, uint32_t id,
   std::vector<uint32_t> sources;
   if (step.lanes.empty())
     return failAt(node, ErrorKind::Invalid, "has no lane in the plan");
-  if (only && isCommunication(node))
-    if (auto last = std::exchange(lastCommunication, id))
-      sources.push_back(*last);
+  if (only && isCommunication(node)) {
+    std::vector<DeviceId> members = communicatorOf(dag, node);
+    for (const auto &[others, last] : lastOf)
+      if (shareTwoRanks(members, others))
+        sources.push_back(last);
+    lastOf[std::move(members)] = id;
+  }
   for (const Lane &lane : step.lanes) {
     if (!isHere(lane.device))
       continue;
@@ -354,14 +359,29 @@ buildGraph(const Plan &plan, const Dag &dag, Phase phase,
            const BufferAddresses &addresses,
            std::span<const device::KernelHandle> kernels,
            device::Driver &driver) {
-  std::unique_ptr<device::GraphDriver> graph = driver.createGraph();
+  ExecutableGraph out;
+  MGPU_TRY(rebuildGraph(plan, dag, phase, addresses, kernels, driver, out));
+  return out;
+}
+
+Result<void> rebuildGraph(const Plan &plan, const Dag &dag, Phase phase,
+                          const BufferAddresses &addresses,
+                          std::span<const device::KernelHandle> kernels,
+                          device::Driver &driver, ExecutableGraph &graph) {
+  std::unique_ptr<device::GraphDriver> building = driver.createGraph();
   ExecutableGraph out;
   std::optional<DeviceId> only = driver.onlyDevice();
   MGPU_TRY(
-      Builder(plan, dag, phase, addresses, kernels, *graph, only).run(out));
+      Builder(plan, dag, phase, addresses, kernels, *building, only).run(out));
   MGPU_TRY(proveGraph(plan, dag, phase, out.dagNodes, out.edges, only));
-  MGPU_TRY_ASSIGN(out.exec, graph->instantiate());
-  return out;
+  if (graph.exec) {
+    MGPU_TRY(building->instantiateOver(graph.exec));
+  } else {
+    MGPU_TRY_ASSIGN(graph.exec, building->instantiate());
+  }
+  graph.dagNodes = std::move(out.dagNodes);
+  graph.edges = std::move(out.edges);
+  return {};
 }
 
 } // namespace mgpu::capture

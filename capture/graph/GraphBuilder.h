@@ -41,11 +41,19 @@ buildGraph(const planner::Plan &plan, const planner::Dag &dag,
            planner::Phase phase, const BufferAddresses &addresses,
            std::span<const device::KernelHandle> kernels,
            device::Driver &driver);
+/// The same in the place of `graph`, whose executable may be changed instead of
+/// made anew (GraphDriver::instantiateOver), and after an error may be null.
+Result<void> rebuildGraph(const planner::Plan &plan, const planner::Dag &dag,
+                          planner::Phase phase,
+                          const BufferAddresses &addresses,
+                          std::span<const device::KernelHandle> kernels,
+                          device::Driver &driver, ExecutableGraph &graph);
 
 /// The read-back proof: `dagNodes` holds each node of the phase once, and
 /// `edges` alone imply every edge of the DAG between them and the order of
-/// every lane of the plan. With `only`, of that device's part, and that its
-/// communications follow each other. Shares nothing with buildGraph.
+/// every lane of the plan. With `only`, of that device's part, and that those
+/// of its communications whose communicators share two ranks follow each other
+/// in the plan's order, which is that of all cards.
 Result<void> proveGraph(const planner::Plan &plan, const planner::Dag &dag,
                         planner::Phase phase,
                         std::span<const planner::NodeId> dagNodes,

@@ -95,18 +95,28 @@ Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
     auto [chain, place] = places[from].front();
     return from < to && clocks[to * chains + chain] >= place;
   };
-  uint32_t last = absent; // the communication before
+  // The communications before, by the members of their communicator.
+  std::vector<std::pair<std::vector<DeviceId>, uint32_t>> before;
   for (const PlanStep &step : plan.steps) {
     uint32_t node = step.node.value < dag.nodes.size()
                         ? graphNode[step.node.value]
                         : absent;
     if (!only || node == absent || !isCommunication(dag.node(step.node)))
       continue;
-    if (last != absent && !isAfter(node, last))
-      return broken(fmt::format("communication '{}' does not follow '{}'",
-                                dag.node(step.node).name,
-                                dag.node(dagNodes[last]).name));
-    last = node;
+    std::vector<DeviceId> members = communicatorOf(dag, dag.node(step.node));
+    bool isKnown = false;
+    for (auto &[others, last] : before) {
+      if (shareTwoRanks(members, others) && !isAfter(node, last))
+        return broken(fmt::format("communication '{}' does not follow '{}'",
+                                  dag.node(step.node).name,
+                                  dag.node(dagNodes[last]).name));
+      if (others == members) {
+        last = node;
+        isKnown = true;
+      }
+    }
+    if (!isKnown)
+      before.push_back({std::move(members), node});
   }
   for (const DepEdge &dep : dag.edges) {
     if (dep.from.value >= dag.nodes.size() || dep.to.value >= dag.nodes.size())

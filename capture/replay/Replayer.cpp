@@ -121,7 +121,54 @@ Replayer::create(const Dag &dag, const Plan &plan,
                     buildGraph(plan, dag, phase, addresses, kernels, driver));
   }
   replayer.part = std::move(part);
+  replayer.driver = &driver;
+  replayer.addresses = std::move(addresses);
+  replayer.kernels = std::move(kernels);
   return replayer;
+}
+
+Result<void> Replayer::rebind(const Dag &dag, const Plan &plan, BufferId id,
+                              std::span<std::byte> memory) {
+  if (id.value >= hostBuffers.size() ||
+      memory.size() != hostBuffers[id.value].size() ||
+      !dag.buffer(id).device.isHost())
+    return fail(ErrorKind::Usage,
+                fmt::format("{} bytes of the caller's cannot be a host buffer "
+                            "of the program: give as many as it has",
+                            memory.size()));
+  if (driver->onlyDevice())
+    return fail(ErrorKind::Usage, "memory that several processes share cannot "
+                                  "be replaced in one of them");
+  std::byte *before = std::exchange(addresses.host[id.value], memory.data());
+  auto isUsed = [&](const ExecutableGraph &graph) {
+    return std::any_of(
+        graph.dagNodes.begin(), graph.dagNodes.end(), [&](NodeId node) {
+          const std::vector<BufferUse> &uses = dag.node(node).uses;
+          return std::any_of(uses.begin(), uses.end(),
+                             [&](const auto &use) { return use.buffer == id; });
+        });
+  };
+  for (Phase phase : allPhases) {
+    ExecutableGraph &graph = graphs[size_t(phase)];
+    if (!isUsed(graph))
+      continue;
+    Result<void> ok =
+        rebuildGraph(plan, dag, phase, addresses, kernels, *driver, graph);
+    if (!ok) {
+      addresses.host[id.value] = before;
+      graph.exec.reset(); // others may have the new address already
+      return ok;
+    }
+  }
+  hostBuffers[id.value] = memory;
+  return {};
+}
+
+Result<device::GraphExec *> Replayer::exec(Phase phase) const {
+  if (device::GraphExec *exec = graphs[size_t(phase)].exec.get())
+    return exec;
+  return fail(ErrorKind::Invalid, "the program was lost when a buffer was "
+                                  "replaced: open it again");
 }
 
 std::span<std::byte> Replayer::hostBuffer(BufferId id) {
@@ -131,8 +178,10 @@ std::span<std::byte> Replayer::hostBuffer(BufferId id) {
 
 Result<void> Replayer::run(Phase phase) {
   MGPU_TRY(meet());
-  const ExecutableGraph &graph = graphs[size_t(phase)];
-  return graph.dagNodes.empty() ? Result<void>() : graph.exec->launch();
+  if (graphs[size_t(phase)].dagNodes.empty())
+    return {};
+  MGPU_TRY_ASSIGN(device::GraphExec * graph, exec(phase));
+  return graph->launch();
 }
 
 Result<void> Replayer::setInductions(uint64_t trip) {
@@ -159,32 +208,56 @@ Result<void> Replayer::replay() {
   return run(Phase::Epilogue);
 }
 
+Result<std::optional<double>> Replayer::replaySpan() {
+  std::optional<double> all = 0.0;
+  auto add = [&](Phase phase) -> Result<void> {
+    MGPU_TRY(meet());
+    if (graphs[size_t(phase)].dagNodes.empty())
+      return {};
+    MGPU_TRY_ASSIGN(device::GraphExec * graph, exec(phase));
+    MGPU_TRY_ASSIGN(std::optional<double> us, graph->launchSpan());
+    all = all && us ? std::optional<double>(*all + *us) : std::nullopt;
+    return {};
+  };
+  MGPU_TRY(add(Phase::Prologue));
+  for (uint64_t trip = 0; trip < loop.trips; ++trip) {
+    MGPU_TRY(setInductions(trip));
+    MGPU_TRY(add(Phase::Replay));
+  }
+  MGPU_TRY(add(Phase::Epilogue));
+  return all;
+}
+
 Result<void> Replayer::runTimed(Phase phase, double offsetUs,
-                                std::vector<NodeSpan> &spans) {
+                                TimedReplay &into) {
   MGPU_TRY(meet());
   const ExecutableGraph &graph = graphs[size_t(phase)];
   if (graph.dagNodes.empty())
     return {};
+  MGPU_TRY_ASSIGN(device::GraphExec * launched, exec(phase));
   std::vector<device::NodeTiming> timings;
-  MGPU_TRY(graph.exec->launchTimed(timings));
+  MGPU_TRY(launched->launchTimed(timings));
   for (const device::NodeTiming &timing : timings)
-    spans.push_back({graph.dagNodes[timing.node.value], timing.lane,
-                     offsetUs + timing.startUs, offsetUs + timing.endUs});
+    into.nodes.push_back({graph.dagNodes[timing.node.value], timing.lane,
+                          offsetUs + timing.startUs, offsetUs + timing.endUs});
+  for (device::HostSpan span : launched->hostSpans())
+    into.host.push_back(
+        {span.activity, offsetUs + span.startUs, offsetUs + span.endUs});
   return {};
 }
 
-Result<std::vector<NodeSpan>> Replayer::replayTimed() {
-  std::vector<NodeSpan> spans;
+Result<TimedReplay> Replayer::replayTimed() {
+  TimedReplay timed;
   Clock::time_point start = Clock::now();
-  MGPU_TRY(runTimed(Phase::Prologue, microsecondsSince(start), spans));
+  MGPU_TRY(runTimed(Phase::Prologue, microsecondsSince(start), timed));
   for (uint64_t trip = 0; trip < loop.trips; ++trip) {
     MGPU_TRY(setInductions(trip));
     MGPU_TRY(trip == 0
-                 ? runTimed(Phase::Replay, microsecondsSince(start), spans)
+                 ? runTimed(Phase::Replay, microsecondsSince(start), timed)
                  : run(Phase::Replay));
   }
-  MGPU_TRY(runTimed(Phase::Epilogue, microsecondsSince(start), spans));
-  return spans;
+  MGPU_TRY(runTimed(Phase::Epilogue, microsecondsSince(start), timed));
+  return timed;
 }
 
 } // namespace mgpu::capture

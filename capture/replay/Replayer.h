@@ -20,6 +20,13 @@ struct NodeSpan {
   double startUs = 0, endUs = 0;
 };
 
+/// A timed replay, as one process saw it.
+struct TimedReplay {
+  std::vector<NodeSpan> nodes;
+  /// Empty where threads of the process itself do the work.
+  std::vector<device::HostSpan> host;
+};
+
 /// Where each host buffer lies in one block of memory that several processes
 /// share.
 struct HostLayout {
@@ -57,13 +64,24 @@ public:
   /// except constants.
   std::span<std::byte> hostBuffer(planner::BufferId id);
 
+  /// From here on `memory` is the host buffer, in place of its own: as many
+  /// bytes, which the target reaches, as long as this lives. Graphs are changed
+  /// where the target can, else made anew. `dag` and `plan` are those of
+  /// create(). Errors: Usage for memory that does not fit, or a part of
+  /// several; after one of the target the program may be lost.
+  Result<void> rebind(const planner::Dag &dag, const planner::Plan &plan,
+                      planner::BufferId id, std::span<std::byte> memory);
+
   Result<void> load() { return run(planner::Phase::Load); }
   /// All trips of a rolled loop, with what comes before and after it.
   Result<void> replay();
   Result<void> fetch() { return run(planner::Phase::Fetch); }
   /// Like replay(), slower, and says when each node ran, in plan order; of a
   /// rolled loop, in its first trip.
-  Result<std::vector<NodeSpan>> replayTimed();
+  Result<TimedReplay> replayTimed();
+  /// Like replay(), by the device's clock: GraphExec::launchSpan() of all
+  /// launches together.
+  Result<std::optional<double>> replaySpan();
 
   const ExecutableGraph &graph(planner::Phase phase) const {
     return graphs[size_t(phase)];
@@ -72,11 +90,17 @@ public:
 private:
   Result<void> run(planner::Phase phase);
   Result<void> runTimed(planner::Phase phase, double offsetUs,
-                        std::vector<NodeSpan> &spans);
+                        TimedReplay &into);
   /// Before each launch of a phase.
   Result<void> meet() { return part.meet ? part.meet() : Result<void>(); }
   Result<void> setInductions(uint64_t trip);
 
+  /// The graph of a phase with nodes; Invalid once it is lost.
+  Result<device::GraphExec *> exec(planner::Phase phase) const;
+
+  device::Driver *driver = nullptr;
+  BufferAddresses addresses;
+  std::vector<device::KernelHandle> kernels;     ///< by KernelId
   std::vector<std::span<std::byte>> hostBuffers; ///< by BufferId
   std::array<ExecutableGraph, planner::allPhases.size()> graphs; ///< by Phase
   planner::Loop loop;

@@ -15,6 +15,16 @@ Result<void> GraphExec::launchTimed(std::vector<NodeTiming> &timings) {
               "with the vendor's tool instead");
 }
 
+Result<void> GraphDriver::instantiateOver(std::unique_ptr<GraphExec> &exec) {
+  MGPU_TRY_ASSIGN(exec, instantiate());
+  return {};
+}
+
+Result<std::optional<double>> GraphExec::launchSpan() {
+  MGPU_TRY(launch());
+  return std::optional<double>();
+}
+
 static tl::unexpected<Error> notOneOfSeveral() {
   return fail(ErrorKind::Unsupported,
               "this backend does not share a program with other processes");

@@ -69,6 +69,13 @@ struct NodeTiming {
   double startUs = 0, endUs = 0;
 };
 
+/// What the calling thread did of a timed replay, from the replay's start.
+enum class HostActivity : uint8_t { Launch, Wait };
+struct HostSpan {
+  HostActivity activity = HostActivity::Launch;
+  double startUs = 0, endUs = 0;
+};
+
 /// An instantiated graph. launch() replays it and returns when it is done.
 /// One launch at a time.
 class GraphExec {
@@ -78,6 +85,13 @@ public:
   /// Like launch(), slower, and says when each node ran, by node id.
   /// Unsupported unless the backend overrides it.
   virtual Result<void> launchTimed(std::vector<NodeTiming> &timings);
+  /// Of the last launchTimed(), in order; empty where the calling thread is
+  /// one of those that do the work.
+  virtual std::vector<HostSpan> hostSpans() const { return {}; }
+  /// Like launch(), and says how many microseconds the device took from the
+  /// first node's start to the last one's end; none: the backend has no clock
+  /// but the caller's. Before any launchTimed(), which may slow what follows.
+  virtual Result<std::optional<double>> launchSpan();
 };
 
 /// Builds one executable graph. Nodes are created in the plan's order; an
@@ -95,6 +109,11 @@ public:
   addCollective(const CollectiveNodeParams &params,
                 std::span<const GraphNodeId> dependencies) = 0;
   virtual Result<std::unique_ptr<GraphExec>> instantiate() = 0;
+  /// Like instantiate(), in the place of an executable of the same driver that
+  /// is not running. Where the two differ in parameters and pointers alone, a
+  /// backend may change it instead, which costs less than a new one. After an
+  /// error `exec` is what it was, or null.
+  virtual Result<void> instantiateOver(std::unique_ptr<GraphExec> &exec);
 };
 
 /// What the processes of one group find each other by.
@@ -117,6 +136,11 @@ public:
   /// What loadKernel takes: "sm_90" is a CudaKernelObject for that card; empty
   /// is a shared object for this processor.
   virtual std::string architecture() const { return ""; }
+  /// By what launchTimed() knows when nodes ran, and why not by better; of the
+  /// last one, if there was one.
+  virtual std::string timedBy() const {
+    return "the clock, read before and after each node";
+  }
   /// Memory of the device, or pinned host memory for host(); aligned to 256
   /// bytes, zeroed, freed with the Driver.
   virtual Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) = 0;

@@ -59,6 +59,14 @@ public:
     bad(name, fmt::format("must be a whole number from 1 to {}", limit));
     return 0;
   }
+  double factor(const char *name) {
+    const Json *value = find(name);
+    if (value && value->is_number() && value->get<double>() >= 1 &&
+        value->get<double>() <= 1e3)
+      return value->get<double>();
+    bad(name, "must be a factor from 1 to 1000");
+    return 1;
+  }
   double rate(const char *name) {
     const Json *value = find(name);
     if (value && value->is_number() && value->get<double>() > 0 &&
@@ -66,6 +74,27 @@ public:
       return value->get<double>();
     bad(name, "must be a rate per second above 0");
     return 0;
+  }
+  /// One of `words`; the first after a fault.
+  std::string word(const char *name,
+                   std::initializer_list<std::string_view> words) {
+    std::string given = text(name);
+    if (std::find(words.begin(), words.end(), given) == words.end())
+      bad(name, fmt::format("must be one of {}", fmt::join(words, ", ")));
+    return given;
+  }
+  /// The objects of a list, which may be empty; `most` is their limit.
+  std::vector<Fields> list(const char *name, size_t most) {
+    std::vector<Fields> out;
+    const Json *value = find(name);
+    if (!value || !value->is_array() || value->size() > most) {
+      bad(name, fmt::format("must be a list of at most {} objects", most));
+      return out;
+    }
+    for (size_t k = 0; k < value->size(); ++k)
+      out.push_back(Fields(
+          (*value)[k], fmt::format("{}: {} {}", where, name, k + 1), fault));
+    return out;
   }
   void bad(std::string_view name, std::string_view what) {
     if (fault)
@@ -88,6 +117,48 @@ private:
   Result<void> &fault;
 };
 
+Topology::Calibration parseCalibration(Fields in) {
+  constexpr size_t most = 10'000;
+  Topology::Calibration out;
+  in.allow({"launch_us", "copy_latency_us", "source", "collectives", "matmuls",
+            "contention", "kernel_beside_kernel"});
+  out.launchUs = in.rate("launch_us");
+  out.copyLatencyUs = in.rate("copy_latency_us");
+  out.source = in.text("source");
+  for (Fields &each : in.list("collectives", most)) {
+    each.allow({"op", "ranks", "bytes", "us"});
+    Topology::Calibration::Collective &row = out.collectives.emplace_back();
+    row.op = each.word("op", {"all_reduce", "all_gather", "reduce_scatter",
+                              "all_to_all", "broadcast", "send_recv"});
+    row.ranks = uint32_t(each.count("ranks", 1 << 16));
+    row.bytes = each.count("bytes", uint64_t(1) << 52);
+    row.us = each.rate("us");
+  }
+  for (Fields &each : in.list("matmuls", most)) {
+    each.allow({"type", "m", "n", "k", "us"});
+    Topology::Calibration::Matmul &row = out.matmuls.emplace_back();
+    row.type = each.word("type", {"f32", "bf16"});
+    row.m = uint32_t(each.count("m", 1 << 24));
+    row.n = uint32_t(each.count("n", 1 << 24));
+    row.k = uint32_t(each.count("k", 1 << 24));
+    row.us = each.rate("us");
+  }
+  for (Fields &each : in.list("contention", 9)) {
+    each.allow({"work", "beside", "factor"});
+    Topology::Calibration::Beside &row = out.contention.emplace_back();
+    row.work = each.word("work", {"kernel", "copy", "collective"});
+    row.beside = each.word("beside", {"kernel", "copy", "collective"});
+    row.factor = each.factor("factor");
+  }
+  for (Fields &each : in.list("kernel_beside_kernel", most)) {
+    each.allow({"multiprocessors", "factor"});
+    Topology::Calibration::BesideKernel &row = out.besideKernel.emplace_back();
+    row.multiprocessors = uint32_t(each.count("multiprocessors", 1 << 16));
+    row.factor = each.factor("factor");
+  }
+  return out;
+}
+
 } // namespace
 
 Result<Topology> parseTopology(std::string_view text, std::string_view source) {
@@ -98,7 +169,7 @@ Result<Topology> parseTopology(std::string_view text, std::string_view source) {
   Topology topology;
   Fields top(root, std::string(source), fault);
   top.allow({"format", "name", "nodes", "devices", "device", "link",
-             "host_link", "nic"});
+             "host_link", "nic", "calibration"});
   if (std::string format = top.text("format"); format != "mgpu-topology/1")
     top.bad("format", "must be \"mgpu-topology/1\"");
   topology.name = top.text("name");
@@ -144,9 +215,67 @@ Result<Topology> parseTopology(std::string_view text, std::string_view source) {
     topology.nic->bytesPerSecond = nic.rate("bytes_per_second");
     topology.nic->source = nic.text("source");
   }
+  if (top.has("calibration"))
+    topology.calibration = parseCalibration(top.inside("calibration"));
   if (!fault)
     return fail(std::move(fault.error()));
   return topology;
+}
+
+std::string topologyText(const Topology &topology) {
+  using Ordered = nlohmann::ordered_json;
+  const Topology::Device &d = topology.device;
+  Ordered out{{"format", "mgpu-topology/1"},
+              {"name", topology.name},
+              {"nodes", topology.nodes},
+              {"devices", topology.devices}};
+  out["device"] = {{"name", d.name},
+                   {"memory_bytes", d.memoryBytes},
+                   {"memory_bytes_per_second", d.memoryBytesPerSecond},
+                   {"sm_count", d.smCount},
+                   {"architecture", d.architecture},
+                   {"flops_per_second", d.flopsPerSecond},
+                   {"bf16_flops_per_second", d.bf16FlopsPerSecond},
+                   {"tf32_flops_per_second", d.tf32FlopsPerSecond},
+                   {"source", d.source}};
+  out["link"] = {
+      {"kind", topology.link.kind == LinkKind::Pcie ? "pcie" : "nvlink"},
+      {"bytes_per_second", topology.link.bytesPerSecond},
+      {"source", topology.link.source}};
+  out["host_link"] = {{"bytes_per_second", topology.hostLink.bytesPerSecond},
+                      {"source", topology.hostLink.source}};
+  if (topology.nic)
+    out["nic"] = {{"count", topology.nic->count},
+                  {"bytes_per_second", topology.nic->bytesPerSecond},
+                  {"source", topology.nic->source}};
+  if (const auto &c = topology.calibration) {
+    Ordered &into = out["calibration"];
+    into = {{"launch_us", c->launchUs},
+            {"copy_latency_us", c->copyLatencyUs},
+            {"source", c->source}};
+    for (const char *list :
+         {"collectives", "matmuls", "contention", "kernel_beside_kernel"})
+      into[list] = Ordered::array();
+    for (const auto &each : c->collectives)
+      into["collectives"].push_back({{"op", each.op},
+                                     {"ranks", each.ranks},
+                                     {"bytes", each.bytes},
+                                     {"us", each.us}});
+    for (const auto &each : c->matmuls)
+      into["matmuls"].push_back({{"type", each.type},
+                                 {"m", each.m},
+                                 {"n", each.n},
+                                 {"k", each.k},
+                                 {"us", each.us}});
+    for (const auto &each : c->contention)
+      into["contention"].push_back({{"work", each.work},
+                                    {"beside", each.beside},
+                                    {"factor", each.factor}});
+    for (const auto &each : c->besideKernel)
+      into["kernel_beside_kernel"].push_back(
+          {{"multiprocessors", each.multiprocessors}, {"factor", each.factor}});
+  }
+  return out.dump(1) + "\n";
 }
 
 std::vector<std::string_view> builtinTopologies() {

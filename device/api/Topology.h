@@ -11,7 +11,12 @@
 //              "tf32_flops_per_second":R,"source":S},
 //    "link":{"kind":"nvlink|pcie","bytes_per_second":R,"source":S},
 //    "host_link":{"bytes_per_second":R,"source":S},
-//    "nic":{"count":N,"bytes_per_second":R,"source":S}}
+//    "nic":{"count":N,"bytes_per_second":R,"source":S},
+//    "calibration":{"launch_us":R,"copy_latency_us":R,"source":S,
+//      "collectives":[{"op":S,"ranks":N,"bytes":B,"us":R},...],
+//      "matmuls":[{"type":"f32|bf16","m":N,"n":N,"k":N,"us":R},...],
+//      "contention":[{"work":W,"beside":W,"factor":R},...],
+//      "kernel_beside_kernel":[{"multiprocessors":N,"factor":R},...]}}
 // "devices" counts those of all nodes, which have equally many; devices are
 // numbered node by node. "nodes" is 1 where absent; "nic", of each node, may be
 // absent where there is one. "architecture" is 90 for compute capability 9.0.
@@ -19,6 +24,13 @@
 // without sparsity: FP32 outside tensor cores, BF16 and TF32 inside. A source
 // says where the figures of its object come from; it must not be empty. GB are
 // 10^9 bytes, as on the data sheets. Unknown fields are errors.
+//
+// "calibration", which `mgpu-tune calibrate` writes, may be absent. Where it is
+// there, the rates above are what was reached on the machine, not data sheets',
+// and nothing is taken off them. "op" is all_reduce, all_gather, ...; "bytes"
+// the larger side of the operation; each W is kernel, copy or collective; a
+// "factor" says how many times as long the work takes while the other runs on
+// one of its devices, or while a kernel has so many of their multiprocessors.
 
 #include "support/Result.h"
 
@@ -57,6 +69,34 @@ struct Topology {
     double bytesPerSecond = 0;
     std::string source;
   };
+  struct Calibration {
+    double launchUs = 0;      ///< from kernel to kernel in a graph
+    double copyLatencyUs = 0; ///< of the smallest copy
+    std::string source;
+    struct Collective {
+      std::string op; ///< as toString(CollectiveKind)
+      uint32_t ranks = 0;
+      uint64_t bytes = 0;
+      double us = 0;
+    };
+    struct Matmul {
+      std::string type; ///< "f32", "bf16"
+      uint32_t m = 0, n = 0, k = 0;
+      double us = 0;
+    };
+    struct Beside {
+      std::string work, beside; ///< "kernel", "copy", "collective"
+      double factor = 1;
+    };
+    struct BesideKernel {
+      uint32_t multiprocessors = 0;
+      double factor = 1;
+    };
+    std::vector<Collective> collectives;
+    std::vector<Matmul> matmuls;
+    std::vector<Beside> contention;
+    std::vector<BesideKernel> besideKernel;
+  };
   std::string name;
   uint32_t nodes = 1;
   uint32_t devices = 0; ///< of all nodes
@@ -64,12 +104,16 @@ struct Topology {
   Link link;
   HostLink hostLink;
   std::optional<Nic> nic; ///< of each node
+  std::optional<Calibration> calibration;
 
   uint32_t devicesPerNode() const { return devices / nodes; }
 };
 
 /// `source` names the text in errors.
 Result<Topology> parseTopology(std::string_view text, std::string_view source);
+
+/// The text form, which parseTopology() gives the same topology for.
+std::string topologyText(const Topology &topology);
 
 /// The names built in, sorted.
 std::vector<std::string_view> builtinTopologies();

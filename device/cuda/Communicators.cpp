@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/Communicators.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <future>
 #include <thread>
@@ -57,6 +58,21 @@ Result<void> Communicators::settle(NcclComm comm, NcclResult code,
 Result<void> Communicators::join(const NcclId &id, uint32_t rank,
                                  const std::vector<DeviceId> &members) {
   NcclConfig config;
+  if (options.setsCtas()) {
+    if (api->version < int(NcclConfig::wholeVersion))
+      return fail(ErrorKind::Absent,
+                  fmt::format("NCCL {} takes no number and policy of thread "
+                              "blocks: install 2.27 or later",
+                              ncclVersionText(api->version)));
+    config.size = sizeof config;
+    config.version = NcclConfig::wholeVersion;
+    if (options.leastCtas)
+      config.minCtas = int(options.leastCtas);
+    if (options.mostCtas)
+      config.maxCtas = int(options.mostCtas);
+    if (options.ctas != NcclOptions::Ctas::Default)
+      config.ctaPolicy = int(options.ctas);
+  }
   NcclComm comm = nullptr;
   NcclResult code = api->CommInitRankConfig(&comm, int(members.size()), id,
                                             int(rank), &config);
@@ -70,6 +86,14 @@ Result<void> Communicators::join(const NcclId &id, uint32_t rank,
     api->CommAbort(comm);
   }
   return joined;
+}
+
+bool Communicators::shareTwoRanks(size_t a, size_t b) const {
+  const std::vector<DeviceId> &others = groups[b].members;
+  size_t shared = 0;
+  for (DeviceId member : groups[a].members)
+    shared += std::find(others.begin(), others.end(), member) != others.end();
+  return shared >= 2;
 }
 
 Result<void> Communicators::issue(const NcclCall &call, CUstream stream,

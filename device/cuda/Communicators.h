@@ -6,6 +6,7 @@
 // a call that waits for other ranks is waited for here, where a failure of
 // theirs or a deadline ends the wait.
 
+#include "device/cuda/CudaDriver.h"
 #include "device/cuda/NcclCall.h"
 
 #include <chrono>
@@ -20,15 +21,20 @@ public:
   /// `watch` is asked while waiting; its error ends the wait. `where` is for
   /// error texts: "on cuda:0".
   Communicators(std::shared_ptr<const NcclApi> api, Watch watch,
-                std::chrono::milliseconds deadline, std::string where)
+                std::chrono::milliseconds deadline, std::string where,
+                NcclOptions options = {})
       : api(std::move(api)), watch(std::move(watch)), deadline(deadline),
-        where(std::move(where)) {}
+        where(std::move(where)), options(options) {}
   /// Nothing is destroyed: that is close()'s.
   ~Communicators() = default;
   Communicators(const Communicators &) = delete;
   Communicators &operator=(const Communicators &) = delete;
 
   static Result<NcclId> makeId(const NcclApi &api);
+  /// Whether two groups share two ranks: their calls are then never at once.
+  bool shareTwoRanks(size_t a, size_t b) const;
+  bool overlaps() const { return options.overlaps; }
+
   /// Joins group number `groups.size()`; the card's context is current. A rank
   /// that is no member calls skip() instead, so that numbers agree.
   Result<void> join(const NcclId &id, uint32_t rank,
@@ -68,6 +74,7 @@ private:
   Watch watch;
   std::chrono::milliseconds deadline;
   std::string where;
+  NcclOptions options;
   std::vector<Group> groups;
   bool isAborted = false;
   bool isBroken = false; ///< a call failed: the others may never answer

@@ -70,6 +70,7 @@ namespace mgpu::device {
   X(cuGraphGetEdges, 12030)                                                    \
   X(cuGraphNodeGetDependencies, 12030)                                         \
   X(cuGraphInstantiateWithParams, 12000)                                       \
+  X(cuGraphExecNodeSetParams, 12020)                                           \
   X(cuGraphExecDestroy, 10000)                                                 \
   X(cuGraphLaunch, 10000)
 

@@ -18,6 +18,7 @@ public:
   uint32_t numDevices() const override { return state->numDevices; }
   std::string description() const override { return state->description(); }
   std::string architecture() const override { return state->arch(); }
+  std::string timedBy() const override { return state->timedBy(); }
 
   Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) override {
     return state->allocate(
@@ -78,10 +79,17 @@ const char *computeModeText(int mode) {
 Result<std::unique_ptr<Driver>>
 createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
                  std::shared_ptr<const NcclApi> nccl,
-                 CublasLtOpener openProducts) {
+                 CublasLtOpener openProducts,
+                 Result<std::shared_ptr<const CuptiApi>> cupti) {
+  // Before the context, and so before any graph: CUPTI tells of the nodes of
+  // those only that it saw being made.
+  Result<std::shared_ptr<CuptiSession>> session =
+      cupti ? CuptiSession::open(std::move(*cupti))
+            : Result<std::shared_ptr<CuptiSession>>(fail(cupti.error()));
   MGPU_TRY_ASSIGN(std::shared_ptr<CudaState> state,
                   CudaState::open(std::move(api), options, std::move(nccl),
                                   std::move(openProducts)));
+  state->setCupti(std::move(session));
   return std::make_unique<CudaDriver>(std::move(state));
 }
 
@@ -91,8 +99,13 @@ Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &options) {
   if (options.only) {
     MGPU_TRY_ASSIGN(nccl, openNccl());
   }
-  return createCudaDriver(std::move(api), options, std::move(nccl),
-                          [] { return openCublasLt(); });
+  Result<std::shared_ptr<const CuptiApi>> cupti = noCupti();
+  // Among ranks a launch that one repeats for its times would wait for others.
+  if (options.profiles && !options.only)
+    cupti = openCupti();
+  return createCudaDriver(
+      std::move(api), options, std::move(nccl), [] { return openCublasLt(); },
+      std::move(cupti));
 }
 
 Result<CudaMachine> inspectCuda(const CudaApi &api) {

@@ -19,6 +19,22 @@ using CudaCompile = std::function<Result<std::vector<std::byte>>(
     const std::string &source, const std::string &name,
     const std::string &arch)>;
 
+/// How NCCL's communicators are made and used.
+struct NcclOptions {
+  enum class Ctas : uint8_t { Default, Efficiency, Zero };
+
+  /// Collectives whose communicators share at most one rank may run at once;
+  /// else all of a card follow each other.
+  bool overlaps = false;
+  /// Thread blocks of a collective, at least and at most; 0: as NCCL likes.
+  uint32_t leastCtas = 0, mostCtas = 0;
+  Ctas ctas = Ctas::Default; ///< NCCL's CTAPolicy
+
+  bool setsCtas() const {
+    return leastCtas || mostCtas || ctas != Ctas::Default;
+  }
+};
+
 struct CudaOptions {
   int card = 0;
   uint32_t numDevices = 1; ///< on that card, each with memory of its own
@@ -26,9 +42,12 @@ struct CudaOptions {
   /// only, because CUDA has no way to stop a kernel. Zero is none.
   std::chrono::milliseconds deadline{120'000};
   CudaCompile compile;
+  /// Times are wanted: CUPTI's, where it can be had, of a card alone.
+  bool profiles = false;
   /// The device of the program that this card is, where other processes have
   /// the others: `numDevices` is then 1, and collectives are NCCL's.
   std::optional<DeviceId> only;
+  NcclOptions nccl;
   /// Asked while a replay or another rank is waited for: an error ends the
   /// wait, and the target is lost.
   std::function<Result<void>()> watch;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/CudaExec.h"
 
+#include "support/Clock.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -22,8 +24,9 @@ GraphInstance::~GraphInstance() {
     api.cuGraphExecDestroy(exec);
   if (graph)
     api.cuGraphDestroy(graph);
-  for (CUevent event : events)
-    api.cuEventDestroy(event);
+  for (const auto *each : {&events, &borders})
+    for (CUevent event : *each)
+      api.cuEventDestroy(event);
   for (CUstream each : {stream, captureStream})
     if (each)
       api.cuStreamDestroy(each);
@@ -41,24 +44,64 @@ GraphInstance::addNode(CUgraphNodeParams &params,
       "cuGraphAddNode", fmt::format("for '{}' {}", name, state->where())));
   nodes.push_back(node);
   names.push_back(name);
+  rangeOf.push_back(currentRange);
   for (CUgraphNode dependency : dependencies)
     edges.push_back({dependency, node});
   return node;
 }
 
+namespace {
+
+/// The parameters of a node of CUDA's; none of a library's call, which becomes
+/// nodes by capture. `values` is what the struct points to.
+std::optional<CUgraphNodeParams>
+paramsOf(const NodeWork &work, CUcontext context, std::vector<void *> &values) {
+  // All bytes: CUDA refuses what it does not know, also in padding.
+  CUgraphNodeParams params;
+  std::memset(&params, 0, sizeof params);
+  if (std::holds_alternative<NcclCall>(work) ||
+      std::holds_alternative<ProductCall>(work))
+    return std::nullopt;
+  if (const auto *copy = std::get_if<CopyLaunch>(&work)) {
+    params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+    params.memcpy.copyCtx = context;
+    params.memcpy.copyParams = copy->copy;
+  } else if (const auto *mark = std::get_if<MarkLaunch>(&work)) {
+    params.type = CU_GRAPH_NODE_TYPE_MEMSET;
+    params.memset.dst = CUdeviceptr(uintptr_t(mark->word));
+    params.memset.value = 1;
+    params.memset.elementSize = sizeof *mark->word;
+    params.memset.width = params.memset.height = 1;
+    params.memset.ctx = context;
+  } else if (const auto *kernel = std::get_if<KernelLaunch>(&work)) {
+    // The values are copied when the node is made.
+    for (uint32_t offset : kernel->offsets)
+      values.push_back(const_cast<std::byte *>(kernel->values.data()) + offset);
+    params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    params.kernel.kern = kernel->kernel;
+    params.kernel.ctx = context;
+    params.kernel.gridDimX = kernel->grid[0];
+    params.kernel.gridDimY = kernel->grid[1];
+    params.kernel.gridDimZ = kernel->grid[2];
+    params.kernel.blockDimX = kernel->block[0];
+    params.kernel.blockDimY = kernel->block[1];
+    params.kernel.blockDimZ = kernel->block[2];
+    params.kernel.sharedMemBytes = kernel->sharedBytes;
+    params.kernel.kernelParams = values.data();
+  } else {
+    params.type = CU_GRAPH_NODE_TYPE_EMPTY;
+  }
+  return params;
+}
+
+} // namespace
+
 Result<CUgraphNode>
 GraphInstance::addSpec(const NodeSpec &node,
                        const std::vector<CUgraphNode> &dependencies,
                        const std::string &name) {
-  // All bytes: CUDA refuses what it does not know, also in padding.
-  CUgraphNodeParams params;
-  std::memset(&params, 0, sizeof params);
-  if (const auto *copy = std::get_if<CopyLaunch>(&node.work)) {
-    params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-    params.memcpy.copyCtx = state->context;
-    params.memcpy.copyParams = copy->copy;
-    return addNode(params, dependencies, name);
-  }
+  std::vector<void *> values;
+  auto params = paramsOf(node.work, state->context, values);
   // Thread-local: NCCL issues non-blocking calls in a thread of its own, which
   // may then allocate.
   if (const auto *call = std::get_if<NcclCall>(&node.work))
@@ -77,36 +120,12 @@ GraphInstance::addSpec(const NodeSpec &node,
                          return products->issue(*call, call->c, stream, name);
                        }},
                       dependencies, name);
-  if (const auto *mark = std::get_if<MarkLaunch>(&node.work)) {
-    params.type = CU_GRAPH_NODE_TYPE_MEMSET;
-    params.memset.dst = CUdeviceptr(uintptr_t(mark->word));
-    params.memset.value = 1;
-    params.memset.elementSize = sizeof *mark->word;
-    params.memset.width = params.memset.height = 1;
-    params.memset.ctx = state->context;
-    return addNode(params, dependencies, name);
-  }
+  MGPU_TRY_ASSIGN(CUgraphNode made, addNode(*params, dependencies, name));
+  if (std::holds_alternative<MarkLaunch>(node.work))
+    untimed.insert(made);
   const auto *kernel = std::get_if<KernelLaunch>(&node.work);
-  if (!kernel) {
-    params.type = CU_GRAPH_NODE_TYPE_EMPTY;
-    return addNode(params, dependencies, name);
-  }
-  // The values are copied when the node is made.
-  std::vector<void *> values;
-  for (uint32_t offset : kernel->offsets)
-    values.push_back(const_cast<std::byte *>(kernel->values.data()) + offset);
-  params.type = CU_GRAPH_NODE_TYPE_KERNEL;
-  params.kernel.kern = kernel->kernel;
-  params.kernel.ctx = state->context;
-  params.kernel.gridDimX = kernel->grid[0];
-  params.kernel.gridDimY = kernel->grid[1];
-  params.kernel.gridDimZ = kernel->grid[2];
-  params.kernel.blockDimX = kernel->block[0];
-  params.kernel.blockDimY = kernel->block[1];
-  params.kernel.blockDimZ = kernel->block[2];
-  params.kernel.sharedMemBytes = kernel->sharedBytes;
-  params.kernel.kernelParams = values.data();
-  MGPU_TRY_ASSIGN(CUgraphNode made, addNode(params, dependencies, name));
+  if (!kernel)
+    return made;
   // Every node says its own: what one without an attribute gets is not written
   // down.
   CUlaunchAttributeValue value;
@@ -120,18 +139,36 @@ GraphInstance::addSpec(const NodeSpec &node,
   return made;
 }
 
-Result<void> GraphInstance::makeEvent() {
+Result<void> GraphInstance::update(const GraphSpec &old,
+                                   const GraphSpec &spec) {
+  CudaState::Current current(*state);
+  MGPU_TRY(current.entered);
+  for (const SpecRange &range : spec.ranges)
+    for (uint32_t k = range.first; k < range.last; ++k) {
+      if (isSame(old.nodes[k].work, spec.nodes[k].work))
+        continue;
+      std::vector<void *> values;
+      auto params = paramsOf(spec.nodes[k].work, state->context, values);
+      MGPU_TRY(state->check(
+          state->api->cuGraphExecNodeSetParams(exec, bySpec[k], &*params),
+          "cuGraphExecNodeSetParams",
+          fmt::format("for '{}' {}", range.name, state->where())));
+    }
+  return {};
+}
+
+Result<CUevent> GraphInstance::makeEvent() {
   CUevent event = nullptr;
   MGPU_TRY(state->check(state->api->cuEventCreate(&event, CU_EVENT_DEFAULT),
                         "cuEventCreate", state->where()));
-  events.push_back(event);
-  return {};
+  return event;
 }
 
 Result<CUgraphNode>
 GraphInstance::addEvent(const std::vector<CUgraphNode> &dependencies,
                         const std::string &name) {
-  MGPU_TRY(makeEvent());
+  MGPU_TRY_ASSIGN(CUevent event, makeEvent());
+  events.push_back(event);
   CUgraphNodeParams params;
   std::memset(&params, 0, sizeof params);
   params.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
@@ -139,16 +176,21 @@ GraphInstance::addEvent(const std::vector<CUgraphNode> &dependencies,
   return addNode(params, dependencies, name);
 }
 
-Result<void> GraphInstance::build(const GraphSpec &spec, bool timed) {
+Result<void> GraphInstance::build(const GraphSpec &spec, bool timed,
+                                  CuptiSession *cupti) {
   CudaState::Current current(*state);
   MGPU_TRY(current.entered);
   const CudaApi &api = *state->api;
   MGPU_TRY(state->check(api.cuGraphCreate(&graph, 0), "cuGraphCreate",
                         state->where()));
-  if (timed)
-    MGPU_TRY(makeEvent());
+  if (timed) {
+    MGPU_TRY_ASSIGN(CUevent start, makeEvent());
+    events.push_back(start);
+  }
   std::vector<CUgraphNode> made(spec.nodes.size());
+  bySpec.resize(spec.nodes.size());
   for (const SpecRange &range : spec.ranges) {
+    currentRange = uint32_t(&range - spec.ranges.data());
     CUgraphNode begin = nullptr;
     if (timed) {
       std::vector<CUgraphNode> before;
@@ -168,6 +210,7 @@ Result<void> GraphInstance::build(const GraphSpec &spec, bool timed) {
       if (timed && before.empty())
         before.push_back(begin);
       MGPU_TRY_ASSIGN(made[k], addSpec(spec.nodes[k], before, range.name));
+      bySpec[k] = made[k];
     }
     if (timed) {
       // What follows waits for the event after the node, not the node.
@@ -178,7 +221,11 @@ Result<void> GraphInstance::build(const GraphSpec &spec, bool timed) {
                                                        CU_STREAM_NON_BLOCKING,
                                                        state->lowestPriority),
                         "cuStreamCreateWithPriority", state->where()));
+  if (cupti)
+    cupti->watchClones();
   MGPU_TRY(instantiate());
+  if (cupti)
+    numberNodes(*cupti);
   return readBack();
 }
 
@@ -257,19 +304,32 @@ Result<void> GraphInstance::readBack() {
 }
 
 Result<void> GraphInstance::run(const GraphSpec &spec) {
+  return run(spec, events.empty() ? nullptr : events[0], nullptr);
+}
+
+Result<void> GraphInstance::run(const GraphSpec &spec, CUevent before,
+                                CUevent after) {
   CudaState::Current current(*state);
   MGPU_TRY(current.entered);
   // The card writes them.
   for (const GraphSpec::Mark &mark : spec.marks)
     *const_cast<volatile uint32_t *>(mark.word) = 0;
-  if (!events.empty())
-    MGPU_TRY(state->check(state->api->cuEventRecord(events[0], stream),
+  if (before)
+    MGPU_TRY(state->check(state->api->cuEventRecord(before, stream),
                           "cuEventRecord", state->where()));
+  const Clock::time_point start = Clock::now();
   MGPU_TRY(state->check(state->api->cuGraphLaunch(exec, stream),
                         "cuGraphLaunch", state->where()));
+  const double launchedUs = microsecondsSince(start);
+  if (after)
+    MGPU_TRY(state->check(state->api->cuEventRecord(after, stream),
+                          "cuEventRecord", state->where()));
   Result<void> done = state->wait(stream, "a replay");
-  if (done)
+  if (done) {
+    spans = {{HostActivity::Launch, 0, launchedUs},
+             {HostActivity::Wait, launchedUs, microsecondsSince(start)}};
     return done;
+  }
   for (const GraphSpec::Mark &mark : spec.marks)
     if (*const_cast<const volatile uint32_t *>(mark.word) == 0) {
       std::string members;
@@ -282,6 +342,21 @@ Result<void> GraphInstance::run(const GraphSpec &spec) {
                               spec.ranges[mark.range].name, members));
     }
   return done;
+}
+
+Result<double> GraphInstance::runSpan(const GraphSpec &spec) {
+  CudaState::Current current(*state);
+  MGPU_TRY(current.entered);
+  while (borders.size() < 2) {
+    MGPU_TRY_ASSIGN(CUevent event, makeEvent());
+    borders.push_back(event);
+  }
+  MGPU_TRY(run(spec, borders[0], borders[1]));
+  float ms = 0;
+  MGPU_TRY(
+      state->check(state->api->cuEventElapsedTime(&ms, borders[0], borders[1]),
+                   "cuEventElapsedTime", state->where()));
+  return 1e3 * double(ms);
 }
 
 Result<std::vector<NodeTiming>>
@@ -343,6 +418,21 @@ private:
 };
 } // namespace
 
+Result<bool> CudaExec::update(std::shared_ptr<const GraphSpec> next) {
+  Claim claim(running);
+  MGPU_TRY(claim.check());
+  if (!isUpdatable(*spec, *next))
+    return false;
+  if (!spec->nodes.empty())
+    MGPU_TRY(plain.update(*spec, *next));
+  // Those that are timed are made anew when they are asked for.
+  timed.reset();
+  recorded.reset();
+  lastTimed = nullptr;
+  spec = std::move(next);
+  return true;
+}
+
 Result<void> CudaExec::launch() {
   Claim claim(running);
   MGPU_TRY(claim.check());
@@ -359,6 +449,19 @@ Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {
   timings.clear();
   if (spec->nodes.empty())
     return {};
+  lastTimed = nullptr;
+  if (state->cupti()) {
+    // Where CUPTI fails for once it would again, and times of two sorts are not
+    // to be compared: from then on events.
+    Result<std::vector<NodeTiming>> times = launchRecorded(*state->cupti());
+    if (times) {
+      timings = std::move(*times);
+      lastTimed = recorded.get();
+      return {};
+    }
+    MGPU_TRY(state->checkAlive());
+    state->giveUpCupti(times.error().message);
+  }
   if (!timed) {
     auto instance = std::make_unique<GraphInstance>(state);
     MGPU_TRY(instance->build(*spec, true));
@@ -366,7 +469,41 @@ Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {
   }
   MGPU_TRY(timed->run(*spec));
   MGPU_TRY_ASSIGN(timings, timed->timings(*spec));
+  lastTimed = timed.get();
   return {};
+}
+
+Result<std::vector<NodeTiming>> CudaExec::launchRecorded(CuptiSession &cupti) {
+  MGPU_TRY(cupti.traceNodes());
+  if (!recorded) {
+    // Made anew: of graphs instantiated before, CUPTI need not know the nodes.
+    auto instance = std::make_unique<GraphInstance>(state);
+    MGPU_TRY(instance->build(*spec, false, &cupti));
+    recorded = std::move(instance);
+  }
+  return recorded->runRecorded(*spec, cupti);
+}
+
+std::vector<HostSpan> CudaExec::hostSpans() const {
+  return lastTimed ? lastTimed->hostSpans() : std::vector<HostSpan>();
+}
+
+Result<std::optional<double>> CudaExec::launchSpan() {
+  Claim claim(running);
+  MGPU_TRY(claim.check());
+  MGPU_TRY(state->checkAlive());
+  if (spec->nodes.empty())
+    return std::optional<double>(0.0);
+  CuptiSession *cupti = state->cupti();
+  if (cupti && !cupti->isTracingNodes()) {
+    Result<double> us = plain.runTraced(*spec, *cupti);
+    if (us)
+      return std::optional<double>(*us);
+    MGPU_TRY(state->checkAlive());
+    state->giveUpCupti(us.error().message);
+  }
+  MGPU_TRY_ASSIGN(double us, plain.runSpan(*spec));
+  return std::optional<double>(us);
 }
 
 } // namespace mgpu::device

@@ -22,12 +22,28 @@ public:
   GraphInstance &operator=(const GraphInstance &) = delete;
 
   /// Makes the graph, reads its nodes and edges back and compares them, and
-  /// uploads it. With `timed`, an event before and after every range.
-  Result<void> build(const GraphSpec &spec, bool timed);
+  /// uploads it. With `timed`, an event before and after every range; with
+  /// `cupti`, which traces nodes, it knows the numbers of the records.
+  Result<void> build(const GraphSpec &spec, bool timed,
+                     CuptiSession *cupti = nullptr);
+  /// Gives the nodes that differ the parameters of `spec`, which is as
+  /// isUpdatable() says; after an error some have them. The executable alone is
+  /// changed: `spec` is from then on what it does.
+  Result<void> update(const GraphSpec &old, const GraphSpec &spec);
   /// Launches once and waits. An error says which collective has not ended.
   Result<void> run(const GraphSpec &spec);
-  /// When each range ran, from the start of the last run().
+  /// Like run(), between two events: the microseconds between them.
+  Result<double> runSpan(const GraphSpec &spec);
+  /// The same by CUPTI's record of the launch; Absent where there is none.
+  Result<double> runTraced(const GraphSpec &spec, CuptiSession &cupti);
+  /// When each range ran, from the start of the last run(); by its events.
   Result<std::vector<NodeTiming>> timings(const GraphSpec &spec) const;
+  /// Like run(), by CUPTI's records (CuptiTimes.cpp). Absent where they are
+  /// not complete: the launch was made nonetheless.
+  Result<std::vector<NodeTiming>> runRecorded(const GraphSpec &spec,
+                                              CuptiSession &cupti);
+  /// What the thread did of the last run().
+  const std::vector<HostSpan> &hostSpans() const { return spans; }
 
 private:
   Result<CUgraphNode> addNode(CUgraphNodeParams &params,
@@ -52,9 +68,13 @@ private:
                                const std::string &name);
   Result<CUgraphNode> addEvent(const std::vector<CUgraphNode> &dependencies,
                                const std::string &name);
-  Result<void> makeEvent();
+  Result<void> run(const GraphSpec &spec, CUevent before, CUevent after);
+  Result<CUevent> makeEvent();
   Result<void> readBack();
   Result<void> instantiate();
+  /// Which node a record is of, for all that CUPTI cloned and for the
+  /// originals.
+  void numberNodes(CuptiSession &cupti);
 
   std::shared_ptr<CudaState> state;
   CUgraph graph = nullptr;
@@ -62,12 +82,20 @@ private:
   CUstream stream = nullptr, captureStream = nullptr;
   /// The start of the run, then two for each range.
   std::vector<CUevent> events;
-  std::vector<CUgraphNode> nodes; ///< all that were made, in order
+  std::vector<CUevent> borders;    ///< of runSpan()
+  std::vector<CUgraphNode> nodes;  ///< all that were made, in order
+  std::vector<CUgraphNode> bySpec; ///< of `nodes`, those a spec became
   std::vector<std::pair<CUgraphNode, CUgraphNode>> edges;
   /// Those of `nodes` that a library added: edges between them may be of any
   /// kind.
   std::set<CUgraphNode> captured;
   std::vector<std::string> names; ///< of `nodes`
+  std::vector<uint32_t> rangeOf;  ///< of `nodes`
+  uint32_t currentRange = 0;      ///< while it is built
+  /// Those of `nodes` whose time is none of their range's: marks.
+  std::set<CUgraphNode> untimed;
+  std::map<uint64_t, uint32_t> byNumber; ///< CUPTI's, to ranges
+  std::vector<HostSpan> spans;
 };
 
 class CudaExec final : public GraphExec {
@@ -76,10 +104,18 @@ public:
   create(std::shared_ptr<CudaState> state,
          std::shared_ptr<const GraphSpec> spec);
 
+  /// False: the two differ in more than CUDA changes in an executable.
+  Result<bool> update(std::shared_ptr<const GraphSpec> next);
+  bool isOf(const CudaState &other) const { return state.get() == &other; }
+
   Result<void> launch() override;
   Result<void> launchTimed(std::vector<NodeTiming> &timings) override;
+  std::vector<HostSpan> hostSpans() const override;
+  Result<std::optional<double>> launchSpan() override;
 
 private:
+  Result<std::vector<NodeTiming>> launchRecorded(CuptiSession &cupti);
+
   CudaExec(std::shared_ptr<CudaState> state,
            std::shared_ptr<const GraphSpec> spec)
       : state(state), spec(std::move(spec)), plain(std::move(state)) {}
@@ -87,7 +123,9 @@ private:
   std::shared_ptr<CudaState> state;
   std::shared_ptr<const GraphSpec> spec;
   GraphInstance plain;
-  std::unique_ptr<GraphInstance> timed; ///< made when first asked for
+  /// Made when first asked for: with events, or for CUPTI.
+  std::unique_ptr<GraphInstance> timed, recorded;
+  const GraphInstance *lastTimed = nullptr;
   std::atomic<bool> running{false};
 };
 

@@ -199,6 +199,26 @@ Result<std::byte *> CudaGraph::stage(uint64_t bytes) {
                          "a copy's staging buffer");
 }
 
+Result<void> CudaGraph::instantiateOver(std::unique_ptr<GraphExec> &exec) {
+  auto *old = dynamic_cast<CudaExec *>(exec.get());
+  if (spent || !old || !old->isOf(*state)) {
+    MGPU_TRY_ASSIGN(exec, instantiate());
+    return {};
+  }
+  MGPU_TRY(state->checkAlive());
+  Result<bool> updated = old->update(spec);
+  if (updated && *updated) {
+    spent = true;
+    return {};
+  }
+  // Changed in part, it is of no use; and what cannot be changed is made anew.
+  if (!updated)
+    exec.reset();
+  MGPU_TRY(state->checkAlive());
+  MGPU_TRY_ASSIGN(exec, instantiate());
+  return {};
+}
+
 Result<std::unique_ptr<GraphExec>> CudaGraph::instantiate() {
   if (spent)
     return fail(ErrorKind::Usage, "this graph was instantiated already: "

@@ -28,6 +28,7 @@ public:
                 std::span<const GraphNodeId> dependencies) override;
   /// Once per graph: the executable takes the nodes with it.
   Result<std::unique_ptr<GraphExec>> instantiate() override;
+  Result<void> instantiateOver(std::unique_ptr<GraphExec> &exec) override;
 
 private:
   using Specs = std::vector<uint32_t>;
@@ -72,12 +73,14 @@ private:
                               std::span<const GraphNodeId> dependencies);
   Result<Planned> planNccl(const CollectiveNodeParams &params, uint32_t rank);
   Result<uint32_t *> nextMark();
+  /// What a call of a group must come after, beside what it depends on.
+  void addNcclOrder(size_t group, Specs &after) const;
 
   std::shared_ptr<CudaState> state;
   std::shared_ptr<GraphSpec> spec;
   bool spent = false;
-  std::optional<uint32_t> lastNccl; ///< the spec of the last one
-  uint32_t *markWords = nullptr;    ///< not taken yet
+  std::map<size_t, uint32_t> lastNccl; ///< the last spec of each group
+  uint32_t *markWords = nullptr;       ///< not taken yet
   uint32_t markWordsLeft = 0;
 };
 

@@ -396,6 +396,19 @@ Result<void> CudaState::wait(CUstream stream, std::string_view what) {
   }
 }
 
+void CudaState::setCupti(Result<std::shared_ptr<CuptiSession>> session) {
+  cuptiSession = session ? *session : nullptr;
+  withoutCupti = session ? "" : session.error().message;
+}
+
+std::string CudaState::timedBy() const {
+  return cuptiSession
+             ? fmt::format("CUPTI {}", cuptiSession->version())
+             : fmt::format("CUDA events around each node, which delay it "
+                           "(without CUPTI: {})",
+                           withoutCupti);
+}
+
 std::string CudaState::arch() const {
   return fmt::format("sm_{}{}", major, minor);
 }

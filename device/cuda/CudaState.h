@@ -12,6 +12,7 @@
 #include "device/cuda/Communicators.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/CudaError.h"
+#include "device/cuda/CuptiSession.h"
 #include "device/cuda/Products.h"
 
 #include <map>
@@ -78,6 +79,15 @@ public:
   /// several ranks a failure of another one ends it, too.
   Result<void> wait(CUstream stream, std::string_view what);
 
+  /// From here on timed replays are CUPTI's, or events' because of `reason`.
+  void setCupti(Result<std::shared_ptr<CuptiSession>> session);
+  void giveUpCupti(const std::string &reason) {
+    setCupti(fail(ErrorKind::Absent, reason));
+  }
+  /// Null: events.
+  CuptiSession *cupti() const { return cuptiSession.get(); }
+  std::string timedBy() const;
+
   // Among several ranks (RankState.cpp).
   std::optional<DeviceId> onlyDevice() const { return options.only; }
   Result<GroupId> makeGroupId();
@@ -135,6 +145,8 @@ private:
   std::map<std::string, CUkernel> deviceKernels;
   std::vector<std::byte *> adopted; ///< host memory of the caller's
   std::set<std::string> warm;       ///< kinds of NCCL's calls made once
+  std::shared_ptr<CuptiSession> cuptiSession;
+  std::string withoutCupti = "it was not asked for";
   mutable std::mutex lostMutex;
   std::string lost;
 };

@@ -72,6 +72,15 @@ struct GraphSpec {
   std::vector<Mark> marks;
 };
 
+/// Whether nothing of the work differs.
+bool isSame(const NodeWork &a, const NodeWork &b);
+
+/// Whether the one can become the other by cuGraphExecNodeSetParams: the same
+/// nodes with the same edges. All of a kernel may change but its priority; of a
+/// copy and a mark the addresses, if it is of one dimension; of a library's
+/// call nothing (cuda.h 21860, cuGraphExecMemcpyNodeSetParams).
+bool isUpdatable(const GraphSpec &from, const GraphSpec &to);
+
 } // namespace mgpu::device
 
 #endif // MGPU_DEVICE_CUDA_GRAPHSPEC_H

@@ -36,6 +36,7 @@ Result<void> GraphInstance::collectCaptured(
                             "cuGraphNodeGetDependencies", what));
     nodes.push_back(node);
     names.push_back(name);
+    rangeOf.push_back(currentRange);
     for (CUgraphNode each : before)
       edges.push_back({each, node});
     // One that waits for nothing would run before what it is to follow; one

@@ -46,17 +46,26 @@ enum class NcclType : uint32_t {
   Float8E5M2 = 11,
 };
 
-/// The head of ncclConfig_t that NCCL 2.14 had; every later NCCL takes it and
-/// fills in the rest, by `version`.
+/// The ncclConfig_t of NCCL 2.27. Of an older one, by `size` and `version`, the
+/// head that 2.14 had; every later NCCL takes that and fills in the rest.
 struct NcclConfig {
-  size_t size = sizeof(NcclConfig);
+  static constexpr size_t headSize = 24;
+  static constexpr unsigned int wholeVersion = 22700;
+
+  size_t size = headSize;
   unsigned int magic = 0xcafebeef;
   unsigned int version = 21400;
   /// Calls return at once with InProgress, so that one that waits for a rank
   /// that died can be given up and the communicator aborted.
   int blocking = 0;
-  int cgaClusterSize = INT_MIN; ///< undefined; where the padding would be
+  int cgaClusterSize = INT_MIN; ///< undefined, as all of these
+  int minCtas = INT_MIN, maxCtas = INT_MIN;
+  const char *netName = nullptr;
+  int splitShare = INT_MIN, trafficClass = INT_MIN;
+  const char *commName = nullptr;
+  int collnetEnable = INT_MIN, ctaPolicy = INT_MIN, shrinkShare = INT_MIN;
 };
+static_assert(offsetof(NcclConfig, minCtas) == NcclConfig::headSize);
 
 /// X(name without "nccl", parameters...); all return NcclResult.
 #define MGPU_NCCL_FUNCTIONS(X)                                                 \

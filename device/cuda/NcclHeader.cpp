@@ -3,6 +3,7 @@
 // Where nccl.h is installed: NcclApi.h declares what it declares.
 #if __has_include(<nccl.h>)
 
+#include "device/cuda/CudaDriver.h"
 #include "device/cuda/NcclApi.h"
 
 #include <nccl.h>
@@ -49,7 +50,17 @@ static_assert(offsetof(NcclConfig, blocking) ==
               offsetof(ncclConfig_t, blocking));
 static_assert(offsetof(NcclConfig, cgaClusterSize) ==
               offsetof(ncclConfig_t, cgaClusterSize));
+#if NCCL_VERSION_CODE >= 22700
+static_assert(offsetof(NcclConfig, minCtas) == offsetof(ncclConfig_t, minCTAs));
+static_assert(offsetof(NcclConfig, maxCtas) == offsetof(ncclConfig_t, maxCTAs));
+static_assert(offsetof(NcclConfig, ctaPolicy) ==
+              offsetof(ncclConfig_t, CTAPolicy));
+static_assert(offsetof(NcclConfig, shrinkShare) ==
+              offsetof(ncclConfig_t, shrinkShare));
+static_assert(int(NcclOptions::Ctas::Efficiency) == NCCL_CTA_POLICY_EFFICIENCY);
+static_assert(int(NcclOptions::Ctas::Zero) == NCCL_CTA_POLICY_ZERO);
 static_assert(sizeof(NcclConfig) <= sizeof(ncclConfig_t));
+#endif
 
 /// Our twin of one of their types in a parameter list.
 template <typename T>

@@ -164,6 +164,15 @@ CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
   return out;
 }
 
+void CudaGraph::addNcclOrder(size_t group, Specs &after) const {
+  const Communicators &all = *state->communicators;
+  for (auto [other, last] : lastNccl)
+    if ((!all.overlaps() || other == group ||
+         all.shareTwoRanks(group, other)) &&
+        std::find(after.begin(), after.end(), last) == after.end())
+      after.push_back(last);
+}
+
 Result<uint32_t *> CudaGraph::nextMark() {
   constexpr uint32_t perBlock = 1024;
   if (markWordsLeft == 0) {
@@ -184,7 +193,7 @@ CudaGraph::addNccl(const CollectiveNodeParams &params,
   const DeviceId here = state->firstDevice();
   MGPU_TRY(checkNode(params.name, here, false, dependencies));
   uint32_t first = uint32_t(spec->nodes.size()), end = 0;
-  const std::optional<uint32_t> before = lastNccl;
+  const std::map<size_t, uint32_t> before = lastNccl;
   const size_t marksBefore = spec->marks.size();
   const bool isPair = params.kind == CollectiveKind::SendRecv;
   auto add = [&]() -> Result<void> {
@@ -213,11 +222,8 @@ CudaGraph::addNccl(const CollectiveNodeParams &params,
                               ranks.size(), here.value));
     MGPU_TRY_ASSIGN(Planned planned, planNccl(params, ranks[0]));
     const NcclCall call = planned.call;
-    // One after the other, in the order in which all ranks have them. An empty
-    // one stands in this order too.
-    if (lastNccl &&
-        std::find(after.begin(), after.end(), *lastNccl) == after.end())
-      after.push_back(*lastNccl);
+    // In the order in which all ranks have them; an empty one stands in it too.
+    addNcclOrder(call.group, after);
     if (call.count == 0) {
       end = join({}, after);
       return {};
@@ -229,7 +235,7 @@ CudaGraph::addNccl(const CollectiveNodeParams &params,
       after = {packed};
     }
     end = append(call, after);
-    lastNccl = end;
+    lastNccl[call.group] = end;
     MGPU_TRY_ASSIGN(uint32_t * word, nextMark());
     append(MarkLaunch{word}, {end});
     std::vector<DeviceId> members;

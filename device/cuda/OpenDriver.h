@@ -7,16 +7,24 @@
 #include "device/cuda/CublasLtApi.h"
 #include "device/cuda/CudaApi.h"
 #include "device/cuda/CudaDriver.h"
+#include "device/cuda/CuptiApi.h"
 #include "device/cuda/NcclApi.h"
 
 namespace mgpu::device {
 
+/// The reason where nobody asked for times.
+inline tl::unexpected<Error> noCupti() {
+  return fail(ErrorKind::Absent, "it was not asked for");
+}
+
 /// `api` is initialised (initializeCuda). `nccl` is needed with options.only,
-/// `openProducts` for matrix products by cuBLASLt.
+/// `openProducts` for matrix products by cuBLASLt. `cupti` times the nodes of
+/// graphs, or says why it does not.
 Result<std::unique_ptr<Driver>>
 createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
                  std::shared_ptr<const NcclApi> nccl = nullptr,
-                 CublasLtOpener openProducts = nullptr);
+                 CublasLtOpener openProducts = nullptr,
+                 Result<std::shared_ptr<const CuptiApi>> cupti = noCupti());
 Result<CudaMachine> inspectCuda(const CudaApi &api);
 
 } // namespace mgpu::device

@@ -52,8 +52,8 @@ Result<void> CudaState::join(std::span<const DeviceGroup> groups) {
                 "replays graphs with collectives among cards");
   Current current(*this);
   MGPU_TRY(current.entered);
-  communicators = std::make_unique<Communicators>(nccl, options.watch,
-                                                  options.deadline, where());
+  communicators = std::make_unique<Communicators>(
+      nccl, options.watch, options.deadline, where(), options.nccl);
   for (const DeviceGroup &group : groups) {
     auto at =
         std::find(group.members.begin(), group.members.end(), *options.only);

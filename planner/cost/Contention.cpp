@@ -2,8 +2,41 @@
 #include "planner/cost/Contention.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace mgpu::planner {
+
+static WorkClass classOf(std::string_view work) {
+  return work == "copy"         ? WorkClass::Copy
+         : work == "collective" ? WorkClass::Collective
+                                : WorkClass::Kernel;
+}
+
+/// What was measured replaces what is assumed.
+static void calibrate(Contention &contention,
+                      const device::Topology::Calibration &measured,
+                      std::vector<Coefficient> *list) {
+  auto set = [&](std::string_view work, std::string_view beside,
+                 double factor) {
+    contention.factor[size_t(classOf(work))][size_t(classOf(beside))] = factor;
+    if (!list)
+      return;
+    std::string name = fmt::format("contention.{}_beside_{}", work, beside);
+    std::erase_if(*list, [&](const Coefficient &c) { return c.name == name; });
+    list->push_back(
+        {std::move(name), "times", factor, Origin::Measured, measured.source});
+  };
+  for (const auto &each : measured.contention)
+    set(each.work, each.beside, each.factor);
+  // Of a kernel beside one that has as many multiprocessors as were tried: the
+  // planner's have all of theirs.
+  const device::Topology::Calibration::BesideKernel *most = nullptr;
+  for (const auto &each : measured.besideKernel)
+    if (!most || each.multiprocessors > most->multiprocessors)
+      most = &each;
+  if (most)
+    set("kernel", "kernel", most->factor);
+}
 
 Contention contentionOf(const device::Topology &topology,
                         std::vector<Coefficient> *list) {
@@ -40,6 +73,8 @@ Contention contentionOf(const device::Topology &topology,
       "contention.collective_beside_copy", Origin::Assumed, why);
   set(WorkClass::Copy, WorkClass::Collective, shared,
       "contention.copy_beside_collective", Origin::Assumed, why);
+  if (const auto &measured = topology.calibration)
+    calibrate(contention, *measured, list);
   return contention;
 }
 

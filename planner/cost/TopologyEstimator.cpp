@@ -37,6 +37,66 @@ TopologyEstimator::TopologyEstimator(
     : topology(std::move(topology)), table(std::move(table)),
       choosesAlgorithms(choosesAlgorithms) {}
 
+/// What the roofline and copies take where the machine was not calibrated, and
+/// what was measured where it was.
+struct TopologyEstimator::Shares {
+  double launchUs, memory, flops, copy, copyLatencyUs;
+};
+
+TopologyEstimator::Shares TopologyEstimator::shares() const {
+  if (const auto &measured = topology.calibration)
+    return {measured->launchUs, 1, 1, 1, measured->copyLatencyUs};
+  return {launchUs, memoryShare, flopsShare, copyShare, copyLatencyUs};
+}
+
+/// Of the rows measured for one operation and number of ranks, straight lines
+/// in the logarithms between them; below the smallest as that, beyond the
+/// largest at its rate. Nothing without such rows.
+static std::optional<double>
+measuredUs(const device::Topology::Calibration &measured, CollectiveKind kind,
+           double bytes, uint32_t ranks) {
+  std::map<double, double> rows;
+  for (const auto &row : measured.collectives)
+    if (row.op == toString(kind) && row.ranks == ranks)
+      rows[double(row.bytes)] = row.us;
+  if (rows.empty())
+    return std::nullopt;
+  auto above = rows.lower_bound(bytes);
+  if (above == rows.begin())
+    return above->second;
+  auto below = std::prev(above);
+  if (above == rows.end())
+    return below->second * bytes / below->first;
+  double t =
+      std::log(bytes / below->first) / std::log(above->first / below->first);
+  return std::exp((1 - t) * std::log(below->second) +
+                  t * std::log(above->second));
+}
+
+/// The rate of products of `flops`, by those measured: straight lines in the
+/// logarithm of the operations.
+static std::optional<double>
+measuredFlopsPerUs(const device::Topology::Calibration &measured,
+                   std::string_view type, double flops) {
+  std::map<double, double> rows;
+  for (const auto &row : measured.matmuls)
+    if (row.type == type) {
+      double each = 2.0 * row.m * row.n * row.k;
+      rows[each] = std::max(rows[each], each / row.us);
+    }
+  if (rows.empty())
+    return std::nullopt;
+  auto above = rows.lower_bound(flops);
+  if (above == rows.begin())
+    return above->second;
+  auto below = std::prev(above);
+  if (above == rows.end())
+    return below->second;
+  double t =
+      std::log(flops / below->first) / std::log(above->first / below->first);
+  return (1 - t) * below->second + t * above->second;
+}
+
 std::string TopologyEstimator::name() const {
   return table ? topology.name + ", collectives by the table given"
                : topology.name;
@@ -44,29 +104,38 @@ std::string TopologyEstimator::name() const {
 
 std::vector<Coefficient> TopologyEstimator::coefficients() const {
   const device::Topology &t = topology;
+  const Origin sheet = t.calibration ? Origin::Measured : Origin::Published;
   std::vector<Coefficient> list{
-      {"memory", "bytes/s", t.device.memoryBytesPerSecond, Origin::Published,
+      {"memory", "bytes/s", t.device.memoryBytesPerSecond, sheet,
        t.device.source},
-      {"flops.fp32", "1/s", t.device.flopsPerSecond, Origin::Published,
+      {"flops.fp32", "1/s", t.device.flopsPerSecond, sheet, t.device.source},
+      {"flops.bf16", "1/s", t.device.bf16FlopsPerSecond, sheet,
        t.device.source},
-      {"flops.bf16", "1/s", t.device.bf16FlopsPerSecond, Origin::Published,
-       t.device.source},
-      {"link", "bytes/s", t.link.bytesPerSecond, Origin::Published,
-       t.link.source},
-      {"host_link", "bytes/s", t.hostLink.bytesPerSecond, Origin::Published,
+      {"link", "bytes/s", t.link.bytesPerSecond, sheet, t.link.source},
+      {"host_link", "bytes/s", t.hostLink.bytesPerSecond, sheet,
        t.hostLink.source},
+      {"kernel.full_from", "blocks", double(t.device.smCount), Origin::Assumed,
+       "fewer blocks leave multiprocessors idle, at no gain for the others"},
+  };
+  const std::vector<Coefficient> uncalibrated{
       {"kernel.launch", "us", launchUs, Origin::Published,
        "Hazy Research 2025: kernel to kernel in a CUDA graph, H100"},
       {"kernel.memory_share", "", memoryShare, Origin::Assumed,
        "kernels written by hand, of the data sheet"},
       {"kernel.flops_share", "", flopsShare, Origin::Assumed,
        "kernels written by hand, of the data sheet"},
-      {"kernel.full_from", "blocks", double(t.device.smCount), Origin::Assumed,
-       "fewer blocks leave multiprocessors idle, at no gain for the others"},
       {"copy.share", "", copyShare, Origin::Assumed,
        "copy engines, of the link's data sheet"},
       {"copy.latency", "us", copyLatencyUs, Origin::Assumed, "start of a copy"},
   };
+  if (const auto &measured = t.calibration) {
+    list.push_back({"kernel.launch", "us", measured->launchUs, Origin::Measured,
+                    measured->source});
+    list.push_back({"copy.latency", "us", measured->copyLatencyUs,
+                    Origin::Measured, measured->source});
+  } else {
+    list.insert(list.end(), uncalibrated.begin(), uncalibrated.end());
+  }
   if (t.nic)
     list.push_back({"nic", "bytes/s", t.nic->bytesPerSecond, Origin::Published,
                     t.nic->source});
@@ -117,6 +186,13 @@ Estimate TopologyEstimator::collective(CollectiveKind kind, double bytes,
   if (auto it = known.find(key); it != known.end())
     return it->second;
   Estimate result;
+  if (topology.calibration && nodes == 1)
+    if (auto us = measuredUs(*topology.calibration, kind, bytes, ranks)) {
+      result = {*us, Origin::Measured,
+                fmt::format("calibrated {} of {}", toString(kind), ranks)};
+      known.emplace(key, result);
+      return result;
+    }
   uint32_t architecture = topology.device.architecture;
   std::optional<CollectiveOp> op = opOf(kind);
   std::optional<CollectiveCurve> curve;
@@ -160,18 +236,21 @@ Estimate TopologyEstimator::copy(const Dag &dag, const CopyCall &call) const {
   double bytes = boxBytes(call.sourceBox);
   DeviceId from = dag.buffer(call.source).device,
            to = dag.buffer(call.destination).device;
+  const Shares share = shares();
+  const Origin origin =
+      topology.calibration ? Origin::Measured : Origin::Assumed;
   if (from == to && !from.isHost()) // reads and writes each byte
-    return {launchUs +
+    return {share.launchUs +
                 2 * bytes /
-                    (topology.device.memoryBytesPerSecond / 1e6 * memoryShare),
-            Origin::Assumed, "copy inside a device's memory"};
+                    (topology.device.memoryBytesPerSecond / 1e6 * share.memory),
+            origin, "copy inside a device's memory"};
   bool host = from.isHost() || to.isHost();
   bool far = !host && nodeOf(from) != nodeOf(to) && topology.nic;
   double rate = host  ? topology.hostLink.bytesPerSecond
                 : far ? std::min(topology.nic->bytesPerSecond,
                                  topology.link.bytesPerSecond)
                       : topology.link.bytesPerSecond;
-  return {copyLatencyUs + bytes / (rate / 1e6 * copyShare), Origin::Assumed,
+  return {share.copyLatencyUs + bytes / (rate / 1e6 * share.copy), origin,
           host  ? "copy over the host's link"
           : far ? "copy over a NIC"
                 : "copy over a link"};
@@ -196,6 +275,11 @@ static std::optional<MatmulShape> shapeOf(double flops, double in, double out) {
 Estimate TopologyEstimator::kernel(const DagNode &node) const {
   const device::Topology::Device &device = topology.device;
   double in = double(node.bytesRead), out = double(node.bytesWritten);
+  const Shares share = shares();
+  if (const auto &measured = topology.calibration; measured && node.isMatmul)
+    if (auto rate = measuredFlopsPerUs(*measured, "bf16", node.flops))
+      return {share.launchUs + node.flops / *rate, Origin::Measured,
+              "matrix product, calibrated"};
   if (node.isMatmul)
     if (auto shape = shapeOf(node.flops, in, out)) {
       const MatmulModel *model =
@@ -221,11 +305,12 @@ Estimate TopologyEstimator::kernel(const DagNode &node) const {
     if (blocks > 0 && blocks < device.smCount)
       busy = double(blocks) / device.smCount;
   }
-  return {launchUs + std::max(node.flops / (rate / 1e6 * flopsShare),
-                              (in + out) / (device.memoryBytesPerSecond / 1e6 *
-                                            memoryShare)) /
-                         busy,
-          Origin::Assumed, "roofline"};
+  return {share.launchUs + std::max(node.flops / (rate / 1e6 * share.flops),
+                                    (in + out) / (device.memoryBytesPerSecond /
+                                                  1e6 * share.memory)) /
+                               busy,
+          topology.calibration ? Origin::Measured : Origin::Assumed,
+          topology.calibration ? "roofline of measured rates" : "roofline"};
 }
 
 Estimate TopologyEstimator::estimate(const Dag &dag, NodeId id) const {
@@ -245,10 +330,11 @@ Estimate TopologyEstimator::unscaled(const Dag &dag,
   if (!call)
     return kernel(node);
   if (call->ranks < 2)
-    return {launchUs +
-                2 * call->bytes /
-                    (topology.device.memoryBytesPerSecond / 1e6 * memoryShare),
-            Origin::Assumed, "collective of one: a copy"};
+    return {shares().launchUs + 2 * call->bytes /
+                                    (topology.device.memoryBytesPerSecond /
+                                     1e6 * shares().memory),
+            topology.calibration ? Origin::Measured : Origin::Assumed,
+            "collective of one: a copy"};
   return collective(call->kind, call->bytes, call->ranks, call->nodes);
 }
 

@@ -33,7 +33,10 @@ struct Estimate {
   std::string how; ///< "curve fitted to sm_90 all_reduce of 8", ...
 };
 
-/// Frozen durations pass through. Else, times the node's factor,
+/// Frozen durations pass through. Else, of a machine that was calibrated,
+/// what was measured there: collectives of as many ranks on one node, matrix
+/// products, and the rates and starts of the rest. Else, times the node's
+/// factor,
 /// - collectives: the table given, where it has the curve; else the curve
 ///   shipped for the architecture; else NCCL's estimate, of the fastest
 ///   algorithm or, where none is chosen, of ring Simple. The first two are of
@@ -82,6 +85,8 @@ public:
   std::vector<Coefficient> coefficients() const;
 
 private:
+  struct Shares;
+  Shares shares() const;
   Estimate unscaled(const Dag &dag, const DagNode &node) const;
   Estimate kernel(const DagNode &node) const;
   Estimate copy(const Dag &dag, const CopyCall &call) const;

@@ -52,6 +52,7 @@ int main(int argc, char **argv) {
   mgt_program *program;
   mgt_argument argument;
   float a[16], *b, out[16];
+  static float bound[4][16];
   void *memory;
   size_t bytes, k, replay, input_count = 0;
   if (argc != 2)
@@ -108,6 +109,22 @@ int main(int argc, char **argv) {
                                     : a[4 + i]));
       }
     }
+  }
+  /* The caller's memory in place of the program's, twice. */
+  FAILS(mgt_bind(program, "a", a, 4), MGT_USAGE, "'a' has 64 bytes");
+  FAILS(mgt_bind(program, "nothing", a, 64), MGT_USAGE, "no argument");
+  for (; replay < 5; ++replay) {
+    float *in = bound[replay % 2], *result = bound[2 + replay % 2];
+    REQUIRE(mgt_bind(program, "a", in, 64) == MGT_OK);
+    REQUIRE(mgt_bind(program, "chained", result, 64) == MGT_OK);
+    for (k = 0; k < 16; ++k)
+      in[k] = (float)(100 * replay + k);
+    REQUIRE(mgt_replay(program) == MGT_OK);
+    REQUIRE(mgt_fetch(program) == MGT_OK);
+    for (k = 0; k < 16; ++k)
+      REQUIRE(result[k] == in[k] + 1);
+    REQUIRE(mgt_read(program, "chained", out, 64) == MGT_OK);
+    REQUIRE(memcmp(out, result, 64) == 0);
   }
   mgt_close(program);
   printf("%u replays through the C interface give what they should\n",

@@ -118,8 +118,11 @@ private:
       }
       return {};
     case Step::Timed: {
-      MGPU_TRY_ASSIGN(auto spans, replayer->replayTimed());
-      for (const capture::NodeSpan &span : spans)
+      MGPU_TRY_ASSIGN(capture::TimedReplay timed, replayer->replayTimed());
+      append(out, uint64_t(timed.nodes.size()));
+      for (const capture::NodeSpan &span : timed.nodes)
+        append(out, span);
+      for (const device::HostSpan &span : timed.host)
         append(out, span);
       return {};
     }
@@ -360,15 +363,17 @@ Result<std::vector<double>> CardWorkers::replay(uint64_t count) {
   return out;
 }
 
-Result<std::vector<std::vector<capture::NodeSpan>>> CardWorkers::replayTimed() {
+Result<std::vector<capture::TimedReplay>> CardWorkers::replayTimed() {
   MGPU_TRY_ASSIGN(std::vector<Bytes> said,
                   askAll(request(Step::Timed), "the timed replay"));
-  std::vector<std::vector<capture::NodeSpan>> out;
+  std::vector<capture::TimedReplay> out;
   for (const Bytes &each : said) {
     Reader reader(each);
-    auto &spans = out.emplace_back();
+    capture::TimedReplay &timed = out.emplace_back();
+    for (auto left = reader.take<uint64_t>(); left > 0; --left)
+      timed.nodes.push_back(reader.take<capture::NodeSpan>());
     while (!reader.isEmpty())
-      spans.push_back(reader.take<capture::NodeSpan>());
+      timed.host.push_back(reader.take<device::HostSpan>());
   }
   return out;
 }

@@ -54,7 +54,7 @@ public:
   Result<std::vector<double>> replay(uint64_t count);
   Result<void> fetch();
   /// By rank.
-  Result<std::vector<std::vector<capture::NodeSpan>>> replayTimed();
+  Result<std::vector<capture::TimedReplay>> replayTimed();
   /// Ends the drivers in order; without it the processes are killed.
   Result<void> close();
 

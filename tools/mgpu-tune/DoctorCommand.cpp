@@ -193,12 +193,14 @@ Result<int> runDoctor(const Options &options) {
     report.problems.push_back("matrix products of f16 and bf16 by cuBLASLt: " +
                               products.error().message +
                               "; they run by mgpu's own kernels");
-  reportLibrary(report, "cupti", "CUPTI", device::findCupti());
+  auto cupti = device::findCupti();
+  reportLibrary(report, "cupti", "CUPTI", cupti);
+  if (!cupti)
+    report.problems.push_back("times of nodes by CUPTI, in place of events: " +
+                              cupti.error().message);
   reportPermissions(report);
   reportEnvironment(report);
   report.problems.push_back(severalCardsNote);
-  report.problems.push_back(
-      "times of single nodes by CUPTI: this version does not use it");
   report.out["will_not_work"] = report.problems;
   if (options.json) {
     fmt::print("{}\n", report.out.dump(2));

@@ -64,11 +64,13 @@ struct Options {
   std::string sideA, sideB; ///< compare; no B: plans, file and A
   std::string compareBudget = "10s"; ///< compare: seconds or pairs
   uint64_t profileRepeat = 200;
-  std::string reportFile;    ///< report: -o; empty: see ReportCommand.cpp
-  std::string reportFormat;  ///< report: html, md, json, csv
-  std::string reportProblem; ///< report: a key, or the front of one
+  std::string calibrationFile; ///< calibrate: -o
+  std::string reportFile;      ///< report: -o; empty: see ReportCommand.cpp
+  std::string reportFormat;    ///< report: html, md, json, csv
+  std::string reportProblem;   ///< report: a key, or the front of one
 
   uint64_t repeat = 1;
+  std::string nccl; ///< run, replay on several cards: "overlap,max-ctas=8"
   uint64_t deadlineSeconds = 120; ///< of each replay on a card; 0: none
   bool json = false;
 };
@@ -83,6 +85,7 @@ Result<int> runTune(const Options &options);
 Result<int> runCompare(const Options &options);
 Result<int> runPlanDiff(const Options &options);
 Result<int> runProfile(const Options &options);
+Result<int> runCalibrate(const Options &options);
 Result<int> runReport(const Options &options);
 Result<int> runBundle(const Options &options);
 Result<int> runDevices(const Options &options);

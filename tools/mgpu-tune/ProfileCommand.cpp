@@ -2,8 +2,14 @@
 //
 // `mgpu-tune profile`: the time of each node, beside what the plan predicts.
 #include "db/FileSystem.h"
+#include "device/api/Topology.h"
+#include "planner/cost/TopologyEstimator.h"
+#include "planner/schedule/PlanBuilder.h"
 #include "planner/schedule/Schedulers.h"
+#include "support/FileIO.h"
+#include "tools/mgpu-tune/CardTuning.h"
 #include "tools/mgpu-tune/Target.h"
+#include "tools/mgpu-tune/Trace.h"
 #include "tools/mgpu-tune/Tuned.h"
 #include "tuner/session/MeasuredTimes.h"
 #include "tuner/session/ProfileFacts.h"
@@ -56,10 +62,18 @@ double errorPercent(const ProfileFacts &facts) {
   return 100 * (facts.recomputedUs / facts.replay.us - 1);
 }
 
-json toJson(const ProfileFacts &facts, const TunedChoice &choice,
-            const Options &options, const std::string &path) {
+/// Of copies and collectives, in percent; none without any.
+std::optional<double> hiddenPercent(const ProfileFacts &facts) {
+  if (facts.communicationUs <= 0)
+    return std::nullopt;
+  return 100 * facts.hiddenUs / facts.communicationUs;
+}
+
+json toJson(const ProfileFacts &facts, bool isTuned, const Options &options,
+            const std::string &path) {
   json out{{"file", options.file},
-           {"tuned", choice.isTuned},
+           {"tuned", isTuned},
+           {"timed_by", facts.timedBy},
            {"model", facts.model},
            {"repeat", options.profileRepeat},
            {"threads", facts.threads},
@@ -73,7 +87,13 @@ json toJson(const ProfileFacts &facts, const TunedChoice &choice,
            {"serial_us", facts.serial.us},
            {"serial_p25_us", facts.serial.p25Us},
            {"serial_p75_us", facts.serial.p75Us},
+           {"communication_us", facts.communicationUs},
+           {"hidden_us", facts.hiddenUs},
            {"database", path}};
+  if (facts.span.us > 0)
+    out["device_span_us"] = facts.span.us;
+  if (auto percent = hiddenPercent(facts))
+    out["overlap_percent"] = *percent;
   out["nodes"] = json::array();
   for (const NodeProfile &node : facts.nodes)
     out["nodes"].push_back(tuner::toJson(node));
@@ -91,41 +111,139 @@ void printNodes(std::vector<NodeProfile> nodes) {
                          : a.node < b.node;
             });
   constexpr size_t mostRows = 40;
-  fmt::print("{:<28} {:<10} {:>7} {:>12} {:>12} {:>7} {:>6}\n", "node", "kind",
-             "device", "predicted us", "measured us", "ratio", "share");
+  fmt::print("{:<28} {:<10} {:>7} {:>12} {:>12} {:>7} {:>6} {:>7}\n", "node",
+             "kind", "device", "predicted us", "measured us", "ratio", "share",
+             "overlap");
   for (size_t k = 0; k < std::min(nodes.size(), mostRows); ++k) {
     const NodeProfile &node = nodes[k];
-    fmt::print("{:<28} {:<10} {:>7} {:>12.3f} {:>12.3f} {:>7.2f} {:>5.1f}%\n",
+    fmt::print("{:<28} {:<10} {:>7} {:>12.3f} {:>12.3f} {:>7.2f} {:>5.1f}% "
+               "{:>6.1f}%\n",
                node.name, toString(node.kind), node.devices, node.predictedUs,
                node.measured.us, node.ratio(),
-               100 * node.measured.us / std::max(sum, 1e-12));
+               100 * node.measured.us / std::max(sum, 1e-12),
+               100 * node.overlap);
   }
   if (nodes.size() > mostRows)
     fmt::print("... and {} more; --json lists all\n", nodes.size() - mostRows);
 }
 
 void print(const ProfileFacts &facts, const std::string &path) {
-  fmt::print("replay on {} threads: {:.3f} us predicted from these times "
-             "({:+.1f} %; {:.3f} us before, {}), {} measured, {} samples\n"
-             "serial on one thread: {}; planned is {:+.1f} %\n"
-             "stored in {}\n",
-             facts.threads, facts.recomputedUs, errorPercent(facts),
-             facts.predictedUs, facts.model, medianText(facts.replay),
-             facts.samples, medianText(facts.serial),
-             100 * (facts.replay.us / facts.serial.us - 1), path);
+  const bool onCard = facts.threads == 0;
+  fmt::print("replay on {}: {:.3f} us predicted from these times "
+             "({:+.1f} %; {:.3f} us before, {}), {} measured, {} samples\n",
+             onCard ? "the card" : fmt::format("{} threads", facts.threads),
+             facts.recomputedUs, errorPercent(facts), facts.predictedUs,
+             facts.model, medianText(facts.replay), facts.samples);
+  if (facts.span.us > 0)
+    fmt::print("of it the card is busy from the first node to the last: {}\n",
+               medianText(facts.span));
+  fmt::print("serial{}: {}; planned is {:+.1f} %\n",
+             onCard ? "" : " on one thread", medianText(facts.serial),
+             100 * (facts.replay.us / facts.serial.us - 1));
+  if (auto percent = hiddenPercent(facts))
+    fmt::print("overlap achieved: beside {:.1f} % of the {:.3f} us of copies "
+               "and collectives a kernel ran\n",
+               *percent, facts.communicationUs);
+  fmt::print("nodes timed by {}\nstored in {}\n", facts.timedBy, path);
+}
+
+Result<void> writeTrace(const Program &program, const Options &options,
+                        const tuner::ProfileSamples &samples, bool onCard) {
+  if (options.traceFile.empty())
+    return {};
+  return writeFileAtomic(options.traceFile,
+                         traceText(program.dag, {samples.last}, onCard));
+}
+
+int printFacts(const ProfileFacts &facts, bool isTuned, const Options &options,
+               const std::string &path) {
+  if (options.json) {
+    fmt::print("{}\n",
+               toJson(facts, isTuned, options, path)
+                   .dump(2, ' ', false, json::error_handler_t::replace));
+    return 0;
+  }
+  printNodes(facts.nodes);
+  print(facts, path);
+  return 0;
+}
+
+/// The machine built in whose cards are of this architecture; none: none is.
+std::optional<device::Topology> topologyOf(std::string_view arch) {
+  for (std::string_view name : device::builtinTopologies()) {
+    auto topology = device::openTopology(fmt::format("sim:{}", name));
+    if (topology && fmt::format("sm_{}", topology->device.architecture) == arch)
+      return std::move(*topology);
+  }
+  return std::nullopt;
+}
+
+/// On one card, as one or several devices.
+Result<int> profileCard(Program &program, const Options &options,
+                        const std::string &path) {
+  OpenOptions how;
+  how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  // Opened once to ask what it is, and again by the measurement, with memory.
+  std::string arch;
+  {
+    MGPU_TRY_ASSIGN(auto driver,
+                    openTarget(options.target, program.dag.numDevices, how));
+    arch = driver->architecture();
+  }
+  MGPU_TRY_ASSIGN(tuner::TargetIdentity identity,
+                  identifyCard(options.target, true));
+  MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
+  const planner::Dag original = program.dag;
+  MGPU_TRY_ASSIGN(Prepared prepared, prepare(program, options, arch));
+  if (auto topology = topologyOf(arch)) {
+    const planner::TopologyEstimator model(std::move(*topology));
+    for (planner::PlanStep &step : prepared.plan.steps)
+      step.durationUs = model.durationUs(program.dag, step.node);
+    prepared.plan.model = model.name();
+    planner::predictTimes(prepared.plan, program.dag);
+  }
+  planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
+  MGPU_TRY_ASSIGN(planner::Plan serial,
+                  planner::scheduleSerial(program.dag, roofline));
+  tuner::ProgramData data(program.dag, std::move(inputs));
+  how.profiles = true;
+  auto open = [&](uint32_t devices, uint32_t, std::span<const int>) {
+    return openTarget(options.target, devices, how);
+  };
+  tuner::ProfileInput input{program.dag, prepared.kernels, data, open, {},
+                            true};
+  const std::vector<tuner::ProfileSubject> subjects{{prepared.plan, 0}};
+  MGPU_TRY_ASSIGN(
+      tuner::Profile profile,
+      tuner::measureProfile(input, serial, subjects, options.profileRepeat));
+  const tuner::ProfileSamples &samples = profile.subjects.front();
+  ProfileFacts facts = tuner::describeProfile(
+      program.dag,
+      {{"scheduler", prepared.plan.scheduler}, {"target", options.target}},
+      subjects.front(), samples, profile.serialUs);
+  facts.timedBy = profile.timedBy;
+  std::vector<tuner::KernelObject> compiled;
+  for (const std::vector<std::byte> &object : prepared.kernels)
+    compiled.push_back(std::make_shared<tuner::Bytes>(object));
+  const bench::Environment environment = bench::readEnvironment();
+  const db::Problem key = tuner::programProblem(
+      {original, compiled, environment, MGPU_VERSION, program.dag.numDevices,
+       false, std::move(identity)});
+  MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
+  MGPU_TRY(tuner::storeProfile(key, facts, MGPU_VERSION, store));
+  MGPU_TRY(writeTrace(program, options, samples, true));
+  return printFacts(facts, prepared.isTuned, options, path);
 }
 
 } // namespace
 
 Result<int> runProfile(const Options &options) {
-  if (isCudaTarget(options.target))
-    return fail(ErrorKind::Unsupported,
-                fmt::format("target '{}': this version profiles on 'host' only "
-                            "(docs/limits.md); `run --trace` times the nodes "
-                            "of a replay",
-                            options.target));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
+  if (!options.traceFile.empty())
+    MGPU_TRY(checkOutputPath(options.traceFile));
+  if (isCudaTarget(options.target))
+    return profileCard(program, options, path);
   MGPU_TRY_ASSIGN(TunedChoice choice, chooseFor(program, options, path));
   const db::Problem key =
       tuner::programProblem(choice.context.keys(program.dag, false));
@@ -175,6 +293,7 @@ Result<int> runProfile(const Options &options) {
       tuner::toPairs(choice.config, program.dag, choice.context.spaces),
       subjects[best], profile.subjects[best], profile.serialUs);
   facts.pinnedCpus = bench::cpusText(bench::cpusFor(cpus, choice.config.lanes));
+  facts.timedBy = profile.timedBy;
   if (about) {
     about->peaks = bench::measurePeaks();
     tuner::addMeasured(*about, program.dag, subjects[best],
@@ -182,21 +301,14 @@ Result<int> runProfile(const Options &options) {
     facts.program = std::move(about);
   }
   MGPU_TRY(tuner::storeProfile(key, facts, MGPU_VERSION, store));
-
-  if (options.json) {
-    fmt::print("{}\n",
-               toJson(facts, choice, options, path)
-                   .dump(2, ' ', false, json::error_handler_t::replace));
-    return 0;
-  }
-  printNodes(facts.nodes);
-  for (size_t k = 0; k < subjects.size(); ++k)
-    if (k != best)
-      fmt::print(
-          "replay on {} threads: {}\n", subjects[k].threads,
-          medianText(tuner::Quartiles::of(profile.subjects[k].replayUs)));
-  print(facts, path);
-  return 0;
+  MGPU_TRY(writeTrace(program, options, profile.subjects[best], false));
+  if (!options.json)
+    for (size_t k = 0; k < subjects.size(); ++k)
+      if (k != best)
+        fmt::print(
+            "replay on {} threads: {}\n", subjects[k].threads,
+            medianText(tuner::Quartiles::of(profile.subjects[k].replayUs)));
+  return printFacts(facts, choice.isTuned, options, path);
 }
 
 } // namespace mgpu::tune

@@ -57,7 +57,7 @@ public:
     return cards->replay(count);
   }
   Result<void> fetch() override { return cards->fetch(); }
-  Result<std::vector<std::vector<capture::NodeSpan>>> replayTimed() override {
+  Result<std::vector<capture::TimedReplay>> replayTimed() override {
     return cards->replayTimed();
   }
   Result<void> close() override { return cards->close(); }
@@ -82,9 +82,10 @@ Result<std::unique_ptr<Runner>> openCards(const Program &program,
   how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
   for (int card : cards)
     how.names.push_back(fmt::format("cuda:{}", card));
-  auto open = [cards, deadline = how.deadline](
+  MGPU_TRY_ASSIGN(const device::NcclOptions nccl, parseNccl(options.nccl));
+  auto open = [cards, nccl, deadline = how.deadline](
                   uint32_t rank, std::function<Result<void>()> watch) {
-    return openRank(cards[rank], rank, deadline, std::move(watch));
+    return openRank(cards[rank], rank, deadline, nccl, std::move(watch));
   };
   MGPU_TRY_ASSIGN(auto workers,
                   CardWorkers::start(program.dag, prepared.plan,

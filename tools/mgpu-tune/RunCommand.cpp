@@ -11,6 +11,7 @@
 #include "tools/mgpu-tune/Program.h"
 #include "tools/mgpu-tune/Runner.h"
 #include "tools/mgpu-tune/Target.h"
+#include "tools/mgpu-tune/Trace.h"
 #include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
@@ -77,28 +78,6 @@ Result<void> writeOutputs(const Program &program, const Options &options,
   return {};
 }
 
-/// By process: a target that is one has one list.
-std::string traceOf(const planner::Dag &dag,
-                    const std::vector<std::vector<capture::NodeSpan>> &all) {
-  json events = json::array();
-  for (size_t process = 0; process < all.size(); ++process)
-    for (const capture::NodeSpan &span : all[process]) {
-      const planner::DagNode &node = dag.node(span.node);
-      std::string devices;
-      for (DeviceId device : node.devices)
-        devices += (devices.empty() ? "" : ",") + std::to_string(device.value);
-      events.push_back(
-          {{"name", node.name},
-           {"ph", "X"},
-           {"pid", process},
-           {"tid", span.lane},
-           {"ts", span.startUs},
-           {"dur", span.endUs - span.startUs},
-           {"args", {{"devices", devices}, {"source", node.location}}}});
-    }
-  return json{{"traceEvents", std::move(events)}}.dump() + "\n";
-}
-
 /// A program on one target that this process opened.
 class OneTarget final : public Runner {
 public:
@@ -121,9 +100,9 @@ public:
     return samples;
   }
   Result<void> fetch() override { return replayer.fetch(); }
-  Result<std::vector<std::vector<capture::NodeSpan>>> replayTimed() override {
-    MGPU_TRY_ASSIGN(auto spans, replayer.replayTimed());
-    return std::vector<std::vector<capture::NodeSpan>>{std::move(spans)};
+  Result<std::vector<capture::TimedReplay>> replayTimed() override {
+    MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());
+    return std::vector<capture::TimedReplay>{std::move(timed)};
   }
   Result<void> close() override { return {}; }
 
@@ -144,6 +123,7 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
   OpenOptions openOptions;
   openOptions.deadline =
       std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  openOptions.profiles = !options.traceFile.empty();
   const bool onCard = isCudaTarget(options.target);
   if (!options.tensorCores.empty() && !onCard)
     return fail(ErrorKind::Usage,
@@ -177,10 +157,14 @@ Result<int> runRun(const Options &options) {
   if (options.tensorCores == "cublaslt" && isCudaTarget(options.target))
     MGPU_TRY(device::findCublasLt());
   Clock::time_point start = Clock::now();
+  MGPU_TRY(parseNccl(options.nccl));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY(checkOutputs(program, options));
   MGPU_TRY_ASSIGN(auto cards,
                   severalCards(options.target, program.dag.numDevices));
+  if (!cards && !options.nccl.empty())
+    return fail(ErrorKind::Usage, "--nccl is for several cards: use it with "
+                                  "--target cuda:0,1");
   Times times;
   std::unique_ptr<Runner> runner;
   if (cards) {
@@ -209,8 +193,10 @@ Result<int> runRun(const Options &options) {
   double fetchUs = microsecondsSince(start);
   MGPU_TRY(writeOutputs(program, options, *runner));
   if (!options.traceFile.empty()) {
-    MGPU_TRY_ASSIGN(auto spans, runner->replayTimed());
-    MGPU_TRY(writeFileAtomic(options.traceFile, traceOf(program.dag, spans)));
+    MGPU_TRY_ASSIGN(auto timed, runner->replayTimed());
+    MGPU_TRY(writeFileAtomic(
+        options.traceFile,
+        traceText(program.dag, timed, isCudaTarget(options.target))));
   }
   MGPU_TRY(runner->close());
 

@@ -19,7 +19,7 @@ public:
   virtual Result<std::vector<double>> replay(uint64_t count) = 0;
   virtual Result<void> fetch() = 0;
   /// By process.
-  virtual Result<std::vector<std::vector<capture::NodeSpan>>> replayTimed() = 0;
+  virtual Result<std::vector<capture::TimedReplay>> replayTimed() = 0;
   virtual Result<void> close() = 0;
 };
 

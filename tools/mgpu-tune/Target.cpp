@@ -46,12 +46,13 @@ constexpr auto compile = [](auto &...what) {
   return kernels::compileCubin(what...);
 };
 
-Result<std::unique_ptr<device::Driver>>
-openCard(const CudaTarget &cuda, std::chrono::milliseconds deadline) {
+Result<std::unique_ptr<device::Driver>> openCard(const CudaTarget &cuda,
+                                                 const OpenOptions &how) {
   device::CudaOptions options;
   options.card = cuda.cards[0];
   options.numDevices = cuda.devicesOnCard;
-  options.deadline = deadline;
+  options.deadline = how.deadline;
+  options.profiles = how.profiles;
   options.compile = compile;
   return device::createCudaDriver(options);
 }
@@ -121,9 +122,53 @@ Result<std::optional<std::vector<int>>> severalCards(const std::string &target,
   return None(std::move(cards));
 }
 
+Result<device::NcclOptions> parseNccl(std::string_view text) {
+  using Ctas = device::NcclOptions::Ctas;
+  constexpr uint32_t mostCtas = 64; // NCCL's own limit (MAXCHANNELS)
+  device::NcclOptions out;
+  auto wrong = [&](std::string_view word) {
+    return fail(ErrorKind::Usage,
+                fmt::format("--nccl {}: the settings are overlap, min-ctas=N "
+                            "and max-ctas=N (1 to {}), and "
+                            "ctas=default|efficiency|zero",
+                            word, mostCtas));
+  };
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    const std::string_view word = text.substr(0, comma);
+    text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
+    const size_t equals = word.find('=');
+    const std::string_view key = word.substr(0, equals),
+                           value = equals == std::string_view::npos
+                                       ? ""
+                                       : word.substr(equals + 1);
+    if (word == "overlap")
+      out.overlaps = true;
+    else if (key == "min-ctas" && parseNumber(value, 1u, out.leastCtas) &&
+             out.leastCtas <= mostCtas)
+      continue;
+    else if (key == "max-ctas" && parseNumber(value, 1u, out.mostCtas) &&
+             out.mostCtas <= mostCtas)
+      continue;
+    else if (word == "ctas=default")
+      out.ctas = Ctas::Default;
+    else if (word == "ctas=efficiency")
+      out.ctas = Ctas::Efficiency;
+    else if (word == "ctas=zero")
+      out.ctas = Ctas::Zero;
+    else
+      return wrong(word);
+  }
+  if (out.mostCtas && out.leastCtas > out.mostCtas)
+    return fail(ErrorKind::Usage,
+                fmt::format("--nccl: min-ctas={} is more than max-ctas={}",
+                            out.leastCtas, out.mostCtas));
+  return out;
+}
+
 Result<std::unique_ptr<device::Driver>>
 openRank(int card, uint32_t rank, std::chrono::milliseconds deadline,
-         std::function<Result<void>()> watch) {
+         const device::NcclOptions &nccl, std::function<Result<void>()> watch) {
   // See CudaState::join(). The process is a worker of ours, and no one else's.
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
   device::CudaOptions options;
@@ -131,6 +176,7 @@ openRank(int card, uint32_t rank, std::chrono::milliseconds deadline,
   options.only = DeviceId{int32_t(rank)};
   options.deadline = deadline;
   options.watch = std::move(watch);
+  options.nccl = nccl;
   options.compile = compile;
   return device::createCudaDriver(options);
 }
@@ -162,7 +208,7 @@ Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
                                                    const OpenOptions &options) {
   if (isCudaTarget(target)) {
     MGPU_TRY_ASSIGN(CudaTarget cuda, findCard(target, numDevices));
-    return openCard(cuda, options.deadline);
+    return openCard(cuda, options);
   }
   MGPU_TRY_ASSIGN(uint32_t devices, targetDevices(target, numDevices));
   return device::createHostDriver(devices, options.lanes, options.workerCpus);

@@ -4,7 +4,7 @@
 
 // The --target option.
 
-#include "device/api/GraphDriver.h"
+#include "device/cuda/CudaDriver.h"
 
 #include <chrono>
 #include <functional>
@@ -33,6 +33,7 @@ struct OpenOptions {
   std::span<const int> workerCpus = {};
   /// Of each replay on a card; zero is none.
   std::chrono::milliseconds deadline = std::chrono::minutes(2);
+  bool profiles = false; ///< CudaOptions::profiles
 };
 
 /// Opens `target` for a program of `numDevices` devices. "" is "host". Errors:
@@ -48,11 +49,15 @@ openTarget(const std::string &target, uint32_t numDevices,
 Result<std::optional<std::vector<int>>> severalCards(const std::string &target,
                                                      uint32_t numDevices);
 
+/// "overlap,min-ctas=1,max-ctas=8,ctas=efficiency", any of them; Usage for
+/// anything else.
+Result<device::NcclOptions> parseNccl(std::string_view text);
+
 /// One card of several, in a process of its own, whose environment it changes:
 /// device `rank` of the program. `watch` is that of CudaOptions.
 Result<std::unique_ptr<device::Driver>>
 openRank(int card, uint32_t rank, std::chrono::milliseconds deadline,
-         std::function<Result<void>()> watch);
+         const device::NcclOptions &nccl, std::function<Result<void>()> watch);
 
 /// The number of devices openTarget() would open; its errors, but that a card
 /// is looked for only when it is opened.

@@ -150,6 +150,12 @@ void addRun(CLI::App *command, Options &options) {
   command->add_option("--trace", options.traceFile,
                       "Write a Chrome/Perfetto trace of one more replay");
   command
+      ->add_option("--nccl", options.nccl,
+                   "Of several cards: overlap (communicators that share at "
+                   "most one rank run at once), min-ctas=N, max-ctas=N, "
+                   "ctas=default|efficiency|zero")
+      ->type_name("SETTING,...");
+  command
       ->add_option("--deadline", options.deadlineSeconds,
                    "Of each replay on a card, after which it is given up; 0: "
                    "none")
@@ -367,8 +373,25 @@ int main(int argc, char **argv) {
   profile->add_option("--repeat", options.profileRepeat, "Timed replays")
       ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000)))
       ->capture_default_str();
+  profile->add_option("--trace", options.traceFile,
+                      "Write a Chrome/Perfetto trace of one timed replay");
   addPinning(profile, options);
   profile->callback([&] { command = tune::runProfile; });
+
+  CLI::App *calibrate = app.add_subcommand(
+      "calibrate", "Measure a target, for plans of --target sim:FILE");
+  calibrate->add_option(
+      "FILE", options.file,
+      "A bundle of the kernels measured with, "
+      "tools/mgpu-tune/calibrate.mlir; else they are compiled");
+  addTarget(calibrate, options);
+  calibrate
+      ->add_option("-o,--output", options.calibrationFile,
+                   "The topology to write, as node.json")
+      ->required();
+  calibrate->add_flag("--json", options.json,
+                      "Print the topology instead of a summary");
+  calibrate->callback([&] { command = tune::runCalibrate; });
 
   CLI::App *reportCommand = app.add_subcommand(
       "report", "Write what was tuned, how, and what came of it, as a page");

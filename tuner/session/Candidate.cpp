@@ -207,7 +207,7 @@ private:
       auto spans = timed.replayer->replayTimed();
       if (!spans)
         return faultOfRun(spans.error());
-      replays.push_back(std::move(*spans));
+      replays.push_back(std::move(spans->nodes));
     }
     return replays;
   }

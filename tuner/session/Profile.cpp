@@ -34,6 +34,9 @@ struct Run {
   std::optional<bench::Sampler> sampler;
   std::vector<double> us;
   std::vector<std::vector<double>> nodeUs;
+  std::vector<Overlap> overlaps;
+  std::vector<double> spanUs;
+  capture::TimedReplay last;
 };
 
 Result<std::unique_ptr<Run>> open(const ProfileInput &input, const Plan &plan,
@@ -60,17 +63,18 @@ Result<std::unique_ptr<Run>> open(const ProfileInput &input, const Plan &plan,
 
 /// After a sample of whole replays timed ones: of short replays many, without
 /// the one that finds the caches as the sampler left them.
-Result<void> sampleNodes(Run &run, double clock) {
+Result<void> sampleNodes(Run &run, const Dag &dag, double clock) {
   constexpr double burstUs = 500; // as long as a sample
   constexpr uint64_t mostInBurst = 20;
   const double us = std::max(run.us.back(), 1e-3);
   const uint64_t burst =
       std::clamp<uint64_t>(uint64_t(burstUs / us), 1, mostInBurst);
   for (uint64_t j = 0; j < burst; ++j) {
-    MGPU_TRY_ASSIGN(auto spans, run.replayer->replayTimed());
+    MGPU_TRY_ASSIGN(run.last, run.replayer->replayTimed());
     if (j == 0 && burst > 1)
       continue;
-    for (const capture::NodeSpan &span : spans)
+    run.overlaps.push_back(overlapOf(dag, run.last.nodes));
+    for (const capture::NodeSpan &span : run.last.nodes)
       run.nodeUs[span.node.value].push_back(
           std::max(span.endUs - span.startUs - clock, 0.0));
   }
@@ -81,8 +85,8 @@ Result<std::vector<capture::NodeSpan>> timelineOf(Run &run, uint64_t rounds) {
   constexpr uint64_t mostReplays = 11;
   std::vector<std::vector<capture::NodeSpan>> replays;
   for (uint64_t k = 0; k < std::min(rounds, mostReplays); ++k) {
-    MGPU_TRY_ASSIGN(auto spans, run.replayer->replayTimed());
-    replays.push_back(std::move(spans));
+    MGPU_TRY_ASSIGN(auto timed, run.replayer->replayTimed());
+    replays.push_back(std::move(timed.nodes));
   }
   return medianReplay(std::move(replays));
 }
@@ -126,6 +130,59 @@ Correction correctionFor(std::span<const TimedNode> nodes, double replayUs) {
   return result;
 }
 
+Overlap overlapOf(const Dag &dag, std::span<const capture::NodeSpan> spans) {
+  Overlap out;
+  out.share.assign(dag.nodes.size(), -1);
+  std::vector<const capture::NodeSpan *> order;
+  for (const capture::NodeSpan &span : spans)
+    order.push_back(&span);
+  std::sort(order.begin(), order.end(),
+            [](auto *a, auto *b) { return a->startUs < b->startUs; });
+  auto meets = [&](const DagNode &a, const DagNode &b) {
+    return std::any_of(a.devices.begin(), a.devices.end(), [&](DeviceId d) {
+      return std::find(b.devices.begin(), b.devices.end(), d) !=
+             b.devices.end();
+    });
+  };
+  // What covers a span: the union of the others' parts of it, which come in
+  // the order of their starts. Before one that starts earlier nothing may end
+  // later than the longest span before.
+  double longest = 0;
+  for (const capture::NodeSpan *span : order)
+    longest = std::max(longest, span->endUs - span->startUs);
+  for (size_t k = 0; k < order.size(); ++k) {
+    const capture::NodeSpan &mine = *order[k];
+    const DagNode &node = dag.node(mine.node);
+    const double length = mine.endUs - mine.startUs;
+    double any = 0, kernels = 0, anyTo = mine.startUs, kernelsTo = mine.startUs;
+    size_t first = k;
+    while (first > 0 && order[first - 1]->startUs > mine.startUs - longest)
+      --first;
+    for (size_t j = first; j < order.size() && order[j]->startUs < mine.endUs;
+         ++j) {
+      const capture::NodeSpan &other = *order[j];
+      const DagNode &beside = dag.node(other.node);
+      if (j == k || other.endUs <= mine.startUs || !meets(node, beside))
+        continue;
+      auto add = [&](double &sum, double &to) {
+        double from = std::max(to, other.startUs),
+               until = std::min(mine.endUs, other.endUs);
+        sum += std::max(0.0, until - from);
+        to = std::max(to, until);
+      };
+      add(any, anyTo);
+      if (workClass(beside) == WorkClass::Kernel)
+        add(kernels, kernelsTo);
+    }
+    out.share[mine.node.value] = length > 0 ? any / length : 0;
+    if (workClass(node) != WorkClass::Kernel) {
+      out.communicationUs += length;
+      out.hiddenUs += kernels;
+    }
+  }
+  return out;
+}
+
 size_t Profile::fastest() const {
   auto at = std::min_element(subjects.begin(), subjects.end(),
                              [](const auto &a, const auto &b) {
@@ -149,16 +206,28 @@ Result<Profile> measureProfile(const ProfileInput &input, const Plan &serial,
     run.us.push_back(sample.seconds * 1e6);
     return {};
   };
-  const double clock = clockUs();
+  const double clock = input.onCard ? 0 : clockUs();
   for (uint64_t k = 0; k < rounds; ++k) {
     MGPU_TRY(sample(*first));
     for (const std::unique_ptr<Run> &run : runs) {
       MGPU_TRY(sample(*run));
-      MGPU_TRY(sampleNodes(*run, clock));
+      if (!input.onCard)
+        MGPU_TRY(sampleNodes(*run, input.dag, clock));
     }
   }
+  if (input.onCard) {
+    for (uint64_t k = 0; k < rounds; ++k)
+      for (const std::unique_ptr<Run> &run : runs) {
+        MGPU_TRY_ASSIGN(std::optional<double> us, run->replayer->replaySpan());
+        if (us)
+          run->spanUs.push_back(*us);
+      }
+    for (uint64_t k = 0; k < rounds; ++k)
+      for (const std::unique_ptr<Run> &run : runs)
+        MGPU_TRY(sampleNodes(*run, input.dag, clock));
+  }
   Correction correction;
-  if (!runs.empty() && runs[0]->threads == 1)
+  if (!input.onCard && !runs.empty() && runs[0]->threads == 1)
     correction = correctionFor(timedNodes(*runs[0], input.dag),
                                bench::median(runs[0]->us));
   Profile profile;
@@ -167,9 +236,15 @@ Result<Profile> measureProfile(const ProfileInput &input, const Plan &serial,
     for (std::vector<double> &ofNode : run->nodeUs)
       for (double &us : ofNode)
         us = correction.of(us);
-    MGPU_TRY_ASSIGN(auto timeline, timelineOf(*run, rounds));
-    profile.subjects.push_back({bench::summarize(std::move(run->us)),
-                                std::move(run->nodeUs), std::move(timeline)});
+    ProfileSamples &samples = profile.subjects.emplace_back();
+    samples.replayUs = bench::summarize(std::move(run->us));
+    samples.nodeUs = std::move(run->nodeUs);
+    samples.overlaps = std::move(run->overlaps);
+    if (!run->spanUs.empty())
+      samples.spanUs = bench::summarize(std::move(run->spanUs));
+    samples.last = std::move(run->last);
+    profile.timedBy = run->driver->timedBy();
+    MGPU_TRY_ASSIGN(samples.timeline, timelineOf(*run, rounds));
   }
   return profile;
 }

@@ -2,10 +2,11 @@
 #ifndef MGPU_TUNER_SESSION_PROFILE_H
 #define MGPU_TUNER_SESSION_PROFILE_H
 
-// Times of the nodes of a program in replays on the host, measured in this
-// process. All times are microseconds.
+// Times of the nodes of a program in replays on one target, the host or a card,
+// measured in this process. All times are microseconds.
 
 #include "bench/measure/Summary.h"
+#include "capture/replay/Replayer.h"
 #include "tuner/session/Candidate.h"
 
 namespace mgpu::tuner {
@@ -17,19 +18,39 @@ struct ProfileInput {
   OpenDriver openDriver;
   /// To which threads are pinned while they are measured; none: they are not.
   std::vector<int> cpus = {};
+  /// Whether the target has clocks of its own: no clock of the host's is then
+  /// taken off, and since they may slow all that comes after them, whole
+  /// replays are measured before any timed one.
+  bool onCard = false;
 };
 
-/// A plan, and the threads it is replayed on.
+/// A plan, and the threads it is replayed on; on a card 0.
 struct ProfileSubject {
   planner::Plan plan;
   uint32_t threads = 1;
 };
+
+/// What ran beside what in a replay.
+struct Overlap {
+  /// By NodeId: the share of its time in which another node ran on one of its
+  /// devices; -1 of nodes that did not run.
+  std::vector<double> share;
+  /// Of copies and collectives together, and how long of that a kernel ran on
+  /// one of their devices.
+  double communicationUs = 0, hiddenUs = 0;
+};
+Overlap overlapOf(const planner::Dag &dag,
+                  std::span<const capture::NodeSpan> spans);
 
 struct ProfileSamples {
   bench::Summary replayUs; ///< of whole replays in which no clock is read
   /// By NodeId, one for each timed replay; none of nodes that a replay does not
   /// run.
   std::vector<std::vector<double>> nodeUs;
+  std::vector<Overlap> overlaps; ///< of each timed replay
+  /// Of whole replays on the device's own clock; count 0 without one.
+  bench::Summary spanUs;
+  capture::TimedReplay last; ///< of the timed ones, as it was measured
   /// A timed replay of median length, as it was measured.
   std::vector<capture::NodeSpan> timeline;
 };
@@ -37,16 +58,18 @@ struct ProfileSamples {
 struct Profile {
   bench::Summary serialUs; ///< replays of the serial plan on one thread
   std::vector<ProfileSamples> subjects; ///< as they were given
+  std::string timedBy;                  ///< Driver::timedBy()
   /// Of `subjects`: that of the least upper quartile. Another thread must not
   /// only be faster at times.
   size_t fastest() const;
 };
 
-/// Replays `serial` on one thread and every subject in turn, `rounds` times, so
-/// that all see the same machine; after each replay of a subject come timed
-/// ones. The median cost of reading the clock is taken off each node. If the
-/// first subject runs on one thread, the times of all are then corrected as
-/// correctionFor() says of it. Errors: of the driver, the plan or a kernel.
+/// Replays `serial`, on the host on one thread, and every subject in turn,
+/// `rounds` times, so that all see the same machine; after each replay of a
+/// subject come timed ones. The median cost of reading the clock is taken off
+/// each node. If the first subject runs on one thread, the times of all are
+/// then corrected as correctionFor() says of it. Errors: of the driver, the
+/// plan or a kernel.
 Result<Profile> measureProfile(const ProfileInput &input,
                                const planner::Plan &serial,
                                std::span<const ProfileSubject> subjects,

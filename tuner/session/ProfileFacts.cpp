@@ -2,6 +2,7 @@
 #include "tuner/session/ProfileFacts.h"
 
 #include "planner/schedule/HostReplay.h"
+#include "planner/schedule/Simulate.h"
 #include "tuner/session/Keys.h"
 #include "tuner/session/Provenance.h"
 
@@ -24,6 +25,27 @@ static std::string devicesOf(const DagNode &node) {
   return text.empty() ? "host" : text;
 }
 
+/// Of a plan on a host's threads or, without any, on a card: the plan's own
+/// times, and for each further trip of a rolled loop as long as the first.
+static double replayUs(const Plan &plan, const Dag &dag, uint32_t threads) {
+  if (threads > 0)
+    return hostReplayUs(plan, dag, threads);
+  const Simulation times = simulate(plan, dag, {});
+  // Uploads and fetches are none of a replay.
+  double us = 0;
+  for (Phase phase : {Phase::Prologue, Phase::Replay, Phase::Epilogue}) {
+    double from = times.makespanUs, to = 0;
+    for (size_t k = 0; k < plan.steps.size(); ++k)
+      if (dag.node(plan.steps[k].node).phase == phase) {
+        from = std::min(from, times.startUs[k]);
+        to = std::max(to, times.endUs[k]);
+      }
+    us += std::max(0.0, to - from) *
+          (phase == Phase::Replay ? double(dag.loop.trips) : 1.0);
+  }
+  return us;
+}
+
 Quartiles Quartiles::of(const bench::Summary &us) {
   return {us.median.middle, us.p25, us.p75};
 }
@@ -39,6 +61,17 @@ ProfileFacts describeProfile(const Dag &dag, db::Pairs configuration,
   facts.samples = samples.replayUs.count;
   facts.replay = Quartiles::of(samples.replayUs);
   facts.serial = Quartiles::of(serialUs);
+  if (samples.spanUs.count > 0)
+    facts.span = Quartiles::of(samples.spanUs);
+  auto medianOf = [&](auto get) {
+    std::vector<double> values;
+    for (const Overlap &overlap : samples.overlaps)
+      values.push_back(get(overlap));
+    return values.empty() ? 0.0 : bench::median(std::move(values));
+  };
+  facts.communicationUs =
+      medianOf([](const Overlap &o) { return o.communicationUs; });
+  facts.hiddenUs = medianOf([](const Overlap &o) { return o.hiddenUs; });
   Plan measured = subject.plan;
   for (PlanStep &step : measured.steps) {
     const std::vector<double> &ofNode = samples.nodeUs[step.node.value];
@@ -53,10 +86,13 @@ ProfileFacts describeProfile(const Dag &dag, db::Pairs configuration,
     each.devices = devicesOf(node);
     each.predictedUs = step.durationUs;
     each.measured = Quartiles::of(bench::summarize(ofNode));
+    each.overlap = std::max(0.0, medianOf([&](const Overlap &o) {
+                              return o.share[step.node.value];
+                            }));
     step.durationUs = each.measured.us;
   }
-  facts.predictedUs = hostReplayUs(subject.plan, dag, subject.threads);
-  facts.recomputedUs = hostReplayUs(measured, dag, subject.threads);
+  facts.predictedUs = replayUs(subject.plan, dag, subject.threads);
+  facts.recomputedUs = replayUs(measured, dag, subject.threads);
   return facts;
 }
 
@@ -81,7 +117,8 @@ json toJson(const NodeProfile &node) {
           {"measured_us", node.measured.us},
           {"p25_us", node.measured.p25Us},
           {"p75_us", node.measured.p75Us},
-          {"ratio", node.ratio()}};
+          {"ratio", node.ratio()},
+          {"overlap", node.overlap}};
 }
 
 static json toJson(const Quartiles &quartiles) {
@@ -117,7 +154,8 @@ Result<void> storeProfile(const db::Problem &program, const ProfileFacts &facts,
   json nodes = json::array();
   for (const NodeProfile &node : kept)
     nodes.push_back({node.node, node.name, node.source, int(node.kind),
-                     node.devices, node.predictedUs, toJson(node.measured)});
+                     node.devices, node.predictedUs, toJson(node.measured),
+                     node.overlap});
   db::Trial trial;
   trial.configuration = db::pairsText(facts.configuration);
   trial.medianUs = trial.meanUs = facts.replay.us;
@@ -133,6 +171,10 @@ Result<void> storeProfile(const db::Problem &program, const ProfileFacts &facts,
                       {"recomputed_us", facts.recomputedUs},
                       {"replay", toJson(facts.replay)},
                       {"serial", toJson(facts.serial)},
+                      {"span", toJson(facts.span)},
+                      {"communication_us", facts.communicationUs},
+                      {"hidden_us", facts.hiddenUs},
+                      {"timed_by", facts.timedBy},
                       {"nodes", std::move(nodes)}};
   if (facts.program)
     about["program"] = toJson(*facts.program);
@@ -162,6 +204,12 @@ static std::optional<ProfileFacts> factsFrom(const db::Trial &trial) {
     in.at("recomputed_us").get_to(facts.recomputedUs);
     facts.replay = quartilesFrom(in.at("replay"));
     facts.serial = quartilesFrom(in.at("serial"));
+    if (in.contains("span")) { // not in those of the first version
+      facts.span = quartilesFrom(in["span"]);
+      in.at("communication_us").get_to(facts.communicationUs);
+      in.at("hidden_us").get_to(facts.hiddenUs);
+      in.at("timed_by").get_to(facts.timedBy);
+    }
     for (const json &from : in.at("nodes")) {
       NodeProfile &node = facts.nodes.emplace_back();
       from.at(0).get_to(node.node);
@@ -171,6 +219,8 @@ static std::optional<ProfileFacts> factsFrom(const db::Trial &trial) {
       from.at(4).get_to(node.devices);
       from.at(5).get_to(node.predictedUs);
       node.measured = quartilesFrom(from.at(6));
+      if (from.size() > 7)
+        from.at(7).get_to(node.overlap);
     }
     if (auto at = about.find("program"); at != about.end())
       facts.program = factsFromJson(*at);

@@ -29,6 +29,7 @@ struct NodeProfile {
   std::string devices; ///< "0,1"; "host"
   double predictedUs = 0;
   Quartiles measured;
+  double overlap = 0; ///< Overlap::share, the median
 
   /// Measured over predicted; 0 where nothing was predicted.
   double ratio() const {
@@ -38,13 +39,18 @@ struct NodeProfile {
 };
 
 struct ProfileFacts {
-  db::Pairs configuration; ///< as toPairs() has it
-  std::string model;       ///< of the predictions, the nodes' too
-  uint32_t threads = 1;
-  uint64_t samples = 0;           ///< of whole replays
-  double predictedUs = 0;         ///< of a replay, by the model
-  double recomputedUs = 0;        ///< of a replay, from the nodes measured
-  Quartiles replay, serial;       ///< measured; a serial plan on one thread
+  db::Pairs configuration;  ///< as toPairs() has it
+  std::string model;        ///< of the predictions, the nodes' too
+  uint32_t threads = 1;     ///< 0: a card
+  uint64_t samples = 0;     ///< of whole replays
+  double predictedUs = 0;   ///< of a replay, by the model
+  double recomputedUs = 0;  ///< of a replay, from the nodes measured
+  Quartiles replay, serial; ///< measured; a serial plan on one thread
+  Quartiles span;           ///< of a replay, by the device; 0: unknown
+  /// Of copies and collectives, and how long of that a kernel ran beside them;
+  /// medians.
+  double communicationUs = 0, hiddenUs = 0;
+  std::string timedBy;            ///< Profile::timedBy
   std::vector<NodeProfile> nodes; ///< in plan order; those that a replay runs
 
   std::string pinnedCpus = "none"; ///< as bench::cpusText() has it

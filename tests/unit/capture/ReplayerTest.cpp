@@ -41,8 +41,8 @@ TEST_P(ReplayerOnLanes, LoadsReplaysAndFetches) {
     x[k] = -1; // resident: later changes must not show
   for (int replay = 0; replay < 49; ++replay)
     ASSERT_TRUE(replayer.replay());
-  auto spans = replayer.replayTimed();
-  ASSERT_TRUE(spans);
+  auto timed = replayer.replayTimed();
+  ASSERT_TRUE(timed);
   ASSERT_TRUE(replayer.fetch());
 
   const float *out = floats(replayer, TestProgram::Out);
@@ -51,10 +51,11 @@ TEST_P(ReplayerOnLanes, LoadsReplaysAndFetches) {
   for (int64_t k = 0; k < half; ++k)
     EXPECT_EQ(out[k], y[k] + y[k + half]);
 
-  ASSERT_EQ(spans->size(), 7u);
-  for (size_t k = 0; k < spans->size(); ++k) {
-    EXPECT_EQ((*spans)[k].node.value, k + 2); // nodes 2 to 8 are the replay
-    EXPECT_LE((*spans)[k].startUs, (*spans)[k].endUs);
+  ASSERT_EQ(timed->nodes.size(), 7u);
+  for (size_t k = 0; k < timed->nodes.size(); ++k) {
+    EXPECT_EQ((timed->nodes)[k].node.value,
+              k + 2); // nodes 2 to 8 are the replay
+    EXPECT_LE((timed->nodes)[k].startUs, (timed->nodes)[k].endUs);
   }
   EXPECT_EQ(replayer.graph(Phase::Load).dagNodes.size(), 2u);
   EXPECT_EQ(replayer.graph(Phase::Fetch).dagNodes.size(), 1u);

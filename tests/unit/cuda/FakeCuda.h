@@ -83,6 +83,7 @@ struct Node {
   /// it belongs to.
   std::function<std::unique_ptr<Operation>()> start = {};
   const void *owner = nullptr;
+  uint64_t id = 0; ///< unique, of clones too
 };
 struct Graph {
   std::vector<std::unique_ptr<Node>> nodes;
@@ -92,6 +93,7 @@ struct Exec {
   struct Step {
     Node node;
     std::vector<size_t> dependencies;
+    const Node *original = nullptr;
   };
   std::vector<Step> steps;
   uint64_t flags;
@@ -102,6 +104,7 @@ struct Run {
   std::vector<size_t> waits, ready;
   std::vector<std::vector<size_t>> after;
   std::map<size_t, std::unique_ptr<Operation>> waiting;
+  double startMs = 0;
 };
 
 /// Live objects of one kind, and the bodies of those that were.
@@ -157,6 +160,12 @@ public:
   bool losesANode = false; ///< graphs are read back without their last node
   std::string logMessage;  ///< said to the log callback at a failure
 
+  // Who watches: a profiler's library (FakeCupti.h).
+  std::function<void(Node &clone, const Node &original)> onClone;
+  /// Milliseconds of clockMs.
+  std::function<void(const Node &node, double start, double end)> onNode;
+  std::function<void(double start, double end)> onGraph;
+
   // What happened.
   uint64_t calls = 0;
   std::string failedCall;
@@ -197,6 +206,7 @@ public:
   std::map<void *, CUlogsCallback> logs; ///< by user data
   CUresult sticky = CUDA_SUCCESS;
   double clockMs = 0;
+  uint64_t nodesMade = 0;
 
   FakeCuda() = default;
   ~FakeCuda();

@@ -155,6 +155,7 @@ CUresult addNode(CUgraphNode *out, CUgraph handle,
   auto node = std::make_unique<Node>();
   node->graph = graph;
   node->params = *params;
+  node->id = ++fake.nodesMade;
   for (size_t k = 0; k < count; ++k) {
     auto *dependency = reinterpret_cast<Node *>(dependencies[k]);
     bool ours =
@@ -272,9 +273,12 @@ CUresult instantiate(CUgraphExec *out, CUgraph handle,
   std::map<Node *, size_t> index;
   for (size_t k = 0; k < graph->nodes.size(); ++k) {
     index[graph->nodes[k].get()] = k;
-    Exec::Step step{*graph->nodes[k], {}};
+    Exec::Step step{*graph->nodes[k], {}, graph->nodes[k].get()};
     for (Node *dependency : graph->nodes[k]->dependencies)
       step.dependencies.push_back(index.at(dependency));
+    step.node.id = ++fake.nodesMade;
+    if (fake.onClone)
+      fake.onClone(step.node, *graph->nodes[k]);
     exec.steps.push_back(std::move(step));
   }
   for (const Exec::Step &step : exec.steps)
@@ -286,6 +290,72 @@ CUresult instantiate(CUgraphExec *out, CUgraph handle,
   params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS; // 20500
   params->hErrNode_out = nullptr;
   *out = reinterpret_cast<CUgraphExec>(fake.execs.add(std::move(exec)));
+  return CUDA_SUCCESS;
+}
+
+/// A copy of one dimension (20608: both the old operands and the new).
+bool isLine(const CUDA_MEMCPY3D &copy) {
+  return copy.Height == 1 && copy.Depth == 1;
+}
+
+CUresult setParams(CUgraphExec handle, CUgraphNode node,
+                   CUgraphNodeParams *params) {
+  MGPU_FAKE_ENTER("cuGraphExecNodeSetParams");
+  Exec *exec = fake.execs.find(handle);
+  auto *original = reinterpret_cast<Node *>(node);
+  if (!exec || !params)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  // 20548: a node of the graph that it was instantiated from, still in it.
+  auto step = std::find_if(
+      exec->steps.begin(), exec->steps.end(),
+      [&](const Exec::Step &each) { return each.original == original; });
+  if (step == exec->steps.end() || !fake.graphs.find(original->graph) ||
+      step->node.start || params->type != step->node.params.type)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  const auto *bytes = reinterpret_cast<const std::byte *>(params);
+  size_t from = offsetof(CUgraphNodeParams, kernel) + usedBytes(params->type);
+  if (!isZero(params->reserved0, sizeof params->reserved0) ||
+      !isZero(bytes + from, sizeof *params - from))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  Node next = step->node;
+  next.params = *params;
+  next.values.clear();
+  CUresult code = CUDA_SUCCESS;
+  switch (params->type) {
+  case CU_GRAPH_NODE_TYPE_KERNEL:
+    // 20554: the owning context cannot change.
+    if (params->kernel.ctx != step->node.params.kernel.ctx)
+      code = CUDA_ERROR_INVALID_VALUE;
+    else
+      code = checkKernel(fake, params->kernel, next);
+    break;
+  case CU_GRAPH_NODE_TYPE_MEMCPY: {
+    const CUDA_MEMCPY3D &was = step->node.params.memcpy.copyParams,
+                        &is = params->memcpy.copyParams;
+    // 20606: memory of the same contexts, both of one dimension, not empty.
+    auto isDevice = [&](CUdeviceptr address) {
+      return fake.isDeviceRange(address, 1);
+    };
+    if (!isLine(was) || !isLine(is) || was.srcMemoryType != is.srcMemoryType ||
+        was.dstMemoryType != is.dstMemoryType ||
+        (was.srcMemoryType == CU_MEMORYTYPE_UNIFIED &&
+         isDevice(was.srcDevice) != isDevice(is.srcDevice)) ||
+        (was.dstMemoryType == CU_MEMORYTYPE_UNIFIED &&
+         isDevice(was.dstDevice) != isDevice(is.dstDevice)))
+      code = CUDA_ERROR_INVALID_VALUE;
+    else
+      code = checkCopy(fake, params->memcpy);
+    break;
+  }
+  case CU_GRAPH_NODE_TYPE_MEMSET:
+    code = checkMemset(fake, params->memset);
+    break;
+  default:
+    code = CUDA_ERROR_NOT_SUPPORTED;
+  }
+  if (code != CUDA_SUCCESS)
+    return fake.refuse(code);
+  step->node = std::move(next);
   return CUDA_SUCCESS;
 }
 
@@ -323,6 +393,7 @@ CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
   run->steps = steps;
   run->waits.resize(steps.size());
   run->after.resize(steps.size());
+  run->startMs = clockMs;
   for (size_t k = 0; k < steps.size(); ++k) {
     run->waits[k] = steps[k].dependencies.size();
     for (size_t dependency : steps[k].dependencies)
@@ -339,6 +410,8 @@ bool FakeCuda::progress(Stream &stream) {
   while (!stream.runs.empty() && sticky == CUDA_SUCCESS) {
     if (!progress(*stream.runs.front()))
       return false;
+    if (onGraph)
+      onGraph(stream.runs.front()->startMs, clockMs);
     stream.runs.pop_front();
   }
   return true;
@@ -356,6 +429,9 @@ bool FakeCuda::progress(Run &run) {
         ++at;
         continue;
       }
+      if (onNode)
+        onNode(run.steps[at->first].node, clockMs, clockMs + 0.125);
+      clockMs += 0.125;
       finish(at->first);
       at = run.waiting.erase(at);
     }
@@ -369,10 +445,13 @@ bool FakeCuda::progress(Run &run) {
       run.waiting[k] = node.start();
       continue;
     }
+    const double start = clockMs;
     if (CUresult code = runNode(node)) {
       sticky = code;
       return true;
     }
+    if (onNode)
+      onNode(node, start, clockMs);
     finish(k);
   }
 }
@@ -464,6 +543,7 @@ void addGraphEntries(device::CudaApi &api) {
   api.cuGraphGetNodes = getNodes;
   api.cuGraphGetEdges = getEdges;
   api.cuGraphInstantiateWithParams = instantiate;
+  api.cuGraphExecNodeSetParams = setParams;
   api.cuGraphExecDestroy = execDestroy;
   api.cuGraphLaunch = graphLaunch;
 }

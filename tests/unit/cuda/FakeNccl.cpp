@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace mgpu::fake {
 
@@ -114,6 +115,22 @@ NcclResult initRank(NcclComm *out, int ranks, NcclId id, int rank,
   if (!config || config->magic != 0xcafebeef || config->size < 20 ||
       config->version < 21400)
     return NcclResult::InvalidArgument;
+  nccl.lastConfig = {};
+  std::memcpy(&nccl.lastConfig, config, std::min(config->size, sizeof *config));
+  // nccl.h:107-122: what an application may set from 2.27 on; undefined is
+  // INT_MIN. At most as many as NCCL has channels.
+  const NcclConfig &said = nccl.lastConfig;
+  if (config->size > NcclConfig::headSize) {
+    auto isCount = [](int count) {
+      return count == INT_MIN || (count >= 1 && count <= 64);
+    };
+    if (config->version < NcclConfig::wholeVersion || !isCount(said.minCtas) ||
+        !isCount(said.maxCtas) ||
+        (said.maxCtas != INT_MIN && said.minCtas > said.maxCtas) ||
+        (said.ctaPolicy != INT_MIN &&
+         (said.ctaPolicy < 0 || said.ctaPolicy > 2)))
+      return NcclResult::InvalidArgument;
+  }
   // nccl.h:165: between 0 and ranks - 1. "Invalid rank requested"
   if (rank < 0 || rank >= ranks || ranks > int(Meeting::maxRanks))
     return NcclResult::InvalidArgument;
@@ -131,6 +148,7 @@ NcclResult initRank(NcclComm *out, int ranks, NcclId id, int rank,
   // nccl.h:165: unique within the clique.
   if (meeting.arrived.fetch_or(1u << rank) & (1u << rank))
     return NcclResult::InvalidUsage;
+  meeting.processes[rank] = getpid();
   FakeComm *comm = nccl.comms.add({&meeting,
                                    rank,
                                    ranks,

@@ -32,7 +32,8 @@ struct Meeting {
   static constexpr size_t maxRanks = 4;
   std::atomic<uint32_t> arrived; ///< a bit for each rank
   std::atomic<uint32_t> aborted, finalized;
-  Mail mail[maxRanks][maxRanks]; ///< from, to
+  std::atomic<int> processes[maxRanks]; ///< which ranks are whose
+  Mail mail[maxRanks][maxRanks];        ///< from, to
 };
 
 /// The memory that ranks share.
@@ -69,6 +70,7 @@ public:
   /// What the communicators find out by themselves.
   device::NcclResult asyncError = device::NcclResult::Success;
 
+  device::NcclConfig lastConfig; ///< of the last communicator
   Objects<FakeComm> comms;
   int aborts = 0;
 };

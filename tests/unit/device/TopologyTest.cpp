@@ -41,3 +41,61 @@ TEST(Topology, FaultsAreNamed) {
   EXPECT_FALSE(openTopology("host:4"));
   EXPECT_FALSE(openTopology("sim:/no/such.json"));
 }
+
+/// One with all that a calibration may say.
+static Topology calibrated() {
+  Topology topology = *openTopology("sim:dgx-h100");
+  Topology::Calibration &c = topology.calibration.emplace();
+  c.launchUs = 2.5;
+  c.copyLatencyUs = 7.25;
+  c.source = "measured";
+  c.collectives = {{"all_reduce", 4, 4096, 12.5}};
+  c.matmuls = {{"bf16", 256, 128, 64, 3}};
+  c.contention = {{"kernel", "copy", 1.5}};
+  c.besideKernel = {{16, 1.25}};
+  return topology;
+}
+
+TEST(Topology, TheTextOfOneIsReadAsTheSame) {
+  for (std::string_view name : builtinTopologies()) {
+    Topology topology = *openTopology("sim:" + std::string(name));
+    const std::string text = topologyText(topology);
+    Result<Topology> again = parseTopology(text, "t");
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(topologyText(*again), text);
+    EXPECT_EQ(again->link.bytesPerSecond, topology.link.bytesPerSecond);
+    EXPECT_FALSE(again->calibration);
+  }
+  const std::string text = topologyText(calibrated());
+  Result<Topology> again = parseTopology(text, "t");
+  ASSERT_TRUE(again) << again.error().message;
+  ASSERT_TRUE(again->calibration);
+  EXPECT_EQ(topologyText(*again), text);
+  EXPECT_EQ(again->calibration->collectives[0].us, 12.5);
+  EXPECT_EQ(again->calibration->contention[0].beside, "copy");
+  EXPECT_EQ(again->calibration->besideKernel[0].multiprocessors, 16u);
+}
+
+TEST(Topology, FaultsOfACalibrationAreNamed) {
+  const std::string good = topologyText(calibrated());
+  auto with = [&](const std::string &from, const std::string &to) {
+    std::string text = good;
+    size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    Result<Topology> topology = parseTopology(text, "t");
+    return topology ? std::string() : topology.error().message;
+  };
+  EXPECT_EQ(with("\"op\": \"all_reduce\"", "\"op\": \"all_recude\""),
+            "t: calibration: collectives 1: field \"op\" must be one of "
+            "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
+            "send_recv");
+  EXPECT_NE(with("\"factor\": 1.5", "\"factor\": 0.5").find("factor"),
+            std::string::npos);
+  EXPECT_NE(with("\"us\": 12.5", "\"us\": 0").find("above 0"),
+            std::string::npos);
+  EXPECT_NE(with("\"source\": \"measured\"", "\"source\": \"\"").find("source"),
+            std::string::npos);
+  EXPECT_NE(with("\"matmuls\"", "\"matmul\"").find("matmul"),
+            std::string::npos);
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/cost/CollectiveCurve.h"
 #include "planner/cost/CollectiveTable.h"
+#include "planner/cost/Contention.h"
 #include "planner/cost/LeastSquares.h"
 #include "planner/cost/MatmulModel.h"
 #include "planner/cost/Nccl.h"
@@ -182,4 +183,65 @@ TEST(TopologyEstimator, FollowsTheLinks) {
   };
   EXPECT_NEAR(us(twice, 1e9) / us(plain, 1e9), 0.5, 0.02);
   EXPECT_GT(us(twice, 1e4) / us(plain, 1e4), 0.95);
+}
+
+/// A DGX H100 on which a few things were measured.
+static device::Topology calibratedMachine() {
+  device::Topology topology = machine("dgx-h100");
+  device::Topology::Calibration &c = topology.calibration.emplace();
+  c.launchUs = 2;
+  c.copyLatencyUs = 5;
+  c.source = "measured";
+  c.collectives = {{"all_reduce", 4, 1000, 10}, {"all_reduce", 4, 100000, 40}};
+  c.matmuls = {{"bf16", 100, 100, 100, 2}}; // 1e6 operations per microsecond
+  c.contention = {{"copy", "kernel", 1.75}};
+  c.besideKernel = {{8, 1.125}, {64, 1.5}};
+  return topology;
+}
+
+TEST(Calibration, CollectivesAreThoseMeasured) {
+  const TopologyEstimator model(calibratedMachine());
+  auto us = [&](double bytes, uint32_t ranks = 4) {
+    return model.collective(CollectiveKind::AllReduce, bytes, ranks, 1);
+  };
+  EXPECT_EQ(us(1000).us, 10);
+  EXPECT_EQ(us(1000).origin, Origin::Measured);
+  EXPECT_EQ(us(1000).how, "calibrated all_reduce of 4");
+  EXPECT_EQ(us(8).us, 10);
+  EXPECT_NEAR(us(10000).us, 20, 1e-9); // half way in the logarithms
+  EXPECT_NEAR(us(1e6).us, 400, 1e-9);
+  // Of what was not measured the other models are asked.
+  EXPECT_NE(us(1000, 8).how, "calibrated all_reduce of 8");
+}
+
+TEST(Calibration, NothingIsTakenOffMeasuredRates) {
+  Dag dag;
+  DagNode node;
+  node.flops = 1e9;
+  node.work = OpaqueCall{};
+  dag.nodes.push_back(node);
+  const TopologyEstimator model(calibratedMachine());
+  EXPECT_NEAR(model.durationUs(dag, {0}), 2 + 1e9 / 67e6, 1e-9);
+  dag.nodes[0].isMatmul = true;
+  EXPECT_NEAR(model.durationUs(dag, {0}), 2 + 1e9 / 1e6, 1e-9);
+  for (const Coefficient &each : model.coefficients())
+    if (each.name != "kernel.full_from" && each.name != "nic")
+      EXPECT_EQ(each.origin, Origin::Measured) << each.name;
+}
+
+TEST(Calibration, ContentionIsThatMeasured) {
+  std::vector<Coefficient> list;
+  const Contention factors = contentionOf(calibratedMachine(), &list);
+  EXPECT_EQ(factors.of(WorkClass::Copy, WorkClass::Kernel), 1.75);
+  EXPECT_EQ(factors.of(WorkClass::Kernel, WorkClass::Kernel), 1.5);
+  const Contention assumed = contentionOf(machine("dgx-h100"));
+  EXPECT_EQ(factors.of(WorkClass::Kernel, WorkClass::Copy),
+            assumed.of(WorkClass::Kernel, WorkClass::Copy));
+  size_t found = 0;
+  for (const Coefficient &each : list)
+    if (each.name == "contention.copy_beside_kernel") {
+      EXPECT_EQ(each.origin, Origin::Measured);
+      ++found;
+    }
+  EXPECT_EQ(found, 1u);
 }

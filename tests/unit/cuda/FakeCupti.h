@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TESTS_UNIT_CUDA_FAKECUPTI_H
+#define MGPU_TESTS_UNIT_CUDA_FAKECUPTI_H
+
+// A CUPTI that is not there: it watches the driver that is not there, and keeps
+// CUPTI's rules, each with the line of CUDA 13.0's headers it is from.
+
+#include "FakeCuda.h"
+
+#include "device/cuda/CuptiApi.h"
+
+namespace mgpu::fake {
+
+class FakeCupti {
+public:
+  /// A fresh one, which watches FakeCuda::instance().
+  static FakeCupti &reset();
+  static FakeCupti &instance();
+  /// A new table each time: to CuptiSession another library.
+  static std::shared_ptr<const device::CuptiApi> api();
+
+  // What goes wrong.
+  std::map<std::string, device::CuptiResult> refused; ///< by function
+  size_t drops = 0;            ///< records to come that find no room
+  size_t late = 0;             ///< flushes until records are finished
+  bool knowsNoTimes = false;   ///< records have the times 0
+  bool namesOriginals = false; ///< records have the numbers of the originals
+  /// Records of these types are left out.
+  std::set<CUgraphNodeType> unrecorded;
+
+  // What happened.
+  std::vector<std::string> violations;
+  std::set<device::CuptiKind> enabled, wereEnabled;
+  size_t buffersOut = 0; ///< of ours that CUPTI has
+
+  // The state, for the entry points.
+  device::CuptiResult enter(const char *name);
+  void put(device::CuptiKind kind, uint64_t node, double startMs, double endMs);
+  void flush();
+
+  bool isSubscribed = false;
+  device::CuptiCallback callback = nullptr;
+  void *callbackData = nullptr;
+  bool tellsClones = false;
+  device::CuptiBufferRequested requested = nullptr;
+  device::CuptiBufferCompleted completed = nullptr;
+  uint8_t *buffer = nullptr;
+  size_t size = 0, used = 0, dropped = 0;
+  std::map<uint64_t, uint64_t> originals; ///< of clones
+};
+
+} // namespace mgpu::fake
+
+#endif // MGPU_TESTS_UNIT_CUDA_FAKECUPTI_H

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TOOLS_MGPU_TUNE_TRACE_H
+#define MGPU_TOOLS_MGPU_TUNE_TRACE_H
+
+// A measured replay as a Chrome/Perfetto trace.
+
+#include "capture/replay/Replayer.h"
+
+#include <string>
+
+namespace mgpu::tune {
+
+/// By process. One row for each queue or thread of the device, more where its
+/// nodes overlap, and one for what the host does meanwhile. `onCard`: rows are
+/// called devices, else threads.
+std::string traceText(const planner::Dag &dag,
+                      const std::vector<capture::TimedReplay> &processes,
+                      bool onCard);
+
+} // namespace mgpu::tune
+
+#endif // MGPU_TOOLS_MGPU_TUNE_TRACE_H

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TUNER_SESSION_CALIBRATE_H
+#define MGPU_TUNER_SESSION_CALIBRATE_H
+
+// Measures a target through device/api alone, and writes what it is like as a
+// topology, so that plans can be made for it elsewhere.
+
+#include "device/api/GraphDriver.h"
+#include "device/api/Topology.h"
+
+#include <functional>
+
+namespace mgpu::tuner {
+
+/// A kernel, compiled for the target, and one way to call it.
+struct CalibrationKernel {
+  std::string name;
+  std::vector<std::byte> object;
+  Dim3 grid;
+  struct Argument {
+    uint64_t memoryBytes = 0; ///< of its own, zeroed; 0: a scalar
+    uint64_t bits = 0;        ///< of a scalar; of memory the offset in it
+  };
+  std::vector<Argument> arguments;
+  double flops = 0, bytes = 0; ///< of one call; bytes read and written
+};
+
+struct CalibrationMatmul {
+  std::string type; ///< "f32", "bf16"
+  uint32_t m = 0, n = 0, k = 0;
+  CalibrationKernel kernel;
+};
+
+struct CalibrationInput {
+  device::Driver &driver;
+  /// Bound by memory, and by arithmetic with one block for each of a grid of at
+  /// least as many as the device has multiprocessors.
+  CalibrationKernel memory, arithmetic;
+  std::vector<CalibrationMatmul> matmuls;
+  /// What cannot be measured: name, memory, multiprocessors, architecture, the
+  /// links' kind. Its rates are replaced.
+  device::Topology about;
+  std::string source; ///< "measured by calibrate on DATE, on ...: "
+  /// The largest array that is copied, and communicated.
+  uint64_t largestBytes = uint64_t(16) << 20;
+  /// Of each figure; at least three replays are made.
+  double secondsPerFigure = 0.3;
+  std::function<void(const std::string &)> progress = nullptr; ///< may be null
+};
+
+/// One figure at a time, as the difference of a longer and a shorter chain, so
+/// that launching and waiting cancel; medians. Contention is measured where two
+/// independent nodes of the target run at a time: on one device where there is
+/// one, else on two. What does not overlap is left out. Errors: of the driver;
+/// Internal for a figure that is not above 0.
+Result<device::Topology> calibrate(const CalibrationInput &input);
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TUNER_SESSION_CALIBRATE_H
