@@ -1,61 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Sha256.h"
 
-#include <bit>
+#include "support/Sha256Blocks.h"
+
+#include <algorithm>
 #include <cstring>
 
 namespace mgpu {
 
-// FIPS 180-4, section 4.2.2.
-static constexpr uint32_t roundConstants[64] = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1,
-    0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3,
-    0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786,
-    0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147,
-    0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13,
-    0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
-    0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a,
-    0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
-    0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
-
-void Sha256::block(const uint8_t *bytes) {
-  uint32_t w[64];
-  for (int t = 0; t < 16; ++t)
-    w[t] = uint32_t(bytes[4 * t]) << 24 | uint32_t(bytes[4 * t + 1]) << 16 |
-           uint32_t(bytes[4 * t + 2]) << 8 | bytes[4 * t + 3];
-  for (int t = 16; t < 64; ++t) {
-    uint32_t s0 =
-        std::rotr(w[t - 15], 7) ^ std::rotr(w[t - 15], 18) ^ (w[t - 15] >> 3);
-    uint32_t s1 =
-        std::rotr(w[t - 2], 17) ^ std::rotr(w[t - 2], 19) ^ (w[t - 2] >> 10);
-    w[t] = w[t - 16] + s0 + w[t - 7] + s1;
-  }
-  uint32_t v[8]; // a to h
-  std::memcpy(v, state, sizeof v);
-  for (int t = 0; t < 64; ++t) {
-    uint32_t s1 =
-        std::rotr(v[4], 6) ^ std::rotr(v[4], 11) ^ std::rotr(v[4], 25);
-    uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-    uint32_t t1 = v[7] + s1 + choice + roundConstants[t] + w[t];
-    uint32_t s0 =
-        std::rotr(v[0], 2) ^ std::rotr(v[0], 13) ^ std::rotr(v[0], 22);
-    uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-    std::memmove(v + 1, v, 7 * sizeof v[0]);
-    v[4] += t1;
-    v[0] = t1 + s0 + majority;
-  }
-  for (int k = 0; k < 8; ++k)
-    state[k] += v[k];
+void Sha256::blocks(const uint8_t *bytes, size_t count) {
+  if (!sha256Native(state, bytes, count))
+    sha256Portable(state, bytes, count);
 }
 
 Sha256 &Sha256::add(std::span<const std::byte> bytes) {
-  for (std::byte byte : bytes) {
-    pending[length++ % 64] = uint8_t(byte);
-    if (length % 64 == 0)
-      block(pending);
+  if (bytes.empty())
+    return *this;
+  auto *next = reinterpret_cast<const uint8_t *>(bytes.data());
+  size_t rest = bytes.size(), held = length % 64;
+  length += rest;
+  if (held > 0) {
+    size_t taken = std::min(rest, 64 - held);
+    std::memcpy(pending + held, next, taken);
+    next += taken;
+    rest -= taken;
+    if (held + taken < 64)
+      return *this;
+    blocks(pending, 1);
   }
+  blocks(next, rest / 64);
+  if (rest % 64 > 0)
+    std::memcpy(pending, next + rest / 64 * 64, rest % 64);
   return *this;
 }
 

@@ -25,7 +25,7 @@ public:
   std::string hex();
 
 private:
-  void block(const uint8_t *bytes);
+  void blocks(const uint8_t *bytes, size_t count);
 
   uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// From a DAG's kernel to a cubin: `bench-emit [ARCH]`. 128 small kernels are
-// emitted and compiled on one thread, in batches as `mgpu-tune kernels` does,
-// then again from the cache; and kernels of growing size are emitted. All
-// figures are CPU time of this process, each the least of several rounds.
-#include "kernels/compile/Batch.h"
-#include "kernels/compile/NvrtcCompiler.h"
+// From a DAG's kernels to cubins: `bench-emit [ARCH]`. 128 small kernels are
+// emitted and compiled as `mgpu-tune kernels` does, then again with a cache
+// that has them; and kernels of growing size are emitted. All figures are CPU
+// time of this process, on all its threads together, each the least of several
+// rounds.
+#include "db/SqliteBlobCache.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
+#include "tools/mgpu-tune/Compiler.h"
+#include "tools/mgpu-tune/CudaKernels.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -15,13 +17,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <optional>
+#include <unistd.h>
 
 namespace {
 
 using namespace mgpu;
 
-constexpr int numKernels = 128, batch = 32, rounds = 3;
+constexpr int numKernels = 128, rounds = 3;
 
 double cpuMs() { return double(std::clock()) * 1000 / CLOCKS_PER_SEC; }
 
@@ -65,67 +69,64 @@ Result<kernels::CudaKernel> emit(mlir::MLIRContext &context,
       *module, {"k" + std::to_string(number), "", {256}, {16}});
 }
 
-std::vector<kernels::CompileJob>
-jobsOf(const std::vector<kernels::CudaKernel> &texts, const std::string &arch) {
-  std::vector<kernels::CompileJob> jobs;
-  for (size_t first = 0; first < texts.size(); first += batch) {
-    std::vector<kernels::BatchItem> items;
-    for (size_t k = first; k < std::min(first + batch, texts.size()); ++k)
-      items.push_back({texts[k].source, texts[k].name, texts[k].name, {}});
-    jobs.push_back({kernels::batchSource(items),
-                    texts[first].name + ".cu",
-                    {"--fmad=false"},
-                    arch});
+/// A program of them.
+planner::Dag smallProgram() {
+  planner::Dag dag;
+  for (uint32_t k = 0; k < numKernels; ++k) {
+    planner::KernelSpec spec;
+    spec.name = "k" + std::to_string(k);
+    spec.source = kernelText(int(k), 6);
+    spec.block = {256};
+    dag.kernels.push_back(std::move(spec));
+    planner::DagNode node;
+    node.work = planner::KernelCall{planner::KernelId{k}, {16}, {}};
+    dag.nodes.push_back(std::move(node));
   }
-  return jobs;
+  return dag;
 }
 
-bool smallKernels(mlir::MLIRContext &context, const std::string &arch) {
-  std::vector<std::string> sources;
-  for (int k = 0; k < numKernels; ++k)
-    sources.push_back(kernelText(k, 6));
-  std::vector<kernels::CudaKernel> texts;
-  auto emitted = leastMs([&] {
-    texts.clear();
-    for (int k = 0; k < numKernels; ++k) {
-      auto kernel = emit(context, sources[k], k);
-      if (!kernel)
-        return false;
-      texts.push_back(std::move(*kernel));
-    }
-    return true;
-  });
+/// Emits all and compiles them where NVRTC is.
+bool build(const planner::Dag &dag, const std::string &arch,
+           device::BlobCache *cache) {
+  auto texts = tune::emitCudaKernels(dag, "", cache);
+  auto compiled = texts ? tune::compileTexts(*texts, arch, cache)
+                        : tl::unexpected(texts.error());
+  if (!compiled)
+    std::fprintf(stderr, "%s\n", compiled.error().message.c_str());
+  return compiled.has_value();
+}
+
+bool smallKernels(const std::string &arch) {
+  planner::Dag dag = smallProgram();
+  auto emitted = leastMs(
+      [&] { return tune::emitCudaKernels(dag, "", nullptr).has_value(); });
   if (!emitted)
     return false;
   std::printf("emit %d small kernels      %8.2f ms\n", numKernels, *emitted);
-  auto plain = kernels::NvrtcCompiler::open();
-  if (!plain) {
-    std::fprintf(stderr, "%s\n", plain.error().message.c_str());
-    return true;
-  }
-  auto allOk = [](const auto &results) {
-    return std::all_of(results.begin(), results.end(),
-                       [](const auto &result) { return result.has_value(); });
-  };
-  kernels::CompileLimits oneThread;
-  oneThread.threads = 1;
-  std::vector<kernels::CompileJob> jobs = jobsOf(texts, arch);
-  auto compiled =
-      leastMs([&] { return allOk(plain->compileAll(jobs, oneThread)); });
-  device::MemoryBlobCache memory;
-  auto cached = kernels::NvrtcCompiler::open(&memory);
-  if (!compiled || !cached || !allOk(cached->compileAll(jobs, oneThread)))
-    return false;
-  auto again = leastMs([&] {
-    return allOk(cached->compileAll(jobsOf(texts, arch), oneThread));
-  });
-  std::printf("compile them, %d at a time  %8.2f ms (%s)\n", batch, *compiled,
+  auto both = leastMs([&] { return build(dag, arch, nullptr); });
+  if (!both)
+    return true; // no NVRTC
+  std::printf("emit and compile them      %8.2f ms (%s)\n", *both,
               arch.c_str());
-  std::printf("emit and compile           %8.2f ms\n", *emitted + *compiled);
-  std::printf("compile from the cache     %8.2f ms, %.0f x faster\n", *again,
-              *compiled / *again);
-  std::printf("emit, and compile from it  %8.2f ms, %.1f x faster\n",
-              *emitted + *again, (*emitted + *compiled) / (*emitted + *again));
+  std::string path = std::filesystem::temp_directory_path() /
+                     ("bench-emit-" + std::to_string(::getpid()) + ".db");
+  {
+    auto database = db::SqliteBlobCache::open(path);
+    device::MemoryBlobCache memory;
+    if (!database)
+      return false;
+    for (auto [name, cache] :
+         {std::pair<const char *, device::BlobCache *>("memory", &memory),
+          {"a database", database->get()}}) {
+      if (!build(dag, arch, cache))
+        return false;
+      auto again = leastMs([&] { return build(dag, arch, cache); });
+      std::printf("again, from %-10s     %8.2f ms, %.0f x faster\n", name,
+                  *again, *both / *again);
+    }
+  }
+  for (const char *suffix : {"", "-wal", "-shm"})
+    std::filesystem::remove(path + suffix);
   return true;
 }
 
@@ -151,5 +152,5 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   kernels::registerHostEmitDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  return smallKernels(context, arch) && growingKernels(context) ? 0 : 1;
+  return smallKernels(arch) && growingKernels(context) ? 0 : 1;
 }

@@ -172,15 +172,13 @@ std::vector<std::string> compileOptions(const CudaText &kernel) {
   return options;
 }
 
-Result<void> checkParameters(const CudaText &kernel,
-                             std::span<const std::byte> cubin) {
+Result<void> checkParameters(const CudaText &kernel, const Cubin &cubin) {
   constexpr uint32_t launchBytes = 48; // an MgpuLaunch
   std::vector<uint32_t> given = kernel.parameterBytes, taken;
   if (kernel.takesPart)
     given.push_back(launchBytes);
-  Cubin file = readCubin(cubin);
-  auto entry = file.entries.find(kernel.entry);
-  if (entry == file.entries.end())
+  auto entry = cubin.entries.find(kernel.entry);
+  if (entry == cubin.entries.end())
     return {};
   for (const CubinParameter &parameter : entry->second.parameters)
     taken.push_back(parameter.bytes);

@@ -8,11 +8,12 @@
 #include "support/TensorMap.h"
 
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace mgpu::kernels {
+
+struct Cubin;
 
 /// A kernel as CUDA C++, and what a launcher must know of it. As compiled
 /// without macros.
@@ -71,8 +72,7 @@ std::vector<std::string> compileOptions(const CudaText &kernel);
 /// Whether the entry in a cubin takes the parameters that the launch gives.
 /// Invalid, with what it does take, where not; a cubin whose form is not known
 /// passes.
-Result<void> checkParameters(const CudaText &kernel,
-                             std::span<const std::byte> cubin);
+Result<void> checkParameters(const CudaText &kernel, const Cubin &cubin);
 
 } // namespace mgpu::kernels
 

@@ -65,7 +65,9 @@ LogicalResult BlockEmitter::emitConvergent(Operation *op) {
   return success();
 }
 
-// The order of a reduction is that of the threads: the same bits every time.
+// The order of a reduction is a stated one (docs/numerics.md), which emitted
+// CUDA C++ has too: neighbours, then neighbouring pairs, up to the 32 threads
+// of a subgroup; then the subgroups one after the other.
 LogicalResult BlockEmitter::emitAllReduce(gpu::AllReduceOp op) {
   Location loc = op.getLoc();
   FailureOr<Value> values = storeToArray(op.getValue(), op);
@@ -74,26 +76,38 @@ LogicalResult BlockEmitter::emitAllReduce(gpu::AllReduceOp op) {
   Region &body = op.getBody(); // isolated: it uses no value from outside
   if (!body.empty() && !body.hasOneBlock())
     return op.emitOpError("needs a body of one block on the host target");
-  Value first = memref::LoadOp::create(b, loc, *values, constant(0));
-  Value low = constant(1), high = constant(numThreads), one = constant(1);
-  auto loop = scf::ForOp::create(b, loc, low, high, one, first);
+  auto join = [&](Value x, Value y) -> Value {
+    if (body.empty())
+      return combine(*op.getOp(), x, y, loc);
+    IRMapping map;
+    map.map(body.getArgument(0), x);
+    map.map(body.getArgument(1), y);
+    for (Operation &inner : body.front().without_terminator())
+      b.clone(inner, map);
+    return map.lookup(body.front().getTerminator()->getOperand(0));
+  };
+  auto load = [&](Value at) -> Value {
+    return memref::LoadOp::create(b, loc, *values, at);
+  };
+  for (int64_t step = 1; step < std::min(subgroupSize, numThreads); step *= 2) {
+    Value low = constant(0), high = constant(numThreads - step),
+          pair = constant(2 * step), apart = constant(step);
+    auto loop = scf::ForOp::create(b, loc, low, high, pair);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value at = loop.getInductionVar();
+    Value other = arith::AddIOp::create(b, loc, at, apart);
+    Value x = load(at), y = load(other);
+    memref::StoreOp::create(b, loc, join(x, y), *values, at);
+  }
+  Value first = load(constant(0));
+  Value low = constant(subgroupSize), high = constant(numThreads);
+  auto loop = scf::ForOp::create(b, loc, low, high, low, first);
   uniform.map(op.getResult(), loop.getResult(0));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  Value sum = loop.getRegionIterArg(0);
-  Value next = memref::LoadOp::create(b, loc, *values, loop.getInductionVar());
-  Value result;
-  if (body.empty()) {
-    result = combine(*op.getOp(), sum, next, loc);
-  } else {
-    IRMapping map;
-    map.map(body.getArgument(0), sum);
-    map.map(body.getArgument(1), next);
-    for (Operation &inner : body.front().without_terminator())
-      b.clone(inner, map);
-    result = map.lookup(body.front().getTerminator()->getOperand(0));
-  }
-  scf::YieldOp::create(b, loc, result);
+  Value next = load(loop.getInductionVar());
+  scf::YieldOp::create(b, loc, join(loop.getRegionIterArg(0), next));
   return success();
 }
 

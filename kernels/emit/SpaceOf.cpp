@@ -110,7 +110,21 @@ void SpaceBuilder::cuda() {
     for (uint32_t each : {2, 4})
       if (space.block.x % each == 0)
         vectors.insert(each);
-  offer(P::Vector, vectors, vectorReason);
+  if (!space.reshapable) { // fewer threads, that each are several
+    constexpr uint64_t warp = 32;
+    std::erase_if(vectors, [&](uint32_t each) {
+      return space.block.volume() % (each * warp) != 0;
+    });
+    if (!vectors.empty() && space.block.volume() % (8 * warp) == 0 &&
+        space.block.x % 8 == 0)
+      vectors.insert(8);
+    std::set<uint32_t> x;
+    for (uint32_t each : vectors)
+      x.insert(space.block.x / each);
+    offer(P::BlockX, x, space.reason);
+  }
+  offer(P::Vector, vectors,
+        vectorReason.empty() ? "has too few threads" : vectorReason);
   offer(P::Unroll,
         shape.hasCountedLoops ? std::set<uint32_t>{1, 2, 4, 8}
                               : std::set<uint32_t>{},

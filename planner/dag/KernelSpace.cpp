@@ -180,6 +180,13 @@ Broken findBroken(const KernelSpace &space, const KernelConfig &config) {
             fmt::format("{} x {} items are not the {} threads along x of the "
                         "source's block, which the kernel keeps",
                         config[P::BlockX], config[P::Items], space.block.x)};
+  if (!space.reshapable && space.target == KernelTarget::Cuda &&
+      space.choice(P::Vector).values.size() > 1 &&
+      config[P::BlockX] * config[P::Vector] != space.block.x)
+    return {"the source's block",
+            fmt::format("{} threads that are {} each are not the {} threads "
+                        "along x of the source's block, which the kernel keeps",
+                        config[P::BlockX], config[P::Vector], space.block.x)};
   if (space.warpTile != 0) {
     uint32_t warps = config[P::BlockY],
              above = config.tunables[config.numTunables - 1];

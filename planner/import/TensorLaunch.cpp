@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/TensorLaunch.h"
 
+#include "planner/import/PointLaunch.h"
+#include "planner/import/RowLaunch.h"
 #include "planner/import/TensorFusion.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
@@ -20,184 +22,6 @@ namespace mgpu::planner {
 using namespace mlir;
 
 namespace {
-
-/// The device handle a memref was allocated with; null where the text does not
-/// show it.
-Value deviceOf(Value memref) {
-  while (memref) {
-    memref = rootOf(memref);
-    if (auto argument = dyn_cast<BlockArgument>(memref)) {
-      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-      if (!loop || argument == loop.getInductionVar())
-        return {};
-      memref = loop.getTiedLoopInit(argument)->get();
-      continue;
-    }
-    Operation *op = memref.getDefiningOp();
-    if (auto alloc = dyn_cast<ir::AllocOp>(op))
-      return alloc.getDevice();
-    if (auto alloc = dyn_cast<ir::ShardedAllocOp>(op))
-      return alloc.getDevices()[cast<OpResult>(memref).getResultNumber()];
-    return {};
-  }
-  return {};
-}
-
-/// The one device of several memrefs. Fails after a diagnostic.
-FailureOr<Value> deviceOfAll(Operation *op, ValueRange memrefs) {
-  Value device;
-  for (Value memref : memrefs) {
-    Value here = deviceOf(memref);
-    if (!here) {
-      op->emitOpError("computes on a memref that is no device's as far as the "
-                      "text shows; copy it to a buffer of mgpu.alloc in this "
-                      "function, or write an mgpu.launch");
-      return failure();
-    }
-    device = device ? device : here;
-  }
-  if (!device)
-    return op->emitOpError("uses no memref, so nothing says which device is "
-                           "to run it; write an mgpu.launch");
-  return device;
-}
-
-/// Threads of a block along an axis of `extent`: all of it, a divisor that is
-/// no less than half of `most`, or `most`, the last block being guarded then.
-int64_t threadsAlong(int64_t extent, int64_t most) {
-  if (extent <= most)
-    return extent;
-  for (int64_t threads = most; 2 * threads >= most; --threads)
-    if (extent % threads == 0)
-      return threads;
-  return most;
-}
-
-/// A launch with a thread for each point of a box.
-class PointLaunch {
-public:
-  /// `extents`: static ones, the last innermost. Their axes are x, y, and z,
-  /// which has all others.
-  PointLaunch(Operation *op, Value device, ArrayRef<int64_t> extents);
-  ir::LaunchOp launch;
-  /// Where the body of a thread is to be built, and the point it stands for.
-  OpBuilder &body() { return *inside; }
-  SmallVector<Value> point;
-  Value index(int64_t value) {
-    return arith::ConstantIndexOp::create(*inside, location, value);
-  }
-
-private:
-  Location location;
-  std::optional<OpBuilder> inside;
-};
-
-/// "matmul" of linalg.matmul.
-StringRef shortName(Operation *op) { return op->getName().stripDialect(); }
-
-ir::LaunchOp makeLaunch(OpBuilder &b, Operation *op, Value device,
-                        ValueRange grid, ValueRange block) {
-  auto launch =
-      ir::LaunchOp::create(b, op->getLoc(), device, grid, block, Value());
-  launch->setAttr("mgpu.name", b.getStringAttr(shortName(op)));
-  if (auto name = op->getAttrOfType<StringAttr>("mgpu.name"))
-    launch->setAttr("mgpu.name", name);
-  return launch;
-}
-
-/// So that messages, `plan --explain` and the kernel's name show all of them.
-void joinNames(ir::LaunchOp launch, ArrayRef<linalg::LinalgOp> run) {
-  constexpr size_t most = 4;
-  std::string name;
-  SmallVector<Location> locations;
-  for (linalg::LinalgOp op : run) {
-    auto given = op->getAttrOfType<StringAttr>("mgpu.name");
-    if (locations.size() < most)
-      name += (name.empty() ? "" : "_") +
-              (given ? given.getValue() : shortName(op)).str();
-    locations.push_back(op.getLoc());
-  }
-  if (run.size() > most)
-    name += "_and_" + std::to_string(run.size() - most);
-  launch->setAttr("mgpu.name", StringAttr::get(launch.getContext(), name));
-  launch->setLoc(FusedLoc::get(launch.getContext(), locations));
-}
-
-/// block id * threads + thread id along an axis.
-Value globalId(OpBuilder &b, Location loc, unsigned axis, Value threads) {
-  auto dimension = gpu::Dimension(axis);
-  Value block = gpu::BlockIdOp::create(b, loc, dimension);
-  Value thread = gpu::ThreadIdOp::create(b, loc, dimension);
-  Value base = arith::MulIOp::create(b, loc, block, threads);
-  return arith::AddIOp::create(b, loc, base, thread);
-}
-
-/// Goes on inside `if (id < extent)`.
-void guard(OpBuilder &b, Location loc, Value id, Value extent) {
-  Value isInside =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, id, extent);
-  auto branch = scf::IfOp::create(b, loc, isInside, /*withElseRegion=*/false);
-  b.setInsertionPointToStart(branch.thenBlock());
-}
-
-PointLaunch::PointLaunch(Operation *op, Value device, ArrayRef<int64_t> extents)
-    : location(op->getLoc()) {
-  constexpr int64_t mostAlone = 256, mostX = 32, mostY = 8;
-  int64_t size[3] = {1, 1, 1}, threads[3] = {1, 1, 1};
-  for (auto [k, extent] : llvm::enumerate(llvm::reverse(extents)))
-    size[std::min<size_t>(k, 2)] *= extent;
-  threads[0] = threadsAlong(size[0], extents.size() > 1 ? mostX : mostAlone);
-  threads[1] = threadsAlong(size[1], mostY);
-  OpBuilder b(op);
-  SmallVector<Value> grid, block;
-  for (unsigned axis = 0; axis < 3; ++axis) {
-    grid.push_back(arith::ConstantIndexOp::create(
-        b, location, llvm::divideCeil(size[axis], threads[axis])));
-    block.push_back(arith::ConstantIndexOp::create(b, location, threads[axis]));
-  }
-  launch = makeLaunch(b, op, device, grid, block);
-  inside.emplace(launch.getBody().front().getTerminator());
-  Value ids[3];
-  for (unsigned axis = 0; axis < std::min<size_t>(extents.size(), 3); ++axis)
-    ids[axis] = globalId(*inside, location, axis, index(threads[axis]));
-  for (unsigned axis = 0; axis < 3; ++axis)
-    if (size[axis] % threads[axis] != 0)
-      guard(*inside, location, ids[axis], index(size[axis]));
-  point.resize(extents.size());
-  for (size_t k = 0; k < extents.size(); ++k) {
-    size_t fromLast = extents.size() - 1 - k;
-    if (fromLast < 2 || extents.size() == 3) {
-      point[k] = ids[fromLast];
-      continue;
-    }
-    // z counts the outer dimensions together, the last of them fastest.
-    int64_t below = 1;
-    for (size_t j = k + 1; j + 2 < extents.size(); ++j)
-      below *= extents[j];
-    Value at = ids[2];
-    if (below > 1)
-      at = arith::DivUIOp::create(*inside, location, at, index(below));
-    if (k > 0)
-      at = arith::RemUIOp::create(*inside, location, at, index(extents[k]));
-    point[k] = at;
-  }
-}
-
-/// `make` builds one trip from the loop's counter and what is carried, and
-/// returns what goes on. Afterwards `b` is where it was.
-SmallVector<Value> makeLoop(
-    OpBuilder &b, Location loc, int64_t trips, ValueRange carried,
-    function_ref<SmallVector<Value>(OpBuilder &, Value, ValueRange)> make) {
-  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-  Value one = arith::ConstantIndexOp::create(b, loc, 1);
-  Value end = arith::ConstantIndexOp::create(b, loc, trips);
-  auto loop = scf::ForOp::create(
-      b, loc, zero, end, one, carried,
-      [&](OpBuilder &inner, Location, Value counter, ValueRange values) {
-        scf::YieldOp::create(inner, loc, make(inner, counter, values));
-      });
-  return SmallVector<Value>(loop.getResults());
-}
 
 /// A structured operation, whatever its name.
 class StructuredLaunch {
@@ -310,7 +134,10 @@ LogicalResult launchStructured(ArrayRef<linalg::LinalgOp> run,
       launch.launch->setAttr("mgpu.matmul", UnitAttr::get(last->getContext()));
     }
     if (run.size() > 1) {
-      joinNames(launch.launch, run);
+      joinNames(launch.launch,
+                llvm::map_to_vector(run, [](linalg::LinalgOp op) {
+                  return op.getOperation();
+                }));
       forwardStores(launch.launch, forwarded);
     }
   }
@@ -458,7 +285,13 @@ LogicalResult launchTensorOps(ModuleOp module, bool fuse) {
     if (done.contains(op))
       continue;
     LogicalResult result = success();
-    if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op)) {
+    SmallVector<Operation *> rows;
+    if (!isa<scf::ParallelOp>(op))
+      rows = rowRunFrom(op, fuse);
+    done.insert(rows.begin(), rows.end());
+    if (!rows.empty()) {
+      result = launchRows(op, fuse, forwarded);
+    } else if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op)) {
       result = launchSoftmax(softmax);
     } else if (auto parallel = dyn_cast<scf::ParallelOp>(op)) {
       result = launchParallel(parallel);
@@ -467,6 +300,12 @@ LogicalResult launchTensorOps(ModuleOp module, bool fuse) {
       SmallVector<linalg::LinalgOp> run{structured};
       if (fuse)
         run = fusibleFrom(structured);
+      // Alone, it would add in another order.
+      run.erase(std::find_if(run.begin() + 1, run.end(),
+                             [](linalg::LinalgOp each) {
+                               return !rowRunFrom(each, false).empty();
+                             }),
+                run.end());
       for (linalg::LinalgOp each : run)
         done.insert(each);
       result = launchStructured(run, forwarded);

@@ -2,6 +2,7 @@
 #include "tests/conformance/CudaPrograms.h"
 
 #include "kernels/emit/KernelBuild.h"
+#include "tests/unit/cuda/FakeCublasLt.h"
 #include "tests/unit/cuda/Ranks.h"
 
 #include <algorithm>
@@ -40,6 +41,8 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     object.covers = space.covered(config);
     object.takesPart = kernel.takesPart;
     object.tensorMaps = kernel.tensorMaps;
+    if (useCublasLt)
+      object.product = kernels::libraryProduct(spec.source);
     object.cubin = fake::fakeCubin({entry});
     kernels::TwinConfig twin{entry, std::move(kernel), std::move(space),
                              config};
@@ -82,7 +85,14 @@ void CudaPrograms::registerKernels(uint64_t seed) const {
 Result<std::unique_ptr<device::Driver>>
 CudaPrograms::open(uint32_t numDevices, uint64_t seed) const {
   registerKernels(seed);
-  return fake::openFake(fake::fakeOptions(numDevices));
+  fake::FakeCublasLt::reset();
+  auto library = [] {
+    return Result<std::shared_ptr<const device::CublasLtApi>>(
+        fake::FakeCublasLt::api());
+  };
+  return fake::openFake(fake::fakeOptions(numDevices),
+                        useCublasLt ? device::CublasLtOpener(library)
+                                    : nullptr);
 }
 
 Result<std::unique_ptr<device::Driver>>

@@ -19,6 +19,8 @@ class CudaPrograms {
 public:
   /// Matrix products of f16 and bf16 by warpgroups, where they have that form.
   bool useWgmma = false;
+  /// All matrix products by a cuBLASLt that is not there.
+  bool useCublasLt = false;
   /// Emits the kernels of a program, each in a launch shape that `random`
   /// chooses, and says by which number its objects are asked for.
   Result<size_t> add(const planner::Dag &dag, std::mt19937_64 &random);

@@ -151,9 +151,10 @@ HostData ones(const planner::Dag &dag, uint64_t seed) {
   return data;
 }
 
-/// Plans to tensor maps to warpgroups: what a card does with
-/// --tensor-cores=wgmma, whose maps the driver makes.
-TEST(CudaProducts, ByWarpgroupsGiveTheBitsOfTheHost) {
+/// A program of three products of f16 and bf16, by what `choose` chooses;
+/// `call` is made `count` times.
+void checkProducts(void (*choose)(CudaPrograms &), const char *call,
+                   ptrdiff_t count) {
   Importer importer;
   ImportRequest request;
   request.name = std::string(MGPU_EXAMPLES) + "/../tests/gpu/products.mlir";
@@ -173,20 +174,31 @@ TEST(CudaProducts, ByWarpgroupsGiveTheBitsOfTheHost) {
   ASSERT_TRUE(expected) << expected.error().message;
   std::mt19937_64 random(3);
   CudaPrograms programs;
-  programs.useWgmma = true;
+  choose(programs);
   auto number = programs.add(dag, random);
   ASSERT_TRUE(number) << number.error().message;
   Result<void> compiled = programs.compile();
   ASSERT_TRUE(compiled) << compiled.error().message;
   for (const char *scheduler : {"serial", "list", "1"}) {
     check(programs, *number, dag, scheduler, inputs, *expected, 2);
-    if (HasFatalFailure())
+    if (testing::Test::HasFatalFailure())
       return;
     const auto &called = fake::FakeCuda::instance().called;
-    EXPECT_EQ(
-        std::count(called.begin(), called.end(), "cuTensorMapEncodeTiled"), 4)
-        << "two of the three products";
+    EXPECT_EQ(std::count(called.begin(), called.end(), call), count);
   }
+}
+
+/// Plans to tensor maps to warpgroups: what a card does with
+/// --tensor-cores=wgmma, whose maps the driver makes; of two of the products.
+TEST(CudaProducts, ByWarpgroupsGiveTheBitsOfTheHost) {
+  checkProducts([](CudaPrograms &programs) { programs.useWgmma = true; },
+                "cuTensorMapEncodeTiled", 4);
+}
+
+/// Each once before the graph, and captured.
+TEST(CudaProducts, ByCublasLtGiveTheBitsOfTheHost) {
+  checkProducts([](CudaPrograms &programs) { programs.useCublasLt = true; },
+                "cublasLtMatmul", 6);
 }
 
 TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {

@@ -17,13 +17,16 @@ using namespace mgpu::conformance;
 
 namespace {
 
-constexpr int extent = 13, numSquares = 4, numRows = 3;
+constexpr int numSquares = 4, numRows = 3;
 
 /// Operations on squares %s0.. and rows %r0.., and copies of a random choice of
 /// them to the host.
 class Generator {
 public:
-  explicit Generator(uint32_t seed) : random(seed) {}
+  /// Squares of `extent` rows.
+  Generator(uint32_t seed, int extent)
+      : random(seed), row(fmt::format("memref<{}xf32>", extent)),
+        square(fmt::format("memref<{0}x{0}xf32>", extent)) {}
 
   std::string program() {
     std::string arguments, body;
@@ -147,9 +150,7 @@ private:
 
   std::mt19937 random;
   uint32_t temporaries = 0;
-  const std::string square = "memref<" + std::to_string(extent) + "x" +
-                             std::to_string(extent) + "xf32>",
-                    row = "memref<" + std::to_string(extent) + "xf32>";
+  const std::string row, square;
 };
 
 HostData inputsOf(const std::vector<planner::ProgramArgument> &arguments) {
@@ -176,12 +177,14 @@ size_t launchesOf(const planner::Dag &dag) {
       }));
 }
 
-TEST(TensorFusion, GivesTheBitsOfALaunchForEach) {
+class TensorFusion : public testing::TestWithParam<int> {};
+
+TEST_P(TensorFusion, GivesTheBitsOfALaunchForEach) {
   Importer importer;
   KernelCache cache;
   size_t launches[2] = {}, buffers[2] = {};
   for (uint32_t seed = 0; seed < 16; ++seed) {
-    std::string text = Generator(seed).program();
+    std::string text = Generator(seed, GetParam()).program();
     HostData results[2];
     for (bool fuse : {false, true}) {
       ImportRequest request;
@@ -209,5 +212,9 @@ TEST(TensorFusion, GivesTheBitsOfALaunchForEach) {
   EXPECT_GT(launches[1], launches[0] / 3);
   EXPECT_LT(buffers[1], buffers[0]);
 }
+
+// A thread for each row, and a block for each: its threads' last elements are
+// of the last row of 256, or not.
+INSTANTIATE_TEST_SUITE_P(Extents, TensorFusion, testing::Values(13, 256, 263));
 
 } // namespace

@@ -45,10 +45,8 @@ struct MgpuLaunch { // the grid of the source, and where this launch begins
   unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;
   unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
 };
-struct MgpuThread { // ids and sizes as the source sees them
-  int blockX, blockY, blockZ, threadX, threadY, threadZ, gridX, gridY, gridZ;
-};
 
+#if MGPU_VECTOR > 1
 // Neighbours in memory, by accesses as wide as the address allows.
 template <class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], const T *from) {
   const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
@@ -86,50 +84,41 @@ template <class T, int N> __device__ __forceinline__ void storeParts(T *to, cons
       to[k] = from[k];
   }
 }
-
-#if MGPU_VECTOR == 1
-static __device__ __forceinline__ void main_kernel0_thread(const MgpuThread &at, const float *x0, float *y0, const float a) {
-#line 38 "examples/saxpy/saxpy.mlir"
-  const int block = at.blockX;
-  const int thread = at.threadX;
-  const int base = block * 64;
-  const int i = base + thread;
-  const float xi = x0[i];
-  const float yi = y0[i];
-  const float ax = a * xi;
-  const float sum = ax + yi;
-  y0[i] = sum;
-}
-#else
-static __device__ __forceinline__ void main_kernel0_thread(const MgpuThread &at, const float *x0, float *y0, const float a) {
-#line 38 "examples/saxpy/saxpy.mlir"
-  const int block = at.blockX;
-  int thread[MGPU_VECTOR]; MGPU_PARTS thread[part] = at.threadX + part;
-  const int base = block * 64;
-  int i[MGPU_VECTOR]; MGPU_PARTS i[part] = base + thread[part];
-  float xi[MGPU_VECTOR]; loadParts(xi, &x0[i[0]]);
-  float yi[MGPU_VECTOR]; loadParts(yi, &y0[i[0]]);
-  float ax[MGPU_VECTOR]; MGPU_PARTS ax[part] = a * xi[part];
-  float sum[MGPU_VECTOR]; MGPU_PARTS sum[part] = ax[part] + yi[part];
-  storeParts(&y0[i[0]], sum);
-}
 #endif
 
-#line 119 "main_kernel0.cu"
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch) {
-  MgpuThread at;
-  at.gridX = (int)launch.gridX;
-  at.gridY = (int)launch.gridY;
-  at.gridZ = (int)launch.gridZ;
-  at.blockY = at.threadY = 0;
-  at.blockZ = at.threadZ = 0;
+#if MGPU_BLOCK_Y * MGPU_BLOCK_Z > 1
+  if (threadIdx.y != 0 || threadIdx.z != 0)
+    return;
+#endif
+#if MGPU_ITEMS == 1
+  const unsigned item = 0;
+  {
+#else
   for (unsigned item = 0; item < MGPU_ITEMS; ++item) {
-    const unsigned x = (unsigned)launch.baseX * 64 + (((unsigned)(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + threadIdx.x) * MGPU_VECTOR;
-    at.blockX = (int)(x / 64);
-    at.threadX = (int)(x % 64);
-    if (x < (unsigned)launch.endX * 64 && threadIdx.y == 0 && threadIdx.z == 0)
-      main_kernel0_thread(at, x0, y0, a);
+#endif
+    const unsigned globalX = (unsigned)launch.baseX * 64 + (((unsigned)(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + threadIdx.x) * MGPU_VECTOR;
+    if ((64 % (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR) == 0 || globalX < (unsigned)launch.endX * 64)) {
+#if MGPU_VECTOR == 1
+#line 41 "examples/saxpy/saxpy.mlir"
+      const int i = (int)globalX;
+      const float xi = x0[i];
+      const float yi = y0[i];
+      const float ax = a * xi;
+      const float sum = ax + yi;
+      y0[i] = sum;
+#else
+#line 41 "examples/saxpy/saxpy.mlir"
+      int i[MGPU_VECTOR]; MGPU_PARTS i[part] = (int)globalX + part;
+      float xi[MGPU_VECTOR]; loadParts(xi, &x0[i[0]]);
+      float yi[MGPU_VECTOR]; loadParts(yi, &y0[i[0]]);
+      float ax[MGPU_VECTOR]; MGPU_PARTS ax[part] = a * xi[part];
+      float sum[MGPU_VECTOR]; MGPU_PARTS sum[part] = ax[part] + yi[part];
+      storeParts(&y0[i[0]], sum);
+#endif
+#line 122 "main_kernel0.cu"
+    }
   }
 }

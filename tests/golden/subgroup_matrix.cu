@@ -103,85 +103,74 @@ template <int Columns, class Tile, class D, class A, class B> __device__ __force
     Tile::multiply(d.lane + tile * Tile::ofC, a.lane + tile / Columns * Tile::ofA, b.lane + tile % Columns * Tile::ofB);
 }
 
-static __device__ __forceinline__ void main_kernel0_thread(const MgpuThread &at, const f16 *da, const f16 *db, float *dc) {
-#line 44 "tests/lit/run/subgroup-matrix.mlir"
-  const int block = at.blockX;
-  const int subgroup = at.threadX / 32;
-  const int row = block * 16;
-  const int column = subgroup * 16;
-  vec<f16, 8> x;
-#line 48 "tests/lit/run/subgroup-matrix.mlir"
-  {
-#line 48 "tests/lit/run/subgroup-matrix.mlir"
-    const int lane_1 = at.threadX % 32;
-#line 48 "tests/lit/run/subgroup-matrix.mlir"
-    const f16 *from = &da[row * 16] + lane_1 / 4 * 16 + lane_1 % 4 * 2;
-#line 48 "tests/lit/run/subgroup-matrix.mlir"
-    x[0] = from[0]; x[1] = from[1]; x[2] = from[128]; x[3] = from[129]; x[4] = from[8];
-#line 48 "tests/lit/run/subgroup-matrix.mlir"
-    x[5] = from[9]; x[6] = from[136]; x[7] = from[137];
-#line 48 "tests/lit/run/subgroup-matrix.mlir"
-  }
-  vec<f16, 8> y;
-#line 49 "tests/lit/run/subgroup-matrix.mlir"
-  {
-#line 49 "tests/lit/run/subgroup-matrix.mlir"
-    const int lane_2 = at.threadX % 32;
-#line 49 "tests/lit/run/subgroup-matrix.mlir"
-    const f16 *from_1 = &db[column] + lane_2 / 4 + lane_2 % 4 * 64;
-#line 49 "tests/lit/run/subgroup-matrix.mlir"
-    y[0] = from_1[0]; y[1] = from_1[32]; y[2] = from_1[256]; y[3] = from_1[288];
-#line 49 "tests/lit/run/subgroup-matrix.mlir"
-    y[4] = from_1[8]; y[5] = from_1[40]; y[6] = from_1[264]; y[7] = from_1[296];
-#line 49 "tests/lit/run/subgroup-matrix.mlir"
-  }
-  vec<float, 8> held;
-#line 50 "tests/lit/run/subgroup-matrix.mlir"
-  for (int lane = 0; lane < 8; ++lane)
-#line 50 "tests/lit/run/subgroup-matrix.mlir"
-    held[lane] = 0.0f;
-  #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-#line 51 "tests/lit/run/subgroup-matrix.mlir"
-  #error "gpu.subgroup_mma_compute needs the tensor cores of sm_80 or later"
-#line 51 "tests/lit/run/subgroup-matrix.mlir"
-  #endif
-#line 51 "tests/lit/run/subgroup-matrix.mlir"
-  vec<float, 8> sum;
-#line 51 "tests/lit/run/subgroup-matrix.mlir"
-  sum = held;
-#line 51 "tests/lit/run/subgroup-matrix.mlir"
-  matrixProduct<2, TileF16>(sum, x, y);
-  {
-#line 52 "tests/lit/run/subgroup-matrix.mlir"
-    const int lane_3 = at.threadX % 32;
-#line 52 "tests/lit/run/subgroup-matrix.mlir"
-    float *to = &dc[row * 32 + column] + lane_3 / 4 * 32 + lane_3 % 4 * 2;
-#line 52 "tests/lit/run/subgroup-matrix.mlir"
-    to[0] = sum[0]; to[1] = sum[1]; to[256] = sum[2]; to[257] = sum[3]; to[8] = sum[4];
-#line 52 "tests/lit/run/subgroup-matrix.mlir"
-    to[9] = sum[5]; to[264] = sum[6]; to[265] = sum[7];
-#line 52 "tests/lit/run/subgroup-matrix.mlir"
-  }
-}
-
-#line 168 "main_kernel0.cu"
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 main_kernel0(const f16 *da, const f16 *db, float *dc, const MgpuLaunch launch) {
   MgpuThread at;
-  at.gridX = (int)launch.gridX;
-  at.gridY = (int)launch.gridY;
-  at.gridZ = (int)launch.gridZ;
   at.threadX = (int)threadIdx.x;
-  at.threadY = (int)threadIdx.y;
-  at.threadZ = (int)threadIdx.z;
-  at.blockY = (int)(launch.baseY + blockIdx.y + launch.firstY);
-  at.blockZ = (int)(launch.baseZ + blockIdx.z + launch.firstZ);
   for (unsigned item = 0; item < MGPU_ITEMS; ++item) {
-    const unsigned x = launch.baseX + (blockIdx.x + launch.firstX) * MGPU_ITEMS + item;
-    if (x >= launch.endX) // for all threads alike
+    const unsigned sourceX = launch.baseX + (blockIdx.x + launch.firstX) * MGPU_ITEMS + item;
+    if (sourceX >= launch.endX) // for all threads alike
       break;
-    at.blockX = (int)x;
-    main_kernel0_thread(at, da, db, dc);
+    at.blockX = (int)sourceX;
+#line 44 "tests/lit/run/subgroup-matrix.mlir"
+    const int block = at.blockX;
+    const int subgroup = at.threadX / 32;
+    const int row = block * 16;
+    const int column = subgroup * 16;
+    vec<f16, 8> x;
+#line 48 "tests/lit/run/subgroup-matrix.mlir"
+    {
+#line 48 "tests/lit/run/subgroup-matrix.mlir"
+      const int lane_1 = at.threadX % 32;
+#line 48 "tests/lit/run/subgroup-matrix.mlir"
+      const f16 *from = &da[row * 16] + lane_1 / 4 * 16 + lane_1 % 4 * 2;
+#line 48 "tests/lit/run/subgroup-matrix.mlir"
+      x[0] = from[0]; x[1] = from[1]; x[2] = from[128]; x[3] = from[129]; x[4] = from[8];
+#line 48 "tests/lit/run/subgroup-matrix.mlir"
+      x[5] = from[9]; x[6] = from[136]; x[7] = from[137];
+#line 48 "tests/lit/run/subgroup-matrix.mlir"
+    }
+    vec<f16, 8> y;
+#line 49 "tests/lit/run/subgroup-matrix.mlir"
+    {
+#line 49 "tests/lit/run/subgroup-matrix.mlir"
+      const int lane_2 = at.threadX % 32;
+#line 49 "tests/lit/run/subgroup-matrix.mlir"
+      const f16 *from_1 = &db[column] + lane_2 / 4 + lane_2 % 4 * 64;
+#line 49 "tests/lit/run/subgroup-matrix.mlir"
+      y[0] = from_1[0]; y[1] = from_1[32]; y[2] = from_1[256]; y[3] = from_1[288];
+#line 49 "tests/lit/run/subgroup-matrix.mlir"
+      y[4] = from_1[8]; y[5] = from_1[40]; y[6] = from_1[264]; y[7] = from_1[296];
+#line 49 "tests/lit/run/subgroup-matrix.mlir"
+    }
+    vec<float, 8> held;
+#line 50 "tests/lit/run/subgroup-matrix.mlir"
+    for (int lane = 0; lane < 8; ++lane)
+#line 50 "tests/lit/run/subgroup-matrix.mlir"
+      held[lane] = 0.0f;
+    #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#line 51 "tests/lit/run/subgroup-matrix.mlir"
+    #error "gpu.subgroup_mma_compute needs the tensor cores of sm_80 or later"
+#line 51 "tests/lit/run/subgroup-matrix.mlir"
+    #endif
+#line 51 "tests/lit/run/subgroup-matrix.mlir"
+    vec<float, 8> sum;
+#line 51 "tests/lit/run/subgroup-matrix.mlir"
+    sum = held;
+#line 51 "tests/lit/run/subgroup-matrix.mlir"
+    matrixProduct<2, TileF16>(sum, x, y);
+    {
+#line 52 "tests/lit/run/subgroup-matrix.mlir"
+      const int lane_3 = at.threadX % 32;
+#line 52 "tests/lit/run/subgroup-matrix.mlir"
+      float *to = &dc[row * 32 + column] + lane_3 / 4 * 32 + lane_3 % 4 * 2;
+#line 52 "tests/lit/run/subgroup-matrix.mlir"
+      to[0] = sum[0]; to[1] = sum[1]; to[256] = sum[2]; to[257] = sum[3]; to[8] = sum[4];
+#line 52 "tests/lit/run/subgroup-matrix.mlir"
+      to[9] = sum[5]; to[264] = sum[6]; to[265] = sum[7];
+#line 52 "tests/lit/run/subgroup-matrix.mlir"
+    }
+#line 175 "main_kernel0.cu"
   }
 }

@@ -3,7 +3,8 @@
 """Every example on a card must give the bits it gives on the host target.
 
 So must the tensor-core forms of matrix products (products.mlir), on numbers whose sums
-are exact: mma.sync, and wgmma on sm_90. Until one has, on some card, it is off by default.
+are exact: mma.sync, and wgmma on sm_90, of which each is off by default until it has, on
+some card; and cuBLASLt, where it is.
 
 Usage: examples.py MGPU_TUNE FOLDER [REPEAT]
        examples.py --bundle MGPU_TUNE EXAMPLES_DIR OUT_DIR
@@ -29,7 +30,7 @@ EXAMPLES = [("saxpy", "main", {"a": "2.5"}), ("heat", "main", {}), ("mandelbrot"
 
 ARCHS = "sm_80,sm_90,sm_100"
 # Of --tensor-cores, and the architecture it is for; none: all of ARCHS.
-FORMS = {"mma": None, "wgmma": "sm_90"}
+FORMS = {"mma": None, "wgmma": "sm_90", "cublaslt": None}
 PRODUCTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "products.mlir")
 
 
@@ -61,10 +62,10 @@ def run(tune, *words):
 
 
 def machine(tune):
-    """The architectures of the cards, if there is a compiler, and whether NCCL is there."""
+    """The architectures of the cards, if there is a compiler, and which libraries are there."""
     report = json.loads(run(tune, "doctor", "--json").stdout)
     cards = [card["arch"] for card in report.get("cards", []) if "version" in report["nvrtc"]]
-    return cards, "version" in report["nccl"]
+    return cards, {key for key in ("nccl", "cublaslt") if "version" in report[key]}
 
 
 def signature(tune, words):
@@ -153,7 +154,7 @@ def main():
         return
     tune, examples = sys.argv[1], sys.argv[2]
     repeat = int(sys.argv[3]) if len(sys.argv) > 3 else 2
-    cards, nccl = machine(tune)
+    cards, libraries = machine(tune)
     if not cards:
         if os.environ.get("MGPU_REQUIRE_GPU"):
             sys.exit("there is no card, or no NVRTC: see mgpu-tune doctor")
@@ -170,7 +171,7 @@ def main():
                 sys.exit(f"{name} on the host: {why}")
             targets = ["cuda:0" if logical == 1 else f"cuda:0/{logical}"
                        for logical in sorted({max(devices, each) for each in (1, 2, 4)})]
-            if nccl and 1 < devices <= len(cards):
+            if "nccl" in libraries and 1 < devices <= len(cards):
                 targets.append("cuda")
             for target in targets:
                 got, figure = replay(tune, words, arrays, outputs, target, repeat, folder)
@@ -187,7 +188,9 @@ def main():
                 failures += not line["ok"]
                 print(json.dumps(line), flush=True)
     for form, arch in FORMS.items():
-        if arch in (None, cards[0]):
+        if form == "cublaslt" and form not in libraries:
+            print(json.dumps({"example": "products", "form": form, "skipped": "no cuBLASLt"}))
+        elif arch in (None, cards[0]):
             failures += not check_products(tune, examples, "cuda:0", form)
         else:
             print(json.dumps({"example": "products", "form": form, "skipped": f"not {arch}"}))

@@ -97,7 +97,8 @@ Result<void> addCubins(const Options &options,
         return fail(std::move(compiled[k].error()));
       if (kernels::hasWarning(compiled[k]->log))
         fmt::print(stderr, "{}\n", compiled[k]->log);
-      MGPU_TRY(checkEntry(*kernels[k].cuda, *compiled[k]));
+      MGPU_TRY(checkEntry(*kernels[k].cuda, *compiled[k],
+                          kernels::readCubin(compiled[k]->cubin)));
       kernels[k].cubins.insert_or_assign(arch, std::move(compiled[k]->cubin));
     }
   }
@@ -107,7 +108,7 @@ Result<void> addCubins(const Options &options,
 /// Without --arch a kernel that CUDA C++ cannot express is no hindrance.
 Result<void> addCudaKernels(const Program &program, const Options &options,
                             std::vector<capture::KernelForms> &kernels) {
-  auto texts = cudaTexts(program);
+  auto texts = cudaTexts(program, nullptr);
   if (!texts && options.bundleArchs.empty() &&
       texts.error().kind == ErrorKind::Unsupported) {
     fmt::print(stderr, "mgpu-tune: note: no CUDA C++ in the bundle: {}\n",

@@ -3,6 +3,7 @@
 
 #include "device/api/CudaKernelObject.h"
 #include "device/cuda/CudaDriver.h"
+#include "kernels/compile/CubinElf.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "tools/mgpu-tune/AskInProcess.h"
@@ -65,7 +66,7 @@ buildCardKernel(const kernels::CudaText &text,
   for (auto &[name, value] : kernels::macrosOf(*text.space, config))
     job.options.push_back(fmt::format("-D{}={}", name, value));
   MGPU_TRY_ASSIGN(kernels::CompiledKernel compiled, compiler.compile(job));
-  MGPU_TRY(checkEntry(text, compiled));
+  MGPU_TRY(checkEntry(text, compiled, kernels::readCubin(compiled.cubin)));
   device::CudaKernelObject object;
   object.entry = text.entry;
   object.arch = arch;

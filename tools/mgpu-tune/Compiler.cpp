@@ -3,6 +3,7 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
+#include "kernels/compile/TextCache.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/HostEmitter.h"
 #include "kernels/emit/KernelBuild.h"
@@ -294,47 +295,87 @@ takeAsked(std::vector<kernels::CudaText> &candidates,
   return std::nullopt;
 }
 
+namespace {
+
+/// Emits kernels, all in one context: making one takes as long as emitting six
+/// small kernels.
+class TextEmitter {
+public:
+  explicit TextEmitter(const std::string &tensorCores)
+      : tensorCores(tensorCores) {
+    context.printOpOnDiagnostic(false);
+  }
+  Result<kernels::CudaText> emit(const planner::KernelSpec &spec, Dim3 grid);
+
+private:
+  std::string tensorCores;
+  planner::SourceNames names;
+  MLIRContext context{programDialects(), MLIRContext::Threading::DISABLED};
+};
+
+Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
+                                            Dim3 grid) {
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
+  if (!module)
+    return fail(
+        ErrorKind::Internal,
+        fmt::format("kernel {} does not parse after outlining", spec.name));
+  names.nameValues(*module);
+  MGPU_TRY_ASSIGN(auto space, kernels::spaceOf(*module, spec.block, grid,
+                                               planner::KernelTarget::Cuda));
+  kernels::CudaEmitOptions options{spec.name, spec.location, spec.block, grid};
+  std::vector<kernels::CudaText> candidates = productTexts(*module, options);
+  if (auto asked = takeAsked(candidates, tensorCores)) {
+    asked->candidates = std::move(candidates);
+    addLibrary(*module, tensorCores, *asked);
+    return std::move(*asked);
+  }
+  bool isTiled = kernels::isMatmul(*module),
+       isFile = kernels::isSourceKernel(*module);
+  auto kernel = kernels::emitCudaKernel(*module, options);
+  if (!kernel)
+    return fail(kernel.error().kind,
+                fmt::format("{}: kernel {}: {}", spec.location, spec.name,
+                            kernel.error().message));
+  kernels::CudaText text = textOf(std::move(*kernel), std::move(space));
+  text.form = isFile ? "file" : isTiled ? "tiles" : "threads";
+  text.candidates = std::move(candidates);
+  addLibrary(*module, tensorCores, text);
+  return text;
+}
+
+} // namespace
+
 Result<std::vector<kernels::CudaText>>
-emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores) {
+emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores,
+                device::BlobCache *cache) {
+  // Of a program that changes a little, most entries stay.
+  constexpr size_t inEntry = 32;
   std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<kernels::CudaText> texts;
-  planner::SourceNames names;
-  MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
-  context.printOpOnDiagnostic(false);
-  for (size_t k = 0; k < dag.kernels.size(); ++k) {
-    const planner::KernelSpec &spec = dag.kernels[k];
-    llvm::SourceMgr sources;
-    SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
-    OwningOpRef<ModuleOp> module =
-        parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
-    if (!module)
-      return fail(
-          ErrorKind::Internal,
-          fmt::format("kernel {} does not parse after outlining", spec.name));
-    names.nameValues(*module);
-    MGPU_TRY_ASSIGN(auto space, kernels::spaceOf(*module, spec.block, grids[k],
-                                                 planner::KernelTarget::Cuda));
-    kernels::CudaEmitOptions options{spec.name, spec.location, spec.block,
-                                     grids[k]};
-    std::vector<kernels::CudaText> candidates = productTexts(*module, options);
-    if (auto asked = takeAsked(candidates, tensorCores)) {
-      asked->candidates = std::move(candidates);
-      addLibrary(*module, tensorCores, *asked);
-      texts.push_back(std::move(*asked));
-      continue;
+  kernels::TextCache kept(
+      cache, {kernels::emitterId(), "tensor cores " + tensorCores});
+  std::optional<TextEmitter> emitter;
+  for (size_t first = 0; first < dag.kernels.size(); first += inEntry) {
+    size_t count = std::min(inEntry, dag.kernels.size() - first);
+    std::span specs = std::span(dag.kernels).subspan(first, count);
+    std::span most = std::span(grids).subspan(first, count);
+    std::string key = kept.keyOf(specs, most);
+    auto found = kept.find(key, specs);
+    if (!found) {
+      if (!emitter)
+        emitter.emplace(tensorCores);
+      found.emplace();
+      for (size_t k = 0; k < count; ++k) {
+        MGPU_TRY_ASSIGN(auto text, emitter->emit(specs[k], most[k]));
+        found->push_back(std::move(text));
+      }
+      kept.store(key, specs, most, *found);
     }
-    bool isTiled = kernels::isMatmul(*module),
-         isFile = kernels::isSourceKernel(*module);
-    auto kernel = kernels::emitCudaKernel(*module, options);
-    if (!kernel)
-      return fail(kernel.error().kind,
-                  fmt::format("{}: kernel {}: {}", spec.location, spec.name,
-                              kernel.error().message));
-    kernels::CudaText text = textOf(std::move(*kernel), std::move(space));
-    text.form = isFile ? "file" : isTiled ? "tiles" : "threads";
-    text.candidates = std::move(candidates);
-    addLibrary(*module, tensorCores, text);
-    texts.push_back(std::move(text));
+    std::move(found->begin(), found->end(), std::back_inserter(texts));
   }
   return texts;
 }

@@ -19,9 +19,10 @@ compileKernels(const planner::Dag &dag, const std::string &cpu);
 /// Every kernel of the DAG, in its order; an error names the operation that
 /// cannot be emitted. The candidates of matrix products of f16 and bf16
 /// that `tensorCores` names (Options) take the place of what is used by
-/// default.
+/// default. Texts are kept in `cache`, which may be null.
 Result<std::vector<kernels::CudaText>>
-emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores);
+emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores,
+                device::BlobCache *cache);
 
 } // namespace mgpu::tune
 

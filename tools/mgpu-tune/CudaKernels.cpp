@@ -13,7 +13,8 @@
 namespace mgpu::tune {
 
 Result<void> checkEntry(const kernels::CudaText &text,
-                        const kernels::CompiledKernel &program) {
+                        const kernels::CompiledKernel &program,
+                        const kernels::Cubin &cubin) {
   if (!program.find(text.entry) && text.takesPart)
     return fail(ErrorKind::Internal,
                 fmt::format("NVRTC reports nothing of kernel {}", text.name));
@@ -22,7 +23,7 @@ Result<void> checkEntry(const kernels::CudaText &text,
                 fmt::format("kernel {}: there is no entry '{}' once compiled: "
                             "declare it extern \"C\" __global__",
                             text.name, text.entry));
-  return kernels::checkParameters(text, program.cubin);
+  return kernels::checkParameters(text, cubin);
 }
 
 /// Small kernels share a program; one for each core, if there are so many.
@@ -33,7 +34,7 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
   if (texts.empty())
     return out;
   MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache));
-  constexpr size_t mostInBatch = 32;
+  constexpr size_t mostInBatch = 64;
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
   size_t perBatch =
       std::clamp<size_t>((texts.size() + cores - 1) / cores, 1, mostInBatch);
@@ -76,8 +77,9 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
       fmt::print(stderr, "{}\n", kernel.log);
     auto program =
         std::make_shared<const kernels::CompiledKernel>(std::move(kernel));
+    kernels::Cubin cubin = kernels::readCubin(program->cubin);
     for (size_t k : jobs[job].texts) {
-      MGPU_TRY(checkEntry(texts[k], *program));
+      MGPU_TRY(checkEntry(texts[k], *program, cubin));
       out[k] = {program, program->find(texts[k].entry)};
     }
   }
@@ -87,7 +89,8 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
 Result<std::vector<std::vector<std::byte>>>
 cudaKernels(const Program &program, const std::string &arch,
             device::BlobCache *cache) {
-  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts, cudaTexts(program));
+  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts,
+                  cudaTexts(program, cache));
   std::vector<std::vector<std::byte>> cubins;
   if (program.bundle)
     if (auto stored = program.bundle->cubins(arch))

@@ -6,6 +6,7 @@
 
 #include "device/api/BlobCache.h"
 #include "kernels/compile/CompiledKernel.h"
+#include "kernels/compile/CubinElf.h"
 #include "tools/mgpu-tune/Program.h"
 
 #include <memory>
@@ -18,10 +19,12 @@ struct CompiledText {
   const kernels::EntryUsage *usage = nullptr; ///< in `program`
 };
 
-/// Whether the program has the kernel's entry, with its parameters: Invalid
-/// for what a user wrote, Internal for what was emitted.
+/// Whether the program, whose cubin is `cubin`, has the kernel's entry, with
+/// its parameters: Invalid for what a user wrote, Internal for what was
+/// emitted.
 Result<void> checkEntry(const kernels::CudaText &text,
-                        const kernels::CompiledKernel &program);
+                        const kernels::CompiledKernel &program,
+                        const kernels::Cubin &cubin);
 
 /// Each text, in their order; warnings go to stderr. `cache` may be null.
 Result<std::vector<CompiledText>>

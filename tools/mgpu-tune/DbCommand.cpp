@@ -109,7 +109,7 @@ void addDbCommand(CLI::App &app, Options &options, Command &command) {
                   "They may be damaged: take what is sound");
 
   CLI::App *prune =
-      add("prune", "Remove results and compiled kernels", runDbPrune);
+      add("prune", "Remove results, texts and cubins", runDbPrune);
   prune
       ->add_option("--older", db->older,
                    "Remove configurations last tried more than DAYS (90d) ago, "
@@ -121,7 +121,7 @@ void addDbCommand(CLI::App &app, Options &options, Command &command) {
       ->type_name("KEY");
   prune
       ->add_option("--blobs", db->blobs,
-                   "Remove the compiled kernels not used for longest until "
+                   "Remove the texts and cubins not used for longest until "
                    "the rest fits in SIZE (256MiB)")
       ->type_name("SIZE");
 

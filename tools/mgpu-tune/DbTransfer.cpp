@@ -152,7 +152,7 @@ Result<int> runDbPrune(const Options &options, const DbOptions &db) {
                             {"bytes_after", done.bytesAfter}}
                            .dump(2));
   else
-    fmt::print("removed {} problems, {} trials and {} compiled kernels; {} of "
+    fmt::print("removed {} problems, {} trials and {} texts or cubins; {} of "
                "{} bytes are left\n",
                done.problems, done.trials, done.blobs, done.bytesAfter,
                done.bytesBefore);
@@ -188,7 +188,7 @@ Result<int> runDbVerify(const Options &options, const DbOptions &db) {
       continue;
     }
     fmt::print("{}: {}: {} problems, {} configurations, {} trials, {} "
-               "compiled kernels\n",
+               "texts or cubins\n",
                file, report.isSound() ? "sound" : "damaged", report.problems,
                report.configurations, report.trials, report.blobs);
     if (report.isSound())

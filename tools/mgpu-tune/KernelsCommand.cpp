@@ -187,7 +187,9 @@ Result<int> runKernels(const Options &options) {
                   fmt::format("'{}' is known only by its costs and has no "
                               "kernels: give the program it was made of",
                               options.file));
-  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts, cudaTexts(program));
+  auto cache = openCubinCache(options);
+  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts,
+                  cudaTexts(program, cache.get()));
   // Each kernel's text, then the candidates for its place.
   std::vector<Listed> all;
   std::vector<kernels::CudaText> sources;
@@ -226,7 +228,6 @@ Result<int> runKernels(const Options &options) {
   if (!options.emitFolder.empty()) {
     MGPU_TRY(writeTexts(sources, options.emitFolder));
   }
-  auto cache = openCubinCache(options);
   MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
                   compileTexts(sources, options.arch, cache.get()));
   const device::DeviceProfile *card =

@@ -42,7 +42,8 @@ Result<std::vector<std::byte>> buildHostKernel(const planner::Dag &,
 }
 
 Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
-                                                       const std::string &) {
+                                                       const std::string &,
+                                                       device::BlobCache *) {
   if (dag.kernels.empty())
     return std::vector<kernels::CudaText>();
   return fail(ErrorKind::Unsupported,

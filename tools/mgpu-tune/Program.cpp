@@ -186,9 +186,11 @@ Result<HostKernels> hostKernels(const Program &program,
   return kernels;
 }
 
-Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program) {
-  return program.bundle ? program.bundle->cudaTexts()
-                        : emitCudaKernels(program.dag, program.tensorCores);
+Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program,
+                                                 device::BlobCache *cache) {
+  return program.bundle
+             ? program.bundle->cudaTexts()
+             : emitCudaKernels(program.dag, program.tensorCores, cache);
 }
 
 Result<planner::Plan> planOf(Program &program, const Options &options) {
@@ -318,6 +320,7 @@ Result<planner::Plan> makePlan(Program &program, const Options &options) {
   planner::Freedoms freedoms;
   // The scheduler says how free the plan is where the list does not.
   if (options.transforms != "auto" && options.transforms != "none") {
+    MGPU_TRY(planner::parseTransforms(options.transforms)); // as it was given
     // "auto" changes no program here.
     std::string list = options.transforms;
     if (list.starts_with("auto,"))

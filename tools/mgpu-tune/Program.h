@@ -6,6 +6,7 @@
 // a bundle, an mgpu-dag/2 file, or a recorded trace.
 
 #include "capture/replay/Bundle.h"
+#include "device/api/BlobCache.h"
 #include "planner/dag/KernelSpace.h"
 #include "planner/dag/Program.h"
 #include "planner/plan/Plan.h"
@@ -83,8 +84,10 @@ struct HostKernels {
 Result<HostKernels> hostKernels(const Program &program, const std::string &cpu);
 
 /// Every kernel of the program as CUDA C++, in its order: those of its bundle,
-/// else emitted; an error then names the operation that cannot be.
-Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program);
+/// else emitted; an error then names the operation that cannot be. `cache`,
+/// which may be null, keeps them.
+Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program,
+                                                 device::BlobCache *cache);
 
 /// Applies transforms to the program; gives their names back, as a plan keeps
 /// them.

@@ -56,7 +56,8 @@ static Result<void> addCard(TuneContext &context, const Program &program,
                             options.target, several->front(),
                             program.dag.numDevices));
   MGPU_TRY_ASSIGN(context.target, identifyCard(options.target, usesCuda));
-  MGPU_TRY_ASSIGN(context.texts, cudaTexts(program));
+  auto cache = openCubinCache(options);
+  MGPU_TRY_ASSIGN(context.texts, cudaTexts(program, cache.get()));
   for (const kernels::CudaText &text : context.texts)
     context.spaces.push_back(text.space.value_or(planner::KernelSpace()));
   context.limits = {1, streamsOf(options.target, 8)};

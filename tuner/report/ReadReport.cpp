@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/report/ReadReport.h"
 
+#include "tuner/report/Words.h"
 #include "tuner/session/Keys.h"
 
 #include <algorithm>
@@ -308,11 +309,9 @@ private:
       report.notes.push_back(std::move(text));
     };
     if (!report.wasTuned())
-      note(fmt::format("It was profiled and not tuned: `mgpu-tune tune {} --db "
-                       "{}` looks for something faster.",
-                       report.subject.file.empty() ? "FILE"
-                                                   : report.subject.file,
-                       report.database));
+      note(fmt::format("It was profiled and not tuned: `{}` looks for "
+                       "something faster.",
+                       commandText(report, "tune")));
     else if (!report.isDecided)
       note("No session of this program came to its end: there is no tuned "
            "configuration yet. Tuning it again goes on where the last one "

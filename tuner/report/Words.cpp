@@ -69,6 +69,33 @@ std::string countText(double count) {
                      : fmt::format("{:.2g}", count);
 }
 
+/// As a word of a shell.
+static std::string shellWord(const std::string &text) {
+  const bool isPlain =
+      !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) ||
+               std::string_view("_-+=.,:/@%").find(c) != std::string_view::npos;
+      });
+  if (isPlain)
+    return text;
+  std::string quoted = "'";
+  for (char c : text)
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string commandText(const Report &report, const char *command) {
+  const SubjectName &subject = report.subject;
+  std::string text =
+      fmt::format("mgpu-tune {} {}", command,
+                  subject.file.empty() ? "FILE" : shellWord(subject.file));
+  if (!subject.entry.empty() && subject.entry != "main")
+    text += " --entry " + shellWord(subject.entry);
+  for (auto &[name, value] : subject.arguments)
+    text += " --arg " + shellWord(name + "=" + value);
+  return text + " --db " + shellWord(report.database);
+}
+
 std::string trialsText(const Report &report) {
   std::string text =
       fmt::format("{} trials, {} failed{}", report.tried, report.failed,
@@ -176,12 +203,9 @@ std::string peakText(const Report &report) {
 
 std::string profileText(const Report &report) {
   if (!report.profile)
-    return fmt::format(
-        "Not measured. `mgpu-tune profile {} --db {}`, with the arguments of "
-        "the program, times each node beside what the plan predicts; the next "
-        "report shows it.",
-        report.subject.file.empty() ? "FILE" : report.subject.file,
-        report.database);
+    return fmt::format("Not measured. `{}` times each node beside what the "
+                       "plan predicts; the next report shows it.",
+                       commandText(report, "profile"));
   const ProfileFacts &profile = *report.profile;
   const char *which =
       report.isDecided && profile.configuration == report.configuration

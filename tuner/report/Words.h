@@ -26,6 +26,10 @@ std::string countText(double count);
 /// part of the space was tried.
 std::string trialsText(const Report &report);
 
+/// "mgpu-tune tune x.mlir --arg a=2 --db t.db": the command on the report's
+/// program, to be given to a shell.
+std::string commandText(const Report &report, const char *command);
+
 // What the figures mean.
 std::string measuringText(const Report &report);
 std::string peakText(const Report &report);

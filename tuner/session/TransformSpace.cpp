@@ -15,9 +15,9 @@ using namespace planner;
 namespace {
 
 /// Switches before and after the chunks, in the order of allTransforms.
-constexpr TransformKind before[] = {
+constexpr TransformKind firstSwitches[] = {
     TransformKind::Copies, TransformKind::Scatter, TransformKind::Bucket};
-constexpr TransformKind after = TransformKind::Split;
+constexpr TransformKind lastSwitch = TransformKind::Split;
 constexpr const char *chunksName = "chunks";
 
 std::string groupName(size_t group) {
@@ -37,12 +37,12 @@ public:
   }
 
 private:
-  /// `list` has made `dag` of the program; before[k] is decided next.
+  /// `list` has made `dag` of the program; firstSwitches[k] is decided next.
   Result<void> switches(const Dag &dag, size_t k) {
-    if (k == std::size(before))
+    if (k == std::size(firstSwitches))
       return chunks(dag);
     MGPU_TRY(switches(dag, k + 1));
-    return with(dag, before[k],
+    return with(dag, firstSwitches[k],
                 [&](const Dag &changed) { return switches(changed, k + 1); });
   }
 
@@ -57,7 +57,7 @@ private:
 
   Result<void> split(const Dag &dag) {
     keep(dag);
-    return with(dag, after, [&](const Dag &changed) {
+    return with(dag, lastSwitch, [&](const Dag &changed) {
       keep(changed);
       return Result<void>();
     });
@@ -211,7 +211,7 @@ Result<TransformList> transformsFrom(const db::Pairs &pairs) {
     list.emplace_back(kind);
     return {};
   };
-  for (TransformKind kind : before)
+  for (TransformKind kind : firstSwitches)
     MGPU_TRY(addSwitch(kind));
   if (auto at = pairs.find(chunksName); at != pairs.end()) {
     auto kind = std::find_if(
@@ -236,7 +236,7 @@ Result<TransformList> transformsFrom(const db::Pairs &pairs) {
       return wrong(*pairs.find(groupName(0)));
     list.emplace_back(TransformKind::Chunk, std::move(counts));
   }
-  MGPU_TRY(addSwitch(after));
+  MGPU_TRY(addSwitch(lastSwitch));
   return list;
 }
 
@@ -280,11 +280,11 @@ TransformChoices::TransformChoices(std::vector<TransformList> given) {
     for (const Transform &transform : list)
       numGroups = std::max(numGroups, transform.counts.size());
   std::vector<TransformParameter> all;
-  for (TransformKind kind : before)
+  for (TransformKind kind : firstSwitches)
     all.push_back({kind, 0});
   for (uint32_t g = 0; g < numGroups; ++g)
     all.push_back({TransformKind::Chunk, g});
-  all.push_back({after, 0});
+  all.push_back({lastSwitch, 0});
   for (const TransformParameter &parameter : all) {
     std::set<uint32_t> values;
     for (const TransformList &list : given)

@@ -32,7 +32,7 @@ struct Header {
 
 using Transfer = WorkerTransfer;
 
-Clock::time_point after(double seconds) {
+Clock::time_point timeAfter(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
                             std::chrono::duration<double>(seconds));
 }
@@ -220,7 +220,7 @@ Fault Worker::lose(Transfer how, double seconds) {
 Outcome<void> Worker::post(std::span<const std::byte> request, double seconds) {
   if (child < 0)
     return tl::make_unexpected(death);
-  Clock::time_point deadline = after(seconds);
+  Clock::time_point deadline = timeAfter(seconds);
   Transfer sent = sendMessage(socket, 0, request, &deadline);
   if (sent != Transfer::Done)
     return tl::make_unexpected(lose(sent, seconds));
@@ -243,7 +243,7 @@ std::optional<size_t> Worker::firstReady(std::span<Worker *const> workers,
 Outcome<Bytes> Worker::receive(double seconds) {
   if (child < 0)
     return tl::make_unexpected(death);
-  Clock::time_point deadline = after(seconds);
+  Clock::time_point deadline = timeAfter(seconds);
   Header header;
   Transfer got = transfer(socket, reinterpret_cast<std::byte *>(&header),
                           sizeof header, false, &deadline);

@@ -63,6 +63,11 @@ struct CudaKernel {
 Result<CudaKernel> emitCudaKernel(mlir::ModuleOp kernel,
                                   const CudaEmitOptions &options);
 
+/// Names the code that emits: the build ids of what it is linked into and of
+/// MLIR's and LLVM's libraries. Two processes of one id emit the same text of
+/// the same kernel. Empty where one of them has no build id.
+std::string emitterId();
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_EMIT_CUDA_CUDAEMITTER_H

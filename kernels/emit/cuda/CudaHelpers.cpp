@@ -274,7 +274,8 @@ template <class T> __device__ __forceinline__ T exchange(unsigned mask, T value,
 }
 )"},
     {"blockReduce", "lanes exchange",
-     R"(// The values of all threads combined in the threads' order, for every thread.
+     R"(// The values of all threads combined, for every thread: neighbours, then pairs, up
+// to a subgroup; then the subgroups in their order.
 template <int Threads, class T, class Combine> __device__ __forceinline__ T blockReduce(T value, int thread, Combine combine) {
   static __shared__ T partial[32];
   const unsigned mask = laneMask(thread, Threads);
@@ -285,6 +286,35 @@ template <int Threads, class T, class Combine> __device__ __forceinline__ T bloc
       value = combine(value, other);
   }
   if (lane == 0)
+    partial[thread / 32] = value;
+  __syncthreads();
+  value = partial[0];
+  for (int k = 1; k < (Threads + 31) / 32; ++k)
+    value = combine(value, partial[k]);
+  __syncthreads();
+  return value;
+}
+)"},
+    {"blockReduceParts", "lanes exchange",
+     R"(// The same where one thread is V of the source's, from number `thread` on.
+template <int Threads, class T, int V, class Combine> __device__ __forceinline__ T blockReduceParts(T (&parts)[V], int thread, Combine combine) {
+  static_assert((V & (V - 1)) == 0 && V <= 32 && Threads % V == 0, "V neighbours are of one subgroup");
+  static __shared__ T partial[32];
+#pragma unroll
+  for (int step = 1; step < V; step *= 2)
+#pragma unroll
+    for (int k = 0; k + step < V; k += 2 * step)
+      parts[k] = combine(parts[k], parts[k + step]);
+  T value = parts[0];
+  const unsigned mask = laneMask(thread / V, Threads / V);
+  const int lane = thread / V % 32;
+  for (int step = V; step < 32; step *= 2) {
+    const bool exists = thread % 32 + step < 32 && thread + step < Threads;
+    const T other = exchange(mask, value, exists ? lane + step / V : lane);
+    if (exists)
+      value = combine(value, other);
+  }
+  if (thread % 32 == 0)
     partial[thread / 32] = value;
   __syncthreads();
   value = partial[0];
@@ -373,10 +403,27 @@ void Helpers::use(llvm::StringRef name) {
   llvm_unreachable("no such helper");
 }
 
+/// Whether only the form for several threads uses it. What is not compiled
+/// costs nothing.
+static bool isForParts(llvm::StringRef name) {
+  return name == "partOf" || name == "loadParts" || name == "storeParts" ||
+         name == "blockReduceParts";
+}
+
 std::string Helpers::text() const {
   std::string text;
-  for (size_t k : used)
-    text += std::string(text.empty() ? "" : "\n") + helperAt(k).text;
+  bool inParts = false;
+  auto enter = [&](bool parts) {
+    if (parts != inParts)
+      text += parts ? "#if MGPU_VECTOR > 1\n" : "#endif\n";
+    inParts = parts;
+  };
+  for (size_t k : used) {
+    text += text.empty() ? "" : "\n";
+    enter(isForParts(helperAt(k).name));
+    text += helperAt(k).text;
+  }
+  enter(false);
   return text;
 }
 

@@ -104,6 +104,14 @@ FailureOr<bool> FunctionEmitter::gpuOp(Operation *op) {
     return give(std::to_string(sizeOf(kernel.block, dim.getDimension())));
   if (auto id = dyn_cast<gpu::GlobalIdOp>(op)) {
     std::string dim = dimensionName(id.getDimension());
+    std::string cast = isNarrow(id.getResult()) ? "(int)" : "(long long)";
+    if (hasGlobals) {
+      const auto bound = id.getUpperBound();
+      if (bound && *bound == 1) // the launch has no such axis
+        return give("0");
+      bool isPart = inPart && id.getDimension() == gpu::Dimension::x;
+      return give(cast + "global" + dim + (isPart ? " + part" : ""));
+    }
     return give(
         (isNarrow(id.getResult()) ? "at.block" : "(long long)at.block") + dim +
         " * " + std::to_string(sizeOf(kernel.block, id.getDimension())) +
@@ -163,6 +171,13 @@ FailureOr<bool> FunctionEmitter::gpuOp(Operation *op) {
         known(*kind);
       else if (failed(emitCombiner(reduce.getBody(), op, lambda)))
         return failure();
+      if (lanes) {
+        std::string all = names.fresh("parts");
+        out.line(t + " " + all + "[MGPU_VECTOR]; MGPU_PARTS " + all +
+                 "[part] = " + value + ";");
+        return give(helper("blockReduceParts") + "<" + numThreads() + ">(" +
+                    all + ", " + linearThread() + ", " + lambda + ")");
+      }
       return give(helper("blockReduce") + "<" + numThreads() + ">(" + value +
                   ", " + linearThread() + ", " + lambda + ")");
     }

@@ -27,8 +27,9 @@ static std::string ofFirst(std::string text) {
 bool FunctionEmitter::asksIds(Operation *op) const {
   return op
       ->walk([&](Operation *inner) {
-        bool asks = isa<gpu::ThreadIdOp, gpu::BlockIdOp, gpu::GridDimOp,
-                        gpu::GlobalIdOp>(inner);
+        bool asks =
+            isa<gpu::ThreadIdOp, gpu::BlockIdOp, gpu::GridDimOp>(inner) ||
+            (!hasGlobals && isa<gpu::GlobalIdOp>(inner));
         if (auto call = dyn_cast<func::CallOp>(inner))
           asks = kernel.needThread.contains(
               SymbolTable::lookupNearestSymbolFrom(call, call.getCalleeAttr()));
@@ -189,7 +190,8 @@ LogicalResult FunctionEmitter::partsAlloca(memref::AllocaOp op) {
 }
 
 LogicalResult FunctionEmitter::laneOperation(Operation *op) {
-  if (lanes->runsOnce(op))
+  // At the last two all threads meet.
+  if (lanes->runsOnce(op) || isa<gpu::AllReduceOp, gpu::BarrierOp>(op))
     return operation(op);
   if (isa<scf::ForOp, scf::IfOp>(op) && lanes->sharesControl(op))
     return operation(op);

@@ -68,6 +68,9 @@ public:
   struct Parameter {
     std::string type, name;
   };
+  /// Whether the text around it has globalX, and globalY and globalZ where the
+  /// launch is longer than one thread along them: this thread's index.
+  void setGlobals(bool has) { hasGlobals = has; }
   /// Names the arguments, the first of them `at` where the function needs it.
   mlir::FailureOr<std::vector<Parameter>> parameters(mlir::func::FuncOp f);
   /// "static __device__ int f(const int a)": without body or semicolon.
@@ -219,6 +222,7 @@ private:
   /// initialisation. Null elsewhere.
   std::string *hoisted = nullptr;
   const LaneForm *lanes;
+  bool hasGlobals = false;
   bool inPart = false;    ///< in a loop over the parts
   bool hasOwnIds = false; ///< there, and `at` is the part's
   /// Results of the operation being emitted that are declared already.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/cuda/LaneForm.h"
 
+#include "kernels/emit/SubgroupBarrier.h"
+#include "kernels/emit/Uniformity.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -39,6 +42,8 @@ bool LaneForm::sharesControl(Operation *op) const {
 }
 
 void LaneForm::visit(Operation *op) {
+  if (isa<gpu::AllReduceOp>(op))
+    return; // one result for all
   bool shared = sharesControl(op);
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     if (!shared)
@@ -96,6 +101,15 @@ void LaneForm::findRefusal(func::FuncOp entry) {
     if (refused && reason.empty())
       reason = "has a view for each thread: " + describeUse(op);
   });
+  // All threads meet there, so it is done once for all of them.
+  entry.walk([&](Operation *op) {
+    if (!isa<gpu::AllReduceOp, gpu::BarrierOp>(op))
+      return;
+    for (Operation *above = op->getParentOp(); above != entry;
+         above = above->getParentOp())
+      if (!sharesControl(above) && reason.empty())
+        reason = describeUse(op) + " where its threads may part";
+  });
 }
 
 LaneForm::LaneForm(func::FuncOp entry) {
@@ -136,9 +150,30 @@ std::optional<int64_t> LaneForm::step(Value value) const {
   return std::nullopt;
 }
 
+/// Whether the threads of a block meet in nothing but reductions over all of
+/// them, and barriers.
+static bool meetInReductionsAlone(func::FuncOp entry) {
+  auto module = entry->getParentOfType<ModuleOp>();
+  return !module
+              .walk([&](Operation *op) {
+                auto alloca = dyn_cast<memref::AllocaOp>(op);
+                bool other = isConvergent(op) &&
+                             (!isa<gpu::AllReduceOp, gpu::BarrierOp>(op) ||
+                              !madeFor(op).empty() ||
+                              op->getParentOfType<func::FuncOp>() != entry);
+                other |=
+                    isa<gpu::LaneIdOp, gpu::SubgroupIdOp,
+                        gpu::DynamicSharedMemoryOp>(op) ||
+                    (alloca && gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(
+                                   alloca.getType()));
+                return other ? WalkResult::interrupt() : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
 std::string vectorRefusal(const LaunchShape &shape, func::FuncOp entry,
                           Dim3 block) {
-  if (!shape.reshapable)
+  if (!shape.reshapable && !meetInReductionsAlone(entry))
     return shape.reason;
   if (block.x % 2 != 0)
     return "has an odd number of threads along x";

@@ -5,6 +5,7 @@
 
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/emit/HostDialects.h"
+#include "kernels/emit/cuda/LibraryMatmul.h"
 #include "kernels/emit/cuda/TensorMatmul.h"
 #include "kernels/emit/cuda/WgmmaMatmul.h"
 
@@ -66,6 +67,14 @@ wgmmaText(const std::string &text, const CudaEmitOptions &options) {
 
 std::string wgmmaRefusal(const std::string &text) {
   return withModule(text, wgmmaMatmulRefusal);
+}
+
+std::optional<MatrixProduct> libraryProduct(const std::string &text) {
+  return withModule(text, [](mlir::ModuleOp module) {
+    return libraryMatmulRefusal(module).empty()
+               ? std::optional(libraryMatmul(module))
+               : std::nullopt;
+  });
 }
 
 uint32_t TwinConfig::dynamicSharedBytes() const {

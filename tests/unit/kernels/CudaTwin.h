@@ -8,6 +8,7 @@
 #include "kernels/compile/Batch.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
 #include "planner/dag/KernelSpace.h"
+#include "support/MatrixProduct.h"
 #include "support/Result.h"
 
 #include <map>
@@ -30,6 +31,8 @@ std::string tensorRefusal(const std::string &text);
 std::pair<CudaKernel, planner::KernelSpace>
 wgmmaText(const std::string &text, const CudaEmitOptions &options);
 std::string wgmmaRefusal(const std::string &text);
+/// libraryMatmul of one, where libraryMatmulRefusal has nothing against it.
+std::optional<MatrixProduct> libraryProduct(const std::string &text);
 
 /// Up to `limit` of the corners of a space, at random: configurations that are
 /// legal on the first card of `arch`, by default the smallest one, where each

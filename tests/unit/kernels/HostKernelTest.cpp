@@ -156,7 +156,7 @@ TEST(HostKernel, UnsupportedOperationsAreNamed) {
   EXPECT_NE(huge.error().message.find("4 MiB"), std::string::npos);
 }
 
-TEST(HostKernel, AllReduceInThreadOrder) {
+TEST(HostKernel, AllReduceInTheStatedOrder) {
   auto kernel = load(module("%x: memref<100xf32>, %o: memref<100x4xf32>", R"(
     %t = gpu.thread_id x
     %c0 = arith.constant 0 : index
@@ -181,13 +181,13 @@ TEST(HostKernel, AllReduceInThreadOrder) {
   ASSERT_TRUE(kernel);
   auto x = randomFloats(100, 7);
   std::vector<float> out(400), expected(400);
-  float sum = x[0], low = x[0], high = x[0], difference = x[0];
+  float low = x[0], high = x[0];
   for (int t = 1; t < 100; ++t) {
-    sum += x[t];
-    difference -= x[t];
     low = std::fmin(low, x[t]);
     high = std::fmax(high, x[t]);
   }
+  float sum = reducedInOrder(x, [](float a, float b) { return a + b; });
+  float difference = reducedInOrder(x, [](float a, float b) { return a - b; });
   for (int t = 0; t < 100; ++t) {
     expected[4 * t] = sum + x[t];
     expected[4 * t + 1] = low;

@@ -83,6 +83,18 @@ std::string canonicalText(const std::string &text);
 std::string module(const std::string &arguments, const std::string &body,
                    const std::string &others = "");
 
+/// The order of gpu.all_reduce (docs/numerics.md): neighbouring threads, then
+/// neighbouring pairs, up to 32; then those one after the other.
+template <typename T, typename Combine>
+T reducedInOrder(std::vector<T> values, Combine combine) {
+  for (size_t step = 1; step < 32; step *= 2)
+    for (size_t k = 0; k + step < values.size(); k += 2 * step)
+      values[k] = combine(values[k], values[k + step]);
+  for (size_t k = 32; k < values.size(); k += 32)
+    values[0] = combine(values[0], values[k]);
+  return values[0];
+}
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_TESTS_UNIT_KERNELS_KERNELRUNNER_H

@@ -300,9 +300,11 @@ TEST(HostSubgroup, AllReduceByARegionOfTheKernelsOwn) {
     x[t] = t * t + 1;
   // global_id x is 0..7 in each block: all threads read one of eight values.
   for (int block = 0; block < 2; ++block) {
-    int64_t sum = x[block * 8];
-    for (int t = 1; t < 32; ++t)
-      sum = (sum * 37 + x[block * 8 + t % 8]) % 1000003;
+    std::vector<int64_t> values;
+    for (int t = 0; t < 32; ++t)
+      values.push_back(x[block * 8 + t % 8]);
+    int64_t sum = reducedInOrder(
+        values, [](int64_t l, int64_t r) { return (l * 37 + r) % 1000003; });
     for (int t = 0; t < 8; ++t)
       expected[block * 8 + t] = sum - x[block * 8 + t];
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/report/TestReport.h"
+#include "tuner/report/Words.h"
 
 namespace mgpu::tuner {
 namespace {
@@ -157,8 +158,13 @@ TEST(ReadReport, AProgramThatWasOnlyProfiledHasOne) {
   ASSERT_EQ(report->kernels.size(), 1u);
   EXPECT_EQ(report->kernels[0].us(), 10);
   ASSERT_EQ(report->notes.size(), 1u);
-  EXPECT_NE(report->notes[0].find("mgpu-tune tune dir/kern"),
-            std::string::npos);
+  EXPECT_NE(
+      report->notes[0].find("mgpu-tune tune dir/kern --arg rate=0.5 --db "),
+      std::string::npos);
+  report->subject = {"it's", "other", {{"a", "$x"}}};
+  report->database = "t.db";
+  EXPECT_EQ(commandText(*report, "tune"),
+            "mgpu-tune tune 'it'\\''s' --entry other --arg 'a=$x' --db t.db");
   for (const std::string &text : {toHtml(*report), toMarkdown(*report)}) {
     EXPECT_NE(text.find("Profiled, not tuned: a replay takes 50.00 us on 1 "
                         "thread"),

@@ -135,7 +135,8 @@ TEST(Profile, ThatIsNotThereIsExplained) {
   EXPECT_TRUE(nlohmann::json::parse(toJsonText(report))["profile"].is_null());
   EXPECT_EQ(countOf(toHtml(report), "id=\"nodes\""), 0u);
   for (const std::string &text : {toHtml(report), toMarkdown(report)})
-    EXPECT_NE(text.find("mgpu-tune profile dir/kern --db "), std::string::npos);
+    EXPECT_NE(text.find("mgpu-tune profile dir/kern --arg rate=0.5 --db "),
+              std::string::npos);
 }
 
 TEST(Profile, OfManyNodesTheLongestAreShown) {

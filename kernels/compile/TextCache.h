@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_COMPILE_TEXTCACHE_H
+#define MGPU_KERNELS_COMPILE_TEXTCACHE_H
+
+// Emitted texts between runs, so that a program whose cubins are kept is not
+// emitted again to find their keys. An entry holds the texts of some kernels of
+// a program together; its key is made of all that decides them.
+
+#include "device/api/BlobCache.h"
+#include "kernels/compile/CudaText.h"
+#include "planner/dag/Dag.h"
+
+#include <map>
+
+namespace mgpu::kernels {
+
+/// What decides texts beside the kernels themselves.
+struct TextMaker {
+  /// Of the code that emits them, and of what it is linked to (emitterId of
+  /// kernels/emit/cuda): another build may emit other texts. Empty: nothing is
+  /// kept.
+  std::string build;
+  std::string options; ///< of the emission
+};
+
+class TextCache {
+public:
+  /// `cache` may be null: then nothing is found, and nothing stored.
+  TextCache(device::BlobCache *cache, TextMaker maker)
+      : cache(cache), maker(std::move(maker)) {}
+
+  /// The key of the texts of `kernels`, whose largest grids are `grids`.
+  /// Besides these it is made of the files that the kernels' locations name,
+  /// whose names of values the texts show. Empty where texts are not kept.
+  std::string keyOf(std::span<const planner::KernelSpec> kernels,
+                    std::span<const Dim3> grids);
+
+  /// The texts under `key`, one for each of `kernels`. None where there is no
+  /// such entry, or it is not what was stored under this key for them.
+  std::optional<std::vector<CudaText>>
+  find(const std::string &key, std::span<const planner::KernelSpec> kernels);
+
+  /// Keeps what was emitted after keyOf() gave `key`, unless a file has changed
+  /// since then: the texts may be of the new one.
+  void store(const std::string &key,
+             std::span<const planner::KernelSpec> kernels,
+             std::span<const Dim3> grids, std::span<const CudaText> texts);
+
+private:
+  /// SHA-256 of a regular file's contents; "absent" where there is none of
+  /// that name, and empty of anything else.
+  const std::string &hashOfFile(const std::string &path);
+
+  device::BlobCache *cache;
+  TextMaker maker;
+  std::map<std::string, std::string> files; ///< hashes by path
+};
+
+/// The files that locations in the text of a module name. None where a name
+/// is written with escapes.
+std::optional<std::vector<std::string>> filesNamedIn(std::string_view module);
+
+/// An entry, which repeats its key.
+device::Blob packTexts(const std::string &key, std::span<const CudaText> texts);
+/// None of what packTexts() did not write under this key.
+std::optional<std::vector<CudaText>> unpackTexts(const std::string &key,
+                                                 const device::Blob &blob);
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_COMPILE_TEXTCACHE_H

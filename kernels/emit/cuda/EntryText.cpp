@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/emit/cuda/EntryText.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace mgpu::kernels::cuda {
+
+using llvm::StringRef;
+
+std::string dims(Dim3 d) {
+  return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " +
+         std::to_string(d.z);
+}
+
+EntryText::EntryText(const CudaKernel &kernel, const CudaEmitOptions &options)
+    : kernel(kernel), options(options) {
+  auto add = [&](char letter, uint64_t block, uint64_t grid) {
+    if (letter == 'x' || block * grid > 1)
+      axes.push_back({letter, char(letter - 'a' + 'A'), block, block * grid});
+  };
+  add('x', options.block.x, options.maxGrid.x);
+  add('y', options.block.y, options.maxGrid.y);
+  add('z', options.block.z, options.maxGrid.z);
+  // With room for a last block of any size and items that is not full.
+  count = llvm::all_of(axes, [](const Axis &a) { return a.extent < 1u << 30; })
+              ? "unsigned"
+              : "unsigned long long";
+}
+
+std::string EntryText::header() const {
+  std::string text = "// " + kernel.name;
+  if (!options.location.empty())
+    text += ": the launch at " + options.location;
+  text += ".\n// CUDA C++ that includes nothing, for NVRTC; a block of the "
+          "source has " +
+          dims(options.block) +
+          " threads.\n//\n"
+          "// Compile with --fmad=false for the results of the source, bit for "
+          "bit;\n"
+          "// --fmad=true lets a * b + c be one operation. Macros (-D):\n";
+  if (kernel.reshapable)
+    text += "//   MGPU_BLOCK_X, _Y, _Z  threads of a block; any: the kernel\n"
+            "//                         " +
+            kernel.reason +
+            "\n"
+            "//   MGPU_ITEMS            threads of the source, a block apart "
+            "along x, that one\n"
+            "//                         thread is\n";
+  else
+    text += std::string("//   MGPU_BLOCK_X, _Y, _Z  threads of a block; ") +
+            (lanes ? "MGPU_BLOCK_X * MGPU_VECTOR is fixed" : "fixed") +
+            ": the kernel\n"
+            "//                         " +
+            kernel.reason +
+            "\n"
+            "//   MGPU_ITEMS            blocks of the source, along x, that "
+            "one block is\n";
+  if (lanes)
+    text +=
+        "//   MGPU_VECTOR           neighbours along x that one thread is, "
+        "computed together\n"
+        "//                         and loaded and stored at once where the "
+        "address allows;\n"
+        "//                         a divisor of " +
+        std::to_string(options.block.x) + "\n";
+  else
+    text += "//   MGPU_VECTOR           1: the kernel " + kernel.vectorReason +
+            "\n";
+  if (kernel.hasUnroll)
+    text += "//   MGPU_UNROLL           how often the innermost loops are "
+            "unrolled; 0: as the\n"
+            "//                         compiler likes\n";
+  text += "//   MGPU_MIN_BLOCKS       blocks that must fit one multiprocessor "
+          "(__launch_bounds__)\n"
+          "//   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, "
+          "division, ...\n"
+          "// Launch with the grid, in blocks of the source, in `launch`, and "
+          "with\n//   ";
+  text += kernel.reshapable
+              ? "ceil(gridX * " + std::to_string(options.block.x) +
+                    " / (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR))"
+              : "ceil(gridX / MGPU_ITEMS)";
+  text += " blocks along x. A part of the grid is a launch of\n// fewer blocks "
+          "from block first on, or of the source's blocks base to end.\n";
+  auto macro = [&](const std::string &name, const std::string &value) {
+    text +=
+        "#ifndef " + name + "\n#define " + name + " " + value + "\n#endif\n";
+  };
+  macro("MGPU_BLOCK_X", std::to_string(options.block.x));
+  macro("MGPU_BLOCK_Y", std::to_string(options.block.y));
+  macro("MGPU_BLOCK_Z", std::to_string(options.block.z));
+  macro("MGPU_ITEMS", "1");
+  macro("MGPU_VECTOR", "1");
+  if (kernel.hasUnroll)
+    macro("MGPU_UNROLL", "0");
+  macro("MGPU_MIN_BLOCKS", "1");
+  macro("MGPU_FAST_MATH", "0");
+  if (!kernel.reshapable)
+    text += std::string("#if MGPU_BLOCK_X") + (lanes ? " * MGPU_VECTOR" : "") +
+            " != " + std::to_string(options.block.x) +
+            " || MGPU_BLOCK_Y != " + std::to_string(options.block.y) +
+            " || MGPU_BLOCK_Z != " + std::to_string(options.block.z) +
+            "\n#error \"" + kernel.name + " " + kernel.reason + "\"\n#endif\n";
+  if (lanes)
+    text += "#if MGPU_VECTOR < 1 || " + std::to_string(options.block.x) +
+            " % MGPU_VECTOR != 0\n#error \"MGPU_VECTOR must divide " +
+            std::to_string(options.block.x) +
+            "\"\n#endif\n"
+            "#define MGPU_PARTS _Pragma(\"unroll\") for (int part = 0; part < "
+            "MGPU_VECTOR; ++part)\n";
+  else
+    text += "#if MGPU_VECTOR != 1\n#error \"" + kernel.name + " " +
+            kernel.vectorReason + "\"\n#endif\n";
+  if (kernel.hasUnroll) // a preprocessor may leave macros in pragmas alone
+    text += "enum { mgpuUnroll = MGPU_UNROLL };\n";
+  text += "\nstruct MgpuLaunch { // the grid of the source, and where this "
+          "launch begins\n"
+          "  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;\n"
+          "  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part "
+          "that runs\n"
+          "};\n";
+  if (hasThread)
+    text += "struct MgpuThread { // ids and sizes as the source sees them\n"
+            "  int blockX, blockY, blockZ, threadX, threadY, threadZ, gridX, "
+            "gridY, gridZ;\n"
+            "};\n";
+  return text + "\n";
+}
+
+bool handsOnThread(StringRef body) {
+  return body.contains("(at,") || body.contains("(at)");
+}
+
+/// Those fields of `at` that `body` asks for, of the ones that are the same for
+/// all items or of the others.
+std::string EntryText::ids(const std::string &indent, const std::string &body,
+                           bool inLoop) const {
+  bool all = handsOnThread(body);
+  std::string text;
+  auto set = [&](const std::string &field, const std::string &value) {
+    if (all || StringRef(body).contains("at." + field))
+      text += indent + "at." + field + " = (int)" + value + ";\n";
+  };
+  for (char upper : {'X', 'Y', 'Z'}) {
+    std::string u(1, upper), l(1, char(upper - 'A' + 'a'));
+    bool isX = upper == 'X';
+    if (!inLoop)
+      set("grid" + u, "launch.grid" + u);
+    if (kernel.reshapable) {
+      if (inLoop != isX)
+        continue;
+      const Axis *axis = llvm::find_if(
+          axes, [&](const Axis &each) { return each.upper == upper; });
+      if (axis == axes.end()) {
+        set("block" + u, "0");
+        set("thread" + u, "0");
+        continue;
+      }
+      std::string size = std::to_string(axis->block);
+      set("block" + u, "(global" + u + " / " + size + ")");
+      set("thread" + u, "(global" + u + " % " + size + ")");
+    } else if (!inLoop) {
+      set("thread" + u,
+          isX && lanes ? "threadIdx.x * MGPU_VECTOR" : "threadIdx." + l);
+      if (!isX)
+        set("block" + u, "(launch.base" + u + " + blockIdx." + l +
+                             " + launch.first" + u + ")");
+    } else if (isX) {
+      set("blockX", "sourceX");
+    }
+  }
+  if (!inLoop && hasThread)
+    text = indent + "MgpuThread at;\n" + text;
+  return text;
+}
+
+std::string EntryText::entry(const std::string &body) const {
+  std::string parameters;
+  for (const CudaParameter &each : kernel.parameters)
+    parameters += each.type + each.name + ", ";
+  std::string text =
+      "extern \"C\" __global__ void\n"
+      "__launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, "
+      "MGPU_MIN_BLOCKS)\n" +
+      kernel.name + "(" + parameters + "const MgpuLaunch launch) {\n";
+  if (!kernel.reshapable) {
+    text += ids("  ", body, /*inLoop=*/false) +
+            "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"
+            "    const unsigned sourceX = launch.baseX + (blockIdx.x + "
+            "launch.firstX) * MGPU_ITEMS + item;\n"
+            "    if (sourceX >= launch.endX) // for all threads alike\n"
+            "      break;\n" +
+            ids("    ", body, /*inLoop=*/true);
+    if (usesShared)
+      text += "    if (item > 0)\n      __syncthreads(); // shared memory is "
+              "used again\n";
+    return text + body + ownLine.str() + "  }\n}\n";
+  }
+  std::string inside, noAxis, blocks;
+  for (char upper : {'Y', 'Z'})
+    if (llvm::none_of(axes, [&](const Axis &a) { return a.upper == upper; })) {
+      std::string u(1, upper), l(1, char(upper - 'A' + 'a'));
+      noAxis += (noAxis.empty() ? "" : " || ") + ("threadIdx." + l + " != 0");
+      blocks += (blocks.empty() ? "" : " * ") + ("MGPU_BLOCK_" + u);
+    }
+  if (!noAxis.empty())
+    text +=
+        "#if " + blocks + " > 1\n  if (" + noAxis + ")\n    return;\n#endif\n";
+  for (const Axis &axis : axes) {
+    std::string u(1, axis.upper), size = std::to_string(axis.block);
+    // A launch has no more blocks than it takes to cover its grid: where they
+    // divide a block of the source, none hangs over.
+    std::string unit = "MGPU_BLOCK_" + u;
+    if (axis.upper == 'X')
+      unit = "(" + unit + " * MGPU_ITEMS * MGPU_VECTOR)";
+    if (!inside.empty())
+      inside += " && ";
+    inside += "(" + size + " % " + unit + " == 0 || global" + u + " < (" +
+              count + ")launch.end" + u + " * " + size + ")";
+  }
+  for (const Axis &axis : llvm::drop_begin(axes)) {
+    std::string l(1, axis.letter), u(1, axis.upper),
+        size = std::to_string(axis.block);
+    text += "  const " + count + " global" + u + " = (" + count +
+            ")launch.base" + u + " * " + size + " + (" + count + ")(blockIdx." +
+            l + " + launch.first" + u + ") * MGPU_BLOCK_" + u +
+            " + threadIdx." + l + ";\n";
+  }
+  text += ids("  ", body, /*inLoop=*/false);
+  std::string size = std::to_string(options.block.x);
+  text += "#if MGPU_ITEMS == 1\n"
+          "  const unsigned item = 0;\n"
+          "  {\n"
+          "#else\n"
+          "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"
+          "#endif\n"
+          "    const " +
+          count + " globalX = (" + count + ")launch.baseX * " + size +
+          (lanes ? " + (((" : " + ((") + count +
+          ")(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + "
+          "threadIdx.x" +
+          (lanes ? ") * MGPU_VECTOR;\n" : ";\n") +
+          ids("    ", body, /*inLoop=*/true) + "    if (" + inside + ") {\n" +
+          body + ownLine.str() + "    }\n  }\n}\n";
+  return text;
+}
+
+std::string withOwnLines(const std::string &text, const std::string &file) {
+  std::string out;
+  size_t number = 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = text.find('\n', at) + 1;
+    StringRef line(text.data() + at, end - at);
+    ++number;
+    out += line == ownLine
+               ? "#line " + std::to_string(number + 1) + " \"" + file + "\"\n"
+               : line.str();
+    at = end;
+  }
+  return out;
+}
+
+} // namespace mgpu::kernels::cuda

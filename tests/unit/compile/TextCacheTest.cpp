@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/compile/TextCache.h"
+
+#include "support/FileIO.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+namespace mgpu::kernels {
+namespace {
+
+CudaText textOf(const std::string &name) {
+  planner::KernelSpace space;
+  space.target = planner::KernelTarget::Cuda;
+  space.block = {32, 4, 1};
+  space.maxGrid = {7, 8, 9};
+  space.reshapable = true;
+  space.reason = "a reason";
+  space.sharedBytes = 1;
+  space.stagedBytes = 2;
+  space.stagedTunables = 3;
+  space.stagedPadding = 4;
+  space.warpTile = 5;
+  space.stagesAreDynamic = true;
+  space.loadingWarps = 6;
+  space.registersBesideSums = 7;
+  for (size_t k = 0; k < planner::numKernelParameters; ++k)
+    space.choices.push_back(
+        {planner::KernelParameter(k), {1, uint32_t(k + 2)}, "why"});
+  space.tunables = {{"TILE", {16, 32}}};
+  space.defaults.numTunables = 1;
+  space.defaults.tunables[0] = 16;
+  CudaText text;
+  text.name = name;
+  text.entry = name + "_entry";
+  text.source = std::string("a\0b", 3) + name;
+  text.reason = "because";
+  text.block = {32, 4, 1};
+  text.launchBlock = {64, 1, 1};
+  text.covers = {128, 4, 1};
+  text.reshapable = true;
+  text.takesPart = false;
+  text.dynamicSharedBytes = 48;
+  text.parameterBytes = {8, 4, 2};
+  text.tensorMaps = {
+      {2, 64, ElementType::BF16, {64, 32, 1}, {128, 4096}, {64, 8, 1}}};
+  text.product = MatrixProduct{ElementType::F16,
+                               ElementType::F32,
+                               2,
+                               3,
+                               4,
+                               5,
+                               {{{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 7, 8, 9}}}};
+  text.onlyArch = "sm_90a";
+  text.space = space;
+  text.form = "tiles";
+  text.leastArch = 80;
+  text.disabled = "not yet";
+  CudaText other = text;
+  other.name += "_other";
+  other.space.reset();
+  text.candidates = {other};
+  return text;
+}
+
+planner::KernelSpec kernelOf(const std::string &name,
+                             const std::string &source = "module {}") {
+  planner::KernelSpec kernel;
+  kernel.name = name;
+  kernel.source = source;
+  kernel.location = "p.mlir:3:4";
+  kernel.block = {32, 4, 1};
+  return kernel;
+}
+
+const std::vector<Dim3> someGrids{{7, 8, 9}, {1, 1, 1}};
+
+TEST(TextCache, KeepsAllOfAText) {
+  std::vector<CudaText> texts{textOf("a"), textOf("b")};
+  texts[1].space.reset();
+  std::string key(64, '0');
+  EXPECT_EQ(unpackTexts(key, packTexts(key, texts)), texts);
+}
+
+TEST(TextCache, EntriesCutShortOrGarbledAreMisses) {
+  std::string key(64, '0');
+  device::Blob blob = packTexts(key, std::vector<CudaText>{textOf("a")});
+  for (size_t bytes = 0; bytes < blob.size(); ++bytes)
+    EXPECT_FALSE(unpackTexts(
+        key, device::Blob(blob.begin(), blob.begin() + ptrdiff_t(bytes))))
+        << bytes;
+  device::Blob longer = blob;
+  longer.push_back({});
+  EXPECT_FALSE(unpackTexts(key, longer));
+  for (size_t at = 0; at < blob.size(); ++at) { // any, but no crash
+    device::Blob other = blob;
+    other[at] ^= std::byte(0xff);
+    (void)unpackTexts(key, other);
+  }
+  // Lacks a parameter: what its functions take for granted.
+  CudaText part = textOf("a");
+  part.space->choices.pop_back();
+  EXPECT_FALSE(unpackTexts(key, packTexts(key, std::vector<CudaText>{part})));
+}
+
+TEST(TextCache, AnEntryUnderAnothersKeyIsAMiss) {
+  device::MemoryBlobCache blobs;
+  TextCache cache(&blobs, {"build", ""});
+  std::vector<planner::KernelSpec> a{kernelOf("a"), kernelOf("b")},
+      b{kernelOf("b"), kernelOf("a")};
+  std::vector<CudaText> texts{textOf("a"), textOf("b")};
+  std::string keyA = cache.keyOf(a, someGrids),
+              keyB = cache.keyOf(b, someGrids);
+  ASSERT_NE(keyA, keyB);
+  cache.store(keyA, a, someGrids, texts);
+  EXPECT_EQ(cache.find(keyA, a), texts);
+  EXPECT_FALSE(cache.find(keyB, b));
+  blobs.store(keyB, *blobs.find(keyA));
+  EXPECT_FALSE(cache.find(keyB, b));
+  // Fewer texts than kernels.
+  blobs.store(keyB, packTexts(keyB, std::vector<CudaText>{textOf("b")}));
+  EXPECT_FALSE(cache.find(keyB, b));
+}
+
+TEST(TextCache, TheKeyIsOfAllThatDecidesATextAndOfNothingElse) {
+  device::MemoryBlobCache blobs;
+  auto keyOf = [&](TextMaker maker, planner::KernelSpec kernel, Dim3 grid) {
+    return TextCache(&blobs, maker)
+        .keyOf(std::vector<planner::KernelSpec>{kernel},
+               std::vector<Dim3>{grid});
+  };
+  TextMaker maker{"build", "options"};
+  planner::KernelSpec kernel = kernelOf("a");
+  std::vector<std::string> keys{keyOf(maker, kernel, {1, 1, 1}),
+                                keyOf({"b", "options"}, kernel, {1, 1, 1}),
+                                keyOf({"build", ""}, kernel, {1, 1, 1}),
+                                keyOf(maker, kernel, {1, 1, 2})};
+  auto add = [&](auto change) {
+    planner::KernelSpec other = kernel;
+    change(other);
+    keys.push_back(keyOf(maker, other, {1, 1, 1}));
+  };
+  add([](auto &k) { k.name = "other"; });
+  add([](auto &k) { k.source += " "; });
+  add([](auto &k) { k.location = "q.mlir:3:4"; });
+  add([](auto &k) { k.block = {4, 32, 1}; });
+  for (size_t k = 0; k < keys.size(); ++k) {
+    EXPECT_EQ(keys[k].size(), 64u);
+    for (size_t other = 0; other < k; ++other)
+      EXPECT_NE(keys[k], keys[other]) << k << " " << other;
+  }
+  kernel.numArguments = 9;
+  EXPECT_EQ(keys[0], keyOf(maker, kernel, {1, 1, 1}));
+}
+
+TEST(TextCache, NothingIsKeptWhereTheEmitterIsNotKnown) {
+  device::MemoryBlobCache blobs;
+  std::vector<planner::KernelSpec> kernels{kernelOf("a"), kernelOf("b")};
+  EXPECT_EQ(TextCache(&blobs, {"", ""}).keyOf(kernels, someGrids), "");
+  TextCache none(nullptr, {"build", ""});
+  EXPECT_EQ(none.keyOf(kernels, someGrids), "");
+  EXPECT_FALSE(none.find(std::string(64, '0'), kernels));
+  none.store(std::string(64, '0'), kernels, someGrids,
+             std::vector<CudaText>{textOf("a"), textOf("b")});
+}
+
+/// A file that a location of a kernel names.
+class NamedFile : public testing::Test {
+protected:
+  void SetUp() override { ASSERT_TRUE(writeFileAtomic(path, "%name = 1")); }
+  void TearDown() override { ::unlink(path.c_str()); }
+
+  std::string path =
+      testing::TempDir() + "mgpu-text-" + std::to_string(::getpid()) + ".mlir";
+  std::vector<planner::KernelSpec> kernels{
+      kernelOf("a", "x loc(\"" + path + "\":1:2)\n")};
+  std::vector<Dim3> grids{{1, 1, 1}};
+  std::vector<CudaText> texts{textOf("a")};
+  device::MemoryBlobCache blobs;
+};
+
+TEST_F(NamedFile, IsPartOfTheKey) {
+  auto key = [&] {
+    return TextCache(&blobs, {"build", ""}).keyOf(kernels, grids);
+  };
+  std::string first = key();
+  EXPECT_EQ(first, key());
+  ASSERT_TRUE(writeFileAtomic(path, "%other = 1"));
+  std::string second = key();
+  EXPECT_NE(first, second);
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  std::string absent = key();
+  EXPECT_NE(absent, first);
+  EXPECT_NE(absent, second);
+  kernels[0].source = "x loc(\"/dev/zero\":1:2)";
+  EXPECT_EQ(key(), "") << "not a file that can be read twice";
+  kernels[0].source = "x loc(\"a\\22b\":1:2)";
+  EXPECT_EQ(key(), "") << "written with escapes";
+}
+
+TEST_F(NamedFile, ThatChangedMeanwhileKeepsNothing) {
+  TextCache cache(&blobs, {"build", ""});
+  std::string key = cache.keyOf(kernels, grids);
+  ASSERT_TRUE(writeFileAtomic(path, "%other = 1"));
+  cache.store(key, kernels, grids, texts);
+  EXPECT_FALSE(cache.find(key, kernels));
+  ASSERT_TRUE(writeFileAtomic(path, "%name = 1"));
+  cache.store(key, kernels, grids, texts);
+  EXPECT_EQ(cache.find(key, kernels), texts);
+}
+
+TEST(FilesNamedIn, FindsFilesOfLocationsAlone) {
+  EXPECT_EQ(filesNamedIn("a = \"no \\\" file\" : loc(\"x\"(\"b.mlir\":3:4)) "
+                         "loc(\"a.mlir\":1:2 to 2:3) loc(\"b.mlir\":9:9)"),
+            (std::vector<std::string>{"a.mlir", "b.mlir"}));
+  EXPECT_EQ(filesNamedIn("module {}"), std::vector<std::string>());
+  EXPECT_FALSE(filesNamedIn("loc(\"open"));
+  EXPECT_FALSE(filesNamedIn("loc(\"a\\5C.mlir\":1:1)"));
+}
+
+} // namespace
+} // namespace mgpu::kernels
