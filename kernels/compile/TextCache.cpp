@@ -14,7 +14,7 @@ namespace mgpu::kernels {
 namespace {
 
 /// Appends values to a blob.
-class Writer {
+class FieldWriter {
 public:
   template <typename T>
   void number(const T &value) {
@@ -43,11 +43,11 @@ public:
   device::Blob blob;
 };
 
-/// Reads what Writer wrote; from the first value that is not there on,
+/// Reads what FieldWriter wrote; from the first value that is not there on,
 /// everything is empty.
-class Reader {
+class FieldReader {
 public:
-  explicit Reader(std::span<const std::byte> rest) : rest(rest) {}
+  explicit FieldReader(std::span<const std::byte> rest) : rest(rest) {}
 
   template <typename T>
   void number(T &value) {
@@ -199,7 +199,7 @@ static bool isWhole(const CudaText &text) {
 
 device::Blob packTexts(const std::string &key,
                        std::span<const CudaText> texts) {
-  Writer writer;
+  FieldWriter writer;
   writer.text(key);
   std::vector<CudaText> copy(texts.begin(), texts.end());
   writer.list(copy, [&](CudaText &text) { visit(writer, text); });
@@ -208,7 +208,7 @@ device::Blob packTexts(const std::string &key,
 
 std::optional<std::vector<CudaText>> unpackTexts(const std::string &key,
                                                  const device::Blob &blob) {
-  Reader reader(blob);
+  FieldReader reader(blob);
   std::string stored;
   std::vector<CudaText> texts;
   reader.text(stored);

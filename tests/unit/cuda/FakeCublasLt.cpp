@@ -9,17 +9,17 @@ namespace mgpu::fake {
 
 using namespace device;
 
-static std::unique_ptr<FakeCublasLt> theInstance;
+static std::unique_ptr<FakeCublasLt> theCublasLt;
 
 FakeCublasLt &FakeCublasLt::reset() {
-  theInstance = std::make_unique<FakeCublasLt>();
-  return *theInstance;
+  theCublasLt = std::make_unique<FakeCublasLt>();
+  return *theCublasLt;
 }
 
 FakeCublasLt &FakeCublasLt::instance() {
-  if (!theInstance)
+  if (!theCublasLt)
     reset();
-  return *theInstance;
+  return *theCublasLt;
 }
 
 std::vector<std::string> FakeCublasLt::leaks() const {

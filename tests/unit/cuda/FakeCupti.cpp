@@ -9,7 +9,7 @@ using device::CuptiKind;
 using device::CuptiLayout;
 using device::CuptiResult;
 
-static std::unique_ptr<FakeCupti> theInstance;
+static std::unique_ptr<FakeCupti> theCupti;
 
 namespace {
 
@@ -188,14 +188,14 @@ CuptiResult numDropped(CUcontext, uint32_t, size_t *dropped) {
 } // namespace
 
 FakeCupti &FakeCupti::instance() {
-  if (!theInstance)
+  if (!theCupti)
     reset();
-  return *theInstance;
+  return *theCupti;
 }
 
 FakeCupti &FakeCupti::reset() {
-  theInstance = std::make_unique<FakeCupti>();
-  FakeCupti &cupti = *theInstance;
+  theCupti = std::make_unique<FakeCupti>();
+  FakeCupti &cupti = *theCupti;
   FakeCuda &cuda = FakeCuda::instance();
   cuda.onClone = [&cupti](Node &clone, const Node &original) {
     cupti.originals[clone.id] = original.id;

@@ -80,7 +80,7 @@ void write(ElementType type, std::byte *base, uint64_t at, double value) {
     std::memcpy(base, &half, 2);
 }
 
-constexpr size_t memoryBytes = 16384;
+constexpr size_t blockBytes = 16384;
 constexpr Dim3 block{4, 2, 1};
 
 class ProductTest : public testing::Test {
@@ -124,7 +124,7 @@ protected:
                     driver->loadKernel("multiply", encodeCudaKernel(object)));
     std::vector<uint64_t> arguments;
     for (std::byte *&each : memory) {
-      MGPU_TRY_ASSIGN(each, driver->allocate({0}, memoryBytes));
+      MGPU_TRY_ASSIGN(each, driver->allocate({0}, blockBytes));
       arguments.push_back(uintptr_t(each));
     }
     graph = driver->createGraph();
@@ -145,10 +145,10 @@ protected:
     const ElementType types[] = {test.factors, test.factors, test.sums};
     for (unsigned which = 0; which < 3; ++which) {
       std::byte *base = memory[product.matrices[which].argument];
-      for (uint64_t at = 0; at < memoryBytes / sizeBytes(types[which]); ++at)
+      for (uint64_t at = 0; at < blockBytes / sizeBytes(types[which]); ++at)
         write(types[which], base, at, double((next = next * 7 % 101) % 5) - 2);
     }
-    std::vector<std::byte> expected(memory[0], memory[0] + memoryBytes);
+    std::vector<std::byte> expected(memory[0], memory[0] + blockBytes);
     for (uint64_t z = part.first.z; z < part.first.z + part.count.z; ++z)
       for (uint64_t row = part.first.y * block.y;
            row <

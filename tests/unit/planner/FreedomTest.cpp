@@ -8,6 +8,7 @@
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/TargetSearch.h"
 #include "planner/schedule/overlap/BaseOrders.h"
+#include "tests/unit/planner/Machines.h"
 #include "tests/unit/planner/RandomDag.h"
 
 #include <fmt/format.h>
@@ -16,10 +17,6 @@
 using namespace mgpu;
 using namespace mgpu::planner;
 using namespace mgpu::planner::testing;
-
-static TopologyEstimator machine(const std::string &name) {
-  return TopologyEstimator(*device::openTopology("sim:" + name));
-}
 
 struct Work {
   const char *name;
@@ -73,7 +70,7 @@ static TransformGain gainOf(const Dag &dag, const std::string &machineName,
   options.transforms = choice.transforms;
   options.freedoms = choice.freedoms;
   rcpsp::Budget budget(1e6, 60);
-  auto plan = planForTarget(dag, machine(machineName), options, budget);
+  auto plan = planForTarget(dag, estimatorOf(machineName), options, budget);
   EXPECT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(verify(plan->plan, dag));
   for (const TransformGain &gain : plan->gains)
@@ -195,7 +192,7 @@ static void expectPlaces(const Plan &plan, const Dag &dag) {
 
 TEST(Freedoms, AreObeyedAndEveryPlanPassesVerify) {
   uint32_t kept[3] = {0, 0, 0};
-  TopologyEstimator model = machine("pcie-l40s-4");
+  TopologyEstimator model = estimatorOf("pcie-l40s-4");
   Contention contention = contentionOf(model.machine());
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Dag dag = randomDag(seed);
@@ -265,7 +262,7 @@ static Dag randomFile(uint64_t seed) {
 }
 
 TEST(Freedoms, OfFilesThatAreSpmdAreObeyed) {
-  TopologyEstimator model = machine("dgx-h200");
+  TopologyEstimator model = estimatorOf("dgx-h200");
   uint32_t kept[2] = {0, 0}, refused = 0;
   for (uint64_t seed = 0; seed < 30; ++seed) {
     Dag dag = randomFile(seed);

@@ -2,6 +2,7 @@
 #include "planner/schedule/Simulate.h"
 #include "planner/plan/Verify.h"
 #include "planner/schedule/TargetPlan.h"
+#include "tests/unit/planner/Machines.h"
 #include "tests/unit/planner/RandomDag.h"
 
 #include <gtest/gtest.h>
@@ -9,12 +10,6 @@
 using namespace mgpu;
 using namespace mgpu::planner;
 using namespace mgpu::planner::testing;
-
-static TopologyEstimator machine(const std::string &name) {
-  auto topology = device::openTopology("sim:" + name);
-  EXPECT_TRUE(topology) << topology.error().message;
-  return TopologyEstimator(*topology);
-}
 
 TEST(Simulate, WithoutContentionGivesThePlansOwnTimes) {
   RooflineEstimator model = hostModel();
@@ -75,7 +70,7 @@ TEST(Simulate, NoiseSpreadsAndRepeats) {
 }
 
 TEST(TargetPlan, IsNeverWorseThanItsCandidatesAndRepeats) {
-  TopologyEstimator model = machine("dgx-h200");
+  TopologyEstimator model = estimatorOf("dgx-h200");
   for (uint64_t seed = 0; seed < 30; ++seed) {
     Dag dag = randomDag(seed);
     auto plan = [&] {
@@ -138,7 +133,7 @@ TEST(TargetPlan, DoesNotForkWhereContentionLoses) {
 }
 
 TEST(TargetPlan, SaysWhatDoesNotFit) {
-  TopologyEstimator model = machine("dgx-h200");
+  TopologyEstimator model = estimatorOf("dgx-h200");
   Dag dag = randomDag(5);
   rcpsp::Budget budget(1e6, 5);
   TargetOptions options;
