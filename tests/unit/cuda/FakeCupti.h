@@ -9,10 +9,16 @@
 
 #include "device/cuda/CuptiApi.h"
 
+#include <cstdlib>
+
 namespace mgpu::fake {
 
 class FakeCupti {
 public:
+  FakeCupti() = default;
+  FakeCupti(const FakeCupti &) = delete;
+  /// A buffer that was not handed back goes as it would with the process.
+  ~FakeCupti() { std::free(buffer); }
   /// A fresh one, which watches FakeCuda::instance().
   static FakeCupti &reset();
   static FakeCupti &instance();
