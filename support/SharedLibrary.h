@@ -4,6 +4,7 @@
 
 // Libraries of the CUDA toolkit, found when they are needed.
 
+#include <dlfcn.h>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,25 @@ struct SharedLibrary {
 /// the toolkits of CUDA_HOME, CUDA_PATH and /usr/local/cuda. Its symbols stay
 /// its own (RTLD_LOCAL).
 SharedLibrary openToolkitLibrary(const std::vector<std::string> &names);
+
+/// Takes functions of a library one by one.
+class EntryPoints {
+public:
+  explicit EntryPoints(void *library) : library(library) {}
+
+  /// The function `symbol`; null where there is none.
+  template <typename Function>
+  void take(const char *symbol, Function *&into) {
+    into = reinterpret_cast<Function *>(dlsym(library, symbol));
+    if (!into && missing.empty())
+      missing = symbol;
+  }
+
+  std::string missing; ///< the first that was not there, or ""
+
+private:
+  void *library;
+};
 
 } // namespace mgpu
 

@@ -3,7 +3,6 @@
 
 #include "support/SharedLibrary.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 namespace mgpu::device {
@@ -15,23 +14,17 @@ openCublasLt(const std::vector<std::string> &names) {
     return fail(ErrorKind::Absent,
                 "no libcublasLt.so: install cuBLAS (package libcublas)");
   auto api = std::make_shared<CublasLtApi>();
-  std::string missing;
-  auto take = [&, handle = library](const char *symbol, auto &into) {
-    into =
-        reinterpret_cast<std::decay_t<decltype(into)>>(dlsym(handle, symbol));
-    if (!into && missing.empty())
-      missing = symbol;
-  };
-#define MGPU_CUBLASLT_TAKE(name, ...) take("cublasLt" #name, api->name);
+  EntryPoints entries(library);
+#define MGPU_CUBLASLT_TAKE(name, ...) entries.take("cublasLt" #name, api->name);
   MGPU_CUBLASLT_FUNCTIONS(MGPU_CUBLASLT_TAKE)
 #undef MGPU_CUBLASLT_TAKE
-  take("cublasLtGetStatusString", api->GetStatusString);
-  take("cublasLtGetVersion", api->GetVersion);
-  if (!missing.empty())
+  entries.take("cublasLtGetStatusString", api->GetStatusString);
+  entries.take("cublasLtGetVersion", api->GetVersion);
+  if (!entries.missing.empty())
     return fail(ErrorKind::Absent,
                 fmt::format("{} has no {}: install cuBLAS 12 or later (package "
                             "libcublas)",
-                            path, missing));
+                            path, entries.missing));
   return std::shared_ptr<const CublasLtApi>(std::move(api));
 }
 

@@ -3,7 +3,6 @@
 
 #include "support/SharedLibrary.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 namespace mgpu::device {
@@ -54,23 +53,18 @@ Result<std::shared_ptr<const CuptiApi>> openCupti(const std::string &name) {
     return fail(ErrorKind::Absent,
                 "no libcupti.so: install CUPTI (package cuda-cupti)");
   auto api = std::make_shared<CuptiApi>();
-  std::string missing;
-  auto take = [&, handle = library](const char *symbol, auto &into) {
-    into =
-        reinterpret_cast<std::decay_t<decltype(into)>>(dlsym(handle, symbol));
-    if (!into && missing.empty())
-      missing = symbol;
-  };
-#define MGPU_CUPTI_TAKE(name, ...) take("cupti" #name, api->name);
+  EntryPoints entries(library);
+#define MGPU_CUPTI_TAKE(name, ...) entries.take("cupti" #name, api->name);
   MGPU_CUPTI_FUNCTIONS(MGPU_CUPTI_TAKE)
 #undef MGPU_CUPTI_TAKE
-  if (missing.empty() && api->GetVersion(&api->version) != CuptiResult::Success)
-    missing = "version";
-  if (!missing.empty())
+  if (entries.missing.empty() &&
+      api->GetVersion(&api->version) != CuptiResult::Success)
+    entries.missing = "version";
+  if (!entries.missing.empty())
     return fail(ErrorKind::Absent,
                 fmt::format("{} has no {}: install CUPTI of CUDA 13 (package "
                             "cuda-cupti)",
-                            path, missing));
+                            path, entries.missing));
   MGPU_TRY(checkCuptiVersion(api->version));
   return std::shared_ptr<const CuptiApi>(std::move(api));
 }

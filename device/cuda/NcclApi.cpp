@@ -3,7 +3,6 @@
 
 #include "support/SharedLibrary.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 namespace mgpu::device {
@@ -23,25 +22,20 @@ Result<std::shared_ptr<const NcclApi>> openNccl(const std::string &name) {
                             "cuda:K/N",
                             name));
   auto api = std::make_shared<NcclApi>();
-  std::string missing;
-  auto take = [&, handle = library](const char *symbol, auto &into) {
-    into =
-        reinterpret_cast<std::decay_t<decltype(into)>>(dlsym(handle, symbol));
-    if (!into && missing.empty())
-      missing = symbol;
-  };
-#define MGPU_NCCL_TAKE(name, ...) take("nccl" #name, api->name);
+  EntryPoints entries(library);
+#define MGPU_NCCL_TAKE(name, ...) entries.take("nccl" #name, api->name);
   MGPU_NCCL_FUNCTIONS(MGPU_NCCL_TAKE)
 #undef MGPU_NCCL_TAKE
-  take("ncclGetErrorString", api->GetErrorString);
-  take("ncclGetLastError", api->GetLastError);
-  if (missing.empty() && api->GetVersion(&api->version) != NcclResult::Success)
-    missing = "version";
-  if (!missing.empty())
+  entries.take("ncclGetErrorString", api->GetErrorString);
+  entries.take("ncclGetLastError", api->GetLastError);
+  if (entries.missing.empty() &&
+      api->GetVersion(&api->version) != NcclResult::Success)
+    entries.missing = "version";
+  if (!entries.missing.empty())
     return fail(ErrorKind::Absent,
                 fmt::format("{} has no {}: install NCCL 2.14 or later (package "
                             "libnccl2)",
-                            path, missing));
+                            path, entries.missing));
   return std::shared_ptr<const NcclApi>(std::move(api));
 }
 

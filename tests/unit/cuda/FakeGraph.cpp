@@ -139,6 +139,14 @@ CUresult graphDestroy(CUgraph graph) {
   return entered;
 }
 
+/// 21448: reserved0 and all bytes past the member used must be zero.
+bool unusedIsZero(const CUgraphNodeParams &params) {
+  const auto *bytes = reinterpret_cast<const std::byte *>(&params);
+  size_t from = offsetof(CUgraphNodeParams, kernel) + usedBytes(params.type);
+  return isZero(params.reserved0, sizeof params.reserved0) &&
+         isZero(bytes + from, sizeof params - from);
+}
+
 CUresult addNode(CUgraphNode *out, CUgraph handle,
                  const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
                  size_t count, CUgraphNodeParams *params) {
@@ -146,11 +154,7 @@ CUresult addNode(CUgraphNode *out, CUgraph handle,
   Graph *graph = fake.graphs.find(handle);
   if (!graph || !params || (count && !dependencies))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  // 21448: reserved0 and all bytes past the member used must be zero.
-  const auto *bytes = reinterpret_cast<const std::byte *>(params);
-  size_t from = offsetof(CUgraphNodeParams, kernel) + usedBytes(params->type);
-  if (!isZero(params->reserved0, sizeof params->reserved0) ||
-      !isZero(bytes + from, sizeof *params - from))
+  if (!unusedIsZero(*params))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   auto node = std::make_unique<Node>();
   node->graph = graph;
@@ -312,10 +316,7 @@ CUresult setParams(CUgraphExec handle, CUgraphNode node,
   if (step == exec->steps.end() || !fake.graphs.find(original->graph) ||
       step->node.start || params->type != step->node.params.type)
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  const auto *bytes = reinterpret_cast<const std::byte *>(params);
-  size_t from = offsetof(CUgraphNodeParams, kernel) + usedBytes(params->type);
-  if (!isZero(params->reserved0, sizeof params->reserved0) ||
-      !isZero(bytes + from, sizeof *params - from))
+  if (!unusedIsZero(*params))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   Node next = step->node;
   next.params = *params;
