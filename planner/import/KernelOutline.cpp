@@ -69,9 +69,6 @@ void setDynamicSharedBytes(ModuleOp module, int64_t bytes) {
         Builder(module.getContext()).getI64IntegerAttr(bytes));
 }
 
-namespace {
-
-/// Copies the functions the kernel calls, and those they call.
 LogicalResult cloneCallees(Operation *root, ModuleOp from, ModuleOp into) {
   auto walked = root->walk([&](func::CallOp call) {
     if (into.lookupSymbol(call.getCallee()))
@@ -89,6 +86,8 @@ LogicalResult cloneCallees(Operation *root, ModuleOp from, ModuleOp into) {
   });
   return failure(walked.wasInterrupted());
 }
+
+namespace {
 
 /// An op of the kernel that counts from the start of the root of `view`, which
 /// a pointer to the view does not tell; null if there is none.

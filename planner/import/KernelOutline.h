@@ -63,6 +63,9 @@ private:
   std::map<std::vector<uintptr_t>, KernelId> bySource;
 };
 
+/// Copies the functions that `root` calls, and those they call.
+mlir::LogicalResult cloneCallees(mlir::Operation *root, mlir::ModuleOp from,
+                                 mlir::ModuleOp into);
 /// A scalar's bits, zero-extended.
 uint64_t bitsOf(mlir::Attribute scalar);
 /// Notes them on the module's @entry, unless they are none.

@@ -10,6 +10,7 @@
 #include "tests/unit/kernels/CudaTwin.h"
 
 #include "device/api/CudaKernelObject.h"
+#include "device/host/HostDriver.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/emit/KernelBuild.h"
 #include "tools/mgpu-tune/CardTuning.h"
@@ -88,7 +89,15 @@ public:
             2,
             {},
             identity(),
-            device::profileOfArchitecture("sm_90")};
+            device::profileOfArchitecture("sm_90"),
+            tuner::Accuracy{
+                [this](uint32_t kernel) {
+                  return kernels::buildErrorKernel(dag.kernels[kernel]);
+                },
+                [](uint32_t devices, uint32_t lanes,
+                   std::span<const int> cpus) {
+                  return device::createHostDriver(devices, lanes, cpus);
+                }}};
   }
 
   static tuner::TargetIdentity identity() {
@@ -269,8 +278,8 @@ TEST(CardTune, FaultsAreNamedAndWhatWinsIsFoundByTheCard) {
   EXPECT_FALSE(*tuner::findDecision(keys, card->spaces, {}, *store));
 }
 
-/// Tunables of a kernel that is a file are searched, and it has no twin on the
-/// host: its reference is itself.
+/// Tunables of a kernel that is a file are searched, and compared with the
+/// file as it is by default.
 TEST(CardTune, AFileOfCudaCppIsTuned) {
   auto card = CardSubject::make({"source", "main", {}}, {}, true);
   ASSERT_FALSE(HasFatalFailure());
@@ -287,15 +296,45 @@ TEST(CardTune, AFileOfCudaCppIsTuned) {
   ASSERT_EQ(result->parts.size(), 2u); // the file, and the program
   EXPECT_EQ(result->parts[0].tried, ways);
 
-  // Its tunable changes the order of sums; what then gives other bits is
-  // caught.
+  // On other numbers its tunable changes the bits, by what rounding explains:
+  // the reference, a body, says how much that is.
   auto rounding = CardSubject::make({"source", "main", {}}, {});
-  result = tuner::tune(rounding->subject(), options(rounding->dag, 2 * ways),
-                       nullptr);
+  db::TempFolder folder;
+  auto store = db::TuningStore::open(folder / "t.db");
+  ASSERT_TRUE(store) << store.error().message;
+  const tuner::TuningOptions tuning = options(rounding->dag, 2 * ways);
+  result = tuner::tune(rounding->subject(), tuning, &*store);
+  ASSERT_TRUE(result) << result.error().message;
+  for (const tuner::FailedCandidate &failed : result->failed)
+    ADD_FAILURE() << failed.configuration << ": " << failed.fault.what;
+  EXPECT_EQ(result->onlyBits, "");
+  auto problems = store->problems();
+  ASSERT_TRUE(problems) << problems.error().message;
+  size_t within = 0;
+  for (const db::Problem &each : *problems) {
+    auto trials = store->trials(each);
+    ASSERT_TRUE(trials);
+    for (const db::Trial &trial : trials->trials)
+      within += trial.sentence.starts_with("its result is within ");
+  }
+  EXPECT_GE(within, 2u); // of three ways one has the default's bits
+
+  // Without it, bits are compared, and one that computes something else is
+  // caught either way.
+  tuner::TuningSubject strict = rounding->subject();
+  strict.accuracy.reset();
+  result = tuner::tune(strict, tuning, nullptr);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_FALSE(result->failed.empty());
-  for (const tuner::FailedCandidate &failed : result->failed)
-    EXPECT_EQ(failed.fault.kind, tuner::FaultKind::WrongResult);
+  for (const KernelConfig &config : rounding->spaces[0].legal())
+    if (config != rounding->spaces[0].defaults)
+      rounding->bad[rounding->entryOf(0, config)] = Bad::Wrong;
+  auto wrong = tuner::tune(rounding->subject(), tuning, nullptr);
+  ASSERT_TRUE(wrong) << wrong.error().message;
+  for (const auto *failed : {&result->failed, &wrong->failed})
+    for (const tuner::FailedCandidate &each : *failed)
+      EXPECT_EQ(each.fault.kind, tuner::FaultKind::WrongResult);
+  EXPECT_GE(wrong->failed.size(), 2u);
 }
 
 /// By the compiler for cards, which needs none.

@@ -134,7 +134,8 @@ Result<int> runDbShow(const Options &options, const DbOptions &db) {
         ok ? fmt::format("{:.3f}", trial.medianUs) : "-",
         ok ? fmt::format("{:.3f} to {:.3f}", trial.lowUs, trial.highUs) : "-",
         trial.samples, trial.seconds, db::statusName(trial.status),
-        trial.configuration, ok ? "" : ": " + brief(trial.sentence, 120));
+        trial.configuration,
+        trial.sentence.empty() ? "" : ": " + brief(trial.sentence, 120));
   }
   if (shown < found.trials.size())
     fmt::print("and {} more; --limit 0 shows all\n",
