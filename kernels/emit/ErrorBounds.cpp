@@ -100,6 +100,7 @@ private:
   Wide leaf(Value value);
 
   void begin();
+  void widenArray(memref::AllocaOp array);
   Value direction(ValueRange indices);
   Value stored(const Wide &x, Type type, ValueRange indices);
   LogicalResult widen(Operation *op);
@@ -113,7 +114,7 @@ private:
   unsigned seedPosition;
   OpBuilder b;
   Location loc;
-  llvm::DenseMap<Value, Wide> wide;
+  llvm::DenseMap<Value, Wide> wide, arrays;
   Value seed, salt, trial; ///< trial: 0 where nothing is moved
   uint64_t numStores = 0;
 };
@@ -224,6 +225,32 @@ void Widener::begin() {
   salt = make<arith::ShRUIOp>(seed, word(8));
 }
 
+/// An array of the kernel's own keeps all that is known of its numbers, if it
+/// is only loaded from and stored to.
+void Widener::widenArray(memref::AllocaOp array) {
+  constexpr int64_t mostElements = 1 << 14; // of a stack
+  MemRefType type = array.getType();
+  if (!isFloat(type.getElementType()) || !type.hasStaticShape() ||
+      type.getNumElements() > mostElements ||
+      !llvm::all_of(array->getUsers(), [&](Operation *user) {
+        auto store = dyn_cast<memref::StoreOp>(user);
+        return isa<memref::LoadOp>(user) ||
+               (store && store.getMemref() == array.getResult());
+      }))
+    return;
+  b.setInsertionPointAfter(array);
+  auto wider = MemRefType::get(type.getShape(), f64(), type.getLayout(),
+                               type.getMemorySpace());
+  auto make = [&]() -> Value {
+    return memref::AllocaOp::create(b, array.getLoc(), wider);
+  };
+  Wide &x = arrays[array.getResult()];
+  x.value = make();
+  x.error = make();
+  x.magnitude = make();
+  x.terms = make();
+}
+
 /// 1 or -1: of a Hadamard matrix with a row for each trial, an element of the
 /// column that what is stored where chooses, times a sign it has as well. The
 /// first column, of ones only, is left out.
@@ -256,14 +283,11 @@ Value Widener::direction(ValueRange indices) {
   return minus(real(1), times(real(2), whole));
 }
 
-/// What goes to memory: the value in its type, moved by its error and half a
-/// unit in the last place, into which another rounding may fall. What has no
-/// error, and was only moved, stays.
+/// What goes to memory: the value in its type, moved by its error. What has
+/// none, and was only moved, stays.
 Value Widener::stored(const Wide &x, Type type, ValueRange indices) {
   Value error = errorOf(x, type);
-  Value off = select(less(real(0), error),
-                     plus(error, times(size(x.value), real(unitOf(type)))),
-                     error); // NaN stays NaN
+  Value off = times(real(planner::errorDeviations), error);
   // An error without bound leaves no number to compare with.
   Value unbounded = select(isFinite(x.value),
                            arith::ConstantOp::create(
@@ -311,6 +335,14 @@ LogicalResult Widener::widenFloat(Operation *op) {
     value.convert(llvm::APFloat::IEEEdouble(),
                   llvm::APFloat::rmNearestTiesToEven, &ignored);
     out = {real(value.convertToDouble()), real(0)};
+  } else if (auto load = dyn_cast<memref::LoadOp>(op);
+             load && arrays.contains(load.getMemref())) {
+    const Wide &array = arrays.at(load.getMemref());
+    auto from = [&](Value part) -> Value {
+      return memref::LoadOp::create(b, loc, part, load.getIndices());
+    };
+    out = {from(array.value), from(array.error), from(array.magnitude),
+           from(array.terms)};
   } else if (isa<memref::LoadOp, memref::AtomicRMWOp, arith::BitcastOp,
                  LLVM::LoadOp>(op)) {
     out = leaf(result);
@@ -342,7 +374,13 @@ LogicalResult Widener::widenFloat(Operation *op) {
     out = {x.value, errorOf(x, op->getOperand(0).getType())};
   } else if (isa<arith::TruncFOp>(op)) {
     Wide x = at(0);
-    out = rounded(x.value, errorOf(x, op->getOperand(0).getType()), 1, type);
+    Value error = errorOf(x, op->getOperand(0).getType());
+    // What only goes to memory is rounded there, once and in every run.
+    bool isStored = llvm::all_of(result.getUsers(), [&](Operation *user) {
+      auto store = dyn_cast<memref::StoreOp>(user);
+      return store && !arrays.contains(store.getMemref());
+    });
+    out = isStored ? Wide{x.value, error} : rounded(x.value, error, 1, type);
   } else if (isa<arith::SIToFPOp, arith::UIToFPOp>(op)) {
     Value value = apply(op, op->getOperand(0));
     Value here = leaf(result).value;
@@ -382,6 +420,17 @@ LogicalResult Widener::widen(Operation *op) {
   auto typeAt = [&](unsigned k) { return op->getOperand(k).getType(); };
   b.setInsertionPoint(op);
   // Where a float ends: what takes it takes it wide.
+  if (auto store = dyn_cast<memref::StoreOp>(op);
+      store && arrays.contains(store.getMemref())) {
+    const Wide &array = arrays.at(store.getMemref());
+    const Wide &x = wide.at(store.getValue());
+    for (auto [part, into] : {std::pair(x.value, array.value),
+                              {x.error, array.error},
+                              {magnitude(x), array.magnitude},
+                              {terms(x), array.terms}})
+      memref::StoreOp::create(b, loc, part, into, store.getIndices());
+    return success();
+  }
   if (auto store = dyn_cast<memref::StoreOp>(op)) {
     use(op, 0, stored(wide.at(op->getOperand(0)), typeAt(0),
                       store.getIndices()));
@@ -431,6 +480,7 @@ LogicalResult Widener::run() {
     return success();
   }
   begin();
+  function.walk([&](memref::AllocaOp array) { widenArray(array); });
   for (Block &block : llvm::drop_begin(function.getBody()))
     for (BlockArgument argument : llvm::to_vector(block.getArguments()))
       if (isFloat(argument.getType())) {

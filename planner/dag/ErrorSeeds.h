@@ -13,6 +13,13 @@ namespace mgpu::planner {
 /// numbers, in other directions.
 inline constexpr unsigned numErrorTrials = 8;
 
+/// By how many deviations of its error a number is moved. A result depends on
+/// many numbers whose errors are independent; the largest of the trials'
+/// movements then is less than the error of another run for one result in a
+/// million, even where each of these errors is as large as its bound
+/// (docs/numerics.md).
+inline constexpr double errorDeviations = 4;
+
 /// Launches of one `salt` move in the same directions.
 constexpr uint64_t errorSeed(unsigned trial, uint64_t salt) {
   return uint64_t(trial + 1) | salt << 8;

@@ -154,11 +154,11 @@ std::vector<ToleranceCase> cases() {
              sumOf("s", "      %term = memref.load %x[%other, %k] : "
                         "memref<16x300xf32>\n") +
              storeOf("s", "f32")},
-        {"terms_in_f16", false,
+        {"terms_in_bf16", false,
          sumOf("s",
                "      %v = memref.load %x[%row, %k] : memref<16x300xf32>\n"
-               "      %h = arith.truncf %v : f32 to f16\n"
-               "      %term = arith.extf %h : f16 to f32\n") +
+               "      %h = arith.truncf %v : f32 to bf16\n"
+               "      %term = arith.extf %h : bf16 to f32\n") +
              storeOf("s", "f32")}}});
   all.push_back(
       {"dot",
@@ -317,7 +317,7 @@ std::vector<ToleranceCase> cases() {
                    sumOf("l", wideProduct) +
                        "    %s = arith.truncf %l : f32 to bf16\n" +
                        storeOf("s", "bf16")},
-                  {"zero", false,
+                  {"another_number", false,
                    narrowSum + "    %big = arith.constant 1000.0 : bf16\n" +
                        storeOf("big", "bf16")}}});
   return all;

@@ -75,15 +75,14 @@ void appendTolerances(ElementType type, std::span<const std::byte> exact,
   const int64_t count = int64_t(exact.size() / sizeBytes(type));
   for (int64_t k = 0; k < count; ++k) {
     const double value = loadNumber(middle, k);
-    double squares = 0;
-    for (const Array &trial : moved) {
-      const double off = loadNumber(trial, k) - value;
-      squares += off * off;
-    }
     double bound = 0;
-    if (squares > 0)
-      bound = mostDeviations * std::sqrt(squares / double(moved.size())) +
-              ulpOf(type, value);
+    for (const Array &trial : moved) {
+      const double off = std::abs(loadNumber(trial, k) - value);
+      if (!(off <= bound) && !std::isnan(bound))
+        bound = off; // NaN, too
+    }
+    if (bound > 0)
+      bound += ulpOf(type, value);
     if (!std::isfinite(value) || !std::isfinite(bound) ||
         !(std::abs(loadNumber(known, k) - value) <= bound))
       bound = 0;

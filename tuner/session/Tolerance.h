@@ -34,16 +34,13 @@ struct Tolerances {
   std::vector<double> bound; ///< of the distance; 0: only equal bits will do
 };
 
-/// Of independent runs that move results by their errors (trials), what the
-/// error of another run may be in units of their deviation: less than one
-/// error in a million is larger.
-inline constexpr double mostDeviations = 8;
-
 bool isFloat(ElementType type);
 /// The distance between `value` and the next number of a float type.
 double ulpOf(ElementType type, double value);
 /// Appends those of a buffer of `type`, given its bytes in f64, in each trial
-/// and as the reference gives them. An element has none where it is no number
+/// and as the reference gives them: the largest movement in a trial, and a unit
+/// in the last place for the error of f64 and its rounding. An element has none
+/// where it is no number
 /// in any of them, where no trial moved it (it was not computed), and where the
 /// reference itself is further off.
 void appendTolerances(ElementType type, std::span<const std::byte> exact,
