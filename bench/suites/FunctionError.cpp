@@ -98,8 +98,8 @@ template <typename T, typename Bits>
 T finiteAt(double at) {
   const Bits most = std::bit_cast<Bits>(std::numeric_limits<T>::max());
   const double place = 2 * at - 1;
-  const T size = std::bit_cast<T>(
-      std::min(most, Bits(std::abs(place) * double(most))));
+  const T size =
+      std::bit_cast<T>(std::min(most, Bits(std::abs(place) * double(most))));
   return place < 0 ? -size : size;
 }
 

@@ -18,15 +18,13 @@ int main(int argc, char **argv) {
   fmt::print("| function | host f32 | host f64 | CUDA f32 | CUDA f64 |\n"
              "|---|---|---|---|---|\n");
   bool within = true;
-  for (const mgpu::kernels::FunctionUlps &each :
-       mgpu::kernels::functionUlps) {
+  for (const mgpu::kernels::FunctionUlps &each : mgpu::kernels::functionUlps) {
     mgpu::bench::FunctionError found[2];
     for (bool isF64 : {false, true}) {
       auto measured =
           mgpu::bench::measureFunction(each.operation, isF64, samples);
       if (!measured) {
-        fmt::print(stderr, "bench-ulp: error: {}\n",
-                   measured.error().message);
+        fmt::print(stderr, "bench-ulp: error: {}\n", measured.error().message);
         return int(measured.error().kind);
       }
       found[isF64] = *measured;

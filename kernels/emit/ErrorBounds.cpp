@@ -45,10 +45,8 @@ bool hasFloat(Type type) {
 
 /// Half a unit in the last place, of 1.
 double unitOf(Type type) {
-  return std::ldexp(
-      1.0,
-      -int(llvm::APFloat::semanticsPrecision(
-          cast<FloatType>(type).getFloatSemantics())));
+  return std::ldexp(1.0, -int(llvm::APFloat::semanticsPrecision(
+                             cast<FloatType>(type).getFloatSemantics())));
 }
 
 class Widener {
@@ -126,8 +124,8 @@ Value Widener::errorOf(const Wide &x, Type type) {
   Value error = x.error;
   if (x.terms) {
     Value roundings = math::SqrtOp::create(b, loc, minus(x.terms, real(1)));
-    error = plus(error, times(times(roundings, x.magnitude),
-                              real(unitOf(type))));
+    error =
+        plus(error, times(times(roundings, x.magnitude), real(unitOf(type))));
   }
   return select(isFinite(x.value), error, real(0));
 }
@@ -160,8 +158,7 @@ Wide Widener::quotient(const Wide &x, const Wide &y, Value value, Type type) {
 }
 
 Wide Widener::larger(const Wide &x, const Wide &y, Value value, Type type) {
-  return {value,
-          make<arith::MaximumFOp>(errorOf(x, type), errorOf(y, type))};
+  return {value, make<arith::MaximumFOp>(errorOf(x, type), errorOf(y, type))};
 }
 
 Wide Widener::either(Value condition, const Wide &x, const Wide &y) {
@@ -194,8 +191,7 @@ Wide Widener::function_(Operation *op, ArrayRef<Wide> operands, Type type) {
       SmallVector<Value> there = values;
       there[k] = moved;
       // Of two numbers the larger: a function may end here.
-      most = make<arith::MaxNumFOp>(most,
-                                    size(minus(apply(op, there), value)));
+      most = make<arith::MaxNumFOp>(most, size(minus(apply(op, there), value)));
     }
     error = plus(error, most);
   }
@@ -256,9 +252,9 @@ void Widener::widenArray(memref::AllocaOp array) {
 /// first column, of ones only, is left out.
 Value Widener::direction(ValueRange indices) {
   static_assert(std::has_single_bit(planner::numErrorTrials));
-  Value h = make<arith::AddIOp>(
-      make<arith::MulIOp>(salt, word(0x9e3779b97f4a7c15)),
-      word(++numStores * 0xbf58476d1ce4e5b9));
+  Value h =
+      make<arith::AddIOp>(make<arith::MulIOp>(salt, word(0x9e3779b97f4a7c15)),
+                          word(++numStores * 0xbf58476d1ce4e5b9));
   auto mix = [&] { // the steps of SplitMix64 (Steele, Lea and Flood 2014)
     h = make<arith::XOrIOp>(h, make<arith::ShRUIOp>(h, word(30)));
     h = make<arith::MulIOp>(h, word(0xbf58476d1ce4e5b9));
@@ -268,16 +264,17 @@ Value Widener::direction(ValueRange indices) {
   };
   for (Value index : indices) {
     Value number = arith::IndexCastOp::create(b, loc, b.getI64Type(), index);
-    h = make<arith::AddIOp>(
-        make<arith::MulIOp>(h, word(0x9e3779b97f4a7c15)), number);
+    h = make<arith::AddIOp>(make<arith::MulIOp>(h, word(0x9e3779b97f4a7c15)),
+                            number);
   }
   mix();
   Value column = make<arith::AddIOp>(
-      make<arith::RemUIOp>(make<arith::ShRUIOp>(h, word(8)), word(planner::numErrorTrials - 1)),
+      make<arith::RemUIOp>(make<arith::ShRUIOp>(h, word(8)),
+                           word(planner::numErrorTrials - 1)),
       word(1));
   Value row = make<arith::SubIOp>(trial, word(1));
-  Value parity = math::CtPopOp::create(b, loc,
-                                       make<arith::AndIOp>(column, row));
+  Value parity =
+      math::CtPopOp::create(b, loc, make<arith::AndIOp>(column, row));
   Value bit = make<arith::AndIOp>(make<arith::XOrIOp>(parity, h), word(1));
   Value whole = arith::UIToFPOp::create(b, loc, f64(), bit);
   return minus(real(1), times(real(2), whole));
@@ -289,18 +286,16 @@ Value Widener::stored(const Wide &x, Type type, ValueRange indices) {
   Value error = errorOf(x, type);
   Value off = times(real(planner::errorDeviations), error);
   // An error without bound leaves no number to compare with.
-  Value unbounded = select(isFinite(x.value),
-                           arith::ConstantOp::create(
-                               b, loc, b.getFloatAttr(f64(), NAN)),
-                           x.value);
-  Value moved = select(isFinite(off),
-                       plus(x.value, times(direction(indices), off)),
-                       unbounded);
-  Value exact = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, trial,
-                                      word(0));
+  Value unbounded = select(
+      isFinite(x.value),
+      arith::ConstantOp::create(b, loc, b.getFloatAttr(f64(), NAN)), x.value);
+  Value moved = select(
+      isFinite(off), plus(x.value, times(direction(indices), off)), unbounded);
+  Value exact =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, trial, word(0));
   // 0 - 0 and -0 as they are.
-  Value still = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, error,
-                                      real(0));
+  Value still =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, error, real(0));
   Value result = select(make<arith::OrIOp>(exact, still), x.value, moved);
   if (type.isF64())
     return result;
@@ -385,8 +380,8 @@ LogicalResult Widener::widenFloat(Operation *op) {
     Value value = apply(op, op->getOperand(0));
     Value here = leaf(result).value;
     // Exact where the type has the number.
-    Value same = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, here,
-                                       value);
+    Value same =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, here, value);
     out = {value,
            select(same, real(0), times(size(value), real(unitOf(type))))};
   } else if (isa<arith::RemFOp>(op) ||
@@ -432,8 +427,8 @@ LogicalResult Widener::widen(Operation *op) {
     return success();
   }
   if (auto store = dyn_cast<memref::StoreOp>(op)) {
-    use(op, 0, stored(wide.at(op->getOperand(0)), typeAt(0),
-                      store.getIndices()));
+    use(op, 0,
+        stored(wide.at(op->getOperand(0)), typeAt(0), store.getIndices()));
     return success();
   }
   auto atomic = dyn_cast<memref::AtomicRMWOp>(op);
@@ -441,8 +436,8 @@ LogicalResult Widener::widen(Operation *op) {
                  atomic.getKind() == arith::AtomicRMWKind::mulf))
     return op->emitOpError("has no rule for its rounding error");
   if (atomic)
-    use(op, 0, stored(wide.at(op->getOperand(0)), typeAt(0),
-                      atomic.getIndices()));
+    use(op, 0,
+        stored(wide.at(op->getOperand(0)), typeAt(0), atomic.getIndices()));
   else if (isa<arith::BitcastOp>(op) && takes)
     use(op, 0, stored(wide.at(op->getOperand(0)), typeAt(0), {}));
   else if (takes && !gives &&
@@ -454,8 +449,8 @@ LogicalResult Widener::widen(Operation *op) {
     return success(); // says what the type says
   if (!gives)
     return isa<arith::BitcastOp, arith::CmpFOp, arith::FPToSIOp,
-               arith::FPToUIOp, math::IsNaNOp, math::IsInfOp,
-               math::IsFiniteOp>(op)
+               arith::FPToUIOp, math::IsNaNOp, math::IsInfOp, math::IsFiniteOp>(
+               op)
                ? success()
                : op->emitOpError("has no rule for its rounding error");
   if (op->getNumResults() != 1)
@@ -507,8 +502,7 @@ LogicalResult addErrorBounds(ModuleOp module, unsigned seed) {
   pm.addPass(createSCFToControlFlowPass());
   if (failed(pm.run(module)))
     return failure();
-  for (func::FuncOp function :
-       llvm::to_vector(module.getOps<func::FuncOp>()))
+  for (func::FuncOp function : llvm::to_vector(module.getOps<func::FuncOp>()))
     if (failed(Widener(function, seed).run()))
       return failure();
   return success();

@@ -258,8 +258,8 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
     copy.setName("mgpu.reference");
     copy.setPrivate();
     module->push_back(copy);
-    if (failed(cloneCallees(copy, launch->getParentOfType<ModuleOp>(),
-                            *module)))
+    if (failed(
+            cloneCallees(copy, launch->getParentOfType<ModuleOp>(), *module)))
       return failure();
   }
   setDynamicSharedBytes(*module, dynamicSharedBytes);

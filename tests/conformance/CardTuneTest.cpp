@@ -75,29 +75,29 @@ public:
   }
 
   tuner::TuningSubject subject() {
-    return {dag,
-            *data,
-            spaces,
-            [this](uint32_t kernel, const KernelConfig &config) {
-              return Result<tuner::Bytes>(objects.at({kernel, config}));
+    return {
+        dag,
+        *data,
+        spaces,
+        [this](uint32_t kernel, const KernelConfig &config) {
+          return Result<tuner::Bytes>(objects.at({kernel, config}));
+        },
+        [this](uint32_t devices, uint32_t, std::span<const int>) {
+          return open(devices);
+        },
+        1,
+        {},
+        2,
+        {},
+        identity(),
+        device::profileOfArchitecture("sm_90"),
+        tuner::Accuracy{
+            [this](uint32_t kernel) {
+              return kernels::buildErrorKernel(dag.kernels[kernel]);
             },
-            [this](uint32_t devices, uint32_t, std::span<const int>) {
-              return open(devices);
-            },
-            1,
-            {},
-            2,
-            {},
-            identity(),
-            device::profileOfArchitecture("sm_90"),
-            tuner::Accuracy{
-                [this](uint32_t kernel) {
-                  return kernels::buildErrorKernel(dag.kernels[kernel]);
-                },
-                [](uint32_t devices, uint32_t lanes,
-                   std::span<const int> cpus) {
-                  return device::createHostDriver(devices, lanes, cpus);
-                }}};
+            [](uint32_t devices, uint32_t lanes, std::span<const int> cpus) {
+              return device::createHostDriver(devices, lanes, cpus);
+            }}};
   }
 
   static tuner::TargetIdentity identity() {

@@ -123,9 +123,8 @@ std::string each(const std::string &compute) {
 std::vector<ToleranceCase> cases() {
   const std::string rows = "memref<16x300xf32>", line = "memref<300xf32>",
                     sums = "memref<16xf32>";
-  const std::string shifted =
-      "      %m = arith.addi %k, %c1 : index\n"
-      "      %at = arith.remui %m, %n : index\n";
+  const std::string shifted = "      %m = arith.addi %k, %c1 : index\n"
+                              "      %at = arith.remui %m, %n : index\n";
   std::vector<ToleranceCase> all;
   all.push_back(
       {"sum",
@@ -155,10 +154,9 @@ std::vector<ToleranceCase> cases() {
                         "memref<16x300xf32>\n") +
              storeOf("s", "f32")},
         {"terms_in_bf16", false,
-         sumOf("s",
-               "      %v = memref.load %x[%row, %k] : memref<16x300xf32>\n"
-               "      %h = arith.truncf %v : f32 to bf16\n"
-               "      %term = arith.extf %h : bf16 to f32\n") +
+         sumOf("s", "      %v = memref.load %x[%row, %k] : memref<16x300xf32>\n"
+                    "      %h = arith.truncf %v : f32 to bf16\n"
+                    "      %term = arith.extf %h : bf16 to f32\n") +
              storeOf("s", "f32")}}});
   all.push_back(
       {"dot",
@@ -236,20 +234,19 @@ std::vector<ToleranceCase> cases() {
          each(scaled + "      %q = arith.constant 1.57079637 : f32\n"
                        "      %m = arith.subf %z, %q : f32\n"
                        "      %y = math.cos %m : f32\n")}}});
-  all.push_back(
-      {"cancellation",
-       rows,
-       line,
-       rows,
-       each("      %big = arith.constant 10000.0 : f32\n"
-            "      %p = arith.addf %v, %big : f32\n"
-            "      %y = arith.subf %p, %big : f32\n"),
-       {{"nothing_cancels", true,
-         each("      %big = arith.constant 0.0 : f32\n"
-              "      %y = arith.addf %v, %big : f32\n")},
-        {"off_by_more_than_cancels", false,
-         each("      %big = arith.constant 0.1 : f32\n"
-              "      %y = arith.addf %v, %big : f32\n")}}});
+  all.push_back({"cancellation",
+                 rows,
+                 line,
+                 rows,
+                 each("      %big = arith.constant 10000.0 : f32\n"
+                      "      %p = arith.addf %v, %big : f32\n"
+                      "      %y = arith.subf %p, %big : f32\n"),
+                 {{"nothing_cancels", true,
+                   each("      %big = arith.constant 0.0 : f32\n"
+                        "      %y = arith.addf %v, %big : f32\n")},
+                  {"off_by_more_than_cancels", false,
+                   each("      %big = arith.constant 0.1 : f32\n"
+                        "      %y = arith.addf %v, %big : f32\n")}}});
   all.push_back({"moved",
                  rows,
                  line,
@@ -304,22 +301,21 @@ std::vector<ToleranceCase> cases() {
              storeOf("t", "bf16")},
         {"sums_in_bf16", false, narrowSum},
         {"last_term_missing", false,
-         lastSkipped(wideProduct) +
-             "    %t = arith.truncf %s : f32 to bf16\n" +
+         lastSkipped(wideProduct) + "    %t = arith.truncf %s : f32 to bf16\n" +
              storeOf("t", "bf16")}}});
   // Whose own sums are that far off takes better ones.
-  all.push_back({"narrow_sums",
-                 "memref<16x300xbf16>",
-                 "memref<300xbf16>",
-                 "memref<16xbf16>",
-                 narrowSum,
-                 {{"sums_in_f32", true,
-                   sumOf("l", wideProduct) +
-                       "    %s = arith.truncf %l : f32 to bf16\n" +
-                       storeOf("s", "bf16")},
-                  {"another_number", false,
-                   narrowSum + "    %big = arith.constant 1000.0 : bf16\n" +
-                       storeOf("big", "bf16")}}});
+  all.push_back(
+      {"narrow_sums",
+       "memref<16x300xbf16>",
+       "memref<300xbf16>",
+       "memref<16xbf16>",
+       narrowSum,
+       {{"sums_in_f32", true,
+         sumOf("l", wideProduct) + "    %s = arith.truncf %l : f32 to bf16\n" +
+             storeOf("s", "bf16")},
+        {"another_number", false,
+         narrowSum + "    %big = arith.constant 1000.0 : bf16\n" +
+             storeOf("big", "bf16")}}});
   return all;
 }
 
@@ -374,11 +370,11 @@ TEST_P(ToleranceTest, TakesOtherOrdersAndNoOtherResults) {
         return std::move(build.object);
       },
       open};
-  subject.accuracy = tuner::Accuracy{
-      [&](uint32_t kernel) {
-        return kernels::buildErrorKernel(dag.kernels[kernel]);
-      },
-      open};
+  subject.accuracy =
+      tuner::Accuracy{[&](uint32_t kernel) {
+                        return kernels::buildErrorKernel(dag.kernels[kernel]);
+                      },
+                      open};
   auto evaluator = tuner::Evaluator::create(subject, {});
   ASSERT_TRUE(evaluator) << evaluator.error().message;
   auto realized = (*evaluator)->realize((*evaluator)->defaults());
@@ -402,9 +398,8 @@ TEST_P(ToleranceTest, TakesOtherOrdersAndNoOtherResults) {
     if (!*admitted)
       EXPECT_EQ(admitted->error().kind, tuner::FaultKind::WrongResult)
           << variant.name;
-    RecordProperty(variant.name,
-                   *admitted ? toText((*admitted)->agreement())
-                             : admitted->error().what);
+    RecordProperty(variant.name, *admitted ? toText((*admitted)->agreement())
+                                           : admitted->error().what);
   }
   EXPECT_EQ((*evaluator)->whyOnlyBits(), "");
 }

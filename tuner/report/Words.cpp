@@ -181,7 +181,8 @@ std::string measuringText(const Report &report) {
       "Intervals are of 95 %. Default and tuned run in turn, each in a process "
       "of its own ({}); the change is that of the pairs, and the tuned time "
       "and its interval are the default's times the change. Every candidate "
-      "gave the bits of a serial plan of the default kernels, or results within "
+      "gave the bits of a serial plan of the default kernels, or results "
+      "within "
       "the tolerance of docs/numerics.md, before it was measured.",
       report.problem.policy);
 }

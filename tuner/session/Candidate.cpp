@@ -164,10 +164,9 @@ private:
   Outcome<Bytes> check(uint64_t seed, std::span<const std::byte> body) {
     if (body.size() < data.outputBytes())
       return fault(FaultKind::Refused, "was not told what to give");
-    const std::span<const std::byte> expected =
-        body.first(data.outputBytes());
-    std::optional<Tolerances> tolerances = readTolerances(
-        body.subspan(data.outputBytes()), data.numFloats());
+    const std::span<const std::byte> expected = body.first(data.outputBytes());
+    std::optional<Tolerances> tolerances =
+        readTolerances(body.subspan(data.outputBytes()), data.numFloats());
     Guarded spread;
     if (auto ok =
             open(spread, spreadBuffers(realization.plan, *realization.dag));
@@ -180,8 +179,8 @@ private:
       auto found = run(*guarded, seed);
       if (!found)
         return found;
-      auto agreement = data.compare(*found, expected,
-                                    tolerances ? &*tolerances : nullptr);
+      auto agreement =
+          data.compare(*found, expected, tolerances ? &*tolerances : nullptr);
       if (!agreement)
         return tl::make_unexpected(agreement.error());
       furthest.add(*agreement);
@@ -357,6 +356,40 @@ Outcome<std::vector<capture::NodeSpan>> Candidate::timeline(double seconds) {
   std::memcpy(spans.data(), answer->data(),
               spans.size() * sizeof(capture::NodeSpan));
   return spans;
+}
+
+Result<Outcome<std::vector<Bytes>>>
+outputsOfEach(std::span<const Realization> realizations,
+              const ProgramData &data, uint64_t seed,
+              const CandidateOptions &options) {
+  using All = Outcome<std::vector<Bytes>>;
+  MGPU_TRY_ASSIGN(
+      Worker worker,
+      Worker::start(
+          [&](std::span<const std::byte> request) -> Outcome<Bytes> {
+            Bytes all;
+            for (const Realization &each : realizations) {
+              auto outputs = Runner(each, data, options).answer(request);
+              if (!outputs)
+                return outputs;
+              all.insert(all.end(), outputs->begin(), outputs->end());
+            }
+            return all;
+          },
+          options.limits));
+  auto answer =
+      worker.ask(requestOf(Command::Outputs, seed),
+                 options.secondsToPrepare * double(realizations.size()));
+  if (!answer)
+    return All(tl::make_unexpected(answer.error()));
+  const uint64_t each = data.outputBytes();
+  if (answer->size() != each * realizations.size())
+    return All(fault(FaultKind::Crash, "answered with other outputs"));
+  std::vector<Bytes> parts;
+  for (auto at = answer->begin(); parts.size() < realizations.size();
+       at += ptrdiff_t(each))
+    parts.emplace_back(at, at + ptrdiff_t(each));
+  return All(std::move(parts));
 }
 
 } // namespace mgpu::tuner

@@ -79,6 +79,13 @@ private:
   Agreement furthest;
 };
 
+/// What the outputs of each are on the data of `seed`, all run in one process
+/// that has options.secondsToPrepare for each. Errors: as of Candidate::start.
+Result<Outcome<std::vector<Bytes>>>
+outputsOfEach(std::span<const Realization> realizations,
+              const ProgramData &data, uint64_t seed,
+              const CandidateOptions &options);
+
 } // namespace mgpu::tuner
 
 #endif // MGPU_TUNER_SESSION_CANDIDATE_H

@@ -153,43 +153,38 @@ std::string Evaluator::identity(const Realization &realization,
   return text;
 }
 
-Result<bool> Evaluator::buildWideKernels() {
-  if (!noTolerance.empty() || about.dag.kernels.size() == wideKernels.size())
+Result<bool> Evaluator::realizeWide() {
+  if (!noTolerance.empty() || !wide.empty())
     return noTolerance.empty();
   MGPU_TRY_ASSIGN(
       KernelFarm builders,
-      KernelFarm::start([build = about.accuracy->build](
-                            uint32_t kernel,
-                            const KernelConfig &) { return build(kernel); },
-                        options.compilers));
+      KernelFarm::start(
+          [build = about.accuracy->build](
+              uint32_t kernel, const KernelConfig &) { return build(kernel); },
+          options.compilers));
   std::vector<KernelFarm::Job> jobs;
   for (uint32_t k = 0; k < about.dag.kernels.size(); ++k)
     jobs.push_back({k, {}});
   MGPU_TRY_ASSIGN(auto built, builders.build(jobs));
+  Realization each;
+  each.lanes = 1;
   for (Outcome<KernelObject> &object : built) {
     if (!object) {
       noTolerance = object.error().what;
       return false;
     }
-    wideKernels.push_back(std::move(*object));
+    each.kernels.push_back(std::move(*object));
   }
-  return true;
-}
-
-Result<Outcome<Bytes>>
-Evaluator::wideOutputs(uint64_t seed, std::optional<unsigned> trial) {
-  Realization made;
-  made.dag = std::make_shared<const Dag>(withErrorSeeds(about.dag, trial));
   ProgramConfig serial = defaultChoice;
   serial.scheduler = "serial";
-  serial.streams = serial.lanes = made.lanes = 1;
-  MGPU_TRY_ASSIGN(made.plan, planFor(*made.dag, serial));
-  made.kernels = wideKernels;
-  CandidateOptions wide = candidateOptions;
-  wide.openDriver = about.accuracy->openHost;
-  wide.secondsToPrepare = mostWideSeconds;
-  MGPU_TRY_ASSIGN(Candidate run, Candidate::start(made, about.data, wide));
-  return run.outputs(seed);
+  serial.streams = serial.lanes = 1;
+  MGPU_TRY_ASSIGN(each.plan, planFor(about.dag, serial));
+  for (unsigned k = 0; k <= numErrorTrials; ++k) {
+    each.dag = std::make_shared<const Dag>(withErrorSeeds(
+        about.dag, k == 0 ? std::nullopt : std::optional(k - 1)));
+    wide.push_back(each);
+  }
+  return true;
 }
 
 Result<const Tolerances *> Evaluator::tolerancesOf(uint64_t seed,
@@ -199,23 +194,21 @@ Result<const Tolerances *> Evaluator::tolerancesOf(uint64_t seed,
     return none;
   if (auto known = tolerances.find(seed); known != tolerances.end())
     return &known->second;
-  MGPU_TRY_ASSIGN(bool built, buildWideKernels());
-  if (!built)
+  MGPU_TRY_ASSIGN(bool ready, realizeWide());
+  if (!ready)
     return none;
-  std::vector<Bytes> runs; // in f64, then the trials
-  for (unsigned k = 0; k <= numErrorTrials; ++k) {
-    MGPU_TRY_ASSIGN(auto found,
-                    wideOutputs(seed, k == 0 ? std::nullopt
-                                             : std::optional(k - 1)));
-    if (!found) {
-      noTolerance = "the program in f64 " + found.error().what;
-      return none;
-    }
-    runs.push_back(std::move(*found));
+  CandidateOptions running = candidateOptions;
+  running.openDriver = about.accuracy->openHost;
+  running.secondsToPrepare = mostWideSeconds;
+  MGPU_TRY_ASSIGN(auto runs, outputsOfEach(wide, about.data, seed, running));
+  if (!runs) {
+    noTolerance = "the program in f64 " + runs.error().what;
+    return none;
   }
   return &tolerances
-              .emplace(seed, about.data.tolerances(
-                                 runs[0], std::span(runs).subspan(1), outputs))
+              .emplace(seed, about.data.tolerances(runs->front(),
+                                                   std::span(*runs).subspan(1),
+                                                   outputs))
               .first->second;
 }
 

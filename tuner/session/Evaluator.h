@@ -96,10 +96,8 @@ private:
   Result<Outcome<void>> check(Candidate &candidate, uint64_t seed);
   /// Null where there are none: whyOnlyBits() says why.
   Result<const Tolerances *> tolerancesOf(uint64_t seed, const Bytes &outputs);
-  /// Of the program in f64, moved or not.
-  Result<Outcome<Bytes>> wideOutputs(uint64_t seed,
-                                     std::optional<unsigned> trial);
-  Result<bool> buildWideKernels();
+  /// Fills `wide`; false where that cannot be.
+  Result<bool> realizeWide();
 
   TuningSubject about;
   EvaluatorOptions options;
@@ -113,9 +111,10 @@ private:
   std::shared_ptr<const planner::Dag> lastProgram;
   std::optional<Candidate> reference, defaultRun;
   std::map<uint64_t, Bytes> expected; ///< outputs, by seed
-  std::vector<KernelObject> wideKernels;
+  /// The program in f64, then in each trial (planner/dag/ErrorSeeds.h).
+  std::vector<Realization> wide;
   std::map<uint64_t, Tolerances> tolerances; ///< by seed
-  std::string noTolerance; ///< why there is none
+  std::string noTolerance;                   ///< why there is none
   uint64_t numAdmitted = 0, numFresh = 0;
 };
 

@@ -72,8 +72,8 @@ Result<void> Session::decide(const ProgramConfig &winner,
     pairs = std::max<size_t>(found.pairs, 1);
   }
   double us = referenceUs * (1 + change.middle);
-  db::Trial trial = measuredTrial(textOf(winner), us, change, pairs, 0, 0,
-                                  result.agreement);
+  db::Trial trial =
+      measuredTrial(textOf(winner), us, change, pairs, 0, 0, result.agreement);
   json about = json::parse(trial.provenance.environment);
   json parts = json::array();
   for (const TuningResult::Part &part : result.parts)

@@ -178,8 +178,8 @@ Session::measureKernels(const ProgramConfig &config, Candidate &base) {
   }
   KernelRatios found{{}, admitted->agreement()};
   for (std::vector<double> &ofKernel : ratios)
-    found.times.push_back(ofKernel.empty() ? 1
-                                           : bench::median(std::move(ofKernel)));
+    found.times.push_back(
+        ofKernel.empty() ? 1 : bench::median(std::move(ofKernel)));
   return Ratios(std::move(found));
 }
 
@@ -220,7 +220,7 @@ Result<void> Session::tryKernels(std::vector<KernelSearch *> searches,
     search.strategy->report(*id, us);
     search.times[*id] = us;
     MGPU_TRY(record(key, measuredTrial(text, us, {}, looks, 0, seconds,
-                                     ratios->agreement)));
+                                       ratios->agreement)));
   }
   if (ratios) {
     std::string last;

@@ -10,9 +10,10 @@
 namespace mgpu::tuner {
 
 std::string toText(const Agreement &agreement) {
-  return agreement.isSameBits() ? "the same bits"
-                                : fmt::format("within {:.2g} % of the tolerance",
-                                              100 * agreement.share);
+  return agreement.isSameBits()
+             ? "the same bits"
+             : fmt::format("within {:.2g} % of the tolerance",
+                           100 * agreement.share);
 }
 
 namespace {
