@@ -87,7 +87,7 @@ TEST_P(ExampleCorners, Compile) {
   ASSERT_NO_FATAL_FAILURE(emit());
   CornerCheck check;
   for (const Emitted &each : kernels)
-    check.add(each.text, each.space, 2);
+    check.add(each.text, each.space);
   check.run(*compiler);
 }
 

@@ -2,7 +2,11 @@
 #include "Corpus.h"
 #include "KernelRunner.h"
 
+#include <cctype>
+#include <cstring>
 #include <fmt/format.h>
+#include <map>
+#include <span>
 
 namespace mgpu::kernels {
 
@@ -22,9 +26,9 @@ unsigned bitsOf(const std::string &type) {
 }
 
 /// `operands` are loaded into %a, %b, ...; `body` leaves %r, of `result`, for
-/// %o[$i], of type $o.
+/// $out[$i], of type $o.
 struct Operation {
-  std::string name;
+  std::string family; ///< those of one family and its operands share a kernel
   Types operands;
   std::string result, body;
 };
@@ -69,25 +73,52 @@ scf.if %in {
         "%i = gpu.global_id x\n%j = gpu.global_id y\n%k = gpu.global_id z\n",
         ""};
 
-CorpusKernel kernelOf(const Operation &op, const Shape &shape) {
+/// `body` with names of its own, but for operands and indices.
+std::string renamed(const std::string &body, const std::string &suffix) {
+  std::string out;
+  for (size_t at = 0; at < body.size();) {
+    out += body[at];
+    if (body[at++] != '%')
+      continue;
+    std::string name;
+    while (at < body.size() && (std::isalnum(body[at]) || body[at] == '_'))
+      name += body[at++];
+    const bool isShared = name == "a" || name == "b" || name == "c";
+    out += name + (isShared ? "" : suffix);
+  }
+  return out;
+}
+
+/// All operations have the operands of the first.
+CorpusKernel kernelOf(const std::string &name,
+                      std::span<const Operation> operations,
+                      const Shape &shape) {
   auto memref = [&](const std::string &type) {
     return fmt::format("memref<{}x{}{}>", shape.extents, type, shape.layout);
   };
+  const Types &operands = operations.front().operands;
   std::string arguments, body = shape.before;
-  for (size_t k = 0; k < op.operands.size(); ++k) {
+  for (size_t k = 0; k < operands.size(); ++k) {
     char letter = char('a' + k);
-    const std::string type = memref(op.operands[k]);
+    const std::string type = memref(operands[k]);
     arguments += fmt::format("%m{}: {}, ", letter, type);
     body += fmt::format("%{0} = memref.load %m{0}[{1}] : {2}\n", letter,
                         shape.indices, type);
   }
-  arguments += "%o: " + memref(op.result);
-  body += op.body + "memref.store %r, %o[$i] : $o\n";
-  for (const auto &[mark, text] :
-       {std::pair("$i", std::string(shape.indices)), {"$o", memref(op.result)}})
-    for (size_t at; (at = body.find(mark)) != std::string::npos;)
-      body.replace(at, 2, text);
-  return {op.name + "_" + shape.name, module(arguments, body + shape.after),
+  for (size_t k = 0; k < operations.size(); ++k) {
+    const std::string number = std::to_string(k),
+                      type = memref(operations[k].result);
+    arguments += fmt::format("{}%o{}: {}", k ? ", " : "", number, type);
+    std::string one = renamed(
+        operations[k].body + "memref.store %r, $out[$i] : $o\n", "_" + number);
+    for (const auto &[mark, text] : {std::pair("$out", "%o" + number),
+                                     {"$i", std::string(shape.indices)},
+                                     {"$o", type}})
+      for (size_t at; (at = one.find(mark)) != std::string::npos;)
+        one.replace(at, std::strlen(mark), text);
+    body += one;
+  }
+  return {name + "_" + shape.name, module(arguments, body + shape.after),
           shape.block, shape.grid};
 }
 
@@ -96,27 +127,22 @@ class Maker {
 public:
   std::vector<Operation> operations;
 
-  void add(const std::string &name, const Types &operands,
+  void add(const std::string &family, const Types &operands,
            const std::string &result, const std::string &body) {
-    std::string full = name;
-    for (const std::string &type : operands)
-      if (type != operands.front() || &type == &operands.front())
-        full += "_" + type;
-    if (result != operands.front())
-      full += "_" + result;
-    operations.push_back({full, operands, result, body});
+    operations.push_back({family, operands, result, body});
   }
   /// `op` of so many operands of one type, and of that type.
-  void same(const std::string &op, size_t count, const std::string &type) {
+  void same(const std::string &family, const std::string &op, size_t count,
+            const std::string &type) {
     std::string list;
     for (size_t k = 0; k < count; ++k)
       list += fmt::format("{}%{}", k ? ", " : "", char('a' + k));
-    add(op.substr(op.find('.') + 1), Types(count, type), type,
+    add(family, Types(count, type), type,
         fmt::format("%r = {} {} : {}\n", op, list, type));
   }
   void convert(const std::string &op, const std::string &from,
                const std::string &to) {
-    add(op, {from}, to,
+    add("convert", {from}, to,
         fmt::format("%r = arith.{} %a : {} to {}\n", op, from, to));
   }
 
@@ -136,33 +162,33 @@ void Maker::makeIntegers(const std::string &type) {
     same(std::string("arith.") + op, 2, type);
   for (const char *p :
        {"eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"})
-    add(std::string("cmpi_") + p, {type, type}, type,
+    add("compare", {type, type}, type,
         fmt::format("%t = arith.cmpi {0}, %a, %b : {1}\n"
                     "%r = arith.select %t, %a, %b : {1}\n",
                     p, type));
-  add("addui_extended", {type, type}, type,
+  add("extended", {type, type}, type,
       fmt::format("%s, %over = arith.addui_extended %a, %b : {0}, i1\n"
                   "%r = arith.select %over, %s, %b : {0}\n",
                   type));
   for (const char *op : {"mulsi_extended", "mului_extended"})
-    add(op, {type, type}, type,
+    add("extended", {type, type}, type,
         fmt::format("%low, %high = arith.{0} %a, %b : {1}\n"
                     "%r = arith.subi %low, %high : {1}\n",
                     op, type));
   for (const char *op : {"absi", "ctlz", "cttz", "ctpop"})
-    same(std::string("math.") + op, 1, type);
-  same("math.ipowi", 2, type);
+    same("bits", std::string("math.") + op, 1, type);
+  same("power", "math.ipowi", 2, type);
 }
 
 void Maker::makeFloats(const std::string &type) {
   for (const char *op : {"addf", "subf", "mulf", "divf", "remf", "maximumf",
                          "minimumf", "maxnumf", "minnumf"})
-    same(std::string("arith.") + op, 2, type);
-  same("arith.negf", 1, type);
+    same("float", std::string("arith.") + op, 2, type);
+  same("negate", "arith.negf", 1, type);
   for (const char *p :
        {"false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt",
         "uge", "ult", "ule", "une", "uno", "true"})
-    add(std::string("cmpf_") + p, {type, type}, type,
+    add("compare", {type, type}, type,
         fmt::format("%t = arith.cmpf {0}, %a, %b : {1}\n"
                     "%r = arith.select %t, %a, %b : {1}\n",
                     p, type));
@@ -172,14 +198,14 @@ void Maker::makeFloats(const std::string &type) {
         "tan",  "asin",  "acos",  "atan",  "sinh",      "cosh",
         "tanh", "asinh", "acosh", "atanh", "erf",       "erfc",
         "absf", "ceil",  "floor", "round", "roundeven", "trunc"})
-    same(std::string("math.") + op, 1, type);
+    same("math", std::string("math.") + op, 1, type);
   for (const char *op : {"atan2", "powf", "copysign"})
-    same(std::string("math.") + op, 2, type);
-  same("math.fma", 3, type);
+    same("math2", std::string("math.") + op, 2, type);
+  same("fma", "math.fma", 3, type);
   add("fpowi", {type, "i32"}, type,
       fmt::format("%r = math.fpowi %a, %b : {}, i32\n", type));
   for (const char *op : {"isnan", "isinf", "isfinite"})
-    add(op, {type}, type,
+    add("classify", {type}, type,
         fmt::format("%t = math.{0} %a : {1}\n"
                     "%z = arith.constant 0.0 : {1}\n"
                     "%r = arith.select %t, %z, %a : {1}\n",
@@ -187,7 +213,6 @@ void Maker::makeFloats(const std::string &type) {
 }
 
 void Maker::makeConversions() {
-  Types wide = integers;
   for (const std::string &from : integers)
     for (const std::string &to : integers) {
       if (bitsOf(from) < bitsOf(to)) {
@@ -203,11 +228,11 @@ void Maker::makeConversions() {
       convert(op, "index", type);
     }
     for (const char *op : {"extsi", "extui"})
-      add(std::string(op) + "_i1", {type, type}, type,
+      add("extend_i1", {type, type}, type,
           fmt::format("%t = arith.cmpi slt, %a, %b : {0}\n"
                       "%r = arith.{1} %t : i1 to {0}\n",
                       type, op));
-    add("trunci_i1", {type}, type,
+    add("convert", {type}, type,
         fmt::format("%t = arith.trunci %a : {0} to i1\n"
                     "%r = arith.select %t, %a, %a : {0}\n",
                     type));
@@ -224,7 +249,7 @@ void Maker::makeConversions() {
   }
   for (const char *op :
        {"andi", "ori", "xori", "addi", "muli", "maxsi", "minui"})
-    add(std::string(op) + "_i1", {"i32", "i32"}, "i32",
+    add("i1", {"i32", "i32"}, "i32",
         fmt::format("%s = arith.cmpi slt, %a, %b : i32\n"
                     "%t = arith.cmpi ult, %a, %b : i32\n"
                     "%u = arith.{} %s, %t : i1\n"
@@ -251,10 +276,11 @@ void Maker::makeAtomics() {
                      std::initializer_list<const char *> kinds) {
     for (const std::string &type : types)
       for (const char *kind : kinds)
-        add(std::string("atomic_") + kind, {type}, type,
-            fmt::format("%r = memref.atomic_rmw {1} %a, %o[$i] : ({0}, $o) -> "
-                        "{0}\n",
-                        type, kind));
+        add("atomic", {type}, type,
+            fmt::format(
+                "%r = memref.atomic_rmw {1} %a, $out[$i] : ({0}, $o) -> "
+                "{0}\n",
+                type, kind));
   };
   atomics(integers, {"addi", "muli", "andi", "ori", "xori", "maxs", "mins",
                      "maxu", "minu", "assign"});
@@ -262,8 +288,8 @@ void Maker::makeAtomics() {
                    "assign"});
   for (const Types &types : {integers, floats})
     for (const std::string &type : types)
-      add("generic_atomic", {type}, type,
-          fmt::format("%r = memref.generic_atomic_rmw %o[$i] : $o {{\n"
+      add("atomic", {type}, type,
+          fmt::format("%r = memref.generic_atomic_rmw $out[$i] : $o {{\n"
                       "^bb0(%old: {0}):\n"
                       "  %new = arith.{1} %old, %a : {0}\n"
                       "  memref.atomic_yield %new : {0}\n}}\n",
@@ -279,7 +305,7 @@ void Maker::makeVectors() {
         unsigned count = bytes * 8 / bitsOf(type);
         if (count == 0)
           continue;
-        add(fmt::format("vector_{}_bytes", bytes), {type}, type,
+        add("vector_bytes", {type}, type,
             fmt::format("%z = arith.constant 0 : index\n"
                         "%p = memref.alloca() : memref<{0}x{1}>\n"
                         "memref.store %a, %p[%z] : memref<{0}x{1}>\n"
@@ -298,7 +324,7 @@ void Maker::makeVectors() {
                                               "minsi", "maxui", "minui",
                                               "and",   "or",    "xor"};
       for (const char *kind : kinds)
-        add(std::string("vector_reduce_") + kind, {type, type}, type,
+        add("vector_reduce", {type, type}, type,
             fmt::format("%v = vector.from_elements %a, %b, %a, %b : "
                         "vector<4x{1}>\n"
                         "%r = vector.reduction <{0}>, %v : vector<4x{1}> into "
@@ -319,21 +345,26 @@ void Maker::makeVectors() {
 /// What threads of a block do together, of each type.
 std::vector<CorpusKernel> together() {
   std::vector<CorpusKernel> kernels;
+  // `body` leaves %l0 to %l{count - 1}.
   auto add = [&](const std::string &name, const std::string &type,
-                 const std::string &body) {
+                 const std::string &body, size_t count) {
     for (auto [shape, block, threads] : {std::tuple("warp", Dim3{32, 1, 1}, 32),
                                          {"rest", Dim3{100, 1, 1}, 100},
                                          {"square", Dim3{8, 16, 1}, 128}}) {
-      std::string memref = fmt::format("memref<3x{}x{}>", threads, type);
+      std::string memref = fmt::format("memref<3x{}x{}>", threads, type),
+                  out = fmt::format("memref<3x{}x{}x{}>", count, threads, type);
       std::string text = fmt::format(
           "%t = gpu.thread_id x\n%y = gpu.thread_id y\n%g = gpu.block_id x\n"
           "%w = arith.constant {0} : index\n%yw = arith.muli %y, %w : index\n"
           "%i = arith.addi %yw, %t : index\n"
-          "%a = memref.load %x[%g, %i] : {1}\n{2}"
-          "memref.store %r, %o[%g, %i] : {1}\n",
+          "%a = memref.load %x[%g, %i] : {1}\n{2}",
           block.x, memref, body);
+      for (size_t k = 0; k < count; ++k)
+        text += fmt::format("%row{0} = arith.constant {0} : index\n"
+                            "memref.store %l{0}, %o[%g, %row{0}, %i] : {1}\n",
+                            k, out);
       kernels.push_back({fmt::format("{}_{}_{}", name, type, shape),
-                         module("%x: " + memref + ", %o: " + memref, text),
+                         module("%x: " + memref + ", %o: " + out, text),
                          block,
                          {3}});
     }
@@ -347,40 +378,44 @@ std::vector<CorpusKernel> together() {
                   : std::vector<const char *>{"add",   "mul",   "maxsi",
                                               "minsi", "maxui", "minui",
                                               "and",   "or",    "xor"};
-      for (const char *kind : kinds) {
-        add(std::string("all_reduce_") + kind, type,
-            fmt::format("%r = gpu.all_reduce {} %a uniform {{}} : ({}) -> "
-                        "({})\n",
-                        kind, type, type));
-        add(std::string("subgroup_reduce_") + kind, type,
-            fmt::format("%r = gpu.subgroup_reduce {} %a : ({}) -> {}\n", kind,
-                        type, type));
+      std::string all, some;
+      for (size_t k = 0; k < kinds.size(); ++k) {
+        all += fmt::format("%l{0} = gpu.all_reduce {1} %a uniform {{}} : ({2}) "
+                           "-> ({2})\n",
+                           k, kinds[k], type);
+        some += fmt::format("%l{0} = gpu.subgroup_reduce {1} %a : ({2}) -> "
+                            "{2}\n",
+                            k, kinds[k], type);
       }
-      for (auto [size, stride] :
-           {std::pair(1, 1), {2, 16}, {4, 1}, {8, 4}, {16, 2}})
-        add(fmt::format("clusters_{}_{}", size, stride), type,
-            fmt::format("%r = gpu.subgroup_reduce add %a cluster(size = {}, "
-                        "stride = {}) : ({}) -> {}\n",
-                        size, stride, type, type));
+      add("all_reduce", type, all, kinds.size());
+      add("subgroup_reduce", type, some, kinds.size());
+      const std::pair<int, int> clusters[] = {
+          {1, 1}, {2, 16}, {4, 1}, {8, 4}, {16, 2}};
+      some.clear();
+      for (size_t k = 0; k < std::size(clusters); ++k)
+        some += fmt::format("%l{0} = gpu.subgroup_reduce add %a cluster(size = "
+                            "{1}, stride = {2}) : ({3}) -> {3}\n",
+                            k, clusters[k].first, clusters[k].second, type);
+      add("clusters", type, some, std::size(clusters));
       add("all_reduce_region", type,
-          fmt::format("%r = gpu.all_reduce %a uniform {{\n"
+          fmt::format("%l0 = gpu.all_reduce %a uniform {{\n"
                       "^bb0(%l: {0}, %m: {0}):\n"
                       "  %s = arith.{1} %l, %m : {0}\n"
                       "  gpu.yield %s : {0}\n}} : ({0}) -> ({0})\n",
-                      type, isFloat ? "mulf" : "xori"));
+                      type, isFloat ? "mulf" : "xori"),
+          1);
       if (bitsOf(type) < 32 && !isFloat)
         continue; // shuffles of whole words
-      for (const char *mode : {"xor", "up", "down", "idx"})
-        add(std::string("shuffle_") + mode, type,
-            fmt::format("%d = arith.constant 5 : i32\n"
-                        "%n = arith.constant 32 : i32\n"
-                        "%s, %ok = gpu.shuffle {0} %a, %d, %n : {1}\n"
-                        "%r = arith.select %ok, %s, %a : {1}\n",
-                        mode, type));
-      add("rotate", type,
-          fmt::format("%s, %ok = gpu.rotate %a, 3, 16 : {0}\n"
-                      "%r = arith.select %ok, %s, %a : {0}\n",
-                      type));
+      const char *const modes[] = {"xor", "up", "down", "idx"};
+      some = "%d = arith.constant 5 : i32\n%n = arith.constant 32 : i32\n";
+      for (size_t k = 0; k < 4; ++k)
+        some += fmt::format("%s{0}, %ok{0} = gpu.shuffle {1} %a, %d, %n : {2}\n"
+                            "%l{0} = arith.select %ok{0}, %s{0}, %a : {2}\n",
+                            k, modes[k], type);
+      some += fmt::format("%s4, %ok4 = gpu.rotate %a, 3, 16 : {0}\n"
+                          "%l4 = arith.select %ok4, %s4, %a : {0}\n",
+                          type);
+      add("shuffle", type, some, 5);
     }
   return kernels;
 }
@@ -398,9 +433,22 @@ std::vector<CorpusKernel> corpusKernels() {
   maker.makeAtomics();
   maker.makeVectors();
   std::vector<CorpusKernel> kernels;
+  std::map<std::pair<std::string, Types>, std::vector<Operation>> groups;
   for (const Operation &op : maker.operations)
-    for (const Shape *shape : {&one, &fitting, &ragged})
-      kernels.push_back(kernelOf(op, *shape));
+    groups[{op.family, op.operands}].push_back(op);
+  constexpr size_t most = 8; // operations of a kernel
+  for (const auto &[key, operations] : groups)
+    for (size_t first = 0; first < operations.size(); first += most) {
+      std::string name = key.first;
+      for (const std::string &type : key.second)
+        name += "_" + type;
+      if (first > 0)
+        name += "_" + std::to_string(first);
+      const std::span<const Operation> some(
+          operations.data() + first, std::min(most, operations.size() - first));
+      for (const Shape *shape : {&one, &fitting, &ragged})
+        kernels.push_back(kernelOf(name, some, *shape));
+    }
   for (const Types &types : {integers, floats, storage, Types{"index", "i1"}})
     for (const std::string &type : types) {
       Operation copy{
@@ -412,7 +460,7 @@ std::vector<CorpusKernel> corpusKernels() {
                   "%first = arith.cmpi slt, %t0, %c2 : index\n" +
                   copy.body;
       for (const Shape *shape : {&one, &fitting, &ragged, &plane, &box})
-        kernels.push_back(kernelOf(copy, *shape));
+        kernels.push_back(kernelOf("copy_" + type, {&copy, 1}, *shape));
     }
   for (CorpusKernel &each : together())
     kernels.push_back(std::move(each));

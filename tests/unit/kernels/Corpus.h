@@ -2,8 +2,8 @@
 #ifndef MGPU_TESTS_UNIT_KERNELS_CORPUS_H
 #define MGPU_TESTS_UNIT_KERNELS_CORPUS_H
 
-// Generated kernels, each of one operation on one type in one shape of launch:
-// what the emitter can write. They are compiled, not run: KernelCases.h has
+// Generated kernels, each of a few operations on one type in one shape of
+// launch: what the emitter can write. They are compiled, not run: KernelCases.h has
 // kernels whose operands are such that every result is defined.
 #include "support/Types.h"
 
@@ -13,7 +13,7 @@
 namespace mgpu::kernels {
 
 struct CorpusKernel {
-  std::string name; ///< "addi_i32_ragged"
+  std::string name; ///< "integer_i32_i32_ragged"
   std::string text; ///< a module with @entry
   Dim3 block, grid;
 };

@@ -235,7 +235,7 @@ Result<void> CudaTwins::compile() {
   std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "twins.cpp") << text;
   std::string command = std::string(MGPU_SHIM_CXX) +
-                        " -std=c++17 -O1 -ffp-contract=off -w -shared -fPIC "
+                        " -std=c++17 -O0 -ffp-contract=off -w -shared -fPIC "
                         "-I" MGPU_SHIM_INCLUDE " " +
                         (folder / "twins.cpp").string() + " -o " +
                         (folder / "twins.so").string();

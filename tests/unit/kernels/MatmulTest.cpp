@@ -153,6 +153,7 @@ TEST_F(Matmul, TilesGiveTheBitsOfTheBody) {
 
 TEST(MatmulCorners, Compile) {
   MGPU_OPEN_NVRTC(compiler);
+  const std::vector<std::string> archs{"sm_80", "sm_90", "sm_100"};
   CornerCheck check;
   for (const MatmulCase &test : cases) {
     auto kernel =
@@ -161,7 +162,9 @@ TEST(MatmulCorners, Compile) {
     auto space = kernelSpaceOf(specOf(textOf(test), sourceBlock), gridOf(test),
                                planner::KernelTarget::Cuda);
     ASSERT_TRUE(space) << space.error().message;
-    check.add(*kernel, *space);
+    check.add(*kernel, *space, 1,
+              takesAllCorners() ? archs
+                                : std::vector{archs[(&test - cases) % 3]});
   }
   check.run(*compiler);
 }
