@@ -4,7 +4,7 @@
 // and is dead where a wide value takes its place: LLVM removes it.
 #include "kernels/emit/ErrorBounds.h"
 
-#include "kernels/emit/MathAccuracy.h"
+#include "kernels/emit/ErrorRules.h"
 
 #include "device/host/HostKernelAbi.h"
 #include "planner/dag/ErrorSeeds.h"
@@ -30,71 +30,19 @@ namespace mgpu::kernels {
 
 namespace {
 
-/// A float in f64: a sum of `terms` terms whose magnitudes add up to
-/// `magnitude`, each with the errors it had before, together `error`. Without
-/// `terms` it is one term, of its own magnitude.
-struct Wide {
-  Value value, error;
-  Value magnitude = {}, terms = {};
-};
-
 bool isFloat(Type type) { return isa<FloatType>(type); }
 bool hasFloat(Type type) {
   return isFloat(isa<VectorType>(type) ? getElementTypeOrSelf(type) : type);
 }
 
-/// Half a unit in the last place, of 1.
-double unitOf(Type type) {
-  return std::ldexp(1.0, -int(llvm::APFloat::semanticsPrecision(
-                             cast<FloatType>(type).getFloatSemantics())));
-}
-
-class Widener {
+class Widener : private ErrorRules {
 public:
   Widener(func::FuncOp function, unsigned seed)
-      : function(function), seedPosition(seed), b(function.getContext()),
-        loc(function.getLoc()) {}
+      : ErrorRules(function.getLoc()), function(function), seedPosition(seed) {}
 
   LogicalResult run();
 
 private:
-  Type f64() { return b.getF64Type(); }
-  Value real(double value) {
-    return arith::ConstantOp::create(b, loc, b.getF64FloatAttr(value));
-  }
-  Value word(uint64_t value) {
-    return arith::ConstantOp::create(b, loc,
-                                     b.getI64IntegerAttr(int64_t(value)));
-  }
-  template <typename Op>
-  Value make(Value x, Value y) {
-    return Op::create(b, loc, x, y);
-  }
-  Value plus(Value x, Value y) { return make<arith::AddFOp>(x, y); }
-  Value minus(Value x, Value y) { return make<arith::SubFOp>(x, y); }
-  Value times(Value x, Value y) { return make<arith::MulFOp>(x, y); }
-  Value size(Value x) { return math::AbsFOp::create(b, loc, x); }
-  Value select(Value condition, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, condition, x, y);
-  }
-  Value less(Value x, Value y) {
-    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, y);
-  }
-  Value isFinite(Value x) { return less(size(x), real(INFINITY)); }
-
-  Value magnitude(const Wide &x) {
-    return x.terms ? x.magnitude : size(x.value);
-  }
-  Value terms(const Wide &x) { return x.terms ? x.terms : real(1); }
-  Value errorOf(const Wide &x, Type type);
-  Wide sum(const Wide &x, const Wide &y, Value value);
-  Wide rounded(Value value, Value error, double units, Type type);
-  Wide product(const Wide &x, const Wide &y, Value value, Type type);
-  Wide quotient(const Wide &x, const Wide &y, Value value, Type type);
-  Wide larger(const Wide &x, const Wide &y, Value value, Type type);
-  Wide either(Value condition, const Wide &x, const Wide &y);
-  Wide function_(Operation *op, ArrayRef<Wide> operands, Type type);
-  Value apply(Operation *op, ValueRange operands);
   Wide leaf(Value value);
 
   void begin();
@@ -104,103 +52,13 @@ private:
   LogicalResult widen(Operation *op);
   LogicalResult widenFloat(Operation *op);
   LogicalResult widenBranch(BranchOpInterface branch);
-  void use(Operation *op, unsigned operand, Value instead) {
-    op->setOperand(operand, instead);
-  }
 
   func::FuncOp function;
   unsigned seedPosition;
-  OpBuilder b;
-  Location loc;
   llvm::DenseMap<Value, Wide> wide, arrays;
   Value seed, salt, trial; ///< trial: 0 where nothing is moved
   uint64_t numStores = 0;
 };
-
-/// Bounds the difference between any two orders of the sum, and of what was
-/// before: of a sum of n terms the deviation is about sqrt(n - 1) roundings of
-/// the sum of magnitudes (Higham and Mary 2019). None of infinities and NaNs.
-Value Widener::errorOf(const Wide &x, Type type) {
-  Value error = x.error;
-  if (x.terms) {
-    Value roundings = math::SqrtOp::create(b, loc, minus(x.terms, real(1)));
-    error =
-        plus(error, times(times(roundings, x.magnitude), real(unitOf(type))));
-  }
-  return select(isFinite(x.value), error, real(0));
-}
-
-Wide Widener::sum(const Wide &x, const Wide &y, Value value) {
-  return {value, plus(x.error, y.error), plus(magnitude(x), magnitude(y)),
-          plus(terms(x), terms(y))};
-}
-
-/// One rounding beside those of the operands; `units` are halves of a unit in
-/// the last place.
-Wide Widener::rounded(Value value, Value error, double units, Type type) {
-  Value own = times(size(value), real(units * unitOf(type)));
-  return {value, error ? plus(error, own) : own};
-}
-
-Wide Widener::product(const Wide &x, const Wide &y, Value value, Type type) {
-  Value ofX = errorOf(x, type), ofY = errorOf(y, type);
-  Value error = plus(plus(times(size(x.value), ofY), times(size(y.value), ofX)),
-                     times(ofX, ofY));
-  return rounded(value, error, 1, type);
-}
-
-Wide Widener::quotient(const Wide &x, const Wide &y, Value value, Type type) {
-  Value ofX = errorOf(x, type), ofY = errorOf(y, type);
-  Value error =
-      make<arith::DivFOp>(plus(ofX, times(size(value), ofY)), size(y.value));
-  // x / y of an exact zero is exact, even where y is 0, too.
-  return rounded(value, error, 1, type);
-}
-
-Wide Widener::larger(const Wide &x, const Wide &y, Value value, Type type) {
-  return {value, make<arith::MaximumFOp>(errorOf(x, type), errorOf(y, type))};
-}
-
-Wide Widener::either(Value condition, const Wide &x, const Wide &y) {
-  Wide chosen{select(condition, x.value, y.value),
-              select(condition, x.error, y.error)};
-  if (x.terms || y.terms) {
-    chosen.magnitude = select(condition, magnitude(x), magnitude(y));
-    chosen.terms = select(condition, terms(x), terms(y));
-  }
-  return chosen;
-}
-
-Value Widener::apply(Operation *op, ValueRange operands) {
-  OperationState state(loc, op->getName());
-  state.addOperands(operands);
-  state.addTypes(f64());
-  return b.create(state)->getResult(0);
-}
-
-/// By how much the result changes where an operand is off to either side.
-Wide Widener::function_(Operation *op, ArrayRef<Wide> operands, Type type) {
-  SmallVector<Value> values;
-  for (const Wide &operand : operands)
-    values.push_back(operand.value);
-  Value value = apply(op, values), error = real(0);
-  for (auto [k, operand] : llvm::enumerate(operands)) {
-    Value off = errorOf(operand, type);
-    Value most = real(0);
-    for (Value moved : {plus(operand.value, off), minus(operand.value, off)}) {
-      SmallVector<Value> there = values;
-      there[k] = moved;
-      // Of two numbers the larger: a function may end here.
-      most = make<arith::MaxNumFOp>(most, size(minus(apply(op, there), value)));
-    }
-    error = plus(error, most);
-  }
-  const FunctionUlps *ulps = ulpsOf(op->getName().stripDialect());
-  bool rounds = ulps != nullptr;
-  // Rounding gives half a unit to what a function is off.
-  return rounds ? rounded(value, error, 2 * ulps->most(type.isF64()) + 1, type)
-                : Wide{value, error};
-}
 
 Wide Widener::leaf(Value value) {
   Value wider = value.getType().isF64()
@@ -382,15 +240,14 @@ LogicalResult Widener::widenFloat(Operation *op) {
     // Exact where the type has the number.
     Value same =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, here, value);
-    out = {value,
-           select(same, real(0), times(size(value), real(unitOf(type))))};
+    out = {value, select(same, real(0), rounded(value, {}, 1, type).error)};
   } else if (isa<arith::RemFOp>(op) ||
              (isa<math::MathDialect>(op->getDialect()) &&
               llvm::all_of(op->getOperandTypes(), isFloat))) {
     SmallVector<Wide> operands;
     for (unsigned k = 0; k < op->getNumOperands(); ++k)
       operands.push_back(at(k));
-    out = function_(op, operands, type);
+    out = evaluated(op, operands, type);
   } else {
     wide.erase(result);
     return op->emitOpError("has no rule for its rounding error");
@@ -427,8 +284,8 @@ LogicalResult Widener::widen(Operation *op) {
     return success();
   }
   if (auto store = dyn_cast<memref::StoreOp>(op)) {
-    use(op, 0,
-        stored(wide.at(op->getOperand(0)), typeAt(0), store.getIndices()));
+    op->setOperand(
+        0, stored(wide.at(op->getOperand(0)), typeAt(0), store.getIndices()));
     return success();
   }
   auto atomic = dyn_cast<memref::AtomicRMWOp>(op);
@@ -436,15 +293,15 @@ LogicalResult Widener::widen(Operation *op) {
                  atomic.getKind() == arith::AtomicRMWKind::mulf))
     return op->emitOpError("has no rule for its rounding error");
   if (atomic)
-    use(op, 0,
-        stored(wide.at(op->getOperand(0)), typeAt(0), atomic.getIndices()));
+    op->setOperand(
+        0, stored(wide.at(op->getOperand(0)), typeAt(0), atomic.getIndices()));
   else if (isa<arith::BitcastOp>(op) && takes)
-    use(op, 0, stored(wide.at(op->getOperand(0)), typeAt(0), {}));
+    op->setOperand(0, stored(wide.at(op->getOperand(0)), typeAt(0), {}));
   else if (takes && !gives &&
            (isa<arith::CmpFOp, arith::FPToSIOp, arith::FPToUIOp, math::IsNaNOp,
                 math::IsInfOp, math::IsFiniteOp>(op)))
     for (unsigned k = 0; k < op->getNumOperands(); ++k)
-      use(op, k, wide.at(op->getOperand(k)).value);
+      op->setOperand(k, wide.at(op->getOperand(k)).value);
   else if (isa<gpu::PrintfOp>(op))
     return success(); // says what the type says
   if (!gives)
