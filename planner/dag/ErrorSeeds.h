@@ -14,9 +14,9 @@ namespace mgpu::planner {
 inline constexpr unsigned numErrorTrials = 8;
 
 /// By how many deviations of its error a number is moved. A result depends on
-/// many numbers whose errors are independent; the largest of the trials'
-/// movements then is less than the error of another run for one result in a
-/// million, even where each of these errors is as large as its bound
+/// many numbers whose errors are independent. The largest movement of it in the
+/// trials then is less than the error of another run for three results in a
+/// million, where each of these errors is even up to its bound
 /// (docs/numerics.md).
 inline constexpr double errorDeviations = 4;
 
