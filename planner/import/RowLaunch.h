@@ -12,12 +12,12 @@
 namespace mgpu::planner {
 
 /// `first`, and with `fuse` the operations after it that may run in its launch,
-/// where that shares rows (RowThreads.h): linalg operations of one number of rows
-/// and one length of them, among which is a reduction of the rows or a softmax
-/// along them. Nothing between them has an effect but allocation, and what one
-/// writes another touches only at the same element of its row, or row. Empty
-/// where a thread for each row is better, and where `first` does not begin such
-/// a run.
+/// where that shares rows (RowThreads.h): linalg operations of one number of
+/// rows and one length of them, among which is a reduction of the rows or a
+/// softmax along them. Nothing between them has an effect but allocation, and
+/// what one writes another touches only at the same element of its row, or row.
+/// Empty where a thread for each row is better, and where `first` does not
+/// begin such a run.
 llvm::SmallVector<mlir::Operation *> rowRunFrom(mlir::Operation *first,
                                                 bool fuse);
 

@@ -155,6 +155,11 @@ buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
   return std::move(build.object);
 }
 
+Result<std::vector<std::byte>> buildErrorKernel(const planner::Dag &dag,
+                                                planner::KernelId kernel) {
+  return kernels::buildErrorKernel(dag.kernels[kernel.value]);
+}
+
 static Result<std::vector<std::byte>>
 compileKernel(const planner::KernelSpec &spec, const std::string &cpu) {
   MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
