@@ -60,7 +60,8 @@ const char *severityName(DiagnosticSeverity severity) {
 } // namespace
 
 Result<Program> importProgram(const Options &options, bool racesAreErrors,
-                              std::vector<Message> *messages) {
+                              std::vector<Message> *messages,
+                              bool kernelTexts) {
   MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   // Opens the file again to show the line under each message.
@@ -96,6 +97,7 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
   import.nodeLimit = options.nodeLimit;
   import.rollFrom = options.rollFrom;
   import.racesAreErrors = racesAreErrors;
+  import.kernelTexts = kernelTexts;
   // Only scalars matter to the importer; the others are bound at run time.
   if (auto entry = module->lookupSymbol<func::FuncOp>(options.entry))
     for (BlockArgument argument : entry.isExternal() ? ArrayRef<BlockArgument>()
@@ -151,6 +153,11 @@ buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
       auto build,
       kernels::buildHostKernel(dag.kernels[kernel.value], space, config, cpu));
   return std::move(build.object);
+}
+
+Result<std::vector<std::byte>> buildErrorKernel(const planner::Dag &dag,
+                                                planner::KernelId kernel) {
+  return kernels::buildErrorKernel(dag.kernels[kernel.value]);
 }
 
 static Result<std::vector<std::byte>>

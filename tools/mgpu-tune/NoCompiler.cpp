@@ -9,7 +9,7 @@ static constexpr const char *reason =
     "this mgpu-tune was built without the compiler half (-DMGPU_COMPILER=OFF)";
 
 Result<Program> importProgram(const Options &options, bool,
-                              std::vector<Message> *) {
+                              std::vector<Message> *, bool) {
   return fail(
       ErrorKind::Unsupported,
       fmt::format("cannot read '{}': {}; it reads bundles and .json DAGs",
@@ -37,6 +37,12 @@ Result<std::vector<std::byte>> buildHostKernel(const planner::Dag &,
                                                const planner::KernelSpace &,
                                                const planner::KernelConfig &,
                                                const std::string &) {
+  return fail(ErrorKind::Unsupported,
+              fmt::format("cannot build kernels: {}", reason));
+}
+
+Result<std::vector<std::byte>> buildErrorKernel(const planner::Dag &,
+                                                planner::KernelId) {
   return fail(ErrorKind::Unsupported,
               fmt::format("cannot build kernels: {}", reason));
 }

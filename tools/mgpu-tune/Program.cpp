@@ -222,7 +222,7 @@ static Result<Program> openJson(const std::string &path) {
 }
 
 Result<Program> loadProgram(const Options &options, bool racesAreErrors,
-                            std::vector<Message> *messages) {
+                            std::vector<Message> *messages, bool kernelTexts) {
   auto endsWith = [&](std::string_view suffix) {
     return options.file.size() >= suffix.size() &&
            options.file.compare(options.file.size() - suffix.size(),
@@ -245,7 +245,8 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
   } else if (endsWith(".json") || endsWith(".json.gz")) {
     MGPU_TRY_ASSIGN(program, openJson(options.file));
   } else {
-    MGPU_TRY_ASSIGN(program, importProgram(options, racesAreErrors, messages));
+    MGPU_TRY_ASSIGN(
+        program, importProgram(options, racesAreErrors, messages, kernelTexts));
   }
   program.tensorCores = options.tensorCores;
   addBindings(program);

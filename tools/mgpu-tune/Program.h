@@ -59,9 +59,11 @@ Result<void> checkReadable(const std::string &path);
 
 /// Loads options.file and finds every --arg in it. The program's own
 /// diagnostics go to stderr with their source lines as they are found, and into
-/// `messages` when it is not null.
+/// `messages` when it is not null. Without `kernelTexts` an .mlir program's
+/// kernels have no source: for who compiles none of them.
 Result<Program> loadProgram(const Options &options, bool racesAreErrors,
-                            std::vector<Message> *messages = nullptr);
+                            std::vector<Message> *messages = nullptr,
+                            bool kernelTexts = true);
 
 /// The ways to build each kernel for the host target, by KernelId.
 Result<std::vector<planner::KernelSpace>>
@@ -73,6 +75,10 @@ buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
                 const planner::KernelSpace &space,
                 const planner::KernelConfig &config,
                 const std::string &cpu = "native");
+/// The same kernel in f64, with the size of its errors
+/// (kernels/emit/ErrorBounds.h).
+Result<std::vector<std::byte>> buildErrorKernel(const planner::Dag &dag,
+                                                planner::KernelId kernel);
 
 /// The host's kernels of a program, by KernelId: those of its bundle, else
 /// compiled, on all cores. `cpu` is a level ("x86-64-v3"); "" is the best of a

@@ -138,8 +138,11 @@ void addTarget(CLI::App *command, Options &options) {
 
 void addRun(CLI::App *command, Options &options) {
   addTarget(command, options);
-  addPairs(command, "--out", options.outputs,
-           "Write argument or result K after the run to FILE.npy");
+  addPairs(
+      command, "--out", options.outputs,
+      "Write argument or result K after the run to FILE.npy. Of both --arg "
+      "and --out, K@2=V is of a second round, which is replayed with the "
+      "program as it is loaded; K@3=V of a third");
   command
       ->add_option("--cpu", options.cpu,
                    "Level of the kernels: x86-64-v2, ...; else the best here")
