@@ -25,7 +25,10 @@ public:
   /// chooses, and says by which number its objects are asked for.
   Result<size_t> add(const planner::Dag &dag, std::mt19937_64 &random);
   /// Compiles all that was added.
-  Result<void> compile() { return twins.compile(); }
+  Result<void> compile() {
+    twins.runsLong = true;
+    return twins.compile();
+  }
   /// A fresh driver of `numDevices` devices, where nodes run in the order
   /// `seed` makes of them.
   Result<std::unique_ptr<device::Driver>> open(uint32_t numDevices,

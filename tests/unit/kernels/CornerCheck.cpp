@@ -67,7 +67,8 @@ void CornerCheck::add(const CudaKernel &kernel,
     std::vector<Variant> &variants = byArch[archs[a]];
     for (const planner::KernelConfig &config : taken)
       for (bool fastMath : {false, true})
-        if (!fastMath || (hasFastForm && (all || (a + number) % 3 == 1)))
+        if (!fastMath || (hasFastForm && (all ? config == space.defaults
+                                              : (a + number) % 3 == 1)))
           variants.push_back(
               {number, fmt::format("e{}_{}", variants.size(), kernel.name),
                config, fastMath});

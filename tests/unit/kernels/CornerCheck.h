@@ -19,7 +19,7 @@ class CornerCheck {
 public:
   /// Takes `perArch` corners of the kernel for each of the architectures and
   /// its defaults for every third, or all for all. Where a function has a fast
-  /// form, both.
+  /// form, that too, for every third or of the defaults.
   void add(const CudaKernel &kernel, const planner::KernelSpace &space,
            size_t perArch = 1,
            const std::vector<std::string> &archs = {"sm_80", "sm_90",

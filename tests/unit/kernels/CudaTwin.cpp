@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 
 namespace mgpu::kernels {
 
@@ -91,54 +92,41 @@ const TensorMap *TwinConfig::tensorMap(size_t k) const {
 std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
                                              size_t limit, const char *arch) {
   const device::DeviceProfile *card = device::profileOfArchitecture(arch);
-  std::vector<std::vector<uint32_t>> axes; // values, ascending
-  for (const planner::KernelChoice &choice : space.choices)
-    axes.push_back(choice.values);
-  for (const planner::KernelTunable &tunable : space.tunables) {
-    axes.push_back(tunable.values);
-    std::sort(axes.back().begin(), axes.back().end());
-  }
-  // A configuration's number counts the values of the axes, the last fastest.
-  std::vector<size_t> stride(axes.size());
-  size_t size = 1;
-  for (size_t k = axes.size(); k-- > 0; size *= axes[k].size())
-    stride[k] = size;
+  std::vector<planner::KernelConfig> legal;
+  for (const planner::KernelConfig &config : space.legal())
+    if (checkOnDevice(space, config, *card))
+      legal.push_back(config);
   auto valueOf = [](const planner::KernelConfig &config, size_t k) {
     return k < planner::numKernelParameters
                ? config.values[k]
                : config.tunables[k - planner::numKernelParameters];
   };
-  auto placeOf = [&](const planner::KernelConfig &config, size_t k) {
-    return size_t(
-        std::lower_bound(axes[k].begin(), axes[k].end(), valueOf(config, k)) -
-        axes[k].begin());
-  };
-  std::vector<bool> isLegal(size);
-  std::vector<std::pair<size_t, planner::KernelConfig>> legal;
-  for (const planner::KernelConfig &config : space.legal()) {
-    if (!checkOnDevice(space, config, *card))
-      continue;
-    size_t number = 0;
-    for (size_t k = 0; k < axes.size(); ++k)
-      number += placeOf(config, k) * stride[k];
-    isLegal[number] = true;
-    legal.push_back({number, config});
-  }
-  std::vector<planner::KernelConfig> corners;
-  for (const auto &[number, config] : legal) {
-    bool isCorner = true;
-    for (size_t k = 0; k < axes.size() && isCorner; ++k) {
-      const size_t place = placeOf(config, k);
-      bool smaller = false, larger = false;
-      for (size_t other = 0; other < axes[k].size(); ++other)
-        if (other != place &&
-            isLegal[number + other * stride[k] - place * stride[k]])
-          (other < place ? smaller : larger) = true;
-      isCorner = !smaller || !larger;
+  std::vector<size_t> axes; // that have a choice
+  for (size_t k = 0; k < planner::numKernelParameters + space.tunables.size();
+       ++k)
+    if (std::any_of(legal.begin(), legal.end(), [&](const auto &config) {
+          return valueOf(config, k) != valueOf(legal.front(), k);
+        }))
+      axes.push_back(k);
+  std::set<planner::KernelConfig> found;
+  for (size_t greatest = 0; greatest < size_t(1) << axes.size(); ++greatest)
+    for (bool isReversed : {false, true}) {
+      std::vector<planner::KernelConfig> left = legal;
+      for (size_t n = 0; n < axes.size() && left.size() > 1; ++n) {
+        const size_t at = isReversed ? axes.size() - 1 - n : n;
+        uint32_t most = valueOf(left.front(), axes[at]);
+        for (const planner::KernelConfig &config : left) {
+          const uint32_t value = valueOf(config, axes[at]);
+          most = greatest >> at & 1 ? std::max(most, value)
+                                    : std::min(most, value);
+        }
+        std::erase_if(left, [&](const planner::KernelConfig &config) {
+          return valueOf(config, axes[at]) != most;
+        });
+      }
+      found.insert(left.begin(), left.end());
     }
-    if (isCorner)
-      corners.push_back(config);
-  }
+  std::vector<planner::KernelConfig> corners(found.begin(), found.end());
   std::mt19937 random(7);
   std::shuffle(corners.begin(), corners.end(), random);
   corners.resize(std::min(corners.size(), limit));
@@ -234,11 +222,11 @@ Result<void> CudaTwins::compile() {
       (std::filesystem::temp_directory_path() / "mgpu-twin-XXXXXX").string();
   std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "twins.cpp") << text;
-  std::string command = std::string(MGPU_SHIM_CXX) +
-                        " -std=c++17 -O0 -ffp-contract=off -w -shared -fPIC "
-                        "-I" MGPU_SHIM_INCLUDE " " +
-                        (folder / "twins.cpp").string() + " -o " +
-                        (folder / "twins.so").string();
+  std::string command =
+      std::string(MGPU_SHIM_CXX) + " -std=c++17 " + (runsLong ? "-O1" : "-O0") +
+      " -ffp-contract=off -w -shared -fPIC "
+      "-I" MGPU_SHIM_INCLUDE " " +
+      (folder / "twins.cpp").string() + " -o " + (folder / "twins.so").string();
   int code = std::system(command.c_str());
   if (code != 0)
     return fail(ErrorKind::Invalid, command + " failed; its input is kept");

@@ -34,11 +34,11 @@ std::string wgmmaRefusal(const std::string &text);
 /// libraryMatmul of one, where libraryMatmulRefusal has nothing against it.
 std::optional<MatrixProduct> libraryProduct(const std::string &text);
 
-/// Up to `limit` of the corners of a space, at random: configurations that are
-/// legal on the first card of `arch`, by default the smallest one, where each
-/// parameter and tunable has no smaller legal value, or no larger one, if the
-/// others stay. All combinations of least and greatest values that are legal
-/// are among them, and those that a rule cuts.
+/// Up to `limit` of the corners of a space, at random: each parameter and
+/// tunable has its least or its greatest value, in all combinations, of those
+/// that are legal on the first card of `arch`, by default the smallest one.
+/// Where a rule lets not all have it, the first ones go before in one corner
+/// and the last ones in another.
 std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
                                              size_t limit,
                                              const char *arch = "sm_80");
@@ -78,6 +78,8 @@ public:
   std::vector<size_t> parameterSizes(const std::string &entry) const;
 
   std::vector<TwinConfig> configs;
+  /// What runs is worth more of the compiler's time.
+  bool runsLong = false;
 
 private:
   std::vector<BatchItem> items(bool forShim) const;
