@@ -22,9 +22,7 @@ target_link_libraries(mgpu_mlir INTERFACE MLIR LLVM)
 separate_arguments(MGPU_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_options(mgpu_mlir INTERFACE ${MGPU_LLVM_DEFINITIONS})
 
-add_library(mgpu_mlir_pch OBJECT "${CMAKE_SOURCE_DIR}/cmake/MlirPch.cpp")
-target_link_libraries(mgpu_mlir_pch PUBLIC mgpu_mlir)
-target_precompile_headers(mgpu_mlir_pch PRIVATE "${CMAKE_SOURCE_DIR}/cmake/MlirPch.h")
+mgpu_add_pch(mgpu_mlir_pch MlirPch.h LINK mgpu_mlir)
 
 function(mgpu_add_mlir_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;DEPENDS" ${ARGN})

@@ -1,6 +1,8 @@
 # Compiler flags and the two functions every folder's CMakeLists.txt uses:
 #   mgpu_add_library(NAME SOURCES ... LINK ...)   a static library of one folder
 #   mgpu_add_unit_test(NAME SOURCES ... LINK ...) a gtest program, one ctest entry per test case
+# and one for the precompiled headers of this folder:
+#   mgpu_add_pch(NAME HEADER LINK ...)            a target to reuse it from
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -17,8 +19,9 @@ if(MGPU_WERROR)
   add_compile_options(-Werror)
 endif()
 if(MGPU_SANITIZE)
-  # -O1: what -O2 saves in the tests is less than what it costs in compiling.
-  add_compile_options(-O1 -fsanitize=${MGPU_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # -O0: optimising instrumented code takes longer than the tests it would make faster, but for the
+  # planner's searches (planner/CMakeLists.txt).
+  add_compile_options(-O0 -fsanitize=${MGPU_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MGPU_SANITIZE})
 endif()
 find_program(MGPU_MOLD mold)
@@ -28,16 +31,39 @@ endif()
 
 include_directories("${CMAKE_SOURCE_DIR}" "${CMAKE_BINARY_DIR}")
 
+function(mgpu_add_pch name header)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_library(${name} OBJECT "${CMAKE_SOURCE_DIR}/cmake/Pch.cpp")
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  target_precompile_headers(${name} PRIVATE "${CMAKE_SOURCE_DIR}/cmake/${header}")
+  # Without its time of making in it ccache knows it again (sloppiness = pch_defines,time_macros).
+  target_compile_options(${name} PRIVATE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+endfunction()
+
+if(MGPU_PCH)
+  mgpu_add_pch(mgpu_runtime_pch RuntimePch.h LINK fmt::fmt nlohmann_json::nlohmann_json tl::expected)
+  # Programs are compiled with -fPIE, libraries with -fPIC, and neither takes the other's.
+  mgpu_add_pch(mgpu_test_pch TestPch.h LINK fmt::fmt nlohmann_json::nlohmann_json tl::expected GTest::gtest)
+  set_target_properties(mgpu_test_pch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(mgpu_test_pch PRIVATE -fPIE)
+endif()
+
 function(mgpu_add_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  if(MGPU_PCH)
+    target_precompile_headers(${name} REUSE_FROM mgpu_runtime_pch)
+  endif()
 endfunction()
 
 function(mgpu_add_unit_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main)
+  if(MGPU_PCH)
+    target_precompile_headers(${name} REUSE_FROM mgpu_test_pch)
+  endif()
   # `if (x) EXPECT_EQ(...)`: the else that g++ finds dangling is inside the macro.
   # In a unity build it takes each test file for a header: -Wsubobject-linkage.
   target_compile_options(${name} PRIVATE

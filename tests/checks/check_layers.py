@@ -40,11 +40,11 @@ OURS = {
 MLIR = ["dialect", "planner/import", "kernels/emit", "tools/mgpu-opt", "tools/mgpu-lsp-server",
         "tools/mgpu-tune", "tests", "bench/suites", "cmake"]
 OTHERS = {
-    r"sqlite3\.h": ["db"],
+    r"sqlite3\.h": ["db", "tests/unit/db"],
     r"nvrtc\.h": ["kernels/compile"],
     r"(cuda|cudaTypedefs|cuda_runtime|cuda_runtime_api|nccl|cupti.*)\.h": ["device/cuda"],
     r"(mlir|mlir-c|llvm|llvm-c|lld|clang)/.*": MLIR,
-    r"gtest/.*|gmock/.*": ["tests"],
+    r"gtest/.*|gmock/.*": ["tests", "cmake"],
     r"benchmark/.*": ["bench/suites"],
     r"CLI/.*": ["tools", "bench/suites"],
 }

@@ -93,7 +93,8 @@ TEST(Candidate, IsMeasuredWhereItWasPinned) {
     GTEST_SKIP() << "there is one CPU, to which everything is pinned";
   Setting setting;
   Realization sound = setting.realization();
-  // A replay takes 3 ms wherever its thread may move.
+  // A replay takes 50 ms wherever its thread may move: far more than what a
+  // busy machine takes from the others.
   setting.options.openDriver = [](uint32_t devices, uint32_t lanes,
                                   std::span<const int> workerCpus)
       -> Result<std::unique_ptr<device::Driver>> {
@@ -104,7 +105,7 @@ TEST(Candidate, IsMeasuredWhereItWasPinned) {
     return std::unique_ptr<device::Driver>(
         std::make_unique<WatchedDriver>(std::move(inner), [](uint32_t) {
           if (usable() > 1)
-            usleep(3000);
+            usleep(50'000);
         }));
   };
   auto secondsOf = [&](std::vector<int> cpus, uint32_t lanes) {
@@ -120,10 +121,10 @@ TEST(Candidate, IsMeasuredWhereItWasPinned) {
     return sample ? sample->seconds : 0;
   };
   const std::vector<int> cpus = bench::cpusInOrder();
-  EXPECT_LT(secondsOf(cpus, 1), 2e-3);
-  EXPECT_LT(secondsOf(cpus, 2), 2e-3);
-  EXPECT_GE(secondsOf({}, 2), 2e-3);
-  EXPECT_GE(secondsOf({cpus[0]}, 2), 2e-3); // one for two: neither
+  EXPECT_LT(secondsOf(cpus, 1), 4e-2);
+  EXPECT_LT(secondsOf(cpus, 2), 4e-2);
+  EXPECT_GE(secondsOf({}, 2), 4e-2);
+  EXPECT_GE(secondsOf({cpus[0]}, 2), 4e-2); // one for two: neither
   EXPECT_EQ(usable(), int(cpus.size()));
 }
 

@@ -1,1 +1,0 @@
-// Exists so that the precompiled header has a target to belong to.

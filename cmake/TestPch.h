@@ -1,0 +1,4 @@
+// RuntimePch.h for unit tests.
+#include "cmake/RuntimePch.h"
+
+#include <gtest/gtest.h>
