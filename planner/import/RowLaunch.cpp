@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/RowLaunch.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "planner/import/PointLaunch.h"
 #include "planner/import/RowForm.h"
 #include "planner/import/TensorFusion.h"
@@ -76,7 +77,7 @@ Value visibleDevice(const RowForm &form) {
 
 /// The operations from `first` on that share rows like `rows` and `length`.
 SmallVector<RowOp> runOf(Operation *first, ArrayRef<int64_t> rows,
-                         int64_t length, bool fuse) {
+                         int64_t length, bool fuse, std::string &why) {
   SmallVector<RowOp> run;
   size_t whole = 0; // up to the last one that is of use here
   bool reduces = false;
@@ -84,10 +85,13 @@ SmallVector<RowOp> runOf(Operation *first, ArrayRef<int64_t> rows,
   bool sharesRows = countOf(rows) >= leastRowsToShare;
   for (Operation *op = first; op; op = op->getNextNode()) {
     if (!isa<linalg::LinalgOp, linalg::SoftmaxOp>(op)) {
-      if (!isa<ir::AllocOp>(op) && !isMemoryEffectFree(op))
-        break;
-      continue;
+      if (isa<ir::AllocOp>(op) || isMemoryEffectFree(op))
+        continue;
+      why = op->getName().getStringRef().str() + " at " +
+            ir::describeLocation(op->getLoc()) + " is between them";
+      break;
     }
+    why = "it does not work on the same rows";
     std::optional<RowForm> form;
     for (RowKind kind : {RowKind::Reduce, RowKind::Softmax, RowKind::Scalars,
                          RowKind::Elements}) {
@@ -100,6 +104,8 @@ SmallVector<RowOp> runOf(Operation *first, ArrayRef<int64_t> rows,
     }
     if (!form)
       break;
+    why = "what one writes the other touches elsewhere in the row, or the text "
+          "does not show that their buffers are of one device";
     Value here = visibleDevice(*form);
     if (!run.empty() &&
         (!here || here != device || !llvm::all_of(run, [&](const RowOp &each) {
@@ -114,18 +120,26 @@ SmallVector<RowOp> runOf(Operation *first, ArrayRef<int64_t> rows,
     if (!fuse || !device)
       break;
   }
+  if (whole < run.size())
+    why = "no reduction of the rows follows";
   run.resize(whole);
   return run;
 }
 
-SmallVector<RowOp> findRun(Operation *first, bool fuse) {
+SmallVector<RowOp> findRun(Operation *first, bool fuse,
+                           std::string *why = nullptr) {
   SmallVector<RowOp> best;
   auto consider = [&](const std::optional<RowForm> &form) {
     if (!form || form->length < leastLength || countOf(form->rows) > mostRows)
       return;
-    SmallVector<RowOp> run = runOf(first, form->rows, form->length, fuse);
-    if (run.size() > best.size())
-      best = std::move(run);
+    std::string reason;
+    SmallVector<RowOp> run =
+        runOf(first, form->rows, form->length, fuse, reason);
+    if (run.size() <= best.size())
+      return;
+    best = std::move(run);
+    if (why)
+      *why = std::move(reason);
   };
   consider(reductionForm(first));
   consider(rowFormOf(first, RowKind::Elements));
@@ -478,9 +492,10 @@ void RowBuilder::build() {
 
 } // namespace
 
-SmallVector<Operation *> rowRunFrom(Operation *first, bool fuse) {
+SmallVector<Operation *> rowRunFrom(Operation *first, bool fuse,
+                                    std::string *why) {
   SmallVector<Operation *> run;
-  for (const RowOp &each : findRun(first, fuse))
+  for (const RowOp &each : findRun(first, fuse, why))
     run.push_back(each.op);
   return run;
 }

@@ -18,8 +18,9 @@ namespace mgpu::planner {
 /// writes another touches only at the same element of its row, or row. Empty
 /// where rows are not few and long, and where `first` does not begin such a
 /// run.
-llvm::SmallVector<mlir::Operation *> rowRunFrom(mlir::Operation *first,
-                                                bool fuse);
+/// `why`, if it is not null, gets why the next such operation is not in it.
+llvm::SmallVector<mlir::Operation *>
+rowRunFrom(mlir::Operation *first, bool fuse, std::string *why = nullptr);
 
 /// Replaces such a run, which is not empty, by its launch. Adds the memrefs
 /// whose loads are not needed any more to `forwarded` (TensorFusion.h). Fails

@@ -5,7 +5,7 @@
 // the corners of its space; and NVRTC on the same.
 #include "CudaTwin.h"
 #include "KernelRunner.h"
-#include "TensorCases.h"
+#include "ProductCases.h"
 
 #include "kernels/compile/CubinElf.h"
 #include "kernels/compile/PtxasLog.h"
@@ -18,7 +18,7 @@
 namespace mgpu::kernels {
 namespace {
 
-constexpr TensorCase cases[] = {
+constexpr ProductCase cases[] = {
     {"tiny", 1, 1, 1, 1, "bf16", "f32", 0, 0},
     {"ragged", 1, 70, 37, 13, "f16", "f32", 0, 0},
     {"batch", 3, 33, 40, 24, "bf16", "bf16", 0, 0},
@@ -26,13 +26,16 @@ constexpr TensorCase cases[] = {
     {"odd_view", 1, 20, 24, 40, "bf16", "f32", 3, 5},
     {"whole", 1, 160, 160, 96, "f16", "f32", 0, 0},
     {"narrow", 1, 130, 16, 32, "f16", "f16", 0, 0},
+    {"fused", 1, 70, 40, 24, "bf16", "f32", 0, 0, true},
+    {"fused_batch", 3, 33, 37, 24, "f16", "f16", 0, 0, true},
+    {"fused_view", 1, 20, 24, 40, "bf16", "bf16", 3, 5, true},
 };
 
 class TensorMatmul : public testing::Test {
 protected:
   /// Every case under its defaults and some corners of its space.
   void SetUp() override {
-    for (const TensorCase &test : cases) {
+    for (const ProductCase &test : cases) {
       auto [kernel, space] =
           tensorText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
       std::string name = test.name;
@@ -50,35 +53,8 @@ protected:
 TEST_F(TensorMatmul, TilesGiveTheBitsOfTheBody) {
   auto compiled = twins.compile();
   ASSERT_TRUE(compiled) << compiled.error().message;
-  for (const TensorCase &test : cases) {
-    bool isExact = std::string(test.sum) != "f32";
-    size_t numA = size_t(test.offset + test.batch * test.m * test.rowOfA()),
-           numB = size_t(test.batch * test.k * test.n),
-           numC = size_t(test.batch * test.m * test.n);
-    auto a = valuesOf(numA, test.type, isExact, 1),
-         b = valuesOf(numB, test.type, isExact, 2),
-         initial = valuesOf(numC, test.sum, isExact, 3);
-    auto host = LoadedKernel::fromText(textOf(test), sourceBlock);
-    ASSERT_TRUE(host) << test.name << ": " << host.error().message;
-    auto expected = initial;
-    (*host)->run(gridOf(test), {arg(expected), arg(a), arg(b)});
-    EXPECT_NE(expected, initial);
-    auto run = [&](const TwinConfig &config, uint64_t first) {
-      auto got = initial;
-      twins.run(config.entry, gridOf(test), {arg(got), first, arg(b)});
-      EXPECT_TRUE(got == expected);
-    };
-    for (const TwinConfig &config : twins.configs) {
-      if (config.kernel.name != test.name)
-        continue;
-      SCOPED_TRACE(config.entry + " " + planner::toText(config.config));
-      run(config, arg(a));
-      // Where no address of 16 bytes is a multiple of 16.
-      std::memmove(a.data() + 2, a.data(), numA * 2);
-      run(config, arg(a) + 2);
-      std::memmove(a.data(), a.data() + 2, numA * 2);
-    }
-  }
+  for (const ProductCase &test : cases)
+    checkBitsOfTheBody(test, twins, /*atOddPlaces=*/true);
 }
 
 TEST_F(TensorMatmul, CompilesWithItsSharedMemoryAndNoSpill) {
@@ -98,7 +74,8 @@ TEST_F(TensorMatmul, CompilesWithItsSharedMemoryAndNoSpill) {
       ASSERT_TRUE(usage);
       EXPECT_EQ(usage->sharedBytes, config.space.sharedBytesOf(config.config));
       EXPECT_EQ(cubin.entries[config.entry].registers, usage->registers);
-      EXPECT_EQ(cubin.entries[config.entry].parameters.size(), 4u);
+      EXPECT_EQ(cubin.entries[config.entry].parameters.size(),
+                config.kernel.parameters.size() + 1);
       if (config.config == config.space.defaults)
         EXPECT_EQ(usage->spillStoreBytes + usage->spillLoadBytes, 0u);
     }
@@ -109,7 +86,7 @@ TEST(TensorMatmulText, SaysWhatItIsNotFor) {
   EXPECT_EQ(tensorRefusal(textOf(cases[1])), "");
   EXPECT_EQ(tensorRefusal(textOf(cases[1], "2")),
             "a row of A or B is not contiguous");
-  TensorCase plain = cases[1];
+  ProductCase plain = cases[1];
   plain.type = "f32";
   std::string text = textOf(plain);
   for (size_t at; (at = text.find("arith.extf")) != std::string::npos;)
