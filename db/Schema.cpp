@@ -103,7 +103,12 @@ Result<void> migrate(Database &database, Migrations steps) {
                               database.path(), version, last));
     return version;
   };
-  MGPU_TRY_ASSIGN(int64_t version, isOurs());
+  int64_t version = 0;
+  {
+    // One state of the file: another process may be making it right now.
+    MGPU_TRY_ASSIGN(Transaction state, Transaction::read(database));
+    MGPU_TRY_ASSIGN(version, isOurs());
+  }
   if (version == last)
     return {};
   if (database.isReadOnly()) {

@@ -13,7 +13,7 @@ static constexpr char magic[9] = "MGPUCUK\4";
 /// After the magic: the fixed fields, the tensor maps, the two strings with
 /// their lengths before them, and the cubin to the end.
 struct Fixed {
-  uint32_t sourceBlock[3], block[3], covers[3];
+  uint32_t sourceBlock[3], block[3], covers[3], clusterX;
   uint32_t takesPart, dynamicSharedBytes;
   uint32_t entryLength, archLength, numMaps, hasProduct;
 };
@@ -38,7 +38,8 @@ CudaKernelObject::Blocks CudaKernelObject::blocksOf(Dim3 grid) const {
   auto blocks = [](uint64_t grid, uint64_t source, uint64_t covered) {
     return (grid * source + covered - 1) / covered;
   };
-  return {blocks(grid.x, sourceBlock.x, covers.x),
+  const uint64_t x = blocks(grid.x, sourceBlock.x, covers.x);
+  return {(x + clusterX - 1) / clusterX * clusterX,
           blocks(grid.y, sourceBlock.y, covers.y),
           blocks(grid.z, sourceBlock.z, covers.z)};
 }
@@ -46,12 +47,16 @@ CudaKernelObject::Blocks CudaKernelObject::blocksOf(Dim3 grid) const {
 std::vector<std::byte> encodeCudaKernel(const CudaKernelObject &kernel) {
   const Dim3 &source = kernel.sourceBlock, &block = kernel.block,
              &covers = kernel.covers;
-  Fixed fixed{
-      {source.x, source.y, source.z}, {block.x, block.y, block.z},
-      {covers.x, covers.y, covers.z}, kernel.takesPart,
-      kernel.dynamicSharedBytes,      uint32_t(kernel.entry.size()),
-      uint32_t(kernel.arch.size()),   uint32_t(kernel.tensorMaps.size()),
-      kernel.product.has_value()};
+  Fixed fixed{{source.x, source.y, source.z},
+              {block.x, block.y, block.z},
+              {covers.x, covers.y, covers.z},
+              kernel.clusterX,
+              kernel.takesPart,
+              kernel.dynamicSharedBytes,
+              uint32_t(kernel.entry.size()),
+              uint32_t(kernel.arch.size()),
+              uint32_t(kernel.tensorMaps.size()),
+              kernel.product.has_value()};
   std::vector<std::byte> out;
   auto put = [&](const void *data, size_t size) {
     const auto *bytes = static_cast<const std::byte *>(data);
@@ -154,16 +159,19 @@ Result<CudaKernelObject> decodeCudaKernel(std::string_view name,
   kernel.sourceBlock = dim(fixed.sourceBlock);
   kernel.block = dim(fixed.block);
   kernel.covers = dim(fixed.covers);
+  kernel.clusterX = fixed.clusterX;
   kernel.takesPart = fixed.takesPart != 0;
   kernel.dynamicSharedBytes = fixed.dynamicSharedBytes;
   // 1024 is the most of every compute capability (DeviceProfile.h).
   constexpr uint64_t maxThreads = 1024;
+  constexpr uint32_t mostClusterBlocks = 16; // of any card, if asked for
   auto isBlock = [&](Dim3 d) {
     return d.x && d.y && d.z && d.x <= maxThreads && d.y <= maxThreads &&
            d.z <= maxThreads && d.volume() <= maxThreads;
   };
   if (!isBlock(kernel.block) || !isBlock(kernel.sourceBlock) ||
-      !kernel.covers.x || !kernel.covers.y || !kernel.covers.z)
+      !kernel.covers.x || !kernel.covers.y || !kernel.covers.z ||
+      kernel.clusterX == 0 || kernel.clusterX > mostClusterBlocks)
     return damaged("its object has a block that no card takes");
   const char *text = reinterpret_cast<const char *>(bytes.data());
   kernel.entry.assign(text, fixed.entryLength);

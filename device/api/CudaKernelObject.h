@@ -19,15 +19,17 @@
 namespace mgpu::device {
 
 /// A launch of G blocks of the source's `sourceBlock` threads runs
-/// ceil(G * sourceBlock / covers) blocks of `block` threads along each axis.
-/// The kernel's parameters are the source's, then, if it takes its part, G and
-/// the first block of this chunk as six uint32_t (kernels/emit/cuda writes such
-/// kernels); one that does not is launched whole.
+/// ceil(G * sourceBlock / covers) blocks of `block` threads along each axis,
+/// and along x as many more as make the last cluster whole. The kernel's
+/// parameters are the source's, then, if it takes its part, G and the first
+/// block of this chunk as six uint32_t (kernels/emit/cuda writes such kernels);
+/// one that does not is launched whole.
 struct CudaKernelObject {
   std::string entry; ///< its name in the cubin
   std::string arch;  ///< "sm_90"
   Dim3 sourceBlock, block;
-  Dim3 covers; ///< threads of the source that one block is
+  Dim3 covers;           ///< threads of the source that one block is
+  uint32_t clusterX = 1; ///< blocks of a cluster, along x
   bool takesPart = true;
   uint32_t dynamicSharedBytes = 0;
   /// Parameters of tensorMapBytes each: maps of the arrays whose addresses the

@@ -178,13 +178,15 @@ CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
   Specs after = endsOf(dependencies), made;
   uint32_t first = uint32_t(spec->nodes.size());
   const Dim3 &block = kernel.launch.block;
+  const uint32_t cluster = kernel.launch.clusterX;
+  const uint64_t mostX = maxGridX / cluster * cluster; // whole clusters alone
   // Where a dimension is 0 there is nothing to launch, and no loop runs.
   for (uint64_t z = 0; z < blocks.z; z += maxGridYZ)
     for (uint64_t y = 0; y < blocks.y; y += maxGridYZ)
-      for (uint64_t x = 0; x < blocks.x; x += maxGridX) {
+      for (uint64_t x = 0; x < blocks.x; x += mostX) {
         KernelLaunch launch;
         launch.kernel = kernel.kernel;
-        launch.grid = {uint32_t(std::min(blocks.x - x, maxGridX)),
+        launch.grid = {uint32_t(std::min(blocks.x - x, mostX)),
                        uint32_t(std::min(blocks.y - y, maxGridYZ)),
                        uint32_t(std::min(blocks.z - z, maxGridYZ))};
         launch.block = {block.x, block.y, block.z};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Launches of a graph by CUPTI's records of them.
-#include "device/cuda/CudaExec.h"
+#include "device/cuda/GraphInstance.h"
 
 #include <algorithm>
 #include <fmt/format.h>

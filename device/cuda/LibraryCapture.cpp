@@ -3,7 +3,7 @@
 // Calls of NCCL and cuBLASLt as nodes of a graph that is otherwise made node by
 // node: a capture begins behind the nodes they wait for, and its frontier is
 // read back.
-#include "device/cuda/CudaExec.h"
+#include "device/cuda/GraphInstance.h"
 
 #include <algorithm>
 #include <fmt/format.h>

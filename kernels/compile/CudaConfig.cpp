@@ -20,7 +20,8 @@ macrosOf(const planner::KernelSpace &space,
                                  {"MGPU_UNROLL", P::Unroll},
                                  {"MGPU_MIN_BLOCKS", P::MinBlocks},
                                  {"MGPU_TILE_X", P::TileX},
-                                 {"MGPU_TILE_Y", P::TileY}})
+                                 {"MGPU_TILE_Y", P::TileY},
+                                 {"MGPU_CLUSTER_X", P::ClusterX}})
     macros.push_back({name, std::to_string(config[parameter])});
   return macros;
 }
@@ -34,6 +35,9 @@ Result<void> checkOnDevice(const planner::KernelSpace &space,
                                         std::string(device.name) + " has " +
                                         std::to_string(most));
   };
+  constexpr uint32_t firstWithClusters = 90;
+  if (config[P::ClusterX] > 1 && device.architecture < firstWithClusters)
+    return refused("blocks of a cluster", config[P::ClusterX], 1);
   uint64_t threads = config.block().volume(), blocks = config[P::MinBlocks];
   if (threads > device.maxThreadsPerBlock)
     return refused("threads of a block", threads, device.maxThreadsPerBlock);

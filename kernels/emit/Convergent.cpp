@@ -124,32 +124,46 @@ LogicalResult BlockEmitter::emitSubgroupReduce(gpu::SubgroupReduceOp op) {
     return failure();
   arrays[op.getResult()] = *results;
   // Clusters start at every multiple of size * stride and the stride - 1 lanes
-  // after it; threads past the end of the block take no part.
-  int64_t span = size * stride;
+  // after it; threads past the end of the block take no part. The order is that
+  // of emitAllReduce, whose neighbours are here `stride` apart.
   OpBuilder::InsertionGuard guard(b);
   Value zero = constant(0), one = constant(1), end = constant(numThreads),
-        spanValue = constant(span), strideValue = constant(stride);
-  auto groups = scf::ForOp::create(b, loc, zero, end, spanValue);
+        strideValue = constant(stride);
+  for (int64_t apart = stride; apart < size * stride; apart *= 2) {
+    if (apart >= numThreads)
+      break;
+    OpBuilder::InsertionGuard guard(b);
+    Value last = constant(numThreads - apart), apartValue = constant(apart);
+    auto pairs = scf::ForOp::create(b, loc, zero, last, constant(2 * apart));
+    b.setInsertionPointToStart(pairs.getBody());
+    Value begin = pairs.getInductionVar();
+    Value stop = arith::MinUIOp::create(
+        b, loc, arith::AddIOp::create(b, loc, begin, strideValue), last);
+    auto each = scf::ForOp::create(b, loc, begin, stop, one);
+    b.setInsertionPointToStart(each.getBody());
+    Value at = each.getInductionVar();
+    Value x = memref::LoadOp::create(b, loc, *values, at);
+    Value y = memref::LoadOp::create(
+        b, loc, *values,
+        arith::AddIOp::create(b, loc, at, apartValue).getResult());
+    memref::StoreOp::create(b, loc, combine(op.getOp(), x, y, loc), *values,
+                            at);
+  }
+  auto groups = scf::ForOp::create(b, loc, zero, end, constant(size * stride));
   b.setInsertionPointToStart(groups.getBody());
   Value start = groups.getInductionVar();
   Value stop = arith::MinUIOp::create(
-      b, loc, arith::AddIOp::create(b, loc, start, spanValue), end);
+      b, loc, arith::AddIOp::create(b, loc, start, constant(size * stride)),
+      end);
   Value heads = arith::MinUIOp::create(
       b, loc, arith::AddIOp::create(b, loc, start, strideValue), end);
   auto clusters = scf::ForOp::create(b, loc, start, heads, one);
   b.setInsertionPointToStart(clusters.getBody());
   Value head = clusters.getInductionVar();
-  Value first = memref::LoadOp::create(b, loc, *values, head);
-  Value second = arith::AddIOp::create(b, loc, head, strideValue);
-  auto sum = scf::ForOp::create(b, loc, second, stop, strideValue, first);
+  Value all = memref::LoadOp::create(b, loc, *values, head);
   auto spread = scf::ForOp::create(b, loc, head, stop, strideValue);
-  b.setInsertionPointToStart(sum.getBody());
-  Value next = memref::LoadOp::create(b, loc, *values, sum.getInductionVar());
-  scf::YieldOp::create(b, loc,
-                       combine(op.getOp(), sum.getRegionIterArg(0), next, loc));
   b.setInsertionPointToStart(spread.getBody());
-  memref::StoreOp::create(b, loc, sum.getResult(0), *results,
-                          spread.getInductionVar());
+  memref::StoreOp::create(b, loc, all, *results, spread.getInductionVar());
   return success();
 }
 

@@ -92,6 +92,7 @@ void SpaceBuilder::host() {
         shape.hasLoops ? std::set<uint32_t>{2, 4, 8} : std::set<uint32_t>{},
         "the kernel has no loop");
   offer(P::MinBlocks, {}, "a processor has no such bound");
+  offer(P::ClusterX, {}, "a processor has no clusters");
   const char *noTile = "no loop of the kernel hands values on";
   std::set<uint32_t> tileX, tileY;
   if (shape.hasCarryingLoops) {
@@ -130,6 +131,8 @@ void SpaceBuilder::cuda() {
                               : std::set<uint32_t>{},
         "the kernel has no counted loop");
   offer(P::MinBlocks, {1, 2, 3, 4, 6, 8, 16});
+  // 8 is the most that every card with clusters takes.
+  offer(P::ClusterX, {1, 2, 4, 8});
   for (P each : {P::TileX, P::TileY})
     offer(each, {}, "threads of a card run by themselves");
 }

@@ -13,8 +13,8 @@ static constexpr uint32_t mostThreads = 1024; // of a block, of every card
 static constexpr uint32_t warpSize = 32;
 
 static constexpr std::string_view parameterNames[numKernelParameters] = {
-    "block_x", "block_y",    "block_z", "items", "vector",
-    "unroll",  "min_blocks", "tile_x",  "tile_y"};
+    "block_x", "block_y",    "block_z", "items",  "vector",
+    "unroll",  "min_blocks", "tile_x",  "tile_y", "cluster_x"};
 
 std::string_view toString(KernelParameter parameter) {
   return parameterNames[size_t(parameter)];
@@ -111,7 +111,9 @@ Dim3 KernelSpace::launchGrid(const KernelConfig &config,
   auto blocks = [](uint64_t grid, uint64_t source, uint64_t covered) {
     return uint32_t((grid * source + covered - 1) / covered);
   };
-  return {blocks(sourceGrid.x, block.x, unit.x),
+  const uint32_t x = blocks(sourceGrid.x, block.x, unit.x),
+                 cluster = config[P::ClusterX];
+  return {(x + cluster - 1) / cluster * cluster,
           blocks(sourceGrid.y, block.y, unit.y),
           blocks(sourceGrid.z, block.z, unit.z)};
 }
@@ -163,17 +165,19 @@ Broken findBroken(const KernelSpace &space, const KernelConfig &config) {
                         "without work",
                         threads, warpSize)};
   Dim3 unit = space.covered(config);
-  uint64_t covers[3] = {unit.x, unit.y, unit.z};
+  uint64_t covers[3] = {uint64_t(unit.x) * config[P::ClusterX], unit.y, unit.z};
   uint64_t extents[3] = {uint64_t(space.maxGrid.x) * space.block.x,
                          uint64_t(space.maxGrid.y) * space.block.y,
                          uint64_t(space.maxGrid.z) * space.block.z};
   uint32_t source[3] = {space.block.x, space.block.y, space.block.z};
   for (size_t k = 0; k < 3; ++k)
     if (covers[k] > source[k] && covers[k] >= 2 * extents[k])
-      return {"no more than the launch",
-              fmt::format("a block covers {} threads along {} of a launch of "
-                          "{}: half of it or more has no work",
-                          covers[k], "xyz"[k], extents[k])};
+      return {
+          "no more than the launch",
+          fmt::format("a {} covers {} threads along {} of a launch of "
+                      "{}: half of it or more has no work",
+                      k == 0 && config[P::ClusterX] > 1 ? "cluster" : "block",
+                      covers[k], "xyz"[k], extents[k])};
   if (!space.reshapable && space.target == KernelTarget::Host &&
       unit != space.block)
     return {"the source's block",

@@ -32,10 +32,12 @@ enum class KernelParameter : uint8_t {
   TileY,     ///< values in registers; both 0: chosen by the emitter.
              ///< Cuda: threads of the source along x and y, blockX and blockY
              ///< apart, that one thread of a matrix product is; else 0
+  ClusterX,  ///< Cuda: neighbouring blocks along x that a card of sm_90 or
+             ///< later runs at once on multiprocessors near each other
 };
-inline constexpr size_t numKernelParameters = 9;
+inline constexpr size_t numKernelParameters = 10;
 /// "block_x", "block_y", "block_z", "items", "vector", "unroll", "min_blocks",
-/// "tile_x", "tile_y".
+/// "tile_x", "tile_y", "cluster_x".
 std::string_view toString(KernelParameter parameter);
 
 /// A kernel has no more macros of its own (mgpu.launch's tunables).
@@ -43,7 +45,8 @@ inline constexpr size_t mostKernelTunables = 8;
 
 /// A value for each parameter; those a target does not have keep the default.
 struct KernelConfig {
-  std::array<uint32_t, numKernelParameters> values{1, 1, 1, 1, 0, 0, 1, 0, 0};
+  std::array<uint32_t, numKernelParameters> values{1, 1, 1, 1, 0,
+                                                   0, 1, 0, 0, 1};
   /// Of KernelSpace::tunables, in their order.
   uint32_t numTunables = 0;
   std::array<uint32_t, mostKernelTunables> tunables{};
@@ -135,8 +138,8 @@ struct KernelSpace {
   /// Threads of the source that one block of a launch covers.
   Dim3 covered(const KernelConfig &config) const;
   /// The grid to launch with for a call whose grid, in blocks of the source,
-  /// is `sourceGrid`. A host object knows it itself and is launched with
-  /// `sourceGrid` (device/host/HostKernelAbi.h).
+  /// is `sourceGrid`: whole clusters. A host object knows it itself and is
+  /// launched with `sourceGrid` (device/host/HostKernelAbi.h).
   Dim3 launchGrid(const KernelConfig &config, Dim3 sourceGrid) const;
 };
 

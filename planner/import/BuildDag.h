@@ -32,6 +32,9 @@ struct ImportOptions {
   /// `check`: a proven race is an error. `run`: it is a warning and program
   /// order is kept.
   bool racesAreErrors = true;
+  /// Kernels come with their source, which only who compiles them needs: to
+  /// print many takes longer than the rest of the import.
+  bool kernelTexts = true;
 };
 
 struct ImportedProgram : Program {

@@ -30,7 +30,8 @@ Interpreter::Interpreter(ModuleOp module, const ImportOptions &options,
     : module(module), options(options), dag(dag), loopToRoll(loop),
       order(configuredDevices(module)),
       recorder(dag, order, options.racesAreErrors),
-      matcher(dag, order, recorder), kernels(dag.kernels) {
+      matcher(dag, order, recorder),
+      kernels(module, dag.kernels, options.kernelTexts) {
   dag.numDevices = configuredDevices(module);
 }
 

@@ -2,10 +2,10 @@
 #ifndef MGPU_PLANNER_IMPORT_KERNELOUTLINE_H
 #define MGPU_PLANNER_IMPORT_KERNELOUTLINE_H
 
-// Takes a launch's body out of the host program: a module with one function
-// @entry whose arguments are the captured memrefs and scalars.
+// Finds the kernel of a launch, and what it is given, among those known.
 
 #include "planner/import/HostValue.h"
+#include "planner/import/KernelHash.h"
 #include "planner/import/KernelShape.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -13,16 +13,15 @@
 
 #include <map>
 
-namespace mgpu::ir {
-class LaunchOp;
-} // namespace mgpu::ir
-
 namespace mgpu::planner {
 
 class KernelTable {
 public:
-  /// Kernels are appended to `kernels`; equal ones share an entry.
-  explicit KernelTable(std::vector<KernelSpec> &kernels) : kernels(kernels) {}
+  /// Kernels of `module` are appended to `kernels`; equal ones share an entry.
+  /// Without `makesTexts` they have no source.
+  KernelTable(mlir::ModuleOp module, std::vector<KernelSpec> &kernels,
+              bool makesTexts)
+      : kernels(kernels), makesTexts(makesTexts), hasher(module) {}
 
   struct Outlined {
     KernelId kernel;
@@ -40,11 +39,14 @@ public:
                 llvm::function_ref<HostValue(mlir::Value)> valueOf);
 
 private:
-  /// The kernel of that module, known or new; `base` begins its name.
-  KernelId intern(mlir::ModuleOp module, ir::LaunchOp launch, Dim3 block,
-                  const std::string &base, uint32_t numArguments);
+  /// The kernel of that hash, and whether it is new; `base` begins its name.
+  std::pair<KernelId, bool> intern(std::string hash, ir::LaunchOp launch,
+                                   Dim3 block, const std::string &base,
+                                   size_t numArguments);
 
   std::vector<KernelSpec> &kernels;
+  bool makesTexts;
+  KernelHasher hasher;
   llvm::StringMap<KernelId> byHash;
   /// A launch in an unrolled loop is read once.
   struct Body {
@@ -53,8 +55,8 @@ private:
   };
   llvm::DenseMap<mlir::Operation *, Body> byLaunch;
   KernelShapes shapes;
-  /// Per shape, the kernels made of it by block size and argument types; text
-  /// is made and hashed only for these.
+  /// Per shape, the kernels made of it by block size and argument types; only
+  /// these are hashed.
   std::vector<std::map<std::vector<uintptr_t>, KernelId>> byShape;
   llvm::StringMap<uint32_t> namesUsed;
   /// Of launches given as source: their files' text, and the kernels made by
@@ -65,8 +67,6 @@ private:
 
 /// A scalar's bits, zero-extended.
 uint64_t bitsOf(mlir::Attribute scalar);
-/// Notes them on the module's @entry, unless they are none.
-void setDynamicSharedBytes(mlir::ModuleOp module, int64_t bytes);
 
 } // namespace mgpu::planner
 

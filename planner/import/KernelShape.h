@@ -9,6 +9,7 @@
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <deque>
 #include <unordered_map>
 
 namespace mgpu::planner {
@@ -30,7 +31,7 @@ public:
   uint32_t numberOf(KernelShape shape);
 
 private:
-  std::vector<KernelShape> shapes;
+  std::deque<KernelShape> shapes; ///< large, so they are not to be moved
   std::unordered_multimap<size_t, uint32_t> byHash;
 };
 

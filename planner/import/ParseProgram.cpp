@@ -69,13 +69,15 @@ static bool nameFromText(ModuleOp module, StringRef text) {
   return true;
 }
 
-/// Parses and verifies.
+/// Parses and verifies, which the parser does before what it read is handed
+/// out.
 static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
                                          const std::string &path,
                                          MLIRContext &context,
                                          AsmParserState *names) {
   Block parsed;
-  if (failed(parseAsmSourceFile(sources, &parsed, &context, names)))
+  ParserConfig config(&context, /*verifyAfterParse=*/true);
+  if (failed(parseAsmSourceFile(sources, &parsed, config, names)))
     return nullptr;
   Location location = FileLineColLoc::get(&context, path, 1, 1);
   // As mlir::parseSourceFile does: a lone module is the module itself.
@@ -88,8 +90,6 @@ static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
     module->getBody()->getOperations().splice(module->getBody()->begin(),
                                               parsed.getOperations());
   }
-  if (failed(verify(*module)))
-    return nullptr;
   return module;
 }
 

@@ -51,9 +51,7 @@ FailureOr<Value> deviceOfAll(Operation *op, ValueRange memrefs) {
   return device;
 }
 
-/// Threads of a block along an axis of `extent`: all of it, a divisor that is
-/// no less than half of `most`, or `most`, the last block being guarded then.
-static int64_t threadsAlong(int64_t extent, int64_t most) {
+int64_t threadsAlong(int64_t extent, int64_t most) {
   if (extent <= most)
     return extent;
   for (int64_t threads = most; 2 * threads >= most; --threads)

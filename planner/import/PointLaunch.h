@@ -17,6 +17,10 @@ namespace mgpu::planner {
 mlir::FailureOr<mlir::Value> deviceOfAll(mlir::Operation *op,
                                          mlir::ValueRange memrefs);
 
+/// Threads of a block along an axis of `extent`: all of it, a divisor that is
+/// no less than half of `most`, or `most`, the last block being guarded then.
+int64_t threadsAlong(int64_t extent, int64_t most);
+
 /// A launch before `op`, without a stream, with its place and name.
 ir::LaunchOp makeLaunch(mlir::OpBuilder &b, mlir::Operation *op,
                         mlir::Value device, mlir::ValueRange grid,

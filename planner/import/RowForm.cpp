@@ -98,25 +98,39 @@ static std::optional<SmallVector<Combine>> combinersOf(linalg::LinalgOp op) {
   return kinds;
 }
 
-/// Whether each memref that dimension `along` indexes has it as its last one.
-static bool isInnermost(linalg::LinalgOp op, unsigned along) {
-  bool isUsed = false;
+/// Whether rows along a dimension are rows of memory (true), columns of it
+/// (false), which the last parallel dimension counts, or neither.
+static std::optional<bool> isInnerIn(linalg::LinalgOp op, unsigned along) {
+  unsigned lastParallel = op.getNumLoops();
+  for (auto [k, kind] : llvm::enumerate(op.getIteratorTypesArray()))
+    if (kind == utils::IteratorType::parallel)
+      lastParallel = unsigned(k);
+  bool isUsed = false, isInner = false, isAcross = false;
   for (OpOperand &operand : op->getOpOperands()) {
     ArrayRef<AffineExpr> results =
         op.getMatchingIndexingMap(&operand).getResults();
-    for (auto [k, each] : llvm::enumerate(results)) {
+    for (AffineExpr each : results) {
       if (!each.isFunctionOfDim(along))
         continue;
+      auto last = dyn_cast<AffineDimExpr>(results.back());
+      if (!isa<AffineDimExpr>(each) || !last)
+        return std::nullopt;
       isUsed = true;
-      if (k + 1 != results.size() || !isa<AffineDimExpr>(each))
-        return false;
+      if (last.getPosition() == along)
+        isInner |= results.size() > 1; // a vector is as good for columns
+      else if (last.getPosition() == lastParallel)
+        isAcross = true;
+      else
+        return std::nullopt;
     }
   }
-  return isUsed;
+  if (!isUsed || (isInner && isAcross))
+    return std::nullopt;
+  return !isAcross;
 }
 
-static std::optional<RowForm> structuredForm(linalg::LinalgOp op,
-                                             RowKind kind) {
+static std::optional<RowForm> structuredForm(linalg::LinalgOp op, RowKind kind,
+                                             std::optional<unsigned> wanted) {
   if (!hasPointForm(op) || isPlainMatmul(op))
     return std::nullopt;
   RowForm form;
@@ -126,8 +140,12 @@ static std::optional<RowForm> structuredForm(linalg::LinalgOp op,
   op.getReductionDims(reductions);
   int along = -1; // the dimension within a row
   if (kind == RowKind::Reduce) {
-    if (reductions.size() != 1 || !isInnermost(op, reductions[0]))
+    if (reductions.size() != 1)
       return std::nullopt;
+    auto isInner = isInnerIn(op, reductions[0]);
+    if (!isInner)
+      return std::nullopt;
+    form.isInner = *isInner;
     auto combiners = combinersOf(op);
     if (!combiners)
       return std::nullopt;
@@ -136,10 +154,12 @@ static std::optional<RowForm> structuredForm(linalg::LinalgOp op,
   } else if (!reductions.empty()) {
     return std::nullopt;
   } else if (kind == RowKind::Elements) {
-    if (extents.empty())
+    unsigned last = unsigned(extents.size()) - 1;
+    if (extents.empty() || wanted.value_or(last) > last)
       return std::nullopt;
-    along = int(extents.size()) - 1;
+    along = int(wanted.value_or(last));
   }
+  form.along = along < 0 ? unsigned(extents.size()) : unsigned(along);
   SmallVector<int> axisOf;
   for (auto [k, extent] : llvm::enumerate(extents)) {
     axisOf.push_back(int(k) == along ? RowAccess::element
@@ -169,17 +189,19 @@ static std::optional<RowForm> structuredForm(linalg::LinalgOp op,
 static std::optional<RowForm> softmaxForm(linalg::SoftmaxOp op) {
   auto type = dyn_cast<MemRefType>(op.getInput().getType());
   auto output = dyn_cast<MemRefType>(op.getOutput().getType());
-  if (!type || !output || !type.hasStaticShape() || !output.hasStaticShape() ||
-      int64_t(op.getDimension()) + 1 != type.getRank())
+  if (!type || !output || !type.hasStaticShape() || !output.hasStaticShape())
     return std::nullopt;
   RowForm form;
   form.kind = RowKind::Softmax;
+  form.along = unsigned(op.getDimension());
+  form.isInner = int64_t(form.along) + 1 == type.getRank();
   form.rows.assign(type.getShape().begin(), type.getShape().end());
-  form.length = form.rows.pop_back_val();
+  form.length = type.getDimSize(form.along);
+  form.rows.erase(form.rows.begin() + form.along);
   SmallVector<int> axes;
   for (size_t k = 0; k < form.rows.size(); ++k)
     axes.push_back(int(k));
-  axes.push_back(RowAccess::element);
+  axes.insert(axes.begin() + form.along, RowAccess::element);
   form.accesses = {{op.getInput(), false, axes}, {op.getOutput(), true, axes}};
   return form;
 }
@@ -197,14 +219,15 @@ static bool isOwn(const RowForm &form, const RowAccess &access) {
          llvm::is_contained(*access.axes, int(RowAccess::element));
 }
 
-std::optional<RowForm> rowFormOf(Operation *op, RowKind kind) {
+std::optional<RowForm> rowFormOf(Operation *op, RowKind kind,
+                                 std::optional<unsigned> along) {
   std::optional<RowForm> form;
   if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op)) {
     if (kind == RowKind::Softmax)
       form = softmaxForm(softmax);
   } else if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
     if (kind != RowKind::Softmax)
-      form = structuredForm(structured, kind);
+      form = structuredForm(structured, kind, along);
   }
   if (!form || llvm::is_contained(form->rows, 0) ||
       (kind != RowKind::Scalars && form->length == 0))

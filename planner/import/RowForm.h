@@ -31,13 +31,21 @@ struct RowForm {
   RowKind kind = RowKind::Scalars;
   llvm::SmallVector<int64_t> rows; ///< how many, along each dimension
   int64_t length = 0;              ///< of a row; 0 of Scalars
+  /// The dimension within a row, of the iteration space or the softmax's
+  /// buffers; behind the last one of Scalars.
+  unsigned along = 0;
+  /// Whether neighbours in a row are neighbours in memory; if not, those of
+  /// neighbouring rows are. Of Reduce and Softmax.
+  bool isInner = true;
   llvm::SmallVector<RowAccess> accesses;
   /// Of a reduction: by result, what combines two parts of it.
   llvm::SmallVector<mlir::gpu::AllReduceOperation> combiners;
 };
 
 /// The form of `op` as an operation of that kind; none where it has no such.
-std::optional<RowForm> rowFormOf(mlir::Operation *op, RowKind kind);
+/// Elements are those of rows along dimension `along`, by default the last.
+std::optional<RowForm> rowFormOf(mlir::Operation *op, RowKind kind,
+                                 std::optional<unsigned> along = {});
 
 /// The operation of a reduction's body that takes one more element into result
 /// `k`; its other operand is that element's.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/RowLaunch.h"
 
-#include "dialect/mgpu/Diagnostics.h"
-#include "planner/import/PointLaunch.h"
-#include "planner/import/RowForm.h"
+#include "planner/import/RowRun.h"
 #include "planner/import/TensorFusion.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
@@ -14,158 +12,20 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
 
-#include <numeric>
-
 namespace mgpu::planner {
 
 using namespace mlir;
 
 namespace {
 
-// A row is shared by so many threads, whoever computes it: they decide the
-// order of its sums, which a tuner may not change.
-constexpr int64_t threadsOfRow = 256;
-// Fewer rows than a large card has threads for, each long enough for a block.
-constexpr int64_t mostRows = 8192, leastLength = threadsOfRow;
-// So few blocks would be slower at what needs no reduction than a thread for
-// each element.
-constexpr int64_t leastRowsToShare = 32;
-
-struct RowOp {
-  Operation *op;
-  RowForm form;
-};
-
-int64_t countOf(ArrayRef<int64_t> rows) {
-  return std::accumulate(rows.begin(), rows.end(), int64_t(1),
-                         std::multiplies<>());
-}
-
-bool isReduction(const RowForm &form) {
-  return form.kind == RowKind::Reduce || form.kind == RowKind::Softmax;
-}
-
-std::optional<RowForm> reductionForm(Operation *op) {
-  auto form = rowFormOf(op, RowKind::Reduce);
-  return form ? form : rowFormOf(op, RowKind::Softmax);
-}
-
-/// Whether what one of them writes the other touches only at the same element
-/// of its row, or row: forms say that each is the only one to write there.
-bool mayFollow(const RowForm &first, const RowForm &next) {
-  for (const RowAccess &mine : first.accesses)
-    for (const RowAccess &theirs : next.accesses)
-      if ((mine.isWritten || theirs.isWritten) &&
-          rootOf(mine.memref) == rootOf(theirs.memref) &&
-          (mine.memref != theirs.memref || !mine.axes ||
-           mine.axes != theirs.axes))
-        return false;
-  return true;
-}
-
-/// The device handle that all its memrefs show they were allocated with.
-Value visibleDevice(const RowForm &form) {
-  Value device;
-  for (const RowAccess &access : form.accesses) {
-    auto alloc = rootOf(access.memref).getDefiningOp<ir::AllocOp>();
-    if (!alloc || (device && device != alloc.getDevice()))
-      return {};
-    device = alloc.getDevice();
-  }
-  return device;
-}
-
-/// The operations from `first` on that share rows like `rows` and `length`.
-SmallVector<RowOp> runOf(Operation *first, ArrayRef<int64_t> rows,
-                         int64_t length, bool fuse, std::string &why) {
-  SmallVector<RowOp> run;
-  size_t whole = 0; // up to the last one that is of use here
-  bool reduces = false;
-  Value device;
-  bool sharesRows = countOf(rows) >= leastRowsToShare;
-  for (Operation *op = first; op; op = op->getNextNode()) {
-    if (!isa<linalg::LinalgOp, linalg::SoftmaxOp>(op)) {
-      if (isa<ir::AllocOp>(op) || isMemoryEffectFree(op))
-        continue;
-      why = op->getName().getStringRef().str() + " at " +
-            ir::describeLocation(op->getLoc()) + " is between them";
-      break;
-    }
-    why = "it does not work on the same rows";
-    std::optional<RowForm> form;
-    for (RowKind kind : {RowKind::Reduce, RowKind::Softmax, RowKind::Scalars,
-                         RowKind::Elements}) {
-      form = rowFormOf(op, kind);
-      if (form && form->rows == rows &&
-          (kind == RowKind::Scalars || form->length == length) &&
-          (kind != RowKind::Elements || sharesRows))
-        break;
-      form.reset();
-    }
-    if (!form)
-      break;
-    why = "what one writes the other touches elsewhere in the row, or the text "
-          "does not show that their buffers are of one device";
-    Value here = visibleDevice(*form);
-    if (!run.empty() &&
-        (!here || here != device || !llvm::all_of(run, [&](const RowOp &each) {
-          return mayFollow(each.form, *form);
-        })))
-      break;
-    device = here;
-    reduces |= isReduction(*form);
-    run.push_back({op, std::move(*form)});
-    if (reduces)
-      whole = run.size();
-    if (!fuse || !device)
-      break;
-  }
-  if (whole < run.size())
-    why = "no reduction of the rows follows";
-  run.resize(whole);
-  return run;
-}
-
-SmallVector<RowOp> findRun(Operation *first, bool fuse,
-                           std::string *why = nullptr) {
-  SmallVector<RowOp> best;
-  auto consider = [&](const std::optional<RowForm> &form) {
-    if (!form || form->length < leastLength || countOf(form->rows) > mostRows)
-      return;
-    std::string reason;
-    SmallVector<RowOp> run =
-        runOf(first, form->rows, form->length, fuse, reason);
-    if (run.size() <= best.size())
-      return;
-    best = std::move(run);
-    if (why)
-      *why = std::move(reason);
-  };
-  consider(reductionForm(first));
-  consider(rowFormOf(first, RowKind::Elements));
-  if (!best.empty() || !fuse)
-    return best;
-  // It may be of what each row has one of, and a reduction follow.
-  auto scalars = rowFormOf(first, RowKind::Scalars);
-  if (!scalars)
-    return best;
-  for (Operation *op = first->getNextNode(); op; op = op->getNextNode())
-    if (auto form = reductionForm(op)) {
-      if (form->rows == scalars->rows)
-        consider(form);
-      break;
-    }
-  return best;
-}
-
 /// Builds the body of the launch.
 class RowBuilder {
 public:
   /// Adds the memrefs whose value it has at hand to `forwarded`.
-  RowBuilder(ArrayRef<RowOp> run, Value device,
+  RowBuilder(const RowRun &run, Value device,
              llvm::SetVector<Value> &forwarded);
   void build();
-  ir::LaunchOp launch;
+  ir::LaunchOp launch() const { return threads.launch; }
 
 private:
   using Trip = function_ref<SmallVector<Value>(OpBuilder &, Value, ValueRange)>;
@@ -173,8 +33,14 @@ private:
   Value index(OpBuilder &b, int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
   }
+  /// What `make` builds, which threads with a row do; `otherwise` is what the
+  /// others have.
+  SmallVector<Value>
+  guarded(ValueRange otherwise,
+          function_ref<SmallVector<Value>(OpBuilder &)> make);
   /// This thread's elements of the row, one after the other.
   SmallVector<Value> strips(ValueRange carried, Trip make);
+  SmallVector<Value> stripsIn(OpBuilder &b, ValueRange carried, Trip make);
   void flush();
   void softmax(linalg::SoftmaxOp op);
   void scalars(const RowOp &each);
@@ -196,54 +62,64 @@ private:
   Location loc;
   int64_t length;
   llvm::SetVector<Value> &forwarded;
-  std::optional<OpBuilder> inside;
-  SmallVector<Value> row;
-  Value thread;
+  RowThreads threads;
+  OpBuilder &inside;                ///< all threads of a block get there
   SmallVector<const RowOp *> group; ///< whose elements one loop goes through
   llvm::DenseMap<Value, Value> numbers; ///< of the row, by memref
   /// Numbers of the row that were loaded since all threads met last.
   llvm::DenseSet<Value> loaded;
 };
 
-RowBuilder::RowBuilder(ArrayRef<RowOp> run, Value device,
+RowBuilder::RowBuilder(const RowRun &run, Value device,
                        llvm::SetVector<Value> &forwarded)
-    : run(run), loc(run.front().op->getLoc()), length(0), forwarded(forwarded) {
-  for (const RowOp &each : run)
+    : run(run.ops), loc(run.ops.front().op->getLoc()), length(0),
+      forwarded(forwarded), threads(run.ops.back().op, loc, device,
+                                    run.ops.front().form.rows, run.sharing),
+      inside(threads.body) {
+  for (const RowOp &each : run.ops)
     length = std::max(length, each.form.length);
-  ArrayRef<int64_t> rows = run.front().form.rows;
-  Operation *last = run.back().op;
-  OpBuilder b(last);
-  SmallVector<Value> grid, block;
-  for (int64_t size : sizesOf(rows))
-    grid.push_back(index(b, size));
-  for (int64_t size : {threadsOfRow, int64_t(1), int64_t(1)})
-    block.push_back(index(b, size));
-  launch = makeLaunch(b, last, device, grid, block);
-  inside.emplace(launch.getBody().front().getTerminator());
-  Value ids[3];
-  for (unsigned axis = 0; axis < std::min<size_t>(rows.size(), 3); ++axis)
-    ids[axis] = gpu::BlockIdOp::create(*inside, loc, gpu::Dimension(axis));
-  row = pointOf(*inside, loc, rows, ids);
-  thread = gpu::ThreadIdOp::create(*inside, loc, gpu::Dimension::x);
+}
+
+SmallVector<Value>
+RowBuilder::guarded(ValueRange otherwise,
+                    function_ref<SmallVector<Value>(OpBuilder &)> make) {
+  if (!threads.hasRow)
+    return make(inside);
+  auto branch =
+      scf::IfOp::create(inside, loc, otherwise.getTypes(), threads.hasRow,
+                        /*withElseRegion=*/!otherwise.empty());
+  OpBuilder then = branch.getThenBodyBuilder();
+  SmallVector<Value> results = make(then);
+  if (!otherwise.empty()) {
+    scf::YieldOp::create(then, loc, results);
+    OpBuilder rest = branch.getElseBodyBuilder();
+    scf::YieldOp::create(rest, loc, otherwise);
+  }
+  return SmallVector<Value>(branch.getResults());
 }
 
 SmallVector<Value> RowBuilder::strips(ValueRange carried, Trip make) {
-  OpBuilder &b = *inside;
-  int64_t whole = length / threadsOfRow, rest = length % threadsOfRow;
+  return guarded(carried,
+                 [&](OpBuilder &b) { return stripsIn(b, carried, make); });
+}
+
+SmallVector<Value> RowBuilder::stripsIn(OpBuilder &b, ValueRange carried,
+                                        Trip make) {
+  int64_t whole = length / threads.parts, rest = length % threads.parts;
   SmallVector<Value> values(carried);
   if (whole > 0)
     values = makeLoop(b, loc, whole, values,
                       [&](OpBuilder &inner, Value strip, ValueRange now) {
                         Value first = arith::MulIOp::create(
-                            inner, loc, strip, index(inner, threadsOfRow));
-                        Value k =
-                            arith::AddIOp::create(inner, loc, first, thread);
+                            inner, loc, strip, index(inner, threads.parts));
+                        Value k = arith::AddIOp::create(inner, loc, first,
+                                                        threads.part);
                         return make(inner, k, now);
                       });
   if (rest == 0)
     return values;
   Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                         thread, index(b, rest));
+                                         threads.part, index(b, rest));
   auto branch =
       scf::IfOp::create(b, loc, ValueRange(values).getTypes(), isInside,
                         /*withElseRegion=*/!values.empty());
@@ -252,8 +128,8 @@ SmallVector<Value> RowBuilder::strips(ValueRange carried, Trip make) {
       scf::YieldOp::create(inner, loc, results);
   };
   OpBuilder then = branch.getThenBodyBuilder();
-  Value k = arith::AddIOp::create(then, loc, thread,
-                                  index(then, whole * threadsOfRow));
+  Value k = arith::AddIOp::create(then, loc, threads.part,
+                                  index(then, whole * threads.parts));
   finish(then, make(then, k, values));
   if (!values.empty()) {
     OpBuilder otherwise = branch.getElseBodyBuilder();
@@ -263,17 +139,9 @@ SmallVector<Value> RowBuilder::strips(ValueRange carried, Trip make) {
 }
 
 SmallVector<Value> RowBuilder::pointIn(const RowOp &each, Value k) {
-  auto op = cast<linalg::LinalgOp>(each.op);
-  SmallVector<unsigned> reductions;
-  op.getReductionDims(reductions);
-  unsigned along = op.getNumLoops(); // none
-  if (each.form.kind == RowKind::Reduce)
-    along = reductions[0];
-  else if (each.form.kind == RowKind::Elements)
-    --along;
-  SmallVector<Value> point(row);
-  if (along < op.getNumLoops())
-    point.insert(point.begin() + along, k);
+  SmallVector<Value> point(threads.row);
+  if (each.form.kind != RowKind::Scalars)
+    point.insert(point.begin() + each.form.along, k);
   return point;
 }
 
@@ -328,22 +196,22 @@ SmallVector<Value> RowBuilder::step(OpBuilder &b, const RowOp &each, Value k,
 }
 
 Value RowBuilder::combined(gpu::AllReduceOperation kind, Value part) {
-  OpBuilder &b = *inside;
-  meet();
-  return gpu::AllReduceOp::create(
-      b, loc, part, gpu::AllReduceOperationAttr::get(b.getContext(), kind),
-      b.getUnitAttr());
+  if (threads.combiningIsBarrier())
+    meet();
+  return threads.combined(loc, kind, part);
 }
 
 void RowBuilder::storeOnce(const RowOp &each, OpOperand &init, Value value) {
-  OpBuilder &b = *inside;
+  OpBuilder &b = inside;
   if (loaded.contains(init.get())) { // another thread may still be at it
     gpu::BarrierOp::create(b, loc);
     meet();
   }
   numbers[init.get()] = value;
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                        thread, index(b, 0));
+                                        threads.part, index(b, 0));
+  if (threads.hasRow)
+    isFirst = arith::AndIOp::create(b, loc, isFirst, threads.hasRow);
   auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
   OpBuilder then = branch.getThenBodyBuilder();
   memref::StoreOp::create(then, loc, value, init.get(),
@@ -354,19 +222,27 @@ void RowBuilder::storeOnce(const RowOp &each, OpOperand &init, Value value) {
 void RowBuilder::flush() {
   if (group.empty())
     return;
-  OpBuilder &b = *inside;
+  OpBuilder &b = inside;
   Location after = std::exchange(loc, group.front()->op->getLoc());
   SmallVector<Value> before, parts;
+  SmallVector<std::pair<const RowOp *, OpOperand *>> results;
   for (const RowOp *each : group) {
     if (each->form.kind != RowKind::Reduce)
       continue;
     auto op = cast<linalg::LinalgOp>(each->op);
     for (auto [k, init] : llvm::enumerate(op.getDpsInitsMutable())) {
-      before.push_back(load(b, *each, init, Value()));
+      Type type = cast<MemRefType>(init.get().getType()).getElementType();
       parts.push_back(arith::ConstantOp::create(
-          b, loc, neutralOf(each->form.combiners[k], before.back().getType())));
+          b, loc, neutralOf(each->form.combiners[k], type)));
+      results.push_back({each, &init});
     }
   }
+  before = guarded(parts, [&](OpBuilder &then) {
+    SmallVector<Value> loads;
+    for (auto [each, init] : results)
+      loads.push_back(load(then, *each, *init, Value()));
+    return loads;
+  });
   parts = strips(parts, [&](OpBuilder &inner, Value k, ValueRange now) {
     SmallVector<Value> next;
     for (const RowOp *each : group) {
@@ -386,41 +262,38 @@ void RowBuilder::flush() {
     }
     return next;
   });
-  size_t next = 0;
   SmallVector<Value> sums;
   for (const RowOp *each : group)
     for (gpu::AllReduceOperation kind : each->form.combiners)
       sums.push_back(combined(kind, parts[sums.size()]));
-  for (const RowOp *each : group) {
-    if (each->form.kind != RowKind::Reduce)
-      continue;
+  for (auto [k, result] : llvm::enumerate(results)) {
+    auto [each, init] = result;
     auto op = cast<linalg::LinalgOp>(each->op);
-    for (auto [k, init] : llvm::enumerate(op.getDpsInitsMutable())) {
-      Operation *last = combinerOf(op, unsigned(k));
-      BlockArgument output = op.getRegionOutputArgs()[k];
-      IRMapping map;
-      for (Value operand : last->getOperands())
-        map.map(operand, operand == output ? before[next] : sums[next]);
-      storeOnce(*each, init, b.clone(*last, map)->getResult(0));
-      ++next;
-    }
+    unsigned number = init->getOperandNumber() - op.getNumDpsInputs();
+    Operation *last = combinerOf(op, number);
+    BlockArgument output = op.getRegionOutputArgs()[number];
+    IRMapping map;
+    for (Value operand : last->getOperands())
+      map.map(operand, operand == output ? before[k] : sums[k]);
+    storeOnce(*each, *init, b.clone(*last, map)->getResult(0));
   }
   group.clear();
   loc = after;
 }
 
 void RowBuilder::softmax(linalg::SoftmaxOp op) {
-  OpBuilder &b = *inside;
+  OpBuilder &b = inside;
   auto type = cast<FloatType>(
       cast<MemRefType>(op.getInput().getType()).getElementType());
-  SmallVector<Value> at(row);
-  at.push_back(Value());
+  const size_t along = op.getDimension();
+  SmallVector<Value> at(threads.row);
+  at.insert(at.begin() + along, Value());
   auto loadAt = [&](OpBuilder &inner, Value memref, Value k) -> Value {
-    at.back() = k;
+    at[along] = k;
     return memref::LoadOp::create(inner, loc, memref, at);
   };
   auto store = [&](OpBuilder &inner, Value value, Value k) {
-    at.back() = k;
+    at[along] = k;
     memref::StoreOp::create(inner, loc, value, op.getOutput(), at);
   };
   using Combine = gpu::AllReduceOperation;
@@ -457,7 +330,14 @@ void RowBuilder::softmax(linalg::SoftmaxOp op) {
 
 void RowBuilder::scalars(const RowOp &each) {
   auto op = cast<linalg::LinalgOp>(each.op);
-  SmallVector<Value> results = step(*inside, each, Value(), {});
+  SmallVector<Value> none;
+  for (OpOperand &init : op.getDpsInitsMutable())
+    none.push_back(arith::ConstantOp::create(
+        inside, loc,
+        inside.getZeroAttr(
+            cast<MemRefType>(init.get().getType()).getElementType())));
+  SmallVector<Value> results = guarded(
+      none, [&](OpBuilder &then) { return step(then, each, Value(), {}); });
   for (auto [init, result] : llvm::zip_equal(op.getDpsInitsMutable(), results))
     storeOnce(each, init, result);
 }
@@ -494,29 +374,32 @@ void RowBuilder::build() {
 
 SmallVector<Operation *> rowRunFrom(Operation *first, bool fuse,
                                     std::string *why) {
+  RowRun found = findRowRun(first, fuse);
   SmallVector<Operation *> run;
-  for (const RowOp &each : findRun(first, fuse, why))
+  for (const RowOp &each : found.ops)
     run.push_back(each.op);
+  if (why)
+    *why = std::move(found.why);
   return run;
 }
 
 LogicalResult launchRows(Operation *first, bool fuse,
                          llvm::SetVector<Value> &forwarded) {
-  SmallVector<RowOp> run = findRun(first, fuse);
+  RowRun run = findRowRun(first, fuse);
   SmallVector<Value> memrefs;
-  for (const RowAccess &access : run.back().form.accesses)
+  for (const RowAccess &access : run.ops.back().form.accesses)
     memrefs.push_back(access.memref);
-  FailureOr<Value> device = deviceOfAll(run.back().op, memrefs);
+  FailureOr<Value> device = deviceOfAll(run.ops.back().op, memrefs);
   if (failed(device))
     return failure();
   RowBuilder builder(run, *device, forwarded);
   builder.build();
   SmallVector<Operation *> operations;
-  for (const RowOp &each : run)
+  for (const RowOp &each : run.ops)
     operations.push_back(each.op);
-  if (run.size() > 1) {
-    joinNames(builder.launch, operations);
-    forwardStores(builder.launch, forwarded);
+  if (operations.size() > 1) {
+    joinNames(builder.launch(), operations);
+    forwardStores(builder.launch(), forwarded);
   }
   for (Operation *op : operations)
     op->erase();

@@ -2,8 +2,8 @@
 #ifndef MGPU_PLANNER_IMPORT_ROWLAUNCH_H
 #define MGPU_PLANNER_IMPORT_ROWLAUNCH_H
 
-// Reductions over few long rows: a block for each row, whose threads share its
-// elements. docs/numerics.md states the order in which they are added.
+// Reductions of rows whose elements threads share. docs/numerics.md states the
+// order in which they are added.
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/SetVector.h"
@@ -12,13 +12,13 @@
 namespace mgpu::planner {
 
 /// `first`, and with `fuse` the operations after it that may run in its launch,
-/// where that has a block for each row: linalg operations of one number of rows
-/// and one length of them, among which is a reduction of the rows or a softmax
-/// along them. Nothing between them has an effect but allocation, and what one
-/// writes another touches only at the same element of its row, or row. Empty
-/// where rows are not few and long, and where `first` does not begin such a
-/// run.
-/// `why`, if it is not null, gets why the next such operation is not in it.
+/// where that shares rows (RowThreads.h): linalg operations of one number of
+/// rows and one length of them, among which is a reduction of the rows or a
+/// softmax along them. Nothing between them has an effect but allocation, and
+/// what one writes another touches only at the same element of its row, or row.
+/// Empty where a thread for each row is better, and where `first` does not
+/// begin such a run. `why`, if it is not null, gets why the next such operation
+/// is not in it.
 llvm::SmallVector<mlir::Operation *>
 rowRunFrom(mlir::Operation *first, bool fuse, std::string *why = nullptr);
 

@@ -218,8 +218,11 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
   std::string base = entry.str();
   if (auto name = launch->getAttrOfType<StringAttr>("mgpu.name"))
     base = name.str();
-  result.kernel = made->second =
-      intern(*module, launch, block, base, uint32_t(result.arguments.size()));
+  auto [kernel, isFirst] = intern(KernelHasher(*module).hash(*module, block),
+                                  launch, block, base, result.arguments.size());
+  if (isFirst && makesTexts)
+    kernels[kernel.value].source = printKernel(*module);
+  result.kernel = made->second = kernel;
   return result;
 }
 

@@ -271,6 +271,8 @@ ir::LaunchOp launchPoints(ArrayRef<Operation *> run, Value device) {
         run.size() > 1 ? ValueRange(product.getDpsInputs())
                        : ValueRange(product->getOperands()));
     launch.launch->setAttr("mgpu.matmul", UnitAttr::get(product->getContext()));
+    product->getParentOfType<ModuleOp>()->setAttr(
+        "mgpu.products", UnitAttr::get(product->getContext()));
   }
   return launch.launch;
 }

@@ -14,7 +14,8 @@ namespace mgpu::planner {
 /// for each point of the parallel dimensions, which runs the reduction
 /// dimensions one after the other, the last one innermost. With options.fuse,
 /// those that follow each other share a launch where TensorFusion.h finds that
-/// they can; why others do not is left as `mgpu.not_fused` of the module.
+/// they can; why others do not is left as `mgpu.not_fused` of the module. One
+/// with a matrix product gets `mgpu.products`.
 /// Fails, after a diagnostic, for operands that are no device's; leaves what
 /// has no such form (dynamic shapes, results of scf.parallel) as it is.
 mlir::LogicalResult launchTensorOps(mlir::ModuleOp module,

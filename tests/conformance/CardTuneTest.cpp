@@ -137,6 +137,7 @@ private:
         object.sourceBlock = spec.block;
         object.block = config.block();
         object.covers = space->covered(config);
+        object.clusterX = config[planner::KernelParameter::ClusterX];
         object.takesPart = kernel->takesPart;
         object.dynamicSharedBytes = kernel->dynamicSharedBytes;
         object.cubin = fake::fakeCubin({entry});

@@ -40,6 +40,7 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     object.sourceBlock = spec.block;
     object.block = config.block();
     object.covers = space.covered(config);
+    object.clusterX = config[planner::KernelParameter::ClusterX];
     object.takesPart = kernel.takesPart;
     object.tensorMaps = kernel.tensorMaps;
     if (useCublasLt)

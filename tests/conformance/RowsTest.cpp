@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Few long rows, a block for each: sums in the order that docs/numerics.md
-// states, on the host target and as CUDA C++ run on the processor, by as many
-// threads as its space offers; and NVRTC takes the text in these corners.
+// Rows whose elements threads share: a block for each of few long ones, a
+// subgroup for each short one, and neighbouring threads for neighbouring ones
+// that lie across memory. Sums in the order that docs/numerics.md states, on
+// the host target and as CUDA C++ run on the processor, by as many threads as
+// the kernel's space offers; and NVRTC takes the text in corners of it.
 #include "tests/conformance/Import.h"
 #include "tests/conformance/KernelMemory.h"
 
-#include "kernels/compile/CudaConfig.h"
-#include "kernels/compile/PtxasLog.h"
 #include "kernels/emit/KernelBuild.h"
 #include "tests/unit/compile/Nvrtc.h"
-#include "tests/unit/kernels/CudaTwin.h"
+#include "tests/unit/kernels/CornerCheck.h"
 #include "tests/unit/kernels/KernelRunner.h"
 
 #include <cmath>
@@ -28,52 +28,67 @@ using P = planner::KernelParameter;
 
 constexpr size_t rows = 33;
 
+/// So many parts of a row: part p has the elements p, p + parts, ...
+struct Order {
+  size_t parts;
+  /// Neighbouring parts are combined up to 32, and those one after the other;
+  /// if not, all of them one after the other.
+  bool inPairs;
+};
+
+/// Who shares a row.
+struct Sharing {
+  const char *name;
+  bool across; ///< rows lie across memory
+  Order order;
+  Dim3 block, grid;
+};
+
+constexpr Sharing byBlock{"block", false, {256, true}, {256, 1, 1}, {33, 1, 1}},
+    bySubgroup{"subgroup", false, {32, true}, {32, 8, 1}, {5, 1, 1}},
+    byColumns{"columns", true, {8, false}, {32, 8, 1}, {2, 1, 1}};
+
 struct RowCase {
   const char *name;
   size_t length;
-  const char *maps;
-  /// On %x, of rows x length, %s and %m, of rows, and %y, as %x.
+  Sharing sharing;
+  /// On %x, of rows x length, %s and %m, of rows, and %y, as %x; $n is the
+  /// length, $d the dimension along a row.
   const char *body;
-  size_t kernels; ///< it becomes
   /// By row: what %s, %m and %y are then, bit for bit.
-  void (*reference)(const float *x, size_t length, float &s, float &m,
-                    float *y);
+  void (*reference)(const float *x, size_t length, Order order, float &s,
+                    float &m, float *y);
 };
 
 void PrintTo(const RowCase &shown, std::ostream *os) { *os << shown.name; }
 
-/// docs/numerics.md: 256 parts, of every 256th number from `neutral` on; then
-/// neighbouring parts up to 32, and those one after the other.
+/// docs/numerics.md
 template <typename At, typename Combine>
-float inStatedOrder(size_t length, float neutral, At at, Combine combine) {
-  std::vector<float> parts(256, neutral);
+float inStatedOrder(size_t length, Order order, float neutral, At at,
+                    Combine combine) {
+  std::vector<float> parts(order.parts, neutral);
   for (size_t k = 0; k < length; ++k)
-    parts[k % 256] = combine(parts[k % 256], at(k));
-  for (size_t step = 1; step < 32; step *= 2)
-    for (size_t k = 0; k < 256; k += 2 * step)
+    parts[k % order.parts] = combine(parts[k % order.parts], at(k));
+  const size_t together = order.inPairs ? 32 : 1;
+  for (size_t step = 1; step < together; step *= 2)
+    for (size_t k = 0; k < order.parts; k += 2 * step)
       parts[k] = combine(parts[k], parts[k + step]);
   float all = parts[0];
-  for (size_t k = 32; k < 256; k += 32)
+  for (size_t k = together; k < order.parts; k += together)
     all = combine(all, parts[k]);
   return all;
 }
 
 template <typename At>
-float sumOf(size_t length, At at) {
-  return inStatedOrder(length, -0.0f, at,
+float sumOf(size_t length, Order order, At at) {
+  return inStatedOrder(length, order, -0.0f, at,
                        [](float a, float b) { return a + b; });
 }
-
-const char *const twoMaps = "#xy = affine_map<(i, j) -> (i, j)>\n"
-                            "#row = affine_map<(i, j) -> (i)>\n"
-                            "#i = affine_map<(i) -> (i)>\n";
 
 #define REDUCE "iterator_types = [\"parallel\", \"reduction\"]"
 #define POINTS "iterator_types = [\"parallel\", \"parallel\"]"
 
-std::vector<RowCase> cases() {
-  return {
-      {"a_sum_and_the_largest", 1000, twoMaps, R"(
+const char *const sumAndLargest = R"(
   linalg.generic {indexing_maps = [#xy, #row, #row], )" REDUCE R"(}
       ins(%x : $x) outs(%s, %m : $r, $r) {
   ^bb0(%in: f32, %sum: f32, %most: f32):
@@ -81,18 +96,11 @@ std::vector<RowCase> cases() {
     %u = arith.maximumf %most, %in : f32
     linalg.yield %t, %u : f32, f32
   })",
-       1,
-       [](const float *x, size_t length, float &s, float &m, float *) {
-         s += sumOf(length, [&](size_t k) { return x[k]; });
-         for (size_t k = 0; k < length; ++k)
-           m = std::max(m, x[k]);
-       }},
-      {"softmax", 515, twoMaps, R"(
-  linalg.softmax dimension(1) ins(%x : $x) outs(%y : $x))",
-       1, nullptr},
-      {"layer_norm", 768, twoMaps, R"(
+                  *const softmax = R"(
+  linalg.softmax dimension($d) ins(%x : $x) outs(%y : $x))",
+                  *const layerNorm = R"(
   %zero = arith.constant 0.0 : f32
-  %n = arith.constant 768.0 : f32
+  %n = arith.constant $n.0 : f32
   linalg.fill ins(%zero : f32) outs(%s : $r)
   linalg.generic {indexing_maps = [#xy, #row], )" REDUCE R"(}
       ins(%x : $x) outs(%s : $r) {
@@ -127,25 +135,53 @@ std::vector<RowCase> cases() {
     %root = math.sqrt %t : f32
     %q = arith.divf %in, %root : f32
     linalg.yield %q : f32
-  })",
-       1,
-       [](const float *x, size_t length, float &s, float &m, float *y) {
-         float n = float(length);
-         s = (0.0f + sumOf(length, [&](size_t k) { return x[k]; })) / n;
-         for (size_t k = 0; k < length; ++k)
-           y[k] = x[k] - s;
-         m = 0.0f + sumOf(length, [&](size_t k) { return y[k] * y[k]; });
-         for (size_t k = 0; k < length; ++k)
-           y[k] = y[k] / std::sqrt(m / n);
-       }},
+  })";
+
+void referenceOfSums(const float *x, size_t length, Order order, float &s,
+                     float &m, float *) {
+  s += sumOf(length, order, [&](size_t k) { return x[k]; });
+  for (size_t k = 0; k < length; ++k)
+    m = std::max(m, x[k]);
+}
+
+void referenceOfNorm(const float *x, size_t length, Order order, float &s,
+                     float &m, float *y) {
+  float n = float(length);
+  s = (0.0f + sumOf(length, order, [&](size_t k) { return x[k]; })) / n;
+  for (size_t k = 0; k < length; ++k)
+    y[k] = x[k] - s;
+  m = 0.0f + sumOf(length, order, [&](size_t k) { return y[k] * y[k]; });
+  for (size_t k = 0; k < length; ++k)
+    y[k] = y[k] / std::sqrt(m / n);
+}
+
+std::vector<RowCase> cases() {
+  return {
+      {"a_sum_and_the_largest", 1000, byBlock, sumAndLargest, referenceOfSums},
+      {"softmax", 515, byBlock, softmax, nullptr},
+      {"layer_norm", 768, byBlock, layerNorm, referenceOfNorm},
+      {"short_sums", 70, bySubgroup, sumAndLargest, referenceOfSums},
+      {"shortest_sums", 32, bySubgroup, sumAndLargest, referenceOfSums},
+      {"short_softmax", 48, bySubgroup, softmax, nullptr},
+      {"short_norm", 255, bySubgroup, layerNorm, referenceOfNorm},
+      {"column_sums", 101, byColumns, sumAndLargest, referenceOfSums},
+      {"column_softmax", 64, byColumns, softmax, nullptr},
+      {"column_norm", 64, byColumns, layerNorm, referenceOfNorm},
   };
 }
 
 std::string programOf(const RowCase &test) {
-  std::string matrix = "memref<" + std::to_string(rows) + "x" +
-                       std::to_string(test.length) + "xf32>";
+  const bool across = test.sharing.across;
+  std::string matrix = "memref<" + std::to_string(across ? test.length : rows) +
+                       "x" + std::to_string(across ? rows : test.length) +
+                       "xf32>";
   std::string row = "memref<" + std::to_string(rows) + "xf32>";
-  std::string text = std::string(test.maps) + R"(
+  std::string text = "#xy = affine_map<(i, j) -> (" +
+                     std::string(across ? "j, i" : "i, j") +
+                     ")>\n"
+                     "#row = affine_map<(i, j) -> (i)>\n"
+                     "#i = affine_map<(i) -> (i)>\n"
+                     R"(
 mgpu.device_config @config #mgpu.device_config<numDevices = 1>
 func.func @main(%hx: $x, %hs: $r, %hm: $r, %hy: $x) {
   %cm1 = arith.constant -1 : index
@@ -164,7 +200,10 @@ func.func @main(%hx: $x, %hs: $r, %hm: $r, %hy: $x) {
             t + ", !mgpu.device, !mgpu.device\n";
   }
   text += std::string(test.body) + "\n" + back + "  return\n}\n";
-  for (auto [mark, type] : {std::pair("$x", matrix), {"$r", row}})
+  for (auto [mark, type] : {std::pair("$x", matrix),
+                            {"$r", row},
+                            {"$n", std::to_string(test.length)},
+                            {"$d", std::string(across ? "0" : "1")}})
     for (size_t at; (at = text.find(mark)) != std::string::npos;)
       text.replace(at, 2, type);
   return text;
@@ -174,9 +213,9 @@ float *floatsOf(std::vector<std::byte> &bytes) {
   return reinterpret_cast<float *>(bytes.data());
 }
 
-class LongRows : public testing::TestWithParam<RowCase> {};
+class SharedRows : public testing::TestWithParam<RowCase> {};
 
-TEST_P(LongRows, AddInTheStatedOrderOnEachTarget) {
+TEST_P(SharedRows, AddInTheStatedOrderOnEachTarget) {
   const RowCase &test = GetParam();
   ImportRequest request;
   request.text = programOf(test);
@@ -184,11 +223,11 @@ TEST_P(LongRows, AddInTheStatedOrderOnEachTarget) {
   ImportOutcome outcome = Importer().import(request);
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
   const planner::Dag &dag = *outcome.dag;
-  ASSERT_EQ(dag.kernels.size(), test.kernels);
+  ASSERT_EQ(dag.kernels.size(), 1u);
   const planner::KernelSpec &spec = dag.kernels[0];
   const planner::KernelCall &call = firstCall(dag, 0);
-  EXPECT_EQ(spec.block, (Dim3{256, 1, 1}));
-  EXPECT_EQ(call.grid.volume(), rows);
+  EXPECT_EQ(spec.block, test.sharing.block);
+  EXPECT_EQ(call.grid, test.sharing.grid);
 
   Memory initial = memoryFor(dag, call);
   std::mt19937 random(11);
@@ -211,27 +250,38 @@ TEST_P(LongRows, AddInTheStatedOrderOnEachTarget) {
     return nullptr;
   };
   Memory reference = initial;
-  std::vector<float> unused(rows * test.length);
-  auto orUnused = [&](float *found) { return found ? found : unused.data(); };
+  const size_t n = test.length;
+  // Element k of row r.
+  auto place = [&](size_t r, size_t k) {
+    return test.sharing.across ? k * rows + r : r * n + k;
+  };
+  auto rowOf = [&](const float *matrix, size_t r) {
+    std::vector<float> row(n);
+    for (size_t k = 0; k < n && matrix; ++k)
+      row[k] = matrix[place(r, k)];
+    return row;
+  };
+  float *s = find(reference, 's'), *m = find(reference, 'm'),
+        *y = find(reference, 'y'), unused = 0;
   for (size_t r = 0; r < rows; ++r) {
-    float *y = orUnused(find(reference, 'y')) + r * test.length;
+    const std::vector<float> x = rowOf(find(reference, 'x'), r);
+    std::vector<float> out = rowOf(y, r);
     if (test.reference) {
-      test.reference(find(reference, 'x') + r * test.length, test.length,
-                     orUnused(find(reference, 's'))[r],
-                     orUnused(find(reference, 'm'))[r], y);
-      continue;
+      test.reference(x.data(), n, test.sharing.order, s ? s[r] : unused,
+                     m ? m[r] : unused, out.data());
+    } else {
+      const std::vector<float> got = rowOf(find(expected, 'y'), r);
+      double most = -INFINITY, sum = 0;
+      for (size_t k = 0; k < n; ++k)
+        most = std::max(most, double(x[k]));
+      for (size_t k = 0; k < n; ++k)
+        sum += std::exp(x[k] - most);
+      for (size_t k = 0; k < n; ++k)
+        EXPECT_NEAR(got[k], std::exp(x[k] - most) / sum, 1e-6);
+      out = got;
     }
-    const float *x = find(reference, 'x') + r * test.length;
-    float *got = find(expected, 'y') + r * test.length;
-    double most = -INFINITY, sum = 0;
-    for (size_t k = 0; k < test.length; ++k)
-      most = std::max(most, double(x[k]));
-    for (size_t k = 0; k < test.length; ++k)
-      sum += std::exp(x[k] - most);
-    for (size_t k = 0; k < test.length; ++k) {
-      EXPECT_NEAR(got[k], std::exp(x[k] - most) / sum, 1e-6);
-      y[k] = got[k];
-    }
+    for (size_t k = 0; k < n && y; ++k)
+      y[place(r, k)] = out[k];
   }
   EXPECT_EQ(expected, reference);
   EXPECT_NE(expected, initial);
@@ -241,25 +291,32 @@ TEST_P(LongRows, AddInTheStatedOrderOnEachTarget) {
   ASSERT_TRUE(space) << space.error().message;
   auto kernel = emitCudaText(spec.source, {spec.name, "", spec.block, grid});
   ASSERT_TRUE(kernel) << kernel.error().message;
-  EXPECT_EQ(space->choice(P::Vector).values,
-            (std::vector<uint32_t>{1, 2, 4, 8}));
   CudaTwins twins;
-  for (uint32_t vector : space->choice(P::Vector).values)
-    for (uint32_t items : {1, 4}) {
-      if (items > 1 && vector != 2)
-        continue;
+  auto add = [&](const std::string &name, planner::KernelConfig config) {
+    ASSERT_TRUE(space->check(config)) << toText(config);
+    twins.add({spec.name + "_" + name, *kernel, *space, config});
+  };
+  if (test.sharing.block.x == 256) {
+    EXPECT_EQ(space->choice(P::Vector).values,
+              (std::vector<uint32_t>{1, 2, 4, 8}));
+    for (uint32_t vector : space->choice(P::Vector).values) {
       planner::KernelConfig config = space->defaults;
       config[P::Vector] = vector;
       config[P::BlockX] = 256 / vector;
-      config[P::Items] = items;
-      ASSERT_TRUE(space->check(config)) << toText(config);
-      twins.add({spec.name + "_" + std::to_string(vector) + "_" +
-                     std::to_string(items),
-                 *kernel, *space, config});
+      add(std::to_string(vector), config);
+      config[P::Items] = 4;
+      if (vector == 2)
+        add("items", config);
       config[P::BlockX] = 64 * vector;
       EXPECT_EQ(space->check(config).has_value(), vector == 2)
           << toText(config);
     }
+  } else {
+    planner::KernelConfig config = space->defaults;
+    add("same", config);
+    config[P::Items] = 2;
+    add("items", config);
+  }
   auto ready = twins.compile();
   ASSERT_TRUE(ready) << ready.error().message;
   for (const TwinConfig &twin : twins.configs) {
@@ -267,17 +324,29 @@ TEST_P(LongRows, AddInTheStatedOrderOnEachTarget) {
     twins.run(twin.entry, call.grid, argumentsFor(call, got));
     EXPECT_EQ(got, expected) << toText(twin.config);
   }
-  MGPU_OPEN_NVRTC(compiler);
-  std::vector<CompileJob> jobs;
-  for (const char *arch : {"sm_80", "sm_90", "sm_100"})
-    jobs.push_back({twins.source(), "rows.cu", {"--fmad=false"}, arch});
-  for (auto &program : compiler->compileAll(jobs)) {
-    ASSERT_TRUE(program) << program.error().message;
-    EXPECT_FALSE(hasWarning(program->log)) << program->log;
-  }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LongRows, testing::ValuesIn(cases()),
+TEST(SharedRowsCorners, Compile) {
+  MGPU_OPEN_NVRTC(compiler);
+  CornerCheck check;
+  for (const RowCase &test : cases()) {
+    ImportRequest request;
+    request.text = programOf(test);
+    request.name = test.name;
+    ImportOutcome outcome = Importer().import(request);
+    ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+    const planner::KernelSpec &spec = outcome.dag->kernels[0];
+    Dim3 grid = planner::largestGrids(*outcome.dag)[0];
+    auto space = kernelSpaceOf(spec, grid, planner::KernelTarget::Cuda);
+    ASSERT_TRUE(space) << space.error().message;
+    auto kernel = emitCudaText(spec.source, {test.name, "", spec.block, grid});
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    check.add(*kernel, *space);
+  }
+  check.run(*compiler);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SharedRows, testing::ValuesIn(cases()),
                          [](const auto &info) {
                            return std::string(info.param.name);
                          });

@@ -34,7 +34,6 @@ struct MgpuLaunch { // the grid of the source, and where this launch begins
   unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
 };
 
-
 static __device__ __forceinline__ float fill_batch_matmul_parallel_kernel0_first(const int globalY, const int globalX, const int globalZ) {
 #line 53 "examples/attention/attention.mlir"
   return 0.0f;
@@ -52,7 +51,7 @@ static __device__ __forceinline__ void fill_batch_matmul_parallel_kernel0_last(f
   scores[v * 2304 + v_1 * 48 + v_2] = scaled;
 }
 
-#line 56 "fill_batch_matmul_parallel_kernel0.cu"
+#line 55 "fill_batch_matmul_parallel_kernel0.cu"
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 fill_batch_matmul_parallel_kernel0(const float *q, const float *kT, float *scores, const MgpuLaunch launch) {

@@ -11,6 +11,8 @@
 //                         and loaded and stored at once where the address allows;
 //                         a divisor of 64
 //   MGPU_MIN_BLOCKS       blocks that must fit one multiprocessor (__launch_bounds__)
+//   MGPU_CLUSTER_X        blocks of a cluster, along x, of which a launch has whole
+//                         ones alone; more than 1 from sm_90 on
 //   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, division, ...
 // Launch with the grid, in blocks of the source, in `launch`, and with
 //   ceil(gridX * 64 / (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR)) blocks along x. A part of the grid is a launch of
@@ -32,6 +34,9 @@
 #endif
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
+#endif
+#ifndef MGPU_CLUSTER_X
+#define MGPU_CLUSTER_X 1
 #endif
 #ifndef MGPU_FAST_MATH
 #define MGPU_FAST_MATH 0
@@ -87,6 +92,9 @@ template <class T, int N> __device__ __forceinline__ void storeParts(T *to, cons
 #endif
 
 extern "C" __global__ void
+#if MGPU_CLUSTER_X > 1
+__cluster_dims__(MGPU_CLUSTER_X, 1, 1)
+#endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch) {
 #if MGPU_BLOCK_Y * MGPU_BLOCK_Z > 1
@@ -100,7 +108,7 @@ main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch)
   for (unsigned item = 0; item < MGPU_ITEMS; ++item) {
 #endif
     const unsigned globalX = (unsigned)launch.baseX * 64 + (((unsigned)(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + threadIdx.x) * MGPU_VECTOR;
-    if ((64 % (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR) == 0 || globalX < (unsigned)launch.endX * 64)) {
+    if ((64 % (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR * MGPU_CLUSTER_X) == 0 || globalX < (unsigned)launch.endX * 64)) {
 #if MGPU_VECTOR == 1
 #line 41 "examples/saxpy/saxpy.mlir"
       const int i = (int)globalX;
@@ -118,7 +126,7 @@ main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch)
       float sum[MGPU_VECTOR]; MGPU_PARTS sum[part] = ax[part] + yi[part];
       storeParts(&y0[i[0]], sum);
 #endif
-#line 122 "main_kernel0.cu"
+#line 130 "main_kernel0.cu"
     }
   }
 }

@@ -73,6 +73,7 @@ buildCardKernel(const kernels::CudaText &text,
   object.sourceBlock = text.block;
   object.block = config.block();
   object.covers = text.space->covered(config);
+  object.clusterX = config[planner::KernelParameter::ClusterX];
   object.takesPart = text.takesPart;
   object.dynamicSharedBytes = text.space->stagesAreDynamic
                                   ? uint32_t(text.space->sharedBytesOf(config))

@@ -15,7 +15,8 @@ using nlohmann::json;
 Result<int> runCheck(const Options &options) {
   std::vector<Message> messages;
   Result<Program> program =
-      loadProgram(options, /*racesAreErrors=*/true, &messages);
+      loadProgram(options, /*racesAreErrors=*/true, &messages,
+                  /*kernelTexts=*/false);
   if (program && program->bundle)
     if (auto sound = program->bundle->verify(); !sound)
       program = fail(std::move(sound.error()));

@@ -75,7 +75,8 @@ planner::FuseProducts productsToFuse(const Options &options) {
 } // namespace
 
 Result<Program> importProgram(const Options &options, bool racesAreErrors,
-                              std::vector<Message> *messages) {
+                              std::vector<Message> *messages,
+                              bool kernelTexts) {
   MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   // Opens the file again to show the line under each message.
@@ -110,6 +111,9 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
   import.nodeLimit = options.nodeLimit;
   import.rollFrom = options.rollFrom;
   import.racesAreErrors = racesAreErrors;
+  // What a library needs of a machine's memory is told by what it is asked for.
+  import.kernelTexts = kernelTexts || (options.target.starts_with("sim:") &&
+                                       (*module)->hasAttr("mgpu.products"));
   // Only scalars matter to the importer; the others are bound at run time.
   if (auto entry = module->lookupSymbol<func::FuncOp>(options.entry))
     for (BlockArgument argument : entry.isExternal() ? ArrayRef<BlockArgument>()

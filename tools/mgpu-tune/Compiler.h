@@ -9,8 +9,9 @@
 
 namespace mgpu::tune {
 
+/// As loadProgram() says.
 Result<Program> importProgram(const Options &options, bool racesAreErrors,
-                              std::vector<Message> *messages);
+                              std::vector<Message> *messages, bool kernelTexts);
 
 /// Compiles every kernel for `cpu`, "native" or a level, on all cores.
 Result<std::vector<std::vector<std::byte>>>

@@ -9,7 +9,7 @@ static constexpr const char *reason =
     "this mgpu-tune was built without the compiler half (-DMGPU_COMPILER=OFF)";
 
 Result<Program> importProgram(const Options &options, bool,
-                              std::vector<Message> *) {
+                              std::vector<Message> *, bool) {
   return fail(
       ErrorKind::Unsupported,
       fmt::format("cannot read '{}': {}; it reads bundles and .json DAGs",

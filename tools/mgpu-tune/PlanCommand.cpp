@@ -311,14 +311,17 @@ Result<int> runPlan(const Options &options) {
                                   &options.svgFile, &options.planFile})
     if (!file->empty())
       MGPU_TRY(checkOutputPath(*file));
-  MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
+  const bool isElsewhere = options.target.starts_with("sim:");
+  MGPU_TRY_ASSIGN(Program program,
+                  loadProgram(options, false, nullptr,
+                              !isElsewhere && looksForTuned(options)));
   planner::Plan plan;
   std::optional<planner::TopologyEstimator> machine;
   std::optional<planner::TargetPlan> target;
   uint32_t threads = 0;   // that replay it on the host, where that is known
   planner::Dag source;    // of --what-if: before the transforms
   uint64_t workspace = 0; // of each device of a machine, for cuBLASLt
-  if (options.target.starts_with("sim:")) {
+  if (isElsewhere) {
     MGPU_TRY_ASSIGN(machine, openMachine(options));
     workspace = productWorkspace(program, options.streams);
     if (options.pareto)

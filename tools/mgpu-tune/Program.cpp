@@ -223,7 +223,7 @@ static Result<Program> openJson(const std::string &path) {
 }
 
 Result<Program> loadProgram(const Options &options, bool racesAreErrors,
-                            std::vector<Message> *messages) {
+                            std::vector<Message> *messages, bool kernelTexts) {
   auto endsWith = [&](std::string_view suffix) {
     return options.file.size() >= suffix.size() &&
            options.file.compare(options.file.size() - suffix.size(),
@@ -249,7 +249,8 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
     Options chosen = options;
     if (std::string forms = passedForms(options); !forms.empty())
       chosen.tensorCores = forms;
-    MGPU_TRY_ASSIGN(program, importProgram(chosen, racesAreErrors, messages));
+    MGPU_TRY_ASSIGN(
+        program, importProgram(chosen, racesAreErrors, messages, kernelTexts));
     program.tensorCores = chosen.tensorCores;
     auto isProduct = [](const planner::KernelSpec &kernel) {
       return kernel.source.find("mgpu.matmul") != std::string::npos &&

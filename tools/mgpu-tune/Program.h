@@ -41,7 +41,7 @@ struct Program : planner::Program {
   uint32_t numRaces = 0;
   std::vector<std::string> notFused; ///< as planner::ImportedProgram has it
   std::shared_ptr<capture::Bundle> bundle; ///< null if it is not from one
-  double recordedUs = 0;   ///< of a recorded trace: how long it took
+  double recordedUs = 0; ///< of a recorded trace: how long it took
   /// As Options has it, or what passedForms() says (ProductForms.h).
   std::string tensorCores;
 };
@@ -61,9 +61,11 @@ Result<void> checkReadable(const std::string &path);
 
 /// Loads options.file and finds every --arg in it. The program's own
 /// diagnostics go to stderr with their source lines as they are found, and into
-/// `messages` when it is not null.
+/// `messages` when it is not null. Without `kernelTexts` an .mlir program's
+/// kernels have no source: for who compiles none of them.
 Result<Program> loadProgram(const Options &options, bool racesAreErrors,
-                            std::vector<Message> *messages = nullptr);
+                            std::vector<Message> *messages = nullptr,
+                            bool kernelTexts = true);
 
 /// The ways to build each kernel for the host target, by KernelId.
 Result<std::vector<planner::KernelSpace>>

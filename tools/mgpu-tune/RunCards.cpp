@@ -9,6 +9,8 @@
 #include "tools/mgpu-tune/Runner.h"
 #include "tools/mgpu-tune/Target.h"
 
+#include <algorithm>
+#include <deque>
 #include <fmt/format.h>
 
 namespace mgpu::tune {
@@ -52,6 +54,15 @@ public:
   std::span<std::byte> hostBuffer(planner::BufferId id) override {
     return cards->hostBuffer(id);
   }
+  Result<std::span<std::byte>> makeMemory(planner::BufferId id) override {
+    return std::span(made.emplace_back(hostBuffer(id).size()));
+  }
+  /// The processes share the memory that their graphs know.
+  Result<void> bind(planner::BufferId id,
+                    std::span<std::byte> memory) override {
+    std::copy(memory.begin(), memory.end(), hostBuffer(id).begin());
+    return {};
+  }
   Result<void> load() override { return cards->load(); }
   Result<std::vector<double>> replay(uint64_t count) override {
     return cards->replay(count);
@@ -64,6 +75,7 @@ public:
 
 private:
   std::unique_ptr<CardWorkers> cards;
+  std::deque<std::vector<std::byte>> made;
 };
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "support/Npy.h"
 #include "tools/mgpu-tune/Arguments.h"
 #include "tools/mgpu-tune/Program.h"
+#include "tools/mgpu-tune/Rounds.h"
 #include "tools/mgpu-tune/Runner.h"
 #include "tools/mgpu-tune/Target.h"
 #include "tools/mgpu-tune/Trace.h"
@@ -42,11 +43,12 @@ Result<void> bindArguments(const Program &program, const Options &options,
   return {};
 }
 
-Result<void> checkOutputs(const Program &program, const Options &options) {
-  if (!options.traceFile.empty())
-    MGPU_TRY(checkOutputPath(options.traceFile));
-  std::set<std::string> files;
-  for (const auto &[key, file] : options.outputs) {
+using Outputs = std::map<std::string, std::string>;
+
+/// `files` are those that others write.
+Result<void> checkOutputs(const Program &program, const Outputs &outputs,
+                          std::set<std::string> &files) {
+  for (const auto &[key, file] : outputs) {
     MGPU_TRY_ASSIGN(const Binding *binding,
                     findBinding(program, key, "--out", true));
     if (!binding->buffer)
@@ -65,9 +67,9 @@ Result<void> checkOutputs(const Program &program, const Options &options) {
   return {};
 }
 
-Result<void> writeOutputs(const Program &program, const Options &options,
+Result<void> writeOutputs(const Program &program, const Outputs &outputs,
                           Runner &runner) {
-  for (const auto &[key, file] : options.outputs) {
+  for (const auto &[key, file] : outputs) {
     MGPU_TRY_ASSIGN(const Binding *binding,
                     findBinding(program, key, "--out", true));
     std::span<std::byte> bytes = runner.hostBuffer(*binding->buffer);
@@ -78,15 +80,86 @@ Result<void> writeOutputs(const Program &program, const Options &options,
   return {};
 }
 
+/// A round after the first, ready to be bound, and what it took.
+struct MadeRound {
+  std::vector<std::pair<planner::BufferId, std::span<std::byte>>> memory;
+  double bindUs = 0;
+  bench::Summary replayed;
+};
+
+/// In memory that the target reaches: to bind it is then all there is to do.
+Result<std::vector<MadeRound>> makeRounds(const Program &program,
+                                          const std::vector<Round> &rounds,
+                                          Runner &runner) {
+  std::vector<MadeRound> made(rounds.size());
+  for (size_t k = 0; k < rounds.size(); ++k) {
+    MGPU_TRY_ASSIGN(auto values, loadRound(program, rounds[k]));
+    for (const auto &[binding, array] : values) {
+      MGPU_TRY_ASSIGN(std::span<std::byte> memory,
+                      runner.makeMemory(*binding->buffer));
+      if (memory.size() != array.bytes.size())
+        return fail(ErrorKind::Internal,
+                    fmt::format("--arg {}: {} bytes for a buffer of {}",
+                                binding->name, array.bytes.size(),
+                                memory.size()));
+      std::copy(array.bytes.begin(), array.bytes.end(), memory.begin());
+      made[k].memory.push_back({*binding->buffer, memory});
+    }
+  }
+  return made;
+}
+
+/// Binds the round's data, replays, and fetches; the last in microseconds.
+Result<double> runRound(MadeRound &round, uint64_t repeat, Runner &runner) {
+  Clock::time_point start = Clock::now();
+  for (const auto &[id, memory] : round.memory)
+    MGPU_TRY(runner.bind(id, memory));
+  round.bindUs = microsecondsSince(start);
+  MGPU_TRY_ASSIGN(std::vector<double> samples, runner.replay(repeat));
+  round.replayed = bench::summarize(std::move(samples));
+  start = Clock::now();
+  MGPU_TRY(runner.fetch());
+  return microsecondsSince(start);
+}
+
+json toJson(const bench::Summary &replayed, uint64_t repeat) {
+  return {{"repeat", repeat},    {"median", replayed.median.middle},
+          {"min", replayed.min}, {"p25", replayed.p25},
+          {"p75", replayed.p75}, {"p95", replayed.p95}};
+}
+
+std::string textOf(const bench::Summary &replayed, uint64_t repeat) {
+  std::string text = fmt::format("{:.3f} ms", replayed.median.middle / 1e3);
+  if (repeat > 1)
+    text += fmt::format(
+        " median of {} (min {:.3f}, p25 {:.3f}, p75 {:.3f}, p95 {:.3f})",
+        repeat, replayed.min / 1e3, replayed.p25 / 1e3, replayed.p75 / 1e3,
+        replayed.p95 / 1e3);
+  return text;
+}
+
 /// A program on one target that this process opened.
 class OneTarget final : public Runner {
 public:
-  OneTarget(std::unique_ptr<device::Driver> driver, capture::Replayer replayer)
-      : driver(std::move(driver)), replayer(std::move(replayer)) {}
+  /// `dag` and `plan` must outlive it.
+  OneTarget(std::unique_ptr<device::Driver> driver, capture::Replayer replayer,
+            const planner::Dag &dag, const planner::Plan &plan)
+      : driver(std::move(driver)), replayer(std::move(replayer)), dag(dag),
+        plan(plan) {}
 
   std::string description() const override { return driver->description(); }
   std::span<std::byte> hostBuffer(planner::BufferId id) override {
     return replayer.hostBuffer(id);
+  }
+  Result<std::span<std::byte>> makeMemory(planner::BufferId id) override {
+    const size_t bytes = replayer.hostBuffer(id).size();
+    MGPU_TRY_ASSIGN(std::byte * memory,
+                    driver->allocate(DeviceId::host(), bytes));
+    return std::span(memory, bytes);
+  }
+  Result<void> bind(planner::BufferId id,
+                    std::span<std::byte> memory) override {
+    return replayer.rebind(dag, plan, id, memory);
   }
   Result<void> load() override { return replayer.load(); }
   Result<std::vector<double>> replay(uint64_t count) override {
@@ -109,6 +182,8 @@ public:
 private:
   std::unique_ptr<device::Driver> driver;
   capture::Replayer replayer;
+  const planner::Dag &dag;
+  const planner::Plan &plan;
 };
 
 /// The times before anything runs.
@@ -148,18 +223,26 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
                   capture::Replayer::create(program.dag, times.prepared.plan,
                                             times.prepared.kernels, *driver));
   return std::unique_ptr<Runner>(
-      std::make_unique<OneTarget>(std::move(driver), std::move(replayer)));
+      std::make_unique<OneTarget>(std::move(driver), std::move(replayer),
+                                  program.dag, times.prepared.plan));
 }
 
 } // namespace
 
-Result<int> runRun(const Options &options) {
+Result<int> runRun(const Options &given) {
+  Options options = given;
+  MGPU_TRY_ASSIGN(const std::vector<Round> rounds, takeRounds(options));
   if (options.tensorCores == "cublaslt" && isCudaTarget(options.target))
     MGPU_TRY(device::findCublasLt());
   Clock::time_point start = Clock::now();
   MGPU_TRY(parseNccl(options.nccl));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
-  MGPU_TRY(checkOutputs(program, options));
+  if (!options.traceFile.empty())
+    MGPU_TRY(checkOutputPath(options.traceFile));
+  std::set<std::string> files;
+  MGPU_TRY(checkOutputs(program, options.outputs, files));
+  for (const Round &round : rounds)
+    MGPU_TRY(checkOutputs(program, round.outputs, files));
   MGPU_TRY_ASSIGN(auto cards,
                   severalCards(options.target, program.dag.numDevices));
   if (!cards && !options.nccl.empty())
@@ -181,17 +264,22 @@ Result<int> runRun(const Options &options) {
   const double importUs = times.importUs, planUs = prepared.planUs,
                compileUs = prepared.compileUs;
   MGPU_TRY(bindArguments(program, options, *runner));
+  MGPU_TRY_ASSIGN(std::vector<MadeRound> later,
+                  makeRounds(program, rounds, *runner));
 
   start = Clock::now();
   MGPU_TRY(runner->load());
   double loadUs = microsecondsSince(start);
   // Replays that write their own inputs are steps of a computation; the count
   // is the user's, so none is spent on warming up.
-  MGPU_TRY_ASSIGN(std::vector<double> samples, runner->replay(options.repeat));
-  start = Clock::now();
-  MGPU_TRY(runner->fetch());
-  double fetchUs = microsecondsSince(start);
-  MGPU_TRY(writeOutputs(program, options, *runner));
+  MadeRound first;
+  MGPU_TRY_ASSIGN(double fetchUs, runRound(first, options.repeat, *runner));
+  MGPU_TRY(writeOutputs(program, options.outputs, *runner));
+  for (size_t k = 0; k < later.size(); ++k) {
+    MGPU_TRY_ASSIGN(double us, runRound(later[k], options.repeat, *runner));
+    fetchUs += us;
+    MGPU_TRY(writeOutputs(program, rounds[k].outputs, *runner));
+  }
   if (!options.traceFile.empty()) {
     MGPU_TRY_ASSIGN(auto timed, runner->replayTimed());
     MGPU_TRY(writeFileAtomic(
@@ -200,8 +288,6 @@ Result<int> runRun(const Options &options) {
   }
   MGPU_TRY(runner->close());
 
-  const bench::Summary replayed = bench::summarize(std::move(samples));
-  const double median = replayed.median.middle;
   if (options.json) {
     json out{{"file", options.file},
              {"target", runner->description()},
@@ -214,13 +300,11 @@ Result<int> runRun(const Options &options) {
              {"compile_us", compileUs},
              {"load_us", loadUs},
              {"fetch_us", fetchUs},
-             {"replay_us",
-              {{"repeat", options.repeat},
-               {"median", median},
-               {"min", replayed.min},
-               {"p25", replayed.p25},
-               {"p75", replayed.p75},
-               {"p95", replayed.p95}}}};
+             {"replay_us", toJson(first.replayed, options.repeat)}};
+    for (const MadeRound &round : later)
+      out["rounds"].push_back(
+          {{"bind_us", round.bindUs},
+           {"replay_us", toJson(round.replayed, options.repeat)}});
     fmt::print("{}\n", out.dump(2));
     return 0;
   }
@@ -228,13 +312,11 @@ Result<int> runRun(const Options &options) {
              (importUs + planUs + compileUs) / 1e3, importUs / 1e3,
              planUs / 1e3, compileUs / 1e3);
   fmt::print("load    {:.3f} ms\n", loadUs / 1e3);
-  if (options.repeat == 1)
-    fmt::print("replay  {:.3f} ms\n", median / 1e3);
-  else
-    fmt::print("replay  {:.3f} ms median of {} (min {:.3f}, p25 {:.3f}, p75 "
-               "{:.3f}, p95 {:.3f})\n",
-               median / 1e3, options.repeat, replayed.min / 1e3,
-               replayed.p25 / 1e3, replayed.p75 / 1e3, replayed.p95 / 1e3);
+  fmt::print("replay  {}\n", textOf(first.replayed, options.repeat));
+  for (size_t k = 0; k < later.size(); ++k)
+    fmt::print("round {} {}, its data bound in {:.3f} ms\n", k + 2,
+               textOf(later[k].replayed, options.repeat),
+               later[k].bindUs / 1e3);
   fmt::print("fetch   {:.3f} ms\n", fetchUs / 1e3);
   return 0;
 }

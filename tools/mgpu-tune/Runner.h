@@ -14,6 +14,11 @@ public:
   virtual ~Runner() = default;
   virtual std::string description() const = 0;
   virtual std::span<std::byte> hostBuffer(planner::BufferId id) = 0;
+  /// Memory as large as a host buffer, to be filled and given to bind().
+  virtual Result<std::span<std::byte>> makeMemory(planner::BufferId id) = 0;
+  /// From here on the buffer's bytes are those of `memory`.
+  virtual Result<void> bind(planner::BufferId id,
+                            std::span<std::byte> memory) = 0;
   virtual Result<void> load() = 0;
   /// The microseconds of each.
   virtual Result<std::vector<double>> replay(uint64_t count) = 0;

@@ -271,25 +271,31 @@ profiledThreads(const Program &program, const TuneContext &context,
   return tuner::readThreads(context.keys(program.dag, false), *store);
 }
 
+bool looksForTuned(const Options &options, bool usesCuda) {
+  if ((isCudaTarget(options.target) && !usesCuda) || !options.useTuned ||
+      options.choosesPlan || !options.tensorCores.empty() ||
+      !options.cpu.empty())
+    return false;
+  auto path = db::databasePath(options.database);
+  // No kernel is compiled for a key where there is no file to look in.
+  return path &&
+         (!options.database.empty() || access(path->c_str(), R_OK) == 0);
+}
+
 Result<std::optional<TunedChoice>>
 findTuned(const Program &program, const Options &options, bool usesCuda) {
   using None = std::optional<TunedChoice>;
   // A bundle is the choice of whoever made it.
-  if ((isCudaTarget(options.target) && !usesCuda) || !options.useTuned ||
-      options.choosesPlan || !options.tensorCores.empty() ||
-      !options.cpu.empty() || program.bundle)
+  if (program.bundle || !looksForTuned(options, usesCuda))
     return None();
-  auto path = db::databasePath(options.database);
   const bool asked = !options.database.empty();
-  // No kernel is compiled for a key where there is no file to look in.
-  if (!path || (!asked && access(path->c_str(), R_OK) != 0))
-    return None();
+  MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
   auto context = makeTuneContext(program, options, usesCuda);
   if (!context && context.error().kind == ErrorKind::Unsupported)
     return None();
   if (!context)
     return fail(context.error());
-  auto found = readDecision(program, *context, *path);
+  auto found = readDecision(program, *context, path);
   if (!found && asked)
     return fail(found.error());
   if (!found)
@@ -300,13 +306,13 @@ findTuned(const Program &program, const Options &options, bool usesCuda) {
     choice.config = std::move((*found)->config);
     choice.isTuned = true;
     fmt::print(stderr,
-               "mgpu-tune: using the configuration tuned in '{}' ({})\n", *path,
+               "mgpu-tune: using the configuration tuned in '{}' ({})\n", path,
                (*found)->sentence);
   } else {
     choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
                                          choice.context.limits);
     MGPU_TRY_ASSIGN(auto threads,
-                    profiledThreads(program, choice.context, *path));
+                    profiledThreads(program, choice.context, path));
     choice.config.lanes =
         std::min(threads.value_or(choice.config.lanes), choice.config.lanes);
   }

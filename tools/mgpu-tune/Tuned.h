@@ -38,6 +38,10 @@ struct TunedChoice {
   tuner::ProgramConfig config;
   bool isTuned = false;
 };
+/// Whether findTuned() of an .mlir program looks into a database, to which it
+/// is known by its kernels as compiled.
+bool looksForTuned(const Options &options, bool usesCuda = false);
+
 /// The tuned configuration where the database has exactly this program on this
 /// machine; said on stderr. None where there is no database to ask, or the
 /// command line asks for a scheduling of its own. A database that cannot be

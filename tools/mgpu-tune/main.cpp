@@ -62,9 +62,10 @@ void addProgramOptions(CLI::App *command, Options &options) {
       ->add_option("--roll-from", options.rollFrom,
                    "Trips from which the program's loop stays rolled; 0: never")
       ->capture_default_str();
-  command->add_flag("!--no-fusion", options.fuse,
-                    "A launch for each linalg operation and parallel loop, even "
-                    "where several could share one");
+  command->add_flag(
+      "!--no-fusion", options.fuse,
+      "A launch for each linalg operation and parallel loop, even "
+      "where several could share one");
   command->add_flag("--json", options.json, "Print the result as JSON");
 }
 
@@ -138,8 +139,11 @@ void addTarget(CLI::App *command, Options &options) {
 
 void addRun(CLI::App *command, Options &options) {
   addTarget(command, options);
-  addPairs(command, "--out", options.outputs,
-           "Write argument or result K after the run to FILE.npy");
+  addPairs(
+      command, "--out", options.outputs,
+      "Write argument or result K after the run to FILE.npy. Of both --arg "
+      "and --out, K@2=V is of a second round, which is replayed with the "
+      "program as it is loaded; K@3=V of a third");
   command
       ->add_option("--cpu", options.cpu,
                    "Level of the kernels: x86-64-v2, ...; else the best here")

@@ -325,19 +325,20 @@ template <int Threads, class T, int V, class Combine> __device__ __forceinline__
 }
 )"},
     {"subgroupReduce", "lanes exchange",
-     R"(// The values of Size lanes, Stride apart, combined in their order, for each of them.
+     R"(// The values of Size lanes, Stride apart, combined for each of them: neighbours, then pairs.
 template <int Threads, int Size, int Stride, class T, class Combine> __device__ __forceinline__ T subgroupReduce(T value, int thread, Combine combine) {
   const unsigned mask = laneMask(thread, Threads);
-  const int lane = thread % 32, first = lane / (Size * Stride) * (Size * Stride) + lane % Stride;
-  T result = exchange(mask, value, first);
-  for (int k = 1; k < Size; ++k) {
-    const int from = first + k * Stride;
-    const bool exists = thread - lane + from < Threads;
+  const int lane = thread % 32;
+  for (int apart = Stride; apart < Size * Stride; apart *= 2) {
+    const bool isUpper = lane & apart;
+    const int from = lane ^ apart;
+    const bool exists = Threads % 32 == 0 || thread - lane + from < Threads;
     const T other = exchange(mask, value, exists ? from : lane);
     if (exists)
-      result = combine(result, other);
+      value = isUpper ? combine(other, value) : combine(value, other);
   }
-  return result;
+  // Where lanes are missing the first one alone has all.
+  return Threads % 32 == 0 ? value : exchange(mask, value, lane / (Size * Stride) * (Size * Stride) + lane % Stride);
 }
 )"},
     {"atomicUpdate", "",

@@ -120,6 +120,9 @@ FailureOr<bool> FunctionEmitter::arithOp(Operation *op) {
     return done(addSubMul(op, '-', hasNoSignedWrap(sub.getOverflowFlags())));
   if (auto mul = dyn_cast<arith::MulIOp>(op))
     return done(addSubMul(op, '*', hasNoSignedWrap(mul.getOverflowFlags())));
+  if (isa<arith::AddUIExtendedOp, arith::MulSIExtendedOp,
+          arith::MulUIExtendedOp>(op))
+    return done(extended(op));
   if (isa<arith::DivSIOp>(op))
     return done(divide(op, '/', true));
   if (isa<arith::DivUIOp>(op))

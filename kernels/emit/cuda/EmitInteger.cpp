@@ -4,6 +4,7 @@
 #include "kernels/emit/cuda/CudaTypes.h"
 #include "kernels/emit/cuda/FunctionEmitter.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/Index/IR/IndexOps.h"
 
@@ -124,6 +125,44 @@ LogicalResult FunctionEmitter::rounded(Operation *op, StringRef name) {
     std::string call = function + v[0] + ", " + v[1] + ")";
     return isNarrow(op->getResult(0)) ? "(int)" + call : call;
   });
+}
+
+/// arith.addui_extended, mulsi_extended and mului_extended: both words.
+LogicalResult FunctionEmitter::extended(Operation *op) {
+  Value a = op->getOperand(0), b = op->getOperand(1);
+  Type type = a.getType();
+  if (isa<VectorType>(type))
+    return refuse(op, " for vectors");
+  const unsigned width = widthOf(type);
+  if (width == 1)
+    return refuse(op, " for i1");
+  const std::string u = "(" + unsignedType(type) + ")";
+  auto give = [&](unsigned k, const std::string &value) {
+    Value result = op->getResult(k);
+    bind(result, "(" + typeOf(result) + ")(" + value + ")");
+  };
+  if (isa<arith::AddUIExtendedOp>(op)) {
+    // A narrow sum is promoted to an int: cut it first.
+    const std::string sum = u + "(" + u + use(a) + " + " + u + use(b) + ")";
+    give(0, sum);
+    give(1, sum + " < " + u + use(a));
+    return success();
+  }
+  const bool isSigned = isa<arith::MulSIExtendedOp>(op);
+  if (width < 64) {
+    const std::string wide =
+        isSigned ? "(long long)" : "(unsigned long long)" + u;
+    const std::string product =
+        wide + use(a) + " * " + (isSigned ? "" : u) + use(b);
+    give(0, product);
+    give(1, "(" + product + ") >> " + std::to_string(width));
+    return success();
+  }
+  give(0, "(unsigned long long)" + use(a) + " * (unsigned long long)" + use(b));
+  give(1, isSigned ? "__mul64hi(" + use(a) + ", " + use(b) + ")"
+                   : "__umul64hi((unsigned long long)" + use(a) +
+                         ", (unsigned long long)" + use(b) + ")");
+  return success();
 }
 
 FailureOr<bool> FunctionEmitter::indexOp(Operation *op) {

@@ -72,6 +72,9 @@ std::string EntryText::header() const {
             "//                         compiler likes\n";
   text += "//   MGPU_MIN_BLOCKS       blocks that must fit one multiprocessor "
           "(__launch_bounds__)\n"
+          "//   MGPU_CLUSTER_X        blocks of a cluster, along x, of which a "
+          "launch has whole\n"
+          "//                         ones alone; more than 1 from sm_90 on\n"
           "//   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, "
           "division, ...\n"
           "// Launch with the grid, in blocks of the source, in `launch`, and "
@@ -94,6 +97,7 @@ std::string EntryText::header() const {
   if (kernel.hasUnroll)
     macro("MGPU_UNROLL", "0");
   macro("MGPU_MIN_BLOCKS", "1");
+  macro("MGPU_CLUSTER_X", "1");
   macro("MGPU_FAST_MATH", "0");
   if (!kernel.reshapable)
     text += std::string("#if MGPU_BLOCK_X") + (lanes ? " * MGPU_VECTOR" : "") +
@@ -180,6 +184,9 @@ std::string EntryText::entry(const std::string &body) const {
     parameters += each.type + each.name + ", ";
   std::string text =
       "extern \"C\" __global__ void\n"
+      "#if MGPU_CLUSTER_X > 1\n"
+      "__cluster_dims__(MGPU_CLUSTER_X, 1, 1)\n"
+      "#endif\n"
       "__launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, "
       "MGPU_MIN_BLOCKS)\n" +
       kernel.name + "(" + parameters + "const MgpuLaunch launch) {\n";
@@ -208,11 +215,11 @@ std::string EntryText::entry(const std::string &body) const {
         "#if " + blocks + " > 1\n  if (" + noAxis + ")\n    return;\n#endif\n";
   for (const Axis &axis : axes) {
     std::string u(1, axis.upper), size = std::to_string(axis.block);
-    // A launch has no more blocks than it takes to cover its grid: where they
+    // A launch has no more clusters than it takes to cover its grid: where they
     // divide a block of the source, none hangs over.
     std::string unit = "MGPU_BLOCK_" + u;
     if (axis.upper == 'X')
-      unit = "(" + unit + " * MGPU_ITEMS * MGPU_VECTOR)";
+      unit = "(" + unit + " * MGPU_ITEMS * MGPU_VECTOR * MGPU_CLUSTER_X)";
     if (!inside.empty())
       inside += " && ";
     inside += "(" + size + " % " + unit + " == 0 || global" + u + " < (" +

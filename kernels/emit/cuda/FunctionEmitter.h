@@ -145,6 +145,7 @@ private:
                               bool isSigned, bool isEquality);
   mlir::LogicalResult minMax(Operation *op, char sign, bool isSigned);
   mlir::LogicalResult rounded(Operation *op, llvm::StringRef name);
+  mlir::LogicalResult extended(mlir::Operation *op);
   /// `expression`, of type int or wider, as the operation's element type.
   std::string narrow(Type type, const std::string &expression);
   std::string combine(mlir::gpu::AllReduceOperation kind, Type type,

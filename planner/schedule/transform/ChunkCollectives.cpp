@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/transform/CollectivePart.h"
 #include "planner/schedule/transform/KernelPart.h"
 #include "planner/schedule/transform/Rewrite.h"
 
@@ -10,38 +11,6 @@
 namespace mgpu::planner {
 
 namespace {
-
-/// Whether a member's send (or recv) box says something; as Program::check().
-bool sends(const CollectiveCall &call, size_t rank) {
-  return call.kind == CollectiveKind::SendRecv    ? rank == 0
-         : call.kind == CollectiveKind::Broadcast ? rank == call.root
-                                                  : true;
-}
-bool receives(const CollectiveCall &call, size_t rank) {
-  const CollectiveMember &member = call.members[rank];
-  return call.kind == CollectiveKind::SendRecv ? rank == 1
-         : call.kind == CollectiveKind::Broadcast
-             ? rank != call.root || member.send != member.recv ||
-                   !(member.sendBox == member.recvBox)
-             : true;
-}
-
-/// Elements [begin, end) of each of `slices` equal slices of a contiguous box.
-std::optional<Box> partOfSlices(const Box &box, size_t slices, int64_t begin,
-                                int64_t end) {
-  int64_t elements = box.numElements(), width = box.elementBytes;
-  if (!box.isContiguous() || elements % int64_t(slices) != 0 ||
-      elements / int64_t(slices) < end)
-    return std::nullopt;
-  int64_t slice = elements / int64_t(slices),
-          first = box.byteRange().first + begin * width;
-  if (slices == 1)
-    return Box{first, {end - begin}, {width}, box.elementBytes};
-  return Box{first,
-             {int64_t(slices), end - begin},
-             {slice * width, width},
-             box.elementBytes};
-}
 
 bool covers(const Box &outer, const Box &inner) {
   auto [begin, end] = inner.byteRange();
@@ -88,8 +57,9 @@ public:
         nodes.push_back(node);
       else
         for (uint32_t k = 0; k < cutIn[i]; ++k) {
-          nodes.push_back(axes[i] ? kernelPart(node, *axes[i], k, cutIn[i])
-                                  : piece(node, pieces[i][k], cutIn[i]));
+          nodes.push_back(axes[i]
+                              ? kernelPart(node, *axes[i], k, cutIn[i])
+                              : collectivePart(node, pieces[i][k], cutIn[i]));
           nodes.back().name += fmt::format(".chunk{}", k);
         }
     }
@@ -121,80 +91,6 @@ private:
     unsigned axis;
   };
 
-  DagNode piece(const DagNode &node, const CollectiveCall &call,
-                uint32_t of) const {
-    DagNode part = node;
-    part.uses.clear();
-    for (size_t rank = 0; rank < call.members.size(); ++rank) {
-      const CollectiveMember &member = call.members[rank];
-      bool from = sends(call, rank), to = receives(call, rank);
-      if (from && to && member.send == member.recv &&
-          member.sendBox == member.recvBox) {
-        part.uses.push_back({member.send, member.sendBox, true, true});
-        continue;
-      }
-      if (from)
-        part.uses.push_back({member.send, member.sendBox, true, false});
-      if (to)
-        part.uses.push_back({member.recv, member.recvBox, false, true});
-    }
-    part.bytesRead /= of;
-    part.bytesWritten /= of;
-    part.flops /= of; // of parts that are nearly equal
-    part.work = call;
-    return part;
-  }
-
-  /// How many equal slices, one per peer, the sides of a member's part have.
-  struct Slices {
-    size_t send = 1, recv = 1;
-  };
-  static std::optional<Slices> slicesOf(const CollectiveCall &call,
-                                        size_t rank) {
-    size_t ranks = call.members.size();
-    const CollectiveMember &member = call.members[rank];
-    switch (call.kind) {
-    case CollectiveKind::AllReduce:
-    case CollectiveKind::Broadcast:
-    case CollectiveKind::SendRecv:
-      return Slices{1, 1};
-    case CollectiveKind::AllGather:
-      // In place it sends its slice of the whole.
-      return Slices{member.sendBox.numElements() == member.recvBox.numElements()
-                        ? ranks
-                        : 1,
-                    ranks};
-    case CollectiveKind::ReduceScatter:
-      return Slices{ranks, 1};
-    case CollectiveKind::AllToAll:
-      return Slices{ranks, ranks};
-    default:
-      return std::nullopt;
-    }
-  }
-
-  /// Elements of a slice, which all ranks must agree on; 0 where they do not.
-  static int64_t sliceElements(const CollectiveCall &call) {
-    int64_t elements = 0;
-    for (size_t rank = 0; rank < call.members.size(); ++rank) {
-      const CollectiveMember &member = call.members[rank];
-      std::optional<Slices> slices = slicesOf(call, rank);
-      for (auto [box, count, isUsed] :
-           {std::tuple(&member.sendBox, slices ? slices->send : 1,
-                       sends(call, rank)),
-            std::tuple(&member.recvBox, slices ? slices->recv : 1,
-                       receives(call, rank))}) {
-        if (!isUsed)
-          continue;
-        int64_t mine = box->numElements() / int64_t(count);
-        if (!slices || mine == 0 || (elements != 0 && mine != elements))
-          return 0;
-        elements = mine;
-      }
-    }
-    return elements;
-  }
-
   /// Where the parts of each slice begin, in elements, and where the last ends:
   /// equal ones, or along the parts of kernels that make or use a whole slice.
   std::vector<std::vector<int64_t>>
@@ -209,7 +105,7 @@ private:
     }
     for (size_t rank = 0; elements > 0 && rank < call.members.size(); ++rank) {
       const CollectiveMember &member = call.members[rank];
-      Slices slices = *slicesOf(call, rank);
+      CollectiveSlices slices = *slicesOf(call, rank);
       if (slices.send == 1 && sends(call, rank))
         for (const Touch &writer : writersOf(member.send, member.sendBox, id))
           addWays(writer, member.sendBox, ways);
@@ -245,42 +141,6 @@ private:
           std::find(ways.begin(), ways.end(), way) == ways.end())
         ways.push_back(std::move(way));
     }
-  }
-
-  /// The collective as `count` ones, each of a range of every slice's elements;
-  /// empty where the order of the parts would show.
-  std::vector<CollectiveCall> cut(const CollectiveCall &call,
-                                  const std::vector<int64_t> &way) const {
-    size_t ranks = call.members.size();
-    std::vector<CollectiveCall> parts(count, call);
-    for (size_t rank = 0; rank < ranks; ++rank)
-      for (uint32_t k = 0; k < count; ++k) {
-        const CollectiveMember &whole = call.members[rank];
-        CollectiveMember &part = parts[k].members[rank];
-        Slices slices = *slicesOf(call, rank);
-        std::optional<Box> from =
-            partOfSlices(whole.sendBox, slices.send, way[k], way[k + 1]);
-        std::optional<Box> to =
-            partOfSlices(whole.recvBox, slices.recv, way[k], way[k + 1]);
-        if ((sends(call, rank) && !from) || (receives(call, rank) && !to))
-          return {};
-        // A side that says nothing is cut alike where it is as long.
-        part.sendBox = from.value_or(whole.sendBox);
-        part.recvBox = to.value_or(whole.recvBox);
-      }
-    // What an early part writes, no later one may read.
-    for (size_t to = 0; to < ranks; ++to)
-      for (size_t from = 0; from < ranks; ++from) {
-        if (!receives(call, to) || !sends(call, from) ||
-            call.members[to].recv != call.members[from].send)
-          continue;
-        for (uint32_t early = 0; early < count; ++early)
-          for (uint32_t late = early + 1; late < count; ++late)
-            if (overlap(parts[early].members[to].recvBox,
-                        parts[late].members[from].sendBox) != Overlap::None)
-              return {};
-      }
-    return parts;
   }
 
   /// Nodes before `at` whose writes `box` may still hold, the last first.
@@ -409,7 +269,7 @@ private:
   bool chunk(uint32_t id, const CollectiveCall &whole,
              const std::vector<int64_t> &way) {
     const CollectiveCall *call = &whole;
-    std::vector<CollectiveCall> parts = cut(*call, way);
+    std::vector<CollectiveCall> parts = cutCollective(*call, way);
     if (parts.empty())
       return false;
     std::vector<Split> producers, consumers;

@@ -403,6 +403,7 @@ std::shared_ptr<const device::CudaApi> FakeCuda::api() {
   addLibraryEntries(*api);
   addTensorMapEntries(*api);
   addGraphEntries(*api);
+  addExecEntries(*api);
   addCaptureEntries(*api);
   return api;
 }

@@ -148,6 +148,8 @@ public:
   int major = 9, minor = 0;
   size_t cardBytes = 64 << 20;
   std::map<std::string, FakeKernel> kernels; ///< what cubins may name
+  /// The entries of code that is no fakeCubin(); none: it is no cubin either.
+  std::function<std::vector<std::string>(const void *code)> entriesOf;
 
   // What goes wrong.
   uint64_t failAt = 0; ///< the n-th call from 1 on fails; 0: none
@@ -223,10 +225,12 @@ inline bool isDevice(const FakeCuda &fake, CUdevice device) {
   return device >= 100 && device < 100 + fake.cards;
 }
 
-/// The entries of FakeMemory.cpp, FakeLibrary.cpp and FakeGraph.cpp.
+/// The entries of FakeMemory.cpp, FakeLibrary.cpp, FakeGraph.cpp and
+/// FakeExec.cpp.
 void addMemoryEntries(device::CudaApi &api);
 void addLibraryEntries(device::CudaApi &api);
 void addGraphEntries(device::CudaApi &api);
+void addExecEntries(device::CudaApi &api);
 void addCaptureEntries(device::CudaApi &api);   ///< of FakeCapture.cpp
 void addTensorMapEntries(device::CudaApi &api); ///< of FakeTensorMap.cpp
 

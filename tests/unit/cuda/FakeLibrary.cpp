@@ -24,15 +24,21 @@ CUresult libraryLoad(CUlibrary *library, const void *code, CUjit_option *,
   MGPU_FAKE_ENTER("cuLibraryLoadData");
   auto *text = static_cast<const char *>(code);
   constexpr char head[] = "fake cubin:";
-  if (std::strncmp(text, head, sizeof head - 1) != 0)
-    return fake.refuse(CUDA_ERROR_INVALID_IMAGE);
   Library made;
-  std::string rest = text + sizeof head - 1, word;
-  for (char c : rest + " ")
-    if (c != ' ')
-      word += c;
-    else if (!word.empty())
-      made.entries.insert(std::exchange(word, {}));
+  if (std::strncmp(text, head, sizeof head - 1) == 0) {
+    std::string rest = text + sizeof head - 1, word;
+    for (char c : rest + " ")
+      if (c != ' ')
+        word += c;
+      else if (!word.empty())
+        made.entries.insert(std::exchange(word, {}));
+  } else {
+    for (std::string &entry :
+         fake.entriesOf ? fake.entriesOf(code) : std::vector<std::string>())
+      made.entries.insert(std::move(entry));
+    if (made.entries.empty())
+      return fake.refuse(CUDA_ERROR_INVALID_IMAGE);
+  }
   *library = reinterpret_cast<CUlibrary>(fake.libraries.add(std::move(made)));
   return CUDA_SUCCESS;
 }

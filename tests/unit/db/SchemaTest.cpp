@@ -6,6 +6,7 @@
 #include "tests/unit/db/TempFolder.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #ifndef MGPU_TEST_DATA
 #error "the folder of the files of released versions"
@@ -56,6 +57,28 @@ TEST(Migration, BringsEveryVersionToTheLast) {
     }
     EXPECT_TRUE(migrate(database, history)) << "once more changes nothing";
   }
+}
+
+TEST(Migration, AFileMadeWhileItIsLookedAtIsOurs) {
+  TempFolder folder;
+  Database database = openFile(folder / "a.db");
+  Database other = openFile(folder / "a.db");
+  // `other` makes the file after the first of the questions that tell whether
+  // it is ours, and before the second.
+  static Database *maker;
+  maker = &other;
+  auto onStatement = [](unsigned, void *, void *, void *text) {
+    if (maker && std::string_view(static_cast<const char *>(text)) ==
+                     "PRAGMA user_version") {
+      Database &once = *std::exchange(maker, nullptr);
+      EXPECT_TRUE(migrate(once, upTo(1)));
+    }
+    return 0;
+  };
+  sqlite3_trace_v2(database.get(), SQLITE_TRACE_STMT, onStatement, nullptr);
+  auto done = migrate(database, upTo(1));
+  EXPECT_EQ(maker, nullptr) << "nothing was made in between";
+  EXPECT_TRUE(done) << done.error().message;
 }
 
 TEST(Migration, OneThatFailsChangesNothing) {

@@ -16,6 +16,7 @@ CudaKernelObject example() {
   kernel.sourceBlock = {100, 3, 1};
   kernel.block = {256, 1, 1};
   kernel.covers = {512, 1, 1};
+  kernel.clusterX = 2;
   kernel.takesPart = false;
   kernel.dynamicSharedBytes = 96;
   for (int k = 0; k < 70; ++k)
@@ -32,6 +33,7 @@ TEST(CudaKernelObject, RoundTrip) {
   EXPECT_EQ(back->sourceBlock, kernel.sourceBlock);
   EXPECT_EQ(back->block, kernel.block);
   EXPECT_EQ(back->covers, kernel.covers);
+  EXPECT_EQ(back->clusterX, kernel.clusterX);
   EXPECT_EQ(back->takesPart, kernel.takesPart);
   EXPECT_EQ(back->dynamicSharedBytes, kernel.dynamicSharedBytes);
   EXPECT_EQ(back->cubin, kernel.cubin);
@@ -49,7 +51,8 @@ TEST(CudaKernelObject, RefusesWhatIsCutOffOrForeign) {
   auto flipped = bytes;
   flipped[7] ^= std::byte(3); // the version
   EXPECT_FALSE(decodeCudaKernel("k", flipped));
-  for (size_t at = 8; at < 8 + 24; at += 4) { // a dimension of a block
+  // A dimension of a block, and the blocks of a cluster.
+  for (size_t at : {8, 12, 16, 20, 24, 28, 8 + 36}) {
     flipped = bytes;
     flipped[at + 3] = std::byte(1);
     EXPECT_FALSE(decodeCudaKernel("k", flipped)) << at;
@@ -59,9 +62,11 @@ TEST(CudaKernelObject, RefusesWhatIsCutOffOrForeign) {
 TEST(CudaKernelObject, BlocksOfALaunch) {
   CudaKernelObject kernel = example();
   auto blocks = kernel.blocksOf({11, 7, 2});
-  EXPECT_EQ(blocks.x, 3u); // 1100 threads, 512 to a block
+  EXPECT_EQ(blocks.x, 4u); // 1100 threads, 512 to a block, two to a cluster
   EXPECT_EQ(blocks.y, 21u);
   EXPECT_EQ(blocks.z, 2u);
+  kernel.clusterX = 1;
+  EXPECT_EQ(kernel.blocksOf({11, 7, 2}).x, 3u);
   kernel.covers = {200, 3, 1}; // two blocks of the source
   blocks = kernel.blocksOf({11, 7, 2});
   EXPECT_EQ(blocks.x, 6u);

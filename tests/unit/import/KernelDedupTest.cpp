@@ -5,7 +5,6 @@
 #include "ImportText.h"
 
 #include "kernels/emit/HostDialects.h"
-#include "support/Sha256.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -15,6 +14,22 @@
 
 namespace mgpu::planner {
 namespace {
+
+/// The text without locations, and the block.
+std::string contentOf(const KernelSpec &kernel) {
+  mlir::DialectRegistry registry;
+  kernels::registerHostEmitDialects(registry);
+  mlir::MLIRContext context(registry);
+  auto module =
+      mlir::parseSourceString<mlir::ModuleOp>(kernel.source, &context);
+  EXPECT_TRUE(module) << kernel.source;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (module)
+    module->print(stream, mlir::OpPrintingFlags().useLocalScope());
+  stream << kernel.block.x << ' ' << kernel.block.y << ' ' << kernel.block.z;
+  return text;
+}
 
 size_t countKernels(const std::string &body, const std::string &after = "") {
   Imported imported = importText(program(body) + after);
@@ -29,6 +44,11 @@ size_t countKernels(const std::string &body, const std::string &after = "") {
   // One entry per hash, one name per entry.
   EXPECT_EQ(hashes.size(), imported.dag().kernels.size());
   EXPECT_EQ(names.size(), imported.dag().kernels.size());
+  // Nor are two kernels of one content.
+  std::set<std::string> contents;
+  for (const KernelSpec &kernel : imported.dag().kernels)
+    contents.insert(contentOf(kernel));
+  EXPECT_EQ(contents.size(), imported.dag().kernels.size());
   return imported.dag().kernels.size();
 }
 
@@ -81,26 +101,27 @@ TEST(KernelDedup, HashIsOfTheKernelNotOfItsPlace) {
   EXPECT_NE(first.source.find("loc("), std::string::npos);
 }
 
-// Bundles and databases know kernels by it.
-TEST(KernelDedup, HashIsOfTheTextPrintedWithoutLocations) {
-  for (const std::string &body : {base, R"(
-    gpu.printf "a) loc( \\22 loc(%d) \\5C", %i : index
-)" + base}) {
-    Imported imported = importText(program(launch("%d0", "", body)));
-    ASSERT_TRUE(imported.program) << imported.text();
-    const KernelSpec &kernel = imported.dag().kernels[0];
-    mlir::DialectRegistry registry;
-    kernels::registerHostEmitDialects(registry);
-    mlir::MLIRContext context(registry);
-    auto module =
-        mlir::parseSourceString<mlir::ModuleOp>(kernel.source, &context);
-    ASSERT_TRUE(module);
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    module->print(stream, mlir::OpPrintingFlags().useLocalScope());
-    stream << "\nblock 64 1 1";
-    EXPECT_EQ(kernel.hash, Sha256().add(text).hex()) << text;
-  }
+// Bundles and databases know kernels by it: another process, another build,
+// and another order of types in the context give the same.
+TEST(KernelDedup, HashIsTheSameEverywhere) {
+  Imported before = importText(program(launch("%d0", "", base)));
+  ASSERT_TRUE(before.program) << before.text();
+  ASSERT_EQ(before.dag().kernels.size(), 1u);
+  EXPECT_EQ(before.dag().kernels[0].hash,
+            "da9924e785c645e961e920d4fbeb649c08b5fa11e38836d6db3e9dfc44f727ea");
+}
+
+TEST(KernelDedup, TextsAreLeftOutWithoutAnyOtherDifference) {
+  std::string text = program(launch("%d0", "", base));
+  ImportOptions options;
+  options.kernelTexts = false;
+  Imported with = importText(text), without = importText(text, options);
+  ASSERT_TRUE(with.program && without.program);
+  Dag dag = with.dag();
+  ASSERT_FALSE(dag.kernels[0].source.empty());
+  dag.kernels[0].source.clear();
+  EXPECT_EQ(dag.kernels, without.dag().kernels);
+  EXPECT_EQ(dag.nodes, without.dag().nodes);
 }
 
 TEST(KernelDedup, AnyDifferenceSeparates) {
@@ -265,6 +286,39 @@ TEST(KernelDedup, SharedCalleesComeAlong) {
   EXPECT_NE(source.find("@outer"), std::string::npos);
   EXPECT_NE(source.find("@inner"), std::string::npos);
   EXPECT_EQ(source.find("@other"), std::string::npos);
+
+  // What they do is what the kernel does.
+  auto hashWith = [&](const std::string &from, const std::string &to) {
+    Imported made = importText(program(launch("%d0", "", body)) +
+                               replaced(callees, from, to));
+    EXPECT_TRUE(made.program) << made.text();
+    return made.program ? made.dag().kernels[0].hash : "";
+  };
+  const std::string &hash = imported.dag().kernels[0].hash;
+  EXPECT_EQ(hashWith("@other(%v: f32)", "@other(%u: f64, %v: f32)"), hash);
+  EXPECT_NE(hashWith("@inner(%v: f32) -> f32 {\n  %w = arith.addf",
+                     "@inner(%v: f32) -> f32 {\n  %w = arith.mulf"),
+            hash);
+}
+
+TEST(KernelDedup, WhatCannotBeTakenOutOfTheProgramIsSaid) {
+  auto messageOf = [](const std::string &body, const std::string &after = "") {
+    ImportOptions options;
+    options.kernelTexts = false;
+    Imported made =
+        importText(program(launch("%d0", "", body)) + after, options);
+    EXPECT_FALSE(made.program);
+    return made.text();
+  };
+  EXPECT_NE(messageOf("    %q = mgpu.get_device %c0 : !mgpu.device\n")
+                .find("cannot be used inside a kernel"),
+            std::string::npos);
+  EXPECT_NE(messageOf("    func.call @outer() : () -> ()\n",
+                      "func.func private @inner()\n"
+                      "func.func private @outer() {\n"
+                      "  func.call @inner() : () -> ()\n  return\n}\n")
+                .find("calls 'inner', which has no body in this module"),
+            std::string::npos);
 }
 
 } // namespace

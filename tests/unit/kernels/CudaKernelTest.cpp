@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Emitted CUDA C++ does what the host target does, bit for bit: it is compiled
-// for the processor and both run on the same data; and NVRTC takes it for
-// three architectures without a warning.
-#include "CudaTwin.h"
+// for the processor and both run on the same data; and NVRTC takes it in
+// corners of its space for three architectures without a warning.
+#include "CornerCheck.h"
 #include "KernelCases.h"
 #include "KernelRunner.h"
 
-#include "kernels/compile/PtxasLog.h"
 #include "kernels/emit/KernelBuild.h"
 #include "tests/unit/compile/Nvrtc.h"
 
@@ -122,20 +121,21 @@ TEST_F(CudaKernels, GiveTheBitsOfTheHostTwin) {
   }
 }
 
-TEST_F(CudaKernels, CompileForThreeArchitecturesWithoutAWarning) {
-  ASSERT_EQ(*failures, "");
+TEST(CudaKernelCorners, Compile) {
   MGPU_OPEN_NVRTC(compiler);
-  std::vector<CompileJob> jobs;
-  for (const char *arch : {"sm_80", "sm_90", "sm_100"})
-    jobs.push_back({twins->source(), "corpus.cu", {"--fmad=false"}, arch});
-  jobs.push_back(
-      {twins->source(), "corpus.cu", {"-DMGPU_FAST_MATH=1"}, "sm_90"});
-  for (auto &kernel : compiler->compileAll(jobs)) {
-    ASSERT_TRUE(kernel) << kernel.error().message;
-    EXPECT_FALSE(hasWarning(kernel->log)) << kernel->log;
-    for (const TwinConfig &config : twins->configs)
-      EXPECT_TRUE(kernel->find(config.entry)) << config.entry;
-  }
+  CornerCheck check;
+  for (const std::vector<KernelCase> &cases :
+       {operationCases(), structuredCases(), matrixCases()})
+    for (const KernelCase &each : cases) {
+      auto kernel =
+          emitCudaText(each.text, {each.name, "", each.block, each.grid});
+      ASSERT_TRUE(kernel) << each.name << ": " << kernel.error().message;
+      auto space = kernelSpaceOf(specOf(each.text, each.block), each.grid,
+                                 planner::KernelTarget::Cuda);
+      ASSERT_TRUE(space) << each.name << ": " << space.error().message;
+      check.add(*kernel, *space);
+    }
+  check.run(*compiler);
 }
 
 TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {

@@ -17,6 +17,7 @@
 #define __shared__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __align__(n) __attribute__((aligned(n)))
 
 struct ShimIndex {
@@ -62,6 +63,13 @@ static inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 static inline int __clzll(long long x) { return x ? __builtin_clzll(x) : 64; }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+static inline long long __mul64hi(long long x, long long y) {
+  return (long long)(__int128(x) * y >> 64);
+}
+static inline unsigned long long __umul64hi(unsigned long long x,
+                                            unsigned long long y) {
+  return (unsigned long long)((unsigned __int128)x * y >> 64);
+}
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 #define __expf expf

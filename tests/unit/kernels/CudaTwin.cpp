@@ -18,7 +18,6 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <set>
 
 namespace mgpu::kernels {
 
@@ -92,22 +91,50 @@ const TensorMap *TwinConfig::tensorMap(size_t k) const {
 std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
                                              size_t limit, const char *arch) {
   const device::DeviceProfile *card = device::profileOfArchitecture(arch);
-  std::set<planner::KernelConfig> legal;
-  for (const planner::KernelConfig &config : space.legal())
-    if (checkOnDevice(space, config, *card))
-      legal.insert(config);
+  std::vector<std::vector<uint32_t>> axes; // values, ascending
+  for (const planner::KernelChoice &choice : space.choices)
+    axes.push_back(choice.values);
+  for (const planner::KernelTunable &tunable : space.tunables) {
+    axes.push_back(tunable.values);
+    std::sort(axes.back().begin(), axes.back().end());
+  }
+  // A configuration's number counts the values of the axes, the last fastest.
+  std::vector<size_t> stride(axes.size());
+  size_t size = 1;
+  for (size_t k = axes.size(); k-- > 0; size *= axes[k].size())
+    stride[k] = size;
+  auto valueOf = [](const planner::KernelConfig &config, size_t k) {
+    return k < planner::numKernelParameters
+               ? config.values[k]
+               : config.tunables[k - planner::numKernelParameters];
+  };
+  auto placeOf = [&](const planner::KernelConfig &config, size_t k) {
+    return size_t(
+        std::lower_bound(axes[k].begin(), axes[k].end(), valueOf(config, k)) -
+        axes[k].begin());
+  };
+  std::vector<bool> isLegal(size);
+  std::vector<std::pair<size_t, planner::KernelConfig>> legal;
+  for (const planner::KernelConfig &config : space.legal()) {
+    if (!checkOnDevice(space, config, *card))
+      continue;
+    size_t number = 0;
+    for (size_t k = 0; k < axes.size(); ++k)
+      number += placeOf(config, k) * stride[k];
+    isLegal[number] = true;
+    legal.push_back({number, config});
+  }
   std::vector<planner::KernelConfig> corners;
-  for (const planner::KernelConfig &config : legal) {
+  for (const auto &[number, config] : legal) {
     bool isCorner = true;
-    for (const planner::KernelChoice &choice : space.choices) {
+    for (size_t k = 0; k < axes.size() && isCorner; ++k) {
+      const size_t place = placeOf(config, k);
       bool smaller = false, larger = false;
-      planner::KernelConfig other = config;
-      for (uint32_t value : choice.values) {
-        other[choice.parameter] = value;
-        if (value != config[choice.parameter] && legal.count(other))
-          (value < config[choice.parameter] ? smaller : larger) = true;
-      }
-      isCorner &= !smaller || !larger;
+      for (size_t other = 0; other < axes[k].size(); ++other)
+        if (other != place &&
+            isLegal[number + other * stride[k] - place * stride[k]])
+          (other < place ? smaller : larger) = true;
+      isCorner = !smaller || !larger;
     }
     if (isCorner)
       corners.push_back(config);
@@ -208,7 +235,7 @@ Result<void> CudaTwins::compile() {
   std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "twins.cpp") << text;
   std::string command = std::string(MGPU_SHIM_CXX) +
-                        " -std=c++17 -O1 -ffp-contract=off -w -shared -fPIC "
+                        " -std=c++17 -O0 -ffp-contract=off -w -shared -fPIC "
                         "-I" MGPU_SHIM_INCLUDE " " +
                         (folder / "twins.cpp").string() + " -o " +
                         (folder / "twins.so").string();

@@ -36,7 +36,9 @@ std::optional<MatrixProduct> libraryProduct(const std::string &text);
 
 /// Up to `limit` of the corners of a space, at random: configurations that are
 /// legal on the first card of `arch`, by default the smallest one, where each
-/// parameter has no smaller legal value, or no larger one, if the others stay.
+/// parameter and tunable has no smaller legal value, or no larger one, if the
+/// others stay. All combinations of least and greatest values that are legal
+/// are among them, and those that a rule cuts.
 std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
                                              size_t limit,
                                              const char *arch = "sm_80");

@@ -2,12 +2,10 @@
 //
 // Matrix products: the tiled text against the body it stands for, in the
 // corners of its space, on numbers whose sums round; and NVRTC on the same.
-#include "CudaTwin.h"
+#include "CornerCheck.h"
 #include "KernelRunner.h"
 #include "ProductCases.h"
 
-#include "kernels/compile/CubinElf.h"
-#include "kernels/compile/PtxasLog.h"
 #include "kernels/emit/KernelBuild.h"
 #include "tests/unit/compile/Nvrtc.h"
 
@@ -59,30 +57,22 @@ TEST_F(Matmul, TilesGiveTheBitsOfTheBody) {
     checkBitsOfTheBody(test, twins);
 }
 
-TEST_F(Matmul, CompilesWithItsSharedMemoryAndNoSpill) {
+TEST(MatmulCorners, Compile) {
   MGPU_OPEN_NVRTC(compiler);
-  std::vector<CompileJob> jobs;
-  for (const char *arch : {"sm_80", "sm_90", "sm_100"})
-    jobs.push_back({twins.source(), "matmul.cu", {"--fmad=false"}, arch});
-  auto results = compiler->compileAll(jobs);
-  for (size_t job = 0; job < jobs.size(); ++job) {
-    ASSERT_TRUE(results[job]) << results[job].error().message;
-    EXPECT_FALSE(hasWarning(results[job]->log)) << results[job]->log;
-    Cubin cubin = readCubin(results[job]->cubin);
-    for (const TwinConfig &config : twins.configs) {
-      SCOPED_TRACE(jobs[job].arch + " " + config.entry + " " +
-                   planner::toText(config.config));
-      const EntryUsage *usage = results[job]->find(config.entry);
-      ASSERT_TRUE(usage);
-      EXPECT_EQ(usage->sharedBytes, config.space.sharedBytesOf(config.config));
-      EXPECT_EQ(cubin.entries[config.entry].registers, usage->registers);
-      EXPECT_EQ(cubin.entries[config.entry].parameters.size(),
-                config.kernel.parameters.size() + 1);
-      if (config.config == config.space.defaults) {
-        EXPECT_EQ(usage->spillStoreBytes + usage->spillLoadBytes, 0u);
-      }
-    }
+  const std::vector<std::string> archs{"sm_80", "sm_90", "sm_100"};
+  CornerCheck check;
+  for (const ProductCase &test : cases) {
+    auto kernel =
+        emitCudaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    auto space = kernelSpaceOf(specOf(textOf(test), sourceBlock), gridOf(test),
+                               planner::KernelTarget::Cuda);
+    ASSERT_TRUE(space) << space.error().message;
+    check.add(*kernel, *space, 1,
+              takesAllCorners() ? archs
+                                : std::vector{archs[(&test - cases) % 3]});
   }
+  check.run(*compiler);
 }
 
 TEST(MatmulText, IsForProductsAlone) {

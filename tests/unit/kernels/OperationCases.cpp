@@ -64,6 +64,11 @@ KernelCase integers(const std::string &type, char code) {
                        type);
   for (const char *op : {"absi", "ctlz", "cttz", "ctpop"})
     operations.push_back(std::string("$r = math.") + op + " %a : " + type);
+  operations.push_back("$t:2 = arith.addui_extended %a, %b : " + type +
+                       ", i1\n$r = arith.select $t#1, $t#0, %b : " + type);
+  for (const char *op : {"mulsi_extended", "mului_extended"})
+    operations.push_back(std::string("$t:2 = arith.") + op + " %a, %b : " +
+                         type + "\n$r = arith.subi $t#0, $t#1 : " + type);
   return corpus(type + "_ops", type, code, operations,
                 // A divisor that is neither 0 nor -1, a shift below the width.
                 "%c3 = arith.constant 3 : " + type +

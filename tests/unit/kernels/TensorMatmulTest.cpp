@@ -3,12 +3,10 @@
 // Matrix products on tensor cores: the text, whose instructions are functions
 // of the processor here (CudaShimMatrix.h), against the body it stands for, in
 // the corners of its space; and NVRTC on the same.
-#include "CudaTwin.h"
+#include "CornerCheck.h"
 #include "KernelRunner.h"
 #include "ProductCases.h"
 
-#include "kernels/compile/CubinElf.h"
-#include "kernels/compile/PtxasLog.h"
 #include "tests/unit/compile/Nvrtc.h"
 
 #include <gtest/gtest.h>
@@ -57,29 +55,18 @@ TEST_F(TensorMatmul, TilesGiveTheBitsOfTheBody) {
     checkBitsOfTheBody(test, twins, /*atOddPlaces=*/true);
 }
 
-TEST_F(TensorMatmul, CompilesWithItsSharedMemoryAndNoSpill) {
+TEST(TensorMatmulCorners, Compile) {
   MGPU_OPEN_NVRTC(compiler);
-  std::vector<CompileJob> jobs;
-  for (const char *arch : {"sm_80", "sm_90", "sm_100"})
-    jobs.push_back({twins.source(), "matmul.cu", {"--fmad=false"}, arch});
-  auto results = compiler->compileAll(jobs);
-  for (size_t job = 0; job < jobs.size(); ++job) {
-    ASSERT_TRUE(results[job]) << results[job].error().message;
-    EXPECT_FALSE(hasWarning(results[job]->log)) << results[job]->log;
-    Cubin cubin = readCubin(results[job]->cubin);
-    for (const TwinConfig &config : twins.configs) {
-      SCOPED_TRACE(jobs[job].arch + " " + config.entry + " " +
-                   planner::toText(config.config));
-      const EntryUsage *usage = results[job]->find(config.entry);
-      ASSERT_TRUE(usage);
-      EXPECT_EQ(usage->sharedBytes, config.space.sharedBytesOf(config.config));
-      EXPECT_EQ(cubin.entries[config.entry].registers, usage->registers);
-      EXPECT_EQ(cubin.entries[config.entry].parameters.size(),
-                config.kernel.parameters.size() + 1);
-      if (config.config == config.space.defaults)
-        EXPECT_EQ(usage->spillStoreBytes + usage->spillLoadBytes, 0u);
-    }
+  const std::vector<std::string> archs{"sm_80", "sm_90", "sm_100"};
+  CornerCheck check;
+  for (const ProductCase &test : cases) {
+    auto [kernel, space] =
+        tensorText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
+    check.add(kernel, space, 1,
+              takesAllCorners() ? archs
+                                : std::vector{archs[(&test - cases) % 3]});
   }
+  check.run(*compiler);
 }
 
 TEST(TensorMatmulText, SaysWhatItIsNotFor) {

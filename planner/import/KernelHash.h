@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_KERNELHASH_H
+#define MGPU_PLANNER_IMPORT_KERNELHASH_H
+
+// What a kernel is known by, in every process and file: SHA-256 of its content,
+// taken from the operations of the launch. To print them takes ten times as
+// long, and only who compiles a kernel needs its text.
+
+#include "planner/import/KernelModule.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Allocator.h"
+#include "llvm/Support/StringSaver.h"
+
+#include <string>
+#include <unordered_map>
+
+namespace mgpu::planner {
+
+/// The hashed bytes spell, in an order that can be read in one way only: the
+/// block, what else KernelParts has, and of each operation its name,
+/// attributes, operands by number, the types of its results, successors and
+/// regions; then the functions it calls. Locations and names of values are left
+/// out. Equal hashes: the modules buildKernelModule() makes differ in nothing
+/// but these.
+class KernelHasher {
+public:
+  /// Operations that were hashed must outlive this, unchanged.
+  explicit KernelHasher(mlir::ModuleOp module) : module(module) {}
+
+  std::string hash(const KernelParts &kernel);
+  /// Of a kernel that is no launch's body.
+  std::string hash(mlir::ModuleOp kernel, Dim3 block);
+
+private:
+  void word(uint64_t value);
+  void text(llvm::StringRef value);
+  void type(mlir::Type type);
+  void attribute(mlir::Attribute attribute);
+  void header(mlir::Operation *op);
+  void operation(mlir::Operation *op);
+  void region(mlir::Region &region);
+  void define(mlir::Value value);
+  uint64_t numberOf(const void *pointer);
+  void callees();
+  void begin(Dim3 block);
+  std::string finish();
+
+  mlir::ModuleOp module;
+  std::string bytes; ///< of the kernel at hand
+  llvm::SmallDenseMap<const void *, uint64_t, 64> numbers;
+  llvm::SmallSetVector<mlir::Operation *, 4> called;
+  /// Spelt once for all kernels: types, attributes by what they are, and
+  /// operations' names and attributes by a hash of them.
+  llvm::DenseMap<const void *, llvm::StringRef> spelt;
+  struct Header {
+    mlir::Operation *op;
+    llvm::StringRef bytes;
+  };
+  std::unordered_multimap<size_t, Header> headers;
+  llvm::BumpPtrAllocator memory;
+  llvm::StringSaver saved{memory};
+  std::optional<mlir::AsmState> printing;
+  std::optional<mlir::SymbolTable> symbols;
+};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_KERNELHASH_H

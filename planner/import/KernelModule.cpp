@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/import/KernelModule.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace mgpu::planner {
+
+using namespace mlir;
+
+void setDynamicSharedBytes(ModuleOp module, int64_t bytes) {
+  if (bytes > 0)
+    module.lookupSymbol("entry")->setAttr(
+        "mgpu.dynamic_shared_bytes",
+        Builder(module.getContext()).getI64IntegerAttr(bytes));
+}
+
+llvm::SmallVector<int64_t> productPositions(const KernelParts &kernel) {
+  llvm::SmallVector<int64_t> positions;
+  ir::LaunchOp launch = kernel.launch;
+  if (!launch->hasAttr("mgpu.matmul"))
+    return positions;
+  for (Value arg : launch.getArgs()) {
+    int64_t position = 0;
+    for (const Capture &capture : kernel.captures) {
+      if (capture.value == arg)
+        break;
+      position += capture.type != Type();
+    }
+    positions.push_back(position);
+  }
+  return positions;
+}
+
+/// Whether every function called, and called by these, has a body.
+static LogicalResult checkCallees(Operation *root, ModuleOp module,
+                                  llvm::DenseSet<Operation *> &checked) {
+  auto walked = root->walk([&](func::CallOp call) {
+    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+    if (!callee || callee.isExternal()) {
+      call.emitOpError("calls '")
+          << call.getCallee() << "', which has no body in this module";
+      return WalkResult::interrupt();
+    }
+    if (!checked.insert(callee).second)
+      return WalkResult::advance();
+    return WalkResult(checkCallees(callee, module, checked));
+  });
+  return failure(walked.wasInterrupted());
+}
+
+LogicalResult checkKernelBody(ir::LaunchOp launch) {
+  Region &body = launch.getBody();
+  for (BlockArgument workgroup : body.front().getArguments())
+    if (!isa<MemRefType>(workgroup.getType()))
+      return launch.emitOpError("block argument of type ")
+             << workgroup.getType() << " in a kernel is not supported";
+  bool calls = false;
+  auto walked = body.walk([&](Operation *op) {
+    calls |= isa<func::CallOp>(op);
+    bool ends = isa<ir::TerminatorOp>(op) && op->getParentRegion() == &body;
+    if ((isa_and_nonnull<ir::MgpuDialect>(op->getDialect()) && !ends) ||
+        isa<memref::GetGlobalOp>(op)) {
+      op->emitOpError("cannot be used inside a kernel");
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  llvm::DenseSet<Operation *> checked;
+  return calls ? checkCallees(launch, launch->getParentOfType<ModuleOp>(),
+                              checked)
+               : success();
+}
+
+/// Copies the functions the kernel calls, and those they call.
+static void cloneCallees(Operation *root, ModuleOp from, ModuleOp into) {
+  root->walk([&](func::CallOp call) {
+    if (into.lookupSymbol(call.getCallee()))
+      return;
+    Operation *copy = from.lookupSymbol(call.getCallee())->clone();
+    SymbolTable::setSymbolVisibility(copy, SymbolTable::Visibility::Private);
+    into.push_back(copy);
+    cloneCallees(copy, from, into);
+  });
+}
+
+OwningOpRef<ModuleOp> buildKernelModule(const KernelParts &kernel) {
+  ir::LaunchOp launch = kernel.launch;
+  Location location = launch.getLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(location);
+  llvm::SmallVector<Type> argumentTypes;
+  for (const Capture &capture : kernel.captures)
+    if (capture.type)
+      argumentTypes.push_back(capture.type);
+  OpBuilder builder(module->getBodyRegion());
+  auto entry =
+      func::FuncOp::create(builder, location, "entry",
+                           builder.getFunctionType(argumentTypes, TypeRange()));
+
+  IRMapping mapping;
+  launch.getBody().cloneInto(&entry.getBody(), mapping);
+  Block &block = entry.getBody().front();
+  builder.setInsertionPointToStart(&block);
+  for (BlockArgument workgroup : block.getArguments())
+    workgroup.replaceAllUsesWith(
+        memref::AllocaOp::create(builder, location,
+                                 cast<MemRefType>(workgroup.getType()))
+            .getResult());
+  block.eraseArguments(0, block.getNumArguments());
+  llvm::SmallDenseMap<Value, Value> insideOf;
+  for (const Capture &capture : kernel.captures) {
+    Value inside;
+    if (!capture.type) {
+      inside = builder.clone(*capture.value.getDefiningOp())->getResult(0);
+    } else {
+      inside = block.addArgument(capture.type, capture.value.getLoc());
+      Type wanted = capture.value.getType();
+      if (!isa<MemRefType>(wanted) && isa<MemRefType>(capture.type))
+        inside = memref::LoadOp::create(builder, location, inside);
+      else if (capture.type != wanted)
+        inside = memref::CastOp::create(builder, location, wanted, inside);
+    }
+    insideOf[capture.value] = inside;
+  }
+  entry.walk([&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (Value inside = insideOf.lookup(operand.get()))
+        operand.set(inside);
+  });
+  for (ir::TerminatorOp terminator :
+       llvm::to_vector(entry.getOps<ir::TerminatorOp>())) {
+    builder.setInsertionPoint(terminator);
+    func::ReturnOp::create(builder, location);
+    terminator.erase();
+  }
+  cloneCallees(entry, launch->getParentOfType<ModuleOp>(), *module);
+  setDynamicSharedBytes(*module, kernel.dynamicSharedBytes);
+  if (launch->hasAttr("mgpu.matmul"))
+    entry->setAttr("mgpu.matmul",
+                   builder.getDenseI64ArrayAttr(productPositions(kernel)));
+  return module;
+}
+
+std::string printKernel(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  // Made of verified operations whose operands keep their types.
+  module->print(
+      stream,
+      OpPrintingFlags().assumeVerified().useLocalScope().enableDebugInfo());
+  text += '\n';
+  return text;
+}
+
+} // namespace mgpu::planner

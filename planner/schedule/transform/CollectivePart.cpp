@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/transform/CollectivePart.h"
+
+#include <tuple>
+
+namespace mgpu::planner {
+
+bool sends(const CollectiveCall &call, size_t rank) {
+  return call.kind == CollectiveKind::SendRecv    ? rank == 0
+         : call.kind == CollectiveKind::Broadcast ? rank == call.root
+                                                  : true;
+}
+bool receives(const CollectiveCall &call, size_t rank) {
+  const CollectiveMember &member = call.members[rank];
+  return call.kind == CollectiveKind::SendRecv ? rank == 1
+         : call.kind == CollectiveKind::Broadcast
+             ? rank != call.root || member.send != member.recv ||
+                   !(member.sendBox == member.recvBox)
+             : true;
+}
+
+std::optional<CollectiveSlices> slicesOf(const CollectiveCall &call,
+                                         size_t rank) {
+  size_t ranks = call.members.size();
+  const CollectiveMember &member = call.members[rank];
+  switch (call.kind) {
+  case CollectiveKind::AllReduce:
+  case CollectiveKind::Broadcast:
+  case CollectiveKind::SendRecv:
+    return CollectiveSlices{1, 1};
+  case CollectiveKind::AllGather:
+    // In place it sends its slice of the whole.
+    return CollectiveSlices{
+        member.sendBox.numElements() == member.recvBox.numElements() ? ranks
+                                                                     : 1,
+        ranks};
+  case CollectiveKind::ReduceScatter:
+    return CollectiveSlices{ranks, 1};
+  case CollectiveKind::AllToAll:
+    return CollectiveSlices{ranks, ranks};
+  default:
+    return std::nullopt;
+  }
+}
+
+int64_t sliceElements(const CollectiveCall &call) {
+  int64_t elements = 0;
+  for (size_t rank = 0; rank < call.members.size(); ++rank) {
+    const CollectiveMember &member = call.members[rank];
+    std::optional<CollectiveSlices> slices = slicesOf(call, rank);
+    for (auto [box, count, isUsed] :
+         {std::tuple(&member.sendBox, slices ? slices->send : 1,
+                     sends(call, rank)),
+          std::tuple(&member.recvBox, slices ? slices->recv : 1,
+                     receives(call, rank))}) {
+      if (!isUsed)
+        continue;
+      int64_t mine = box->numElements() / int64_t(count);
+      if (!slices || mine == 0 || (elements != 0 && mine != elements))
+        return 0;
+      elements = mine;
+    }
+  }
+  return elements;
+}
+
+/// Elements [begin, end) of each of `slices` equal slices of a contiguous box.
+static std::optional<Box> partOfSlices(const Box &box, size_t slices,
+                                       int64_t begin, int64_t end) {
+  int64_t elements = box.numElements(), width = box.elementBytes;
+  if (!box.isContiguous() || elements % int64_t(slices) != 0 ||
+      elements / int64_t(slices) < end)
+    return std::nullopt;
+  int64_t slice = elements / int64_t(slices),
+          first = box.byteRange().first + begin * width;
+  if (slices == 1)
+    return Box{first, {end - begin}, {width}, box.elementBytes};
+  return Box{first,
+             {int64_t(slices), end - begin},
+             {slice * width, width},
+             box.elementBytes};
+}
+
+std::vector<CollectiveCall> cutCollective(const CollectiveCall &call,
+                                          const std::vector<int64_t> &way) {
+  const uint32_t count = uint32_t(way.size()) - 1;
+  size_t ranks = call.members.size();
+  std::vector<CollectiveCall> parts(count, call);
+  for (size_t rank = 0; rank < ranks; ++rank)
+    for (uint32_t k = 0; k < count; ++k) {
+      const CollectiveMember &whole = call.members[rank];
+      CollectiveMember &part = parts[k].members[rank];
+      CollectiveSlices slices = *slicesOf(call, rank);
+      std::optional<Box> from =
+          partOfSlices(whole.sendBox, slices.send, way[k], way[k + 1]);
+      std::optional<Box> to =
+          partOfSlices(whole.recvBox, slices.recv, way[k], way[k + 1]);
+      if ((sends(call, rank) && !from) || (receives(call, rank) && !to))
+        return {};
+      // A side that says nothing is cut alike where it is as long.
+      part.sendBox = from.value_or(whole.sendBox);
+      part.recvBox = to.value_or(whole.recvBox);
+    }
+  // What an early part writes, no later one may read.
+  for (size_t to = 0; to < ranks; ++to)
+    for (size_t from = 0; from < ranks; ++from) {
+      if (!receives(call, to) || !sends(call, from) ||
+          call.members[to].recv != call.members[from].send)
+        continue;
+      for (uint32_t early = 0; early < count; ++early)
+        for (uint32_t late = early + 1; late < count; ++late)
+          if (overlap(parts[early].members[to].recvBox,
+                      parts[late].members[from].sendBox) != Overlap::None)
+            return {};
+    }
+  return parts;
+}
+
+DagNode collectivePart(const DagNode &node, const CollectiveCall &call,
+                       uint32_t of) {
+  DagNode part = node;
+  part.uses.clear();
+  for (size_t rank = 0; rank < call.members.size(); ++rank) {
+    const CollectiveMember &member = call.members[rank];
+    bool from = sends(call, rank), to = receives(call, rank);
+    if (from && to && member.send == member.recv &&
+        member.sendBox == member.recvBox) {
+      part.uses.push_back({member.send, member.sendBox, true, true});
+      continue;
+    }
+    if (from)
+      part.uses.push_back({member.send, member.sendBox, true, false});
+    if (to)
+      part.uses.push_back({member.recv, member.recvBox, false, true});
+  }
+  part.bytesRead /= of;
+  part.bytesWritten /= of;
+  part.flops /= of; // of parts that are nearly equal
+  part.work = call;
+  return part;
+}
+
+} // namespace mgpu::planner

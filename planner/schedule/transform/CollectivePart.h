@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_TRANSFORM_COLLECTIVEPART_H
+#define MGPU_PLANNER_SCHEDULE_TRANSFORM_COLLECTIVEPART_H
+
+// A collective as several, each of a range of its elements.
+
+#include "planner/dag/Dag.h"
+
+#include <optional>
+
+namespace mgpu::planner {
+
+/// Whether a member's send (or recv) box says something; as Program::check().
+bool sends(const CollectiveCall &call, size_t rank);
+bool receives(const CollectiveCall &call, size_t rank);
+
+/// How many equal slices, one per peer, the sides of a member's part have.
+struct CollectiveSlices {
+  size_t send = 1, recv = 1;
+};
+/// None of a collective that cannot be cut.
+std::optional<CollectiveSlices> slicesOf(const CollectiveCall &call,
+                                         size_t rank);
+
+/// Elements of a slice, which all ranks must agree on; 0 where they do not.
+int64_t sliceElements(const CollectiveCall &call);
+
+/// The collective as several, each of a range of every slice's elements: `way`
+/// says where they begin, and where the last ends. Empty where the order of the
+/// parts would show. sliceElements() of the call is not 0.
+std::vector<CollectiveCall> cutCollective(const CollectiveCall &call,
+                                          const std::vector<int64_t> &way);
+
+/// A node that does `call`, one of the `of` calls that `node` was cut into.
+DagNode collectivePart(const DagNode &node, const CollectiveCall &call,
+                       uint32_t of);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_SCHEDULE_TRANSFORM_COLLECTIVEPART_H

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Executables of graphs: made, changed and run.
+#include "FakeNodes.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mgpu::fake {
+
+namespace {
+
+CUresult instantiate(CUgraphExec *out, CUgraph handle,
+                     CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+  MGPU_FAKE_ENTER("cuGraphInstantiateWithParams");
+  params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR; // 20487
+  Graph *graph = fake.graphs.find(handle);
+  constexpr uint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+                             CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY |
+                             CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+  if (!graph || (params->flags & ~known))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  // 15388: not before the capture into it has ended.
+  if (fake.streams.any([&](const Stream &s) { return s.capturing == graph; }))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  // 20445: the upload is into hUploadStream.
+  Stream *upload = fake.streams.find(params->hUploadStream);
+  if ((params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) && !upload)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  Exec exec;
+  exec.flags = params->flags;
+  std::map<Node *, size_t> index;
+  for (size_t k = 0; k < graph->nodes.size(); ++k) {
+    index[graph->nodes[k].get()] = k;
+    Exec::Step step{*graph->nodes[k], {}, graph->nodes[k].get()};
+    for (Node *dependency : graph->nodes[k]->dependencies)
+      step.dependencies.push_back(index.at(dependency));
+    step.node.id = ++fake.nodesMade;
+    if (fake.onClone)
+      fake.onClone(step.node, *graph->nodes[k]);
+    exec.steps.push_back(std::move(step));
+  }
+  for (const Exec::Step &step : exec.steps)
+    if (step.node.priority != 0 &&
+        !(params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY))
+      fake.violations.push_back("priorities without the flag do nothing");
+  if (upload)
+    upload->busyQueries = fake.neverEnds ? 0 : fake.busyQueries;
+  params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS; // 20500
+  params->hErrNode_out = nullptr;
+  *out = reinterpret_cast<CUgraphExec>(fake.execs.add(std::move(exec)));
+  return CUDA_SUCCESS;
+}
+
+/// A copy of one dimension (20608: both the old operands and the new).
+bool isLine(const CUDA_MEMCPY3D &copy) {
+  return copy.Height == 1 && copy.Depth == 1;
+}
+
+CUresult setParams(CUgraphExec handle, CUgraphNode node,
+                   CUgraphNodeParams *params) {
+  MGPU_FAKE_ENTER("cuGraphExecNodeSetParams");
+  Exec *exec = fake.execs.find(handle);
+  auto *original = reinterpret_cast<Node *>(node);
+  if (!exec || !params)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  // 20548: a node of the graph that it was instantiated from, still in it.
+  auto step = std::find_if(
+      exec->steps.begin(), exec->steps.end(),
+      [&](const Exec::Step &each) { return each.original == original; });
+  if (step == exec->steps.end() || !fake.graphs.find(original->graph) ||
+      step->node.start || params->type != step->node.params.type)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  if (!unusedIsZero(*params))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  Node next = step->node;
+  next.params = *params;
+  next.values.clear();
+  CUresult code = CUDA_SUCCESS;
+  switch (params->type) {
+  case CU_GRAPH_NODE_TYPE_KERNEL:
+    // 20554: the owning context cannot change.
+    if (params->kernel.ctx != step->node.params.kernel.ctx)
+      code = CUDA_ERROR_INVALID_VALUE;
+    else
+      code = checkKernel(fake, params->kernel, next);
+    break;
+  case CU_GRAPH_NODE_TYPE_MEMCPY: {
+    const CUDA_MEMCPY3D &was = step->node.params.memcpy.copyParams,
+                        &is = params->memcpy.copyParams;
+    // 20606: memory of the same contexts, both of one dimension, not empty.
+    auto isDevice = [&](CUdeviceptr address) {
+      return fake.isDeviceRange(address, 1);
+    };
+    if (!isLine(was) || !isLine(is) || was.srcMemoryType != is.srcMemoryType ||
+        was.dstMemoryType != is.dstMemoryType ||
+        (was.srcMemoryType == CU_MEMORYTYPE_UNIFIED &&
+         isDevice(was.srcDevice) != isDevice(is.srcDevice)) ||
+        (was.dstMemoryType == CU_MEMORYTYPE_UNIFIED &&
+         isDevice(was.dstDevice) != isDevice(is.dstDevice)))
+      code = CUDA_ERROR_INVALID_VALUE;
+    else
+      code = checkCopy(fake, params->memcpy);
+    break;
+  }
+  case CU_GRAPH_NODE_TYPE_MEMSET:
+    code = checkMemset(fake, params->memset);
+    break;
+  default:
+    code = CUDA_ERROR_NOT_SUPPORTED;
+  }
+  if (code != CUDA_SUCCESS)
+    return fake.refuse(code);
+  step->node = std::move(next);
+  return CUDA_SUCCESS;
+}
+
+CUresult execDestroy(CUgraphExec exec) {
+  FakeCuda &fake = FakeCuda::instance();
+  CUresult entered = fake.enter("cuGraphExecDestroy");
+  if (!fake.execs.remove(exec))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  return entered;
+}
+
+CUresult graphLaunch(CUgraphExec handle, CUstream on) {
+  MGPU_FAKE_ENTER("cuGraphLaunch");
+  Exec *exec = fake.execs.find(handle);
+  Stream *stream = fake.streams.find(on);
+  if (!exec || !stream)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (stream->busyQueries > 0 || !stream->runs.empty())
+    fake.violations.push_back("a launch while the last one may run");
+  if (fake.onLaunch)
+    fake.onLaunch(++fake.launches);
+  return fake.launch(exec->steps, *stream);
+}
+
+} // namespace
+
+CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
+                          Stream &stream) {
+  stream.busyQueries = busyQueries;
+  if (launchFault != CUDA_SUCCESS) {
+    sticky = launchFault; // the launch itself succeeds
+    return CUDA_SUCCESS;
+  }
+  auto run = std::make_shared<Run>();
+  run->steps = steps;
+  run->waits.resize(steps.size());
+  run->after.resize(steps.size());
+  run->startMs = clockMs;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    run->waits[k] = steps[k].dependencies.size();
+    for (size_t dependency : steps[k].dependencies)
+      run->after[dependency].push_back(k);
+    if (run->waits[k] == 0)
+      run->ready.push_back(k);
+  }
+  stream.runs.push_back(std::move(run));
+  progress(stream);
+  return CUDA_SUCCESS;
+}
+
+bool FakeCuda::progress(Stream &stream) {
+  while (!stream.runs.empty() && sticky == CUDA_SUCCESS) {
+    if (!progress(*stream.runs.front()))
+      return false;
+    if (onGraph)
+      onGraph(stream.runs.front()->startMs, clockMs);
+    stream.runs.pop_front();
+  }
+  return true;
+}
+
+bool FakeCuda::progress(Run &run) {
+  auto finish = [&](size_t k) {
+    for (size_t next : run.after[k])
+      if (--run.waits[next] == 0)
+        run.ready.push_back(next);
+  };
+  while (true) {
+    for (auto at = run.waiting.begin(); at != run.waiting.end();) {
+      if (!at->second->step()) {
+        ++at;
+        continue;
+      }
+      if (onNode)
+        onNode(run.steps[at->first].node, clockMs, clockMs + 0.125);
+      clockMs += 0.125;
+      finish(at->first);
+      at = run.waiting.erase(at);
+    }
+    if (run.ready.empty())
+      return run.waiting.empty();
+    size_t pick = random() % run.ready.size();
+    size_t k = run.ready[pick];
+    run.ready.erase(run.ready.begin() + ptrdiff_t(pick));
+    const Node &node = run.steps[k].node;
+    if (node.start) {
+      run.waiting[k] = node.start();
+      continue;
+    }
+    const double start = clockMs;
+    if (CUresult code = runNode(node)) {
+      sticky = code;
+      return true;
+    }
+    if (onNode)
+      onNode(node, start, clockMs);
+    finish(k);
+  }
+}
+
+CUresult FakeCuda::runNode(const Node &node) {
+  clockMs += 0.125;
+  switch (node.params.type) {
+  case CU_GRAPH_NODE_TYPE_KERNEL: {
+    const CUDA_KERNEL_NODE_PARAMS_v3 &params = node.params.kernel;
+    auto *kernel = reinterpret_cast<Kernel *>(params.kern);
+    if (!libraries.find(kernel->library)) {
+      violations.push_back("kernel " + kernel->name +
+                           " ran after its library was unloaded");
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+    std::vector<std::vector<std::byte>> values = node.values;
+    std::vector<void *> pointers;
+    for (auto &value : values)
+      pointers.push_back(value.data());
+    unsigned grid[3] = {params.gridDimX, params.gridDimY, params.gridDimZ};
+    unsigned block[3] = {params.blockDimX, params.blockDimY, params.blockDimZ};
+    kernel->code->run(pointers.data(), grid, block);
+    return CUDA_SUCCESS;
+  }
+  case CU_GRAPH_NODE_TYPE_MEMCPY:
+    return runCopy(node.params.memcpy.copyParams);
+  case CU_GRAPH_NODE_TYPE_MEMSET: {
+    const CUDA_MEMSET_NODE_PARAMS_v2 &set = node.params.memset;
+    if (checkMemset(*this, set)) {
+      violations.push_back("a memset ran after its memory was freed");
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+    auto *to = reinterpret_cast<unsigned char *>(set.dst);
+    for (size_t k = 0; k < set.width * set.elementSize; ++k)
+      to[k] = (unsigned char)(set.value >> 8 * (k % set.elementSize));
+    return CUDA_SUCCESS;
+  }
+  case CU_GRAPH_NODE_TYPE_EVENT_RECORD: {
+    Event *event = events.find(node.params.eventRecord.event);
+    if (!event) {
+      violations.push_back("an event was recorded after it was destroyed");
+      return CUDA_ERROR_INVALID_HANDLE;
+    }
+    event->recorded = true;
+    event->ms = clockMs;
+    return CUDA_SUCCESS;
+  }
+  default:
+    return CUDA_SUCCESS;
+  }
+}
+
+CUresult FakeCuda::runCopy(const CUDA_MEMCPY3D &copy) {
+  // Memory may have been freed since the node was made.
+  if (checkEnd(*this, copy, true) || checkEnd(*this, copy, false)) {
+    violations.push_back("a copy ran after its memory was freed");
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  }
+  const auto *from = copy.srcMemoryType == CU_MEMORYTYPE_HOST
+                         ? static_cast<const char *>(copy.srcHost)
+                         : reinterpret_cast<const char *>(copy.srcDevice);
+  auto *to = copy.dstMemoryType == CU_MEMORYTYPE_HOST
+                 ? static_cast<char *>(copy.dstHost)
+                 : reinterpret_cast<char *>(copy.dstDevice);
+  for (size_t z = 0; z < copy.Depth; ++z)
+    for (size_t y = 0; y < copy.Height; ++y) {
+      const char *source = from + (z * copy.srcHeight + y) * copy.srcPitch;
+      char *target = to + (z * copy.dstHeight + y) * copy.dstPitch;
+      if (source < target + copy.WidthInBytes &&
+          target < source + copy.WidthInBytes)
+        violations.push_back("a copy whose ends overlap");
+      std::memmove(target, source, copy.WidthInBytes);
+    }
+  return CUDA_SUCCESS;
+}
+
+void addExecEntries(device::CudaApi &api) {
+  api.cuGraphInstantiateWithParams = instantiate;
+  api.cuGraphExecNodeSetParams = setParams;
+  api.cuGraphExecDestroy = execDestroy;
+  api.cuGraphLaunch = graphLaunch;
+}
+
+} // namespace mgpu::fake

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TESTS_UNIT_CUDA_FAKENODES_H
+#define MGPU_TESTS_UNIT_CUDA_FAKENODES_H
+
+// What CUDA asks of the parameters of a graph's node, when it is made, when it
+// is changed, and when it runs. Each gives the error the driver would.
+
+#include "FakeCuda.h"
+
+namespace mgpu::fake {
+
+bool isZero(const void *data, size_t size);
+/// 21448: reserved0 and all bytes past the member used must be zero.
+bool unusedIsZero(const CUgraphNodeParams &params);
+
+/// Copies the values into the node.
+CUresult checkKernel(FakeCuda &fake, const CUDA_KERNEL_NODE_PARAMS_v3 &params,
+                     Node &node);
+CUresult checkCopy(FakeCuda &fake, const CUDA_MEMCPY_NODE_PARAMS &params);
+/// Of one end: whether its memory is there.
+CUresult checkEnd(FakeCuda &fake, const CUDA_MEMCPY3D &copy, bool isSource);
+CUresult checkMemset(FakeCuda &fake, const CUDA_MEMSET_NODE_PARAMS_v2 &params);
+
+} // namespace mgpu::fake
+
+#endif // MGPU_TESTS_UNIT_CUDA_FAKENODES_H
