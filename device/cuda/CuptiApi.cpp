@@ -44,7 +44,8 @@ Result<void> checkCuptiVersion(uint32_t version) {
                           cuptiVersionText(version)));
 }
 
-Result<std::shared_ptr<const CuptiApi>> openCupti(const std::string &name) {
+static Result<std::shared_ptr<const CuptiApi>>
+openLibrary(const std::string &name) {
   auto [library, path] = openToolkitLibrary(
       name.empty() ? std::vector<std::string>{"libcupti.so.13",
                                               "libcupti.so.12", "libcupti.so"}
@@ -67,6 +68,15 @@ Result<std::shared_ptr<const CuptiApi>> openCupti(const std::string &name) {
                             path, entries.missing));
   MGPU_TRY(checkCuptiVersion(api->version));
   return std::shared_ptr<const CuptiApi>(std::move(api));
+}
+
+Result<std::shared_ptr<const CuptiApi>> openCupti(const std::string &name) {
+  if (!name.empty())
+    return openLibrary(name);
+  // Another table would be another library to CuptiSession, which would
+  // subscribe once more: CUPTI has one subscriber.
+  static const Result<std::shared_ptr<const CuptiApi>> opened = openLibrary("");
+  return opened;
 }
 
 } // namespace mgpu::device

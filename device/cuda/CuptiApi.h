@@ -105,8 +105,8 @@ std::string cuptiVersionText(uint32_t version);
 /// were looked at: those of CUDA 12 and 13.
 Result<void> checkCuptiVersion(uint32_t version);
 
-/// Opens CUPTI, which is never closed again. Absent where there is none, or one
-/// of another version. `name` is for tests.
+/// Opens CUPTI, which is never closed again; the same table each time. Absent
+/// where there is none, or one of another version. `name` is for tests.
 Result<std::shared_ptr<const CuptiApi>> openCupti(const std::string &name = "");
 
 } // namespace mgpu::device

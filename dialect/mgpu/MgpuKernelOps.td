@@ -64,9 +64,14 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     their order: a memref is a pointer to its first element, `index` a
     `long long`, any other number the C++ type of its width. A tunable is a
     macro and the values it may have, the first of them its default: results
-    must not depend on them. `reads` and `writes` list the arguments whose
+    must not depend on them by more than rounding. `reads` and `writes` list the arguments whose
     memory the kernel may read and write, by position; where one of them is
     left out, that is all memrefs. An access is taken to be the whole memref.
+
+    `reference = @f` names a function that computes the same in the same grid
+    and block, written as a body is: it takes `args`, memrefs of static shape.
+    The host target runs it, and the tuner takes from it how far rounding may
+    lead results apart.
   }];
   let arguments = (ins Mgpu_Device:$device, Variadic<AnyType>:$args,
       Variadic<Index>:$grid, Variadic<Index>:$block,

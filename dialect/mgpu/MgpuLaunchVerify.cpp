@@ -117,7 +117,7 @@ static LogicalResult verifyTunables(LaunchOp op) {
 
 static LogicalResult verifySource(LaunchOp op) {
   if (!op.hasSource()) {
-    for (StringRef name : {"entry", "tunables", "reads", "writes"})
+    for (StringRef name : {"entry", "reference", "tunables", "reads", "writes"})
       if (op->hasAttr(name))
         return op.emitOpError("has '")
                << name << "', which belongs to a kernel given by 'source'";
@@ -131,6 +131,9 @@ static LogicalResult verifySource(LaunchOp op) {
     return op.emitOpError("needs 'entry', the name of an extern \"C\" "
                           "__global__ function in ")
            << source;
+  if (Attribute reference = op->getAttr("reference");
+      reference && !isa<FlatSymbolRefAttr>(reference))
+    return op.emitOpError("'reference' must name a function, as in @name");
   if (!llvm::hasSingleElement(op.getBody().front()) ||
       op.getBody().getNumArguments() != 0)
     return op.emitOpError("takes its kernel from ")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mean[row] = the mean of x's row, a block for each row. ITEMS elements are
-// added by one thread at a time; sums of integers that fit a float are exact,
-// so every ITEMS gives the same bits.
+// added by one thread at a time: each ITEMS has another order of sums, all of
+// them within what rounding explains (docs/numerics.md).
 __device__ float sumOf(const float *from, int count) {
   float sum = 0;
 #pragma unroll

@@ -2,6 +2,7 @@
 #include "kernels/emit/HostEmitter.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "kernels/emit/ErrorBounds.h"
 #include "kernels/emit/HostCodegen.h"
 #include "kernels/emit/HostDialects.h"
 #include "kernels/emit/KernelPrepare.h"
@@ -16,7 +17,7 @@ namespace mgpu::kernels {
 Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
                                               const HostEmitOptions &options) {
   if (isSourceKernel(kernel))
-    return fail(refuseOnHost(kernel));
+    MGPU_TRY(takeReference(kernel));
   constexpr uint64_t maxThreads = 1024;
   if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > maxThreads ||
       block.y > maxThreads || block.z > maxThreads ||
@@ -37,6 +38,8 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
   };
   HostShape shape =
       options.config ? HostShape(block, *options.config) : HostShape(block);
+  auto source = kernel.lookupSymbol<mlir::func::FuncOp>("entry");
+  const unsigned numArguments = source ? source.getNumArguments() : 0;
   mlir::FailureOr<mlir::func::FuncOp> entry =
       prepareKernel(kernel, block, shape.covered);
   if (mlir::failed(entry))
@@ -47,6 +50,9 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
   if (mlir::failed(makeThreadLoops(*entry, shape)) ||
       mlir::failed(mlir::verify(kernel)))
     return stop("the kernel could not be turned into loops over threads");
+  if (options.boundsErrors &&
+      mlir::failed(addErrorBounds(kernel, numArguments)))
+    return stop("the kernel's rounding errors cannot be bounded");
   if (mlir::failed(lowerToLlvm(kernel, options.cpu)))
     return stop("the kernel could not be lowered for the host target");
   HostCodeOptions code{options.cpu, 0, shape.unroll};

@@ -26,6 +26,9 @@ struct HostEmitOptions {
   /// A legal one of the kernel's space (KernelBuild.h); none: the block of the
   /// source, and the rest as the emitter chooses.
   std::optional<planner::KernelConfig> config = {};
+  /// Makes a kernel of the source's launch shape that bounds its errors, with a
+  /// seed behind its own arguments (ErrorBounds.h).
+  bool boundsErrors = false;
 };
 
 /// `kernel` holds one func.func @entry whose arguments are memrefs with static

@@ -6,15 +6,18 @@
 #include "kernels/emit/PrintfFormat.h"
 #include "kernels/emit/SmallFloats.h"
 
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/TargetParser/Host.h"
 
@@ -75,6 +78,17 @@ static bool hasHalf(const std::string &cpu) {
                          : cpu != "x86-64-v2";
 }
 
+/// To calls of the C library: MLIR's own lowering computes e^x - 1 and
+/// log(1 + x), which of a small x have no correct digit.
+static LogicalResult lowerNearOne(ModuleOp module) {
+  ConversionTarget target(*module.getContext());
+  target.addIllegalOp<math::ExpM1Op, math::Log1pOp>();
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  RewritePatternSet patterns(module.getContext());
+  populateMathToLibmConversionPatterns(patterns);
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
 LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
   if (failed(lowerPrintf(module)) || failed(lowerAtomics(module)))
     return failure();
@@ -94,6 +108,8 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
   // Those passes allow the rounding between two operations to be folded away.
   dropFastMath(module);
   expandSmallFloats(module, !hasHalf(cpu));
+  if (failed(lowerNearOne(module)))
+    return failure();
   pm.clear();
   pm.addPass(arith::createArithExpandOpsPass());
   pm.addPass(memref::createExpandOpsPass());

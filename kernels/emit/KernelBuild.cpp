@@ -68,4 +68,16 @@ Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
   return HostBuild{std::move(*object), space.launchGrid(config, space.maxGrid)};
 }
 
+Result<std::vector<std::byte>>
+buildErrorKernel(const planner::KernelSpec &spec) {
+  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  HostEmitOptions options;
+  options.boundsErrors = true;
+  auto object = emitHostKernel(*parsed.module, spec.block, options);
+  if (!object)
+    return fail(object.error().kind, spec.location + ": kernel " + spec.name +
+                                         ": " + object.error().message);
+  return object;
+}
+
 } // namespace mgpu::kernels

@@ -36,6 +36,12 @@ Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
                                   const planner::KernelConfig &config,
                                   const std::string &cpu = "native");
 
+/// Compiles `spec` for this machine as a kernel that computes in f64 and bounds
+/// its errors (ErrorBounds.h): it takes one argument more. Unsupported, naming
+/// the operation, where there is no rule for one.
+Result<std::vector<std::byte>>
+buildErrorKernel(const planner::KernelSpec &spec);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_EMIT_KERNELBUILD_H

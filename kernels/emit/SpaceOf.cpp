@@ -154,8 +154,11 @@ void SpaceBuilder::build() {
 
 Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
                             KernelTarget target) {
-  if (isSourceKernel(kernel))
-    return sourceKernelSpace(kernel, block, maxGrid, target);
+  if (isSourceKernel(kernel)) {
+    if (target == KernelTarget::Cuda)
+      return sourceKernelSpace(kernel, block, maxGrid);
+    MGPU_TRY(takeReference(kernel));
+  }
   if (target == KernelTarget::Cuda && isMatmul(kernel))
     return matmulSpace(kernel, block, maxGrid);
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");

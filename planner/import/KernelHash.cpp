@@ -4,6 +4,7 @@
 #include "dialect/mgpu/MgpuDialect.h"
 #include "support/Sha256.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/Hashing.h"
@@ -16,16 +17,25 @@ using namespace mlir;
 // Seven bits a byte, low ones first: where a number ends shows.
 void KernelHasher::word(uint64_t value) {
   for (; value >= 0x80; value >>= 7)
-    bytes += char(0x80 | (value & 0x7f));
-  bytes += char(value);
+    bytes.push_back(char(0x80 | (value & 0x7f)));
+  bytes.push_back(char(value));
 }
 
 void KernelHasher::text(StringRef value) {
   word(value.size());
-  bytes.append(value.data(), value.size());
+  bytes += value;
 }
 
+// Spelt where the kernel first has it, then by its number.
 void KernelHasher::type(Type type) {
+  const size_t known = numbers.size();
+  const uint64_t number = numberOf(type.getAsOpaquePointer());
+  word(number);
+  if (number == known)
+    spell(type);
+}
+
+void KernelHasher::spell(Type type) {
   auto [at, isNew] = spelt.try_emplace(type.getAsOpaquePointer());
   if (isNew) {
     std::string printed;
@@ -55,15 +65,15 @@ void KernelHasher::attribute(Attribute attribute) {
     }
   } else if (auto integer = dyn_cast<IntegerAttr>(attribute)) {
     word(Integer);
-    type(integer.getType());
+    spell(integer.getType());
     bits(integer.getValue());
   } else if (auto number = dyn_cast<FloatAttr>(attribute)) {
     word(Float);
-    type(number.getType());
+    spell(number.getType());
     bits(number.getValue().bitcastToAPInt());
   } else if (auto string = dyn_cast<StringAttr>(attribute)) {
     word(String);
-    type(string.getType());
+    spell(string.getType());
     text(string);
   } else {
     auto [at, isNew] = spelt.try_emplace(attribute.getAsOpaquePointer());
@@ -79,6 +89,13 @@ void KernelHasher::attribute(Attribute attribute) {
 }
 
 void KernelHasher::header(Operation *op) {
+  // No two need be alike, and it has nothing but a value.
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    text(op->getName().getStringRef());
+    attribute(constant.getValue());
+    attribute(op->getDiscardableAttrDictionary());
+    return;
+  }
   OperationName name = op->getName();
   DictionaryAttr discardable = op->getDiscardableAttrDictionary();
   size_t key = llvm::hash_combine(name.getAsOpaquePointer(),
@@ -91,7 +108,7 @@ void KernelHasher::header(Operation *op) {
         known->getDiscardableAttrDictionary() == discardable &&
         name.compareOpProperties(known->getPropertiesStorage(),
                                  op->getPropertiesStorage())) {
-      bytes.append(first->second.bytes.data(), first->second.bytes.size());
+      bytes += first->second.bytes;
       return;
     }
   }
@@ -99,8 +116,7 @@ void KernelHasher::header(Operation *op) {
   text(name.getStringRef());
   attribute(op->getPropertiesAsAttribute());
   attribute(discardable);
-  headers.emplace(key,
-                  Header{op, saved.save(StringRef(bytes).drop_front(start))});
+  headers.emplace(key, Header{op, saved.save(bytes.str().drop_front(start))});
 }
 
 uint64_t KernelHasher::numberOf(const void *pointer) {
@@ -166,7 +182,7 @@ void KernelHasher::begin(Dim3 block) {
 
 std::string KernelHasher::finish() {
   callees();
-  return Sha256().add(bytes).hex();
+  return Sha256().add(std::string_view(bytes.data(), bytes.size())).hex();
 }
 
 std::string KernelHasher::hash(const KernelParts &kernel) {

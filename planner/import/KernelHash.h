@@ -12,6 +12,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Allocator.h"
 #include "llvm/Support/StringSaver.h"
 
@@ -39,6 +40,8 @@ private:
   void word(uint64_t value);
   void text(llvm::StringRef value);
   void type(mlir::Type type);
+  void spell(mlir::Type type);
+  /// Alike in every kernel.
   void attribute(mlir::Attribute attribute);
   void header(mlir::Operation *op);
   void operation(mlir::Operation *op);
@@ -50,7 +53,7 @@ private:
   std::string finish();
 
   mlir::ModuleOp module;
-  std::string bytes; ///< of the kernel at hand
+  llvm::SmallString<1024> bytes; ///< of the kernel at hand
   llvm::SmallDenseMap<const void *, uint64_t, 64> numbers;
   llvm::SmallSetVector<mlir::Operation *, 4> called;
   /// Spelt once for all kernels: types, attributes by what they are, and

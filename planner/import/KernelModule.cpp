@@ -37,7 +37,6 @@ llvm::SmallVector<int64_t> productPositions(const KernelParts &kernel) {
   return positions;
 }
 
-/// Whether every function called, and called by these, has a body.
 static LogicalResult checkCallees(Operation *root, ModuleOp module,
                                   llvm::DenseSet<Operation *> &checked) {
   auto walked = root->walk([&](func::CallOp call) {
@@ -52,6 +51,11 @@ static LogicalResult checkCallees(Operation *root, ModuleOp module,
     return WalkResult(checkCallees(callee, module, checked));
   });
   return failure(walked.wasInterrupted());
+}
+
+LogicalResult checkCallees(Operation *root, ModuleOp module) {
+  llvm::DenseSet<Operation *> checked;
+  return checkCallees(root, module, checked);
 }
 
 LogicalResult checkKernelBody(ir::LaunchOp launch) {
@@ -73,14 +77,11 @@ LogicalResult checkKernelBody(ir::LaunchOp launch) {
   });
   if (walked.wasInterrupted())
     return failure();
-  llvm::DenseSet<Operation *> checked;
-  return calls ? checkCallees(launch, launch->getParentOfType<ModuleOp>(),
-                              checked)
+  return calls ? checkCallees(launch, launch->getParentOfType<ModuleOp>())
                : success();
 }
 
-/// Copies the functions the kernel calls, and those they call.
-static void cloneCallees(Operation *root, ModuleOp from, ModuleOp into) {
+void cloneCallees(Operation *root, ModuleOp from, ModuleOp into) {
   root->walk([&](func::CallOp call) {
     if (into.lookupSymbol(call.getCallee()))
       return;

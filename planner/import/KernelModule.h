@@ -40,6 +40,13 @@ mlir::OwningOpRef<mlir::ModuleOp> buildKernelModule(const KernelParts &kernel);
 /// arguments of its kernel; none of another kernel.
 llvm::SmallVector<int64_t> productPositions(const KernelParts &kernel);
 
+/// Whether every function that `root` calls, or these call, has a body. Fails
+/// after a diagnostic at the call.
+mlir::LogicalResult checkCallees(mlir::Operation *root, mlir::ModuleOp module);
+/// Copies functions that were checked into the module of a kernel.
+void cloneCallees(mlir::Operation *root, mlir::ModuleOp from,
+                  mlir::ModuleOp into);
+
 /// Notes them on the module's @entry, unless they are none.
 void setDynamicSharedBytes(mlir::ModuleOp module, int64_t bytes);
 

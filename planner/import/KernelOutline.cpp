@@ -103,11 +103,12 @@ collectCaptures(ir::LaunchOp launch, ArrayRef<Value> values,
   return captures;
 }
 
-/// What else decides the kernel, beside the shape of its body.
-std::vector<uintptr_t> signatureOf(Dim3 block, int64_t dynamicSharedBytes,
-                                   ArrayRef<Capture> captures) {
-  std::vector<uintptr_t> signature{block.x, block.y, block.z,
-                                   uintptr_t(dynamicSharedBytes)};
+/// All that decides the kernel, given the shape of its body.
+llvm::SmallVector<uintptr_t, 16> signatureOf(uint32_t shape, Dim3 block,
+                                             int64_t dynamicSharedBytes,
+                                             ArrayRef<Capture> captures) {
+  llvm::SmallVector<uintptr_t, 16> signature{shape, block.x, block.y, block.z,
+                                             uintptr_t(dynamicSharedBytes)};
   for (const Capture &capture : captures)
     if (capture.type)
       signature.push_back(
@@ -126,7 +127,7 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
   if (isFirst) {
     KernelShape shape(launch.getBody());
     body.captures = shape.captures;
-    body.shape = shapes.numberOf(std::move(shape));
+    body.shape = shapes.numberOf(shape);
   }
   auto captures = collectCaptures(launch, body.captures, valueOf);
   if (failed(captures))
@@ -136,16 +137,14 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
     if (capture.type)
       result.arguments.push_back(capture.argument);
 
-  if (byShape.size() <= body.shape)
-    byShape.resize(body.shape + 1);
-  std::vector<uintptr_t> signature =
-      signatureOf(block, dynamicSharedBytes, *captures);
-  auto &made = byShape[body.shape];
-  if (auto known = made.find(signature); known != made.end()) {
+  auto signature =
+      signatureOf(body.shape, block, dynamicSharedBytes, *captures);
+  StringRef key(reinterpret_cast<const char *>(signature.data()),
+                signature.size_in_bytes());
+  if (auto known = bySignature.find(key); known != bySignature.end()) {
     result.kernel = known->second;
     return result;
   }
-
   if (failed(checkKernelBody(launch)))
     return failure();
   KernelParts parts{launch, *captures, block, dynamicSharedBytes};
@@ -159,7 +158,7 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
   if (isNew && makesTexts)
     kernels[kernel.value].source = printKernel(*buildKernelModule(parts));
   result.kernel = kernel;
-  made.emplace(std::move(signature), result.kernel);
+  bySignature.try_emplace(key, kernel);
   return result;
 }
 

@@ -55,9 +55,9 @@ private:
   };
   llvm::DenseMap<mlir::Operation *, Body> byLaunch;
   KernelShapes shapes;
-  /// Per shape, the kernels made of it by block size and argument types; only
-  /// these are hashed.
-  std::vector<std::map<std::vector<uintptr_t>, KernelId>> byShape;
+  /// By the words of shape, block size and argument types; only what is new
+  /// here is hashed.
+  llvm::StringMap<KernelId> bySignature;
   llvm::StringMap<uint32_t> namesUsed;
   /// Of launches given as source: their files' text, and the kernels made by
   /// launch, block size and argument types.

@@ -91,26 +91,32 @@ private:
 
 KernelShape::KernelShape(Region &body) { Encoder(*this, body).region(body); }
 
-bool KernelShape::operator==(const KernelShape &other) const {
-  if (words != other.words)
-    return false;
-  // Equal words name equal operations, so the lists match one to one.
-  for (auto [mine, theirs] : llvm::zip_equal(ops, other.ops))
+/// Equal words name equal operations, so the lists match one to one.
+static bool haveEqualProperties(ArrayRef<Operation *> some,
+                                ArrayRef<Operation *> others) {
+  for (auto [mine, theirs] : llvm::zip_equal(some, others))
     if (!mine->getName().compareOpProperties(mine->getPropertiesStorage(),
                                              theirs->getPropertiesStorage()))
       return false;
   return true;
 }
 
-uint32_t KernelShapes::numberOf(KernelShape shape) {
-  size_t hash = llvm::hash_combine_range(shape.words);
-  auto [begin, end] = byHash.equal_range(hash);
-  for (auto at = begin; at != end; ++at)
-    if (shapes[at->second] == shape)
-      return at->second;
+uint32_t KernelShapes::numberOf(const KernelShape &shape) {
+  // DenseMap keeps the two largest keys for itself.
+  uint64_t hash = uint64_t(llvm::hash_combine_range(shape.words)) >> 1;
   uint32_t number = uint32_t(shapes.size());
-  shapes.push_back(std::move(shape));
-  byHash.emplace(hash, number);
+  auto [at, isNew] = byHash.try_emplace(hash, number);
+  uint32_t next = at->second;
+  for (uint32_t known = next; !isNew; known = shapes[known].next) {
+    if (shapes[known].words == ArrayRef(shape.words) &&
+        haveEqualProperties(shapes[known].ops, shape.ops))
+      return known;
+    if (shapes[known].next == known)
+      break;
+  }
+  shapes.push_back({ArrayRef(shape.words).copy(memory),
+                    ArrayRef(shape.ops).copy(memory), next});
+  at->second = number;
   return number;
 }
 

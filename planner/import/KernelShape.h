@@ -7,10 +7,11 @@
 
 #include "mlir/IR/Region.h"
 #include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Allocator.h"
 
-#include <deque>
-#include <unordered_map>
+#include <vector>
 
 namespace mgpu::planner {
 
@@ -22,17 +23,22 @@ struct KernelShape {
   llvm::SmallVector<mlir::Value, 4> captures;   ///< in order of first use
 
   explicit KernelShape(mlir::Region &body);
-  bool operator==(const KernelShape &other) const;
 };
 
 /// Numbers shapes; equal ones get one number. The bodies must outlive it.
 class KernelShapes {
 public:
-  uint32_t numberOf(KernelShape shape);
+  uint32_t numberOf(const KernelShape &shape);
 
 private:
-  std::deque<KernelShape> shapes; ///< large, so they are not to be moved
-  std::unordered_multimap<size_t, uint32_t> byHash;
+  struct Kept {
+    llvm::ArrayRef<uintptr_t> words;
+    llvm::ArrayRef<mlir::Operation *> ops;
+    uint32_t next; ///< of the same hash; its own number: none
+  };
+  std::vector<Kept> shapes;
+  llvm::DenseMap<uint64_t, uint32_t> byHash; ///< the last of each hash
+  llvm::BumpPtrAllocator memory;
 };
 
 } // namespace mgpu::planner

@@ -107,19 +107,22 @@ SmallVector<Value> RowBuilder::stripsIn(OpBuilder &b, ValueRange carried,
                                         Trip make) {
   int64_t whole = length / threads.parts, rest = length % threads.parts;
   SmallVector<Value> values(carried);
-  if (whole > 0)
+  if (whole == 1)
+    values = make(b, threads.part, values);
+  else if (whole > 0)
     values = makeLoop(b, loc, whole, values,
                       [&](OpBuilder &inner, Value strip, ValueRange now) {
                         Value first = arith::MulIOp::create(
                             inner, loc, strip, index(inner, threads.parts));
-                        Value k = arith::AddIOp::create(inner, loc, first,
-                                                        threads.part);
+                        Value k = arith::AddIOp::create(inner, named(loc, "k"),
+                                                        first, threads.part);
                         return make(inner, k, now);
                       });
   if (rest == 0)
     return values;
-  Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                         threads.part, index(b, rest));
+  Value isInside =
+      arith::CmpIOp::create(b, named(loc, "hasRest"), arith::CmpIPredicate::slt,
+                            threads.part, index(b, rest));
   auto branch =
       scf::IfOp::create(b, loc, ValueRange(values).getTypes(), isInside,
                         /*withElseRegion=*/!values.empty());
@@ -128,7 +131,7 @@ SmallVector<Value> RowBuilder::stripsIn(OpBuilder &b, ValueRange carried,
       scf::YieldOp::create(inner, loc, results);
   };
   OpBuilder then = branch.getThenBodyBuilder();
-  Value k = arith::AddIOp::create(then, loc, threads.part,
+  Value k = arith::AddIOp::create(then, named(loc, "k"), threads.part,
                                   index(then, whole * threads.parts));
   finish(then, make(then, k, values));
   if (!values.empty()) {
@@ -290,7 +293,7 @@ void RowBuilder::softmax(linalg::SoftmaxOp op) {
   at.insert(at.begin() + along, Value());
   auto loadAt = [&](OpBuilder &inner, Value memref, Value k) -> Value {
     at[along] = k;
-    return memref::LoadOp::create(inner, loc, memref, at);
+    return memref::LoadOp::create(inner, named(loc, "x"), memref, at);
   };
   auto store = [&](OpBuilder &inner, Value value, Value k) {
     at[along] = k;
@@ -309,18 +312,18 @@ void RowBuilder::softmax(linalg::SoftmaxOp op) {
                  return SmallVector<Value>{
                      arith::MaxNumFOp::create(inner, loc, now[0], x)};
                })[0]);
-  Value sum =
-      combined(Combine::ADD,
-               strips(constant(APFloat::getZero(semantics)),
-                      [&](OpBuilder &inner, Value k, ValueRange now) {
-                        Value x = loadAt(inner, op.getInput(), k);
-                        Value below =
-                            arith::SubFOp::create(inner, loc, x, largest);
-                        Value power = math::ExpOp::create(inner, loc, below);
-                        store(inner, power, k);
-                        return SmallVector<Value>{
-                            arith::AddFOp::create(inner, loc, now[0], power)};
-                      })[0]);
+  Value sum = combined(
+      Combine::ADD,
+      strips(constant(APFloat::getZero(semantics)),
+             [&](OpBuilder &inner, Value k, ValueRange now) {
+               Value x = loadAt(inner, op.getInput(), k);
+               Value below = arith::SubFOp::create(inner, loc, x, largest);
+               Value power =
+                   math::ExpOp::create(inner, named(loc, "power"), below);
+               store(inner, power, k);
+               return SmallVector<Value>{
+                   arith::AddFOp::create(inner, loc, now[0], power)};
+             })[0]);
   strips({}, [&](OpBuilder &inner, Value k, ValueRange) {
     Value power = loadAt(inner, op.getOutput(), k);
     store(inner, arith::DivFOp::create(inner, loc, power, sum), k);

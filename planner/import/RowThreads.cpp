@@ -125,31 +125,35 @@ RowThreads::RowThreads(Operation *last, Location loc, Value device,
   }
   launch = makeLaunch(body, last, device, grid, block);
   body.setInsertionPoint(launch.getBody().front().getTerminator());
-  auto thread = [&](unsigned axis) -> Value {
-    return gpu::ThreadIdOp::create(body, loc, gpu::Dimension(axis));
+  auto thread = [&](unsigned axis, StringRef name) -> Value {
+    return gpu::ThreadIdOp::create(body, named(loc, name),
+                                   gpu::Dimension(axis));
   };
   Value ids[3];
   for (unsigned axis = 0; axis < std::min<size_t>(rows.size(), 3); ++axis) {
-    ids[axis] = gpu::BlockIdOp::create(body, loc, gpu::Dimension(axis));
+    ids[axis] =
+        gpu::BlockIdOp::create(body, named(loc, "row"), gpu::Dimension(axis));
     if (perBlock[axis] == 1)
       continue;
     // A subgroup's rows lie along y and z of the block, as its lanes are x.
-    Value inBlock = thread(sharing == RowSharing::Subgroup ? axis + 1 : axis);
+    Value inBlock =
+        thread(sharing == RowSharing::Subgroup ? axis + 1 : axis, "rowInBlock");
     ids[axis] = arith::AddIOp::create(
-        body, loc,
+        body, named(loc, "row"),
         arith::MulIOp::create(body, loc, ids[axis], index(loc, perBlock[axis])),
         inBlock);
     if (sizes[axis] % perBlock[axis] == 0)
       continue;
-    Value isRow = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::slt,
-                                        ids[axis], index(loc, sizes[axis]));
+    Value isRow = arith::CmpIOp::create(body, named(loc, "isRow"),
+                                        arith::CmpIPredicate::slt, ids[axis],
+                                        index(loc, sizes[axis]));
     hasRow =
         hasRow ? Value(arith::AndIOp::create(body, loc, hasRow, isRow)) : isRow;
   }
   row = pointOf(body, loc, rows, ids);
-  part = thread(sharing == RowSharing::Columns ? 1 : 0);
+  part = thread(sharing == RowSharing::Columns ? 1 : 0, "first");
   if (sharing == RowSharing::Columns)
-    besides = thread(0);
+    besides = thread(0, "rowInBlock");
 }
 
 Value RowThreads::index(Location loc, int64_t value) {

@@ -10,6 +10,11 @@
 
 namespace mgpu::planner {
 
+/// The place, with the name that emitted texts give the value.
+inline mlir::Location named(mlir::Location loc, llvm::StringRef name) {
+  return mlir::NameLoc::get(mlir::StringAttr::get(loc.getContext(), name), loc);
+}
+
 enum class RowSharing {
   Block,    ///< a block for each row, of which there are few and long
   Subgroup, ///< a subgroup for each, several of them in a block

@@ -154,6 +154,42 @@ FailureOr<StringRef> readSource(ir::LaunchOp launch,
   return text;
 }
 
+/// The function that computes what the kernel does; null where none is named.
+FailureOr<func::FuncOp>
+findReference(ir::LaunchOp launch,
+              llvm::function_ref<HostValue(Value)> valueOf) {
+  auto name = launch->getAttrOfType<FlatSymbolRefAttr>("reference");
+  if (!name)
+    return func::FuncOp();
+  auto function =
+      launch->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(name);
+  if (!function || function.isExternal())
+    return launch.emitOpError("names the reference ")
+           << name << ", which is no function with a body in this module";
+  if (function.getNumArguments() != launch.getArgs().size() ||
+      function.getNumResults() != 0)
+    return launch.emitOpError("names the reference ")
+           << name << ", which must take the launch's "
+           << launch.getArgs().size() << " arguments and return nothing";
+  for (auto [k, arg] : llvm::enumerate(launch.getArgs())) {
+    Type wanted = arg.getType();
+    HostValue value = valueOf(arg);
+    if (auto *view = std::get_if<MemRefValue>(&value)) {
+      if (ArrayRef(view->strides) != ArrayRef(rowMajorStrides(view->sizes)))
+        return launch.emitOpError("argument ")
+               << k << " has gaps between its elements, and a reference takes "
+               << "memrefs without";
+      wanted = MemRefType::get(
+          view->sizes, cast<MemRefType>(arg.getType()).getElementType());
+    }
+    if (function.getArgumentTypes()[k] != wanted)
+      return launch.emitOpError("argument ")
+             << k << " of its reference " << name << " must be " << wanted
+             << ", not " << function.getArgumentTypes()[k];
+  }
+  return function;
+}
+
 } // namespace
 
 FailureOr<KernelTable::Outlined>
@@ -183,6 +219,9 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
              << "memrefs and numbers";
     }
   }
+  FailureOr<func::FuncOp> reference = findReference(launch, valueOf);
+  if (failed(reference))
+    return failure();
   std::vector<uintptr_t> signature{
       reinterpret_cast<uintptr_t>(launch.getOperation()), block.x, block.y,
       block.z, uintptr_t(dynamicSharedBytes)};
@@ -214,6 +253,16 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
            builder.getNamedAttr("entry", builder.getStringAttr(entry)),
            builder.getNamedAttr("tunables",
                                 builder.getDictionaryAttr(tunables))}));
+  if (*reference) {
+    auto copy = cast<func::FuncOp>((*reference)->clone());
+    copy.setName("mgpu.reference");
+    copy.setPrivate();
+    module->push_back(copy);
+    auto program = launch->getParentOfType<ModuleOp>();
+    if (failed(checkCallees(copy, program)))
+      return failure();
+    cloneCallees(copy, program, *module);
+  }
   setDynamicSharedBytes(*module, dynamicSharedBytes);
   std::string base = entry.str();
   if (auto name = launch->getAttrOfType<StringAttr>("mgpu.name"))

@@ -10,6 +10,7 @@
 #include "tests/unit/kernels/CudaTwin.h"
 
 #include "device/api/CudaKernelObject.h"
+#include "device/host/HostDriver.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/emit/KernelBuild.h"
 #include "support/FileIO.h"
@@ -22,6 +23,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <set>
 #include <unistd.h>
@@ -76,21 +78,29 @@ public:
   }
 
   tuner::TuningSubject subject() {
-    return {dag,
-            *data,
-            spaces,
-            [this](uint32_t kernel, const KernelConfig &config) {
-              return Result<tuner::Bytes>(objects.at({kernel, config}));
+    return {
+        dag,
+        *data,
+        spaces,
+        [this](uint32_t kernel, const KernelConfig &config) {
+          return Result<tuner::Bytes>(objects.at({kernel, config}));
+        },
+        [this](uint32_t devices, uint32_t, std::span<const int>) {
+          return open(devices);
+        },
+        1,
+        {},
+        2,
+        {},
+        identity(),
+        device::profileOfArchitecture("sm_90"),
+        tuner::Accuracy{
+            [this](uint32_t kernel) {
+              return kernels::buildErrorKernel(dag.kernels[kernel]);
             },
-            [this](uint32_t devices, uint32_t, std::span<const int>) {
-              return open(devices);
-            },
-            1,
-            {},
-            2,
-            {},
-            identity(),
-            device::profileOfArchitecture("sm_90")};
+            [](uint32_t devices, uint32_t lanes, std::span<const int> cpus) {
+              return device::createHostDriver(devices, lanes, cpus);
+            }}};
   }
 
   static tuner::TargetIdentity identity() {
@@ -272,8 +282,8 @@ TEST(CardTune, FaultsAreNamedAndWhatWinsIsFoundByTheCard) {
   EXPECT_FALSE(*tuner::findDecision(keys, card->spaces, {}, *store));
 }
 
-/// Tunables of a kernel that is a file are searched, and it has no twin on the
-/// host: its reference is itself.
+/// Tunables of a kernel that is a file are searched, and compared with the
+/// file as it is by default.
 TEST(CardTune, AFileOfCudaCppIsTuned) {
   auto card = CardSubject::make({"source", "main", {}}, {}, true);
   ASSERT_FALSE(HasFatalFailure());
@@ -290,15 +300,38 @@ TEST(CardTune, AFileOfCudaCppIsTuned) {
   ASSERT_EQ(result->parts.size(), 2u); // the file, and the program
   EXPECT_EQ(result->parts[0].tried, ways);
 
-  // Its tunable changes the order of sums; what then gives other bits is
-  // caught.
+  // On other numbers its tunable changes the bits, by what rounding explains:
+  // the reference, a body, says how much that is. What computes something else
+  // is caught.
   auto rounding = CardSubject::make({"source", "main", {}}, {});
+  std::vector<KernelConfig> others;
+  for (const KernelConfig &config : rounding->spaces[0].legal())
+    if (config != rounding->spaces[0].defaults)
+      others.push_back(config);
+  ASSERT_EQ(others.size(), 2u);
+  rounding->bad[rounding->entryOf(0, others[0])] = Bad::Wrong;
+  db::TempFolder folder;
+  auto store = db::TuningStore::open(folder / "t.db");
+  ASSERT_TRUE(store) << store.error().message;
   result = tuner::tune(rounding->subject(), options(rounding->dag, 2 * ways),
-                       nullptr);
+                       &*store);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_FALSE(result->failed.empty());
   for (const tuner::FailedCandidate &failed : result->failed)
     EXPECT_EQ(failed.fault.kind, tuner::FaultKind::WrongResult);
+  EXPECT_EQ(result->onlyBits, "");
+  auto problems = store->problems();
+  ASSERT_TRUE(problems) << problems.error().message;
+  std::map<std::string, int> found; // of the other way, what was stored
+  for (const db::Problem &each : *problems) {
+    auto trials = store->trials(each);
+    ASSERT_TRUE(trials);
+    for (const db::Trial &trial : trials->trials)
+      if (trial.configuration.find(fmt::format(
+              "tunables={}", others[1].tunables[0])) != std::string::npos)
+        ++found[trial.sentence.substr(0, 21)];
+  }
+  EXPECT_EQ(found, (std::map<std::string, int>{{"its result is within ", 1}}));
 }
 
 /// By the compiler for cards, which needs none.

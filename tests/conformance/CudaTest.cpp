@@ -186,7 +186,6 @@ TEST(CudaSource, ABundleOfItRunsOnCards) {
     EXPECT_EQ((*texts)[k].source, emitted->source);
   }
   EXPECT_EQ(files, 1u);
-  EXPECT_FALSE(tune::hostKernels(*program, ""));
   std::mt19937_64 random(1);
   CudaPrograms programs;
   auto number = programs.add(dag, random);

@@ -8,6 +8,8 @@
 //   MGPU_ITEMS            blocks of the source, along x, that one block is
 //   MGPU_VECTOR           1: the kernel keeps its block: uses gpu.subgroup_id (line 45)
 //   MGPU_MIN_BLOCKS       blocks that must fit one multiprocessor (__launch_bounds__)
+//   MGPU_CLUSTER_X        blocks of a cluster, along x, of which a launch has whole
+//                         ones alone; more than 1 from sm_90 on
 //   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, division, ...
 // Launch with the grid, in blocks of the source, in `launch`, and with
 //   ceil(gridX / MGPU_ITEMS) blocks along x. A part of the grid is a launch of
@@ -29,6 +31,9 @@
 #endif
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
+#endif
+#ifndef MGPU_CLUSTER_X
+#define MGPU_CLUSTER_X 1
 #endif
 #ifndef MGPU_FAST_MATH
 #define MGPU_FAST_MATH 0
@@ -104,6 +109,9 @@ template <int Columns, class Tile, class D, class A, class B> __device__ __force
 }
 
 extern "C" __global__ void
+#if MGPU_CLUSTER_X > 1
+__cluster_dims__(MGPU_CLUSTER_X, 1, 1)
+#endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 main_kernel0(const f16 *da, const f16 *db, float *dc, const MgpuLaunch launch) {
   MgpuThread at;
@@ -171,6 +179,6 @@ main_kernel0(const f16 *da, const f16 *db, float *dc, const MgpuLaunch launch) {
       to[9] = sum[5]; to[264] = sum[6]; to[265] = sum[7];
 #line 52 "tests/lit/run/subgroup-matrix.mlir"
     }
-#line 175 "main_kernel0.cu"
+#line 183 "main_kernel0.cu"
   }
 }

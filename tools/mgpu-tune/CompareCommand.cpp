@@ -118,6 +118,9 @@ Result<int> runCompare(const Options &options) {
              {"pairs", found.pairs},
              {"pinned_cpus", bench::cpusText(evaluator->cpus())},
              {"discarded", met.discarded},
+             {"agreement",
+              {{"a", toText(sides[0].agreement())},
+               {"b", toText(sides[1].agreement())}}},
              {"times", {{"a", toJson(met.a)}, {"b", toJson(met.b)}}}};
     fmt::print("{}\n", out.dump(2));
     return 0;
@@ -128,6 +131,11 @@ Result<int> runCompare(const Options &options) {
     fmt::print("  {:<12} {:.2f} us median of {} (min {:.2f}, p95 {:.2f})\n",
                *word, summary->median.middle * 1e6, summary->count,
                summary->min * 1e6, summary->p95 * 1e6);
+  for (size_t k = 0; k < sides.size(); ++k)
+    if (!sides[k].agreement().isSameBits())
+      fmt::print("  {:<12} gives the reference's results {}\n",
+                 k == 0 ? options.sideA : options.sideB,
+                 toText(sides[k].agreement()));
   return 0;
 }
 

@@ -172,6 +172,11 @@ buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
   return std::move(build.object);
 }
 
+Result<std::vector<std::byte>> buildErrorKernel(const planner::Dag &dag,
+                                                planner::KernelId kernel) {
+  return kernels::buildErrorKernel(dag.kernels[kernel.value]);
+}
+
 static Result<OwningOpRef<ModuleOp>>
 parseKernel(const planner::KernelSpec &spec, MLIRContext &context) {
   OwningOpRef<ModuleOp> module =

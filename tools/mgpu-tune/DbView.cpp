@@ -129,12 +129,13 @@ Result<int> runDbShow(const Options &options, const DbOptions &db) {
   for (size_t k = 0; k < shown; ++k) {
     const db::Trial &trial = found.trials[k];
     bool ok = trial.status == db::TrialStatus::Ok;
-    fmt::print(
-        "{:>12} {:>25} {:>8} {:>8.3f}  {:<10} {}{}\n",
-        ok ? fmt::format("{:.3f}", trial.medianUs) : "-",
-        ok ? fmt::format("{:.3f} to {:.3f}", trial.lowUs, trial.highUs) : "-",
-        trial.samples, trial.seconds, db::statusName(trial.status),
-        trial.configuration, ok ? "" : ": " + brief(trial.sentence, 120));
+    fmt::print("{:>12} {:>25} {:>8} {:>8.3f}  {:<10} {}{}\n",
+               ok ? fmt::format("{:.3f}", trial.medianUs) : "-",
+               ok ? fmt::format("{:.3f} to {:.3f}", trial.lowUs, trial.highUs)
+                  : "-",
+               trial.samples, trial.seconds, db::statusName(trial.status),
+               trial.configuration,
+               trial.sentence.empty() ? "" : ": " + brief(trial.sentence, 120));
   }
   if (shown < found.trials.size())
     fmt::print("and {} more; --limit 0 shows all\n",

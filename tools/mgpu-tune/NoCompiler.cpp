@@ -41,6 +41,12 @@ Result<std::vector<std::byte>> buildHostKernel(const planner::Dag &,
               fmt::format("cannot build kernels: {}", reason));
 }
 
+Result<std::vector<std::byte>> buildErrorKernel(const planner::Dag &,
+                                                planner::KernelId) {
+  return fail(ErrorKind::Unsupported,
+              fmt::format("cannot build kernels: {}", reason));
+}
+
 Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
                                                        const std::string &,
                                                        device::BlobCache *) {

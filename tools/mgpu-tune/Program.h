@@ -77,6 +77,10 @@ buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
                 const planner::KernelSpace &space,
                 const planner::KernelConfig &config,
                 const std::string &cpu = "native");
+/// The same kernel in f64, with the size of its errors
+/// (kernels/emit/ErrorBounds.h).
+Result<std::vector<std::byte>> buildErrorKernel(const planner::Dag &dag,
+                                                planner::KernelId kernel);
 
 /// The host's kernels of a program, by KernelId: those of its bundle, else
 /// compiled, on all cores. `cpu` is a level ("x86-64-v3"); "" is the best of a

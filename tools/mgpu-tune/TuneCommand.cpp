@@ -157,6 +157,8 @@ json toJson(const TuningResult &result, const Program &program,
            {"default_us", result.defaultUs},
            {"tuned_us", result.tunedUs},
            {"comparison", sentence},
+           {"agreement", toText(result.agreement)},
+           {"tolerance_share", result.agreement.share},
            {"space", result.spaceSize},
            {"transform_sets", result.numTransformLists},
            {"spaces", toJson(result.parts)},
@@ -216,6 +218,12 @@ void print(const TuningResult &result, const Program &program,
   }
   fmt::print("default  {:.2f} us\ntuned    {:.2f} us: {}\n", result.defaultUs,
              result.tunedUs, sentence);
+  if (!result.agreement.isSameBits())
+    fmt::print("result   {} (docs/numerics.md)\n", toText(result.agreement));
+  if (!result.onlyBits.empty())
+    fmt::print("no tolerance: candidates had to give the reference's bits, as "
+               "{}\n",
+               result.onlyBits);
   if (result.isDefault)
     fmt::print("keep     the default\n");
   else
@@ -256,6 +264,7 @@ Result<int> runTune(const Options &options) {
     result.defaultUs = earlier->defaultUs;
     result.exhausted = earlier->exhausted;
     sentence = earlier->sentence;
+    result.agreement = earlier->agreement;
   } else {
     MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
     tuner::ProgramData data(program.dag, std::move(inputs));

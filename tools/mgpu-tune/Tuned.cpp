@@ -245,7 +245,17 @@ tuner::TuningSubject tuningSubject(const Program &program,
           context.target,
           context.target
               ? device::profileOfArchitecture(context.target->architecture)
-              : nullptr};
+              : nullptr,
+          tuner::Accuracy{[&](uint32_t kernel) {
+                            return buildErrorKernel(program.dag, {kernel});
+                          },
+                          [](uint32_t devices, uint32_t lanes,
+                             std::span<const int> workerCpus) {
+                            return openTarget(
+                                "host", devices,
+                                OpenOptions{.lanes = lanes,
+                                            .workerCpus = workerCpus});
+                          }}};
 }
 
 tuner::ProgramFacts factsOf(const Program &program, const TuneContext &context,

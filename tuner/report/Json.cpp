@@ -156,6 +156,7 @@ std::string toJsonText(const Report &report) {
                          {"host", each.host},
                          {"version", each.version},
                          {"sentence", each.sentence},
+                         {"tolerance_share", each.toleranceShare},
                          {"strategy", each.strategy},
                          {"seconds", each.seconds},
                          {"evaluations", each.evaluations},

@@ -105,6 +105,7 @@ private:
     each.seconds = valueOr(session, "seconds", 0.0);
     each.evaluations = valueOr(session, "evaluations", uint64_t(0));
     each.isComplete = valueOr(session, "complete", false);
+    each.toleranceShare = valueOr(session, "tolerance_share", 0.0);
     each.isExhausted = valueOr(session, "exhausted", false);
     // What holds is the latest: it met the ones before it.
     report.isDecided = true;

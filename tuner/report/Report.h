@@ -82,6 +82,9 @@ struct Decision {
   double seconds = 0; ///< over all sessions until then
   uint64_t evaluations = 0;
   bool isComplete = false, isExhausted = false;
+  /// Of the winner, how far its results are off over what they may be; 0 where
+  /// they are the reference's bits.
+  double toleranceShare = 0;
 };
 
 struct Report {

@@ -2,6 +2,7 @@
 #include "tuner/report/Words.h"
 
 #include "tuner/session/Keys.h"
+#include "tuner/session/Tolerance.h"
 
 #include <algorithm>
 #include <cctype>
@@ -161,12 +162,16 @@ provenanceLines(const Report &report) {
     lines.push_back(
         {"session of " + timeText(each.timeMs),
          fmt::format("mgpu {} on {}: {} candidates, {:.1f} s of tuning so far, "
-                     "strategy {}{}{}; {}",
+                     "strategy {}{}{}; {}{}",
                      each.version, each.host, each.evaluations, each.seconds,
                      each.strategy.empty() ? "-" : each.strategy,
                      each.isComplete ? "" : ", interrupted",
                      each.isExhausted ? ", nothing left to try" : "",
-                     each.sentence)});
+                     each.sentence,
+                     each.toleranceShare > 0
+                         ? fmt::format("; its result is {}",
+                                       toText(Agreement{each.toleranceShare}))
+                         : "")});
   add("database", report.database);
   return lines;
 }
@@ -176,8 +181,9 @@ std::string measuringText(const Report &report) {
       "Intervals are of 95 %. Default and tuned run in turn, each in a process "
       "of its own ({}); the change is that of the pairs, and the tuned time "
       "and its interval are the default's times the change. Every candidate "
-      "gave the bits of a serial plan of the default kernels before it was "
-      "measured.",
+      "gave the bits of a serial plan of the default kernels, or results "
+      "within "
+      "the tolerance of docs/numerics.md, before it was measured.",
       report.problem.policy);
 }
 

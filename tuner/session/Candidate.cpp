@@ -36,6 +36,23 @@ bool take(std::span<const std::byte> &from, T &value) {
   return true;
 }
 
+void putAll(Bytes &into, const std::vector<double> &values) {
+  auto bytes = std::as_bytes(std::span(values));
+  into.insert(into.end(), bytes.begin(), bytes.end());
+}
+
+/// Written by putAll(), `exact` before `bound`; none where there is nothing.
+std::optional<Tolerances> readTolerances(std::span<const std::byte> from,
+                                         size_t count) {
+  if (from.size() != 2 * count * sizeof(double) || count == 0)
+    return std::nullopt;
+  Tolerances made{std::vector<double>(count), std::vector<double>(count)};
+  std::memcpy(made.exact.data(), from.data(), from.size() / 2);
+  std::memcpy(made.bound.data(), from.data() + from.size() / 2,
+              from.size() / 2);
+  return made;
+}
+
 tl::unexpected<Fault> faultOf(const Error &error) {
   return fault(error.kind == ErrorKind::Absent ? FaultKind::OverLimit
                                                : FaultKind::Refused,
@@ -143,7 +160,13 @@ private:
       pinned.emplace(all[0]);
   }
 
-  Outcome<Bytes> check(uint64_t seed, std::span<const std::byte> expected) {
+  /// `body`: what is expected, then tolerances where there are such.
+  Outcome<Bytes> check(uint64_t seed, std::span<const std::byte> body) {
+    if (body.size() < data.outputBytes())
+      return fault(FaultKind::Refused, "was not told what to give");
+    const std::span<const std::byte> expected = body.first(data.outputBytes());
+    std::optional<Tolerances> tolerances =
+        readTolerances(body.subspan(data.outputBytes()), data.numFloats());
     Guarded spread;
     if (auto ok =
             open(spread, spreadBuffers(realization.plan, *realization.dag));
@@ -151,14 +174,20 @@ private:
       return tl::make_unexpected(ok.error());
     if (auto ok = openTimed(); !ok)
       return tl::make_unexpected(ok.error());
+    Agreement furthest;
     for (Guarded *guarded : {&spread, &timed}) {
       auto found = run(*guarded, seed);
       if (!found)
         return found;
-      if (auto equal = data.compare(*found, expected); !equal)
-        return tl::make_unexpected(equal.error());
+      auto agreement =
+          data.compare(*found, expected, tolerances ? &*tolerances : nullptr);
+      if (!agreement)
+        return tl::make_unexpected(agreement.error());
+      furthest.add(*agreement);
     }
-    return Bytes();
+    Bytes answer;
+    put(answer, furthest);
+    return answer;
   }
 
   Outcome<Bytes> outputs(uint64_t seed) {
@@ -269,13 +298,23 @@ Result<Candidate> Candidate::start(const Realization &realization,
   return Candidate(std::move(worker), options);
 }
 
-Outcome<void> Candidate::check(uint64_t seed,
-                               std::span<const std::byte> expected) {
-  auto answer = worker.ask(requestOf(Command::Check, seed, expected),
-                           options.secondsToPrepare);
+Outcome<Agreement> Candidate::check(uint64_t seed,
+                                    std::span<const std::byte> expected,
+                                    const Tolerances *tolerances) {
+  Bytes request = requestOf(Command::Check, seed, expected);
+  if (tolerances) {
+    putAll(request, tolerances->exact);
+    putAll(request, tolerances->bound);
+  }
+  auto answer = worker.ask(request, options.secondsToPrepare);
   if (!answer)
     return tl::make_unexpected(answer.error());
-  return {};
+  std::span<const std::byte> body = *answer;
+  Agreement agreement;
+  if (!take(body, agreement))
+    return fault(FaultKind::Crash, "answered with no agreement");
+  furthest.add(agreement);
+  return agreement;
 }
 
 Outcome<Bytes> Candidate::outputs(uint64_t seed) {
@@ -317,6 +356,40 @@ Outcome<std::vector<capture::NodeSpan>> Candidate::timeline(double seconds) {
   std::memcpy(spans.data(), answer->data(),
               spans.size() * sizeof(capture::NodeSpan));
   return spans;
+}
+
+Result<Outcome<std::vector<Bytes>>>
+outputsOfEach(std::span<const Realization> realizations,
+              const ProgramData &data, uint64_t seed,
+              const CandidateOptions &options) {
+  using All = Outcome<std::vector<Bytes>>;
+  MGPU_TRY_ASSIGN(
+      Worker worker,
+      Worker::start(
+          [&](std::span<const std::byte> request) -> Outcome<Bytes> {
+            Bytes all;
+            for (const Realization &each : realizations) {
+              auto outputs = Runner(each, data, options).answer(request);
+              if (!outputs)
+                return outputs;
+              all.insert(all.end(), outputs->begin(), outputs->end());
+            }
+            return all;
+          },
+          options.limits));
+  auto answer =
+      worker.ask(requestOf(Command::Outputs, seed),
+                 options.secondsToPrepare * double(realizations.size()));
+  if (!answer)
+    return All(tl::make_unexpected(answer.error()));
+  const uint64_t each = data.outputBytes();
+  if (answer->size() != each * realizations.size())
+    return All(fault(FaultKind::Crash, "answered with other outputs"));
+  std::vector<Bytes> parts;
+  for (auto at = answer->begin(); parts.size() < realizations.size();
+       at += ptrdiff_t(each))
+    parts.emplace_back(at, at + ptrdiff_t(each));
+  return All(std::move(parts));
 }
 
 } // namespace mgpu::tuner

@@ -52,9 +52,13 @@ public:
 
   /// Runs the three phases on the data of `seed`, all outputs poisoned before
   /// and guard zones around every buffer: first with each buffer in a place of
-  /// its own, then with the plan's own layout. The outputs of both must be
-  /// `expected`. Kinds: all but Refused; that where it cannot be built.
-  Outcome<void> check(uint64_t seed, std::span<const std::byte> expected);
+  /// its own, then with the plan's own layout. The outputs of both must agree
+  /// with `expected`, as ProgramData::compare() says. Kinds: all but Refused;
+  /// that where it cannot be built.
+  Outcome<Agreement> check(uint64_t seed, std::span<const std::byte> expected,
+                           const Tolerances *tolerances = nullptr);
+  /// Of the checks so far, the one that was furthest off.
+  const Agreement &agreement() const { return furthest; }
   /// What the outputs are: of the reference.
   Outcome<Bytes> outputs(uint64_t seed);
   /// One sample of the replay phase, warmed up before the first one.
@@ -72,7 +76,15 @@ private:
 
   Worker worker;
   CandidateOptions options;
+  Agreement furthest;
 };
+
+/// What the outputs of each are on the data of `seed`, all run in one process
+/// that has options.secondsToPrepare for each. Errors: as of Candidate::start.
+Result<Outcome<std::vector<Bytes>>>
+outputsOfEach(std::span<const Realization> realizations,
+              const ProgramData &data, uint64_t seed,
+              const CandidateOptions &options);
 
 } // namespace mgpu::tuner
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/session/Evaluator.h"
 
+#include "planner/dag/ErrorSeeds.h"
+#include "support/Clock.h"
+
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
@@ -14,6 +17,8 @@ static constexpr uint64_t numFreshSets = 4;
 /// Beyond what the reference takes: a candidate 20 times slower than that is
 /// no candidate.
 static constexpr double slack = 20, leastSeconds = 2;
+/// Of one run in f64.
+static constexpr double mostWideSeconds = 20;
 
 ProgramConfig defaultConfig(const Dag &dag,
                             std::span<const KernelSpace> kernels,
@@ -43,7 +48,6 @@ static tl::unexpected<Error> itself(const char *which, const Fault &found) {
 }
 
 Result<void> Evaluator::open() {
-  using Clock = std::chrono::steady_clock;
   original = std::make_shared<const Dag>(about.dag);
   defaultChoice = defaultConfig(about.dag, about.kernels, about.limits());
   MGPU_TRY_ASSIGN(KernelFarm made,
@@ -79,8 +83,7 @@ Result<void> Evaluator::open() {
       return itself("reference, a serial plan,", outputs.error());
     expected[seed] = std::move(*outputs);
   }
-  double each = std::chrono::duration<double>(Clock::now() - start).count() /
-                double(numFreshSets + 1);
+  double each = secondsSince(start) / double(numFreshSets + 1);
   candidateOptions.secondsToPrepare = leastSeconds + slack * each;
   candidateOptions.secondsPerSample = leastSeconds + slack * each;
 
@@ -150,15 +153,85 @@ std::string Evaluator::identity(const Realization &realization,
   return text;
 }
 
+Result<bool> Evaluator::realizeWide() {
+  if (!noTolerance.empty() || !wide.empty())
+    return noTolerance.empty();
+  MGPU_TRY_ASSIGN(
+      KernelFarm builders,
+      KernelFarm::start(
+          [build = about.accuracy->build](
+              uint32_t kernel, const KernelConfig &) { return build(kernel); },
+          options.compilers));
+  std::vector<KernelFarm::Job> jobs;
+  for (uint32_t k = 0; k < about.dag.kernels.size(); ++k)
+    jobs.push_back({k, {}});
+  MGPU_TRY_ASSIGN(auto built, builders.build(jobs));
+  Realization each;
+  each.lanes = 1;
+  for (Outcome<KernelObject> &object : built) {
+    if (!object) {
+      noTolerance = object.error().what;
+      return false;
+    }
+    each.kernels.push_back(std::move(*object));
+  }
+  ProgramConfig serial = defaultChoice;
+  serial.scheduler = "serial";
+  serial.streams = serial.lanes = 1;
+  MGPU_TRY_ASSIGN(each.plan, planFor(about.dag, serial));
+  for (unsigned k = 0; k <= numErrorTrials; ++k) {
+    each.dag = std::make_shared<const Dag>(withErrorSeeds(
+        about.dag, k == 0 ? std::nullopt : std::optional(k - 1)));
+    wide.push_back(each);
+  }
+  return true;
+}
+
+Result<const Tolerances *> Evaluator::tolerancesOf(uint64_t seed,
+                                                   const Bytes &outputs) {
+  const Tolerances *none = nullptr;
+  if (!about.accuracy)
+    return none;
+  if (auto known = tolerances.find(seed); known != tolerances.end())
+    return &known->second;
+  MGPU_TRY_ASSIGN(bool ready, realizeWide());
+  if (!ready)
+    return none;
+  CandidateOptions running = candidateOptions;
+  running.openDriver = about.accuracy->openHost;
+  running.secondsToPrepare = mostWideSeconds;
+  MGPU_TRY_ASSIGN(auto runs, outputsOfEach(wide, about.data, seed, running));
+  if (!runs) {
+    noTolerance = "the program in f64 " + runs.error().what;
+    return none;
+  }
+  return &tolerances
+              .emplace(seed, about.data.tolerances(runs->front(),
+                                                   std::span(*runs).subspan(1),
+                                                   outputs))
+              .first->second;
+}
+
 Result<Outcome<void>> Evaluator::check(Candidate &candidate, uint64_t seed) {
   auto known = expected.find(seed);
+  Bytes fresh;
   if (known == expected.end()) {
     auto outputs = reference->outputs(seed);
     if (!outputs)
       return itself("reference, a serial plan,", outputs.error());
-    return candidate.check(seed, *outputs);
+    fresh = std::move(*outputs);
   }
-  return candidate.check(seed, known->second);
+  const Bytes &outputs = known == expected.end() ? fresh : known->second;
+  auto agreed = candidate.check(seed, outputs);
+  // Tolerances cost runs of their own: only where bits do not agree.
+  if (!agreed && agreed.error().kind == FaultKind::WrongResult) {
+    MGPU_TRY_ASSIGN(const Tolerances *within, tolerancesOf(seed, outputs));
+    if (within)
+      agreed = candidate.check(seed, outputs, within);
+  }
+  if (!agreed)
+    return Outcome<void>(tl::make_unexpected(agreed.error()));
+  return Outcome<void>();
 }
 
 Result<Outcome<Candidate>> Evaluator::admit(const Realization &realization) {

@@ -14,6 +14,14 @@
 
 namespace mgpu::tuner {
 
+/// How a program is computed in f64, with the size of its errors
+/// (kernels/emit/ErrorBounds.h), on the host.
+struct Accuracy {
+  /// Builds kernel `kernel` (by KernelId). Called in a worker.
+  std::function<Result<Bytes>(uint32_t kernel)> build;
+  OpenDriver openHost;
+};
+
 /// A program under tuning. What is referred to outlives the session.
 struct TuningSubject {
   const planner::Dag &dag;
@@ -29,6 +37,8 @@ struct TuningSubject {
   std::optional<TargetIdentity> target = {}; ///< none: the host
   /// Whose limits launches must meet; null where there are none, or not known.
   const device::DeviceProfile *card = nullptr;
+  /// Without it candidates must give the bits of the reference.
+  std::optional<Accuracy> accuracy = {};
 
   PlanLimits limits() const { return {mostLanes, mostStreams}; }
 };
@@ -62,6 +72,9 @@ public:
   /// like; none where they are not.
   const std::vector<int> &cpus() const { return candidateOptions.cpus; }
   KernelFarm &compilers() { return *farm; }
+  /// Why candidates had to give the reference's bits though some gave others;
+  /// empty where they had not.
+  const std::string &whyOnlyBits() const { return noTolerance; }
 
   /// The program after transforms. Invalid as transformed().
   Result<std::shared_ptr<const planner::Dag>>
@@ -81,6 +94,10 @@ private:
       : about(subject), options(options) {}
   Result<void> open();
   Result<Outcome<void>> check(Candidate &candidate, uint64_t seed);
+  /// Null where there are none: whyOnlyBits() says why.
+  Result<const Tolerances *> tolerancesOf(uint64_t seed, const Bytes &outputs);
+  /// Fills `wide`; false where that cannot be.
+  Result<bool> realizeWide();
 
   TuningSubject about;
   EvaluatorOptions options;
@@ -94,6 +111,10 @@ private:
   std::shared_ptr<const planner::Dag> lastProgram;
   std::optional<Candidate> reference, defaultRun;
   std::map<uint64_t, Bytes> expected; ///< outputs, by seed
+  /// The program in f64, then in each trial (planner/dag/ErrorSeeds.h).
+  std::vector<Realization> wide;
+  std::map<uint64_t, Tolerances> tolerances; ///< by seed
+  std::string noTolerance;                   ///< why there is none
   uint64_t numAdmitted = 0, numFresh = 0;
 };
 

@@ -50,6 +50,7 @@ Result<void> Session::decide(const ProgramConfig &winner,
   const bool isDefault = winner == evaluator->defaults();
   result.config = winner;
   result.isDefault = isDefault;
+  result.agreement = run.agreement();
   result.interrupted = isStopped();
   result.exhausted = exhaustedKernels && exhaustedJoint;
   result.comparison = std::move(comparison);
@@ -71,7 +72,8 @@ Result<void> Session::decide(const ProgramConfig &winner,
     pairs = std::max<size_t>(found.pairs, 1);
   }
   double us = referenceUs * (1 + change.middle);
-  db::Trial trial = measuredTrial(textOf(winner), us, change, pairs, 0, 0);
+  db::Trial trial =
+      measuredTrial(textOf(winner), us, change, pairs, 0, 0, result.agreement);
   json about = json::parse(trial.provenance.environment);
   json parts = json::array();
   for (const TuningResult::Part &part : result.parts)
@@ -85,6 +87,7 @@ Result<void> Session::decide(const ProgramConfig &winner,
                           (earlier ? earlier->evaluations : 0)},
       {"default_us", referenceUs},
       {"comparison", sentence},
+      {"tolerance_share", result.agreement.share},
       {"verdict", result.comparison
                       ? bench::toString(result.comparison->comparison.verdict)
                       : ""},

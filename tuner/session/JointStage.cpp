@@ -87,7 +87,7 @@ Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
              measuredTrial(text, entry.us, change, found->comparison.pairs,
                            found->a.deviation * 1e6 * entry.us /
                                std::max(found->a.median.middle * 1e6, 1e-9),
-                           elapsed() - began)));
+                           elapsed() - began, admitted->agreement())));
   return Cost(entry.us);
 }
 

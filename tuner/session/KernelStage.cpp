@@ -146,9 +146,9 @@ Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
   return {};
 }
 
-Result<Outcome<std::vector<double>>>
+Result<Outcome<Session::KernelRatios>>
 Session::measureKernels(const ProgramConfig &config, Candidate &base) {
-  using Ratios = Outcome<std::vector<double>>;
+  using Ratios = Outcome<KernelRatios>;
   MGPU_TRY_ASSIGN(auto realized, evaluator->realize(config));
   if (!realized)
     return Ratios(tl::make_unexpected(realized.error()));
@@ -176,11 +176,11 @@ Session::measureKernels(const ProgramConfig &config, Candidate &base) {
                     }))
       break;
   }
-  std::vector<double> medians;
+  KernelRatios found{{}, admitted->agreement()};
   for (std::vector<double> &ofKernel : ratios)
-    medians.push_back(ofKernel.empty() ? 1
-                                       : bench::median(std::move(ofKernel)));
-  return Ratios(std::move(medians));
+    found.times.push_back(
+        ofKernel.empty() ? 1 : bench::median(std::move(ofKernel)));
+  return Ratios(std::move(found));
 }
 
 Result<void> Session::tryKernels(std::vector<KernelSearch *> searches,
@@ -216,17 +216,18 @@ Result<void> Session::tryKernels(std::vector<KernelSearch *> searches,
       MGPU_TRY(record(key, failedTrial(text, ratios.error(), seconds)));
       continue;
     }
-    double us = search.defaultUs * (*ratios)[search.kernel];
+    double us = search.defaultUs * ratios->times[search.kernel];
     search.strategy->report(*id, us);
     search.times[*id] = us;
-    MGPU_TRY(record(key, measuredTrial(text, us, {}, looks, 0, seconds)));
+    MGPU_TRY(record(key, measuredTrial(text, us, {}, looks, 0, seconds,
+                                       ratios->agreement)));
   }
   if (ratios) {
     std::string last;
     for (KernelSearch *search : searches)
       last += fmt::format("{}{} {:+.0f} %", last.empty() ? "" : ", ",
                           subject.dag.kernels[search->kernel].name,
-                          100 * ((*ratios)[search->kernel] - 1));
+                          100 * (ratios->times[search->kernel] - 1));
     say(Stage::Kernels, last);
   }
   return {};

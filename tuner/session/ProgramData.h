@@ -7,6 +7,7 @@
 #include "capture/replay/Replayer.h"
 #include "planner/dag/Dag.h"
 #include "tuner/session/Fault.h"
+#include "tuner/session/Tolerance.h"
 
 #include <cstddef>
 #include <vector>
@@ -32,11 +33,19 @@ public:
   void bind(capture::Replayer &replayer, uint64_t seed) const;
   /// The bytes of all arguments and results that the program writes.
   std::vector<std::byte> outputs(capture::Replayer &replayer) const;
-  /// WrongResult where `found` differs from what the reference gave in the
-  /// bits of any element (docs/numerics.md says why none may); a NaN equals
-  /// any NaN.
-  Outcome<void> compare(std::span<const std::byte> found,
+  /// `exact` and `trials` are outputs in f64 and moved by its errors
+  /// (planner/dag/ErrorSeeds.h), `expected` those of the reference.
+  Tolerances tolerances(std::span<const std::byte> exact,
+                        std::span<const std::vector<std::byte>> trials,
                         std::span<const std::byte> expected) const;
+  /// WrongResult where any element of `found` has neither the bits that the
+  /// reference gave nor, given `tolerances`, is within them. A NaN equals any
+  /// NaN.
+  Outcome<Agreement> compare(std::span<const std::byte> found,
+                             std::span<const std::byte> expected,
+                             const Tolerances *tolerances = nullptr) const;
+  /// How many elements tolerances() has.
+  size_t numFloats() const;
   uint64_t outputBytes() const { return numOutputBytes; }
 
 private:

@@ -5,11 +5,10 @@
 // The inside of tune() (TuningSession.h): what its stages share, each stage in
 // a file of its own.
 
+#include "support/Clock.h"
 #include "tuner/session/Keys.h"
 #include "tuner/session/MeasuredTimes.h"
 #include "tuner/session/TuningSession.h"
-
-#include <chrono>
 
 namespace mgpu::tuner {
 
@@ -28,15 +27,11 @@ public:
   Result<TuningResult> run();
 
 private:
-  using Clock = std::chrono::steady_clock;
-
   // TuningSession.cpp
   Result<void> begin();
   Result<void> loadTrials();
   void shareBudget();
-  double elapsed() const {
-    return std::chrono::duration<double>(Clock::now() - started).count();
-  }
+  double elapsed() const { return secondsSince(started); }
   bool isStopped() const { return options.stop && options.stop->load(); }
   void say(Stage stage, std::string last);
   void noteFailure(const std::string &configuration, const Fault &fault);
@@ -45,7 +40,8 @@ private:
                         double seconds) const;
   db::Trial measuredTrial(std::string configuration, double us,
                           bench::Interval change, size_t samples,
-                          double deviationUs, double seconds) const;
+                          double deviationUs, double seconds,
+                          const Agreement &agreement = {}) const;
   Result<void> record(const db::Problem &problem, const db::Trial &trial);
   std::string textOf(const ProgramConfig &config) const;
   KeyInput keys() const;
@@ -56,8 +52,12 @@ private:
   Result<void> openKernelSearches(std::vector<KernelSearch> &searches,
                                   const std::vector<double> &baseTimes);
   /// Times of the nodes of each kernel over those of the default.
-  Result<Outcome<std::vector<double>>>
-  measureKernels(const ProgramConfig &config, Candidate &base);
+  struct KernelRatios {
+    std::vector<double> times; ///< by KernelId
+    Agreement agreement;
+  };
+  Result<Outcome<KernelRatios>> measureKernels(const ProgramConfig &config,
+                                               Candidate &base);
   /// `nodeTimes` are of the nodes of `dag`, the program or what transforms
   /// made of it.
   static double kernelSum(const planner::Dag &dag,

@@ -97,7 +97,8 @@ db::Trial Session::failedTrial(std::string configuration, const Fault &fault,
 
 db::Trial Session::measuredTrial(std::string configuration, double us,
                                  bench::Interval change, size_t samples,
-                                 double deviationUs, double seconds) const {
+                                 double deviationUs, double seconds,
+                                 const Agreement &agreement) const {
   db::Trial trial;
   trial.configuration = std::move(configuration);
   trial.medianUs = trial.meanUs = trial.lowUs = trial.highUs = us;
@@ -108,6 +109,8 @@ db::Trial Session::measuredTrial(std::string configuration, double us,
   }
   trial.spreadUs = deviationUs;
   trial.samples = std::max<size_t>(samples, 1);
+  if (!agreement.isSameBits())
+    trial.sentence = "its result is " + toText(agreement);
   trial.seconds = seconds;
   trial.provenance = provenanceHere(options.version, environment.pinnedCpus);
   return trial;
@@ -230,6 +233,7 @@ Result<TuningResult> Session::run() {
   MGPU_TRY(jointStage());
   MGPU_TRY(finalStage());
   result.seconds = elapsed();
+  result.onlyBits = evaluator->whyOnlyBits();
   result.compiled = evaluator->compilers().numCompiled();
   return std::move(result);
 }
@@ -285,7 +289,8 @@ findDecision(const KeyInput &keys,
                            flag("exhausted"),
                            sentence != session.end() && sentence->is_string()
                                ? sentence->get<std::string>()
-                               : std::string()};
+                               : std::string(),
+                           {number("tolerance_share")}};
     break;
   }
   return found;

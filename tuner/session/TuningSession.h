@@ -67,6 +67,9 @@ struct TuningResult {
   /// default won the race.
   std::optional<bench::HeadToHead> comparison;
   double defaultUs = 0, tunedUs = 0;
+  Agreement agreement; ///< of `config` with the reference
+  /// Why results that a tolerance might have taken were not; else empty.
+  std::string onlyBits;
   uint64_t evaluated = 0, resumed = 0, compiled = 0;
   std::vector<FailedCandidate> failed;
   double seconds = 0;
@@ -103,6 +106,7 @@ struct StoredDecision {
   uint64_t evaluations = 0;
   bool complete = false, exhausted = false;
   std::string sentence; ///< "A beats B by ..."
+  Agreement agreement;  ///< with the reference
 };
 Result<std::optional<StoredDecision>>
 findDecision(const KeyInput &keys,

@@ -43,13 +43,23 @@ static std::string reasonOf(DictionaryAttr source) {
 
 bool isSourceKernel(ModuleOp kernel) { return bool(sourceOf(kernel)); }
 
-Error refuseOnHost(ModuleOp kernel) {
+Result<void> takeReference(ModuleOp kernel) {
   DictionaryAttr source = sourceOf(kernel);
-  return {ErrorKind::Unsupported,
-          "'" + wordOf(source, "entry") + "' is CUDA C++ in '" +
-              wordOf(source, "file") +
-              "', which the host target cannot run; use --target cuda, or "
-              "write the kernel as the launch's body"};
+  auto reference = kernel.lookupSymbol<func::FuncOp>("mgpu.reference");
+  if (!reference)
+    return fail(ErrorKind::Unsupported,
+                "'" + wordOf(source, "entry") + "' is CUDA C++ in '" +
+                    wordOf(source, "file") +
+                    "', which the host target cannot run; use --target cuda, "
+                    "write the kernel as the launch's body, or name a function "
+                    "that computes the same as its 'reference'");
+  auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
+  if (Attribute bytes = entry->getAttr("mgpu.dynamic_shared_bytes"))
+    reference->setAttr("mgpu.dynamic_shared_bytes", bytes);
+  entry.erase();
+  reference.setName("entry");
+  reference.setPublic();
+  return {};
 }
 
 Result<CudaKernel> emitSourceKernel(ModuleOp module,
@@ -92,14 +102,11 @@ Result<CudaKernel> emitSourceKernel(ModuleOp module,
   return kernel;
 }
 
-Result<planner::KernelSpace> sourceKernelSpace(ModuleOp kernel, Dim3 block,
-                                               Dim3 maxGrid,
-                                               planner::KernelTarget target) {
-  if (target == planner::KernelTarget::Host)
-    return fail(refuseOnHost(kernel));
+planner::KernelSpace sourceKernelSpace(ModuleOp kernel, Dim3 block,
+                                       Dim3 maxGrid) {
   DictionaryAttr source = sourceOf(kernel);
   planner::KernelSpace space;
-  space.target = target;
+  space.target = planner::KernelTarget::Cuda;
   space.block = block;
   space.maxGrid = maxGrid;
   space.reason = reasonOf(source);

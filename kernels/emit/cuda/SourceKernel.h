@@ -18,14 +18,13 @@ bool isSourceKernel(mlir::ModuleOp kernel);
 Result<CudaKernel> emitSourceKernel(mlir::ModuleOp kernel,
                                     const CudaEmitOptions &options);
 
-/// Its launch keeps its shape; its tunables are its author's. Unsupported on
-/// the host, which cannot run CUDA C++.
-Result<planner::KernelSpace> sourceKernelSpace(mlir::ModuleOp kernel,
-                                               Dim3 block, Dim3 maxGrid,
-                                               planner::KernelTarget target);
+/// Its launch keeps its shape; its tunables are its author's.
+planner::KernelSpace sourceKernelSpace(mlir::ModuleOp kernel, Dim3 block,
+                                       Dim3 maxGrid);
 
-/// Unsupported, saying that the host target cannot run `kernel`.
-Error refuseOnHost(mlir::ModuleOp kernel);
+/// Leaves of a kernel that is a file its reference, as an @entry like others.
+/// Unsupported where it has none: the host cannot run CUDA C++.
+Result<void> takeReference(mlir::ModuleOp kernel);
 
 } // namespace mgpu::kernels
 

@@ -61,6 +61,14 @@ func.func @path(%d: !mgpu.device, %n: index) {
 
 // -----
 
+func.func @reference(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{'reference' must name a function, as in @name}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "k.cu", entry = "k", reference = "f"}
+  return
+}
+
+// -----
+
 func.func @argument_type(%d: !mgpu.device, %n: index) {
   // expected-error @below {{argument 0 of a kernel given as source must be a memref or a number, got '!mgpu.device'}}
   mgpu.launch %d args(%d : !mgpu.device) grid(%n) block(%n) attributes {source = "k.cu", entry = "k"}

@@ -108,7 +108,7 @@ TEST(KernelDedup, HashIsTheSameEverywhere) {
   ASSERT_TRUE(before.program) << before.text();
   ASSERT_EQ(before.dag().kernels.size(), 1u);
   EXPECT_EQ(before.dag().kernels[0].hash,
-            "da9924e785c645e961e920d4fbeb649c08b5fa11e38836d6db3e9dfc44f727ea");
+            "ca5e5b102ed9946af7a7fa53505fbb24e3d208ff08a9cff84ea3b29319bc2a5e");
 }
 
 TEST(KernelDedup, TextsAreLeftOutWithoutAnyOtherDifference) {

@@ -154,12 +154,12 @@ public:
 };
 
 void Maker::makeIntegers(const std::string &type) {
-  for (const char *op :
-       {"addi",      "subi",      "muli",  "andi",  "ori",
-        "xori",      "maxsi",     "minsi", "maxui", "minui",
-        "divsi",     "divui",     "remsi", "remui", "floordivsi",
-        "ceildivsi", "ceildivui", "shli",  "shrsi", "shrui"})
-    same(std::string("arith.") + op, 2, type);
+  for (const char *op : {"addi", "subi", "muli", "andi", "ori", "xori", "maxsi",
+                         "minsi", "maxui", "minui", "shli", "shrsi", "shrui"})
+    same("integer", std::string("arith.") + op, 2, type);
+  for (const char *op : {"divsi", "divui", "remsi", "remui", "floordivsi",
+                         "ceildivsi", "ceildivui"})
+    same("divide", std::string("arith.") + op, 2, type);
   for (const char *p :
        {"eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"})
     add("compare", {type, type}, type,
@@ -234,7 +234,8 @@ void Maker::makeConversions() {
                       type, op));
     add("convert", {type}, type,
         fmt::format("%t = arith.trunci %a : {0} to i1\n"
-                    "%r = arith.select %t, %a, %a : {0}\n",
+                    "%z = arith.constant 0 : {0}\n"
+                    "%r = arith.select %t, %a, %z : {0}\n",
                     type));
     for (const std::string &other : floats) {
       convert("sitofp", type, other);

@@ -124,8 +124,10 @@ TEST_F(CudaKernels, GiveTheBitsOfTheHostTwin) {
 TEST(CudaKernelCorners, Compile) {
   MGPU_OPEN_NVRTC(compiler);
   CornerCheck check;
+  // All corners of what the first ones do are those of the corpus.
   for (const std::vector<KernelCase> &cases :
-       {operationCases(), structuredCases(), matrixCases()})
+       {takesAllCorners() ? std::vector<KernelCase>() : operationCases(),
+        structuredCases(), matrixCases()})
     for (const KernelCase &each : cases) {
       auto kernel =
           emitCudaText(each.text, {each.name, "", each.block, each.grid});

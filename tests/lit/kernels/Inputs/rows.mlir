@@ -37,7 +37,7 @@ func.func @main(%x: memref<64x1000xf32>, %t: memref<96x48xf32>, %s: memref<64xf3
   %length = arith.constant 48.0 : f32
   %mean = mgpu.alloc %d : !mgpu.device -> memref<96xf32>
   %square = mgpu.alloc %d : !mgpu.device -> memref<96xf32>
-  linalg.fill {mgpu.name = "layer_norm"} ins(%zero : f32) outs(%mean : memref<96xf32>)
+  linalg.fill ins(%zero : f32) outs(%mean : memref<96xf32>)
   linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "reduction"]}
       ins(%dt : memref<96x48xf32>) outs(%mean : memref<96xf32>) {
   ^bb0(%in: f32, %sum: f32):

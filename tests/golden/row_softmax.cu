@@ -1,0 +1,213 @@
+// row_softmax_kernel0: the launch at tests/lit/kernels/Inputs/rows.mlir:32:3.
+// CUDA C++ that includes nothing, for NVRTC; a block of the source has 32 x 8 x 1 threads.
+//
+// Compile with --fmad=false for the results of the source, bit for bit;
+// --fmad=true lets a * b + c be one operation. Macros (-D):
+//   MGPU_BLOCK_X, _Y, _Z  threads of a block; fixed: the kernel
+//                         keeps its block: uses gpu.subgroup_reduce (line 32)
+//   MGPU_ITEMS            blocks of the source, along x, that one block is
+//   MGPU_VECTOR           1: the kernel keeps its block: uses gpu.subgroup_reduce (line 32)
+//   MGPU_MIN_BLOCKS       blocks that must fit one multiprocessor (__launch_bounds__)
+//   MGPU_CLUSTER_X        blocks of a cluster, along x, of which a launch has whole
+//                         ones alone; more than 1 from sm_90 on
+//   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, division, ...
+// Launch with the grid, in blocks of the source, in `launch`, and with
+//   ceil(gridX / MGPU_ITEMS) blocks along x. A part of the grid is a launch of
+// fewer blocks from block first on, or of the source's blocks base to end.
+#ifndef MGPU_BLOCK_X
+#define MGPU_BLOCK_X 32
+#endif
+#ifndef MGPU_BLOCK_Y
+#define MGPU_BLOCK_Y 8
+#endif
+#ifndef MGPU_BLOCK_Z
+#define MGPU_BLOCK_Z 1
+#endif
+#ifndef MGPU_ITEMS
+#define MGPU_ITEMS 1
+#endif
+#ifndef MGPU_VECTOR
+#define MGPU_VECTOR 1
+#endif
+#ifndef MGPU_MIN_BLOCKS
+#define MGPU_MIN_BLOCKS 1
+#endif
+#ifndef MGPU_CLUSTER_X
+#define MGPU_CLUSTER_X 1
+#endif
+#ifndef MGPU_FAST_MATH
+#define MGPU_FAST_MATH 0
+#endif
+#if MGPU_BLOCK_X != 32 || MGPU_BLOCK_Y != 8 || MGPU_BLOCK_Z != 1
+#error "row_softmax_kernel0 keeps its block: uses gpu.subgroup_reduce (line 32)"
+#endif
+#if MGPU_VECTOR != 1
+#error "row_softmax_kernel0 keeps its block: uses gpu.subgroup_reduce (line 32)"
+#endif
+
+struct MgpuLaunch { // the grid of the source, and where this launch begins
+  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;
+  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
+};
+struct MgpuThread { // ids and sizes as the source sees them
+  int blockX, blockY, blockZ, threadX, threadY, threadZ, gridX, gridY, gridZ;
+};
+
+__device__ __forceinline__ float mathExp(float x) {
+#if MGPU_FAST_MATH
+  return __expf(x);
+#else
+  return expf(x);
+#endif
+}
+
+__device__ __forceinline__ float mathDivide(float x, float y) {
+#if MGPU_FAST_MATH
+  return __fdividef(x, y);
+#else
+  return x / y;
+#endif
+}
+
+// The lanes of this subgroup that exist, in a block of `threads`.
+__device__ __forceinline__ unsigned laneMask(int thread, int threads) {
+  const int rest = threads - thread / 32 * 32;
+  return rest >= 32 ? 0xffffffffu : (1u << rest) - 1;
+}
+
+// The value of lane `from`; values narrower than 32 bits travel as such.
+__device__ __forceinline__ int exchange(unsigned mask, int value, int from) { return __shfl_sync(mask, value, from); }
+__device__ __forceinline__ long long exchange(unsigned mask, long long value, int from) { return __shfl_sync(mask, value, from); }
+__device__ __forceinline__ float exchange(unsigned mask, float value, int from) { return __shfl_sync(mask, value, from); }
+__device__ __forceinline__ double exchange(unsigned mask, double value, int from) { return __shfl_sync(mask, value, from); }
+__device__ __forceinline__ short exchange(unsigned mask, short value, int from) { return (short)__shfl_sync(mask, (int)value, from); }
+__device__ __forceinline__ signed char exchange(unsigned mask, signed char value, int from) { return (signed char)__shfl_sync(mask, (int)value, from); }
+__device__ __forceinline__ bool exchange(unsigned mask, bool value, int from) { return __shfl_sync(mask, (int)value, from); }
+template <class T> __device__ __forceinline__ T exchange(unsigned mask, T value, int from) {
+  T result;
+  result.bits = __shfl_sync(mask, (int)value.bits, from);
+  return result;
+}
+
+// The values of Size lanes, Stride apart, combined for each of them: neighbours, then pairs.
+template <int Threads, int Size, int Stride, class T, class Combine> __device__ __forceinline__ T subgroupReduce(T value, int thread, Combine combine) {
+  const unsigned mask = laneMask(thread, Threads);
+  const int lane = thread % 32;
+  for (int apart = Stride; apart < Size * Stride; apart *= 2) {
+    const bool isUpper = lane & apart;
+    const int from = lane ^ apart;
+    const bool exists = Threads % 32 == 0 || thread - lane + from < Threads;
+    const T other = exchange(mask, value, exists ? from : lane);
+    if (exists)
+      value = isUpper ? combine(other, value) : combine(value, other);
+  }
+  // Where lanes are missing the first one alone has all.
+  return Threads % 32 == 0 ? value : exchange(mask, value, lane / (Size * Stride) * (Size * Stride) + lane % Stride);
+}
+
+extern "C" __global__ void
+#if MGPU_CLUSTER_X > 1
+__cluster_dims__(MGPU_CLUSTER_X, 1, 1)
+#endif
+__launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
+row_softmax_kernel0(float *dt, const MgpuLaunch launch) {
+  MgpuThread at;
+  at.threadX = (int)threadIdx.x;
+  at.threadY = (int)threadIdx.y;
+  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {
+    const unsigned sourceX = launch.baseX + (blockIdx.x + launch.firstX) * MGPU_ITEMS + item;
+    if (sourceX >= launch.endX) // for all threads alike
+      break;
+    at.blockX = (int)sourceX;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const int row = at.blockX;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const int rowInBlock = at.threadY;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const int v = row * 8;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const int row_1 = v + rowInBlock;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const int first = at.threadX;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const float x = dt[row_1 * 48 + first];
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const float v_1 = fmaxf(__int_as_float(0xff800000), x);
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const bool hasRest = first < 16;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    float v_2;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    if (hasRest) {
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      const int k = first + 32;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      const float x_1 = dt[row_1 * 48 + k];
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      const float v_3 = fmaxf(v_1, x_1);
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      v_2 = v_3;
+    } else {
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      v_2 = v_1;
+    }
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const float v_4 = subgroupReduce<256, 32, 1>((float)v_2, (at.threadX + 32 * at.threadY), [](float a, float b) -> float { return fmaxf(a, b); });
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const float x_2 = dt[row_1 * 48 + first];
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const float v_5 = x_2 - v_4;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const float power = mathExp(v_5);
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    dt[row_1 * 48 + first] = power;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const float v_6 = 0.0f + power;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const bool hasRest_1 = first < 16;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    float v_7;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    if (hasRest_1) {
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      const int k_1 = first + 32;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      const float x_3 = dt[row_1 * 48 + k_1];
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      const float v_8 = x_3 - v_4;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      const float power_1 = mathExp(v_8);
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      dt[row_1 * 48 + k_1] = power_1;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      const float v_9 = v_6 + power_1;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      v_7 = v_9;
+    } else {
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      v_7 = v_6;
+    }
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const float v_10 = subgroupReduce<256, 32, 1>((float)v_7, (at.threadX + 32 * at.threadY), [](float a, float b) -> float { return a + b; });
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const float x_4 = dt[row_1 * 48 + first];
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const float v_11 = mathDivide(x_4, v_10);
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    dt[row_1 * 48 + first] = v_11;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    const bool hasRest_2 = first < 16;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+    if (hasRest_2) {
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      const int k_2 = first + 32;
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      const float x_5 = dt[row_1 * 48 + k_2];
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      const float v_12 = mathDivide(x_5, v_10);
+#line 32 "tests/lit/kernels/Inputs/rows.mlir"
+      dt[row_1 * 48 + k_2] = v_12;
+    }
+#line 212 "row_softmax_kernel0.cu"
+  }
+}
