@@ -3,8 +3,8 @@
 #define MGPU_TESTS_UNIT_KERNELS_CORPUS_H
 
 // Generated kernels, each of a few operations on one type in one shape of
-// launch: what the emitter can write. They are compiled, not run: KernelCases.h has
-// kernels whose operands are such that every result is defined.
+// launch: what the emitter can write. They are compiled, not run: KernelCases.h
+// has kernels whose operands are such that every result is defined.
 #include "support/Types.h"
 
 #include <string>
