@@ -167,6 +167,12 @@ Bundle::hostKernels(std::span<const std::string_view> levels) {
       MGPU_TRY_ASSIGN(auto objects, images("host", level));
       return HostKernels{std::string(level), std::move(objects)};
     }
+  if (there.empty())
+    return fail(ErrorKind::Absent,
+                fmt::format("'{}' has no kernels for the host: it was made of "
+                            "CUDA C++ that runs on cards alone; use --target "
+                            "cuda:0",
+                            name));
   return fail(ErrorKind::Absent,
               fmt::format("'{}' has kernels for {}, and none for {}: make it "
                           "again with --cpu",

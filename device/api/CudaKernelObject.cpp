@@ -24,7 +24,8 @@ struct FixedMap {
 
 /// After the maps, where there is one.
 struct FixedProduct {
-  uint64_t m, n, k, batch, offset[3], rowStride[3], batchStride[3];
+  uint64_t m, n, k, batch, workspaceBytes, offset[3], rowStride[3],
+      batchStride[3];
   uint32_t argument[3], factors, sums, unused;
 };
 
@@ -79,6 +80,7 @@ std::vector<std::byte> encodeCudaKernel(const CudaKernelObject &kernel) {
     each.n = product->n;
     each.k = product->k;
     each.batch = product->batch;
+    each.workspaceBytes = kernel.workspaceBytes;
     each.factors = uint32_t(product->factors);
     each.sums = uint32_t(product->sums);
     for (size_t k = 0; k < 3; ++k) {
@@ -143,6 +145,7 @@ Result<CudaKernelObject> decodeCudaKernel(std::string_view name,
     product.n = each.n;
     product.k = each.k;
     product.batch = each.batch;
+    kernel.workspaceBytes = each.workspaceBytes;
     product.factors = ElementType(each.factors);
     product.sums = ElementType(each.sums);
     for (size_t k = 0; k < 3; ++k)

@@ -37,6 +37,10 @@ struct CudaKernelObject {
   std::vector<TensorMap> tensorMaps;
   /// What a launch computes, where a library may compute it in its place.
   std::optional<MatrixProduct> product;
+  /// What of the card's memory the library may use for it: a launch has its
+  /// address as one more argument, which the entry does not take. 0: none, and
+  /// no such argument.
+  uint64_t workspaceBytes = 0;
   std::vector<std::byte> cubin;
 
   /// The blocks a launch of `grid` runs; a dimension may exceed what CUDA takes
@@ -46,6 +50,10 @@ struct CudaKernelObject {
   };
   Blocks blocksOf(Dim3 grid) const;
 };
+
+/// For a matrix product by cuBLASLt. NVIDIA's cuBLAS guide recommends 32 MiB on
+/// Hopper, and less elsewhere ("cublasSetWorkspace").
+inline constexpr uint64_t productWorkspaceBytes = uint64_t(32) << 20;
 
 std::vector<std::byte> encodeCudaKernel(const CudaKernelObject &kernel);
 /// `name` is for errors. Invalid for bytes that encodeCudaKernel did not make.

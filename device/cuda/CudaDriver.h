@@ -51,6 +51,8 @@ struct CudaOptions {
   /// Asked while a replay or another rank is waited for: an error ends the
   /// wait, and the target is lost.
   std::function<Result<void>()> watch;
+  /// Told what the user should know and is no error, each sentence once.
+  std::function<void(const std::string &sentence)> warn;
 };
 
 /// Opens the card. Errors: Usage for a number of devices that cannot be;

@@ -122,6 +122,19 @@ CudaGraph::addKernel(const KernelNodeParams &params,
                             params.name, params.kernel.value,
                             state->kernels.size()));
   const LoadedKernel &kernel = state->kernels[params.kernel.value];
+  if (kernel.launch.workspaceBytes == 0 || params.arguments.empty())
+    return addLaunch(params, kernel, nullptr, dependencies);
+  KernelNodeParams own = params;
+  auto *workspace =
+      reinterpret_cast<std::byte *>(uintptr_t(own.arguments.back()));
+  own.arguments.pop_back();
+  return addLaunch(own, kernel, workspace, dependencies);
+}
+
+Result<GraphNodeId>
+CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
+                     std::byte *workspace,
+                     std::span<const GraphNodeId> dependencies) {
   MGPU_TRY(checkParameters(params, kernel));
   const std::vector<size_t> &sizes = kernel.parameterSizes;
   const bool takesPart = kernel.launch.takesPart;
@@ -135,7 +148,8 @@ CudaGraph::addKernel(const KernelNodeParams &params,
                             "grids: compile it again",
                             params.name));
   if (kernel.launch.product) {
-    MGPU_TRY_ASSIGN(auto node, addProduct(params, kernel, part, dependencies));
+    MGPU_TRY_ASSIGN(auto node,
+                    addProduct(params, kernel, workspace, part, dependencies));
     if (node)
       return *node;
   }

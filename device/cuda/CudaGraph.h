@@ -48,11 +48,18 @@ private:
 
   Result<void> checkParameters(const KernelNodeParams &params,
                                const LoadedKernel &kernel) const;
+  /// `workspace` is for the library of a product, and is not in `params`.
+  Result<GraphNodeId> addLaunch(const KernelNodeParams &params,
+                                const LoadedKernel &kernel,
+                                std::byte *workspace,
+                                std::span<const GraphNodeId> dependencies);
   /// A matrix product by cuBLASLt (ProductNodes.cpp); none where there is no
-  /// cuBLASLt, or it has no algorithm: the kernel itself is launched then.
+  /// cuBLASLt, or it has no algorithm, which the user is told: the kernel
+  /// itself is launched then.
   Result<std::optional<GraphNodeId>>
   addProduct(const KernelNodeParams &params, const LoadedKernel &kernel,
-             const GridPart &part, std::span<const GraphNodeId> dependencies);
+             std::byte *workspace, const GridPart &part,
+             std::span<const GraphNodeId> dependencies);
   Result<uint32_t> addMove(const BoxMove &move, const Specs &after);
   Result<void> addNest(const CopyNest &nest, const Specs &after, Specs &made);
   void addRows(const CopyNest &nest, const Specs &after, Specs &made);

@@ -312,12 +312,21 @@ Result<CUkernel> CudaState::deviceKernel(const std::string &entry,
   return kernel;
 }
 
+void CudaState::warnOnce(const std::string &sentence) {
+  if (options.warn && warned.insert(sentence).second)
+    options.warn(sentence);
+}
+
 Result<Products *> CudaState::products() {
   if (CublasLtOpener open = std::exchange(openProducts, nullptr)) {
     MGPU_TRY(checkAlive());
     Result<std::shared_ptr<const CublasLtApi>> found = open();
-    if (!found && found.error().kind == ErrorKind::Absent)
-      return nullptr; // doctor says what is missing
+    if (!found && found.error().kind == ErrorKind::Absent) {
+      warnOnce(fmt::format("matrix products that cuBLASLt computes where it is "
+                           "there run in mgpu's own text: {}",
+                           found.error().message));
+      return nullptr;
+    }
     MGPU_TRY_ASSIGN(auto library, std::move(found));
     Current current(*this);
     MGPU_TRY(current.entered);
@@ -335,11 +344,6 @@ Result<bool> CudaState::prepareProduct(ProductCall &call,
     MGPU_TRY_ASSIGN(bool isThere, theProducts->choose(call, name));
     if (!isThere)
       return false;
-  }
-  if (call.workspaceBytes > 0) {
-    MGPU_TRY_ASSIGN(call.workspace,
-                    allocate(firstDevice(), call.workspaceBytes,
-                             "the workspace of a matrix product"));
   }
   Current current(*this);
   MGPU_TRY(current.entered);

@@ -68,13 +68,16 @@ public:
   /// The entry of a program of the target's own, compiled when first asked for.
   Result<CUkernel> deviceKernel(const std::string &entry,
                                 const std::string &source);
-  /// cuBLASLt, opened when first asked for; null where there is none.
+  /// cuBLASLt, opened when first asked for; null where there is none, which is
+  /// said.
   Result<Products *> products();
-  /// Chooses how a product is computed, gives it its workspace and computes it
+  /// Chooses how a product is computed within its workspace and computes it
   /// once, into memory that nobody reads: what a library loads when it first
   /// does a thing is then loaded before any capture. False where cuBLASLt has
   /// no algorithm for it.
   Result<bool> prepareProduct(ProductCall &call, std::string_view name);
+  /// Tells the user, once, by CudaOptions::warn.
+  void warnOnce(const std::string &sentence);
   /// Returns once the work of `stream` is done; `what` is for the error. Among
   /// several ranks a failure of another one ends it, too.
   Result<void> wait(CUstream stream, std::string_view what);
@@ -144,6 +147,7 @@ private:
   std::map<std::string, CUlibrary> libraries; ///< by SHA-256 of the cubin
   std::map<std::string, CUkernel> deviceKernels;
   std::vector<std::byte *> adopted; ///< host memory of the caller's
+  std::set<std::string> warned;     ///< what warnOnce() has said
   std::set<std::string> warm;       ///< kinds of NCCL's calls made once
   std::shared_ptr<CuptiSession> cuptiSession;
   std::string withoutCupti = "it was not asked for";

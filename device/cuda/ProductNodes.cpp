@@ -33,7 +33,8 @@ static MatrixProduct partOf(MatrixProduct product, Dim3 block,
 
 Result<std::optional<GraphNodeId>>
 CudaGraph::addProduct(const KernelNodeParams &params,
-                      const LoadedKernel &kernel, const GridPart &part,
+                      const LoadedKernel &kernel, std::byte *workspace,
+                      const GridPart &part,
                       std::span<const GraphNodeId> dependencies) {
   using None = std::optional<GraphNodeId>;
   MGPU_TRY_ASSIGN(Products * products, state->products());
@@ -51,6 +52,8 @@ CudaGraph::addProduct(const KernelNodeParams &params,
   call.a = address(0, product.factors);
   call.b = address(1, product.factors);
   call.c = address(2, product.sums);
+  call.workspace = workspace;
+  call.workspaceBytes = kernel.launch.workspaceBytes;
   Specs after = endsOf(dependencies);
   uint32_t first = uint32_t(spec->nodes.size());
   if (product.m == 0 || product.n == 0 || product.batch == 0) {
@@ -58,8 +61,14 @@ CudaGraph::addProduct(const KernelNodeParams &params,
     return None(finish(params.name, params.device, first));
   }
   MGPU_TRY_ASSIGN(bool isThere, state->prepareProduct(call, params.name));
-  if (!isThere)
+  if (!isThere) {
+    state->warnOnce(fmt::format(
+        "cuBLASLt has no algorithm for kernel {} ({} x {} x {}, {}): it runs "
+        "in mgpu's own text",
+        kernel.launch.entry, product.m, product.n, product.k,
+        toString(product.factors)));
     return None();
+  }
   append(call, std::move(after));
   return None(finish(params.name, params.device, first));
 }

@@ -6,10 +6,6 @@
 
 namespace mgpu::device {
 
-/// Of one call. NVIDIA's cuBLAS guide recommends 32 MiB on Hopper, and less
-/// elsewhere ("cublasSetWorkspace").
-static constexpr uint64_t maxWorkspace = uint64_t(32) << 20;
-
 namespace {
 
 Result<CublasType> typeOf(ElementType type) {
@@ -138,8 +134,8 @@ Result<bool> Products::choose(ProductCall &call, std::string_view name) const {
   using Preference = CublasLtPreferenceAttribute;
   Description with(*api, fmt::format("for '{}' {}", name, where));
   MGPU_TRY(with.describe(call.product));
-  MGPU_TRY(with.prefer(Preference::MaxWorkspaceBytes, &maxWorkspace,
-                       sizeof maxWorkspace));
+  MGPU_TRY(with.prefer(Preference::MaxWorkspaceBytes, &call.workspaceBytes,
+                       sizeof call.workspaceBytes));
   for (auto [attribute, address] :
        {std::pair<Preference, const void *>(Preference::MinAlignmentA, call.b),
         {Preference::MinAlignmentB, call.a},

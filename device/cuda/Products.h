@@ -19,8 +19,9 @@ struct ProductCall {
   const std::byte *a = nullptr, *b = nullptr;
   std::byte *c = nullptr;
   CublasLtAlgorithm algorithm{};
+  /// Of the card's memory; what choose() is offered, and then what it needs.
   uint64_t workspaceBytes = 0;
-  std::byte *workspace = nullptr; ///< the card's, of workspaceBytes
+  std::byte *workspace = nullptr;
 };
 
 /// cuBLASLt on one card. The card's context is current in every call.
@@ -34,8 +35,9 @@ public:
   Products(const Products &) = delete;
   Products &operator=(const Products &) = delete;
 
-  /// The algorithm that cuBLASLt's heuristic has for a call, and how much
-  /// workspace that needs, into `call`; false where it has none.
+  /// The algorithm that cuBLASLt's heuristic has for a call with no more than
+  /// its workspace, and how much of that it needs, into `call`; false where it
+  /// has none.
   Result<bool> choose(ProductCall &call, std::string_view name) const;
   /// Enqueues it on `stream`, capturing or not. `c` is where it writes, which
   /// is call.c but for a trial.

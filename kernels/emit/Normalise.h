@@ -16,6 +16,9 @@ namespace mgpu::kernels {
 /// with a diagnostic, on what neither emitter takes (SubgroupMatrix.h).
 mlir::LogicalResult normaliseKernel(mlir::ModuleOp module, Dim3 block);
 
+/// What no statement needs would be a warning of the C++ compiler.
+void eraseDeadCode(mlir::ModuleOp module);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_EMIT_NORMALISE_H

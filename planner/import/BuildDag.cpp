@@ -325,6 +325,9 @@ Result<ImportedProgram> Import::run() {
   inferRoles();
   assignPhases();
   program.numRaces = interpreter.numRaces();
+  if (auto reasons = module->getAttrOfType<ArrayAttr>("mgpu.not_fused"))
+    for (auto reason : reasons.getAsRange<StringAttr>())
+      program.notFused.push_back(reason.str());
   program.dag.normalize();
   if (auto ok = program.dag.check(); !ok)
     return fail(ErrorKind::Internal,

@@ -15,6 +15,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace mgpu::planner {
 
@@ -38,6 +39,9 @@ struct ImportOptions {
 
 struct ImportedProgram : Program {
   uint32_t numRaces = 0;
+  /// "X at FILE:LINE:COLUMN with Y at ...: why", of computations on device
+  /// buffers that follow each other and share no launch.
+  std::vector<std::string> notFused;
 };
 
 /// Diagnostics go to the module's context, at the ops concerned; the Error
@@ -46,9 +50,18 @@ struct ImportedProgram : Program {
 Result<ImportedProgram> buildDag(mlir::ModuleOp module,
                                  const ImportOptions &options);
 
+/// Matrix products that share launches with elementwise operations.
+enum class FuseProducts {
+  None,
+  Wide, ///< not those of f16 and bf16, which cards leave to a library
+  All
+};
+
 struct ParseOptions {
-  /// linalg operations share launches where they can (TensorFusion.h).
+  /// linalg operations and parallel loops share launches where they can
+  /// (TensorFusion.h).
   bool fuse = true;
+  FuseProducts products = FuseProducts::Wide;
 };
 
 /// Parses `path` ("-" is standard input), gives launches one form (linalg and

@@ -97,7 +97,7 @@ static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
 /// what devices compute is in launches.
 static OwningOpRef<ModuleOp> unifyLaunches(OwningOpRef<ModuleOp> module,
                                            const ParseOptions &options) {
-  if (module && failed(launchTensorOps(*module, options.fuse)))
+  if (module && failed(launchTensorOps(*module, options)))
     return nullptr;
   if (module)
     module->walk<WalkOrder::PreOrder>([](ir::LaunchOp launch) {

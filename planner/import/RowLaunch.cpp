@@ -375,10 +375,14 @@ void RowBuilder::build() {
 
 } // namespace
 
-SmallVector<Operation *> rowRunFrom(Operation *first, bool fuse) {
+SmallVector<Operation *> rowRunFrom(Operation *first, bool fuse,
+                                    std::string *why) {
+  RowRun found = findRowRun(first, fuse);
   SmallVector<Operation *> run;
-  for (const RowOp &each : findRowRun(first, fuse).ops)
+  for (const RowOp &each : found.ops)
     run.push_back(each.op);
+  if (why)
+    *why = std::move(found.why);
   return run;
 }
 

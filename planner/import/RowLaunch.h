@@ -17,9 +17,10 @@ namespace mgpu::planner {
 /// softmax along them. Nothing between them has an effect but allocation, and
 /// what one writes another touches only at the same element of its row, or row.
 /// Empty where a thread for each row is better, and where `first` does not
-/// begin such a run.
-llvm::SmallVector<mlir::Operation *> rowRunFrom(mlir::Operation *first,
-                                                bool fuse);
+/// begin such a run. `why`, if it is not null, gets why the next such operation
+/// is not in it.
+llvm::SmallVector<mlir::Operation *>
+rowRunFrom(mlir::Operation *first, bool fuse, std::string *why = nullptr);
 
 /// Replaces such a run, which is not empty, by its launch. Adds the memrefs
 /// whose loads are not needed any more to `forwarded` (TensorFusion.h). Fails

@@ -3,6 +3,7 @@
 
 #include "planner/import/TensorFusion.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
 
 namespace mgpu::planner {
@@ -49,7 +50,7 @@ Value visibleDevice(const RowForm &form) {
 /// threads share in that way.
 RowRun runOf(Operation *first, const RowForm &model, RowSharing sharing,
              bool fuse) {
-  RowRun run{{}, sharing};
+  RowRun run{{}, sharing, ""};
   size_t whole = 0; // up to the last one that is of use here
   bool reduces = false;
   Value device;
@@ -57,10 +58,14 @@ RowRun runOf(Operation *first, const RowForm &model, RowSharing sharing,
       mayShareElements(sharing, model.rows, model.length);
   for (Operation *op = first; op; op = op->getNextNode()) {
     if (!isa<linalg::LinalgOp, linalg::SoftmaxOp>(op)) {
-      if (!isa<ir::AllocOp>(op) && !isMemoryEffectFree(op))
-        break;
-      continue;
+      if (isa<ir::AllocOp>(op) || isMemoryEffectFree(op))
+        continue;
+      run.why = op->getName().getStringRef().str() + " at " +
+                ir::describeLocation(op->getLoc()) + " is between them";
+      break;
     }
+    run.why = "it does not work on the same rows, or too few threads would "
+              "share their elements";
     std::optional<RowForm> form;
     for (RowKind kind : {RowKind::Reduce, RowKind::Softmax, RowKind::Scalars,
                          RowKind::Elements}) {
@@ -74,6 +79,8 @@ RowRun runOf(Operation *first, const RowForm &model, RowSharing sharing,
     }
     if (!form)
       break;
+    run.why = "what one writes the other touches elsewhere in the row, or the "
+              "text does not show that their buffers are of one device";
     Value here = visibleDevice(*form);
     if (!run.ops.empty() && (!here || here != device ||
                              !llvm::all_of(run.ops, [&](const RowOp &each) {
@@ -88,6 +95,8 @@ RowRun runOf(Operation *first, const RowForm &model, RowSharing sharing,
     if (!fuse || !device)
       break;
   }
+  if (whole < run.ops.size())
+    run.why = "no reduction of the rows follows";
   run.ops.erase(run.ops.begin() + whole, run.ops.end());
   return run;
 }
@@ -95,7 +104,7 @@ RowRun runOf(Operation *first, const RowForm &model, RowSharing sharing,
 } // namespace
 
 RowRun findRowRun(Operation *first, bool fuse) {
-  RowRun best;
+  RowRun best{{}, RowSharing::Block, ""};
   auto consider = [&](const std::optional<RowForm> &form) {
     auto sharing = form ? sharingOf(*form) : std::nullopt;
     if (!sharing)

@@ -6,6 +6,7 @@
 
 #include "planner/import/RowThreads.h"
 
+#include <string>
 #include <vector>
 
 namespace mgpu::planner {
@@ -18,6 +19,7 @@ struct RowOp {
 struct RowRun {
   std::vector<RowOp> ops;
   RowSharing sharing = RowSharing::Block;
+  std::string why; ///< the next operation is not in it
 };
 
 /// The run that rowRunFrom (RowLaunch.h) describes; empty where there is none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/TensorLaunch.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "planner/import/PointLaunch.h"
 #include "planner/import/RowLaunch.h"
 #include "planner/import/TensorFusion.h"
@@ -13,6 +14,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -29,7 +31,8 @@ public:
   StructuredLaunch(linalg::LinalgOp op, PointLaunch &launch)
       : op(op), launch(launch), extents(op.getStaticLoopRanges()),
         loc(op->getLoc()), point(extents.size()) {}
-  void build();
+  /// With `marksLoop`, the loop of a matrix product among others is marked.
+  void build(bool marksLoop);
 
 private:
   Value load(OpBuilder &b, OpOperand &operand) {
@@ -93,7 +96,7 @@ SmallVector<Value> StructuredLaunch::reduce(OpBuilder &b,
                   });
 }
 
-void StructuredLaunch::build() {
+void StructuredLaunch::build(bool marksLoop) {
   SmallVector<unsigned> parallel, reductions;
   for (auto [k, kind] : llvm::enumerate(op.getIteratorTypesArray()))
     (kind == utils::IteratorType::parallel ? parallel : reductions)
@@ -108,42 +111,13 @@ void StructuredLaunch::build() {
                           ? load(b, init)
                           : Value());
   SmallVector<Value> results = reduce(b, reductions, outputs);
+  if (marksLoop) {
+    results[0].getDefiningOp()->setAttr("mgpu.product", b.getUnitAttr());
+    for (auto [k, id] : llvm::enumerate(llvm::reverse(launch.point)))
+      id.getDefiningOp()->setAttr("mgpu.axis", b.getI64IntegerAttr(int64_t(k)));
+  }
   for (auto [init, result] : llvm::zip(op.getDpsInitsMutable(), results))
     memref::StoreOp::create(b, loc, result, init.get(), indices(b, init));
-}
-
-/// Of operations that fusibleFrom found, or of one alone.
-LogicalResult launchStructured(ArrayRef<linalg::LinalgOp> run,
-                               llvm::SetVector<Value> &forwarded) {
-  linalg::LinalgOp last = run.back();
-  SmallVector<int64_t> parallel = parallelExtents(last);
-  SmallVector<Value> memrefs;
-  for (Value operand : last->getOperands())
-    if (isa<MemRefType>(operand.getType()))
-      memrefs.push_back(operand);
-  FailureOr<Value> device = deviceOfAll(last, memrefs);
-  if (failed(device))
-    return failure();
-  if (!llvm::is_contained(parallel, 0)) {
-    PointLaunch launch(last, *device, parallel);
-    for (linalg::LinalgOp op : run)
-      StructuredLaunch(op, launch).build();
-    if (isPlainMatmul(last)) {
-      // Which operand is which, for a target with a text of its own.
-      launch.launch.getArgsMutable().assign(last->getOperands());
-      launch.launch->setAttr("mgpu.matmul", UnitAttr::get(last->getContext()));
-    }
-    if (run.size() > 1) {
-      joinNames(launch.launch,
-                llvm::map_to_vector(run, [](linalg::LinalgOp op) {
-                  return op.getOperation();
-                }));
-      forwardStores(launch.launch, forwarded);
-    }
-  }
-  for (linalg::LinalgOp op : run)
-    op->erase();
-  return success();
 }
 
 /// A thread for each row: its largest element, the sum of the exponentials of
@@ -220,13 +194,32 @@ SmallVector<Value> memrefsOf(Operation *op) {
   return found.takeVector();
 }
 
-LogicalResult launchParallel(scf::ParallelOp op) {
+/// What the loop's counters are at its thread's point.
+SmallVector<Value> countersOf(OpBuilder &b, scf::ParallelOp op,
+                              ValueRange ids) {
+  SmallVector<Value> counters(ids);
+  Location loc = op.getLoc();
+  for (auto [k, counter] : llvm::enumerate(counters)) {
+    Value lower = op.getLowerBound()[k], step = op.getStep()[k];
+    if (!isConstantIntValue(step, 1))
+      counter = arith::MulIOp::create(b, loc, counter, step);
+    if (!isConstantIntValue(lower, 0))
+      counter = arith::AddIOp::create(b, loc, lower, counter);
+  }
+  return counters;
+}
+
+void buildParallel(OpBuilder &b, scf::ParallelOp op, ValueRange counters) {
+  IRMapping map;
+  map.map(op.getInductionVars(), counters);
+  for (Operation &each : op.getBody()->without_terminator())
+    b.clone(each, map);
+}
+
+/// Of loops alone, whose ranges are equal and need not be constants.
+ir::LaunchOp launchLoops(ArrayRef<Operation *> run, Value device) {
+  auto op = cast<scf::ParallelOp>(run.back());
   unsigned count = op.getNumLoops();
-  if (op.getNumResults() != 0 || count > 3)
-    return success();
-  FailureOr<Value> device = deviceOfAll(op, memrefsOf(op));
-  if (failed(device))
-    return failure();
   Location loc = op.getLoc();
   OpBuilder b(op);
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
@@ -242,29 +235,93 @@ LogicalResult launchParallel(scf::ParallelOp op) {
     Value blocks = arith::CeilDivSIOp::create(b, loc, extents[k], block[axis]);
     grid[axis] = arith::MaxSIOp::create(b, loc, blocks, one);
   }
-  ir::LaunchOp launch = makeLaunch(b, op, *device, grid, block);
+  ir::LaunchOp launch = makeLaunch(b, op, device, grid, block);
   b.setInsertionPoint(launch.getBody().front().getTerminator());
-  IRMapping map;
   SmallVector<Value> ids(count);
   for (unsigned k = 0; k < count; ++k)
     ids[k] = globalId(b, loc, count - 1 - k, block[count - 1 - k]);
   for (unsigned k = 0; k < count; ++k)
     guard(b, loc, ids[k], extents[k]);
-  for (unsigned k = 0; k < count; ++k) {
-    Value scaled = arith::MulIOp::create(b, loc, ids[k], op.getStep()[k]);
-    map.map(
-        op.getInductionVars()[k],
-        Value(arith::AddIOp::create(b, loc, op.getLowerBound()[k], scaled)));
+  SmallVector<Value> counters = countersOf(b, op, ids); // all have the same
+  for (Operation *each : run)
+    buildParallel(b, cast<scf::ParallelOp>(each), counters);
+  return launch;
+}
+
+/// Of constant ranges, among them those of a linalg operation.
+ir::LaunchOp launchPoints(ArrayRef<Operation *> run, Value device) {
+  PointLaunch launch(run.back(), device, *extentsOf(rangesOf(run.back())));
+  linalg::LinalgOp product;
+  for (Operation *each : run) {
+    auto op = dyn_cast<linalg::LinalgOp>(each);
+    if (!op) {
+      auto loop = cast<scf::ParallelOp>(each);
+      buildParallel(launch.body(), loop,
+                    countersOf(launch.body(), loop, launch.point));
+      continue;
+    }
+    if (isPlainMatmul(op))
+      product = op;
+    StructuredLaunch(op, launch).build(isPlainMatmul(op) && run.size() > 1);
   }
-  for (Operation &each : op.getBody()->without_terminator())
-    b.clone(each, map);
-  op->erase();
+  if (product) {
+    // Which operand is which, for a target with a text of its own. Around a
+    // product among others C need not be there any more.
+    launch.launch.getArgsMutable().assign(
+        run.size() > 1 ? ValueRange(product.getDpsInputs())
+                       : ValueRange(product->getOperands()));
+    launch.launch->setAttr("mgpu.matmul", UnitAttr::get(product->getContext()));
+    product->getParentOfType<ModuleOp>()->setAttr(
+        "mgpu.products", UnitAttr::get(product->getContext()));
+  }
+  return launch.launch;
+}
+
+/// Of operations that fusibleFrom found, or of one alone.
+LogicalResult launchRun(ArrayRef<Operation *> run,
+                        llvm::SetVector<Value> &forwarded) {
+  SmallVector<Value> memrefs;
+  bool areLoops = llvm::all_of(run, llvm::IsaPred<scf::ParallelOp>);
+  Operation *last = run.back();
+  if (isa<scf::ParallelOp>(last))
+    memrefs = memrefsOf(last);
+  else
+    for (Value operand : last->getOperands())
+      if (isa<MemRefType>(operand.getType()))
+        memrefs.push_back(operand);
+  FailureOr<Value> device = deviceOfAll(last, memrefs);
+  if (failed(device))
+    return failure();
+  auto extents = extentsOf(rangesOf(last));
+  if (areLoops || !llvm::is_contained(*extents, 0)) {
+    ir::LaunchOp launch =
+        areLoops ? launchLoops(run, *device) : launchPoints(run, *device);
+    if (run.size() > 1) {
+      joinNames(launch, run);
+      forwardStores(launch, forwarded);
+    }
+  }
+  for (Operation *op : run)
+    op->erase();
   return success();
+}
+
+/// What comes after `run` in its block and might have been in it.
+Operation *nextTensorOp(Operation *last) {
+  for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
+    if (isa<linalg::LinalgOp, linalg::SoftmaxOp, scf::ParallelOp>(op))
+      return op;
+  return nullptr;
+}
+
+std::string describeOp(Operation *op) {
+  return op->getName().stripDialect().str() + " at " +
+         ir::describeLocation(op->getLoc());
 }
 
 } // namespace
 
-LogicalResult launchTensorOps(ModuleOp module, bool fuse) {
+LogicalResult launchTensorOps(ModuleOp module, const ParseOptions &options) {
   SmallVector<Operation *> found;
   for (auto function : module.getOps<func::FuncOp>())
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -281,39 +338,56 @@ LogicalResult launchTensorOps(ModuleOp module, bool fuse) {
                     memref::MemRefDialect, scf::SCFDialect>();
   llvm::SmallPtrSet<Operation *, 8> done;
   llvm::SetVector<Value> forwarded;
+  SmallVector<Attribute> reasons;
+  Builder b(module.getContext());
+  // Of `run`, which is not built yet, and the operation after it.
+  auto note = [&](ArrayRef<Operation *> run, const std::string &why) {
+    Operation *next = nextTensorOp(run.back());
+    if (options.fuse && next && !why.empty())
+      reasons.push_back(b.getStringAttr(describeOp(next) + " with " +
+                                        describeOp(run.back()) + ": " + why));
+  };
   for (Operation *op : found) {
     if (done.contains(op))
       continue;
     LogicalResult result = success();
-    SmallVector<Operation *> rows;
+    std::string why;
+    SmallVector<Operation *> run;
     if (!isa<scf::ParallelOp>(op))
-      rows = rowRunFrom(op, fuse);
-    done.insert(rows.begin(), rows.end());
-    if (!rows.empty()) {
-      result = launchRows(op, fuse, forwarded);
+      run = rowRunFrom(op, options.fuse, &why);
+    if (!run.empty()) {
+      done.insert(run.begin(), run.end());
+      note(run, why);
+      result = launchRows(op, options.fuse, forwarded);
     } else if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op)) {
+      note(op, "it has a thread for each row");
       result = launchSoftmax(softmax);
-    } else if (auto parallel = dyn_cast<scf::ParallelOp>(op)) {
-      result = launchParallel(parallel);
-    } else if (auto structured = cast<linalg::LinalgOp>(op);
-               hasPointForm(structured)) {
-      SmallVector<linalg::LinalgOp> run{structured};
-      if (fuse)
-        run = fusibleFrom(structured);
+    } else if (auto loop = dyn_cast<scf::ParallelOp>(op);
+               loop ? loop.getNumResults() == 0 && loop.getNumLoops() <= 3
+                    : hasPointForm(cast<linalg::LinalgOp>(op))) {
+      run = {op};
+      if (options.fuse)
+        run = fusibleFrom(op, options.products, why);
       // Alone, it would add in another order.
-      run.erase(std::find_if(run.begin() + 1, run.end(),
-                             [](linalg::LinalgOp each) {
-                               return !rowRunFrom(each, false).empty();
-                             }),
-                run.end());
-      for (linalg::LinalgOp each : run)
-        done.insert(each);
-      result = launchStructured(run, forwarded);
+      auto ofRows =
+          std::find_if(run.begin() + 1, run.end(), [](Operation *each) {
+            return !isa<scf::ParallelOp>(each) &&
+                   !rowRunFrom(each, false).empty();
+          });
+      if (ofRows != run.end()) {
+        why = "it has a block for each row, which adds in another order";
+        run.erase(ofRows, run.end());
+      }
+      done.insert(run.begin(), run.end());
+      note(run, why);
+      result = launchRun(run, forwarded);
     }
     if (failed(result))
       return failure();
   }
   dropUnreadBuffers(forwarded);
+  if (!reasons.empty())
+    module->setAttr("mgpu.not_fused", b.getArrayAttr(reasons));
   return success();
 }
 

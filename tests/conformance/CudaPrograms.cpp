@@ -14,6 +14,7 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
                                  std::mt19937_64 &random) {
   std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<std::vector<std::byte>> objects;
+  std::vector<uint64_t> needed;
   for (size_t k = 0; k < dag.kernels.size(); ++k) {
     const planner::KernelSpec &spec = dag.kernels[k];
     std::string entry = "e" + std::to_string(twins.configs.size());
@@ -44,6 +45,9 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     object.tensorMaps = kernel.tensorMaps;
     if (useCublasLt)
       object.product = kernels::libraryProduct(spec.source);
+    constexpr uint64_t enough = 8192; // for FakeCublasLt
+    object.workspaceBytes = object.product ? enough : 0;
+    needed.push_back(object.workspaceBytes);
     object.cubin = fake::fakeCubin({entry});
     kernels::TwinConfig twin{entry, std::move(kernel), std::move(space),
                              config};
@@ -52,6 +56,7 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     twins.add(std::move(twin));
   }
   programs.push_back(std::move(objects));
+  workspaceBytes.push_back(std::move(needed));
   return programs.size() - 1;
 }
 

@@ -44,12 +44,17 @@ public:
   const std::vector<std::vector<std::byte>> &objects(size_t program) const {
     return programs[program];
   }
+  /// By kernel, what a call needs (planner::addWorkspaces).
+  const std::vector<uint64_t> &workspaces(size_t program) const {
+    return workspaceBytes[program];
+  }
 
 private:
   void registerKernels(uint64_t seed) const;
 
   kernels::CudaTwins twins;
   std::vector<std::vector<std::vector<std::byte>>> programs;
+  std::vector<std::vector<uint64_t>> workspaceBytes;
 };
 
 } // namespace mgpu::conformance

@@ -7,9 +7,15 @@
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
 #include "tests/unit/cuda/FakeCuda.h"
+#include "tests/unit/db/TempFolder.h"
 
+#include "device/api/CudaKernelObject.h"
+#include "kernels/compile/NvrtcCompiler.h"
+#include "planner/plan/Verify.h"
+#include "planner/plan/Workspace.h"
 #include "planner/schedule/transform/Transform.h"
 #include "support/FileIO.h"
+#include "tools/mgpu-tune/CudaKernels.h"
 
 #include <gtest/gtest.h>
 
@@ -22,11 +28,14 @@ using namespace mgpu::conformance;
 namespace {
 
 /// Runs one plan on a fresh machine and closes it.
-void check(const CudaPrograms &programs, size_t number, const planner::Dag &dag,
+void check(const CudaPrograms &programs, size_t number, planner::Dag dag,
            const std::string &scheduler, const HostData &inputs,
            const HostData &expected, uint32_t numReplays) {
   auto plan = makePlan(dag, scheduler);
   ASSERT_TRUE(plan) << scheduler << ": " << plan.error().message;
+  planner::addWorkspaces(dag, *plan, programs.workspaces(number));
+  auto safe = planner::verify(*plan, dag);
+  ASSERT_TRUE(safe) << safe.error().message;
   uint64_t seed = std::hash<std::string>()(scheduler) + number;
   {
     auto driver = programs.open(std::max(dag.numDevices, 1u), seed);
@@ -86,12 +95,10 @@ TEST_P(CudaExamples, GiveTheBitsOfTheHost) {
 INSTANTIATE_TEST_SUITE_P(All, CudaExamples, testing::ValuesIn(allExamples()),
                          exampleName);
 
-/// A kernel that is a file has no twin on the host: its results are computed
-/// here. Sums of small integers are exact in every order.
-TEST(CudaSource, AFileOfCudaCppIsAKernelLikeAnyOther) {
-  ImportOutcome outcome = importExample({"source", "main", {}});
-  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
-  const planner::Dag &dag = *outcome.dag;
+/// A kernel that is a file has no twin on the host: the results of
+/// examples/source are computed here. Sums of small integers are exact in every
+/// order.
+std::pair<HostData, HostData> centredRows() {
   constexpr size_t rows = 24, columns = 300;
   std::vector<float> x(rows * columns), expected(x.size());
   for (size_t k = 0; k < x.size(); ++k)
@@ -109,8 +116,15 @@ TEST(CudaSource, AFileOfCudaCppIsAKernelLikeAnyOther) {
     std::memcpy(bytes.data(), values.data(), bytes.size());
     return bytes;
   };
-  HostData inputs{{"x", bytesOf(x)}};
-  HostData wanted{{"x", bytesOf(x)}, {"centred", bytesOf(expected)}};
+  return {{{"x", bytesOf(x)}},
+          {{"x", bytesOf(x)}, {"centred", bytesOf(expected)}}};
+}
+
+TEST(CudaSource, AFileOfCudaCppIsAKernelLikeAnyOther) {
+  ImportOutcome outcome = importExample({"source", "main", {}});
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
+  auto [inputs, wanted] = centredRows();
   std::set<std::string> tried;
   for (uint64_t seed = 0; seed < 4; ++seed) {
     std::mt19937_64 random(seed);
@@ -125,6 +139,61 @@ TEST(CudaSource, AFileOfCudaCppIsAKernelLikeAnyOther) {
       return;
   }
   EXPECT_GT(tried.size(), 1u) << "one value of the tunable only";
+}
+
+/// What the command loads of a bundle of it, for which it needs no compiler:
+/// the text and the cubin that were put in, launched as it was written; and
+/// they compute what the program does.
+TEST(CudaSource, ABundleOfItRunsOnCards) {
+  if (!kernels::NvrtcCompiler::open())
+    GTEST_SKIP() << "there is no NVRTC";
+  db::TempFolder folder;
+  tune::Options options;
+  options.file = std::string(MGPU_EXAMPLES) + "/source/source.mlir";
+  options.bundleFile = folder / "source.mgpu";
+  options.bundleLevels = {"x86-64-v2"};
+  options.bundleArchs = {"sm_90"};
+  options.useTuned = false;
+  options.json = true;
+  auto made = tune::runBundle(options);
+  ASSERT_TRUE(made) << made.error().message;
+  options.file = options.bundleFile;
+  auto program = tune::loadProgram(options, true);
+  ASSERT_TRUE(program) << program.error().message;
+  const planner::Dag &dag = program->dag;
+  auto texts = tune::cudaTexts(*program, nullptr);
+  ASSERT_TRUE(texts) << texts.error().message;
+  auto cubins = program->bundle->cubins("sm_90");
+  ASSERT_TRUE(cubins) << cubins.error().message;
+  auto loaded = tune::cudaKernels(*program, "sm_90", nullptr);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  size_t files = 0;
+  for (size_t k = 0; k < texts->size(); ++k) {
+    auto object = device::decodeCudaKernel("k", loaded->objects[k]);
+    ASSERT_TRUE(object) << object.error().message;
+    EXPECT_EQ(object->cubin, (*cubins)[k]);
+    EXPECT_EQ(object->takesPart, (*texts)[k].takesPart);
+    auto emitted = kernels::emitCudaText(
+        dag.kernels[k].source,
+        {dag.kernels[k].name, dag.kernels[k].location, dag.kernels[k].block,
+         planner::largestGrids(dag)[k]});
+    ASSERT_TRUE(emitted) << emitted.error().message;
+    if (object->takesPart)
+      continue;
+    ++files;
+    EXPECT_EQ(object->entry, "rowMean");
+    EXPECT_EQ(object->block, dag.kernels[k].block);
+    EXPECT_EQ((*texts)[k].source, emitted->source);
+  }
+  EXPECT_EQ(files, 1u);
+  std::mt19937_64 random(1);
+  CudaPrograms programs;
+  auto number = programs.add(dag, random);
+  ASSERT_TRUE(number) << number.error().message;
+  Result<void> compiled = programs.compile();
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  auto [inputs, wanted] = centredRows();
+  check(programs, *number, dag, "list", inputs, wanted, 2);
 }
 
 /// -1 and 1, of which sums are exact in every type and order.
@@ -164,17 +233,23 @@ void checkProducts(void (*choose)(CudaPrograms &), const char *call,
                       file->size());
   ImportOutcome outcome = importer.import(request);
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
-  const planner::Dag &dag = *outcome.dag;
-  HostData inputs = ones(dag, 11);
-  auto objects = KernelCache().compile(dag);
+  HostData inputs = ones(*outcome.dag, 11);
+  auto objects = KernelCache().compile(*outcome.dag);
   ASSERT_TRUE(objects) << objects.error().message;
-  auto serial = makePlan(dag, "serial");
+  auto serial = makePlan(*outcome.dag, "serial");
   ASSERT_TRUE(serial) << serial.error().message;
-  auto expected = execute(dag, *serial, *objects, inputs, 1, 2);
+  auto expected = execute(*outcome.dag, *serial, *objects, inputs, 1, 2);
   ASSERT_TRUE(expected) << expected.error().message;
   std::mt19937_64 random(3);
   CudaPrograms programs;
   choose(programs);
+  // What the forms of mgpu's own compute with a product, a library does not.
+  const size_t apart = outcome.dag->kernels.size();
+  request.fuseNarrowProducts = programs.useWgmma;
+  outcome = importer.import(request);
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
+  EXPECT_EQ(dag.kernels.size(), apart - (programs.useWgmma ? 2 : 0));
   auto number = programs.add(dag, random);
   ASSERT_TRUE(number) << number.error().message;
   Result<void> compiled = programs.compile();

@@ -39,7 +39,10 @@ ImportOutcome Importer::import(const ImportRequest &request) {
                                ": " + diagnostic.str());
   });
   OwningOpRef<ModuleOp> module = planner::parseProgramText(
-      request.text, request.name, state->context, {.fuse = request.fuse});
+      request.text, request.name, state->context,
+      {.fuse = request.fuse,
+       .products = request.fuseNarrowProducts ? planner::FuseProducts::All
+                                              : planner::FuseProducts::Wide});
   if (!module)
     return outcome;
   planner::ImportOptions options;

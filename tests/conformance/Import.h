@@ -21,7 +21,8 @@ struct ImportRequest {
   bool racesAreErrors = false;
   uint64_t nodeLimit = 100'000;
   uint64_t rollFrom = 2;
-  bool fuse = true; ///< planner::ParseOptions
+  bool fuse = true;                ///< planner::ParseOptions
+  bool fuseNarrowProducts = false; ///< too, as --tensor-cores does
 };
 
 struct ImportOutcome {

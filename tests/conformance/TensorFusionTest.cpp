@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random rows of linalg operations, of which some may share a launch and some
-// must not: the bits are those of a launch for each.
+// Random rows of linalg operations and parallel loops, of which some may share
+// a launch and some must not: the bits are those of a launch for each.
 #include "tests/conformance/Execute.h"
 #include "tests/conformance/Import.h"
 
@@ -25,7 +25,8 @@ class Generator {
 public:
   /// Squares of `extent` rows.
   Generator(uint32_t seed, int extent)
-      : random(seed), row(fmt::format("memref<{}xf32>", extent)),
+      : random(seed), extent(extent),
+        row(fmt::format("memref<{}xf32>", extent)),
         square(fmt::format("memref<{0}x{0}xf32>", extent)) {}
 
   std::string program() {
@@ -66,11 +67,17 @@ public:
            ") {\n"
            "  %cm1 = arith.constant -1 : index\n"
            "  %c0 = arith.constant 0 : index\n"
+           "  %c1 = arith.constant 1 : index\n"
+           "  %end = arith.constant " +
+           std::to_string(extent) +
+           " : index\n"
            "  %one = arith.constant 1.0 : f32\n"
            "  %host = mgpu.get_device %cm1 : !mgpu.device\n"
            "  %d = mgpu.get_device %c0 : !mgpu.device\n" +
            body + "  return\n}\n";
   }
+
+  uint32_t products = 0; ///< in the program
 
 private:
   uint32_t pick(uint32_t count) { return random() % count; }
@@ -101,7 +108,8 @@ private:
     auto squareName = [](uint32_t k) { return "%s" + std::to_string(k); };
     auto rowName = [](uint32_t k) { return "%r" + std::to_string(k); };
     const std::string parallel = "\"parallel\", \"parallel\"";
-    switch (pick(6)) {
+    // A product of large squares takes too long here.
+    switch (pick(extent < 100 ? 9 : 8)) {
     case 0:
       return fmt::format("  linalg.fill ins(%one : f32) outs({} : {})\n",
                          squareName(pick(numSquares)), square);
@@ -134,6 +142,40 @@ private:
              generic("#ij, #ij, #ij", parallel, between, squareName(a), types,
                      squareName(to), square, pick(2));
     }
+    case 6: { // a loop, at its own point of what it writes
+      uint32_t a = pick(numSquares), b = pick(numSquares),
+               to = pick(numSquares);
+      auto at = [&](uint32_t from) {
+        return from != to && pick(3) == 0 ? "[%j, %i]" : "[%i, %j]";
+      };
+      return fmt::format("  scf.parallel (%i, %j) = (%c0, %c0) to (%end, %end) "
+                         "step (%c1, %c1) {{\n"
+                         "    %x = memref.load {0}{1} : {6}\n"
+                         "    %y = memref.load {2}{3} : {6}\n"
+                         "    %v = arith.{5} %x, %y : f32\n"
+                         "    memref.store %v, {4}[%i, %j] : {6}\n  }}\n",
+                         squareName(a), at(a), squareName(b), at(b),
+                         squareName(to), pick(2) ? "addf" : "subf", square);
+    }
+    case 8: { // a product, which may begin with a fill, and a row added to it
+      uint32_t to = pick(numSquares),
+               a = (to + 1 + pick(numSquares - 1)) % numSquares,
+               b = (to + 1 + pick(numSquares - 1)) % numSquares;
+      std::string text;
+      if (pick(2))
+        text = fmt::format("  linalg.fill ins(%one : f32) outs({} : {})\n",
+                           squareName(to), square);
+      text += fmt::format("  linalg.matmul ins({0}, {1} : {3}, {3}) "
+                          "outs({2} : {3})\n",
+                          squareName(a), squareName(b), squareName(to), square);
+      if (pick(4))
+        text += generic("#ij, #i, #ij", parallel, squareName(to),
+                        rowName(pick(numRows)), square + ", " + row,
+                        squareName(pick(2) ? to : pick(numSquares)), square,
+                        pick(2));
+      ++products;
+      return text;
+    }
     default: { // squares, some transposed, none of those into itself
       uint32_t a = pick(numSquares), b = pick(numSquares),
                to = pick(numSquares);
@@ -149,6 +191,7 @@ private:
   }
 
   std::mt19937 random;
+  const int extent;
   uint32_t temporaries = 0;
   const std::string row, square;
 };
@@ -182,9 +225,11 @@ class TensorFusion : public testing::TestWithParam<int> {};
 TEST_P(TensorFusion, GivesTheBitsOfALaunchForEach) {
   Importer importer;
   KernelCache cache;
-  size_t launches[2] = {}, buffers[2] = {};
+  size_t launches[2] = {}, buffers[2] = {}, products = 0, fusedProducts = 0;
   for (uint32_t seed = 0; seed < 16; ++seed) {
-    std::string text = Generator(seed, GetParam()).program();
+    Generator generator(seed, GetParam());
+    std::string text = generator.program();
+    products += generator.products;
     HostData results[2];
     for (bool fuse : {false, true}) {
       ImportRequest request;
@@ -204,6 +249,9 @@ TEST_P(TensorFusion, GivesTheBitsOfALaunchForEach) {
       results[fuse] = *got;
       launches[fuse] += launchesOf(*outcome.dag);
       buffers[fuse] += outcome.dag->buffers.size();
+      for (const planner::KernelSpec &kernel : outcome.dag->kernels)
+        fusedProducts +=
+            kernel.source.find("mgpu.product") != std::string::npos;
     }
     EXPECT_EQ(difference(results[0], results[1]), "") << seed << '\n' << text;
   }
@@ -211,6 +259,7 @@ TEST_P(TensorFusion, GivesTheBitsOfALaunchForEach) {
   EXPECT_LT(launches[1], launches[0] * 4 / 5);
   EXPECT_GT(launches[1], launches[0] / 3);
   EXPECT_LT(buffers[1], buffers[0]);
+  EXPECT_EQ(fusedProducts > 5, products > 5) << fusedProducts;
 }
 
 // A thread for each row, and a block for each: its threads' last elements are

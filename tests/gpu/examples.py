@@ -11,6 +11,8 @@ Usage: examples.py MGPU_TUNE FOLDER [REPEAT]
 FOLDER is examples/, or what --bundle wrote, which needs no compiler where it runs.
 Exit code 77, which ctest counts as skipped, without a card or NVRTC; unless MGPU_REQUIRE_GPU is set.
 Prints one JSON line for each run: example, target, microseconds of a replay.
+Whether a form of mgpu's own passed is stored in the database (`mgpu-tune db form`), where it is
+looked up when a card's default is chosen.
 """
 
 import array
@@ -145,6 +147,13 @@ def check_products(tune, folder, target, form):
     line.update({"error": figure} if got is None else {"differ": wrong} if wrong
                 else {"replay_us": figure})
     print(json.dumps(line), flush=True)
+    if form != "cublaslt" and target.startswith("cuda"):
+        # From now on the default of such products on this card, or never.
+        figure = ["--replay-us", str(line["replay_us"])] if line["ok"] else \
+            ["--failed", str(line.get("error") or f"{wrong} differ")]
+        stored = run(tune, "db", "form", form, "--target", target, *figure)
+        if stored.returncode != 0:
+            print(json.dumps({"example": "products", "form": form, "not stored": stored.stderr}))
     return line["ok"]
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Products whose tensor-core form examples.py tries: whole tiles of f16, a batch of
-// bf16 with edges, and rows of which none begins at 16 bytes.
+// bf16 with edges, and rows of which none begins at 16 bytes; the first and the last
+// with an addition, which is a part of their kernel where they are of such a form.
 mgpu.device_config @config #mgpu.device_config<numDevices = 1>
 
 func.func @main(%a: memref<256x192xf16>, %b: memref<192x256xf16>, %c: memref<256x256xf32>,
@@ -29,8 +30,10 @@ func.func @main(%a: memref<256x192xf16>, %b: memref<192x256xf16>, %c: memref<256
   mgpu.memcpy %dq, %q, %d, %host : memref<13x37xf16>, memref<13x37xf16>, !mgpu.device, !mgpu.device
   mgpu.memcpy %dr, %r, %d, %host : memref<33x37xf32>, memref<33x37xf32>, !mgpu.device, !mgpu.device
   linalg.matmul ins(%da, %db : memref<256x192xf16>, memref<192x256xf16>) outs(%dc : memref<256x256xf32>)
+  linalg.add ins(%dc, %dc : memref<256x256xf32>, memref<256x256xf32>) outs(%dc : memref<256x256xf32>)
   linalg.batch_matmul ins(%dx, %dy : memref<3x70x40xbf16>, memref<3x40x88xbf16>) outs(%dz : memref<3x70x88xbf16>)
   linalg.matmul ins(%dp, %dq : memref<33x13xf16>, memref<13x37xf16>) outs(%dr : memref<33x37xf32>)
+  linalg.add ins(%dr, %dr : memref<33x37xf32>, memref<33x37xf32>) outs(%dr : memref<33x37xf32>)
   mgpu.memcpy %c, %dc, %host, %d : memref<256x256xf32>, memref<256x256xf32>, !mgpu.device, !mgpu.device
   mgpu.memcpy %z, %dz, %host, %d : memref<3x70x88xbf16>, memref<3x70x88xbf16>, !mgpu.device, !mgpu.device
   mgpu.memcpy %r, %dr, %host, %d : memref<33x37xf32>, memref<33x37xf32>, !mgpu.device, !mgpu.device

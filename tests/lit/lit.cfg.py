@@ -22,7 +22,7 @@ config.environment["XDG_CACHE_HOME"] = os.path.join(config.mgpu_exec_root, "cach
 
 # Full paths, so that a tool that was not built fails by name and none of
 # another build is found. Part of a path or of a longer name is left alone.
-for tool in ("mgpu-opt", "mgpu-tune", "mgpu-lsp-server"):
+for tool in ("mgpu-opt", "mgpu-tune", "mgpu-tune-runtime", "mgpu-lsp-server"):
     config.substitutions.append(
         (
             r"(?<![\w/.-])%s(?![\w.-])" % tool,

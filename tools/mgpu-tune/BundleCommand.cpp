@@ -51,10 +51,15 @@ Result<db::ProgramRecord> originOf(const Options &options) {
 }
 
 /// Only a level that lacks what a kernel needs may be left out, and not the
-/// last one. `choice` is what was tuned, or null.
+/// last one; but a kernel that is a file of CUDA C++ has no form for the host.
+/// `choice` is what was tuned, or null.
 Result<void> addHostKernels(const planner::Dag &dag, const Options &options,
                             const TunedChoice *choice,
                             std::vector<capture::KernelForms> &kernels) {
+  const bool forCardsAlone =
+      std::any_of(kernels.begin(), kernels.end(), [](const auto &kernel) {
+        return kernel.cuda && !kernel.cuda->takesPart;
+      });
   std::vector<std::string> levels = options.bundleLevels;
   std::sort(levels.begin(), levels.end());
   levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
@@ -65,8 +70,10 @@ Result<void> addHostKernels(const planner::Dag &dag, const Options &options,
                                           options, level)
                           : compileKernels(dag, level);
     if (!objects && objects.error().kind == ErrorKind::Unsupported) {
-      fmt::print(stderr, "mgpu-tune: note: no kernels for {}: {}\n", level,
-                 objects.error().message);
+      fmt::print(stderr, "mgpu-tune: note: no kernels for {}: {}\n",
+                 forCardsAlone ? "the host" : level, objects.error().message);
+      if (forCardsAlone)
+        return {};
       last = objects.error();
       continue;
     }
@@ -161,9 +168,9 @@ Result<int> runBundle(const Options &options) {
   contents.plan.transforms.clear();
   contents.kernels.resize(program.dag.kernels.size());
   if (!contents.kernels.empty()) {
+    MGPU_TRY(addCudaKernels(program, options, contents.kernels));
     MGPU_TRY(addHostKernels(program.dag, options, choice ? &*choice : nullptr,
                             contents.kernels));
-    MGPU_TRY(addCudaKernels(program, options, contents.kernels));
   }
   contents.program = std::move(program);
   MGPU_TRY(capture::writeBundle(options.bundleFile, contents));

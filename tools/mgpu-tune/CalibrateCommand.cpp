@@ -183,8 +183,9 @@ Result<int> runCalibrate(const Options &options) {
     objects = std::move(kernels.objects);
   } else {
     auto cache = openCubinCache(options);
-    MGPU_TRY_ASSIGN(objects,
+    MGPU_TRY_ASSIGN(CudaKernels kernels,
                     cudaKernels(program, driver->architecture(), cache.get()));
+    objects = std::move(kernels.objects);
   }
   std::vector<tuner::CalibrationKernel> kernels;
   for (const DagNode &node : program.dag.nodes)

@@ -18,6 +18,7 @@
 #include "planner/import/HostValue.h"
 #include "planner/import/SourceNames.h"
 #include "support/Parallel.h"
+#include "tools/mgpu-tune/ProductForms.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -57,6 +58,20 @@ const char *severityName(DiagnosticSeverity severity) {
   return "error";
 }
 
+/// Those that cards compute by a text of ours. A library's are launches of
+/// their own: its epilogues take the sums before they are rounded, so their
+/// bits would be others.
+planner::FuseProducts productsToFuse(const Options &options) {
+  if (options.tensorCores == "cublaslt")
+    return planner::FuseProducts::None;
+  // Every product that cuBLASLt takes has the form mma.
+  if (isByRecord(options.tensorCores) &&
+      !asksForForm(options.tensorCores, "mma"))
+    return planner::FuseProducts::Wide;
+  return options.tensorCores.empty() ? planner::FuseProducts::Wide
+                                     : planner::FuseProducts::All;
+}
+
 } // namespace
 
 Result<Program> importProgram(const Options &options, bool racesAreErrors,
@@ -79,9 +94,8 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
             {"note", ir::describeLocation(note.getLocation()), note.str()});
     }
   };
-  OwningOpRef<ModuleOp> module =
-      planner::parseProgram(options.file, context, record,
-                            planner::ParseOptions{.fuse = options.fuse});
+  OwningOpRef<ModuleOp> module = planner::parseProgram(
+      options.file, context, record, {options.fuse, productsToFuse(options)});
   if (!module)
     return fail(ErrorKind::Invalid,
                 fmt::format("'{}' is not a valid program; the messages above "
@@ -97,7 +111,9 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
   import.nodeLimit = options.nodeLimit;
   import.rollFrom = options.rollFrom;
   import.racesAreErrors = racesAreErrors;
-  import.kernelTexts = kernelTexts;
+  // What a library needs of a machine's memory is told by what it is asked for.
+  import.kernelTexts = kernelTexts || (options.target.starts_with("sim:") &&
+                                       (*module)->hasAttr("mgpu.products"));
   // Only scalars matter to the importer; the others are bound at run time.
   if (auto entry = module->lookupSymbol<func::FuncOp>(options.entry))
     for (BlockArgument argument : entry.isExternal() ? ArrayRef<BlockArgument>()
@@ -126,6 +142,7 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
   Program program;
   static_cast<planner::Program &>(program) = std::move(*imported);
   program.numRaces = imported->numRaces;
+  program.notFused = std::move(imported->notFused);
   return program;
 }
 
@@ -160,15 +177,21 @@ Result<std::vector<std::byte>> buildErrorKernel(const planner::Dag &dag,
   return kernels::buildErrorKernel(dag.kernels[kernel.value]);
 }
 
-static Result<std::vector<std::byte>>
-compileKernel(const planner::KernelSpec &spec, const std::string &cpu) {
-  MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
+static Result<OwningOpRef<ModuleOp>>
+parseKernel(const planner::KernelSpec &spec, MLIRContext &context) {
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
   if (!module)
     return fail(
         ErrorKind::Internal,
         fmt::format("kernel {} does not parse after outlining", spec.name));
+  return module;
+}
+
+static Result<std::vector<std::byte>>
+compileKernel(const planner::KernelSpec &spec, const std::string &cpu) {
+  MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
+  MGPU_TRY_ASSIGN(OwningOpRef<ModuleOp> module, parseKernel(spec, context));
   auto object = kernels::emitHostKernel(*module, spec.block, {cpu});
   if (!object)
     return fail(object.error().kind,
@@ -217,7 +240,8 @@ struct ProductForm {
   const char *asked; ///< of --tensor-cores
   const char *form, *test;
   std::string (*refusal)(ModuleOp);
-  kernels::CudaKernel (*emit)(ModuleOp, const kernels::CudaEmitOptions &);
+  Result<kernels::CudaKernel> (*emit)(ModuleOp,
+                                      const kernels::CudaEmitOptions &);
   planner::KernelSpace (*space)(ModuleOp, Dim3, Dim3);
   uint32_t leastArch;
   const char *onlyArch;
@@ -234,7 +258,8 @@ constexpr ProductForm productForms[] = {
 /// The forms of a matrix product of f16 or bf16, each with why it is not used;
 /// one without a source cannot be. None of another kernel.
 static std::vector<kernels::CudaText>
-productTexts(ModuleOp module, const kernels::CudaEmitOptions &given) {
+productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
+             const std::string &tensorCores) {
   std::vector<kernels::CudaText> texts;
   for (const ProductForm &form : productForms) {
     std::string refusal = form.refusal(module);
@@ -244,19 +269,26 @@ productTexts(ModuleOp module, const kernels::CudaEmitOptions &given) {
     options.name += std::string("_") + form.form;
     kernels::CudaText text;
     text.block = options.block;
-    if (refusal.empty())
-      text = textOf(form.emit(module, options),
-                    form.space(module, options.block, options.maxGrid));
+    if (refusal.empty()) {
+      if (auto kernel = form.emit(module, options))
+        text = textOf(std::move(*kernel),
+                      form.space(module, options.block, options.maxGrid));
+      else
+        refusal = "what is around the product cannot be emitted";
+    }
     text.name = options.name;
     text.form = form.form;
     text.leastArch = form.leastArch;
     text.onlyArch = form.onlyArch;
+    const bool hasPassed =
+        isByRecord(tensorCores) && asksForForm(tensorCores, form.asked);
     text.disabled =
-        refusal.empty()
-            ? fmt::format("off until its test on a card (tests/gpu) has "
+        !refusal.empty() ? refusal
+        : hasPassed
+            ? "has passed its test on this card, as has the form that is used"
+            : fmt::format("off until its test on a card (tests/gpu) has "
                           "passed, which has not been run; {} uses it",
-                          form.test)
-            : refusal;
+                          form.test);
     texts.push_back(std::move(text));
   }
   return texts;
@@ -280,7 +312,10 @@ static void addLibrary(ModuleOp module, const std::string &tensorCores,
     candidate.product = product;
     candidate.disabled = isNarrow ? "another form was asked for"
                                   : "--tensor-cores=cublaslt uses it";
-    if (tensorCores == "cublaslt" || (isNarrow && tensorCores.empty()))
+    const bool isOpen = tensorCores.empty() || isByRecord(tensorCores);
+    if (tensorCores == "cublaslt" ||
+        (isNarrow && isOpen && text.form != "tensor_cores" &&
+         text.form != "wgmma"))
       text.product = product;
   }
   text.candidates.push_back(std::move(candidate));
@@ -290,15 +325,17 @@ static void addLibrary(ModuleOp module, const std::string &tensorCores,
 static std::optional<kernels::CudaText>
 takeAsked(std::vector<kernels::CudaText> &candidates,
           const std::string &tensorCores) {
-  for (const ProductForm &form : productForms)
-    for (auto at = candidates.begin(); at != candidates.end(); ++at)
-      if (tensorCores == form.asked && at->form == form.form &&
-          !at->source.empty()) {
-        kernels::CudaText text = std::move(*at);
-        candidates.erase(at);
-        text.disabled.clear();
-        return text;
-      }
+  for (const char *asked : formsToTry)
+    for (const ProductForm &form : productForms)
+      for (auto at = candidates.begin(); at != candidates.end(); ++at)
+        if (asked == std::string_view(form.asked) &&
+            asksForForm(tensorCores, asked) && at->form == form.form &&
+            !at->source.empty()) {
+          kernels::CudaText text = std::move(*at);
+          candidates.erase(at);
+          text.disabled.clear();
+          return text;
+        }
   return std::nullopt;
 }
 
@@ -324,17 +361,13 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
                                             Dim3 grid) {
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
-  OwningOpRef<ModuleOp> module =
-      parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
-  if (!module)
-    return fail(
-        ErrorKind::Internal,
-        fmt::format("kernel {} does not parse after outlining", spec.name));
+  MGPU_TRY_ASSIGN(OwningOpRef<ModuleOp> module, parseKernel(spec, context));
   names.nameValues(*module);
   MGPU_TRY_ASSIGN(auto space, kernels::spaceOf(*module, spec.block, grid,
                                                planner::KernelTarget::Cuda));
   kernels::CudaEmitOptions options{spec.name, spec.location, spec.block, grid};
-  std::vector<kernels::CudaText> candidates = productTexts(*module, options);
+  std::vector<kernels::CudaText> candidates =
+      productTexts(*module, options, tensorCores);
   if (auto asked = takeAsked(candidates, tensorCores)) {
     asked->candidates = std::move(candidates);
     addLibrary(*module, tensorCores, *asked);

@@ -2,9 +2,11 @@
 #include "tools/mgpu-tune/CudaKernels.h"
 
 #include "device/api/CudaKernelObject.h"
+#include "device/cuda/Libraries.h"
 #include "kernels/compile/Batch.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
+#include "planner/plan/Workspace.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -86,9 +88,8 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
   return out;
 }
 
-Result<std::vector<std::vector<std::byte>>>
-cudaKernels(const Program &program, const std::string &arch,
-            device::BlobCache *cache) {
+Result<CudaKernels> cudaKernels(const Program &program, const std::string &arch,
+                                device::BlobCache *cache) {
   MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts,
                   cudaTexts(program, cache));
   std::vector<std::vector<std::byte>> cubins;
@@ -101,7 +102,11 @@ cudaKernels(const Program &program, const std::string &arch,
     for (const CompiledText &kernel : compiled)
       cubins.push_back(kernel.program->cubin);
   }
-  std::vector<std::vector<std::byte>> objects;
+  const bool hasLibrary =
+      std::any_of(texts.begin(), texts.end(),
+                  [](const auto &text) { return text.product.has_value(); }) &&
+      device::findCublasLt();
+  CudaKernels kernels;
   for (size_t k = 0; k < texts.size(); ++k) {
     device::CudaKernelObject object;
     object.entry = texts[k].entry;
@@ -113,10 +118,31 @@ cudaKernels(const Program &program, const std::string &arch,
     object.dynamicSharedBytes = texts[k].dynamicSharedBytes;
     object.tensorMaps = texts[k].tensorMaps;
     object.product = texts[k].product;
+    if (object.product && hasLibrary)
+      object.workspaceBytes = device::productWorkspaceBytes;
     object.cubin = std::move(cubins[k]);
-    objects.push_back(device::encodeCudaKernel(object));
+    kernels.objects.push_back(device::encodeCudaKernel(object));
+    kernels.workspaceBytes.push_back(object.workspaceBytes);
   }
-  return objects;
+  return kernels;
+}
+
+uint64_t productWorkspace(const Program &program, uint32_t streamsPerDevice) {
+  // Few programs have a product, and writing kernels takes its time.
+  const std::vector<planner::KernelSpec> &specs = program.dag.kernels;
+  if (std::none_of(
+          specs.begin(), specs.end(), [](const planner::KernelSpec &spec) {
+            return spec.source.find("mgpu.matmul") != std::string::npos;
+          }))
+    return 0;
+  auto texts = cudaTexts(program, nullptr);
+  if (!texts)
+    return 0;
+  std::vector<bool> isUser;
+  for (const kernels::CudaText &text : *texts)
+    isUser.push_back(text.product.has_value());
+  return planner::mostWorkspace(program.dag, isUser, streamsPerDevice,
+                                device::productWorkspaceBytes);
 }
 
 } // namespace mgpu::tune

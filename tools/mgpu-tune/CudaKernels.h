@@ -31,11 +31,22 @@ Result<std::vector<CompiledText>>
 compileTexts(const std::vector<kernels::CudaText> &texts,
              const std::string &arch, device::BlobCache *cache);
 
-/// Every kernel of the program as Driver::loadKernel of the CUDA target takes
-/// it: the cubins of its bundle, where they are for `arch`, else compiled.
-Result<std::vector<std::vector<std::byte>>>
-cudaKernels(const Program &program, const std::string &arch,
-            device::BlobCache *cache);
+/// By KernelId, of a program for cards.
+struct CudaKernels {
+  /// As Driver::loadKernel of the CUDA target takes them.
+  std::vector<std::vector<std::byte>> objects;
+  /// What a launch needs of the card's memory beside its buffers
+  /// (planner::addWorkspaces): cuBLASLt's, of a product that it computes.
+  std::vector<uint64_t> workspaceBytes;
+};
+/// The cubins of the program's bundle, where they are for `arch`, else
+/// compiled.
+Result<CudaKernels> cudaKernels(const Program &program, const std::string &arch,
+                                device::BlobCache *cache);
+
+/// What cuBLASLt needs of each device's memory at most. 0 where it computes
+/// nothing, or the kernels cannot be written for cards.
+uint64_t productWorkspace(const Program &program, uint32_t streamsPerDevice);
 
 } // namespace mgpu::tune
 

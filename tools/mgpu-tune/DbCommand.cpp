@@ -101,6 +101,21 @@ void addDbCommand(CLI::App &app, Options &options, Command &command) {
                    "input")
       ->required();
 
+  CLI::App *form = add("form",
+                       "Store that a form of --tensor-cores has run on a card "
+                       "and gave the right bits, or did not (tests/gpu/run.sh)",
+                       runDbForm);
+  form->add_option("FORM", db->form, "mma or wgmma")
+      ->check(CLI::IsMember({"mma", "wgmma"}))
+      ->required();
+  form->add_option("--target", options.target, "The card: cuda:0, ...")
+      ->type_name("TARGET");
+  form->add_option("--replay-us", db->medianUs,
+                   "The median time of its replays, whose bits were right")
+      ->type_name("MICROSECONDS")
+      ->check(CLI::PositiveNumber);
+  form->add_option("--failed", db->fault, "What went wrong")->type_name("TEXT");
+
   CLI::App *merge =
       add("merge", "Take in the results of other databases", runDbMerge);
   merge->add_option("FILE", db->files, "Databases; they are not changed")

@@ -38,6 +38,8 @@ struct DbOptions {
   uint64_t limit = 20;
   bool salvage = false;
   std::string older, blobs; ///< prune
+  std::string form, fault;  ///< form
+  double medianUs = 0;      ///< form
   /// explain: coordinates that replace those of the problem `key`.
   std::optional<std::string> program, shape, device, architecture, driver,
       environment, policy;
@@ -46,6 +48,7 @@ struct DbOptions {
 Result<int> runDbList(const Options &options);
 Result<int> runDbShow(const Options &options, const DbOptions &db);
 Result<int> runDbExplain(const Options &options, const DbOptions &db);
+Result<int> runDbForm(const Options &options, const DbOptions &db);
 Result<int> runDbExport(const Options &options, const DbOptions &db);
 Result<int> runDbImport(const Options &options, const DbOptions &db);
 Result<int> runDbMerge(const Options &options, const DbOptions &db);

@@ -47,9 +47,10 @@ struct Options {
   std::vector<std::string> bundleLevels; ///< bundle: --cpu
   std::vector<std::string> bundleArchs;  ///< bundle: --arch
 
-  /// run, kernels, bundle: how matrix products are computed, "mma", "wgmma",
-  /// "cublaslt" or "none"; empty: those of f16 and bf16 by cuBLASLt, where it
-  /// is, and none by a form that no card has run
+  /// run, replay, plan, kernels, bundle: how matrix products are computed,
+  /// "mma", "wgmma", "cublaslt" or "none"; empty: those of f16 and bf16 by a
+  /// form that has passed on the card (ProductForms.h), else by cuBLASLt, where
+  /// it is
   std::string tensorCores;
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit

@@ -10,6 +10,7 @@
 #include "planner/schedule/WhatIf.h"
 #include "support/FileIO.h"
 #include "support/Units.h"
+#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Program.h"
 #include "tools/mgpu-tune/Target.h"
 #include "tools/mgpu-tune/Tuned.h"
@@ -94,11 +95,12 @@ static Result<planner::TopologyEstimator> openMachine(const Options &options) {
   return TopologyEstimator(std::move(topology), std::move(table));
 }
 
-/// `memory` in bytes, or 0 for what the options say.
+/// `memory` in bytes, or 0 for what the options say; of that, `workspace` is
+/// for cuBLASLt.
 static Result<planner::TargetPlan>
 planForMachine(const planner::Dag &dag,
                const planner::TopologyEstimator &machine,
-               const Options &options, uint64_t memory = 0,
+               const Options &options, uint64_t workspace, uint64_t memory = 0,
                std::vector<planner::OpFactor> ops = {}) {
   using namespace planner;
   if (options.scheduler != "list")
@@ -111,6 +113,13 @@ planForMachine(const planner::Dag &dag,
                   memoryLimit(machine.machine(), options.memory));
   if (memory > 0)
     target.memoryBytes = memory;
+  if (target.memoryBytes <= workspace)
+    return fail(ErrorKind::Invalid,
+                fmt::format("cuBLASLt needs {} bytes of each device, which has "
+                            "{}: allow more --memory, or use "
+                            "--tensor-cores=none",
+                            workspace, target.memoryBytes));
+  target.memoryBytes -= workspace;
   target.streamsPerDevice = options.streams;
   target.seed = options.seed;
   MGPU_TRY_ASSIGN(planner::TransformChoice choice,
@@ -145,7 +154,7 @@ struct FrontPoint {
 /// Plans under ever less memory until nothing fits.
 static Result<int> runPareto(const planner::Dag &dag,
                              const planner::TopologyEstimator &machine,
-                             const Options &options) {
+                             const Options &options, uint64_t workspace) {
   constexpr double step = 0.9;
   std::vector<FrontPoint> front;
   // What plans are chosen by: see planForTarget().
@@ -155,14 +164,14 @@ static Result<int> runPareto(const planner::Dag &dag,
   uint64_t limit = 0;
   std::string stopped;
   do {
-    auto plan = planForMachine(dag, machine, options, limit);
+    auto plan = planForMachine(dag, machine, options, workspace, limit);
     if (!plan && (front.empty() || plan.error().kind != ErrorKind::Invalid))
       return fail(plan.error());
     if (!plan) {
       stopped = plan.error().message;
       break;
     }
-    FrontPoint point{memoryOf(*plan, plan->dag ? *plan->dag : dag),
+    FrontPoint point{memoryOf(*plan, plan->dag ? *plan->dag : dag) + workspace,
                      plan->plan.makespanUs, plan->contendedUs,
                      plan->plan.lowerBoundUs, plan->plan.transforms};
     limit = uint64_t(double(point.memory) * step);
@@ -202,16 +211,15 @@ static Result<int> runPareto(const planner::Dag &dag,
 
 /// Plans the changed program on the changed machine and prints both. `plan` is
 /// of `planned`.
-static Result<void> runWhatIf(const planner::Dag &dag,
-                              const planner::TopologyEstimator &machine,
-                              const planner::TargetPlan &plan,
-                              const planner::Dag &planned,
-                              const Options &options, json *out) {
+static Result<void>
+runWhatIf(const planner::Dag &dag, const planner::TopologyEstimator &machine,
+          const planner::TargetPlan &plan, const planner::Dag &planned,
+          const Options &options, uint64_t workspace, json *out) {
   MGPU_TRY_ASSIGN(planner::WhatIf changed,
                   planner::applyWhatIf(options.whatIf, machine, dag, planned));
   planner::TopologyEstimator other = machine.on(std::move(changed.topology));
-  MGPU_TRY_ASSIGN(auto then,
-                  planForMachine(changed.dag, other, options, 0, changed.made));
+  MGPU_TRY_ASSIGN(auto then, planForMachine(changed.dag, other, options,
+                                            workspace, 0, changed.made));
   std::vector<std::string> absent; // what the new plan was not made to have
   for (const planner::OpFactor &op : changed.made)
     if (const planner::Dag &made = then.dag ? *then.dag : changed.dag;
@@ -310,15 +318,18 @@ Result<int> runPlan(const Options &options) {
   planner::Plan plan;
   std::optional<planner::TopologyEstimator> machine;
   std::optional<planner::TargetPlan> target;
-  uint32_t threads = 0; // that replay it on the host, where that is known
-  planner::Dag source;  // of --what-if: before the transforms
+  uint32_t threads = 0;   // that replay it on the host, where that is known
+  planner::Dag source;    // of --what-if: before the transforms
+  uint64_t workspace = 0; // of each device of a machine, for cuBLASLt
   if (isElsewhere) {
     MGPU_TRY_ASSIGN(machine, openMachine(options));
+    workspace = productWorkspace(program, options.streams);
     if (options.pareto)
-      return runPareto(program.dag, *machine, options);
+      return runPareto(program.dag, *machine, options, workspace);
     if (!options.whatIf.empty())
       source = program.dag;
-    MGPU_TRY_ASSIGN(target, planForMachine(program.dag, *machine, options));
+    MGPU_TRY_ASSIGN(target,
+                    planForMachine(program.dag, *machine, options, workspace));
     plan = target->plan;
     if (target->dag)
       program.dag = std::move(*target->dag);
@@ -377,14 +388,14 @@ Result<int> runPlan(const Options &options) {
              {"left", gain.left}});
     }
     if (!options.whatIf.empty())
-      MGPU_TRY(
-          runWhatIf(source, *machine, *target, program.dag, options, &out));
+      MGPU_TRY(runWhatIf(source, *machine, *target, program.dag, options,
+                         workspace, &out));
     fmt::print("{}\n", out.dump(2));
     return 0;
   }
   if (!options.whatIf.empty())
-    MGPU_TRY(
-        runWhatIf(source, *machine, *target, program.dag, options, nullptr));
+    MGPU_TRY(runWhatIf(source, *machine, *target, program.dag, options,
+                       workspace, nullptr));
   std::string recorded;
   if (noise)
     recorded = fmt::format(
@@ -399,6 +410,12 @@ Result<int> runPlan(const Options &options) {
         100 * (plan.makespanUs / program.recordedUs - 1), plan.lowerBoundUs);
   if (options.explain) {
     fmt::print("{}{}", recorded, planner::explain(plan, program.dag));
+    for (const std::string &reason : program.notFused)
+      fmt::print("not fused: {}\n", reason);
+    if (workspace > 0)
+      fmt::print("of the memory of each device, {} bytes are kept for "
+                 "cuBLASLt's workspaces\n",
+                 workspace);
     if (threads > 0)
       fmt::print("a replay on {} threads of this machine: {:.3f} us ({})\n",
                  threads, planner::hostReplayUs(plan, program.dag, threads),

@@ -9,6 +9,7 @@
 #include "support/Array.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/Compiler.h"
+#include "tools/mgpu-tune/ProductForms.h"
 #include "tools/mgpu-tune/Target.h"
 
 #include <fmt/format.h>
@@ -245,10 +246,24 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
   } else if (endsWith(".json") || endsWith(".json.gz")) {
     MGPU_TRY_ASSIGN(program, openJson(options.file));
   } else {
+    Options chosen = options;
+    if (std::string forms = passedForms(options); !forms.empty())
+      chosen.tensorCores = forms;
     MGPU_TRY_ASSIGN(
-        program, importProgram(options, racesAreErrors, messages, kernelTexts));
+        program, importProgram(chosen, racesAreErrors, messages, kernelTexts));
+    program.tensorCores = chosen.tensorCores;
+    auto isProduct = [](const planner::KernelSpec &kernel) {
+      return kernel.source.find("mgpu.matmul") != std::string::npos &&
+             kernel.source.find("f16>") != std::string::npos;
+    };
+    if (isByRecord(program.tensorCores) &&
+        std::any_of(program.dag.kernels.begin(), program.dag.kernels.end(),
+                    isProduct))
+      fmt::print(stderr,
+                 "mgpu-tune: matrix products of f16 and bf16 by mgpu's own "
+                 "form ({}), which the database says has passed on this card\n",
+                 program.tensorCores.substr(byRecord.size()));
   }
-  program.tensorCores = options.tensorCores;
   addBindings(program);
   MGPU_TRY(checkArgumentKeys(program, options));
   return program;

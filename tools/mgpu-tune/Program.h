@@ -39,9 +39,11 @@ struct Program : planner::Program {
   std::vector<Binding> bindings; ///< arguments, then results
   std::vector<Message> messages;
   uint32_t numRaces = 0;
+  std::vector<std::string> notFused; ///< as planner::ImportedProgram has it
   std::shared_ptr<capture::Bundle> bundle; ///< null if it is not from one
-  double recordedUs = 0;   ///< of a recorded trace: how long it took
-  std::string tensorCores; ///< as Options has it
+  double recordedUs = 0; ///< of a recorded trace: how long it took
+  /// As Options has it, or what passedForms() says (ProductForms.h).
+  std::string tensorCores;
 };
 
 /// The argument (or, with `results`, result) a user means by the name or number

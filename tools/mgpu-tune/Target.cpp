@@ -41,6 +41,10 @@ Result<CudaTarget> findCard(const std::string &target, uint32_t numDevices) {
   return cuda;
 }
 
+void warnUser(const std::string &sentence) {
+  fmt::print(stderr, "mgpu-tune: warning: {}\n", sentence);
+}
+
 /// A CudaOptions::compile.
 constexpr auto compile = [](auto &...what) {
   return kernels::compileCubin(what...);
@@ -53,6 +57,7 @@ Result<std::unique_ptr<device::Driver>> openCard(const CudaTarget &cuda,
   options.numDevices = cuda.devicesOnCard;
   options.deadline = how.deadline;
   options.profiles = how.profiles;
+  options.warn = warnUser;
   options.compile = compile;
   return device::createCudaDriver(options);
 }
@@ -177,6 +182,8 @@ openRank(int card, uint32_t rank, std::chrono::milliseconds deadline,
   options.deadline = deadline;
   options.watch = std::move(watch);
   options.nccl = nccl;
+  if (rank == 0) // the others would say the same
+    options.warn = warnUser;
   options.compile = compile;
   return device::createCudaDriver(options);
 }

@@ -2,6 +2,7 @@
 #include "tools/mgpu-tune/Tuned.h"
 
 #include "db/FileSystem.h"
+#include "planner/plan/Workspace.h"
 #include "planner/schedule/PlanBuilder.h"
 #include "support/Clock.h"
 #include "support/Parallel.h"
@@ -361,8 +362,10 @@ Result<Prepared> prepare(Program &program, const Options &options,
   } else if (onCard) {
     auto cache = openCubinCache(options);
     prepared.cpu = arch;
-    MGPU_TRY_ASSIGN(prepared.kernels,
+    MGPU_TRY_ASSIGN(CudaKernels kernels,
                     cudaKernels(program, prepared.cpu, cache.get()));
+    prepared.kernels = std::move(kernels.objects);
+    planner::addWorkspaces(program.dag, prepared.plan, kernels.workspaceBytes);
   } else {
     MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, options.cpu));
     prepared.kernels = std::move(kernels.objects);

@@ -94,7 +94,8 @@ struct Prepared {
 /// As findTuned() says, else planFor() and hostKernels(). --plan wins over a
 /// tuned plan and its transforms; kernels and threads are those tuned.
 /// `program` is left as the plan's transforms change it. `arch` is that of a
-/// cuda target's cards ("sm_90"); else empty.
+/// cuda target's cards ("sm_90"); else empty. For cards, what cuBLASLt needs of
+/// their memory is a part of the program and its plan.
 Result<Prepared> prepare(Program &program, const Options &options,
                          const std::string &arch = "");
 

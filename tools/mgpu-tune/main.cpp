@@ -62,9 +62,10 @@ void addProgramOptions(CLI::App *command, Options &options) {
       ->add_option("--roll-from", options.rollFrom,
                    "Trips from which the program's loop stays rolled; 0: never")
       ->capture_default_str();
-  command->add_flag("!--no-fusion", options.fuse,
-                    "A launch for each linalg operation, even where several "
-                    "could share one");
+  command->add_flag(
+      "!--no-fusion", options.fuse,
+      "A launch for each linalg operation and parallel loop, even "
+      "where several could share one");
   command->add_flag("--json", options.json, "Print the result as JSON");
 }
 
@@ -114,9 +115,9 @@ void addTensorCores(CLI::App *command, Options &options) {
   command
       ->add_flag("--tensor-cores{mma}", options.tensorCores,
                  "On cards, products of f16 and bf16 by a form of ours, mma or "
-                 "for sm_90 wgmma (no card has run them yet); all products by "
-                 "cublaslt; or none. Not given: those of f16 and bf16 by "
-                 "cuBLASLt where it is")
+                 "for sm_90 wgmma; all products by cublaslt; or none. Not "
+                 "given: those of f16 and bf16 by a form that has passed on "
+                 "the card (db form), else by cuBLASLt where it is")
       ->check(CLI::IsMember({"mma", "wgmma", "cublaslt", "none"}));
 }
 
@@ -264,6 +265,7 @@ int main(int argc, char **argv) {
                  "of sim targets");
   plan->add_option("-o,--output", options.planFile,
                    "Write the plan's text form to FILE");
+  addTensorCores(plan, options);
   addTuned(plan, options);
   plan->callback([&] { command = tune::runPlan; });
 
@@ -274,6 +276,7 @@ int main(int argc, char **argv) {
                      "A plan written by `plan -o`; a bundle has its own");
   addTuned(replay, options);
   addRun(replay, options);
+  addTensorCores(replay, options);
   replay->callback([&] {
     options.needsPlan = true;
     command = tune::runRun;

@@ -12,9 +12,6 @@
 #include "kernels/emit/cuda/Matmul.h"
 #include "kernels/emit/cuda/SourceKernel.h"
 
-#include "mlir/IR/Iterators.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
-
 using namespace mlir;
 
 namespace mgpu::kernels {
@@ -22,19 +19,6 @@ namespace mgpu::kernels {
 namespace {
 
 using namespace cuda;
-
-/// What no statement needs would be a warning of the C++ compiler.
-void eraseDeadCode(ModuleOp module) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    module.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-      if (isOpTriviallyDead(op)) {
-        op->erase();
-        changed = true;
-      }
-    });
-  }
-}
 
 bool isEntry(func::FuncOp f) { return f.getName() == "entry"; }
 
@@ -263,8 +247,12 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
                                         "to 1024 threads");
   if (isSourceKernel(module))
     return emitSourceKernel(module, options);
-  if (isMatmul(module))
-    return emitMatmul(module, options);
+  if (isMatmul(module)) {
+    auto product = emitMatmul(module, options);
+    if (!product)
+      return stop("what is around the product could not be emitted");
+    return product;
+  }
   auto entry = module.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration() || entry.getNumResults() != 0) {
     module.emitError("a kernel module needs a function @entry that returns "

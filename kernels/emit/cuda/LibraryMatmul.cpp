@@ -26,17 +26,18 @@ std::string libraryMatmulRefusal(ModuleOp kernel) {
   Type factors = product->a.element, sums = product->c.element;
   if (!libraryType(factors) || product->b.element != factors)
     return "-";
+  if (product->loop)
+    return "computes more than the product, whose sums it rounds as it is "
+           "written; --no-fusion keeps them apart";
   bool isNarrow = factors.isF16() || factors.isBF16();
   if (sums != factors && !(isNarrow && sums.isF32()))
     return "sums are of another type than f32 and the factors'";
   for (auto [name, matrix] :
        {std::pair("A", &product->a), {"B", &product->b}, {"C", &product->c}}) {
-    int64_t extent = (matrix->rows - 1) * matrix->rowStride + matrix->columns;
     if (matrix->columnStride != 1)
       return std::string("a row of ") + name + " is not contiguous";
-    if (matrix->rowStride < matrix->columns || matrix->offset < 0 ||
-        (matrix->batch > 1 && matrix->batchStride < extent))
-      return std::string("rows of ") + name + " overlap";
+    if (std::string refusal = matrix->overlapRefusal(name); !refusal.empty())
+      return refusal;
   }
   return "";
 }

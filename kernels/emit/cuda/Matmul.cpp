@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/cuda/Matmul.h"
 
-#include "kernels/emit/cuda/CudaText.h"
 #include "kernels/emit/cuda/CudaTypes.h"
-#include "kernels/emit/cuda/MatmulShape.h"
+#include "kernels/emit/cuda/ProductText.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -39,6 +38,78 @@ uint32_t tileOf(int64_t extent) {
 constexpr uint32_t defaultThreads = 16, defaultDepth = 16;
 constexpr const char *depthName = "MGPU_DEPTH";
 
+constexpr const char *tileHead = R"(// $NAME$$AT$.
+// $WHAT$: $BATCHES$$M$ x $K$ and $K$ x $N$, tiled through shared memory.
+// CUDA C++ that includes nothing, for NVRTC. Each element adds in order of k, so
+// that with --fmad=false the bits are those of the source under all macros (-D):
+//   MGPU_BLOCK_X, _Y   threads of a block along columns and rows
+//   MGPU_TILE_X, _Y    elements of one thread along them
+//   MGPU_DEPTH         steps of k in shared memory at a time
+//   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
+// Launch with a block for each MGPU_BLOCK_X * MGPU_TILE_X columns along x, for
+// each MGPU_BLOCK_Y * MGPU_TILE_Y rows along y, for each product along z. A part
+// of them is a launch of fewer blocks from block first on, or of the source's
+// blocks base to end.
+)";
+
+constexpr const char *tileBody = R"(
+struct MgpuLaunch { // the grid of the source, and where this launch begins
+  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;
+  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
+};
+
+$HELPERS$extern "C" __global__ void
+__launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
+$NAME$($PARAMETERS$const MgpuLaunch launch) {
+  const int rows = MGPU_BLOCK_Y * MGPU_TILE_Y, columns = MGPU_BLOCK_X * MGPU_TILE_X;
+  const int threads = MGPU_BLOCK_X * MGPU_BLOCK_Y;
+  static __shared__ $TYPE$ tileA[MGPU_DEPTH][MGPU_BLOCK_Y * MGPU_TILE_Y + 1]; // + 1: a column is in all banks
+  static __shared__ $TYPE$ tileB[MGPU_DEPTH][MGPU_BLOCK_X * MGPU_TILE_X];
+  const int thread = (int)(threadIdx.y * MGPU_BLOCK_X + threadIdx.x);
+  const int firstRow = (int)launch.baseY * $Y$ + (int)(blockIdx.y + launch.firstY) * rows;
+  const int firstColumn = (int)launch.baseX * $X$ + (int)(blockIdx.x + launch.firstX) * columns;
+  const int endRow = launch.endY * $Y$u < $M$u ? (int)launch.endY * $Y$ : $M$;
+  const int endColumn = launch.endX * $X$u < $N$u ? (int)launch.endX * $X$ : $N$;
+$BATCH$  $TYPE$ sums[MGPU_TILE_Y][MGPU_TILE_X];
+$EACH$      sums[i][j] = row < endRow && column < endColumn ? $FIRST$ : 0;
+    }
+  for (int k = 0; k < $K$; k += MGPU_DEPTH) {
+    for (int at = thread; at < rows * MGPU_DEPTH; at += threads) {
+      const int row = at / MGPU_DEPTH, step = at % MGPU_DEPTH;
+      tileA[step][row] = firstRow + row < endRow && k + step < $K$ ? $AAT$ : 0;
+    }
+    for (int at = thread; at < columns * MGPU_DEPTH; at += threads) {
+      const int step = at / columns, column = at % columns;
+      tileB[step][column] = firstColumn + column < endColumn && k + step < $K$ ? $BAT$ : 0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int step = 0; step < MGPU_DEPTH; ++step) {
+      if ($K$ % MGPU_DEPTH != 0 && k + step >= $K$) // no zeros are added: they would change -0
+        break;
+#pragma unroll
+      for (int i = 0; i < MGPU_TILE_Y; ++i)
+#pragma unroll
+        for (int j = 0; j < MGPU_TILE_X; ++j)
+          sums[i][j] += tileA[step][i * MGPU_BLOCK_Y + threadIdx.y] * tileB[step][j * MGPU_BLOCK_X + threadIdx.x];
+    }
+    __syncthreads(); // before the tiles are filled again
+  }
+$EACH$      if (row < endRow && column < endColumn)
+        $STORE$sums[i][j]$END$;
+    }
+}
+)";
+
+/// The element of C that belongs to (i, j) of this thread, inside or not.
+constexpr const char *eachSum = R"(#pragma unroll
+  for (int i = 0; i < MGPU_TILE_Y; ++i)
+#pragma unroll
+    for (int j = 0; j < MGPU_TILE_X; ++j) {
+      const int row = firstRow + i * MGPU_BLOCK_Y + (int)threadIdx.y;
+      const int column = firstColumn + j * MGPU_BLOCK_X + (int)threadIdx.x;
+)";
+
 } // namespace
 
 bool isMatmul(ModuleOp kernel) { return productOf(kernel).has_value(); }
@@ -72,155 +143,24 @@ planner::KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   return space;
 }
 
-CudaKernel emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
-  cuda::MatmulShape product = *productOf(module);
+Result<CudaKernel> emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
   planner::KernelSpace space =
       matmulSpace(module, options.block, options.maxGrid);
-  const planner::KernelConfig &defaults = space.defaults;
-  CudaKernel kernel;
-  cuda::Names names;
-  kernel.name = kernel.entry = names.fresh(options.name);
-  kernel.block = options.block;
-  kernel.reshapable = true;
-  kernel.reason = space.reason;
-  kernel.vectorReason = "has tiles instead";
-  std::string type = cuda::cType(product.a.element), parameters;
-  for (const char *each :
-       {"batch",   "firstRow", "firstColumn", "sums",    "tileA",
-        "tileB",   "launch",   "thread",      "threads", "rows",
-        "columns", "endRow",   "endColumn",   "k",       "step",
-        "i",       "j",        "row",         "column",  "at"})
-    names.reserve(each);
-  std::vector<std::string> argument(3);
-  for (unsigned k = 0; k < 3; ++k) {
-    StringRef wish = cuda::sourceName(product.entry.getArgument(k).getLoc());
-    argument[k] = names.fresh(wish.empty() ? "x" : wish);
-    std::string pointer =
-        (k == product.c.position ? "" : "const ") + type + " *";
-    kernel.parameters.push_back({argument[k], pointer});
-    kernel.parameterBytes.push_back(8);
-    parameters += pointer + argument[k] + ", ";
-  }
-  std::string a = argument[product.a.position],
-              b = argument[product.b.position],
-              c = argument[product.c.position];
-  // Threads of the source's block, in which the part of the grid is given.
-  std::string x = std::to_string(options.block.x),
-              y = std::to_string(options.block.y);
-  std::string m = std::to_string(product.m()), n = std::to_string(product.n()),
-              k = std::to_string(product.k());
-  std::string text =
-      "// " + kernel.name +
-      (options.location.empty() ? "" : ": the launch at " + options.location) +
-      ".\n// " + c + " += " + a + " * " + b + ": " +
-      (product.c.batch > 1 ? std::to_string(product.c.batch) + " times " : "") +
-      m + " x " + k + " and " + k + " x " + n +
-      ", tiled through shared memory.\n"
-      "// CUDA C++ that includes nothing, for NVRTC. Each element adds in "
-      "order of k, so\n"
-      "// that with --fmad=false the bits are those of the source under all "
-      "macros (-D):\n"
-      "//   MGPU_BLOCK_X, _Y   threads of a block along columns and rows\n"
-      "//   MGPU_TILE_X, _Y    elements of one thread along them\n"
-      "//   MGPU_DEPTH         steps of k in shared memory at a time\n"
-      "//   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor\n"
-      "// Launch with a block for each MGPU_BLOCK_X * MGPU_TILE_X columns "
-      "along "
-      "x, for\n"
-      "// each MGPU_BLOCK_Y * MGPU_TILE_Y rows along y, for each product along "
-      "z. A part\n"
-      "// of them is a launch of fewer blocks from block first on, or of the "
-      "source's\n// blocks base to end.\n";
-  auto macro = [&](const std::string &name, uint32_t value) {
-    text += "#ifndef " + name + "\n#define " + name + " " +
-            std::to_string(value) + "\n#endif\n";
-  };
-  macro("MGPU_BLOCK_X", defaults[P::BlockX]);
-  macro("MGPU_BLOCK_Y", defaults[P::BlockY]);
-  macro("MGPU_TILE_X", defaults[P::TileX]);
-  macro("MGPU_TILE_Y", defaults[P::TileY]);
-  macro(depthName, defaultDepth);
-  macro("MGPU_MIN_BLOCKS", 1);
-  text +=
-      "\nstruct MgpuLaunch { // the grid of the source, and where this launch "
-      "begins\n  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;\n"
-      "  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that "
-      "runs\n};\n\n"
-      "extern \"C\" __global__ void\n"
-      "__launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)\n" +
-      kernel.name + "(" + parameters +
-      "const MgpuLaunch launch) {\n"
-      "  const int rows = MGPU_BLOCK_Y * MGPU_TILE_Y, columns = MGPU_BLOCK_X * "
-      "MGPU_TILE_X;\n"
-      "  const int threads = MGPU_BLOCK_X * MGPU_BLOCK_Y;\n"
-      "  static __shared__ " +
-      type +
-      " tileA[MGPU_DEPTH][MGPU_BLOCK_Y * MGPU_TILE_Y + 1]; // + 1: a column is "
-      "in all banks\n"
-      "  static __shared__ " +
-      type +
-      " tileB[MGPU_DEPTH][MGPU_BLOCK_X * MGPU_TILE_X];\n"
-      "  const int thread = (int)(threadIdx.y * MGPU_BLOCK_X + threadIdx.x);\n"
-      "  const int firstRow = (int)launch.baseY * " +
-      y +
-      " + (int)(blockIdx.y + launch.firstY) * rows;\n"
-      "  const int firstColumn = (int)launch.baseX * " +
-      x +
-      " + (int)(blockIdx.x + launch.firstX) * columns;\n"
-      "  const int endRow = launch.endY * " +
-      y + "u < " + m + "u ? (int)launch.endY * " + y + " : " + m +
-      ";\n  const int endColumn = launch.endX * " + x + "u < " + n +
-      "u ? (int)launch.endX * " + x + " : " + n + ";\n";
-  if (product.c.batch > 1)
-    text += "  const int batch = (int)(launch.baseZ + blockIdx.z + "
-            "launch.firstZ);\n";
-  // The element of C that belongs to (i, j) of this thread, inside or not.
-  std::string forEach =
-      "#pragma unroll\n"
-      "  for (int i = 0; i < MGPU_TILE_Y; ++i)\n"
-      "#pragma unroll\n"
-      "    for (int j = 0; j < MGPU_TILE_X; ++j) {\n"
-      "      const int row = firstRow + i * MGPU_BLOCK_Y + (int)threadIdx.y;\n"
-      "      const int column = firstColumn + j * MGPU_BLOCK_X + "
-      "(int)threadIdx.x;\n";
-  std::string isInside = "row < endRow && column < endColumn";
-  text +=
-      "  " + type + " sums[MGPU_TILE_Y][MGPU_TILE_X];\n" + forEach +
-      "      sums[i][j] = " + isInside + " ? " +
-      product.c.at(c, "row", "column") + " : 0;\n    }\n" +
-      "  for (int k = 0; k < " + k +
-      "; k += MGPU_DEPTH) {\n"
-      "    for (int at = thread; at < rows * MGPU_DEPTH; at += threads) {\n"
-      "      const int row = at / MGPU_DEPTH, step = at % MGPU_DEPTH;\n"
-      "      tileA[step][row] = firstRow + row < endRow && k + step < " +
-      k + " ? " + product.a.at(a, "firstRow + row", "k + step") +
-      " : 0;\n    }\n"
-      "    for (int at = thread; at < columns * MGPU_DEPTH; at += threads) {\n"
-      "      const int step = at / columns, column = at % columns;\n"
-      "      tileB[step][column] = firstColumn + column < endColumn && k + "
-      "step < " +
-      k + " ? " + product.b.at(b, "k + step", "firstColumn + column") +
-      " : 0;\n    }\n"
-      "    __syncthreads();\n"
-      "#pragma unroll\n"
-      "    for (int step = 0; step < MGPU_DEPTH; ++step) {\n"
-      "      if (" +
-      k + " % MGPU_DEPTH != 0 && k + step >= " + k +
-      ") // no zeros are added: they would change -0\n"
-      "        break;\n"
-      "#pragma unroll\n"
-      "      for (int i = 0; i < MGPU_TILE_Y; ++i)\n"
-      "#pragma unroll\n"
-      "        for (int j = 0; j < MGPU_TILE_X; ++j)\n"
-      "          sums[i][j] += tileA[step][i * MGPU_BLOCK_Y + threadIdx.y] * "
-      "tileB[step][j * MGPU_BLOCK_X + threadIdx.x];\n"
-      "    }\n"
-      "    __syncthreads(); // before the tiles are filled again\n"
-      "  }\n" +
-      forEach + "      if (" + isInside + ")\n        " +
-      product.c.at(c, "row", "column") + " = sums[i][j];\n    }\n}\n";
-  kernel.source = std::move(text);
-  return kernel;
+  cuda::ProductText text(
+      module, options, space,
+      "firstRow firstColumn sums tileA tileB launch thread threads rows "
+      "columns endRow endColumn k step i j at");
+  if (failed(text.prepare()))
+    return fail(ErrorKind::Unsupported, "");
+  const cuda::MatmulShape &product = text.product;
+  text.words["EACH"] = eachSum;
+  text.words["BATCH"] = product.c.batch > 1
+                            ? "  const int batch = (int)(launch.baseZ + "
+                              "blockIdx.z + launch.firstZ);\n"
+                            : "";
+  text.words["AAT"] = product.a.at(text.a, "firstRow + row", "k + step");
+  text.words["BAT"] = product.b.at(text.b, "k + step", "firstColumn + column");
+  return text.write(tileHead, tileBody);
 }
 
 } // namespace mgpu::kernels

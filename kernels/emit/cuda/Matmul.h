@@ -20,7 +20,8 @@ bool isMatmul(mlir::ModuleOp kernel);
 /// The text of one. A block of MGPU_BLOCK_X x MGPU_BLOCK_Y threads computes
 /// MGPU_TILE_X elements along n and MGPU_TILE_Y along m with each, and stages
 /// MGPU_DEPTH steps of k at a time.
-CudaKernel emitMatmul(mlir::ModuleOp kernel, const CudaEmitOptions &options);
+Result<CudaKernel> emitMatmul(mlir::ModuleOp kernel,
+                              const CudaEmitOptions &options);
 
 /// Its blocks, tiles and depths.
 planner::KernelSpace matmulSpace(mlir::ModuleOp kernel, Dim3 block,

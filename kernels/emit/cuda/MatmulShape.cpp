@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/cuda/MatmulShape.h"
 
+#include "kernels/emit/cuda/ProductBody.h"
+
 using namespace mlir;
 
 namespace mgpu::kernels::cuda {
@@ -32,19 +34,38 @@ static std::optional<MatmulOperand> operandOf(func::FuncOp entry,
   return matrix;
 }
 
+/// C of a product whose body has more than it: no argument.
+static MatmulOperand sumsOf(const MatmulOperand &a, const MatmulOperand &b,
+                            Type element) {
+  MatmulOperand sums;
+  sums.position = UINT32_MAX;
+  sums.rows = a.rows;
+  sums.columns = b.columns;
+  sums.batch = a.batch;
+  sums.element = element;
+  return sums;
+}
+
 std::optional<MatmulShape> matmulShapeOf(ModuleOp kernel) {
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
-  if (!entry || entry.isDeclaration() || entry.getNumArguments() != 3)
+  if (!entry || entry.isDeclaration())
     return std::nullopt;
   auto positions = entry->getAttrOfType<DenseI64ArrayAttr>("mgpu.matmul");
-  if (!positions || positions.size() != 3)
+  scf::ForOp loop = productLoop(entry);
+  if (!positions || positions.size() != (loop ? 2 : 3) ||
+      (!loop && entry.getNumArguments() != 3) || positions[0] == positions[1])
     return std::nullopt;
-  auto a = operandOf(entry, positions[0]), b = operandOf(entry, positions[1]),
-       c = operandOf(entry, positions[2]);
-  if (!a || !b || !c || positions[0] == positions[1] ||
-      positions[0] == positions[2] || positions[1] == positions[2])
+  auto a = operandOf(entry, positions[0]), b = operandOf(entry, positions[1]);
+  if (!a || !b || (loop && !splitProduct(loop)))
     return std::nullopt;
-  MatmulShape product{entry, *a, *b, *c};
+  std::optional<MatmulOperand> c;
+  if (loop)
+    c = sumsOf(*a, *b, loop.getResult(0).getType());
+  else if (positions[0] != positions[2] && positions[1] != positions[2])
+    c = operandOf(entry, positions[2]);
+  if (!c)
+    return std::nullopt;
+  MatmulShape product{entry, loop, *a, *b, *c};
   // So that every index of an element is an int.
   constexpr int64_t most = 1 << 30;
   for (const MatmulOperand *each : {&*a, &*b, &*c})
@@ -73,6 +94,13 @@ std::string MatmulOperand::at(const std::string &name, const std::string &row,
   add(row, rowStride);
   add(column, columnStride);
   return name + "[" + index + "]";
+}
+
+std::string MatmulOperand::overlapRefusal(const std::string &name) const {
+  int64_t extent = (rows - 1) * rowStride + columns;
+  bool overlap =
+      rowStride < columns || offset < 0 || (batch > 1 && batchStride < extent);
+  return overlap ? "rows of " + name + " overlap" : "";
 }
 
 } // namespace mgpu::kernels::cuda

@@ -3,6 +3,7 @@
 #define MGPU_KERNELS_EMIT_CUDA_MATMULSHAPE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 
 #include <optional>
@@ -20,11 +21,17 @@ struct MatmulOperand {
   /// "x[batch * 64LL + row * 8LL + (k + step)]".
   std::string at(const std::string &name, const std::string &row,
                  const std::string &column) const;
+  /// "rows of A overlap", where they do or lie outside; else "". Rows are
+  /// contiguous.
+  std::string overlapRefusal(const std::string &name) const;
 };
 
 /// C += A * B, of any element types.
 struct MatmulShape {
   mlir::func::FuncOp entry;
+  /// Where other operations are before or after the sums, the loop that makes
+  /// them (ProductBody.h); of C there are then only sizes and the element type.
+  mlir::scf::ForOp loop;
   MatmulOperand a, b, c;
   int64_t m() const { return c.rows; }
   int64_t n() const { return c.columns; }
@@ -33,7 +40,7 @@ struct MatmulShape {
 
 /// That of a kernel whose @entry has the attribute mgpu.matmul, the positions
 /// of A, B and C, which are its only arguments, of static shape, [batch x]
-/// m x k, k x n, m x n.
+/// m x k, k x n, m x n; or of A and B alone where it has such a loop.
 std::optional<MatmulShape> matmulShapeOf(mlir::ModuleOp kernel);
 
 } // namespace mgpu::kernels::cuda

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/cuda/TensorMatmul.h"
 
-#include "kernels/emit/cuda/CudaHelpers.h"
-#include "kernels/emit/cuda/CudaText.h"
 #include "kernels/emit/cuda/CudaTypes.h"
-#include "kernels/emit/cuda/MatmulShape.h"
-#include "kernels/emit/cuda/TextTemplate.h"
+#include "kernels/emit/cuda/ProductText.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -23,7 +20,7 @@ constexpr const char *reasonText =
 constexpr uint32_t lanes = 32, instructionRows = 16;
 
 constexpr const char *headText = R"(// $NAME$$AT$.
-// $C$ += $A$ * $B$: $BATCHES$$M$ x $K$ and $K$ x $N$, on tensor cores.
+// $WHAT$: $BATCHES$$M$ x $K$ and $K$ x $N$, on tensor cores.
 // CUDA C++ that includes nothing, for NVRTC and sm_80 or later. Sums are of f32, in the
 // order of k but for the 16 steps of an instruction, whose order is the card's. Macros (-D):
 //   MGPU_BLOCK_X, _Y   32, and the warps of a block
@@ -81,7 +78,7 @@ template <bool IsAligned> __device__ __forceinline__ void stage($TYPE$ *to, cons
 }
 
 template <bool IsAligned> __device__ __forceinline__ void
-$NAME$_block($TYPE$ *tileA, $TYPE$ *tileB, const $TYPE$ *$A$, const $TYPE$ *$B$, $CTYPE$ *$C$, const MgpuLaunch launch) {
+$NAME$_block($TYPE$ *tileA, $TYPE$ *tileB, const $TYPE$ *$A$, const $TYPE$ *$B$, $OTHERS$const MgpuLaunch launch) {
   const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
   const int thread = warp * MGPU_BLOCK_X + lane, threads = MGPU_BLOCK_X * MGPU_BLOCK_Y;
   const int firstRow = (int)launch.baseY * $Y$ + (int)(blockIdx.y + launch.firstY) * blockRows;
@@ -100,7 +97,7 @@ $BATCH$  const int warpRow = warp / warpsX * warpRows, warpColumn = warp % warps
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-        sums[i][j][e] = row < endRow && column < endColumn ? (float)$CAT$ : 0.0f;
+        sums[i][j][e] = row < endRow && column < endColumn ? (float)$FIRST$ : 0.0f;
       }
   const auto bring = [&](int tile) {
     $TYPE$ *const toA = tileA + tile % MGPU_STAGES * stageA, *const toB = tileB + tile % MGPU_STAGES * stageB;
@@ -159,7 +156,7 @@ $BATCH$  const int warpRow = warp / warpsX * warpRows, warpColumn = warp % warps
       for (int e = 0; e < 4; ++e) {
         const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
         if (row < endRow && column < endColumn)
-          $CAT$ = $CTYPE$(sums[i][j][e]);
+          $STORE$$CTYPE$(sums[i][j][e])$END$;
       }
 }
 
@@ -237,93 +234,29 @@ planner::KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block,
   return space;
 }
 
-CudaKernel emitTensorMatmul(ModuleOp module, const CudaEmitOptions &options) {
-  cuda::MatmulShape product = *cuda::matmulShapeOf(module);
+Result<CudaKernel> emitTensorMatmul(ModuleOp module,
+                                    const CudaEmitOptions &options) {
   planner::KernelSpace space =
       tensorMatmulSpace(module, options.block, options.maxGrid);
-  const planner::KernelConfig &defaults = space.defaults;
-  CudaKernel kernel;
-  cuda::Names names;
-  kernel.name = kernel.entry = names.fresh(options.name);
-  kernel.block = options.block;
-  kernel.reshapable = true;
-  kernel.reason = space.reason;
-  kernel.vectorReason = "has tiles instead";
-  for (const char *each : {"batch",
-                           "firstRow",
-                           "firstColumn",
-                           "sums",
-                           "tileA",
-                           "tileB",
-                           "launch",
-                           "thread",
-                           "threads",
-                           "endRow",
-                           "k",
-                           "step",
-                           "i",
-                           "j",
-                           "e",
-                           "row",
-                           "column",
-                           "at",
-                           "endColumn",
-                           "warp",
-                           "lane",
-                           "tile",
-                           "tiles",
-                           "bring",
-                           "fromA",
-                           "fromB",
-                           "toA",
-                           "toB",
-                           "left",
-                           "right",
-                           "both",
-                           "inside",
-                           "warpRow",
-                           "warpColumn",
-                           "place",
-                           "stage",
-                           "copyAsync",
-                           "closeCopies",
-                           "awaitCopies",
-                           "loadTiles",
-                           "loadTilesTurned",
-                           "sharedAddress",
-                           "isAligned",
-                           "blockRows",
-                           "blockColumns",
-                           "warpsX",
-                           "warpRows",
-                           "warpColumns",
-                           "chunk",
-                           "stageA",
-                           "stageB"})
-    names.reserve(each);
-  std::string type = cuda::cType(product.a.element),
-              sumType = cuda::cType(product.c.element), parameters;
-  std::vector<std::string> argument(3);
-  for (unsigned k = 0; k < 3; ++k) {
-    StringRef wish = cuda::sourceName(product.entry.getArgument(k).getLoc());
-    argument[k] = names.fresh(wish.empty() ? "x" : wish);
-    bool isSum = k == product.c.position;
-    std::string pointer = isSum ? sumType + " *" : "const " + type + " *";
-    kernel.parameters.push_back({argument[k], pointer});
-    kernel.parameterBytes.push_back(8);
-    parameters += pointer + argument[k] + ", ";
-  }
-  std::string a = argument[product.a.position],
-              b = argument[product.b.position],
-              c = argument[product.c.position];
-  cuda::Helpers helpers;
-  bool isHalf = product.a.element.isF16();
+  cuda::ProductText text(
+      module, options, space,
+      "firstRow firstColumn sums tileA tileB launch thread threads "
+      "endRow k step i j e at endColumn warp lane tile tiles bring "
+      "fromA fromB toA toB left right both inside warpRow "
+      "warpColumn place stage copyAsync closeCopies awaitCopies "
+      "loadTiles loadTilesTurned sharedAddress isAligned blockRows "
+      "blockColumns warpsX warpRows warpColumns chunk stageA stageB");
+  const cuda::MatmulShape &product = text.product;
+  const bool isHalf = product.a.element.isF16();
   for (const char *each :
        {isHalf ? "f16" : "bf16", "loadTiles", isHalf ? "mmaF16" : "mmaBf16"})
-    helpers.use(each);
+    text.helpers.use(each);
+  if (failed(text.prepare()))
+    return fail(ErrorKind::Unsupported, "");
+  const std::string &a = text.a, &b = text.b, &name = text.kernel.name;
   std::string arguments =
-      "tileA, tileB, " + a + ", " + b + ", " + c + ", launch";
-  std::string call = "  " + kernel.name + "_block<false>(" + arguments + ");\n";
+      "tileA, tileB, " + a + ", " + b + ", " + text.words["PASSED"] + "launch";
+  std::string call = "  " + name + "_block<false>(" + arguments + ");\n";
   if (hasAlignedRows(product.a) && hasAlignedRows(product.b))
     call =
         "  const bool isAligned = ((unsigned long long)" + a +
@@ -333,47 +266,17 @@ CudaKernel emitTensorMatmul(ModuleOp module, const CudaEmitOptions &options) {
                              : "") +
         ";\n"
         "  if (isAligned)\n    " +
-        kernel.name + "_block<true>(" + arguments + ");\n  else\n  " + call;
-  cuda::Words words{
-      {"NAME", kernel.name},
-      {"AT",
-       options.location.empty() ? "" : ": the launch at " + options.location},
-      {"A", a},
-      {"B", b},
-      {"C", c},
-      {"M", std::to_string(product.m())},
-      {"N", std::to_string(product.n())},
-      {"K", std::to_string(product.k())},
-      {"X", std::to_string(options.block.x)},
-      {"Y", std::to_string(options.block.y)},
-      {"BATCHES",
-       product.c.batch > 1 ? std::to_string(product.c.batch) + " times " : ""},
-      {"BATCH", product.c.batch > 1
-                    ? "  const int batch = (int)(launch.baseZ + blockIdx.z + "
-                      "launch.firstZ);\n"
-                    : ""},
-      {"TYPE", type},
-      {"CTYPE", sumType},
-      {"HELPERS", helpers.text()},
-      {"MMA", isHalf ? "mmaF16" : "mmaBf16"},
-      {"PARAMETERS", parameters},
-      {"CALL", call},
-      {"AAT", product.a.at(a, "firstRow + row", "k + step * chunk")},
-      {"BAT", product.b.at(b, "k + step", "firstColumn + column * chunk")},
-      {"CAT", product.c.at(c, "row", "column")}};
-  std::string text = cuda::fill(headText, words);
-  auto macro = [&](const std::string &name, uint32_t value) {
-    text += cuda::macroDefault(name, value);
-  };
-  macro("MGPU_BLOCK_X", defaults[P::BlockX]);
-  macro("MGPU_BLOCK_Y", defaults[P::BlockY]);
-  macro("MGPU_TILE_X", defaults[P::TileX]);
-  macro("MGPU_TILE_Y", defaults[P::TileY]);
-  for (size_t k = 0; k < space.tunables.size(); ++k)
-    macro(space.tunables[k].name, defaults.tunables[k]);
-  macro("MGPU_MIN_BLOCKS", 1);
-  kernel.source = text + cuda::fill(bodyText, words);
-  return kernel;
+        name + "_block<true>(" + arguments + ");\n  else\n  " + call;
+  text.words["BATCH"] = product.c.batch > 1
+                            ? "  const int batch = (int)(launch.baseZ + "
+                              "blockIdx.z + launch.firstZ);\n"
+                            : "";
+  text.words["MMA"] = isHalf ? "mmaF16" : "mmaBf16";
+  text.words["CALL"] = call;
+  text.words["AAT"] = product.a.at(a, "firstRow + row", "k + step * chunk");
+  text.words["BAT"] =
+      product.b.at(b, "k + step", "firstColumn + column * chunk");
+  return text.write(headText, bodyText);
 }
 
 } // namespace mgpu::kernels

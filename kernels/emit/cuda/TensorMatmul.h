@@ -22,8 +22,8 @@ std::string tensorMatmulRefusal(mlir::ModuleOp kernel);
 /// 32 MGPU_TILE_X columns and MGPU_BLOCK_Y MGPU_TILE_Y rows; MGPU_WARPS_Y of
 /// its warps lie one above the other, the others side by side; MGPU_STAGES
 /// tiles of MGPU_DEPTH steps of k are in shared memory.
-CudaKernel emitTensorMatmul(mlir::ModuleOp kernel,
-                            const CudaEmitOptions &options);
+Result<CudaKernel> emitTensorMatmul(mlir::ModuleOp kernel,
+                                    const CudaEmitOptions &options);
 
 planner::KernelSpace tensorMatmulSpace(mlir::ModuleOp kernel, Dim3 block,
                                        Dim3 maxGrid);

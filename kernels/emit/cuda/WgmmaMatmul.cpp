@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/cuda/WgmmaMatmul.h"
 
-#include "kernels/emit/cuda/CudaHelpers.h"
-#include "kernels/emit/cuda/CudaText.h"
 #include "kernels/emit/cuda/CudaTypes.h"
-#include "kernels/emit/cuda/MatmulShape.h"
+#include "kernels/emit/cuda/ProductBody.h"
+#include "kernels/emit/cuda/ProductText.h"
 #include "kernels/emit/cuda/TensorMatmul.h"
-#include "kernels/emit/cuda/TextTemplate.h"
 #include "kernels/emit/cuda/WgmmaHelpers.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -28,7 +26,7 @@ constexpr uint32_t panel = 64, bytesOfElement = 2;
 constexpr uint32_t patternBytes = 1024;
 
 constexpr const char *wgmmaHead = R"(// $NAME$$AT$.
-// $C$ += $A$ * $B$: $BATCHES$$M$ x $K$ and $K$ x $N$, on tensor cores by warpgroups (wgmma),
+// $WHAT$: $BATCHES$$M$ x $K$ and $K$ x $N$, on tensor cores by warpgroups (wgmma),
 // from tiles that tensor copies bring (TMA). CUDA C++ that includes nothing, for NVRTC and
 // sm_90a alone. Sums are of f32, in the order of k but for the 16 steps of an instruction,
 // whose order is the card's. Macros (-D):
@@ -72,6 +70,7 @@ static_assert(MGPU_TILE_X == 2 || MGPU_TILE_X == 4 || MGPU_TILE_X == 8, "");
 static_assert(MGPU_STAGES >= 2 && MGPU_STAGES <= 8, "the barriers have 128 bytes");
 
 $HELPERS$
+$WGMMA$
 extern __shared__ __align__(128) unsigned char mgpu_dynamic_shared[];
 
 extern "C" __global__ void
@@ -122,7 +121,7 @@ $NAME$($PARAMETERS$const MgpuLaunch launch) {
 #pragma unroll
     for (int e = 0; e < numSums; ++e) {
       const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-      sums[i][e] = row < endRow && column < endColumn ? (float)$CAT$ : 0.0f;
+      sums[i][e] = row < endRow && column < endColumn ? (float)$FIRST$ : 0.0f;
       holdSum(sums[i][e]);
     }
   for (int tile = 0; tile < tiles; ++tile) {
@@ -154,7 +153,7 @@ $NAME$($PARAMETERS$const MgpuLaunch launch) {
       const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
       holdSum(sums[i][e]);
       if (row < endRow && column < endColumn)
-        $CAT$ = $CTYPE$(sums[i][e]);
+        $STORE$$CTYPE$(sums[i][e])$END$;
     }
 }
 )";
@@ -171,11 +170,7 @@ std::string mapRefusal(const std::string &name,
       return head + std::to_string(elements * bytesOfElement) + " bytes" +
              tail + ", no multiple of the " +
              std::to_string(tensorMapAlignment) + " that tensor copies take";
-  int64_t extent = (matrix.rows - 1) * matrix.rowStride + matrix.columns;
-  if (matrix.rowStride < matrix.columns ||
-      (matrix.batch > 1 && matrix.batchStride < extent))
-    return "rows of " + name + " overlap";
-  return "";
+  return matrix.overlapRefusal(name);
 }
 
 TensorMap mapOf(const cuda::MatmulOperand &matrix) {
@@ -200,6 +195,14 @@ std::string wgmmaMatmulRefusal(ModuleOp kernel) {
   if (std::string refusal = tensorMatmulRefusal(kernel); !refusal.empty())
     return refusal;
   cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);
+  if (product.loop) {
+    OwningOpRef<ModuleOp> around = cuda::splitProduct(product.loop);
+    for (auto part : around->getOps<func::FuncOp>())
+      for (unsigned factor : {product.a.position, product.b.position})
+        if (!part.getArgument(factor).use_empty())
+          return "A or B is read outside of the product, too, and tensor maps "
+                 "cannot be";
+  }
   std::string refusal = mapRefusal("A", product.a);
   return refusal.empty() ? mapRefusal("B", product.b) : refusal;
 }
@@ -244,127 +247,39 @@ planner::KernelSpace wgmmaMatmulSpace(ModuleOp kernel, Dim3 block,
   return space;
 }
 
-CudaKernel emitWgmmaMatmul(ModuleOp module, const CudaEmitOptions &options) {
-  cuda::MatmulShape product = *cuda::matmulShapeOf(module);
+Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
+                                   const CudaEmitOptions &options) {
   planner::KernelSpace space =
       wgmmaMatmulSpace(module, options.block, options.maxGrid);
-  const planner::KernelConfig &defaults = space.defaults;
-  CudaKernel kernel;
-  cuda::Names names;
-  kernel.name = kernel.entry = names.fresh(options.name);
-  kernel.block = options.block;
-  kernel.reshapable = true;
-  kernel.reason = space.reason;
-  kernel.vectorReason = "has tiles instead";
-  kernel.dynamicSharedBytes = uint32_t(space.sharedBytesOf(defaults));
-  for (const char *each : {"batch",
-                           "firstRow",
-                           "firstColumn",
-                           "sums",
-                           "launch",
-                           "endRow",
-                           "endColumn",
-                           "k",
-                           "step",
-                           "i",
-                           "e",
-                           "row",
-                           "column",
-                           "stage",
-                           "stages",
-                           "warp",
-                           "lane",
-                           "tile",
-                           "tiles",
-                           "slice",
-                           "slices",
-                           "part",
-                           "to",
-                           "loaded",
-                           "freed",
-                           "fromA",
-                           "fromB",
-                           "firstPanel",
-                           "warpgroups",
-                           "rowTiles",
-                           "blockRows",
-                           "blockColumns",
-                           "panelBytes",
-                           "panelsA",
-                           "panelsB",
-                           "sliceBytes",
-                           "stageBytes",
-                           "numSums",
-                           "sharedAddress",
-                           "makeBarrier",
-                           "publishBarriers",
-                           "arriveAt",
-                           "arriveExpecting",
-                           "awaitPhase",
-                           "loadBox",
-                           "beginProducts",
-                           "closeProducts",
-                           "awaitProducts",
-                           "holdSum",
-                           "forgetIndex",
-                           "multiplyF16",
-                           "multiplyBf16",
-                           "tileDescriptor"})
-    names.reserve(each);
-  std::string type = cuda::cType(product.a.element),
-              sumType = cuda::cType(product.c.element), parameters;
-  std::vector<std::string> argument(3);
-  for (unsigned k = 0; k < 3; ++k) {
-    StringRef wish = cuda::sourceName(product.entry.getArgument(k).getLoc());
-    argument[k] = names.fresh(wish.empty() ? "x" : wish);
-    bool isSum = k == product.c.position;
-    std::string kind =
-        isSum ? sumType + " *" : "const __grid_constant__ MgpuTensorMap ";
-    kernel.parameters.push_back({argument[k], kind});
-    kernel.parameterBytes.push_back(isSum ? 8 : tensorMapBytes);
-    if (!isSum)
-      kernel.tensorMaps.push_back(
-          mapOf(k == product.a.position ? product.a : product.b));
-    parameters += kind + argument[k] + ", ";
-  }
-  cuda::Helpers helpers;
-  helpers.use(type);
-  std::string c = argument[product.c.position];
-  cuda::Words words{
-      {"NAME", kernel.name},
-      {"AT",
-       options.location.empty() ? "" : ": the launch at " + options.location},
-      {"A", argument[product.a.position]},
-      {"B", argument[product.b.position]},
-      {"C", c},
-      {"M", std::to_string(product.m())},
-      {"N", std::to_string(product.n())},
-      {"K", std::to_string(product.k())},
-      {"X", std::to_string(options.block.x)},
-      {"Y", std::to_string(options.block.y)},
-      {"BATCHES",
-       product.c.batch > 1 ? std::to_string(product.c.batch) + " times " : ""},
-      {"BATCH", product.c.batch > 1
-                    ? "(int)(launch.baseZ + blockIdx.z + launch.firstZ)"
-                    : "0"},
-      {"CTYPE", sumType},
-      {"MULTIPLY", cuda::productName(type)},
-      {"HELPERS", helpers.text() + "\n" + cuda::wgmmaHelpers(type)},
-      {"PARAMETERS", parameters},
-      {"CAT", product.c.at(c, "row", "column")}};
-  std::string text = cuda::fill(wgmmaHead, words);
-  auto macro = [&](const std::string &name, uint32_t value) {
-    text += cuda::macroDefault(name, value);
-  };
-  macro("MGPU_BLOCK_X", defaults[P::BlockX]);
-  macro("MGPU_BLOCK_Y", defaults[P::BlockY]);
-  macro("MGPU_TILE_X", defaults[P::TileX]);
-  macro("MGPU_TILE_Y", defaults[P::TileY]);
-  for (size_t k = 0; k < space.tunables.size(); ++k)
-    macro(space.tunables[k].name, defaults.tunables[k]);
-  macro("MGPU_MIN_BLOCKS", 1);
-  kernel.source = text + cuda::fill(wgmmaBody, words);
-  return kernel;
+  cuda::ProductText text(
+      module, options, space,
+      "firstRow firstColumn sums launch endRow endColumn k step i e "
+      "stage stages warp lane tile tiles slice slices part to "
+      "loaded freed fromA fromB firstPanel warpgroups rowTiles "
+      "blockRows blockColumns panelBytes panelsA panelsB sliceBytes "
+      "stageBytes numSums sharedAddress makeBarrier publishBarriers "
+      "arriveAt arriveExpecting awaitPhase loadBox beginProducts "
+      "closeProducts awaitProducts holdSum forgetIndex multiplyF16 "
+      "multiplyBf16 tileDescriptor",
+      /*takesMaps=*/true);
+  const cuda::MatmulShape &product = text.product;
+  std::string type = cuda::cType(product.a.element);
+  text.helpers.use(type);
+  if (failed(text.prepare()))
+    return fail(ErrorKind::Unsupported, "");
+  text.kernel.dynamicSharedBytes =
+      uint32_t(space.sharedBytesOf(space.defaults));
+  std::vector<const cuda::MatmulOperand *> factors{&product.a, &product.b};
+  if (product.b.position < product.a.position)
+    std::swap(factors[0], factors[1]);
+  for (const cuda::MatmulOperand *factor : factors)
+    text.kernel.tensorMaps.push_back(mapOf(*factor));
+  text.words["BATCH"] = product.c.batch > 1
+                            ? "(int)(launch.baseZ + blockIdx.z + launch.firstZ)"
+                            : "0";
+  text.words["MULTIPLY"] = cuda::productName(type);
+  text.words["WGMMA"] = cuda::wgmmaHelpers(type);
+  return text.write(wgmmaHead, wgmmaBody);
 }
 
 } // namespace mgpu::kernels

@@ -23,8 +23,8 @@ std::string wgmmaMatmulRefusal(mlir::ModuleOp kernel);
 /// tiles of MGPU_DEPTH steps of k are in dynamic shared memory, of which it
 /// needs what the space says. A and B are tensor maps, CudaKernel::tensorMaps,
 /// the same ones for every configuration.
-CudaKernel emitWgmmaMatmul(mlir::ModuleOp kernel,
-                           const CudaEmitOptions &options);
+Result<CudaKernel> emitWgmmaMatmul(mlir::ModuleOp kernel,
+                                   const CudaEmitOptions &options);
 
 planner::KernelSpace wgmmaMatmulSpace(mlir::ModuleOp kernel, Dim3 block,
                                       Dim3 maxGrid);

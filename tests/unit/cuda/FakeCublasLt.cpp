@@ -321,6 +321,7 @@ CublasStatus matmul(CublasLtHandle handle, CublasLtOperation operation,
   product.atB = static_cast<const std::byte *>(b);
   product.atC = static_cast<std::byte *>(d);
   product.workspace = static_cast<std::byte *>(workspace);
+  lt.workspace = workspace;
   product.workspaceBytes = workspaceBytes;
   auto scale = [&](const void *at) {
     return read(with->scale, static_cast<const std::byte *>(at));

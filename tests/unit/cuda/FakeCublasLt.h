@@ -42,9 +42,10 @@ public:
 
   device::CublasStatus failCode = device::CublasStatus::InternalError;
   bool hasAlgorithm = true;
-  uint64_t workspaceBytes = 4096; ///< what every algorithm needs
-  uint64_t products = 0;          ///< that ran
-  uint64_t captured = 0;          ///< calls
+  uint64_t workspaceBytes = 4096;  ///< what every algorithm needs
+  const void *workspace = nullptr; ///< of the last call
+  uint64_t products = 0;           ///< that ran
+  uint64_t captured = 0;           ///< calls
 
   Objects<FakeLtHandle> handles;
   Objects<FakeLtOperation> operations;

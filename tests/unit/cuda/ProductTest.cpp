@@ -7,6 +7,7 @@
 
 #include "support/Float.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace {
@@ -97,8 +98,13 @@ protected:
       ++ownRuns;
     };
     fake->kernels["multiply"] = kernel;
+    warnings.clear();
+    CudaOptions options = fakeOptions(1);
+    options.warn = [this](const std::string &text) {
+      warnings.push_back(text);
+    };
     auto opened = openFake(
-        fakeOptions(1),
+        options,
         withLibrary ? CublasLtOpener([] {
           return Result<std::shared_ptr<const CublasLtApi>>(
               FakeCublasLt::api());
@@ -119,6 +125,7 @@ protected:
     object.arch = "sm_90";
     object.sourceBlock = object.block = object.covers = block;
     object.product = productOf(test);
+    object.workspaceBytes = workspaceBytes;
     object.cubin = fakeCubin({"multiply"});
     MGPU_TRY_ASSIGN(KernelHandle handle,
                     driver->loadKernel("multiply", encodeCudaKernel(object)));
@@ -127,6 +134,9 @@ protected:
       MGPU_TRY_ASSIGN(each, driver->allocate({0}, blockBytes));
       arguments.push_back(uintptr_t(each));
     }
+    MGPU_TRY_ASSIGN(workspace, driver->allocate({0}, workspaceBytes));
+    if (workspaceBytes > 0)
+      arguments.push_back(uintptr_t(workspace));
     graph = driver->createGraph();
     KernelNodeParams params{test.name, {0}, handle, gridOf(test), arguments};
     params.part = part;
@@ -192,6 +202,9 @@ protected:
   std::unique_ptr<Driver> driver;
   std::unique_ptr<GraphDriver> graph;
   std::byte *memory[3] = {};
+  std::byte *workspace = nullptr; ///< the launch's last argument
+  uint64_t workspaceBytes = 8192;
+  std::vector<std::string> warnings;
   int ownRuns = 0;
 };
 
@@ -235,6 +248,10 @@ TEST_F(ProductTest, WithoutItTheKernelRuns) {
   ASSERT_TRUE(exec) << exec.error().message;
   ASSERT_TRUE((*exec)->launch());
   EXPECT_EQ(ownRuns, 1);
+  EXPECT_EQ(warnings,
+            std::vector<std::string>{
+                "matrix products that cuBLASLt computes where it is there run "
+                "in mgpu's own text: no libcublasLt.so"});
   exec->reset();
   close();
   open(true);
@@ -245,6 +262,11 @@ TEST_F(ProductTest, WithoutItTheKernelRuns) {
   ASSERT_TRUE((*exec)->launch());
   EXPECT_EQ(ownRuns, 2);
   EXPECT_EQ(lt->products, 0u);
+  ASSERT_TRUE(add(cases[0])); // said once
+  EXPECT_EQ(warnings,
+            std::vector<std::string>{
+                "cuBLASLt has no algorithm for kernel multiply (5 x 7 x 3, "
+                "f16): it runs in mgpu's own text"});
   exec->reset();
   close();
 }
@@ -286,21 +308,24 @@ TEST_F(ProductTest, EveryCallOfItMayFail) {
   EXPECT_GT(named, 20u);
 }
 
-TEST_F(ProductTest, ItsWorkspaceIsTheCards) {
-  lt->workspaceBytes = 60 << 20;
-  Result<void> added = add(cases[0]);
-  ASSERT_TRUE(added) << "more than is offered: the kernel runs";
-  EXPECT_EQ(lt->products, 0u);
-  open(true);
-  lt->workspaceBytes = 32 << 20;
-  ASSERT_TRUE(driver->allocate({0}, 40 << 20));
-  added = add(cases[0]);
-  ASSERT_FALSE(added);
-  EXPECT_EQ(added.error().message.find("no room for 33554432 bytes for the "
-                                       "workspace of a matrix product on "
-                                       "cuda:0"),
-            0u)
-      << added.error().message;
+TEST_F(ProductTest, ItsWorkspaceIsTheLaunchs) {
+  for (auto [given, needed, runs] : {std::tuple(8192u, 8192u, true),
+                                     {8192u, 8193u, false},
+                                     {0u, 1u, false},
+                                     {0u, 0u, true}}) {
+    SCOPED_TRACE(fmt::format("{} of {}", needed, given));
+    open(true);
+    workspaceBytes = given;
+    lt->workspaceBytes = needed;
+    Result<void> added = add(cases[0]);
+    ASSERT_TRUE(added) << added.error().message;
+    EXPECT_EQ(lt->products, runs ? 1u : 0u);
+    if (runs && needed > 0) {
+      EXPECT_EQ(lt->workspace, workspace);
+    }
+    graph.reset();
+    close();
+  }
 }
 
 TEST(CublasLt, SaysWhatIsMissing) {

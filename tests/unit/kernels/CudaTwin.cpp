@@ -48,7 +48,7 @@ static auto withModule(const std::string &text, Of of) {
 std::pair<CudaKernel, planner::KernelSpace>
 tensorText(const std::string &text, const CudaEmitOptions &options) {
   return withModule(text, [&](mlir::ModuleOp module) {
-    return std::pair(emitTensorMatmul(module, options),
+    return std::pair(std::move(*emitTensorMatmul(module, options)),
                      tensorMatmulSpace(module, options.block, options.maxGrid));
   });
 }
@@ -60,7 +60,7 @@ std::string tensorRefusal(const std::string &text) {
 std::pair<CudaKernel, planner::KernelSpace>
 wgmmaText(const std::string &text, const CudaEmitOptions &options) {
   return withModule(text, [&](mlir::ModuleOp module) {
-    return std::pair(emitWgmmaMatmul(module, options),
+    return std::pair(std::move(*emitWgmmaMatmul(module, options)),
                      wgmmaMatmulSpace(module, options.block, options.maxGrid));
   });
 }

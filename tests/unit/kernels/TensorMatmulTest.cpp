@@ -5,7 +5,7 @@
 // the corners of its space; and NVRTC on the same.
 #include "CornerCheck.h"
 #include "KernelRunner.h"
-#include "TensorCases.h"
+#include "ProductCases.h"
 
 #include "tests/unit/compile/Nvrtc.h"
 
@@ -16,7 +16,7 @@
 namespace mgpu::kernels {
 namespace {
 
-constexpr TensorCase cases[] = {
+constexpr ProductCase cases[] = {
     {"tiny", 1, 1, 1, 1, "bf16", "f32", 0, 0},
     {"ragged", 1, 70, 37, 13, "f16", "f32", 0, 0},
     {"batch", 3, 33, 40, 24, "bf16", "bf16", 0, 0},
@@ -24,13 +24,16 @@ constexpr TensorCase cases[] = {
     {"odd_view", 1, 20, 24, 40, "bf16", "f32", 3, 5},
     {"whole", 1, 160, 160, 96, "f16", "f32", 0, 0},
     {"narrow", 1, 130, 16, 32, "f16", "f16", 0, 0},
+    {"fused", 1, 70, 40, 24, "bf16", "f32", 0, 0, true},
+    {"fused_batch", 3, 33, 37, 24, "f16", "f16", 0, 0, true},
+    {"fused_view", 1, 20, 24, 40, "bf16", "bf16", 3, 5, true},
 };
 
 class TensorMatmul : public testing::Test {
 protected:
   /// Every case under its defaults and some corners of its space.
   void SetUp() override {
-    for (const TensorCase &test : cases) {
+    for (const ProductCase &test : cases) {
       auto [kernel, space] =
           tensorText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
       std::string name = test.name;
@@ -48,42 +51,15 @@ protected:
 TEST_F(TensorMatmul, TilesGiveTheBitsOfTheBody) {
   auto compiled = twins.compile();
   ASSERT_TRUE(compiled) << compiled.error().message;
-  for (const TensorCase &test : cases) {
-    bool isExact = std::string(test.sum) != "f32";
-    size_t numA = size_t(test.offset + test.batch * test.m * test.rowOfA()),
-           numB = size_t(test.batch * test.k * test.n),
-           numC = size_t(test.batch * test.m * test.n);
-    auto a = valuesOf(numA, test.type, isExact, 1),
-         b = valuesOf(numB, test.type, isExact, 2),
-         initial = valuesOf(numC, test.sum, isExact, 3);
-    auto host = LoadedKernel::fromText(textOf(test), sourceBlock);
-    ASSERT_TRUE(host) << test.name << ": " << host.error().message;
-    auto expected = initial;
-    (*host)->run(gridOf(test), {arg(expected), arg(a), arg(b)});
-    EXPECT_NE(expected, initial);
-    auto run = [&](const TwinConfig &config, uint64_t first) {
-      auto got = initial;
-      twins.run(config.entry, gridOf(test), {arg(got), first, arg(b)});
-      EXPECT_TRUE(got == expected);
-    };
-    for (const TwinConfig &config : twins.configs) {
-      if (config.kernel.name != test.name)
-        continue;
-      SCOPED_TRACE(config.entry + " " + planner::toText(config.config));
-      run(config, arg(a));
-      // Where no address of 16 bytes is a multiple of 16.
-      std::memmove(a.data() + 2, a.data(), numA * 2);
-      run(config, arg(a) + 2);
-      std::memmove(a.data(), a.data() + 2, numA * 2);
-    }
-  }
+  for (const ProductCase &test : cases)
+    checkBitsOfTheBody(test, twins, /*atOddPlaces=*/true);
 }
 
 TEST(TensorMatmulCorners, Compile) {
   MGPU_OPEN_NVRTC(compiler);
   const std::vector<std::string> archs{"sm_80", "sm_90", "sm_100"};
   CornerCheck check;
-  for (const TensorCase &test : cases) {
+  for (const ProductCase &test : cases) {
     auto [kernel, space] =
         tensorText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
     check.add(kernel, space, 1,
@@ -97,7 +73,7 @@ TEST(TensorMatmulText, SaysWhatItIsNotFor) {
   EXPECT_EQ(tensorRefusal(textOf(cases[1])), "");
   EXPECT_EQ(tensorRefusal(textOf(cases[1], "2")),
             "a row of A or B is not contiguous");
-  TensorCase plain = cases[1];
+  ProductCase plain = cases[1];
   plain.type = "f32";
   std::string text = textOf(plain);
   for (size_t at; (at = text.find("arith.extf")) != std::string::npos;)

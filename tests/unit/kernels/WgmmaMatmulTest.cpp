@@ -5,7 +5,7 @@
 // corners of its space; and NVRTC on the same.
 #include "CornerCheck.h"
 #include "KernelRunner.h"
-#include "TensorCases.h"
+#include "ProductCases.h"
 
 #include "kernels/compile/CubinElf.h"
 #include "kernels/compile/CudaConfig.h"
@@ -23,20 +23,22 @@ using P = planner::KernelParameter;
 
 constexpr const char *card = "sm_90";
 
-constexpr TensorCase cases[] = {
+constexpr ProductCase cases[] = {
     {"tiny", 1, 1, 8, 8, "bf16", "f32", 0, 0},
     {"ragged", 1, 70, 40, 24, "f16", "f32", 0, 0},
     {"batch", 3, 33, 72, 88, "bf16", "bf16", 0, 0},
     {"view", 1, 65, 136, 40, "f16", "f32", 8, 16},
     {"deep", 1, 20, 24, 584, "bf16", "f32", 0, 0},
     {"whole", 1, 200, 264, 192, "f16", "f16", 0, 0},
+    {"fused", 1, 70, 40, 24, "bf16", "f32", 0, 0, true},
+    {"fused_batch", 3, 33, 72, 88, "f16", "f16", 0, 0, true},
 };
 
 class WgmmaMatmul : public testing::Test {
 protected:
   /// Every case under its defaults and some corners of its space.
   void add(size_t corners) {
-    for (const TensorCase &test : cases) {
+    for (const ProductCase &test : cases) {
       auto [kernel, space] =
           wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
       std::string name = test.name;
@@ -55,28 +57,8 @@ TEST_F(WgmmaMatmul, TilesGiveTheBitsOfTheBody) {
   add(3);
   auto compiled = twins.compile();
   ASSERT_TRUE(compiled) << compiled.error().message;
-  for (const TensorCase &test : cases) {
-    bool isExact = std::string(test.sum) != "f32";
-    size_t numA = size_t(test.offset + test.batch * test.m * test.rowOfA()),
-           numB = size_t(test.batch * test.k * test.n),
-           numC = size_t(test.batch * test.m * test.n);
-    auto a = valuesOf(numA, test.type, isExact, 1),
-         b = valuesOf(numB, test.type, isExact, 2),
-         initial = valuesOf(numC, test.sum, isExact, 3);
-    auto host = LoadedKernel::fromText(textOf(test), sourceBlock);
-    ASSERT_TRUE(host) << test.name << ": " << host.error().message;
-    auto expected = initial;
-    (*host)->run(gridOf(test), {arg(expected), arg(a), arg(b)});
-    EXPECT_NE(expected, initial);
-    for (const TwinConfig &config : twins.configs) {
-      if (config.kernel.name != test.name)
-        continue;
-      SCOPED_TRACE(config.entry + " " + planner::toText(config.config));
-      auto got = initial;
-      twins.run(config.entry, gridOf(test), {arg(got), arg(a), arg(b)});
-      EXPECT_TRUE(got == expected);
-    }
-  }
+  for (const ProductCase &test : cases)
+    checkBitsOfTheBody(test, twins);
 }
 
 TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
@@ -102,7 +84,10 @@ TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
     std::vector<uint32_t> bytes;
     for (const CubinParameter &parameter : entry.parameters)
       bytes.push_back(parameter.bytes);
-    EXPECT_EQ(bytes, (std::vector<uint32_t>{8, 128, 128, 48}));
+    std::vector<uint32_t> given = config.kernel.parameterBytes;
+    EXPECT_EQ(given[1], 128u);
+    given.push_back(48);
+    EXPECT_EQ(bytes, given);
     // 128 sums of a thread leave few registers for loading and storing C.
     bool isTight = config.config[P::TileX] * config.config[P::TileY] > 64;
     EXPECT_LE(usage->spillStoreBytes + usage->spillLoadBytes,
@@ -123,7 +108,7 @@ TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
 TEST(WgmmaMatmulCorners, Compile) {
   MGPU_OPEN_NVRTC(compiler);
   CornerCheck check;
-  for (const TensorCase &test : cases) {
+  for (const ProductCase &test : cases) {
     auto [kernel, space] =
         wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
     check.add(kernel, space, 1, {"sm_90a"});
@@ -148,7 +133,7 @@ TEST(WgmmaMatmulText, SaysWhatItIsNotFor) {
   EXPECT_EQ(wgmmaRefusal(textOf(cases[3])), "");
   EXPECT_EQ(wgmmaRefusal(textOf(cases[1], "2")),
             "a row of A or B is not contiguous");
-  TensorCase test = cases[1];
+  ProductCase test = cases[1];
   test.k = 13;
   EXPECT_EQ(wgmmaRefusal(textOf(test)),
             "rows of A are 26 bytes apart, no multiple of the 16 that tensor "

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/Verify.h"
+#include "planner/plan/Workspace.h"
 #include "planner/schedule/Schedulers.h"
 #include "tests/unit/planner/RandomDag.h"
+#include "tests/unit/planner/RandomProgramDag.h"
 
 #include <gtest/gtest.h>
 
@@ -254,4 +256,53 @@ TEST(Verify, RefusesUnorderedCollectivesThatShareTwoRanks) {
   for (const PlanStep &step : plan.steps)
     EXPECT_TRUE(step.waits.empty());
   EXPECT_TRUE(verify(plan, apart));
+}
+
+// Workspaces lie behind the arena, one for each stream that needs one, and the
+// plan stays safe; where two streams share one it is not.
+TEST(Workspace, OfEachStreamIsAPartOfThePlan) {
+  size_t added = 0, shared = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Dag dag = randomProgram(seed).dag;
+    Plan plan = planOf(dag, seed);
+    const std::vector<uint64_t> before = plan.arenaBytes;
+    const size_t numBuffers = dag.buffers.size();
+    std::vector<uint64_t> bytes;
+    for (size_t k = 0; k < dag.kernels.size(); ++k)
+      bytes.push_back(k % 2 ? 0 : 1000 + 100 * k);
+    addWorkspaces(dag, plan, bytes);
+    Result<void> whole = dag.check();
+    ASSERT_TRUE(whole) << whole.error().message;
+    Result<void> safe = verify(plan, dag);
+    ASSERT_TRUE(safe) << "seed " << seed << ": " << safe.error().message;
+    ASSERT_EQ(bruteForceFault(plan, dag), "") << seed;
+    for (size_t k = numBuffers; k < dag.buffers.size(); ++k) {
+      const Placement &placed =
+          plan.placements[plan.placements.size() - dag.buffers.size() + k];
+      const size_t device = size_t(dag.buffers[k].device.value);
+      EXPECT_GE(placed.offset, before[device]);
+      EXPECT_LE(placed.offset + dag.buffers[k].sizeBytes,
+                plan.arenaBytes[device]);
+      ++added;
+      for (size_t other = numBuffers; other < k; ++other)
+        if (dag.buffers[other].device == dag.buffers[k].device) {
+          Plan worse = plan;
+          worse.placements[plan.placements.size() - dag.buffers.size() + k]
+              .offset = plan.placements[plan.placements.size() -
+                                        dag.buffers.size() + other]
+                            .offset;
+          EXPECT_EQ(bool(verify(worse, dag)),
+                    bruteForceFault(worse, dag).empty());
+          shared += !verify(worse, dag);
+        }
+    }
+    for (const DagNode &node : dag.nodes)
+      if (const auto *call = std::get_if<KernelCall>(&node.work);
+          call && bytes[call->kernel.value] > 0) {
+        auto id = std::get<BufferId>(call->arguments.back().value);
+        EXPECT_GE(dag.buffer(id).sizeBytes, bytes[call->kernel.value]);
+      }
+  }
+  EXPECT_GT(added, 50u);
+  EXPECT_GT(shared, 5u);
 }

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ProductCases.h"
+
+#include "KernelRunner.h"
+
+#include <bit>
+#include <cstring>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace mgpu::kernels {
+
+Dim3 gridOf(const ProductCase &test) {
+  auto blocks = [](int64_t extent, uint32_t threads) {
+    return uint32_t((extent + threads - 1) / threads);
+  };
+  return {blocks(test.n, sourceBlock.x), blocks(test.m, sourceBlock.y),
+          uint32_t(test.batch)};
+}
+
+std::string textOf(const ProductCase &test, const std::string &columnStride) {
+  bool isBatch = test.batch > 1, isWide = std::string(test.sum) != test.type;
+  auto typeOf = [&](int64_t rows, int64_t columns, const std::string &element,
+                    const std::string &layout) {
+    return fmt::format("memref<{}{}x{}x{}{}>",
+                       isBatch ? fmt::format("{}x", test.batch) : "", rows,
+                       columns, element, layout);
+  };
+  std::string strided;
+  if (test.pad || test.offset || columnStride != "1")
+    strided = fmt::format(", strided<[{}, {}], offset: {}>", test.rowOfA(),
+                          columnStride, test.offset);
+  std::string a = typeOf(test.m, test.k, test.type, strided),
+              b = typeOf(test.k, test.n, test.type, ""),
+              c = typeOf(test.m, test.n, test.sum, "");
+  std::string z = isBatch ? "%z, " : "";
+  std::string extended =
+      isWide ? fmt::format("%xs = arith.extf %x : {0} to f32\n"
+                           "%ys = arith.extf %y : {0} to f32\n"
+                           "%p = arith.mulf %xs, %ys : f32\n",
+                           test.type)
+             : fmt::format("%p = arith.mulf %x, %y : {}\n", test.type);
+  std::string before = fmt::format(
+                  "%old = memref.load %c[{}%row, %column] : {}", z, c),
+              after = fmt::format("memref.store %new, %c[{}%row, %column] : {}",
+                                  z, c),
+              arguments = fmt::format("%c: {}, %a: {}, %b: {}", c, a, b),
+              positions = "1, 2, 0", mark;
+  if (test.isFused) {
+    std::string bias = fmt::format("memref<{}x{}>", test.n, test.sum);
+    arguments += ", %bias: " + bias;
+    positions = "1, 2";
+    mark = " {mgpu.product}";
+    before = fmt::format("%one = arith.constant 1.0 : {2}\n"
+                         "%was = memref.load %c[{0}%row, %column] : {1}\n"
+                         "%old = arith.subf %was, %one : {2}\n"
+                         "memref.store %old, %c[{0}%row, %column] : {1}",
+                         z, c, test.sum);
+    after = fmt::format("%zero = arith.constant 0.0 : {2}\n"
+                        "%bv = memref.load %bias[%column] : {3}\n"
+                        "%biased = arith.addf %new, %bv : {2}\n"
+                        "%active = arith.maximumf %biased, %zero : {2}\n"
+                        "%residual = memref.load %c[{0}%row, %column] : {1}\n"
+                        "%out = arith.addf %active, %residual : {2}\n"
+                        "memref.store %out, %c[{0}%row, %column] : {1}",
+                        z, c, test.sum, bias);
+  }
+  return fmt::format(
+      R"(func.func @entry({9}) attributes {{mgpu.matmul = array<i64: {10}>}} {{
+  %z = gpu.global_id z
+  %row = gpu.global_id y
+  %column = gpu.global_id x
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = arith.constant {3} : index
+  %n = arith.constant {4} : index
+  %k = arith.constant {5} : index
+  %insideRows = arith.cmpi slt, %row, %m : index
+  %insideColumns = arith.cmpi slt, %column, %n : index
+  %inside = arith.andi %insideRows, %insideColumns : i1
+  scf.if %inside {{
+    {2}
+    %new = scf.for %at = %c0 to %k step %c1 iter_args(%sum = %old) -> ({7}) {{
+      %x = memref.load %a[{6}%row, %at] : {0}
+      %y = memref.load %b[{6}%at, %column] : {1}
+      {8}
+      %s = arith.addf %sum, %p : {7}
+      scf.yield %s : {7}
+    }}{11}
+    {12}
+  }}
+  return
+}}
+)",
+      a, b, before, test.m, test.n, test.k, z, test.sum, extended, arguments,
+      positions, mark, after);
+}
+
+/// An element of `type` as bytes; `x` is exact in it.
+static void put(std::byte *at, const std::string &type, float x) {
+  uint32_t bits = std::bit_cast<uint32_t>(x);
+  if (type == "f64") {
+    double wide = x;
+    std::memcpy(at, &wide, 8);
+  } else if (type == "f32") {
+    std::memcpy(at, &x, 4);
+  } else if (type == "bf16") {
+    uint16_t upper = uint16_t(bits >> 16);
+    std::memcpy(at, &upper, 2);
+  } else {
+    _Float16 half = _Float16(x);
+    std::memcpy(at, &half, 2);
+  }
+}
+
+std::vector<std::byte> valuesOf(size_t count, const ProductCase &test,
+                                const std::string &type, uint32_t seed) {
+  const bool isPlain = std::string(test.sum) == test.type &&
+                       (type == "f32" || type == "f64"),
+             isExact = std::string(test.sum) != "f32" && !isPlain;
+  std::vector<float> values = randomFloats(count, seed);
+  size_t width = type == "f64" ? 8 : type == "f32" ? 4 : 2;
+  // One more element, so that a test may begin at an odd place.
+  std::vector<std::byte> bytes((count + 1) * width);
+  for (size_t k = 0; k < count; ++k) {
+    float x = values[k];
+    if (isExact)
+      x = x < 0 ? -1 : 1;
+    else if (type == "bf16")
+      x = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffff0000u);
+    if (isPlain && k % 5 == 3)
+      x = k % 2 ? -0.0f : 0.0f;
+    else if (x == 0)
+      x = 1;
+    put(&bytes[k * width], type, x);
+  }
+  return bytes;
+}
+
+void checkBitsOfTheBody(const ProductCase &test, const CudaTwins &twins,
+                        bool atOddPlaces) {
+  size_t numA = size_t(test.offset + test.batch * test.m * test.rowOfA()),
+         numB = size_t(test.batch * test.k * test.n),
+         numC = size_t(test.batch * test.m * test.n);
+  auto a = valuesOf(numA, test, test.type, 1),
+       b = valuesOf(numB, test, test.type, 2),
+       initial = valuesOf(numC, test, test.sum, 3),
+       bias = valuesOf(size_t(test.n), test, test.sum, 4);
+  auto host = LoadedKernel::fromText(textOf(test), sourceBlock);
+  ASSERT_TRUE(host) << test.name << ": " << host.error().message;
+  auto arguments = [&](std::vector<std::byte> &c, uint64_t first) {
+    std::vector<uint64_t> all{arg(c), first, arg(b)};
+    if (test.isFused)
+      all.push_back(arg(bias));
+    return all;
+  };
+  auto expected = initial;
+  (*host)->run(gridOf(test), arguments(expected, arg(a)));
+  EXPECT_NE(expected, initial);
+  auto run = [&](const TwinConfig &config, uint64_t first) {
+    auto got = initial;
+    twins.run(config.entry, gridOf(test), arguments(got, first));
+    EXPECT_TRUE(got == expected);
+  };
+  size_t ran = 0;
+  for (const TwinConfig &config : twins.configs) {
+    if (config.kernel.name != test.name)
+      continue;
+    ++ran;
+    SCOPED_TRACE(config.entry + " " + planner::toText(config.config));
+    run(config, arg(a));
+    if (!atOddPlaces)
+      continue;
+    std::memmove(a.data() + 2, a.data(), numA * 2);
+    run(config, arg(a) + 2);
+    std::memmove(a.data(), a.data() + 2, numA * 2);
+  }
+  EXPECT_GT(ran, 0u);
+}
+
+} // namespace mgpu::kernels

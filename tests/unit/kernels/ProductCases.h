@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TESTS_UNIT_KERNELS_PRODUCTCASES_H
+#define MGPU_TESTS_UNIT_KERNELS_PRODUCTCASES_H
+
+// Matrix products as the importer writes them, numbers for them, and what their
+// texts must give.
+
+#include "CudaTwin.h"
+
+#include "support/Types.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace mgpu::kernels {
+
+struct ProductCase {
+  const char *name;
+  int64_t batch, m, n, k;
+  const char *type, *sum;
+  /// Of A's layout: rows are that much longer than k, and A begins there.
+  int64_t pad, offset;
+  /// max(C + bias, 0) + D in the place of C, into D; C begins with D - 1, which
+  /// D holds meanwhile.
+  bool isFused = false;
+
+  int64_t rowOfA() const { return k + pad; }
+};
+
+constexpr Dim3 sourceBlock{16, 4, 1};
+/// Of the source's blocks.
+Dim3 gridOf(const ProductCase &test);
+
+/// As the importer writes it: C is first, as its value is loaded first.
+std::string textOf(const ProductCase &test,
+                   const std::string &columnStride = "1");
+
+/// Of f32 and f64: numbers of which hardly a sum is exact, and zeros of both
+/// signs. Of narrower ones into f32, numbers whose sums round, as their
+/// products are exact; else whole ones whose sums stay exact, as a narrow C
+/// rounds each sum of the body. None of those is 0: the texts for tensor cores
+/// add zeros, and -0 + 0 is 0.
+std::vector<std::byte> valuesOf(size_t count, const ProductCase &test,
+                                const std::string &type, uint32_t seed);
+
+/// That the configurations of the case in `twins`, which are compiled, give the
+/// bits of its body; with `atOddPlaces` also where no address of 16 bytes is a
+/// multiple of 16.
+void checkBitsOfTheBody(const ProductCase &test, const CudaTwins &twins,
+                        bool atOddPlaces = false);
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_TESTS_UNIT_KERNELS_PRODUCTCASES_H
