@@ -15,8 +15,8 @@ TEST(MathAccuracy, FunctionsAreWithinTheirTable) {
       auto error = bench::measureFunction(function.operation, isF64, 30000);
       ASSERT_TRUE(error) << error.error().message;
       EXPECT_LE(error->ulps, isF64 ? function.hostF64 : function.hostF32)
-          << function.operation << (isF64 ? " of f64 " : " of f32 ")
-          << error->x << ", " << error->y;
+          << function.operation << (isF64 ? " of f64 " : " of f32 ") << error->x
+          << ", " << error->y;
     }
   EXPECT_FALSE(bench::measureFunction("absf", false, 1));
 }
