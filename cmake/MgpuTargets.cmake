@@ -36,7 +36,7 @@ function(mgpu_add_pch name header)
   add_library(${name} OBJECT "${CMAKE_SOURCE_DIR}/cmake/Pch.cpp")
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   target_precompile_headers(${name} PRIVATE "${CMAKE_SOURCE_DIR}/cmake/${header}")
-  # Without its time of making in it ccache knows it again (sloppiness = pch_defines,time_macros).
+  # Without its time of making in it ccache knows it again, with sloppiness = pch_defines,time_macros.
   target_compile_options(${name} PRIVATE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endfunction()
 
