@@ -184,8 +184,8 @@ static T __shfl_sync(unsigned mask, T value, int lane) {
 
 static void __syncwarp(unsigned mask) { shimMeet(mask); }
 
-#include "CudaShimMatrix.h"
-#include "CudaShimWgmma.h"
+#include "CudaShimMatrix.inc"
+#include "CudaShimWgmma.inc"
 
 static void shimStart() {
   shimCopies[shimNow] = {};

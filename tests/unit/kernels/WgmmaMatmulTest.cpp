@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Matrix products by warpgroups: the text, whose instructions are functions of
-// the processor here (CudaShimWgmma.h), against the body it stands for, in the
-// corners of its space; and NVRTC on the same.
+// the processor here (CudaShimWgmma.inc), against the body it stands for, in
+// the corners of its space; and NVRTC on the same.
 #include "CornerCheck.h"
 #include "KernelRunner.h"
 #include "ProductCases.h"

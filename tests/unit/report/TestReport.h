@@ -8,6 +8,7 @@
 #include "tuner/report/ReadReport.h"
 #include "tuner/session/Keys.h"
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 namespace mgpu::tuner {

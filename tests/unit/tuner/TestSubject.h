@@ -45,18 +45,18 @@ inline Bytes readKernel(const std::string &path) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Number 0 is sound.
+/// The file of the kernels with the fault of that number; 0 is sound.
+std::string kernelFile(uint32_t fault);
+
 inline Bytes kernelWithFault(uint32_t number) {
-  return readKernel(number
-                        ? MGPU_FAULTY_KERNELS + std::to_string(number) + ".so"
-                        : std::string(MGPU_TEST_KERNEL));
+  return readKernel(kernelFile(number));
 }
 
 struct TestSubject {
   TestProgram program;
   std::unique_ptr<ProgramData> data;
 
-  TestSubject() : program(capture::makeTestProgram(MGPU_TEST_KERNEL)) {
+  TestSubject() : program(capture::makeTestProgram(kernelFile(0).c_str())) {
     addUses(program.dag);
     std::vector<ProgramInput> inputs;
     for (uint32_t id : {TestProgram::ArgX, TestProgram::ArgY}) {
