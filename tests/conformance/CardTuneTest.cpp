@@ -13,7 +13,6 @@
 #include "device/host/HostDriver.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/emit/KernelBuild.h"
-#include "support/FileIO.h"
 #include "tools/mgpu-tune/CardTuning.h"
 #include "tools/mgpu-tune/Compiler.h"
 #include "tools/mgpu-tune/ProductForms.h"
@@ -423,13 +422,10 @@ TEST(CardForms, WhatPassedOnACardIsItsDefault) {
 
 /// What is chosen by such a record, and what else the kernel then has.
 TEST(CardForms, TextsAreOfTheFormThatPassed) {
-  ImportRequest request;
-  request.name = std::string(MGPU_EXAMPLES) + "/../tests/gpu/products.mlir";
-  auto file = readFile(request.name);
-  ASSERT_TRUE(file) << file.error().message;
-  request.text.assign(reinterpret_cast<const char *>(file->data()),
-                      file->size());
-  ImportOutcome outcome = Importer().import(request);
+  auto request =
+      readProgram(std::string(MGPU_EXAMPLES) + "/../tests/gpu/products.mlir");
+  ASSERT_TRUE(request) << request.error().message;
+  ImportOutcome outcome = Importer().import(*request);
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
   auto formsOf = [&](const std::string &tensorCores) {
     std::string forms;

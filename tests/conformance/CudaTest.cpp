@@ -14,7 +14,6 @@
 #include "planner/plan/Verify.h"
 #include "planner/plan/Workspace.h"
 #include "planner/schedule/transform/Transform.h"
-#include "support/FileIO.h"
 #include "tools/mgpu-tune/CudaKernels.h"
 
 #include <gtest/gtest.h>
@@ -225,13 +224,10 @@ HostData ones(const planner::Dag &dag, uint64_t seed) {
 void checkProducts(void (*choose)(CudaPrograms &), const char *call,
                    ptrdiff_t count) {
   Importer importer;
-  ImportRequest request;
-  request.name = std::string(MGPU_EXAMPLES) + "/../tests/gpu/products.mlir";
-  auto file = readFile(request.name);
-  ASSERT_TRUE(file) << file.error().message;
-  request.text.assign(reinterpret_cast<const char *>(file->data()),
-                      file->size());
-  ImportOutcome outcome = importer.import(request);
+  auto request =
+      readProgram(std::string(MGPU_EXAMPLES) + "/../tests/gpu/products.mlir");
+  ASSERT_TRUE(request) << request.error().message;
+  ImportOutcome outcome = importer.import(*request);
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
   HostData inputs = ones(*outcome.dag, 11);
   auto objects = KernelCache().compile(*outcome.dag);
@@ -245,8 +241,8 @@ void checkProducts(void (*choose)(CudaPrograms &), const char *call,
   choose(programs);
   // What the forms of mgpu's own compute with a product, a library does not.
   const size_t apart = outcome.dag->kernels.size();
-  request.fuseNarrowProducts = programs.useWgmma;
-  outcome = importer.import(request);
+  request->fuseNarrowProducts = programs.useWgmma;
+  outcome = importer.import(*request);
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
   const planner::Dag &dag = *outcome.dag;
   EXPECT_EQ(dag.kernels.size(), apart - (programs.useWgmma ? 2 : 0));

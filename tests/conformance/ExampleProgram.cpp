@@ -23,20 +23,24 @@ std::string exampleName(const testing::TestParamInfo<Example> &info) {
   return std::string(info.param.name) + "_" + info.param.entry;
 }
 
+Result<ImportRequest> readProgram(const std::string &path) {
+  MGPU_TRY_ASSIGN(auto file, readFile(path));
+  ImportRequest request;
+  request.name = path;
+  request.text.assign(reinterpret_cast<const char *>(file.data()), file.size());
+  return request;
+}
+
 ImportOutcome importExample(const Example &example) {
   std::string path = std::string(MGPU_EXAMPLES) + "/" + example.name + "/" +
                      example.name + ".mlir";
-  auto file = readFile(path);
-  if (!file)
-    return {fail(file.error()), {}, {}, 0, {}};
-  ImportRequest request;
-  request.text.assign(reinterpret_cast<const char *>(file->data()),
-                      file->size());
-  request.name = path;
-  request.entry = example.entry;
-  request.scalars = example.scalars;
-  request.racesAreErrors = true;
-  return Importer().import(request);
+  Result<ImportRequest> request = readProgram(path);
+  if (!request)
+    return {fail(request.error()), {}, {}, 0, {}};
+  request->entry = example.entry;
+  request->scalars = example.scalars;
+  request->racesAreErrors = true;
+  return Importer().import(*request);
 }
 
 } // namespace mgpu::conformance
