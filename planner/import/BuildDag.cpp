@@ -238,6 +238,12 @@ Result<ImportedProgram> Import::run() {
   if (auto reasons = module->getAttrOfType<ArrayAttr>("mgpu.not_fused"))
     for (auto reason : reasons.getAsRange<StringAttr>())
       program.notFused.push_back(reason.str());
+  for (const Buffer &buffer : program.dag.buffers)
+    if (buffer.sizeBytes >= uint64_t(1) << 62)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("buffer '{}' of 2^62 bytes or more cannot be "
+                              "addressed; make its shape smaller",
+                              buffer.name));
   program.dag.normalize();
   if (auto ok = program.dag.check(); !ok)
     return fail(ErrorKind::Internal,
