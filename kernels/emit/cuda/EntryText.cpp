@@ -175,11 +175,11 @@ std::string EntryText::stageMacros() const {
         row += (row.empty() ? "" : " + ") + std::string("threadIdx.y + (Y)");
       if (!row.empty())
         at = "(" + row + ") * " + sizeOfTile(tile, 0) + " + " + at;
-      text += "#define " + stageMacro(name) + "(" + parameters + "otherwise) " +
-              (staged ? "((void)sizeof(otherwise), " + tileName(name) + "[" +
-                            at + "])"
-                      : "otherwise") +
-              "\n";
+      text +=
+          "#define " + stageMacro(name) + "(" + parameters + "otherwise) " +
+          (staged ? "(true ? " + tileName(name) + "[" + at + "] : otherwise)"
+                  : "otherwise") +
+          "\n";
     }
   }
   return text + "#endif\n";
