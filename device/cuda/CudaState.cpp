@@ -204,6 +204,24 @@ Result<std::byte *> CudaState::allocate(DeviceId owner, uint64_t sizeBytes,
   return out;
 }
 
+Result<std::shared_ptr<std::byte>> CudaState::borrow(uint64_t sizeBytes,
+                                                     std::string_view purpose) {
+  auto lend = [this](uint64_t bytes, std::byte *at) {
+    return std::shared_ptr<std::byte>(
+        at,
+        [spare = spare, bytes](std::byte *it) { spare->emplace(bytes, it); });
+  };
+  // What is far too large stays for who needs it.
+  auto found = spare->lower_bound(sizeBytes);
+  if (found != spare->end() && found->first / 2 <= sizeBytes) {
+    auto [bytes, at] = *found;
+    spare->erase(found);
+    return lend(bytes, at);
+  }
+  MGPU_TRY_ASSIGN(std::byte * at, allocate(firstDevice(), sizeBytes, purpose));
+  return lend(sizeBytes, at);
+}
+
 Result<CUlibrary> CudaState::loadLibrary(std::string_view name,
                                          std::span<const std::byte> cubin) {
   // Kernels compiled together come with the same cubin.
