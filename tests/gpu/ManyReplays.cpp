@@ -76,7 +76,7 @@ public:
     options.target = target;
     options.useTuned = false;
     MGPU_TRY_ASSIGN(side->program, tune::loadProgram(options, false));
-    // Random numbers for every array, the same on all targets.
+    // Random numbers for every array without a value, the same on all targets.
     int seed = 0;
     for (const tune::Binding &binding : side->program.bindings)
       if (binding.buffer && !binding.isResult &&

@@ -215,8 +215,8 @@ class Run:
                   skips=(77,), read=self.lines("torch"))
 
     def replays(self):
-        count, seconds = (120, 20) if self.is_double else (10000, 10)
-        self.step("replays", 120, [sys.executable, f"{HERE}/examples.py", "--replays", str(count),
+        count, seconds = (120, 20) if self.is_double else (10000, 15)
+        self.step("replays", 130, [sys.executable, f"{HERE}/examples.py", "--replays", str(count),
                                    str(seconds), f"{self.bin}/gpu-replays", f"{self.bin}/mgpu-tune",
                                    self.bundles], read=self.lines("replays"))
 
