@@ -10,8 +10,6 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Iterators.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -98,18 +96,6 @@ LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
   if (failed(checkSubgroupMatrices(module, block)))
     return failure();
   return lowerWarpExecution(module, block);
-}
-
-void eraseDeadCode(ModuleOp module) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    module.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-      if (isOpTriviallyDead(op)) {
-        op->erase();
-        changed = true;
-      }
-    });
-  }
 }
 
 } // namespace mgpu::kernels
