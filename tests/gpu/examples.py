@@ -70,7 +70,7 @@ def values_of(folder, name, entry, arrays):
 
 
 def write_elementwise(tune, out, elements):
-    """The bundle bench-cuda measures, and the spaces of its kernels."""
+    """The bundle whose kernels bench-cuda measures."""
     with open(f"{HERE}/elementwise.mlir", encoding="utf-8") as file:
         text = file.read()
     if elements:
@@ -81,10 +81,6 @@ def write_elementwise(tune, out, elements):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         subprocess.run([tune, "bundle", path, "-o", f"{out}/elementwise.mgpu"], check=True)
-        said = subprocess.run([tune, "kernels", path, "--json"], check=True, capture_output=True,
-                              text=True).stdout
-    with open(f"{out}/elementwise.json", "w", encoding="utf-8") as file:
-        file.write(said)
 
 
 def write_bundles(tune, examples, out, elements=None):
