@@ -242,8 +242,9 @@ bool looksLikeNumber(std::string_view spec) {
 
 std::string argumentFile(std::string_view spec) {
   if (spec.starts_with("raw:")) {
-    const size_t colon = spec.find(':', spec.find(':', 4) + 1);
-    return colon == spec.npos ? "" : std::string(spec.substr(colon + 1));
+    const size_t shape = spec.find(':', 4);
+    const size_t file = shape == spec.npos ? shape : spec.find(':', shape + 1);
+    return file == spec.npos ? "" : std::string(spec.substr(file + 1));
   }
   if (spec.ends_with(".npy"))
     return std::string(spec);

@@ -63,6 +63,11 @@ public:
   /// the card's. `purpose` is for the error.
   Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes,
                                std::string_view purpose);
+  /// Memory of the first device for as long as somebody holds it; then it is
+  /// lent again. So graphs that are made anew with other addresses, round after
+  /// round, need no more than the first two.
+  Result<std::shared_ptr<std::byte>> borrow(uint64_t sizeBytes,
+                                            std::string_view purpose);
   Result<KernelHandle> loadKernel(std::string_view name,
                                   std::span<const std::byte> object);
   /// The entry of a program of the target's own, compiled when first asked for.
@@ -143,6 +148,10 @@ private:
   std::string cardName, whereText;
   CUstream stream = nullptr; ///< for zeroing memory
   std::vector<CUdeviceptr> deviceMemory;
+  uint64_t deviceBytes = 0; ///< of it, all together
+  /// Lent before and not now, by size. Outlives us in the hands of a borrower.
+  using Spare = std::multimap<uint64_t, std::byte *>;
+  std::shared_ptr<Spare> spare = std::make_shared<Spare>();
   std::vector<void *> hostMemory;
   std::map<std::string, CUlibrary> libraries; ///< by SHA-256 of the cubin
   std::map<std::string, CUkernel> deviceKernels;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/Normalise.h"
 
+#include "kernels/emit/ExpandOps.h"
 #include "kernels/emit/SubgroupMatrix.h"
 #include "kernels/emit/WarpExecute.h"
 
@@ -93,6 +94,7 @@ LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
     op.replaceAllUsesWith(nestFrom(op, 0, b, map, op.getInitVals()));
     op.erase();
   }
+  expandOperations(module);
   if (failed(checkSubgroupMatrices(module, block)))
     return failure();
   return lowerWarpExecution(module, block);

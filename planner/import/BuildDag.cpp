@@ -3,6 +3,7 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "planner/import/Interpreter.h"
+#include "planner/import/Phases.h"
 #include "support/Array.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -68,8 +69,7 @@ private:
                            const Interpreter::Values &values);
   Result<void> checkNames(func::FuncOp function);
   Result<void> rollLoop();
-  Result<void> inferRoles(func::FuncOp function);
-  void assignPhases();
+  Result<void> checkRoles(func::FuncOp function);
 
   ModuleOp module;
   const ImportOptions &options;
@@ -223,107 +223,28 @@ Result<void> Import::checkNames(func::FuncOp function) {
   return {};
 }
 
-/// Whether the copies into a host buffer write all of its bytes. Boxes that
-/// meet in part count as no: that is rare, and `both` is then safe.
-bool isWhollyWritten(const Dag &dag, BufferId buffer) {
-  std::vector<const Box *> boxes;
-  for (const DagNode &node : dag.nodes)
-    for (const BufferUse &use : node.uses)
-      if (use.writes && use.buffer == buffer &&
-          llvm::none_of(boxes, [&](auto *box) { return *box == use.box; })) {
-        constexpr size_t mostBoxes = 1024; // pairs are compared below
-        if (boxes.size() == mostBoxes)
-          return false;
-        boxes.push_back(&use.box);
-      }
-  uint64_t written = 0;
-  for (size_t a = 0; a < boxes.size(); ++a) {
-    written += uint64_t(boxes[a]->numElements()) * boxes[a]->elementBytes;
-    if (written >= dag.buffer(buffer).sizeBytes && a == 0)
-      return true;
-    for (size_t b = 0; b < a; ++b)
-      if (overlap(*boxes[a], *boxes[b]) != Overlap::None)
-        return false;
-  }
-  return written == dag.buffer(buffer).sizeBytes;
-}
-
-// Defaults: only read = input, only and wholly written = output, else both:
-// what the program does not write must keep the value it came with.
-Result<void> Import::inferRoles(func::FuncOp function) {
-  std::vector<uint8_t> access(program.dag.buffers.size(), 0);
+Result<void> Import::checkRoles(func::FuncOp function) {
+  std::vector<bool> isWritten(program.dag.buffers.size(), false);
   for (const DagNode &node : program.dag.nodes)
     for (const BufferUse &use : node.uses)
-      access[use.buffer.value] |= (use.reads ? 1 : 0) | (use.writes ? 2 : 0);
+      if (use.writes)
+        isWritten[use.buffer.value] = true;
   for (size_t k = 0; k < program.arguments.size(); ++k) {
-    ProgramArgument &argument = program.arguments[k];
-    if (!argument.buffer)
+    const ProgramArgument &argument = program.arguments[k];
+    if (!roleGiven[k] || argument.role != ArgumentRole::Input ||
+        !argument.buffer || !isWritten[argument.buffer->value])
       continue;
-    uint8_t mask = access[argument.buffer->value];
-    if (roleGiven[k] && argument.role == ArgumentRole::Input && (mask & 2)) {
-      std::string text =
-          fmt::format("argument '{}' of @{} cannot have role 'input', as the "
-                      "program writes it: give it role 'output', or none",
-                      argument.name, options.entry);
-      emitError(function.getArgument(unsigned(k)).getLoc()) << text;
-      return fail(lookUp(options.roles, argument.name, unsigned(k))
-                      ? ErrorKind::Usage
-                      : ErrorKind::Invalid,
-                  std::move(text));
-    }
-    if (roleGiven[k])
-      continue;
-    argument.role = mask == 3 ? ArgumentRole::InOut
-                    : mask == 2
-                        ? (isWhollyWritten(program.dag, *argument.buffer)
-                               ? ArgumentRole::Output
-                               : ArgumentRole::InOut)
-                        : ArgumentRole::Input;
+    std::string text =
+        fmt::format("argument '{}' of @{} cannot have role 'input', as the "
+                    "program writes it: give it role 'output', or none",
+                    argument.name, options.entry);
+    emitError(function.getArgument(unsigned(k)).getLoc()) << text;
+    return fail(lookUp(options.roles, argument.name, unsigned(k))
+                    ? ErrorKind::Usage
+                    : ErrorKind::Invalid,
+                std::move(text));
   }
   return {};
-}
-
-// A copy from a resident argument to a device happens once, at load; a copy
-// back to one happens once, after the replays; unless replayed work comes
-// before the one or after the other.
-void Import::assignPhases() {
-  Dag &dag = program.dag;
-  std::vector<Phase> home;
-  for (const DagNode &node : dag.nodes)
-    home.push_back(node.phase);
-  bool isRolled = dag.loop.trips > 1;
-  std::vector<bool> resident(dag.buffers.size(), false);
-  for (const ProgramArgument &argument : program.arguments)
-    if (argument.buffer && argument.role == ArgumentRole::Resident)
-      resident[argument.buffer->value] = true;
-  for (DagNode &node : dag.nodes) {
-    auto *copy = std::get_if<CopyCall>(&node.work);
-    if (!copy || (isRolled && node.phase == Phase::Replay))
-      continue;
-    if (resident[copy->source.value] &&
-        !dag.buffer(copy->destination).device.isHost())
-      node.phase = Phase::Load;
-    else if (resident[copy->destination.value])
-      node.phase = Phase::Fetch;
-  }
-  // Edges are sorted by target, so one sweep each way settles both rules.
-  for (const DepEdge &edge : dag.edges)
-    if (dag.node(edge.from).phase != Phase::Load &&
-        dag.node(edge.to).phase == Phase::Load)
-      dag.nodes[edge.to.value].phase = home[edge.to.value];
-  Successors successors(dag);
-  for (uint32_t n = uint32_t(dag.nodes.size()); n-- > 0;)
-    if (dag.nodes[n].phase == Phase::Fetch)
-      for (NodeId to : successors.of({n}))
-        if (dag.node(to).phase != Phase::Fetch)
-          dag.nodes[n].phase = home[n];
-  // What crosses phases outlives a replay.
-  for (const DagNode &node : dag.nodes)
-    if (node.phase != Phase::Replay)
-      for (const BufferUse &use : node.uses)
-        if (Buffer &buffer = dag.buffers[use.buffer.value];
-            buffer.role == BufferRole::Temporary)
-          buffer.role = BufferRole::Resident;
 }
 
 Result<void> Import::rollLoop() {
@@ -367,12 +288,19 @@ Result<ImportedProgram> Import::run() {
                 firstError.message);
   MGPU_TRY(bindResults(function, *results));
   MGPU_TRY(rollLoop());
-  MGPU_TRY(inferRoles(function));
-  assignPhases();
+  MGPU_TRY(checkRoles(function));
+  inferRoles(program, roleGiven);
+  assignPhases(program);
   program.numRaces = interpreter.numRaces();
   if (auto reasons = module->getAttrOfType<ArrayAttr>("mgpu.not_fused"))
     for (auto reason : reasons.getAsRange<StringAttr>())
       program.notFused.push_back(reason.str());
+  for (const Buffer &buffer : program.dag.buffers)
+    if (buffer.sizeBytes >= uint64_t(1) << 62)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("buffer '{}' of 2^62 bytes or more cannot be "
+                              "addressed; make its shape smaller",
+                              buffer.name));
   program.dag.normalize();
   if (auto ok = program.dag.check(); !ok)
     return fail(ErrorKind::Internal,

@@ -264,7 +264,11 @@ Result<int> runProfile(const Options &options) {
   std::vector<tuner::ProfileSubject> subjects;
   for (uint32_t threads : threadCounts(choice)) {
     choice.config.lanes = threads;
-    MGPU_TRY_ASSIGN(planner::Plan plan, planChosen(program.dag, choice, path));
+    // Not tuned here, a bundle runs as it was planned.
+    MGPU_TRY_ASSIGN(planner::Plan plan,
+                    program.bundle && !choice.isTuned
+                        ? program.bundle->plan()
+                        : planChosen(program.dag, choice, path));
     subjects.push_back({std::move(plan), threads});
   }
   auto open = [&](uint32_t devices, uint32_t lanes,
@@ -288,13 +292,16 @@ Result<int> runProfile(const Options &options) {
                                    profile.subjects[k].nodeUs, store));
   }
   choice.config.lanes = subjects[best].threads;
-  if (!choice.isTuned)
+  if (!choice.isTuned && !program.bundle)
     MGPU_TRY(tuner::storeThreads(keys, choice.config.lanes,
                                  profile.subjects[best].replayUs, store));
+  db::Pairs configuration =
+      tuner::toPairs(choice.config, program.dag, choice.context.spaces);
+  if (program.bundle && !choice.isTuned)
+    configuration = {{"scheduler", subjects[best].plan.scheduler}};
   ProfileFacts facts = tuner::describeProfile(
-      program.dag,
-      tuner::toPairs(choice.config, program.dag, choice.context.spaces),
-      subjects[best], profile.subjects[best], profile.serialUs);
+      program.dag, std::move(configuration), subjects[best],
+      profile.subjects[best], profile.serialUs);
   facts.pinnedCpus = bench::cpusText(bench::cpusFor(cpus, choice.config.lanes));
   facts.timedBy = profile.timedBy;
   if (about) {

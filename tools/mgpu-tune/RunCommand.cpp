@@ -235,7 +235,8 @@ Result<int> runRun(const Options &given) {
                 "--cpu is for the host's kernels: leave it out, or --target");
   if (options.tensorCores == "cublaslt" && isCudaTarget(options.target))
     MGPU_TRY(device::findCublasLt());
-  Clock::time_point start = Clock::now();
+  const Clock::time_point began = Clock::now();
+  Clock::time_point start = began;
   MGPU_TRY(parseNccl(options.nccl));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY(checkOutputs(program, options.outputs));
@@ -270,6 +271,7 @@ Result<int> runRun(const Options &given) {
   start = Clock::now();
   MGPU_TRY(runner->load());
   double loadUs = microsecondsSince(start);
+  const double readyUs = microsecondsSince(began);
   // Replays that write their own inputs are steps of a computation; the count
   // is the user's, so none is spent on warming up.
   MadeRound first;
@@ -299,6 +301,7 @@ Result<int> runRun(const Options &given) {
              {"plan_us", planUs},
              {"compile_us", compileUs},
              {"load_us", loadUs},
+             {"ready_us", readyUs},
              {"fetch_us", fetchUs},
              {"replay_us", toJson(first.replayed, options.repeat)}};
     for (const MadeRound &round : later)

@@ -244,6 +244,46 @@ TEST(Phase, ResidentCopyAmidReplayedWorkIsReplayed) {
   EXPECT_EQ(phaseOf(early.dag(), 4), Phase::Fetch);
 }
 
+// Where two uploads meet, the place on the device is only on the way: hoisted
+// both, the first would be lost; hoisted one, the next replay would not see it.
+TEST(Phase, ContestedUploadsAreReplayed) {
+  const std::string residents =
+      "%w: memref<64xf32> {mgpu.role = \"resident\"}, "
+      "%v: memref<64xf32> {mgpu.role = \"resident\"}, "
+      "%x: memref<64xf32>, %y: memref<64xf32>";
+  for (const char *second : {"%v", "%x"}) {
+    Imported imported = importText(program(
+        toDevice("%a", "%w") + toHost("%y", "%a") + toDevice("%a", second),
+        residents));
+    ASSERT_TRUE(imported.program) << imported.text();
+    for (size_t k = 0; k < 3; ++k)
+      EXPECT_EQ(phaseOf(imported.dag(), k), Phase::Replay) << second << k;
+  }
+  // Other bytes of one buffer, and what a device puts there, are no contest.
+  auto half = [](const std::string &name, const std::string &of,
+                 const std::string &at) {
+    return "  " + name + " = memref.subview " + of + "[" + at +
+           "] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1], "
+           "offset: " +
+           at + ">>\n";
+  };
+  auto upload = [](const std::string &to, const std::string &from,
+                   const std::string &at) {
+    const std::string type = "memref<32xf32, strided<[1], offset: " + at + ">>";
+    return "  mgpu.memcpy " + to + ", " + from + ", %d0, %host : " + type +
+           ", " + type + ", !mgpu.device, !mgpu.device\n";
+  };
+  Imported halves = importText(
+      program(half("%a0", "%a", "0") + half("%a1", "%a", "32") +
+                  half("%w0", "%w", "0") + half("%v1", "%v", "32") +
+                  upload("%a0", "%w0", "0") + upload("%a1", "%v1", "32") +
+                  memcpy("%a", "%d0", "%a2", "%d0"),
+              residents));
+  ASSERT_TRUE(halves.program) << halves.text();
+  EXPECT_EQ(phaseOf(halves.dag(), 0), Phase::Load);
+  EXPECT_EQ(phaseOf(halves.dag(), 1), Phase::Load);
+}
+
 TEST(Phase, ScatterAndReplicateOfResidentRunAtLoad) {
   std::string body =
       "  %l = mgpu.alloc %d0 : !mgpu.device -> memref<32xf32>\n"

@@ -151,9 +151,10 @@ TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {
        "memref.store %v, %x[%i] : memref<4xi7>",
        "i7"},
       {"%x: memref<4xf128>", "", "f128"},
-      {"%x: memref<4xi1>, %v: i1, %i: index",
-       "%r = memref.atomic_rmw ori %v, %x[%i] : (i1, memref<4xi1>) -> i1",
-       "narrower than 8 bits"},
+      {"%x: memref<4xvector<2xf32>>, %i: index",
+       "%v = vector.load %x[%i] : memref<4xvector<2xf32>>, vector<2xf32>\n"
+       "vector.store %v, %x[%i] : memref<4xvector<2xf32>>, vector<2xf32>",
+       "in memory whose elements are vectors"},
       {"%v: i32", "gpu.printf \"%s\", %v : i32", "conversion '%s'"},
   };
   for (auto [arguments, body, message] : refused) {
