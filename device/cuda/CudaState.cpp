@@ -179,16 +179,21 @@ Result<std::byte *> CudaState::allocate(DeviceId owner, uint64_t sizeBytes,
   if (code == CUDA_ERROR_OUT_OF_MEMORY) {
     size_t free = 0, total = 0;
     bool known = api->cuMemGetInfo(&free, &total) == CUDA_SUCCESS;
+    std::string fits = "it does not say what is free";
+    if (known)
+      fits = fmt::format("{} of its {} bytes are free, and so many would fit",
+                         free, total);
+    if (known && numDevices > 1)
+      fits += fmt::format(" here, or {} for each of the {} devices",
+                          (free + deviceBytes) / numDevices, numDevices);
     return fail(ErrorKind::Absent,
                 fmt::format("no room for {} bytes for {} {} ({}): {}; use "
                             "smaller buffers or fewer devices on the card",
-                            sizeBytes, purpose, where(), cardName,
-                            known ? fmt::format("{} of its {} bytes are free",
-                                                free, total)
-                                  : "it does not say what is free"));
+                            sizeBytes, purpose, where(), cardName, fits));
   }
   MGPU_TRY(check(code, "cuMemAlloc", where()));
   deviceMemory.push_back(address);
+  deviceBytes += bytes;
   // On our stream: the plain cuMemset runs on the legacy one, for which a
   // non-blocking stream does not wait.
   MGPU_TRY(check(api->cuMemsetD8Async(address, 0, bytes, stream),

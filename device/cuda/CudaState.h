@@ -148,6 +148,7 @@ private:
   std::string cardName, whereText;
   CUstream stream = nullptr; ///< for zeroing memory
   std::vector<CUdeviceptr> deviceMemory;
+  uint64_t deviceBytes = 0; ///< of it, all together
   /// Lent before and not now, by size. Outlives us in the hands of a borrower.
   using Spare = std::multimap<uint64_t, std::byte *>;
   std::shared_ptr<Spare> spare = std::make_shared<Spare>();
