@@ -4,6 +4,7 @@
 #include "dialect/mgpu/Diagnostics.h"
 #include "planner/import/Interpreter.h"
 #include "planner/import/Phases.h"
+#include "support/Array.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -25,23 +26,21 @@ std::optional<ArgumentRole> parseRole(llvm::StringRef text) {
       .Default(std::nullopt);
 }
 
-/// A user's number as a constant of `type`.
-std::optional<Attribute> parseScalar(Type type, const std::string &text) {
-  if (isa<FloatType>(type)) {
-    double value;
-    if (llvm::StringRef(text).getAsDouble(value))
-      return std::nullopt;
-    return FloatAttr::get(type, value);
-  }
-  int64_t value;
-  if (llvm::StringRef(text).getAsInteger(0, value))
-    return std::nullopt;
-  if (auto integer = dyn_cast<IntegerType>(type))
-    if (unsigned width = integer.getWidth();
-        width < 64 && !llvm::isIntN(width, value) &&
-        !llvm::isUIntN(width, uint64_t(value)))
-      return std::nullopt;
-  return IntegerAttr::get(type, value);
+/// A user's number as a constant of `type`, read as arrays' numbers are.
+Result<Attribute> parseScalar(Type type, ElementType element,
+                              const std::string &text) {
+  Array value{element, {}, std::vector<std::byte>(sizeBytes(element))};
+  if (NumberText outcome = parseNumber(text, element, value.bytes.data());
+      outcome != NumberText::Stored)
+    return fail(ErrorKind::Usage, whyNotStored(outcome, text, element));
+  if (isa<FloatType>(type))
+    return FloatAttr::get(type, loadNumber(value, 0)); // exact
+  uint64_t bits = 0; // little-endian, as all machines that this runs on
+  std::copy(value.bytes.begin(), value.bytes.end(),
+            reinterpret_cast<std::byte *>(&bits));
+  const unsigned width =
+      type.isIndex() ? 64u : cast<IntegerType>(type).getWidth();
+  return IntegerAttr::get(type, llvm::APInt(64, bits).trunc(width));
 }
 
 /// The user's entry for argument `index`, by name or number.
@@ -68,7 +67,9 @@ private:
                             Interpreter::Values &values);
   Result<void> bindResults(func::FuncOp function,
                            const Interpreter::Values &values);
+  Result<void> checkNames(func::FuncOp function);
   Result<void> rollLoop();
+  Result<void> checkRoles(func::FuncOp function);
 
   ModuleOp module;
   const ImportOptions &options;
@@ -137,11 +138,10 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
                   fmt::format("argument '{0}' of @{1} is a scalar without a "
                               "value; give --arg {0}=NUMBER",
                               bound.name, options.entry));
-    auto value = parseScalar(type, *text);
+    auto value = parseScalar(type, *elementType, *text);
     if (!value)
-      return fail(ErrorKind::Usage,
-                  fmt::format("--arg {}={}: not a number of type {}",
-                              bound.name, *text, toString(*elementType)));
+      return fail(value.error().kind, fmt::format("--arg {}: {}", bound.name,
+                                                  value.error().message));
     bound.value = *text;
     values.push_back(*value);
   } else {
@@ -192,6 +192,61 @@ Result<void> Import::bindResults(func::FuncOp function,
   return {};
 }
 
+// An argument is known by its name or its number, a result by its name: what
+// two of them answer to would be one of them only.
+Result<void> Import::checkNames(func::FuncOp function) {
+  auto refuse = [&](size_t index, const std::string &why) {
+    std::string text =
+        fmt::format("argument {} of @{} is named '{}', {}: give "
+                    "it another name (mgpu.name)",
+                    index, options.entry, program.arguments[index].name, why);
+    emitError(function.getArgument(unsigned(index)).getLoc()) << text;
+    return fail(ErrorKind::Invalid, std::move(text));
+  };
+  std::map<std::string, size_t> taken;
+  for (size_t k = 0; k < function.getNumResults(); ++k)
+    taken.emplace(fmt::format("r{}", k), function.getNumArguments() + k);
+  for (size_t k = 0; k < program.arguments.size(); ++k) {
+    const std::string &name = program.arguments[k].name;
+    if (name.empty())
+      return refuse(k, "which is no name");
+    const bool isNumber =
+        name.find_first_not_of("0123456789") == std::string::npos;
+    if (isNumber && name != std::to_string(k))
+      return refuse(k, "which reads as the number of an argument");
+    auto [other, isNew] = taken.emplace(name, k);
+    if (!isNew)
+      return refuse(k, other->second < k
+                           ? fmt::format("as argument {} is", other->second)
+                           : "as a result is");
+  }
+  return {};
+}
+
+Result<void> Import::checkRoles(func::FuncOp function) {
+  std::vector<bool> isWritten(program.dag.buffers.size(), false);
+  for (const DagNode &node : program.dag.nodes)
+    for (const BufferUse &use : node.uses)
+      if (use.writes)
+        isWritten[use.buffer.value] = true;
+  for (size_t k = 0; k < program.arguments.size(); ++k) {
+    const ProgramArgument &argument = program.arguments[k];
+    if (!roleGiven[k] || argument.role != ArgumentRole::Input ||
+        !argument.buffer || !isWritten[argument.buffer->value])
+      continue;
+    std::string text =
+        fmt::format("argument '{}' of @{} cannot have role 'input', as the "
+                    "program writes it: give it role 'output', or none",
+                    argument.name, options.entry);
+    emitError(function.getArgument(unsigned(k)).getLoc()) << text;
+    return fail(lookUp(options.roles, argument.name, unsigned(k))
+                    ? ErrorKind::Usage
+                    : ErrorKind::Invalid,
+                std::move(text));
+  }
+  return {};
+}
+
 Result<void> Import::rollLoop() {
   if (!interpreter.rolledTrips())
     return {};
@@ -216,6 +271,7 @@ Result<ImportedProgram> Import::run() {
   Interpreter::Values values;
   for (unsigned k = 0; k < function.getNumArguments(); ++k)
     MGPU_TRY(bindArgument(function, k, values));
+  MGPU_TRY(checkNames(function));
   for (const auto *map : {&options.scalars, &options.roles})
     for (const auto &[key, value] : *map) {
       bool known = false;
@@ -232,6 +288,7 @@ Result<ImportedProgram> Import::run() {
                 firstError.message);
   MGPU_TRY(bindResults(function, *results));
   MGPU_TRY(rollLoop());
+  MGPU_TRY(checkRoles(function));
   inferRoles(program, roleGiven);
   assignPhases(program);
   program.numRaces = interpreter.numRaces();

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # tests/gpu/run.sh from its beginning to its end without a card: the same programs and scripts
-# over test doubles of CUDA's libraries, so that what is wrong with them is found before a card
-# is lent. No figure it prints means anything.
+# over test doubles of CUDA's libraries, so that what is wrong with them is found before there
+# is a card. No figure it prints means anything.
 # Usage: rehearse.sh BUILD_DIR [TAR]
 #   BUILD_DIR  of the preset dev
 #   TAR        what pack.sh wrote: its programs and bundles are rehearsed, and not BUILD_DIR's

@@ -286,7 +286,7 @@ TEST_F(BundleErrors, OtherFiles) {
   expect(ErrorKind::Usage, "cannot be opened");
   ASSERT_TRUE(writeFileAtomic(path, "text, not a database, of many words"));
   EXPECT_FALSE(db::isDatabaseFile(path));
-  expect(ErrorKind::Invalid, "no database of mgpu");
+  expect(ErrorKind::Invalid, "is no bundle, or its first page is damaged");
   ASSERT_TRUE(writeFileAtomic(path, ""));
   EXPECT_FALSE(db::isDatabaseFile(path));
   EXPECT_FALSE(Bundle::open(path));

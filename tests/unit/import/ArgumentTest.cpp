@@ -139,6 +139,75 @@ TEST(Argument, WrongRolesAndNumbersAreRefused) {
   refused(options, "%n: i8", ErrorKind::Usage, "not a number of type i8");
   options.scalars = {{"n", "1.0.0"}};
   refused(options, "%n: f32", ErrorKind::Usage, "not a number of type f32");
+  options.scalars = {{"n", "1e400"}};
+  refused(options, "%n: f32", ErrorKind::Usage, "'1e400' is too large for f32");
+  options.scalars = {{"n", "0x10"}};
+  refused(options, "%n: index", ErrorKind::Usage, "not a number of type index");
+}
+
+TEST(Argument, ScalarsAreReadAsArraysNumbersAre) {
+  // Each decides a grid; a number in octal would show.
+  auto sizeOf = [](const char *argument, const char *size, const char *text) {
+    ImportOptions options;
+    options.scalars = {{"n", text}};
+    Imported imported = importText(
+        program(std::string(size) +
+                    "  mgpu.launch %d0 grid(%size) block(%c1) {\n"
+                    "    %i = gpu.block_id x\n"
+                    "    memref.store %one, %a[%i] : memref<64xf32>\n  }\n",
+                argument),
+        options);
+    EXPECT_TRUE(imported.program) << text << imported.text();
+    return std::get<KernelCall>(kernelNodes(imported.dag())[0]->work).grid.x;
+  };
+  const char *same = "  %zero = arith.constant 0 : index\n"
+                     "  %size = arith.addi %n, %zero : index\n";
+  EXPECT_EQ(sizeOf("%n: index", same, "010"), 10);
+  EXPECT_EQ(sizeOf("%n: index", same, "+7"), 7);
+  const char *chosen = "  %three = arith.constant 3 : index\n"
+                       "  %five = arith.constant 5 : index\n"
+                       "  %size = arith.select %n, %three, %five : index\n";
+  EXPECT_EQ(sizeOf("%n: i1", chosen, "true"), 3);
+  EXPECT_EQ(sizeOf("%n: i1", chosen, "false"), 5);
+  const char *wide = "  %size = arith.index_cast %n : i16 to index\n";
+  EXPECT_EQ(sizeOf("%n: i16", wide, "40"), 40);
+}
+
+TEST(Argument, WhatIsWrittenIsNoInput) {
+  const std::string body = storeA + toHost("%y", "%a");
+  ImportOptions options;
+  options.roles = {{"y", "input"}};
+  Imported given = importText(program(body, "%y: memref<64xf32>"), options);
+  ASSERT_TRUE(given.error);
+  EXPECT_EQ(given.error->kind, ErrorKind::Usage);
+  EXPECT_NE(given.error->message.find("argument 'y' of @main cannot have role "
+                                      "'input', as the program writes it"),
+            std::string::npos)
+      << given.error->message;
+  Imported attribute =
+      importText(program(body, "%y: memref<64xf32> {mgpu.role = \"input\"}"));
+  ASSERT_TRUE(attribute.error);
+  EXPECT_EQ(attribute.error->kind, ErrorKind::Invalid);
+}
+
+TEST(Argument, EachNameIsOfOne) {
+  auto refused = [](const char *arguments, const char *message) {
+    Imported imported = importText(program("", arguments));
+    ASSERT_TRUE(imported.error) << message;
+    EXPECT_EQ(imported.error->kind, ErrorKind::Invalid);
+    EXPECT_EQ(imported.error->message, message);
+  };
+  refused("%x: memref<4xf32> {mgpu.name = \"v\"}, %v: memref<4xf32>",
+          "argument 1 of @main is named 'v', as argument 0 is: give it another "
+          "name (mgpu.name)");
+  refused("%x: memref<4xf32>, %y: memref<4xf32> {mgpu.name = \"0\"}",
+          "argument 1 of @main is named '0', which reads as the number of an "
+          "argument: give it another name (mgpu.name)");
+  refused("%x: memref<4xf32> {mgpu.name = \"\"}",
+          "argument 0 of @main is named '', which is no name: give it another "
+          "name (mgpu.name)");
+  EXPECT_TRUE(
+      importText(program("", "%x: memref<4xf32> {mgpu.name = \"0\"}")).program);
 }
 
 TEST(Phase, ResidentCopiesRunAtLoadAndFetch) {
