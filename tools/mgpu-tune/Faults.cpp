@@ -23,12 +23,12 @@ namespace mgpu::tune {
 namespace {
 
 /// What a handler may read: nothing here changes after it is installed.
-struct Facts {
+struct FaultFacts {
   pid_t process = 0;
   std::string file;
   std::vector<std::pair<std::string, std::string>> places; ///< by kernel
 };
-Facts facts;
+FaultFacts faultFacts;
 
 /// Text for write(2) alone.
 class Sentence {
@@ -64,7 +64,7 @@ private:
 
 /// The kernel that was running: at the fault, or where the function it was in
 /// (memset, ...) returns to, which at its beginning lies on top of the stack.
-const char *kernelOf(const ucontext_t &state) {
+const char *faultingKernel(const ucontext_t &state) {
 #if defined(__x86_64__)
   const auto at = uintptr_t(state.uc_mcontext.gregs[REG_RIP]);
   const auto stack = uintptr_t(state.uc_mcontext.gregs[REG_RSP]);
@@ -95,25 +95,26 @@ const char *nameOf(int number) {
 }
 
 void onFault(int number, siginfo_t *info, void *context) {
-  if (getpid() != facts.process) { // a worker, whose parent knows signals
+  if (getpid() != faultFacts.process) { // a worker, whose parent knows signals
     std::signal(number, SIG_DFL);
     return; // to the same fault
   }
   static std::atomic_flag isTaken;
   while (isTaken.test_and_set()) // another thread ends the process
     pause();
-  const char *kernel = kernelOf(*static_cast<const ucontext_t *>(context));
+  const char *kernel =
+      faultingKernel(*static_cast<const ucontext_t *>(context));
   Sentence out;
   out << "mgpu-tune: error: ";
   if (!kernel) {
     out << "a fault of mgpu (" << nameOf(number) << ", "
-        << uintptr_t(info->si_addr) << ") while '" << facts.file.c_str()
+        << uintptr_t(info->si_addr) << ") while '" << faultFacts.file.c_str()
         << "' ran: please report it\n";
     out.print();
     _exit(int(ErrorKind::Internal));
   }
-  out << "'" << facts.file.c_str() << "': kernel " << kernel;
-  for (const auto &[name, place] : facts.places)
+  out << "'" << faultFacts.file.c_str() << "': kernel " << kernel;
+  for (const auto &[name, place] : faultFacts.places)
     if (std::strcmp(name.c_str(), kernel) == 0)
       out << " (" << place.c_str() << ")";
   if (number == SIGFPE)
@@ -134,11 +135,11 @@ void onFault(int number, siginfo_t *info, void *context) {
 void nameFaults([[maybe_unused]] const Program &program,
                 [[maybe_unused]] const Options &options) {
 #ifndef MGPU_SANITIZED
-  facts.process = getpid();
-  facts.file = options.file;
-  facts.places.clear();
+  faultFacts.process = getpid();
+  faultFacts.file = options.file;
+  faultFacts.places.clear();
   for (const planner::KernelSpec &kernel : program.dag.kernels)
-    facts.places.push_back({kernel.name, kernel.location});
+    faultFacts.places.push_back({kernel.name, kernel.location});
   // A kernel may have used up the stack it would run on.
   static char stack[64 << 10];
   const stack_t other{stack, 0, sizeof stack};
