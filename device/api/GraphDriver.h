@@ -36,6 +36,9 @@ struct KernelNodeParams {
   std::vector<uint64_t> arguments; ///< device addresses and scalar bits
   /// The blocks to run; none: all of them.
   std::optional<GridPart> part = std::nullopt;
+  /// Before its one dependency, a kernel, has ended: the launch waits itself
+  /// (Driver::awaits). A backend may make it begin after nonetheless.
+  bool mayBeginEarly = false;
 };
 
 struct CopyNodeParams {
@@ -158,6 +161,9 @@ public:
   virtual Result<GroupId> makeGroupId();
   /// Once, before the first graph, by all processes with the same groups;
   /// returns when all of them did. Collectives then work among these members.
+  /// Whether a launch of the kernel waits for the kernel it follows before it
+  /// does anything, and so may begin before that has ended.
+  virtual bool awaits(KernelHandle) const { return false; }
   virtual Result<void> join(std::span<const DeviceGroup> groups);
   /// Lets the devices reach memory of the caller's as if allocate(host()) had
   /// given it; until the driver is gone. Whole pages.

@@ -36,6 +36,11 @@ public:
     return std::make_unique<CudaGraph>(state);
   }
 
+  bool awaits(KernelHandle kernel) const override {
+    return kernel.value < state->kernels.size() &&
+           state->awaits(state->kernels[kernel.value]);
+  }
+
   std::optional<DeviceId> onlyDevice() const override {
     return state->onlyDevice();
   }

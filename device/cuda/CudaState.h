@@ -114,6 +114,11 @@ public:
 
   const std::shared_ptr<const CudaApi> api;
   const uint32_t numDevices;
+  /// Both ends of a programmatic edge are of sm_90 or later: those before have
+  /// no griddepcontrol (PTX ISA).
+  bool awaits(const LoadedKernel &kernel) const {
+    return kernel.launch.awaits && major >= 9;
+  }
   CUcontext context = nullptr;
   int multiprocessors = 1;
   int major = 0, minor = 0; ///< compute capability

@@ -42,6 +42,7 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     object.covers = space.covered(config);
     object.clusterX = config[planner::KernelParameter::ClusterX];
     object.takesPart = kernel.takesPart;
+    object.awaits = twins.onAwait && kernel.takesPart;
     object.tensorMaps = kernel.tensorMaps;
     if (useCublasLt)
       object.product = kernels::libraryProduct(spec.source);

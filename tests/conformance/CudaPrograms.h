@@ -6,6 +6,7 @@
 // (tests/unit/cuda): their kernels' CUDA C++, compiled for the processor.
 
 #include "tests/conformance/Execute.h"
+#include "tests/unit/cuda/FakeCuda.h"
 #include "tests/unit/kernels/CudaTwin.h"
 
 #include <chrono>

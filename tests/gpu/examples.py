@@ -4,7 +4,7 @@
 
 So must the tensor-core forms of matrix products (products.mlir), on numbers whose sums
 are exact: mma.sync, and wgmma on sm_90, of which each is off by default until it has, on
-some card; and cuBLASLt, where it is.
+some card; and cuBLASLt, where it is. From sm_90 on every example runs with --pdl, too.
 
 Usage: examples.py MGPU_TUNE FOLDER [REPEAT]
        examples.py --bundle MGPU_TUNE EXAMPLES_DIR OUT_DIR
@@ -31,6 +31,7 @@ EXAMPLES = [("saxpy", "main", {"a": "2.5"}), ("heat", "main", {}), ("mandelbrot"
 
 
 ARCHS = "sm_80,sm_90,sm_100"
+PDL_ARCHS = "sm_90,sm_100"
 # Of --tensor-cores, and the architecture it is for; none: all of ARCHS.
 FORMS = {"mma": None, "wgmma": "sm_90", "cublaslt": None}
 PRODUCTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "products.mlir")
@@ -40,20 +41,22 @@ def given(scalars):
     return [f"--arg={name}={value}" for name, value in scalars.items()]
 
 
-def program(folder, name, entry, scalars):
+def program(folder, name, entry, scalars, pdl=False):
     """The words that name a program: its bundle, where there is one, or its source."""
-    bundle = f"{folder}/{name}-{entry}.mgpu"
+    bundle = f"{folder}/{name}-{entry}{'-pdl' if pdl else ''}.mgpu"
     if os.path.exists(bundle):
         return [bundle]
-    return [f"{folder}/{name}/{name}.mlir", "--entry", entry, *given(scalars)]
+    return [f"{folder}/{name}/{name}.mlir", "--entry", entry, *given(scalars),
+            *(["--pdl"] if pdl else [])]
 
 
 def write_bundles(tune, examples, out):
     os.makedirs(out, exist_ok=True)
     for name, entry, scalars in EXAMPLES:
-        subprocess.run([tune, "bundle", f"{examples}/{name}/{name}.mlir", "--entry", entry,
-                        *given(scalars), "--arch", ARCHS, "-o", f"{out}/{name}-{entry}.mgpu"],
-                       check=True)
+        for pdl, archs in (("", ARCHS), ("-pdl", PDL_ARCHS)):
+            subprocess.run([tune, "bundle", f"{examples}/{name}/{name}.mlir", "--entry", entry,
+                            *given(scalars), "--arch", archs, *(["--pdl"] if pdl else []),
+                            "-o", f"{out}/{name}-{entry}{pdl}.mgpu"], check=True)
     for form, archs in FORMS.items():
         subprocess.run([tune, "bundle", PRODUCTS, f"--tensor-cores={form}", "--arch",
                         archs or ARCHS, "-o", f"{out}/products-{form}.mgpu"], check=True)
@@ -182,12 +185,14 @@ def main():
                        for logical in sorted({max(devices, each) for each in (1, 2, 4)})]
             if "nccl" in libraries and 1 < devices <= len(cards):
                 targets.append("cuda")
-            for target in targets:
+            early = [True] if int(re.sub(r"\D", "", cards[0])) >= 90 else []
+            for target, pdl in [(each, p) for each in targets for p in [False, *early]]:
+                words = program(examples, name, entry, scalars, pdl)
                 got, figure = replay(tune, words, arrays, outputs, target, repeat, folder)
                 same = is_close if target == "cuda" and devices > 2 else bytes.__eq__
                 wrong = [] if got is None else [k for k in outputs if not same(got[k], expected[k])]
-                line = {"example": name, "entry": entry, "target": target, "repeat": repeat,
-                        "ok": got is not None and not wrong}
+                line = {"example": name, "entry": entry, "target": target, "pdl": pdl,
+                        "repeat": repeat, "ok": got is not None and not wrong}
                 if got is None:
                     line["error"] = figure
                 elif wrong:

@@ -203,6 +203,9 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
   if (!options.tensorCores.empty() && !onCard)
     return fail(ErrorKind::Usage,
                 "--tensor-cores is for cards: use it with --target cuda:0");
+  if (options.pdl && !onCard)
+    return fail(ErrorKind::Usage,
+                "--pdl is for cards: use it with --target cuda:0");
   std::unique_ptr<device::Driver> driver;
   if (onCard) {
     MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,

@@ -121,6 +121,13 @@ void addTensorCores(CLI::App *command, Options &options) {
       ->check(CLI::IsMember({"mma", "wgmma", "cublaslt", "none"}));
 }
 
+void addPdl(CLI::App *command, Options &options) {
+  command->add_flag("--pdl", options.pdl,
+                    "On cards of sm_90 and later, a kernel that follows one "
+                    "other may begin before that has ended, and waits for it. "
+                    "Off until it has been seen to work on a card");
+}
+
 /// Of commands that measure on the host.
 void addPinning(CLI::App *command, Options &options) {
   command->add_flag(
@@ -225,6 +232,7 @@ int main(int argc, char **argv) {
   addRun(run, options);
   addTensorCores(run, options);
   run->callback([&] { command = tune::runRun; });
+  addPdl(run, options);
 
   CLI::App *plan = app.add_subcommand("plan", "Show the schedule and why");
   addProgram(plan, options);
@@ -278,6 +286,7 @@ int main(int argc, char **argv) {
   addRun(replay, options);
   addTensorCores(replay, options);
   replay->callback([&] {
+  addPdl(replay, options);
     options.needsPlan = true;
     command = tune::runRun;
   });
@@ -308,6 +317,7 @@ int main(int argc, char **argv) {
       ->type_name("ARCH,...");
   addTensorCores(bundle, options);
   addTuned(bundle, options);
+  addPdl(bundle, options);
   bundle->callback([&] { command = tune::runBundle; });
 
   CLI::App *tuneCommand = app.add_subcommand(
@@ -430,6 +440,7 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   addTensorCores(kernels, options);
   kernels
+  addPdl(kernels, options);
       ->add_option("--emit", options.emitFolder,
                    "Write each kernel's CUDA C++ to FOLDER/NAME.cu")
       ->type_name("FOLDER");
