@@ -82,13 +82,15 @@ private:
   const std::vector<bool> &awaits; ///< by KernelId
   /// The last graph node of each communicator, by its members.
   std::map<std::vector<DeviceId>, uint32_t> lastOf;
-  std::vector<std::byte *> buffers;   ///< by BufferId
-  std::vector<uint32_t> graphNodes;   ///< by NodeId
+  std::vector<std::byte *> buffers;             ///< by BufferId
+  std::vector<std::optional<uint64_t>> inArena; ///< where, by BufferId
+  std::vector<uint32_t> graphNodes;             ///< by NodeId
   std::map<Lane, uint32_t> laneTails; ///< last graph node of each lane
 };
 
 Result<void> Builder::resolveBuffers() {
   buffers.assign(dag.buffers.size(), nullptr);
+  inArena.assign(dag.buffers.size(), std::nullopt);
   for (size_t k = 0; k < dag.buffers.size(); ++k)
     if (dag.buffers[k].device.isHost() && k < addresses.host.size())
       buffers[k] = addresses.host[k];
@@ -111,6 +113,7 @@ Result<void> Builder::resolveBuffers() {
                               "it again",
                               buffer.name, placement.offset,
                               buffer.device.value));
+    inArena[placement.buffer.value] = placement.offset;
     if (addresses.arenas[device])
       buffers[placement.buffer.value] =
           addresses.arenas[device] + placement.offset;
@@ -229,6 +232,10 @@ Builder::addCollective(const DagNode &node, const CollectiveCall &call,
     // Ends on other cards have no address here, but their boxes count, and
     // where they are.
     const bool here = isHere(member.device);
+    if (sends && member.send.value < inArena.size())
+      out.sendInArena = inArena[member.send.value];
+    if (receives && member.recv.value < inArena.size())
+      out.recvInArena = inArena[member.recv.value];
     if (sends && !here)
       out.sendBox = member.sendBox;
     else if (sends) {
@@ -260,6 +267,8 @@ Builder::addSendRecv(const DagNode &node, const CopyCall &call,
   params.members[0].sendBox = call.sourceBox;
   params.members[1].device = to;
   params.members[1].recvBox = call.destinationBox;
+  params.members[0].sendInArena = inArena[call.source.value];
+  params.members[1].recvInArena = inArena[call.destination.value];
   if (isHere(from)) {
     MGPU_TRY_ASSIGN(params.members[0].send,
                     address(node, call.source, call.sourceBox));
@@ -269,6 +278,16 @@ Builder::addSendRecv(const DagNode &node, const CopyCall &call,
                     address(node, call.destination, call.destinationBox));
   }
   return graph.addCollective(params, dependencies);
+}
+
+bool Builder::mayBeginEarly(const DagNode &node,
+                            std::span<const GraphNodeId> dependencies,
+                            const std::vector<NodeId> &dagNodes) const {
+  const auto *call = std::get_if<KernelCall>(&node.work);
+  return call && call->kernel.value < awaits.size() &&
+         awaits[call->kernel.value] && dependencies.size() == 1 &&
+         std::holds_alternative<KernelCall>(
+             dag.node(dagNodes[dependencies[0].value]).work);
 }
 
 Result<GraphNodeId> Builder::add(const DagNode &node,
@@ -281,16 +300,6 @@ Result<GraphNodeId> Builder::add(const DagNode &node,
                ? addSendRecv(node, *copy, dependencies)
                : addCopy(node, *copy, dependencies);
   if (const auto *collective = std::get_if<CollectiveCall>(&node.work))
-bool Builder::mayBeginEarly(const DagNode &node,
-                            std::span<const GraphNodeId> dependencies,
-                            const std::vector<NodeId> &dagNodes) const {
-  const auto *call = std::get_if<KernelCall>(&node.work);
-  return call && call->kernel.value < awaits.size() &&
-         awaits[call->kernel.value] && dependencies.size() == 1 &&
-         std::holds_alternative<KernelCall>(
-             dag.node(dagNodes[dependencies[0].value]).work);
-}
-
     return addCollective(node, *collective, dependencies);
   return failAt(node, ErrorKind::Unsupported,
                 "is known only by its cost and cannot run: plan and simulate "
@@ -396,6 +405,9 @@ Result<void> rebuildGraph(const Plan &plan, const Dag &dag, Phase phase,
   std::unique_ptr<device::GraphDriver> building = driver.createGraph();
   ExecutableGraph out;
   std::optional<DeviceId> only = driver.onlyDevice();
+  std::vector<bool> awaits;
+  for (device::KernelHandle kernel : kernels)
+    awaits.push_back(driver.awaits(kernel));
   MGPU_TRY(
       Builder(plan, dag, phase, addresses, kernels, *building, only, awaits)
           .run(out));
@@ -407,12 +419,9 @@ Result<void> rebuildGraph(const Plan &plan, const Dag &dag, Phase phase,
     MGPU_TRY_ASSIGN(graph.exec, building->instantiate());
   }
   graph.dagNodes = std::move(out.dagNodes);
-  std::vector<bool> awaits;
-  for (device::KernelHandle kernel : kernels)
-    awaits.push_back(driver.awaits(kernel));
   graph.edges = std::move(out.edges);
+  graph.early = std::move(out.early);
   return {};
 }
 
 } // namespace mgpu::capture
-  graph.early = std::move(out.early);

@@ -63,6 +63,13 @@ public:
   /// the card's. `purpose` is for the error.
   Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes,
                                std::string_view purpose);
+  /// What allocate() of a device's memory is for.
+  static std::string memoryOf(DeviceId device) {
+    return "the memory of device " + std::to_string(device.value);
+  }
+  /// Driver::allocateArena().
+  Result<std::byte *> allocateArena(DeviceId device, uint64_t sizeBytes,
+                                    uint64_t mostBytes);
   Result<KernelHandle> loadKernel(std::string_view name,
                                   std::span<const std::byte> object);
   /// The entry of a program of the target's own, compiled when first asked for.
@@ -107,6 +114,11 @@ public:
   DeviceId firstDevice() const { return options.only.value_or(DeviceId{0}); }
   std::string devicesText() const;
 
+  /// Both ends of a programmatic edge are of sm_90 or later: those before have
+  /// no griddepcontrol (PTX ISA).
+  bool awaits(const LoadedKernel &kernel) const {
+    return kernel.launch.awaits && major >= 9;
+  }
   std::string arch() const;
   std::string description() const;
   /// "on cuda:0/4" for error texts.
@@ -114,11 +126,6 @@ public:
 
   const std::shared_ptr<const CudaApi> api;
   const uint32_t numDevices;
-  /// Both ends of a programmatic edge are of sm_90 or later: those before have
-  /// no griddepcontrol (PTX ISA).
-  bool awaits(const LoadedKernel &kernel) const {
-    return kernel.launch.awaits && major >= 9;
-  }
   CUcontext context = nullptr;
   int multiprocessors = 1;
   int major = 0, minor = 0; ///< compute capability
@@ -132,6 +139,7 @@ private:
             std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
   void giveUp(const std::string &reason);
   Result<void> openCard();
+  Result<void> zero(CUdeviceptr memory, uint64_t bytes);
   Result<CUlibrary> loadLibrary(std::string_view name,
                                 std::span<const std::byte> cubin);
   Result<CUkernel> loadEntry(CUlibrary library, const std::string &entry,
@@ -148,6 +156,7 @@ private:
   std::string cardName, whereText;
   CUstream stream = nullptr; ///< for zeroing memory
   std::vector<CUdeviceptr> deviceMemory;
+  std::vector<std::byte *> windows; ///< memory of NCCL's
   std::vector<void *> hostMemory;
   std::map<std::string, CUlibrary> libraries; ///< by SHA-256 of the cubin
   std::map<std::string, CUkernel> deviceKernels;

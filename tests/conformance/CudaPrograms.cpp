@@ -111,6 +111,7 @@ CudaPrograms::openRank(uint32_t rank, uint64_t seed,
   device::CudaOptions options = fake::rankOptions(rank);
   options.watch = std::move(watch);
   options.deadline = deadline;
+  options.nccl.windows = useWindows;
   return fake::openRank(options);
 }
 

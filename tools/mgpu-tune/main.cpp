@@ -163,7 +163,8 @@ void addRun(CLI::App *command, Options &options) {
   command
       ->add_option("--nccl", options.nccl,
                    "Of several cards: overlap (communicators that share at "
-                   "most one rank run at once), min-ctas=N, max-ctas=N, "
+                   "most one rank run at once), windows (arenas in NCCL's "
+                   "symmetric memory, from 2.27 on), min-ctas=N, max-ctas=N, "
                    "ctas=default|efficiency|zero")
       ->type_name("SETTING,...");
   command
@@ -231,8 +232,8 @@ int main(int argc, char **argv) {
   addTuned(run, options);
   addRun(run, options);
   addTensorCores(run, options);
-  run->callback([&] { command = tune::runRun; });
   addPdl(run, options);
+  run->callback([&] { command = tune::runRun; });
 
   CLI::App *plan = app.add_subcommand("plan", "Show the schedule and why");
   addProgram(plan, options);
@@ -285,8 +286,8 @@ int main(int argc, char **argv) {
   addTuned(replay, options);
   addRun(replay, options);
   addTensorCores(replay, options);
-  replay->callback([&] {
   addPdl(replay, options);
+  replay->callback([&] {
     options.needsPlan = true;
     command = tune::runRun;
   });
@@ -316,8 +317,8 @@ int main(int argc, char **argv) {
       ->delimiter(',')
       ->type_name("ARCH,...");
   addTensorCores(bundle, options);
-  addTuned(bundle, options);
   addPdl(bundle, options);
+  addTuned(bundle, options);
   bundle->callback([&] { command = tune::runBundle; });
 
   CLI::App *tuneCommand = app.add_subcommand(
@@ -439,8 +440,8 @@ int main(int argc, char **argv) {
                    "The architecture to compile for: sm_80, sm_90, sm_90a, ...")
       ->capture_default_str();
   addTensorCores(kernels, options);
-  kernels
   addPdl(kernels, options);
+  kernels
       ->add_option("--emit", options.emitFolder,
                    "Write each kernel's CUDA C++ to FOLDER/NAME.cu")
       ->type_name("FOLDER");
