@@ -36,10 +36,13 @@ check: build ## All tests; the runtime half with g++ and under the sanitizers as
 	@$(call BUILD,tsan)
 	@$(CTEST) --preset tsan
 
-check-all: check ## And: each header alone, 200 kills of tune, kernels in all corners, both halves with g++ and sanitized, the fuzzers for a while
+check-all: check ## And: each header alone, 200 kills of tune, kernels in all corners, a rehearsal of what runs on cards, both halves with g++ and sanitized, the fuzzers for a while
 	@tests/checks/check_headers.sh build/dev
 	@MGPU_FAULTS=all $(CTEST) --preset dev -L faults
 	@MGPU_CORNERS=all $(CTEST) --preset dev -V -R Corners | grep -E 'corners:|tests passed|\*\*\*|FAILED'
+	@$(call BUILD,runtime-static)
+	@tests/gpu/pack.sh build/dev build/runtime-static build/mgpu-gpu.tar.gz
+	@tests/rehearsal/rehearse.sh build/dev build/mgpu-gpu.tar.gz
 	@$(call BUILD,gcc)
 	@$(CTEST) --preset gcc
 	@$(call BUILD,asan-compiler)

@@ -206,6 +206,7 @@ bool isDatabaseFile(const std::string &path) {
 Result<BundleStore> BundleStore::open(const std::string &path) {
   DatabaseOptions options;
   options.access = Access::Untrusted;
+  options.purpose = Purpose::Bundle;
   MGPU_TRY_ASSIGN(Database database, Database::open(path, options));
   BundleStore store(std::move(database));
   MGPU_TRY(store.checkVersion());

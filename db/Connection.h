@@ -13,8 +13,10 @@ struct sqlite3_stmt;
 namespace mgpu::db {
 
 struct Database::Connection {
-  Connection(std::string name, bool readOnly)
-      : name(std::move(name)), readOnly(readOnly) {}
+  Connection(std::string name, Access access, Purpose purpose)
+      : name(std::move(name)),
+        readOnly(access == Access::ReadOnly || access == Access::Untrusted),
+        access(access), purpose(purpose) {}
   Connection(const Connection &) = delete;
   Connection &operator=(const Connection &) = delete;
   ~Connection() { close(); }
@@ -23,6 +25,8 @@ struct Database::Connection {
 
   std::string name;
   bool readOnly;
+  Access access;
+  Purpose purpose;
   sqlite3 *handle = nullptr;
   /// Prepared before and not in use, by their text: preparing one takes longer
   /// than most queries.

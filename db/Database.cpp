@@ -8,14 +8,17 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 
 namespace mgpu::db {
 
-Database::Database(const std::string &name, bool readOnly)
-    : connection(std::make_unique<Connection>(name, readOnly)) {}
+Database::Database(const std::string &name, Access access, Purpose purpose)
+    : connection(std::make_unique<Connection>(name, access, purpose)) {}
 Database::Database(Database &&) noexcept = default;
 Database &Database::operator=(Database &&) noexcept = default;
 Database::~Database() = default;
@@ -32,26 +35,49 @@ void Database::Connection::close() {
   handle = nullptr;
 }
 
-/// One sentence for what SQLite reports by `code`; `detail` is its own text.
-static Error explain(int code, const std::string &path, const char *detail) {
+/// What the system said when `name` could not be opened to be written.
+static std::string reasonNotOpened(const std::string &name, sqlite3 *handle) {
+  int code = handle ? sqlite3_system_errno(handle) : 0;
+  if (code == 0 && ::access(name.c_str(), W_OK) != 0)
+    code = errno;
+  return code != 0 ? std::strerror(code) : "its folder takes no new file";
+}
+
+static std::string_view damageOf(Purpose purpose) {
+  switch (purpose) {
+  case Purpose::Results:
+    return "is damaged: `mgpu-tune db verify` says how much is lost, "
+           "`mgpu-tune db merge --salvage` keeps the rest in a new file";
+  case Purpose::Bundle:
+    return "is damaged: make or copy the bundle again";
+  case Purpose::Verify:
+    break;
+  }
+  return "is damaged";
+}
+
+/// One sentence for what SQLite reports by `code`.
+Error Database::Connection::errorOf(int code) const {
+  const char *detail = handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code);
   auto error = [&](ErrorKind kind, std::string_view what) {
-    return Error{kind, fmt::format("'{}' {}", path, what)};
+    return Error{kind, fmt::format("'{}' {}", name, what)};
   };
   switch (code & 0xff) {
   case SQLITE_CORRUPT:
-    return error(ErrorKind::Invalid,
-                 "is damaged: `mgpu-tune db verify` says how much is lost, "
-                 "`mgpu-tune db merge --salvage` keeps the rest in a new file");
+  case SQLITE_CONSTRAINT: // An index that disagrees with its table.
+    return error(ErrorKind::Invalid, damageOf(purpose));
   case SQLITE_NOTADB:
-    return error(ErrorKind::Invalid, "is no database of mgpu, or its first "
-                                     "page is damaged: name another file");
+    return error(ErrorKind::Invalid,
+                 purpose == Purpose::Bundle
+                     ? "is no bundle, or its first page is damaged: make or "
+                       "copy the bundle again"
+                     : "is no database of mgpu, or its first page is damaged: "
+                       "name another file");
   case SQLITE_FULL:
     return error(ErrorKind::Invalid, "cannot grow: its disk is full");
   case SQLITE_READONLY:
     return error(ErrorKind::Invalid, "cannot be written: it or its folder is "
                                      "read-only");
-  case SQLITE_CONSTRAINT: // An index that disagrees with its table.
-    return explain(SQLITE_CORRUPT, path, detail);
   case SQLITE_BUSY:
   case SQLITE_LOCKED:
     return error(ErrorKind::Invalid, "is held by another process: end it, or "
@@ -62,8 +88,14 @@ static Error explain(int code, const std::string &path, const char *detail) {
   case SQLITE_CANTOPEN:
   case SQLITE_PERM:
   case SQLITE_AUTH:
-    return error(ErrorKind::Usage, "cannot be opened: give a file that is "
-                                   "there and yours to read");
+    if (access == Access::ReadOnly || access == Access::Untrusted)
+      return error(ErrorKind::Usage, "cannot be opened: give a file that is "
+                                     "there and yours to read");
+    return error(ErrorKind::Usage,
+                 fmt::format("cannot be {}: {}",
+                             access == Access::Create ? "opened or created"
+                                                      : "opened to write",
+                             reasonNotOpened(name, handle)));
   case SQLITE_IOERR:
     return error(ErrorKind::Invalid,
                  fmt::format("cannot be read or written ({}): its disk is full "
@@ -77,11 +109,6 @@ static Error explain(int code, const std::string &path, const char *detail) {
     return error(ErrorKind::Internal,
                  fmt::format("refuses a query: {} (SQLite {})", detail, code));
   }
-}
-
-Error Database::Connection::errorOf(int code) const {
-  return explain(code, name,
-                 handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code));
 }
 
 Error Database::lastError(int code) const { return connection->errorOf(code); }
@@ -208,7 +235,7 @@ Result<void> Database::checkPages() {
 }
 
 Result<Database> Database::inMemory() {
-  Database database(":memory:", false);
+  Database database(":memory:", Access::Create, Purpose::Results);
   sqlite3 *raw = nullptr;
   int code = sqlite3_open_v2(":memory:", &raw,
                              SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
@@ -242,24 +269,21 @@ Result<void> Database::freeze() {
 
 Result<Database> Database::open(const std::string &path,
                                 const DatabaseOptions &options) {
-  bool readOnly =
-      options.access == Access::ReadOnly || options.access == Access::Untrusted;
   std::error_code error;
-  if (options.access == Access::Create) {
-    auto folder = std::filesystem::path(path).parent_path();
-    if (!folder.empty())
-      std::filesystem::create_directories(folder, error);
+  if (options.access == Access::Create && path == defaultDatabasePath()) {
+    std::filesystem::create_directories(
+        std::filesystem::path(path).parent_path(), error);
     if (error)
       return fail(ErrorKind::Usage,
                   fmt::format("cannot make the folder of '{}': {}", path,
                               error.message()));
   }
-  Database database(path, readOnly);
+  Database database(path, options.access, options.purpose);
   MGPU_TRY(database.connect(options));
   MGPU_TRY(database.harden());
   if (options.access == Access::Untrusted)
     MGPU_TRY(database.checkPages());
-  if (!readOnly) {
+  if (!database.isReadOnly()) {
     // Changing the mode of a file that others open at the same moment does not
     // wait for them by itself.
     auto end = std::chrono::steady_clock::now() + options.patience;

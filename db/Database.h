@@ -20,7 +20,16 @@ enum class Access {
   ReadOnly,  ///< the file must be there
   Untrusted, ///< read-only, and checked as a whole before it is used
   ReadWrite, ///< the file must be there
-  Create,    ///< made where it is not there, with its folder
+  /// Made where it is not there; its folder is made only where it is the
+  /// default one (db/FileSystem.h).
+  Create,
+};
+
+/// What the file is opened for, which decides what helps where it is damaged.
+enum class Purpose {
+  Results,
+  Bundle,
+  Verify, ///< to say how damaged it is
 };
 
 /// How SQLite keeps a transaction whole. WAL lets readers and a writer work at
@@ -35,6 +44,7 @@ enum class Journal {
 struct DatabaseOptions {
   Access access = Access::Create;
   Journal journal = Journal::Auto;
+  Purpose purpose = Purpose::Results;
   /// How long to wait for another process that holds the file.
   std::chrono::milliseconds patience{30'000};
 };
@@ -74,7 +84,7 @@ private:
   friend class Statement;
   /// Does not move with its Database: statements point to it.
   struct Connection;
-  Database(const std::string &name, bool readOnly);
+  Database(const std::string &name, Access access, Purpose purpose);
   Result<void> connect(const DatabaseOptions &options);
   Result<void> harden();
   Result<void> chooseJournal(Journal journal);

@@ -50,16 +50,21 @@ static std::string environment(const char *name) {
   return value ? value : "";
 }
 
+std::string defaultDatabasePath() {
+  // The XDG specification says that a relative path is to be ignored.
+  if (std::string cache = environment("XDG_CACHE_HOME"); cache.starts_with('/'))
+    return cache + "/mgpu/mgpu.db";
+  std::string home = environment("HOME");
+  return home.empty() ? home : home + "/.cache/mgpu/mgpu.db";
+}
+
 Result<std::string> databasePath(const std::string &chosen) {
   if (!chosen.empty())
     return chosen;
   if (std::string named = environment("MGPU_DB"); !named.empty())
     return named;
-  // The XDG specification says that a relative path is to be ignored.
-  if (std::string cache = environment("XDG_CACHE_HOME"); cache.starts_with('/'))
-    return cache + "/mgpu/mgpu.db";
-  if (std::string home = environment("HOME"); !home.empty())
-    return home + "/.cache/mgpu/mgpu.db";
+  if (std::string path = defaultDatabasePath(); !path.empty())
+    return path;
   return fail(ErrorKind::Usage,
               "neither HOME nor XDG_CACHE_HOME says where the "
               "database is to lie: name it with --db FILE");

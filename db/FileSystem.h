@@ -27,6 +27,10 @@ bool liesOnNetwork(const std::string &path);
 /// of them is known.
 Result<std::string> databasePath(const std::string &chosen);
 
+/// Where databasePath() is with neither --db nor MGPU_DB; "" where that is not
+/// known.
+std::string defaultDatabasePath();
+
 /// `chosen` (--site) if it is not empty, else MGPU_DB_SITE, else "".
 std::string sitePath(const std::string &chosen);
 

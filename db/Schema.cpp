@@ -5,6 +5,7 @@
 #include "db/Statement.h"
 #include "db/Transaction.h"
 
+#include <filesystem>
 #include <fmt/format.h>
 
 namespace mgpu::db {
@@ -111,13 +112,7 @@ Result<void> migrate(Database &database, Migrations steps) {
   }
   if (version == last)
     return {};
-  if (database.isReadOnly()) {
-    if (version == 0)
-      return fail(
-          ErrorKind::Invalid,
-          fmt::format("'{}' is an empty database: name the one that was "
-                      "meant",
-                      database.path()));
+  if (database.isReadOnly()) { // an empty one is new, and holds nothing
     MGPU_TRY_ASSIGN(Database copy, database.copyInMemory());
     MGPU_TRY(migrate(copy, steps));
     MGPU_TRY(copy.freeze());
@@ -138,6 +133,38 @@ Result<void> migrate(Database &database, Migrations steps) {
     MGPU_TRY(transaction.commit());
   }
   return {};
+}
+
+/// Removes what a failed open() made: a file without tables that nobody else
+/// writes to.
+static void removeEmpty(const std::string &path) {
+  namespace fs = std::filesystem;
+  constexpr uintmax_t tables = 8192; // a page is 4096, and each table has one
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(path, error);
+  if (error || bytes >= tables)
+    return;
+  const uintmax_t log = fs::file_size(path + "-wal", error);
+  if (!error && log > 0)
+    return;
+  for (const char *ending : {"-wal", "-shm", "-journal", ""})
+    fs::remove(path + ending, error);
+}
+
+Result<Database> openMigrated(const std::string &path,
+                              const DatabaseOptions &options) {
+  std::error_code error;
+  const bool makes =
+      options.access == Access::Create && !std::filesystem::exists(path, error);
+  auto open = [&]() -> Result<Database> {
+    MGPU_TRY_ASSIGN(Database database, Database::open(path, options));
+    MGPU_TRY(migrate(database));
+    return database;
+  };
+  Result<Database> database = open();
+  if (!database && makes)
+    removeEmpty(path);
+  return database;
 }
 
 /// Everything the schema says, in one text. Statistics of ANALYZE may be there.

@@ -43,8 +43,7 @@ Result<uint64_t> evictBlobs(Database &database, uint64_t limitBytes) {
 Result<std::unique_ptr<SqliteBlobCache>>
 SqliteBlobCache::open(const std::string &path,
                       const BlobCacheOptions &options) {
-  MGPU_TRY_ASSIGN(Database database, Database::open(path, options.database));
-  MGPU_TRY(migrate(database));
+  MGPU_TRY_ASSIGN(Database database, openMigrated(path, options.database));
   // What a power cut may take is compiled again. Without a log it could take
   // more than that.
   MGPU_TRY_ASSIGN(std::string journal, database.journalMode());

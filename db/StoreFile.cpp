@@ -41,8 +41,7 @@ std::optional<Winner> chooseWinner(std::span<const TrialRow> rows,
 
 Result<StoreFile> StoreFile::open(const std::string &path,
                                   const DatabaseOptions &options) {
-  MGPU_TRY_ASSIGN(Database database, Database::open(path, options));
-  MGPU_TRY(migrate(database));
+  MGPU_TRY_ASSIGN(Database database, openMigrated(path, options));
   if (options.access == Access::Untrusted)
     MGPU_TRY(checkSchema(database));
   return StoreFile(std::move(database));

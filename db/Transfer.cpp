@@ -78,11 +78,10 @@ Result<Problem> problemOfLine(const json &line, const std::string &name) {
 
 } // namespace
 
-Result<Transferred> importText(TuningStore &store, std::string_view text,
-                               const std::string &name) {
+Result<std::vector<ProblemTrials>> parseText(std::string_view text,
+                                             const std::string &name) {
   Lines lines(text, name);
   std::string_view line;
-  Transferred done;
   auto parse = [&](json &out) {
     out = json::parse(line, nullptr, false);
     return out.is_object();
@@ -96,56 +95,52 @@ Result<Transferred> importText(TuningStore &store, std::string_view text,
     return fail(
         ErrorKind::Unsupported,
         fmt::format("'{}' is of a later version: use a newer mgpu", name));
-  std::optional<Problem> problem;
-  std::vector<Trial> trials;
-  auto flush = [&]() -> Result<void> {
-    if (!problem)
-      return {};
-    MGPU_TRY_ASSIGN(uint64_t added, store.recordMissing(*problem, trials));
-    ++done.problems;
-    done.trials += added;
-    done.known += trials.size() - added;
-    trials.clear();
-    return {};
-  };
+  std::vector<ProblemTrials> all;
   while (lines.next(line)) {
     json each;
     if (parse(each) && each.contains("problem")) {
       MGPU_TRY_ASSIGN(Problem next, problemOfLine(each, lines.name()));
-      MGPU_TRY(flush());
-      problem = std::move(next);
+      all.push_back({std::move(next), {}});
       continue;
     }
-    if (!problem)
+    MGPU_TRY_ASSIGN(Trial trial, trialFromJson(line, lines.name()));
+    if (all.empty())
       return fail(
           ErrorKind::Invalid,
           fmt::format("{}: a trial before the first problem", lines.name()));
-    MGPU_TRY_ASSIGN(Trial trial, trialFromJson(line, lines.name()));
     if (auto sound = check(trial); !sound)
       return fail(ErrorKind::Invalid,
                   fmt::format("{}: {}", lines.name(), sound.error().message));
-    trials.push_back(std::move(trial));
+    all.back().trials.push_back(std::move(trial));
   }
-  MGPU_TRY(flush());
+  return all;
+}
+
+static Result<void> record(TuningStore &store, const Problem &problem,
+                           std::span<const Trial> trials, Transferred &done) {
+  MGPU_TRY_ASSIGN(uint64_t added, store.recordMissing(problem, trials));
+  ++done.problems;
+  done.trials += added;
+  done.known += trials.size() - added;
+  return {};
+}
+
+Result<Transferred> recordAll(TuningStore &store,
+                              std::span<const ProblemTrials> all) {
+  Transferred done;
+  for (const ProblemTrials &each : all)
+    MGPU_TRY(record(store, each.problem, each.trials, done));
   return done;
 }
 
 Result<Transferred> merge(TuningStore &store, const std::string &path,
                           bool salvage) {
   Transferred done;
-  auto take = [&](const Problem &problem,
-                  std::span<const Trial> trials) -> Result<void> {
-    MGPU_TRY_ASSIGN(uint64_t added, store.recordMissing(problem, trials));
-    ++done.problems;
-    done.trials += added;
-    done.known += trials.size() - added;
-    return {};
-  };
   if (salvage) {
     MGPU_TRY_ASSIGN(auto sound, salvageFile(path));
     done.damaged = sound.lost;
     for (const auto &[problem, trials] : sound.trials)
-      MGPU_TRY(take(problem, trials));
+      MGPU_TRY(record(store, problem, trials, done));
     return done;
   }
   StoreOptions options;
@@ -161,7 +156,7 @@ Result<Transferred> merge(TuningStore &store, const std::string &path,
       done.damaged += wrong;
       return wrong;
     });
-    MGPU_TRY(take(problem, found.trials));
+    MGPU_TRY(record(store, problem, found.trials, done));
   }
   return done;
 }

@@ -22,10 +22,16 @@ Result<Transferred>
 exportText(TuningStore &store, std::span<const std::string> keys,
            const std::function<Result<void>(std::string_view)> &sink);
 
-/// The inverse. Nothing of a problem is stored where a line of it is wrong;
-/// the problems before it are. `name` is what errors call the text.
-Result<Transferred> importText(TuningStore &store, std::string_view text,
-                               const std::string &name);
+/// The inverse, in two steps, so that a wrong line is found before anything is
+/// stored. `name` is what errors call the text.
+struct ProblemTrials {
+  Problem problem;
+  std::vector<Trial> trials;
+};
+Result<std::vector<ProblemTrials>> parseText(std::string_view text,
+                                             const std::string &name);
+Result<Transferred> recordAll(TuningStore &store,
+                              std::span<const ProblemTrials> all);
 
 /// Every trial of the database `path`, which need not be trusted. With
 /// `salvage` it may be damaged: what is sound is taken (db/Salvage.h).

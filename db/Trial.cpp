@@ -89,9 +89,17 @@ Result<Trial> trialFromJson(std::string_view text, const std::string &name) {
     in.at("version").get_to(trial.provenance.version);
     in.at("host").get_to(trial.provenance.host);
     in.at("environment").get_to(trial.provenance.environment);
-  } catch (const Json::exception &error) {
+  } catch (const Json::parse_error &) {
     return fail(ErrorKind::Invalid,
-                fmt::format("{}: not a trial: {}", name, error.what()));
+                fmt::format("{}: not valid JSON: the file is cut short or "
+                            "damaged here",
+                            name));
+  } catch (const Json::exception &error) {
+    // After the library's name for it: "key 'status' not found".
+    std::string_view what = error.what();
+    what.remove_prefix(std::min(what.find("] ") + 2, what.size()));
+    return fail(ErrorKind::Invalid,
+                fmt::format("{}: not a trial: {}", name, what));
   }
   return trial;
 }

@@ -83,6 +83,7 @@ Result<VerifyReport> verify(const std::string &path) {
   VerifyReport report;
   DatabaseOptions options;
   options.access = Access::ReadOnly;
+  options.purpose = Purpose::Verify;
   // Damage may show at any step; what was counted before stays.
   auto note = [&](const Result<void> &done) {
     if (!done)

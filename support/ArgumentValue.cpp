@@ -79,9 +79,9 @@ Result<Array> generateIota(std::string_view spec, ElementType type,
 Result<Array> fillNumber(std::string_view spec, ElementType type,
                          std::span<const int64_t> shape) {
   std::byte element[8];
-  if (!storeText(spec, type, element))
-    return fail(ErrorKind::Invalid, fmt::format("{} is not a value of type {}",
-                                                spec, toString(type)));
+  if (NumberText outcome = parseNumber(spec, type, element);
+      outcome != NumberText::Stored)
+    return fail(ErrorKind::Invalid, whyNotStored(outcome, spec, type));
   MGPU_TRY_ASSIGN(Array array, makeArray(spec, type, shape));
   size_t width = sizeBytes(type);
   for (size_t i = 0; i < array.bytes.size(); i += width)
@@ -233,11 +233,26 @@ Result<Array> loadTyped(std::string_view spec, ElementType type,
 
 bool looksLikeNumber(std::string_view spec) {
   std::byte ignored[8];
-  return storeText(spec, ElementType::F64, ignored) || spec == "true" ||
-         spec == "false";
+  return parseNumber(spec, ElementType::F64, ignored) !=
+             NumberText::Malformed ||
+         spec == "true" || spec == "false";
 }
 
 } // namespace
+
+std::string argumentFile(std::string_view spec) {
+  if (spec.starts_with("raw:")) {
+    const size_t shape = spec.find(':', 4);
+    const size_t file = shape == spec.npos ? shape : spec.find(':', shape + 1);
+    return file == spec.npos ? "" : std::string(spec.substr(file + 1));
+  }
+  if (spec.ends_with(".npy"))
+    return std::string(spec);
+  if (std::optional<CsvSpec> csv = splitCsv(spec))
+    return csv->path;
+  const size_t at = spec.rfind(".safetensors:");
+  return at == spec.npos ? "" : std::string(spec.substr(0, spec.find(':', at)));
+}
 
 uint64_t randomBits(uint64_t seed, uint64_t index) {
   uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;

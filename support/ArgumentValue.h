@@ -22,6 +22,9 @@ namespace mgpu {
 Result<Array> loadArgument(std::string_view spec, ElementType expectedType,
                            std::span<const int64_t> expectedShape);
 
+/// The file that `spec` names; "" where it is of a form without one.
+std::string argumentFile(std::string_view spec);
+
 /// Output `index` (from 0) of SplitMix64 started at `seed`. A float takes the
 /// top p bits of it times 2^-p, p the significant bits of its type (24 for f32,
 /// 8 for bf16): uniform in [0, 1) and exact. i1 takes the top bit, i8 the top

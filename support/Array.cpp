@@ -3,6 +3,7 @@
 
 #include "support/Float.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -69,32 +70,41 @@ bool storeWhole(double value, std::byte *destination) {
   return store(static_cast<T>(value), destination);
 }
 
+/// Ordinary number syntax, without what from_chars does not take of it.
 template <typename T>
-bool parseWhole(std::string_view text, T &value) {
+NumberText parseAs(std::string_view text, T &value) {
   auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
+  if (end != text.data() + text.size() || error == std::errc::invalid_argument)
+    return NumberText::Malformed;
+  return error == std::errc() ? NumberText::Stored : NumberText::OutOfRange;
 }
 
-/// A value too small for T is a rounding to zero; one too large is an error.
-template <typename T>
-bool parseFloating(std::string_view text, T &value) {
-  auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end != text.data() + text.size())
-    return false;
-  if (error == std::errc())
-    return true;
-  if (error != std::errc::result_out_of_range)
-    return false;
-  if constexpr (sizeof(T) < sizeof(double)) {
-    double wide = 0;
-    if (parseFloating(text, wide) && std::fabs(wide) < 1) {
-      value = static_cast<T>(wide);
-      return true;
-    }
-  }
-  return false;
+/// Whether a number beyond the range of doubles is too small rather than too
+/// large: the place of its first digit that is not 0 lies right of the point.
+bool isTiny(std::string_view text) {
+  const size_t mark = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view digits = text.substr(0, mark);
+  const size_t first = digits.find_first_of("123456789");
+  if (first == digits.npos)
+    return true; // 0e999
+  const size_t point = std::min(digits.find('.'), digits.size());
+  const int64_t place = int64_t(point) - int64_t(first);
+  const std::string_view exponent =
+      mark < text.size() ? text.substr(mark + 1) : "0";
+  int64_t power = 0;
+  if (parseAs(exponent.starts_with('+') ? exponent.substr(1) : exponent,
+              power) == NumberText::OutOfRange)
+    return exponent.starts_with('-');
+  return power < -int64_t(text.size()) || power + place < 0;
+}
+
+NumberText parseFloating(std::string_view text, double &value) {
+  const NumberText outcome = parseAs(text, value);
+  if (outcome != NumberText::OutOfRange || !isTiny(text))
+    return outcome;
+  value = text.starts_with('-') ? -0.0 : 0.0;
+  return NumberText::Stored;
 }
 
 } // namespace
@@ -129,23 +139,52 @@ bool storeNumber(double value, ElementType type, std::byte *destination) {
   return false;
 }
 
-bool storeText(std::string_view text, ElementType type,
-               std::byte *destination) {
-  if (type == ElementType::I1 && (text == "true" || text == "false"))
-    return store(static_cast<uint8_t>(text == "true"), destination);
+NumberText parseNumber(std::string_view text, ElementType type,
+                       std::byte *destination) {
+  if (type == ElementType::I1 && (text == "true" || text == "false")) {
+    store(static_cast<uint8_t>(text == "true"), destination);
+    return NumberText::Stored;
+  }
   if (text.starts_with('+') && text.size() > 1 && text[1] != '-')
     text.remove_prefix(1);
-  if (type == ElementType::F32) {
-    float value = 0;
-    return parseFloating(text, value) && store(value, destination);
-  }
   if (type == ElementType::I64 || type == ElementType::Index) {
     int64_t value = 0;
-    if (parseWhole(text, value))
-      return store(value, destination);
+    const NumberText outcome = parseAs(text, value);
+    if (outcome == NumberText::Stored)
+      store(value, destination);
+    if (outcome != NumberText::Malformed)
+      return outcome;
   }
   double value = 0;
-  return parseFloating(text, value) && storeNumber(value, type, destination);
+  if (NumberText outcome = parseFloating(text, value);
+      outcome != NumberText::Stored)
+    return outcome;
+  std::byte stored[8] = {};
+  if (float narrow = 0;
+      type == ElementType::F32 && parseAs(text, narrow) == NumberText::Stored)
+    store(narrow, stored); // rounded once; what is tiny was zero or nearly so
+  else if (!storeNumber(value, type, stored))
+    return NumberText::OutOfRange;
+  if (isFloat(type) && std::isfinite(value)) {
+    Array one{type, {}, {stored, stored + sizeBytes(type)}};
+    if (!std::isfinite(loadNumber(one, 0)))
+      return NumberText::OutOfRange;
+  }
+  std::copy(stored, stored + sizeBytes(type), destination);
+  return NumberText::Stored;
+}
+
+bool storeText(std::string_view text, ElementType type,
+               std::byte *destination) {
+  return parseNumber(text, type, destination) == NumberText::Stored;
+}
+
+std::string whyNotStored(NumberText outcome, std::string_view text,
+                         ElementType type) {
+  const std::string_view shown = text.substr(0, 40);
+  if (outcome == NumberText::OutOfRange && isFloat(type))
+    return fmt::format("'{}' is too large for {}", shown, toString(type));
+  return fmt::format("'{}' is not a number of type {}", shown, toString(type));
 }
 
 double loadNumber(const Array &array, int64_t index) {

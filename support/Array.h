@@ -41,10 +41,27 @@ bool shapeFits(std::span<const int64_t> shape,
 /// type takes only whole numbers in its range, i1 only 0 and 1: false if not.
 bool storeNumber(double value, ElementType type, std::byte *destination);
 
-/// Parses `text` (decimal, or nan/inf for floats) straight into `type`, so that
-/// i64 keeps all its digits and f32 is rounded once. False if malformed or out
-/// of range.
+/// What became of a text that is to be a number of a type.
+enum class NumberText {
+  Stored,
+  Malformed,
+  OutOfRange, ///< a number, but not one of the type's
+};
+
+/// Parses `text` straight into `type`, so that i64 keeps all its digits and f32
+/// is rounded once: a decimal number; for floats also nan and inf; for i1 also
+/// true and false. What is too small for a float is rounded to zero, what is
+/// too large is out of range. Nothing but Stored writes to `destination`.
+NumberText parseNumber(std::string_view text, ElementType type,
+                       std::byte *destination);
+
+/// Whether parseNumber() stores it.
 bool storeText(std::string_view text, ElementType type, std::byte *destination);
+
+/// Why `text` was not stored, as the end of a sentence: "'two' is not a number
+/// of type f32", "'1e400' is too large for f32".
+std::string whyNotStored(NumberText outcome, std::string_view text,
+                         ElementType type);
 
 /// Element `index` as a double (i64 beyond 2^53 rounds).
 double loadNumber(const Array &array, int64_t index);

@@ -2,6 +2,7 @@
 #include "support/Csv.h"
 
 #include "support/FileIO.h"
+#include "support/Plural.h"
 
 #include <algorithm>
 #include <charconv>
@@ -46,10 +47,12 @@ void splitFields(std::string_view line, std::vector<std::string_view> &fields) {
   fields.push_back(trim(line.substr(begin)));
 }
 
-bool isHeader(const std::vector<std::string_view> &fields) {
+/// What is a number of some type, be it too large for it, is no heading.
+bool isHeader(const std::vector<std::string_view> &fields, ElementType type) {
   std::byte ignored[8];
   return std::none_of(fields.begin(), fields.end(), [&](std::string_view f) {
-    return storeText(f, ElementType::F64, ignored);
+    return parseNumber(f, ElementType::F64, ignored) != NumberText::Malformed ||
+           storeText(f, type, ignored);
   });
 }
 
@@ -82,9 +85,10 @@ Result<std::vector<int64_t>> expand(const IndexRanges &selection, int64_t count,
   for (auto [first, last] : selection.ranges) {
     if (last >= count)
       return fail(ErrorKind::Invalid,
-                  fmt::format("'{}' has {} {}s, {} {} does not exist (counted "
-                              "from 0)",
-                              name, count, what, what, last));
+                  fmt::format("'{}' has {}, {} {} does not exist (counted from "
+                              "0)",
+                              name, counted(uint64_t(count), what), what,
+                              last));
     if (static_cast<int64_t>(indices.size()) + (last - first) >= limit)
       return fail(ErrorKind::Invalid,
                   fmt::format("too many {}s of '{}' are selected", what, name));
@@ -140,7 +144,7 @@ Result<Array> parseCsv(std::string_view text, ElementType type,
   std::vector<std::string_view> fields;
   splitFields(lines[0].text, fields);
   size_t fieldCount = fields.size();
-  if (isHeader(fields))
+  if (isHeader(fields, type))
     lines.erase(lines.begin());
   MGPU_TRY_ASSIGN(std::vector<int64_t> wantedColumns,
                   expand(columns, static_cast<int64_t>(fieldCount), "column",
@@ -160,17 +164,16 @@ Result<Array> parseCsv(std::string_view text, ElementType type,
     splitFields(line.text, fields);
     if (fields.size() != fieldCount)
       return fail(ErrorKind::Invalid,
-                  fmt::format("'{}' line {} has {} fields, the first line has "
-                              "{}",
-                              name, line.number, fields.size(), fieldCount));
+                  fmt::format("'{}' line {} has {}, the first line has {}",
+                              name, line.number,
+                              counted(fields.size(), "field"), fieldCount));
     for (int64_t column : wantedColumns) {
       std::string_view field = fields[static_cast<size_t>(column)];
-      if (!storeText(field, type, destination))
+      if (NumberText outcome = parseNumber(field, type, destination);
+          outcome != NumberText::Stored)
         return fail(ErrorKind::Invalid,
-                    fmt::format("'{}' line {} column {}: '{}' is not a number "
-                                "of type {}",
-                                name, line.number, column, field.substr(0, 40),
-                                toString(type)));
+                    fmt::format("'{}' line {} column {}: {}", name, line.number,
+                                column, whyNotStored(outcome, field, type)));
       destination += sizeBytes(type);
     }
   }

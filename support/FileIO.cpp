@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/FileIO.h"
 
+#include "support/FileNames.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -37,10 +38,10 @@ private:
 
 tl::unexpected<Error> systemError(const char *verb, const std::string &path,
                                   int code) {
-  ErrorKind kind =
-      code == ENOENT || code == EACCES || code == EISDIR || code == ENOTDIR
-          ? ErrorKind::Usage
-          : ErrorKind::Invalid;
+  ErrorKind kind = code == ENOENT || code == EACCES || code == EISDIR ||
+                           code == ENOTDIR || code == ELOOP
+                       ? ErrorKind::Usage
+                       : ErrorKind::Invalid;
   return fail(kind,
               fmt::format("cannot {} '{}': {}", verb, path, strerror(code)));
 }
@@ -191,7 +192,8 @@ Result<std::vector<std::byte>> readFileRange(const std::string &path,
 
 Result<void> writeFileAtomic(const std::string &path,
                              std::span<const std::span<const std::byte>> data) {
-  std::string target = path;
+  // Through a symbolic link its target is made or replaced, not the link.
+  const std::string target = followLinks(path);
   mode_t mode = 0;
   bool exists = false;
   struct stat status {};
@@ -206,14 +208,11 @@ Result<void> writeFileAtomic(const std::string &path,
         return systemError("write", path, code);
       return {};
     }
-    // Through a symbolic link the file is replaced, not the link.
-    if (char *resolved = ::realpath(path.c_str(), nullptr)) {
-      target = resolved;
-      ::free(resolved);
-    }
     mode = status.st_mode & 07777;
     exists = true;
   }
+  if (::lstat(target.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
+    return systemError("write", path, ELOOP);
   std::string temporary = target + ".XXXXXX";
   Descriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!descriptor.isOpen())

@@ -9,8 +9,9 @@ namespace mgpu {
 
 Result<uint64_t> parseByteSize(std::string_view text, std::string_view option) {
   constexpr std::pair<std::string_view, double> units[] = {
-      {"", 1},      {"B", 1},        {"MB", 1e6},     {"GB", 1e9},
-      {"TB", 1e12}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+      {"", 1},         {"B", 1},        {"kB", 1e3},    {"KB", 1e3},
+      {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},   {"KiB", 0x1p10},
+      {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
   double value = 0;
   auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), value);
@@ -21,7 +22,10 @@ Result<uint64_t> parseByteSize(std::string_view text, std::string_view option) {
         return uint64_t(value * scale);
   return fail(
       ErrorKind::Usage,
-      fmt::format("{} {}: give a size such as 100GB or 80GiB", option, text));
+      fmt::format(
+          "{} {}: give a size such as 100GB or 80GiB, in B, kB, MB, GB, "
+          "TB, KiB, MiB, GiB or TiB",
+          option, text));
 }
 
 Result<SearchBudget> parseBudget(std::string_view text) {

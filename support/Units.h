@@ -12,8 +12,8 @@
 
 namespace mgpu {
 
-/// "100GB", "80GiB", "1e11": bytes, at least 1; MB, GB, TB by ten, MiB, GiB,
-/// TiB by two. `option` names it in the usage error.
+/// "100GB", "80GiB", "1e11": bytes, at least 1; kB (or KB), MB, GB, TB by ten,
+/// KiB, MiB, GiB, TiB by two. `option` names it in the usage error.
 Result<uint64_t> parseByteSize(std::string_view text, std::string_view option);
 
 /// How long to search: "60s" in seconds, "1000" in evaluations.

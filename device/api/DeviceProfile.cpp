@@ -7,8 +7,8 @@ namespace mgpu::device {
 
 static constexpr uint32_t KiB = 1024;
 
-// Of 8.0 and 9.0 NVIDIA's cudax/include/cuda/experimental/__device/
-// arch_traits.cuh (github.com/NVIDIA/cccl, 026a63b) says the same in every
+// NVIDIA's libcudacxx/include/cuda/__device/arch_traits.h (github.com/NVIDIA/
+// cccl, efee2cf), which has 8.0, 8.9, 9.0 and 10.0, says the same in every
 // column but the name.
 static constexpr DeviceProfile profiles[] = {
     {"A100", 80, 1024, 2048, 32, 65536, 255, 164 * KiB, 163 * KiB, 1 * KiB},

@@ -82,8 +82,7 @@ CudaGraph::addCollective(const CollectiveNodeParams &params,
     MGPU_TRY(collectiveSteps(params, {measure, true}));
     std::byte *staging = nullptr;
     if (bytes > 0) {
-      MGPU_TRY_ASSIGN(staging,
-                      state->allocate({0}, bytes, "a collective's staging"));
+      MGPU_TRY_ASSIGN(staging, stage(bytes, "a collective's staging buffer"));
     }
     auto take = [&](uint64_t size) -> Result<std::byte *> {
       return std::exchange(staging, staging + (size + 255) / 256 * 256);

@@ -203,7 +203,8 @@ Result<uint32_t> CudaGraph::addMove(const BoxMove &move, const Specs &after) {
   // By way of a packed buffer, which has a common refinement with any box.
   Box middle = packedBox(move.sourceBox);
   MGPU_TRY_ASSIGN(std::byte * held,
-                  stage(uint64_t(middle.sizes[0]) * middle.elementBytes));
+                  stage(uint64_t(middle.sizes[0]) * middle.elementBytes,
+                        "a copy's staging buffer"));
   MGPU_TRY(addNest(*makeNest(held, middle, move.source, move.sourceBox), after,
                    made));
   Specs staged{join(std::move(made), after)};

@@ -215,9 +215,10 @@ CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
   return finish(params.name, params.device, first);
 }
 
-Result<std::byte *> CudaGraph::stage(uint64_t bytes) {
-  return state->allocate(state->firstDevice(), bytes,
-                         "a copy's staging buffer");
+Result<std::byte *> CudaGraph::stage(uint64_t bytes, std::string_view purpose) {
+  MGPU_TRY_ASSIGN(auto lent, state->borrow(bytes, purpose));
+  spec->staging.push_back(std::move(lent));
+  return spec->staging.back().get();
 }
 
 Result<void> CudaGraph::instantiateOver(std::unique_ptr<GraphExec> &exec) {

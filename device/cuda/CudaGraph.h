@@ -69,7 +69,8 @@ private:
   Result<uint32_t> addReduction(const CollectiveNodeParams &params,
                                 const CollectiveSteps &steps,
                                 const Specs &after);
-  Result<std::byte *> stage(uint64_t bytes);
+  /// Memory that the graph and its executable keep.
+  Result<std::byte *> stage(uint64_t bytes, std::string_view purpose);
 
   /// A collective among ranks (NcclNodes.cpp).
   struct Planned {

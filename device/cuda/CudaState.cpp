@@ -189,20 +189,43 @@ Result<std::byte *> CudaState::allocate(DeviceId owner, uint64_t sizeBytes,
   if (code == CUDA_ERROR_OUT_OF_MEMORY) {
     size_t free = 0, total = 0;
     bool known = api->cuMemGetInfo(&free, &total) == CUDA_SUCCESS;
+    std::string fits = "it does not say what is free";
+    if (known)
+      fits = fmt::format("{} of its {} bytes are free, and so many would fit",
+                         free, total);
+    if (known && numDevices > 1)
+      fits += fmt::format(" here, or {} for each of the {} devices",
+                          (free + deviceBytes) / numDevices, numDevices);
     return fail(ErrorKind::Absent,
                 fmt::format("no room for {} bytes for {} {} ({}): {}; use "
                             "smaller buffers or fewer devices on the card",
-                            sizeBytes, purpose, where(), cardName,
-                            known ? fmt::format("{} of its {} bytes are free",
-                                                free, total)
-                                  : "it does not say what is free"));
+                            sizeBytes, purpose, where(), cardName, fits));
   }
   MGPU_TRY(check(code, "cuMemAlloc", where()));
   deviceMemory.push_back(address);
   MGPU_TRY(zero(address, bytes));
+  deviceBytes += bytes;
   auto *out = reinterpret_cast<std::byte *>(uintptr_t(address));
   memory.add(out, sizeBytes, owner);
   return out;
+}
+
+Result<std::shared_ptr<std::byte>> CudaState::borrow(uint64_t sizeBytes,
+                                                     std::string_view purpose) {
+  auto lend = [this](uint64_t bytes, std::byte *at) {
+    return std::shared_ptr<std::byte>(
+        at,
+        [spare = spare, bytes](std::byte *it) { spare->emplace(bytes, it); });
+  };
+  // What is far too large stays for who needs it.
+  auto found = spare->lower_bound(sizeBytes);
+  if (found != spare->end() && found->first / 2 <= sizeBytes) {
+    auto [bytes, at] = *found;
+    spare->erase(found);
+    return lend(bytes, at);
+  }
+  MGPU_TRY_ASSIGN(std::byte * at, allocate(firstDevice(), sizeBytes, purpose));
+  return lend(sizeBytes, at);
 }
 
 Result<CUlibrary> CudaState::loadLibrary(std::string_view name,

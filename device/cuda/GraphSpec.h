@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <variant>
 
 namespace mgpu::device {
@@ -73,6 +74,8 @@ struct GraphSpec {
     uint32_t *word; ///< 1 once it has ended
   };
   std::vector<Mark> marks;
+  /// What its copies and collectives need beside the buffers.
+  std::vector<std::shared_ptr<std::byte>> staging;
 };
 
 /// Whether nothing of the work differs.

@@ -169,7 +169,8 @@ CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
                                         : Result<Box>(mine.sendBox));
     Box flat = packedBox(box);
     MGPU_TRY_ASSIGN(std::byte * held,
-                    stage(uint64_t(flat.sizes[0]) * flat.elementBytes));
+                    stage(uint64_t(flat.sizes[0]) * flat.elementBytes,
+                          "a copy's staging buffer"));
     out.packing = BoxMove{held, flat, mine.send, box};
     call.send = held;
     return {};
@@ -182,7 +183,8 @@ CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
   auto unpackRecv = [&]() -> Result<void> {
     Box flat = packedBox(mine.recvBox);
     MGPU_TRY_ASSIGN(call.recv,
-                    stage(uint64_t(flat.sizes[0]) * flat.elementBytes));
+                    stage(uint64_t(flat.sizes[0]) * flat.elementBytes,
+                          "a copy's staging buffer"));
     out.unpacking = BoxMove{mine.recv, mine.recvBox, call.recv, flat};
     return {};
   };

@@ -29,7 +29,7 @@ Result<uint32_t> hostTargetDevices(const std::string &target,
   }
   if (count < numDevices)
     return fail(ErrorKind::Absent,
-                fmt::format("the program uses {} devices, target '{}' has {}",
+                fmt::format("the program is of {} devices, target '{}' has {}",
                             numDevices, target, count));
   return std::max(count, 1u);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/host/KernelObject.h"
 
+#include "device/host/KernelCode.h"
+
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -64,6 +66,23 @@ const char *damage(std::span<const std::byte> bytes) {
   return hasDynamic ? nullptr : "it has no dynamic section";
 }
 
+/// Bytes from the object's base to the end of its last segment; of a header
+/// that damage() has passed.
+uint64_t reach(std::span<const std::byte> bytes) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  uint64_t end = 0;
+  for (uint16_t k = 0; k < header.e_phnum; ++k) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment,
+                bytes.data() + header.e_phoff + k * sizeof(Elf64_Phdr),
+                sizeof(segment));
+    if (segment.p_type == PT_LOAD)
+      end = segment.p_vaddr + segment.p_memsz;
+  }
+  return end;
+}
+
 /// A path to `fd` never used before in this process: the loader takes a path
 /// it has seen for the library it loaded then, and fd numbers are reused.
 std::string uniquePath(int fd) {
@@ -115,7 +134,11 @@ Result<KernelObject> KernelObject::load(std::string_view name,
                             reason ? reason : "unknown reason"));
   }
   KernelObject object;
-  object.library = std::shared_ptr<void>(handle, [](void *p) { dlclose(p); });
+  const size_t slot = addKernelCode(name, handle, reach(bytes));
+  object.library = std::shared_ptr<void>(handle, [slot](void *p) {
+    removeKernelCode(slot);
+    dlclose(p);
+  });
   object.function =
       reinterpret_cast<HostKernelEntry>(dlsym(handle, hostKernelEntryName));
   if (!object.function) {

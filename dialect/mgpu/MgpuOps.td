@@ -28,8 +28,10 @@ class Mgpu_CollectiveOp<string mnemonic>
 // Configuration and devices
 //===----------------------------------------------------------------------===//
 
+// Not Pure, as documents of the dialect have it: nothing uses its symbol, and
+// passes such as --remove-dead-values would take the configuration away.
 def Mgpu_DeviceConfigOp : Mgpu_Op<"device_config",
-    [Pure, Symbol, HasParent<"::mlir::ModuleOp">]> {
+    [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let summary = "Symbolic declaration of the cluster configuration";
   let description = [{
     Wraps `DeviceConfigAttr` to allow passes to do

@@ -42,8 +42,9 @@ struct CudaText {
   std::optional<MatrixProduct> product;
   /// "sm_90a": its instructions are of this architecture alone; or "".
   std::string onlyArch;
-  /// Of the CUDA target; a bundle does not keep it, nor what follows.
+  /// Of the CUDA target.
   std::optional<planner::KernelSpace> space;
+  // A bundle does not keep what follows.
   /// How it computes: "threads" as the source has them, "tiles",
   /// "tensor_cores" or "wgmma" of a matrix product, "file" by its author;
   /// "cublaslt" of a candidate, which has no text.

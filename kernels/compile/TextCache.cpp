@@ -103,8 +103,8 @@ template <typename Archive>
 static void visit(Archive &a, planner::KernelSpace &space) {
   auto &[target, block, maxGrid, reshapable, reason, sharedBytes, stagedBytes,
          stagedTunables, stagedPadding, stagesAreDynamic, warpTile,
-         loadingWarps, registersBesideSums, choices, tunables, defaults] =
-      space;
+         loadingWarps, registersBesideSums, choices, tunables, tiles,
+         defaults] = space;
   a.number(target);
   a.number(block);
   a.number(maxGrid);
@@ -128,6 +128,13 @@ static void visit(Archive &a, planner::KernelSpace &space) {
     auto &[name, values] = tunable;
     a.text(name);
     numbers(values);
+  });
+  a.list(tiles, [&](planner::KernelTile &tile) {
+    auto &[elementBytes, along, halo] = tile;
+    a.number(elementBytes);
+    for (bool &each : along)
+      a.flag(each);
+    a.number(halo);
   });
   a.number(defaults);
 }
@@ -188,7 +195,8 @@ static bool isWhole(const CudaText &text) {
     return true;
   const planner::KernelSpace &space = *text.space;
   if (space.choices.size() != planner::numKernelParameters ||
-      space.tunables.size() > planner::mostKernelTunables)
+      space.tunables.size() > planner::mostKernelTunables ||
+      (space.tunables.empty() && !space.tiles.empty()))
     return false;
   for (size_t k = 0; k < space.choices.size(); ++k)
     if (space.choices[k].parameter != planner::KernelParameter(k) ||

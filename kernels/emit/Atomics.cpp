@@ -78,22 +78,27 @@ LogicalResult lowerGeneric(memref::GenericAtomicRMWOp op) {
   Location loc = op.getLoc();
   Type type = op.getResult().getType();
   unsigned width = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
-  if (width != 8 && width != 16 && width != 32 && width != 64)
+  if (width != 1 && width != 8 && width != 16 && width != 32 && width != 64)
     return op.emitOpError() << "on elements of " << type
                             << " is not supported on the host target; it takes "
-                               "elements of 8, 16, 32 or 64 bits";
-  IntegerType bits = b.getIntegerType(width);
+                               "elements of 1, 8, 16, 32 or 64 bits";
+  // An i1 is a byte in memory, 0 or 1.
+  IntegerType bits = b.getIntegerType(std::max(width, 8u));
   auto toBits = [&](Value value) -> Value {
+    if (width == 1)
+      return arith::ExtUIOp::create(b, loc, bits, value);
     return isa<FloatType>(type) ? arith::BitcastOp::create(b, loc, bits, value)
                                 : value;
   };
   auto fromBits = [&](Value value) -> Value {
+    if (width == 1)
+      return arith::TruncIOp::create(b, loc, type, value);
     return isa<FloatType>(type) ? arith::BitcastOp::create(b, loc, type, value)
                                 : value;
   };
   Value address = addressOf(b, loc, op, bits);
   Value first = LLVM::LoadOp::create(
-      b, loc, bits, address, width / 8, /*isVolatile=*/false,
+      b, loc, bits, address, bits.getWidth() / 8, /*isVolatile=*/false,
       /*isNonTemporal=*/false, /*isInvariant=*/false,
       /*isInvariantGroup=*/false, LLVM::AtomicOrdering::monotonic);
   auto loop = scf::WhileOp::create(b, loc, TypeRange{bits}, ValueRange{first});

@@ -133,8 +133,6 @@ private:
   void storeVarying(mlir::ValueRange values, mlir::ValueRange targets,
                     mlir::ArrayRef<Value> arrays);
   Value constant(int64_t value);
-  Value combine(mlir::gpu::AllReduceOperation kind, Value x, Value y,
-                mlir::Location loc);
 
   mlir::func::FuncOp kernel, target;
   HostShape shape;

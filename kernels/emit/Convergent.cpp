@@ -3,6 +3,7 @@
 #include "kernels/emit/BlockEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/Utils/GPUUtils.h"
 
 using namespace mlir;
 
@@ -10,41 +11,10 @@ namespace mgpu::kernels {
 
 static constexpr int64_t subgroupSize = 32;
 
-Value BlockEmitter::combine(gpu::AllReduceOperation kind, Value x, Value y,
-                            Location loc) {
-  using Kind = gpu::AllReduceOperation;
-  bool isFloat = isa<FloatType>(getElementTypeOrSelf(x.getType()));
-  switch (kind) {
-  case Kind::ADD:
-    return isFloat ? arith::AddFOp::create(b, loc, x, y).getResult()
-                   : arith::AddIOp::create(b, loc, x, y).getResult();
-  case Kind::MUL:
-    return isFloat ? arith::MulFOp::create(b, loc, x, y).getResult()
-                   : arith::MulIOp::create(b, loc, x, y).getResult();
-  case Kind::MINUI:
-    return arith::MinUIOp::create(b, loc, x, y);
-  case Kind::MINSI:
-    return arith::MinSIOp::create(b, loc, x, y);
-  case Kind::MAXUI:
-    return arith::MaxUIOp::create(b, loc, x, y);
-  case Kind::MAXSI:
-    return arith::MaxSIOp::create(b, loc, x, y);
-  case Kind::MINNUMF:
-    return arith::MinNumFOp::create(b, loc, x, y);
-  case Kind::MAXNUMF:
-    return arith::MaxNumFOp::create(b, loc, x, y);
-  case Kind::MINIMUMF:
-    return arith::MinimumFOp::create(b, loc, x, y);
-  case Kind::MAXIMUMF:
-    return arith::MaximumFOp::create(b, loc, x, y);
-  case Kind::AND:
-    return arith::AndIOp::create(b, loc, x, y);
-  case Kind::OR:
-    return arith::OrIOp::create(b, loc, x, y);
-  case Kind::XOR:
-    return arith::XOrIOp::create(b, loc, x, y);
-  }
-  llvm_unreachable("all kinds are covered");
+static Value combine(OpBuilder &b, gpu::AllReduceOperation kind, Value x,
+                     Value y, Location loc) {
+  return vector::makeArithReduction(b, loc, gpu::convertReductionKind(kind), x,
+                                    y);
 }
 
 LogicalResult BlockEmitter::emitConvergent(Operation *op) {
@@ -78,7 +48,7 @@ LogicalResult BlockEmitter::emitAllReduce(gpu::AllReduceOp op) {
     return op.emitOpError("needs a body of one block on the host target");
   auto join = [&](Value x, Value y) -> Value {
     if (body.empty())
-      return combine(*op.getOp(), x, y, loc);
+      return combine(b, *op.getOp(), x, y, loc);
     IRMapping map;
     map.map(body.getArgument(0), x);
     map.map(body.getArgument(1), y);
@@ -146,7 +116,7 @@ LogicalResult BlockEmitter::emitSubgroupReduce(gpu::SubgroupReduceOp op) {
     Value y = memref::LoadOp::create(
         b, loc, *values,
         arith::AddIOp::create(b, loc, at, apartValue).getResult());
-    memref::StoreOp::create(b, loc, combine(op.getOp(), x, y, loc), *values,
+    memref::StoreOp::create(b, loc, combine(b, op.getOp(), x, y, loc), *values,
                             at);
   }
   auto groups = scf::ForOp::create(b, loc, zero, end, constant(size * stride));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/HostCodegen.h"
 
+#include "support/FileIO.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -33,6 +35,8 @@ public:
         std::string(parent && *parent ? parent : "/tmp") + "/mgpu-link-XXXXXX";
     if (mkdtemp(name.data()))
       path = name;
+    else
+      reason = std::strerror(errno);
   }
   ~TemporaryDirectory() {
     std::error_code ignored;
@@ -42,8 +46,16 @@ public:
   TemporaryDirectory(const TemporaryDirectory &) = delete;
   TemporaryDirectory &operator=(const TemporaryDirectory &) = delete;
 
-  std::string path; ///< empty where it could not be made
+  std::string path;   ///< empty where it could not be made
+  std::string reason; ///< why
 };
+
+/// The linker says so, but its exit code is that of any of its errors.
+bool isDiskFull(const std::string &folder) {
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  return !error && space.available == 0;
+}
 
 Result<std::string> findLinker() {
   if (const char *chosen = std::getenv("MGPU_LD_LLD"); chosen && *chosen) {
@@ -122,17 +134,17 @@ linkSharedObject(const llvm::SmallVectorImpl<char> &object) {
   MGPU_TRY_ASSIGN(std::string linker, findLinker());
   TemporaryDirectory directory;
   if (directory.path.empty())
-    return fail(ErrorKind::Absent,
-                "no temporary directory could be made to link a kernel in; "
-                "set TMPDIR to a writable directory");
+    return fail(ErrorKind::Invalid,
+                "no temporary directory could be made to link a kernel in (" +
+                    directory.reason + "); set TMPDIR to a writable directory");
   std::string input = directory.path + "/kernel.o",
               output = directory.path + "/kernel.so";
-  {
-    std::ofstream file(input, std::ios::binary);
-    file.write(object.data(), std::streamsize(object.size()));
-    if (!file.flush())
-      return fail(ErrorKind::Absent, "cannot write " + input);
-  }
+  if (auto written = writeFileAtomic(
+          input, std::string_view(object.data(), object.size()));
+      !written)
+    return fail(ErrorKind::Invalid,
+                written.error().message +
+                    "; TMPDIR names the directory to link kernels in");
   std::string arguments[] = {linker,
                              "-shared",
                              "--hash-style=gnu",
@@ -157,7 +169,12 @@ linkSharedObject(const llvm::SmallVectorImpl<char> &object) {
     if (errno != EINTR)
       return fail(ErrorKind::Internal,
                   std::string("waiting for ld.lld: ") + std::strerror(errno));
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+  const bool isLinked = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!isLinked && isDiskFull(directory.path))
+    return fail(ErrorKind::Invalid,
+                "cannot write '" + output + "': " + std::strerror(ENOSPC) +
+                    "; TMPDIR names the directory to link kernels in");
+  if (!isLinked)
     return fail(ErrorKind::Internal,
                 "ld.lld could not link a kernel (its message is above)");
   std::ifstream file(output, std::ios::binary | std::ios::ate);

@@ -111,6 +111,11 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
   if (failed(lowerNearOne(module)))
     return failure();
   pm.clear();
+  // Powers with whole exponents multiply in the order that emitted CUDA C++
+  // does; the library's function for them is not the C library's.
+  ConvertMathToFuncsOptions powers;
+  powers.minWidthOfFPowIExponent = 1;
+  pm.addPass(createConvertMathToFuncs(powers));
   pm.addPass(arith::createArithExpandOpsPass());
   pm.addPass(memref::createExpandOpsPass());
   pm.addPass(createConvertVectorToSCFPass());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/Normalise.h"
 
+#include "kernels/emit/ExpandOps.h"
 #include "kernels/emit/SubgroupMatrix.h"
 #include "kernels/emit/WarpExecute.h"
 
@@ -9,8 +10,6 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Iterators.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -93,21 +92,10 @@ LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
     op.replaceAllUsesWith(nestFrom(op, 0, b, map, op.getInitVals()));
     op.erase();
   }
+  expandOperations(module);
   if (failed(checkSubgroupMatrices(module, block)))
     return failure();
   return lowerWarpExecution(module, block);
-}
-
-void eraseDeadCode(ModuleOp module) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    module.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-      if (isOpTriviallyDead(op)) {
-        op->erase();
-        changed = true;
-      }
-    });
-  }
 }
 
 } // namespace mgpu::kernels

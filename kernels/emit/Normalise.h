@@ -11,12 +11,14 @@ namespace mgpu::kernels {
 /// Writes, for both emitters, operations that are others in disguise: affine
 /// ones; cluster ids and sizes, as every launch has clusters of one block;
 /// scf.parallel in a kernel, which each thread runs in the order of its
-/// iterations, so that its reductions have one result; and
-/// gpu.warp_execute_on_lane_0 (WarpExecute.h). `block` is the source's. Fails,
-/// with a diagnostic, on what neither emitter takes (SubgroupMatrix.h).
+/// iterations, so that its reductions have one result; what ExpandOps.h
+/// lists; and gpu.warp_execute_on_lane_0 (WarpExecute.h). `block` is the
+/// source's. Fails, with a diagnostic, on what neither emitter takes
+/// (SubgroupMatrix.h).
 mlir::LogicalResult normaliseKernel(mlir::ModuleOp module, Dim3 block);
 
-/// What no statement needs would be a warning of the C++ compiler.
+/// What no statement needs would be a warning of the C++ compiler: also what
+/// control flow hands on to nobody.
 void eraseDeadCode(mlir::ModuleOp module);
 
 } // namespace mgpu::kernels

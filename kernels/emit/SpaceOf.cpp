@@ -7,6 +7,7 @@
 #include "kernels/emit/cuda/LaneForm.h"
 #include "kernels/emit/cuda/Matmul.h"
 #include "kernels/emit/cuda/SourceKernel.h"
+#include "kernels/emit/cuda/StagePlan.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -182,6 +183,16 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   if (target == KernelTarget::Cuda)
     vectorReason = cuda::vectorRefusal(shape, entry, block);
   SpaceBuilder(space, shape, std::move(vectorReason)).build();
+  if (target == KernelTarget::Cuda) {
+    eraseDeadCode(kernel); // as the emitter does
+    for (const cuda::StageTile &tile :
+         cuda::stagePlanOf(entry, shape, block, maxGrid).tiles)
+      space.tiles.push_back({tile.elementBytes, tile.along, tile.halo});
+    if (!space.tiles.empty()) {
+      space.tunables.push_back({"MGPU_STAGE", {0, 1}});
+      space.defaults.numTunables = 1;
+    }
+  }
   return space;
 }
 

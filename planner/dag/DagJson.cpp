@@ -3,7 +3,9 @@
 
 #include "planner/dag/DagBuilder.h"
 #include "support/FileIO.h"
+#include "support/TextPlace.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -315,13 +317,18 @@ private:
 } // namespace
 
 Result<Dag> parseDagJson(std::string_view text, std::string_view source) {
-  // The library's position-bearing message comes only with its exception.
+  // The position comes only with the library's exception.
   Json root;
   try {
     root = Json::parse(text.begin(), text.end());
-  } catch (const Json::exception &error) {
+  } catch (const Json::parse_error &error) {
+    return fail(
+        ErrorKind::Invalid,
+        fmt::format("{}: not valid JSON at {}", source,
+                    placeIn(text, std::max<size_t>(error.byte, 1) - 1)));
+  } catch (const Json::exception &) { // a number beyond all types
     return fail(ErrorKind::Invalid,
-                fmt::format("{}: not valid JSON: {}", source, error.what()));
+                fmt::format("{}: a number in it is too large", source));
   }
   return Reader(root, source).run();
 }

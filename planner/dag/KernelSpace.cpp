@@ -93,7 +93,26 @@ Dim3 KernelSpace::covered(const KernelConfig &config) const {
           config[P::BlockZ]};
 }
 
+/// Of the tiles of one block; a card gives shared memory in units.
+static uint64_t bytesOfTiles(const KernelSpace &space,
+                             const KernelConfig &config) {
+  constexpr uint64_t alignment = 16, unit = 128;
+  const uint64_t threads[] = {uint64_t(config[P::BlockX]) * config[P::Vector],
+                              config[P::BlockY], config[P::BlockZ]};
+  uint64_t all = 0;
+  for (const KernelTile &tile : space.tiles) {
+    uint64_t bytes = tile.elementBytes;
+    for (size_t k = 0; k < 3; ++k)
+      bytes *= tile.along[k] ? threads[k] + tile.halo[k] : 1;
+    all += (bytes + alignment - 1) / alignment * alignment;
+  }
+  return (all + unit - 1) / unit * unit;
+}
+
 uint64_t KernelSpace::sharedBytesOf(const KernelConfig &config) const {
+  if (!tiles.empty() && config.numTunables == tunables.size() &&
+      config.tunables[config.numTunables - 1] != 0)
+    return sharedBytes + bytesOfTiles(*this, config);
   if (stagedBytes == 0)
     return sharedBytes;
   // The padding keeps a column of a tile in all banks (kernels/emit/cuda).
@@ -205,7 +224,8 @@ Broken findBroken(const KernelSpace &space, const KernelConfig &config) {
   }
   constexpr uint64_t mostStatic = 48 * 1024; // of shared memory, unasked
   if (uint64_t shared = space.sharedBytesOf(config);
-      space.stagedBytes != 0 && !space.stagesAreDynamic && shared > mostStatic)
+      (space.stagedBytes != 0 || !space.tiles.empty()) &&
+      !space.stagesAreDynamic && shared > mostStatic)
     return {"static shared memory",
             fmt::format("{} bytes of tiles; at most {} without asking the card",
                         shared, mostStatic)};

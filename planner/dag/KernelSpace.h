@@ -75,12 +75,22 @@ struct KernelChoice {
   bool operator==(const KernelChoice &) const = default;
 };
 
-/// A macro of a kernel that is CUDA C++ of its own, and the values its author
-/// gave it.
+/// A macro that not all kernels have: of one that is CUDA C++ of its own, with
+/// the values its author gave it, of a product, or MGPU_STAGE.
 struct KernelTunable {
   std::string name;
   std::vector<uint32_t> values; ///< the default first, never empty
   bool operator==(const KernelTunable &) const = default;
+};
+
+/// What a block keeps of a buffer in shared memory where the last tunable,
+/// MGPU_STAGE, is 1: an element for each of its threads, MGPU_VECTOR of the
+/// source's each, along some axes of the launch, and `halo` more.
+struct KernelTile {
+  uint32_t elementBytes = 0;
+  std::array<bool, 3> along{}; ///< of x, y and z
+  std::array<uint32_t, 3> halo{};
+  bool operator==(const KernelTile &) const = default;
 };
 
 /// Points of a space that one rule refuses.
@@ -117,6 +127,7 @@ struct KernelSpace {
   uint32_t registersBesideSums = 0;
   std::vector<KernelChoice> choices; ///< every parameter, in their order
   std::vector<KernelTunable> tunables;
+  std::vector<KernelTile> tiles;
   KernelConfig defaults; ///< always legal
   bool operator==(const KernelSpace &) const = default;
 

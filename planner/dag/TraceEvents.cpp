@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/dag/TraceEvents.h"
 
+#include "support/TextPlace.h"
+
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
@@ -23,7 +25,8 @@ constexpr size_t eventDepth = 3, argsDepth = 4;
 /// What the parser calls, value by value.
 class Handler final : public Json::json_sax_t {
 public:
-  Handler(std::string_view source) : source(source) {}
+  Handler(std::string_view text, std::string_view source)
+      : text(text), source(source) {}
 
   std::vector<TraceEvent> events;
   std::optional<Error> error;
@@ -100,18 +103,19 @@ public:
     return true;
   }
   bool parse_error(std::size_t position, const std::string &,
-                   const nlohmann::detail::exception &problem) override {
-    bool isCut = position >= textSize;
+                   const nlohmann::detail::exception &) override {
+    bool isCut = position >= text.size();
     error = Error{
         ErrorKind::Invalid,
         isCut ? fmt::format("{}: the trace is cut short after {} "
                             "bytes: record it again",
-                            source, textSize)
-              : fmt::format("{}: not valid JSON: {}", source, problem.what())};
+                            source, text.size())
+              : fmt::format("{}: not valid JSON at {}", source,
+                            placeIn(text, std::max<size_t>(position, 1) - 1))};
     return false;
   }
 
-  size_t textSize = 0;
+  std::string_view text;
   bool hasEvents = false;
 
 private:
@@ -227,8 +231,7 @@ bool isTrace(std::string_view text) {
 
 Result<std::vector<TraceEvent>> readTraceEvents(std::string_view text,
                                                 std::string_view source) {
-  Handler handler(source);
-  handler.textSize = text.size();
+  Handler handler(text, source);
   bool parsed = Json::sax_parse(text.begin(), text.end(), &handler);
   if (handler.error)
     return fail(*handler.error);

@@ -3,6 +3,8 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "planner/import/Interpreter.h"
+#include "planner/import/Phases.h"
+#include "support/Array.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -24,23 +26,21 @@ std::optional<ArgumentRole> parseRole(llvm::StringRef text) {
       .Default(std::nullopt);
 }
 
-/// A user's number as a constant of `type`.
-std::optional<Attribute> parseScalar(Type type, const std::string &text) {
-  if (isa<FloatType>(type)) {
-    double value;
-    if (llvm::StringRef(text).getAsDouble(value))
-      return std::nullopt;
-    return FloatAttr::get(type, value);
-  }
-  int64_t value;
-  if (llvm::StringRef(text).getAsInteger(0, value))
-    return std::nullopt;
-  if (auto integer = dyn_cast<IntegerType>(type))
-    if (unsigned width = integer.getWidth();
-        width < 64 && !llvm::isIntN(width, value) &&
-        !llvm::isUIntN(width, uint64_t(value)))
-      return std::nullopt;
-  return IntegerAttr::get(type, value);
+/// A user's number as a constant of `type`, read as arrays' numbers are.
+Result<Attribute> parseScalar(Type type, ElementType element,
+                              const std::string &text) {
+  Array value{element, {}, std::vector<std::byte>(sizeBytes(element))};
+  if (NumberText outcome = parseNumber(text, element, value.bytes.data());
+      outcome != NumberText::Stored)
+    return fail(ErrorKind::Usage, whyNotStored(outcome, text, element));
+  if (isa<FloatType>(type))
+    return FloatAttr::get(type, loadNumber(value, 0)); // exact
+  uint64_t bits = 0; // little-endian, as all machines that this runs on
+  std::copy(value.bytes.begin(), value.bytes.end(),
+            reinterpret_cast<std::byte *>(&bits));
+  const unsigned width =
+      type.isIndex() ? 64u : cast<IntegerType>(type).getWidth();
+  return IntegerAttr::get(type, llvm::APInt(64, bits).trunc(width));
 }
 
 /// The user's entry for argument `index`, by name or number.
@@ -67,9 +67,9 @@ private:
                             Interpreter::Values &values);
   Result<void> bindResults(func::FuncOp function,
                            const Interpreter::Values &values);
+  Result<void> checkNames(func::FuncOp function);
   Result<void> rollLoop();
-  void inferRoles();
-  void assignPhases();
+  Result<void> checkRoles(func::FuncOp function);
 
   ModuleOp module;
   const ImportOptions &options;
@@ -138,11 +138,10 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
                   fmt::format("argument '{0}' of @{1} is a scalar without a "
                               "value; give --arg {0}=NUMBER",
                               bound.name, options.entry));
-    auto value = parseScalar(type, *text);
+    auto value = parseScalar(type, *elementType, *text);
     if (!value)
-      return fail(ErrorKind::Usage,
-                  fmt::format("--arg {}={}: not a number of type {}",
-                              bound.name, *text, toString(*elementType)));
+      return fail(value.error().kind, fmt::format("--arg {}: {}", bound.name,
+                                                  value.error().message));
     bound.value = *text;
     values.push_back(*value);
   } else {
@@ -193,93 +192,59 @@ Result<void> Import::bindResults(func::FuncOp function,
   return {};
 }
 
-/// Whether the copies into a host buffer write all of its bytes. Boxes that
-/// meet in part count as no: that is rare, and `both` is then safe.
-bool isWhollyWritten(const Dag &dag, BufferId buffer) {
-  std::vector<const Box *> boxes;
-  for (const DagNode &node : dag.nodes)
-    for (const BufferUse &use : node.uses)
-      if (use.writes && use.buffer == buffer &&
-          llvm::none_of(boxes, [&](auto *box) { return *box == use.box; })) {
-        constexpr size_t mostBoxes = 1024; // pairs are compared below
-        if (boxes.size() == mostBoxes)
-          return false;
-        boxes.push_back(&use.box);
-      }
-  uint64_t written = 0;
-  for (size_t a = 0; a < boxes.size(); ++a) {
-    written += uint64_t(boxes[a]->numElements()) * boxes[a]->elementBytes;
-    if (written >= dag.buffer(buffer).sizeBytes && a == 0)
-      return true;
-    for (size_t b = 0; b < a; ++b)
-      if (overlap(*boxes[a], *boxes[b]) != Overlap::None)
-        return false;
+// An argument is known by its name or its number, a result by its name: what
+// two of them answer to would be one of them only.
+Result<void> Import::checkNames(func::FuncOp function) {
+  auto refuse = [&](size_t index, const std::string &why) {
+    std::string text =
+        fmt::format("argument {} of @{} is named '{}', {}: give "
+                    "it another name (mgpu.name)",
+                    index, options.entry, program.arguments[index].name, why);
+    emitError(function.getArgument(unsigned(index)).getLoc()) << text;
+    return fail(ErrorKind::Invalid, std::move(text));
+  };
+  std::map<std::string, size_t> taken;
+  for (size_t k = 0; k < function.getNumResults(); ++k)
+    taken.emplace(fmt::format("r{}", k), function.getNumArguments() + k);
+  for (size_t k = 0; k < program.arguments.size(); ++k) {
+    const std::string &name = program.arguments[k].name;
+    if (name.empty())
+      return refuse(k, "which is no name");
+    const bool isNumber =
+        name.find_first_not_of("0123456789") == std::string::npos;
+    if (isNumber && name != std::to_string(k))
+      return refuse(k, "which reads as the number of an argument");
+    auto [other, isNew] = taken.emplace(name, k);
+    if (!isNew)
+      return refuse(k, other->second < k
+                           ? fmt::format("as argument {} is", other->second)
+                           : "as a result is");
   }
-  return written == dag.buffer(buffer).sizeBytes;
+  return {};
 }
 
-// Defaults: only read = input, only and wholly written = output, else both:
-// what the program does not write must keep the value it came with.
-void Import::inferRoles() {
-  std::vector<uint8_t> access(program.dag.buffers.size(), 0);
+Result<void> Import::checkRoles(func::FuncOp function) {
+  std::vector<bool> isWritten(program.dag.buffers.size(), false);
   for (const DagNode &node : program.dag.nodes)
     for (const BufferUse &use : node.uses)
-      access[use.buffer.value] |= (use.reads ? 1 : 0) | (use.writes ? 2 : 0);
+      if (use.writes)
+        isWritten[use.buffer.value] = true;
   for (size_t k = 0; k < program.arguments.size(); ++k) {
-    ProgramArgument &argument = program.arguments[k];
-    if (!argument.buffer || roleGiven[k])
+    const ProgramArgument &argument = program.arguments[k];
+    if (!roleGiven[k] || argument.role != ArgumentRole::Input ||
+        !argument.buffer || !isWritten[argument.buffer->value])
       continue;
-    uint8_t mask = access[argument.buffer->value];
-    argument.role = mask == 3 ? ArgumentRole::InOut
-                    : mask == 2
-                        ? (isWhollyWritten(program.dag, *argument.buffer)
-                               ? ArgumentRole::Output
-                               : ArgumentRole::InOut)
-                        : ArgumentRole::Input;
+    std::string text =
+        fmt::format("argument '{}' of @{} cannot have role 'input', as the "
+                    "program writes it: give it role 'output', or none",
+                    argument.name, options.entry);
+    emitError(function.getArgument(unsigned(k)).getLoc()) << text;
+    return fail(lookUp(options.roles, argument.name, unsigned(k))
+                    ? ErrorKind::Usage
+                    : ErrorKind::Invalid,
+                std::move(text));
   }
-}
-
-// A copy from a resident argument to a device happens once, at load; a copy
-// back to one happens once, after the replays; unless replayed work comes
-// before the one or after the other.
-void Import::assignPhases() {
-  Dag &dag = program.dag;
-  std::vector<Phase> home;
-  for (const DagNode &node : dag.nodes)
-    home.push_back(node.phase);
-  bool isRolled = dag.loop.trips > 1;
-  std::vector<bool> resident(dag.buffers.size(), false);
-  for (const ProgramArgument &argument : program.arguments)
-    if (argument.buffer && argument.role == ArgumentRole::Resident)
-      resident[argument.buffer->value] = true;
-  for (DagNode &node : dag.nodes) {
-    auto *copy = std::get_if<CopyCall>(&node.work);
-    if (!copy || (isRolled && node.phase == Phase::Replay))
-      continue;
-    if (resident[copy->source.value] &&
-        !dag.buffer(copy->destination).device.isHost())
-      node.phase = Phase::Load;
-    else if (resident[copy->destination.value])
-      node.phase = Phase::Fetch;
-  }
-  // Edges are sorted by target, so one sweep each way settles both rules.
-  for (const DepEdge &edge : dag.edges)
-    if (dag.node(edge.from).phase != Phase::Load &&
-        dag.node(edge.to).phase == Phase::Load)
-      dag.nodes[edge.to.value].phase = home[edge.to.value];
-  Successors successors(dag);
-  for (uint32_t n = uint32_t(dag.nodes.size()); n-- > 0;)
-    if (dag.nodes[n].phase == Phase::Fetch)
-      for (NodeId to : successors.of({n}))
-        if (dag.node(to).phase != Phase::Fetch)
-          dag.nodes[n].phase = home[n];
-  // What crosses phases outlives a replay.
-  for (const DagNode &node : dag.nodes)
-    if (node.phase != Phase::Replay)
-      for (const BufferUse &use : node.uses)
-        if (Buffer &buffer = dag.buffers[use.buffer.value];
-            buffer.role == BufferRole::Temporary)
-          buffer.role = BufferRole::Resident;
+  return {};
 }
 
 Result<void> Import::rollLoop() {
@@ -306,6 +271,7 @@ Result<ImportedProgram> Import::run() {
   Interpreter::Values values;
   for (unsigned k = 0; k < function.getNumArguments(); ++k)
     MGPU_TRY(bindArgument(function, k, values));
+  MGPU_TRY(checkNames(function));
   for (const auto *map : {&options.scalars, &options.roles})
     for (const auto &[key, value] : *map) {
       bool known = false;
@@ -322,12 +288,19 @@ Result<ImportedProgram> Import::run() {
                 firstError.message);
   MGPU_TRY(bindResults(function, *results));
   MGPU_TRY(rollLoop());
-  inferRoles();
-  assignPhases();
+  MGPU_TRY(checkRoles(function));
+  inferRoles(program, roleGiven);
+  assignPhases(program);
   program.numRaces = interpreter.numRaces();
   if (auto reasons = module->getAttrOfType<ArrayAttr>("mgpu.not_fused"))
     for (auto reason : reasons.getAsRange<StringAttr>())
       program.notFused.push_back(reason.str());
+  for (const Buffer &buffer : program.dag.buffers)
+    if (buffer.sizeBytes >= uint64_t(1) << 62)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("buffer '{}' of 2^62 bytes or more cannot be "
+                              "addressed; make its shape smaller",
+                              buffer.name));
   program.dag.normalize();
   if (auto ok = program.dag.check(); !ok)
     return fail(ErrorKind::Internal,

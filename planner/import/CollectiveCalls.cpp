@@ -62,7 +62,7 @@ LogicalResult Interpreter::receiveInto(Operation *op, Value buffer,
   if (dag.buffer(recv->buffer).device != dag.buffer(site.send.buffer).device)
     return op->emitOpError("send and receive buffers live on two devices");
   site.recv = *recv;
-  return success();
+  return checkDistinct(op, *recv);
 }
 
 /// `inPlace` is the part of the result that may be sent as it lies there.
@@ -103,6 +103,9 @@ LogicalResult Interpreter::visitAllReduce(ir::AllReduceOp op) {
     return failure();
   if (failed(receiveInto(op, op.getRecvBuf(), *site)))
     return failure();
+  if (site->send.sizes != site->recv.sizes)
+    return op.emitOpError("send and receive buffers must have the same shape; "
+                          "of these dynamic types the sizes differ");
   if (failed(checkOverlap(op, *site, site->recv,
                           dag.buffer(site->recv.buffer).name)))
     return failure();
@@ -135,6 +138,10 @@ LogicalResult Interpreter::visitAllGather(ir::AllGatherOp op) {
            << site->recv.sizes[0] << " along dimension 0; " << ranks
            << " ranks send " << send.sizes[0] << " each";
   }
+  if (!std::equal(send.sizes.begin() + 1, send.sizes.end(),
+                  site->recv.sizes.begin() + 1))
+    return op.emitOpError("send and receive buffers differ in a dimension "
+                          "after the first");
   MemRefValue slice = site->recv;
   slice.sizes[0] /= ranks;
   slice.offset += int64_t(site->rank) * slice.sizes[0] * slice.strides[0];
@@ -157,6 +164,8 @@ LogicalResult Interpreter::visitBroadcast(ir::BroadcastOp op) {
   if (*root < 0 || size_t(*root) >= ranks)
     return op.emitOpError("root rank ")
            << *root << " is outside a communicator of " << ranks;
+  if (failed(checkDistinct(op, site->recv)))
+    return failure();
   site->root = uint32_t(*root);
   return matcher.call(std::move(*site));
 }
@@ -177,6 +186,8 @@ LogicalResult Interpreter::visitPointToPoint(Operation *op, Value buffer,
            << *rank << " is outside a communicator of " << ranks;
   if (uint32_t(*rank) == site->rank)
     return op->emitOpError("rank ") << *rank << " names the caller itself";
+  if (!isSend && failed(checkDistinct(op, site->recv)))
+    return failure();
   site->peer = uint32_t(*rank);
   site->isSend = isSend;
   return matcher.call(std::move(*site));

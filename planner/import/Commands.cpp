@@ -41,23 +41,35 @@ bool Interpreter::visitCommand(Operation *op, LogicalResult &result) {
             return copy(op, *target, *source, element, memcpy.getStream(),
                         "memcpy");
           })
-          .Case([&](ir::ScatterOp scatter) {
+          .Case([&](ir::ScatterOp scatter) -> LogicalResult {
+            auto whole = memrefOf(op, scatter.getSrc());
+            if (failed(whole))
+              return failure();
+            // The verifier knows that it divides, unless the type is dynamic.
+            int64_t axis = scatter.getAxis().getSExtValue();
+            auto count = int64_t(scatter.getDstBufs().size());
+            if (whole->sizes[size_t(axis)] % count != 0)
+              return op->emitOpError("size ")
+                     << whole->sizes[size_t(axis)] << " of dimension " << axis
+                     << " does not divide among " << count << " devices";
+            SmallVector<int64_t> sizes(size_t(count),
+                                       whole->sizes[size_t(axis)] / count);
             return visitShards(op, scatter.getSrc(), scatter.getSrcDevice(),
                                scatter.getDstBufs(), scatter.getDevices(),
-                               scatter.getStreams(),
-                               scatter.getAxis().getSExtValue(), true);
+                               scatter.getStreams(), axis, sizes, true);
           })
           .Case([&](ir::UnevenScatterOp scatter) {
             return visitShards(op, scatter.getSrc(), scatter.getSrcDevice(),
                                scatter.getDstBufs(), scatter.getDevices(),
                                scatter.getStreams(),
-                               scatter.getAxis().getSExtValue(), true);
+                               scatter.getAxis().getSExtValue(),
+                               scatter.getSliceSizes(), true);
           })
           .Case([&](ir::GatherOp gather) {
             return visitShards(op, gather.getDst(), gather.getDstDevice(),
                                gather.getSrcBufs(), gather.getDevices(),
                                gather.getStreams(),
-                               gather.getAxis().getSExtValue(), false);
+                               gather.getAxis().getSExtValue(), {}, false);
           })
           .Case([&](ir::ReplicateOp replicate) {
             return visitReplicate(replicate);
@@ -238,42 +250,36 @@ Interpreter::visitCreateCommunicator(ir::CreateCommunicatorOp op) {
   return success();
 }
 
-LogicalResult Interpreter::visitAlloc(ir::AllocOp op) {
-  auto device = deviceOf(op, op.getDevice());
+LogicalResult Interpreter::allocate(Operation *op, Value result, Value handle,
+                                    std::string name) {
+  auto device = deviceOf(op, handle);
   if (failed(device))
     return failure();
-  auto type = cast<MemRefType>(op.getPtr().getType());
+  auto type = cast<MemRefType>(result.getType());
   if (!elementTypeOf(type.getElementType()))
     return notSupported(op, "element type " +
                                 Twine(textOf(type.getElementType())) +
                                 " is not supported");
   BufferRole role =
       device->isHost() ? BufferRole::HostLocal : BufferRole::Temporary;
-  set(op.getPtr(),
-      MemRefValue{addBuffer(nameOf(op.getLoc(), "buffer"), *device, role, type),
-                  0,
-                  {type.getShape().begin(), type.getShape().end()},
-                  rowMajorStrides(type.getShape())});
+  set(result, MemRefValue{addBuffer(std::move(name), *device, role, type),
+                          0,
+                          {type.getShape().begin(), type.getShape().end()},
+                          rowMajorStrides(type.getShape())});
   return success();
 }
 
+LogicalResult Interpreter::visitAlloc(ir::AllocOp op) {
+  return allocate(op, op.getPtr(), op.getDevice(),
+                  nameOf(op.getLoc(), "buffer"));
+}
+
 LogicalResult Interpreter::visitShardedAlloc(ir::ShardedAllocOp op) {
-  for (auto [k, shard] : llvm::enumerate(op.getShards())) {
-    auto device = deviceOf(op, op.getDevices()[k]);
-    if (failed(device))
+  for (auto [k, shard] : llvm::enumerate(op.getShards()))
+    if (failed(
+            allocate(op, shard, op.getDevices()[k],
+                     nameOf(op.getLoc(), "shard") + "_" + std::to_string(k))))
       return failure();
-    auto type = cast<MemRefType>(shard.getType());
-    if (!elementTypeOf(type.getElementType()))
-      return notSupported(op, "element type " +
-                                  Twine(textOf(type.getElementType())) +
-                                  " is not supported");
-    std::string name = nameOf(op.getLoc(), "shard") + "_" + std::to_string(k);
-    set(shard, MemRefValue{addBuffer(std::move(name), *device,
-                                     BufferRole::Temporary, type),
-                           0,
-                           {type.getShape().begin(), type.getShape().end()},
-                           rowMajorStrides(type.getShape())});
-  }
   return success();
 }
 
@@ -337,6 +343,35 @@ LogicalResult Interpreter::visitStreamWait(ir::StreamWaitOp op) {
 // Copies
 //===----------------------------------------------------------------------===//
 
+LogicalResult Interpreter::checkDistinct(Operation *op,
+                                         const MemRefValue &written) {
+  llvm::SmallVector<std::pair<int64_t, int64_t>> dims; // |stride|, size
+  for (auto [size, stride] : llvm::zip(written.sizes, written.strides)) {
+    if (size == 0)
+      return success();
+    if (size > 1 && stride == 0)
+      return op->emitOpError("writes ")
+             << size << " elements to one place of buffer '"
+             << dag.buffer(written.buffer).name << "'";
+    if (size > 1)
+      dims.emplace_back(std::abs(stride), size);
+  }
+  // Distinct for certain where each stride passes all that smaller ones reach.
+  llvm::sort(dims);
+  int64_t reach = 0;
+  for (auto [stride, size] : dims) {
+    if (stride <= reach)
+      return notSupported(op, "writes a view of buffer '" +
+                                  Twine(dag.buffer(written.buffer).name) +
+                                  "' of which several elements may lie in one "
+                                  "place");
+    if (llvm::MulOverflow(stride, size - 1, stride) ||
+        llvm::AddOverflow(reach, stride, reach))
+      return success(); // no machine has such a buffer: refused at the end
+  }
+  return success();
+}
+
 LogicalResult Interpreter::copy(Operation *op, const MemRefValue &destination,
                                 const MemRefValue &source, Type elementType,
                                 Value stream, std::string name) {
@@ -354,11 +389,8 @@ LogicalResult Interpreter::copy(Operation *op, const MemRefValue &destination,
     return op->emitOpError("copies ")
            << work.sourceBox.numElements() << " elements into "
            << work.destinationBox.numElements();
-  for (auto [size, stride] : llvm::zip(destination.sizes, destination.strides))
-    if (size > 1 && stride == 0)
-      return op->emitOpError("copies ")
-             << size << " elements to one place of buffer '"
-             << dag.buffer(destination.buffer).name << "'";
+  if (failed(checkDistinct(op, destination)))
+    return failure();
   if (source.buffer == destination.buffer &&
       work.sourceBox != work.destinationBox &&
       overlap(work.sourceBox, work.destinationBox) == Overlap::Yes)
@@ -386,6 +418,7 @@ LogicalResult Interpreter::visitShards(Operation *op, Value whole,
                                        Value wholeDevice, OperandRange shards,
                                        OperandRange devices,
                                        OperandRange streams, int64_t axis,
+                                       ArrayRef<int64_t> sliceSizes,
                                        bool toShards) {
   auto view = memrefOf(op, whole);
   if (failed(view))
@@ -398,14 +431,20 @@ LogicalResult Interpreter::visitShards(Operation *op, Value whole,
     if (failed(part))
       return failure();
     warnIfElsewhere(op, *part, devices[k], "shard");
+    // What the verifier checks of static types, for those that were dynamic.
     MemRefValue slice = *view;
     slice.offset += start * slice.strides[axis];
-    slice.sizes[axis] = part->sizes[axis];
-    start += part->sizes[axis];
+    slice.sizes[axis] = sliceSizes.empty() ? part->sizes[axis] : sliceSizes[k];
+    start += slice.sizes[axis];
     if (start > view->sizes[axis])
       return op->emitOpError("the shards reach to ")
              << start << " along axis " << axis << ", past the "
              << view->sizes[axis] << " of the whole";
+    for (auto [dim, size] : llvm::enumerate(slice.sizes))
+      if (part->sizes[dim] != size)
+        return op->emitOpError("slice ")
+               << k << " has size " << part->sizes[dim] << " in dimension "
+               << dim << ", expected " << size;
     Value stream = streams.empty() ? Value() : streams[k];
     std::string name = op->getName().stripDialect().str();
     if (failed(toShards
@@ -413,6 +452,10 @@ LogicalResult Interpreter::visitShards(Operation *op, Value whole,
                    : copy(op, slice, *part, element, stream, std::move(name))))
       return failure();
   }
+  if (start != view->sizes[axis])
+    return op->emitOpError("slices add up to ")
+           << start << " along dimension " << axis
+           << ", but the whole has size " << view->sizes[axis];
   return success();
 }
 

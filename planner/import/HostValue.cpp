@@ -10,7 +10,9 @@ namespace mgpu::planner {
 std::optional<ElementType> elementTypeOf(mlir::Type type) {
   if (type.isIndex())
     return ElementType::Index;
-  if (auto integer = mlir::dyn_cast<mlir::IntegerType>(type)) {
+  // Signed and unsigned ones would need reductions and files of their own.
+  if (auto integer = mlir::dyn_cast<mlir::IntegerType>(type);
+      integer && integer.isSignless()) {
     switch (integer.getWidth()) {
     case 1:
       return ElementType::I1;

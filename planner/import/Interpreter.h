@@ -66,6 +66,8 @@ private:
 
   // Commands.cpp: mgpu operations
   bool visitCommand(mlir::Operation *op, mlir::LogicalResult &result);
+  mlir::LogicalResult allocate(mlir::Operation *op, mlir::Value result,
+                               mlir::Value device, std::string name);
   mlir::LogicalResult visitAlloc(ir::AllocOp op);
   mlir::LogicalResult visitShardedAlloc(ir::ShardedAllocOp op);
   mlir::LogicalResult visitGetDevice(ir::GetDeviceOp op);
@@ -78,8 +80,13 @@ private:
   mlir::LogicalResult
   visitShards(mlir::Operation *op, mlir::Value whole, mlir::Value wholeDevice,
               mlir::OperandRange shards, mlir::OperandRange devices,
-              mlir::OperandRange streams, int64_t axis, bool toShards);
+              mlir::OperandRange streams, int64_t axis,
+              llvm::ArrayRef<int64_t> sliceSizes, bool toShards);
   mlir::LogicalResult visitReplicate(ir::ReplicateOp op);
+  /// What is copied or received lands in one order, so no two of its elements
+  /// may have one place.
+  mlir::LogicalResult checkDistinct(mlir::Operation *op,
+                                    const MemRefValue &written);
   mlir::LogicalResult copy(mlir::Operation *op, const MemRefValue &destination,
                            const MemRefValue &source, mlir::Type elementType,
                            mlir::Value stream, std::string name);

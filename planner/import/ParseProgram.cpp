@@ -3,6 +3,7 @@
 // Parsing with names: MLIR forgets SSA names, but users know their buffers and
 // arguments by them.
 #include "planner/import/BuildDag.h"
+#include "planner/import/CheckText.h"
 #include "planner/import/SourceNames.h"
 #include "planner/import/TensorLaunch.h"
 
@@ -172,14 +173,7 @@ OwningOpRef<ModuleOp> parseProgram(const std::string &path,
                                    MLIRContext &context,
                                    function_ref<void(Diagnostic &)> seen,
                                    const ParseOptions &options) {
-  std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> file = openProgram(path, &error);
-  if (!file) {
-    emitError(UnknownLoc::get(&context)) << error;
-    return nullptr;
-  }
   llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   // The handler shows the source line under each message.
   SourceMgrDiagnosticHandler showLines(sources, &context);
   ScopedDiagnosticHandler tee(&context, [&](Diagnostic &diagnostic) {
@@ -187,6 +181,19 @@ OwningOpRef<ModuleOp> parseProgram(const std::string &path,
       seen(diagnostic);
     return failure(); // on to showLines
   });
+  auto refuse = [&](const std::string &why) {
+    emitError(UnknownLoc::get(&context)) << why;
+    return nullptr;
+  };
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> file = openProgram(path, &error);
+  if (!file)
+    return refuse(error);
+  const StringRef text = file->getBuffer();
+  if (auto checked = checkProgramText({text.data(), text.size()}, path);
+      !checked)
+    return refuse(checked.error().message);
+  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   return unifyLaunches(parseNamed(sources, path, context), options);
 }
 

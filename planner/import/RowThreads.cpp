@@ -2,6 +2,7 @@
 #include "planner/import/RowThreads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/Utils/GPUUtils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -57,42 +58,6 @@ bool mayShareElements(RowSharing sharing, ArrayRef<int64_t> rows,
   constexpr int64_t enough = 32 * threadsOfBlock, few = 8;
   return countOf(rows) * parts >= enough ||
          (sharing != RowSharing::Block && length <= few * parts);
-}
-
-static Value combineTwo(OpBuilder &b, Location loc, Combine kind, Value x,
-                        Value y) {
-  const bool isFloat = isa<FloatType>(x.getType());
-  switch (kind) {
-  case Combine::ADD:
-    return isFloat ? arith::AddFOp::create(b, loc, x, y).getResult()
-                   : arith::AddIOp::create(b, loc, x, y).getResult();
-  case Combine::MUL:
-    return isFloat ? arith::MulFOp::create(b, loc, x, y).getResult()
-                   : arith::MulIOp::create(b, loc, x, y).getResult();
-  case Combine::MINUI:
-    return arith::MinUIOp::create(b, loc, x, y);
-  case Combine::MINSI:
-    return arith::MinSIOp::create(b, loc, x, y);
-  case Combine::MAXUI:
-    return arith::MaxUIOp::create(b, loc, x, y);
-  case Combine::MAXSI:
-    return arith::MaxSIOp::create(b, loc, x, y);
-  case Combine::MINNUMF:
-    return arith::MinNumFOp::create(b, loc, x, y);
-  case Combine::MAXNUMF:
-    return arith::MaxNumFOp::create(b, loc, x, y);
-  case Combine::MINIMUMF:
-    return arith::MinimumFOp::create(b, loc, x, y);
-  case Combine::MAXIMUMF:
-    return arith::MaximumFOp::create(b, loc, x, y);
-  case Combine::AND:
-    return arith::AndIOp::create(b, loc, x, y);
-  case Combine::OR:
-    return arith::OrIOp::create(b, loc, x, y);
-  case Combine::XOR:
-    return arith::XOrIOp::create(b, loc, x, y);
-  }
-  llvm_unreachable("all kinds are covered");
 }
 
 RowThreads::RowThreads(Operation *last, Location loc, Value device,
@@ -191,13 +156,13 @@ Value RowThreads::foldColumns(Location loc, Combine kind, Value number) {
     return memref::LoadOp::create(b, loc, tile, ValueRange{at, besides});
   };
   Value first = load(body, index(loc, 0));
-  return makeLoop(body, loc, parts - 1, first,
-                  [&](OpBuilder &b, Value k, ValueRange so) {
-                    Value next = arith::AddIOp::create(
-                        b, loc, k, arith::ConstantIndexOp::create(b, loc, 1));
-                    return SmallVector<Value>{
-                        combineTwo(b, loc, kind, so[0], load(b, next))};
-                  })[0];
+  return makeLoop(
+      body, loc, parts - 1, first, [&](OpBuilder &b, Value k, ValueRange so) {
+        Value next = arith::AddIOp::create(
+            b, loc, k, arith::ConstantIndexOp::create(b, loc, 1));
+        return SmallVector<Value>{vector::makeArithReduction(
+            b, loc, gpu::convertReductionKind(kind), so[0], load(b, next))};
+      })[0];
 }
 
 } // namespace mgpu::planner

@@ -3,16 +3,13 @@
 // The judge of plans. It shares nothing with the schedulers: it numbers lanes,
 // keeps vector clocks and places uses on its own.
 //
-// Cost, for n steps, e DAG edges and waits, L lanes in use, u buffer uses:
-// clocks take O((n + e) * L) time and n * L words. The race check walks the
-// uses in plan order and keeps, per address range, the last write and the reads
-// since: a new use is compared with those alone, for what they follow was
-// compared before and "before" is transitive. That is O(u log u + comparisons),
-// linear but for strided boxes whose byte ranges interleave.
+// Cost, for n steps, e DAG edges and waits, L lanes in use:
+// clocks take O((n + e) * L) time and n * L words; VerifyMemory.cpp says what
+// memory takes.
 
 #include "planner/plan/Verify.h"
 
-#include "planner/dag/IntervalIndex.h"
+#include "planner/plan/VerifyMemory.h"
 
 #include <algorithm>
 #include <cmath>
@@ -39,21 +36,14 @@ public:
     MGPU_TRY(checkEdges());
     MGPU_TRY(checkCommunicators());
     MGPU_TRY(checkPlacements());
-    MGPU_TRY(checkSharing());
-    return checkRaces();
+    return verifyMemory(plan, dag, order, base);
   }
 
 private:
   static tl::unexpected<Error> bad(std::string message) {
-    return fail(ErrorKind::Invalid, "plan: " + std::move(message));
+    return badPlan(std::move(message));
   }
-  std::string nodeText(NodeId id) const {
-    const DagNode &node = dag.node(id);
-    std::string text = fmt::format("node {} \"{}\"", id.value, node.name);
-    if (!node.location.empty())
-      text += fmt::format(" ({})", node.location);
-    return text;
-  }
+  std::string nodeText(NodeId id) const { return planner::nodeText(dag, id); }
   std::string stepText(uint32_t step) const {
     return nodeText(plan.steps[step].node);
   }
@@ -144,20 +134,20 @@ private:
     for (const PlanStep &step : plan.steps)
       for (Lane lane : step.lanes)
         laneNumber.try_emplace(lane, uint32_t(laneNumber.size()));
-    numLanes = laneNumber.size();
-    if (plan.steps.size() * uint64_t(numLanes) > maxClockWords)
+    order.numLanes = laneNumber.size();
+    if (plan.steps.size() * uint64_t(order.numLanes) > maxClockWords)
       return fail(ErrorKind::Unsupported,
                   fmt::format("plan: {} steps on {} lanes are more than verify "
                               "can hold; plan with fewer streams",
-                              plan.steps.size(), numLanes));
-    clock.assign(plan.steps.size() * numLanes, 0);
-    home.resize(plan.steps.size());
-    std::vector<uint32_t> tail(numLanes, UINT32_MAX);
+                              plan.steps.size(), order.numLanes));
+    order.clock.assign(plan.steps.size() * order.numLanes, 0);
+    order.home.resize(plan.steps.size());
+    std::vector<uint32_t> tail(order.numLanes, UINT32_MAX);
     for (uint32_t s = 0; s < plan.steps.size(); ++s) {
-      uint32_t *mine = &clock[s * numLanes];
+      uint32_t *mine = &order.clock[s * order.numLanes];
       auto include = [&](uint32_t earlier) {
-        const uint32_t *theirs = &clock[earlier * numLanes];
-        for (size_t lane = 0; lane < numLanes; ++lane)
+        const uint32_t *theirs = &order.clock[earlier * order.numLanes];
+        for (size_t lane = 0; lane < order.numLanes; ++lane)
           if (theirs[lane] > mine[lane])
             mine[lane] = theirs[lane];
       };
@@ -170,18 +160,16 @@ private:
           include(tail[number]);
       }
       for (Lane lane : step.lanes) {
-        home[s] = laneNumber[lane];
-        tail[home[s]] = s;
-        ++mine[home[s]];
+        order.home[s] = laneNumber[lane];
+        tail[order.home[s]] = s;
+        ++mine[order.home[s]];
       }
     }
     return {};
   }
 
   bool isBefore(uint32_t earlier, uint32_t later) const {
-    uint32_t lane = home[earlier];
-    return earlier < later &&
-           clock[later * numLanes + lane] >= clock[earlier * numLanes + lane];
+    return order.isBefore(earlier, later);
   }
 
   Result<void> checkEdges() {
@@ -290,170 +278,12 @@ private:
     return {};
   }
 
-  // What outlives one replay must not share bytes with anything.
-  Result<void> checkSharing() {
-    std::vector<bool> outlives(dag.buffers.size());
-    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
-      outlives[id] = dag.buffers[id].role == BufferRole::Resident;
-    for (const DagNode &node : dag.nodes)
-      if (node.phase != Phase::Replay)
-        for (const BufferUse &use : node.uses)
-          outlives[use.buffer.value] = true;
-    std::vector<std::vector<uint32_t>> byDevice(dag.numDevices);
-    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
-      if (!dag.buffers[id].device.isHost() && dag.buffers[id].sizeBytes > 0)
-        byDevice[size_t(dag.buffers[id].device.value)].push_back(id);
-    for (std::vector<uint32_t> &ids : byDevice) {
-      std::sort(ids.begin(), ids.end(), [&](uint32_t a, uint32_t b) {
-        return std::pair(base[a], a) < std::pair(base[b], b);
-      });
-      // The farthest end so far, of any buffer and of those that outlive.
-      int64_t end[2] = {-1, -1};
-      uint32_t owner[2] = {0, 0};
-      for (uint32_t id : ids) {
-        int which = outlives[id] ? 0 : 1;
-        if (end[which] > base[id])
-          return bad(fmt::format("buffers \"{}\" and \"{}\" share bytes, but "
-                                 "one of them outlives a replay",
-                                 dag.buffers[owner[which]].name,
-                                 dag.buffers[id].name));
-        int64_t mine = base[id] + int64_t(dag.buffers[id].sizeBytes);
-        for (int k = 0; k < (outlives[id] ? 2 : 1); ++k)
-          if (mine > end[k])
-            end[k] = mine, owner[k] = id;
-      }
-    }
-    return {};
-  }
-
-  struct Access {
-    uint32_t step;
-    const BufferUse *use;
-  };
-  struct Memory {
-    IntervalIndex<Access> writes, reads;
-  };
-
-  Box absolute(const BufferUse &use) const {
-    Box box = use.box;
-    box.offset += base[use.buffer.value];
-    return box;
-  }
-
-  /// In one buffer "maybe" is the DAG's to judge, which may know more (a third
-  /// use between the two); in shared arena bytes it is a conflict.
-  bool collide(const BufferUse &a, const BufferUse &b) const {
-    if (a.buffer != b.buffer)
-      return overlap(absolute(a), absolute(b)) != Overlap::None;
-    if (overlap(a.box, b.box) == Overlap::Yes)
-      return true;
-    return covers(a, b) || covers(b, a);
-  }
-  bool covers(const BufferUse &outer, const BufferUse &inner) const {
-    auto [outerBegin, outerEnd] = outer.box.byteRange();
-    auto [innerBegin, innerEnd] = inner.box.byteRange();
-    int64_t shift = base[inner.buffer.value] - base[outer.buffer.value];
-    return outer.box.isContiguous() && innerBegin < innerEnd &&
-           outerBegin <= innerBegin + shift && innerEnd + shift <= outerEnd;
-  }
-
-  Result<void> checkRaces() {
-    // Device arenas first, then one space per host buffer.
-    std::vector<Memory> arenas(dag.numDevices);
-    std::unordered_map<uint32_t, Memory> hostBuffers;
-    auto memoryOf = [&](BufferId id) -> Memory & {
-      DeviceId device = dag.buffer(id).device;
-      return device.isHost() ? hostBuffers[id.value]
-                             : arenas[size_t(device.value)];
-    };
-    for (uint32_t s = 0; s < plan.steps.size(); ++s) {
-      const DagNode &node = dag.node(plan.steps[s].node);
-      for (const BufferUse &use : node.uses)
-        if (use.reads || use.writes)
-          MGPU_TRY(compare(memoryOf(use.buffer), s, use));
-      for (const BufferUse &use : node.uses)
-        if (use.writes)
-          retire(memoryOf(use.buffer), use);
-      for (const BufferUse &use : node.uses)
-        if (use.reads || use.writes) {
-          auto [begin, end] = absolute(use).byteRange();
-          Memory &memory = memoryOf(use.buffer);
-          (use.writes ? memory.writes : memory.reads)
-              .insert(begin, end, {s, &use});
-        }
-    }
-    return {};
-  }
-
-  Result<void> compare(Memory &memory, uint32_t s, const BufferUse &use) {
-    auto [begin, end] = absolute(use).byteRange();
-    std::optional<Access> culprit;
-    auto visit = [&](int64_t, int64_t, const Access &earlier) {
-      if (!culprit && !isBefore(earlier.step, s) && collide(*earlier.use, use))
-        culprit = earlier;
-      return true;
-    };
-    memory.writes.meet(begin, end, visit);
-    if (use.writes)
-      memory.reads.meet(begin, end, visit);
-    if (!culprit)
-      return {};
-    const BufferUse &other = *culprit->use;
-    std::string what =
-        fmt::format("buffer \"{}\"", dag.buffer(use.buffer).name);
-    if (other.buffer != use.buffer)
-      what = fmt::format("bytes that buffers \"{}\" and \"{}\" share",
-                         dag.buffer(other.buffer).name,
-                         dag.buffer(use.buffer).name);
-    return bad(fmt::format("{} {} and {} {} {}, but nothing orders them",
-                           stepText(culprit->step),
-                           other.writes ? "writes" : "reads", stepText(s),
-                           use.writes ? "writes" : "reads", what));
-  }
-
-  /// Drops what `use` overwrites: its step follows all of it, as compare()
-  /// saw, so a later use that is after this one is after those too.
-  void retire(Memory &memory, const BufferUse &use) {
-    if (!use.box.isContiguous())
-      return retireEqual(memory, use);
-    auto [begin, end] = absolute(use).byteRange();
-    for (IntervalIndex<Access> *index : {&memory.writes, &memory.reads}) {
-      std::vector<std::pair<std::pair<int64_t, int64_t>, Access>> rest;
-      index->meet(begin, end,
-                  [&, begin = begin, end = end](int64_t low, int64_t high,
-                                                const Access &access) {
-                    bool inside = begin <= low && high <= end;
-                    if (!inside && !access.use->box.isContiguous())
-                      return true;
-                    if (low < begin)
-                      rest.push_back({{low, begin}, access});
-                    if (end < high)
-                      rest.push_back({{end, high}, access});
-                    return false;
-                  });
-      for (auto &[range, access] : rest)
-        index->insert(range.first, range.second, access);
-    }
-  }
-  void retireEqual(Memory &memory, const BufferUse &use) {
-    auto [begin, end] = absolute(use).byteRange();
-    auto keep = [&](int64_t, int64_t, const Access &access) {
-      return access.use->buffer != use.buffer ||
-             !(access.use->box == use.box) ||
-             overlap(use.box, use.box) != Overlap::Yes;
-    };
-    memory.writes.meet(begin, end, keep);
-    memory.reads.meet(begin, end, keep);
-  }
-
   const Plan &plan;
   const Dag &dag;
   const PlanLimits &limits;
   std::vector<uint32_t> stepOf; ///< by node
-  size_t numLanes = 0;
-  std::vector<uint32_t> clock; ///< [step][lane]: steps of the lane done
-  std::vector<uint32_t> home;  ///< a lane of the step
-  std::vector<int64_t> base;   ///< arena offset of each buffer, 0 on the host
+  StepOrder order;
+  std::vector<int64_t> base; ///< arena offset of each buffer, 0 on the host
 };
 
 } // namespace

@@ -319,7 +319,7 @@ Result<TargetPlan> planForTarget(const Dag &dag,
   const device::Topology &topology = machine.machine();
   if (dag.numDevices > topology.devices)
     return fail(ErrorKind::Absent,
-                fmt::format("the program uses {} devices, {} has {}",
+                fmt::format("the program is of {} devices, {} has {}",
                             dag.numDevices, topology.name, topology.devices));
   return Transforming(dag, machine, options, budget).run();
 }

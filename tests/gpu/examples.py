@@ -4,11 +4,16 @@
 
 So must the tensor-core forms of matrix products (products.mlir), on numbers whose sums
 are exact: mma.sync, and wgmma on sm_90, of which each is off by default until it has, on
-some card; and cuBLASLt, where it is. From sm_90 on every example runs with --pdl, too.
+some card; and cuBLASLt, where it is.
 
 Usage: examples.py MGPU_TUNE FOLDER [REPEAT]
-       examples.py --bundle MGPU_TUNE EXAMPLES_DIR OUT_DIR
+       examples.py --replays COUNT SECONDS GPU_REPLAYS MGPU_TUNE FOLDER
+       examples.py --under TOOL MGPU_TUNE FOLDER
+       examples.py --bundle MGPU_TUNE EXAMPLES_DIR OUT_DIR [ELEMENTS]
 FOLDER is examples/, or what --bundle wrote, which needs no compiler where it runs.
+--replays replays each example COUNT times on each target (gpu-replays), for at most SECONDS;
+--under runs each twice under a tool that says what is wrong (compute-sanitizer). ELEMENTS is
+the size of the arrays of elementwise.mlir.
 Exit code 77, which ctest counts as skipped, without a card or NVRTC; unless MGPU_REQUIRE_GPU is set.
 Prints one JSON line for each run: example, target, microseconds of a replay.
 Whether a form of mgpu's own passed is stored in the database (`mgpu-tune db form`), where it is
@@ -20,6 +25,7 @@ import json
 import os
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -28,38 +34,72 @@ import tempfile
 EXAMPLES = [("saxpy", "main", {"a": "2.5"}), ("heat", "main", {}), ("mandelbrot", "main", {}),
             ("mlp", "main", {}), ("attention", "main", {}), ("ops", "main", {}), ("digits", "main", {"rate": "0.5"}),
             ("digits", "eval", {})]
-
+# Where random numbers will not do: of these, training makes NaN within ten thousand steps, whose
+# bits a card has others of.
+DATA = {("digits", "main"): {"x": "digits.csv.gz:0-63@0-1435", "y": "digits.csv.gz:64@0-1435",
+                             "b1": "zeros", "b2": "zeros"}}
 
 ARCHS = "sm_80,sm_90,sm_100"
-PDL_ARCHS = "sm_90,sm_100"
 # Of --tensor-cores, and the architecture it is for; none: all of ARCHS.
 FORMS = {"mma": None, "wgmma": "sm_90", "cublaslt": None}
-PRODUCTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "products.mlir")
+HERE = os.path.dirname(os.path.abspath(__file__))
+PRODUCTS = os.path.join(HERE, "products.mlir")
 
 
 def given(scalars):
     return [f"--arg={name}={value}" for name, value in scalars.items()]
 
 
-def program(folder, name, entry, scalars, pdl=False):
+def program(folder, name, entry, scalars):
     """The words that name a program: its bundle, where there is one, or its source."""
-    bundle = f"{folder}/{name}-{entry}{'-pdl' if pdl else ''}.mgpu"
+    bundle = f"{folder}/{name}-{entry}.mgpu"
     if os.path.exists(bundle):
         return [bundle]
-    return [f"{folder}/{name}/{name}.mlir", "--entry", entry, *given(scalars),
-            *(["--pdl"] if pdl else [])]
+    return [f"{folder}/{name}/{name}.mlir", "--entry", entry, *given(scalars)]
 
 
-def write_bundles(tune, examples, out):
+def values_of(folder, name, entry, arrays):
+    """A value for each array: real data where there is, else random numbers."""
+    values = {array: f"random:{seed}" for seed, array in enumerate(arrays)}
+    for array, value in DATA.get((name, entry), {}).items():
+        beside = f"{folder}/{value}"
+        inside = f"{folder}/{name}/{value}"
+        values[array] = value if ":" not in value else \
+            beside if os.path.exists(beside.partition(":")[0]) else inside
+    return values
+
+
+def write_elementwise(tune, out, elements):
+    """The bundle whose kernels bench-cuda measures."""
+    with open(f"{HERE}/elementwise.mlir", encoding="utf-8") as file:
+        text = file.read()
+    if elements:
+        blocks = int(elements) // 256
+        text = text.replace("67108864", str(256 * blocks)).replace("262144", str(blocks))
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/elementwise.mlir"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        subprocess.run([tune, "bundle", path, "-o", f"{out}/elementwise.mgpu"], check=True)
+
+
+def write_bundles(tune, examples, out, elements=None):
     os.makedirs(out, exist_ok=True)
     for name, entry, scalars in EXAMPLES:
-        for pdl, archs in (("", ARCHS), ("-pdl", PDL_ARCHS)):
-            subprocess.run([tune, "bundle", f"{examples}/{name}/{name}.mlir", "--entry", entry,
-                            *given(scalars), "--arch", archs, *(["--pdl"] if pdl else []),
-                            "-o", f"{out}/{name}-{entry}{pdl}.mgpu"], check=True)
+        subprocess.run([tune, "bundle", f"{examples}/{name}/{name}.mlir", "--entry", entry,
+                        *given(scalars), "--arch", ARCHS, "-o", f"{out}/{name}-{entry}.mgpu"],
+                       check=True)
     for form, archs in FORMS.items():
         subprocess.run([tune, "bundle", PRODUCTS, f"--tensor-cores={form}", "--arch",
                         archs or ARCHS, "-o", f"{out}/products-{form}.mgpu"], check=True)
+    # Without cubins: what a first replay costs where they are compiled, or in the database.
+    subprocess.run([tune, "bundle", f"{examples}/mlp/mlp.mlir", "-o", f"{out}/mlp-texts.mgpu"],
+                   check=True)
+    calibrate = f"{HERE}/../../tools/mgpu-tune/calibrate.mlir"
+    subprocess.run([tune, "bundle", calibrate, "--arch", ARCHS, "-o", f"{out}/calibrate.mgpu"],
+                   check=True)
+    shutil.copy(f"{examples}/digits/digits.csv.gz", out)
+    write_elementwise(tune, out, elements)
 
 
 def run(tune, *words):
@@ -85,11 +125,10 @@ def signature(tune, words):
 
 
 def replay(tune, words, arrays, outputs, target, repeat, folder):
-    """The bytes of every array afterwards, and the median time of a replay. `arrays` are names,
-    or the values of each."""
+    """The bytes of every array afterwards, and the median time of a replay. `arrays` has the
+    values of each."""
     words = [*words, "--no-tuned", "--target", target, "--repeat", str(repeat), "--json"]
-    for seed, name in enumerate(arrays):
-        value = arrays[name] if isinstance(arrays, dict) else f"random:{seed}"
+    for name, value in arrays.items():
         words += ["--arg", f"{name}={value}"]
     for name in outputs:
         words += ["--out", f"{name}={folder}/{name}.npy"]
@@ -160,10 +199,53 @@ def check_products(tune, folder, target, form):
     return line["ok"]
 
 
+def targets_of(devices):
+    return ["cuda:0" if logical == 1 else f"cuda:0/{logical}"
+            for logical in sorted({max(devices, each) for each in (1, 2, 4)})]
+
+
+def replay_often(count, seconds, replays, tune, folder):
+    """The lines of gpu-replays for each example."""
+    code = 0
+    for name, entry, scalars in EXAMPLES:
+        words = program(folder, name, entry, scalars)
+        devices, arrays, _ = signature(tune, words)
+        given_values = {} if len(words) == 1 else dict(scalars)
+        given_values.update(values_of(folder, name, entry, arrays))
+        bound = [f"{key}={value}" for key, value in given_values.items()]
+        done = subprocess.run([replays, words[0], count, seconds, entry, *bound, "--",
+                               *targets_of(devices)], check=False)
+        code = max(code, done.returncode)
+    return code
+
+
+def run_under(tool, tune, folder):
+    """A line for each example, run under `tool`."""
+    code = 0
+    for name, entry, scalars in EXAMPLES:
+        words = program(folder, name, entry, scalars)
+        devices, arrays, _ = signature(tune, words)
+        given_arrays = given(values_of(folder, name, entry, arrays))
+        done = subprocess.run([*tool.split(), tune, "run", *words, *given_arrays, "--no-tuned",
+                               "--target", targets_of(devices)[0], "--repeat", "2"],
+                              capture_output=True, text=True, check=False)
+        line = {"example": name, "entry": entry, "tool": " ".join(tool.split()[1:3]),
+                "ok": done.returncode == 0}
+        if not line["ok"]:
+            line["said"] = (done.stdout + done.stderr)[-1500:]
+            code = 1
+        print(json.dumps(line), flush=True)
+    return code
+
+
 def main():
     if sys.argv[1] == "--bundle":
         write_bundles(*sys.argv[2:])
         return
+    if sys.argv[1] == "--replays":
+        sys.exit(replay_often(*sys.argv[2:]))
+    if sys.argv[1] == "--under":
+        sys.exit(run_under(*sys.argv[2:]))
     tune, examples = sys.argv[1], sys.argv[2]
     repeat = int(sys.argv[3]) if len(sys.argv) > 3 else 2
     cards, libraries = machine(tune)
@@ -176,23 +258,21 @@ def main():
     for name, entry, scalars in EXAMPLES:
         words = program(examples, name, entry, scalars)
         devices, arrays, outputs = signature(tune, words)
+        arrays = values_of(examples, name, entry, arrays)
         with tempfile.TemporaryDirectory() as folder:
             expected, why = replay(tune, words, arrays, outputs, f"host:{devices}", repeat,
                                    folder)
             if expected is None:
                 sys.exit(f"{name} on the host: {why}")
-            targets = ["cuda:0" if logical == 1 else f"cuda:0/{logical}"
-                       for logical in sorted({max(devices, each) for each in (1, 2, 4)})]
+            targets = targets_of(devices)
             if "nccl" in libraries and 1 < devices <= len(cards):
                 targets.append("cuda")
-            early = [True] if int(re.sub(r"\D", "", cards[0])) >= 90 else []
-            for target, pdl in [(each, p) for each in targets for p in [False, *early]]:
-                words = program(examples, name, entry, scalars, pdl)
+            for target in targets:
                 got, figure = replay(tune, words, arrays, outputs, target, repeat, folder)
                 same = is_close if target == "cuda" and devices > 2 else bytes.__eq__
                 wrong = [] if got is None else [k for k in outputs if not same(got[k], expected[k])]
-                line = {"example": name, "entry": entry, "target": target, "pdl": pdl,
-                        "repeat": repeat, "ok": got is not None and not wrong}
+                line = {"example": name, "entry": entry, "target": target, "repeat": repeat,
+                        "ok": got is not None and not wrong}
                 if got is None:
                     line["error"] = figure
                 elif wrong:

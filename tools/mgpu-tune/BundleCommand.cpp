@@ -4,10 +4,12 @@
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
 #include "support/FileIO.h"
+#include "support/Plural.h"
 #include "support/Sha256.h"
 #include "tools/mgpu-tune/Compiler.h"
 #include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/CudaKernels.h"
+#include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/Target.h"
 #include "tools/mgpu-tune/Tuned.h"
 
@@ -138,7 +140,8 @@ Result<void> addCudaKernels(const Program &program, const Options &options,
 } // namespace
 
 Result<int> runBundle(const Options &options) {
-  MGPU_TRY(checkOutputPath(options.bundleFile));
+  MGPU_TRY(checkFiles(options));
+  MGPU_TRY(checkSeed(options));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   if (program.bundle)
     return fail(ErrorKind::Usage,
@@ -203,9 +206,9 @@ Result<int> runBundle(const Options &options) {
   for (const auto *each : {&levels, &archs})
     for (const std::string &form : *each)
       forms += (forms.empty() ? " for " : ", ") + form;
-  fmt::print("{}: {} bytes: {} nodes, {} kernels{}\n", options.bundleFile,
-             bytes, contents.program.dag.nodes.size(), contents.kernels.size(),
-             forms);
+  fmt::print("{}: {} bytes: {}, {}{}\n", options.bundleFile, bytes,
+             counted(contents.program.dag.nodes.size(), "node"),
+             counted(contents.kernels.size(), "kernel"), forms);
   return 0;
 }
 

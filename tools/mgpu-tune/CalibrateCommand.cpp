@@ -6,6 +6,7 @@
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/CudaKernels.h"
+#include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/Target.h"
 #include "tuner/session/Calibrate.h"
 
@@ -156,7 +157,7 @@ void print(const device::Topology &t, const std::string &path) {
 } // namespace
 
 Result<int> runCalibrate(const Options &options) {
-  MGPU_TRY(checkOutputPath(options.calibrationFile));
+  MGPU_TRY(checkFiles(options));
   std::string target = options.target;
   if (target.empty())
     target = fmt::format("host:{}",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune check`.
+#include "support/Plural.h"
 #include "tools/mgpu-tune/Program.h"
 
 #include <fmt/format.h>
@@ -39,10 +40,12 @@ Result<int> runCheck(const Options &options) {
   if (options.json)
     return 0;
   const planner::Dag &dag = program->dag;
-  fmt::print("{}: ok: {} devices, {} nodes, {} dependencies, {} kernels, {} "
-             "buffers\n",
-             options.file, dag.numDevices, dag.nodes.size(), dag.edges.size(),
-             dag.kernels.size(), dag.buffers.size());
+  fmt::print("{}: ok: {}, {}, {}, {}, {}\n", options.file,
+             counted(dag.numDevices, "device"),
+             counted(dag.nodes.size(), "node"),
+             counted(dag.edges.size(), "dependency", "dependencies"),
+             counted(dag.kernels.size(), "kernel"),
+             counted(dag.buffers.size(), "buffer"));
   if (dag.loop.trips > 1)
     fmt::print("  loop {}: rolled, {} trips\n", dag.loop.location,
                dag.loop.trips);

@@ -4,8 +4,7 @@
 #include "tools/mgpu-tune/DbCommand.h"
 
 #include "db/FileSystem.h"
-
-#include <CLI/CLI.hpp>
+#include "tools/mgpu-tune/OptionChecks.h"
 
 #include <memory>
 
@@ -63,8 +62,9 @@ void addDbCommand(CLI::App &app, Options &options, Command &command) {
           true);
   show->add_option("KEY", db->key, "The front of its key, as `db list` has it")
       ->required();
-  show->add_option("--limit", db->limit, "Trials to show as text; 0 for all")
-      ->capture_default_str();
+  takeWhole(show->add_option("--limit", db->limit,
+                             "Trials to show as text; 0 for all")
+                ->capture_default_str());
 
   CLI::App *explain =
       add("explain", "Say what a look-up finds, why, and what it may cost",
@@ -105,15 +105,15 @@ void addDbCommand(CLI::App &app, Options &options, Command &command) {
                        "Store that a form of --tensor-cores has run on a card "
                        "and gave the right bits, or did not (tests/gpu/run.sh)",
                        runDbForm);
-  form->add_option("FORM", db->form, "mma or wgmma")
-      ->check(CLI::IsMember({"mma", "wgmma"}))
-      ->required();
+  takeWord(form->add_option("FORM", db->form, "mma or wgmma")->required(),
+           {"mma", "wgmma"});
   form->add_option("--target", options.target, "The card: cuda:0, ...")
       ->type_name("TARGET");
-  form->add_option("--replay-us", db->medianUs,
-                   "The median time of its replays, whose bits were right")
-      ->type_name("MICROSECONDS")
-      ->check(CLI::PositiveNumber);
+  takeNumber(form->add_option("--replay-us", db->medianUs,
+                              "The median time of its replays, whose bits "
+                              "were right")
+                 ->type_name("MICROSECONDS"),
+             1e-3, 1e12);
   form->add_option("--failed", db->fault, "What went wrong")->type_name("TEXT");
 
   CLI::App *merge =

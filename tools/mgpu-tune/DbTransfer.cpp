@@ -9,7 +9,9 @@
 #include "db/Verify.h"
 #include "support/Clock.h"
 #include "support/FileIO.h"
+#include "support/Plural.h"
 #include "support/Units.h"
+#include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/Program.h"
 
 #include <fmt/format.h>
@@ -24,17 +26,17 @@ using nlohmann::json;
 
 static tl::unexpected<Error> damaged(const std::string &what, uint64_t rows) {
   return fail(ErrorKind::Invalid,
-              fmt::format("{} damaged rows of {} were left out; 'mgpu-tune db "
-                          "verify' says more",
-                          rows, what));
+              fmt::format("{} of {} left out: 'mgpu-tune db verify' says "
+                          "more",
+                          counted(rows, "damaged row"), what));
 }
 
 Result<int> runDbExport(const Options &options, const DbOptions &db) {
   if (options.json && db.output.empty())
     return fail(ErrorKind::Usage, "the export is JSON lines already; --json "
                                   "counts them where -o takes them");
-  if (!db.output.empty())
-    MGPU_TRY(checkOutputPath(db.output));
+  FileUses uses = filesRead(options);
+  MGPU_TRY(uses.write("-o", db.output));
   MGPU_TRY_ASSIGN(db::TuningStore store,
                   openStore(options, db::Access::ReadOnly, false));
   std::string text;
@@ -67,10 +69,11 @@ static void printTransferred(const Options &options,
                             {"damaged", done.damaged}}
                            .dump(2));
   else
-    fmt::print("{} problems, {} new trials, {} known before{}\n", done.problems,
-               done.trials, done.known,
+    fmt::print("{}, {}, {} known before{}\n", counted(done.problems, "problem"),
+               counted(done.trials, "new trial"), done.known,
                done.damaged > 0
-                   ? fmt::format(", {} damaged rows left behind", done.damaged)
+                   ? fmt::format(", {} left behind",
+                                 counted(done.damaged, "damaged row"))
                    : "");
 }
 
@@ -82,14 +85,19 @@ static void add(db::Transferred &sum, const db::Transferred &each) {
 }
 
 Result<int> runDbImport(const Options &options, const DbOptions &db) {
-  MGPU_TRY_ASSIGN(db::TuningStore store,
-                  openStore(options, db::Access::Create, false));
   constexpr uint64_t mostText = uint64_t(4) << 30;
-  db::Transferred sum;
+  std::vector<std::vector<db::ProblemTrials>> parsed;
   for (const std::string &file : db.files) {
     std::string path = file == "-" ? "/dev/stdin" : file;
     MGPU_TRY_ASSIGN(std::string text, readText(path, mostText));
-    MGPU_TRY_ASSIGN(db::Transferred done, db::importText(store, text, file));
+    MGPU_TRY_ASSIGN(auto each, db::parseText(text, file));
+    parsed.push_back(std::move(each));
+  }
+  MGPU_TRY_ASSIGN(db::TuningStore store,
+                  openStore(options, db::Access::Create, false));
+  db::Transferred sum;
+  for (const auto &each : parsed) {
+    MGPU_TRY_ASSIGN(db::Transferred done, db::recordAll(store, each));
     add(sum, done);
   }
   printTransferred(options, sum);
@@ -152,10 +160,10 @@ Result<int> runDbPrune(const Options &options, const DbOptions &db) {
                             {"bytes_after", done.bytesAfter}}
                            .dump(2));
   else
-    fmt::print("removed {} problems, {} trials and {} texts or cubins; {} of "
-               "{} bytes are left\n",
-               done.problems, done.trials, done.blobs, done.bytesAfter,
-               done.bytesBefore);
+    fmt::print("removed {}, {} and {}; {} of {} bytes are left\n",
+               counted(done.problems, "problem"), counted(done.trials, "trial"),
+               counted(done.blobs, "text or cubin", "texts or cubins"),
+               done.bytesAfter, done.bytesBefore);
   return 0;
 }
 
@@ -172,6 +180,24 @@ static json toJson(const std::string &path, const db::VerifyReport &report) {
           {"faults", report.faults}};
 }
 
+static void print(const std::string &file, const db::VerifyReport &report) {
+  fmt::print("{}: {}: {}, {}, {}, {}\n", file,
+             report.isSound() ? "sound" : "damaged",
+             counted(report.problems, "problem"),
+             counted(report.configurations, "configuration"),
+             counted(report.trials, "trial"),
+             counted(report.blobs, "text or cubin", "texts or cubins"));
+  if (report.isSound())
+    return;
+  fmt::print("  {}, {}\n", counted(report.damaged, "damaged row"),
+             counted(report.wrong, "wrong winner or failure",
+                     "wrong winners or failures"));
+  for (const std::string &fault : report.faults)
+    fmt::print("  {}\n", fault);
+  fmt::print("  {} can be kept: mgpu-tune db merge --salvage --db NEW {}\n",
+             counted(report.salvageable, "trial"), file);
+}
+
 Result<int> runDbVerify(const Options &options, const DbOptions &db) {
   std::vector<std::string> files = db.files;
   if (files.empty()) {
@@ -180,32 +206,33 @@ Result<int> runDbVerify(const Options &options, const DbOptions &db) {
   }
   json out = json::array();
   size_t numDamaged = 0;
+  std::vector<Error> unread;
   for (const std::string &file : files) {
-    MGPU_TRY_ASSIGN(db::VerifyReport report, db::verify(file));
-    numDamaged += !report.isSound();
-    if (options.json) {
-      out.push_back(toJson(file, report));
+    Result<db::VerifyReport> report = db::verify(file);
+    if (!report) {
+      unread.push_back(report.error());
+      if (options.json)
+        out.push_back({{"database", file}, {"error", report.error().message}});
+      else
+        fmt::print("{}: not read\n", file);
       continue;
     }
-    fmt::print("{}: {}: {} problems, {} configurations, {} trials, {} "
-               "texts or cubins\n",
-               file, report.isSound() ? "sound" : "damaged", report.problems,
-               report.configurations, report.trials, report.blobs);
-    if (report.isSound())
-      continue;
-    fmt::print("  {} damaged rows, {} wrong winners or failures\n",
-               report.damaged, report.wrong);
-    for (const std::string &fault : report.faults)
-      fmt::print("  {}\n", fault);
-    fmt::print("  {} trials can be kept: mgpu-tune db merge --salvage --db "
-               "NEW {}\n",
-               report.salvageable, file);
+    numDamaged += !report->isSound();
+    if (options.json)
+      out.push_back(toJson(file, *report));
+    else
+      print(file, *report);
   }
   if (options.json)
     fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+  for (size_t k = 1; k < unread.size(); ++k) // the first is this command's own
+    fmt::print(stderr, "mgpu-tune: error: {}\n", unread[k].message);
+  if (!unread.empty())
+    return fail(std::move(unread.front()));
   if (numDamaged > 0)
-    return fail(ErrorKind::Invalid, fmt::format("{} of {} databases damaged",
-                                                numDamaged, files.size()));
+    return fail(ErrorKind::Invalid,
+                fmt::format("{} of {} damaged", numDamaged,
+                            counted(files.size(), "database")));
   return 0;
 }
 

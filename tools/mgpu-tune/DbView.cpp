@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune db list|show|explain`.
+#include "support/Plural.h"
 #include "tools/mgpu-tune/DbCommand.h"
 
 #include "db/Transfer.h"
@@ -83,7 +84,7 @@ Result<int> runDbList(const Options &options) {
   if (options.json)
     print(out);
   else
-    fmt::print("{} problems in {}\n", problems.size(), store.path());
+    fmt::print("{} in {}\n", counted(problems.size(), "problem"), store.path());
   warnOfDamage(store);
   return 0;
 }

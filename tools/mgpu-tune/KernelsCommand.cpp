@@ -6,8 +6,10 @@
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/Occupancy.h"
 #include "support/FileIO.h"
+#include "support/Plural.h"
 #include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/CudaKernels.h"
+#include "tools/mgpu-tune/FileUses.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -15,22 +17,44 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <sys/stat.h>
 
 namespace mgpu::tune {
 
 using nlohmann::json;
 
+/// Of the first line that a #line names.
+static std::string sourceFile(std::string_view text) {
+  constexpr std::string_view mark = "#line 1 \"";
+  const size_t at = text.find(mark);
+  if (at == text.npos)
+    return "";
+  text.remove_prefix(at + mark.size());
+  return std::string(text.substr(0, text.find('"')));
+}
+
 static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
-                               const std::string &folder) {
+                               const Options &options) {
+  const std::string &folder = options.emitFolder;
   if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     return fail(ErrorKind::Usage, fmt::format("cannot make the folder '{}': {}",
                                               folder, std::strerror(errno)));
-  for (const kernels::CudaText &text : texts) {
-    std::string path = folder + "/" + text.name + ".cu";
-    MGPU_TRY(checkOutputPath(path));
-    MGPU_TRY(writeFileAtomic(path, text.source));
-  }
+  FileUses uses = filesRead(options);
+  for (const kernels::CudaText &text : texts)
+    if (text.form == "file") { // a text of the user's own
+      const std::filesystem::path source = sourceFile(text.source);
+      uses.read("the program",
+                (std::filesystem::path(options.file).parent_path() / source)
+                    .string());
+    }
+  auto pathOf = [&](const kernels::CudaText &text) {
+    return folder + "/" + text.name + ".cu";
+  };
+  for (const kernels::CudaText &text : texts)
+    MGPU_TRY(uses.write("--emit", pathOf(text)));
+  for (const kernels::CudaText &text : texts)
+    MGPU_TRY(writeFileAtomic(pathOf(text), text.source));
   return {};
 }
 
@@ -227,7 +251,7 @@ Result<int> runKernels(const Options &options) {
   }
   // The texts need no NVRTC, so they are written before it is asked for.
   if (!options.emitFolder.empty()) {
-    MGPU_TRY(writeTexts(sources, options.emitFolder));
+    MGPU_TRY(writeTexts(sources, options));
   }
   MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
                   compileTexts(sources, options.arch, cache.get()));
@@ -274,10 +298,10 @@ Result<int> runKernels(const Options &options) {
   if (options.json)
     fmt::print("{}\n", out.dump(2));
   else if (card)
-    fmt::print("{}, occupancy on {}; {} kernels\n", options.arch, card->name,
-               texts.size());
+    fmt::print("{}, occupancy on {}; {}\n", options.arch, card->name,
+               counted(texts.size(), "kernel"));
   else
-    fmt::print("{}; {} kernels\n", options.arch, texts.size());
+    fmt::print("{}; {}\n", options.arch, counted(texts.size(), "kernel"));
   return 0;
 }
 

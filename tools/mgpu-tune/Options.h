@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Options {
   std::string budget = "1s";       ///< plan: of the search for a sim target
   std::string collectivesFile;     ///< plan: measured times, for a sim target
   std::string planFile;            ///< replay: read; plan: written with -o
+  bool writesPlan = false;         ///< plan: planFile is one of -o
   std::string dotFile, traceFile, svgFile;
   std::vector<std::string> whatIf; ///< plan: changes of the machine
   bool pareto = false;             ///< plan: time over memory
@@ -73,6 +75,8 @@ struct Options {
   std::string reportFormat;    ///< report: html, md, json, csv
   std::string reportProblem;   ///< report: a key, or the front of one
 
+  /// What the command line has, defaults aside: "--seed", ...
+  std::set<std::string> given;
   uint64_t repeat = 1;
   std::string nccl; ///< run, replay on several cards: "overlap,max-ctas=8"
   uint64_t deadlineSeconds = 120; ///< of each replay on a card; 0: none

@@ -9,8 +9,10 @@
 #include "planner/schedule/Timeline.h"
 #include "planner/schedule/WhatIf.h"
 #include "support/FileIO.h"
+#include "support/Plural.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/CudaKernels.h"
+#include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/Program.h"
 #include "tools/mgpu-tune/Target.h"
 #include "tools/mgpu-tune/Tuned.h"
@@ -272,7 +274,8 @@ playWithNoise(const planner::Plan &plan, const planner::Dag &dag,
 
 /// Options that only make sense for a machine that is not here.
 static Result<void> refuseSimOptions(const Options &options) {
-  const char *given = !options.memory.empty()            ? "--memory"
+  const char *given = options.given.count("--budget")    ? "--budget"
+                      : !options.memory.empty()          ? "--memory"
                       : !options.collectivesFile.empty() ? "--collectives"
                       : !options.whatIf.empty()          ? "--what-if"
                       : options.noisePercent > 0         ? "--noise"
@@ -307,10 +310,7 @@ static Result<void> refuseBesidePareto(const Options &options) {
 Result<int> runPlan(const Options &options) {
   if (options.pareto)
     MGPU_TRY(refuseBesidePareto(options));
-  for (const std::string *file : {&options.dotFile, &options.traceFile,
-                                  &options.svgFile, &options.planFile})
-    if (!file->empty())
-      MGPU_TRY(checkOutputPath(*file));
+  MGPU_TRY(checkFiles(options));
   const bool isElsewhere = options.target.starts_with("sim:");
   MGPU_TRY_ASSIGN(Program program,
                   loadProgram(options, false, nullptr,
@@ -323,6 +323,11 @@ Result<int> runPlan(const Options &options) {
   uint64_t workspace = 0; // of each device of a machine, for cuBLASLt
   if (isElsewhere) {
     MGPU_TRY_ASSIGN(machine, openMachine(options));
+    if (options.given.count("--seed") && !program.dag.spmd &&
+        options.noisePercent == 0)
+      return fail(ErrorKind::Usage,
+                  "--seed: nothing of this plan is random: give --noise, or "
+                  "leave it out");
     workspace = productWorkspace(program, options.streams);
     if (options.pareto)
       return runPareto(program.dag, *machine, options, workspace);
@@ -335,6 +340,7 @@ Result<int> runPlan(const Options &options) {
       program.dag = std::move(*target->dag);
   } else {
     MGPU_TRY(refuseSimOptions(options));
+    MGPU_TRY(checkSeed(options));
     if (!options.target.empty()) // its rates are the model's
       MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
     MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
@@ -417,9 +423,9 @@ Result<int> runPlan(const Options &options) {
                  "cuBLASLt's workspaces\n",
                  workspace);
     if (threads > 0)
-      fmt::print("a replay on {} threads of this machine: {:.3f} us ({})\n",
-                 threads, planner::hostReplayUs(plan, program.dag, threads),
-                 plan.model);
+      fmt::print("a replay on {} of this machine: {:.3f} us ({})\n",
+                 counted(threads, "thread"),
+                 planner::hostReplayUs(plan, program.dag, threads), plan.model);
     if (target)
       fmt::print("{}", explainModel(*target, program.dag, *machine));
     return 0;

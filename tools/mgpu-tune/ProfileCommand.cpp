@@ -7,7 +7,10 @@
 #include "planner/schedule/PlanBuilder.h"
 #include "planner/schedule/Schedulers.h"
 #include "support/FileIO.h"
+#include "support/Plural.h"
 #include "tools/mgpu-tune/CardTuning.h"
+#include "tools/mgpu-tune/Faults.h"
+#include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/Target.h"
 #include "tools/mgpu-tune/Trace.h"
 #include "tools/mgpu-tune/Tuned.h"
@@ -131,7 +134,7 @@ void print(const ProfileFacts &facts, const std::string &path) {
   const bool onCard = facts.threads == 0;
   fmt::print("replay on {}: {:.3f} us predicted from these times "
              "({:+.1f} %; {:.3f} us before, {}), {} measured, {} samples\n",
-             onCard ? "the card" : fmt::format("{} threads", facts.threads),
+             onCard ? "the card" : counted(facts.threads, "thread"),
              facts.recomputedUs, errorPercent(facts), facts.predictedUs,
              facts.model, medianText(facts.replay), facts.samples);
   if (facts.span.us > 0)
@@ -238,12 +241,12 @@ Result<int> profileCard(Program &program, const Options &options,
 } // namespace
 
 Result<int> runProfile(const Options &options) {
+  MGPU_TRY(checkFiles(options));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
   MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
-  if (!options.traceFile.empty())
-    MGPU_TRY(checkOutputPath(options.traceFile));
   if (isCudaTarget(options.target))
     return profileCard(program, options, path);
+  nameFaults(program, options);
   MGPU_TRY_ASSIGN(TunedChoice choice, chooseFor(program, options, path));
   const db::Problem key =
       tuner::programProblem(choice.context.keys(program.dag, false));
@@ -261,7 +264,11 @@ Result<int> runProfile(const Options &options) {
   std::vector<tuner::ProfileSubject> subjects;
   for (uint32_t threads : threadCounts(choice)) {
     choice.config.lanes = threads;
-    MGPU_TRY_ASSIGN(planner::Plan plan, planChosen(program.dag, choice, path));
+    // Not tuned here, a bundle runs as it was planned.
+    MGPU_TRY_ASSIGN(planner::Plan plan,
+                    program.bundle && !choice.isTuned
+                        ? program.bundle->plan()
+                        : planChosen(program.dag, choice, path));
     subjects.push_back({std::move(plan), threads});
   }
   auto open = [&](uint32_t devices, uint32_t lanes,
@@ -285,13 +292,16 @@ Result<int> runProfile(const Options &options) {
                                    profile.subjects[k].nodeUs, store));
   }
   choice.config.lanes = subjects[best].threads;
-  if (!choice.isTuned)
+  if (!choice.isTuned && !program.bundle)
     MGPU_TRY(tuner::storeThreads(keys, choice.config.lanes,
                                  profile.subjects[best].replayUs, store));
+  db::Pairs configuration =
+      tuner::toPairs(choice.config, program.dag, choice.context.spaces);
+  if (program.bundle && !choice.isTuned)
+    configuration = {{"scheduler", subjects[best].plan.scheduler}};
   ProfileFacts facts = tuner::describeProfile(
-      program.dag,
-      tuner::toPairs(choice.config, program.dag, choice.context.spaces),
-      subjects[best], profile.subjects[best], profile.serialUs);
+      program.dag, std::move(configuration), subjects[best],
+      profile.subjects[best], profile.serialUs);
   facts.pinnedCpus = bench::cpusText(bench::cpusFor(cpus, choice.config.lanes));
   facts.timedBy = profile.timedBy;
   if (about) {
@@ -306,7 +316,7 @@ Result<int> runProfile(const Options &options) {
     for (size_t k = 0; k < subjects.size(); ++k)
       if (k != best)
         fmt::print(
-            "replay on {} threads: {}\n", subjects[k].threads,
+            "replay on {}: {}\n", counted(subjects[k].threads, "thread"),
             medianText(tuner::Quartiles::of(profile.subjects[k].replayUs)));
   return printFacts(facts, choice.isTuned, options, path);
 }

@@ -8,6 +8,8 @@
 #include "planner/schedule/transform/ChunkCounts.h"
 #include "support/Array.h"
 #include "support/FileIO.h"
+#include "support/FileNames.h"
+#include "support/Plural.h"
 #include "tools/mgpu-tune/Compiler.h"
 #include "tools/mgpu-tune/ProductForms.h"
 #include "tools/mgpu-tune/Target.h"
@@ -76,6 +78,14 @@ static Result<void> checkArgumentKeys(const Program &program,
   return {};
 }
 
+Result<void> checkSeed(const Options &options) {
+  if (options.given.count("--seed") && options.scheduler != "shuffled")
+    return fail(ErrorKind::Usage, fmt::format("--seed is of --scheduler "
+                                              "shuffled, and not of {}",
+                                              options.scheduler));
+  return {};
+}
+
 Result<void> checkOutputPath(const std::string &path) {
   struct stat status {};
   bool exists = ::stat(path.c_str(), &status) == 0;
@@ -85,10 +95,11 @@ Result<void> checkOutputPath(const std::string &path) {
   } else if (exists && !S_ISREG(status.st_mode)) { // written in place
     code = ::access(path.c_str(), W_OK) == 0 ? 0 : errno;
   } else {
-    size_t slash = path.rfind('/');
+    const std::string target = followLinks(path);
+    size_t slash = target.rfind('/');
     std::string folder = slash == std::string::npos
                              ? "."
-                             : path.substr(0, std::max<size_t>(slash, 1));
+                             : target.substr(0, std::max<size_t>(slash, 1));
     code = ::access(folder.c_str(), W_OK | X_OK) == 0 ? 0 : errno;
   }
   if (code == 0)
@@ -135,6 +146,12 @@ static Result<void> checkMadeFor(const Program &program,
                 fmt::format("--no-fusion: the kernels of a bundle are made: "
                             "make it again from {}",
                             origin.source));
+  for (const char *option : {"--node-limit", "--roll-from"})
+    if (options.given.count(option))
+      return fail(ErrorKind::Usage,
+                  fmt::format("{}: the nodes of a bundle are made: make it "
+                              "again from {}",
+                              option, origin.source));
   if (options.entry != "main" && options.entry != origin.entry)
     return fail(ErrorKind::Usage,
                 fmt::format("--entry {}: the bundle is of @{}: make one of @{} "
@@ -217,11 +234,11 @@ static Result<Program> openJson(const std::string &path) {
   }
   MGPU_TRY_ASSIGN(auto events, planner::readTraceEvents(text, path));
   MGPU_TRY_ASSIGN(auto trace, planner::traceDag(std::move(events), path));
-  fmt::print(stderr,
-             "mgpu-tune: {}: {} kernels and copies of {} devices on {} "
-             "streams, {:.3f} us\n",
-             path, trace.dag.nodes.size(), trace.dag.numDevices, trace.streams,
-             trace.recordedUs);
+  fmt::print(
+      stderr, "mgpu-tune: {}: {} of {} on {}, {:.3f} us\n", path,
+      counted(trace.dag.nodes.size(), "kernel or copy", "kernels and copies"),
+      counted(trace.dag.numDevices, "device"), counted(trace.streams, "stream"),
+      trace.recordedUs);
   for (const std::string &note : trace.notes)
     fmt::print(stderr, "mgpu-tune: note: {}\n", note);
   program.dag = std::move(trace.dag);
@@ -256,6 +273,12 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
                 fmt::format("'{}' is no bundle: `mgpu-tune bundle` makes them",
                             options.file));
   } else if (endsWith(".json") || endsWith(".json.gz")) {
+    for (const char *option : {"--entry", "--role", "--node-limit",
+                               "--roll-from", "--no-fusion", "--tensor-cores"})
+      if (options.given.count(option))
+        return fail(ErrorKind::Usage,
+                    fmt::format("{} is of .mlir programs: '{}' holds nodes",
+                                option, options.file));
     MGPU_TRY_ASSIGN(program, openJson(options.file));
   } else {
     Options chosen = options;

@@ -53,6 +53,9 @@ Result<const Binding *> findBinding(const Program &program,
                                     const std::string &key, const char *option,
                                     bool results);
 
+/// Usage for a --seed of a plan that is not drawn by it.
+Result<void> checkSeed(const Options &options);
+
 /// Whether a file can be put at `path`, before the work whose result it is to
 /// hold: Usage if there is no such folder, or it takes no file.
 Result<void> checkOutputPath(const std::string &path);

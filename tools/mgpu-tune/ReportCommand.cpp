@@ -4,12 +4,14 @@
 #include "db/FileSystem.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/DbCommand.h"
+#include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/Tuned.h"
 #include "tuner/report/ReadReport.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace mgpu::tune {
 
@@ -33,6 +35,12 @@ Result<std::string> formatOf(const Options &options) {
   for (const char *format : {"md", "json", "csv"})
     if (path.ends_with(std::string(".") + format))
       return std::string(format);
+  const std::string ending = std::filesystem::path(path).extension();
+  if (!ending.empty() && ending != ".html" && ending != ".htm")
+    return fail(ErrorKind::Usage,
+                fmt::format("-o {}: reports are .html, .md, .json or .csv: "
+                            "give --format for another name",
+                            path));
   return std::string("html");
 }
 
@@ -116,10 +124,11 @@ Result<TunedProgram> choose(std::vector<TunedProgram> programs,
 Result<int> runReport(const Options &options) {
   MGPU_TRY_ASSIGN(const std::string format, formatOf(options));
   const bool isPage = format == "html";
-  const std::string output =
-      options.reportFile.empty() && isPage ? "report.html" : options.reportFile;
-  if (!output.empty())
-    MGPU_TRY(checkOutputPath(output));
+  Options named = options;
+  if (named.reportFile.empty() && isPage)
+    named.reportFile = "report.html";
+  const std::string &output = named.reportFile;
+  MGPU_TRY(checkFiles(named));
   MGPU_TRY_ASSIGN(db::TuningStore store,
                   openStore(options, db::Access::ReadOnly, false));
   std::optional<Program> program;

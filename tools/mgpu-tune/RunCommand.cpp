@@ -8,6 +8,8 @@
 #include "support/FileIO.h"
 #include "support/Npy.h"
 #include "tools/mgpu-tune/Arguments.h"
+#include "tools/mgpu-tune/Faults.h"
+#include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/Program.h"
 #include "tools/mgpu-tune/Rounds.h"
 #include "tools/mgpu-tune/Runner.h"
@@ -21,7 +23,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <set>
 
 namespace mgpu::tune {
 
@@ -45,9 +46,7 @@ Result<void> bindArguments(const Program &program, const Options &options,
 
 using Outputs = std::map<std::string, std::string>;
 
-/// `files` are those that others write.
-Result<void> checkOutputs(const Program &program, const Outputs &outputs,
-                          std::set<std::string> &files) {
+Result<void> checkOutputs(const Program &program, const Outputs &outputs) {
   for (const auto &[key, file] : outputs) {
     MGPU_TRY_ASSIGN(const Binding *binding,
                     findBinding(program, key, "--out", true));
@@ -58,11 +57,6 @@ Result<void> checkOutputs(const Program &program, const Outputs &outputs,
       return fail(
           ErrorKind::Usage,
           fmt::format("--out {}={}: outputs are written as .npy", key, file));
-    if (!files.insert(file).second)
-      return fail(ErrorKind::Usage,
-                  fmt::format("--out {}={}: another --out writes this file",
-                              key, file));
-    MGPU_TRY(checkOutputPath(file));
   }
   return {};
 }
@@ -200,12 +194,11 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
       std::chrono::milliseconds(options.deadlineSeconds * 1000);
   openOptions.profiles = !options.traceFile.empty();
   const bool onCard = isCudaTarget(options.target);
-  if (!options.tensorCores.empty() && !onCard)
-    return fail(ErrorKind::Usage,
-                "--tensor-cores is for cards: use it with --target cuda:0");
-  if (options.pdl && !onCard)
-    return fail(ErrorKind::Usage,
-                "--pdl is for cards: use it with --target cuda:0");
+  for (const char *option : {"--tensor-cores", "--pdl", "--deadline"})
+    if (!onCard && options.given.count(option))
+      return fail(
+          ErrorKind::Usage,
+          fmt::format("{} is for cards: use it with --target cuda:0", option));
   std::unique_ptr<device::Driver> driver;
   if (onCard) {
     MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
@@ -234,23 +227,28 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
 
 Result<int> runRun(const Options &given) {
   Options options = given;
+  MGPU_TRY(checkFiles(given));
+  MGPU_TRY(checkSeed(given));
   MGPU_TRY_ASSIGN(const std::vector<Round> rounds, takeRounds(options));
+  if (isCudaTarget(options.target) && !options.cpu.empty())
+    return fail(ErrorKind::Usage,
+                "--cpu is for the host's kernels: leave it out, or --target");
   if (options.tensorCores == "cublaslt" && isCudaTarget(options.target))
     MGPU_TRY(device::findCublasLt());
-  Clock::time_point start = Clock::now();
+  const Clock::time_point began = Clock::now();
+  Clock::time_point start = began;
   MGPU_TRY(parseNccl(options.nccl));
   MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
-  if (!options.traceFile.empty())
-    MGPU_TRY(checkOutputPath(options.traceFile));
-  std::set<std::string> files;
-  MGPU_TRY(checkOutputs(program, options.outputs, files));
+  MGPU_TRY(checkOutputs(program, options.outputs));
   for (const Round &round : rounds)
-    MGPU_TRY(checkOutputs(program, round.outputs, files));
+    MGPU_TRY(checkOutputs(program, round.outputs));
   MGPU_TRY_ASSIGN(auto cards,
                   severalCards(options.target, program.dag.numDevices));
   if (!cards && !options.nccl.empty())
     return fail(ErrorKind::Usage, "--nccl is for several cards: use it with "
                                   "--target cuda:0,1");
+  if (!isCudaTarget(options.target))
+    nameFaults(program, options);
   Times times;
   std::unique_ptr<Runner> runner;
   if (cards) {
@@ -273,6 +271,7 @@ Result<int> runRun(const Options &given) {
   start = Clock::now();
   MGPU_TRY(runner->load());
   double loadUs = microsecondsSince(start);
+  const double readyUs = microsecondsSince(began);
   // Replays that write their own inputs are steps of a computation; the count
   // is the user's, so none is spent on warming up.
   MadeRound first;
@@ -302,6 +301,7 @@ Result<int> runRun(const Options &given) {
              {"plan_us", planUs},
              {"compile_us", compileUs},
              {"load_us", loadUs},
+             {"ready_us", readyUs},
              {"fetch_us", fetchUs},
              {"replay_us", toJson(first.replayed, options.repeat)}};
     for (const MadeRound &round : later)

@@ -34,7 +34,7 @@ Result<CudaTarget> findCard(const std::string &target, uint32_t numDevices) {
                             target, cuda.cards[0], numDevices));
   if (cuda.devicesOnCard < numDevices)
     return fail(ErrorKind::Absent,
-                fmt::format("the program uses {} devices, target '{}' has {}: "
+                fmt::format("the program is of {} devices, target '{}' has {}: "
                             "cuda:{}/{} makes as many of the card",
                             numDevices, target, cuda.devicesOnCard,
                             cuda.cards[0], numDevices));
@@ -119,7 +119,7 @@ Result<std::optional<std::vector<int>>> severalCards(const std::string &target,
     return None();
   if (cards.size() < numDevices)
     return fail(ErrorKind::Absent,
-                fmt::format("the program uses {} devices, target '{}' has {} "
+                fmt::format("the program is of {} devices, target '{}' has {} "
                             "cards: cuda:{}/{} makes as many of one",
                             numDevices, target, cards.size(), cards[0],
                             numDevices));

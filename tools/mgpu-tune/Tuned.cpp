@@ -67,13 +67,19 @@ static Result<void> addCard(TuneContext &context, const Program &program,
   return {};
 }
 
+/// Of a kernel that is built already: one way.
+static planner::KernelSpace builtSpace() {
+  planner::KernelSpace space;
+  space.reason = "the bundle has it built";
+  for (size_t p = 0; p < planner::numKernelParameters; ++p)
+    space.choices.push_back({planner::KernelParameter(p),
+                             {space.defaults.values[p]},
+                             space.reason});
+  return space;
+}
+
 Result<TuneContext> makeTuneContext(const Program &program,
                                     const Options &options, bool usesCuda) {
-  if (program.bundle)
-    return fail(ErrorKind::Unsupported,
-                fmt::format("'{}' is a bundle, whose kernels are built: give "
-                            "the program it was made of",
-                            options.file));
   for (const planner::DagNode &node : program.dag.nodes)
     if (std::holds_alternative<planner::OpaqueCall>(node.work))
       return fail(ErrorKind::Unsupported,
@@ -90,6 +96,15 @@ Result<TuneContext> makeTuneContext(const Program &program,
   } else {
     context.limits.mostLanes =
         std::max(1u, std::min(context.devices, context.environment.cores));
+    if (program.bundle) {
+      // Its kernels are built: what is left to choose is everything else.
+      context.spaces.assign(program.dag.kernels.size(), builtSpace());
+      MGPU_TRY_ASSIGN(HostKernels built, hostKernels(program, options.cpu));
+      for (std::vector<std::byte> &object : built.objects)
+        context.compiled.push_back(
+            std::make_shared<tuner::Bytes>(std::move(object)));
+      return context;
+    }
     MGPU_TRY_ASSIGN(context.spaces, hostKernelSpaces(program.dag));
   }
   ProgramConfig defaults =
@@ -234,6 +249,8 @@ tuner::TuningSubject tuningSubject(const Program &program,
               return buildCardKernel(context.texts[kernel], config,
                                      context.target->architecture, variant != 0,
                                      openCubinCache(options).get());
+            if (program.bundle)
+              return *context.compiled[kernel];
             return buildHostKernel(program.dag, {kernel},
                                    context.spaces[kernel], config);
           },
@@ -302,8 +319,7 @@ bool looksForTuned(const Options &options, bool usesCuda) {
 Result<std::optional<TunedChoice>>
 findTuned(const Program &program, const Options &options, bool usesCuda) {
   using None = std::optional<TunedChoice>;
-  // A bundle is the choice of whoever made it.
-  if (program.bundle || !looksForTuned(options, usesCuda))
+  if (!looksForTuned(options, usesCuda))
     return None();
   const bool asked = !options.database.empty();
   MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
@@ -325,6 +341,8 @@ findTuned(const Program &program, const Options &options, bool usesCuda) {
     fmt::print(stderr,
                "mgpu-tune: using the configuration tuned in '{}' ({})\n", path,
                (*found)->sentence);
+  } else if (program.bundle) {
+    return None(); // it is the choice of whoever made it
   } else {
     choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
                                          choice.context.limits);

@@ -2,11 +2,11 @@
 //
 // mgpu-tune: parse the command line, call the command, print what it says.
 #include "tools/mgpu-tune/DbCommand.h"
+#include "tools/mgpu-tune/OptionChecks.h"
 #include "tools/mgpu-tune/Options.h"
 #include "tuner/strategy/SearchStrategy.h"
 
-#include <CLI/CLI.hpp>
-
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -14,9 +14,12 @@
 #include <system_error>
 
 using namespace mgpu;
-using tune::Options;
+using tune::Options, tune::takeNumber, tune::takeWhole, tune::takeWord;
 
 namespace {
+
+const std::vector<std::string> cpuLevels = {"x86-64-v2", "x86-64-v3",
+                                            "x86-64-v4"};
 
 /// Takes a repeated option of the form K=V.
 void addPairs(CLI::App *command, const char *name,
@@ -54,14 +57,16 @@ void addProgramOptions(CLI::App *command, Options &options) {
   addPairs(command, "--role", options.roles,
            "Role of argument K: input, output, resident; of a scalar: "
            "specialised, dynamic");
-  command
-      ->add_option("--node-limit", options.nodeLimit,
-                   "Most nodes the unrolled program may have")
-      ->capture_default_str();
-  command
-      ->add_option("--roll-from", options.rollFrom,
-                   "Trips from which the program's loop stays rolled; 0: never")
-      ->capture_default_str();
+  takeWhole(command
+                ->add_option("--node-limit", options.nodeLimit,
+                             "Most nodes the unrolled program may have")
+                ->capture_default_str(),
+            1, 1'000'000'000);
+  takeWhole(command
+                ->add_option("--roll-from", options.rollFrom,
+                             "Trips from which the program's loop stays "
+                             "rolled; 0: never")
+                ->capture_default_str());
   command->add_flag(
       "!--no-fusion", options.fuse,
       "A launch for each linalg operation and parallel loop, even "
@@ -77,15 +82,19 @@ void addProgram(CLI::App *command, Options &options) {
 
 void addScheduling(CLI::App *command, Options &options) {
   auto chosen = [&options](const auto &) { options.choosesPlan = true; };
-  command
-      ->add_option("--scheduler", options.scheduler,
-                   "serial, list, or shuffled (a random legal plan, for tests)")
-      ->check(CLI::IsMember({"serial", "list", "shuffled"}))
-      ->capture_default_str()
-      ->each(chosen);
-  command->add_option("--seed", options.seed, "Seed of --scheduler shuffled")
-      ->capture_default_str()
-      ->each(chosen);
+  takeWord(command
+               ->add_option("--scheduler", options.scheduler,
+                            "serial, list, or shuffled (a random legal plan, "
+                            "for tests)")
+               ->capture_default_str()
+               ->each(chosen),
+           {"serial", "list", "shuffled"});
+  takeWhole(command
+                ->add_option("--seed", options.seed,
+                             "Seed of --scheduler shuffled, and of what is "
+                             "random of plans for sim targets")
+                ->capture_default_str()
+                ->each(chosen));
   command
       ->add_option(
           "--transforms", options.transforms,
@@ -98,10 +107,11 @@ void addScheduling(CLI::App *command, Options &options) {
       ->each([&options](const std::string &list) {
         options.choosesPlan |= list != "none" && list != "auto";
       });
-  command->add_option("--streams", options.streams, "Streams per device")
-      ->check(CLI::Range(1, 8))
-      ->capture_default_str()
-      ->each(chosen);
+  takeWhole(
+      command->add_option("--streams", options.streams, "Streams per device")
+          ->capture_default_str()
+          ->each(chosen),
+      1, 8);
 }
 
 /// Of commands that use what was tuned.
@@ -112,13 +122,13 @@ void addTuned(CLI::App *command, Options &options) {
 }
 
 void addTensorCores(CLI::App *command, Options &options) {
-  command
-      ->add_flag("--tensor-cores{mma}", options.tensorCores,
-                 "On cards, products of f16 and bf16 by a form of ours, mma or "
-                 "for sm_90 wgmma; all products by cublaslt; or none. Not "
-                 "given: those of f16 and bf16 by a form that has passed on "
-                 "the card (db form), else by cuBLASLt where it is")
-      ->check(CLI::IsMember({"mma", "wgmma", "cublaslt", "none"}));
+  takeWord(command->add_flag(
+               "--tensor-cores{mma}", options.tensorCores,
+               "On cards, products of f16 and bf16 by a form of ours, mma or "
+               "for sm_90 wgmma; all products by cublaslt; or none. Not "
+               "given: those of f16 and bf16 by a form that has passed on "
+               "the card (db form), else by cuBLASLt where it is"),
+           {"mma", "wgmma", "cublaslt", "none"});
 }
 
 void addPdl(CLI::App *command, Options &options) {
@@ -151,13 +161,17 @@ void addRun(CLI::App *command, Options &options) {
       "Write argument or result K after the run to FILE.npy. Of both --arg "
       "and --out, K@2=V is of a second round, which is replayed with the "
       "program as it is loaded; K@3=V of a third");
-  command
-      ->add_option("--cpu", options.cpu,
-                   "Level of the kernels: x86-64-v2, ...; else the best here")
-      ->type_name("LEVEL");
-  command->add_option("--repeat", options.repeat, "Replays")
-      ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000'000)))
-      ->capture_default_str();
+  takeWord(command
+               ->add_option("--cpu", options.cpu,
+                            "Level of the kernels; else the best here")
+               ->type_name("LEVEL"),
+           cpuLevels);
+  takeWhole(command
+                ->add_option("--repeat", options.repeat,
+                             "Replays; each starts with what the one before "
+                             "left in the arguments")
+                ->capture_default_str(),
+            1, 1'000'000'000);
   command->add_option("--trace", options.traceFile,
                       "Write a Chrome/Perfetto trace of one more replay");
   command
@@ -167,46 +181,25 @@ void addRun(CLI::App *command, Options &options) {
                    "symmetric memory, from 2.27 on), min-ctas=N, max-ctas=N, "
                    "ctas=default|efficiency|zero")
       ->type_name("SETTING,...");
-  command
-      ->add_option("--deadline", options.deadlineSeconds,
-                   "Of each replay on a card, after which it is given up; 0: "
-                   "none")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(uint64_t(0), uint64_t(1'000'000)))
-      ->capture_default_str();
+  takeWhole(command
+                ->add_option("--deadline", options.deadlineSeconds,
+                             "Of each replay on a card, after which it is "
+                             "given up; 0: none")
+                ->type_name("SECONDS")
+                ->capture_default_str(),
+            0, 1'000'000);
 }
 
 constexpr const char *lostOutput =
     "cannot write to the standard output; the result is lost";
 
-int report(ErrorKind kind, const std::string &message) {
+int report(ErrorKind kind, std::string message) {
+  // What a file holds may be part of it, and a terminal obeys such bytes.
+  for (char &c : message)
+    if ((c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f')
+      c = '?';
   std::fprintf(stderr, "mgpu-tune: error: %s\n", message.c_str());
   return int(kind);
-}
-
-/// CLI11's complaint, and where the options are listed.
-std::string usageError(const CLI::App &app, const CLI::ParseError &error,
-                       int argc, char **argv) {
-  // `list` is a command of `db`.
-  std::string name = "mgpu-tune";
-  const CLI::App *last = &app;
-  int words = 1;
-  while (!last->get_subcommands().empty()) {
-    last = last->get_subcommands().front();
-    name += " " + last->get_name();
-    ++words;
-  }
-  bool isGroup = !last->get_subcommands([](auto *) { return true; }).empty();
-  if (!isGroup)
-    return std::string(error.what()) + "; '" + name +
-           " --help' lists the options";
-  std::string what = error.what();
-  // It would say "A subcommand is required" of a misspelt one.
-  if (argc > words && argv[words][0] != '-')
-    what = "there is no command '" +
-           (words > 1 ? last->get_name() + " " : std::string()) + argv[words] +
-           "'";
-  return what + "; '" + name + " --help' lists the commands";
 }
 
 } // namespace
@@ -264,11 +257,12 @@ int main(int argc, char **argv) {
       ->type_name("CHANGE")
       ->expected(1)
       ->take_all();
-  plan->add_option("--noise", options.noisePercent,
-                   "Of sim targets: the makespan's 50th and 95th percentile "
-                   "where each duration varies by so much")
-      ->type_name("PERCENT")
-      ->check(CLI::Range(0.0, 100.0));
+  takeNumber(plan->add_option("--noise", options.noisePercent,
+                              "Of sim targets: the makespan's 50th and 95th "
+                              "percentile where each duration varies by so "
+                              "much")
+                 ->type_name("PERCENT"),
+             0, 100);
   plan->add_flag("--pareto", options.pareto,
                  "Plan under less and less memory, and list time over memory; "
                  "of sim targets");
@@ -276,7 +270,10 @@ int main(int argc, char **argv) {
                    "Write the plan's text form to FILE");
   addTensorCores(plan, options);
   addTuned(plan, options);
-  plan->callback([&] { command = tune::runPlan; });
+  plan->callback([&] {
+    options.writesPlan = true;
+    command = tune::runPlan;
+  });
 
   CLI::App *replay =
       app.add_subcommand("replay", "Run a program with a stored plan");
@@ -303,14 +300,14 @@ int main(int argc, char **argv) {
   addScheduling(bundle, options);
   bundle->add_option("--plan", options.planFile,
                      "Store this plan, written by `plan -o`");
-  options.bundleLevels = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
-  bundle
-      ->add_option("--cpu", options.bundleLevels,
-                   "CPU levels to compile the host's kernels for")
-      ->delimiter(',')
-      ->check(CLI::IsMember(options.bundleLevels))
-      ->type_name("LEVEL,...")
-      ->capture_default_str();
+  options.bundleLevels = cpuLevels;
+  takeWord(bundle
+               ->add_option("--cpu", options.bundleLevels,
+                            "CPU levels to compile the host's kernels for")
+               ->delimiter(',')
+               ->type_name("LEVEL,...")
+               ->capture_default_str(),
+           cpuLevels);
   bundle
       ->add_option("--arch", options.bundleArchs,
                    "Architectures to compile cubins for: sm_80,sm_90,...")
@@ -334,11 +331,13 @@ int main(int argc, char **argv) {
   tune::addDatabase(tuneCommand, options, false);
   std::vector<std::string> strategies(tuner::strategyNames().begin(),
                                       tuner::strategyNames().end());
-  tuneCommand->add_option("--strategy", options.strategy, "How to search")
-      ->check(CLI::IsMember(strategies))
-      ->capture_default_str();
-  tuneCommand->add_option("--seed", options.seed, "Seed of the search")
-      ->capture_default_str();
+  takeWord(
+      tuneCommand->add_option("--strategy", options.strategy, "How to search")
+          ->capture_default_str(),
+      strategies);
+  takeWhole(
+      tuneCommand->add_option("--seed", options.seed, "Seed of the search")
+          ->capture_default_str());
   tuneCommand->add_flag("--cold", options.coldCaches,
                         "Measure with cold caches");
   addPinning(tuneCommand, options);
@@ -387,9 +386,10 @@ int main(int argc, char **argv) {
   addProgram(profile, options);
   addTarget(profile, options);
   addTuned(profile, options);
-  profile->add_option("--repeat", options.profileRepeat, "Timed replays")
-      ->check(CLI::Range(uint64_t(1), uint64_t(1'000'000)))
-      ->capture_default_str();
+  takeWhole(
+      profile->add_option("--repeat", options.profileRepeat, "Timed replays")
+          ->capture_default_str(),
+      1, 1'000'000);
   profile->add_option("--trace", options.traceFile,
                       "Write a Chrome/Perfetto trace of one timed replay");
   addPinning(profile, options);
@@ -420,11 +420,10 @@ int main(int argc, char **argv) {
   reportCommand->add_option("-o,--output", options.reportFile,
                             "Where to write; else HTML goes to report.html, "
                             "the rest to the standard output");
-  reportCommand
-      ->add_option("--format", options.reportFormat,
-                   "html, md, json or csv (the trials); else as -o ends, else "
-                   "html")
-      ->check(CLI::IsMember({"html", "md", "json", "csv"}));
+  takeWord(reportCommand->add_option("--format", options.reportFormat,
+                                     "html, md, json or csv (the trials); else "
+                                     "as -o ends, else html"),
+           {"html", "md", "json", "csv"});
   reportCommand
       ->add_option("--problem", options.reportProblem,
                    "Of the database, by its key or the front of one (`db "
@@ -464,10 +463,18 @@ int main(int argc, char **argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() != 0)
-      return report(ErrorKind::Usage, usageError(app, error, argc, argv));
+      return report(ErrorKind::Usage, tune::usageError(app, error, argc, argv));
     app.exit(error, std::cout, std::cerr); // --help, --version
     std::cout.flush();
     return std::cout ? 0 : report(ErrorKind::Invalid, lostOutput);
+  }
+  // A limit on the size of files is an error of write(), not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
+  for (const CLI::App *chosen = &app; !chosen->get_subcommands().empty();) {
+    chosen = chosen->get_subcommands().front();
+    for (const CLI::Option *option : chosen->get_options())
+      if (option->count() > 0)
+        options.given.insert(option->get_name());
   }
   Result<int> code;
   try {

@@ -193,6 +193,9 @@ Result<CudaKernel> KernelWriter::run() {
           entryOp->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes"))
     kernel.dynamicSharedBytes = uint32_t(bytes.getInt());
   kernel.vectorReason = vectorRefusal(shape, entryOp, options.block);
+  eraseDeadCode(module);
+  StagePlan stages = stagePlanOf(entryOp, shape, options.block,
+                                 options.maxGrid); // as spaceOf does
   if (kernel.reshapable)
     writeGlobalIds(entryOp, options.block);
   eraseDeadCode(module);
@@ -203,6 +206,9 @@ Result<CudaKernel> KernelWriter::run() {
     lanes.emplace(entryOp);
   IndexRanges ranges(module);
   KernelContext context(options.block, ranges);
+  context.stages = std::move(stages);
+  if (!context.stages.empty())
+    context.helpers.use("stageTile");
   findThreadUsers(context);
   Text functions, body;
   body.depth = kernel.reshapable ? 3 : 2;
@@ -213,6 +219,8 @@ Result<CudaKernel> KernelWriter::run() {
   kernel.hasUnroll = context.hasUnroll;
   EntryText around(kernel, options);
   around.lanes = lanes.has_value();
+  if (!context.stages.empty())
+    around.stages = &context.stages;
   around.usesShared = shape.usesShared;
   around.hasThread = handsOnThread(body.text) || context.needThread.size() > 1;
   for (StringRef field : {"at.block", "at.thread", "at.grid"})

@@ -59,6 +59,16 @@ struct bf16 {
   }
 };
 )"},
+    {"toOdd", "",
+     R"(// What a float between two neighbours of x keeps of it: the last bit is set.
+__device__ __forceinline__ float toOdd(double x) {
+  const float nearest = (float)x;
+  if (nearest == x || x != x)
+    return nearest;
+  const bool away = fabs((double)nearest) > fabs(x);
+  return __int_as_float((__float_as_int(nearest) - away) | 1);
+}
+)"},
     {"f8", "",
      R"(// An 8-bit float as a float: its exponent moves to the float's, a subnormal is
 // scaled.
@@ -174,6 +184,17 @@ template <class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], 
   }
 }
 )"},
+    {"stageTile", "",
+     R"(// The block's threads copy a tile of width x height x depth elements, of which
+// those that a buffer of `size` elements has not are left out.
+template <int Threads, class T> __device__ __forceinline__ void stageTile(T *tile, const T *from, long long first, long long size, int width, int height, int depth, long long strideY, long long strideZ, int thread) {
+  for (int k = thread; k < width * height * depth; k += Threads) {
+    const long long at = first + k % width + k / width % height * strideY + k / (width * height) * strideZ;
+    if (at >= 0 && at < size)
+      tile[k] = from[at];
+  }
+}
+)"},
     {"wrap", "",
      R"(// Arithmetic modulo 2^n: signed overflow would be undefined.
 __device__ __forceinline__ int wrapAdd(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
@@ -250,6 +271,9 @@ template <class T> __device__ __forceinline__ T minimum(T a, T b) {
   return x / y;
 #endif
 }
+)"},
+    {"divideByZero", "",
+     R"(__device__ __forceinline__ double divideByZero(double x, double zero) { return x / zero; }
 )"},
     {"lanes", "",
      R"(// The lanes of this subgroup that exist, in a block of `threads`.

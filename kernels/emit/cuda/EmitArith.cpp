@@ -110,8 +110,14 @@ FailureOr<bool> FunctionEmitter::arithOp(Operation *op) {
                ";");
     return true;
   }
-  if (isa<ub::PoisonOp>(op)) {
-    declare(op->getResult(0));
+  if (isa<ub::PoisonOp>(op)) { // any value, which no statement need make
+    Value result = op->getResult(0);
+    if (isa<MemRefType>(result.getType()))
+      declare(result);
+    else if (isa<VectorType>(result.getType()))
+      scalars[result] = cType(result.getType()) + "()";
+    else
+      scalars[result] = literal(Builder(op).getZeroAttr(result.getType()));
     return true;
   }
   if (auto add = dyn_cast<arith::AddIOp>(op))
@@ -135,47 +141,20 @@ FailureOr<bool> FunctionEmitter::arithOp(Operation *op) {
     return done(rounded(op, "floorDiv"));
   if (isa<arith::CeilDivSIOp>(op))
     return done(rounded(op, "ceilDiv"));
-  if (isa<arith::CeilDivUIOp>(op)) {
-    if (widthOf(type) == 1)
-      return refuse(op, " for i1");
-    std::string cast = "(" + unsignedType(type) + ")";
-    return each([&](ArrayRef<std::string> v) {
-      std::string a = cast + v[0], b = cast + v[1];
-      return "(" +
-             (isNarrow(op->getResult(0)) ? std::string("int") : cType(type)) +
-             ")(" + a + " / " + b + " + (" + a + " % " + b + " != 0))";
-    });
-  }
+  if (isa<arith::CeilDivUIOp>(op))
+    return done(ceilDivUnsigned(op));
   if (isa<arith::AndIOp>(op))
-    return each([&](ArrayRef<std::string> v) {
-      std::string all = v[0] + " & " + v[1];
-      return isNarrow(op->getResult(0)) ? "(int)(" + all + ")"
-                                        : narrow(type, all);
-    });
+    return done(bitwise(op, '&'));
   if (isa<arith::OrIOp>(op))
-    return each([&](ArrayRef<std::string> v) {
-      std::string all = v[0] + " | " + v[1];
-      return isNarrow(op->getResult(0)) ? "(int)(" + all + ")"
-                                        : narrow(type, all);
-    });
+    return done(bitwise(op, '|'));
   if (isa<arith::XOrIOp>(op))
-    return each([&](ArrayRef<std::string> v) {
-      std::string all = v[0] + " ^ " + v[1];
-      return isNarrow(op->getResult(0)) ? "(int)(" + all + ")"
-                                        : narrow(type, all);
-    });
-  if (isa<arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op)) {
-    if (widthOf(type) == 1)
-      return refuse(op, " for i1");
-    std::string back = isNarrow(op->getResult(0)) ? "int" : cType(type);
-    std::string cast = isa<arith::ShRSIOp>(op)
-                           ? (type.isIndex() ? "(long long)" : "")
-                           : "(" + unsignedType(type) + ")";
-    const char *sign = isa<arith::ShLIOp>(op) ? " << " : " >> ";
-    return each([&](ArrayRef<std::string> v) {
-      return "(" + back + ")(" + cast + v[0] + sign + v[1] + ")";
-    });
-  }
+    return done(bitwise(op, '^'));
+  if (isa<arith::ShLIOp>(op))
+    return done(shift(op, "<<", false));
+  if (isa<arith::ShRSIOp>(op))
+    return done(shift(op, ">>", true));
+  if (isa<arith::ShRUIOp>(op))
+    return done(shift(op, ">>", false));
   if (isa<arith::MaxSIOp>(op))
     return done(minMax(op, '>', true));
   if (isa<arith::MinSIOp>(op))
@@ -269,8 +248,6 @@ FailureOr<bool> FunctionEmitter::arithOp(Operation *op) {
     });
   }
   if (isa<arith::FPToSIOp, arith::FPToUIOp>(op)) {
-    if (widthOf(type) == 1)
-      return refuse(op, " for i1");
     std::string from =
         widthOf(getElementTypeOrSelf(op->getOperand(0).getType())) < 32
             ? "(float)"
@@ -286,9 +263,12 @@ FailureOr<bool> FunctionEmitter::arithOp(Operation *op) {
     if (auto truncate = dyn_cast<arith::TruncFOp>(op)) {
       if (truncate.getRoundingmode())
         return refuse(op, " with a rounding mode");
-      // Twice rounded is not once rounded.
+      // To a float first, where a last bit that is set says that others were
+      // lost: twice rounded to nearest is not once rounded.
       if (from.isF64() && widthOf(type) < 32 && !type.isF16())
-        return refuse(op, " from f64; go through f32 if that is meant");
+        return each([&](ArrayRef<std::string> v) {
+          return cType(type) + "(" + helper("toOdd") + "(" + v[0] + "))";
+        });
       if (isSmall(from) && isSmall(type) && from != type)
         return each([&](ArrayRef<std::string> v) {
           return cType(type) + "((float)" + v[0] + ")";
@@ -340,7 +320,10 @@ FailureOr<bool> FunctionEmitter::arithOp(Operation *op) {
   if (isa<arith::MulFOp>(op))
     return infix("*");
   if (isa<arith::DivFOp>(op))
-    return type.isF64() ? infix("/") : call(helper("mathDivide"));
+    return !type.isF64() ? call(helper("mathDivide"))
+           : matchPattern(op->getOperand(1), m_AnyZeroFloat())
+               ? call(helper("divideByZero")) // NVRTC warns of a literal
+               : infix("/");
   if (isa<arith::RemFOp>(op))
     return call(std::string("fmod") + suffix);
   if (isa<arith::NegFOp>(op))

@@ -12,8 +12,8 @@ LogicalResult FunctionEmitter::emitAtomic(memref::AtomicRMWOp op) {
   using Kind = arith::AtomicRMWKind;
   Type type = op.getValue().getType();
   unsigned width = widthOf(type);
-  if (isa<VectorType>(type) || width < 8)
-    return refuse(op, " for values narrower than 8 bits");
+  if (isa<VectorType>(type))
+    return refuse(op, " for vectors");
   std::string at = "&" + element(op.getMemref(), op.getIndices());
   std::string value = use(op.getValue());
   auto builtin = [&](StringRef name, const std::string &as) {
@@ -75,9 +75,14 @@ LogicalResult FunctionEmitter::emitAtomic(memref::AtomicRMWOp op) {
     break;
   case Kind::addi:
   case Kind::addf:
-    next = narrow(type, old + " + " + value);
+    next =
+        width == 1 ? old + " != " + value : narrow(type, old + " + " + value);
     break;
   case Kind::muli:
+    if (width == 1) {
+      next = old + " & " + value;
+      break;
+    }
     next = "(" + cType(type) + ")((" + unsignedType(type) + ")" + old + " * (" +
            unsignedType(type) + ")" + value + ")";
     break;
@@ -93,11 +98,13 @@ LogicalResult FunctionEmitter::emitAtomic(memref::AtomicRMWOp op) {
   case Kind::xori:
     next = old + " ^ " + value;
     break;
-  case Kind::maxs:
-    next = old + " > " + value + " ? " + old + " : " + value;
+  case Kind::maxs: // -1 is the signed value of a true i1
+    next = width == 1 ? old + " & " + value
+                      : old + " > " + value + " ? " + old + " : " + value;
     break;
   case Kind::mins:
-    next = old + " < " + value + " ? " + old + " : " + value;
+    next = width == 1 ? old + " | " + value
+                      : old + " < " + value + " ? " + old + " : " + value;
     break;
   case Kind::maxu:
   case Kind::minu: {
@@ -132,8 +139,8 @@ LogicalResult FunctionEmitter::emitAtomic(memref::AtomicRMWOp op) {
 LogicalResult
 FunctionEmitter::emitGenericAtomic(memref::GenericAtomicRMWOp op) {
   Type type = op.getResult().getType();
-  if (isa<VectorType>(type) || widthOf(type) < 8)
-    return refuse(op, " for values narrower than 8 bits");
+  if (isa<VectorType>(type))
+    return refuse(op, " for vectors");
   std::string function;
   if (failed(emitCombiner(op.getRegion(), op, function)))
     return failure();

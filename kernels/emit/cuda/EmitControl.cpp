@@ -31,8 +31,6 @@ void FunctionEmitter::writeUnroll(scf::ForOp op) {
 }
 
 LogicalResult FunctionEmitter::emitFor(scf::ForOp op) {
-  if (op->hasAttr("unsignedCmp"))
-    return refuse(op, " with an unsigned comparison");
   SmallVector<Value> carried;
   SmallVector<Value> initial;
   for (auto [argument, result, init] : llvm::zip_equal(
@@ -55,20 +53,27 @@ LogicalResult FunctionEmitter::emitFor(scf::ForOp op) {
   auto upper = kernel.ranges.of(op.getUpperBound()),
        step = kernel.ranges.of(op.getStep());
   // The variable goes one step past the end.
+  const bool isUnsigned = op.getUnsignedCmp();
   bool narrowLoop =
-      isNarrow(iv) && isNarrow(op.getLowerBound()) && upper && step &&
-      (upper->high.sext(128) + step->high.sext(128)).isSignedIntN(32);
-  std::string type = narrowLoop ? "int" : cType(iv.getType());
+      !isUnsigned && isNarrow(iv) && isNarrow(op.getLowerBound()) && upper &&
+      step && (upper->high.sext(128) + step->high.sext(128)).isSignedIntN(32);
+  std::string type = isUnsigned   ? unsignedType(iv.getType())
+                     : narrowLoop ? "int"
+                                  : cType(iv.getType());
+  const std::string cast = isUnsigned ? "(" + type + ")" : "";
   StringRef wish = sourceName(iv.getLoc());
   std::string name = names.fresh(wish.empty() ? "i" : wish);
-  scalars[iv] = isNarrow(iv) && !narrowLoop ? "(int)" + name : name;
+  scalars[iv] = isNarrow(iv) && !narrowLoop ? "(int)" + name
+                : isUnsigned ? "(" + cType(iv.getType()) + ")" + name
+                             : name;
   std::optional<APInt> constant = op.getConstantStep();
   std::string next = constant && constant->isOne()
                          ? "++" + name
                          : name + " += " + use(op.getStep());
   writeUnroll(op);
-  out.open("for (" + type + " " + name + " = " + use(op.getLowerBound()) +
-           "; " + name + " < " + use(op.getUpperBound()) + "; " + next + ")");
+  out.open("for (" + type + " " + name + " = " + cast +
+           use(op.getLowerBound()) + "; " + name + " < " + cast +
+           use(op.getUpperBound()) + "; " + next + ")");
   std::string *outer = hoisted;
   hoisted = nullptr; // jumps do not enter structured bodies
   LogicalResult result = statements(*op.getBody());

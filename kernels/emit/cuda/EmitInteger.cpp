@@ -59,8 +59,6 @@ LogicalResult FunctionEmitter::addSubMul(Operation *op, char sign,
 LogicalResult FunctionEmitter::divide(Operation *op, char sign, bool isSigned) {
   Value a = op->getOperand(0), b = op->getOperand(1);
   Type type = getElementTypeOrSelf(a.getType());
-  if (widthOf(type) == 1)
-    return refuse(op, " for i1");
   bool plain = isSigned || (kernel.ranges.isNonNegative(a) &&
                             kernel.ranges.isNonNegative(b));
   std::string cast = plain ? "" : "(" + unsignedType(type) + ")";
@@ -117,8 +115,6 @@ LogicalResult FunctionEmitter::minMax(Operation *op, char sign, bool isSigned) {
 /// ceildiv and floordiv, signed.
 LogicalResult FunctionEmitter::rounded(Operation *op, StringRef name) {
   Type type = getElementTypeOrSelf(op->getOperand(0).getType());
-  if (widthOf(type) == 1)
-    return refuse(op, " for i1");
   std::string function =
       helper(name) + (widthOf(type) < 64 ? "<int>(" : "<long long>(");
   return elementwise(op, [&](ArrayRef<std::string> v) {
@@ -127,15 +123,46 @@ LogicalResult FunctionEmitter::rounded(Operation *op, StringRef name) {
   });
 }
 
-/// arith.addui_extended, mulsi_extended and mului_extended: both words.
+LogicalResult FunctionEmitter::ceilDivUnsigned(Operation *op) {
+  Value result = op->getResult(0);
+  Type type = getElementTypeOrSelf(result.getType());
+  std::string cast = "(" + unsignedType(type) + ")";
+  return elementwise(op, [&](ArrayRef<std::string> v) {
+    std::string a = cast + v[0], b = cast + v[1];
+    return "(" + (isNarrow(result) ? std::string("int") : cType(type)) + ")(" +
+           a + " / " + b + " + (" + a + " % " + b + " != 0))";
+  });
+}
+
+LogicalResult FunctionEmitter::bitwise(Operation *op, char sign) {
+  Value result = op->getResult(0);
+  Type type = getElementTypeOrSelf(result.getType());
+  return elementwise(op, [&](ArrayRef<std::string> v) {
+    std::string all = v[0] + " " + sign + " " + v[1];
+    return isNarrow(result) ? "(int)(" + all + ")" : narrow(type, all);
+  });
+}
+
+LogicalResult FunctionEmitter::shift(Operation *op, StringRef sign,
+                                     bool isSigned) {
+  Value result = op->getResult(0);
+  Type type = getElementTypeOrSelf(result.getType());
+  std::string back = isNarrow(result) ? "int" : cType(type);
+  std::string cast = !isSigned        ? "(" + unsignedType(type) + ")"
+                     : type.isIndex() ? "(long long)"
+                                      : "";
+  return elementwise(op, [&](ArrayRef<std::string> v) {
+    return "(" + back + ")(" + cast + v[0] + " " + sign.str() + " " + v[1] +
+           ")";
+  });
+}
+
+/// arith.addui_extended, mulsi_extended and mului_extended: both words of
+/// scalars (ExpandOps.h).
 LogicalResult FunctionEmitter::extended(Operation *op) {
   Value a = op->getOperand(0), b = op->getOperand(1);
   Type type = a.getType();
-  if (isa<VectorType>(type))
-    return refuse(op, " for vectors");
   const unsigned width = widthOf(type);
-  if (width == 1)
-    return refuse(op, " for i1");
   const std::string u = "(" + unsignedType(type) + ")";
   auto give = [&](unsigned k, const std::string &value) {
     Value result = op->getResult(k);
@@ -191,6 +218,24 @@ FailureOr<bool> FunctionEmitter::indexOp(Operation *op) {
     return done(rounded(op, "floorDiv"));
   if (isa<index::CeilDivSOp>(op))
     return done(rounded(op, "ceilDiv"));
+  if (isa<index::CeilDivUOp>(op))
+    return done(ceilDivUnsigned(op));
+  if (isa<index::AndOp>(op))
+    return done(bitwise(op, '&'));
+  if (isa<index::OrOp>(op))
+    return done(bitwise(op, '|'));
+  if (isa<index::XOrOp>(op))
+    return done(bitwise(op, '^'));
+  if (isa<index::ShlOp>(op))
+    return done(shift(op, "<<", false));
+  if (isa<index::ShrSOp>(op))
+    return done(shift(op, ">>", true));
+  if (isa<index::ShrUOp>(op))
+    return done(shift(op, ">>", false));
+  if (isa<index::SizeOfOp>(op)) {
+    bind(op->getResult(0), std::to_string(widthOf(op->getResult(0).getType())));
+    return true;
+  }
   if (isa<index::MaxSOp>(op))
     return done(minMax(op, '>', true));
   if (isa<index::MinSOp>(op))

@@ -133,7 +133,8 @@ FailureOr<bool> FunctionEmitter::partsAccess(Operation *op) {
   if (failed(checkTypes(op)))
     return failure();
   out.at(op->getLoc());
-  std::string at = "&" + ofFirst(this->element(memref, indices));
+  std::string at =
+      "&" + ofFirst(load ? loaded(load) : this->element(memref, indices));
   if (load) {
     std::string declaration = newParts(value);
     std::string array = scalars[value];

@@ -91,8 +91,6 @@ FailureOr<bool> FunctionEmitter::mathOp(Operation *op) {
     });
   }
   if (isa<math::AbsIOp>(op)) {
-    if (widthOf(type) == 1)
-      return refuse(op, " for i1");
     // Of the most negative number it is that number.
     std::string zero = widthOf(type) == 64 ? "0ll" : "0";
     bool wraps = widthOf(type) >= 32;
@@ -107,8 +105,6 @@ FailureOr<bool> FunctionEmitter::mathOp(Operation *op) {
   if (isa<math::CtPopOp, math::CountLeadingZerosOp, math::CountTrailingZerosOp>(
           op)) {
     unsigned width = widthOf(type);
-    if (width == 1)
-      return refuse(op, " for i1");
     bool isLong = width == 64;
     std::string bits = std::to_string(width);
     return each([&](ArrayRef<std::string> v) {
@@ -123,8 +119,6 @@ FailureOr<bool> FunctionEmitter::mathOp(Operation *op) {
     });
   }
   if (isa<math::IPowIOp>(op)) {
-    if (widthOf(type) == 1)
-      return refuse(op, " for i1");
     std::string call = helper("integerPower") +
                        (widthOf(type) == 64 ? "<long long>(" : "<int>(");
     return each([&](ArrayRef<std::string> v) {
@@ -138,18 +132,6 @@ FailureOr<bool> FunctionEmitter::mathOp(Operation *op) {
       return narrow(type, call + v[0] + ", " + v[1] + ")");
     });
   }
-  std::string x = widthOf(from) < 32 ? "(float)" : "";
-  if (isa<math::IsNaNOp>(op))
-    return each([&](ArrayRef<std::string> v) { return v[0] + " != " + v[0]; });
-  if (isa<math::IsInfOp>(op) && !isa<VectorType>(op->getResult(0).getType()))
-    return each([&](ArrayRef<std::string> v) {
-      std::string value = x + v[0];
-      return value + " - " + value + " != 0 && " + v[0] + " == " + v[0];
-    });
-  if (isa<math::IsFiniteOp>(op))
-    return each([&](ArrayRef<std::string> v) {
-      return x + v[0] + " - " + x + v[0] + " == 0";
-    });
   return false;
 }
 

@@ -13,8 +13,7 @@ using namespace mlir;
 
 namespace mgpu::kernels::cuda {
 
-/// Whether a store, an atomic or a use we do not follow reaches the memref.
-static bool mayBeWritten(Value memref, unsigned depth = 0) {
+bool mayBeWritten(Value memref, unsigned depth) {
   for (OpOperand &use : memref.getUses()) {
     Operation *user = use.getOwner();
     if (user->getName().getStringRef() == "memref.load" ||
@@ -142,6 +141,20 @@ std::string FunctionEmitter::linear(const Pointer &pointer, ValueRange indices,
 std::string FunctionEmitter::element(Value memref, ValueRange indices) {
   const Pointer &pointer = pointerOf(memref);
   return pointer.base + "[" + linear(pointer, indices, true) + "]";
+}
+
+std::string FunctionEmitter::loaded(memref::LoadOp load) {
+  std::string plain = element(load.getMemRef(), load.getIndices());
+  auto staged = kernel.stages.loads.find(load);
+  if (staged == kernel.stages.loads.end())
+    return plain;
+  const auto &[number, at] = staged->second;
+  const StageTile &tile = kernel.stages.tiles[number];
+  std::string text = stageMacro(pointerOf(load.getMemRef()).base) + "(";
+  for (size_t k = 0; k < 3; ++k)
+    if (tile.along[k])
+      text += std::to_string(at[k]) + (k == 0 && inPart ? " + part, " : ", ");
+  return text + plain + ")";
 }
 
 LogicalResult FunctionEmitter::emitAlloca(memref::AllocaOp op) {
@@ -312,10 +325,9 @@ FailureOr<bool> FunctionEmitter::memrefOp(Operation *op) {
   };
   if (auto load = dyn_cast<memref::LoadOp>(op)) {
     if (isNarrow(load.getResult()))
-      bind(load.getResult(),
-           "(int)" + element(load.getMemRef(), load.getIndices()));
+      bind(load.getResult(), "(int)" + loaded(load));
     else
-      bind(load.getResult(), element(load.getMemRef(), load.getIndices()));
+      bind(load.getResult(), loaded(load));
     return true;
   }
   if (auto store = dyn_cast<memref::StoreOp>(op)) {

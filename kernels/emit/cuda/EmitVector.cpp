@@ -4,6 +4,7 @@
 #include "kernels/emit/cuda/CudaTypes.h"
 #include "kernels/emit/cuda/FunctionEmitter.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -46,17 +47,50 @@ reductionOf(vector::CombiningKind kind) {
   return std::nullopt;
 }
 
-/// The first lane of the part of `type` at a constant position, and its size.
-static std::optional<std::pair<int64_t, int64_t>>
-partAt(VectorType type, ArrayRef<int64_t> position) {
+/// The first lane of the part of a vector at a position, and how many lanes it
+/// has. None for a position that is poison.
+std::optional<std::pair<std::string, int64_t>>
+FunctionEmitter::partAt(VectorType type, ArrayRef<OpFoldResult> position) {
   int64_t size = type.getNumElements(), first = 0;
+  std::string text;
   for (auto [at, extent] : llvm::zip(position, type.getShape())) {
-    if (at < 0 || at >= extent)
-      return std::nullopt; // dynamic or poison
     size /= extent;
-    first += at * size;
+    std::optional<int64_t> known = getConstantIntValue(at);
+    if (known && (*known < 0 || *known >= extent))
+      return std::nullopt;
+    if (known) {
+      first += *known * size;
+      continue;
+    }
+    text += text.empty() ? "" : " + ";
+    text += use(cast<Value>(at));
+    if (size != 1)
+      text += " * " + std::to_string(size);
   }
-  return std::pair(first, size);
+  if (text.empty())
+    text = std::to_string(first);
+  else if (first != 0)
+    text += " + " + std::to_string(first);
+  return std::pair(text, size);
+}
+
+/// The lane of `from` that each lane of `to`, to which it is broadcast, has.
+static SmallVector<int64_t> broadcastLanes(VectorType from, VectorType to) {
+  SmallVector<int64_t> lanes;
+  for (int64_t lane = 0; lane < to.getNumElements(); ++lane) {
+    int64_t rest = lane, source = 0, stride = 1;
+    for (auto [k, extent] : llvm::enumerate(llvm::reverse(to.getShape()))) {
+      const int64_t at = rest % extent;
+      rest /= extent;
+      if (int64_t(k) >= from.getRank())
+        break;
+      const int64_t size = from.getDimSize(from.getRank() - 1 - int64_t(k));
+      source += size == 1 ? 0 : at * stride;
+      stride *= size;
+    }
+    lanes.push_back(source);
+  }
+  return lanes;
 }
 
 FailureOr<bool> FunctionEmitter::vectorOp(Operation *op) {
@@ -70,8 +104,27 @@ FailureOr<bool> FunctionEmitter::vectorOp(Operation *op) {
     out.line(to + " = " + from + ";");
     --out.depth;
   };
-  auto plus = [](int64_t first) {
-    return first ? "lane + " + std::to_string(first) : std::string("lane");
+  auto plus = [](const std::string &first) {
+    return first == "0" ? std::string("lane") : "lane + " + first;
+  };
+  /// Statements name[lane] = value, several to a line.
+  auto eachLane = [&](const std::string &name, int64_t count,
+                      llvm::function_ref<std::string(int64_t)> value) {
+    std::string line;
+    for (int64_t lane = 0; lane < count; ++lane) {
+      std::string text = value(lane);
+      if (text.empty()) // poison
+        continue;
+      std::string statement =
+          name + "[" + std::to_string(lane) + "] = " + text + ";";
+      if (!line.empty() && line.size() + statement.size() > 90) {
+        out.line(line);
+        line.clear();
+      }
+      line += (line.empty() ? "" : " ") + statement;
+    }
+    if (!line.empty())
+      out.line(line);
   };
   if (isa<vector::LoadOp, vector::StoreOp>(op)) {
     auto load = dyn_cast<vector::LoadOp>(op);
@@ -80,9 +133,10 @@ FailureOr<bool> FunctionEmitter::vectorOp(Operation *op) {
     ValueRange indices = load ? load.getIndices() : store.getIndices();
     VectorType type = load ? load.getVectorType() : store.getVectorType();
     const Pointer &pointer = pointerOf(memref);
+    // Those of other ranks are rows by now (ExpandOps.h).
     if (type.getRank() != 1 || pointer.strides.empty() ||
         isa<VectorType>(cast<MemRefType>(memref.getType()).getElementType()))
-      return refuse(op, " other than of one-dimensional vectors of elements");
+      return refuse(op, " in memory whose elements are vectors");
     // MLIR promises no more than the element's alignment unless it says so.
     unsigned bytes = unsigned(type.getNumElements()) *
                      std::max(1u, widthOf(type.getElementType()) / 8);
@@ -122,10 +176,18 @@ FailureOr<bool> FunctionEmitter::vectorOp(Operation *op) {
     VectorType type = broadcast.getResultVectorType();
     auto from = dyn_cast<VectorType>(broadcast.getSourceType());
     int64_t period = from ? from.getNumElements() : 0;
-    // The source's lanes repeat if it has the last dimensions as they are.
     if (from && from.getShape() != type.getShape().take_back(from.getRank()) &&
-        period != 1)
-      return refuse(op, " that stretches an inner dimension");
+        period != 1) {
+      SmallVector<int64_t> lanes = broadcastLanes(from, type);
+      declare(op->getResult(0));
+      eachLane(scalars[op->getResult(0)], type.getNumElements(),
+               [&](int64_t lane) {
+                 return use(broadcast.getSource()) + "[" +
+                        std::to_string(lanes[size_t(lane)]) + "]";
+               });
+      return true;
+    }
+    // The source has the last dimensions as they are: its lanes repeat.
     declare(op->getResult(0));
     copyLanes(scalars[op->getResult(0)] + "[lane]",
               use(broadcast.getSource()) +
@@ -149,23 +211,16 @@ FailureOr<bool> FunctionEmitter::vectorOp(Operation *op) {
     if (from.getRank() != 1)
       return refuse(op, " other than of one-dimensional vectors");
     declare(op->getResult(0));
-    std::string line;
-    for (auto [lane, at] : llvm::enumerate(shuffle.getMask())) {
-      if (at < 0) // poison
-        continue;
-      bool isFirst = at < from.getNumElements();
-      std::string statement =
-          scalars[op->getResult(0)] + "[" + std::to_string(lane) +
-          "] = " + use(isFirst ? shuffle.getV1() : shuffle.getV2()) + "[" +
-          std::to_string(isFirst ? at : at - from.getNumElements()) + "];";
-      if (!line.empty() && line.size() + statement.size() > 90) {
-        out.line(line);
-        line.clear();
-      }
-      line += (line.empty() ? "" : " ") + statement;
-    }
-    if (!line.empty())
-      out.line(line);
+    ArrayRef<int64_t> mask = shuffle.getMask();
+    eachLane(scalars[op->getResult(0)], int64_t(mask.size()),
+             [&](int64_t lane) -> std::string {
+               const int64_t at = mask[size_t(lane)],
+                             split = from.getNumElements();
+               if (at < 0)
+                 return "";
+               return use(at < split ? shuffle.getV1() : shuffle.getV2()) +
+                      "[" + std::to_string(at < split ? at : at - split) + "]";
+             });
     return true;
   }
   if (isa<vector::ShapeCastOp>(op)) {
@@ -174,18 +229,12 @@ FailureOr<bool> FunctionEmitter::vectorOp(Operation *op) {
   }
   if (auto extract = dyn_cast<vector::ExtractOp>(op)) {
     std::string source = use(extract.getSource());
-    if (extract.getDynamicPosition().size() == 1 &&
-        extract.getSourceVectorType().getRank() == 1) {
-      bind(op->getResult(0),
-           source + "[" + use(extract.getDynamicPosition()[0]) + "]");
-      return true;
-    }
     auto part =
-        partAt(extract.getSourceVectorType(), extract.getStaticPosition());
+        partAt(extract.getSourceVectorType(), extract.getMixedPosition());
     if (!part)
-      return refuse(op, " at a position that is not constant");
+      return refuse(op, " at a position that is not there");
     if (!isa<VectorType>(op->getResult(0).getType())) {
-      std::string lane = source + "[" + std::to_string(part->first) + "]";
+      std::string lane = source + "[" + part->first + "]";
       bind(op->getResult(0),
            isNarrow(op->getResult(0)) ? "(int)" + lane : lane);
       return true;
@@ -200,17 +249,11 @@ FailureOr<bool> FunctionEmitter::vectorOp(Operation *op) {
     std::string name = scalars[op->getResult(0)];
     out.line(name + " = " + use(insert.getDest()) + ";");
     std::string value = use(insert.getValueToStore());
-    if (insert.getDynamicPosition().size() == 1 &&
-        insert.getDestVectorType().getRank() == 1) {
-      out.line(name + "[" + use(insert.getDynamicPosition()[0]) +
-               "] = " + value + ";");
-      return true;
-    }
-    auto part = partAt(insert.getDestVectorType(), insert.getStaticPosition());
+    auto part = partAt(insert.getDestVectorType(), insert.getMixedPosition());
     if (!part)
-      return refuse(op, " at a position that is not constant");
+      return refuse(op, " at a position that is not there");
     if (!isa<VectorType>(insert.getValueToStoreType()))
-      out.line(name + "[" + std::to_string(part->first) + "] = " + value + ";");
+      out.line(name + "[" + part->first + "] = " + value + ";");
     else
       copyLanes(name + "[" + plus(part->first) + "]", value + "[lane]",
                 part->second);

@@ -72,6 +72,12 @@ std::string EntryText::header() const {
     text += "//   MGPU_UNROLL           how often the innermost loops are "
             "unrolled; 0: as the\n"
             "//                         compiler likes\n";
+  if (stages)
+    text +=
+        "//   MGPU_STAGE            1: a block copies what its threads read of "
+        "some buffers, and\n"
+        "//                         what lies around it, to shared memory "
+        "first\n";
   text += "//   MGPU_MIN_BLOCKS       blocks that must fit one multiprocessor "
           "(__launch_bounds__)\n"
           "//   MGPU_CLUSTER_X        blocks of a cluster, along x, of which a "
@@ -102,6 +108,8 @@ std::string EntryText::header() const {
   macro("MGPU_VECTOR", "1");
   if (kernel.hasUnroll)
     macro("MGPU_UNROLL", "0");
+  if (stages)
+    macro("MGPU_STAGE", "0");
   macro("MGPU_MIN_BLOCKS", "1");
   macro("MGPU_CLUSTER_X", "1");
   macro("MGPU_FAST_MATH", "0");
@@ -124,6 +132,8 @@ std::string EntryText::header() const {
             kernel.vectorReason + "\"\n#endif\n";
   if (kernel.hasUnroll) // a preprocessor may leave macros in pragmas alone
     text += "enum { mgpuUnroll = MGPU_UNROLL };\n";
+  if (stages)
+    text += stageMacros();
   text += "\nstruct MgpuLaunch { // the grid of the source, and where this "
           "launch begins\n"
           "  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;\n"
@@ -136,6 +146,111 @@ std::string EntryText::header() const {
             "gridY, gridZ;\n"
             "};\n";
   return text + "\n";
+}
+
+std::string stageMacro(StringRef name) { return "MGPU_STAGED_" + name.str(); }
+
+/// Elements of a tile along an axis.
+static std::string sizeOfTile(const StageTile &tile, size_t axis) {
+  if (!tile.along[axis])
+    return "1";
+  std::string size = axis == 0   ? "MGPU_BLOCK_X * MGPU_VECTOR"
+                     : axis == 1 ? "MGPU_BLOCK_Y"
+                                 : "MGPU_BLOCK_Z";
+  return "(" + size + " + " + std::to_string(tile.halo[axis]) + ")";
+}
+
+static std::string tileName(StringRef buffer) { return "tile_" + buffer.str(); }
+
+std::string EntryText::stageMacros() const {
+  std::string text = "#if MGPU_STAGE // how a load reads: from a tile, or as "
+                     "it is written behind it\n";
+  for (bool staged : {true, false}) {
+    if (!staged)
+      text += "#else\n";
+    for (const StageTile &tile : stages->tiles) {
+      const std::string &name =
+          kernel.parameters[tile.buffer.getArgNumber()].name;
+      std::string parameters, at = "threadIdx.x * MGPU_VECTOR + (X)";
+      for (size_t k = 0; k < 3; ++k)
+        if (tile.along[k])
+          parameters += std::string(1, char('X' + k)) + ", ";
+      std::string row;
+      if (tile.along[2])
+        row = "(threadIdx.z + (Z)) * " + sizeOfTile(tile, 1);
+      if (tile.along[1])
+        row += (row.empty() ? "" : " + ") + std::string("threadIdx.y + (Y)");
+      if (!row.empty())
+        at = "(" + row + ") * " + sizeOfTile(tile, 0) + " + " + at;
+      text += "#define " + stageMacro(name) + "(" + parameters + "otherwise) " +
+              (staged ? "((void)sizeof(otherwise), " + tileName(name) + "[" +
+                            at + "])"
+                      : "otherwise") +
+              "\n";
+    }
+  }
+  return text + "#endif\n";
+}
+
+std::string EntryText::stageArrays() const {
+  std::string text = "#if MGPU_STAGE\n";
+  for (const StageTile &tile : stages->tiles) {
+    const CudaParameter &buffer = kernel.parameters[tile.buffer.getArgNumber()];
+    StringRef type(buffer.type); // "const float *"
+    type.consume_front("const ");
+    text += "  static __shared__ __align__(16) " + type.drop_back(2).str() +
+            " " + tileName(buffer.name) + "[";
+    for (size_t k = 3; k-- > 0;)
+      if (tile.along[k])
+        text += sizeOfTile(tile, k) + (k ? " * " : "];\n");
+  }
+  return text + "#endif\n";
+}
+
+std::pair<std::string, std::string> EntryText::threads() const {
+  std::string count, number;
+  for (const Axis &axis : axes) {
+    std::string u(1, axis.upper), l(1, axis.letter);
+    number +=
+        number.empty() ? "threadIdx." + l : " + " + count + " * threadIdx." + l;
+    count += (count.empty() ? "" : " * ") + ("MGPU_BLOCK_" + u);
+  }
+  return {count, number};
+}
+
+std::string EntryText::stageCopies() const {
+  auto [count, number] = threads();
+  std::string text = "#if MGPU_STAGE\n"
+                     "    if (item > 0)\n"
+                     "      __syncthreads(); // the tiles are read no more\n";
+  for (const StageTile &tile : stages->tiles) {
+    const std::string &name =
+        kernel.parameters[tile.buffer.getArgNumber()].name;
+    auto type = llvm::cast<mlir::MemRefType>(tile.buffer.getType());
+    llvm::SmallVector<int64_t> strides;
+    int64_t offset = 0;
+    (void)type.getStridesAndOffset(strides, offset);
+    std::string first = std::to_string(tile.first), sizes;
+    for (const Axis &axis : axes) {
+      const size_t k = size_t(axis.letter - 'x');
+      if (!tile.along[k])
+        continue;
+      std::string u(1, axis.upper), l(1, axis.letter);
+      std::string begin = "(long long)(global" + u + " - threadIdx." + l +
+                          (k == 0 ? " * MGPU_VECTOR)" : ")");
+      first += " + " + begin +
+               (k == 0 ? "" : " * " + std::to_string(tile.stride[k]));
+    }
+    for (size_t k = 0; k < 3; ++k)
+      sizes += ", " + sizeOfTile(tile, k);
+    for (size_t k = 1; k < 3; ++k)
+      sizes += ", " + std::to_string(tile.stride[k]) + "ll";
+    text += "    stageTile<" + count + ">(" + tileName(name) + ", " + name +
+            (offset ? " + " + std::to_string(offset) : "") + ", " + first +
+            ",\n              " + std::to_string(type.getNumElements()) + "ll" +
+            sizes + ", " + number + ");\n";
+  }
+  return text + "    __syncthreads();\n#endif\n";
 }
 
 bool handsOnThread(StringRef body) {
@@ -212,6 +327,8 @@ std::string EntryText::entry(const std::string &body) const {
               "used again\n";
     return text + body + ownLine.str() + "  }\n}\n";
   }
+  if (stages)
+    text += stageArrays();
   std::string inside, noAxis, blocks;
   for (char upper : {'Y', 'Z'})
     if (llvm::none_of(axes, [&](const Axis &a) { return a.upper == upper; })) {
@@ -256,8 +373,9 @@ std::string EntryText::entry(const std::string &body) const {
           ")(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + "
           "threadIdx.x" +
           (lanes ? ") * MGPU_VECTOR;\n" : ";\n") +
-          ids("    ", body, /*inLoop=*/true) + "    if (" + inside + ") {\n" +
-          body + ownLine.str() + "    }\n  }\n}\n";
+          ids("    ", body, /*inLoop=*/true) + (stages ? stageCopies() : "") +
+          "    if (" + inside + ") {\n" + body + ownLine.str() +
+          "    }\n  }\n}\n";
   return text;
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/cuda/CudaEmitter.h"
+#include "kernels/emit/cuda/StagePlan.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -31,6 +32,9 @@ std::string withOwnLines(const std::string &text, const std::string &file);
 /// Such a line.
 inline constexpr llvm::StringRef ownLine = "#line own\n";
 
+/// The macro that reads buffer `name` through its tile where MGPU_STAGE is 1.
+std::string stageMacro(llvm::StringRef name);
+
 struct EntryText {
   /// Finds the axes of a launch and the type that counts its threads.
   EntryText(const CudaKernel &kernel, const CudaEmitOptions &options);
@@ -42,13 +46,19 @@ struct EntryText {
 
   const CudaKernel &kernel;
   const CudaEmitOptions &options;
-  llvm::SmallVector<Axis, 3> axes; ///< those that are longer than 1, and x
-  std::string count;               ///< the type that counts threads
-  bool lanes = false;              ///< MGPU_VECTOR may be more than 1
+  llvm::SmallVector<Axis, 3> axes;   ///< those that are longer than 1, and x
+  std::string count;                 ///< the type that counts threads
+  const StagePlan *stages = nullptr; ///< where MGPU_STAGE may be 1
+  bool lanes = false;                ///< MGPU_VECTOR may be more than 1
   bool usesShared = false;
   bool hasThread = false; ///< the text has a MgpuThread
 
 private:
+  std::string stageMacros() const;
+  std::string stageArrays() const;
+  std::string stageCopies() const;
+  /// Threads of a block, and this one's number among them, x fastest.
+  std::pair<std::string, std::string> threads() const;
   std::string ids(const std::string &indent, const std::string &body,
                   bool inLoop) const;
 };

@@ -9,6 +9,7 @@
 #include "kernels/emit/cuda/CudaText.h"
 #include "kernels/emit/cuda/IndexRanges.h"
 #include "kernels/emit/cuda/LaneForm.h"
+#include "kernels/emit/cuda/StagePlan.h"
 #include "support/Types.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -52,6 +53,7 @@ struct KernelContext {
   const IndexRanges &ranges;
   /// The C++ names of device functions.
   llvm::DenseMap<mlir::Operation *, std::string> functions;
+  StagePlan stages;        ///< of the entry
   bool hasUnroll = false;  ///< a loop asks MGPU_UNROLL
   bool hasProduct = false; ///< and what it needs of the card is said
   /// Functions that, or whose callees, ask for the thread's ids.
@@ -145,11 +147,17 @@ private:
                               bool isSigned, bool isEquality);
   mlir::LogicalResult minMax(Operation *op, char sign, bool isSigned);
   mlir::LogicalResult rounded(Operation *op, llvm::StringRef name);
+  mlir::LogicalResult ceilDivUnsigned(Operation *op);
+  mlir::LogicalResult bitwise(Operation *op, char sign);
+  mlir::LogicalResult shift(Operation *op, llvm::StringRef sign, bool isSigned);
   mlir::LogicalResult extended(mlir::Operation *op);
   /// `expression`, of type int or wider, as the operation's element type.
   std::string narrow(Type type, const std::string &expression);
   std::string combine(mlir::gpu::AllReduceOperation kind, Type type,
                       const std::string &a, const std::string &b);
+
+  std::optional<std::pair<std::string, int64_t>>
+  partAt(mlir::VectorType type, llvm::ArrayRef<mlir::OpFoldResult> position);
 
   // Control. -----------------------------------------------------------------
   void writeUnroll(mlir::scf::ForOp op);
@@ -168,6 +176,8 @@ private:
   const Pointer &pointerOf(Value value);
   /// The lvalue of one element.
   std::string element(Value memref, mlir::ValueRange indices);
+  /// What a load reads: an element of its buffer, or of the buffer's tile.
+  std::string loaded(mlir::memref::LoadOp load);
   std::string linear(const Pointer &pointer, mlir::ValueRange indices,
                      bool withOffset);
   mlir::LogicalResult emitAlloca(mlir::memref::AllocaOp op);
@@ -232,6 +242,9 @@ private:
   /// What a return gives to: names of reference parameters, if several.
   llvm::SmallVector<std::string> returned;
 };
+
+/// Whether a store, an atomic or a use we do not follow reaches the memref.
+bool mayBeWritten(mlir::Value memref, unsigned depth = 0);
 
 /// "cannot be emitted as CUDA C++", and why, at the operation.
 mlir::LogicalResult refuse(mlir::Operation *op, const llvm::Twine &why = "");

@@ -97,7 +97,7 @@ void LaneForm::findRefusal(func::FuncOp entry) {
     bool refused = !isa<memref::AllocaOp>(op) &&
                    llvm::any_of(op->getResults(), isOwnMemory);
     if (auto loop = dyn_cast<scf::ForOp>(op))
-      refused |= loop->hasAttr("unsignedCmp");
+      refused |= loop.getUnsignedCmp();
     if (refused && reason.empty())
       reason = "has a view for each thread: " + describeUse(op);
   });

@@ -28,7 +28,7 @@
 // REINTERPRET: exit=1
 // OVERLAP: error: 'mgpu.memcpy' op copies between two parts of buffer 'a' that overlap; copy through another buffer
 // OVERLAP: exit=1
-// ONEPLACE: error: 'mgpu.memcpy' op copies 64 elements to one place of buffer 'a'
+// ONEPLACE: error: 'mgpu.memcpy' op writes 64 elements to one place of buffer 'a'
 // ONEPLACE: exit=1
 // DIVIDE: error: 'arith.divsi' op divides by zero
 // DIVIDE: exit=1

@@ -1,6 +1,8 @@
 // RUN: mgpu-opt --canonicalize --cse --canonicalize --symbol-dce %s | FileCheck %s
 // RUN: mgpu-opt --loop-invariant-code-motion %s | FileCheck %s --check-prefix=LICM
 // RUN: mgpu-opt --inline %s | FileCheck %s --check-prefix=INLINE
+// RUN: mgpu-opt --remove-dead-values %s | FileCheck %s --check-prefix=DEAD
+// DEAD: mgpu.device_config
 
 // Nothing with a side effect is deleted, merged or moved, though few of these
 // operations have a result and many occur twice.

@@ -29,6 +29,7 @@ CudaText textOf(const std::string &name) {
     space.choices.push_back(
         {planner::KernelParameter(k), {1, uint32_t(k + 2)}, "why"});
   space.tunables = {{"TILE", {16, 32}}};
+  space.tiles = {{4, {true, false, true}, {2, 0, 3}}};
   space.defaults.numTunables = 1;
   space.defaults.tunables[0] = 16;
   CudaText text;

@@ -82,15 +82,18 @@ TEST_F(DriverTest, MemoryIsZeroAndAligned) {
   EXPECT_EQ(none.error().kind, ErrorKind::Invalid);
 }
 
-TEST_F(DriverTest, OutOfMemorySaysHowMuchAndWhatIsFree) {
+TEST_F(DriverTest, OutOfMemorySaysHowMuchAndWhatWouldFit) {
   ASSERT_TRUE(driver->allocate({0}, 60 << 20));
   auto more = driver->allocate({1}, 8 << 20);
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().kind, ErrorKind::Absent);
   EXPECT_EQ(more.error().message,
             "no room for 8388608 bytes for the memory of device 1 on cuda:0/2 "
-            "(Fake Card): 4194304 of its 67108864 bytes are free; use smaller "
-            "buffers or fewer devices on the card");
+            "(Fake Card): 4194304 of its 67108864 bytes are free, and so many "
+            "would fit here, or 33554432 for each of the 2 devices; use "
+            "smaller buffers or fewer devices on the card");
+  // What it says fits does.
+  EXPECT_TRUE(driver->allocate({1}, 4194304));
 }
 
 TEST_F(DriverTest, KernelsRunOverTheWholeGrid) {

@@ -40,7 +40,8 @@ CUresult FakeCuda::refuse(CUresult code) {
 }
 
 CUresult FakeCuda::enter(const char *name) {
-  called.push_back(name);
+  if (remembersCalls)
+    called.push_back(name);
   if (++calls == failAt) {
     failedCall = name;
     return refuse(failCode);
@@ -151,7 +152,7 @@ CUresult deviceName(char *name, int length, CUdevice device) {
   MGPU_FAKE_ENTER("cuDeviceGetName");
   if (!isDevice(fake, device))
     return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
-  std::strncpy(name, "Fake Card", size_t(length));
+  std::strncpy(name, fake.cardName.c_str(), size_t(length));
   return CUDA_SUCCESS;
 }
 

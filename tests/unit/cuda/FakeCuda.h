@@ -34,6 +34,8 @@ struct FakeKernel {
       run;
   std::vector<size_t> parameterSizes;
   int maxThreads = 1024;
+  /// After a run: an error of the launch; null: there is none.
+  CUresult (*fault)() = nullptr;
 };
 
 struct Context {
@@ -61,6 +63,7 @@ struct Event {
 struct Kernel;
 struct Library {
   std::set<std::string> entries;
+  std::map<std::string, FakeKernel> own; ///< FakeCuda::kernelsOf
   std::map<std::string, std::unique_ptr<Kernel>> kernels;
 };
 struct Kernel {
@@ -157,6 +160,10 @@ public:
   std::map<std::string, FakeKernel> kernels; ///< what cubins may name
   /// The entries of code that is no fakeCubin(); none: it is no cubin either.
   std::function<std::vector<std::string>(const void *code)> entriesOf;
+  /// Asked first: kernels of that code alone, whatever others are called.
+  std::function<std::map<std::string, FakeKernel>(const void *code)> kernelsOf;
+  std::string cardName = "Fake Card";
+  bool remembersCalls = true; ///< in `called`
 
   // What goes wrong.
   uint64_t failAt = 0; ///< the n-th call from 1 on fails; 0: none
@@ -248,6 +255,15 @@ void addGraphEntries(device::CudaApi &api);
 void addExecEntries(device::CudaApi &api);
 void addCaptureEntries(device::CudaApi &api);   ///< of FakeCapture.cpp
 void addTensorMapEntries(device::CudaApi &api); ///< of FakeTensorMap.cpp
+
+/// Calls that the target does not make, but programs beside it: launches and
+/// copies on streams, and waits for events (FakeStreamWork.cpp).
+struct StreamWork {
+  PFN_cuLaunchKernel_v4000 cuLaunchKernel;
+  PFN_cuStreamWaitEvent_v3020 cuStreamWaitEvent;
+  PFN_cuMemcpyDtoDAsync_v3020 cuMemcpyDtoDAsync;
+};
+StreamWork streamWork();
 
 /// A "cubin" with these entries.
 std::vector<std::byte> fakeCubin(const std::vector<std::string> &entries);

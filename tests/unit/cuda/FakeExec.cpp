@@ -278,7 +278,7 @@ CUresult FakeCuda::runNode(const Node &node) {
     unsigned grid[3] = {params.gridDimX, params.gridDimY, params.gridDimZ};
     unsigned block[3] = {params.blockDimX, params.blockDimY, params.blockDimZ};
     kernel->code->run(pointers.data(), grid, block);
-    return CUDA_SUCCESS;
+    return kernel->code->fault ? kernel->code->fault() : CUDA_SUCCESS;
   }
   case CU_GRAPH_NODE_TYPE_MEMCPY:
     return runCopy(node.params.memcpy.copyParams);

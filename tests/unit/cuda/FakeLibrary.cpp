@@ -33,6 +33,10 @@ CUresult libraryLoad(CUlibrary *library, const void *code, CUjit_option *,
       else if (!word.empty())
         made.entries.insert(std::exchange(word, {}));
   } else {
+    if (fake.kernelsOf)
+      made.own = fake.kernelsOf(code);
+    for (const auto &[entry, kernel] : made.own)
+      made.entries.insert(entry);
     for (std::string &entry :
          fake.entriesOf ? fake.entriesOf(code) : std::vector<std::string>())
       made.entries.insert(std::move(entry));
@@ -56,12 +60,15 @@ CUresult libraryKernel(CUkernel *kernel, CUlibrary library, const char *name) {
   Library *object = fake.libraries.find(library);
   if (!object)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  auto code = fake.kernels.find(name);
-  if (!object->entries.count(name) || code == fake.kernels.end())
+  const FakeKernel *code = nullptr;
+  for (const auto *each : {&fake.kernels, &object->own})
+    if (auto at = each->find(name); at != each->end())
+      code = &at->second;
+  if (!object->entries.count(name) || !code)
     return fake.refuse(CUDA_ERROR_NOT_FOUND); // 8027
   auto &slot = object->kernels[name];
   if (!slot)
-    slot = std::make_unique<Kernel>(Kernel{object, &code->second, name});
+    slot = std::make_unique<Kernel>(Kernel{object, code, name});
   *kernel = reinterpret_cast<CUkernel>(slot.get());
   return CUDA_SUCCESS;
 }

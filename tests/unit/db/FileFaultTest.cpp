@@ -43,6 +43,29 @@ TEST(FullDisk, KeepsWhatWasStoredAndGoesOnWhenThereIsRoom) {
   EXPECT_TRUE(verify(folder / "a.db")->isSound());
 }
 
+TEST(FullDisk, NothingIsLeftOfAFileThatCouldNotBeMade) {
+  for (rlim_t bytes : {0, 100, 5000, 9000, 20'000}) {
+    TempFolder folder;
+    Child child([&](const Child::Say &) {
+      std::signal(SIGXFSZ, SIG_IGN);
+      rlimit limit{bytes, bytes};
+      if (::setrlimit(RLIMIT_FSIZE, &limit) != 0)
+        return 1;
+      return TuningStore::open(folder / "a.db") ? 2 : 0;
+    });
+    EXPECT_EQ(child.wait(), 0) << bytes;
+    EXPECT_TRUE(std::filesystem::is_empty(folder / ".")) << bytes;
+    // One that was there before stays, and is as one just made.
+    ASSERT_TRUE(writeFileAtomic(folder / "b.db", ""));
+    DatabaseOptions options;
+    options.access = Access::ReadOnly;
+    auto empty = TuningStore::open(folder / "b.db", {options, ""});
+    ASSERT_TRUE(empty) << empty.error().message;
+    EXPECT_TRUE(empty->problems()->empty());
+    EXPECT_TRUE(TuningStore::open(folder / "b.db"));
+  }
+}
+
 TEST(FullDisk, AWriteThatFailsLosesNothing) {
   TempFolder folder;
   std::string path = folder / "a.db";

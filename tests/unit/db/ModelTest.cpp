@@ -138,7 +138,7 @@ TEST(Model, TheStoreDoesWhatListsDo) {
     for (const char *name : {"text.db", "merge.db", "salvage.db"}) {
       SCOPED_TRACE(name);
       TuningStore copy = open(name);
-      auto done = name[0] == 't' ? importText(copy, text, "text")
+      auto done = name[0] == 't' ? recordAll(copy, *parseText(text, "text"))
                                  : merge(copy, folder / "a.db", name[0] == 's');
       ASSERT_TRUE(done) << done.error().message;
       EXPECT_EQ(exported(copy), text);

@@ -139,6 +139,75 @@ TEST(Argument, WrongRolesAndNumbersAreRefused) {
   refused(options, "%n: i8", ErrorKind::Usage, "not a number of type i8");
   options.scalars = {{"n", "1.0.0"}};
   refused(options, "%n: f32", ErrorKind::Usage, "not a number of type f32");
+  options.scalars = {{"n", "1e400"}};
+  refused(options, "%n: f32", ErrorKind::Usage, "'1e400' is too large for f32");
+  options.scalars = {{"n", "0x10"}};
+  refused(options, "%n: index", ErrorKind::Usage, "not a number of type index");
+}
+
+TEST(Argument, ScalarsAreReadAsArraysNumbersAre) {
+  // Each decides a grid; a number in octal would show.
+  auto sizeOf = [](const char *argument, const char *size, const char *text) {
+    ImportOptions options;
+    options.scalars = {{"n", text}};
+    Imported imported = importText(
+        program(std::string(size) +
+                    "  mgpu.launch %d0 grid(%size) block(%c1) {\n"
+                    "    %i = gpu.block_id x\n"
+                    "    memref.store %one, %a[%i] : memref<64xf32>\n  }\n",
+                argument),
+        options);
+    EXPECT_TRUE(imported.program) << text << imported.text();
+    return std::get<KernelCall>(kernelNodes(imported.dag())[0]->work).grid.x;
+  };
+  const char *same = "  %zero = arith.constant 0 : index\n"
+                     "  %size = arith.addi %n, %zero : index\n";
+  EXPECT_EQ(sizeOf("%n: index", same, "010"), 10);
+  EXPECT_EQ(sizeOf("%n: index", same, "+7"), 7);
+  const char *chosen = "  %three = arith.constant 3 : index\n"
+                       "  %five = arith.constant 5 : index\n"
+                       "  %size = arith.select %n, %three, %five : index\n";
+  EXPECT_EQ(sizeOf("%n: i1", chosen, "true"), 3);
+  EXPECT_EQ(sizeOf("%n: i1", chosen, "false"), 5);
+  const char *wide = "  %size = arith.index_cast %n : i16 to index\n";
+  EXPECT_EQ(sizeOf("%n: i16", wide, "40"), 40);
+}
+
+TEST(Argument, WhatIsWrittenIsNoInput) {
+  const std::string body = storeA + toHost("%y", "%a");
+  ImportOptions options;
+  options.roles = {{"y", "input"}};
+  Imported given = importText(program(body, "%y: memref<64xf32>"), options);
+  ASSERT_TRUE(given.error);
+  EXPECT_EQ(given.error->kind, ErrorKind::Usage);
+  EXPECT_NE(given.error->message.find("argument 'y' of @main cannot have role "
+                                      "'input', as the program writes it"),
+            std::string::npos)
+      << given.error->message;
+  Imported attribute =
+      importText(program(body, "%y: memref<64xf32> {mgpu.role = \"input\"}"));
+  ASSERT_TRUE(attribute.error);
+  EXPECT_EQ(attribute.error->kind, ErrorKind::Invalid);
+}
+
+TEST(Argument, EachNameIsOfOne) {
+  auto refused = [](const char *arguments, const char *message) {
+    Imported imported = importText(program("", arguments));
+    ASSERT_TRUE(imported.error) << message;
+    EXPECT_EQ(imported.error->kind, ErrorKind::Invalid);
+    EXPECT_EQ(imported.error->message, message);
+  };
+  refused("%x: memref<4xf32> {mgpu.name = \"v\"}, %v: memref<4xf32>",
+          "argument 1 of @main is named 'v', as argument 0 is: give it another "
+          "name (mgpu.name)");
+  refused("%x: memref<4xf32>, %y: memref<4xf32> {mgpu.name = \"0\"}",
+          "argument 1 of @main is named '0', which reads as the number of an "
+          "argument: give it another name (mgpu.name)");
+  refused("%x: memref<4xf32> {mgpu.name = \"\"}",
+          "argument 0 of @main is named '', which is no name: give it another "
+          "name (mgpu.name)");
+  EXPECT_TRUE(
+      importText(program("", "%x: memref<4xf32> {mgpu.name = \"0\"}")).program);
 }
 
 TEST(Phase, ResidentCopiesRunAtLoadAndFetch) {
@@ -173,6 +242,46 @@ TEST(Phase, ResidentCopyAmidReplayedWorkIsReplayed) {
   EXPECT_EQ(phaseOf(early.dag(), 1), Phase::Replay);
   EXPECT_EQ(phaseOf(early.dag(), 2), Phase::Replay);
   EXPECT_EQ(phaseOf(early.dag(), 4), Phase::Fetch);
+}
+
+// Where two uploads meet, the place on the device is only on the way: hoisted
+// both, the first would be lost; hoisted one, the next replay would not see it.
+TEST(Phase, ContestedUploadsAreReplayed) {
+  const std::string residents =
+      "%w: memref<64xf32> {mgpu.role = \"resident\"}, "
+      "%v: memref<64xf32> {mgpu.role = \"resident\"}, "
+      "%x: memref<64xf32>, %y: memref<64xf32>";
+  for (const char *second : {"%v", "%x"}) {
+    Imported imported = importText(program(
+        toDevice("%a", "%w") + toHost("%y", "%a") + toDevice("%a", second),
+        residents));
+    ASSERT_TRUE(imported.program) << imported.text();
+    for (size_t k = 0; k < 3; ++k)
+      EXPECT_EQ(phaseOf(imported.dag(), k), Phase::Replay) << second << k;
+  }
+  // Other bytes of one buffer, and what a device puts there, are no contest.
+  auto half = [](const std::string &name, const std::string &of,
+                 const std::string &at) {
+    return "  " + name + " = memref.subview " + of + "[" + at +
+           "] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1], "
+           "offset: " +
+           at + ">>\n";
+  };
+  auto upload = [](const std::string &to, const std::string &from,
+                   const std::string &at) {
+    const std::string type = "memref<32xf32, strided<[1], offset: " + at + ">>";
+    return "  mgpu.memcpy " + to + ", " + from + ", %d0, %host : " + type +
+           ", " + type + ", !mgpu.device, !mgpu.device\n";
+  };
+  Imported halves = importText(
+      program(half("%a0", "%a", "0") + half("%a1", "%a", "32") +
+                  half("%w0", "%w", "0") + half("%v1", "%v", "32") +
+                  upload("%a0", "%w0", "0") + upload("%a1", "%v1", "32") +
+                  memcpy("%a", "%d0", "%a2", "%d0"),
+              residents));
+  ASSERT_TRUE(halves.program) << halves.text();
+  EXPECT_EQ(phaseOf(halves.dag(), 0), Phase::Load);
+  EXPECT_EQ(phaseOf(halves.dag(), 1), Phase::Load);
 }
 
 TEST(Phase, ScatterAndReplicateOfResidentRunAtLoad) {

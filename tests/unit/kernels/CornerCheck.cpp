@@ -200,6 +200,11 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
   if (kernel.space.stagedBytes && !kernel.space.stagesAreDynamic) {
     EXPECT_EQ(usage.sharedBytes, kernel.space.sharedBytesOf(variant.config));
   }
+  if (!kernel.space.tiles.empty()) {
+    const uint64_t most = kernel.space.sharedBytesOf(variant.config);
+    EXPECT_EQ(usage.sharedBytes == 0, most == 0);
+    EXPECT_LE(usage.sharedBytes, most);
+  }
   if (variant.config == kernel.space.defaults) {
     EXPECT_EQ(usage.spillStoreBytes + usage.spillLoadBytes, 0u);
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The generated kernels: NVRTC takes each of them, in corners of its space, for
-// three architectures without a warning. Unless all corners are asked for, each
-// operation on each type is in one shape, for one architecture, in one corner;
-// CudaKernelTest.cpp has all operations for each architecture.
+// three architectures without a warning, and run on the processor it gives the
+// bits of the host target. Unless all corners are asked for, each operation on
+// each type is in one shape, for one architecture, in one corner.
 #include "Corpus.h"
 #include "CornerCheck.h"
 #include "KernelRunner.h"
@@ -44,6 +44,77 @@ TEST_P(CorpusCorners, Compile) {
                   : std::vector{archs[operation / (3 * numParts) % 3]});
   }
   check.run(*compiler);
+}
+
+TEST_P(CorpusCorners, GiveTheBitsOfTheHostTwin) {
+  CudaTwins twins;
+  std::vector<CorpusKernel> taken;
+  const std::vector<CorpusKernel> corpus = corpusKernels();
+  for (size_t k = 0; k < corpus.size(); ++k) {
+    const size_t operation = k / 3, shape = k % 3;
+    // The shape that is compiled for cards, where it is longer than a thread.
+    if (operation % numParts != GetParam() ||
+        (!takesAllCorners() &&
+         std::max<size_t>(operation / numParts % 3, 1) != shape))
+      continue;
+    const CorpusKernel &each = corpus[k];
+    auto kernel =
+        emitCudaText(each.text, {each.name, "", each.block, each.grid});
+    ASSERT_TRUE(kernel) << each.name << ": " << kernel.error().message << "\n"
+                        << each.text;
+    auto space = kernelSpaceOf(specOf(each.text, each.block), each.grid,
+                               planner::KernelTarget::Cuda);
+    ASSERT_TRUE(space) << each.name << ": " << space.error().message;
+    const std::vector<planner::KernelConfig> corners =
+        cornersOf(*space, takesAllCorners() ? 3 : 1);
+    ASSERT_FALSE(corners.empty()) << each.name;
+    for (const planner::KernelConfig &corner : corners)
+      twins.add({"e" + std::to_string(twins.configs.size()), *kernel, *space,
+                 corner});
+    taken.push_back(each);
+  }
+  auto compiled = twins.compile();
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  auto twin = twins.configs.begin();
+  for (const CorpusKernel &each : taken) {
+    auto host = LoadedKernel::fromText(each.text, each.block);
+    if (!host) {
+      ADD_FAILURE() << each.name << ": " << host.error().message << "\n"
+                    << each.text;
+      while (twin != twins.configs.end() && twin->kernel.name == each.name)
+        ++twin;
+      continue;
+    }
+    const std::vector<std::vector<std::byte>> initial = each.fill(7);
+    auto arguments = [](std::vector<std::vector<std::byte>> &buffers) {
+      std::vector<uint64_t> words;
+      for (auto &buffer : buffers)
+        words.push_back(arg(buffer));
+      return words;
+    };
+    auto expected = initial;
+    (*host)->run(each.grid, arguments(expected));
+    EXPECT_NE(expected, initial) << each.name << " does nothing";
+    for (; twin != twins.configs.end() && twin->kernel.name == each.name;
+         ++twin) {
+      auto got = initial;
+      twins.run(twin->entry, each.grid, arguments(got));
+      for (size_t k = 0; k < got.size(); ++k) {
+        const std::string &type = each.buffers[k].type;
+        const size_t width = bytesOf(type);
+        size_t wrong = 0, first = 0;
+        for (size_t e = each.buffers[k].count; e-- > 0;)
+          if (!sameElement(type, &got[k][e * width], &expected[k][e * width])) {
+            ++wrong;
+            first = e;
+          }
+        EXPECT_EQ(wrong, 0u) << each.name << ", buffer " << k << " of " << type
+                             << ", first element " << first << ": "
+                             << toText(twin->config) << "\n"
+                             << each.text;
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Parts, CorpusCorners,

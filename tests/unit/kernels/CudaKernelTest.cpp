@@ -151,9 +151,10 @@ TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {
        "memref.store %v, %x[%i] : memref<4xi7>",
        "i7"},
       {"%x: memref<4xf128>", "", "f128"},
-      {"%x: memref<4xi1>, %v: i1, %i: index",
-       "%r = memref.atomic_rmw ori %v, %x[%i] : (i1, memref<4xi1>) -> i1",
-       "narrower than 8 bits"},
+      {"%x: memref<4xvector<2xf32>>, %i: index",
+       "%v = vector.load %x[%i] : memref<4xvector<2xf32>>, vector<2xf32>\n"
+       "vector.store %v, %x[%i] : memref<4xvector<2xf32>>, vector<2xf32>",
+       "in memory whose elements are vectors"},
       {"%v: i32", "gpu.printf \"%s\", %v : i32", "conversion '%s'"},
   };
   for (auto [arguments, body, message] : refused) {
@@ -162,6 +163,13 @@ TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {
     ASSERT_FALSE(kernel) << body;
     EXPECT_EQ(kernel.error().kind, ErrorKind::Unsupported);
     EXPECT_NE(kernel.error().message.find(message), std::string::npos)
+        << kernel.error().message;
+    // At the operation, or at the function whose argument it is.
+    EXPECT_TRUE(kernel.error().message.starts_with(
+        std::string_view(kernel.error().message).find("argument of type") ==
+                std::string_view::npos
+            ? "-:2:"
+            : "-:1:"))
         << kernel.error().message;
   }
   EXPECT_FALSE(emitCudaText(module("", ""), {"k", "", {2048}, {1, 1, 1}}));

@@ -215,10 +215,12 @@ std::string bruteForceFault(const Plan &plan, const Dag &dag) {
   };
   std::vector<Touch> touches;
   std::vector<bool> outlives(dag.buffers.size());
+  std::vector<std::set<size_t>> lives(dag.buffers.size()); // steps
   for (size_t s = 0; s < n; ++s) {
     const DagNode &node = dag.node(plan.steps[s].node);
     for (const BufferUse &use : node.uses) {
       const Buffer &buffer = dag.buffer(use.buffer);
+      lives[use.buffer.value].insert(s);
       bool host = buffer.device.isHost();
       Box box = use.box;
       if (!host)
@@ -261,6 +263,11 @@ std::string bruteForceFault(const Plan &plan, const Dag &dag) {
                    b.offset < a.offset + x.sizeBytes;
       if (share && (x.role == BufferRole::Resident || outlives[a.buffer.value]))
         return "a lasting buffer shares bytes";
+      if (share && !lives[a.buffer.value].empty() &&
+          !lives[b.buffer.value].empty() &&
+          *lives[a.buffer.value].rbegin() >= *lives[b.buffer.value].begin() &&
+          *lives[b.buffer.value].rbegin() >= *lives[a.buffer.value].begin())
+        return "two buffers live in the same bytes";
     }
   return "";
 }

@@ -80,6 +80,7 @@ static std::string mutate(Plan &plan, const Dag &dag, std::mt19937_64 &random) {
 // or harmless.
 TEST(Verify, AgreesWithBruteForceOnMutatedPlans) {
   std::map<std::string, std::pair<int, int>> counts; // harmless, harmful
+  std::map<std::string, int> faults;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     RandomDagOptions options;
     options.maxBuffers = 5;
@@ -95,6 +96,7 @@ TEST(Verify, AgreesWithBruteForceOnMutatedPlans) {
       std::string fault = bruteForceFault(changed, dag);
       Result<void> verdict = verify(changed, dag);
       ++(fault.empty() ? counts[what].first : counts[what].second);
+      ++faults[fault];
       ASSERT_EQ(bool(verdict), fault.empty())
           << "seed " << seed << ", " << what << ", oracle: " << fault
           << ", verify: " << (verdict ? "ok" : verdict.error().message) << "\n"
@@ -106,6 +108,8 @@ TEST(Verify, AgreesWithBruteForceOnMutatedPlans) {
     EXPECT_GT(count.second, 20) << "too few harmful cases of: " << what;
   }
   EXPECT_EQ(counts.size(), 7u);
+  // Every use ordered, and yet one buffer written over the other's data.
+  EXPECT_GT(faults["two buffers live in the same bytes"], 20);
 }
 
 // What is within a limit passes, and one more of anything does not.

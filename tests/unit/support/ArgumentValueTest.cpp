@@ -3,6 +3,8 @@
 
 #include "TestFiles.h"
 
+#include <cmath>
+
 using namespace mgpu;
 using namespace mgpu::test;
 
@@ -30,7 +32,43 @@ TEST(ArgumentValue, Numbers) {
   EXPECT_EQ(loadNumber(load("1e-3", ElementType::BF16, {}), 0),
             0.00099945068359375);
   EXPECT_EQ(errorOf("2.5", ElementType::I32, {}).message,
-            "2.5 is not a value of type i32");
+            "'2.5' is not a number of type i32");
+}
+
+TEST(ArgumentValue, NumbersBeyondTheirType) {
+  EXPECT_EQ(errorOf("1e400", ElementType::F32, {}).message,
+            "'1e400' is too large for f32");
+  EXPECT_EQ(errorOf("-1e400", ElementType::F64, {}).message,
+            "'-1e400' is too large for f64");
+  EXPECT_EQ(errorOf("1e300", ElementType::F32, {}).message,
+            "'1e300' is too large for f32");
+  EXPECT_EQ(errorOf("70000", ElementType::F16, {}).message,
+            "'70000' is too large for f16");
+  EXPECT_EQ(errorOf("1e10", ElementType::F8E4M3FN, {}).message,
+            "'1e10' is too large for f8E4M3FN");
+  EXPECT_EQ(loadNumber(load("inf", ElementType::F32, {}), 0), INFINITY);
+  EXPECT_EQ(loadNumber(load("65504", ElementType::F16, {}), 0), 65504);
+  // Too small is a rounding to zero.
+  for (const char *tiny :
+       {"1e-400", "-0.00001e-395", "12345e-99999999999999999999", "0e999"})
+    EXPECT_EQ(loadNumber(load(tiny, ElementType::F64, {}), 0), 0) << tiny;
+  EXPECT_EQ(loadNumber(load("1e-60", ElementType::F32, {}), 0), 0);
+  EXPECT_EQ(
+      loadNumber(load("0." + std::string(400, '0') + "1", ElementType::F64, {}),
+                 0),
+      0);
+  EXPECT_EQ(errorOf("99999999999999999999", ElementType::I64, {}).message,
+            "'99999999999999999999' is not a number of type i64");
+  EXPECT_EQ(valuesOf<int32_t>(load("010", ElementType::I32, {}))[0], 10);
+}
+
+TEST(ArgumentValue, NamesItsFile) {
+  EXPECT_EQ(argumentFile("a/b.npy"), "a/b.npy");
+  EXPECT_EQ(argumentFile("a.csv.gz:0-3@1"), "a.csv.gz");
+  EXPECT_EQ(argumentFile("w.safetensors:x.y"), "w.safetensors");
+  EXPECT_EQ(argumentFile("raw:f32:2x3:f:g.bin"), "f:g.bin");
+  for (const char *none : {"2", "zeros", "iota", "random:1", "raw:f32"})
+    EXPECT_EQ(argumentFile(none), "") << none;
 }
 
 TEST(ArgumentValue, ReadsPipesNoFurtherThanTheArgumentGoes) {

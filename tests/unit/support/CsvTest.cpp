@@ -67,6 +67,17 @@ TEST(Csv, SelectsColumnsAndRows) {
             "'t.csv' line 5 column 2: 'x' is not a number of type f32");
 }
 
+TEST(Csv, WhatOverflowsIsNoHeader) {
+  EXPECT_EQ(messageOf("1e999\n2\n", ElementType::F64),
+            "'t.csv' line 1 column 0: '1e999' is too large for f64");
+  EXPECT_EQ(messageOf("1e39\n2\n", ElementType::F32),
+            "'t.csv' line 1 column 0: '1e39' is too large for f32");
+  Result<Array> flags =
+      parseCsv("true\nfalse\n", ElementType::I1, {}, {}, "t.csv");
+  ASSERT_TRUE(flags) << flags.error().message;
+  EXPECT_EQ(flags->shape[0], 2);
+}
+
 TEST(Csv, ConvertsEachTypeOnce) {
   // 2^53 + 1 and a decimal that rounds differently through double to float.
   std::string_view text = "9007199254740993";
@@ -83,11 +94,11 @@ TEST(Csv, ConvertsEachTypeOnce) {
 
 TEST(Csv, ErrorsNameThePlace) {
   EXPECT_EQ(messageOf("1,2\n3\n", ElementType::F32),
-            "'t.csv' line 2 has 1 fields, the first line has 2");
+            "'t.csv' line 2 has 1 field, the first line has 2");
   EXPECT_EQ(messageOf("1,2\n", ElementType::F32, ranges("2")),
             "'t.csv' has 2 columns, column 2 does not exist (counted from 0)");
   EXPECT_EQ(messageOf("1,2\n", ElementType::F32, {}, ranges("0-1")),
-            "'t.csv' has 1 rows, row 1 does not exist (counted from 0)");
+            "'t.csv' has 1 row, row 1 does not exist (counted from 0)");
   EXPECT_EQ(messageOf("", ElementType::F32), "'t.csv' has no row of numbers");
   EXPECT_EQ(messageOf("1.5\n", ElementType::I32),
             "'t.csv' line 1 column 0: '1.5' is not a number of type i32");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/FileIO.h"
+#include "support/FileNames.h"
 
 #include "TestFiles.h"
 
@@ -106,6 +107,41 @@ TEST_F(FileIO, ReplacesWholeFiles) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
   EXPECT_EQ(read(path), "newer");
   EXPECT_EQ(numFiles(), 2u);
+}
+
+TEST_F(FileIO, AnAbsentTargetOfALinkIsMade) {
+  std::filesystem::create_directory(folder / "d");
+  std::filesystem::create_symlink("d/b", folder / "a");
+  std::filesystem::create_symlink("a", folder / "link");
+  ASSERT_TRUE(writeFileAtomic((folder / "link").string(), "new"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "a"));
+  EXPECT_EQ(read((folder / "d" / "b").string()), "new");
+  std::filesystem::create_symlink("circle", folder / "circle");
+  EXPECT_FALSE(writeFileAtomic((folder / "circle").string(), "x"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "circle"));
+}
+
+TEST_F(FileIO, NamesOfOneFile) {
+  const std::string path = write("a", "x"), other = write("b", "x");
+  std::filesystem::create_symlink("a", folder / "link");
+  std::filesystem::create_hard_link(path, folder / "hard");
+  std::filesystem::create_symlink("none", folder / "dangling");
+  auto identity = [&](const char *name) {
+    return fileIdentity((folder / name).string());
+  };
+  EXPECT_NE(identity("a"), "");
+  EXPECT_EQ(identity("./a"), identity("a"));
+  EXPECT_EQ(identity("link"), identity("a"));
+  EXPECT_EQ(identity("hard"), identity("a"));
+  EXPECT_NE(identity("b"), identity("a"));
+  EXPECT_NE(identity("none"), "");
+  EXPECT_EQ(identity("./none"), identity("none"));
+  EXPECT_EQ(identity("dangling"), identity("none"));
+  EXPECT_NE(identity("nine"), identity("none"));
+  EXPECT_EQ(identity("nowhere/x"), "");
+  EXPECT_EQ(fileIdentity("/dev/null"), "");
+  EXPECT_EQ(fileIdentity(folder.string()), "");
 }
 
 TEST_F(FileIO, AFailedWriteLeavesNothing) {

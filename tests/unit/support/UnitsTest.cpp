@@ -12,10 +12,13 @@ TEST(Units, ByteSizes) {
                              {"80GiB", uint64_t(80) << 30},
                              {"2TiB", uint64_t(2) << 40},
                              {"1e11", 100'000'000'000},
+                             {"3kB", 3000},
+                             {"3KB", 3000},
+                             {"3KiB", 3072},
                              {"7B", 7}})
     EXPECT_EQ(parseByteSize(text, "--memory").value_or(0), bytes) << text;
   for (const char *text :
-       {"", "GB", "0", "0.5", "-1GB", "1kB", "1 GB", "1e30", "nan", "inf"}) {
+       {"", "GB", "0", "0.5", "-1GB", "1XB", "1 GB", "1e30", "nan", "inf"}) {
     auto size = parseByteSize(text, "--memory");
     ASSERT_FALSE(size) << text;
     EXPECT_EQ(size.error().kind, ErrorKind::Usage);

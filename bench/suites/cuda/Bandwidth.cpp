@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "bench/suites/cuda/Bandwidth.h"
+
+#include "bench/measure/Summary.h"
+#include "capture/replay/Bundle.h"
+#include "device/api/CudaKernelObject.h"
+#include "kernels/compile/CudaConfig.h"
+#include "kernels/compile/NvrtcCompiler.h"
+#include "support/Clock.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace mgpu::bench {
+
+using nlohmann::json;
+
+namespace {
+
+/// Launches that follow each other, so that what begins and ends them is a
+/// small part.
+constexpr uint32_t perSample = 8;
+/// Are tried however long they take.
+constexpr size_t leastShapes = 4;
+
+using P = planner::KernelParameter;
+
+json toJson(const planner::KernelConfig &config) {
+  return {{"block_x", config[P::BlockX]},
+          {"items", config[P::Items]},
+          {"vector", config[P::Vector]}};
+}
+
+/// The configurations that differ from the source's in these three alone, with
+/// whole warps; those of the source's block first, of these those where a
+/// thread does least.
+std::vector<planner::KernelConfig> shapesOf(const planner::KernelSpace &space) {
+  std::vector<planner::KernelConfig> shapes;
+  for (uint32_t block : space.choice(P::BlockX).values)
+    for (uint32_t items : space.choice(P::Items).values)
+      for (uint32_t vector : space.choice(P::Vector).values) {
+        planner::KernelConfig config = space.defaults;
+        config[P::BlockX] = block;
+        config[P::Items] = items;
+        config[P::Vector] = vector;
+        if (block % 32 == 0 && config != space.defaults && space.check(config))
+          shapes.push_back(config);
+      }
+  auto rank = [&](const planner::KernelConfig &config) {
+    return std::tuple(config[P::BlockX] != space.block.x,
+                      config[P::Items] * config[P::Vector], config);
+  };
+  std::sort(shapes.begin(), shapes.end(),
+            [&](const auto &one, const auto &other) {
+              return rank(one) < rank(other);
+            });
+  shapes.insert(shapes.begin(), space.defaults);
+  return shapes;
+}
+
+/// A kernel with memory of its own, and its forms.
+class Subject {
+public:
+  Subject(const planner::Dag &dag, const planner::KernelCall &call,
+          kernels::CudaText text, uint64_t bytes)
+      : name(dag.kernels[call.kernel.value].name), bytes(bytes), dag(dag),
+        call(call), text(std::move(text)) {}
+
+  Result<void> prepare(device::Driver &driver) {
+    std::map<uint32_t, std::byte *> memory;
+    for (const planner::KernelArgument &argument : call.arguments) {
+      if (const auto *bits = std::get_if<uint64_t>(&argument.value)) {
+        arguments.push_back(*bits);
+        continue;
+      }
+      const auto id = std::get<planner::BufferId>(argument.value);
+      if (!memory.contains(id.value)) {
+        MGPU_TRY_ASSIGN(memory[id.value],
+                        driver.allocate({0}, dag.buffer(id).sizeBytes));
+      }
+      arguments.push_back(uint64_t(uintptr_t(memory[id.value])) +
+                          uint64_t(argument.offsetBytes));
+    }
+    return {};
+  }
+
+  kernels::CompileJob jobOf(const planner::KernelConfig &config,
+                            const std::string &arch) const {
+    kernels::CompileJob job{text.source, text.name + ".cu",
+                            kernels::compileOptions(text),
+                            kernels::archOf(text, arch)};
+    for (auto &[macro, value] : kernels::macrosOf(*text.space, config))
+      job.options.push_back(fmt::format("-D{}={}", macro, value));
+    return job;
+  }
+
+  Result<std::unique_ptr<device::GraphExec>>
+  build(device::Driver &driver, const planner::KernelConfig &config,
+        const kernels::CompiledKernel &compiled) const {
+    device::CudaKernelObject object;
+    object.entry = text.entry;
+    object.arch = driver.architecture();
+    object.sourceBlock = text.block;
+    object.block = config.block();
+    object.covers = text.space->covered(config);
+    object.dynamicSharedBytes = text.dynamicSharedBytes;
+    object.cubin = compiled.cubin;
+    MGPU_TRY_ASSIGN(device::KernelHandle handle,
+                    driver.loadKernel(name, device::encodeCudaKernel(object)));
+    auto graph = driver.createGraph();
+    std::vector<device::GraphNodeId> before;
+    for (uint32_t k = 0; k < perSample; ++k) {
+      MGPU_TRY_ASSIGN(
+          device::GraphNodeId node,
+          graph->addKernel({name, {0}, handle, call.grid, arguments}, before));
+      before = {node};
+    }
+    return graph->instantiate();
+  }
+
+  const planner::KernelSpace &space() const { return *text.space; }
+  std::string name;
+  uint64_t bytes; ///< that a launch reads and writes
+
+private:
+  const planner::Dag &dag;
+  const planner::KernelCall &call;
+  kernels::CudaText text;
+  std::vector<uint64_t> arguments;
+};
+
+/// Bytes each microsecond of a sample of one, and of the copy right after it.
+struct Pair {
+  double kernel = 0, copy = 0;
+};
+
+class Copies {
+public:
+  Copies(BareCard &card, device::Driver &driver) : card(card), driver(driver) {}
+  Result<void> prepare(uint64_t size) {
+    bytes = size;
+    MGPU_TRY_ASSIGN(to, driver.allocate({0}, bytes));
+    MGPU_TRY_ASSIGN(from, driver.allocate({0}, bytes));
+    return {};
+  }
+  Result<double> bytesPerUs() {
+    MGPU_TRY_ASSIGN(double us, card.copyUs(CUdeviceptr(uintptr_t(to)),
+                                           CUdeviceptr(uintptr_t(from)), bytes,
+                                           perSample));
+    return 2 * double(bytes) / us;
+  }
+
+private:
+  BareCard &card;
+  device::Driver &driver;
+  std::byte *to = nullptr, *from = nullptr;
+  uint64_t bytes = 0;
+};
+
+Result<Pair> sample(const Subject &subject, device::GraphExec &exec,
+                    Copies &copies) {
+  MGPU_TRY_ASSIGN(std::optional<double> us, exec.launchSpan());
+  if (!us || *us <= 0)
+    return fail(ErrorKind::Internal, "a card has no clock");
+  MGPU_TRY_ASSIGN(double copied, copies.bytesPerUs());
+  return Pair{double(subject.bytes) * perSample / *us, copied};
+}
+
+/// The median of `count` shares, after one that warms up.
+Result<Summary> shareOf(const Subject &subject, device::GraphExec &exec,
+                        Copies &copies, int count, double &kernelRate,
+                        double &copyRate) {
+  std::vector<double> shares, rates, copied;
+  for (int k = -1; k < count; ++k) {
+    MGPU_TRY_ASSIGN(Pair pair, sample(subject, exec, copies));
+    if (k < 0)
+      continue;
+    shares.push_back(pair.kernel / pair.copy);
+    rates.push_back(pair.kernel);
+    copied.push_back(pair.copy);
+  }
+  kernelRate = median(rates);
+  copyRate = median(copied);
+  return summarize(std::move(shares));
+}
+
+} // namespace
+
+Result<void> measureBandwidth(BareCard &card, device::Driver &driver,
+                              const BandwidthOptions &options,
+                              const std::function<void(const json &)> &report) {
+  MGPU_TRY_ASSIGN(capture::Bundle bundle,
+                  capture::Bundle::open(options.bundle));
+  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts, bundle.cudaTexts());
+  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
+  const planner::Dag &dag = bundle.program().dag;
+  std::vector<const planner::DagNode *> calls;
+  uint64_t largest = 0;
+  for (const planner::DagNode &node : dag.nodes)
+    if (std::holds_alternative<planner::KernelCall>(node.work))
+      calls.push_back(&node);
+  for (const planner::Buffer &buffer : dag.buffers)
+    largest = std::max(largest, buffer.sizeBytes);
+  Copies copies(card, driver);
+  MGPU_TRY(copies.prepare(largest));
+  for (const planner::DagNode *node : calls) {
+    const Clock::time_point start = Clock::now();
+    const auto &call = std::get<planner::KernelCall>(node->work);
+    if (!texts[call.kernel.value].space)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("'{}' has no space for kernel '{}': make it anew",
+                              options.bundle,
+                              dag.kernels[call.kernel.value].name));
+    Subject subject(dag, call, texts[call.kernel.value],
+                    node->bytesRead + node->bytesWritten);
+    MGPU_TRY(subject.prepare(driver));
+    const std::vector<planner::KernelConfig> shapes = shapesOf(subject.space());
+    std::vector<kernels::CompileJob> jobs;
+    for (const planner::KernelConfig &config : shapes)
+      jobs.push_back(subject.jobOf(config, driver.architecture()));
+    auto compiled = compiler.compileAll(jobs);
+    std::vector<std::unique_ptr<device::GraphExec>> execs;
+    json all = json::array();
+    size_t best = 0, leftOut = 0;
+    double bestShare = 0, rate = 0, copied = 0;
+    for (size_t k = 0; k < shapes.size(); ++k) {
+      execs.push_back(nullptr);
+      if (k >= leastShapes &&
+          secondsSince(start) > options.seconds / double(calls.size())) {
+        ++leftOut;
+        continue;
+      }
+      MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(compiled[k]));
+      MGPU_TRY_ASSIGN(execs[k], subject.build(driver, shapes[k], kernel));
+      MGPU_TRY_ASSIGN(Summary share,
+                      shareOf(subject, *execs[k], copies, 5, rate, copied));
+      json one = toJson(shapes[k]);
+      one["share"] = share.median.middle;
+      all.push_back(std::move(one));
+      if (share.median.middle > bestShare) {
+        bestShare = share.median.middle;
+        best = k;
+      }
+    }
+    // The best was chosen by its samples, which flatter it: new ones.
+    json out{{"kernel", subject.name}, {"bytes", subject.bytes}};
+    for (auto [what, k] : {std::pair("source", size_t(0)), {"best", best}}) {
+      MGPU_TRY_ASSIGN(Summary share,
+                      shareOf(subject, *execs[k], copies, 25, rate, copied));
+      out[what] = toJson(shapes[k]);
+      out[what].update({{"share", share.median.middle},
+                        {"share_p25", share.p25},
+                        {"share_p75", share.p75},
+                        {"gb_per_s", rate / 1e3},
+                        {"copy_gb_per_s", copied / 1e3}});
+    }
+    out["shapes"] = std::move(all);
+    out["shapes_left_out"] = leftOut;
+    report(out);
+  }
+  return {};
+}
+
+} // namespace mgpu::bench

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# One archive of all that run.sh needs on a machine with a card: programs that need the C library
+# alone, bundles, and the scripts. There:
+#   tar -xf mgpu-gpu.tar.gz && mgpu-gpu/run
+# Usage: pack.sh BUILD_DIR STATIC_DIR OUT.tar.gz
+#   BUILD_DIR   of the preset dev, whose mgpu-tune makes the bundles
+#   STATIC_DIR  of the preset runtime-static
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=$(realpath "${1:?usage: pack.sh BUILD_DIR STATIC_DIR OUT.tar.gz}")
+static=$(realpath "${2:?usage: pack.sh BUILD_DIR STATIC_DIR OUT.tar.gz}")
+out=$(realpath -m "${3:?usage: pack.sh BUILD_DIR STATIC_DIR OUT.tar.gz}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+top=$work/mgpu-gpu
+programs="mgpu-tune gpu-test gpu-ranks gpu-replays bench-cuda"
+most=$((64 << 20)) # bytes that may travel
+newest=2.36        # Debian 12's C library
+
+mkdir -p "$top"/{bin,tests/gpu,bench/results}
+for program in $programs; do
+  cp "$static/bin/$program" "$top/bin/"
+  needed=$(objdump -p "$top/bin/$program" | awk '$1 == "NEEDED" { print $2 }')
+  wrong=$(grep -vE '^(libc\.so\.6|libm\.so\.6|ld-linux-x86-64\.so\.2)$' <<< "$needed" || true)
+  [[ -z $wrong ]] || { echo "$program needs $wrong" >&2; exit 1; }
+  if objdump -p "$top/bin/$program" | grep -E 'R(UN)?PATH'; then
+    echo "$program looks for libraries where this machine has them" >&2
+    exit 1
+  fi
+  version=$(objdump -T "$top/bin/$program" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -uV | tail -1)
+  [[ $(printf '%s\n' "$version" "$newest" | sort -V | tail -1) == "$newest" ]] ||
+    { echo "$program needs a C library of $version" >&2; exit 1; }
+done
+cp "$here"/{run.sh,run.py,examples.py,first_replay.py,torch_graphs.py,products.mlir} "$top/tests/gpu/"
+MGPU_DB=$work/pack.db PYTHONDONTWRITEBYTECODE=1 python3 "$here/examples.py" --bundle \
+  "$build/bin/mgpu-tune" "$root/examples" "$top/bundles" > "$work/bundles.log" ||
+  { cat "$work/bundles.log" >&2; exit 1; }
+cat > "$top/run" << 'RUN'
+#!/bin/sh
+# All tests and measurements, for less than 8 minutes; the result goes to the folder named, or here.
+here=$(cd "$(dirname "$0")" && pwd)
+exec "$here/tests/gpu/run.sh" "$here/bin" "$here/bundles" "${1:-$here/bench/results}"
+RUN
+chmod +x "$top/run"
+git -C "$root" rev-parse HEAD > "$top/commit" 2> /dev/null || true
+tar -C "$work" --sort=name --owner=0 --group=0 --mtime=@0 -czf "$out" mgpu-gpu
+bytes=$(stat -c %s "$out")
+((bytes < most)) || { echo "$out has $bytes bytes, more than $most" >&2; exit 1; }
+
+# As it will be there: another folder, nothing of this environment.
+mkdir "$work/there"
+tar -C "$work/there" -xf "$out"
+clean() { env -i PATH=/usr/bin:/bin HOME="$work/there" "$@"; }
+for program in mgpu-tune gpu-test gpu-replays bench-cuda; do
+  clean "$work/there/mgpu-gpu/bin/$program" --help > "$work/help.log" 2>&1 || [[ $? == 2 ]] ||
+    { cat "$work/help.log" >&2; exit 1; }
+done
+clean "$work/there/mgpu-gpu/bin/mgpu-tune" run "$work/there/mgpu-gpu/bundles/mlp-main.mgpu" \
+  --arg x=random:1 --arg w1=random:2 --arg w2=random:3 > "$work/run.log" || { cat "$work/run.log" >&2; exit 1; }
+echo "$out: $bytes bytes"

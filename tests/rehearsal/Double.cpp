@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One shared library that stands for libcuda.so.1, libcupti.so.13,
+// libnccl.so.2 and libcublasLt.so.13: the doubles of tests/unit/cuda, so that
+// programs which know nothing of doubles run over them. All of CUDA's rules
+// that the doubles keep are kept; what is broken or left behind when the
+// process ends is written to MGPU_REHEARSAL/violations.
+#include "tests/rehearsal/Exports.h"
+#include "tests/rehearsal/KernelTexts.h"
+#include "tests/unit/cuda/DeviceKernelList.h"
+#include "tests/unit/cuda/FakeCublasLt.h"
+#include "tests/unit/cuda/FakeCupti.h"
+#include "tests/unit/cuda/FakeNccl.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <unistd.h>
+
+using namespace mgpu;
+using namespace mgpu::fake;
+
+#define MGPU_EXPORT_NCCL(name, ...) MGPU_REHEARSAL_EXPORT(nccl##name)
+MGPU_NCCL_FUNCTIONS(MGPU_EXPORT_NCCL)
+MGPU_REHEARSAL_EXPORT(ncclGetErrorString)
+MGPU_REHEARSAL_EXPORT(ncclGetLastError)
+#define MGPU_EXPORT_LT(name, ...) MGPU_REHEARSAL_EXPORT(cublasLt##name)
+MGPU_CUBLASLT_FUNCTIONS(MGPU_EXPORT_LT)
+MGPU_REHEARSAL_EXPORT(cublasLtGetStatusString)
+MGPU_REHEARSAL_EXPORT(cublasLtGetVersion)
+#define MGPU_EXPORT_CUPTI(name, ...) MGPU_REHEARSAL_EXPORT(cupti##name)
+MGPU_CUPTI_FUNCTIONS(MGPU_EXPORT_CUPTI)
+// Those that are called by their names, from Python. Not cuInit: NVRTC looks
+// for it, and takes whoever has it for a whole driver.
+MGPU_REHEARSAL_EXPORT(cuLibraryLoadData)
+MGPU_REHEARSAL_EXPORT(cuLibraryGetKernel)
+MGPU_REHEARSAL_EXPORT(cuKernelGetFunction)
+MGPU_REHEARSAL_EXPORT(cuLaunchKernel)
+
+namespace {
+
+struct Tables {
+  std::shared_ptr<const device::CudaApi> cuda = FakeCuda::api();
+  std::shared_ptr<const device::NcclApi> nccl = FakeNccl::api();
+  std::shared_ptr<const device::CublasLtApi> products = FakeCublasLt::api();
+  std::shared_ptr<const device::CuptiApi> cupti = FakeCupti::api();
+  StreamWork work = streamWork();
+};
+Tables *tables;
+pid_t owner; // of the state: a process that forks leaves nothing behind
+
+void *find(std::string_view name) {
+#define MGPU_CUDA_GIVE(each, version)                                          \
+  if (name == #each)                                                           \
+    return reinterpret_cast<void *>(tables->cuda->each);
+  MGPU_CUDA_REQUIRED(MGPU_CUDA_GIVE)
+  MGPU_CUDA_OPTIONAL(MGPU_CUDA_GIVE)
+#undef MGPU_CUDA_GIVE
+#define MGPU_WORK_GIVE(each)                                                   \
+  if (name == #each)                                                           \
+    return reinterpret_cast<void *>(tables->work.each);
+  MGPU_WORK_GIVE(cuLaunchKernel)
+  MGPU_WORK_GIVE(cuStreamWaitEvent)
+  MGPU_WORK_GIVE(cuMemcpyDtoDAsync)
+#undef MGPU_WORK_GIVE
+  return nullptr;
+}
+
+void tell(const std::string &what) {
+  std::FILE *file =
+      std::fopen((rehearsal::folder() + "/violations").c_str(), "a");
+  if (!file)
+    return;
+  char program[256] = {};
+  if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
+    program[0] = '?';
+  std::fprintf(file, "%s: %s\n", program, what.c_str());
+  std::fclose(file);
+}
+
+/// What a program left. A process that ends in the middle (a test that lost
+/// its context, one that was killed) says nothing.
+void sayWhatIsLeft() {
+  if (getpid() != owner)
+    return;
+  const FakeCuda &fake = FakeCuda::instance();
+  for (const std::string &each : fake.violations)
+    tell(each);
+  for (const std::string &each : FakeCupti::instance().violations)
+    tell("CUPTI: " + each);
+  if (fake.sticky == CUDA_SUCCESS && !fake.neverEnds)
+    for (const std::string &each : fake.leaks())
+      tell("left behind: " + each);
+}
+
+__attribute__((constructor)) void start() {
+  tables = new Tables;
+  owner = getpid();
+  FakeCuda &fake = FakeCuda::reset(uint64_t(owner));
+  registerDeviceKernels(fake);
+  fake.cardName = "Fake Card (test double)";
+  fake.cardBytes = size_t(4) << 30;
+  fake.remembersCalls = false;
+  fake.kernelsOf = rehearsal::kernelsOf;
+  FakeCupti::reset();
+  FakeNccl::reset();
+  FakeCublasLt::reset();
+#define MGPU_SET_NCCL(name, ...)                                               \
+  MGPU_REHEARSAL_SET(nccl##name, tables->nccl->name)
+  MGPU_NCCL_FUNCTIONS(MGPU_SET_NCCL)
+  MGPU_REHEARSAL_SET(ncclGetErrorString, tables->nccl->GetErrorString)
+  MGPU_REHEARSAL_SET(ncclGetLastError, tables->nccl->GetLastError)
+#define MGPU_SET_LT(name, ...)                                                 \
+  MGPU_REHEARSAL_SET(cublasLt##name, tables->products->name)
+  MGPU_CUBLASLT_FUNCTIONS(MGPU_SET_LT)
+  MGPU_REHEARSAL_SET(cublasLtGetStatusString, tables->products->GetStatusString)
+  MGPU_REHEARSAL_SET(cublasLtGetVersion, tables->products->GetVersion)
+#define MGPU_SET_CUPTI(name, ...)                                              \
+  MGPU_REHEARSAL_SET(cupti##name, tables->cupti->name)
+  MGPU_CUPTI_FUNCTIONS(MGPU_SET_CUPTI)
+  MGPU_REHEARSAL_SET(cuLibraryLoadData, tables->cuda->cuLibraryLoadData)
+  MGPU_REHEARSAL_SET(cuLibraryGetKernel, tables->cuda->cuLibraryGetKernel)
+  MGPU_REHEARSAL_SET(cuKernelGetFunction, tables->cuda->cuKernelGetFunction)
+  MGPU_REHEARSAL_SET(cuLaunchKernel, tables->work.cuLaunchKernel)
+  std::atexit(sayWhatIsLeft);
+}
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) CUresult
+cuGetProcAddress_v2(const char *symbol, void **function, int, cuuint64_t,
+                    CUdriverProcAddressQueryResult *status) {
+  *function = find(symbol);
+  if (status)
+    *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS
+                        : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}

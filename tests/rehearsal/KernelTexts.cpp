@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tests/rehearsal/KernelTexts.h"
+
+#include "kernels/compile/CubinElf.h"
+#include "support/FileIO.h"
+#include "support/Sha256.h"
+
+#include <algorithm>
+#include <csetjmp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <dlfcn.h>
+#include <elf.h>
+#include <regex>
+#include <unistd.h>
+
+namespace mgpu::rehearsal {
+
+std::string folder() {
+  const char *folder = std::getenv("MGPU_REHEARSAL");
+  if (folder && *folder)
+    return folder;
+  std::fprintf(stderr, "this is a test double of CUDA's libraries, for "
+                       "tests/rehearsal/rehearse.sh alone\n");
+  std::_Exit(2);
+}
+
+std::string nameOf(std::span<const std::byte> cubin, const char *suffix) {
+  return folder() + "/" + Sha256().add(cubin).hex() + suffix;
+}
+
+namespace {
+
+/// The driver is not told the length of a cubin; its headers say it.
+std::span<const std::byte> wholeOf(const void *code) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, code, sizeof header);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return {};
+  size_t end = header.e_shoff + size_t(header.e_shnum) * header.e_shentsize;
+  end = std::max<size_t>(end, header.e_phoff +
+                                  size_t(header.e_phnum) * header.e_phentsize);
+  return {static_cast<const std::byte *>(code), end};
+}
+
+/// What is compiled: the text, and for each entry a function that takes
+/// parameters as a launch has them.
+std::string programOf(const std::string &text,
+                      const std::vector<std::string> &entries) {
+  constexpr size_t mostShared = 227 * 1024;
+  const bool isDynamic = text.find("mgpu_dynamic_shared") != std::string::npos;
+  // Threads that never meet need no stacks of their own.
+  const bool meets = std::regex_search(
+      text, std::regex("__sync|__shfl|\\bloadTiles|\\bawait|mgpu_dynamic_"
+                       "shared|__shared__"));
+  std::string out = "#include \"CudaShim.h\"\n#include <utility>\n"
+                    "#undef __shared__\n#define __shared__\n" +
+                    text + "\n#line 1 \"adapters\"\n";
+  std::vector<std::string> spaces{""};
+  const std::regex space("namespace (mgpu_batch_\\d+) \\{");
+  for (std::sregex_iterator at(text.begin(), text.end(), space), end; at != end;
+       ++at)
+    spaces.push_back((*at)[1]);
+  if (isDynamic)
+    for (const std::string &each : spaces)
+      out += (each.empty() ? "" : "namespace " + each + " {\n") +
+             "alignas(128) unsigned char mgpu_dynamic_shared[" +
+             std::to_string(mostShared) + "];\n" + (each.empty() ? "" : "}\n");
+  out += R"cpp(
+static void **shimParameters;
+template <class T> static T shimParameter(size_t k) {
+  alignas(T) unsigned char bytes[sizeof(T)];
+  memcpy(bytes, shimParameters[k], sizeof(T));
+  return *(T *)bytes;
+}
+template <auto Entry, class... A, size_t... K>
+static void shimCall(void (*)(A...), std::index_sequence<K...>) {
+  Entry(shimParameter<std::remove_cv_t<A>>(K)...);
+}
+template <auto Entry, class... A> static void shimRun(void (*as)(A...)) {
+  shimCall<Entry>(as, std::index_sequence_for<A...>());
+}
+template <auto Entry> static void shimBodyOf() { shimRun<Entry>(Entry); }
+template <class... A> static const size_t *shimSizes(void (*)(A...)) {
+  static const size_t sizes[] = {sizeof(A)..., 0};
+  return sizes;
+}
+static void shimPlain(ShimIndex grid, ShimIndex block, void (*body)()) {
+  blockDim = block;
+  for (unsigned z = 0; z < grid.z; ++z)
+    for (unsigned y = 0; y < grid.y; ++y)
+      for (unsigned x = 0; x < grid.x; ++x) {
+        blockIdx = {x, y, z};
+        for (unsigned tz = 0; tz < block.z; ++tz)
+          for (unsigned ty = 0; ty < block.y; ++ty)
+            for (unsigned tx = 0; tx < block.x; ++tx) {
+              threadIdx = {tx, ty, tz};
+              body();
+            }
+      }
+}
+// What a kernel follows may be of this library, too.
+static void (*shimAwaitOthers)();
+static void shimAwaitHere() {
+  void **mine = shimParameters;
+  shimAwaitOthers();
+  shimParameters = mine;
+}
+extern "C" void shim_await(void (*others)()) {
+  shimAwaitOthers = others;
+  shimOnAwait = shimAwaitHere;
+}
+)cpp";
+  for (const std::string &entry : entries) {
+    std::smatch found;
+    std::string in;
+    if (std::regex_search(
+            text, found,
+            std::regex("__global__[^;{]*\\b" + entry + "\\s*\\("))) {
+      const std::string before = text.substr(0, size_t(found.position()));
+      for (std::sregex_iterator at(before.begin(), before.end(), space), end;
+           at != end; ++at)
+        in = std::string((*at)[1]) + "::";
+    }
+    out += "extern \"C\" const size_t *shim_sizes_" + entry +
+           "() { return shimSizes(" + in + entry + "); }\n" +
+           "extern \"C\" void shim_" + entry +
+           "(void **parameters, const unsigned *grid, const unsigned *block) "
+           "{\n  shimParameters = parameters;\n  shimHasAwaited = false;\n";
+    if (isDynamic)
+      out += "  shimShared = " + in + "mgpu_dynamic_shared;\n" +
+             "  shimSharedBytes = " + std::to_string(mostShared) + ";\n";
+    out += std::string("  ") + (meets ? "shimLaunch" : "shimPlain") +
+           "({grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, "
+           "shimBodyOf<" +
+           in + entry + ">);\n}\n";
+  }
+  return out;
+}
+
+/// Compiles once for all processes; several may do so at the same time.
+bool compile(const std::string &program, const std::string &library) {
+  if (access(library.c_str(), R_OK) == 0)
+    return true;
+  const std::string own = library + "." + std::to_string(getpid());
+  if (!writeFileAtomic(own + ".cpp", program))
+    return false;
+  const std::string command =
+      MGPU_SHIM_CXX " -std=c++17 -O1 -ffp-contract=off -w -shared -fPIC "
+                    "-I" MGPU_SHIM_INCLUDE " " +
+      own + ".cpp -o " + own + ".so";
+  // The compiler is not to find the double's own libraries.
+  const std::string clean = "env -u LD_LIBRARY_PATH " + command;
+  if (std::system(clean.c_str()) != 0) {
+    std::fprintf(stderr, "rehearsal: %s failed; its input is kept\n",
+                 command.c_str());
+    return false;
+  }
+  return std::rename((own + ".so").c_str(), library.c_str()) == 0;
+}
+
+// One kernel at a time. One that faults, or goes on for longer than any kernel
+// of the rehearsal takes on a busy machine, is left by a jump out of the
+// signal.
+constexpr itimerspec limitOfKernels{{}, {5, 0}};
+sigjmp_buf beforeLaunch;
+CUresult lastFault = CUDA_SUCCESS;
+
+void onSignal(int signal) { siglongjmp(beforeLaunch, signal); }
+
+/// A timer whose signal is this thread's.
+timer_t timerOfThread() {
+  static thread_local timer_t timer = [] {
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGRTMIN;
+    event._sigev_un._tid = gettid();
+    timer_t made = nullptr;
+    if (timer_create(CLOCK_MONOTONIC, &event, &made) != 0)
+      std::abort();
+    return made;
+  }();
+  return timer;
+}
+
+using Call = void (*)(void **, const unsigned *, const unsigned *);
+
+void runApart(Call call, void **parameters, const unsigned *grid,
+              const unsigned *block) {
+  struct sigaction action {
+  }, beforeFault{}, beforeTimer{};
+  action.sa_handler = onSignal;
+  action.sa_flags = SA_NODEFER;
+  sigaction(SIGSEGV, &action, &beforeFault);
+  sigaction(SIGRTMIN, &action, &beforeTimer);
+  const itimerspec none{};
+  lastFault = CUDA_SUCCESS;
+  const int signal = sigsetjmp(beforeLaunch, 1);
+  if (signal == 0) {
+    timer_settime(timerOfThread(), 0, &limitOfKernels, nullptr);
+    call(parameters, grid, block);
+  } else if (signal == SIGSEGV) {
+    lastFault = CUDA_ERROR_ILLEGAL_ADDRESS;
+  } else {
+    fake::FakeCuda::instance().neverEnds = true;
+  }
+  timer_settime(timerOfThread(), 0, &none, nullptr);
+  sigaction(SIGSEGV, &beforeFault, nullptr);
+  sigaction(SIGRTMIN, &beforeTimer, nullptr);
+}
+
+CUresult faultOf() { return lastFault; }
+
+/// What the kernel that runs waits for runs in its middle.
+void awaitOthers() {
+  sigjmp_buf mine;
+  std::memcpy(&mine, &beforeLaunch, sizeof mine);
+  fake::FakeCuda::instance().awaitGrids();
+  std::memcpy(&beforeLaunch, &mine, sizeof mine);
+  timer_settime(timerOfThread(), 0, &limitOfKernels, nullptr);
+}
+
+} // namespace
+
+std::map<std::string, fake::FakeKernel> kernelsOf(const void *code) {
+  const std::span<const std::byte> cubin = wholeOf(code);
+  if (cubin.empty())
+    return {};
+  std::vector<std::string> entries;
+  for (auto &[name, entry] : kernels::readCubin(cubin).entries)
+    entries.push_back(name);
+  // The target's own have twins already.
+  const auto &known = fake::FakeCuda::instance().kernels;
+  if (std::all_of(entries.begin(), entries.end(), [&](const std::string &name) {
+        return known.contains(name);
+      })) {
+    std::map<std::string, fake::FakeKernel> out;
+    for (const std::string &name : entries)
+      out[name] = known.at(name);
+    return out;
+  }
+  const std::string text = nameOf(cubin, ".cu"), library = nameOf(cubin, ".so");
+  constexpr uint64_t limit = 64 << 20;
+  Result<std::string> source = readText(text, limit);
+  if (!source) {
+    std::fprintf(
+        stderr, "rehearsal: a cubin of %zu bytes whose text is not known: %s\n",
+        cubin.size(), source.error().message.c_str());
+    return {};
+  }
+  if (!compile(programOf(*source, entries), library))
+    return {};
+  void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    std::fprintf(stderr, "rehearsal: %s\n", dlerror());
+    return {};
+  }
+  reinterpret_cast<void (*)(void (*)())>(dlsym(handle, "shim_await"))(
+      awaitOthers);
+  std::map<std::string, fake::FakeKernel> out;
+  for (const std::string &name : entries) {
+    fake::FakeKernel &kernel = out[name];
+    auto sizes = reinterpret_cast<const size_t *(*)()>(
+        dlsym(handle, ("shim_sizes_" + name).c_str()));
+    auto call = reinterpret_cast<Call>(dlsym(handle, ("shim_" + name).c_str()));
+    for (const size_t *size = sizes(); *size; ++size)
+      kernel.parameterSizes.push_back(*size);
+    kernel.run = [call](void **parameters, const unsigned *grid,
+                        const unsigned *block) {
+      runApart(call, parameters, grid, block);
+    };
+    kernel.fault = faultOf;
+  }
+  return out;
+}
+
+} // namespace mgpu::rehearsal

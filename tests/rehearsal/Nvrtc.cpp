@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// libnvrtc.so.13 in front of the real one: keeps the text of each cubin, with
+// its macros, under the cubin's SHA-256 in MGPU_REHEARSAL, where the double of
+// the driver finds it (KernelTexts.h).
+#include "support/FileIO.h"
+#include "tests/rehearsal/Exports.h"
+#include "tests/rehearsal/KernelTexts.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <map>
+#include <mutex>
+
+using namespace mgpu;
+
+// The types of nvrtc.h, which only kernels/compile includes.
+using Program = void *;
+constexpr int success = 0;
+
+MGPU_REHEARSAL_EXPORT(nvrtcGetErrorString)
+MGPU_REHEARSAL_EXPORT(nvrtcVersion)
+MGPU_REHEARSAL_EXPORT(nvrtcGetNumSupportedArchs)
+MGPU_REHEARSAL_EXPORT(nvrtcGetSupportedArchs)
+MGPU_REHEARSAL_EXPORT(nvrtcDestroyProgram)
+MGPU_REHEARSAL_EXPORT(nvrtcGetCUBINSize)
+MGPU_REHEARSAL_EXPORT(nvrtcGetProgramLogSize)
+MGPU_REHEARSAL_EXPORT(nvrtcGetProgramLog)
+MGPU_REHEARSAL_EXPORT(nvrtcSetFlowCallback)
+
+namespace {
+
+int (*realCreate)(Program *, const char *, const char *, int,
+                  const char *const *, const char *const *);
+int (*realCompile)(Program, int, const char *const *);
+int (*realCubin)(Program, char *);
+int (*realSize)(Program, size_t *);
+
+std::mutex mutex;
+struct Text {
+  std::string source, macros;
+};
+std::map<Program, Text> texts;
+
+__attribute__((constructor)) void start() {
+  const char *home = std::getenv("CUDA_HOME");
+  const std::string path =
+      std::string(home && *home ? home : "/usr/local/cuda") +
+      "/lib64/libnvrtc.so.13";
+  void *real = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!real) {
+    std::fprintf(stderr, "rehearsal: no NVRTC: %s\n", dlerror());
+    std::_Exit(2);
+  }
+#define MGPU_REAL(symbol) MGPU_REHEARSAL_SET(symbol, dlsym(real, #symbol))
+  MGPU_REAL(nvrtcGetErrorString)
+  MGPU_REAL(nvrtcVersion)
+  MGPU_REAL(nvrtcGetNumSupportedArchs)
+  MGPU_REAL(nvrtcGetSupportedArchs)
+  MGPU_REAL(nvrtcDestroyProgram)
+  MGPU_REAL(nvrtcGetCUBINSize)
+  MGPU_REAL(nvrtcGetProgramLogSize)
+  MGPU_REAL(nvrtcGetProgramLog)
+  MGPU_REAL(nvrtcSetFlowCallback)
+  auto take = [&](const char *name, auto &into) {
+    into = reinterpret_cast<std::decay_t<decltype(into)>>(dlsym(real, name));
+  };
+  take("nvrtcCreateProgram", realCreate);
+  take("nvrtcCompileProgram", realCompile);
+  take("nvrtcGetCUBIN", realCubin);
+  take("nvrtcGetCUBINSize", realSize);
+}
+
+} // namespace
+
+#define MGPU_ENTRY extern "C" __attribute__((visibility("default"))) int
+
+MGPU_ENTRY nvrtcCreateProgram(Program *program, const char *source,
+                              const char *name, int numHeaders,
+                              const char *const *headers,
+                              const char *const *includeNames) {
+  int code =
+      realCreate(program, source, name, numHeaders, headers, includeNames);
+  if (code == success) {
+    std::lock_guard<std::mutex> lock(mutex);
+    texts[*program] = {source, ""};
+  }
+  return code;
+}
+
+MGPU_ENTRY nvrtcCompileProgram(Program program, int count,
+                               const char *const *options) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (int k = 0; k < count; ++k) {
+      const std::string option = options[k];
+      if (option.starts_with("-D"))
+        texts[program].macros += "#define " +
+                                 option.substr(2, option.find('=') - 2) + " " +
+                                 (option.find('=') == std::string::npos
+                                      ? "1"
+                                      : option.substr(option.find('=') + 1)) +
+                                 "\n";
+    }
+  }
+  return realCompile(program, count, options);
+}
+
+MGPU_ENTRY nvrtcGetCUBIN(Program program, char *cubin) {
+  const int code = realCubin(program, cubin);
+  size_t size = 0;
+  if (code != success || realSize(program, &size) != success)
+    return code;
+  std::lock_guard<std::mutex> lock(mutex);
+  const Text &text = texts[program];
+  const auto *bytes = reinterpret_cast<const std::byte *>(cubin);
+  Result<void> kept = writeFileAtomic(rehearsal::nameOf({bytes, size}, ".cu"),
+                                      text.macros + text.source);
+  if (!kept)
+    std::fprintf(stderr, "rehearsal: %s\n", kept.error().message.c_str());
+  return code;
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a rehearsal must have left behind: check_result.py FOLDER BENCH_RESULTS
+
+One result that says it is none, with every part of it there, and none among the real ones.
+"""
+
+import glob
+import json
+import os
+import sys
+
+# What each part is with one card of sm_90.
+PARTS = {"examples": lambda lines: len(lines) == 13,
+         "replays": lambda lines: len(lines) == 10 and all(
+             each["replays"] == 120 and "host_growth_bytes" in each for each in lines),
+         "first_replay": lambda lines: len(lines) == 1 and lines[0]["cold_ms"] > lines[0]["bundle_ms"] > 0,
+         "torch": lambda lines: len(lines) == 3,
+         "sanitizer": lambda lines: len(lines) == 16}
+BENCH = {"card": 1, "launch": 8, "span": 8, "bandwidth": 3}
+# Two cards, NCCL 2.30 and calibrate are not rehearsed.
+SKIPPED = {"calibrate", "gpu-ranks 2", "gpu-ranks 4", "gpu-ranks 2 one", "gpu-ranks 4 one", "gpu-ranks 2 die"}
+
+
+def main():
+    folder, real = sys.argv[1:]
+    faults = []
+    if glob.glob(f"{real}/*double*"):
+        faults.append(f"there is a rehearsal's result in {real}")
+    found = os.listdir(folder)
+    if len(found) != 1 or not found[0].startswith("fake-card-test-double-"):
+        sys.exit(f"not one result: {found}")
+    with open(f"{folder}/{found[0]}", encoding="utf-8") as file:
+        result = json.load(file)
+    if "rehearsal" not in result:
+        faults.append("the result does not say that it is a rehearsal's")
+    if not result["complete"]:
+        faults.append("something was left out")
+    for step in result["steps"]:
+        wanted = None if step["step"] in SKIPPED else True
+        if step["ok"] is not wanted:
+            faults.append(f"not as it should be: {step}")
+    for part, is_whole in PARTS.items():
+        if not is_whole(result.get(part, [])):
+            faults.append(f"{part}: {len(result.get(part, []))} lines, or not what they should be")
+    for part, count in BENCH.items():
+        lines = [each for each in result.get("bench", []) if each["part"] == part]
+        if len(lines) != count:
+            faults.append(f"bench {part}: {len(lines)} lines, not {count}")
+    print("\n".join(faults) if faults else f"the rehearsal left what it should ({len(result['steps'])} steps)")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# tests/gpu/run.sh from its beginning to its end without a card: the same programs and scripts
+# over test doubles of CUDA's libraries, so that what is wrong with them is found before there
+# is a card. No figure it prints means anything.
+# Usage: rehearse.sh BUILD_DIR [TAR]
+#   BUILD_DIR  of the preset dev
+#   TAR        what pack.sh wrote: its programs and bundles are rehearsed, and not BUILD_DIR's
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=$(realpath "${1:?usage: rehearse.sh BUILD_DIR [TAR]}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export MGPU_REHEARSAL=$work/texts PYTHONDONTWRITEBYTECODE=1
+mkdir "$MGPU_REHEARSAL" "$work/results"
+libraries=$build/tests/rehearsal/libraries
+
+# The bundles' cubins are made where their texts are kept, and anew.
+MGPU_DB=$work/bundles.db LD_LIBRARY_PATH=$libraries python3 "$root/tests/gpu/examples.py" \
+  --bundle "$build/bin/mgpu-tune" "$root/examples" "$work/bundles" 16384 > "$work/bundles.log"
+bin=$build/bin scripts=$root/tests/gpu
+if [[ -n ${2:-} ]]; then
+  tar -xf "$2" -C "$work"
+  bin=$(echo "$work"/mgpu-gpu*/bin) scripts=$(echo "$work"/mgpu-gpu*/tests/gpu)
+fi
+
+code=0
+PATH=$here/bin:$PATH PYTHONPATH=$here/python LD_LIBRARY_PATH=$libraries \
+  "$scripts/run.sh" "$bin" "$work/bundles" "$work/results" || code=$?
+if [[ -s $MGPU_REHEARSAL/violations ]]; then
+  echo "rules of CUDA's that were broken:"
+  sort "$MGPU_REHEARSAL/violations" | uniq -c
+  code=1
+fi
+python3 "$here/check_result.py" "$work/results" "$root/bench/results" || code=1
+exit $code

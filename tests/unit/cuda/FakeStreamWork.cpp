@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Work on streams without a graph. It is done when it is put there, which every
+// order of a stream allows.
+#include "FakeNodes.h"
+
+#include <cstring>
+
+namespace mgpu::fake {
+
+namespace {
+
+CUresult launchKernel(CUfunction function, unsigned gridX, unsigned gridY,
+                      unsigned gridZ, unsigned blockX, unsigned blockY,
+                      unsigned blockZ, unsigned sharedBytes, CUstream on,
+                      void **parameters, void **extra) {
+  MGPU_FAKE_ENTER("cuLaunchKernel");
+  Stream *stream = fake.streams.find(on);
+  // 17494: with no stream, the context is the current one.
+  static Stream legacy{nullptr};
+  if (!stream && !on)
+    stream = &legacy;
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  if (!stream)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  Node node;
+  std::memset(&node.params, 0, sizeof node.params);
+  node.params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  CUDA_KERNEL_NODE_PARAMS_v3 &params = node.params.kernel;
+  // Functions are kernels here (cuKernelGetFunction).
+  params.kern = reinterpret_cast<CUkernel>(function);
+  params.gridDimX = gridX;
+  params.gridDimY = gridY;
+  params.gridDimZ = gridZ;
+  params.blockDimX = blockX;
+  params.blockDimY = blockY;
+  params.blockDimZ = blockZ;
+  params.sharedMemBytes = sharedBytes;
+  params.kernelParams = parameters;
+  params.extra = extra;
+  if (CUresult code = checkKernel(fake, params, node))
+    return fake.refuse(code);
+  std::vector<Exec::Step> steps;
+  steps.push_back({std::move(node), {}, nullptr});
+  return fake.launch(steps, *stream);
+}
+
+CUresult waitEvent(CUstream on, CUevent event, unsigned flags) {
+  MGPU_FAKE_ENTER("cuStreamWaitEvent");
+  // 15231: all work captured in the event; here that is done already. 15238:
+  // EXTERNAL, the one flag, is invalid outside of captures.
+  if (!fake.streams.find(on) || !fake.events.find(event))
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  return flags ? fake.refuse(CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
+}
+
+CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream on) {
+  MGPU_FAKE_ENTER("cuMemcpyDtoDAsync");
+  Stream *stream = fake.streams.find(on);
+  if (!stream)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (!fake.isDeviceRange(to, bytes) || !fake.isDeviceRange(from, bytes))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from),
+               bytes);
+  fake.clockMs += 0.125;
+  stream->busyQueries = fake.busyQueries;
+  return CUDA_SUCCESS;
+}
+
+} // namespace
+
+StreamWork streamWork() { return {launchKernel, waitEvent, copy}; }
+
+} // namespace mgpu::fake

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TOOLS_MGPU_TUNE_FAULTS_H
+#define MGPU_TOOLS_MGPU_TUNE_FAULTS_H
+
+// A kernel on the host target is native code of the user's: where it leaves
+// its buffers the system ends the process.
+
+#include "tools/mgpu-tune/Program.h"
+
+namespace mgpu::tune {
+
+/// From here on a fault in one of the program's kernels ends this process with
+/// a sentence that names program, kernel and the kernel's place in the source,
+/// and exit code 1; one elsewhere with exit code 4. Processes forked from this
+/// one die of the signal as before. Does nothing where a sanitizer watches,
+/// which says more.
+void nameFaults(const Program &program, const Options &options);
+
+} // namespace mgpu::tune
+
+#endif // MGPU_TOOLS_MGPU_TUNE_FAULTS_H

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mgpu-tune/OptionChecks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace mgpu::tune {
+
+namespace {
+
+/// The whole of `text` as a decimal number.
+template <typename T>
+bool parseAll(const std::string &text, T &value) {
+  const char *last = text.data() + text.size();
+  auto [end, error] = std::from_chars(text.data(), last, value);
+  return error == std::errc() && end == last;
+}
+
+/// "" for a good value, which it may rewrite; else what is wrong with it.
+using Check = std::function<std::string(std::string &)>;
+
+void addCheck(CLI::Option *option, Check check, const std::string &help) {
+  option->transform(CLI::Validator(std::move(check), help));
+}
+
+/// What CLI11 says of an option used wrongly, without its own words.
+std::string mismatch(const std::string &what) {
+  const std::string name = what.substr(0, what.find(':'));
+  if (size_t at = what.find("received "); at != std::string::npos)
+    return fmt::format("{} is given {} times, and takes one value", name,
+                       what.substr(at + std::string_view("received ").size()));
+  if (what.ends_with(" missing"))
+    return name + " needs a value";
+  return what;
+}
+
+} // namespace
+
+void takeWhole(CLI::Option *option, uint64_t least, uint64_t most) {
+  const bool isOpen = most == std::numeric_limits<uint64_t>::max();
+  addCheck(
+      option,
+      [=](std::string &text) -> std::string {
+        uint64_t value = 0;
+        if (!parseAll(text, value) || value < least || value > most)
+          return isOpen && least == 0
+                     ? fmt::format("'{}' is not a whole number below 2^64",
+                                   text)
+                     : fmt::format("'{}' is not a whole number from {} to {}",
+                                   text, least, most);
+        text = std::to_string(value);
+        return "";
+      },
+      isOpen ? "" : fmt::format("in [{} - {}]", least, most));
+}
+
+void takeNumber(CLI::Option *option, double least, double most) {
+  addCheck(
+      option,
+      [=](std::string &text) {
+        double value = 0;
+        return parseAll(text, value) && value >= least && value <= most
+                   ? ""
+                   : fmt::format("'{}' is not a number from {} to {}", text,
+                                 least, most);
+      },
+      fmt::format("in [{} - {}]", least, most));
+}
+
+void takeWord(CLI::Option *option, const std::vector<std::string> &words) {
+  addCheck(
+      option,
+      [=](std::string &text) {
+        return std::find(words.begin(), words.end(), text) != words.end()
+                   ? ""
+                   : fmt::format("'{}' is none of {}", text,
+                                 fmt::join(words, ", "));
+      },
+      fmt::format("{{{}}}", fmt::join(words, ",")));
+}
+
+std::string usageError(const CLI::App &app, const CLI::ParseError &error,
+                       int argc, char **argv) {
+  // `list` is a command of `db`.
+  std::string name = "mgpu-tune";
+  const CLI::App *last = &app;
+  int words = 1;
+  while (!last->get_subcommands().empty()) {
+    last = last->get_subcommands().front();
+    name += " " + last->get_name();
+    ++words;
+  }
+  const bool isGroup =
+      !last->get_subcommands([](auto *) { return true; }).empty();
+  std::string what = error.what();
+  // It would say "A subcommand is required" of a misspelt one.
+  if (isGroup && argc > words && argv[words][0] != '-')
+    what = "there is no command '" +
+           (words > 1 ? last->get_name() + " " : std::string()) + argv[words] +
+           "'";
+  else if (dynamic_cast<const CLI::ArgumentMismatch *>(&error))
+    what = mismatch(what);
+  else if (dynamic_cast<const CLI::ExtrasError *>(&error))
+    what = fmt::format("nothing takes {}",
+                       fmt::join(app.remaining(/*recurse=*/true), " "));
+  return fmt::format("{}; '{} --help' lists the {}", what, name,
+                     isGroup ? "commands" : "options");
+}
+
+} // namespace mgpu::tune
