@@ -40,7 +40,8 @@ struct FaultySubject : TestSubject {
     return {program.dag,
             *data,
             spaces,
-            [](uint32_t, const planner::KernelConfig &config) -> Result<Bytes> {
+            [](uint32_t, const planner::KernelConfig &config,
+               uint32_t) -> Result<Bytes> {
               uint32_t kind = config[P::Unroll];
               if (kind == 9)
                 return fail(ErrorKind::Unsupported, "cannot build this");
