@@ -266,6 +266,11 @@ std::map<std::string, fake::FakeKernel> kernelsOf(const void *code) {
     auto sizes = reinterpret_cast<const size_t *(*)()>(
         dlsym(handle, ("shim_sizes_" + name).c_str()));
     auto call = reinterpret_cast<Call>(dlsym(handle, ("shim_" + name).c_str()));
+    if (!sizes || !call) {
+      std::fprintf(stderr, "rehearsal: %s has no %s: it is of another build\n",
+                   library.c_str(), name.c_str());
+      return {};
+    }
     for (const size_t *size = sizes(); *size; ++size)
       kernel.parameterSizes.push_back(*size);
     kernel.run = [call](void **parameters, const unsigned *grid,
