@@ -113,6 +113,17 @@ def machine(tune):
     return cards, {key for key in ("nccl", "cublaslt") if "version" in report[key]}
 
 
+def find_cards(tune):
+    """What machine() says, where there is a card; ends the script where there is none."""
+    cards, libraries = machine(tune)
+    if cards:
+        return cards, libraries
+    if os.environ.get("MGPU_REQUIRE_GPU"):
+        sys.exit("there is no card, or no NVRTC: see mgpu-tune doctor")
+    print("skipped: no card or no NVRTC")
+    sys.exit(77)
+
+
 def signature(tune, words):
     """The number of devices and the names of the arrays."""
     checked = run(tune, "check", *words)
@@ -243,17 +254,14 @@ def main():
         write_bundles(*sys.argv[2:])
         return
     if sys.argv[1] == "--replays":
+        find_cards(sys.argv[5])
         sys.exit(replay_often(*sys.argv[2:]))
     if sys.argv[1] == "--under":
+        find_cards(sys.argv[3])
         sys.exit(run_under(*sys.argv[2:]))
     tune, examples = sys.argv[1], sys.argv[2]
     repeat = int(sys.argv[3]) if len(sys.argv) > 3 else 2
-    cards, libraries = machine(tune)
-    if not cards:
-        if os.environ.get("MGPU_REQUIRE_GPU"):
-            sys.exit("there is no card, or no NVRTC: see mgpu-tune doctor")
-        print("skipped: no card or no NVRTC")
-        sys.exit(77)
+    cards, libraries = find_cards(tune)
     failures = 0
     for name, entry, scalars in EXAMPLES:
         words = program(examples, name, entry, scalars)

@@ -210,6 +210,27 @@ class Run:
             f"{self.bin}/bench-cuda", *less, "--bandwidth", f"{self.bundles}/elementwise.mgpu",
             "--bandwidth-seconds", "3" if self.is_double else "25"], read=self.lines("bench"))
 
+    def judge(self):
+        """The project's targets, beside the worst of what was measured. No step fails by them."""
+        lines = self.result.get("bench", [])
+
+        def judged(what, worst, is_met):
+            self.result.setdefault("targets", []).append(
+                {"target": what, "worst": worst,
+                 "met": None if worst is None or self.is_double else is_met(worst)})
+
+        launches = [each["difference_cpu_us"][0] for each in lines if each["part"] == "launch"]
+        judged("a replay call costs at most a bare launch and 0.5 us of processor time",
+               max(launches, default=None), lambda us: us <= 0.5)
+        shares = [each["best"]["share"] for each in lines if each["part"] == "bandwidth"]
+        judged("elementwise kernels reach 0.92 of the copy within the card", min(shares, default=None),
+               lambda share: share >= 0.92)
+        spans = [each["over_one_stream"] for each in lines if each["part"] == "span"]
+        judged("the card takes no longer for a replay than for launches into a stream",
+               max(spans, default=None), lambda ratio: ratio <= 1)
+        torch = [each["span_over_torch"] for each in self.result.get("torch", [])]
+        judged("nor than for torch.cuda.CUDAGraph", max(torch, default=None), lambda ratio: ratio <= 1)
+
     def torch(self):
         # 77: there is no PyTorch that sees the card.
         less = ["64"] if self.is_double else []
@@ -266,10 +287,13 @@ class Run:
         self.sanitizers()
         self.profile()
         self.tune()
+        self.judge()
         self.write()
         counts = {"passed": 0, "failed": 0, "skipped": 0}
         for line in self.result["steps"]:
             counts[{True: "passed", False: "failed", None: "skipped"}[line["ok"]]] += 1
+        for target in self.result["targets"]:
+            print(json.dumps(target))
         print(f"{counts}, {self.result['seconds']} s, complete: {self.result['complete']}")
         print(self.path)
         print(f"logs: {self.work}")

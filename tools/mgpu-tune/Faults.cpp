@@ -7,28 +7,32 @@
 #include <atomic>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <ucontext.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MGPU_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MGPU_SANITIZED 1
-#endif
-#endif
 
 namespace mgpu::tune {
 
 namespace {
 
 /// What a handler may read: nothing here changes after it is installed.
-struct Facts {
+struct FaultFacts {
   pid_t process = 0;
   std::string file;
   std::vector<std::pair<std::string, std::string>> places; ///< by kernel
 };
-Facts facts;
+FaultFacts faultFacts;
+
+constexpr int faultSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+/// What was there before: the system's end, or a sanitizer.
+struct sigaction faultsBefore[std::size(faultSignals)];
+
+const struct sigaction &handlerBefore(int number) {
+  for (size_t k = 0; k + 1 < std::size(faultSignals); ++k)
+    if (faultSignals[k] == number)
+      return faultsBefore[k];
+  return faultsBefore[std::size(faultSignals) - 1];
+}
 
 /// Text for write(2) alone.
 class Sentence {
@@ -64,7 +68,7 @@ private:
 
 /// The kernel that was running: at the fault, or where the function it was in
 /// (memset, ...) returns to, which at its beginning lies on top of the stack.
-const char *kernelOf(const ucontext_t &state) {
+const char *faultingKernel(const ucontext_t &state) {
 #if defined(__x86_64__)
   const auto at = uintptr_t(state.uc_mcontext.gregs[REG_RIP]);
   const auto stack = uintptr_t(state.uc_mcontext.gregs[REG_RSP]);
@@ -95,25 +99,28 @@ const char *nameOf(int number) {
 }
 
 void onFault(int number, siginfo_t *info, void *context) {
-  if (getpid() != facts.process) { // a worker, whose parent knows signals
-    std::signal(number, SIG_DFL);
+  const char *kernel =
+      faultingKernel(*static_cast<const ucontext_t *>(context));
+  const bool isWatched = !kernel && handlerBefore(number).sa_handler != SIG_DFL;
+  // A worker's parent knows signals, and a sanitizer says more.
+  if (getpid() != faultFacts.process || isWatched) {
+    sigaction(number, &handlerBefore(number), nullptr);
     return; // to the same fault
   }
   static std::atomic_flag isTaken;
   while (isTaken.test_and_set()) // another thread ends the process
     pause();
-  const char *kernel = kernelOf(*static_cast<const ucontext_t *>(context));
   Sentence out;
   out << "mgpu-tune: error: ";
   if (!kernel) {
     out << "a fault of mgpu (" << nameOf(number) << ", "
-        << uintptr_t(info->si_addr) << ") while '" << facts.file.c_str()
+        << uintptr_t(info->si_addr) << ") while '" << faultFacts.file.c_str()
         << "' ran: please report it\n";
     out.print();
     _exit(int(ErrorKind::Internal));
   }
-  out << "'" << facts.file.c_str() << "': kernel " << kernel;
-  for (const auto &[name, place] : facts.places)
+  out << "'" << faultFacts.file.c_str() << "': kernel " << kernel;
+  for (const auto &[name, place] : faultFacts.places)
     if (std::strcmp(name.c_str(), kernel) == 0)
       out << " (" << place.c_str() << ")";
   if (number == SIGFPE)
@@ -131,25 +138,25 @@ void onFault(int number, siginfo_t *info, void *context) {
 
 } // namespace
 
-void nameFaults([[maybe_unused]] const Program &program,
-                [[maybe_unused]] const Options &options) {
-#ifndef MGPU_SANITIZED
-  facts.process = getpid();
-  facts.file = options.file;
-  facts.places.clear();
+void nameFaults(const Program &program, const Options &options) {
+  faultFacts.process = getpid();
+  faultFacts.file = options.file;
+  faultFacts.places.clear();
   for (const planner::KernelSpec &kernel : program.dag.kernels)
-    facts.places.push_back({kernel.name, kernel.location});
+    faultFacts.places.push_back({kernel.name, kernel.location});
   // A kernel may have used up the stack it would run on.
   static char stack[64 << 10];
-  const stack_t other{stack, 0, sizeof stack};
-  sigaltstack(&other, nullptr);
+  stack_t other{};
+  if (sigaltstack(nullptr, &other) == 0 && (other.ss_flags & SS_DISABLE)) {
+    other = {stack, 0, sizeof stack};
+    sigaltstack(&other, nullptr);
+  }
   struct sigaction action {};
   action.sa_sigaction = onFault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
-    sigaction(number, &action, nullptr);
-#endif
+  for (size_t k = 0; k < std::size(faultSignals); ++k)
+    sigaction(faultSignals[k], &action, &faultsBefore[k]);
 }
 
 } // namespace mgpu::tune

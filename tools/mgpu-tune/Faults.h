@@ -11,9 +11,9 @@ namespace mgpu::tune {
 
 /// From here on a fault in one of the program's kernels ends this process with
 /// a sentence that names program, kernel and the kernel's place in the source,
-/// and exit code 1; one elsewhere with exit code 4. Processes forked from this
-/// one die of the signal as before. Does nothing where a sanitizer watches,
-/// which says more.
+/// and exit code 1; one elsewhere with exit code 4. To be called once.
+/// Processes forked from this one die of the signal as before, and where a
+/// sanitizer watches it has what is no kernel's.
 void nameFaults(const Program &program, const Options &options);
 
 } // namespace mgpu::tune

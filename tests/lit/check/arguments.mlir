@@ -8,11 +8,11 @@
 
 // MISSING: argument 'n' of @main is a scalar without a value; give --arg n=NUMBER
 // MISSING: exit=2
-// MALFORMED: --arg n=soon: not a number of type i32
+// MALFORMED: --arg n: 'soon' is not a number of type i32
 // MALFORMED: exit=2
-// WIDE: --arg n=5000000000: not a number of type i32
+// WIDE: --arg n: '5000000000' is not a number of type i32
 // WIDE: exit=2
-// GIVEN: ok: 1 devices, 2 nodes
+// GIVEN: ok: 1 device, 2 nodes
 // GIVEN: argument n: i32 (specialised)
 // GIVEN: exit=0
 // UNKNOWN: error: {{.*}}the grid size is not a constant after specialisation{{.*}}--arg

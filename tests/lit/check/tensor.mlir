@@ -8,7 +8,7 @@
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/sum | FileCheck %s --check-prefix=SUM
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/race | FileCheck %s --check-prefix=RACE
 
-// FINE: ok: {{.*}} 1 nodes
+// FINE: ok: {{.*}} 1 node,
 // FINE: exit=0
 // HOST: error: 'linalg.copy' op computes on a memref that is no device's as far as the text shows; copy it to a buffer of mgpu.alloc in this function, or write an mgpu.launch
 // HOST: exit=1

@@ -105,6 +105,7 @@ BundleContents makeContents() {
   cuda.reshapable = true;
   cuda.takesPart = false;
   cuda.dynamicSharedBytes = 12;
+  cuda.awaits = true;
   cuda.parameterBytes = {8, 4, 128};
   cuda.onlyArch = "sm_90a";
   MatrixProduct product;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "db/FileSystem.h"
 #include "db/Prune.h"
 #include "tests/unit/db/TempFolder.h"
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 
 namespace mgpu::db {
@@ -32,16 +34,37 @@ TEST(TuningStore, KeepsEveryTrialAcrossProcessesLives) {
   std::vector<Trial> all{okTrial("tile=4", 10), okTrial("tile=8", 9),
                          okTrial("tile=4", 11), failedTrial("tile=16")};
   {
-    TuningStore store = openStore(folder / "a/b/mgpu.db");
+    TuningStore store = openStore(folder / "mgpu.db");
     for (const Trial &trial : all)
       record(store, problem, trial);
   }
-  TuningStore store = openStore(folder / "a/b/mgpu.db");
+  TuningStore store = openStore(folder / "mgpu.db");
   auto found = store.trials(problem);
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(found->trials, all);
   EXPECT_EQ(found->damaged, 0u);
   EXPECT_TRUE(store.trials(problemOf("n=1"))->trials.empty());
+}
+
+TEST(TuningStore, AFolderIsMadeForTheDefaultFileAlone) {
+  TempFolder folder;
+  const std::string cache = folder / "cache";
+  const char *before = std::getenv("XDG_CACHE_HOME");
+  const std::string kept = before ? before : "";
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  auto made = TuningStore::open(defaultDatabasePath());
+  auto refused = TuningStore::open(folder / "other/mgpu.db");
+  if (before)
+    ::setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+  else
+    ::unsetenv("XDG_CACHE_HOME");
+  EXPECT_TRUE(made) << made.error().message;
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::Usage);
+  EXPECT_EQ(refused.error().message,
+            "'" + (folder / "other/mgpu.db") +
+                "' cannot be opened or created: No such file or directory");
+  EXPECT_FALSE(std::filesystem::exists(folder / "other"));
 }
 
 TEST(TuningStore, AWorseResultNeverReplacesABetterOne) {
