@@ -16,6 +16,8 @@
 //   MGPU_CLUSTER_X        blocks of a cluster, along x, of which a launch has whole
 //                         ones alone; more than 1 from sm_90 on
 //   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, division, ...
+//   MGPU_PDL              1: may be launched to begin before the kernel it follows has
+//                         ended, for which it waits; from sm_90 on
 // Launch with the grid, in blocks of the source, in `launch`, and with
 //   ceil(gridX * 8 / (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR)) blocks along x. A part of the grid is a launch of
 // fewer blocks from block first on, or of the source's blocks base to end.
@@ -45,6 +47,9 @@
 #endif
 #ifndef MGPU_FAST_MATH
 #define MGPU_FAST_MATH 0
+#endif
+#ifndef MGPU_PDL
+#define MGPU_PDL 0
 #endif
 #if MGPU_VECTOR < 1 || 8 % MGPU_VECTOR != 0
 #error "MGPU_VECTOR must divide 8"
@@ -111,12 +116,22 @@ template <int Threads, class T> __device__ __forceinline__ void stageTile(T *til
   }
 }
 
+#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+__device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#endif
 extern "C" __global__ void
 #if MGPU_CLUSTER_X > 1
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 plane(const float *arg, float *arg_1, const MgpuLaunch launch) {
+#if MGPU_PDL
+  mgpuAwaitGrids();
+#endif
 #if MGPU_STAGE
   static __shared__ __align__(16) float tile_arg[(MGPU_BLOCK_Y + 2) * (MGPU_BLOCK_X * MGPU_VECTOR + 2)];
 #endif
@@ -227,7 +242,7 @@ plane(const float *arg, float *arg_1, const MgpuLaunch launch) {
       float v_33[MGPU_VECTOR]; MGPU_PARTS v_33[part] = v_10[part] + v_9[part];
       storeParts(&arg_1[v_1 * 40 + v[0]], v_33);
 #endif
-#line 231 "plane.cu"
+#line 246 "plane.cu"
     }
   }
 }
