@@ -19,9 +19,10 @@ public:
   Builder(const Plan &plan, const Dag &dag, Phase phase,
           const BufferAddresses &addresses,
           std::span<const device::KernelHandle> kernels,
-          device::GraphDriver &graph, std::optional<DeviceId> only)
+          device::GraphDriver &graph, std::optional<DeviceId> only,
+          const std::vector<bool> &awaits)
       : plan(plan), dag(dag), phase(phase), addresses(addresses),
-        kernels(kernels), graph(graph), only(only) {}
+        kernels(kernels), graph(graph), only(only), awaits(awaits) {}
 
   Result<void> run(ExecutableGraph &out);
 
@@ -46,9 +47,16 @@ private:
   Result<std::byte *> address(const DagNode &node, BufferId id,
                               const Box &box) const;
   Result<GraphNodeId> add(const DagNode &node,
-                          std::span<const GraphNodeId> dependencies);
+                          std::span<const GraphNodeId> dependencies,
+                          bool mayBeginEarly);
   Result<GraphNodeId> addKernel(const DagNode &node, const KernelCall &call,
-                                std::span<const GraphNodeId> dependencies);
+                                std::span<const GraphNodeId> dependencies,
+                                bool mayBeginEarly);
+  /// Whether a node may begin before its one dependency has ended
+  /// (GraphProof.cpp says why that is enough).
+  bool mayBeginEarly(const DagNode &node,
+                     std::span<const GraphNodeId> dependencies,
+                     const std::vector<NodeId> &dagNodes) const;
   Result<GraphNodeId> addCopy(const DagNode &node, const CopyCall &call,
                               std::span<const GraphNodeId> dependencies);
   Result<GraphNodeId> addCollective(const DagNode &node,
@@ -70,16 +78,19 @@ private:
   const BufferAddresses &addresses;
   std::span<const device::KernelHandle> kernels;
   device::GraphDriver &graph;
-  std::optional<DeviceId> only; ///< the device that is here
+  std::optional<DeviceId> only;    ///< the device that is here
+  const std::vector<bool> &awaits; ///< by KernelId
   /// The last graph node of each communicator, by its members.
   std::map<std::vector<DeviceId>, uint32_t> lastOf;
-  std::vector<std::byte *> buffers;   ///< by BufferId
-  std::vector<uint32_t> graphNodes;   ///< by NodeId
+  std::vector<std::byte *> buffers;             ///< by BufferId
+  std::vector<std::optional<uint64_t>> inArena; ///< where, by BufferId
+  std::vector<uint32_t> graphNodes;             ///< by NodeId
   std::map<Lane, uint32_t> laneTails; ///< last graph node of each lane
 };
 
 Result<void> Builder::resolveBuffers() {
   buffers.assign(dag.buffers.size(), nullptr);
+  inArena.assign(dag.buffers.size(), std::nullopt);
   for (size_t k = 0; k < dag.buffers.size(); ++k)
     if (dag.buffers[k].device.isHost() && k < addresses.host.size())
       buffers[k] = addresses.host[k];
@@ -102,6 +113,7 @@ Result<void> Builder::resolveBuffers() {
                               "it again",
                               buffer.name, placement.offset,
                               buffer.device.value));
+    inArena[placement.buffer.value] = placement.offset;
     if (addresses.arenas[device])
       buffers[placement.buffer.value] =
           addresses.arenas[device] + placement.offset;
@@ -144,7 +156,8 @@ Result<std::byte *> Builder::address(const DagNode &node, BufferId id,
 
 Result<GraphNodeId>
 Builder::addKernel(const DagNode &node, const KernelCall &call,
-                   std::span<const GraphNodeId> dependencies) {
+                   std::span<const GraphNodeId> dependencies,
+                   bool mayBeginEarly) {
   if (call.kernel.value >= dag.kernels.size() ||
       call.kernel.value >= kernels.size())
     return failAt(
@@ -158,8 +171,8 @@ Builder::addKernel(const DagNode &node, const KernelCall &call,
                               spec.name, call.arguments.size(),
                               node.devices.size(), spec.numArguments));
   device::KernelNodeParams params{
-      node.name, node.devices[0], kernels[call.kernel.value], call.grid,
-      {},        call.part};
+      node.name, node.devices[0], kernels[call.kernel.value], call.grid, {},
+      call.part, mayBeginEarly};
   for (const KernelArgument &argument : call.arguments) {
     if (const auto *bits = std::get_if<uint64_t>(&argument.value)) {
       params.arguments.push_back(*bits);
@@ -216,8 +229,13 @@ Builder::addCollective(const DagNode &node, const CollectiveCall &call,
         pair ? rank == 0
              : call.kind != CollectiveKind::Broadcast || rank == call.root;
     bool receives = !pair || rank == 1;
-    // Ends on other cards have no address here, but their boxes count.
+    // Ends on other cards have no address here, but their boxes count, and
+    // where they are.
     const bool here = isHere(member.device);
+    if (sends && member.send.value < inArena.size())
+      out.sendInArena = inArena[member.send.value];
+    if (receives && member.recv.value < inArena.size())
+      out.recvInArena = inArena[member.recv.value];
     if (sends && !here)
       out.sendBox = member.sendBox;
     else if (sends) {
@@ -249,6 +267,8 @@ Builder::addSendRecv(const DagNode &node, const CopyCall &call,
   params.members[0].sendBox = call.sourceBox;
   params.members[1].device = to;
   params.members[1].recvBox = call.destinationBox;
+  params.members[0].sendInArena = inArena[call.source.value];
+  params.members[1].recvInArena = inArena[call.destination.value];
   if (isHere(from)) {
     MGPU_TRY_ASSIGN(params.members[0].send,
                     address(node, call.source, call.sourceBox));
@@ -260,10 +280,21 @@ Builder::addSendRecv(const DagNode &node, const CopyCall &call,
   return graph.addCollective(params, dependencies);
 }
 
+bool Builder::mayBeginEarly(const DagNode &node,
+                            std::span<const GraphNodeId> dependencies,
+                            const std::vector<NodeId> &dagNodes) const {
+  const auto *call = std::get_if<KernelCall>(&node.work);
+  return call && call->kernel.value < awaits.size() &&
+         awaits[call->kernel.value] && dependencies.size() == 1 &&
+         std::holds_alternative<KernelCall>(
+             dag.node(dagNodes[dependencies[0].value]).work);
+}
+
 Result<GraphNodeId> Builder::add(const DagNode &node,
-                                 std::span<const GraphNodeId> dependencies) {
+                                 std::span<const GraphNodeId> dependencies,
+                                 bool mayBeginEarly) {
   if (const auto *kernel = std::get_if<KernelCall>(&node.work))
-    return addKernel(node, *kernel, dependencies);
+    return addKernel(node, *kernel, dependencies, mayBeginEarly);
   if (const auto *copy = std::get_if<CopyCall>(&node.work))
     return only && isCommunication(node)
                ? addSendRecv(node, *copy, dependencies)
@@ -342,7 +373,10 @@ Result<void> Builder::run(ExecutableGraph &out) {
     dependencies.clear();
     for (size_t k = before; k < out.edges.size(); ++k)
       dependencies.push_back({out.edges[k].first});
-    MGPU_TRY_ASSIGN(GraphNodeId made, add(node, dependencies));
+    const bool isEarly = mayBeginEarly(node, dependencies, out.dagNodes);
+    if (isEarly)
+      out.early.push_back(out.edges.back());
+    MGPU_TRY_ASSIGN(GraphNodeId made, add(node, dependencies, isEarly));
     if (made.value != id)
       return failAt(node, ErrorKind::Internal,
                     "the device numbers its graph nodes unexpectedly");
@@ -371,9 +405,14 @@ Result<void> rebuildGraph(const Plan &plan, const Dag &dag, Phase phase,
   std::unique_ptr<device::GraphDriver> building = driver.createGraph();
   ExecutableGraph out;
   std::optional<DeviceId> only = driver.onlyDevice();
+  std::vector<bool> awaits;
+  for (device::KernelHandle kernel : kernels)
+    awaits.push_back(driver.awaits(kernel));
   MGPU_TRY(
-      Builder(plan, dag, phase, addresses, kernels, *building, only).run(out));
-  MGPU_TRY(proveGraph(plan, dag, phase, out.dagNodes, out.edges, only));
+      Builder(plan, dag, phase, addresses, kernels, *building, only, awaits)
+          .run(out));
+  MGPU_TRY(proveGraph(plan, dag, phase, out.dagNodes, out.edges, only,
+                      out.early, awaits));
   if (graph.exec) {
     MGPU_TRY(building->instantiateOver(graph.exec));
   } else {
@@ -381,6 +420,7 @@ Result<void> rebuildGraph(const Plan &plan, const Dag &dag, Phase phase,
   }
   graph.dagNodes = std::move(out.dagNodes);
   graph.edges = std::move(out.edges);
+  graph.early = std::move(out.early);
   return {};
 }
 

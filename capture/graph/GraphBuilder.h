@@ -29,6 +29,9 @@ struct ExecutableGraph {
   std::unique_ptr<device::GraphExec> exec;
   std::vector<planner::NodeId> dagNodes; ///< of each graph node
   std::vector<GraphEdge> edges;          ///< sorted by (target, source)
+  /// Those of `edges` whose target, a kernel, may begin before the source has
+  /// ended, and waits for it itself; in their order.
+  std::vector<GraphEdge> early;
 };
 
 /// `kernels` are by KernelId. Of a driver with one device of several (Cards.h)
@@ -53,12 +56,16 @@ Result<void> rebuildGraph(const planner::Plan &plan, const planner::Dag &dag,
 /// `edges` alone imply every edge of the DAG between them and the order of
 /// every lane of the plan. With `only`, of that device's part, and that those
 /// of its communications whose communicators share two ranks follow each other
-/// in the plan's order, which is that of all cards.
+/// in the plan's order, which is that of all cards. Of the edges that are
+/// `early`: that each is the only edge of its target, that both ends are
+/// kernels, and that the target's, by KernelId in `awaits`, waits.
 Result<void> proveGraph(const planner::Plan &plan, const planner::Dag &dag,
                         planner::Phase phase,
                         std::span<const planner::NodeId> dagNodes,
                         std::span<const GraphEdge> edges,
-                        std::optional<DeviceId> only = std::nullopt);
+                        std::optional<DeviceId> only = std::nullopt,
+                        std::span<const GraphEdge> early = {},
+                        const std::vector<bool> &awaits = {});
 
 } // namespace mgpu::capture
 

@@ -18,12 +18,69 @@ tl::unexpected<Error> broken(std::string message) {
                   "; please report this");
 }
 
+// What is proven of edges is that a node does nothing before all nodes that
+// edges lead from, directly or not, have ended. Early edges keep that:
+// 1. A node with an early edge has no other, and does nothing before it has
+//    waited; what it waits for is that the edge's source has ended, with all it
+//    wrote to be read (PTX ISA, griddepcontrol.wait). Any other node begins
+//    after the sources of its edges have ended.
+// 2. So no node ends before the source of an edge of its own: over an early one
+//    because each of its threads waits, over another because it begins later.
+// 3. By 2, along any path: when the end of the path has ended, all nodes of the
+//    path have. By 1, when a node does something, the source of its last edge
+//    has ended, and with it all that paths through that source come from.
+// In Q -> P -> C with both edges early, C waits for P alone; that P has ended
+// says that P waited for Q. It would not, if P had an edge of which it does not
+// wait for the source: hence "no other". Where P is no kernel that waits, the
+// edge to it is not early, and 2 holds by its beginning.
+
+/// Of early edges, what 1 says.
+Result<void> proveEarly(const Dag &dag, std::span<const NodeId> dagNodes,
+                        std::span<const GraphEdge> edges,
+                        std::span<const GraphEdge> early,
+                        const std::vector<bool> &awaits) {
+  std::vector<uint32_t> numEdges(dagNodes.size(), 0);
+  for (const GraphEdge &edge : edges)
+    if (edge.second < numEdges.size())
+      ++numEdges[edge.second];
+  auto kernelOf = [&](uint32_t node) {
+    return std::get_if<KernelCall>(&dag.node(dagNodes[node]).work);
+  };
+  for (const GraphEdge &edge : early) {
+    // They are sorted so.
+    auto at = std::lower_bound(edges.begin(), edges.end(), edge,
+                               [](const GraphEdge &a, const GraphEdge &b) {
+                                 return std::pair(a.second, a.first) <
+                                        std::pair(b.second, b.first);
+                               });
+    if (at == edges.end() || *at != edge || edge.first >= dagNodes.size() ||
+        edge.second >= dagNodes.size())
+      return broken("an edge over which a node begins early is not there");
+    const std::string &name = dag.node(dagNodes[edge.second]).name;
+    const KernelCall *call = kernelOf(edge.second);
+    if (!call || !kernelOf(edge.first))
+      return broken(fmt::format("node '{}' begins before '{}' has ended, and "
+                                "they are not both kernels",
+                                name, dag.node(dagNodes[edge.first]).name));
+    if (call->kernel.value >= awaits.size() || !awaits[call->kernel.value])
+      return broken(fmt::format("node '{}' begins before '{}' has ended, for "
+                                "which its kernel does not wait",
+                                name, dag.node(dagNodes[edge.first]).name));
+    if (numEdges[edge.second] != 1)
+      return broken(fmt::format("node '{}' begins early and has {} edges", name,
+                                numEdges[edge.second]));
+  }
+  return {};
+}
+
 } // namespace
 
 Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
                         std::span<const NodeId> dagNodes,
                         std::span<const GraphEdge> edges,
-                        std::optional<DeviceId> only) {
+                        std::optional<DeviceId> only,
+                        std::span<const GraphEdge> early,
+                        const std::vector<bool> &awaits) {
   // Whose lane is this process's: the host's is that of device 0.
   auto isHere = [&](DeviceId device) {
     return !only || device == *only || (device.isHost() && only->value == 0);
@@ -42,6 +99,8 @@ Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
       return broken(
           fmt::format("node '{}' is {}", dag.nodes[n].name,
                       graphNode[n] == absent ? "missing" : "of another phase"));
+
+  MGPU_TRY(proveEarly(dag, dagNodes, edges, early, awaits));
 
   // The lanes are chains; first where each graph node stands in them.
   std::map<Lane, uint32_t> chainOf;

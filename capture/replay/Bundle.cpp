@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/replay/Bundle.h"
 
+#include "kernels/compile/SpaceText.h"
 #include "planner/dag/ProgramText.h"
 #include "planner/plan/Verify.h"
 #include "support/Sha256.h"
@@ -45,6 +46,10 @@ Result<void> writeBundle(const std::string &path,
           std::as_bytes(std::span(forms.cuda->source)));
     for (const auto &[level, bytes] : forms.host)
       add("host", level, "", bytes);
+    if (forms.cuda && forms.cuda->space) {
+      const std::string space = kernels::spaceText(*forms.cuda->space);
+      add("space", "", "", std::as_bytes(std::span(space)));
+    }
   }
   return db::writeBundle(path, record, blobs);
 }
@@ -101,6 +106,8 @@ Result<void> Bundle::verify() {
   MGPU_TRY(plan());
   for (const db::KernelImage &image : store.record().images)
     MGPU_TRY(store.blob(image.blob));
+  if (!targets("cuda").empty())
+    MGPU_TRY(cudaTexts());
   return {};
 }
 
@@ -182,6 +189,26 @@ Bundle::hostKernels(std::span<const std::string_view> levels) {
                               : fmt::format("{}", fmt::join(levels, ", "))));
 }
 
+Result<std::optional<KernelSpace>>
+Bundle::spaceOf(uint32_t kernel, const kernels::CudaText &text) {
+  const db::KernelImage *image = find(kernel, "space", "");
+  if (!image) // of a version that kept none, or there is none
+    return std::optional<KernelSpace>();
+  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, store.blob(image->blob));
+  auto space = kernels::parseSpace(
+      {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+  if (!space)
+    return fail(space.error().kind,
+                fmt::format("'{}': {}", name, space.error().message));
+  if (space->block != text.block || space->reshapable != text.reshapable ||
+      space->defaults.block() != text.launchBlock ||
+      space->covered(space->defaults) != text.covers)
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}': the space of kernel '{}' is another one's",
+                            name, text.name));
+  return std::optional<KernelSpace>(std::move(*space));
+}
+
 Result<std::vector<kernels::CudaText>> Bundle::cudaTexts() {
   MGPU_TRY_ASSIGN(auto sources, images("cuda", ""));
   std::vector<kernels::CudaText> texts;
@@ -192,6 +219,7 @@ Result<std::vector<kernels::CudaText>> Bundle::cudaTexts() {
                   fmt::format("'{}': {}", name, text.error().message));
     text->source.assign(reinterpret_cast<const char *>(sources[k].data()),
                         sources[k].size());
+    MGPU_TRY_ASSIGN(text->space, spaceOf(k, *text));
     texts.push_back(std::move(*text));
   }
   return texts;

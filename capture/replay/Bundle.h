@@ -69,7 +69,8 @@ public:
   };
   Result<HostKernels> hostKernels(std::span<const std::string_view> levels);
 
-  /// The CUDA C++ of every kernel; Absent where a kernel has none.
+  /// The CUDA C++ of every kernel, with its space; Absent where a kernel has
+  /// none.
   Result<std::vector<kernels::CudaText>> cudaTexts();
 
   /// The cubins for an architecture, by KernelId; Absent, with the
@@ -84,6 +85,9 @@ private:
       : name(std::move(name)), store(std::move(store)) {}
   Result<std::vector<std::vector<std::byte>>> images(std::string_view form,
                                                      std::string_view target);
+  /// Of a kernel's CUDA C++; none where the bundle has none.
+  Result<std::optional<planner::KernelSpace>>
+  spaceOf(uint32_t kernel, const kernels::CudaText &text);
   const db::KernelImage *find(uint32_t kernel, std::string_view form,
                               std::string_view target) const;
 

@@ -83,13 +83,17 @@ Replayer::create(const Dag &dag, const Plan &plan,
     MGPU_TRY(driver.adoptHost(part.hostMemory));
   }
   BufferAddresses addresses;
+  uint64_t mostBytes = 0;
+  for (uint32_t k = 0; k < dag.numDevices; ++k)
+    mostBytes = std::max(mostBytes, plan.arenaBytes[k]);
   for (uint32_t k = 0; k < dag.numDevices; ++k) {
     if (only && only->value != int32_t(k)) {
       addresses.arenas.push_back(nullptr);
       continue;
     }
-    MGPU_TRY_ASSIGN(std::byte * arena,
-                    driver.allocate({int32_t(k)}, plan.arenaBytes[k]));
+    MGPU_TRY_ASSIGN(
+        std::byte * arena,
+        driver.allocateArena({int32_t(k)}, plan.arenaBytes[k], mostBytes));
     addresses.arenas.push_back(arena);
   }
   for (const Buffer &buffer : dag.buffers) {

@@ -8,14 +8,14 @@
 namespace mgpu::device {
 
 /// The first eight bytes; the last one counts the versions of the form.
-static constexpr char magic[9] = "MGPUCUK\4";
+static constexpr char magic[9] = "MGPUCUK\5";
 
 /// After the magic: the fixed fields, the tensor maps, the two strings with
 /// their lengths before them, and the cubin to the end.
 struct Fixed {
   uint32_t sourceBlock[3], block[3], covers[3], clusterX;
   uint32_t takesPart, dynamicSharedBytes;
-  uint32_t entryLength, archLength, numMaps, hasProduct;
+  uint32_t entryLength, archLength, numMaps, hasProduct, awaits;
 };
 struct FixedMap {
   uint64_t offsetBytes, sizes[3], strideBytes[2];
@@ -56,7 +56,8 @@ std::vector<std::byte> encodeCudaKernel(const CudaKernelObject &kernel) {
               uint32_t(kernel.entry.size()),
               uint32_t(kernel.arch.size()),
               uint32_t(kernel.tensorMaps.size()),
-              kernel.product.has_value()};
+              kernel.product.has_value(),
+              kernel.awaits};
   std::vector<std::byte> out;
   auto put = [&](const void *data, size_t size) {
     const auto *bytes = static_cast<const std::byte *>(data);
@@ -162,6 +163,7 @@ Result<CudaKernelObject> decodeCudaKernel(std::string_view name,
   kernel.clusterX = fixed.clusterX;
   kernel.takesPart = fixed.takesPart != 0;
   kernel.dynamicSharedBytes = fixed.dynamicSharedBytes;
+  kernel.awaits = fixed.awaits != 0;
   // 1024 is the most of every compute capability (DeviceProfile.h).
   constexpr uint64_t maxThreads = 1024;
   constexpr uint32_t mostClusterBlocks = 16; // of any card, if asked for

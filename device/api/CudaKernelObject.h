@@ -32,6 +32,10 @@ struct CudaKernelObject {
   uint32_t clusterX = 1; ///< blocks of a cluster, along x
   bool takesPart = true;
   uint32_t dynamicSharedBytes = 0;
+  /// It waits for the kernel its launch follows before it does anything
+  /// (griddepcontrol.wait): the launch may begin before that has ended. Of
+  /// sm_90 and later.
+  bool awaits = false;
   /// Parameters of tensorMapBytes each: maps of the arrays whose addresses the
   /// launch gives as these arguments.
   std::vector<TensorMap> tensorMaps;

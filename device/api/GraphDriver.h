@@ -36,6 +36,9 @@ struct KernelNodeParams {
   std::vector<uint64_t> arguments; ///< device addresses and scalar bits
   /// The blocks to run; none: all of them.
   std::optional<GridPart> part = std::nullopt;
+  /// Before its one dependency, a kernel, has ended: the launch waits itself
+  /// (Driver::awaits). A backend may make it begin after nonetheless.
+  bool mayBeginEarly = false;
 };
 
 struct CopyNodeParams {
@@ -51,6 +54,10 @@ struct CollectiveMemberParams {
   const std::byte *send = nullptr;
   std::byte *recv = nullptr;
   Box sendBox, recvBox;
+  /// Where `send` and `recv` are in the arena of their device, be it here or
+  /// not; none: not in it, or the member has no such end.
+  std::optional<uint64_t> sendInArena = std::nullopt,
+                          recvInArena = std::nullopt;
 };
 
 struct CollectiveNodeParams {
@@ -144,9 +151,19 @@ public:
   /// Memory of the device, or pinned host memory for host(); aligned to 256
   /// bytes, zeroed, freed with the Driver.
   virtual Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) = 0;
+  /// allocate() of what holds a device's buffers, once for each. `mostBytes` is
+  /// the largest such size of all devices of the program: where several
+  /// processes run it, all say the same.
+  virtual Result<std::byte *> allocateArena(DeviceId device, uint64_t sizeBytes,
+                                            uint64_t /*mostBytes*/) {
+    return allocate(device, sizeBytes);
+  }
   /// Loads the entry "entry" of a compiled kernel for threads of `block`.
   virtual Result<KernelHandle>
   loadKernel(std::string_view name, std::span<const std::byte> object) = 0;
+  /// Whether a launch of the kernel waits for the kernel it follows before it
+  /// does anything, and so may begin before that has ended.
+  virtual bool awaits(KernelHandle) const { return false; }
   virtual std::unique_ptr<GraphDriver> createGraph() = 0;
 
   // Of a driver in one of several processes that run a program together.

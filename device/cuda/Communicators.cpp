@@ -88,6 +88,27 @@ Result<void> Communicators::join(const NcclId &id, uint32_t rank,
   return joined;
 }
 
+Result<bool> Communicators::makeWindow(uint64_t bytes, std::byte *&memory) {
+  void *taken = nullptr;
+  NcclResult code = api->MemAlloc(&taken, bytes);
+  if (code != NcclResult::Success)
+    return ncclError(
+        *api, code, "ncclMemAlloc",
+        fmt::format("of {} bytes for a card's arena {}", bytes, where),
+        nullptr);
+  memory = static_cast<std::byte *>(taken);
+  NcclComm comm = groups[0].comm;
+  windows.push_back(nullptr);
+  code = api->CommWindowRegister(comm, taken, bytes, &windows.back(),
+                                 ncclSymmetric);
+  MGPU_TRY(settle(comm, code, "ncclCommWindowRegister",
+                  fmt::format("of {} bytes", bytes)));
+  if (windows.back())
+    return true;
+  windows.pop_back();
+  return false;
+}
+
 bool Communicators::shareTwoRanks(size_t a, size_t b) const {
   const std::vector<DeviceId> &others = groups[b].members;
   size_t shared = 0;
@@ -142,6 +163,12 @@ void Communicators::abort() {
 }
 
 void Communicators::close() {
+  for (NcclWindow window : windows)
+    if (NcclComm comm = groups[0].comm; comm && !isBroken)
+      // What fails is remembered in isBroken.
+      (void)settle(comm, api->CommWindowDeregister(comm, window),
+                   "ncclCommWindowDeregister", "");
+  windows.clear();
   for (Group &group : groups)
     if (NcclComm comm = std::exchange(group.comm, nullptr)) {
       // Finalizing waits for the other ranks, so only where all is well.

@@ -10,6 +10,7 @@
 #include "device/cuda/NcclCall.h"
 
 #include <chrono>
+#include <deque>
 #include <functional>
 
 namespace mgpu::device {
@@ -47,6 +48,14 @@ public:
     return groups[group].members;
   }
 
+  bool hasWindows() const { return options.windows; }
+  /// Memory of NCCL's, `bytes` on every rank, registered as a window of the
+  /// first group: a call that all its ranks make in the same order. `memory` is
+  /// set as soon as it is there, and then the caller's to free, by
+  /// freeWindow(), after close(). False: NCCL registers none on this machine.
+  Result<bool> makeWindow(uint64_t bytes, std::byte *&memory);
+  void freeWindow(std::byte *memory) { api->MemFree(memory); }
+
   /// Enqueues a call on `stream`, capturing or not; `name` is the node's.
   Result<void> issue(const NcclCall &call, CUstream stream,
                      std::string_view name);
@@ -76,6 +85,8 @@ private:
   std::string where;
   NcclOptions options;
   std::vector<Group> groups;
+  /// Of the first group. NCCL may write them after the call that makes them.
+  std::deque<NcclWindow> windows;
   bool isAborted = false;
   bool isBroken = false; ///< a call failed: the others may never answer
 };

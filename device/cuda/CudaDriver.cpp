@@ -21,15 +21,24 @@ public:
   std::string timedBy() const override { return state->timedBy(); }
 
   Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) override {
-    return state->allocate(
-        device, sizeBytes,
-        device.isHost() ? "a host buffer"
-                        : fmt::format("the memory of device {}", device.value));
+    return state->allocate(device, sizeBytes,
+                           device.isHost() ? "a host buffer"
+                                           : CudaState::memoryOf(device));
+  }
+
+  Result<std::byte *> allocateArena(DeviceId device, uint64_t sizeBytes,
+                                    uint64_t mostBytes) override {
+    return state->allocateArena(device, sizeBytes, mostBytes);
   }
 
   Result<KernelHandle> loadKernel(std::string_view name,
                                   std::span<const std::byte> object) override {
     return state->loadKernel(name, object);
+  }
+
+  bool awaits(KernelHandle kernel) const override {
+    return kernel.value < state->kernels.size() &&
+           state->awaits(state->kernels[kernel.value]);
   }
 
   std::unique_ptr<GraphDriver> createGraph() override {

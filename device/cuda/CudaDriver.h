@@ -29,6 +29,10 @@ struct NcclOptions {
   /// Thread blocks of a collective, at least and at most; 0: as NCCL likes.
   uint32_t leastCtas = 0, mostCtas = 0;
   Ctas ctas = Ctas::Default; ///< NCCL's CTAPolicy
+  /// The arenas are windows of NCCL's: memory of ncclMemAlloc, registered as
+  /// symmetric. Calls whose ends are not at equal places in them go by way of
+  /// other memory.
+  bool windows = false;
 
   bool setsCtas() const {
     return leastCtas || mostCtas || ctas != Ctas::Default;

@@ -177,6 +177,10 @@ CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
                   kernelArguments(*state, kernel, params));
   Specs after = endsOf(dependencies), made;
   uint32_t first = uint32_t(spec->nodes.size());
+  // What a step became may be no kernel, or several: those are ended first.
+  const bool isEarly =
+      params.mayBeginEarly && state->awaits(kernel) && after.size() == 1 &&
+      std::holds_alternative<KernelLaunch>(spec->nodes[after[0]].work);
   const Dim3 &block = kernel.launch.block;
   const uint32_t cluster = kernel.launch.clusterX;
   const uint64_t mostX = maxGridX / cluster * cluster; // whole clusters alone
@@ -205,6 +209,7 @@ CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
         if (takesPart)
           launch.addParameter(&chunk, sizes.back());
         made.push_back(append(std::move(launch), after));
+        spec->nodes.back().isEarly = isEarly;
       }
   join(std::move(made), after);
   return finish(params.name, params.device, first);

@@ -92,6 +92,8 @@ CudaState::~CudaState() {
         api->cuMemHostUnregister(memory);
       for (auto &[hash, library] : libraries)
         api->cuLibraryUnload(library);
+      for (std::byte *memory : windows)
+        communicators->freeWindow(memory);
       for (CUdeviceptr memory : deviceMemory)
         api->cuMemFree(memory);
       for (void *memory : hostMemory)
@@ -146,6 +148,14 @@ Result<void> CudaState::checkAlive() const {
                           lost));
 }
 
+Result<void> CudaState::zero(CUdeviceptr memory, uint64_t bytes) {
+  // On our stream: the plain cuMemset runs on the legacy one, for which a
+  // non-blocking stream does not wait.
+  MGPU_TRY(check(api->cuMemsetD8Async(memory, 0, bytes, stream),
+                 "cuMemsetD8Async", where()));
+  return wait(stream, "zeroing memory");
+}
+
 Result<std::byte *> CudaState::allocate(DeviceId owner, uint64_t sizeBytes,
                                         std::string_view purpose) {
   if (!owner.isHost() && !isHere(owner))
@@ -193,12 +203,8 @@ Result<std::byte *> CudaState::allocate(DeviceId owner, uint64_t sizeBytes,
   }
   MGPU_TRY(check(code, "cuMemAlloc", where()));
   deviceMemory.push_back(address);
+  MGPU_TRY(zero(address, bytes));
   deviceBytes += bytes;
-  // On our stream: the plain cuMemset runs on the legacy one, for which a
-  // non-blocking stream does not wait.
-  MGPU_TRY(check(api->cuMemsetD8Async(address, 0, bytes, stream),
-                 "cuMemsetD8Async", where()));
-  MGPU_TRY(wait(stream, "zeroing memory"));
   auto *out = reinterpret_cast<std::byte *>(uintptr_t(address));
   memory.add(out, sizeBytes, owner);
   return out;

@@ -63,6 +63,13 @@ public:
   /// the card's. `purpose` is for the error.
   Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes,
                                std::string_view purpose);
+  /// What allocate() of a device's memory is for.
+  static std::string memoryOf(DeviceId device) {
+    return "the memory of device " + std::to_string(device.value);
+  }
+  /// Driver::allocateArena().
+  Result<std::byte *> allocateArena(DeviceId device, uint64_t sizeBytes,
+                                    uint64_t mostBytes);
   /// Memory of the first device for as long as somebody holds it; then it is
   /// lent again. So graphs that are made anew with other addresses, round after
   /// round, need no more than the first two.
@@ -112,6 +119,11 @@ public:
   DeviceId firstDevice() const { return options.only.value_or(DeviceId{0}); }
   std::string devicesText() const;
 
+  /// Both ends of a programmatic edge are of sm_90 or later: those before have
+  /// no griddepcontrol (PTX ISA).
+  bool awaits(const LoadedKernel &kernel) const {
+    return kernel.launch.awaits && major >= 9;
+  }
   std::string arch() const;
   std::string description() const;
   /// "on cuda:0/4" for error texts.
@@ -132,6 +144,7 @@ private:
             std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
   void giveUp(const std::string &reason);
   Result<void> openCard();
+  Result<void> zero(CUdeviceptr memory, uint64_t bytes);
   Result<CUlibrary> loadLibrary(std::string_view name,
                                 std::span<const std::byte> cubin);
   Result<CUkernel> loadEntry(CUlibrary library, const std::string &entry,
@@ -148,7 +161,8 @@ private:
   std::string cardName, whereText;
   CUstream stream = nullptr; ///< for zeroing memory
   std::vector<CUdeviceptr> deviceMemory;
-  uint64_t deviceBytes = 0; ///< of it, all together
+  std::vector<std::byte *> windows; ///< memory of NCCL's
+  uint64_t deviceBytes = 0;         ///< of it, all together
   /// Lent before and not now, by size. Outlives us in the hands of a borrower.
   using Spare = std::multimap<uint64_t, std::byte *>;
   std::shared_ptr<Spare> spare = std::make_shared<Spare>();

@@ -35,18 +35,28 @@ GraphInstance::~GraphInstance() {
 Result<CUgraphNode>
 GraphInstance::addNode(CUgraphNodeParams &params,
                        const std::vector<CUgraphNode> &dependencies,
-                       const std::string &name) {
+                       const std::string &name, bool early) {
   CUgraphNode node = nullptr;
+  // cuda.h 1953 and 1942: of a kernel whose blocks have all let the next begin,
+  // or have ended.
+  CUgraphEdgeData edge;
+  std::memset(&edge, 0, sizeof edge);
+  edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+  edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  const std::vector<CUgraphEdgeData> data(early ? dependencies.size() : 0,
+                                          edge);
   MGPU_TRY(state->check(
       state->api->cuGraphAddNode(
           &node, graph, dependencies.empty() ? nullptr : dependencies.data(),
-          nullptr, dependencies.size(), &params),
+          early ? data.data() : nullptr, dependencies.size(), &params),
       "cuGraphAddNode", fmt::format("for '{}' {}", name, state->where())));
   nodes.push_back(node);
   names.push_back(name);
   rangeOf.push_back(currentRange);
   for (CUgraphNode dependency : dependencies)
-    edges.push_back({dependency, node});
+    edges.push_back({dependency, node,
+                     early ? CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+                           : CU_GRAPH_DEPENDENCY_TYPE_DEFAULT});
   return node;
 }
 
@@ -99,7 +109,7 @@ paramsOf(const NodeWork &work, CUcontext context, std::vector<void *> &values) {
 Result<CUgraphNode>
 GraphInstance::addSpec(const NodeSpec &node,
                        const std::vector<CUgraphNode> &dependencies,
-                       const std::string &name) {
+                       const std::string &name, bool early) {
   std::vector<void *> values;
   auto params = paramsOf(node.work, state->context, values);
   // Thread-local: NCCL issues non-blocking calls in a thread of its own, which
@@ -120,7 +130,8 @@ GraphInstance::addSpec(const NodeSpec &node,
                          return products->issue(*call, call->c, stream, name);
                        }},
                       dependencies, name);
-  MGPU_TRY_ASSIGN(CUgraphNode made, addNode(*params, dependencies, name));
+  MGPU_TRY_ASSIGN(CUgraphNode made,
+                  addNode(*params, dependencies, name, early));
   if (std::holds_alternative<MarkLaunch>(node.work))
     untimed.insert(made);
   const auto *kernel = std::get_if<KernelLaunch>(&node.work);
@@ -209,7 +220,10 @@ Result<void> GraphInstance::build(const GraphSpec &spec, bool timed,
           before.push_back(made[dependency]);
       if (timed && before.empty())
         before.push_back(begin);
-      MGPU_TRY_ASSIGN(made[k], addSpec(spec.nodes[k], before, range.name));
+      // Between timed ranges there are events, which are no kernels.
+      const bool early = spec.nodes[k].isEarly && !timed;
+      MGPU_TRY_ASSIGN(made[k],
+                      addSpec(spec.nodes[k], before, range.name, early));
       bySpec[k] = made[k];
     }
     if (timed) {
@@ -289,18 +303,30 @@ Result<void> GraphInstance::readBack() {
     MGPU_TRY(state->check(
         api.cuGraphGetEdges(graph, from.data(), to.data(), data.data(), &count),
         "cuGraphGetEdges", state->where()));
-  std::vector<std::pair<CUgraphNode, CUgraphNode>> pairs;
+  std::vector<Edge> there;
   for (size_t k = 0; k < count; ++k) {
-    bool isLibrarys = captured.count(from[k]) && captured.count(to[k]);
-    if (!isLibrarys && (data[k].from_port || data[k].to_port || data[k].type))
-      return differs("an edge does not wait for the whole of its node");
-    pairs.push_back({from[k], to[k]});
+    // A library's own edges are its affair.
+    if (captured.count(from[k]) && captured.count(to[k]))
+      data[k] = {};
+    const bool isEarly = data[k].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    // As addNode() makes them.
+    const int port = isEarly ? CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+                             : CU_GRAPH_KERNEL_NODE_PORT_DEFAULT;
+    if (data[k].to_port || data[k].from_port != port)
+      return differs("an edge waits for something else than was asked for");
+    there.push_back({from[k], to[k], data[k].type});
   }
-  std::sort(pairs.begin(), pairs.end());
+  std::sort(there.begin(), there.end());
   std::sort(edges.begin(), edges.end());
-  if (pairs != edges)
-    return differs("its edges are others");
-  return {};
+  if (there == edges)
+    return {};
+  // The same ends: then it is what they wait for.
+  for (auto *each : {&there, &edges})
+    for (Edge &edge : *each)
+      std::get<2>(edge) = 0;
+  return differs(there == edges
+                     ? "an edge waits for something else than was asked for"
+                     : "its edges are others");
 }
 
 Result<void> GraphInstance::run(const GraphSpec &spec) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace mgpu::device {
 
@@ -46,12 +47,13 @@ public:
   const std::vector<HostSpan> &hostSpans() const { return spans; }
 
 private:
+  /// With `early`, by programmatic edges.
   Result<CUgraphNode> addNode(CUgraphNodeParams &params,
                               const std::vector<CUgraphNode> &dependencies,
-                              const std::string &name);
+                              const std::string &name, bool early = false);
   Result<CUgraphNode> addSpec(const NodeSpec &node,
                               const std::vector<CUgraphNode> &dependencies,
-                              const std::string &name);
+                              const std::string &name, bool early);
   /// Captures what `issue` enqueues on a stream, a call of a library's, after
   /// `dependencies` (LibraryCapture.cpp); gives the node that ends it.
   struct Capture {
@@ -85,7 +87,10 @@ private:
   std::vector<CUevent> borders;    ///< of runSpan()
   std::vector<CUgraphNode> nodes;  ///< all that were made, in order
   std::vector<CUgraphNode> bySpec; ///< of `nodes`, those a spec became
-  std::vector<std::pair<CUgraphNode, CUgraphNode>> edges;
+  /// From, to, and what is waited for (a CUgraphDependencyType, which says the
+  /// port as well).
+  using Edge = std::tuple<CUgraphNode, CUgraphNode, int>;
+  std::vector<Edge> edges;
   /// Those of `nodes` that a library added: edges between them may be of any
   /// kind.
   std::set<CUgraphNode> captured;

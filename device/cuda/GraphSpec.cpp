@@ -65,7 +65,8 @@ bool isUpdatable(const GraphSpec &from, const GraphSpec &to) {
       return false;
   for (size_t k = 0; k < from.nodes.size(); ++k) {
     const NodeSpec &a = from.nodes[k], &b = to.nodes[k];
-    if (a.dependencies != b.dependencies || a.work.index() != b.work.index())
+    if (a.dependencies != b.dependencies || a.isEarly != b.isEarly ||
+        a.work.index() != b.work.index())
       return false;
     if (isSame(a.work, b.work))
       continue;

@@ -52,6 +52,9 @@ using NodeWork = std::variant<EmptyNode, KernelLaunch, CopyLaunch, NcclCall,
 struct NodeSpec {
   NodeWork work;
   std::vector<uint32_t> dependencies;
+  /// A KernelLaunch after one other, for which its own text waits: it may begin
+  /// before that has ended, by a programmatic edge.
+  bool isEarly = false;
 };
 
 /// The specs a node of ours became: [first, last), where `end` ends it.

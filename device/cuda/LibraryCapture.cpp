@@ -38,7 +38,7 @@ Result<void> GraphInstance::collectCaptured(
     names.push_back(name);
     rangeOf.push_back(currentRange);
     for (CUgraphNode each : before)
-      edges.push_back({each, node});
+      edges.push_back({each, node, CU_GRAPH_DEPENDENCY_TYPE_DEFAULT});
     // One that waits for nothing would run before what it is to follow; one
     // that waits for a node of another capture ties it to that.
     bool strays = before.empty() && !dependencies.empty();

@@ -25,6 +25,9 @@ Result<std::shared_ptr<const NcclApi>> openNccl(const std::string &name) {
   EntryPoints entries(library);
 #define MGPU_NCCL_TAKE(name, ...) entries.take("nccl" #name, api->name);
   MGPU_NCCL_FUNCTIONS(MGPU_NCCL_TAKE)
+  const std::string required = entries.missing;
+  MGPU_NCCL_OPTIONAL(MGPU_NCCL_TAKE)
+  entries.missing = required;
 #undef MGPU_NCCL_TAKE
   entries.take("ncclGetErrorString", api->GetErrorString);
   entries.take("ncclGetLastError", api->GetLastError);

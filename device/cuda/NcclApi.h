@@ -17,6 +17,15 @@ namespace mgpu::device {
 struct NcclCommunicator; ///< ncclComm
 using NcclComm = NcclCommunicator *;
 
+struct NcclWindowMemory; ///< ncclWindow_vidmem
+using NcclWindow = NcclWindowMemory *;
+/// Of a window: collectives are given the same place in it on every rank.
+inline constexpr int ncclSymmetric = 1;
+/// What a window's memory begins at a multiple of.
+inline constexpr size_t ncclWindowAlignment = 4096;
+/// The first version that has windows.
+inline constexpr int ncclWithWindows = 22700;
+
 struct NcclId {
   char bytes[128]; ///< NCCL_UNIQUE_ID_BYTES
 };
@@ -92,9 +101,18 @@ static_assert(offsetof(NcclConfig, minCtas) == NcclConfig::headSize);
   X(Recv, void *recv, size_t count, NcclType type, int peer, NcclComm comm,    \
     CUstream stream)
 
+/// Null where NCCL is older than 2.27.
+#define MGPU_NCCL_OPTIONAL(X)                                                  \
+  X(MemAlloc, void **memory, size_t size)                                      \
+  X(MemFree, void *memory)                                                     \
+  X(CommWindowRegister, NcclComm comm, void *memory, size_t size,              \
+    NcclWindow *window, int flags)                                             \
+  X(CommWindowDeregister, NcclComm comm, NcclWindow window)
+
 struct NcclApi {
 #define MGPU_NCCL_MEMBER(name, ...) NcclResult (*name)(__VA_ARGS__) = nullptr;
   MGPU_NCCL_FUNCTIONS(MGPU_NCCL_MEMBER)
+  MGPU_NCCL_OPTIONAL(MGPU_NCCL_MEMBER)
 #undef MGPU_NCCL_MEMBER
   const char *(*GetErrorString)(NcclResult result) = nullptr;
   const char *(*GetLastError)(NcclComm comm) = nullptr;

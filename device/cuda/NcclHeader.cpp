@@ -60,6 +60,10 @@ static_assert(offsetof(NcclConfig, shrinkShare) ==
 static_assert(int(NcclOptions::Ctas::Efficiency) == NCCL_CTA_POLICY_EFFICIENCY);
 static_assert(int(NcclOptions::Ctas::Zero) == NCCL_CTA_POLICY_ZERO);
 static_assert(sizeof(NcclConfig) <= sizeof(ncclConfig_t));
+static_assert(ncclSymmetric == NCCL_WIN_COLL_SYMMETRIC);
+#endif
+#ifdef NCCL_WIN_REQUIRED_ALIGNMENT
+static_assert(ncclWindowAlignment == NCCL_WIN_REQUIRED_ALIGNMENT);
 #endif
 
 /// Our twin of one of their types in a parameter list.
@@ -104,6 +108,17 @@ struct Twin<ncclRedOp_t> {
   using Type = NcclReduction;
 };
 
+#if NCCL_VERSION_CODE >= 22700
+template <>
+struct Twin<ncclWindow_t> {
+  using Type = NcclWindow;
+};
+template <>
+struct Twin<ncclWindow_t *> {
+  using Type = NcclWindow *;
+};
+#endif
+
 template <typename F>
 struct TwinOf;
 template <typename R, typename... P>
@@ -115,6 +130,9 @@ struct TwinOf<R (*)(P...)> {
   static_assert(std::is_same_v<decltype(NcclApi::name),                        \
                                TwinOf<decltype(&nccl##name)>::Type>);
 MGPU_NCCL_FUNCTIONS(MGPU_NCCL_COMPARE)
+#if NCCL_VERSION_CODE >= 22700
+MGPU_NCCL_OPTIONAL(MGPU_NCCL_COMPARE)
+#endif
 #undef MGPU_NCCL_COMPARE
 
 } // namespace mgpu::device

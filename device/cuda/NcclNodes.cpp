@@ -52,6 +52,61 @@ Result<int64_t> sliceOf(const CollectiveNodeParams &params, int64_t send,
   return slice;
 }
 
+/// Whether NCCL may take the ends of a call from its ranks' arenas where those
+/// are windows: all of them are there, and at equal places on every rank, or
+/// where NCCL calls a call in place (nccl.h:428, 445). It says the same on
+/// every rank. What is sent to one rank need be at no equal place.
+bool isSymmetric(const CollectiveNodeParams &params) {
+  const bool isPair = params.kind == CollectiveKind::SendRecv;
+  const auto n = int64_t(params.members.size());
+  const auto width = int64_t(sizeBytes(params.elementType));
+  auto place = [&](const std::optional<uint64_t> &inArena,
+                   const Box &box) -> std::optional<int64_t> {
+    if (!inArena || !box.isContiguous())
+      return std::nullopt;
+    const int64_t at = int64_t(*inArena) + box.offset;
+    return reduces(params.kind) && at % width != 0 ? std::nullopt
+                                                   : std::optional(at);
+  };
+  auto bytesOf = [](const Box &box) {
+    return box.numElements() * int64_t(box.elementBytes);
+  };
+  constexpr int64_t inPlace = -1;
+  std::optional<std::pair<int64_t, int64_t>> common; // of all ranks so far
+  for (int64_t rank = 0; rank < n; ++rank) {
+    const CollectiveMemberParams &member = params.members[size_t(rank)];
+    const bool sends = isPair ? rank == 0
+                              : params.kind != CollectiveKind::Broadcast ||
+                                    rank == int64_t(params.root);
+    const bool receives = !isPair || rank == 1;
+    auto send = sends ? place(member.sendInArena, member.sendBox)
+                      : std::optional<int64_t>(0);
+    auto recv = receives ? place(member.recvInArena, member.recvBox)
+                         : std::optional<int64_t>(0);
+    if (!send || !recv)
+      return false;
+    if (isPair)
+      continue;
+    if (params.kind == CollectiveKind::AllGather) {
+      const int64_t slice = bytesOf(member.recvBox) / n;
+      if (bytesOf(member.sendBox) != slice) // its own slice of the whole
+        *send += rank * slice;
+      if (*send == *recv + rank * slice)
+        send = inPlace;
+    } else if (params.kind == CollectiveKind::ReduceScatter) {
+      if (*recv == *send + rank * bytesOf(member.recvBox))
+        recv = inPlace;
+    } else if (params.kind == CollectiveKind::Broadcast) {
+      send = 0; // of one rank
+    }
+    const std::pair mine(*send, *recv);
+    if (common.value_or(mine) != mine)
+      return false;
+    common = mine;
+  }
+  return true;
+}
+
 } // namespace
 
 Result<CudaGraph::Planned>
@@ -103,8 +158,10 @@ CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
   // Where all ranks hold the whole, each contributes its own slice of it.
   const bool isOwnSlice =
       kind == CollectiveKind::AllGather && send == recv && n > 1;
+  const bool hasWindows = state->communicators->hasWindows();
+  const bool isDirect = !hasWindows || isSymmetric(params);
   auto isTaken = [&](const std::byte *base, const Box &box) {
-    return box.isContiguous() &&
+    return isDirect && box.isContiguous() &&
            (!reduces(kind) || uintptr_t(base + box.offset) % width == 0);
   };
   auto packSend = [&]() -> Result<void> {
@@ -123,15 +180,18 @@ CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
                 (isOwnSlice ? int64_t(rank) * slice * width : 0);
   else if (sends)
     MGPU_TRY(packSend());
-  if (receives && isTaken(mine.recv, mine.recvBox)) {
-    call.recv = mine.recv + mine.recvBox.offset;
-  } else if (receives) {
+  auto unpackRecv = [&]() -> Result<void> {
     Box flat = packedBox(mine.recvBox);
     MGPU_TRY_ASSIGN(call.recv,
                     stage(uint64_t(flat.sizes[0]) * flat.elementBytes,
                           "a copy's staging buffer"));
     out.unpacking = BoxMove{mine.recv, mine.recvBox, call.recv, flat};
-  }
+    return {};
+  };
+  if (receives && isTaken(mine.recv, mine.recvBox))
+    call.recv = mine.recv + mine.recvBox.offset;
+  else if (receives)
+    MGPU_TRY(unpackRecv());
 
   // NCCL's numbers: those of the group.
   call.rank = rank;
@@ -161,8 +221,12 @@ CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
     if (call.group == all.size())
       return fail(ErrorKind::Internal, "its ranks were not joined");
   }
-  if (!call.isOverlapLegal() && !out.packing)
+  if (!call.isOverlapLegal() && !out.packing) {
     MGPU_TRY(packSend());
+    // Both ends are in windows or none is, on every rank.
+    if (hasWindows)
+      MGPU_TRY(unpackRecv());
+  }
   return out;
 }
 

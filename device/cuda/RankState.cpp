@@ -50,6 +50,19 @@ Result<void> CudaState::join(std::span<const DeviceGroup> groups) {
     return fail(ErrorKind::Usage,
                 "NCCL_GRAPH_MIXING_SUPPORT must be 0 in a process that "
                 "replays graphs with collectives among cards");
+  if (options.nccl.windows &&
+      (nccl->version < ncclWithWindows || !nccl->MemAlloc || !nccl->MemFree ||
+       !nccl->CommWindowRegister || !nccl->CommWindowDeregister))
+    return fail(ErrorKind::Absent,
+                fmt::format("NCCL {} has no windows: install 2.27 or later, or "
+                            "leave out windows",
+                            ncclVersionText(nccl->version)));
+  if (options.nccl.windows &&
+      (groups.empty() ||
+       std::find(groups[0].members.begin(), groups[0].members.end(),
+                 *options.only) == groups[0].members.end()))
+    return fail(ErrorKind::Usage, "windows are of the first group, which has "
+                                  "all devices");
   Current current(*this);
   MGPU_TRY(current.entered);
   communicators = std::make_unique<Communicators>(
@@ -67,6 +80,37 @@ Result<void> CudaState::join(std::span<const DeviceGroup> groups) {
                                  group.members));
   }
   return {};
+}
+
+Result<std::byte *> CudaState::allocateArena(DeviceId device,
+                                             uint64_t sizeBytes,
+                                             uint64_t mostBytes) {
+  // Nobody has anything: so say all.
+  if (!options.nccl.windows || !isHere(device) || mostBytes == 0)
+    return allocate(device, sizeBytes, memoryOf(device));
+  if (!communicators)
+    return fail(ErrorKind::Usage,
+                "the arena of a card is a window of NCCL's: join the others "
+                "first");
+  MGPU_TRY(checkAlive());
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  // As large on every rank, as old versions want it.
+  const uint64_t bytes =
+      (std::max(sizeBytes, mostBytes) + ncclWindowAlignment - 1) /
+      ncclWindowAlignment * ncclWindowAlignment;
+  std::byte *out = nullptr;
+  Result<bool> made = communicators->makeWindow(bytes, out);
+  if (out)
+    windows.push_back(out);
+  MGPU_TRY(made);
+  if (!*made)
+    warnOnce(fmt::format("NCCL {} registers no windows {}: its collectives are "
+                         "what they are without",
+                         ncclVersionText(nccl->version), where()));
+  MGPU_TRY(zero(CUdeviceptr(uintptr_t(out)), bytes));
+  memory.add(out, sizeBytes, device);
+  return out;
 }
 
 Result<void> CudaState::adoptHost(std::span<std::byte> memory) {

@@ -25,6 +25,8 @@ std::string factsText(const CudaText &kernel) {
       quoteText(kernel.reason));
   if (!kernel.onlyArch.empty())
     text += fmt::format(" only {}", quoteText(kernel.onlyArch));
+  if (kernel.awaits)
+    text += " awaits";
   if (const auto &product = kernel.product) {
     text += fmt::format(" product {} {} {} {} {} {}",
                         toString(product->factors), toString(product->sums),
@@ -117,6 +119,10 @@ Result<CudaText> parseFacts(std::string_view facts) {
     MGPU_TRY(line.keyword("only"));
     MGPU_TRY_ASSIGN(kernel.onlyArch, line.quoted());
   }
+  if (line.peek() == "awaits") {
+    MGPU_TRY(line.keyword("awaits"));
+    kernel.awaits = true;
+  }
   if (line.peek() == "product") {
     MGPU_TRY_ASSIGN(kernel.product, parseProduct(line));
   }
@@ -153,6 +159,19 @@ std::string archOf(const CudaText &kernel, const std::string &arch) {
   return !kernel.onlyArch.empty() && archRefusal(kernel, arch).empty()
              ? kernel.onlyArch
              : arch;
+}
+
+bool awaitsOn(const CudaText &kernel, const std::string &arch) {
+  constexpr uint32_t firstWithGridControl = 90;
+  return kernel.awaits && kernel.takesPart &&
+         cardOf(arch).second >= firstWithGridControl;
+}
+
+std::vector<std::pair<std::string, std::string>>
+awaitMacros(const CudaText &kernel, const std::string &arch) {
+  if (!awaitsOn(kernel, arch))
+    return {};
+  return {{"MGPU_PDL", "1"}};
 }
 
 std::vector<std::string> compileOptions(const CudaText &kernel) {

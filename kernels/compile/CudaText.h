@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mgpu::kernels {
@@ -30,6 +31,9 @@ struct CudaText {
   /// that were written by hand have none.
   bool takesPart = true;
   uint32_t dynamicSharedBytes = 0;
+  /// It is to be compiled so that it waits for the kernel that it follows
+  /// (MGPU_PDL), where that can be: see awaitsOn().
+  bool awaits = false;
   /// Of each parameter but the MgpuLaunch.
   std::vector<uint32_t> parameterBytes;
   /// Those of them that are tensor maps.
@@ -38,8 +42,9 @@ struct CudaText {
   std::optional<MatrixProduct> product;
   /// "sm_90a": its instructions are of this architecture alone; or "".
   std::string onlyArch;
-  /// Of the CUDA target; a bundle does not keep it, nor what follows.
+  /// Of the CUDA target.
   std::optional<planner::KernelSpace> space;
+  // A bundle does not keep what follows.
   /// How it computes: "threads" as the source has them, "tiles",
   /// "tensor_cores" or "wgmma" of a matrix product, "file" by its author;
   /// "cublaslt" of a candidate, which has no text.
@@ -63,6 +68,14 @@ std::string archRefusal(const CudaText &kernel, const std::string &arch);
 /// The architecture to compile it for, where the card is of `arch`: "sm_90a" of
 /// "sm_90" for a text of sm_90a, which a card of sm_90 loads.
 std::string archOf(const CudaText &kernel, const std::string &arch);
+
+/// Whether it waits for what it follows when it is compiled for `arch`, with
+/// the macro MGPU_PDL as 1: CudaKernelObject::awaits. Texts written by hand do
+/// not, nor does any before sm_90.
+bool awaitsOn(const CudaText &kernel, const std::string &arch);
+/// That macro, for BatchItem::macros; none where it does not.
+std::vector<std::pair<std::string, std::string>>
+awaitMacros(const CudaText &kernel, const std::string &arch);
 
 /// What NVRTC is told. Emitted kernels keep every rounding; one written by hand
 /// gets the compiler's own defaults, as its author tested it, and finds the

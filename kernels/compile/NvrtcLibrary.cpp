@@ -56,6 +56,10 @@ private:
                                  void *) = nullptr;
 };
 
+constexpr const char *whatToInstall =
+    "install NVRTC (package cuda-nvrtc-13-0, or `pip install "
+    "nvidia-cuda-nvrtc`) or set CUDA_HOME to the toolkit";
+
 Result<void> OpenedNvrtc::resolve() {
   if (!load(errorString, "nvrtcGetErrorString") ||
       !load(version, "nvrtcVersion") ||
@@ -67,9 +71,9 @@ Result<void> OpenedNvrtc::resolve() {
       !load(cubinSize, "nvrtcGetCUBINSize") || !load(cubin, "nvrtcGetCUBIN") ||
       !load(logSize, "nvrtcGetProgramLogSize") ||
       !load(log, "nvrtcGetProgramLog"))
-    return fail(ErrorKind::Absent,
-                "'" + path +
-                    "' is not an NVRTC of CUDA 12 or 13: " + dlerror());
+    return fail(ErrorKind::Absent, "cannot compile CUDA kernels: '" + path +
+                                       "' is not an NVRTC of CUDA 12 or 13 (" +
+                                       dlerror() + "); " + whatToInstall);
   setFlowCallback = reinterpret_cast<decltype(setFlowCallback)>(
       dlsym(handle, "nvrtcSetFlowCallback"));
   if (nvrtcResult code = version(&major, &minor); code != NVRTC_SUCCESS)
@@ -149,8 +153,7 @@ NvrtcLibrary::open(const std::string &given) {
                   (given.empty() ? "no libnvrtc.so.13 or .12 on the library "
                                    "path or in /usr/local/cuda/lib64"
                                  : "cannot open '" + given + "'") +
-                  "; install NVRTC (package cuda-nvrtc-13-0, or `pip install "
-                  "nvidia-cuda-nvrtc`) or set CUDA_HOME to the toolkit");
+                  "; " + whatToInstall);
 }
 
 } // namespace mgpu::kernels

@@ -168,8 +168,9 @@ static void visit(Archive &a, MatrixProduct &product) {
 template <typename Archive>
 static void visit(Archive &a, CudaText &text, bool isCandidate = false) {
   auto &[name, entry, source, reason, block, launchBlock, covers, reshapable,
-         takesPart, dynamicSharedBytes, parameterBytes, tensorMaps, product,
-         onlyArch, space, form, leastArch, disabled, candidates] = text;
+         takesPart, dynamicSharedBytes, awaits, parameterBytes, tensorMaps,
+         product, onlyArch, space, form, leastArch, disabled, candidates] =
+      text;
   for (std::string *each :
        {&name, &entry, &source, &reason, &onlyArch, &form, &disabled})
     a.text(*each);
@@ -177,6 +178,7 @@ static void visit(Archive &a, CudaText &text, bool isCandidate = false) {
     a.number(*each);
   a.flag(reshapable);
   a.flag(takesPart);
+  a.flag(awaits);
   a.number(dynamicSharedBytes);
   a.number(leastArch);
   a.list(parameterBytes, [&](uint32_t &bytes) { a.number(bytes); });

@@ -273,6 +273,48 @@ void expandIndex(Operation *op) {
   replace(op, results);
 }
 
+/// An integer of 32 or 64 bits as bf16. Both emitters go by way of f32, and
+/// twice rounded is not once rounded: so the integer gets 24 significant bits
+/// first, of which the last says whether any of those below was set.
+void expandToBrain(Operation *op) {
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  Value x = op->getOperand(0);
+  Type type = x.getType();
+  const unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  auto number = [&](int64_t value) -> Value {
+    TypedAttr attribute = b.getIntegerAttr(getElementTypeOrSelf(type), value);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attribute = DenseElementsAttr::get(vector, Attribute(attribute));
+    return arith::ConstantOp::create(b, loc, attribute);
+  };
+  using Is = arith::CmpIPredicate;
+  const Value zero = number(0), one = number(1);
+  Value isNegative;
+  if (isa<arith::SIToFPOp>(op)) {
+    isNegative = arith::CmpIOp::create(b, loc, Is::slt, x, zero);
+    Value negated = arith::SubIOp::create(b, loc, zero, x);
+    x = arith::SelectOp::create(b, loc, isNegative, negated, x);
+  }
+  Value zeros = math::CountLeadingZerosOp::create(b, loc, x);
+  Value below = arith::MaxSIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, number(width - 24), zeros), zero);
+  Value high = arith::ShRUIOp::create(b, loc, x, below);
+  high = arith::ShLIOp::create(b, loc, high, below);
+  Value rest = arith::CmpIOp::create(b, loc, Is::ne, high, x);
+  Value last = arith::ShLIOp::create(b, loc, one, below);
+  x = arith::OrIOp::create(b, loc, high,
+                           arith::SelectOp::create(b, loc, rest, last, zero));
+  Value exact =
+      arith::UIToFPOp::create(b, loc, withElement(type, b.getF32Type()), x);
+  if (isNegative)
+    exact = arith::SelectOp::create(
+        b, loc, isNegative, arith::NegFOp::create(b, loc, exact), exact);
+  replace(op,
+          {arith::TruncFOp::create(b, loc, op->getResult(0).getType(), exact)
+               .getResult()});
+}
+
 bool isSignedOnBits(Operation *op) {
   return isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp,
              arith::CeilDivSIOp, arith::ShRSIOp, math::AbsIOp, math::IPowIOp,
@@ -347,6 +389,13 @@ bool needsElements(Operation *op) {
          !insert.getDynamicPosition().empty();
 }
 
+bool isToBrain(Operation *op) {
+  return isa<arith::SIToFPOp, arith::UIToFPOp>(op) &&
+         getElementTypeOrSelf(op->getResult(0).getType()).isBF16() &&
+         getElementTypeOrSelf(op->getOperand(0).getType())
+                 .getIntOrFloatBitWidth() > 24;
+}
+
 bool needsBytes(Operation *op) {
   if (op->getNumResults() == 0 ||
       !getElementTypeOrSelf(op->getResult(0).getType()).isInteger(1))
@@ -373,12 +422,14 @@ void expandOperations(ModuleOp module) {
       words.push_back(op);
   });
   llvm::for_each(words, expandIndex);
-  SmallVector<Operation *> maths, lanes, rows, bits, positions;
+  SmallVector<Operation *> maths, lanes, rows, bits, positions, brains;
   SmallVector<vector::ReductionOp> reductions;
   module.walk([&](Operation *op) {
     if (isa<math::ClampFOp, math::SincosOp, math::IsNaNOp, math::IsInfOp,
             math::IsFiniteOp, math::IsNormalOp>(op))
       maths.push_back(op);
+    else if (isToBrain(op))
+      brains.push_back(op);
     else if (needsBytes(op))
       bits.push_back(op);
     else if (isVector(op) &&
@@ -395,6 +446,7 @@ void expandOperations(ModuleOp module) {
       reductions.push_back(reduction);
   });
   llvm::for_each(maths, expandMath);
+  llvm::for_each(brains, expandToBrain);
   llvm::for_each(bits, expandBits);
   llvm::for_each(lanes, expandLanes);
   llvm::for_each(rows, expandRows);

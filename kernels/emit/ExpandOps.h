@@ -13,7 +13,8 @@ namespace mgpu::kernels {
 /// stores of vectors whose rank is not 1, row by row, and of i1, one by one;
 /// elements of them at positions that are values, and sums of floats narrower
 /// than 32 bits, one by one; what divides, shifts or counts the bits of an i1,
-/// on i8; and powers and operations with two results of index, on i64.
+/// on i8; powers and operations with two results of index, on i64;
+/// and integers of 32 bits or more as bf16, so that they are rounded once.
 void expandOperations(mlir::ModuleOp module);
 
 } // namespace mgpu::kernels

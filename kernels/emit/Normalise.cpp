@@ -8,10 +8,12 @@
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Iterators.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -70,6 +72,12 @@ static SmallVector<Value> nestFrom(scf::ParallelOp op, unsigned dim,
 }
 
 LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
+  // Those of what is written here and by eraseDeadCode: a text that has none
+  // of their operations has not loaded them.
+  module.getContext()
+      ->loadDialect<arith::ArithDialect, math::MathDialect,
+                    memref::MemRefDialect, scf::SCFDialect, ub::UBDialect,
+                    vector::VectorDialect>();
   PassManager lowering(module.getContext());
   lowering.addPass(createLowerAffinePass());
   if (failed(lowering.run(module)))
@@ -98,18 +106,6 @@ LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
   if (failed(checkSubgroupMatrices(module, block)))
     return failure();
   return lowerWarpExecution(module, block);
-}
-
-void eraseDeadCode(ModuleOp module) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    module.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-      if (isOpTriviallyDead(op)) {
-        op->erase();
-        changed = true;
-      }
-    });
-  }
 }
 
 } // namespace mgpu::kernels

@@ -17,7 +17,8 @@ namespace mgpu::kernels {
 /// (SubgroupMatrix.h).
 mlir::LogicalResult normaliseKernel(mlir::ModuleOp module, Dim3 block);
 
-/// What no statement needs would be a warning of the C++ compiler.
+/// What no statement needs would be a warning of the C++ compiler: also what
+/// control flow hands on to nobody.
 void eraseDeadCode(mlir::ModuleOp module);
 
 } // namespace mgpu::kernels

@@ -47,10 +47,14 @@ public:
   /// Of `blocks` those that the space has, with up to 4 items for each thread;
   /// everything else at its default.
   /// With `whole`, floats are whole numbers, whose sums are exact.
+  /// With `early`, kernels begin early where the setting "pdl" is on.
   static std::unique_ptr<CardSubject> make(const Example &example,
                                            std::vector<uint32_t> blocks,
-                                           bool whole = false) {
+                                           bool whole = false,
+                                           bool early = false) {
     auto made = std::make_unique<CardSubject>();
+    if (early)
+      made->twins.onAwait = [] { fake::FakeCuda::instance().awaitGrids(); };
     ImportOutcome outcome = importExample(example);
     EXPECT_TRUE(outcome.dag) << outcome.dag.error().message;
     made->dag = std::move(*outcome.dag);
@@ -81,8 +85,13 @@ public:
         dag,
         *data,
         spaces,
-        [this](uint32_t kernel, const KernelConfig &config) {
-          return Result<tuner::Bytes>(objects.at({kernel, config}));
+        [this](uint32_t kernel, const KernelConfig &config,
+               uint32_t variant) -> Result<tuner::Bytes> {
+          MGPU_TRY_ASSIGN(
+              device::CudaKernelObject object,
+              device::decodeCudaKernel("k", objects.at({kernel, config})));
+          object.awaits = variant != 0;
+          return device::encodeCudaKernel(object);
         },
         [this](uint32_t devices, uint32_t, std::span<const int>) {
           return open(devices);
@@ -90,7 +99,8 @@ public:
         1,
         {},
         2,
-        {},
+        twins.onAwait ? std::vector{tune::pdlSetting("sm_90")}
+                      : std::vector<tuner::TargetSetting>(),
         identity(),
         device::profileOfArchitecture("sm_90"),
         tuner::Accuracy{
@@ -99,7 +109,10 @@ public:
             },
             [](uint32_t devices, uint32_t lanes, std::span<const int> cpus) {
               return device::createHostDriver(devices, lanes, cpus);
-            }}};
+            }},
+        [](const std::map<std::string, std::string> &settings) {
+          return uint32_t(tune::usesPdl(settings));
+        }};
   }
 
   static tuner::TargetIdentity identity() {
@@ -333,6 +346,39 @@ TEST(CardTune, AFileOfCudaCppIsTuned) {
   EXPECT_EQ(found, (std::map<std::string, int>{{"its result is within ", 1}}));
 }
 
+/// Kernels that begin early are a point of the space of a card.
+TEST(CardTune, KernelsThatBeginEarlyAreAPointOfTheSpace) {
+  auto card =
+      CardSubject::make({"saxpy", "main", {{"a", "2"}}}, {}, false, true);
+  ASSERT_FALSE(HasFatalFailure());
+  const tuner::TuningSubject subject = card->subject();
+  std::vector<std::vector<KernelConfig>> defaults;
+  for (const KernelSpace &space : card->spaces)
+    defaults.push_back({space.defaults});
+  auto space = tuner::ProgramSpace::create(card->dag, {{}}, subject.settings,
+                                           defaults, subject.limits());
+  ASSERT_TRUE(space) << space.error().message;
+  tuner::EvaluatorOptions how;
+  how.pinThreads = false;
+  auto evaluator = tuner::Evaluator::create(subject, how);
+  ASSERT_TRUE(evaluator) << evaluator.error().message;
+  tuner::ProgramConfig config = (*evaluator)->defaults();
+  for (bool isOn : {false, true}) {
+    if (isOn)
+      config.settings["pdl"] = "on";
+    EXPECT_TRUE(space->find(config));
+    auto made = (*evaluator)->realize(config);
+    ASSERT_TRUE(made && *made);
+    for (const auto &object : (*made)->kernels)
+      EXPECT_EQ(device::decodeCudaKernel("k", *object)->awaits, isOn);
+    auto run = (*evaluator)->admit(**made);
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_TRUE(*run) << run->error().what;
+  }
+  EXPECT_EQ(tune::pdlSetting("sm_80").values, std::vector<std::string>{"off"});
+  EXPECT_FALSE(tune::pdlSetting("sm_80").reason.empty());
+}
+
 /// By the compiler for cards, which needs none.
 TEST(CardTune, KernelsAreBuiltAsTheirConfigurationsSay) {
   if (!kernels::NvrtcCompiler::open())
@@ -352,18 +398,35 @@ TEST(CardTune, KernelsAreBuiltAsTheirConfigurationsSay) {
     std::set<std::vector<std::byte>> cubins;
     for (tuner::ConfigId id : {0u, space->size() / 2, space->size() - 1}) {
       const KernelConfig config = tuner::kernelConfigAt(*space, id);
-      auto object = tune::buildCardKernel(text, config, "sm_90", nullptr);
+      auto object =
+          tune::buildCardKernel(text, config, "sm_90", false, nullptr);
       ASSERT_TRUE(object) << object.error().message;
       auto decoded = device::decodeCudaKernel("k", *object);
       ASSERT_TRUE(decoded) << decoded.error().message;
       EXPECT_EQ(decoded->block, config.block());
       EXPECT_EQ(decoded->covers, text.space->covered(config));
       EXPECT_EQ(decoded->arch, "sm_90");
+      EXPECT_FALSE(decoded->awaits);
       cubins.insert(decoded->cubin);
     }
     EXPECT_EQ(cubins.size(), 3u) << example.name;
-    EXPECT_FALSE(
-        tune::buildCardKernel(text, text.space->defaults, "sm_1", nullptr));
+    // One that waits is other code, from sm_90 on; a file never waits.
+    for (const char *arch : {"sm_80", "sm_90"}) {
+      const KernelConfig &plain = text.space->defaults;
+      std::vector<std::byte> code[2];
+      for (bool awaits : {false, true}) {
+        auto object = tune::buildCardKernel(text, plain, arch, awaits, nullptr);
+        ASSERT_TRUE(object) << object.error().message;
+        auto decoded = device::decodeCudaKernel("k", *object);
+        ASSERT_TRUE(decoded) << decoded.error().message;
+        EXPECT_EQ(decoded->awaits,
+                  awaits && text.takesPart && arch == std::string("sm_90"));
+        EXPECT_EQ(decoded->awaits, decoded->cubin != code[0] && awaits);
+        code[awaits] = decoded->cubin;
+      }
+    }
+    EXPECT_FALSE(tune::buildCardKernel(text, text.space->defaults, "sm_1",
+                                       false, nullptr));
   }
 }
 

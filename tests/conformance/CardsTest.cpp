@@ -103,6 +103,13 @@ TEST_P(CardsExamples, GiveTheBitsOfTheHost) {
     if (HasFatalFailure())
       return;
   }
+  programs.useWindows = true;
+  for (const char *scheduler : {"list", "1"}) {
+    SCOPED_TRACE("windows");
+    check(programs, *number, dag, scheduler, *inputs, *expected, 2);
+    if (HasFatalFailure())
+      return;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CardsExamples, testing::ValuesIn(allExamples()),
@@ -150,6 +157,7 @@ TEST(CardsRandomPrograms, GiveTheBitsOfTheHost) {
     ASSERT_TRUE(serial) << serial.error().message;
     auto expected = execute(dag, *serial, *objects, *inputs, 1, 1);
     ASSERT_TRUE(expected) << expected.error().message;
+    programs.useWindows = seed % 2;
     for (const char *scheduler : {"list", "1"}) {
       check(programs, seed, dag, scheduler, *inputs, *expected, 1);
       if (HasFatalFailure())

@@ -42,6 +42,7 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     object.covers = space.covered(config);
     object.clusterX = config[planner::KernelParameter::ClusterX];
     object.takesPart = kernel.takesPart;
+    object.awaits = twins.onAwait && kernel.takesPart;
     object.tensorMaps = kernel.tensorMaps;
     if (useCublasLt)
       object.product = kernels::libraryProduct(spec.source);
@@ -110,6 +111,7 @@ CudaPrograms::openRank(uint32_t rank, uint64_t seed,
   device::CudaOptions options = fake::rankOptions(rank);
   options.watch = std::move(watch);
   options.deadline = deadline;
+  options.nccl.windows = useWindows;
   return fake::openRank(options);
 }
 

@@ -6,6 +6,7 @@
 // (tests/unit/cuda): their kernels' CUDA C++, compiled for the processor.
 
 #include "tests/conformance/Execute.h"
+#include "tests/unit/cuda/FakeCuda.h"
 #include "tests/unit/kernels/CudaTwin.h"
 
 #include <chrono>
@@ -21,6 +22,15 @@ public:
   bool useWgmma = false;
   /// All matrix products by a cuBLASLt that is not there.
   bool useCublasLt = false;
+  /// Kernels begin before those they follow have ended, and wait for them; set
+  /// before the first add().
+  void beginEarly() {
+    twins.onAwait = [] { fake::FakeCuda::instance().awaitGrids(); };
+  }
+  /// They do not wait: for a test of the driver that is not there.
+  void leaveOutWaits() { twins.leavesOutWaits = true; }
+  /// Of ranks: arenas are windows of NCCL's.
+  bool useWindows = false;
   /// Emits the kernels of a program, each in a launch shape that `random`
   /// chooses, and says by which number its objects are asked for.
   Result<size_t> add(const planner::Dag &dag, std::mt19937_64 &random);

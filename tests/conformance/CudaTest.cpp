@@ -272,6 +272,103 @@ TEST(CudaProducts, ByCublasLtGiveTheBitsOfTheHost) {
                 "cublasLtMatmul", 6);
 }
 
+/// Programs whose kernels follow each other, what the host makes of them, and
+/// the same programs with kernels that begin early.
+struct EarlyPrograms {
+  void add(planner::Dag dag, uint64_t seed) {
+    auto number = programs.add(dag, random);
+    ASSERT_TRUE(number) << number.error().message;
+    auto given = randomInputs(dag, seed);
+    ASSERT_TRUE(given) << given.error().message;
+    auto objects = cache.compile(dag);
+    ASSERT_TRUE(objects) << objects.error().message;
+    auto serial = makePlan(dag, "serial");
+    ASSERT_TRUE(serial) << serial.error().message;
+    auto made = execute(dag, *serial, *objects, *given, 1, 2);
+    ASSERT_TRUE(made) << made.error().message;
+    dags.push_back(std::move(dag));
+    inputs.push_back(std::move(*given));
+    expected.push_back(std::move(*made));
+  }
+  void addSome() {
+    for (const Example &example :
+         {Example{"mlp", "main", {}}, Example{"attention", "main", {}}}) {
+      ImportOutcome outcome = importExample(example);
+      ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+      add(std::move(*outcome.dag), 7);
+    }
+    Importer importer;
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      ImportRequest request;
+      request.text = printProgram(makeRandomProgram(seed));
+      request.name = "seed" + std::to_string(seed);
+      ImportOutcome outcome = importer.import(request);
+      ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+      add(std::move(*outcome.dag), seed);
+    }
+    Result<void> compiled = programs.compile();
+    ASSERT_TRUE(compiled) << compiled.error().message;
+  }
+  /// How it differs from what is expected, if it does.
+  std::string run(size_t k, const std::string &scheduler, uint64_t seed) {
+    auto plan = makePlan(dags[k], scheduler);
+    if (!plan)
+      return plan.error().message;
+    auto driver = programs.open(std::max(dags[k].numDevices, 1u), seed);
+    if (!driver)
+      return driver.error().message;
+    auto got =
+        execute(dags[k], *plan, programs.objects(k), inputs[k], **driver, 2);
+    began += fake::FakeCuda::instance().earlyBegins;
+    return got ? difference(expected[k], *got) : got.error().message;
+  }
+
+  CudaPrograms programs;
+  std::mt19937_64 random{9};
+  KernelCache cache;
+  std::vector<planner::Dag> dags;
+  std::vector<HostData> inputs, expected;
+  uint64_t began = 0;
+};
+
+TEST(CudaEarly, KernelsThatBeginEarlyGiveTheBitsOfTheHost) {
+  EarlyPrograms early;
+  early.programs.beginEarly();
+  early.addSome();
+  ASSERT_FALSE(HasFatalFailure());
+  for (size_t k = 0; k < early.dags.size(); ++k)
+    for (const char *scheduler : {"serial", "list", "1"}) {
+      ASSERT_EQ(early.run(k, scheduler, k), "") << k << ", " << scheduler;
+      ASSERT_TRUE(fake::FakeCuda::instance().violations.empty());
+      ASSERT_EQ(fake::FakeCuda::instance().leaks(), std::vector<std::string>());
+    }
+  EXPECT_GT(early.began, 20u) << "hardly any began early";
+}
+
+/// Else the test above would prove nothing.
+TEST(CudaEarly, OnesThatDoNotWaitAreFound) {
+  EarlyPrograms early;
+  early.programs.beginEarly();
+  early.programs.leaveOutWaits();
+  early.addSome();
+  ASSERT_FALSE(HasFatalFailure());
+  size_t wrong = 0;
+  for (size_t k = 0; k < early.dags.size(); ++k)
+    wrong += !early.run(k, "serial", k).empty();
+  EXPECT_GT(early.began, 0u);
+  EXPECT_GT(wrong, 2u);
+}
+
+/// The same of products by warpgroups, and of their tensor maps.
+TEST(CudaEarly, ProductsByWarpgroupsWaitToo) {
+  checkProducts(
+      [](CudaPrograms &programs) {
+        programs.useWgmma = true;
+        programs.beginEarly();
+      },
+      "cuTensorMapEncodeTiled", 4);
+}
+
 TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
   constexpr uint64_t count = 24;
   Importer importer;

@@ -376,8 +376,8 @@ TEST_P(ToleranceTest, TakesOtherOrdersAndNoOtherResults) {
   };
   tuner::TuningSubject subject{
       dag, data, spaces,
-      [&](uint32_t kernel,
-          const planner::KernelConfig &config) -> Result<tuner::Bytes> {
+      [&](uint32_t kernel, const planner::KernelConfig &config,
+          uint32_t) -> Result<tuner::Bytes> {
         MGPU_TRY_ASSIGN(auto build,
                         kernels::buildHostKernel(dag.kernels[kernel],
                                                  spaces[kernel], config));

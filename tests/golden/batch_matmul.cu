@@ -6,6 +6,8 @@
 //   MGPU_TILE_X, _Y    elements of one thread along them
 //   MGPU_DEPTH         steps of k in shared memory at a time
 //   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
+//   MGPU_PDL           1: may be launched to begin before the kernel it follows
+//                      has ended, for which it waits; from sm_90 on
 // Launch with a block for each MGPU_BLOCK_X * MGPU_TILE_X columns along x, for
 // each MGPU_BLOCK_Y * MGPU_TILE_Y rows along y, for each product along z. A part
 // of them is a launch of fewer blocks from block first on, or of the source's
@@ -28,15 +30,28 @@
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
 #endif
+#ifndef MGPU_PDL
+#define MGPU_PDL 0
+#endif
 
 struct MgpuLaunch { // the grid of the source, and where this launch begins
   unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;
   unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
 };
 
+#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+__device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#endif
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 batch_matmul_kernel0(float *scores, const float *q, const float *kT, const MgpuLaunch launch) {
+#if MGPU_PDL
+  mgpuAwaitGrids();
+#endif
   const int rows = MGPU_BLOCK_Y * MGPU_TILE_Y, columns = MGPU_BLOCK_X * MGPU_TILE_X;
   const int threads = MGPU_BLOCK_X * MGPU_BLOCK_Y;
   static __shared__ float tileA[MGPU_DEPTH][MGPU_BLOCK_Y * MGPU_TILE_Y + 1]; // + 1: a column is in all banks

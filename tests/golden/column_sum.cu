@@ -13,6 +13,8 @@
 //   MGPU_CLUSTER_X        blocks of a cluster, along x, of which a launch has whole
 //                         ones alone; more than 1 from sm_90 on
 //   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, division, ...
+//   MGPU_PDL              1: may be launched to begin before the kernel it follows has
+//                         ended, for which it waits; from sm_90 on
 // Launch with the grid, in blocks of the source, in `launch`, and with
 //   ceil(gridX / MGPU_ITEMS) blocks along x. A part of the grid is a launch of
 // fewer blocks from block first on, or of the source's blocks base to end.
@@ -43,6 +45,9 @@
 #ifndef MGPU_FAST_MATH
 #define MGPU_FAST_MATH 0
 #endif
+#ifndef MGPU_PDL
+#define MGPU_PDL 0
+#endif
 #if MGPU_BLOCK_X != 32 || MGPU_BLOCK_Y != 8 || MGPU_BLOCK_Z != 1
 #error "column_sum_kernel0 keeps its block: uses memref.alloca (line 26)"
 #endif
@@ -59,12 +64,22 @@ struct MgpuThread { // ids and sizes as the source sees them
   int blockX, blockY, blockZ, threadX, threadY, threadZ, gridX, gridY, gridZ;
 };
 
+#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+__device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#endif
 extern "C" __global__ void
 #if MGPU_CLUSTER_X > 1
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 column_sum_kernel0(float *dc, const float *dx, const MgpuLaunch launch) {
+#if MGPU_PDL
+  mgpuAwaitGrids();
+#endif
   MgpuThread at;
   at.threadX = (int)threadIdx.x;
   at.threadY = (int)threadIdx.y;
@@ -167,6 +182,6 @@ column_sum_kernel0(float *dc, const float *dx, const MgpuLaunch launch) {
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
       dc[row_1] = next_1;
     }
-#line 171 "column_sum_kernel0.cu"
+#line 186 "column_sum_kernel0.cu"
   }
 }

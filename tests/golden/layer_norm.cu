@@ -11,6 +11,8 @@
 //   MGPU_CLUSTER_X        blocks of a cluster, along x, of which a launch has whole
 //                         ones alone; more than 1 from sm_90 on
 //   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, division, ...
+//   MGPU_PDL              1: may be launched to begin before the kernel it follows has
+//                         ended, for which it waits; from sm_90 on
 // Launch with the grid, in blocks of the source, in `launch`, and with
 //   ceil(gridX / MGPU_ITEMS) blocks along x. A part of the grid is a launch of
 // fewer blocks from block first on, or of the source's blocks base to end.
@@ -37,6 +39,9 @@
 #endif
 #ifndef MGPU_FAST_MATH
 #define MGPU_FAST_MATH 0
+#endif
+#ifndef MGPU_PDL
+#define MGPU_PDL 0
 #endif
 #if MGPU_BLOCK_X != 32 || MGPU_BLOCK_Y != 8 || MGPU_BLOCK_Z != 1
 #error "fill_generic_fill_generic_and_1_kernel0 keeps its block: uses gpu.subgroup_reduce (line 41)"
@@ -97,12 +102,22 @@ template <int Threads, int Size, int Stride, class T, class Combine> __device__ 
   return Threads % 32 == 0 ? value : exchange(mask, value, lane / (Size * Stride) * (Size * Stride) + lane % Stride);
 }
 
+#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+__device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#endif
 extern "C" __global__ void
 #if MGPU_CLUSTER_X > 1
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 fill_generic_fill_generic_and_1_kernel0(float *dt, const MgpuLaunch launch) {
+#if MGPU_PDL
+  mgpuAwaitGrids();
+#endif
   MgpuThread at;
   at.threadX = (int)threadIdx.x;
   at.threadY = (int)threadIdx.y;
@@ -205,6 +220,6 @@ fill_generic_fill_generic_and_1_kernel0(float *dt, const MgpuLaunch launch) {
 #line 57 "tests/lit/kernels/Inputs/rows.mlir"
       dt[row_1 * 48 + k_2] = normal_1;
     }
-#line 209 "fill_generic_fill_generic_and_1_kernel0.cu"
+#line 224 "fill_generic_fill_generic_and_1_kernel0.cu"
   }
 }

@@ -14,6 +14,8 @@
 //   MGPU_CLUSTER_X        blocks of a cluster, along x, of which a launch has whole
 //                         ones alone; more than 1 from sm_90 on
 //   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, division, ...
+//   MGPU_PDL              1: may be launched to begin before the kernel it follows has
+//                         ended, for which it waits; from sm_90 on
 // Launch with the grid, in blocks of the source, in `launch`, and with
 //   ceil(gridX * 64 / (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR)) blocks along x. A part of the grid is a launch of
 // fewer blocks from block first on, or of the source's blocks base to end.
@@ -40,6 +42,9 @@
 #endif
 #ifndef MGPU_FAST_MATH
 #define MGPU_FAST_MATH 0
+#endif
+#ifndef MGPU_PDL
+#define MGPU_PDL 0
 #endif
 #if MGPU_VECTOR < 1 || 64 % MGPU_VECTOR != 0
 #error "MGPU_VECTOR must divide 64"
@@ -91,12 +96,22 @@ template <class T, int N> __device__ __forceinline__ void storeParts(T *to, cons
 }
 #endif
 
+#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+__device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#endif
 extern "C" __global__ void
 #if MGPU_CLUSTER_X > 1
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch) {
+#if MGPU_PDL
+  mgpuAwaitGrids();
+#endif
 #if MGPU_BLOCK_Y * MGPU_BLOCK_Z > 1
   if (threadIdx.y != 0 || threadIdx.z != 0)
     return;
@@ -126,7 +141,7 @@ main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch)
       float sum[MGPU_VECTOR]; MGPU_PARTS sum[part] = ax[part] + yi[part];
       storeParts(&y0[i[0]], sum);
 #endif
-#line 130 "main_kernel0.cu"
+#line 145 "main_kernel0.cu"
     }
   }
 }

@@ -11,6 +11,8 @@
 //   MGPU_CLUSTER_X        blocks of a cluster, along x, of which a launch has whole
 //                         ones alone; more than 1 from sm_90 on
 //   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, division, ...
+//   MGPU_PDL              1: may be launched to begin before the kernel it follows has
+//                         ended, for which it waits; from sm_90 on
 // Launch with the grid, in blocks of the source, in `launch`, and with
 //   ceil(gridX / MGPU_ITEMS) blocks along x. A part of the grid is a launch of
 // fewer blocks from block first on, or of the source's blocks base to end.
@@ -37,6 +39,9 @@
 #endif
 #ifndef MGPU_FAST_MATH
 #define MGPU_FAST_MATH 0
+#endif
+#ifndef MGPU_PDL
+#define MGPU_PDL 0
 #endif
 #if MGPU_BLOCK_X != 64 || MGPU_BLOCK_Y != 1 || MGPU_BLOCK_Z != 1
 #error "main_kernel0 keeps its block: uses gpu.subgroup_id (line 45)"
@@ -108,12 +113,22 @@ template <int Columns, class Tile, class D, class A, class B> __device__ __force
     Tile::multiply(d.lane + tile * Tile::ofC, a.lane + tile / Columns * Tile::ofA, b.lane + tile % Columns * Tile::ofB);
 }
 
+#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+__device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#endif
 extern "C" __global__ void
 #if MGPU_CLUSTER_X > 1
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 main_kernel0(const f16 *da, const f16 *db, float *dc, const MgpuLaunch launch) {
+#if MGPU_PDL
+  mgpuAwaitGrids();
+#endif
   MgpuThread at;
   at.threadX = (int)threadIdx.x;
   for (unsigned item = 0; item < MGPU_ITEMS; ++item) {
@@ -179,6 +194,6 @@ main_kernel0(const f16 *da, const f16 *db, float *dc, const MgpuLaunch launch) {
       to[9] = sum[5]; to[264] = sum[6]; to[265] = sum[7];
 #line 52 "tests/lit/run/subgroup-matrix.mlir"
     }
-#line 183 "main_kernel0.cu"
+#line 198 "main_kernel0.cu"
   }
 }

@@ -8,6 +8,8 @@
 //   MGPU_DEPTH         steps of k in one stage of shared memory: 16, 32 or 64
 //   MGPU_STAGES        stages, of which all but one are on their way; at least 2
 //   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
+//   MGPU_PDL           1: may be launched to begin before the kernel it follows
+//                      has ended, for which it waits; from sm_90 on
 // Launch with a block for each 32 * MGPU_TILE_X columns along x, for each MGPU_BLOCK_Y *
 // MGPU_TILE_Y rows along y, for each product along z. A part of them is a launch of fewer
 // blocks from block first on, or of the source's blocks base to end.
@@ -34,6 +36,9 @@
 #endif
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
+#endif
+#ifndef MGPU_PDL
+#define MGPU_PDL 0
 #endif
 
 struct MgpuLaunch { // the grid of the source, and where this launch begins
@@ -216,9 +221,19 @@ matmul_kernel0_tensor_cores_block(f16 *tileA, f16 *tileB, const f16 *da, const f
       }
 }
 
+#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+__device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#endif
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 matmul_kernel0_tensor_cores(float *dc, const f16 *da, const f16 *db, const MgpuLaunch launch) {
+#if MGPU_PDL
+  mgpuAwaitGrids();
+#endif
   static __shared__ __align__(128) f16 tileA[MGPU_STAGES * stageA];
   static __shared__ __align__(128) f16 tileB[MGPU_STAGES * stageB];
   const bool isAligned = ((unsigned long long)da | (unsigned long long)db) % 16 == 0;

@@ -9,6 +9,8 @@
 //   MGPU_DEPTH         steps of k in one stage of shared memory: 64 or 128
 //   MGPU_STAGES        stages, 2 to 8, which are loaded ahead
 //   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
+//   MGPU_PDL           1: may be launched to begin before the kernel it follows
+//                      has ended, for which it waits; from sm_90 on
 // da and db are tensor maps: boxes of 64 x 64 elements, of 1 along the batch, the 128 bytes
 // of a row swizzled (CU_TENSOR_MAP_SWIZZLE_128B), zeros outside.
 // Launch with a block for each 32 * MGPU_TILE_X columns along x, for each (MGPU_BLOCK_Y - 1) *
@@ -35,6 +37,9 @@
 #endif
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
+#endif
+#ifndef MGPU_PDL
+#define MGPU_PDL 0
 #endif
 
 struct MgpuLaunch { // the grid of the source, and where this launch begins
@@ -180,9 +185,19 @@ __device__ __forceinline__ unsigned long long tileDescriptor(unsigned address, u
 
 extern __shared__ __align__(128) unsigned char mgpu_dynamic_shared[];
 
+#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+__device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#endif
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const __grid_constant__ MgpuTensorMap db, const MgpuLaunch launch) {
+#if MGPU_PDL
+  mgpuAwaitGrids();
+#endif
   // A stage is loaded, and then free again, in turn.
   unsigned long long *const loaded = (unsigned long long *)mgpu_dynamic_shared, *const freed = loaded + MGPU_STAGES;
   unsigned char *const stages = mgpu_dynamic_shared + (1024 - sharedAddress(mgpu_dynamic_shared) % 1024);

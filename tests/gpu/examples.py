@@ -70,7 +70,7 @@ def values_of(folder, name, entry, arrays):
 
 
 def write_elementwise(tune, out, elements):
-    """The bundle bench-cuda measures, and the spaces of its kernels."""
+    """The bundle whose kernels bench-cuda measures."""
     with open(f"{HERE}/elementwise.mlir", encoding="utf-8") as file:
         text = file.read()
     if elements:
@@ -81,10 +81,6 @@ def write_elementwise(tune, out, elements):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         subprocess.run([tune, "bundle", path, "-o", f"{out}/elementwise.mgpu"], check=True)
-        said = subprocess.run([tune, "kernels", path, "--json"], check=True, capture_output=True,
-                              text=True).stdout
-    with open(f"{out}/elementwise.json", "w", encoding="utf-8") as file:
-        file.write(said)
 
 
 def write_bundles(tune, examples, out, elements=None):
@@ -115,6 +111,17 @@ def machine(tune):
     report = json.loads(run(tune, "doctor", "--json").stdout)
     cards = [card["arch"] for card in report.get("cards", []) if "version" in report["nvrtc"]]
     return cards, {key for key in ("nccl", "cublaslt") if "version" in report[key]}
+
+
+def find_cards(tune):
+    """What machine() says, where there is a card; ends the script where there is none."""
+    cards, libraries = machine(tune)
+    if cards:
+        return cards, libraries
+    if os.environ.get("MGPU_REQUIRE_GPU"):
+        sys.exit("there is no card, or no NVRTC: see mgpu-tune doctor")
+    print("skipped: no card or no NVRTC")
+    sys.exit(77)
 
 
 def signature(tune, words):
@@ -247,17 +254,14 @@ def main():
         write_bundles(*sys.argv[2:])
         return
     if sys.argv[1] == "--replays":
+        find_cards(sys.argv[5])
         sys.exit(replay_often(*sys.argv[2:]))
     if sys.argv[1] == "--under":
+        find_cards(sys.argv[3])
         sys.exit(run_under(*sys.argv[2:]))
     tune, examples = sys.argv[1], sys.argv[2]
     repeat = int(sys.argv[3]) if len(sys.argv) > 3 else 2
-    cards, libraries = machine(tune)
-    if not cards:
-        if os.environ.get("MGPU_REQUIRE_GPU"):
-            sys.exit("there is no card, or no NVRTC: see mgpu-tune doctor")
-        print("skipped: no card or no NVRTC")
-        sys.exit(77)
+    cards, libraries = find_cards(tune)
     failures = 0
     for name, entry, scalars in EXAMPLES:
         words = program(examples, name, entry, scalars)

@@ -87,6 +87,10 @@ def capture(torch, driver, kind, nodes):
     main = torch.cuda.Stream()
     # A stream for each column, and an event behind each node that another column reads.
     sides = [main] + [torch.cuda.Stream() for _ in range(width - 1)]
+    # Code is loaded at its first launch, which a capture forbids.
+    driver.launch(main.cuda_stream, base, base, base)
+    torch.cuda.synchronize()
+    memory.zero_()
     torch.cuda.synchronize()
     with torch.cuda.graph(graph, stream=main):
         for side in sides[1:]:

@@ -102,6 +102,17 @@ static void shimPlain(ShimIndex grid, ShimIndex block, void (*body)()) {
             }
       }
 }
+// What a kernel follows may be of this library, too.
+static void (*shimAwaitOthers)();
+static void shimAwaitHere() {
+  void **mine = shimParameters;
+  shimAwaitOthers();
+  shimParameters = mine;
+}
+extern "C" void shim_await(void (*others)()) {
+  shimAwaitOthers = others;
+  shimOnAwait = shimAwaitHere;
+}
 )cpp";
   for (const std::string &entry : entries) {
     std::smatch found;
@@ -118,7 +129,7 @@ static void shimPlain(ShimIndex grid, ShimIndex block, void (*body)()) {
            "() { return shimSizes(" + in + entry + "); }\n" +
            "extern \"C\" void shim_" + entry +
            "(void **parameters, const unsigned *grid, const unsigned *block) "
-           "{\n  shimParameters = parameters;\n";
+           "{\n  shimParameters = parameters;\n  shimHasAwaited = false;\n";
     if (isDynamic)
       out += "  shimShared = " + in + "mgpu_dynamic_shared;\n" +
              "  shimSharedBytes = " + std::to_string(mostShared) + ";\n";
@@ -154,7 +165,7 @@ bool compile(const std::string &program, const std::string &library) {
 // One kernel at a time. One that faults, or goes on for longer than any kernel
 // of the rehearsal takes on a busy machine, is left by a jump out of the
 // signal.
-constexpr time_t endlessSeconds = 5;
+constexpr itimerspec limitOfKernels{{}, {5, 0}};
 sigjmp_buf beforeLaunch;
 CUresult lastFault = CUDA_SUCCESS;
 
@@ -185,11 +196,11 @@ void runApart(Call call, void **parameters, const unsigned *grid,
   action.sa_flags = SA_NODEFER;
   sigaction(SIGSEGV, &action, &beforeFault);
   sigaction(SIGRTMIN, &action, &beforeTimer);
-  const itimerspec limit{{}, {endlessSeconds, 0}}, none{};
+  const itimerspec none{};
   lastFault = CUDA_SUCCESS;
   const int signal = sigsetjmp(beforeLaunch, 1);
   if (signal == 0) {
-    timer_settime(timerOfThread(), 0, &limit, nullptr);
+    timer_settime(timerOfThread(), 0, &limitOfKernels, nullptr);
     call(parameters, grid, block);
   } else if (signal == SIGSEGV) {
     lastFault = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -202,6 +213,15 @@ void runApart(Call call, void **parameters, const unsigned *grid,
 }
 
 CUresult faultOf() { return lastFault; }
+
+/// What the kernel that runs waits for runs in its middle.
+void awaitOthers() {
+  sigjmp_buf mine;
+  std::memcpy(&mine, &beforeLaunch, sizeof mine);
+  fake::FakeCuda::instance().awaitGrids();
+  std::memcpy(&beforeLaunch, &mine, sizeof mine);
+  timer_settime(timerOfThread(), 0, &limitOfKernels, nullptr);
+}
 
 } // namespace
 
@@ -238,6 +258,8 @@ std::map<std::string, fake::FakeKernel> kernelsOf(const void *code) {
     std::fprintf(stderr, "rehearsal: %s\n", dlerror());
     return {};
   }
+  reinterpret_cast<void (*)(void (*)())>(dlsym(handle, "shim_await"))(
+      awaitOthers);
   std::map<std::string, fake::FakeKernel> out;
   for (const std::string &name : entries) {
     fake::FakeKernel &kernel = out[name];

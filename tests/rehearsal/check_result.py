@@ -43,6 +43,8 @@ def main():
     for part, is_whole in PARTS.items():
         if not is_whole(result.get(part, [])):
             faults.append(f"{part}: {len(result.get(part, []))} lines, or not what they should be")
+    if len(result.get("targets", [])) != 4 or any(each["worst"] is None or each["met"] is not None for each in result["targets"]):
+        faults.append(f"not all targets were judged: {result.get('targets')}")
     for part, count in BENCH.items():
         lines = [each for each in result.get("bench", []) if each["part"] == part]
         if len(lines) != count:

@@ -95,11 +95,15 @@ Result<void> addCubins(const Options &options,
   auto cache = openCubinCache(options);
   MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache.get()));
   for (const std::string &arch : options.bundleArchs) {
+    MGPU_TRY(checkPdl(options.pdl, arch));
     std::vector<kernels::CompileJob> jobs;
-    for (const capture::KernelForms &kernel : kernels)
+    for (const capture::KernelForms &kernel : kernels) {
       jobs.push_back({kernel.cuda->source, kernel.cuda->name + ".cu",
                       kernels::compileOptions(*kernel.cuda),
                       kernels::archOf(*kernel.cuda, arch)});
+      for (auto &[name, value] : kernels::awaitMacros(*kernel.cuda, arch))
+        jobs.back().options.push_back(fmt::format("-D{}={}", name, value));
+    }
     auto compiled = compiler.compileAll(jobs);
     for (size_t k = 0; k < compiled.size(); ++k) {
       if (!compiled[k])

@@ -10,7 +10,9 @@
 #include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Target.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace mgpu::tune {
@@ -51,10 +53,26 @@ Result<tuner::TargetIdentity> identifyCard(const std::string &target,
                                found.value("software", "")};
 }
 
+static constexpr const char *pdl = "pdl";
+
+tuner::TargetSetting pdlSetting(const std::string &arch) {
+  Result<void> has = checkPdl(true, arch);
+  return {pdl,
+          has ? std::vector<std::string>{"off", "on"}
+              : std::vector<std::string>{"off"},
+          has ? "" : "cards before sm_90 have no kernels that wait"};
+}
+
+bool usesPdl(const std::map<std::string, std::string> &settings) {
+  auto at = settings.find(pdl);
+  return at != settings.end() && at->second == "on";
+}
+
 Result<std::vector<std::byte>>
-buildCardKernel(const kernels::CudaText &text,
-                const planner::KernelConfig &config, const std::string &arch,
+buildCardKernel(kernels::CudaText text, const planner::KernelConfig &config,
+                const std::string &arch, bool awaits,
                 device::BlobCache *cache) {
+  text.awaits = awaits;
   if (!text.space)
     return fail(
         ErrorKind::Unsupported,
@@ -63,7 +81,10 @@ buildCardKernel(const kernels::CudaText &text,
   kernels::CompileJob job{text.source, text.name + ".cu",
                           kernels::compileOptions(text),
                           kernels::archOf(text, arch)};
-  for (auto &[name, value] : kernels::macrosOf(*text.space, config))
+  auto macros = kernels::macrosOf(*text.space, config);
+  std::ranges::move(kernels::awaitMacros(text, arch),
+                    std::back_inserter(macros));
+  for (auto &[name, value] : macros)
     job.options.push_back(fmt::format("-D{}={}", name, value));
   MGPU_TRY_ASSIGN(kernels::CompiledKernel compiled, compiler.compile(job));
   MGPU_TRY(checkEntry(text, compiled, kernels::readCubin(compiled.cubin)));
@@ -78,6 +99,7 @@ buildCardKernel(const kernels::CudaText &text,
   object.dynamicSharedBytes = text.space->stagesAreDynamic
                                   ? uint32_t(text.space->sharedBytesOf(config))
                                   : text.dynamicSharedBytes;
+  object.awaits = kernels::awaitsOn(text, arch);
   object.tensorMaps = text.tensorMaps;
   object.cubin = std::move(compiled.cubin);
   return device::encodeCudaKernel(object);

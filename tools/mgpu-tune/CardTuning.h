@@ -17,12 +17,17 @@ Result<tuner::TargetIdentity> identifyCard(const std::string &target,
                                            bool inHere);
 
 /// A kernel built in one way for an architecture, as Driver::loadKernel of the
-/// CUDA target takes it. `cache` may be null. Errors: those of NVRTC;
-/// Unsupported for a text without a space.
+/// CUDA target takes it; with `awaits`, as --pdl has it. `cache` may be null.
+/// Errors: those of NVRTC; Unsupported for a text without a space.
 Result<std::vector<std::byte>>
-buildCardKernel(const kernels::CudaText &text,
-                const planner::KernelConfig &config, const std::string &arch,
-                device::BlobCache *cache);
+buildCardKernel(kernels::CudaText text, const planner::KernelConfig &config,
+                const std::string &arch, bool awaits, device::BlobCache *cache);
+
+/// What a card lets be chosen: whether kernels begin before those they follow
+/// have ended ("pdl", off or on).
+tuner::TargetSetting pdlSetting(const std::string &arch);
+/// Whether a configuration has it on.
+bool usesPdl(const std::map<std::string, std::string> &settings);
 
 } // namespace mgpu::tune
 

@@ -28,6 +28,17 @@ Result<void> checkEntry(const kernels::CudaText &text,
   return kernels::checkParameters(text, cubin);
 }
 
+Result<void> checkPdl(bool isAsked, const std::string &arch) {
+  kernels::CudaText any;
+  any.awaits = true;
+  if (!isAsked || kernels::awaitsOn(any, arch))
+    return {};
+  return fail(ErrorKind::Unsupported,
+              fmt::format("--pdl: kernels wait for each other from sm_90 on, "
+                          "and not on {}: leave it out",
+                          arch));
+}
+
 /// Small kernels share a program; one for each core, if there are so many.
 Result<std::vector<CompiledText>>
 compileTexts(const std::vector<kernels::CudaText> &texts,
@@ -65,7 +76,8 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
     const kernels::CudaText &first = texts[job.texts.front()];
     std::vector<kernels::BatchItem> items;
     for (size_t k : job.texts)
-      items.push_back({texts[k].source, texts[k].entry, texts[k].entry, {}});
+      items.push_back({texts[k].source, texts[k].entry, texts[k].entry,
+                       kernels::awaitMacros(texts[k], arch)});
     programs.push_back(
         {first.takesPart ? kernels::batchSource(items) : first.source,
          job.name + ".cu", kernels::compileOptions(first),
@@ -92,6 +104,7 @@ Result<CudaKernels> cudaKernels(const Program &program, const std::string &arch,
                                 device::BlobCache *cache) {
   MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts,
                   cudaTexts(program, cache));
+  MGPU_TRY(checkPdl(program.pdl, arch));
   std::vector<std::vector<std::byte>> cubins;
   if (program.bundle)
     if (auto stored = program.bundle->cubins(arch))
@@ -116,6 +129,7 @@ Result<CudaKernels> cudaKernels(const Program &program, const std::string &arch,
     object.covers = texts[k].covers;
     object.takesPart = texts[k].takesPart;
     object.dynamicSharedBytes = texts[k].dynamicSharedBytes;
+    object.awaits = kernels::awaitsOn(texts[k], arch);
     object.tensorMaps = texts[k].tensorMaps;
     object.product = texts[k].product;
     if (object.product && hasLibrary)

@@ -26,6 +26,9 @@ Result<void> checkEntry(const kernels::CudaText &text,
                         const kernels::CompiledKernel &program,
                         const kernels::Cubin &cubin);
 
+/// Unsupported where --pdl is given and cards of `arch` have no such thing.
+Result<void> checkPdl(bool isAsked, const std::string &arch);
+
 /// Each text, in their order; warnings go to stderr. `cache` may be null.
 Result<std::vector<CompiledText>>
 compileTexts(const std::vector<kernels::CudaText> &texts,

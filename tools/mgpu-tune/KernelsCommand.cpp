@@ -214,6 +214,7 @@ Result<int> runKernels(const Options &options) {
   auto cache = openCubinCache(options);
   MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts,
                   cudaTexts(program, cache.get()));
+  MGPU_TRY(checkPdl(options.pdl, options.arch));
   // Each kernel's text, then the candidates for its place.
   std::vector<Listed> all;
   std::vector<kernels::CudaText> sources;

@@ -54,6 +54,9 @@ struct Options {
   /// form that has passed on the card (ProductForms.h), else by cuBLASLt, where
   /// it is
   std::string tensorCores;
+  /// run, replay, kernels, bundle: on cards kernels may begin before those that
+  /// they follow have ended, and wait for them
+  bool pdl = false;
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit
 

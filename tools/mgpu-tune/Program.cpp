@@ -206,9 +206,16 @@ Result<HostKernels> hostKernels(const Program &program,
 
 Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program,
                                                  device::BlobCache *cache) {
-  return program.bundle
-             ? program.bundle->cudaTexts()
-             : emitCudaKernels(program.dag, program.tensorCores, cache);
+  if (program.bundle)
+    return program.bundle->cudaTexts();
+  MGPU_TRY_ASSIGN(auto texts,
+                  emitCudaKernels(program.dag, program.tensorCores, cache));
+  for (kernels::CudaText &text : texts) {
+    text.awaits = program.pdl && text.takesPart;
+    for (kernels::CudaText &candidate : text.candidates)
+      candidate.awaits = text.awaits;
+  }
+  return texts;
 }
 
 Result<planner::Plan> planOf(Program &program, const Options &options) {
@@ -255,6 +262,11 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
                   fmt::format("--tensor-cores: the kernels of the bundle '{}' "
                               "are chosen; give the program it was made of",
                               options.file));
+    if (options.pdl)
+      return fail(ErrorKind::Usage,
+                  fmt::format("--pdl: the kernels of the bundle '{}' are "
+                              "built; give it to `bundle`, with the program",
+                              options.file));
     MGPU_TRY_ASSIGN(program, openBundle(options));
   } else if (endsWith(".mgpu")) {
     return fail(ErrorKind::Invalid,
@@ -275,6 +287,7 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
     MGPU_TRY_ASSIGN(
         program, importProgram(chosen, racesAreErrors, messages, kernelTexts));
     program.tensorCores = chosen.tensorCores;
+    program.pdl = options.pdl;
     auto isProduct = [](const planner::KernelSpec &kernel) {
       return kernel.source.find("mgpu.matmul") != std::string::npos &&
              kernel.source.find("f16>") != std::string::npos;

@@ -194,7 +194,7 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
       std::chrono::milliseconds(options.deadlineSeconds * 1000);
   openOptions.profiles = !options.traceFile.empty();
   const bool onCard = isCudaTarget(options.target);
-  for (const char *option : {"--tensor-cores", "--deadline"})
+  for (const char *option : {"--tensor-cores", "--pdl", "--deadline"})
     if (!onCard && options.given.count(option))
       return fail(
           ErrorKind::Usage,

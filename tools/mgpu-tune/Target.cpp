@@ -133,8 +133,8 @@ Result<device::NcclOptions> parseNccl(std::string_view text) {
   device::NcclOptions out;
   auto wrong = [&](std::string_view word) {
     return fail(ErrorKind::Usage,
-                fmt::format("--nccl {}: the settings are overlap, min-ctas=N "
-                            "and max-ctas=N (1 to {}), and "
+                fmt::format("--nccl {}: the settings are overlap, windows, "
+                            "min-ctas=N and max-ctas=N (1 to {}), and "
                             "ctas=default|efficiency|zero",
                             word, mostCtas));
   };
@@ -149,6 +149,8 @@ Result<device::NcclOptions> parseNccl(std::string_view text) {
                                        : word.substr(equals + 1);
     if (word == "overlap")
       out.overlaps = true;
+    else if (word == "windows")
+      out.windows = true;
     else if (key == "min-ctas" && parseNumber(value, 1u, out.leastCtas) &&
              out.leastCtas <= mostCtas)
       continue;

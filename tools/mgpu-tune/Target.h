@@ -49,8 +49,8 @@ openTarget(const std::string &target, uint32_t numDevices,
 Result<std::optional<std::vector<int>>> severalCards(const std::string &target,
                                                      uint32_t numDevices);
 
-/// "overlap,min-ctas=1,max-ctas=8,ctas=efficiency", any of them; Usage for
-/// anything else.
+/// "overlap,windows,min-ctas=1,max-ctas=8,ctas=efficiency", any of them; Usage
+/// for anything else.
 Result<device::NcclOptions> parseNccl(std::string_view text);
 
 /// One card of several, in a process of its own, whose environment it changes:

@@ -62,6 +62,8 @@ static Result<void> addCard(TuneContext &context, const Program &program,
   for (const kernels::CudaText &text : context.texts)
     context.spaces.push_back(text.space.value_or(planner::KernelSpace()));
   context.limits = {1, streamsOf(options.target, 8)};
+  if (!program.dag.kernels.empty())
+    context.settings.push_back(pdlSetting(context.target->architecture));
   return {};
 }
 
@@ -120,14 +122,16 @@ compileConfig(const planner::Dag &dag, const TuneContext &context,
               const ProgramConfig &config, const Options &options,
               const std::string &cpu) {
   auto cache = context.target ? openCubinCache(options) : nullptr;
+  const bool awaits = usesPdl(config.settings);
   std::vector<Result<std::vector<std::byte>>> results(dag.kernels.size());
   parallelFor(results.size(), 0, [&](size_t k) {
     bool isDefault = config.kernels[k] == context.spaces[k].defaults;
-    if (isDefault && cpu == "native" && k < context.compiled.size())
+    if (isDefault && cpu == "native" && !awaits && k < context.compiled.size())
       results[k] = *context.compiled[k];
     else if (context.target)
-      results[k] = buildCardKernel(context.texts[k], config.kernels[k],
-                                   context.target->architecture, cache.get());
+      results[k] =
+          buildCardKernel(context.texts[k], config.kernels[k],
+                          context.target->architecture, awaits, cache.get());
     else
       results[k] = buildHostKernel(dag, {uint32_t(k)}, context.spaces[k],
                                    config.kernels[k], cpu);
@@ -238,12 +242,12 @@ tuner::TuningSubject tuningSubject(const Program &program,
   return {program.dag,
           data,
           context.spaces,
-          [&](uint32_t kernel,
-              const planner::KernelConfig &config) -> Result<tuner::Bytes> {
+          [&](uint32_t kernel, const planner::KernelConfig &config,
+              uint32_t variant) -> Result<tuner::Bytes> {
             // In a worker: a connection to the database is not inherited.
             if (context.target)
               return buildCardKernel(context.texts[kernel], config,
-                                     context.target->architecture,
+                                     context.target->architecture, variant != 0,
                                      openCubinCache(options).get());
             if (program.bundle)
               return *context.compiled[kernel];
@@ -272,7 +276,10 @@ tuner::TuningSubject tuningSubject(const Program &program,
                                 "host", devices,
                                 OpenOptions{.lanes = lanes,
                                             .workerCpus = workerCpus});
-                          }}};
+                          }},
+          [](const std::map<std::string, std::string> &settings) {
+            return uint32_t(usesPdl(settings));
+          }};
 }
 
 tuner::ProgramFacts factsOf(const Program &program, const TuneContext &context,
@@ -300,7 +307,7 @@ profiledThreads(const Program &program, const TuneContext &context,
 
 bool looksForTuned(const Options &options, bool usesCuda) {
   if ((isCudaTarget(options.target) && !usesCuda) || !options.useTuned ||
-      options.choosesPlan || !options.tensorCores.empty() ||
+      options.choosesPlan || !options.tensorCores.empty() || options.pdl ||
       !options.cpu.empty())
     return false;
   auto path = db::databasePath(options.database);

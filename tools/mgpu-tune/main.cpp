@@ -131,6 +131,13 @@ void addTensorCores(CLI::App *command, Options &options) {
            {"mma", "wgmma", "cublaslt", "none"});
 }
 
+void addPdl(CLI::App *command, Options &options) {
+  command->add_flag("--pdl", options.pdl,
+                    "On cards of sm_90 and later, a kernel that follows one "
+                    "other may begin before that has ended, and waits for it. "
+                    "Off until it has been seen to work on a card");
+}
+
 /// Of commands that measure on the host.
 void addPinning(CLI::App *command, Options &options) {
   command->add_flag(
@@ -170,7 +177,8 @@ void addRun(CLI::App *command, Options &options) {
   command
       ->add_option("--nccl", options.nccl,
                    "Of several cards: overlap (communicators that share at "
-                   "most one rank run at once), min-ctas=N, max-ctas=N, "
+                   "most one rank run at once), windows (arenas in NCCL's "
+                   "symmetric memory, from 2.27 on), min-ctas=N, max-ctas=N, "
                    "ctas=default|efficiency|zero")
       ->type_name("SETTING,...");
   takeWhole(command
@@ -217,6 +225,7 @@ int main(int argc, char **argv) {
   addTuned(run, options);
   addRun(run, options);
   addTensorCores(run, options);
+  addPdl(run, options);
   run->callback([&] { command = tune::runRun; });
 
   CLI::App *plan = app.add_subcommand("plan", "Show the schedule and why");
@@ -274,6 +283,7 @@ int main(int argc, char **argv) {
   addTuned(replay, options);
   addRun(replay, options);
   addTensorCores(replay, options);
+  addPdl(replay, options);
   replay->callback([&] {
     options.needsPlan = true;
     command = tune::runRun;
@@ -304,6 +314,7 @@ int main(int argc, char **argv) {
       ->delimiter(',')
       ->type_name("ARCH,...");
   addTensorCores(bundle, options);
+  addPdl(bundle, options);
   addTuned(bundle, options);
   bundle->callback([&] { command = tune::runBundle; });
 
@@ -428,6 +439,7 @@ int main(int argc, char **argv) {
                    "The architecture to compile for: sm_80, sm_90, sm_90a, ...")
       ->capture_default_str();
   addTensorCores(kernels, options);
+  addPdl(kernels, options);
   kernels
       ->add_option("--emit", options.emitFolder,
                    "Write each kernel's CUDA C++ to FOLDER/NAME.cu")

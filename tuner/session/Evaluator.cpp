@@ -121,7 +121,8 @@ Result<Outcome<Realization>> Evaluator::realize(const ProgramConfig &config) {
   made.lanes = config.lanes;
   std::vector<KernelFarm::Job> jobs;
   for (uint32_t k = 0; k < config.kernels.size(); ++k)
-    jobs.push_back({k, config.kernels[k]});
+    jobs.push_back({k, config.kernels[k],
+                    about.variantOf ? about.variantOf(config.settings) : 0});
   MGPU_TRY_ASSIGN(auto built, farm->build(jobs));
   for (Outcome<KernelObject> &object : built) {
     if (!object)
@@ -156,12 +157,11 @@ std::string Evaluator::identity(const Realization &realization,
 Result<bool> Evaluator::realizeWide() {
   if (!noTolerance.empty() || !wide.empty())
     return noTolerance.empty();
-  MGPU_TRY_ASSIGN(
-      KernelFarm builders,
-      KernelFarm::start(
-          [build = about.accuracy->build](
-              uint32_t kernel, const KernelConfig &) { return build(kernel); },
-          options.compilers));
+  MGPU_TRY_ASSIGN(KernelFarm builders,
+                  KernelFarm::start([build = about.accuracy->build](
+                                        uint32_t kernel, const KernelConfig &,
+                                        uint32_t) { return build(kernel); },
+                                    options.compilers));
   std::vector<KernelFarm::Job> jobs;
   for (uint32_t k = 0; k < about.dag.kernels.size(); ++k)
     jobs.push_back({k, {}});

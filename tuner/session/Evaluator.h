@@ -39,6 +39,10 @@ struct TuningSubject {
   const device::DeviceProfile *card = nullptr;
   /// Without it candidates must give the bits of the reference.
   std::optional<Accuracy> accuracy = {};
+  /// Which kernels `build` is asked for because of the settings that are not at
+  /// their default: 0 where none of them is the kernels'. Null: never.
+  std::function<uint32_t(const std::map<std::string, std::string> &)>
+      variantOf = {};
 
   PlanLimits limits() const { return {mostLanes, mostStreams}; }
 };

@@ -14,7 +14,7 @@ Result<Worker> KernelFarm::startWorker() const {
         if (request.size() != sizeof job)
           return fault(FaultKind::Refused, "was asked nothing");
         std::memcpy(&job, request.data(), sizeof job);
-        auto object = build(job.kernel, job.config);
+        auto object = build(job.kernel, job.config, job.variant);
         if (!object)
           return fault(FaultKind::Refused, object.error().message);
         return std::move(*object);

@@ -14,9 +14,10 @@
 
 namespace mgpu::tuner {
 
-/// Builds kernel `kernel` (by KernelId) in one way. Called in a worker.
-using BuildKernel = std::function<Result<Bytes>(uint32_t kernel,
-                                                const planner::KernelConfig &)>;
+/// Builds kernel `kernel` (by KernelId) in one way. Called in a worker. What
+/// `variant` is beside it, is the target's affair (TuningSubject::variantOf).
+using BuildKernel = std::function<Result<Bytes>(
+    uint32_t kernel, const planner::KernelConfig &, uint32_t variant)>;
 
 using KernelObject = std::shared_ptr<const Bytes>;
 
@@ -25,6 +26,7 @@ public:
   struct Job {
     uint32_t kernel;
     planner::KernelConfig config;
+    uint32_t variant = 0;
     auto operator<=>(const Job &) const = default;
   };
 

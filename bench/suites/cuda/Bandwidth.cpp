@@ -4,9 +4,9 @@
 #include "bench/measure/Summary.h"
 #include "capture/replay/Bundle.h"
 #include "device/api/CudaKernelObject.h"
+#include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "support/Clock.h"
-#include "support/FileIO.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -22,37 +22,41 @@ namespace {
 /// Launches that follow each other, so that what begins and ends them is a
 /// small part.
 constexpr uint32_t perSample = 8;
-constexpr uint64_t spacesLimit = 16 << 20;
 /// Are tried however long they take.
 constexpr size_t leastShapes = 4;
 
-struct Shape {
-  uint32_t blockX, items, vector;
-  auto operator<=>(const Shape &) const = default;
-};
-json toJson(const Shape &shape) {
-  return {{"block_x", shape.blockX},
-          {"items", shape.items},
-          {"vector", shape.vector}};
+using P = planner::KernelParameter;
+
+json toJson(const planner::KernelConfig &config) {
+  return {{"block_x", config[P::BlockX]},
+          {"items", config[P::Items]},
+          {"vector", config[P::Vector]}};
 }
 
-/// The shapes of a kernel's space with whole warps, and blocks of at most a
-/// thousand threads.
-Result<std::vector<Shape>> shapesOf(const json &kernel) {
-  std::vector<Shape> shapes;
-  const json space = kernel.value("space", json());
-  if (!space.is_object() || !space.contains("parameters"))
-    return fail(ErrorKind::Invalid, "a kernel without a space");
-  auto valuesOf = [&](const char *name) {
-    return space["parameters"]
-        .value(name, json::object())
-        .value("values", std::vector<uint32_t>());
+/// The configurations that differ from the source's in these three alone, with
+/// whole warps; those of the source's block first, of these those where a
+/// thread does least.
+std::vector<planner::KernelConfig> shapesOf(const planner::KernelSpace &space) {
+  std::vector<planner::KernelConfig> shapes;
+  for (uint32_t block : space.choice(P::BlockX).values)
+    for (uint32_t items : space.choice(P::Items).values)
+      for (uint32_t vector : space.choice(P::Vector).values) {
+        planner::KernelConfig config = space.defaults;
+        config[P::BlockX] = block;
+        config[P::Items] = items;
+        config[P::Vector] = vector;
+        if (block % 32 == 0 && config != space.defaults && space.check(config))
+          shapes.push_back(config);
+      }
+  auto rank = [&](const planner::KernelConfig &config) {
+    return std::tuple(config[P::BlockX] != space.block.x,
+                      config[P::Items] * config[P::Vector], config);
   };
-  for (uint32_t block : valuesOf("block_x"))
-    for (uint32_t items : valuesOf("items"))
-      for (uint32_t vector : valuesOf("vector"))
-        if (block % 32 == 0)
-          shapes.push_back({block, items, vector});
+  std::sort(shapes.begin(), shapes.end(),
+            [&](const auto &one, const auto &other) {
+              return rank(one) < rank(other);
+            });
+  shapes.insert(shapes.begin(), space.defaults);
   return shapes;
 }
 
@@ -82,26 +86,25 @@ public:
     return {};
   }
 
-  kernels::CompileJob jobOf(const Shape &shape, const std::string &arch) const {
+  kernels::CompileJob jobOf(const planner::KernelConfig &config,
+                            const std::string &arch) const {
     kernels::CompileJob job{text.source, text.name + ".cu",
                             kernels::compileOptions(text),
                             kernels::archOf(text, arch)};
-    for (auto [macro, value] : {std::pair("MGPU_BLOCK_X", shape.blockX),
-                                {"MGPU_ITEMS", shape.items},
-                                {"MGPU_VECTOR", shape.vector}})
+    for (auto &[macro, value] : kernels::macrosOf(*text.space, config))
       job.options.push_back(fmt::format("-D{}={}", macro, value));
     return job;
   }
 
   Result<std::unique_ptr<device::GraphExec>>
-  build(device::Driver &driver, const Shape &shape,
+  build(device::Driver &driver, const planner::KernelConfig &config,
         const kernels::CompiledKernel &compiled) const {
     device::CudaKernelObject object;
     object.entry = text.entry;
     object.arch = driver.architecture();
     object.sourceBlock = text.block;
-    object.block = {shape.blockX, 1, 1};
-    object.covers = {shape.blockX * shape.items * shape.vector, 1, 1};
+    object.block = config.block();
+    object.covers = text.space->covered(config);
     object.dynamicSharedBytes = text.dynamicSharedBytes;
     object.cubin = compiled.cubin;
     MGPU_TRY_ASSIGN(device::KernelHandle handle,
@@ -117,7 +120,7 @@ public:
     return graph->instantiate();
   }
 
-  Shape source() const { return {text.block.x, 1, 1}; }
+  const planner::KernelSpace &space() const { return *text.space; }
   std::string name;
   uint64_t bytes; ///< that a launch reads and writes
 
@@ -191,16 +194,6 @@ Result<void> measureBandwidth(BareCard &card, device::Driver &driver,
   MGPU_TRY_ASSIGN(capture::Bundle bundle,
                   capture::Bundle::open(options.bundle));
   MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts, bundle.cudaTexts());
-  MGPU_TRY_ASSIGN(const std::string spacesText,
-                  readText(options.spaces, spacesLimit));
-  const json spaces = json::parse(spacesText, nullptr, false);
-  if (!spaces.is_object() || !spaces.contains("kernels"))
-    return fail(ErrorKind::Invalid,
-                fmt::format("'{}' is not what `mgpu-tune kernels --json` says",
-                            options.spaces));
-  std::map<std::string, json> spaceOf;
-  for (const json &kernel : spaces["kernels"])
-    spaceOf[kernel.value("name", "")] = kernel;
   MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open());
   const planner::Dag &dag = bundle.program().dag;
   std::vector<const planner::DagNode *> calls;
@@ -215,22 +208,18 @@ Result<void> measureBandwidth(BareCard &card, device::Driver &driver,
   for (const planner::DagNode *node : calls) {
     const Clock::time_point start = Clock::now();
     const auto &call = std::get<planner::KernelCall>(node->work);
+    if (!texts[call.kernel.value].space)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("'{}' has no space for kernel '{}': make it anew",
+                              options.bundle,
+                              dag.kernels[call.kernel.value].name));
     Subject subject(dag, call, texts[call.kernel.value],
                     node->bytesRead + node->bytesWritten);
     MGPU_TRY(subject.prepare(driver));
-    MGPU_TRY_ASSIGN(std::vector<Shape> shapes, shapesOf(spaceOf[subject.name]));
-    // The source's first; the rest in an order that has all sorts early.
-    std::erase(shapes, subject.source());
-    std::sort(shapes.begin(), shapes.end(), [](const Shape &a, const Shape &b) {
-      auto rank = [](const Shape &s) {
-        return std::tuple(s.blockX != 256, s.items * s.vector, s);
-      };
-      return rank(a) < rank(b);
-    });
-    shapes.insert(shapes.begin(), subject.source());
+    const std::vector<planner::KernelConfig> shapes = shapesOf(subject.space());
     std::vector<kernels::CompileJob> jobs;
-    for (const Shape &shape : shapes)
-      jobs.push_back(subject.jobOf(shape, driver.architecture()));
+    for (const planner::KernelConfig &config : shapes)
+      jobs.push_back(subject.jobOf(config, driver.architecture()));
     auto compiled = compiler.compileAll(jobs);
     std::vector<std::unique_ptr<device::GraphExec>> execs;
     json all = json::array();

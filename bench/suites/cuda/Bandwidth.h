@@ -17,7 +17,6 @@ namespace mgpu::bench {
 
 struct BandwidthOptions {
   std::string bundle;  ///< of a program with the kernels' CUDA C++
-  std::string spaces;  ///< `mgpu-tune kernels --json` of that program
   double seconds = 20; ///< for all; of what is left out there is a count
 };
 

@@ -244,8 +244,6 @@ int main(int argc, char **argv) {
   app.add_option(
       "--bandwidth", bandwidth.bundle,
       "A bundle of elementwise kernels (tests/gpu/elementwise.mlir)");
-  app.add_option("--spaces", bandwidth.spaces,
-                 "What `mgpu-tune kernels --json` says of it");
   app.add_option("--bandwidth-seconds", bandwidth.seconds, "For all of them")
       ->capture_default_str();
   app.add_flag("--serve", serves, "Samples as asked for by lines of stdin");

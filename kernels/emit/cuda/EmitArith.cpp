@@ -110,8 +110,14 @@ FailureOr<bool> FunctionEmitter::arithOp(Operation *op) {
                ";");
     return true;
   }
-  if (isa<ub::PoisonOp>(op)) {
-    declare(op->getResult(0));
+  if (isa<ub::PoisonOp>(op)) { // any value, which no statement need make
+    Value result = op->getResult(0);
+    if (isa<MemRefType>(result.getType()))
+      declare(result);
+    else if (isa<VectorType>(result.getType()))
+      scalars[result] = cType(result.getType()) + "()";
+    else
+      scalars[result] = literal(Builder(op).getZeroAttr(result.getType()));
     return true;
   }
   if (auto add = dyn_cast<arith::AddIOp>(op))

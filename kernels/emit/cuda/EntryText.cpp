@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/cuda/EntryText.h"
 
+#include "kernels/emit/cuda/TextTemplate.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 namespace mgpu::kernels::cuda {
@@ -83,6 +85,10 @@ std::string EntryText::header() const {
           "//                         ones alone; more than 1 from sm_90 on\n"
           "//   MGPU_FAST_MATH        1: the fast forms of exp, log, sin, "
           "division, ...\n"
+          "//   MGPU_PDL              1: may be launched to begin before the "
+          "kernel it follows has\n"
+          "//                         ended, for which it waits; from sm_90 "
+          "on\n"
           "// Launch with the grid, in blocks of the source, in `launch`, and "
           "with\n//   ";
   text += kernel.reshapable
@@ -107,6 +113,7 @@ std::string EntryText::header() const {
   macro("MGPU_MIN_BLOCKS", "1");
   macro("MGPU_CLUSTER_X", "1");
   macro("MGPU_FAST_MATH", "0");
+  macro("MGPU_PDL", "0");
   if (!kernel.reshapable)
     text += std::string("#if MGPU_BLOCK_X") + (lanes ? " * MGPU_VECTOR" : "") +
             " != " + std::to_string(options.block.x) +
@@ -175,11 +182,11 @@ std::string EntryText::stageMacros() const {
         row += (row.empty() ? "" : " + ") + std::string("threadIdx.y + (Y)");
       if (!row.empty())
         at = "(" + row + ") * " + sizeOfTile(tile, 0) + " + " + at;
-      text += "#define " + stageMacro(name) + "(" + parameters + "otherwise) " +
-              (staged ? "((void)sizeof(otherwise), " + tileName(name) + "[" +
-                            at + "])"
-                      : "otherwise") +
-              "\n";
+      text +=
+          "#define " + stageMacro(name) + "(" + parameters + "otherwise) " +
+          (staged ? "(true ? " + tileName(name) + "[" + at + "] : otherwise)"
+                  : "otherwise") +
+          "\n";
     }
   }
   return text + "#endif\n";
@@ -298,13 +305,15 @@ std::string EntryText::entry(const std::string &body) const {
   for (const CudaParameter &each : kernel.parameters)
     parameters += each.type + each.name + ", ";
   std::string text =
+      std::string(awaitFunction) +
       "extern \"C\" __global__ void\n"
       "#if MGPU_CLUSTER_X > 1\n"
       "__cluster_dims__(MGPU_CLUSTER_X, 1, 1)\n"
       "#endif\n"
       "__launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, "
       "MGPU_MIN_BLOCKS)\n" +
-      kernel.name + "(" + parameters + "const MgpuLaunch launch) {\n";
+      kernel.name + "(" + parameters + "const MgpuLaunch launch) {\n" +
+      awaitCall;
   if (!kernel.reshapable) {
     text += ids("  ", body, /*inLoop=*/false) +
             "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"

@@ -46,6 +46,8 @@ constexpr const char *tileHead = R"(// $NAME$$AT$.
 //   MGPU_TILE_X, _Y    elements of one thread along them
 //   MGPU_DEPTH         steps of k in shared memory at a time
 //   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
+//   MGPU_PDL           1: may be launched to begin before the kernel it follows
+//                      has ended, for which it waits; from sm_90 on
 // Launch with a block for each MGPU_BLOCK_X * MGPU_TILE_X columns along x, for
 // each MGPU_BLOCK_Y * MGPU_TILE_Y rows along y, for each product along z. A part
 // of them is a launch of fewer blocks from block first on, or of the source's
@@ -58,10 +60,10 @@ struct MgpuLaunch { // the grid of the source, and where this launch begins
   unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
 };
 
-$HELPERS$extern "C" __global__ void
+$HELPERS$$AWAITER$extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 $NAME$($PARAMETERS$const MgpuLaunch launch) {
-  const int rows = MGPU_BLOCK_Y * MGPU_TILE_Y, columns = MGPU_BLOCK_X * MGPU_TILE_X;
+$AWAIT$  const int rows = MGPU_BLOCK_Y * MGPU_TILE_Y, columns = MGPU_BLOCK_X * MGPU_TILE_X;
   const int threads = MGPU_BLOCK_X * MGPU_BLOCK_Y;
   static __shared__ $TYPE$ tileA[MGPU_DEPTH][MGPU_BLOCK_Y * MGPU_TILE_Y + 1]; // + 1: a column is in all banks
   static __shared__ $TYPE$ tileB[MGPU_DEPTH][MGPU_BLOCK_X * MGPU_TILE_X];

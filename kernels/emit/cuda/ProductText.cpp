@@ -165,6 +165,8 @@ LogicalResult ProductText::prepare() {
   words["Y"] = std::to_string(options.block.y);
   std::string type = words["TYPE"] = cType(product.a.element);
   words["CTYPE"] = cType(product.c.element);
+  words["AWAITER"] = awaitFunction;
+  words["AWAIT"] = awaitCall;
   words["PARAMETERS"] = words["OTHERS"] = words["PASSED"] = "";
   if (product.loop) {
     if (failed(prepareAround()))
@@ -200,6 +202,7 @@ CudaKernel ProductText::write(const char *head, const char *body) {
   for (size_t k = 0; k < space.tunables.size(); ++k)
     macro(space.tunables[k].name, defaults.tunables[k]);
   macro("MGPU_MIN_BLOCKS", 1);
+  macro("MGPU_PDL", 0);
   text += fill(body, words);
   kernel.source = functions.empty() ? std::move(text)
                                     : withOwnLines(text, kernel.name + ".cu");

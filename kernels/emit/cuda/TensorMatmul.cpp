@@ -29,6 +29,8 @@ constexpr const char *headText = R"(// $NAME$$AT$.
 //   MGPU_DEPTH         steps of k in one stage of shared memory: 16, 32 or 64
 //   MGPU_STAGES        stages, of which all but one are on their way; at least 2
 //   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
+//   MGPU_PDL           1: may be launched to begin before the kernel it follows
+//                      has ended, for which it waits; from sm_90 on
 // Launch with a block for each 32 * MGPU_TILE_X columns along x, for each MGPU_BLOCK_Y *
 // MGPU_TILE_Y rows along y, for each product along z. A part of them is a launch of fewer
 // blocks from block first on, or of the source's blocks base to end.
@@ -160,10 +162,10 @@ $BATCH$  const int warpRow = warp / warpsX * warpRows, warpColumn = warp % warps
       }
 }
 
-extern "C" __global__ void
+$AWAITER$extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 $NAME$($PARAMETERS$const MgpuLaunch launch) {
-  static __shared__ __align__(128) $TYPE$ tileA[MGPU_STAGES * stageA];
+$AWAIT$  static __shared__ __align__(128) $TYPE$ tileA[MGPU_STAGES * stageA];
   static __shared__ __align__(128) $TYPE$ tileB[MGPU_STAGES * stageB];
 $CALL$}
 )";

@@ -17,6 +17,24 @@ std::string fill(std::string text, const Words &words);
 /// A macro's value where none is given with -D.
 std::string macroDefault(const std::string &name, uint32_t value);
 
+/// With MGPU_PDL: a function that waits for the kernel the launch follows,
+/// which need not have ended, and its call, the first statement of an entry.
+/// Only then the next kernel may begin: so no more than two of a chain are on
+/// the card at once. CudaShim.h replaces the function by defining
+/// MGPU_AWAIT_GRIDS. PTX ISA, "griddepcontrol".
+inline constexpr const char *awaitFunction =
+    R"(#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+__device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#endif
+)";
+inline constexpr const char *awaitCall = "#if MGPU_PDL\n"
+                                         "  mgpuAwaitGrids();\n"
+                                         "#endif\n";
+
 } // namespace mgpu::kernels::cuda
 
 #endif // MGPU_KERNELS_EMIT_CUDA_TEXTTEMPLATE_H

@@ -36,6 +36,8 @@ constexpr const char *wgmmaHead = R"(// $NAME$$AT$.
 //   MGPU_DEPTH         steps of k in one stage of shared memory: 64 or 128
 //   MGPU_STAGES        stages, 2 to 8, which are loaded ahead
 //   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
+//   MGPU_PDL           1: may be launched to begin before the kernel it follows
+//                      has ended, for which it waits; from sm_90 on
 // $A$ and $B$ are tensor maps: boxes of 64 x 64 elements, of 1 along the batch, the 128 bytes
 // of a row swizzled (CU_TENSOR_MAP_SWIZZLE_128B), zeros outside.
 // Launch with a block for each 32 * MGPU_TILE_X columns along x, for each (MGPU_BLOCK_Y - 1) *
@@ -73,10 +75,10 @@ $HELPERS$
 $WGMMA$
 extern __shared__ __align__(128) unsigned char mgpu_dynamic_shared[];
 
-extern "C" __global__ void
+$AWAITER$extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 $NAME$($PARAMETERS$const MgpuLaunch launch) {
-  // A stage is loaded, and then free again, in turn.
+$AWAIT$  // A stage is loaded, and then free again, in turn.
   unsigned long long *const loaded = (unsigned long long *)mgpu_dynamic_shared, *const freed = loaded + MGPU_STAGES;
   unsigned char *const stages = mgpu_dynamic_shared + (1024 - sharedAddress(mgpu_dynamic_shared) % 1024);
   const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;

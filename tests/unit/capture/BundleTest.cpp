@@ -44,6 +44,35 @@ void addUses(planner::DagNode &node) {
   }
 }
 
+/// Every member is unlike what it is by default.
+planner::KernelSpace makeSpace() {
+  using P = planner::KernelParameter;
+  planner::KernelSpace space;
+  space.target = planner::KernelTarget::Cuda;
+  space.block = {4, 1, 1};
+  space.maxGrid = {7, 3, 2};
+  space.reshapable = true;
+  space.reason = "why \"not\"";
+  space.sharedBytes = 48;
+  space.stagedBytes = 4;
+  space.stagedTunables = 2;
+  space.stagedPadding = 3;
+  space.stagesAreDynamic = true;
+  space.registersBesideSums = 9;
+  for (size_t p = 0; p < planner::numKernelParameters; ++p)
+    space.choices.push_back({P(p), {1}, "there is one"});
+  space.choices[size_t(P::BlockX)] = {P::BlockX, {32, 64}, ""};
+  space.choices[size_t(P::BlockY)] = {P::BlockY, {1, 2}, ""};
+  space.choices[size_t(P::Items)] = {P::Items, {1, 2}, ""};
+  space.choices[size_t(P::TileX)] = {P::TileX, {1, 2}, ""};
+  space.choices[size_t(P::TileY)] = {P::TileY, {1, 2}, ""};
+  space.tunables = {{"DEPTH", {8, 16}}, {"STAGES", {2, 3}}};
+  space.defaults.values = {32, 2, 1, 1, 1, 1, 1, 2, 2, 1};
+  space.defaults.numTunables = 2;
+  space.defaults.tunables = {16, 2};
+  return space;
+}
+
 BundleContents makeContents() {
   TestProgram test = makeTestProgram(MGPU_TEST_KERNEL);
   BundleContents contents;
@@ -76,6 +105,7 @@ BundleContents makeContents() {
   cuda.reshapable = true;
   cuda.takesPart = false;
   cuda.dynamicSharedBytes = 12;
+  cuda.awaits = true;
   cuda.parameterBytes = {8, 4, 128};
   cuda.onlyArch = "sm_90a";
   MatrixProduct product;
@@ -88,6 +118,7 @@ BundleContents makeContents() {
   cuda.product = product;
   cuda.tensorMaps = {
       {2, 32, ElementType::BF16, {40, 20, 3}, {96, 1920}, {64, 64, 1}}};
+  cuda.space = makeSpace();
   forms.cuda = std::move(cuda);
   forms.cubins["sm_90"] = {std::byte(1), std::byte(2)};
   contents.kernels.push_back(std::move(forms));

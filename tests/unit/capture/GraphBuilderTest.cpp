@@ -96,6 +96,59 @@ TEST_F(GraphBuilding, UnknownIdsAreFound) {
   expect(ErrorKind::Invalid, "waits for node 99");
 }
 
+/// A chain of three calls of a kernel beside a copy; nodes 0, 1, 2 and 3.
+struct Chain {
+  Chain() {
+    dag.numDevices = 1;
+    dag.kernels.resize(2);
+    for (uint32_t k = 0; k < 4; ++k) {
+      DagNode node;
+      node.name = "n" + std::to_string(k);
+      node.phase = Phase::Replay;
+      node.devices = {{0}};
+      if (k == 3)
+        node.work = CopyCall{};
+      else
+        node.work = KernelCall{{k == 2 ? 1u : 0u}, {}, {}, {}};
+      dag.nodes.push_back(node);
+      PlanStep step;
+      step.node = {k};
+      step.lanes = {{{0}, {k == 3 ? 1u : 0u}}};
+      plan.steps.push_back(step);
+      nodes.push_back({k});
+    }
+  }
+  std::string prove(const std::vector<GraphEdge> &edges,
+                    const std::vector<GraphEdge> &early,
+                    const std::vector<bool> &awaits) const {
+    Result<void> ok = proveGraph(plan, dag, Phase::Replay, nodes, edges,
+                                 std::nullopt, early, awaits);
+    return ok ? "" : ok.error().message;
+  }
+  Dag dag;
+  Plan plan;
+  std::vector<NodeId> nodes;
+};
+
+TEST(EarlyEdges, AreTheOnlyOnesOfKernelsThatWait) {
+  Chain chain;
+  const std::vector<GraphEdge> edges{{0, 1}, {1, 2}};
+  EXPECT_EQ(chain.prove(edges, {{0, 1}, {1, 2}}, {true, true}), "");
+  EXPECT_EQ(chain.prove(edges, {{0, 1}}, {true, false}), "");
+  auto has = [](const std::string &text, const char *words) {
+    EXPECT_NE(text.find(words), std::string::npos) << text;
+  };
+  has(chain.prove(edges, {{1, 2}}, {true, false}),
+      "'n2' begins before 'n1' has ended, for which its kernel does not wait");
+  has(chain.prove(edges, {{1, 2}}, {true}), "does not wait");
+  has(chain.prove(edges, {{0, 2}}, {true, true}), "is not there");
+  has(chain.prove(edges, {{7, 9}}, {true, true}), "is not there");
+  has(chain.prove({{0, 1}, {0, 2}, {1, 2}}, {{1, 2}}, {true, true}),
+      "'n2' begins early and has 2 edges");
+  has(chain.prove({{0, 1}, {1, 2}, {2, 3}}, {{2, 3}}, {true, true}),
+      "not both kernels");
+}
+
 TEST_F(GraphBuilding, ProofNeedsEveryEdge) {
   auto graph = build();
   ASSERT_TRUE(graph);

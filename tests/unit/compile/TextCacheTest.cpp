@@ -43,6 +43,7 @@ CudaText textOf(const std::string &name) {
   text.reshapable = true;
   text.takesPart = false;
   text.dynamicSharedBytes = 48;
+  text.awaits = true;
   text.parameterBytes = {8, 4, 2};
   text.tensorMaps = {
       {2, 64, ElementType::BF16, {64, 32, 1}, {128, 4096}, {64, 8, 1}}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Capture into a graph that exists.
-#include "FakeCuda.h"
+#include "FakeNodes.h"
 
 #include <algorithm>
 
@@ -90,9 +90,12 @@ CUresult nodeDependencies(CUgraphNode handle, CUgraphNode *dependencies,
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   if (dependencies)
     for (size_t k = 0; k < std::min(*count, node->dependencies.size()); ++k) {
+      const CUgraphEdgeData edge = edgeDataOf(fake, *node, k);
+      if (!data && !isZero(&edge, sizeof edge)) // 20186
+        return fake.refuse(CUDA_ERROR_LOSSY_QUERY);
       dependencies[k] = reinterpret_cast<CUgraphNode>(node->dependencies[k]);
       if (data)
-        data[k] = {};
+        data[k] = edge;
     }
   *count = node->dependencies.size();
   return CUDA_SUCCESS;

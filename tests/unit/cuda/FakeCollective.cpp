@@ -78,7 +78,8 @@ std::string Work::signature() const {
     return name;
   return std::string(name) + " of " + std::to_string(count) + " of type " +
          std::to_string(int(type)) + ", reduction " +
-         std::to_string(int(reduction)) + ", root " + std::to_string(root);
+         std::to_string(int(reduction)) + ", root " + std::to_string(root) +
+         (windows.empty() ? "" : ", " + windows);
 }
 
 bool Work::isOverlapLegal(int rank, size_t sendBytes, size_t recvBytes) const {
@@ -100,7 +101,7 @@ public:
     const auto n = size_t(comm.ranks);
     auto is = [&](const char *name) { return !std::strcmp(work.name, name); };
     for (const Transfer &each : work.transfers)
-      add(each.isSend, each.peer, each.data, each.bytes);
+      add(each.isSend, each.peer, each.data, each.bytes, each.isInWindow);
     for (size_t peer = 0; work.transfers.empty() && peer < n; ++peer) {
       bool scatters = is("ncclReduceScatter"), roots = is("ncclBroadcast");
       if (!roots || comm.rank == work.root)
@@ -128,12 +129,21 @@ private:
     int peer;
     const std::byte *data;
     std::vector<std::byte> bytes;
+    bool isInWindow = false;
     bool done = false;
   };
 
-  void add(bool isSend, int peer, const std::byte *data, size_t bytes) {
+  void add(bool isSend, int peer, const std::byte *data, size_t bytes,
+           bool isInWindow = false) {
     letters.push_back(
-        {isSend, peer, data, std::vector<std::byte>(bytes), false});
+        {isSend, peer, data, std::vector<std::byte>(bytes), isInWindow, false});
+  }
+
+  /// Of a transfer, also whether its end is in a window: that of the other rank
+  /// must be then (NCCL's guide, "User Buffer Registration").
+  std::string signatureOf(const Letter &letter) const {
+    return (work.signature() + (letter.isInWindow ? " in a window" : ""))
+        .substr(0, sizeof Mail::signature - 1);
   }
 
   bool post(Letter &letter) {
@@ -145,7 +155,7 @@ private:
       return true;
     }
     mail.bytes = letter.bytes.size();
-    std::strncpy(mail.signature, work.signature().c_str(),
+    std::strncpy(mail.signature, signatureOf(letter).c_str(),
                  sizeof mail.signature - 1);
     std::memcpy(mail.data, letter.data, letter.bytes.size());
     ++mail.posted;
@@ -159,10 +169,10 @@ private:
     // nccl.h:500: the same type and count; for collectives all ranks must make
     // the same calls in the same order.
     if (mail.bytes != letter.bytes.size() ||
-        mail.signature != work.signature().substr(0, 119))
+        mail.signature != signatureOf(letter))
       FakeCuda::instance().violations.push_back(
           std::string("ranks differ: ") + mail.signature + " of " +
-          std::to_string(mail.bytes) + " bytes meets " + work.signature() +
+          std::to_string(mail.bytes) + " bytes meets " + signatureOf(letter) +
           " of " + std::to_string(letter.bytes.size()));
     std::memcpy(letter.bytes.data(), mail.data,
                 std::min<size_t>(mail.bytes, letter.bytes.size()));

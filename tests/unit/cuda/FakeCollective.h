@@ -12,6 +12,7 @@ struct Transfer {
   int peer;
   std::byte *data;
   size_t bytes;
+  bool isInWindow = false;
 };
 
 size_t bytesOf(device::NcclType type);
@@ -26,6 +27,7 @@ struct Work {
   const std::byte *send = nullptr;
   std::byte *recv = nullptr;
   std::vector<Transfer> transfers = {};
+  std::string windows = {}; ///< where its ends are in windows
 
   /// What a connection is made for.
   std::string kind() const;

@@ -6,8 +6,10 @@
 // keeps CUDA's own rules, each with the line of cuda.h (CUDA 13.0) it is from,
 // runs copies, and runs kernels that were registered as functions of the
 // processor. It knows nothing of plans. A graph's nodes run in a random order
-// that its edges allow, so that an edge too few shows. Every handle is new: one
-// that was destroyed is never valid again.
+// that its edges allow, so that an edge too few shows; behind a programmatic
+// edge a kernel may begin, and even end, before the one it follows has done
+// anything, unless it waits. Every handle is new: one that was destroyed is
+// never valid again.
 
 #include "device/cuda/CudaApi.h"
 
@@ -26,6 +28,7 @@ namespace mgpu::fake {
 
 struct FakeKernel {
   /// `parameters` as in a launch. blockIdx and so on are the caller's affair.
+  /// One that calls FakeCuda::awaitGrids() executes griddepcontrol.wait.
   std::function<void(void **parameters, const unsigned grid[3],
                      const unsigned block[3])>
       run;
@@ -81,6 +84,7 @@ struct Node {
   CUgraphNodeParams params;
   std::vector<std::vector<std::byte>> values; ///< a kernel's, copied
   std::vector<Node *> dependencies;
+  std::vector<CUgraphEdgeData> edgeData = {}; ///< of each, or none
   int priority = 0;
   /// Of a node that a library captured, in place of `params`; `owner` is what
   /// it belongs to.
@@ -97,6 +101,7 @@ struct Exec {
     Node node;
     std::vector<size_t> dependencies;
     const Node *original = nullptr;
+    std::vector<size_t> early = {}; ///< of `dependencies`, programmatic ones
   };
   std::vector<Step> steps;
   uint64_t flags;
@@ -105,7 +110,9 @@ struct Exec {
 struct Run {
   std::vector<Exec::Step> steps;
   std::vector<size_t> waits, ready;
-  std::vector<std::vector<size_t>> after;
+  /// Steps that follow the end of one, or that it may begin.
+  std::vector<std::vector<size_t>> after, afterBegin;
+  std::vector<bool> isDone;
   std::map<size_t, std::unique_ptr<Operation>> waiting;
   double startMs = 0;
 };
@@ -167,7 +174,8 @@ public:
   std::function<void(uint64_t)> onLaunch; ///< with the number of the launch
   uint64_t launches = 0;
   bool losesANode = false; ///< graphs are read back without their last node
-  std::string logMessage;  ///< said to the log callback at a failure
+  bool losesEarlyEdges = false; ///< programmatic edges are read back as others
+  std::string logMessage;       ///< said to the log callback at a failure
 
   // Who watches: a profiler's library (FakeCupti.h).
   std::function<void(Node &clone, const Node &original)> onClone;
@@ -196,6 +204,8 @@ public:
   CUresult launch(const std::vector<Exec::Step> &steps, Stream &stream);
   /// Does what is possible of what was launched; true once all is done.
   bool progress(Stream &stream);
+  /// griddepcontrol.wait, of the kernel that runs: what it follows ends first.
+  void awaitGrids();
   /// Of this thread, in a mode that forbids calls which may not be captured.
   bool isCapturingHere() const;
 
@@ -216,14 +226,19 @@ public:
   CUresult sticky = CUDA_SUCCESS;
   double clockMs = 0;
   uint64_t nodesMade = 0;
+  uint64_t earlyBegins = 0; ///< kernels that began before the one they follow
 
   FakeCuda() = default;
   ~FakeCuda();
 
 private:
   bool progress(Run &run);
+  /// Runs a step that is ready, and what it waits for.
+  void runStep(Run &run, size_t k);
   CUresult runNode(const Node &node);
   CUresult runCopy(const CUDA_MEMCPY3D &copy);
+  /// The kernels that run, each begun while the one before it waits.
+  std::vector<std::pair<Run *, size_t>> running;
 };
 
 /// A CUdevice is a handle: here 100 + ordinal, so that neither passes for the

@@ -33,8 +33,12 @@ CUresult instantiate(CUgraphExec *out, CUgraph handle,
   for (size_t k = 0; k < graph->nodes.size(); ++k) {
     index[graph->nodes[k].get()] = k;
     Exec::Step step{*graph->nodes[k], {}, graph->nodes[k].get()};
-    for (Node *dependency : graph->nodes[k]->dependencies)
-      step.dependencies.push_back(index.at(dependency));
+    const Node &node = *graph->nodes[k];
+    for (size_t d = 0; d < node.dependencies.size(); ++d) {
+      step.dependencies.push_back(index.at(node.dependencies[d]));
+      if (d < node.edgeData.size() && node.edgeData[d].type)
+        step.early.push_back(step.dependencies.back());
+    }
     step.node.id = ++fake.nodesMade;
     if (fake.onClone)
       fake.onClone(step.node, *graph->nodes[k]);
@@ -138,6 +142,29 @@ CUresult graphLaunch(CUgraphExec handle, CUstream on) {
 
 } // namespace
 
+static void makeReady(Run &run, size_t k) {
+  run.ready.push_back(k);
+  if (run.steps[k].node.start) // not a step that awaitGrids() can run
+    return;
+  // 1953: once all blocks of a kernel let the next begin or have ended; what it
+  // wrote need not be there then. So here as soon as it may begin itself.
+  for (size_t next : run.afterBegin[k])
+    if (--run.waits[next] == 0)
+      makeReady(run, next);
+}
+
+static void finish(Run &run, size_t k) {
+  run.isDone[k] = true;
+  auto follow = [&](const std::vector<size_t> &nodes) {
+    for (size_t next : nodes)
+      if (--run.waits[next] == 0)
+        makeReady(run, next);
+  };
+  follow(run.after[k]);
+  if (run.steps[k].node.start)
+    follow(run.afterBegin[k]);
+}
+
 CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
                           Stream &stream) {
   stream.busyQueries = busyQueries;
@@ -149,14 +176,20 @@ CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
   run->steps = steps;
   run->waits.resize(steps.size());
   run->after.resize(steps.size());
+  run->afterBegin.resize(steps.size());
+  run->isDone.resize(steps.size());
   run->startMs = clockMs;
   for (size_t k = 0; k < steps.size(); ++k) {
     run->waits[k] = steps[k].dependencies.size();
     for (size_t dependency : steps[k].dependencies)
-      run->after[dependency].push_back(k);
-    if (run->waits[k] == 0)
-      run->ready.push_back(k);
+      (std::count(steps[k].early.begin(), steps[k].early.end(), dependency)
+           ? run->afterBegin
+           : run->after)[dependency]
+          .push_back(k);
   }
+  for (size_t k = 0; k < steps.size(); ++k)
+    if (steps[k].dependencies.empty())
+      makeReady(*run, k);
   stream.runs.push_back(std::move(run));
   progress(stream);
   return CUDA_SUCCESS;
@@ -173,12 +206,40 @@ bool FakeCuda::progress(Stream &stream) {
   return true;
 }
 
+void FakeCuda::runStep(Run &run, size_t k) {
+  run.ready.erase(std::find(run.ready.begin(), run.ready.end(), k));
+  const Node &node = run.steps[k].node;
+  for (size_t dependency : run.steps[k].early)
+    earlyBegins += !run.isDone[dependency];
+  if (node.start) {
+    run.waiting[k] = node.start();
+    return;
+  }
+  running.push_back({&run, k});
+  const double start = clockMs;
+  CUresult code = runNode(node);
+  running.pop_back();
+  if (code != CUDA_SUCCESS)
+    sticky = code;
+  if (sticky != CUDA_SUCCESS)
+    return;
+  if (onNode)
+    onNode(node, start, clockMs);
+  finish(run, k);
+}
+
+void FakeCuda::awaitGrids() {
+  if (running.empty())
+    return;
+  auto [run, k] = running.back();
+  // What it follows is a kernel that may begin, or it would not run: its full
+  // dependencies have ended.
+  for (size_t dependency : run->steps[k].early)
+    if (!run->isDone[dependency] && sticky == CUDA_SUCCESS)
+      runStep(*run, dependency);
+}
+
 bool FakeCuda::progress(Run &run) {
-  auto finish = [&](size_t k) {
-    for (size_t next : run.after[k])
-      if (--run.waits[next] == 0)
-        run.ready.push_back(next);
-  };
   while (true) {
     for (auto at = run.waiting.begin(); at != run.waiting.end();) {
       if (!at->second->step()) {
@@ -188,27 +249,14 @@ bool FakeCuda::progress(Run &run) {
       if (onNode)
         onNode(run.steps[at->first].node, clockMs, clockMs + 0.125);
       clockMs += 0.125;
-      finish(at->first);
+      finish(run, at->first);
       at = run.waiting.erase(at);
     }
     if (run.ready.empty())
       return run.waiting.empty();
-    size_t pick = random() % run.ready.size();
-    size_t k = run.ready[pick];
-    run.ready.erase(run.ready.begin() + ptrdiff_t(pick));
-    const Node &node = run.steps[k].node;
-    if (node.start) {
-      run.waiting[k] = node.start();
-      continue;
-    }
-    const double start = clockMs;
-    if (CUresult code = runNode(node)) {
-      sticky = code;
+    runStep(run, run.ready[random() % run.ready.size()]);
+    if (sticky != CUDA_SUCCESS)
       return true;
-    }
-    if (onNode)
-      onNode(node, start, clockMs);
-    finish(k);
   }
 }
 

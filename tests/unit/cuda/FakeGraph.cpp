@@ -25,6 +25,31 @@ CUresult graphDestroy(CUgraph graph) {
   return entered;
 }
 
+bool isEdgeLegal(const FakeCuda &fake, const CUgraphEdgeData &edge,
+                 const Node &from, const CUgraphNodeParams &to) {
+  // 1984, 1991: no node has ports that edges lead to; unused bytes are zero.
+  if (edge.to_port || !isZero(edge.reserved, sizeof edge.reserved))
+    return false;
+  const bool isKernels = from.params.type == CU_GRAPH_NODE_TYPE_KERNEL &&
+                         to.type == CU_GRAPH_NODE_TYPE_KERNEL;
+  switch (edge.type) {
+  case CU_GRAPH_DEPENDENCY_TYPE_DEFAULT:
+    // 1955: the programmatic port must be used with the programmatic type;
+    // 1976: only kernels have ports that are not zero.
+    return edge.from_port == CU_GRAPH_KERNEL_NODE_PORT_DEFAULT ||
+           (edge.from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER &&
+            from.params.type == CU_GRAPH_NODE_TYPE_KERNEL);
+  case CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC:
+    // 1944: only between kernels, and with either of these ports. Before sm_90
+    // there is no griddepcontrol (PTX ISA).
+    return isKernels && fake.major >= 9 &&
+           (edge.from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
+            edge.from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER);
+  default:
+    return false;
+  }
+}
+
 CUresult addNode(CUgraphNode *out, CUgraph handle,
                  const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
                  size_t count, CUgraphNodeParams *params) {
@@ -47,11 +72,11 @@ CUresult addNode(CUgraphNode *out, CUgraph handle,
                             node->dependencies.end(), dependency) > 0;
     if (!ours || twice) // 21444: no duplicates
       return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-    // 1991: reserved bytes of edge data are zero, the ports those of a kernel.
-    if (edges && !isZero(&edges[k], sizeof edges[k]) &&
-        dependency->params.type != CU_GRAPH_NODE_TYPE_KERNEL)
+    if (edges && !isEdgeLegal(fake, edges[k], *dependency, *params))
       return fake.refuse(CUDA_ERROR_INVALID_VALUE);
     node->dependencies.push_back(dependency);
+    if (edges)
+      node->edgeData.push_back(edges[k]);
   }
   CUresult code = CUDA_SUCCESS;
   switch (params->type) {
@@ -120,12 +145,15 @@ CUresult getEdges(CUgraph handle, CUgraphNode *from, CUgraphNode *to,
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   size_t k = 0;
   for (const auto &node : graph->nodes)
-    for (Node *dependency : node->dependencies) {
+    for (size_t d = 0; d < node->dependencies.size(); ++d) {
+      const CUgraphEdgeData edge = edgeDataOf(fake, *node, d);
       if (from && k < *count) {
-        from[k] = reinterpret_cast<CUgraphNode>(dependency);
+        if (!data && !isZero(&edge, sizeof edge)) // 20147
+          return fake.refuse(CUDA_ERROR_LOSSY_QUERY);
+        from[k] = reinterpret_cast<CUgraphNode>(node->dependencies[d]);
         to[k] = reinterpret_cast<CUgraphNode>(node.get());
         if (data)
-          data[k] = {};
+          data[k] = edge;
       }
       ++k;
     }
@@ -134,6 +162,13 @@ CUresult getEdges(CUgraph handle, CUgraphNode *from, CUgraphNode *to,
 }
 
 } // namespace
+
+CUgraphEdgeData edgeDataOf(const FakeCuda &fake, const Node &node,
+                           size_t dependency) {
+  return dependency < node.edgeData.size() && !fake.losesEarlyEdges
+             ? node.edgeData[dependency]
+             : CUgraphEdgeData{};
+}
 
 std::vector<CUgraphNodeType> FakeCuda::builtTypes() const {
   std::vector<CUgraphNodeType> types;

@@ -90,7 +90,7 @@ NcclResult begun(FakeComm &comm) {
 }
 
 NcclResult getVersion(int *version) {
-  *version = 22809;
+  *version = FakeNccl::instance().version;
   return NcclResult::Success;
 }
 
@@ -157,7 +157,9 @@ NcclResult initRank(NcclComm *out, int ranks, NcclId id, int rank,
                                    false,
                                    0,
                                    NcclResult::Success,
-                                   {}});
+                                   {},
+                                   0,
+                                   nullptr});
   *out = reinterpret_cast<NcclComm>(comm);
   // nccl.h:167: synchronizes with the other ranks.
   comm->polls = std::max(nccl.polls, 1);
@@ -178,15 +180,122 @@ NcclResult getAsyncError(NcclComm handle, NcclResult *error) {
     return NcclResult::Success;
   }
   auto all = (1u << comm->ranks) - 1;
+  // NCCL's guide, ncclCommWindowRegister: a collective call.
+  bool registers =
+      comm->unfilled && comm->meeting->registered[comm->numWindows - 1] != all;
   bool waits = (!comm->isReady && comm->meeting->arrived != all) ||
-               (comm->isFinalizing && comm->meeting->finalized != all);
+               (comm->isFinalizing && comm->meeting->finalized != all) ||
+               registers;
   if (comm->polls > 0 && !waits)
     --comm->polls;
-  if (waits || comm->polls > 0)
+  if (waits || comm->polls > 0) {
     *error = NcclResult::InProgress;
-  else
-    comm->isReady = true;
+    return NcclResult::Success;
+  }
+  comm->isReady = true;
+  // The guide: of a non-blocking communicator it may be filled in by now only.
+  device::NcclWindow *into = std::exchange(comm->unfilled, nullptr);
+  if (into && nccl.hasNoWindows)
+    nccl.windows.remove(const_cast<FakeWindow *>(nccl.windows.youngest()));
+  else if (into)
+    *into = reinterpret_cast<device::NcclWindow>(
+        const_cast<FakeWindow *>(nccl.windows.youngest()));
   return NcclResult::Success;
+}
+
+// The address of memory of ncclMemAlloc is that of pages (the guide, "Memory
+// Allocator"), and it is memory of the card like any other.
+NcclResult memAlloc(void **memory, size_t size) {
+  MGPU_FAKE_NCCL_ENTER("ncclMemAlloc");
+  FakeCuda &fake = FakeCuda::instance();
+  if (!fake.current() || size == 0)
+    return NcclResult::InvalidArgument;
+  if (fake.isCapturingHere())
+    violation("ncclMemAlloc within a capture");
+  size_t taken = 0;
+  for (auto [start, bytes] : fake.deviceMemory)
+    taken += bytes;
+  if (size > fake.cardBytes || taken > fake.cardBytes - size)
+    return NcclResult::UnhandledCudaError;
+  *memory = std::aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+  std::memset(*memory, 0xa5, size);
+  fake.deviceMemory[uint64_t(uintptr_t(*memory))] = size;
+  nccl.memory[uint64_t(uintptr_t(*memory))] = size;
+  return NcclResult::Success;
+}
+
+NcclResult memFree(void *memory) {
+  FakeNccl &nccl = FakeNccl::instance();
+  NcclResult entered = ncclEnter("ncclMemFree");
+  const auto address = uint64_t(uintptr_t(memory));
+  // "Free memory allocated by ncclMemAlloc()."
+  if (!nccl.memory.erase(address)) {
+    violation("ncclMemFree of what is not ncclMemAlloc's");
+    return NcclResult::InvalidArgument;
+  }
+  if (nccl.windows.any([&](const FakeWindow &window) {
+        return window.address == address && nccl.comms.find(window.comm);
+      }))
+    violation("ncclMemFree of a window that is registered");
+  FakeCuda::instance().deviceMemory.erase(address);
+  std::free(memory);
+  return entered;
+}
+
+NcclResult windowRegister(NcclComm handle, void *memory, size_t size,
+                          device::NcclWindow *window, int flags) {
+  MGPU_FAKE_NCCL_ENTER("ncclCommWindowRegister");
+  FakeComm *comm = commOf(handle, "ncclCommWindowRegister");
+  if (!comm)
+    return NcclResult::InvalidArgument;
+  const auto address = uint64_t(uintptr_t(memory));
+  // "Window address must be suitably aligned." nccl.h:61
+  if (address % 4096 != 0 || size == 0)
+    return NcclResult::InvalidArgument;
+  // nccl.h:58-59
+  if (flags != 0 && flags != 1)
+    return NcclResult::InvalidArgument;
+  // The guide: only of VMM-based allocators; any other fails.
+  auto at = nccl.memory.find(address);
+  if (at == nccl.memory.end() || size > at->second)
+    return NcclResult::InvalidUsage;
+  if (FakeCuda::instance().isCapturingHere())
+    violation("ncclCommWindowRegister within a capture");
+  // The guide: calls with memory registered more than once are undefined.
+  if (nccl.windows.any([&](const FakeWindow &each) {
+        return each.address == address && nccl.comms.find(each.comm);
+      }))
+    violation("a window registered more than once");
+  if (comm->numWindows >= Meeting::maxWindows)
+    return NcclResult::InternalError;
+  const size_t number = comm->numWindows++;
+  // Until 2.29 the guide wants one size on all ranks.
+  uint64_t none = 0;
+  if (!comm->meeting->windowBytes[number].compare_exchange_strong(none, size) &&
+      none != size)
+    violation("a window of another size than on other ranks");
+  nccl.windows.add({comm, number, address, size});
+  comm->meeting->registered[number].fetch_or(1u << comm->rank);
+  comm->unfilled = window;
+  comm->polls = std::max(nccl.polls, 1);
+  return NcclResult::InProgress;
+}
+
+/// Local to the rank (the guide).
+NcclResult windowDeregister(NcclComm handle, device::NcclWindow window) {
+  FakeNccl &nccl = FakeNccl::instance();
+  NcclResult entered = ncclEnter("ncclCommWindowDeregister");
+  FakeComm *comm = commOf(handle, "ncclCommWindowDeregister");
+  FakeWindow *object = nccl.windows.find(window);
+  if (!comm || !object || object->comm != comm)
+    return NcclResult::InvalidArgument;
+  // The guide: it must not be accessed by any operation.
+  if (isHeldByAGraph(comm))
+    violation("ncclCommWindowDeregister while a graph holds calls");
+  if (entered != NcclResult::Success)
+    return entered;
+  nccl.windows.remove(window);
+  return begun(*comm);
 }
 
 NcclResult finalize(NcclComm handle) {
@@ -212,6 +321,8 @@ NcclResult destroy(NcclComm handle) {
   // libnccl's commDestroySync polls until all graphs that refer to it are gone.
   if (isHeldByAGraph(comm))
     violation("ncclCommDestroy while a graph holds calls of it never returns");
+  if (nccl.windows.any([&](const FakeWindow &w) { return w.comm == comm; }))
+    violation("ncclCommDestroy before its windows are deregistered");
   if (!comm->isFinalizing)
     violation("ncclCommDestroy before ncclCommFinalize waits for the others");
   nccl.comms.remove(handle);
@@ -354,6 +465,47 @@ FakeComm *checked(const char *name, const void *send, size_t sendBytes,
   return comm;
 }
 
+/// Where in a window of the communicator these bytes are; none: in none.
+std::optional<std::pair<size_t, uint64_t>>
+inWindow(const FakeComm &comm, const void *data, size_t bytes) {
+  std::optional<std::pair<size_t, uint64_t>> found;
+  const auto at = uint64_t(uintptr_t(data));
+  FakeNccl::instance().windows.any([&](const FakeWindow &window) {
+    if (window.comm == &comm && at >= window.address &&
+        at + bytes <= window.address + window.bytes)
+      found = {window.number, at - window.address};
+    return false;
+  });
+  return found;
+}
+
+/// Where the ends of a collective are, as all ranks must have them: the guide
+/// wants both in windows or neither, and equal offsets from a window's
+/// beginning; but for the in-place forms of nccl.h:428 and 445.
+std::string windowsOf(const FakeComm &comm, const Work &work, size_t sendBytes,
+                      size_t recvBytes) {
+  auto is = [&](const char *name) { return !std::strcmp(work.name, name); };
+  auto send = inWindow(comm, work.send, sendBytes),
+       recv = inWindow(comm, work.recv, recvBytes);
+  if (send.has_value() != recv.has_value())
+    violation(std::string(work.name) + " with one end in a window alone");
+  if (!send || !recv)
+    return "";
+  const uint64_t rank = uint64_t(comm.rank);
+  const bool isInPlace = is("ncclAllGather")
+                             ? send->second == recv->second + rank * sendBytes
+                         : is("ncclReduceScatter")
+                             ? recv->second == send->second + rank * recvBytes
+                             : false;
+  auto text = [](const auto &at) {
+    return "w" + std::to_string(at->first) + "+" + std::to_string(at->second);
+  };
+  if (is("ncclBroadcast"))
+    return text(recv);
+  return (isInPlace && is("ncclAllGather") ? "in place" : text(send)) + " " +
+         (isInPlace && is("ncclReduceScatter") ? "in place" : text(recv));
+}
+
 NcclResult collective(Work work, const void *send, size_t sendBytes, void *recv,
                       size_t recvBytes, NcclComm handle, CUstream stream) {
   NcclResult code;
@@ -363,6 +515,7 @@ NcclResult collective(Work work, const void *send, size_t sendBytes, void *recv,
                            stream, code);
   if (!comm)
     return code;
+  work.windows = windowsOf(*comm, work, sendBytes, recvBytes);
   if (!work.isOverlapLegal(comm->rank, sendBytes, recvBytes))
     violation(std::string(work.name) + " with ends that overlap");
   if (theGroup.depth > 0)
@@ -425,7 +578,8 @@ NcclResult transfer(const char *name, bool isSend, void *data, size_t count,
   if (theGroup.depth == 0)
     violation("a send or recv alone: grouped is what is tested here");
   theGroup.transfers[{comm, FakeCuda::instance().streams.find(stream)}]
-      .push_back({isSend, peer, static_cast<std::byte *>(data), bytes});
+      .push_back({isSend, peer, static_cast<std::byte *>(data), bytes,
+                  inWindow(*comm, data, bytes).has_value()});
   return NcclResult::Success;
 }
 
@@ -459,9 +613,13 @@ std::shared_ptr<const NcclApi> FakeNccl::api() {
   api->Broadcast = broadcast;
   api->Send = send;
   api->Recv = recv;
+  api->MemAlloc = memAlloc;
+  api->MemFree = memFree;
+  api->CommWindowRegister = windowRegister;
+  api->CommWindowDeregister = windowDeregister;
   api->GetErrorString = errorString;
   api->GetLastError = lastError;
-  api->version = 22809;
+  api->version = instance().version;
   return api;
 }
 

@@ -33,7 +33,11 @@ struct Meeting {
   std::atomic<uint32_t> arrived; ///< a bit for each rank
   std::atomic<uint32_t> aborted, finalized;
   std::atomic<int> processes[maxRanks]; ///< which ranks are whose
-  Mail mail[maxRanks][maxRanks];        ///< from, to
+  static constexpr size_t maxWindows = 4;
+  /// Of each window, which ranks have registered it, and how large it is.
+  std::atomic<uint32_t> registered[maxWindows];
+  std::atomic<uint64_t> windowBytes[maxWindows];
+  Mail mail[maxRanks][maxRanks]; ///< from, to
 };
 
 /// The memory that ranks share.
@@ -56,6 +60,15 @@ struct FakeComm {
   int polls = 0; ///< answers of "in progress" left
   device::NcclResult error = device::NcclResult::Success;
   std::set<std::string> connected; ///< what was done outside of a capture
+  size_t numWindows = 0;           ///< that it has registered so far
+  device::NcclWindow *unfilled = nullptr; ///< set once the call is complete
+};
+
+/// A window, whose handle is its address.
+struct FakeWindow {
+  FakeComm *comm;
+  size_t number; ///< of the communicator's, the same on every rank
+  uint64_t address, bytes;
 };
 
 class FakeNccl {
@@ -72,6 +85,10 @@ public:
 
   device::NcclConfig lastConfig; ///< of the last communicator
   Objects<FakeComm> comms;
+  Objects<FakeWindow> windows;
+  std::map<uint64_t, size_t> memory; ///< of ncclMemAlloc
+  int version = 22809;
+  bool hasNoWindows = false; ///< registering gives none
   int aborts = 0;
 };
 

@@ -19,6 +19,9 @@ CUresult checkKernel(FakeCuda &fake, const CUDA_KERNEL_NODE_PARAMS_v3 &params,
 CUresult checkCopy(FakeCuda &fake, const CUDA_MEMCPY_NODE_PARAMS &params);
 /// Of one end: whether its memory is there.
 CUresult checkEnd(FakeCuda &fake, const CUDA_MEMCPY3D &copy, bool isSource);
+/// What an edge of a graph is, as it is read back.
+CUgraphEdgeData edgeDataOf(const FakeCuda &fake, const Node &node,
+                           size_t dependency);
 CUresult checkMemset(FakeCuda &fake, const CUDA_MEMSET_NODE_PARAMS_v2 &params);
 
 } // namespace mgpu::fake

@@ -24,12 +24,14 @@ void freshRank(uint64_t seed = 0) {
 Result<void> rankScenario(bool &isTearingDown) {
   isTearingDown = false;
   static std::byte shared[4096];
-  MGPU_TRY_ASSIGN(auto driver, openRank(rankOptions(0)));
+  CudaOptions options = rankOptions(0);
+  options.nccl.windows = true;
+  MGPU_TRY_ASSIGN(auto driver, openRank(options));
   MGPU_TRY_ASSIGN(GroupId id, driver->makeGroupId());
   DeviceGroup group{firstDevices(1), id};
   MGPU_TRY(driver->join({&group, 1}));
   MGPU_TRY(driver->adoptHost(shared));
-  MGPU_TRY_ASSIGN(std::byte * a, driver->allocate({0}, 4096));
+  MGPU_TRY_ASSIGN(std::byte * a, driver->allocateArena({0}, 4096, 4096));
   auto graph = driver->createGraph();
   Box low{0, {64}, {4}, 4}, high{1024, {64}, {4}, 4}, rows{512, {64}, {8}, 4};
   std::vector<GraphNodeId> last;
@@ -55,7 +57,7 @@ Result<void> rankScenario(bool &isTearingDown) {
 
 bool endsSomething(const std::string &call) {
   for (const char *end : {"Destroy", "Free", "Unload", "Release", "Pop",
-                          "Unregister", "Finalize", "EndCapture"})
+                          "Unregister", "Deregister", "Finalize", "EndCapture"})
     if (call.find(end) != std::string::npos)
       return true;
   return false;
@@ -89,6 +91,7 @@ TEST(NcclFailure, OfEveryCall) {
       if (fake.failedCall != "cuCtxPushCurrent" || !isTearingDown) {
         ASSERT_EQ(fake.leaks(), std::vector<std::string>()) << at;
         ASSERT_EQ(FakeNccl::instance().comms.size(), 0u) << at;
+        ASSERT_EQ(FakeNccl::instance().memory.size(), 0u) << at;
       }
       if (isTearingDown || endsSomething(fake.failedCall) ||
           fake.failedCall == "cuLogsRegisterCallback")
@@ -102,13 +105,28 @@ TEST(NcclFailure, OfEveryCall) {
                 std::string::npos)
           << at << ": " << message;
     }
-  for (const char *call :
-       {"ncclGetUniqueId", "ncclCommInitRankConfig", "ncclCommGetAsyncError",
-        "ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclBroadcast",
-        "ncclGroupStart", "ncclSend", "ncclRecv", "ncclGroupEnd",
-        "ncclCommFinalize", "ncclCommDestroy", "cuStreamBeginCaptureToGraph",
-        "cuStreamGetCaptureInfo", "cuStreamEndCapture",
-        "cuGraphNodeGetDependencies", "cuMemHostRegister"})
+  for (const char *call : {"ncclGetUniqueId",
+                           "ncclCommInitRankConfig",
+                           "ncclCommGetAsyncError",
+                           "ncclAllReduce",
+                           "ncclAllGather",
+                           "ncclReduceScatter",
+                           "ncclBroadcast",
+                           "ncclGroupStart",
+                           "ncclSend",
+                           "ncclRecv",
+                           "ncclGroupEnd",
+                           "ncclMemAlloc",
+                           "ncclMemFree",
+                           "ncclCommWindowRegister",
+                           "ncclCommWindowDeregister",
+                           "ncclCommFinalize",
+                           "ncclCommDestroy",
+                           "cuStreamBeginCaptureToGraph",
+                           "cuStreamGetCaptureInfo",
+                           "cuStreamEndCapture",
+                           "cuGraphNodeGetDependencies",
+                           "cuMemHostRegister"})
     EXPECT_TRUE(tried.count(call)) << call;
 }
 

@@ -252,4 +252,171 @@ TEST(NcclOrder, MustBeTheSameOnAllRanks) {
       << said[0] << said[1];
 }
 
+/// A window of one rank, ready.
+class NcclWindowRules : public NcclRules {
+protected:
+  static constexpr size_t bytes = 8192;
+  void SetUp() override {
+    NcclRules::SetUp();
+    comm = join();
+    ASSERT_EQ(nccl->MemAlloc(&mine, bytes), NcclResult::Success);
+  }
+  NcclResult makeWindow(void *at, size_t size, int flags = ncclSymmetric) {
+    NcclResult code = nccl->CommWindowRegister(comm, at, size, &window, flags);
+    if (code == NcclResult::InProgress)
+      settle(comm);
+    return code;
+  }
+  NcclResult sumOf(void *from, void *to) {
+    return nccl->AllReduce(from, to, 8, NcclType::Float32, NcclReduction::Sum,
+                           comm, stream);
+  }
+  void *at(size_t offset) { return static_cast<std::byte *>(mine) + offset; }
+  void *plain(size_t offset) {
+    return reinterpret_cast<std::byte *>(uintptr_t(memory)) + offset;
+  }
+
+  NcclComm comm = nullptr;
+  void *mine = nullptr;
+  NcclWindow window = nullptr;
+};
+
+TEST_F(NcclWindowRules, WhatIsRightIsNotAViolation) {
+  EXPECT_EQ(makeWindow(mine, bytes), NcclResult::InProgress);
+  EXPECT_NE(window, nullptr);
+  EXPECT_EQ(sumOf(at(0), at(256)), NcclResult::Success);
+  drain();
+  EXPECT_EQ(sumOf(plain(0), plain(128)), NcclResult::Success);
+  drain();
+  EXPECT_EQ(nccl->CommWindowDeregister(comm, window), NcclResult::Success);
+  EXPECT_EQ(nccl->CommFinalize(comm), NcclResult::InProgress);
+  settle(comm);
+  EXPECT_EQ(nccl->CommDestroy(comm), NcclResult::Success);
+  EXPECT_EQ(nccl->MemFree(mine), NcclResult::Success);
+  EXPECT_TRUE(FakeCuda::instance().violations.empty())
+      << FakeCuda::instance().violations.front();
+}
+
+TEST_F(NcclWindowRules, OnlyMemoryOfNccls) {
+  EXPECT_EQ(makeWindow(at(256), 256), NcclResult::InvalidArgument);
+  EXPECT_EQ(makeWindow(mine, bytes + 1), NcclResult::InvalidUsage);
+  EXPECT_EQ(makeWindow(mine, bytes, 4), NcclResult::InvalidArgument);
+  CUdeviceptr other = 0;
+  ASSERT_EQ(cuda->cuMemAlloc(&other, 3 * 4096), CUDA_SUCCESS);
+  const auto page = uintptr_t(other + 4095) / 4096 * 4096;
+  EXPECT_EQ(makeWindow(reinterpret_cast<void *>(page), 4096),
+            NcclResult::InvalidUsage);
+  EXPECT_EQ(nccl->CommWindowDeregister(comm, window),
+            NcclResult::InvalidArgument);
+  EXPECT_EQ(nccl->MemFree(plain(0)), NcclResult::InvalidArgument);
+  expectViolation("ncclMemFree of what is not ncclMemAlloc's");
+}
+
+TEST_F(NcclWindowRules, BothEndsOrNone) {
+  EXPECT_EQ(makeWindow(mine, bytes), NcclResult::InProgress);
+  EXPECT_EQ(sumOf(at(0), plain(0)), NcclResult::Success);
+  expectViolation("ncclAllReduce with one end in a window alone");
+}
+
+TEST_F(NcclWindowRules, MemoryIsRegisteredOnce) {
+  EXPECT_EQ(makeWindow(mine, bytes), NcclResult::InProgress);
+  EXPECT_EQ(makeWindow(mine, bytes), NcclResult::InProgress);
+  expectViolation("a window registered more than once");
+}
+
+TEST_F(NcclWindowRules, MemoryIsFreedAfterIt) {
+  EXPECT_EQ(makeWindow(mine, bytes), NcclResult::InProgress);
+  EXPECT_EQ(nccl->MemFree(mine), NcclResult::Success);
+  expectViolation("ncclMemFree of a window that is registered");
+}
+
+TEST_F(NcclWindowRules, ItEndsBeforeItsCommunicator) {
+  EXPECT_EQ(makeWindow(mine, bytes), NcclResult::InProgress);
+  EXPECT_EQ(nccl->CommFinalize(comm), NcclResult::InProgress);
+  settle(comm);
+  EXPECT_EQ(nccl->CommDestroy(comm), NcclResult::Success);
+  expectViolation("ncclCommDestroy before its windows are deregistered");
+}
+
+TEST_F(NcclWindowRules, NotOutOfWhatAGraphHolds) {
+  EXPECT_EQ(makeWindow(mine, bytes), NcclResult::InProgress);
+  EXPECT_EQ(sumOf(at(0), at(256)), NcclResult::Success);
+  drain();
+  ASSERT_EQ(
+      cuda->cuStreamBeginCaptureToGraph(stream, graph, nullptr, nullptr, 0,
+                                        CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+      CUDA_SUCCESS);
+  EXPECT_EQ(sumOf(at(0), at(256)), NcclResult::Success);
+  CUgraph captured = nullptr;
+  ASSERT_EQ(cuda->cuStreamEndCapture(stream, &captured), CUDA_SUCCESS);
+  EXPECT_EQ(nccl->CommWindowDeregister(comm, window), NcclResult::Success);
+  expectViolation("ncclCommWindowDeregister while a graph holds calls");
+}
+
+/// Of two ranks: how large their windows are, and where their ends.
+std::vector<std::string> twoRanks(size_t bytesOfOther, size_t placeOfOther) {
+  FakeWorld::create();
+  freshMachine();
+  auto groups = groupsOf({firstDevices(2)});
+  return forkRanks(2, [&](uint32_t rank) -> std::string {
+    freshMachine(rank);
+    FakeNccl::reset();
+    auto run = [&]() -> Result<void> {
+      MGPU_TRY_ASSIGN(auto driver, openRank(rankOptions(rank)));
+      auto nccl = FakeNccl::api();
+      auto cuda = FakeCuda::api();
+      CUcontext context = nullptr;
+      CUdevice device = 0;
+      cuda->cuDeviceGet(&device, 0);
+      cuda->cuDevicePrimaryCtxRetain(&context, device);
+      cuda->cuCtxPushCurrent(context);
+      NcclId id;
+      std::memcpy(&id, &groups[0].id, sizeof id);
+      NcclConfig config;
+      NcclComm comm = nullptr;
+      auto settle = [&] {
+        NcclResult state = NcclResult::InProgress;
+        while (state == NcclResult::InProgress)
+          nccl->CommGetAsyncError(comm, &state);
+      };
+      nccl->CommInitRankConfig(&comm, 2, id, int(rank), &config);
+      settle();
+      void *memory = nullptr;
+      NcclWindow window = nullptr;
+      nccl->MemAlloc(&memory, 16384);
+      nccl->CommWindowRegister(comm, memory, rank ? bytesOfOther : 8192,
+                               &window, ncclSymmetric);
+      settle();
+      CUstream stream = nullptr;
+      cuda->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
+      auto *at = static_cast<std::byte *>(memory) + (rank ? placeOfOther : 0);
+      nccl->AllReduce(at, at, 8, NcclType::Float32, NcclReduction::Sum, comm,
+                      stream);
+      settle();
+      while (cuda->cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+        ;
+      return {};
+    };
+    if (Result<void> ok = run(); !ok)
+      return ok.error().message;
+    const auto &wrong = FakeCuda::instance().violations;
+    return wrong.empty() ? "" : wrong.front();
+  });
+}
+
+TEST(NcclWindowRanks, HaveWindowsOfOneSizeAndEndsAtEqualPlaces) {
+  EXPECT_EQ(twoRanks(8192, 0), (std::vector<std::string>{"", ""}));
+  std::string all;
+  for (const std::string &said : twoRanks(4096, 0))
+    all += said;
+  EXPECT_NE(all.find("a window of another size than on other ranks"),
+            std::string::npos)
+      << all;
+  all.clear();
+  for (const std::string &said : twoRanks(8192, 256))
+    all += said;
+  EXPECT_NE(all.find("ranks differ"), std::string::npos) << all;
+  EXPECT_NE(all.find("w0+256"), std::string::npos) << all;
+}
+
 } // namespace

@@ -85,10 +85,11 @@ protected:
     return params;
   }
   CUresult add(CUgraphNodeParams params,
-               const std::vector<CUgraphNode> &dependencies = {}) {
+               const std::vector<CUgraphNode> &dependencies = {},
+               const CUgraphEdgeData *edges = nullptr) {
     return api->cuGraphAddNode(
         &node, graph, dependencies.empty() ? nullptr : dependencies.data(),
-        nullptr, dependencies.size(), &params);
+        edges, dependencies.size(), &params);
   }
   CUresult instantiate(CUgraphExec &exec, CUstream upload) {
     CUDA_GRAPH_INSTANTIATE_PARAMS params;
@@ -261,6 +262,58 @@ TEST_F(Rules, EdgeDataComesWithBothEnds) {
   size_t count = 1;
   EXPECT_NE(api->cuGraphGetEdges(graph, nullptr, nullptr, &data, &count),
             CUDA_SUCCESS);
+}
+
+/// Its kernel does not wait: it does nothing.
+TEST_F(Rules, ProgrammaticEdgesAreBetweenKernels) {
+  int major = 0;
+  ASSERT_EQ(api->cuDeviceGetAttribute(
+                &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
+            CUDA_SUCCESS);
+  if (major < 9)
+    GTEST_SKIP() << "sm_90 and later";
+  CUgraphEdgeData edge;
+  std::memset(&edge, 0, sizeof edge);
+  edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+  edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  ASSERT_EQ(add(kernelParams()), CUDA_SUCCESS);
+  const CUgraphNode first = node;
+  ASSERT_EQ(add(kernelParams(), {first}, &edge), CUDA_SUCCESS);
+  const CUgraphNode second = node;
+  EXPECT_NE(add(copyParams(), {second}, &edge), CUDA_SUCCESS);
+  EXPECT_NE(add(zeroed(CU_GRAPH_NODE_TYPE_EMPTY), {second}, &edge),
+            CUDA_SUCCESS);
+  for (auto change : std::vector<void (*)(CUgraphEdgeData &)>{
+           [](auto &e) { e.type = CU_GRAPH_DEPENDENCY_TYPE_DEFAULT; },
+           [](auto &e) { e.from_port = CU_GRAPH_KERNEL_NODE_PORT_DEFAULT; },
+           [](auto &e) { e.to_port = 1; }, [](auto &e) { e.reserved[0] = 1; },
+           [](auto &e) { e.type = 7; }}) {
+    CUgraphEdgeData other = edge;
+    change(other);
+    EXPECT_NE(add(kernelParams(), {second}, &other), CUDA_SUCCESS);
+  }
+  ASSERT_EQ(add(copyParams(), {second}), CUDA_SUCCESS);
+  EXPECT_NE(add(kernelParams(), {node}, &edge), CUDA_SUCCESS);
+  // Read back with what they wait for, and not without.
+  CUgraphNode from[2], to[2];
+  CUgraphEdgeData data[2];
+  size_t count = 2;
+  EXPECT_EQ(api->cuGraphGetEdges(graph, from, to, nullptr, &count),
+            CUDA_ERROR_LOSSY_QUERY);
+  count = 2;
+  ASSERT_EQ(api->cuGraphGetEdges(graph, from, to, data, &count), CUDA_SUCCESS);
+  ASSERT_EQ(count, 2u);
+  for (size_t k = 0; k < count; ++k)
+    EXPECT_EQ(data[k].type != 0, from[k] == first);
+  count = 1;
+  EXPECT_EQ(api->cuGraphNodeGetDependencies(second, from, nullptr, &count),
+            CUDA_ERROR_LOSSY_QUERY);
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(instantiate(exec, stream), CUDA_SUCCESS);
+  drain();
+  EXPECT_EQ(api->cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  drain();
+  EXPECT_EQ(api->cuGraphExecDestroy(exec), CUDA_SUCCESS);
 }
 
 TEST_F(Rules, NoMemoryOfNoBytes) {

@@ -19,6 +19,7 @@ CudaKernelObject example() {
   kernel.clusterX = 2;
   kernel.takesPart = false;
   kernel.dynamicSharedBytes = 96;
+  kernel.awaits = true;
   for (int k = 0; k < 70; ++k)
     kernel.cubin.push_back(std::byte(k));
   return kernel;
@@ -36,6 +37,7 @@ TEST(CudaKernelObject, RoundTrip) {
   EXPECT_EQ(back->clusterX, kernel.clusterX);
   EXPECT_EQ(back->takesPart, kernel.takesPart);
   EXPECT_EQ(back->dynamicSharedBytes, kernel.dynamicSharedBytes);
+  EXPECT_TRUE(back->awaits);
   EXPECT_EQ(back->cubin, kernel.cubin);
 }
 

@@ -164,6 +164,13 @@ TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {
     EXPECT_EQ(kernel.error().kind, ErrorKind::Unsupported);
     EXPECT_NE(kernel.error().message.find(message), std::string::npos)
         << kernel.error().message;
+    // At the operation, or at the function whose argument it is.
+    EXPECT_TRUE(kernel.error().message.starts_with(
+        std::string_view(kernel.error().message).find("argument of type") ==
+                std::string_view::npos
+            ? "-:2:"
+            : "-:1:"))
+        << kernel.error().message;
   }
   EXPECT_FALSE(emitCudaText(module("", ""), {"k", "", {2048}, {1, 1, 1}}));
 }

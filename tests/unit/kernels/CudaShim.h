@@ -187,6 +187,49 @@ static void __syncwarp(unsigned mask) { shimMeet(mask); }
 #include "CudaShimMatrix.inc"
 #include "CudaShimWgmma.inc"
 
+// griddepcontrol, whose wait is the first thing that a kernel does: at the
+// first thread to come what the kernel follows is run, on this stack, perhaps
+// by this very code; later ones find it done.
+#define MGPU_AWAIT_GRIDS
+static void (*shimOnAwait)(); // null: it follows nothing
+static bool shimHasAwaited;
+static const uint64_t *shimArguments;
+static unsigned shimGrid[12];
+
+static void mgpuAwaitGrids() {
+  if (shimHasAwaited || !shimOnAwait)
+    return;
+  std::vector<ShimThread> threads;
+  threads.swap(shimThreads); // which stay where they are
+  const ShimIndex thread = threadIdx, block = blockIdx, size = blockDim;
+  const ucontext_t scheduler = shimScheduler;
+  const size_t now = shimNow;
+  void (*const body)() = shimBody, (*const onAwait)() = shimOnAwait;
+  const uint64_t *const arguments = shimArguments;
+  unsigned grid[12];
+  memcpy(grid, shimGrid, sizeof grid);
+  unsigned char *const shared = shimShared;
+  const size_t sharedBytes = shimSharedBytes;
+  onAwait();
+  shimThreads.swap(threads);
+  threadIdx = thread;
+  blockIdx = block;
+  blockDim = size;
+  shimScheduler = scheduler;
+  shimNow = now;
+  shimBody = body;
+  shimOnAwait = onAwait;
+  shimArguments = arguments;
+  memcpy(shimGrid, grid, sizeof grid);
+  shimShared = shared;
+  shimSharedBytes = sharedBytes;
+  // What was done with shared memory before is lost: nothing may have been.
+  shimResetWgmma();
+  shimCopies[shimNow] = {};
+  shimWgmmas[shimNow] = {};
+  shimHasAwaited = true;
+}
+
 static void shimStart() {
   shimCopies[shimNow] = {};
   shimWgmmas[shimNow] = {};

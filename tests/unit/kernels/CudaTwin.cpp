@@ -151,20 +151,22 @@ std::vector<BatchItem> CudaTwins::items(bool forShim) const {
   const std::string sharedIsStatic = "#undef __shared__\n"
                                      "#define __shared__ static\n",
                     asBefore = "#undef __shared__\n#define __shared__\n";
-  for (const TwinConfig &config : configs)
+  for (const TwinConfig &config : configs) {
     result.push_back({forShim && !config.kernel.takesPart
                           ? sharedIsStatic + config.kernel.source + asBefore
                           : config.kernel.source,
                       config.kernel.entry, config.entry,
                       macrosOf(config.space, config.config)});
+    if (onAwait && !leavesOutWaits)
+      result.back().macros.push_back({"MGPU_PDL", "1"});
+  }
   return result;
 }
 
 Result<void> CudaTwins::compile() {
   std::string text =
       "#include \"CudaShim.h\"\n" + batchSource(items(/*forShim=*/true));
-  text += "#line 1 \"adapters\"\nstatic const uint64_t *shimArguments;\n"
-          "static unsigned shimGrid[12];\n";
+  text += "#line 1 \"adapters\"\n";
   for (size_t k = 0; k < configs.size(); ++k) {
     const TwinConfig &config = configs[k];
     std::string space = "mgpu_batch_" + std::to_string(k) + "::";
@@ -196,7 +198,9 @@ Result<void> CudaTwins::compile() {
             "extern \"C\" void shim_" +
             config.entry +
             "(const uint64_t *arguments, const unsigned *grid, const unsigned "
-            "*blocks, const unsigned *threads) {\n"
+            "*blocks, const unsigned *threads, void (*onAwait)()) {\n"
+            "  shimOnAwait = onAwait;\n"
+            "  shimHasAwaited = false;\n"
             "  shimArguments = arguments;\n"
             "  memcpy(shimGrid, grid, sizeof shimGrid);\n"
             "  shimShared = " +
@@ -247,11 +251,11 @@ void CudaTwins::launch(const std::string &entry,
                        const unsigned launch[12], const unsigned blocks[3],
                        const unsigned threads[3]) const {
   using Run = void (*)(const uint64_t *, const unsigned *, const unsigned *,
-                       const unsigned *);
+                       const unsigned *, void (*)());
   auto call = reinterpret_cast<Run>(dlsym(library, ("shim_" + entry).c_str()));
   if (!call)
     std::abort();
-  call(arguments.data(), launch, blocks, threads);
+  call(arguments.data(), launch, blocks, threads, onAwait);
 }
 
 std::vector<size_t> CudaTwins::parameterSizes(const std::string &entry) const {

@@ -80,6 +80,10 @@ public:
   std::vector<TwinConfig> configs;
   /// What runs is worth more of the compiler's time.
   bool runsLong = false;
+  /// Programs wait for what they follow (MGPU_PDL), by calling this.
+  void (*onAwait)() = nullptr;
+  /// Leaves the waits out nonetheless, for tests of tests.
+  bool leavesOutWaits = false;
 
 private:
   std::vector<BatchItem> items(bool forShim) const;

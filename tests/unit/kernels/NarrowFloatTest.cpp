@@ -244,5 +244,60 @@ TEST(NarrowFloat, HalfConvertsAlikeOnEveryLevel) {
   }
 }
 
+/// The bf16 nearest to an integer, an even one of two as near: 64 bits fit
+/// x86's long double, and so do the distances.
+uint16_t nearestBrain(long double value) {
+  auto valueOf = [](uint32_t bits) {
+    return (long double)std::bit_cast<float>(bits << 16);
+  };
+  const uint32_t sign = value < 0 ? 0x8000 : 0;
+  const long double size = std::fabs(value);
+  uint32_t low = 0;
+  for (uint32_t step = 0x4000; step > 0; step /= 2)
+    if (low + step < 0x7f80 && valueOf(low + step) <= size)
+      low += step;
+  const long double below = size - valueOf(low),
+                    above = valueOf(low + 1) - size;
+  const bool up = above < below || (above == below && low % 2 == 1);
+  return uint16_t(sign | (up ? low + 1 : low));
+}
+
+template <typename Integer>
+void testToBrain(const std::string &type, const std::string &op) {
+  // What lies in the middle of two, and beside it by as little as can be: of
+  // these a rounding to f32 in between makes middles.
+  std::vector<Integer> x{0, 1, std::numeric_limits<Integer>::min(),
+                         std::numeric_limits<Integer>::max()};
+  const int digits = std::numeric_limits<Integer>::digits;
+  for (int top = 0; top < digits; ++top)
+    for (uint64_t fraction : {0u, 1u, 2u, 3u, 127u, 255u, 254u})
+      for (int beside : {-1, 0, 1}) {
+        uint64_t value = uint64_t(1) << top;
+        value |= top >= 8 ? fraction << (top - 8) : 0;
+        x.push_back(Integer(value + uint64_t(beside)));
+        x.push_back(Integer(0 - (value + uint64_t(beside))));
+      }
+  x.resize((x.size() + 63) / 64 * 64);
+  const std::string from = sized(x.size(), type), to = sized(x.size(), "bf16");
+  auto kernel =
+      load(module("%x: " + from + ", %y: " + to,
+                  "%i = gpu.global_id x\n%a = memref.load %x[%i] : " + from +
+                      "\n%b = arith." + op + " %a : " + type +
+                      " to bf16\nmemref.store %b, %y[%i] : " + to),
+           {64});
+  ASSERT_TRUE(kernel);
+  std::vector<uint16_t> y(x.size());
+  kernel->run({uint32_t(x.size() / 64)}, {arg(x), arg(y)});
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_EQ(y[i], nearestBrain((long double)x[i])) << op << " " << x[i];
+}
+
+TEST(NarrowFloat, IntegersAreRoundedToBrainOnce) {
+  testToBrain<int32_t>("i32", "sitofp");
+  testToBrain<uint32_t>("i32", "uitofp");
+  testToBrain<int64_t>("i64", "sitofp");
+  testToBrain<uint64_t>("i64", "uitofp");
+}
+
 } // namespace
 } // namespace mgpu::kernels

@@ -118,9 +118,8 @@ struct ReductionSubject {
     return {dag,
             *data,
             spaces,
-            [](uint32_t, const planner::KernelConfig &) -> Result<Bytes> {
-              return kernelWithFault(0);
-            },
+            [](uint32_t, const planner::KernelConfig &,
+               uint32_t) -> Result<Bytes> { return kernelWithFault(0); },
             TestSubject::open,
             2};
   }

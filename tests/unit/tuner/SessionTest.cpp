@@ -40,7 +40,8 @@ struct FaultySubject : TestSubject {
     return {program.dag,
             *data,
             spaces,
-            [](uint32_t, const planner::KernelConfig &config) -> Result<Bytes> {
+            [](uint32_t, const planner::KernelConfig &config,
+               uint32_t) -> Result<Bytes> {
               uint32_t kind = config[P::Unroll];
               if (kind == 9)
                 return fail(ErrorKind::Unsupported, "cannot build this");
@@ -211,9 +212,8 @@ TEST(Session, AStopKeepsWhatThereIs) {
 TEST(Session, AProgramThatFailsByItselfIsAnError) {
   FaultySubject faulty({0});
   TuningSubject broken = faulty.subject();
-  broken.build = [](uint32_t, const planner::KernelConfig &) -> Result<Bytes> {
-    return kernelWithFault(1);
-  };
+  broken.build = [](uint32_t, const planner::KernelConfig &,
+                    uint32_t) -> Result<Bytes> { return kernelWithFault(1); };
   auto result = tune(broken, options(5), nullptr);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::Invalid);

@@ -31,6 +31,9 @@ class _Tensor:
         self.address, self.count = address.value, count
         ctypes.memset(self.address, 0, 4 * count)
 
+    def zero_(self):
+        ctypes.memset(self.address, 0, 4 * self.count)
+
     def data_ptr(self):
         return self.address
 
