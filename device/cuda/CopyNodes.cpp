@@ -265,6 +265,13 @@ CudaGraph::addCopy(const CopyNodeParams &params,
     MGPU_TRY(checkBox(move.sourceBox));
     MGPU_TRY(state->memory.check(move.destination, move.destinationBox));
     MGPU_TRY(state->memory.check(move.source, move.sourceBox));
+    // A kernel may be what copies, and it faults on memory that is not pinned.
+    for (const std::byte *address :
+         {static_cast<const std::byte *>(move.destination), move.source})
+      if (move.sourceBox.numElements() > 0 && !state->memory.ownerOf(address))
+        return fail(ErrorKind::Invalid,
+                    "its memory was not allocated by this target; let the "
+                    "target allocate it");
     MGPU_TRY(addMove(move, endsOf(dependencies)));
     return {};
   };

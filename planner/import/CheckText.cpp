@@ -95,7 +95,7 @@ bool Nesting::alias(size_t &at) {
     return true;
   }
   auto meaning = aliases.find(name);
-  return meaning == aliases.end() || reach(depth + 1 + meaning->second);
+  return meaning == aliases.end() || reach(depth + meaning->second);
 }
 
 bool Nesting::step(size_t &at) {

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <set>
 
 namespace mgpu::kernels {
@@ -25,7 +27,7 @@ planner::KernelSpace spaceOf(const std::string &text, Dim3 block, Dim3 grid) {
 }
 
 /// A five-point stencil on rows of 40, of which those at the rim are copied.
-const KernelCase plane{
+const KernelCase planeStencil{
     "plane",
     module("%u: memref<26x40xf32, strided<[40, 1], offset: 5>>, "
            "%v: memref<26x40xf32>",
@@ -68,10 +70,11 @@ const KernelCase plane{
     {}};
 
 /// Two buffers and three axes; reads lie to one side.
-const KernelCase box{"box",
-                     module("%u: memref<6x10x16xbf16>, %w: memref<18xf64>, "
-                            "%v: memref<4x8x16xf64>",
-                            R"(
+const KernelCase boxStencil{
+    "box",
+    module("%u: memref<6x10x16xbf16>, %w: memref<18xf64>, "
+           "%v: memref<4x8x16xf64>",
+           R"(
     %x = gpu.global_id x
     %y = gpu.global_id y
     %z = gpu.global_id z
@@ -93,15 +96,16 @@ const KernelCase box{"box",
     %pq = arith.mulf %p, %q : f64
     %r = arith.addf %wide, %pq : f64
     memref.store %r, %v[%z, %y, %x] : memref<4x8x16xf64>)"),
-                     {4, 4, 2},
-                     {4, 2, 2},
-                     {{'h', 960}, {'d', 18}, {'d', 512}},
-                     {}};
+    {4, 4, 2},
+    {4, 2, 2},
+    {{'h', 960}, {'d', 18}, {'d', 512}},
+    {}};
 
 TEST(Stage, ATileChangesNoBit) {
   CudaTwins twins;
   std::vector<std::pair<const KernelCase *, size_t>> cases;
-  for (const KernelCase *each : {&kernelCase("stencil"), &plane, &box}) {
+  for (const KernelCase *each :
+       {&kernelCase("stencil"), &planeStencil, &boxStencil}) {
     planner::KernelSpace space = spaceOf(each->text, each->block, each->grid);
     ASSERT_EQ(space.tunables.size(), 1u) << each->name;
     EXPECT_EQ(space.tunables[0].name, "MGPU_STAGE");
@@ -153,7 +157,8 @@ TEST(Stage, ATileChangesNoBit) {
 }
 
 TEST(Stage, ATileIsTheBlockAndWhatLiesAroundIt) {
-  planner::KernelSpace space = spaceOf(plane.text, plane.block, plane.grid);
+  planner::KernelSpace space =
+      spaceOf(planeStencil.text, planeStencil.block, planeStencil.grid);
   ASSERT_EQ(space.tiles.size(), 1u);
   EXPECT_EQ(space.tiles[0],
             (planner::KernelTile{4, {true, true, false}, {2, 2, 0}}));
@@ -174,6 +179,17 @@ TEST(Stage, ATileIsTheBlockAndWhatLiesAroundIt) {
   ASSERT_EQ(space.tiles.size(), 1u);
   EXPECT_EQ(space.tiles[0].along, (std::array<bool, 3>{true, false, false}));
   EXPECT_EQ(space.tiles[0].halo[0], 65u);
+}
+
+TEST(Stage, TheTextIsTheReviewedOne) {
+  auto kernel =
+      emitCudaText(planeStencil.text, {planeStencil.name, "stencil.mlir:1",
+                                       planeStencil.block, planeStencil.grid});
+  ASSERT_TRUE(kernel) << kernel.error().message;
+  std::ifstream file(MGPU_SHIM_INCLUDE "/../../golden/staged_stencil.cu");
+  std::string reviewed(std::istreambuf_iterator<char>(file), {});
+  EXPECT_EQ(kernel->source, reviewed)
+      << "tests/golden/staged_stencil.cu is to be reviewed";
 }
 
 TEST(Stage, IsRefusedWhereItMightChangeABit) {

@@ -157,9 +157,8 @@ TEST(Trace, FaultsAreNamed) {
     EXPECT_EQ(message(whole.substr(0, cut)),
               "t.json: the trace is cut short after " + std::to_string(cut) +
                   " bytes: record it again");
-  EXPECT_NE(
-      message(trace("nonsense")).find("t.json: not valid JSON at line 1, "),
-      std::string::npos);
+  EXPECT_NE(message(trace("nonsense")).find("t.json: not valid JSON at line "),
+            std::string::npos);
   EXPECT_NE(message("{\"traceEvents\":{}}").find("is no array"),
             std::string::npos);
   EXPECT_NE(message(trace(work("a", -1, 1, 7, 1)))
