@@ -181,6 +181,13 @@ Result<void> CudaGraph::addNest(const CopyNest &nest, const Specs &after,
     made.push_back(append(launch, after));
     return {};
   }
+  // The kernel would fault on memory that is not pinned.
+  for (const std::byte *address :
+       {static_cast<const std::byte *>(nest.destination), nest.source})
+    if (!state->memory.ownerOf(address))
+      return fail(ErrorKind::Invalid,
+                  "its memory was not allocated by this target; let the target "
+                  "allocate it");
   MGPU_TRY_ASSIGN(DeviceMove move, deviceMove(nest));
   MGPU_TRY_ASSIGN(uint32_t kernel, addMoveKernel({&move, 1}, after));
   made.push_back(kernel);
@@ -265,13 +272,6 @@ CudaGraph::addCopy(const CopyNodeParams &params,
     MGPU_TRY(checkBox(move.sourceBox));
     MGPU_TRY(state->memory.check(move.destination, move.destinationBox));
     MGPU_TRY(state->memory.check(move.source, move.sourceBox));
-    // A kernel may be what copies, and it faults on memory that is not pinned.
-    for (const std::byte *address :
-         {static_cast<const std::byte *>(move.destination), move.source})
-      if (move.sourceBox.numElements() > 0 && !state->memory.ownerOf(address))
-        return fail(ErrorKind::Invalid,
-                    "its memory was not allocated by this target; let the "
-                    "target allocate it");
     MGPU_TRY(addMove(move, endsOf(dependencies)));
     return {};
   };

@@ -324,7 +324,9 @@ findTuned(const Program &program, const Options &options, bool usesCuda) {
   const bool asked = !options.database.empty();
   MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
   auto context = makeTuneContext(program, options, usesCuda);
-  if (!context && context.error().kind == ErrorKind::Unsupported)
+  // Nor is a bundle tuned here whose kernels are not for this machine.
+  if (!context &&
+      (context.error().kind == ErrorKind::Unsupported || program.bundle))
     return None();
   if (!context)
     return fail(context.error());
