@@ -3,7 +3,7 @@
 // Communicators and groups. What collectives do is in FakeCollective.cpp.
 #include "FakeNccl.h"
 
-#include "FakeCollective.h"
+#include "FakeNcclCalls.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -61,26 +61,18 @@ NcclResult ncclEnter(const char *name) {
   return NcclResult::Success;
 }
 
-#define MGPU_FAKE_NCCL_ENTER(name)                                             \
-  FakeNccl &nccl = FakeNccl::instance();                                       \
-  if (NcclResult code = ncclEnter(name); code != NcclResult::Success)          \
-    return code;
-
-namespace {
-
-void violation(const std::string &text) {
+void ncclViolation(const std::string &text) {
   FakeCuda::instance().violations.push_back(text);
 }
 
-/// Live, and not in the middle of another call.
 FakeComm *commOf(NcclComm handle, const char *call) {
   FakeComm *comm = FakeNccl::instance().comms.find(handle);
   // "Error: corrupted comm object detected", "comm has already been destroyed"
   if (!comm)
-    violation(std::string(call) + " on a communicator that is no more");
+    ncclViolation(std::string(call) + " on a communicator that is no more");
   else if (comm->polls > 0 || !comm->isReady)
-    violation(std::string(call) +
-              " before the last call on the communicator was complete");
+    ncclViolation(std::string(call) +
+                  " before the last call on the communicator was complete");
   return comm;
 }
 
@@ -88,6 +80,8 @@ NcclResult begun(FakeComm &comm) {
   comm.polls = FakeNccl::instance().polls;
   return comm.polls > 0 ? NcclResult::InProgress : NcclResult::Success;
 }
+
+namespace {
 
 NcclResult getVersion(int *version) {
   *version = FakeNccl::instance().version;
@@ -139,7 +133,7 @@ NcclResult initRank(NcclComm *out, int ranks, NcclId id, int rank,
   if (!fake.current())
     return NcclResult::UnhandledCudaError;
   if (fake.isCapturingHere())
-    violation("ncclCommInitRankConfig within a capture");
+    ncclViolation("ncclCommInitRankConfig within a capture");
   uint32_t number = 0;
   std::memcpy(&number, &id, sizeof number);
   if (number >= FakeWorld::instance().numMeetings)
@@ -170,7 +164,7 @@ NcclResult getAsyncError(NcclComm handle, NcclResult *error) {
   MGPU_FAKE_NCCL_ENTER("ncclCommGetAsyncError");
   FakeComm *comm = nccl.comms.find(handle);
   if (!comm) {
-    violation("ncclCommGetAsyncError on a communicator that is no more");
+    ncclViolation("ncclCommGetAsyncError on a communicator that is no more");
     return NcclResult::InvalidArgument;
   }
   *error = NcclResult::Success;
@@ -203,101 +197,6 @@ NcclResult getAsyncError(NcclComm handle, NcclResult *error) {
   return NcclResult::Success;
 }
 
-// The address of memory of ncclMemAlloc is that of pages (the guide, "Memory
-// Allocator"), and it is memory of the card like any other.
-NcclResult memAlloc(void **memory, size_t size) {
-  MGPU_FAKE_NCCL_ENTER("ncclMemAlloc");
-  FakeCuda &fake = FakeCuda::instance();
-  if (!fake.current() || size == 0)
-    return NcclResult::InvalidArgument;
-  if (fake.isCapturingHere())
-    violation("ncclMemAlloc within a capture");
-  size_t taken = 0;
-  for (auto [start, bytes] : fake.deviceMemory)
-    taken += bytes;
-  if (size > fake.cardBytes || taken > fake.cardBytes - size)
-    return NcclResult::UnhandledCudaError;
-  *memory = std::aligned_alloc(4096, (size + 4095) / 4096 * 4096);
-  std::memset(*memory, 0xa5, size);
-  fake.deviceMemory[uint64_t(uintptr_t(*memory))] = size;
-  nccl.memory[uint64_t(uintptr_t(*memory))] = size;
-  return NcclResult::Success;
-}
-
-NcclResult memFree(void *memory) {
-  FakeNccl &nccl = FakeNccl::instance();
-  NcclResult entered = ncclEnter("ncclMemFree");
-  const auto address = uint64_t(uintptr_t(memory));
-  // "Free memory allocated by ncclMemAlloc()."
-  if (!nccl.memory.erase(address)) {
-    violation("ncclMemFree of what is not ncclMemAlloc's");
-    return NcclResult::InvalidArgument;
-  }
-  if (nccl.windows.any([&](const FakeWindow &window) {
-        return window.address == address && nccl.comms.find(window.comm);
-      }))
-    violation("ncclMemFree of a window that is registered");
-  FakeCuda::instance().deviceMemory.erase(address);
-  std::free(memory);
-  return entered;
-}
-
-NcclResult windowRegister(NcclComm handle, void *memory, size_t size,
-                          device::NcclWindow *window, int flags) {
-  MGPU_FAKE_NCCL_ENTER("ncclCommWindowRegister");
-  FakeComm *comm = commOf(handle, "ncclCommWindowRegister");
-  if (!comm)
-    return NcclResult::InvalidArgument;
-  const auto address = uint64_t(uintptr_t(memory));
-  // "Window address must be suitably aligned." nccl.h:61
-  if (address % 4096 != 0 || size == 0)
-    return NcclResult::InvalidArgument;
-  // nccl.h:58-59
-  if (flags != 0 && flags != 1)
-    return NcclResult::InvalidArgument;
-  // The guide: only of VMM-based allocators; any other fails.
-  auto at = nccl.memory.find(address);
-  if (at == nccl.memory.end() || size > at->second)
-    return NcclResult::InvalidUsage;
-  if (FakeCuda::instance().isCapturingHere())
-    violation("ncclCommWindowRegister within a capture");
-  // The guide: calls with memory registered more than once are undefined.
-  if (nccl.windows.any([&](const FakeWindow &each) {
-        return each.address == address && nccl.comms.find(each.comm);
-      }))
-    violation("a window registered more than once");
-  if (comm->numWindows >= Meeting::maxWindows)
-    return NcclResult::InternalError;
-  const size_t number = comm->numWindows++;
-  // Until 2.29 the guide wants one size on all ranks.
-  uint64_t none = 0;
-  if (!comm->meeting->windowBytes[number].compare_exchange_strong(none, size) &&
-      none != size)
-    violation("a window of another size than on other ranks");
-  nccl.windows.add({comm, number, address, size});
-  comm->meeting->registered[number].fetch_or(1u << comm->rank);
-  comm->unfilled = window;
-  comm->polls = std::max(nccl.polls, 1);
-  return NcclResult::InProgress;
-}
-
-/// Local to the rank (the guide).
-NcclResult windowDeregister(NcclComm handle, device::NcclWindow window) {
-  FakeNccl &nccl = FakeNccl::instance();
-  NcclResult entered = ncclEnter("ncclCommWindowDeregister");
-  FakeComm *comm = commOf(handle, "ncclCommWindowDeregister");
-  FakeWindow *object = nccl.windows.find(window);
-  if (!comm || !object || object->comm != comm)
-    return NcclResult::InvalidArgument;
-  // The guide: it must not be accessed by any operation.
-  if (isHeldByAGraph(comm))
-    violation("ncclCommWindowDeregister while a graph holds calls");
-  if (entered != NcclResult::Success)
-    return entered;
-  nccl.windows.remove(window);
-  return begun(*comm);
-}
-
 NcclResult finalize(NcclComm handle) {
   FakeNccl &nccl = FakeNccl::instance();
   NcclResult entered = ncclEnter("ncclCommFinalize");
@@ -305,7 +204,7 @@ NcclResult finalize(NcclComm handle) {
   if (!comm || entered != NcclResult::Success)
     return comm ? entered : NcclResult::InvalidArgument;
   if (isHeldByAGraph(comm)) // see destroy()
-    violation("ncclCommFinalize while a graph holds calls of it");
+    ncclViolation("ncclCommFinalize while a graph holds calls of it");
   comm->meeting->finalized.fetch_or(1u << comm->rank);
   comm->isFinalizing = true;
   comm->polls = std::max(nccl.polls, 1);
@@ -320,11 +219,13 @@ NcclResult destroy(NcclComm handle) {
     return NcclResult::InvalidArgument;
   // libnccl's commDestroySync polls until all graphs that refer to it are gone.
   if (isHeldByAGraph(comm))
-    violation("ncclCommDestroy while a graph holds calls of it never returns");
+    ncclViolation(
+        "ncclCommDestroy while a graph holds calls of it never returns");
   if (nccl.windows.any([&](const FakeWindow &w) { return w.comm == comm; }))
-    violation("ncclCommDestroy before its windows are deregistered");
+    ncclViolation("ncclCommDestroy before its windows are deregistered");
   if (!comm->isFinalizing)
-    violation("ncclCommDestroy before ncclCommFinalize waits for the others");
+    ncclViolation(
+        "ncclCommDestroy before ncclCommFinalize waits for the others");
   nccl.comms.remove(handle);
   return entered;
 }
@@ -360,7 +261,7 @@ NcclResult enqueue(FakeComm &comm, Stream &stream, Work work) {
   bool mixes = !mixing || std::strcmp(mixing, "0") != 0;
   if (!stream.capturing) {
     if (!mixes && isRunning(comm))
-      violation("a call outside of graphs beside a replay, without mixing");
+      ncclViolation("a call outside of graphs beside a replay, without mixing");
     comm.connected.insert(work.kind());
     Exec::Step step{{}, {}};
     step.node.graph = nullptr;
@@ -372,7 +273,8 @@ NcclResult enqueue(FakeComm &comm, Stream &stream, Work work) {
   // Connections are made by the first call of a kind, with calls that no
   // capture allows (NCCL_RUNTIME_CONNECT).
   if (!comm.connected.count(work.kind()))
-    violation("the first " + work.kind() + " of a communicator was captured");
+    ncclViolation("the first " + work.kind() +
+                  " of a communicator was captured");
   if (comm.ranks == 1 && work.isInPlace())
     return begun(comm); // libnccl's onerank.cu: nothing to do
   auto add = [&](bool isWork) {
@@ -409,7 +311,7 @@ NcclResult groupEnd() {
   (void)nccl;
   NcclResult entered = ncclEnter("ncclGroupEnd");
   if (theGroup.depth == 0) { // "ncclGroupEnd: not in a group call."
-    violation("ncclGroupEnd without ncclGroupStart");
+    ncclViolation("ncclGroupEnd without ncclGroupStart");
     return NcclResult::InvalidUsage;
   }
   if (--theGroup.depth > 0)
@@ -451,59 +353,18 @@ FakeComm *checked(const char *name, const void *send, size_t sendBytes,
   if (!comm || !on)
     return nullptr;
   if (on->context != comm->context || fake.current() != comm->context)
-    violation(std::string(name) + " with another card current");
+    ncclViolation(std::string(name) + " with another card current");
   if (comm->isFinalizing)
-    violation(std::string(name) + " after ncclCommFinalize");
+    ncclViolation(std::string(name) + " after ncclCommFinalize");
   for (auto [address, bytes] :
        {std::pair{send, sendBytes},
         std::pair{static_cast<const void *>(recv), recvBytes}})
     if (bytes > 0 && !fake.isDeviceRange(uint64_t(uintptr_t(address)), bytes)) {
-      violation(std::string(name) + " on what is no memory of the card");
+      ncclViolation(std::string(name) + " on what is no memory of the card");
       return nullptr;
     }
   code = NcclResult::Success;
   return comm;
-}
-
-/// Where in a window of the communicator these bytes are; none: in none.
-std::optional<std::pair<size_t, uint64_t>>
-inWindow(const FakeComm &comm, const void *data, size_t bytes) {
-  std::optional<std::pair<size_t, uint64_t>> found;
-  const auto at = uint64_t(uintptr_t(data));
-  FakeNccl::instance().windows.any([&](const FakeWindow &window) {
-    if (window.comm == &comm && at >= window.address &&
-        at + bytes <= window.address + window.bytes)
-      found = {window.number, at - window.address};
-    return false;
-  });
-  return found;
-}
-
-/// Where the ends of a collective are, as all ranks must have them: the guide
-/// wants both in windows or neither, and equal offsets from a window's
-/// beginning; but for the in-place forms of nccl.h:428 and 445.
-std::string windowsOf(const FakeComm &comm, const Work &work, size_t sendBytes,
-                      size_t recvBytes) {
-  auto is = [&](const char *name) { return !std::strcmp(work.name, name); };
-  auto send = inWindow(comm, work.send, sendBytes),
-       recv = inWindow(comm, work.recv, recvBytes);
-  if (send.has_value() != recv.has_value())
-    violation(std::string(work.name) + " with one end in a window alone");
-  if (!send || !recv)
-    return "";
-  const uint64_t rank = uint64_t(comm.rank);
-  const bool isInPlace = is("ncclAllGather")
-                             ? send->second == recv->second + rank * sendBytes
-                         : is("ncclReduceScatter")
-                             ? recv->second == send->second + rank * recvBytes
-                             : false;
-  auto text = [](const auto &at) {
-    return "w" + std::to_string(at->first) + "+" + std::to_string(at->second);
-  };
-  if (is("ncclBroadcast"))
-    return text(recv);
-  return (isInPlace && is("ncclAllGather") ? "in place" : text(send)) + " " +
-         (isInPlace && is("ncclReduceScatter") ? "in place" : text(recv));
 }
 
 NcclResult collective(Work work, const void *send, size_t sendBytes, void *recv,
@@ -517,9 +378,9 @@ NcclResult collective(Work work, const void *send, size_t sendBytes, void *recv,
     return code;
   work.windows = windowsOf(*comm, work, sendBytes, recvBytes);
   if (!work.isOverlapLegal(comm->rank, sendBytes, recvBytes))
-    violation(std::string(work.name) + " with ends that overlap");
+    ncclViolation(std::string(work.name) + " with ends that overlap");
   if (theGroup.depth > 0)
-    violation("collectives in groups are not what is tested here");
+    ncclViolation("collectives in groups are not what is tested here");
   return enqueue(*comm, *FakeCuda::instance().streams.find(stream),
                  std::move(work));
 }
@@ -576,7 +437,7 @@ NcclResult transfer(const char *name, bool isSend, void *data, size_t count,
   if (code != NcclResult::Success)
     return theGroup.error = code;
   if (theGroup.depth == 0)
-    violation("a send or recv alone: grouped is what is tested here");
+    ncclViolation("a send or recv alone: grouped is what is tested here");
   theGroup.transfers[{comm, FakeCuda::instance().streams.find(stream)}]
       .push_back({isSend, peer, static_cast<std::byte *>(data), bytes,
                   inWindow(*comm, data, bytes).has_value()});
@@ -613,10 +474,7 @@ std::shared_ptr<const NcclApi> FakeNccl::api() {
   api->Broadcast = broadcast;
   api->Send = send;
   api->Recv = recv;
-  api->MemAlloc = memAlloc;
-  api->MemFree = memFree;
-  api->CommWindowRegister = windowRegister;
-  api->CommWindowDeregister = windowDeregister;
+  addWindowCalls(*api);
   api->GetErrorString = errorString;
   api->GetLastError = lastError;
   api->version = instance().version;
