@@ -11,6 +11,8 @@
 #include "kernels/emit/KernelBuild.h"
 #include "tests/unit/compile/Nvrtc.h"
 
+#include <algorithm>
+
 namespace mgpu::kernels {
 namespace {
 
@@ -94,7 +96,12 @@ TEST_P(CorpusCorners, GiveTheBitsOfTheHostTwin) {
     };
     auto expected = initial;
     (*host)->run(each.grid, arguments(expected));
-    EXPECT_NE(expected, initial) << each.name << " does nothing";
+    // A single bit is as likely as not what it was.
+    if (std::any_of(each.buffers.begin(), each.buffers.end(),
+                    [](const auto &buffer) {
+                      return buffer.type != "i1" || buffer.count > 1;
+                    }))
+      EXPECT_NE(expected, initial) << each.name << " does nothing";
     for (; twin != twins.configs.end() && twin->kernel.name == each.name;
          ++twin) {
       auto got = initial;
