@@ -4,6 +4,7 @@
 // not there: mgpu-tune opens them by name, NVRTC compiles the kernels, and the
 // driver runs the same text compiled for the processor.
 #include "tests/conformance/ExampleProgram.h"
+#include "tests/unit/cuda/CubinLength.h"
 #include "tests/unit/cuda/FakeCupti.h"
 #include "tests/unit/cuda/FakeLibraries.h"
 #include "tests/unit/cuda/FakeTarget.h"
@@ -17,7 +18,6 @@
 #include "tools/mgpu-tune/Compiler.h"
 
 #include <cstring>
-#include <elf.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -29,18 +29,13 @@ namespace {
 
 using nlohmann::json;
 
-/// The entries of a cubin that NVRTC made. The driver is not told its length.
+/// The entries of a cubin that NVRTC made.
 std::vector<std::string> entriesOf(const void *code) {
-  Elf64_Ehdr header;
-  std::memcpy(&header, code, sizeof header);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+  const std::span<const std::byte> cubin = fake::wholeCubin(code);
+  if (cubin.empty())
     return {};
-  size_t end = header.e_shoff + size_t(header.e_shnum) * header.e_shentsize;
-  end = std::max<size_t>(end, header.e_phoff +
-                                  size_t(header.e_phnum) * header.e_phentsize);
   std::vector<std::string> names;
-  for (auto &[name, entry] :
-       kernels::readCubin({static_cast<const std::byte *>(code), end}).entries)
+  for (auto &[name, entry] : kernels::readCubin(cubin).entries)
     names.push_back(name);
   return names;
 }

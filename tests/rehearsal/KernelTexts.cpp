@@ -4,6 +4,7 @@
 #include "kernels/compile/CubinElf.h"
 #include "support/FileIO.h"
 #include "support/Sha256.h"
+#include "tests/unit/cuda/CubinLength.h"
 
 #include <algorithm>
 #include <csetjmp>
@@ -13,7 +14,6 @@
 #include <cstring>
 #include <ctime>
 #include <dlfcn.h>
-#include <elf.h>
 #include <regex>
 #include <unistd.h>
 
@@ -33,18 +33,6 @@ std::string nameOf(std::span<const std::byte> cubin, const char *suffix) {
 }
 
 namespace {
-
-/// The driver is not told the length of a cubin; its headers say it.
-std::span<const std::byte> wholeOf(const void *code) {
-  Elf64_Ehdr header;
-  std::memcpy(&header, code, sizeof header);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return {};
-  size_t end = header.e_shoff + size_t(header.e_shnum) * header.e_shentsize;
-  end = std::max<size_t>(end, header.e_phoff +
-                                  size_t(header.e_phnum) * header.e_phentsize);
-  return {static_cast<const std::byte *>(code), end};
-}
 
 /// What is compiled: the text, and for each entry a function that takes
 /// parameters as a launch has them.
@@ -226,7 +214,7 @@ void awaitOthers() {
 } // namespace
 
 std::map<std::string, fake::FakeKernel> kernelsOf(const void *code) {
-  const std::span<const std::byte> cubin = wholeOf(code);
+  const std::span<const std::byte> cubin = fake::wholeCubin(code);
   if (cubin.empty())
     return {};
   std::vector<std::string> entries;

@@ -88,14 +88,8 @@ TEST_P(CorpusCorners, GiveTheBitsOfTheHostTwin) {
       continue;
     }
     const std::vector<std::vector<std::byte>> initial = each.fill(7);
-    auto arguments = [](std::vector<std::vector<std::byte>> &buffers) {
-      std::vector<uint64_t> words;
-      for (auto &buffer : buffers)
-        words.push_back(arg(buffer));
-      return words;
-    };
     auto expected = initial;
-    (*host)->run(each.grid, arguments(expected));
+    (*host)->run(each.grid, args(expected));
     // A single bit is as likely as not what it was.
     if (std::any_of(each.buffers.begin(), each.buffers.end(),
                     [](const auto &buffer) {
@@ -105,7 +99,7 @@ TEST_P(CorpusCorners, GiveTheBitsOfTheHostTwin) {
     for (; twin != twins.configs.end() && twin->kernel.name == each.name;
          ++twin) {
       auto got = initial;
-      twins.run(twin->entry, each.grid, arguments(got));
+      twins.run(twin->entry, each.grid, args(got));
       for (size_t k = 0; k < got.size(); ++k) {
         const std::string &type = each.buffers[k].type;
         const size_t width = bytesOf(type);

@@ -64,6 +64,14 @@ template <typename T>
 uint64_t arg(std::vector<T> &buffer) {
   return reinterpret_cast<uint64_t>(buffer.data());
 }
+/// Buffers as arguments, in their order.
+inline std::vector<uint64_t>
+args(std::vector<std::vector<std::byte>> &buffers) {
+  std::vector<uint64_t> words;
+  for (std::vector<std::byte> &buffer : buffers)
+    words.push_back(arg(buffer));
+  return words;
+}
 inline uint64_t arg(float value) { return std::bit_cast<uint32_t>(value); }
 inline uint64_t arg(int64_t value) { return uint64_t(value); }
 

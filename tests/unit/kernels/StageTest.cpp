@@ -138,18 +138,12 @@ TEST(Stage, ATileChangesNoBit) {
     auto host = load(each->text, each->block);
     ASSERT_TRUE(host);
     const auto initial = each->fill(11);
-    auto arguments = [](std::vector<std::vector<std::byte>> &buffers) {
-      std::vector<uint64_t> words;
-      for (auto &buffer : buffers)
-        words.push_back(arg(buffer));
-      return words;
-    };
     auto expected = initial;
-    host->run(each->grid, arguments(expected));
+    host->run(each->grid, args(expected));
     ASSERT_NE(expected, initial);
     for (; next < end; ++next) {
       auto got = initial;
-      twins.run(twins.configs[next].entry, each->grid, arguments(got));
+      twins.run(twins.configs[next].entry, each->grid, args(got));
       EXPECT_EQ(got, expected)
           << each->name << ": " << toText(twins.configs[next].config);
     }
