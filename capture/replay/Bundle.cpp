@@ -20,6 +20,15 @@ using namespace planner;
 /// Of a line of ProgramRecord::options.
 static constexpr std::string_view threadsPrefix = "threads ";
 
+/// Points of a kernel's space for the host, legal or not; narrowed() gives no
+/// more.
+static constexpr uint64_t mostWays = 1 << 16;
+
+static std::string wayName(const std::string &level,
+                           const KernelConfig &config) {
+  return level + " " + toText(config);
+}
+
 Result<void> writeBundle(const std::string &path,
                          const BundleContents &contents) {
   db::BundleRecord record;
@@ -46,6 +55,13 @@ Result<void> writeBundle(const std::string &path,
           std::as_bytes(std::span(forms.cuda->source)));
     for (const auto &[level, bytes] : forms.host)
       add("host", level, "", bytes);
+    for (const auto &[level, ways] : forms.alternatives)
+      for (const auto &[config, bytes] : ways)
+        add("host-way", wayName(level, config), "", bytes);
+    if (forms.hostSpace) {
+      const std::string space = kernels::spaceText(*forms.hostSpace);
+      add("host-space", "", "", std::as_bytes(std::span(space)));
+    }
     if (forms.cuda && forms.cuda->space) {
       const std::string space = kernels::spaceText(*forms.cuda->space);
       add("space", "", "", std::as_bytes(std::span(space)));
@@ -108,7 +124,7 @@ Result<void> Bundle::verify() {
     MGPU_TRY(store.blob(image.blob));
   if (!targets("cuda").empty())
     MGPU_TRY(cudaTexts());
-  return {};
+  return checkWays();
 }
 
 const db::KernelImage *Bundle::find(uint32_t kernel, std::string_view form,
@@ -189,9 +205,9 @@ Bundle::hostKernels(std::span<const std::string_view> levels) {
                               : fmt::format("{}", fmt::join(levels, ", "))));
 }
 
-Result<std::optional<KernelSpace>>
-Bundle::spaceOf(uint32_t kernel, const kernels::CudaText &text) {
-  const db::KernelImage *image = find(kernel, "space", "");
+Result<std::optional<KernelSpace>> Bundle::spaceOf(uint32_t kernel,
+                                                   std::string_view form) {
+  const db::KernelImage *image = find(kernel, form, "");
   if (!image) // of a version that kept none, or there is none
     return std::optional<KernelSpace>();
   MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, store.blob(image->blob));
@@ -200,13 +216,71 @@ Bundle::spaceOf(uint32_t kernel, const kernels::CudaText &text) {
   if (!space)
     return fail(space.error().kind,
                 fmt::format("'{}': {}", name, space.error().message));
-  if (space->block != text.block || space->reshapable != text.reshapable ||
-      space->defaults.block() != text.launchBlock ||
-      space->covered(space->defaults) != text.covers)
-    return fail(ErrorKind::Invalid,
-                fmt::format("'{}': the space of kernel '{}' is another one's",
-                            name, text.name));
   return std::optional<KernelSpace>(std::move(*space));
+}
+
+Result<void> Bundle::checkSpace(const KernelSpace &space,
+                                const kernels::CudaText &text) const {
+  if (space.target == KernelTarget::Cuda && space.block == text.block &&
+      space.reshapable == text.reshapable &&
+      space.defaults.block() == text.launchBlock &&
+      space.covered(space.defaults) == text.covers)
+    return {};
+  return fail(ErrorKind::Invalid,
+              fmt::format("'{}': the space of kernel '{}' is another one's",
+                          name, text.name));
+}
+
+Result<std::optional<std::vector<KernelSpace>>> Bundle::hostSpaces() {
+  using Spaces = std::optional<std::vector<KernelSpace>>;
+  std::vector<KernelSpace> spaces;
+  for (uint32_t k = 0; k < theProgram.dag.kernels.size(); ++k) {
+    MGPU_TRY_ASSIGN(auto space, spaceOf(k, "host-space"));
+    if (!space)
+      return Spaces();
+    if (space->target != KernelTarget::Host ||
+        space->block != theProgram.dag.kernels[k].block)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("'{}': the space of kernel '{}' is another one's",
+                              name, theProgram.dag.kernels[k].name));
+    if (space->productSize() > mostWays)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("'{}': the space of kernel '{}' has more than {} "
+                              "points",
+                              name, theProgram.dag.kernels[k].name, mostWays));
+    spaces.push_back(std::move(*space));
+  }
+  return Spaces(std::move(spaces));
+}
+
+Result<void> Bundle::checkWays() {
+  MGPU_TRY_ASSIGN(auto spaces, hostSpaces());
+  if (!spaces)
+    return {};
+  for (const std::string &level : targets("host"))
+    for (uint32_t k = 0; k < spaces->size(); ++k)
+      for (const KernelConfig &config : (*spaces)[k].legal())
+        if (config != (*spaces)[k].defaults &&
+            !find(k, "host-way", wayName(level, config)))
+          return fail(ErrorKind::Invalid, noWay(k, level, config));
+  return {};
+}
+
+std::string Bundle::noWay(uint32_t kernel, const std::string &level,
+                          const KernelConfig &config) const {
+  return fmt::format("'{}' has no kernel '{}' for {} with {}: make it again",
+                     name, theProgram.dag.kernels[kernel].name, level,
+                     toText(config));
+}
+
+Result<std::vector<std::byte>> Bundle::hostKernel(uint32_t kernel,
+                                                  const std::string &level,
+                                                  const KernelConfig &config) {
+  const db::KernelImage *image =
+      find(kernel, "host-way", wayName(level, config));
+  if (!image)
+    return fail(ErrorKind::Invalid, noWay(kernel, level, config));
+  return store.blob(image->blob);
 }
 
 Result<std::vector<kernels::CudaText>> Bundle::cudaTexts() {
@@ -219,7 +293,9 @@ Result<std::vector<kernels::CudaText>> Bundle::cudaTexts() {
                   fmt::format("'{}': {}", name, text.error().message));
     text->source.assign(reinterpret_cast<const char *>(sources[k].data()),
                         sources[k].size());
-    MGPU_TRY_ASSIGN(text->space, spaceOf(k, *text));
+    MGPU_TRY_ASSIGN(text->space, spaceOf(k, "space"));
+    if (text->space)
+      MGPU_TRY(checkSpace(*text->space, *text));
     texts.push_back(std::move(*text));
   }
   return texts;

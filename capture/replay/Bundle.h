@@ -21,6 +21,11 @@ namespace mgpu::capture {
 /// One kernel in all forms it was compiled to.
 struct KernelForms {
   std::map<std::string, std::vector<std::byte>> host; ///< by CPU level
+  /// The other ways to build it for the host that are here for each level:
+  /// all of the space but its defaults, which `host` has.
+  std::optional<planner::KernelSpace> hostSpace;
+  std::map<std::string, std::map<planner::KernelConfig, std::vector<std::byte>>>
+      alternatives;
   std::optional<kernels::CudaText> cuda;
   std::map<std::string, std::vector<std::byte>> cubins; ///< by "sm_90"
 };
@@ -69,6 +74,14 @@ public:
   };
   Result<HostKernels> hostKernels(std::span<const std::string_view> levels);
 
+  /// The ways to build each kernel that are here for the host, by KernelId;
+  /// none where the bundle has one way alone.
+  Result<std::optional<std::vector<planner::KernelSpace>>> hostSpaces();
+  /// A kernel built one of these ways for a level of hostKernels().
+  Result<std::vector<std::byte>>
+  hostKernel(uint32_t kernel, const std::string &level,
+             const planner::KernelConfig &config);
+
   /// The CUDA C++ of every kernel, with its space; Absent where a kernel has
   /// none.
   Result<std::vector<kernels::CudaText>> cudaTexts();
@@ -85,9 +98,15 @@ private:
       : name(std::move(name)), store(std::move(store)) {}
   Result<std::vector<std::vector<std::byte>>> images(std::string_view form,
                                                      std::string_view target);
-  /// Of a kernel's CUDA C++; none where the bundle has none.
-  Result<std::optional<planner::KernelSpace>>
-  spaceOf(uint32_t kernel, const kernels::CudaText &text);
+  /// Of a form of a kernel; none where the bundle has none.
+  Result<std::optional<planner::KernelSpace>> spaceOf(uint32_t kernel,
+                                                      std::string_view form);
+  Result<void> checkSpace(const planner::KernelSpace &space,
+                          const kernels::CudaText &text) const;
+  /// That every way of hostSpaces() is there.
+  Result<void> checkWays();
+  std::string noWay(uint32_t kernel, const std::string &level,
+                    const planner::KernelConfig &config) const;
   const db::KernelImage *find(uint32_t kernel, std::string_view form,
                               std::string_view target) const;
 

@@ -11,17 +11,22 @@ namespace mgpu::kernels {
 using planner::KernelChoice;
 using planner::KernelParameter;
 using planner::KernelSpace;
+using planner::KernelTile;
 using planner::KernelTunable;
+
+static std::string_view toWord(planner::KernelTarget target) {
+  return target == planner::KernelTarget::Cuda ? "cuda" : "host";
+}
 
 std::string spaceText(const KernelSpace &space) {
   auto list = [](const std::vector<uint32_t> &values) {
     return fmt::format("{} {}", values.size(), fmt::join(values, " "));
   };
   std::string text = fmt::format(
-      "cuda block {} {} {} grid {} {} {} {} {} shared {} staged {} {} {} {} "
+      "{} block {} {} {} grid {} {} {} {} {} shared {} staged {} {} {} {} "
       "warps {} {} registers {}",
-      space.block.x, space.block.y, space.block.z, space.maxGrid.x,
-      space.maxGrid.y, space.maxGrid.z,
+      toWord(space.target), space.block.x, space.block.y, space.block.z,
+      space.maxGrid.x, space.maxGrid.y, space.maxGrid.z,
       space.reshapable ? "reshapable" : "fixed", quoteText(space.reason),
       space.sharedBytes, space.stagedBytes, space.stagedTunables,
       space.stagedPadding, space.stagesAreDynamic ? "dynamic" : "static",
@@ -33,6 +38,13 @@ std::string spaceText(const KernelSpace &space) {
   for (const KernelTunable &tunable : space.tunables)
     text +=
         fmt::format(" {} {}", quoteText(tunable.name), list(tunable.values));
+  if (!space.tiles.empty())
+    text += fmt::format(" tiles {}", space.tiles.size());
+  for (const KernelTile &tile : space.tiles) {
+    text += fmt::format(" {}", tile.elementBytes);
+    for (size_t k = 0; k < tile.along.size(); ++k)
+      text += fmt::format(" {} {}", uint32_t(tile.along[k]), tile.halo[k]);
+  }
   return text + fmt::format(" defaults {} {}",
                             fmt::join(space.defaults.values, " "),
                             list({space.defaults.tunables.begin(),
@@ -78,6 +90,8 @@ Result<void> parseChoices(LineReader &line, KernelSpace &space) {
       return line.bad("a parameter's values are none, or not ascending");
     // Of the others a block has so many, or is made of so many.
     const bool mayBeNone = choice.parameter == KernelParameter::Unroll ||
+                           (choice.parameter == KernelParameter::Vector &&
+                            space.target == planner::KernelTarget::Host) ||
                            choice.parameter == KernelParameter::TileX ||
                            choice.parameter == KernelParameter::TileY;
     if (choice.values.front() == 0 && !mayBeNone)
@@ -104,13 +118,40 @@ Result<void> parseTunables(LineReader &line, KernelSpace &space) {
   return {};
 }
 
+/// What bundles of before there were tiles do not have.
+Result<void> parseTiles(LineReader &line, KernelSpace &space) {
+  if (line.peek() != "tiles")
+    return {};
+  MGPU_TRY(line.keyword("tiles"));
+  MGPU_TRY_ASSIGN(uint32_t count, line.integer<uint32_t>("count"));
+  constexpr uint32_t mostBytes = 16, mostHalo = 1024;
+  if (count > mostValues || space.tunables.empty())
+    return line.bad("a kernel has too many tiles, or nothing that sets them");
+  for (uint32_t k = 0; k < count; ++k) {
+    KernelTile tile;
+    MGPU_TRY_ASSIGN(tile.elementBytes, line.integer<uint32_t>("byte count"));
+    for (size_t axis = 0; axis < tile.along.size(); ++axis) {
+      MGPU_TRY_ASSIGN(uint32_t along, line.integer<uint32_t>("axis"));
+      MGPU_TRY_ASSIGN(tile.halo[axis], line.integer<uint32_t>("halo"));
+      if (along > 1 || tile.halo[axis] > mostHalo)
+        return line.bad("a tile's axis is no flag, or its halo too wide");
+      tile.along[axis] = along != 0;
+    }
+    if (tile.elementBytes == 0 || tile.elementBytes > mostBytes)
+      return line.bad("a tile's elements are of no size, or too large");
+    space.tiles.push_back(tile);
+  }
+  return {};
+}
+
 } // namespace
 
 Result<KernelSpace> parseSpace(std::string_view text) {
   LineReader line("space of a kernel,", text, 1);
   KernelSpace space;
-  space.target = planner::KernelTarget::Cuda;
-  MGPU_TRY(line.keyword("cuda"));
+  MGPU_TRY_ASSIGN(const bool isHost, parseFlag(line, "host", "cuda"));
+  space.target =
+      isHost ? planner::KernelTarget::Host : planner::KernelTarget::Cuda;
   for (auto [word, dims] :
        {std::pair("block", &space.block), {"grid", &space.maxGrid}}) {
     MGPU_TRY(line.keyword(word));
@@ -138,6 +179,7 @@ Result<KernelSpace> parseSpace(std::string_view text) {
   MGPU_TRY_ASSIGN(space.registersBesideSums, line.integer<uint32_t>("count"));
   MGPU_TRY(parseChoices(line, space));
   MGPU_TRY(parseTunables(line, space));
+  MGPU_TRY(parseTiles(line, space));
   if (space.stagedBytes > 0 && space.stagedTunables > space.tunables.size())
     return line.bad("more tunables say what is staged than there are");
   MGPU_TRY(line.keyword("defaults"));

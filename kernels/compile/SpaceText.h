@@ -2,8 +2,7 @@
 #ifndef MGPU_KERNELS_COMPILE_SPACETEXT_H
 #define MGPU_KERNELS_COMPILE_SPACETEXT_H
 
-// The space of a kernel's CUDA C++ as text, for bundles: who has no compiler
-// tunes by it.
+// The space of a kernel as text, for bundles: who has no compiler tunes by it.
 
 #include "planner/dag/KernelSpace.h"
 

@@ -269,11 +269,15 @@ Result<void> KernelSpace::check(const KernelConfig &config) const {
 
 uint64_t KernelSpace::productSize() const {
   uint64_t size = 1;
+  bool isTooLarge = false;
+  auto multiply = [&](uint64_t by) {
+    isTooLarge |= __builtin_mul_overflow(size, by, &size);
+  };
   for (const KernelChoice &choice : choices)
-    size *= choice.values.size();
+    multiply(choice.values.size());
   for (const KernelTunable &tunable : tunables)
-    size *= tunable.values.size();
-  return size;
+    multiply(tunable.values.size());
+  return isTooLarge ? UINT64_MAX : size;
 }
 
 std::vector<KernelConfig>

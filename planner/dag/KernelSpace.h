@@ -136,7 +136,8 @@ struct KernelSpace {
   }
   /// Invalid, with the reason, for a configuration that is not legal.
   Result<void> check(const KernelConfig &config) const;
-  /// Points of the product of the choices, legal or not.
+  /// Points of the product of the choices, legal or not; UINT64_MAX: as many
+  /// or more.
   uint64_t productSize() const;
   /// The legal configurations in lexicographic order, at most `limit`; adds
   /// what was refused, by rule, to `refused` where given.
@@ -153,6 +154,12 @@ struct KernelSpace {
   /// launched with `sourceGrid` (device/host/HostKernelAbi.h).
   Dim3 launchGrid(const KernelConfig &config, Dim3 sourceGrid) const;
 };
+
+/// A part of the space: `around`, which is legal and becomes the default, and
+/// others near it, at most `most` legal configurations together. `reason` is
+/// why a parameter has one value.
+KernelSpace narrowed(const KernelSpace &space, const KernelConfig &around,
+                     uint64_t most, const std::string &reason);
 
 } // namespace mgpu::planner
 

@@ -6,6 +6,7 @@ machine, run by the command that has no compiler.
 Usage: examples.py MGPU_TUNE MGPU_TUNE_RUNTIME EXAMPLES_DIR
 """
 
+import json
 import os
 import re
 import subprocess
@@ -47,6 +48,32 @@ def run(tune, file, values, arguments, folder, *words, seed=1):
     return contents
 
 
+def check_alternatives(tune, runtime, examples, folder):
+    """Where there is no compiler `tune` chooses among the ways that a bundle has of each kernel; `run`
+    then takes what it chose, and gives the same bits."""
+    file, bundle = f"{examples}/mlp/mlp.mlir", f"{folder}/alternatives.mgpu"
+    command(tune, "bundle", file, "--alternatives", "3", "--cpu", "x86-64-v2", "-o", bundle)
+    command(runtime, "check", bundle)
+    stored = ["--db", f"{folder}/alternatives.db"]
+    done = subprocess.run([runtime, "tune", bundle, "--budget", "60", "--json", *stored], capture_output=True,
+                          text=True)
+    if done.returncode != 0:
+        sys.exit(f"tune of {bundle}: exit code {done.returncode}\n{done.stderr}")
+    found = json.loads(done.stdout)
+    alone = [part for part in found["spaces"] if part["points"] == 4]
+    if not alone or any(part["tried"] < 2 for part in alone) or found["failed"]:
+        sys.exit(f"the ways of each kernel were not tried: {found['spaces']}, {found['failed']}")
+    values = [f"{name}=random:{k}" for k, name in enumerate(("x", "w1", "w2"))]
+
+    def result(*words):
+        command(runtime, "run", bundle, *pairs("--arg", values), "--out", f"y={folder}/y.npy", *words)
+        with open(f"{folder}/y.npy", "rb") as output:
+            return output.read()
+
+    if result(*stored) != result("--no-tuned"):
+        sys.exit("mlp: what was chosen gives other bits")
+
+
 def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
@@ -77,6 +104,7 @@ def main():
             if len(expected) > 1 and run(runtime, bundle, [], arguments, f"{where}-other", seed=99) == expected:
                 sys.exit(f"{name} @{entry}: other inputs give the same bits, so nothing was compared")
             command(runtime, "run", file, expect=5)
+        check_alternatives(tune, runtime, examples, folder)
     print(f"{len(EXAMPLES)} bundles equal their programs bit for bit at {', '.join(sorted(levels))}")
     if not levels:
         sys.exit("this processor runs none of the levels")

@@ -4,6 +4,7 @@
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
 #include "support/FileIO.h"
+#include "support/Parallel.h"
 #include "support/Plural.h"
 #include "support/Sha256.h"
 #include "tools/mgpu-tune/Compiler.h"
@@ -55,7 +56,7 @@ Result<db::ProgramRecord> originOf(const Options &options) {
 /// Only a level that lacks what a kernel needs may be left out, and not the
 /// last one; but a kernel that is a file of CUDA C++ has no form for the host.
 /// `choice` is what was tuned, or null.
-Result<void> addHostKernels(const planner::Dag &dag, const Options &options,
+Result<void> addHostKernels(const Program &program, const Options &options,
                             const TunedChoice *choice,
                             std::vector<capture::KernelForms> &kernels) {
   const bool forCardsAlone =
@@ -68,9 +69,9 @@ Result<void> addHostKernels(const planner::Dag &dag, const Options &options,
   Error last;
   size_t added = 0;
   for (const std::string &level : levels) {
-    auto objects = choice ? compileConfig(dag, choice->context, choice->config,
-                                          options, level)
-                          : compileKernels(dag, level);
+    auto objects = choice ? compileConfig(program, choice->context,
+                                          choice->config, options, level)
+                          : compileKernels(program.dag, level);
     if (!objects && objects.error().kind == ErrorKind::Unsupported) {
       fmt::print(stderr, "mgpu-tune: note: no kernels for {}: {}\n",
                  forCardsAlone ? "the host" : level, objects.error().message);
@@ -87,6 +88,49 @@ Result<void> addHostKernels(const planner::Dag &dag, const Options &options,
   }
   if (added == 0)
     return fail(std::move(last));
+  return {};
+}
+
+/// Each kernel in --alternatives more ways near the one that is taken.
+Result<void> addAlternatives(const planner::Dag &dag, const Options &options,
+                             const TunedChoice *choice,
+                             std::vector<capture::KernelForms> &kernels) {
+  if (options.alternatives == 0 || kernels.front().host.empty())
+    return {};
+  std::vector<planner::KernelSpace> spaces;
+  if (choice) {
+    spaces = choice->context.spaces;
+  } else {
+    MGPU_TRY_ASSIGN(spaces, hostKernelSpaces(dag));
+  }
+  struct Way {
+    uint32_t kernel;
+    const std::string *level;
+    planner::KernelConfig config;
+    Result<std::vector<std::byte>> object;
+  };
+  std::vector<Way> ways;
+  for (uint32_t k = 0; k < kernels.size(); ++k) {
+    const planner::KernelConfig taken =
+        choice ? choice->config.kernels[k] : spaces[k].defaults;
+    kernels[k].hostSpace =
+        planner::narrowed(spaces[k], taken, options.alternatives + 1,
+                          "the bundle has it built with one value");
+    for (const planner::KernelConfig &config : kernels[k].hostSpace->legal())
+      if (config != taken)
+        for (const auto &[level, object] : kernels[k].host)
+          ways.push_back({k, &level, config, {}});
+  }
+  parallelFor(ways.size(), 0, [&](size_t w) {
+    Way &way = ways[w];
+    way.object = buildHostKernel(dag, {way.kernel}, spaces[way.kernel],
+                                 way.config, *way.level);
+  });
+  for (Way &way : ways) {
+    MGPU_TRY_ASSIGN(auto object, std::move(way.object));
+    kernels[way.kernel].alternatives[*way.level].emplace(way.config,
+                                                         std::move(object));
+  }
   return {};
 }
 
@@ -176,8 +220,10 @@ Result<int> runBundle(const Options &options) {
   contents.kernels.resize(program.dag.kernels.size());
   if (!contents.kernels.empty()) {
     MGPU_TRY(addCudaKernels(program, options, contents.kernels));
-    MGPU_TRY(addHostKernels(program.dag, options, choice ? &*choice : nullptr,
+    MGPU_TRY(addHostKernels(program, options, choice ? &*choice : nullptr,
                             contents.kernels));
+    MGPU_TRY(addAlternatives(program.dag, options, choice ? &*choice : nullptr,
+                             contents.kernels));
   }
   contents.program = std::move(program);
   MGPU_TRY(capture::writeBundle(options.bundleFile, contents));

@@ -48,6 +48,7 @@ struct Options {
   std::string bundleFile;                ///< bundle: -o
   std::vector<std::string> bundleLevels; ///< bundle: --cpu
   std::vector<std::string> bundleArchs;  ///< bundle: --arch
+  uint32_t alternatives = 0; ///< bundle: more ways of each kernel of the host
 
   /// run, replay, plan, kernels, bundle: how matrix products are computed,
   /// "mma", "wgmma", "cublaslt" or "none"; empty: those of f16 and bf16 by a

@@ -256,7 +256,7 @@ Result<int> runProfile(const Options &options) {
     about = factsOf(program, choice.context, options);
   MGPU_TRY(transformChosen(program, choice));
   tuner::ProgramData data(program.dag, std::move(inputs));
-  MGPU_TRY_ASSIGN(auto kernels, compileConfig(program.dag, choice.context,
+  MGPU_TRY_ASSIGN(auto kernels, compileConfig(program, choice.context,
                                               choice.config, options));
   planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
   MGPU_TRY_ASSIGN(planner::Plan serial,

@@ -97,9 +97,13 @@ Result<TuneContext> makeTuneContext(const Program &program,
     context.limits.mostLanes =
         std::max(1u, std::min(context.devices, context.environment.cores));
     if (program.bundle) {
-      // Its kernels are built: what is left to choose is everything else.
-      context.spaces.assign(program.dag.kernels.size(), builtSpace());
+      // Its kernels are built, each in one way or in some.
+      MGPU_TRY_ASSIGN(auto spaces, program.bundle->hostSpaces());
+      context.spaces =
+          spaces ? std::move(*spaces)
+                 : std::vector(program.dag.kernels.size(), builtSpace());
       MGPU_TRY_ASSIGN(HostKernels built, hostKernels(program, options.cpu));
+      context.level = std::move(built.cpu);
       for (std::vector<std::byte> &object : built.objects)
         context.compiled.push_back(
             std::make_shared<tuner::Bytes>(std::move(object)));
@@ -110,7 +114,7 @@ Result<TuneContext> makeTuneContext(const Program &program,
   ProgramConfig defaults =
       tuner::defaultConfig(program.dag, context.spaces, context.limits);
   MGPU_TRY_ASSIGN(auto objects,
-                  compileConfig(program.dag, context, defaults, options));
+                  compileConfig(program, context, defaults, options));
   for (std::vector<std::byte> &object : objects)
     context.compiled.push_back(
         std::make_shared<tuner::Bytes>(std::move(object)));
@@ -118,13 +122,16 @@ Result<TuneContext> makeTuneContext(const Program &program,
 }
 
 Result<std::vector<std::vector<std::byte>>>
-compileConfig(const planner::Dag &dag, const TuneContext &context,
+compileConfig(const Program &program, const TuneContext &context,
               const ProgramConfig &config, const Options &options,
               const std::string &cpu) {
   auto cache = context.target ? openCubinCache(options) : nullptr;
   const bool awaits = usesPdl(config.settings);
-  std::vector<Result<std::vector<std::byte>>> results(dag.kernels.size());
-  parallelFor(results.size(), 0, [&](size_t k) {
+  std::vector<Result<std::vector<std::byte>>> results(
+      program.dag.kernels.size());
+  const bool isBuilt = program.bundle && !context.target;
+  // A bundle's file is read by one thread at a time.
+  parallelFor(results.size(), isBuilt ? 1 : 0, [&](size_t k) {
     bool isDefault = config.kernels[k] == context.spaces[k].defaults;
     if (isDefault && cpu == "native" && !awaits && k < context.compiled.size())
       results[k] = *context.compiled[k];
@@ -132,9 +139,12 @@ compileConfig(const planner::Dag &dag, const TuneContext &context,
       results[k] =
           buildCardKernel(context.texts[k], config.kernels[k],
                           context.target->architecture, awaits, cache.get());
+    else if (isBuilt)
+      results[k] = program.bundle->hostKernel(uint32_t(k), context.level,
+                                              config.kernels[k]);
     else
-      results[k] = buildHostKernel(dag, {uint32_t(k)}, context.spaces[k],
-                                   config.kernels[k], cpu);
+      results[k] = buildHostKernel(program.dag, {uint32_t(k)},
+                                   context.spaces[k], config.kernels[k], cpu);
   });
   std::vector<std::vector<std::byte>> objects;
   for (auto &result : results) {
@@ -249,8 +259,13 @@ tuner::TuningSubject tuningSubject(const Program &program,
               return buildCardKernel(context.texts[kernel], config,
                                      context.target->architecture, variant != 0,
                                      openCubinCache(options).get());
-            if (program.bundle)
+            if (config == context.spaces[kernel].defaults)
               return *context.compiled[kernel];
+            if (program.bundle) {
+              MGPU_TRY_ASSIGN(auto bundle,
+                              capture::Bundle::open(program.bundle->path()));
+              return bundle.hostKernel(kernel, context.level, config);
+            }
             return buildHostKernel(program.dag, {kernel},
                                    context.spaces[kernel], config);
           },
@@ -379,9 +394,8 @@ Result<Prepared> prepare(Program &program, const Options &options,
   prepared.planUs = microsecondsSince(start);
   start = Clock::now();
   if (choice) {
-    MGPU_TRY_ASSIGN(
-        prepared.kernels,
-        compileConfig(program.dag, choice->context, choice->config, options));
+    MGPU_TRY_ASSIGN(prepared.kernels, compileConfig(program, choice->context,
+                                                    choice->config, options));
     if (onCard)
       prepared.cpu = arch;
     prepared.lanes = choice->config.lanes;

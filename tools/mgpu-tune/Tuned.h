@@ -22,6 +22,7 @@ struct TuneContext {
   /// Of a card; none: the host.
   std::optional<tuner::TargetIdentity> target;
   std::vector<kernels::CudaText> texts; ///< of a card's kernels
+  std::string level;                    ///< of the host's kernels of a bundle
 
   tuner::KeyInput keys(const planner::Dag &dag, bool coldCaches) const;
 };
@@ -100,9 +101,9 @@ Result<Prepared> prepare(Program &program, const Options &options,
                          const std::string &arch = "");
 
 /// Compiles the kernels of a configuration: for the context's card, else for
-/// "native" or a CPU level.
+/// "native" or a CPU level; for the host a bundle has them.
 Result<std::vector<std::vector<std::byte>>>
-compileConfig(const planner::Dag &dag, const TuneContext &context,
+compileConfig(const Program &program, const TuneContext &context,
               const tuner::ProgramConfig &config, const Options &options,
               const std::string &cpu = "native");
 

@@ -313,6 +313,11 @@ int main(int argc, char **argv) {
                    "Architectures to compile cubins for: sm_80,sm_90,...")
       ->delimiter(',')
       ->type_name("ARCH,...");
+  bundle
+      ->add_option("--alternatives", options.alternatives,
+                   "Other ways to build each of the host's kernels, which "
+                   "`tune` may choose of a bundle (default 0)")
+      ->check(CLI::Range(0, 64));
   addTensorCores(bundle, options);
   addPdl(bundle, options);
   addTuned(bundle, options);

@@ -67,9 +67,25 @@ planner::KernelSpace makeSpace() {
   space.choices[size_t(P::TileX)] = {P::TileX, {1, 2}, ""};
   space.choices[size_t(P::TileY)] = {P::TileY, {1, 2}, ""};
   space.tunables = {{"DEPTH", {8, 16}}, {"STAGES", {2, 3}}};
+  space.tiles = {{4, {true, false, true}, {2, 0, 1}}};
   space.defaults.values = {32, 2, 1, 1, 1, 1, 1, 2, 2, 1};
   space.defaults.numTunables = 2;
   space.defaults.tunables = {16, 2};
+  return space;
+}
+
+/// Two ways: with vectors as LLVM likes, and with none.
+planner::KernelSpace makeHostSpace() {
+  using P = planner::KernelParameter;
+  planner::KernelSpace space;
+  space.block = {4, 1, 1};
+  space.maxGrid = {7, 1, 1};
+  space.reason = "its own";
+  for (size_t p = 0; p < planner::numKernelParameters; ++p)
+    space.choices.push_back({P(p), {space.defaults.values[p]}, "there is one"});
+  space.choices[size_t(P::BlockX)].values = {4};
+  space.choices[size_t(P::Vector)] = {P::Vector, {0, 1}, ""};
+  space.defaults[P::BlockX] = 4;
   return space;
 }
 
@@ -94,6 +110,13 @@ BundleContents makeContents() {
   forms.host["x86-64-v2"] = test.kernels[0];
   forms.host["x86-64-v3"] = test.kernels[0];
   forms.host["x86-64-v3"].push_back(std::byte(0)); // after the ELF file
+  forms.hostSpace = makeHostSpace();
+  for (const planner::KernelConfig &config : forms.hostSpace->legal())
+    if (config != forms.hostSpace->defaults)
+      for (const auto &[level, object] : forms.host) {
+        auto &way = forms.alternatives[level][config] = object;
+        way.push_back(std::byte(7));
+      }
   kernels::CudaText cuda;
   cuda.name = "axpy_kernel0";
   cuda.entry = "axpy";
@@ -157,6 +180,45 @@ TEST(Bundle, HoldsWhatWasPutIn) {
   ASSERT_TRUE(kernels) << kernels.error().message;
   EXPECT_EQ(kernels->level, "x86-64-v3") << "the best there is";
   EXPECT_EQ(kernels->objects[0], contents.kernels[0].host["x86-64-v3"]);
+}
+
+TEST(Bundle, HoldsAlternatives) {
+  TempFolder folder;
+  BundleContents contents = makeContents();
+  KernelForms &forms = contents.kernels[0];
+  ASSERT_TRUE(writeBundle(folder / "x", contents));
+  Bundle bundle = reopen(folder / "x");
+  auto spaces = bundle.hostSpaces();
+  ASSERT_TRUE(spaces) << spaces.error().message;
+  ASSERT_TRUE(*spaces);
+  EXPECT_EQ((*spaces)->at(0), *forms.hostSpace);
+  const planner::KernelConfig other =
+      forms.alternatives["x86-64-v3"].begin()->first;
+  auto object = bundle.hostKernel(0, "x86-64-v3", other);
+  ASSERT_TRUE(object) << object.error().message;
+  EXPECT_EQ(*object, forms.alternatives["x86-64-v3"].begin()->second);
+  EXPECT_TRUE(bundle.verify());
+
+  forms.alternatives["x86-64-v2"].clear();
+  ASSERT_TRUE(writeBundle(folder / "x", contents));
+  bundle = reopen(folder / "x");
+  auto lacks = bundle.verify();
+  ASSERT_FALSE(lacks);
+  EXPECT_EQ(lacks.error().kind, ErrorKind::Invalid);
+  EXPECT_NE(lacks.error().message.find("has no kernel 'axpy' for x86-64-v2 "
+                                       "with block_x=4"),
+            std::string::npos)
+      << lacks.error().message;
+  EXPECT_FALSE(bundle.hostKernel(0, "x86-64-v2", other));
+
+  forms.hostSpace->block = {5, 1, 1};
+  ASSERT_TRUE(writeBundle(folder / "x", contents));
+  EXPECT_FALSE(reopen(folder / "x").hostSpaces()) << "of another kernel";
+  forms.hostSpace.reset();
+  ASSERT_TRUE(writeBundle(folder / "x", contents));
+  auto none = reopen(folder / "x").hostSpaces();
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(*none);
 }
 
 // How NCCL is to do a collective is the plan's to say, and stays with it.

@@ -23,6 +23,7 @@ planner::KernelSpace smallSpace() {
   space.choices[size_t(P::TileY)].values = {0};
   space.choices[size_t(P::Unroll)].values = {0};
   space.tunables = {{"DEPTH", {8, 16}}};
+  space.tiles = {{4, {true, false, false}, {2, 0, 0}}};
   space.defaults.values = {64, 1, 1, 1, 1, 0, 1, 0, 0, 1};
   space.defaults.numTunables = 1;
   space.defaults.tunables = {8};
@@ -41,6 +42,20 @@ TEST(SpaceText, ReadsBack) {
   auto space = parseSpace(spaceText(smallSpace()));
   ASSERT_TRUE(space) << space.error().message;
   EXPECT_EQ(*space, smallSpace());
+}
+
+// A host's vector of 0 lanes is LLVM's choice, and an older bundle's space has
+// no tiles.
+TEST(SpaceText, ReadsTheHostsAndOlderOnes) {
+  planner::KernelSpace space = smallSpace();
+  space.target = planner::KernelTarget::Host;
+  space.choices[size_t(P::Vector)].values = {0, 4};
+  space.tiles.clear();
+  EXPECT_EQ(spaceText(space).find("tiles"), std::string::npos);
+  space.defaults[P::Vector] = 4;
+  auto read = parseSpace(spaceText(space));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, space);
 }
 
 TEST(SpaceText, APartIsRefused) {
@@ -71,7 +86,11 @@ TEST(SpaceText, NumbersThatCannotBeAreRefused) {
            {"tunables 1", "tunables 9"},
            {"\"DEPTH\" 2 8 16", "\"DEPTH\" 0 "},
            {"1 8", "0 "},
-           {"cuda", "host"}}) {
+           {"tiles 1 4", "tiles 65 4"},
+           {"tiles 1 4", "tiles 1 0"},
+           {"tiles 1 4 1 2", "tiles 1 4 2 2"},
+           {"tiles 1 4 1 2", "tiles 1 4 1 1025"},
+           {"cuda", "card"}}) {
     const std::string text = changed(from, to);
     auto space = parseSpace(text);
     ASSERT_FALSE(space) << text;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/dag/KernelSpace.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+
+namespace mgpu::planner {
+namespace {
+
+using P = KernelParameter;
+
+/// A loop of a host's kernel in tiles, or as the emitter likes.
+KernelSpace makeSpace() {
+  KernelSpace space;
+  space.block = {64, 4, 1};
+  space.maxGrid = {8, 8, 1};
+  space.reshapable = true;
+  for (size_t p = 0; p < numKernelParameters; ++p)
+    space.choices.push_back({P(p), {space.defaults.values[p]}, "one"});
+  space.choices[size_t(P::BlockX)] = {P::BlockX, {16, 32, 64}, ""};
+  space.choices[size_t(P::BlockY)] = {P::BlockY, {4}, "one"};
+  space.choices[size_t(P::Vector)] = {P::Vector, {0, 1, 4, 8}, ""};
+  space.choices[size_t(P::TileX)] = {P::TileX, {0, 4, 8}, ""};
+  space.choices[size_t(P::TileY)] = {P::TileY, {0, 2, 4}, ""};
+  space.defaults[P::BlockX] = 64;
+  space.defaults[P::BlockY] = 4;
+  return space;
+}
+
+TEST(NarrowSpace, IsAPartOfTheSpaceAround) {
+  const KernelSpace whole = makeSpace();
+  const std::vector<KernelConfig> all = whole.legal();
+  ASSERT_GT(all.size(), 40u);
+  for (const KernelConfig &around : all)
+    for (uint64_t most : {1, 2, 5, 16, 1000}) {
+      const KernelSpace part = narrowed(whole, around, most, "kept");
+      const std::vector<KernelConfig> ways = part.legal();
+      EXPECT_EQ(part.defaults, around);
+      EXPECT_LE(ways.size(), most);
+      if (most > 1)
+        EXPECT_GE(ways.size(), std::min<size_t>(most, all.size()) / 2)
+            << toText(around);
+      EXPECT_TRUE(std::find(ways.begin(), ways.end(), around) != ways.end());
+      for (const KernelConfig &way : ways)
+        EXPECT_TRUE(whole.check(way)) << toText(way);
+    }
+}
+
+TEST(NarrowSpace, WhatHasOneValueSaysWhy) {
+  const KernelSpace whole = makeSpace();
+  const KernelSpace one = narrowed(whole, whole.defaults, 1, "kept");
+  EXPECT_EQ(one.productSize(), 1u);
+  for (const KernelChoice &choice : one.choices)
+    EXPECT_EQ(choice.reason, "kept");
+  // Vectors first; then tiles, whose sizes are none or both.
+  const KernelSpace two = narrowed(whole, whole.defaults, 2, "kept");
+  EXPECT_EQ(two.choice(P::Vector).values, (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(two.choice(P::Vector).reason, "");
+  const KernelSpace four = narrowed(whole, whole.defaults, 4, "kept");
+  EXPECT_EQ(four.choice(P::TileX).values, (std::vector<uint32_t>{0, 4}));
+  EXPECT_EQ(four.choice(P::TileY).values, (std::vector<uint32_t>{0, 2}));
+}
+
+TEST(NarrowSpace, ASpaceTooLargeToCountHasAsManyAsFit) {
+  KernelSpace space = makeSpace();
+  for (KernelChoice &choice : space.choices)
+    for (uint32_t value = 100; value < 300; ++value)
+      choice.values.push_back(value);
+  EXPECT_EQ(space.productSize(), UINT64_MAX);
+}
+
+} // namespace
+} // namespace mgpu::planner
