@@ -7,6 +7,9 @@ namespace mgpu::ir {
 
 using namespace mlir;
 
+/// Metadata of diagnostics.
+static constexpr const char *ofProgram = "of the program";
+
 std::string describeLocation(Location location) {
   std::string found;
   location->walk([&](Location inner) {
@@ -31,14 +34,27 @@ std::string describeLocations(Location location) {
   return all;
 }
 
-FirstError::FirstError(MLIRContext *context)
-    : handler(context, [this](Diagnostic &diagnostic) {
+InFlightDiagnostic emitProgramError(Operation *op) {
+  InFlightDiagnostic diagnostic = op->emitOpError();
+  diagnostic.getUnderlyingDiagnostic()->getMetadata().emplace_back(
+      StringRef(ofProgram));
+  return diagnostic;
+}
+
+FirstError::FirstError(MLIRContext *context, Others others)
+    : handler(context, [this, others](Diagnostic &diagnostic) {
         if (message.empty() &&
             diagnostic.getSeverity() == DiagnosticSeverity::Error) {
           std::string where = describeLocation(diagnostic.getLocation());
           message = (where.empty() ? "" : where + ": ") + diagnostic.str();
+          if (llvm::any_of(diagnostic.getMetadata(), [](const auto &argument) {
+                return argument.getKind() ==
+                           DiagnosticArgument::DiagnosticArgumentKind::String &&
+                       argument.getAsString() == ofProgram;
+              }))
+            kind = ErrorKind::Invalid;
         }
-        return failure(); // not handled: the next handler sees it too
+        return success(others == Others::Miss);
       }) {}
 
 } // namespace mgpu::ir

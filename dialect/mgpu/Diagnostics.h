@@ -4,6 +4,8 @@
 
 // From MLIR's diagnostics to the errors of our own functions.
 
+#include "support/Result.h"
+
 #include "mlir/IR/Diagnostics.h"
 
 #include <string>
@@ -16,12 +18,18 @@ std::string describeLocation(mlir::Location location);
 /// Those of all places a fused location is of, with " + " between them.
 std::string describeLocations(mlir::Location location);
 
+/// At `op`, for what no version could do, as the program is wrong: FirstError
+/// tells it from what this one cannot.
+mlir::InFlightDiagnostic emitProgramError(mlir::Operation *op);
+
 /// Remembers the first error reported while it lives, as "file:line:column:
-/// text", and lets every diagnostic pass.
+/// text".
 class FirstError {
 public:
-  explicit FirstError(mlir::MLIRContext *context);
+  enum class Others { See, Miss }; ///< handlers made before it
+  FirstError(mlir::MLIRContext *context, Others others);
   std::string message;
+  ErrorKind kind = ErrorKind::Unsupported; ///< or Invalid: emitProgramError()
 
 private:
   mlir::ScopedDiagnosticHandler handler;

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -364,6 +365,20 @@ void expandBits(Operation *op) {
                   ->getResults());
 }
 
+/// Divisions of index that round up or down, which MLIR's lowering of the index
+/// dialect gets wrong at the most negative number.
+void expandIndexDivision(Operation *op) {
+  OpBuilder b(op);
+  Value x = op->getOperand(0), y = op->getOperand(1), result;
+  if (isa<index::CeilDivSOp>(op))
+    result = arith::CeilDivSIOp::create(b, op->getLoc(), x, y);
+  else if (isa<index::CeilDivUOp>(op))
+    result = arith::CeilDivUIOp::create(b, op->getLoc(), x, y);
+  else
+    result = arith::FloorDivSIOp::create(b, op->getLoc(), x, y);
+  replace(op, result);
+}
+
 bool isVector(Operation *op) {
   return op->getNumResults() > 0 && isa<VectorType>(op->getResult(0).getType());
 }
@@ -414,6 +429,12 @@ static bool isExtended(Operation *op) {
              arith::MulUIExtendedOp>(op);
 }
 
+/// Of two zeros LLVM's reductions give either.
+static bool isNumberOnly(vector::CombiningKind kind) {
+  return kind == vector::CombiningKind::MAXNUMF ||
+         kind == vector::CombiningKind::MINNUMF;
+}
+
 void expandOperations(ModuleOp module) {
   SmallVector<Operation *> words;
   module.walk([&](Operation *op) {
@@ -422,12 +443,15 @@ void expandOperations(ModuleOp module) {
       words.push_back(op);
   });
   llvm::for_each(words, expandIndex);
-  SmallVector<Operation *> maths, lanes, rows, bits, positions, brains;
+  SmallVector<Operation *> maths, divisions, lanes, rows, bits, positions,
+      brains;
   SmallVector<vector::ReductionOp> reductions;
   module.walk([&](Operation *op) {
     if (isa<math::ClampFOp, math::SincosOp, math::IsNaNOp, math::IsInfOp,
             math::IsFiniteOp, math::IsNormalOp>(op))
       maths.push_back(op);
+    else if (isa<index::CeilDivSOp, index::CeilDivUOp, index::FloorDivSOp>(op))
+      divisions.push_back(op);
     else if (isToBrain(op))
       brains.push_back(op);
     else if (needsBytes(op))
@@ -442,10 +466,12 @@ void expandOperations(ModuleOp module) {
       positions.push_back(op);
     else if (auto reduction = dyn_cast<vector::ReductionOp>(op);
              reduction && isa<FloatType>(reduction.getType()) &&
-             reduction.getType().getIntOrFloatBitWidth() < 32)
+             (reduction.getType().getIntOrFloatBitWidth() < 32 ||
+              isNumberOnly(reduction.getKind())))
       reductions.push_back(reduction);
   });
   llvm::for_each(maths, expandMath);
+  llvm::for_each(divisions, expandIndexDivision);
   llvm::for_each(brains, expandToBrain);
   llvm::for_each(bits, expandBits);
   llvm::for_each(lanes, expandLanes);

@@ -31,10 +31,9 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
   registerHostEmitDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
-  ir::FirstError error(context);
-  auto stop = [&](const char *otherwise,
-                  ErrorKind kind = ErrorKind::Unsupported) {
-    return fail(kind, error.message.empty() ? otherwise : error.message);
+  ir::FirstError error(context, ir::FirstError::Others::Miss);
+  auto stop = [&](const char *otherwise) {
+    return fail(error.kind, error.message.empty() ? otherwise : error.message);
   };
   HostShape shape =
       options.config ? HostShape(block, *options.config) : HostShape(block);
@@ -45,8 +44,7 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
   if (mlir::failed(entry))
     return stop("the kernel could not be prepared for the host target");
   if (mlir::failed(checkBarriers(*entry)))
-    return stop("the kernel has a barrier under divergent control",
-                ErrorKind::Invalid);
+    return stop("the kernel has a barrier under divergent control");
   if (mlir::failed(makeThreadLoops(*entry, shape)) ||
       mlir::failed(mlir::verify(kernel)))
     return stop("the kernel could not be turned into loops over threads");

@@ -36,8 +36,8 @@ struct HostEmitOptions {
 /// launch has `block` threads per block. Other functions of the module are
 /// device functions it may call. Returns a shared object exporting
 /// hostKernelEntryName (device/host/HostKernelAbi.h). `kernel` is consumed.
-/// Errors are MLIR diagnostics at the op, and the returned message repeats the
-/// first one.
+/// Errors: Unsupported, with the operation's place, for what the host target
+/// lacks; Invalid where the program is wrong.
 Result<std::vector<std::byte>>
 emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
                const HostEmitOptions &options = {});

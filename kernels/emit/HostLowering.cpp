@@ -89,9 +89,46 @@ static LogicalResult lowerNearOne(ModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
+/// maxnumf and minnumf as maximumf and minimumf of what is a number: of two
+/// zeros +0 is the larger, as on cards. MLIR leaves that open.
+static void expandNumberOnly(ModuleOp module) {
+  module.walk([](Operation *op) {
+    if (!isa<arith::MaxNumFOp, arith::MinNumFOp>(op))
+      return;
+    OpBuilder b(op);
+    Location loc = op->getLoc();
+    Value x = op->getOperand(0), y = op->getOperand(1), both;
+    if (isa<arith::MaxNumFOp>(op))
+      both = arith::MaximumFOp::create(b, loc, x, y);
+    else
+      both = arith::MinimumFOp::create(b, loc, x, y);
+    auto select = [&](Value ifNaN, Value other, Value otherwise) -> Value {
+      Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO,
+                                          ifNaN, ifNaN);
+      return arith::SelectOp::create(b, loc, isNaN, other, otherwise);
+    };
+    op->getResult(0).replaceAllUsesWith(select(x, y, select(y, x, both)));
+    op->erase();
+  });
+}
+
+/// Those that round up or down. MLIR's pass for them also makes comparisons of
+/// maximumf and minimumf, which do not know that -0 is less than +0; LLVM's own
+/// operations do.
+static LogicalResult expandDivisions(ModuleOp module) {
+  ConversionTarget target(*module.getContext());
+  target.addIllegalOp<arith::CeilDivSIOp, arith::CeilDivUIOp,
+                      arith::FloorDivSIOp>();
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  RewritePatternSet patterns(module.getContext());
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
 LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
   if (failed(lowerPrintf(module)) || failed(lowerAtomics(module)))
     return failure();
+  expandNumberOnly(module);
   expandSmallFma(module);
   PassManager pm(module.getContext());
   // Small floats are computed in f32 and rounded after each operation: one
@@ -116,7 +153,9 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
   ConvertMathToFuncsOptions powers;
   powers.minWidthOfFPowIExponent = 1;
   pm.addPass(createConvertMathToFuncs(powers));
-  pm.addPass(arith::createArithExpandOpsPass());
+  if (failed(pm.run(module)) || failed(expandDivisions(module)))
+    return failure();
+  pm.clear();
   pm.addPass(memref::createExpandOpsPass());
   pm.addPass(createConvertVectorToSCFPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
@@ -133,7 +172,18 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
   pm.addPass(createConvertControlFlowToLLVMPass());
   pm.addPass(createConvertFuncToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
-  return pm.run(module);
+  if (failed(pm.run(module)))
+    return failure();
+  WalkResult left = module.walk([&](Operation *op) {
+    if (op == module.getOperation() || isa<LLVM::LLVMDialect>(op->getDialect()))
+      return WalkResult::advance();
+    InFlightDiagnostic error =
+        op->emitOpError("is not supported in a kernel on the host target");
+    for (Type type : op->getResultTypes())
+      error << ", with a result of type " << type;
+    return WalkResult::interrupt();
+  });
+  return failure(left.wasInterrupted());
 }
 
 } // namespace mgpu::kernels

@@ -7,6 +7,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <memory>
 
@@ -42,13 +43,23 @@ Result<Parsed> parse(const planner::KernelSpec &spec) {
 
 } // namespace
 
+tl::unexpected<Error> failOf(const planner::KernelSpec &spec,
+                             const Error &error) {
+  const size_t end = error.message.find(": '");
+  const bool hasPlace = end != std::string::npos && end > 0 &&
+                        llvm::isDigit(error.message[end - 1]);
+  return fail(error.kind, hasPlace
+                              ? error.message + " (kernel " + spec.name + ")"
+                              : spec.location + ": kernel " + spec.name + ": " +
+                                    error.message);
+}
+
 Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
                                   KernelTarget target) {
   MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
   auto space = spaceOf(*parsed.module, spec.block, maxGrid, target);
   if (!space)
-    return fail(space.error().kind, spec.location + ": kernel " + spec.name +
-                                        ": " + space.error().message);
+    return failOf(spec, space.error());
   return space;
 }
 
@@ -63,8 +74,7 @@ Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
   options.config = config;
   auto object = emitHostKernel(*parsed.module, spec.block, options);
   if (!object)
-    return fail(object.error().kind, spec.location + ": kernel " + spec.name +
-                                         ": " + object.error().message);
+    return failOf(spec, object.error());
   return HostBuild{std::move(*object), space.launchGrid(config, space.maxGrid)};
 }
 
@@ -75,8 +85,7 @@ buildErrorKernel(const planner::KernelSpec &spec) {
   options.boundsErrors = true;
   auto object = emitHostKernel(*parsed.module, spec.block, options);
   if (!object)
-    return fail(object.error().kind, spec.location + ": kernel " + spec.name +
-                                         ": " + object.error().message);
+    return failOf(spec, object.error());
   return object;
 }
 

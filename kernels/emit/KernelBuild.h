@@ -42,6 +42,11 @@ Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
 Result<std::vector<std::byte>>
 buildErrorKernel(const planner::KernelSpec &spec);
 
+/// What kept a kernel from being compiled: one sentence that begins with the
+/// operation's place where there is one, else with the launch's.
+tl::unexpected<Error> failOf(const planner::KernelSpec &spec,
+                             const Error &error);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_EMIT_KERNELBUILD_H

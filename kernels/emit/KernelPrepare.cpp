@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/KernelPrepare.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/Normalise.h"
 #include "kernels/emit/SubgroupBarrier.h"
@@ -19,6 +20,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -33,6 +35,8 @@ constexpr int64_t subgroupSize = 32;
 bool isSupported(Operation *op) {
   if (isa<func::FuncOp, func::CallOp, func::ReturnOp, memref::GlobalOp>(op))
     return true;
+  if (isa<vector::MultiDimReductionOp>(op))
+    return false;
   if (isa<arith::ArithDialect, math::MathDialect, index::IndexDialect,
           vector::VectorDialect, ub::UBDialect, cf::ControlFlowDialect,
           affine::AffineDialect>(op->getDialect()))
@@ -44,7 +48,7 @@ bool isSupported(Operation *op) {
           memref::CastOp, memref::ReinterpretCastOp, memref::ViewOp,
           memref::ExpandShapeOp, memref::CollapseShapeOp, memref::DimOp,
           memref::AtomicRMWOp, memref::GenericAtomicRMWOp,
-          memref::AtomicYieldOp, memref::GetGlobalOp,
+          memref::AtomicYieldOp, memref::GetGlobalOp, memref::AssumeAlignmentOp,
           memref::ExtractStridedMetadataOp>(op))
     return true;
   return isa<gpu::ThreadIdOp, gpu::BlockIdOp, gpu::BlockDimOp, gpu::GridDimOp,
@@ -64,7 +68,7 @@ bool isWorkgroup(MemRefType type) {
 }
 
 LogicalResult checkOps(ModuleOp module) {
-  WalkResult result = module.walk([&](Operation *op) {
+  WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == module.getOperation() || isSupported(op))
       return WalkResult::advance();
     op->emitOpError("is not supported in a kernel on the host target");
@@ -358,9 +362,8 @@ LogicalResult Preparer::prepareBuffers() {
   if (dynamic.empty())
     return success();
   auto bytes = entry->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes");
-  if (!bytes || bytes.getInt() < 0)
-    return dynamic.front().emitOpError(
-        "needs the attribute mgpu.dynamic_shared_bytes on the kernel");
+  if (!bytes || bytes.getInt() <= 0)
+    return ir::emitProgramError(dynamic.front()) << noDynamicMemory;
   b.setInsertionPointAfter(position);
   auto type = MemRefType::get({bytes.getInt()}, b.getI8Type(),
                               MemRefLayoutAttrInterface(),
@@ -447,6 +450,28 @@ void dropFastMath(ModuleOp module) {
   });
 }
 
+/// Casts of index to narrower integers as truncations: MLIR folds a cast and
+/// the cast back to index into nothing, as if the first dropped no bits.
+static void writeTruncations(ModuleOp module) {
+  module.walk([](Operation *op) {
+    if (!isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
+      return;
+    Value from = op->getOperand(0), to = op->getResult(0);
+    if (!getElementTypeOrSelf(from.getType()).isIndex() ||
+        getElementTypeOrSelf(to.getType()).getIntOrFloatBitWidth() >= 64)
+      return;
+    OpBuilder b(op);
+    Type word = b.getI64Type();
+    if (auto vector = dyn_cast<VectorType>(to.getType()))
+      word = vector.clone(word);
+    from = arith::IndexCastOp::create(b, op->getLoc(), word, from);
+    to.replaceAllUsesWith(
+        arith::TruncIOp::create(b, op->getLoc(), to.getType(), from)
+            .getResult());
+    op->erase();
+  });
+}
+
 FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
                                       Dim3 covered) {
   auto entry = module.lookupSymbol<func::FuncOp>("entry");
@@ -463,6 +488,7 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
       failed(checkDeviceFunctions(module, entry)))
     return failure();
   lowerSwitches(module);
+  writeTruncations(module);
   PassManager cleanup(module.getContext());
   cleanup.addPass(createCanonicalizerPass());
   cleanup.addPass(createCSEPass());

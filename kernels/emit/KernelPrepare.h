@@ -31,6 +31,10 @@ enum LaunchArgument : unsigned {
 mlir::FailureOr<mlir::func::FuncOp> prepareKernel(mlir::ModuleOp module,
                                                   Dim3 block, Dim3 covered);
 
+/// Of a gpu.dynamic_shared_memory.
+inline constexpr const char *noDynamicMemory =
+    "needs a launch with a dynamic_shared_memory_size above 0";
+
 /// A kernel's results are IEEE's, whatever the source would allow.
 void dropFastMath(mlir::ModuleOp module);
 

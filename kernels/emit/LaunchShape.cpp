@@ -99,14 +99,14 @@ static bool dependsOnOrder(Operation *op) {
   return isa<memref::GenericAtomicRMWOp, gpu::PrintfOp>(op);
 }
 
-static uint32_t workgroupBytes(memref::AllocaOp alloca) {
+int64_t workgroupBytes(memref::AllocaOp alloca) {
   MemRefType type = alloca.getType();
   Type element = type.getElementType();
   if (!gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(type) ||
       !type.hasStaticShape() || !(element.isIntOrFloat() || element.isIndex()))
     return 0;
   unsigned bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-  return uint32_t(type.getNumElements() * ((bits + 7) / 8));
+  return type.getNumElements() * ((bits + 7) / 8);
 }
 
 LaunchShape launchShapeOf(ModuleOp module, Dim3 block) {
@@ -119,7 +119,7 @@ LaunchShape launchShapeOf(ModuleOp module, Dim3 block) {
                     isa<gpu::DynamicSharedMemoryOp, gpu::AllReduceOp>(op);
     shape.usesShared |= isShared;
     if (alloca)
-      shape.sharedBytes += workgroupBytes(alloca);
+      shape.sharedBytes += uint32_t(workgroupBytes(alloca));
     if (auto bytes =
             op->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes"))
       shape.sharedBytes += uint32_t(bytes.getInt());

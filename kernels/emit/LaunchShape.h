@@ -5,6 +5,7 @@
 #include "support/Types.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
 
 #include <optional>
@@ -46,6 +47,9 @@ std::optional<mlir::gpu::Dimension> globalIndexOf(mlir::Operation *sum,
 /// per thread: its ids follow from the global index. One with barriers, shared
 /// memory or subgroup operations keeps its block.
 LaunchShape launchShapeOf(mlir::ModuleOp module, Dim3 block);
+
+/// Of an alloca; 0 where it is no workgroup memory.
+int64_t workgroupBytes(mlir::memref::AllocaOp alloca);
 
 } // namespace mgpu::kernels
 

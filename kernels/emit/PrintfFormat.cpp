@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/PrintfFormat.h"
 
+#include "dialect/mgpu/Diagnostics.h"
+#include "support/Plural.h"
+
 using namespace mlir;
 
 namespace mgpu::kernels {
@@ -21,8 +24,8 @@ FailureOr<std::string> checkedFormat(gpu::PrintfOp op) {
     char first = format.front();
     format = format.drop_front();
     if (first == '\0')
-      return op.emitOpError("has a format with a zero byte, where it would "
-                            "end");
+      return ir::emitProgramError(op)
+             << "has a format with a zero byte, where it would end";
     result += first;
     if (first != '%')
       continue;
@@ -36,7 +39,8 @@ FailureOr<std::string> checkedFormat(gpu::PrintfOp op) {
       result += "." + take("0123456789");
     take("hlLqjzt");
     if (format.empty())
-      return op.emitOpError("has a format that ends inside a conversion");
+      return ir::emitProgramError(op)
+             << "has a format that ends inside a conversion";
     char conversion = format.front();
     format = format.drop_front();
     bool ofInteger = isAny("diouxXc")(conversion);
@@ -47,15 +51,16 @@ FailureOr<std::string> checkedFormat(gpu::PrintfOp op) {
              << "', which kernels cannot print; use d, i, o, u, x, X or c for "
                 "integers and f, e, g or a for floats";
     if (next == op.getArgs().size())
-      return op.emitOpError() << "has a format with more conversions than its "
-                              << next << " arguments";
+      return ir::emitProgramError(op)
+             << "has a format with more conversions than its "
+             << counted(next, "argument");
     Type type = op.getArgs()[next].getType();
     bool isInteger = type.isIndex() || type.isInteger();
     unsigned width = type.isIndex()        ? 64
                      : type.isIntOrFloat() ? type.getIntOrFloatBitWidth()
                                            : 128;
     if (isInteger != ofInteger || width > (conversion == 'c' ? 32 : 64))
-      return op.emitOpError()
+      return ir::emitProgramError(op)
              << "has a format that prints argument " << next << ", of type "
              << type << ", by '%" << llvm::StringRef(&conversion, 1) << "'";
     if (isInteger && width > 32)
@@ -64,9 +69,9 @@ FailureOr<std::string> checkedFormat(gpu::PrintfOp op) {
     ++next;
   }
   if (next != op.getArgs().size())
-    return op.emitOpError()
-           << "has " << op.getArgs().size() << " arguments, but a format with "
-           << next << " conversions";
+    return ir::emitProgramError(op)
+           << "has " << counted(op.getArgs().size(), "argument")
+           << ", but a format with " << counted(next, "conversion");
   return result;
 }
 

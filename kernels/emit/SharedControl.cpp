@@ -3,6 +3,7 @@
 #include "kernels/emit/BlockEmitter.h"
 #include "kernels/emit/SubgroupBarrier.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
@@ -56,7 +57,8 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
                             "for all threads of the block, which the host "
                             "target does not support even where all threads "
                             "of a subgroup agree: threads may part at the '"
-                         << op.getName() << "' at " << op.getLoc()
+                         << op.getName() << "' at "
+                         << ir::describeLocation(op.getLoc())
                          << "; move it to where all threads pass";
         return failure();
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/Uniformity.h"
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "kernels/emit/SubgroupBarrier.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -147,9 +148,11 @@ LogicalResult checkBarriers(func::FuncOp kernel) {
       if (!isa<scf::ForOp, scf::IfOp, scf::WhileOp>(above) ||
           uniformity.hasUniformControl(above))
         continue;
-      op->emitOpError("is under control flow that is not the same for all "
-                      "threads of the block: they may part at the '")
-          << above->getName() << "' at " << above->getLoc()
+      ir::emitProgramError(op)
+          << "is under control flow that is not the same for all threads of "
+             "the block: they may part at the '"
+          << above->getName() << "' at "
+          << ir::describeLocation(above->getLoc())
           << "; move it to where all threads pass";
       return WalkResult::interrupt();
     }

@@ -267,7 +267,7 @@ Result<ImportedProgram> Import::run() {
                             "--entry",
                             options.entry));
   program.dag.name = options.entry;
-  ir::FirstError firstError(module.getContext());
+  ir::FirstError firstError(module.getContext(), ir::FirstError::Others::See);
   Interpreter::Values values;
   for (unsigned k = 0; k < function.getNumArguments(); ++k)
     MGPU_TRY(bindArgument(function, k, values));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/KernelModule.h"
 
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
@@ -39,6 +40,12 @@ llvm::SmallVector<int64_t> productPositions(const KernelParts &kernel) {
 
 static LogicalResult checkCallees(Operation *root, ModuleOp module,
                                   llvm::DenseSet<Operation *> &checked) {
+  auto addressed = root->walk([](func::ConstantOp op) {
+    op.emitOpError("in a kernel is not supported: call the function");
+    return WalkResult::interrupt();
+  });
+  if (addressed.wasInterrupted())
+    return failure();
   auto walked = root->walk([&](func::CallOp call) {
     auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
     if (!callee || callee.isExternal()) {
@@ -66,7 +73,7 @@ LogicalResult checkKernelBody(ir::LaunchOp launch) {
              << workgroup.getType() << " in a kernel is not supported";
   bool calls = false;
   auto walked = body.walk([&](Operation *op) {
-    calls |= isa<func::CallOp>(op);
+    calls |= isa<func::CallOp, func::ConstantOp>(op);
     bool ends = isa<ir::TerminatorOp>(op) && op->getParentRegion() == &body;
     if ((isa_and_nonnull<ir::MgpuDialect>(op->getDialect()) && !ends) ||
         isa<memref::GetGlobalOp>(op)) {
@@ -153,9 +160,14 @@ std::string printKernel(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   // Made of verified operations whose operands keep their types.
-  module->print(
-      stream,
-      OpPrintingFlags().assumeVerified().useLocalScope().enableDebugInfo());
+  OpPrintingFlags flags;
+  flags.assumeVerified().useLocalScope().enableDebugInfo();
+  // MLIR prints the cases of a switch without their sign and does not read
+  // those back that then are too large.
+  auto walked =
+      module.walk([](cf::SwitchOp) { return WalkResult::interrupt(); });
+  flags.printGenericOpForm(walked.wasInterrupted());
+  module->print(stream, flags);
   text += '\n';
   return text;
 }

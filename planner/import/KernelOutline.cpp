@@ -25,11 +25,14 @@ MemRefType staticTypeOf(MemRefType type, const MemRefValue &view,
     addressOffset -= offset;
   else
     offset = 0;
-  if (type.hasStaticShape() && type.getLayout().isIdentity())
+  // Of a buffer without elements MLIR takes strides to be unknown.
+  const bool isEmpty = llvm::is_contained(view.sizes, 0);
+  if (!isEmpty && type.hasStaticShape() && type.getLayout().isIdentity())
     return type;
   auto layout = StridedLayoutAttr::get(type.getContext(), offset, view.strides);
-  bool identity = offset == 0 && ArrayRef(view.strides) ==
-                                     ArrayRef(rowMajorStrides(view.sizes));
+  bool identity =
+      !isEmpty && offset == 0 &&
+      ArrayRef(view.strides) == ArrayRef(rowMajorStrides(view.sizes));
   return MemRefType::get(view.sizes, type.getElementType(),
                          identity ? MemRefLayoutAttrInterface() : layout,
                          type.getMemorySpace());

@@ -88,7 +88,13 @@ LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
   if (failed(block))
     return failure();
   // One by one as well: the volume may pass 64 bits.
-  if (std::max({block->x, block->y, block->z}) > 1024 || block->volume() > 1024)
+  constexpr uint32_t most = 1024, mostAlongZ = 64;
+  if (block->z > mostAlongZ && block->volume() <= most)
+    return op.emitOpError("a block of ")
+           << block->x << " x " << block->y << " x " << block->z
+           << " threads; CUDA allows at most " << mostAlongZ
+           << " along z: use x or y";
+  if (std::max({block->x, block->y, block->z}) > most || block->volume() > most)
     return op.emitOpError("a block of ")
            << block->x << " x " << block->y << " x " << block->z
            << " threads; CUDA allows at most 1024";

@@ -56,7 +56,7 @@
 #endif
 #define MGPU_PARTS _Pragma("unroll") for (int part = 0; part < MGPU_VECTOR; ++part)
 #if MGPU_STAGE // how a load reads: from a tile, or as it is written behind it
-#define MGPU_STAGED_arg(X, Y, otherwise) (true ? tile_arg[(threadIdx.y + (Y)) * (MGPU_BLOCK_X * MGPU_VECTOR + 2) + threadIdx.x * MGPU_VECTOR + (X)] : otherwise)
+#define MGPU_STAGED_arg(X, Y, otherwise) (true ? mgpuTile_arg[(threadIdx.y + (Y)) * (MGPU_BLOCK_X * MGPU_VECTOR + 2) + threadIdx.x * MGPU_VECTOR + (X)] : otherwise)
 #else
 #define MGPU_STAGED_arg(X, Y, otherwise) otherwise
 #endif
@@ -133,7 +133,7 @@ plane(const float *arg, float *arg_1, const MgpuLaunch launch) {
   mgpuAwaitGrids();
 #endif
 #if MGPU_STAGE
-  static __shared__ __align__(16) float tile_arg[(MGPU_BLOCK_Y + 2) * (MGPU_BLOCK_X * MGPU_VECTOR + 2)];
+  static __shared__ __align__(16) float mgpuTile_arg[(MGPU_BLOCK_Y + 2) * (MGPU_BLOCK_X * MGPU_VECTOR + 2)];
 #endif
 #if MGPU_BLOCK_Z > 1
   if (threadIdx.z != 0)
@@ -150,7 +150,7 @@ plane(const float *arg, float *arg_1, const MgpuLaunch launch) {
 #if MGPU_STAGE
     if (item > 0)
       __syncthreads(); // the tiles are read no more
-    stageTile<MGPU_BLOCK_X * MGPU_BLOCK_Y>(tile_arg, arg + 5, -41 + (long long)(globalX - threadIdx.x * MGPU_VECTOR) + (long long)(globalY - threadIdx.y) * 40,
+    stageTile<MGPU_BLOCK_X * MGPU_BLOCK_Y>(mgpuTile_arg, arg + 5, -41 + (long long)(globalX - threadIdx.x * MGPU_VECTOR) + (long long)(globalY - threadIdx.y) * 40,
               1040ll, (MGPU_BLOCK_X * MGPU_VECTOR + 2), (MGPU_BLOCK_Y + 2), 1, 40ll, 0ll, threadIdx.x + MGPU_BLOCK_X * threadIdx.y);
     __syncthreads();
 #endif

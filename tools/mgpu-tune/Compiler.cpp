@@ -194,9 +194,7 @@ compileKernel(const planner::KernelSpec &spec, const std::string &cpu) {
   MGPU_TRY_ASSIGN(OwningOpRef<ModuleOp> module, parseKernel(spec, context));
   auto object = kernels::emitHostKernel(*module, spec.block, {cpu});
   if (!object)
-    return fail(object.error().kind,
-                fmt::format("{}: kernel {}: {}", spec.location, spec.name,
-                            object.error().message));
+    return kernels::failOf(spec, object.error());
   return object;
 }
 
@@ -359,13 +357,18 @@ private:
 
 Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
                                             Dim3 grid) {
-  llvm::SourceMgr sources;
-  SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
   MGPU_TRY_ASSIGN(OwningOpRef<ModuleOp> module, parseKernel(spec, context));
   names.nameValues(*module);
-  MGPU_TRY_ASSIGN(auto space, kernels::spaceOf(*module, spec.block, grid,
-                                               planner::KernelTarget::Cuda));
-  kernels::CudaEmitOptions options{spec.name, spec.location, spec.block, grid};
+  auto space =
+      kernels::spaceOf(*module, spec.block, grid, planner::KernelTarget::Cuda);
+  if (!space)
+    return kernels::failOf(spec, space.error());
+  kernels::CudaEmitOptions options{kernels::entryNameOf(spec.name),
+                                   spec.location, spec.block, grid};
+  // It goes into a comment: a file's name may hold anything.
+  for (char &c : options.location)
+    if (llvm::isSpace(c))
+      c = ' ';
   std::vector<kernels::CudaText> candidates =
       productTexts(*module, options, tensorCores);
   if (auto asked = takeAsked(candidates, tensorCores)) {
@@ -377,10 +380,8 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
        isFile = kernels::isSourceKernel(*module);
   auto kernel = kernels::emitCudaKernel(*module, options);
   if (!kernel)
-    return fail(kernel.error().kind,
-                fmt::format("{}: kernel {}: {}", spec.location, spec.name,
-                            kernel.error().message));
-  kernels::CudaText text = textOf(std::move(*kernel), std::move(space));
+    return kernels::failOf(spec, kernel.error());
+  kernels::CudaText text = textOf(std::move(*kernel), std::move(*space));
   text.form = isFile ? "file" : isTiled ? "tiles" : "threads";
   text.candidates = std::move(candidates);
   addLibrary(*module, tensorCores, text);

@@ -281,7 +281,7 @@ Result<int> runKernels(const Options &options) {
     }
     const Work &done = work[listed.kernel];
     json intensity;
-    if (done.bytes > 0)
+    if (done.bytes > 0 && text.form != "file") // whose work nobody knows
       intensity = done.flops / double(done.bytes);
     json kernel = listedJson(listed, card);
     kernel["block"] = {text.block.x, text.block.y, text.block.z};

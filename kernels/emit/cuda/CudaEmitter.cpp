@@ -3,14 +3,17 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "kernels/emit/HostDialects.h"
+#include "kernels/emit/KernelPrepare.h"
 #include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/Normalise.h"
+#include "kernels/emit/Uniformity.h"
 #include "kernels/emit/cuda/CudaTypes.h"
 #include "kernels/emit/cuda/EntryText.h"
 #include "kernels/emit/cuda/FunctionEmitter.h"
 #include "kernels/emit/cuda/LaneForm.h"
 #include "kernels/emit/cuda/Matmul.h"
 #include "kernels/emit/cuda/SourceKernel.h"
+#include "support/Sha256.h"
 
 using namespace mlir;
 
@@ -31,6 +34,7 @@ public:
 
 private:
   void findThreadUsers(KernelContext &context);
+  void nameFunctions(KernelContext &context);
   LogicalResult writeFunctions(KernelContext &context, Text &out);
   LogicalResult writeParameters(KernelContext &context, func::FuncOp entry);
   /// In each form there is: #if MGPU_VECTOR == 1 ... #else ... #endif.
@@ -102,15 +106,20 @@ LogicalResult KernelWriter::writeParameters(KernelContext &context,
   return success();
 }
 
+void KernelWriter::nameFunctions(KernelContext &context) {
+  Names global;
+  for (auto f : module.getOps<func::FuncOp>())
+    if (!isEntry(f))
+      context.functions[f] =
+          global.fresh(kernel.name + "_" + f.getName().str());
+}
+
 LogicalResult KernelWriter::writeFunctions(KernelContext &context, Text &out) {
   // They are declared first, as they may call each other.
-  Names global;
   SmallVector<func::FuncOp> functions;
   for (auto f : module.getOps<func::FuncOp>())
     if (!isEntry(f))
       functions.push_back(f);
-  for (func::FuncOp f : functions)
-    context.functions[f] = global.fresh(kernel.name + "_" + f.getName().str());
   std::string declarations;
   for (func::FuncOp f : functions) {
     FunctionEmitter emitter(context, out);
@@ -210,6 +219,7 @@ Result<CudaKernel> KernelWriter::run() {
   if (!context.stages.empty())
     context.helpers.use("stageTile");
   findThreadUsers(context);
+  nameFunctions(context);
   Text functions, body;
   body.depth = kernel.reshapable ? 3 : 2;
   if (failed(writeParameters(context, entryOp)) ||
@@ -237,6 +247,50 @@ Result<CudaKernel> KernelWriter::run() {
 
 } // namespace
 
+/// Fails, with an error at the operation, where threads meet and not all of
+/// them come. What is uniform is known of a prepared kernel.
+static LogicalResult checkMeetings(ModuleOp module, func::FuncOp entry,
+                                   Dim3 block) {
+  bool isNested = false;
+  entry.walk([&](Operation *op) {
+    isNested |= isa<gpu::BarrierOp, gpu::AllReduceOp>(op) &&
+                op->getParentOp() != entry.getOperation();
+  });
+  if (!isNested)
+    return success();
+  OwningOpRef<ModuleOp> copy = module.clone();
+  FailureOr<func::FuncOp> prepared = failure();
+  { // what the host target lacks is no error here
+    ScopedDiagnosticHandler nobody(module.getContext(),
+                                   [](Diagnostic &) { return success(); });
+    prepared = prepareKernel(*copy, block, block);
+  }
+  return failed(prepared) ? success() : checkBarriers(*prepared);
+}
+
+/// Workgroup memory that a kernel declares fits every card.
+static LogicalResult checkShared(func::FuncOp entry) {
+  constexpr int64_t most = 48 * 1024;
+  int64_t bytes = 0;
+  LogicalResult result = success();
+  entry.walk([&](memref::AllocaOp op) {
+    bytes += workgroupBytes(op);
+    if (bytes > most && succeeded(result))
+      result = op.emitOpError("makes ")
+               << bytes << " bytes of workgroup memory; cards give a kernel "
+               << most << ", and more by gpu.dynamic_shared_memory alone";
+  });
+  return result;
+}
+
+std::string entryNameOf(const std::string &name) {
+  std::string entry = Names().fresh(name);
+  constexpr size_t digits = 8; // of the hash: more than names collide in
+  return entry == name
+             ? entry
+             : entry + "_" + Sha256().add(name).hex().substr(0, digits);
+}
+
 Result<CudaKernel> emitCudaKernel(ModuleOp module,
                                   const CudaEmitOptions &options) {
   MLIRContext *context = module.getContext();
@@ -244,10 +298,9 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
   registerHostEmitDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
-  ir::FirstError error(context);
+  ir::FirstError error(context, ir::FirstError::Others::Miss);
   auto stop = [&](const char *otherwise) {
-    return fail(ErrorKind::Unsupported,
-                error.message.empty() ? otherwise : error.message);
+    return fail(error.kind, error.message.empty() ? otherwise : error.message);
   };
   if (options.block.volume() == 0 || options.block.volume() > 1024)
     return fail(ErrorKind::Invalid, "a block of " + dims(options.block) +
@@ -267,6 +320,9 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
                      "nothing");
     return stop("no entry");
   }
+  if (failed(checkMeetings(module, entry, options.block)) ||
+      failed(checkShared(entry)))
+    return stop("its threads do not all meet, or share too much memory");
   if (failed(normaliseKernel(module, options.block)))
     return stop("the kernel's affine operations could not be lowered");
   auto kernel = KernelWriter(module, options).run();

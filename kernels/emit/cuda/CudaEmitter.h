@@ -57,9 +57,13 @@ struct CudaKernel {
   std::vector<TensorMap> tensorMaps;
 };
 
+/// A name for the entry of a kernel that is called `name`: an identifier, and
+/// another one for each other name.
+std::string entryNameOf(const std::string &name);
+
 /// `kernel` holds func.func @entry as emitHostKernel takes it, and is consumed.
-/// An operation that cannot be emitted is an MLIR diagnostic at it, and the
-/// returned error (Unsupported) repeats the first one.
+/// Errors: Unsupported, with the operation's place, for what cannot be emitted;
+/// Invalid where the program is wrong.
 Result<CudaKernel> emitCudaKernel(mlir::ModuleOp kernel,
                                   const CudaEmitOptions &options);
 

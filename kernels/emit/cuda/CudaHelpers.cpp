@@ -415,6 +415,36 @@ const Helper &helperAt(size_t k) {
 
 } // namespace
 
+/// Adds what the text declares at its outermost level.
+static void findDeclared(llvm::StringRef text, llvm::StringSet<> &names) {
+  auto lastWord = [](llvm::StringRef before) {
+    return before.rtrim().take_back(before.rtrim().size() -
+                                    (before.rtrim().find_last_of(" *&") + 1));
+  };
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    text = rest;
+    if (line.empty() || (!llvm::isAlpha(line[0]) && line[0] != '_'))
+      continue; // a comment, a directive, or what is inside
+    const size_t function = line.find("__forceinline__");
+    const size_t type = line.find("struct ");
+    if (function != line.npos)
+      names.insert(lastWord(line.substr(0, line.find('(', function))));
+    else if (type != line.npos)
+      names.insert(lastWord(line.substr(0, line.find('{'))));
+  }
+}
+
+const llvm::StringSet<> &helperNames() {
+  static const llvm::StringSet<> names = [] {
+    llvm::StringSet<> found;
+    for (size_t k = 0; k < numHelpers; ++k)
+      findDeclared(helperAt(k).text, found);
+    return found;
+  }();
+  return names;
+}
+
 void Helpers::use(llvm::StringRef name) {
   for (size_t k = 0; k < numHelpers; ++k) {
     if (name != helperAt(k).name)

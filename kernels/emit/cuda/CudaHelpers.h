@@ -3,6 +3,7 @@
 #define MGPU_KERNELS_EMIT_CUDA_CUDAHELPERS_H
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <set>
 #include <string>
@@ -21,6 +22,9 @@ public:
 private:
   std::set<size_t> used;
 };
+
+/// Every function and type that a helper's text declares.
+const llvm::StringSet<> &helperNames();
 
 } // namespace mgpu::kernels::cuda
 

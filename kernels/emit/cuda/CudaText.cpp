@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/cuda/CudaText.h"
 
+#include "kernels/emit/cuda/CudaHelpers.h"
+
 #include "kernels/emit/cuda/CudaTypes.h"
 
 #include "mlir/IR/Location.h"
@@ -85,7 +87,8 @@ void Text::headLines(size_t begin, StringRef head) {
 
 Names::Names() {
   // Words of C++17, macros and types of CUDA, and every function that emitted
-  // code calls: a variable of that name would hide it.
+  // code calls: a variable of that name would hide it. So would one named like
+  // a helper.
   static constexpr const char *words =
       "alignas alignof and and_eq asm auto bitand bitor bool break case catch "
       "char char16_t char32_t class compl const const_cast constexpr continue "
@@ -109,10 +112,11 @@ Names::Names() {
       "log10 log10f log1p log1pf log2 log2f pow powf rint rintf round roundf "
       "rsqrt rsqrtf sin sinf sinh sinhf sqrt sqrtf tan tanf tanh tanhf trunc "
       "truncf atomicAdd atomicSub atomicExch atomicMin atomicMax atomicAnd "
-      "atomicOr atomicXor atomicCAS matrixProduct packed toTf32 mmaF16 "
-      "mmaF16Half mmaBf16 mmaTf32 mmaS8 mmaU8 mmaF64 laneMask exchange";
+      "atomicOr atomicXor atomicCAS";
   for (StringRef word : llvm::split(words, ' '))
     used.insert(word);
+  for (const auto &helper : helperNames())
+    used.insert(helper.getKey());
 }
 
 std::string Names::fresh(StringRef wish) {

@@ -29,6 +29,11 @@ std::string floatLiteral(const llvm::APFloat &value, mlir::Type type);
 /// Of an IntegerAttr or FloatAttr; empty for others.
 std::string literal(mlir::Attribute value);
 
+/// What a sign may stand before: "-1" is "(-1)".
+inline std::string inParentheses(const std::string &expression) {
+  return expression.starts_with('-') ? "(" + expression + ")" : expression;
+}
+
 /// A C string literal with its quotes.
 std::string quoted(llvm::StringRef text);
 

@@ -117,7 +117,9 @@ FailureOr<bool> FunctionEmitter::arithOp(Operation *op) {
     else if (isa<VectorType>(result.getType()))
       scalars[result] = cType(result.getType()) + "()";
     else
-      scalars[result] = literal(Builder(op).getZeroAttr(result.getType()));
+      scalars[result] =
+          literal(Builder(op).getZeroAttr(result.getType())) +
+          (result.getType().isIndex() && !isNarrow(result) ? "ll" : "");
     return true;
   }
   if (auto add = dyn_cast<arith::AddIOp>(op))
@@ -327,8 +329,9 @@ FailureOr<bool> FunctionEmitter::arithOp(Operation *op) {
   if (isa<arith::RemFOp>(op))
     return call(std::string("fmod") + suffix);
   if (isa<arith::NegFOp>(op))
-    return each(
-        [&](ArrayRef<std::string> v) { return narrow(type, "-" + v[0]); });
+    return each([&](ArrayRef<std::string> v) {
+      return narrow(type, "-" + inParentheses(v[0]));
+    });
   if (isa<arith::MaximumFOp>(op))
     return each([&](ArrayRef<std::string> v) {
       return helper("maximum") + "(" + v[0] + ", " + v[1] + ")";

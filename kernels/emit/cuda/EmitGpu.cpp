@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the threads of a block do together.
+#include "dialect/mgpu/Diagnostics.h"
+#include "kernels/emit/KernelPrepare.h"
 #include "kernels/emit/PrintfFormat.h"
 #include "kernels/emit/SubgroupBarrier.h"
 #include "kernels/emit/cuda/CudaTypes.h"
@@ -150,7 +152,7 @@ FailureOr<bool> FunctionEmitter::gpuOp(Operation *op) {
         op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>(
             "mgpu.dynamic_shared_bytes");
     if (!bytes)
-      return refuse(op, ": its launch gives no dynamic_shared_memory_size");
+      return ir::emitProgramError(op) << noDynamicMemory;
     pointer.sizes.push_back(Extent(bytes.getInt()));
     pointer.strides.push_back(Extent(1));
     pointers[shared.getResult()] = std::move(pointer);

@@ -127,7 +127,7 @@ FailureOr<bool> FunctionEmitter::partsAccess(Operation *op) {
   for (Value index : indices.drop_back())
     if (lanes->isVarying(index))
       return false;
-  if (lanes->step(indices.back()) != 1 ||
+  if (lanes->step(indices.back(), kernel.ranges) != 1 ||
       pointerOf(memref).strides.back().value != 1)
     return false;
   if (failed(checkTypes(op)))

@@ -98,7 +98,8 @@ FailureOr<bool> FunctionEmitter::mathOp(Operation *op) {
       helper("wrap");
     return each([&](ArrayRef<std::string> v) {
       std::string x = type.isIndex() ? "(long long)" + v[0] : v[0];
-      std::string minus = wraps ? "wrapSub(" + zero + ", " + x + ")" : "-" + x;
+      std::string minus =
+          wraps ? "wrapSub(" + zero + ", " + x + ")" : "-" + inParentheses(x);
       return narrow(type, x + " < 0 ? " + minus + " : " + x);
     });
   }

@@ -60,7 +60,7 @@ const Pointer &FunctionEmitter::pointerOf(Value value) {
 Extent FunctionEmitter::extentOf(OpFoldResult value) {
   if (std::optional<int64_t> constant = getConstantIntValue(value))
     return Extent(*constant);
-  return Extent(use(cast<Value>(value)));
+  return Extent(wide(cast<Value>(value))); // sums and products of them are too
 }
 
 /// a * b and a + b, as numbers where both are.
@@ -73,7 +73,7 @@ static Extent times(const Extent &a, const Extent &b) {
     return a;
   if (a.value == 0 || b.value == 0)
     return Extent(0);
-  return Extent("(long long)" + a.text + " * " + b.text);
+  return Extent(a.text + " * " + b.text);
 }
 
 static Extent plus(const Extent &a, const Extent &b) {
@@ -293,6 +293,17 @@ LogicalResult FunctionEmitter::emitView(memref::ViewOp op) {
   return success();
 }
 
+void FunctionEmitter::give(Value result, const Extent &extent) {
+  if (!extent.value) {
+    bind(result, isNarrow(result) ? "(int)(" + extent.text + ")" : extent.text);
+    return;
+  }
+  // Known here and not to the ranges: a literal of the type that others take
+  // the value to have.
+  const bool isInt = llvm::isInt<32>(*extent.value);
+  scalars[result] = extent.text + (isNarrow(result) && isInt ? "" : "ll");
+}
+
 LogicalResult
 FunctionEmitter::emitMetadata(memref::ExtractStridedMetadataOp op) {
   const Pointer source = pointerOf(op.getSource());
@@ -302,13 +313,6 @@ FunctionEmitter::emitMetadata(memref::ExtractStridedMetadataOp op) {
   base.base = base.root = source.root;
   base.fromRoot = Extent(0);
   pointers[op.getBaseBuffer()] = base;
-  auto give = [&](Value result, const Extent &extent) {
-    if (extent.value)
-      scalars[result] = extent.text;
-    else
-      bind(result,
-           isNarrow(result) ? "(int)(" + extent.text + ")" : extent.text);
-  };
   give(op.getOffset(), plus(*source.fromRoot, source.offset));
   for (auto [result, size] : llvm::zip_equal(op.getSizes(), source.sizes))
     give(result, size);
@@ -371,12 +375,7 @@ FailureOr<bool> FunctionEmitter::memrefOp(Operation *op) {
     const Pointer &pointer = pointerOf(dim.getSource());
     if (*index < 0 || *index >= int64_t(pointer.sizes.size()))
       return refuse(op, " of a dimension that is not there");
-    const Extent &size = pointer.sizes[size_t(*index)];
-    if (size.value)
-      scalars[dim.getResult()] = size.text;
-    else
-      bind(dim.getResult(),
-           isNarrow(dim.getResult()) ? "(int)(" + size.text + ")" : size.text);
+    give(dim.getResult(), pointer.sizes[size_t(*index)]);
     return true;
   }
   return false;

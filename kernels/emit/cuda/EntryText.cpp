@@ -160,7 +160,10 @@ static std::string sizeOfTile(const StageTile &tile, size_t axis) {
   return "(" + size + " + " + std::to_string(tile.halo[axis]) + ")";
 }
 
-static std::string tileName(StringRef buffer) { return "tile_" + buffer.str(); }
+/// No name of the source begins so (Names).
+static std::string tileName(StringRef buffer) {
+  return "mgpuTile_" + buffer.str();
+}
 
 std::string EntryText::stageMacros() const {
   std::string text = "#if MGPU_STAGE // how a load reads: from a tile, or as "

@@ -191,13 +191,15 @@ void FunctionEmitter::assign(ValueRange to, ValueRange from) {
   }
   // A source is a name, a number, or a name after a cast or before " + ".
   auto reads = [](StringRef source, StringRef name) {
-    size_t at = source.find(name);
-    if (at == StringRef::npos)
-      return false;
     auto inWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
-    size_t end = at + name.size();
-    return (at == 0 || !inWord(source[at - 1])) &&
-           (end == source.size() || !inWord(source[end]));
+    for (size_t at = source.find(name); at != StringRef::npos;
+         at = source.find(name, at + 1)) {
+      size_t end = at + name.size();
+      if ((at == 0 || !inWord(source[at - 1])) &&
+          (end == source.size() || !inWord(source[end])))
+        return true;
+    }
+    return false;
   };
   for (size_t k = 0; k < sources.size(); ++k)
     for (size_t earlier = 0; earlier < k; ++earlier)

@@ -65,7 +65,10 @@ public:
   /// With `lanes`, emits the form for MGPU_VECTOR threads at once.
   FunctionEmitter(KernelContext &kernel, Text &out,
                   const LaneForm *lanes = nullptr)
-      : kernel(kernel), out(out), lanes(lanes) {}
+      : kernel(kernel), out(out), lanes(lanes) {
+    for (const auto &[function, name] : kernel.functions)
+      names.reserve(name);
+  }
 
   struct Parameter {
     std::string type, name;
@@ -185,6 +188,8 @@ private:
   mlir::LogicalResult emitReinterpret(mlir::memref::ReinterpretCastOp op);
   mlir::LogicalResult emitReshape(Operation *op);
   mlir::LogicalResult emitView(mlir::memref::ViewOp op);
+  /// A size, stride or offset as the result of an operation.
+  void give(mlir::Value result, const Extent &extent);
   mlir::LogicalResult emitMetadata(mlir::memref::ExtractStridedMetadataOp op);
   mlir::LogicalResult emitAtomic(mlir::memref::AtomicRMWOp op);
   mlir::LogicalResult emitGenericAtomic(mlir::memref::GenericAtomicRMWOp op);

@@ -94,11 +94,13 @@ void LaneForm::findRefusal(func::FuncOp entry) {
     auto isOwnMemory = [&](Value value) {
       return isa<MemRefType>(value.getType()) && isVarying(value);
     };
-    bool refused = !isa<memref::AllocaOp>(op) &&
-                   llvm::any_of(op->getResults(), isOwnMemory);
-    if (auto loop = dyn_cast<scf::ForOp>(op))
-      refused |= loop.getUnsignedCmp();
-    if (refused && reason.empty())
+    if (!reason.empty())
+      return;
+    auto loop = dyn_cast<scf::ForOp>(op);
+    if (loop && loop.getUnsignedCmp())
+      reason = "has a loop that counts unsigned: " + describeUse(op);
+    else if (!isa<memref::AllocaOp>(op) &&
+             llvm::any_of(op->getResults(), isOwnMemory))
       reason = "has a view for each thread: " + describeUse(op);
   });
   // All threads meet there, so it is done once for all of them.
@@ -123,7 +125,31 @@ LaneForm::LaneForm(func::FuncOp entry) {
   findRefusal(entry);
 }
 
-std::optional<int64_t> LaneForm::step(Value value) const {
+/// Whether a cast or a sum, difference or product surely keeps the number,
+/// where it would else begin again within a buffer: an index that wraps around
+/// lies outside any.
+static bool keepsNumber(Operation *op, const IndexRanges &ranges) {
+  auto bitsOf = [](Type type) {
+    return type.isIndex() ? 64u : type.getIntOrFloatBitWidth();
+  };
+  Value first = op->getOperand(0);
+  const unsigned to = bitsOf(op->getResult(0).getType()),
+                 from = bitsOf(first.getType());
+  if (isa<arith::IndexCastUIOp>(op) && to > from)
+    return ranges.isNonNegative(first);
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op)) {
+    auto bounds = ranges.of(first);
+    return to >= from || (bounds && bounds->low.isSignedIntN(to) &&
+                          bounds->high.isSignedIntN(to));
+  }
+  return to == 64 || ranges.cannotOverflow(first, op->getOperand(1),
+                                           isa<arith::AddIOp>(op)   ? '+'
+                                           : isa<arith::SubIOp>(op) ? '-'
+                                                                    : '*');
+}
+
+std::optional<int64_t> LaneForm::step(Value value,
+                                      const IndexRanges &ranges) const {
   if (!isVarying(value))
     return 0;
   Operation *op = value.getDefiningOp();
@@ -131,12 +157,13 @@ std::optional<int64_t> LaneForm::step(Value value) const {
     return std::nullopt;
   if (isIdAlongX(op))
     return 1;
-  // An index that wrapped around would lie outside any buffer.
-  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
-    return step(op->getOperand(0));
-  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+  const bool isCast = isa<arith::IndexCastOp, arith::IndexCastUIOp>(op);
+  if ((!isCast && !isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) ||
+      !keepsNumber(op, ranges))
     return std::nullopt;
-  auto a = step(op->getOperand(0)), b = step(op->getOperand(1));
+  if (isCast)
+    return step(op->getOperand(0), ranges);
+  auto a = step(op->getOperand(0), ranges), b = step(op->getOperand(1), ranges);
   if (!a || !b)
     return std::nullopt;
   if (isa<arith::AddIOp>(op))

@@ -3,6 +3,7 @@
 #define MGPU_KERNELS_EMIT_CUDA_LANEFORM_H
 
 #include "kernels/emit/LaunchShape.h"
+#include "kernels/emit/cuda/IndexRanges.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -29,7 +30,8 @@ public:
   bool sharesControl(mlir::Operation *op) const;
   /// By how much an integer grows from one thread to the next, where known: 0
   /// for one that does not vary.
-  std::optional<int64_t> step(mlir::Value value) const;
+  std::optional<int64_t> step(mlir::Value value,
+                              const IndexRanges &ranges) const;
 
 private:
   void mark(mlir::Value value) { changed |= varying.insert(value).second; }

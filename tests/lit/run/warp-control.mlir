@@ -2,7 +2,7 @@
 // RUN: not ls %t.npy
 
 // All threads of a subgroup agree here, but not all of the block.
-// CHECK: mgpu-tune: error: {{.*}}warp-control.mlir:[[@LINE+12]]:3: kernel main_kernel0: {{.*}}: 'gpu.shuffle' op is under control flow that is not the same for all threads of the block, which the host target does not support even where all threads of a subgroup agree: threads may part at the 'scf.if'
+// CHECK: mgpu-tune: error: {{.*}}warp-control.mlir:[[@LINE+21]]:17: 'gpu.shuffle' op is under control flow that is not the same for all threads of the block, which the host target does not support even where all threads of a subgroup agree: threads may part at the 'scf.if' at {{.*}}warp-control.mlir:[[@LINE+20]]:5; move it to where all threads pass (kernel main_kernel0)
 
 mgpu.device_config @config #mgpu.device_config<numDevices = 1>
 

@@ -47,7 +47,8 @@ CUresult checkKernel(FakeCuda &fake, const CUDA_KERNEL_NODE_PARAMS_v3 &params,
                      uint64_t(params.blockDimZ);
   if (!params.gridDimX || !params.gridDimY || !params.gridDimZ || !threads ||
       params.gridDimX > 2147483647u || params.gridDimY > 65535 ||
-      params.gridDimZ > 65535 || threads > uint64_t(kernel->code->maxThreads))
+      params.gridDimZ > 65535 || params.blockDimZ > 64 ||
+      threads > uint64_t(kernel->code->maxThreads))
     return CUDA_ERROR_INVALID_VALUE;
   if (int(params.sharedMemBytes) > kernel->dynamicSharedBytes)
     return CUDA_ERROR_INVALID_VALUE;

@@ -175,6 +175,7 @@ TEST_F(Rules, GridsAndBlocksHaveLimits) {
            [](auto &k) { k.gridDimY = 65536; },
            [](auto &k) { k.gridDimZ = 65536; },
            [](auto &k) { k.blockDimX = 2048; },
+           [](auto &k) { k.blockDimX = 1, k.blockDimZ = 65; },
            [](auto &k) { k.kern = nullptr; },
            [](auto &k) { k.sharedMemBytes = 64 * 1024; }}) {
     CUgraphNodeParams params = kernelParams();

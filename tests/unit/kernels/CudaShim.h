@@ -20,6 +20,25 @@
 #define __cluster_dims__(...)
 #define __align__(n) __attribute__((aligned(n)))
 
+// As PTX's max and min: a number where one is NaN, and +0 above -0, which C
+// leaves open.
+template <class T>
+inline T shimMax(T a, T b) {
+  if (a != a || b != b)
+    return a != a ? b : a;
+  return a == b ? (std::signbit(a) ? b : a) : a > b ? a : b;
+}
+template <class T>
+inline T shimMin(T a, T b) {
+  if (a != a || b != b)
+    return a != a ? b : a;
+  return a == b ? (std::signbit(a) ? a : b) : a < b ? a : b;
+}
+#define fmaxf shimMax<float>
+#define fmax shimMax<double>
+#define fminf shimMin<float>
+#define fmin shimMin<double>
+
 struct ShimIndex {
   unsigned x, y, z;
 };

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Corners of what operations mean, where MLIR, LLVM or an emitter once had them
+// wrong: the host target and emitted CUDA C++, in corners of its space, give
+// what is computed here.
+#include "CudaTwin.h"
+#include "KernelRunner.h"
+
+#include "kernels/emit/KernelBuild.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+
+namespace mgpu::kernels {
+namespace {
+
+constexpr size_t numRead = 256, numWritten = 512;
+constexpr Dim3 block{64, 1, 1}, grid{8, 1, 1};
+
+struct Meaning {
+  const char *name;
+  /// With %x : memref<256xi64>, %y : memref<512xi64> and %i, the global index.
+  std::string body;
+  std::function<int64_t(const std::vector<int64_t> &x, size_t i)> expected;
+  std::string functions;
+};
+
+std::string textOf(const Meaning &test) {
+  return test.functions +
+         "func.func @entry(%x: memref<256xi64>, %y: memref<512xi64>) {\n"
+         "%i = gpu.global_id x\n" +
+         test.body + "return\n}\n";
+}
+
+constexpr int64_t least = INT64_MIN;
+
+/// Small numbers, then the ends of the range.
+std::vector<int64_t> values() {
+  std::vector<int64_t> x(numRead);
+  for (size_t k = 0; k < numRead; ++k)
+    x[k] = int64_t(k % 32) - 16;
+  x[3] = least;
+  x[4] = INT64_MAX;
+  return x;
+}
+
+std::string store(const std::string &value) {
+  return "memref.store " + value + ", %y[%i] : memref<512xi64>\n";
+}
+
+/// `zeros` of f32 combined by `operation`, as bits.
+Meaning ofZeros(const char *name, const std::string &operation, float low,
+                float high, float result) {
+  auto literal = [](float value) {
+    return std::signbit(value) ? "-0.0" : "0.0";
+  };
+  return {name,
+          std::string("%a = arith.constant ") + literal(low) +
+              " : f32\n"
+              "%b = arith.constant " +
+              literal(high) +
+              " : f32\n"
+              // From a value that no compiler knows.
+              "%n = memref.load %x[%zero] : memref<256xi64>\n"
+              "%f = arith.sitofp %n : i64 to f32\n"
+              "%same = arith.cmpf oeq, %f, %f : f32\n"
+              "%p = arith.select %same, %a, %f : f32\n"
+              "%q = arith.select %same, %b, %f : f32\n"
+              "%m = arith." +
+              operation +
+              " %p, %q : f32\n"
+              "%bits = arith.bitcast %m : f32 to i32\n"
+              "%w = arith.extui %bits : i32 to i64\n" +
+              store("%w"),
+          [result](const std::vector<int64_t> &, size_t) {
+            return int64_t(std::bit_cast<uint32_t>(result));
+          },
+          ""};
+}
+
+std::vector<Meaning> meanings() {
+  const std::string zero = "%zero = arith.constant 0 : index\n";
+  std::vector<Meaning> tests{
+      {"an_index_that_wraps_in_eight_bits",
+       "%c3 = arith.constant 3 : i8\n"
+       "%narrow = arith.index_cast %i : index to i8\n"
+       "%sum = arith.addi %narrow, %c3 : i8\n"
+       "%k = arith.index_castui %sum : i8 to index\n"
+       "%v = memref.load %x[%k] : memref<256xi64>\n" +
+           store("%v"),
+       [](const std::vector<int64_t> &x, size_t i) {
+         return x[uint8_t(i + 3)];
+       },
+       ""},
+      {"an_index_cut_to_eight_bits",
+       "%narrow = arith.index_cast %i : index to i8\n"
+       "%wide = arith.index_cast %narrow : i8 to index\n"
+       "%v = arith.index_cast %wide : index to i64\n" +
+           store("%v"),
+       [](const std::vector<int64_t> &, size_t i) {
+         return int64_t(int8_t(i));
+       },
+       ""},
+      {"stores_at_an_index_that_wraps",
+       "%c255 = arith.constant 255 : index\n"
+       "%c3 = arith.constant 3 : i8\n"
+       "%in = arith.cmpi ule, %i, %c255 : index\n"
+       "scf.if %in {\n"
+       "%narrow = arith.index_cast %i : index to i8\n"
+       "%sum = arith.addi %narrow, %c3 : i8\n"
+       "%k = arith.index_castui %sum : i8 to index\n"
+       "%v = memref.load %x[%i] : memref<256xi64>\n"
+       "memref.store %v, %y[%k] : memref<512xi64>\n"
+       "}\n",
+       [](const std::vector<int64_t> &x, size_t i) {
+         return i < 256 ? x[uint8_t(i - 3)] : 0;
+       },
+       ""},
+      {"a_size_that_only_the_view_knows",
+       zero +
+           "%size = arith.constant 100000 : index\n"
+           "%v = memref.reinterpret_cast %x to offset: [0], sizes: [%size], "
+           "strides: [1] : memref<256xi64> to memref<?xi64, strided<[1]>>\n"
+           "%d = memref.dim %v, %zero : memref<?xi64, strided<[1]>>\n"
+           "%q = arith.muli %d, %d : index\n"
+           "%w = arith.index_cast %q : index to i64\n" +
+           store("%w"),
+       [](const std::vector<int64_t> &, size_t) { return 10'000'000'000; }, ""},
+      {"divisions_that_round_up_at_the_ends",
+       "%c255 = arith.constant 255 : index\n"
+       "%k = arith.andi %i, %c255 : index\n"
+       "%n = memref.load %x[%k] : memref<256xi64>\n"
+       "%a = arith.index_cast %n : i64 to index\n"
+       "%c7 = arith.constant 7 : index\n"
+       "%m7 = arith.constant -7 : index\n"
+       "%up = index.ceildivs %a, %c7\n"
+       "%down = index.floordivs %a, %m7\n"
+       "%both = arith.xori %up, %down : index\n"
+       "%w = arith.index_cast %both : index to i64\n" +
+           store("%w"),
+       [](const std::vector<int64_t> &x, size_t i) {
+         const int64_t n = x[i % 256];
+         const int64_t up = n / 7 + (n % 7 > 0), down = n / -7 - (n % -7 > 0);
+         return up ^ down;
+       },
+       ""},
+      {"switches_on_bits_and_on_negative_numbers",
+       "%c255 = arith.constant 255 : index\n"
+       "%k = arith.andi %i, %c255 : index\n"
+       "%n = memref.load %x[%k] : memref<256xi64>\n"
+       "%r = func.call @pick(%n) : (i64) -> i64\n" +
+           store("%r"),
+       [](const std::vector<int64_t> &x, size_t i) -> int64_t {
+         const int64_t n = x[i % 256];
+         return n == -9 ? 90 : n == least ? 91 : n & 1 ? 92 : 93;
+       },
+       "func.func private @pick(%n: i64) -> i64 {\n"
+       "%a = arith.constant 90 : i64\n"
+       "%b = arith.constant 91 : i64\n"
+       "%c = arith.constant 92 : i64\n"
+       "%d = arith.constant 93 : i64\n"
+       "%bit = arith.trunci %n : i64 to i1\n"
+       "\"cf.switch\"(%n, %a, %b)[^rest, ^end, ^end] <{case_operand_segments = "
+       "array<i32: 1, 1>, case_values = dense<[-9, -9223372036854775808]> : "
+       "vector<2xi64>, operandSegmentSizes = array<i32: 1, 0, 2>}> : (i64, "
+       "i64, "
+       "i64) -> ()\n"
+       "^rest:\n"
+       "\"cf.switch\"(%bit, %d, %c)[^end, ^end] <{case_operand_segments = "
+       "array<i32: 1>, case_values = dense<true> : vector<1xi1>, "
+       "operandSegmentSizes = array<i32: 1, 1, 1>}> : (i1, i64, i64) -> ()\n"
+       "^end(%r: i64):\n"
+       "return %r : i64\n"
+       "}\n"},
+      {"the_sign_of_negative_constants",
+       "%c = arith.constant -1.5 : f64\n"
+       "%n = arith.negf %c : f64\n"
+       "%s = arith.constant -5 : i16\n"
+       "%a = math.absi %s : i16\n"
+       "%f = arith.fptosi %n : f64 to i64\n"
+       "%w = arith.extsi %a : i16 to i64\n"
+       "%r = arith.addi %f, %w : i64\n" +
+           store("%r"),
+       [](const std::vector<int64_t> &, size_t) { return 6; }, ""},
+      // LLVM 22 loses signs of bfloats that it makes a fabs of.
+      {"signs_of_bf16_through_a_reduction",
+       "%c255 = arith.constant 255 : index\n"
+       "%k = arith.andi %i, %c255 : index\n"
+       "%n = memref.load %x[%k] : memref<256xi64>\n"
+       "%t = arith.trunci %n : i64 to i8\n"
+       "%h = arith.sitofp %t : i8 to bf16\n"
+       "%r = gpu.all_reduce minnumf %h uniform {} : (bf16) -> (bf16)\n"
+       "%f = arith.extf %r : bf16 to f32\n"
+       "%w = arith.fptosi %f : f32 to i64\n" +
+           store("%w"),
+       [](const std::vector<int64_t> &, size_t) { return -16; }, ""}};
+  for (Meaning each : {ofZeros("minimumf", "minimumf", -0.f, 0.f, -0.f),
+                       ofZeros("minimumf_turned", "minimumf", 0.f, -0.f, -0.f),
+                       ofZeros("maximumf", "maximumf", -0.f, 0.f, 0.f),
+                       ofZeros("maximumf_turned", "maximumf", 0.f, -0.f, 0.f),
+                       ofZeros("minnumf", "minnumf", 0.f, -0.f, -0.f),
+                       ofZeros("maxnumf", "maxnumf", 0.f, -0.f, 0.f)}) {
+    each.body = zero + each.body;
+    tests.push_back(std::move(each));
+  }
+  return tests;
+}
+
+TEST(Meaning, IsTheSameOnHostAndCard) {
+  CudaTwins twins;
+  const std::vector<Meaning> tests = meanings();
+  std::vector<size_t> testOf;
+  for (size_t t = 0; t < tests.size(); ++t) {
+    const std::string text = textOf(tests[t]);
+    auto kernel = emitCudaText(text, {tests[t].name, "", block, grid});
+    ASSERT_TRUE(kernel) << tests[t].name << ": " << kernel.error().message;
+    auto space =
+        kernelSpaceOf(specOf(text, block), grid, planner::KernelTarget::Cuda);
+    ASSERT_TRUE(space) << space.error().message;
+    std::vector<planner::KernelConfig> configs = cornersOf(*space, 6);
+    configs.push_back(space->defaults);
+    for (const planner::KernelConfig &config : configs) {
+      twins.add({"e" + std::to_string(testOf.size()), *kernel, *space, config});
+      testOf.push_back(t);
+    }
+  }
+  auto compiled = twins.compile();
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  const std::vector<int64_t> initial = values();
+  std::vector<std::vector<int64_t>> expected;
+  for (const Meaning &test : tests) {
+    std::vector<int64_t> &result = expected.emplace_back(numWritten);
+    for (size_t i = 0; i < numWritten; ++i)
+      result[i] = test.expected(initial, i);
+    auto host = load(textOf(test), block);
+    ASSERT_TRUE(host) << test.name;
+    std::vector<int64_t> x = initial, y(numWritten);
+    host->run(grid, {arg(x), arg(y)});
+    EXPECT_EQ(y, result) << test.name << " on the host";
+    EXPECT_EQ(x, initial);
+  }
+  for (size_t k = 0; k < testOf.size(); ++k) {
+    std::vector<int64_t> x = initial, y(numWritten);
+    twins.run(twins.configs[k].entry, grid, {arg(x), arg(y)});
+    EXPECT_EQ(y, expected[testOf[k]])
+        << tests[testOf[k]].name << ": " << toText(twins.configs[k].config);
+  }
+}
+
+} // namespace
+} // namespace mgpu::kernels
