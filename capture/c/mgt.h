@@ -46,7 +46,11 @@ const char *mgt_error(void);
 
 typedef struct mgt_program mgt_program;
 
-/* Opens a bundle on `target`: "host" or "host:N"; NULL is "host". */
+/* Opens a bundle on `target`: "host" or "host:N"; NULL is "host"; "cuda:K" or
+ * "cuda:K/N", card K as N devices. A card takes the bundle's cubins for its
+ * architecture, and NVRTC for kernels of mgpu's own. libcuda is looked for
+ * here; the card's primary context is used, and the caller's current one,
+ * streams and environment stay as they are. */
 mgt_status mgt_open(const char *path, const char *target,
                     mgt_program **program);
 /* Takes NULL as well. */
@@ -83,7 +87,8 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
 
 /* From here on `data` is the argument's or result's memory, of as many bytes;
  * it stays the caller's, who keeps it until the program is closed or the
- * argument is bound again. It counts as written. Nothing is copied by it; not
+ * argument is bound again; on a card it is pinned (cudaHostAlloc,
+ * cudaHostRegister). It counts as written. Nothing is copied by it; not
  * for every replay, as graphs are changed or built anew. A call that fails
  * otherwise than with MGT_USAGE may leave the program lost. */
 mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
@@ -93,7 +98,10 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
  * arguments are to start anew. Usage error while an argument that is read has
  * not been written. */
 mgt_status mgt_load(mgt_program *program);
-/* One run, done when it returns. Allocates nothing. */
+/* One run, done when it returns; on the host it allocates nothing. A card that
+ * does not end within two minutes, or whose context CUDA loses, is an error,
+ * and so is every call of this program after it: what the card may still be
+ * writing is then not freed. */
 mgt_status mgt_replay(mgt_program *program);
 /* Brings back what is resident and was written. */
 mgt_status mgt_fetch(mgt_program *program);

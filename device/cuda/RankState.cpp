@@ -2,9 +2,9 @@
 //
 // What CudaState has of several cards, of which this process has one.
 #include "device/cuda/CudaState.h"
+#include "device/cuda/CudaTarget.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -43,13 +43,7 @@ Result<void> CudaState::join(std::span<const DeviceGroup> groups) {
   if (communicators)
     return fail(ErrorKind::Usage, "this target has joined the others already");
   MGPU_TRY(checkAlive());
-  // With it NCCL ties every launch to those outside of graphs by event nodes,
-  // some of which nothing waits for. NCCL 2.28 has no other switch for it.
-  const char *mixing = std::getenv("NCCL_GRAPH_MIXING_SUPPORT");
-  if (!mixing || std::strcmp(mixing, "0") != 0)
-    return fail(ErrorKind::Usage,
-                "NCCL_GRAPH_MIXING_SUPPORT must be 0 in a process that "
-                "replays graphs with collectives among cards");
+  MGPU_TRY(checkNcclMixing());
   if (options.nccl.windows &&
       (nccl->version < ncclWithWindows || !nccl->MemAlloc || !nccl->MemFree ||
        !nccl->CommWindowRegister || !nccl->CommWindowDeregister))

@@ -100,6 +100,8 @@ __attribute__((constructor)) void start() {
   registerDeviceKernels(fake);
   fake.cardName = "Fake Card (test double)";
   fake.cardBytes = size_t(4) << 30;
+  if (const char *cards = std::getenv("MGPU_REHEARSAL_CARDS"))
+    fake.cards = std::atoi(cards);
   fake.remembersCalls = false;
   fake.kernelsOf = rehearsal::kernelsOf;
   FakeCupti::reset();

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_CAPTURE_C_OPENEDBUNDLE_H
+#define MGPU_CAPTURE_C_OPENEDBUNDLE_H
+
+// A bundle on the target that was named, ready to be replayed.
+
+#include "capture/replay/Bundle.h"
+#include "capture/replay/Replayer.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace mgpu::capture {
+
+class OpenedBundle {
+public:
+  /// `target` is "host", "host:N", "" or one of cards
+  /// (device/cuda/CudaTarget.h).
+  static Result<std::unique_ptr<OpenedBundle>> open(const std::string &path,
+                                                    const std::string &target);
+
+  const planner::Program &program() const { return theProgram; }
+  std::span<std::byte> hostBuffer(planner::BufferId id) {
+    return replayer->hostBuffer(id);
+  }
+  /// As Replayer::rebind().
+  Result<void> bind(planner::BufferId id, std::span<std::byte> memory) {
+    return replayer->rebind(theProgram.dag, plan, id, memory);
+  }
+  Result<void> load() { return replayer->load(); }
+  Result<void> replay() { return replayer->replay(); }
+  Result<void> fetch() { return replayer->fetch(); }
+
+private:
+  OpenedBundle() = default;
+  Result<void> openHost(Bundle &bundle, const std::string &target);
+  Result<void> openCard(Bundle &bundle, const std::string &target);
+  /// The bundle's kernels for cards, with what they need in the plan.
+  Result<std::vector<std::vector<std::byte>>>
+  takeCubins(Bundle &bundle, const std::string &arch);
+
+  planner::Program theProgram;
+  planner::Plan plan;
+  std::unique_ptr<device::Driver> driver;
+  std::optional<Replayer> replayer; ///< goes before its driver
+};
+
+} // namespace mgpu::capture
+
+#endif // MGPU_CAPTURE_C_OPENEDBUNDLE_H

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The C interface on cards that are not there: bundles of an example, replayed by a C program
+(tests/bundles/replay.c) over the doubles of CUDA's libraries, and what it says without a driver.
+
+Usage: c_interface.py MGPU_TUNE MGT_TEST OPS.mlir LIBRARIES
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+
+TARGETS = ["cuda:0/4", "cuda:1/4"]
+
+
+def run(words, environment, expect=0):
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **environment})
+    if done.returncode != expect:
+        sys.exit(f"{' '.join(words)}: exit code {done.returncode}, expected {expect}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def main():
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
+    tune, test, program, libraries = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        bundle, violations = f"{folder}/ops.mgpu", f"{folder}/violations"
+        doubles = {"LD_LIBRARY_PATH": libraries, "MGPU_REHEARSAL": folder, "MGPU_REHEARSAL_CARDS": "4",
+                   "MGPU_DB": f"{folder}/db"}
+        # Cubins are made where their texts are kept, for the double to run.
+        run([tune, "bundle", program, "--arch", "sm_90", "-o", bundle], doubles)
+        for target in TARGETS:
+            print(run([test, bundle, target], doubles), end="")
+        said = run([test, bundle, "cuda:4/4"], doubles, expect=1)
+        if "there is no card 4: this machine shows 4" not in said:
+            sys.exit(f"a card too many gives\n{said}")
+        run([tune, "bundle", program, "-o", bundle], doubles)
+        said = run([test, bundle, "cuda:0/4"], doubles, expect=1)
+        if "has cubins for none, and none for sm_90: make it again with --arch sm_90" not in said:
+            sys.exit(f"a bundle without cubins gives\n{said}")
+        if os.path.exists(violations):
+            with open(violations, encoding="utf-8") as text:
+                sys.exit(f"rules of CUDA's that were broken:\n{text.read()}")
+        try:
+            ctypes.CDLL("libcuda.so.1")
+            return
+        except OSError:
+            pass
+        command = run([tune, "run", bundle, "--target", "cuda:0/4"], {"MGPU_DB": f"{folder}/db"}, expect=3)
+        sentence = command.split("error: ")[-1].strip()
+        said = run([test, bundle, "cuda:0/4"], {}, expect=1)
+        if "no NVIDIA driver" not in sentence or sentence not in said:
+            sys.exit(f"without a driver the library says\n{said}and the command\n{command}")
+
+
+if __name__ == "__main__":
+    main()
