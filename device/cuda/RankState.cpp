@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What CudaState has of several cards, of which this process has one.
+// What CudaState has of several cards, of which this driver has one.
 #include "device/cuda/CudaState.h"
 #include "device/cuda/CudaTarget.h"
 
@@ -107,7 +107,7 @@ Result<std::byte *> CudaState::allocateArena(DeviceId device,
   return out;
 }
 
-Result<void> CudaState::adoptHost(std::span<std::byte> memory) {
+Result<void> CudaState::adoptHost(std::span<std::byte> memory, bool isPinned) {
   MGPU_TRY(checkAlive());
   if (memory.empty())
     return {};
@@ -119,22 +119,24 @@ Result<void> CudaState::adoptHost(std::span<std::byte> memory) {
       "cuDeviceGetAttribute", where()));
   if (!sameAddress)
     return fail(ErrorKind::Absent,
-                fmt::format("{} ({}) cannot reach host memory that processes "
-                            "share by its address, which several cards need",
+                fmt::format("{} ({}) cannot reach host memory that cards "
+                            "share by its address, which several of them need",
                             where(), cardName));
-  Current current(*this);
-  MGPU_TRY(current.entered);
-  CUresult code = api->cuMemHostRegister(memory.data(), memory.size(),
-                                         CU_MEMHOSTREGISTER_PORTABLE |
-                                             CU_MEMHOSTREGISTER_DEVICEMAP);
-  if (code == CUDA_ERROR_OUT_OF_MEMORY)
-    return fail(ErrorKind::Absent,
-                fmt::format("cannot pin the {} bytes of host buffers {}: use "
-                            "smaller buffers or raise the limit of locked "
-                            "memory",
-                            memory.size(), where()));
-  MGPU_TRY(check(code, "cuMemHostRegister", where()));
-  adopted.push_back(memory.data());
+  if (!isPinned) { // portable, so for all contexts (cuda.h 9474)
+    Current current(*this);
+    MGPU_TRY(current.entered);
+    CUresult code = api->cuMemHostRegister(memory.data(), memory.size(),
+                                           CU_MEMHOSTREGISTER_PORTABLE |
+                                               CU_MEMHOSTREGISTER_DEVICEMAP);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY)
+      return fail(ErrorKind::Absent,
+                  fmt::format("cannot pin the {} bytes of host buffers {}: use "
+                              "smaller buffers or raise the limit of locked "
+                              "memory",
+                              memory.size(), where()));
+    MGPU_TRY(check(code, "cuMemHostRegister", where()));
+    adopted.push_back(memory.data());
+  }
   this->memory.add(memory.data(), memory.size(), DeviceId::host());
   return {};
 }

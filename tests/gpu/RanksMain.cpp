@@ -13,7 +13,7 @@
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/Libraries.h"
 #include "tests/gpu/GpuTarget.h"
-#include "tools/mgpu-tune/SharedControl.h"
+#include "capture/replay/SharedControl.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +31,7 @@ constexpr int skipped = 77;
 constexpr int64_t count = 1000; ///< elements of a slice
 
 struct Shared {
-  tune::SharedControl control;
+  capture::SharedControl control;
   GroupId id;
 };
 
@@ -186,7 +186,7 @@ int main(int argc, char **argv) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
   if (onOne)
     setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
-  auto memory = tune::SharedMemory::make(sizeof(Shared));
+  auto memory = capture::SharedMemory::make(sizeof(Shared));
   if (!memory)
     return 1;
   auto &shared = *reinterpret_cast<Shared *>(memory->bytes().data());
