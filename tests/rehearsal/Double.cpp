@@ -88,7 +88,7 @@ void sayWhatIsLeft() {
     tell(each);
   for (const std::string &each : FakeCupti::instance().violations)
     tell("CUPTI: " + each);
-  if (fake.sticky == CUDA_SUCCESS && !fake.neverEnds)
+  if (!fake.hasLostContext() && !fake.neverEnds)
     for (const std::string &each : fake.leaks())
       tell("left behind: " + each);
 }
