@@ -5,6 +5,7 @@
 // A bundle on the target that was named, ready to be replayed.
 
 #include "capture/replay/Bundle.h"
+#include "capture/replay/CardThreads.h"
 #include "capture/replay/Replayer.h"
 
 #include <memory>
@@ -23,20 +24,19 @@ public:
 
   const planner::Program &program() const { return theProgram; }
   std::span<std::byte> hostBuffer(planner::BufferId id) {
-    return replayer->hostBuffer(id);
+    return cards ? cards->hostBuffer(id) : replayer->hostBuffer(id);
   }
-  /// As Replayer::rebind().
-  Result<void> bind(planner::BufferId id, std::span<std::byte> memory) {
-    return replayer->rebind(theProgram.dag, plan, id, memory);
-  }
-  Result<void> load() { return replayer->load(); }
-  Result<void> replay() { return replayer->replay(); }
-  Result<void> fetch() { return replayer->fetch(); }
+  /// As Replayer::rebind(); Unsupported on several cards.
+  Result<void> bind(planner::BufferId id, std::span<std::byte> memory);
+  Result<void> load() { return cards ? cards->load() : replayer->load(); }
+  Result<void> replay() { return cards ? cards->replay() : replayer->replay(); }
+  Result<void> fetch() { return cards ? cards->fetch() : replayer->fetch(); }
 
 private:
   OpenedBundle() = default;
   Result<void> openHost(Bundle &bundle, const std::string &target);
   Result<void> openCard(Bundle &bundle, const std::string &target);
+  Result<void> openCards(Bundle &bundle, const std::vector<int> &ordinals);
   /// The bundle's kernels for cards, with what they need in the plan.
   Result<std::vector<std::vector<std::byte>>>
   takeCubins(Bundle &bundle, const std::string &arch);
@@ -44,7 +44,8 @@ private:
   planner::Program theProgram;
   planner::Plan plan;
   std::unique_ptr<device::Driver> driver;
-  std::optional<Replayer> replayer; ///< goes before its driver
+  std::optional<Replayer> replayer;   ///< goes before its driver
+  std::unique_ptr<CardThreads> cards; ///< in the place of both
 };
 
 } // namespace mgpu::capture

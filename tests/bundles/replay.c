@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The C interface from C: replays the bundle of examples/ops and compares with
- * what its operations mean. Usage: mgt_test BUNDLE [TARGET] */
+ * what its operations mean. Usage: mgt_test BUNDLE [TARGET [WORDS]]; with WORDS
+ * a card fails sooner or later, and they are in what is said of it. */
 #include "capture/c/mgt.h"
 
 #include <stdio.h>
@@ -89,6 +90,12 @@ static void bind(mgt_program *program, const char *path, const char *target) {
   void *memory;
   FAILS(mgt_bind(program, "a", own, 4), MGT_USAGE, "'a' has 64 bytes");
   FAILS(mgt_bind(program, "nothing", own, 64), MGT_USAGE, "no argument");
+  if (target && !strchr(target, '/')) {
+    FAILS(mgt_bind(program, "a", own, 64), MGT_UNSUPPORTED,
+          "keeps its own memory");
+    mgt_close(program);
+    return;
+  }
   if (target) {
     REQUIRE(mgt_open(path, target, &other) == MGT_OK);
     for (k = 0; pinned[k]; ++k) {
@@ -112,6 +119,19 @@ static void bind(mgt_program *program, const char *path, const char *target) {
   }
   mgt_close(program);
   mgt_close(other);
+}
+
+/* Until a card fails; then the program is lost, and says so. */
+static void lose(mgt_program *program, const char *words) {
+  size_t replay;
+  for (replay = 0; replay < 100; ++replay)
+    if (mgt_replay(program) != MGT_OK)
+      break;
+  require(strstr(mgt_error(), words) != NULL, words, __LINE__);
+  FAILS(mgt_replay(program), MGT_INVALID, "lost before");
+  FAILS(mgt_replay(program), MGT_INVALID, "lost before");
+  mgt_close(program);
+  printf("after %u replays: %s\n", (unsigned)replay, mgt_error());
 }
 
 int main(int argc, char **argv) {
@@ -153,8 +173,12 @@ int main(int argc, char **argv) {
     REQUIRE(mgt_fetch(program) == MGT_OK);
     results(program, a, b);
   }
+  if (argc > 3) {
+    lose(program, argv[3]);
+    return 0;
+  }
   bind(program, argv[1], target);
-  printf("%u replays through the C interface on %s give what they should\n",
-         (unsigned)replay + 2, target ? target : "the host");
+  printf("replays through the C interface on %s give what they should\n",
+         target ? target : "the host");
   return 0;
 }

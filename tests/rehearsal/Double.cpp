@@ -14,6 +14,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <unistd.h>
 
@@ -102,6 +103,17 @@ __attribute__((constructor)) void start() {
   fake.cardBytes = size_t(4) << 30;
   if (const char *cards = std::getenv("MGPU_REHEARSAL_CARDS"))
     fake.cards = std::atoi(cards);
+  // "CARD:LAUNCH", where it loses its context.
+  if (const char *fault = std::getenv("MGPU_REHEARSAL_FAULT")) {
+    const char *launch = std::strchr(fault, ':');
+    fake.wrongCard = std::atoi(fault);
+    fake.onLaunch = [left =
+                         launch ? std::atoi(launch + 1) : 1](uint64_t) mutable {
+      FakeCuda &fake = FakeCuda::instance();
+      if (fake.current()->card == fake.wrongCard && --left == 0)
+        fake.launchFault = CUDA_ERROR_ILLEGAL_ADDRESS;
+    };
+  }
   fake.remembersCalls = false;
   fake.kernelsOf = rehearsal::kernelsOf;
   FakeCupti::reset();

@@ -152,6 +152,7 @@ protected:
   void SetUp() override {
     setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
     fresh(4);
+    plainLaunch = FakeCuda::api()->cuGraphLaunch;
   }
   static FakeCuda &fresh(int cards) {
     FakeCuda &machine = freshMachine(uint64_t(cards));
@@ -184,7 +185,6 @@ protected:
           how.deadline = deadline;
           auto api = std::make_shared<device::CudaApi>(*FakeCuda::api());
           MGPU_TRY(device::initializeCuda(*api));
-          plainLaunch = api->cuGraphLaunch; // the same for all
           api->cuGraphLaunch = gatedLaunch;
           return device::createCudaDriver(std::move(api), how, FakeNccl::api());
         },
