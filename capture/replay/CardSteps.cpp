@@ -23,8 +23,7 @@ Result<void> CardSteps::checkAlive() const {
                           lost));
 }
 
-tl::unexpected<Error> CardSteps::lose(const char *what,
-                                      const std::vector<CardAnswer> &answers) {
+tl::unexpected<Error> CardSteps::lose(const char *what) {
   // First who died, then who failed of itself, then who gave up for that.
   auto weight = [](const CardAnswer &answer) {
     if (answer.isDead)
@@ -53,9 +52,9 @@ Result<void> CardSteps::gather(const char *what,
                                std::chrono::milliseconds patience,
                                SharedControl &control, const Next &next,
                                const End &end) {
-  std::vector<CardAnswer> answers(ranks); // by rank
-  std::vector<bool> isWaiting(ranks, true);
-  size_t left = ranks;
+  std::fill(answers.begin(), answers.end(), CardAnswer());
+  std::fill(isWaiting.begin(), isWaiting.end(), true);
+  size_t left = answers.size();
   std::optional<Clock::time_point> failedAt;
   auto take = [&](CardAnswer answer) {
     isWaiting[answer.rank] = false;
@@ -85,7 +84,7 @@ Result<void> CardSteps::gather(const char *what,
     bool isOver = failedAt && Clock::now() - *failedAt > limits.grace;
     if (!isStuck && !isOver)
       continue;
-    for (size_t rank = 0; rank < ranks; ++rank)
+    for (size_t rank = 0; rank < answers.size(); ++rank)
       if (isWaiting[rank])
         take({rank,
               fail(ErrorKind::Absent,
@@ -95,7 +94,7 @@ Result<void> CardSteps::gather(const char *what,
               true});
   }
   if (failedAt)
-    return lose(what, answers);
+    return lose(what);
   return {};
 }
 

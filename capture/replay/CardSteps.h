@@ -35,7 +35,8 @@ class CardSteps {
 public:
   /// `names` are those of ranks, for errors: "cuda:0".
   CardSteps(size_t ranks, CardLimits limits, std::vector<std::string> names)
-      : ranks(ranks), limits(limits), names(std::move(names)) {}
+      : limits(limits), names(std::move(names)), answers(ranks),
+        isWaiting(ranks) {}
 
   /// The next answer, where there is one within so many seconds.
   using Next = std::function<std::optional<CardAnswer>(double seconds)>;
@@ -49,15 +50,17 @@ public:
   /// Invalid once a step has failed: no further one is possible.
   Result<void> checkAlive() const;
   bool isLost() const { return !lost.empty(); }
-  size_t size() const { return ranks; }
+  size_t size() const { return answers.size(); }
 
 private:
-  tl::unexpected<Error> lose(const char *what,
-                             const std::vector<CardAnswer> &answers);
+  tl::unexpected<Error> lose(const char *what);
 
-  size_t ranks;
   CardLimits limits;
   std::vector<std::string> names;
+  // Of the step, by rank; here, so that a step that goes well allocates
+  // nothing.
+  std::vector<CardAnswer> answers;
+  std::vector<bool> isWaiting;
   std::string lost; ///< why no further step is possible
 };
 

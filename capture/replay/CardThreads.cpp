@@ -23,7 +23,9 @@ public:
         kernels(std::move(kernels)), job{this->dag,        this->plan,
                                          this->kernels,    std::move(open),
                                          options.deadline, /*areThreads=*/true},
-        led(this->dag.numDevices), hasEnded(this->dag.numDevices) {}
+        led(this->dag.numDevices), hasEnded(this->dag.numDevices) {
+    answers.reserve(this->dag.numDevices);
+  }
   ~Crew() {
     if (isAbandoned)
       memory.keep();

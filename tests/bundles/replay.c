@@ -33,6 +33,8 @@ static void errors(const char *path) {
   FAILS(mgt_open(path, NULL, NULL), MGT_USAGE, "must not be null");
   FAILS(mgt_open(path, "abacus", &program), MGT_USAGE, "unknown target");
   FAILS(mgt_open(path, "host:1", &program), MGT_ABSENT, "is of 4 devices");
+  FAILS(mgt_open(path, "cuda:0/x", &program), MGT_USAGE, "the forms are cuda");
+  FAILS(mgt_open(path, "cuda:0", &program), MGT_ABSENT, "is of 4 devices");
   FAILS(mgt_replay(NULL), MGT_USAGE, "must not be null");
   REQUIRE(mgt_num_arguments(NULL) == 0);
   mgt_close(NULL);
