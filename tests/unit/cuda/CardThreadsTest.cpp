@@ -308,6 +308,26 @@ TEST_F(ThreadsOfCards, OneThatIsLateIsNamed) {
   EXPECT_TRUE(crew.expired());
 }
 
+TEST_F(ThreadsOfCards, WhatNcclFindsWrongEndsTheWait) {
+  auto cards = start(2);
+  ASSERT_TRUE(cards) << cards.error().message;
+  ASSERT_TRUE((*cards)->load());
+  atTheSumOfCard1([](FakeCuda &fake) {
+    fake.neverEnds = true;
+    FakeNccl::instance().asyncError = device::NcclResult::RemoteError;
+  });
+  auto started = std::chrono::steady_clock::now();
+  auto ran = (*cards)->replay();
+  EXPECT_LT(std::chrono::steady_clock::now() - started,
+            std::chrono::seconds(5));
+  ASSERT_FALSE(ran);
+  expectIn(ran.error().message,
+           {"a replay on cuda:1: ", "ncclCommGetAsyncError", "rank 0 (cuda:0)",
+            "rank 1 (cuda:1)"});
+  cards->reset();
+  EXPECT_TRUE(crew.expired());
+}
+
 TEST_F(ThreadsOfCards, OneThatIsStuckInACallIsLeft) {
   auto cards = start(2, quick(milliseconds(700)));
   ASSERT_TRUE(cards) << cards.error().message;
