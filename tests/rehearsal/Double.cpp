@@ -4,7 +4,8 @@
 // libnccl.so.2 and libcublasLt.so.13: the doubles of tests/unit/cuda, so that
 // programs which know nothing of doubles run over them. All of CUDA's rules
 // that the doubles keep are kept; what is broken or left behind when the
-// process ends is written to MGPU_REHEARSAL/violations.
+// process ends is written to MGPU_REHEARSAL/violations. There is one card, or
+// as many as MGPU_REHEARSAL_CARDS says.
 #include "tests/rehearsal/Exports.h"
 #include "tests/rehearsal/KernelTexts.h"
 #include "tests/unit/cuda/DeviceKernelList.h"

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The C interface on cards that are not there: bundles of an example, replayed by a C program
-(tests/bundles/replay.c) over the doubles of CUDA's libraries, and what it says without a driver.
+"""The C interface on cards that are not there: bundles of examples, replayed by a C program
+(tests/bundles/replay.c) and by replay.py over the doubles of CUDA's libraries, and what it says
+without a driver.
 
-Usage: c_interface.py MGPU_TUNE MGT_TEST OPS.mlir LIBRARIES
+Usage: c_interface.py MGPU_TUNE MGT_TEST LIBMGT EXAMPLES LIBRARIES
 """
 
 import ctypes
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+EXAMPLES = [("mlp", []), ("heat", []), ("digits", ["--arg", "rate=0.5"])]
 TARGETS = ["cuda:0/4", "cuda:1/4", "cuda:3,1,0,2", "cuda"]
 
 
@@ -23,9 +25,10 @@ def run(words, environment, expect=0):
 
 
 def main():
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 6:
         sys.exit(__doc__)
-    tune, test, program, libraries = sys.argv[1:]
+    tune, test, library, examples, libraries = sys.argv[1:]
+    program = f"{examples}/ops/ops.mlir"
     with tempfile.TemporaryDirectory() as folder:
         bundle, violations = f"{folder}/ops.mgpu", f"{folder}/violations"
         doubles = {"LD_LIBRARY_PATH": libraries, "MGPU_REHEARSAL": folder, "MGPU_REHEARSAL_CARDS": "4",
@@ -34,6 +37,11 @@ def main():
         run([tune, "bundle", program, "--arch", "sm_90", "-o", bundle], doubles)
         for target in TARGETS:
             print(run([test, bundle, target], doubles), end="")
+        replay = os.path.join(os.path.dirname(os.path.abspath(__file__)), "replay.py")
+        for name, values in EXAMPLES:
+            other = f"{folder}/{name}.mgpu"
+            run([tune, "bundle", f"{examples}/{name}/{name}.mlir", *values, "--arch", "sm_90", "-o", other], doubles)
+            print(f"{name}:", run([sys.executable, replay, library, other, *TARGETS], doubles), end="")
         for target in ["cuda:4/4", "cuda:0,1,2,4"]:
             said = run([test, bundle, target], doubles, expect=1)
             if "there is no card 4: this machine shows 4" not in said:
