@@ -112,9 +112,9 @@ mgt_status mgt_load(mgt_program *program);
 /* One run, done when it returns; on the host it allocates nothing. A card that
  * does not end within two minutes, or whose context CUDA loses, is an error
  * that names the card and the collective; of several cards the others then give
- * up, within seconds. The program is lost: later replays say so, and what a
- * card may still be writing is not freed, not by mgt_close() either. Start the
- * process again to use the card. */
+ * up, within seconds. The program is lost: every later load, replay and fetch
+ * says so, and what a card may still be writing is not freed, not by
+ * mgt_close() either. Start the process again to use the card. */
 mgt_status mgt_replay(mgt_program *program);
 /* Brings back what is resident and was written. */
 mgt_status mgt_fetch(mgt_program *program);

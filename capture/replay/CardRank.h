@@ -41,7 +41,7 @@ public:
   /// After build().
   Replayer &replayer() { return *theReplayer; }
   std::string description() const { return driver->description(); }
-  bool isLost() const { return driver && driver->isLost(); }
+  bool isLost() const { return driver && !driver->checkAlive(); }
   /// What of the card is left then stays as it is.
   void abandon(const std::string &reason);
 

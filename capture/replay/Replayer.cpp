@@ -180,6 +180,7 @@ std::span<std::byte> Replayer::hostBuffer(BufferId id) {
 }
 
 Result<void> Replayer::run(Phase phase) {
+  MGPU_TRY(driver->checkAlive()); // also where there is nothing to do
   MGPU_TRY(meet());
   if (graphs[size_t(phase)].dagNodes.empty())
     return {};

@@ -184,9 +184,9 @@ public:
   virtual Result<void> adoptHost(std::span<std::byte> memory,
                                  bool isPinned = false);
 
-  /// Whether work may go on that nothing can stop: every call is then an error,
-  /// and nothing is freed.
-  virtual bool isLost() const { return false; }
+  /// An error once it is lost: work may go on that nothing can stop, so every
+  /// call is an error, and nothing is freed.
+  virtual Result<void> checkAlive() const { return {}; }
   /// From here on it is lost, for another one's sake.
   virtual void abandon(const std::string & /*reason*/) {}
 };

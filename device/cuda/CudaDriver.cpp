@@ -55,7 +55,7 @@ public:
   Result<void> adoptHost(std::span<std::byte> memory, bool isPinned) override {
     return state->adoptHost(memory, isPinned);
   }
-  bool isLost() const override { return state->isLost(); }
+  Result<void> checkAlive() const override { return state->checkAlive(); }
   void abandon(const std::string &reason) override { state->giveUp(reason); }
 
 private:

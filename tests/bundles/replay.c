@@ -131,7 +131,8 @@ static void lose(mgt_program *program, const char *words) {
       break;
   require(strstr(mgt_error(), words) != NULL, words, __LINE__);
   FAILS(mgt_replay(program), MGT_INVALID, "lost before");
-  FAILS(mgt_replay(program), MGT_INVALID, "lost before");
+  FAILS(mgt_fetch(program), MGT_INVALID, "lost before");
+  FAILS(mgt_load(program), MGT_INVALID, "lost before");
   mgt_close(program);
   printf("after %u replays: %s\n", (unsigned)replay, mgt_error());
 }
