@@ -4,10 +4,7 @@
 // sentence.
 #include "capture/c/mgt.h"
 
-#include "capture/replay/Bundle.h"
-#include "capture/replay/Replayer.h"
-#include "device/host/CpuLevel.h"
-#include "device/host/HostTarget.h"
+#include "capture/c/OpenedBundle.h"
 
 #include <algorithm>
 #include <cstring>
@@ -18,20 +15,18 @@
 using namespace mgpu;
 
 struct mgt_program {
-  planner::Program program;
-  planner::Plan plan;
-  std::unique_ptr<device::Driver> driver;
-  std::optional<capture::Replayer> replayer; ///< goes before its driver
-  std::vector<bool> needsValue, isWritten;   ///< by argument
+  std::unique_ptr<capture::OpenedBundle> bundle;
+  std::vector<bool> needsValue, isWritten; ///< by argument
   bool isLoaded = false;
 
+  const planner::Program &program() const { return bundle->program(); }
   size_t numArguments() const {
-    return program.arguments.size() + program.results.size();
+    return program().arguments.size() + program().results.size();
   }
   const planner::ProgramArgument &argument(size_t index) const {
-    size_t count = program.arguments.size();
-    return index < count ? program.arguments[index]
-                         : program.results[index - count];
+    size_t count = program().arguments.size();
+    return index < count ? program().arguments[index]
+                         : program().results[index - count];
   }
 };
 
@@ -64,22 +59,11 @@ Result<void> open(const char *path, const char *target, mgt_program **out) {
     return fail(ErrorKind::Usage,
                 "mgt_open: path and program must not be null");
   *out = nullptr;
-  MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
-  MGPU_TRY_ASSIGN(planner::Plan plan, bundle.plan());
   auto made = std::make_unique<mgt_program>();
-  made->program = bundle.program();
-  const planner::Dag &dag = made->program.dag;
-  MGPU_TRY_ASSIGN(made->driver,
-                  device::openHostTarget(target ? target : "", dag.numDevices,
-                                         bundle.threads()));
-  std::vector<std::string_view> levels = device::cpuLevels();
-  MGPU_TRY_ASSIGN(auto kernels, bundle.hostKernels(levels));
-  MGPU_TRY_ASSIGN(
-      made->replayer,
-      capture::Replayer::create(dag, plan, kernels.objects, *made->driver));
-  made->plan = std::move(plan);
-  std::vector<bool> reads = planner::readsFirst(dag);
-  for (const planner::ProgramArgument &argument : made->program.arguments)
+  MGPU_TRY_ASSIGN(made->bundle,
+                  capture::OpenedBundle::open(path, target ? target : ""));
+  std::vector<bool> reads = planner::readsFirst(made->program().dag);
+  for (const planner::ProgramArgument &argument : made->program().arguments)
     made->needsValue.push_back(argument.buffer &&
                                reads[argument.buffer->value]);
   made->isWritten.resize(made->numArguments());
@@ -111,7 +95,7 @@ Result<std::span<std::byte>> memoryOf(mgt_program *program, size_t index,
                                       const void *data, size_t bytes,
                                       const char *call) {
   const planner::ProgramArgument &argument = program->argument(index);
-  std::span<std::byte> memory = program->replayer->hostBuffer(*argument.buffer);
+  std::span<std::byte> memory = program->bundle->hostBuffer(*argument.buffer);
   if (bytes != memory.size() || (!data && bytes != 0))
     return fail(ErrorKind::Usage,
                 fmt::format("{}: '{}' has {} bytes, and {} are given", call,
@@ -162,10 +146,10 @@ mgt_status mgt_get_argument(const mgt_program *program, size_t index,
         argument.shape.size(),
         argument.shape.data(),
         argument.buffer
-            ? size_t(program->program.dag.buffer(*argument.buffer).sizeBytes)
+            ? size_t(program->program().dag.buffer(*argument.buffer).sizeBytes)
             : 0,
         argument.value.c_str(),
-        index >= program->program.arguments.size()};
+        index >= program->program().arguments.size()};
     return {};
   });
 }
@@ -203,7 +187,7 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
       return fail(ErrorKind::Usage,
                   "mgt_memory: data and bytes must not be null");
     std::span<std::byte> memory =
-        program->replayer->hostBuffer(*program->argument(index).buffer);
+        program->bundle->hostBuffer(*program->argument(index).buffer);
     *data = memory.data();
     *bytes = memory.size();
     program->isWritten[index] = true;
@@ -216,9 +200,8 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
   return guarded([&]() -> Result<void> {
     MGPU_TRY_ASSIGN(size_t index, find(program, name, "mgt_bind"));
     MGPU_TRY(memoryOf(program, index, data, bytes, "mgt_bind"));
-    MGPU_TRY(program->replayer->rebind(
-        program->program.dag, program->plan, *program->argument(index).buffer,
-        {static_cast<std::byte *>(data), bytes}));
+    MGPU_TRY(program->bundle->bind(*program->argument(index).buffer,
+                                   {static_cast<std::byte *>(data), bytes}));
     program->isWritten[index] = true;
     return {};
   });
@@ -234,7 +217,7 @@ mgt_status mgt_load(mgt_program *program) {
                     fmt::format("mgt_load: argument '{}' is read but has no "
                                 "value; call mgt_write first",
                                 program->argument(k).name));
-    MGPU_TRY(program->replayer->load());
+    MGPU_TRY(program->bundle->load());
     program->isLoaded = true;
     return {};
   });
@@ -243,13 +226,13 @@ mgt_status mgt_load(mgt_program *program) {
 mgt_status mgt_replay(mgt_program *program) {
   return guarded([&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_replay"));
-    return program->replayer->replay();
+    return program->bundle->replay();
   });
 }
 
 mgt_status mgt_fetch(mgt_program *program) {
   return guarded([&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_fetch"));
-    return program->replayer->fetch();
+    return program->bundle->fetch();
   });
 }

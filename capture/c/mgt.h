@@ -46,7 +46,21 @@ const char *mgt_error(void);
 
 typedef struct mgt_program mgt_program;
 
-/* Opens a bundle on `target`: "host" or "host:N"; NULL is "host". */
+/* Opens a bundle on `target`:
+ *   "host", "host:N"   this machine; NULL is "host"
+ *   "cuda:K/N"         NVIDIA card K as N devices; "cuda:K" as one
+ *   "cuda:K,L,..."     several cards, a device each; "cuda" as many as it takes
+ * A card takes the bundle's cubins for its architecture (MGT_ABSENT where it
+ * has none), and NVRTC for kernels of mgpu's own. The driver and NCCL are
+ * looked for here; nothing of CUDA is linked. The card's primary context is
+ * used, and the caller's current one, streams and environment stay as they are.
+ *
+ * Several cards are driven by a thread of the library's for each, with a rank
+ * of NCCL; all meet before each launch, as one may block until the others are
+ * launched. NCCL_GRAPH_MIXING_SUPPORT must be 0 in the environment before the
+ * process starts. Programs that share two cards are replayed one after the
+ * other, never at once, and no call of NCCL's of the caller's own runs on these
+ * cards beside a replay. */
 mgt_status mgt_open(const char *path, const char *target,
                     mgt_program **program);
 /* Takes NULL as well. */
@@ -83,9 +97,11 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
 
 /* From here on `data` is the argument's or result's memory, of as many bytes;
  * it stays the caller's, who keeps it until the program is closed or the
- * argument is bound again. It counts as written. Nothing is copied by it; not
- * for every replay, as graphs are changed or built anew. A call that fails
- * otherwise than with MGT_USAGE may leave the program lost. */
+ * argument is bound again. On a card it is pinned (cudaHostAlloc,
+ * cudaHostRegister); on several cards there is no binding (MGT_UNSUPPORTED). It
+ * counts as written. Nothing is copied by it; not for every replay, as graphs
+ * are changed or built anew. A call that fails otherwise than with MGT_USAGE or
+ * MGT_UNSUPPORTED may leave the program lost. */
 mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
                     size_t bytes);
 
@@ -93,7 +109,12 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
  * arguments are to start anew. Usage error while an argument that is read has
  * not been written. */
 mgt_status mgt_load(mgt_program *program);
-/* One run, done when it returns. Allocates nothing. */
+/* One run, done when it returns; on the host it allocates nothing. A card that
+ * does not end within two minutes, or whose context CUDA loses, is an error
+ * that names the card and the collective; of several cards the others then give
+ * up, within seconds. The program is lost: every later load, replay and fetch
+ * says so, and what a card may still be writing is not freed, not by
+ * mgt_close() either. Start the process again to use the card. */
 mgt_status mgt_replay(mgt_program *program);
 /* Brings back what is resident and was written. */
 mgt_status mgt_fetch(mgt_program *program);

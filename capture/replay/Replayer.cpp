@@ -80,7 +80,6 @@ Replayer::create(const Dag &dag, const Plan &plan,
       return fail(ErrorKind::Internal,
                   fmt::format("{} bytes of host memory for {}",
                               part.hostMemory.size(), layout.bytes));
-    MGPU_TRY(driver.adoptHost(part.hostMemory));
   }
   BufferAddresses addresses;
   uint64_t mostBytes = 0;
@@ -141,8 +140,8 @@ Result<void> Replayer::rebind(const Dag &dag, const Plan &plan, BufferId id,
                             "of the program: give as many as it has",
                             memory.size()));
   if (driver->onlyDevice())
-    return fail(ErrorKind::Usage, "memory that several processes share cannot "
-                                  "be replaced in one of them");
+    return fail(ErrorKind::Usage, "memory that several cards share cannot be "
+                                  "replaced on one of them");
   std::byte *before = std::exchange(addresses.host[id.value], memory.data());
   auto isUsed = [&](const ExecutableGraph &graph) {
     return std::any_of(
@@ -181,6 +180,7 @@ std::span<std::byte> Replayer::hostBuffer(BufferId id) {
 }
 
 Result<void> Replayer::run(Phase phase) {
+  MGPU_TRY(driver->checkAlive()); // also where there is nothing to do
   MGPU_TRY(meet());
   if (graphs[size_t(phase)].dagNodes.empty())
     return {};

@@ -27,8 +27,8 @@ struct TimedReplay {
   std::vector<device::HostSpan> host;
 };
 
-/// Where each host buffer lies in one block of memory that several processes
-/// share.
+/// Where each host buffer lies in one block of memory that the ranks of several
+/// cards share.
 struct HostLayout {
   std::vector<uint64_t> offsets; ///< by BufferId; of device buffers 0
   uint64_t bytes = 0;            ///< whole pages
@@ -38,11 +38,12 @@ HostLayout hostLayout(const planner::Dag &dag);
 Result<void> writeConstants(const planner::Dag &dag, const HostLayout &layout,
                             std::span<std::byte> memory);
 
-/// What a process has that runs one device's part of a program
-/// (capture/graph/Cards.h).
+/// What a rank has that runs one device's part of a program
+/// (capture/graph/Cards.h), in a process or a thread of its own.
 struct Part {
-  std::span<std::byte> hostMemory; ///< by hostLayout(), with its constants
-  /// Returns once all processes called it as often as this one; the launches
+  /// By hostLayout(), with its constants; the driver has adopted it.
+  std::span<std::byte> hostMemory;
+  /// Returns once all ranks called it as often as this one; the launches
   /// of a phase, and of each trip of a loop, come after all have ended those
   /// before.
   std::function<Result<void>()> meet;
@@ -105,7 +106,7 @@ private:
   std::array<ExecutableGraph, planner::allPhases.size()> graphs; ///< by Phase
   planner::Loop loop;
   Part part;
-  bool isFirst = true; ///< of the processes
+  bool isFirst = true; ///< of the ranks
 };
 
 } // namespace mgpu::capture

@@ -36,7 +36,7 @@ Result<void> Driver::join(std::span<const DeviceGroup>) {
   return notOneOfSeveral();
 }
 
-Result<void> Driver::adoptHost(std::span<std::byte>) {
+Result<void> Driver::adoptHost(std::span<std::byte>, bool) {
   return notOneOfSeveral();
 }
 

@@ -123,7 +123,7 @@ public:
   virtual Result<void> instantiateOver(std::unique_ptr<GraphExec> &exec);
 };
 
-/// What the processes of one group find each other by.
+/// What the ranks of one group find each other by.
 using GroupId = std::array<std::byte, 128>;
 
 /// Devices that communicate, by rank. The first group of a driver is all of the
@@ -166,7 +166,8 @@ public:
   virtual bool awaits(KernelHandle) const { return false; }
   virtual std::unique_ptr<GraphDriver> createGraph() = 0;
 
-  // Of a driver in one of several processes that run a program together.
+  // Of a driver in one of several processes, or threads, that run a program
+  // together.
 
   /// The device that is here; none: all are. Memory and nodes are of it alone,
   /// and of a collective the members of others have no addresses.
@@ -177,8 +178,17 @@ public:
   /// returns when all of them did. Collectives then work among these members.
   virtual Result<void> join(std::span<const DeviceGroup> groups);
   /// Lets the devices reach memory of the caller's as if allocate(host()) had
-  /// given it; until the driver is gone. Whole pages.
-  virtual Result<void> adoptHost(std::span<std::byte> memory);
+  /// given it; until the driver is gone. Whole pages. `isPinned`: another
+  /// driver of this process has adopted the memory, and stays until this one
+  /// uses it no more.
+  virtual Result<void> adoptHost(std::span<std::byte> memory,
+                                 bool isPinned = false);
+
+  /// An error once it is lost: work may go on that nothing can stop, so every
+  /// call is an error, and nothing is freed.
+  virtual Result<void> checkAlive() const { return {}; }
+  /// From here on it is lost, for another one's sake.
+  virtual void abandon(const std::string & /*reason*/) {}
 };
 
 } // namespace mgpu::device

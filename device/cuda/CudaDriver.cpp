@@ -52,9 +52,11 @@ public:
   Result<void> join(std::span<const DeviceGroup> groups) override {
     return state->join(groups);
   }
-  Result<void> adoptHost(std::span<std::byte> memory) override {
-    return state->adoptHost(memory);
+  Result<void> adoptHost(std::span<std::byte> memory, bool isPinned) override {
+    return state->adoptHost(memory, isPinned);
   }
+  Result<void> checkAlive() const override { return state->checkAlive(); }
+  void abandon(const std::string &reason) override { state->giveUp(reason); }
 
 private:
   std::shared_ptr<CudaState> state;

@@ -58,6 +58,8 @@ public:
   Result<void> checkAlive() const;
   bool isLost() const;
   void setLost(const std::string &reason);
+  /// setLost(), and what other ranks wait for here ends.
+  void giveUp(const std::string &reason);
 
   /// Zeroed and 256-aligned: pinned host memory that the card can reach, or
   /// the card's. `purpose` is for the error.
@@ -107,7 +109,7 @@ public:
   std::optional<DeviceId> onlyDevice() const { return options.only; }
   Result<GroupId> makeGroupId();
   Result<void> join(std::span<const DeviceGroup> groups);
-  Result<void> adoptHost(std::span<std::byte> memory);
+  Result<void> adoptHost(std::span<std::byte> memory, bool isPinned);
   /// Makes a call once outside of any graph, if its like was not yet.
   Result<void> warmUp(const NcclCall &call, std::string_view name);
   /// The devices whose memory and work are here.
@@ -142,7 +144,6 @@ public:
 private:
   CudaState(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
             std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
-  void giveUp(const std::string &reason);
   Result<void> openCard();
   Result<void> zero(CUdeviceptr memory, uint64_t bytes);
   Result<CUlibrary> loadLibrary(std::string_view name,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What CudaState has of several cards, of which this process has one.
+// What CudaState has of several cards, of which this driver has one.
 #include "device/cuda/CudaState.h"
+#include "device/cuda/CudaTarget.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -43,13 +43,7 @@ Result<void> CudaState::join(std::span<const DeviceGroup> groups) {
   if (communicators)
     return fail(ErrorKind::Usage, "this target has joined the others already");
   MGPU_TRY(checkAlive());
-  // With it NCCL ties every launch to those outside of graphs by event nodes,
-  // some of which nothing waits for. NCCL 2.28 has no other switch for it.
-  const char *mixing = std::getenv("NCCL_GRAPH_MIXING_SUPPORT");
-  if (!mixing || std::strcmp(mixing, "0") != 0)
-    return fail(ErrorKind::Usage,
-                "NCCL_GRAPH_MIXING_SUPPORT must be 0 in a process that "
-                "replays graphs with collectives among cards");
+  MGPU_TRY(checkNcclMixing());
   if (options.nccl.windows &&
       (nccl->version < ncclWithWindows || !nccl->MemAlloc || !nccl->MemFree ||
        !nccl->CommWindowRegister || !nccl->CommWindowDeregister))
@@ -113,7 +107,7 @@ Result<std::byte *> CudaState::allocateArena(DeviceId device,
   return out;
 }
 
-Result<void> CudaState::adoptHost(std::span<std::byte> memory) {
+Result<void> CudaState::adoptHost(std::span<std::byte> memory, bool isPinned) {
   MGPU_TRY(checkAlive());
   if (memory.empty())
     return {};
@@ -125,22 +119,24 @@ Result<void> CudaState::adoptHost(std::span<std::byte> memory) {
       "cuDeviceGetAttribute", where()));
   if (!sameAddress)
     return fail(ErrorKind::Absent,
-                fmt::format("{} ({}) cannot reach host memory that processes "
-                            "share by its address, which several cards need",
+                fmt::format("{} ({}) cannot reach host memory that cards "
+                            "share by its address, which several of them need",
                             where(), cardName));
-  Current current(*this);
-  MGPU_TRY(current.entered);
-  CUresult code = api->cuMemHostRegister(memory.data(), memory.size(),
-                                         CU_MEMHOSTREGISTER_PORTABLE |
-                                             CU_MEMHOSTREGISTER_DEVICEMAP);
-  if (code == CUDA_ERROR_OUT_OF_MEMORY)
-    return fail(ErrorKind::Absent,
-                fmt::format("cannot pin the {} bytes of host buffers {}: use "
-                            "smaller buffers or raise the limit of locked "
-                            "memory",
-                            memory.size(), where()));
-  MGPU_TRY(check(code, "cuMemHostRegister", where()));
-  adopted.push_back(memory.data());
+  if (!isPinned) { // portable, so for all contexts (cuda.h 9474)
+    Current current(*this);
+    MGPU_TRY(current.entered);
+    CUresult code = api->cuMemHostRegister(memory.data(), memory.size(),
+                                           CU_MEMHOSTREGISTER_PORTABLE |
+                                               CU_MEMHOSTREGISTER_DEVICEMAP);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY)
+      return fail(ErrorKind::Absent,
+                  fmt::format("cannot pin the {} bytes of host buffers {}: use "
+                              "smaller buffers or raise the limit of locked "
+                              "memory",
+                              memory.size(), where()));
+    MGPU_TRY(check(code, "cuMemHostRegister", where()));
+    adopted.push_back(memory.data());
+  }
   this->memory.add(memory.data(), memory.size(), DeviceId::host());
   return {};
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The C interface from C: replays the bundle of examples/ops and compares with
- * what its operations mean. Usage: mgt_test BUNDLE */
+ * what its operations mean. Usage: mgt_test BUNDLE [TARGET [WORDS]]; with WORDS
+ * a card fails sooner or later, and they are in what is said of it. */
 #include "capture/c/mgt.h"
 
 #include <stdio.h>
@@ -32,6 +33,8 @@ static void errors(const char *path) {
   FAILS(mgt_open(path, NULL, NULL), MGT_USAGE, "must not be null");
   FAILS(mgt_open(path, "abacus", &program), MGT_USAGE, "unknown target");
   FAILS(mgt_open(path, "host:1", &program), MGT_ABSENT, "is of 4 devices");
+  FAILS(mgt_open(path, "cuda:0/x", &program), MGT_USAGE, "the forms are cuda");
+  FAILS(mgt_open(path, "cuda:0", &program), MGT_ABSENT, "is of 4 devices");
   FAILS(mgt_replay(NULL), MGT_USAGE, "must not be null");
   REQUIRE(mgt_num_arguments(NULL) == 0);
   mgt_close(NULL);
@@ -46,22 +49,108 @@ static void errors(const char *path) {
   mgt_close(program);
 }
 
-int main(int argc, char **argv) {
+/* What a replay made of `a` and `b`. */
+static void results(mgt_program *program, const float *a, const float *b) {
   static const char *const outputs[] = {"gathered", "maximum", "minimum",
                                         "product", "broadcasted"};
+  float out[16];
+  size_t k;
+  REQUIRE(mgt_read(program, "gathered", out, 64) == MGT_OK);
+  REQUIRE(memcmp(out, a, 64) == 0);
+  REQUIRE(mgt_read(program, "uneven", out, 40) == MGT_OK);
+  REQUIRE(memcmp(out, b, 40) == 0);
+  REQUIRE(mgt_read(program, "chained", out, 64) == MGT_OK);
+  for (k = 0; k < 16; ++k)
+    REQUIRE(out[k] == a[k] + 1);
+  for (k = 1; k < 5; ++k) {
+    size_t i, rank;
+    REQUIRE(mgt_read(program, outputs[k], out, 16) == MGT_OK);
+    for (i = 0; i < 4; ++i) {
+      float most = a[i], least = a[i], product = 1;
+      for (rank = 0; rank < 4; ++rank) {
+        float value = a[4 * rank + i];
+        most = value > most ? value : most;
+        least = value < least ? value : least;
+        product *= value;
+      }
+      REQUIRE(out[i] == (k == 1   ? most
+                         : k == 2 ? least
+                         : k == 3 ? product
+                                  : a[4 + i]));
+    }
+  }
+}
+
+/* In the program's place: memory of the caller's, which for a card is pinned,
+ * and so here another program's. */
+static void bind(mgt_program *program, const char *path, const char *target) {
+  static float own[4][16];
+  float *bound[4] = {own[0], own[1], own[2], own[3]}, out[16];
+  static const char *const pinned[4] = {"a", "gathered", "chained", NULL};
+  mgt_program *other = NULL;
+  size_t replay, k, bytes;
+  void *memory;
+  FAILS(mgt_bind(program, "a", own, 4), MGT_USAGE, "'a' has 64 bytes");
+  FAILS(mgt_bind(program, "nothing", own, 64), MGT_USAGE, "no argument");
+  if (target && !strchr(target, '/')) {
+    FAILS(mgt_bind(program, "a", own, 64), MGT_UNSUPPORTED,
+          "keeps its own memory");
+    mgt_close(program);
+    return;
+  }
+  if (target) {
+    REQUIRE(mgt_open(path, target, &other) == MGT_OK);
+    for (k = 0; pinned[k]; ++k) {
+      REQUIRE(mgt_memory(other, pinned[k], &memory, &bytes) == MGT_OK);
+      bound[k] = memory;
+    }
+    bound[3] = bound[2];
+  }
+  for (replay = 0; replay < 2; ++replay) {
+    float *in = bound[replay], *result = bound[2 + replay];
+    REQUIRE(mgt_bind(program, "a", in, 64) == MGT_OK);
+    REQUIRE(mgt_bind(program, "chained", result, 64) == MGT_OK);
+    for (k = 0; k < 16; ++k)
+      in[k] = (float)(100 * replay + k);
+    REQUIRE(mgt_replay(program) == MGT_OK);
+    REQUIRE(mgt_fetch(program) == MGT_OK);
+    for (k = 0; k < 16; ++k)
+      REQUIRE(result[k] == in[k] + 1);
+    REQUIRE(mgt_read(program, "chained", out, 64) == MGT_OK);
+    REQUIRE(memcmp(out, result, 64) == 0);
+  }
+  mgt_close(program);
+  mgt_close(other);
+}
+
+/* Until a card fails; then the program is lost, and says so. */
+static void lose(mgt_program *program, const char *words) {
+  size_t replay;
+  for (replay = 0; replay < 100; ++replay)
+    if (mgt_replay(program) != MGT_OK)
+      break;
+  require(strstr(mgt_error(), words) != NULL, words, __LINE__);
+  FAILS(mgt_replay(program), MGT_INVALID, "lost before");
+  FAILS(mgt_fetch(program), MGT_INVALID, "lost before");
+  FAILS(mgt_load(program), MGT_INVALID, "lost before");
+  mgt_close(program);
+  printf("after %u replays: %s\n", (unsigned)replay, mgt_error());
+}
+
+int main(int argc, char **argv) {
   mgt_program *program;
   mgt_argument argument;
-  float a[16], *b, out[16];
-  static float bound[4][16];
+  float a[16], *b;
   void *memory;
   size_t bytes, k, replay, input_count = 0;
-  if (argc != 2)
+  const char *target = argc > 2 ? argv[2] : NULL;
+  if (argc < 2)
     return 2;
   REQUIRE(mgt_version() == MGT_VERSION);
   REQUIRE(strcmp(mgt_error(), "") == 0);
   errors(argv[1]);
 
-  REQUIRE(mgt_open(argv[1], NULL, &program) == MGT_OK);
+  REQUIRE(mgt_open(argv[1], target, &program) == MGT_OK);
   REQUIRE(mgt_num_arguments(program) == 9);
   for (k = 0; k < mgt_num_arguments(program); ++k) {
     REQUIRE(mgt_get_argument(program, k, &argument) == MGT_OK);
@@ -85,49 +174,14 @@ int main(int argc, char **argv) {
       REQUIRE(mgt_load(program) == MGT_OK);
     REQUIRE(mgt_replay(program) == MGT_OK);
     REQUIRE(mgt_fetch(program) == MGT_OK);
-    REQUIRE(mgt_read(program, "gathered", out, 64) == MGT_OK);
-    REQUIRE(memcmp(out, a, 64) == 0);
-    REQUIRE(mgt_read(program, "uneven", out, 40) == MGT_OK);
-    REQUIRE(memcmp(out, b, 40) == 0);
-    REQUIRE(mgt_read(program, "chained", out, 64) == MGT_OK);
-    for (k = 0; k < 16; ++k)
-      REQUIRE(out[k] == a[k] + 1);
-    for (k = 1; k < 5; ++k) {
-      size_t i, rank;
-      REQUIRE(mgt_read(program, outputs[k], out, 16) == MGT_OK);
-      for (i = 0; i < 4; ++i) {
-        float most = a[i], least = a[i], product = 1;
-        for (rank = 0; rank < 4; ++rank) {
-          float value = a[4 * rank + i];
-          most = value > most ? value : most;
-          least = value < least ? value : least;
-          product *= value;
-        }
-        REQUIRE(out[i] == (k == 1   ? most
-                           : k == 2 ? least
-                           : k == 3 ? product
-                                    : a[4 + i]));
-      }
-    }
+    results(program, a, b);
   }
-  /* The caller's memory in place of the program's, twice. */
-  FAILS(mgt_bind(program, "a", a, 4), MGT_USAGE, "'a' has 64 bytes");
-  FAILS(mgt_bind(program, "nothing", a, 64), MGT_USAGE, "no argument");
-  for (; replay < 5; ++replay) {
-    float *in = bound[replay % 2], *result = bound[2 + replay % 2];
-    REQUIRE(mgt_bind(program, "a", in, 64) == MGT_OK);
-    REQUIRE(mgt_bind(program, "chained", result, 64) == MGT_OK);
-    for (k = 0; k < 16; ++k)
-      in[k] = (float)(100 * replay + k);
-    REQUIRE(mgt_replay(program) == MGT_OK);
-    REQUIRE(mgt_fetch(program) == MGT_OK);
-    for (k = 0; k < 16; ++k)
-      REQUIRE(result[k] == in[k] + 1);
-    REQUIRE(mgt_read(program, "chained", out, 64) == MGT_OK);
-    REQUIRE(memcmp(out, result, 64) == 0);
+  if (argc > 3) {
+    lose(program, argv[3]);
+    return 0;
   }
-  mgt_close(program);
-  printf("%u replays through the C interface give what they should\n",
-         (unsigned)replay);
+  bind(program, argv[1], target);
+  printf("replays through the C interface on %s give what they should\n",
+         target ? target : "the host");
   return 0;
 }

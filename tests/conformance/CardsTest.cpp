@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Examples and random programs on several cards that are not there: a process
-// for each, an NCCL that moves their data, and the bits of the host target.
+// or a thread for each, an NCCL that moves their data, and the bits of the host
+// target.
 #include "tests/conformance/CudaPrograms.h"
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
@@ -9,6 +10,7 @@
 #include "tools/mgpu-tune/CardWorkers.h"
 
 #include "capture/graph/Cards.h"
+#include "capture/replay/CardThreads.h"
 
 #include <gtest/gtest.h>
 
@@ -38,6 +40,26 @@ tune::CardWorkers::Options cardOptions() {
   return options;
 }
 
+/// Those that the host target reads and gives back.
+template <typename Cards>
+void giveInputs(Cards &cards, const planner::Dag &dag, const HostData &inputs) {
+  for (uint32_t b = 0; b < dag.buffers.size(); ++b)
+    if (auto given = inputs.find(dag.buffers[b].name);
+        given != inputs.end() && isVisible(dag.buffers[b]))
+      std::copy(given->second.begin(), given->second.end(),
+                cards.hostBuffer({b}).begin());
+}
+template <typename Cards>
+HostData takeOutputs(Cards &cards, const planner::Dag &dag) {
+  HostData data;
+  for (uint32_t b = 0; b < dag.buffers.size(); ++b)
+    if (isVisible(dag.buffers[b])) {
+      auto bytes = cards.hostBuffer({b});
+      data[dag.buffers[b].name].assign(bytes.begin(), bytes.end());
+    }
+  return data;
+}
+
 Result<HostData> onCards(const CudaPrograms &programs, size_t number,
                          const planner::Dag &dag, const planner::Plan &plan,
                          uint64_t seed, const HostData &inputs,
@@ -46,32 +68,54 @@ Result<HostData> onCards(const CudaPrograms &programs, size_t number,
   MGPU_TRY_ASSIGN(auto cards, tune::CardWorkers::start(
                                   dag, plan, programs.objects(number),
                                   opener(programs, seed), cardOptions()));
-  for (uint32_t b = 0; b < dag.buffers.size(); ++b)
-    if (auto given = inputs.find(dag.buffers[b].name);
-        given != inputs.end() && isVisible(dag.buffers[b]))
-      std::copy(given->second.begin(), given->second.end(),
-                cards->hostBuffer({b}).begin());
+  giveInputs(*cards, dag, inputs);
   MGPU_TRY(cards->load());
   MGPU_TRY(cards->replay(numReplays));
   MGPU_TRY(cards->fetch());
-  HostData data;
-  for (uint32_t b = 0; b < dag.buffers.size(); ++b)
-    if (isVisible(dag.buffers[b])) {
-      auto bytes = cards->hostBuffer({b});
-      data[dag.buffers[b].name].assign(bytes.begin(), bytes.end());
-    }
+  HostData data = takeOutputs(*cards, dag);
   MGPU_TRY(cards->replayTimed());
   MGPU_TRY(cards->close());
   return data;
 }
 
+Result<HostData> onThreads(const CudaPrograms &programs, size_t number,
+                           const planner::Dag &dag, const planner::Plan &plan,
+                           uint64_t seed, const HostData &inputs,
+                           uint64_t numReplays) {
+  fake::FakeWorld::create();
+  programs.readyThreads(dag.numDevices, seed);
+  capture::CardThreads::Options options;
+  options.deadline = std::chrono::seconds(20);
+  HostData data;
+  {
+    MGPU_TRY_ASSIGN(
+        auto cards,
+        capture::CardThreads::start(
+            dag, plan, programs.objects(number),
+            [&programs](uint32_t rank, std::function<Result<void>()> watch) {
+              return programs.openThread(rank, std::move(watch));
+            },
+            options));
+    giveInputs(*cards, dag, inputs);
+    MGPU_TRY(cards->load());
+    for (uint64_t k = 0; k < numReplays; ++k)
+      MGPU_TRY(cards->replay());
+    MGPU_TRY(cards->fetch());
+    data = takeOutputs(*cards, dag);
+  }
+  if (std::string complaint = fake::rankComplaints(); !complaint.empty())
+    return fail(ErrorKind::Internal, complaint);
+  return data;
+}
+
 void check(const CudaPrograms &programs, size_t number, const planner::Dag &dag,
            const std::string &scheduler, const HostData &inputs,
-           const HostData &expected, uint32_t numReplays) {
+           const HostData &expected, uint32_t numReplays,
+           decltype(onCards) &run = onCards) {
   auto plan = makePlan(dag, scheduler);
   ASSERT_TRUE(plan) << scheduler << ": " << plan.error().message;
   uint64_t seed = std::hash<std::string>()(scheduler) + number;
-  auto got = onCards(programs, number, dag, *plan, seed, inputs, numReplays);
+  auto got = run(programs, number, dag, *plan, seed, inputs, numReplays);
   ASSERT_TRUE(got) << scheduler << ": " << got.error().message;
   ASSERT_EQ(difference(expected, *got), "") << "scheduler " << scheduler;
 }
@@ -103,6 +147,12 @@ TEST_P(CardsExamples, GiveTheBitsOfTheHost) {
     if (HasFatalFailure())
       return;
   }
+  for (const char *scheduler : {"list", "1"}) {
+    SCOPED_TRACE("threads");
+    check(programs, *number, dag, scheduler, *inputs, *expected, 2, onThreads);
+    if (HasFatalFailure())
+      return;
+  }
   programs.useWindows = true;
   for (const char *scheduler : {"list", "1"}) {
     SCOPED_TRACE("windows");
@@ -110,6 +160,8 @@ TEST_P(CardsExamples, GiveTheBitsOfTheHost) {
     if (HasFatalFailure())
       return;
   }
+  SCOPED_TRACE("threads and windows");
+  check(programs, *number, dag, "list", *inputs, *expected, 2, onThreads);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CardsExamples, testing::ValuesIn(allExamples()),
@@ -159,7 +211,8 @@ TEST(CardsRandomPrograms, GiveTheBitsOfTheHost) {
     ASSERT_TRUE(expected) << expected.error().message;
     programs.useWindows = seed % 2;
     for (const char *scheduler : {"list", "1"}) {
-      check(programs, seed, dag, scheduler, *inputs, *expected, 1);
+      check(programs, seed, dag, scheduler, *inputs, *expected, 1,
+            *scheduler == '1' ? onThreads : onCards);
       if (HasFatalFailure())
         return;
     }

@@ -115,4 +115,20 @@ CudaPrograms::openRank(uint32_t rank, uint64_t seed,
   return fake::openRank(options);
 }
 
+void CudaPrograms::readyThreads(uint32_t cards, uint64_t seed) const {
+  setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
+  registerKernels(seed);
+  fake::FakeCuda::instance().cards = int(cards);
+  fake::FakeNccl::reset();
+}
+
+Result<std::unique_ptr<device::Driver>>
+CudaPrograms::openThread(uint32_t rank,
+                         std::function<Result<void>()> watch) const {
+  device::CudaOptions options = fake::rankOptions(rank, int(rank));
+  options.watch = std::move(watch);
+  options.nccl.windows = useWindows;
+  return fake::openThread(options);
+}
+
 } // namespace mgpu::conformance

@@ -47,6 +47,11 @@ public:
   Result<std::unique_ptr<device::Driver>>
   openRank(uint32_t rank, uint64_t seed, std::function<Result<void>()> watch,
            std::chrono::milliseconds deadline = std::chrono::seconds(20)) const;
+  /// A machine for ranks that are threads, with a card each.
+  void readyThreads(uint32_t cards, uint64_t seed) const;
+  /// One of them, in its thread.
+  Result<std::unique_ptr<device::Driver>>
+  openThread(uint32_t rank, std::function<Result<void>()> watch) const;
   /// What was chosen for the kernel added as number `kernel`.
   std::string configOf(size_t kernel) const {
     return planner::toText(twins.configs[kernel].config);

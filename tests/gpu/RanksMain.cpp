@@ -10,10 +10,10 @@
 // no NCCL or one too old; with MGPU_REQUIRE_GPU in the environment only for too
 // few cards and too old an NCCL. A program of its own, because CUDA may not be
 // called before a fork.
+#include "capture/replay/SharedControl.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/Libraries.h"
 #include "tests/gpu/GpuTarget.h"
-#include "tools/mgpu-tune/SharedControl.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +31,7 @@ constexpr int skipped = 77;
 constexpr int64_t count = 1000; ///< elements of a slice
 
 struct Shared {
-  tune::SharedControl control;
+  capture::SharedControl control;
   GroupId id;
 };
 
@@ -186,7 +186,7 @@ int main(int argc, char **argv) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
   if (onOne)
     setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
-  auto memory = tune::SharedMemory::make(sizeof(Shared));
+  auto memory = capture::SharedMemory::make(sizeof(Shared));
   if (!memory)
     return 1;
   auto &shared = *reinterpret_cast<Shared *>(memory->bytes().data());

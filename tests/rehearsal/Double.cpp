@@ -4,7 +4,8 @@
 // libnccl.so.2 and libcublasLt.so.13: the doubles of tests/unit/cuda, so that
 // programs which know nothing of doubles run over them. All of CUDA's rules
 // that the doubles keep are kept; what is broken or left behind when the
-// process ends is written to MGPU_REHEARSAL/violations.
+// process ends is written to MGPU_REHEARSAL/violations. There is one card, or
+// as many as MGPU_REHEARSAL_CARDS says.
 #include "tests/rehearsal/Exports.h"
 #include "tests/rehearsal/KernelTexts.h"
 #include "tests/unit/cuda/DeviceKernelList.h"
@@ -14,6 +15,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <unistd.h>
 
@@ -88,7 +90,7 @@ void sayWhatIsLeft() {
     tell(each);
   for (const std::string &each : FakeCupti::instance().violations)
     tell("CUPTI: " + each);
-  if (fake.sticky == CUDA_SUCCESS && !fake.neverEnds)
+  if (!fake.hasLostContext() && !fake.neverEnds)
     for (const std::string &each : fake.leaks())
       tell("left behind: " + each);
 }
@@ -100,6 +102,19 @@ __attribute__((constructor)) void start() {
   registerDeviceKernels(fake);
   fake.cardName = "Fake Card (test double)";
   fake.cardBytes = size_t(4) << 30;
+  if (const char *cards = std::getenv("MGPU_REHEARSAL_CARDS"))
+    fake.cards = std::atoi(cards);
+  // "CARD:LAUNCH", where it loses its context.
+  if (const char *fault = std::getenv("MGPU_REHEARSAL_FAULT")) {
+    const char *launch = std::strchr(fault, ':');
+    fake.wrongCard = std::atoi(fault);
+    fake.onLaunch = [left =
+                         launch ? std::atoi(launch + 1) : 1](uint64_t) mutable {
+      FakeCuda &fake = FakeCuda::instance();
+      if (fake.current()->card == fake.wrongCard && --left == 0)
+        fake.launchFault = CUDA_ERROR_ILLEGAL_ADDRESS;
+    };
+  }
   fake.remembersCalls = false;
   fake.kernelsOf = rehearsal::kernelsOf;
   FakeCupti::reset();

@@ -184,7 +184,7 @@ Result<int> runCalibrate(const Options &options) {
     objects = std::move(kernels.objects);
   } else {
     auto cache = openCubinCache(options);
-    MGPU_TRY_ASSIGN(CudaKernels kernels,
+    MGPU_TRY_ASSIGN(kernels::CudaObjects kernels,
                     cudaKernels(program, driver->architecture(), cache.get()));
     objects = std::move(kernels.objects);
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <deque>
 #include <fmt/format.h>
 
 namespace mgpu::tune {
@@ -59,32 +60,36 @@ private:
   std::span<const std::byte> bytes;
 };
 
+using Ids = std::vector<device::GroupId>;
+
+void append(Bytes &to, const Ids &ids) {
+  append(to, uint64_t(ids.size()));
+  for (const device::GroupId &id : ids)
+    append(to, id);
+}
+
+Ids takeIds(Reader &from) {
+  Ids ids;
+  for (auto left = from.take<uint64_t>(); left > 0 && !from.isEmpty(); --left)
+    ids.push_back(from.take<device::GroupId>());
+  return ids;
+}
+
 Bytes request(Step step) {
   Bytes out;
   append(out, step);
   return out;
 }
 
-SharedControl &controlOf(const SharedMemory &memory) {
-  return *reinterpret_cast<SharedControl *>(memory.bytes().data());
-}
-
-constexpr uint64_t controlBytes = (sizeof(SharedControl) + 4095) / 4096 * 4096;
-
 } // namespace
 
 /// What the process of a rank has.
 class CardWorkers::Rank {
 public:
-  Rank(uint32_t rank, const planner::Dag &dag, const planner::Plan &plan,
-       const std::vector<std::vector<std::byte>> &kernels,
-       std::vector<std::vector<DeviceId>> members, Open open, Options options,
-       std::span<std::byte> memory)
-      : rank(rank), dag(dag), plan(plan), kernels(kernels),
-        members(std::move(members)), openRank(std::move(open)),
-        options(std::move(options)),
-        control(*reinterpret_cast<SharedControl *>(memory.data())),
-        hostMemory(memory.subspan(controlBytes)) {}
+  Rank(uint32_t rank, capture::CardRank::Job job,
+       const capture::CardMemory &memory, Farewell farewell)
+      : job(std::move(job)), card(rank, this->job, memory),
+        farewell(std::move(farewell)) {}
 
   /// The answer: 0 and what was asked for, or 1 + an ErrorKind and a text.
   Bytes answer(std::span<const std::byte> asked) {
@@ -107,18 +112,19 @@ private:
     case Step::Build:
       return build(asked);
     case Step::Load:
-      return replayer->load();
+      return card.replayer().load();
     case Step::Fetch:
-      return replayer->fetch();
+      return card.replayer().fetch();
     case Step::Replay:
       for (auto left = asked.take<uint64_t>(); left > 0; --left) {
         Clock::time_point start = Clock::now();
-        MGPU_TRY(replayer->replay());
+        MGPU_TRY(card.replayer().replay());
         append(out, microsecondsSince(start));
       }
       return {};
     case Step::Timed: {
-      MGPU_TRY_ASSIGN(capture::TimedReplay timed, replayer->replayTimed());
+      MGPU_TRY_ASSIGN(capture::TimedReplay timed,
+                      card.replayer().replayTimed());
       append(out, uint64_t(timed.nodes.size()));
       for (const capture::NodeSpan &span : timed.nodes)
         append(out, span);
@@ -129,50 +135,28 @@ private:
     case Step::Close:
       break;
     }
-    replayer.reset();
-    driver.reset();
-    append(out, std::string_view(options.farewell ? options.farewell() : ""));
+    MGPU_TRY(card.close());
+    append(out, std::string_view(farewell ? farewell() : ""));
     return {};
   }
 
   Result<void> open(Bytes &out) {
-    MGPU_TRY_ASSIGN(driver,
-                    openRank(rank, [this] { return control.watch(rank); }));
-    append(out, std::string_view(driver->description()));
-    for (const std::vector<DeviceId> &group : members)
-      if (group.front().value == int32_t(rank)) {
-        MGPU_TRY_ASSIGN(device::GroupId id, driver->makeGroupId());
-        append(out, id);
-      }
+    MGPU_TRY_ASSIGN(auto ids, card.open());
+    append(out, std::string_view(card.description()));
+    append(out, ids);
     return {};
   }
 
   Result<void> build(Reader &asked) {
-    std::vector<device::DeviceGroup> groups;
-    for (const std::vector<DeviceId> &group : members)
-      groups.push_back({group, asked.take<device::GroupId>()});
-    MGPU_TRY(driver->join(groups));
-    auto meet = [this] {
-      return control.meet(rank, uint32_t(members[0].size()), options.deadline);
-    };
-    MGPU_TRY_ASSIGN(auto made,
-                    capture::Replayer::create(dag, plan, kernels, *driver,
-                                              {hostMemory, meet}));
-    replayer.emplace(std::move(made));
-    return {};
+    std::vector<Ids> led;
+    for (uint32_t k = 0; k < job.dag.numDevices; ++k)
+      led.push_back(takeIds(asked));
+    return card.build(led);
   }
 
-  uint32_t rank;
-  const planner::Dag &dag;
-  const planner::Plan &plan;
-  const std::vector<std::vector<std::byte>> &kernels;
-  std::vector<std::vector<DeviceId>> members;
-  Open openRank;
-  Options options;
-  SharedControl &control;
-  std::span<std::byte> hostMemory;
-  std::unique_ptr<device::Driver> driver;
-  std::optional<capture::Replayer> replayer;
+  const capture::CardRank::Job job;
+  capture::CardRank card;
+  Farewell farewell;
 };
 
 Result<std::unique_ptr<CardWorkers>>
@@ -181,25 +165,13 @@ CardWorkers::start(const planner::Dag &dag, const planner::Plan &plan,
                    Open open, Options options) {
   MGPU_TRY(capture::checkAcrossCards(dag));
   const uint32_t ranks = dag.numDevices;
-  if (ranks > SharedControl::maxRanks)
-    return fail(
-        ErrorKind::Unsupported,
-        fmt::format("{} cards, more than {}", ranks, SharedControl::maxRanks));
-  auto members = capture::communicatingGroups(dag);
-  capture::HostLayout layout = capture::hostLayout(dag);
-  std::unique_ptr<CardWorkers> out(new CardWorkers);
-  out->options = std::move(options);
-  MGPU_TRY_ASSIGN(out->memory, SharedMemory::make(controlBytes + layout.bytes));
-  std::span<std::byte> host = out->memory.bytes().subspan(controlBytes);
-  MGPU_TRY(capture::writeConstants(dag, layout, host));
-  for (size_t k = 0; k < dag.buffers.size(); ++k)
-    out->hostBuffers.push_back(
-        dag.buffers[k].device.isHost()
-            ? host.subspan(layout.offsets[k], size_t(dag.buffers[k].sizeBytes))
-            : std::span<std::byte>());
+  std::unique_ptr<CardWorkers> out(new CardWorkers(ranks, options));
+  MGPU_TRY_ASSIGN(out->memory, capture::CardMemory::make(dag));
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    auto state = std::make_shared<Rank>(rank, dag, plan, kernels, members, open,
-                                        out->options, out->memory.bytes());
+    auto state = std::make_shared<Rank>(
+        rank,
+        capture::CardRank::Job{dag, plan, kernels, open, options.deadline},
+        out->memory, options.farewell);
     MGPU_TRY_ASSIGN(
         tuner::Worker worker,
         tuner::Worker::start(
@@ -208,135 +180,67 @@ CardWorkers::start(const planner::Dag &dag, const planner::Plan &plan,
             }));
     out->workers.push_back(std::move(worker));
   }
-  // Opening cards and connecting them takes as long as it takes.
-  const auto patience =
-      out->options.deadline.count() > 0
-          ? std::max<std::chrono::milliseconds>(out->options.deadline,
-                                                std::chrono::minutes(1))
-          : std::chrono::milliseconds(0);
+  const auto patience = out->limits.patience();
   MGPU_TRY_ASSIGN(std::vector<Bytes> opened,
                   out->askAll(request(Step::Open), "opening", patience));
-  std::vector<Reader> said(opened.begin(), opened.end());
-  for (Reader &each : said)
-    out->described.push_back(each.text());
   Bytes build = request(Step::Build);
-  for (const std::vector<DeviceId> &group : members)
-    append(build, said[size_t(group.front().value)].take<device::GroupId>());
+  for (const Bytes &each : opened) {
+    Reader said(each);
+    out->described.push_back(said.text());
+    append(build, takeIds(said));
+  }
   MGPU_TRY(out->askAll(build, "building", patience));
   return out;
 }
 
 CardWorkers::~CardWorkers() {
-  if (!memory.bytes().empty())
-    controlOf(memory).abort();
-}
-
-std::span<std::byte> CardWorkers::hostBuffer(planner::BufferId id) {
-  return id.value < hostBuffers.size() ? hostBuffers[id.value]
-                                       : std::span<std::byte>();
-}
-
-tl::unexpected<Error> CardWorkers::lose(const char *what,
-                                        std::vector<Result<Bytes>> said,
-                                        const std::vector<bool> &isDead) {
-  // First who died, then who failed of itself, then who gave up for that.
-  auto weight = [&](size_t rank) {
-    if (isDead[rank])
-      return 0;
-    return said[rank].error().message.find("given up, because") ==
-                   std::string::npos
-               ? 1
-               : 2;
-  };
-  std::vector<std::pair<int, size_t>> order;
-  for (size_t rank = 0; rank < said.size(); ++rank)
-    if (!said[rank])
-      order.push_back({weight(rank), rank});
-  std::sort(order.begin(), order.end());
-  std::string text = fmt::format("{} on several cards failed", what);
-  for (auto [how, rank] : order)
-    text += fmt::format("; rank {}{} {}", rank,
-                        rank < options.names.size()
-                            ? fmt::format(" ({})", options.names[rank])
-                            : "",
-                        said[rank].error().message);
-  lost = text;
-  return fail(said[order.front().second].error().kind, std::move(text));
+  if (!memory.isEmpty())
+    memory.control().abort();
 }
 
 Result<std::vector<Bytes>>
 CardWorkers::askAll(const Bytes &request, const char *what,
                     std::chrono::milliseconds patience) {
-  if (!lost.empty())
-    return fail(ErrorKind::Invalid,
-                fmt::format("the cards were lost before ({}): start the "
-                            "program again",
-                            lost));
-  SharedControl &control = controlOf(memory);
+  MGPU_TRY(steps.checkAlive());
   constexpr double sendSeconds = 10, answerSeconds = 60;
-  std::vector<Result<Bytes>> said(workers.size(), Bytes());
-  std::vector<bool> isDead(workers.size(), false);
+  std::vector<Bytes> out(workers.size());
   std::vector<tuner::Worker *> waiting;
-  std::optional<Clock::time_point> failedAt;
-  auto failAt = [&](size_t rank, ErrorKind kind, std::string text, bool died) {
-    said[rank] = fail(kind, std::move(text));
-    isDead[rank] = died;
-    waiting[rank] = nullptr;
-    if (!failedAt)
-      failedAt = Clock::now();
-    control.abort();
-  };
+  std::deque<capture::CardAnswer> unsent;
   for (tuner::Worker &worker : workers)
     waiting.push_back(&worker);
+  auto died = [&](size_t rank, const tuner::Fault &fault) {
+    waiting[rank] = nullptr;
+    return capture::CardAnswer{rank, fail(ErrorKind::Absent, fault.what), true};
+  };
   for (size_t rank = 0; rank < workers.size(); ++rank)
     if (auto sent = workers[rank].post(request, sendSeconds); !sent)
-      failAt(rank, ErrorKind::Absent, sent.error().what, true);
-  auto isWaiting = [&] {
-    return std::any_of(waiting.begin(), waiting.end(),
-                       [](tuner::Worker *each) { return each != nullptr; });
+      unsent.push_back(died(rank, sent.error()));
+  auto next = [&](double seconds) -> std::optional<capture::CardAnswer> {
+    if (!unsent.empty()) {
+      capture::CardAnswer answer = std::move(unsent.front());
+      unsent.pop_front();
+      return answer;
+    }
+    auto rank = tuner::Worker::firstReady(waiting, seconds);
+    if (!rank)
+      return std::nullopt;
+    auto got = workers[*rank].receive(answerSeconds);
+    if (!got)
+      return died(*rank, got.error());
+    waiting[*rank] = nullptr;
+    Reader answer(*got);
+    if (auto code = answer.take<uint8_t>())
+      return capture::CardAnswer{*rank,
+                                 fail(ErrorKind(code - 1), answer.text())};
+    out[*rank] = Bytes(got->begin() + 1, got->end());
+    return capture::CardAnswer{*rank, {}};
   };
-  uint64_t signs = control.signs();
-  Clock::time_point signAt = Clock::now();
-  while (isWaiting()) {
-    if (auto rank = tuner::Worker::firstReady(waiting, 0.05)) {
-      auto got = workers[*rank].receive(answerSeconds);
-      if (!got) {
-        failAt(*rank, ErrorKind::Absent, got.error().what, true);
-        continue;
-      }
-      Reader answer(*got);
-      if (auto code = answer.take<uint8_t>())
-        failAt(*rank, ErrorKind(code - 1), answer.text(), false);
-      else
-        said[*rank] = Bytes(got->begin() + 1, got->end());
-      waiting[*rank] = nullptr;
-      continue;
-    }
-    if (uint64_t now = control.signs(); now != signs) {
-      signs = now;
-      signAt = Clock::now();
-    }
-    // Every rank watches its own waits: one that gives no sign for so long
-    // after its deadline is stuck in a call.
-    const auto limit = patience + 2 * options.grace;
-    bool isStuck = patience.count() > 0 && Clock::now() - signAt > limit;
-    bool isOver = failedAt && Clock::now() - *failedAt > options.grace;
-    if (!isStuck && !isOver)
-      continue;
-    for (size_t rank = 0; rank < workers.size(); ++rank)
-      if (waiting[rank]) {
-        ::kill(workers[rank].process(), SIGKILL);
-        failAt(rank, ErrorKind::Absent,
-               "gave no answer and was ended: a call of CUDA or NCCL does not "
-               "return",
-               true);
-      }
-  }
-  if (failedAt)
-    return lose(what, std::move(said), isDead);
-  std::vector<Bytes> out;
-  for (Result<Bytes> &each : said)
-    out.push_back(std::move(*each));
+  auto end = [&](size_t rank) -> std::string {
+    ::kill(workers[rank].process(), SIGKILL);
+    waiting[rank] = nullptr;
+    return "was ended";
+  };
+  MGPU_TRY(steps.gather(what, patience, memory.control(), next, end));
   return out;
 }
 

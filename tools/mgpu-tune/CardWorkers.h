@@ -7,31 +7,22 @@
 // never calls CUDA. It hands out NCCL's ids, starts each step on all cards and
 // waits for all of them; host buffers are memory that all of them share. Where
 // one fails, dies or is late, the others give up, and there is one error that
-// says which, and which collective the others were in.
+// says which, and which collective the others were in (CardSteps).
 
-#include "capture/replay/Replayer.h"
-#include "tools/mgpu-tune/SharedControl.h"
+#include "capture/replay/CardRank.h"
+#include "capture/replay/CardSteps.h"
 #include "tuner/session/Worker.h"
-
-#include <chrono>
 
 namespace mgpu::tune {
 
 class CardWorkers {
 public:
-  /// Opens the driver of one rank, in its process; `watch` goes into its
-  /// options.
-  using Open = std::function<Result<std::unique_ptr<device::Driver>>(
-      uint32_t rank, std::function<Result<void>()> watch)>;
+  using Open = capture::CardRank::Open; ///< in the rank's process
   /// Asked in a rank's process once its driver is gone: what is wrong, if
   /// anything.
   using Farewell = std::function<std::string()>;
 
-  struct Options {
-    /// Of each replay, as the drivers have it; 0: none.
-    std::chrono::milliseconds deadline = std::chrono::minutes(2);
-    /// How long the others may take to say what they were in.
-    std::chrono::milliseconds grace = std::chrono::seconds(5);
+  struct Options : capture::CardLimits {
     std::vector<std::string> names; ///< of ranks: "cuda:0"
     Farewell farewell;
   };
@@ -48,7 +39,9 @@ public:
   CardWorkers &operator=(const CardWorkers &) = delete;
 
   /// As Replayer::hostBuffer().
-  std::span<std::byte> hostBuffer(planner::BufferId id);
+  std::span<std::byte> hostBuffer(planner::BufferId id) {
+    return memory.hostBuffer(id);
+  }
   Result<void> load();
   /// The microseconds of each replay, on the rank where it took longest.
   Result<std::vector<double>> replay(uint64_t count);
@@ -62,7 +55,8 @@ public:
   pid_t process(uint32_t rank) const { return workers[rank].process(); }
 
 private:
-  CardWorkers() = default;
+  CardWorkers(uint32_t ranks, const Options &options)
+      : limits(options), steps(ranks, options, options.names) {}
   class Rank;
   using Bytes = tuner::Bytes;
   /// Posts a request to every rank and waits for all answers; `what` is for
@@ -70,17 +64,14 @@ private:
   Result<std::vector<Bytes>> askAll(const Bytes &request, const char *what,
                                     std::chrono::milliseconds patience);
   Result<std::vector<Bytes>> askAll(const Bytes &request, const char *what) {
-    return askAll(request, what, options.deadline);
+    return askAll(request, what, limits.deadline);
   }
-  tl::unexpected<Error> lose(const char *what, std::vector<Result<Bytes>> said,
-                             const std::vector<bool> &isDead);
 
-  Options options;
-  std::vector<std::span<std::byte>> hostBuffers; ///< by BufferId
-  SharedMemory memory; ///< the control block, then host buffers
+  capture::CardLimits limits;
+  capture::CardSteps steps;
+  capture::CardMemory memory;
   std::vector<tuner::Worker> workers;
   std::vector<std::string> described;
-  std::string lost; ///< why no further step is possible
 };
 
 } // namespace mgpu::tune

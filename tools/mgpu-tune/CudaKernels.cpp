@@ -100,8 +100,9 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
   return out;
 }
 
-Result<CudaKernels> cudaKernels(const Program &program, const std::string &arch,
-                                device::BlobCache *cache) {
+Result<kernels::CudaObjects> cudaKernels(const Program &program,
+                                         const std::string &arch,
+                                         device::BlobCache *cache) {
   MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts,
                   cudaTexts(program, cache));
   MGPU_TRY(checkPdl(program.pdl, arch));
@@ -115,30 +116,9 @@ Result<CudaKernels> cudaKernels(const Program &program, const std::string &arch,
     for (const CompiledText &kernel : compiled)
       cubins.push_back(kernel.program->cubin);
   }
-  const bool hasLibrary =
-      std::any_of(texts.begin(), texts.end(),
-                  [](const auto &text) { return text.product.has_value(); }) &&
-      device::findCublasLt();
-  CudaKernels kernels;
-  for (size_t k = 0; k < texts.size(); ++k) {
-    device::CudaKernelObject object;
-    object.entry = texts[k].entry;
-    object.arch = arch;
-    object.sourceBlock = texts[k].block;
-    object.block = texts[k].launchBlock;
-    object.covers = texts[k].covers;
-    object.takesPart = texts[k].takesPart;
-    object.dynamicSharedBytes = texts[k].dynamicSharedBytes;
-    object.awaits = kernels::awaitsOn(texts[k], arch);
-    object.tensorMaps = texts[k].tensorMaps;
-    object.product = texts[k].product;
-    if (object.product && hasLibrary)
-      object.workspaceBytes = device::productWorkspaceBytes;
-    object.cubin = std::move(cubins[k]);
-    kernels.objects.push_back(device::encodeCudaKernel(object));
-    kernels.workspaceBytes.push_back(object.workspaceBytes);
-  }
-  return kernels;
+  return kernels::cudaObjects(texts, std::move(cubins), arch,
+                              kernels::hasProducts(texts) &&
+                                  device::findCublasLt());
 }
 
 uint64_t productWorkspace(const Program &program, uint32_t streamsPerDevice) {

@@ -7,6 +7,7 @@
 #include "device/api/BlobCache.h"
 #include "kernels/compile/CompiledKernel.h"
 #include "kernels/compile/CubinElf.h"
+#include "kernels/compile/CudaObjects.h"
 #include "tools/mgpu-tune/Program.h"
 
 #include <memory>
@@ -34,18 +35,11 @@ Result<std::vector<CompiledText>>
 compileTexts(const std::vector<kernels::CudaText> &texts,
              const std::string &arch, device::BlobCache *cache);
 
-/// By KernelId, of a program for cards.
-struct CudaKernels {
-  /// As Driver::loadKernel of the CUDA target takes them.
-  std::vector<std::vector<std::byte>> objects;
-  /// What a launch needs of the card's memory beside its buffers
-  /// (planner::addWorkspaces): cuBLASLt's, of a product that it computes.
-  std::vector<uint64_t> workspaceBytes;
-};
 /// The cubins of the program's bundle, where they are for `arch`, else
 /// compiled.
-Result<CudaKernels> cudaKernels(const Program &program, const std::string &arch,
-                                device::BlobCache *cache);
+Result<kernels::CudaObjects> cudaKernels(const Program &program,
+                                         const std::string &arch,
+                                         device::BlobCache *cache);
 
 /// What cuBLASLt needs of each device's memory at most. 0 where it computes
 /// nothing, or the kernels cannot be written for cards.

@@ -2,8 +2,7 @@
 //
 // `run` and `replay` on several cards.
 #include "capture/graph/Cards.h"
-#include "device/cuda/CudaDriver.h"
-#include "device/cuda/Libraries.h"
+#include "device/cuda/CudaTarget.h"
 #include "tools/mgpu-tune/AskInProcess.h"
 #include "tools/mgpu-tune/CardWorkers.h"
 #include "tools/mgpu-tune/Runner.h"
@@ -16,29 +15,6 @@
 namespace mgpu::tune {
 
 namespace {
-
-/// Asks the driver what the cards are.
-Result<std::string> inspect(const std::vector<int> &cards) {
-  MGPU_TRY_ASSIGN(device::CudaMachine machine, device::inspectCuda());
-  MGPU_TRY(device::findNccl());
-  std::string arch;
-  for (int card : cards) {
-    if (size_t(card) >= machine.cards.size())
-      return fail(ErrorKind::Absent,
-                  fmt::format("there is no card {}: this machine shows {} (see "
-                              "nvidia-smi and CUDA_VISIBLE_DEVICES)",
-                              card, machine.cards.size()));
-    const device::CudaMachine::Card &each = machine.cards[size_t(card)];
-    if (arch.empty())
-      arch = each.arch;
-    if (arch != each.arch)
-      return fail(ErrorKind::Absent,
-                  fmt::format("card {} ({}) is {}, card {} {}: choose cards of "
-                              "one architecture",
-                              card, each.name, each.arch, cards[0], arch));
-  }
-  return arch;
-}
 
 class SeveralCards final : public Runner {
 public:
@@ -83,7 +59,7 @@ private:
 Result<std::string> architectureOf(const Program &program,
                                    const std::vector<int> &cards) {
   MGPU_TRY(capture::checkAcrossCards(program.dag));
-  return askInProcess([&] { return inspect(cards); });
+  return askInProcess([&] { return device::architectureOf(cards); });
 }
 
 Result<std::unique_ptr<Runner>> openCards(const Program &program,

@@ -25,20 +25,13 @@ bool parseNumber(std::string_view text, T least, T &into) {
 
 /// The card of a target that has room for the program.
 Result<CudaTarget> findCard(const std::string &target, uint32_t numDevices) {
-  MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
   MGPU_TRY_ASSIGN(auto several, severalCards(target, numDevices));
   if (several)
     return fail(ErrorKind::Unsupported,
                 fmt::format("target '{}': only run and replay take several "
                             "cards; cuda:{}/{} is one as so many devices",
-                            target, cuda.cards[0], numDevices));
-  if (cuda.devicesOnCard < numDevices)
-    return fail(ErrorKind::Absent,
-                fmt::format("the program is of {} devices, target '{}' has {}: "
-                            "cuda:{}/{} makes as many of the card",
-                            numDevices, target, cuda.devicesOnCard,
-                            cuda.cards[0], numDevices));
-  return cuda;
+                            target, several->front(), numDevices));
+  return device::oneCard(target, numDevices);
 }
 
 void warnUser(const std::string &sentence) {
@@ -63,69 +56,6 @@ Result<std::unique_ptr<device::Driver>> openCard(const CudaTarget &cuda,
 }
 
 } // namespace
-
-Result<CudaTarget> parseCudaTarget(const std::string &target) {
-  auto unknown = [&] {
-    return fail(ErrorKind::Usage,
-                fmt::format("target '{}': the forms are cuda, cuda:K (card K), "
-                            "cuda:K,L (several cards) and cuda:K/N (card K as "
-                            "N devices, at most {})",
-                            target, device::maxDevicesOnCard));
-  };
-  CudaTarget out;
-  if (target == "cuda")
-    return out;
-  constexpr std::string_view head = "cuda:";
-  std::string_view rest = target;
-  if (!rest.starts_with(head))
-    return unknown();
-  rest.remove_prefix(head.size());
-  if (size_t slash = rest.find('/'); slash != std::string_view::npos) {
-    if (!parseNumber(rest.substr(slash + 1), 1u, out.devicesOnCard) ||
-        out.devicesOnCard > device::maxDevicesOnCard ||
-        !parseNumber(rest.substr(0, slash), 0, out.cards[0]))
-      return unknown();
-    return out;
-  }
-  out.cards.clear();
-  while (true) {
-    size_t comma = rest.find(',');
-    int card = 0;
-    if (!parseNumber(rest.substr(0, comma), 0, card) ||
-        std::find(out.cards.begin(), out.cards.end(), card) != out.cards.end())
-      return unknown();
-    out.cards.push_back(card);
-    if (comma == std::string_view::npos)
-      return out;
-    rest.remove_prefix(comma + 1);
-  }
-}
-
-bool isCudaTarget(const std::string &target) {
-  return target.substr(0, target.find(':')) == "cuda";
-}
-
-Result<std::optional<std::vector<int>>> severalCards(const std::string &target,
-                                                     uint32_t numDevices) {
-  using None = std::optional<std::vector<int>>;
-  if (!isCudaTarget(target))
-    return None();
-  MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
-  std::vector<int> cards = cuda.cards;
-  if (target == "cuda") // as many as it takes
-    while (cards.size() < numDevices)
-      cards.push_back(int(cards.size()));
-  if (cards.size() == 1 || numDevices <= 1)
-    return None();
-  if (cards.size() < numDevices)
-    return fail(ErrorKind::Absent,
-                fmt::format("the program is of {} devices, target '{}' has {} "
-                            "cards: cuda:{}/{} makes as many of one",
-                            numDevices, target, cards.size(), cards[0],
-                            numDevices));
-  cards.resize(numDevices);
-  return None(std::move(cards));
-}
 
 Result<device::NcclOptions> parseNccl(std::string_view text) {
   using Ctas = device::NcclOptions::Ctas;

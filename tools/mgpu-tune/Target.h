@@ -4,7 +4,7 @@
 
 // The --target option.
 
-#include "device/cuda/CudaDriver.h"
+#include "device/cuda/CudaTarget.h"
 
 #include <chrono>
 #include <functional>
@@ -16,16 +16,10 @@
 
 namespace mgpu::tune {
 
-/// "cuda", "cuda:0", "cuda:0,1" or "cuda:0/4".
-struct CudaTarget {
-  std::vector<int> cards{0};
-  uint32_t devicesOnCard = 1;
-};
-/// Usage for an unknown form.
-Result<CudaTarget> parseCudaTarget(const std::string &target);
-
-/// Whether the target is of the form of a card's, well formed or not.
-bool isCudaTarget(const std::string &target);
+using device::CudaTarget;
+using device::isCudaTarget;
+using device::parseCudaTarget;
+using device::severalCards;
 
 struct OpenOptions {
   uint32_t lanes = 0; ///< threads that replay on the host; 0: as many as useful
@@ -38,16 +32,11 @@ struct OpenOptions {
 
 /// Opens `target` for a program of `numDevices` devices. "" is "host". Errors:
 /// Usage for an unknown form, Absent for a device that is not there or not
-/// enough of them, Unsupported for a target this version does not run.
+/// enough of them, Unsupported for a target this version does not run and for
+/// several cards (severalCards()), which only `run` and `replay` take.
 Result<std::unique_ptr<device::Driver>>
 openTarget(const std::string &target, uint32_t numDevices,
            const OpenOptions &options = {});
-
-/// The cards of a target that is several of them, one for each device of a
-/// program with so many; none: openTarget() is what opens it. `run` and
-/// `replay` alone take several. Errors: Usage, and Absent for too few.
-Result<std::optional<std::vector<int>>> severalCards(const std::string &target,
-                                                     uint32_t numDevices);
 
 /// "overlap,windows,min-ctas=1,max-ctas=8,ctas=efficiency", any of them; Usage
 /// for anything else.

@@ -403,7 +403,7 @@ Result<Prepared> prepare(Program &program, const Options &options,
   } else if (onCard) {
     auto cache = openCubinCache(options);
     prepared.cpu = arch;
-    MGPU_TRY_ASSIGN(CudaKernels kernels,
+    MGPU_TRY_ASSIGN(kernels::CudaObjects kernels,
                     cudaKernels(program, prepared.cpu, cache.get()));
     prepared.kernels = std::move(kernels.objects);
     planner::addWorkspaces(program.dag, prepared.plan, kernels.workspaceBytes);

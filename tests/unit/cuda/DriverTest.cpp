@@ -257,7 +257,7 @@ TEST_F(DriverTest, TheCallersContextStaysCurrent) {
   exec->reset();
   graph.reset();
   driver.reset();
-  EXPECT_EQ(fake->stack.size(), 1u);
+  EXPECT_EQ(fake->stacks[std::this_thread::get_id()].size(), 1u);
   api->cuCtxPopCurrent(&own);
   api->cuDevicePrimaryCtxRelease(100);
   EXPECT_EQ(fake->leaks(), std::vector<std::string>());

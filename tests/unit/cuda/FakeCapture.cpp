@@ -50,7 +50,7 @@ CUresult captureInfo(CUstream handle, CUstreamCaptureStatus *status,
                               : CU_STREAM_CAPTURE_STATUS_NONE;
   if (!stream->capturing) // 15562: the rest is not written
     return CUDA_SUCCESS;
-  static std::vector<CUgraphEdgeData> none;
+  static thread_local std::vector<CUgraphEdgeData> none;
   none.assign(stream->frontier.size(), {});
   if (id)
     *id = 1;

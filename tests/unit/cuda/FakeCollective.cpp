@@ -228,27 +228,29 @@ private:
 
 } // namespace
 
-/// The processes that are ranks of both.
+/// The cards that are ranks of both.
 static size_t sharedRanks(const FakeComm &a, const FakeComm &b) {
   size_t shared = 0;
   for (int k = 0; k < a.ranks; ++k)
     for (int j = 0; j < b.ranks; ++j)
-      shared += a.meeting->processes[k] == b.meeting->processes[j];
+      shared += a.meeting->cards[k] == b.meeting->cards[j];
   return shared;
 }
 
 static bool runsBesideAnother(const FakeComm &comm) {
   return FakeCuda::instance().streams.any([&](const Stream &stream) {
-    return std::any_of(
-        stream.runs.begin(), stream.runs.end(), [&](const auto &run) {
-          return std::any_of(
-              run->waiting.begin(), run->waiting.end(), [&](const auto &each) {
-                const auto *other = static_cast<const FakeComm *>(
-                    run->steps[each.first].node.owner);
-                return other && other != &comm &&
-                       sharedRanks(comm, *other) >= 2;
-              });
-        });
+    return stream.context == comm.context &&
+           std::any_of(
+               stream.runs.begin(), stream.runs.end(), [&](const auto &run) {
+                 return std::any_of(
+                     run->waiting.begin(), run->waiting.end(),
+                     [&](const auto &each) {
+                       const auto *other = static_cast<const FakeComm *>(
+                           run->steps[each.first].node.owner);
+                       return other && other != &comm &&
+                              sharedRanks(comm, *other) >= 2;
+                     });
+               });
   });
 }
 

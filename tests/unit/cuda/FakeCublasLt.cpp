@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "FakeCublasLt.h"
 
+#include "FakeLock.h"
+
 #include "support/Float.h"
 
 #include <cstring>
@@ -382,6 +384,7 @@ std::shared_ptr<const CublasLtApi> FakeCublasLt::api() {
   api->MatmulPreferenceDestroy = destroyPreference;
   api->MatmulAlgoGetHeuristic = heuristic;
   api->Matmul = matmul;
+  MGPU_CUBLASLT_FUNCTIONS(MGPU_FAKE_LOCK_ENTRY)
   api->GetStatusString = statusString;
   api->GetVersion = version;
   return api;

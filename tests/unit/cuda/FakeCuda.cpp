@@ -3,12 +3,19 @@
 // Devices, contexts, streams and events.
 #include "FakeCuda.h"
 
+#include "FakeLock.h"
+
 #include <cstdlib>
 #include <cstring>
 
 namespace mgpu::fake {
 
 static std::unique_ptr<FakeCuda> theInstance;
+
+std::recursive_mutex &fakeMutex() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
 
 FakeCuda &FakeCuda::reset(uint64_t seed) {
   theInstance = std::make_unique<FakeCuda>();
@@ -23,9 +30,9 @@ FakeCuda &FakeCuda::instance() {
 }
 
 FakeCuda::~FakeCuda() {
-  for (auto [address, bytes] : deviceMemory)
+  for (auto [address, memory] : deviceMemory)
     std::free(reinterpret_cast<void *>(address));
-  for (auto [address, bytes] : hostMemory)
+  for (auto [address, memory] : hostMemory)
     std::free(reinterpret_cast<void *>(address));
 }
 
@@ -53,25 +60,39 @@ CUresult FakeCuda::enter(const char *name) {
   return CUDA_SUCCESS;
 }
 
-bool FakeCuda::isDeviceRange(uint64_t address, uint64_t bytes) const {
-  auto next = deviceMemory.upper_bound(address);
-  if (next == deviceMemory.begin())
-    return false;
-  auto [start, size] = *std::prev(next);
-  return address - start <= size && bytes <= size - (address - start);
+Context *FakeCuda::current() const {
+  auto at = stacks.find(std::this_thread::get_id());
+  return at == stacks.end() || at->second.empty() ? nullptr : at->second.back();
 }
 
-bool FakeCuda::isHostRange(const void *pointer, uint64_t bytes) const {
-  auto address = uintptr_t(pointer);
-  for (const auto *memory : {&hostMemory, &registered}) {
-    auto next = memory->upper_bound(address);
-    if (next == memory->begin())
-      continue;
-    auto [start, size] = *std::prev(next);
-    if (address - start <= size && bytes <= size - (address - start))
-      return true;
-  }
-  return false;
+template <typename Key>
+static bool isWithin(const std::map<Key, Memory> &all, Key address,
+                     uint64_t bytes, const Context *of) {
+  auto next = all.upper_bound(address);
+  if (next == all.begin())
+    return false;
+  const auto &[start, memory] = *std::prev(next);
+  return address - start <= memory.bytes &&
+         bytes <= memory.bytes - (address - start) &&
+         (!of || !memory.of || memory.of == of);
+}
+
+bool FakeCuda::isDeviceRange(uint64_t address, uint64_t bytes,
+                             const Context *of) const {
+  return isWithin(deviceMemory, address, bytes, of);
+}
+
+bool FakeCuda::isHostRange(const void *pointer, uint64_t bytes,
+                           const Context *of) const {
+  return isWithin(hostMemory, uintptr_t(pointer), bytes, of) ||
+         isWithin(registered, uintptr_t(pointer), bytes, of);
+}
+
+size_t FakeCuda::bytesTaken(const Context *of) const {
+  size_t taken = 0;
+  for (const auto &[address, memory] : deviceMemory)
+    taken += memory.of == of ? memory.bytes : 0;
+  return taken;
 }
 
 bool FakeCuda::isCapturingHere() const {
@@ -99,7 +120,10 @@ std::vector<std::string> FakeCuda::leaks() const {
   for (const auto &[card, entry] : primary)
     retained += size_t(entry.second);
   add("retained primary contexts", retained);
-  add("contexts left current", stack.size());
+  size_t current = 0;
+  for (const auto &[thread, stack] : stacks)
+    current += stack.size();
+  add("contexts left current", current);
   return out;
 }
 
@@ -238,8 +262,9 @@ CUresult release(CUdevice device) {
   if (--entry.second == 0) {
     fake.contexts.remove(entry.first);
     // Where the context could not be made current, its end frees the rest.
-    if ((!fake.deviceMemory.empty() || fake.streams.size() ||
-         fake.events.size()) &&
+    auto isHere = [&](const auto &each) { return each.context == entry.first; };
+    if ((fake.bytesTaken(entry.first) > 0 || fake.streams.any(isHere) ||
+         fake.events.any(isHere)) &&
         fake.failedCall != "cuCtxPushCurrent")
       fake.violations.push_back("the context went before what lives in it");
   }
@@ -251,17 +276,17 @@ CUresult push(CUcontext context) {
   auto *object = fake.contexts.find(context);
   if (!object)
     return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
-  fake.stack.push_back(object);
+  fake.stacks[std::this_thread::get_id()].push_back(object);
   return CUDA_SUCCESS;
 }
 
 CUresult pop(CUcontext *context) {
   FakeCuda &fake = FakeCuda::instance();
   CUresult entered = fake.enter("cuCtxPopCurrent");
-  if (fake.stack.empty())
+  if (!fake.current())
     return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
-  *context = reinterpret_cast<CUcontext>(fake.stack.back());
-  fake.stack.pop_back();
+  *context = reinterpret_cast<CUcontext>(fake.current());
+  fake.stacks[std::this_thread::get_id()].pop_back();
   return entered;
 }
 
@@ -304,12 +329,12 @@ CUresult streamQuery(CUstream stream) {
   if (object->capturing) // 15449: not within a capture
     return fake.refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   bool isDone = fake.progress(*object);
-  if (fake.sticky != CUDA_SUCCESS)
-    return fake.refuse(fake.sticky);
+  if (object->context->sticky != CUDA_SUCCESS)
+    return fake.refuse(object->context->sticky);
   if (!isDone)
     return CUDA_ERROR_NOT_READY;
   if (object->busyQueries > 0) {
-    if (!fake.neverEnds)
+    if (!fake.neverEnds || !fake.isWrong(*object->context))
       --object->busyQueries;
     return CUDA_ERROR_NOT_READY; // 15742
   }
@@ -406,6 +431,8 @@ std::shared_ptr<const device::CudaApi> FakeCuda::api() {
   addGraphEntries(*api);
   addExecEntries(*api);
   addCaptureEntries(*api);
+  MGPU_CUDA_REQUIRED(MGPU_FAKE_LOCK_ENTRY)
+  MGPU_CUDA_OPTIONAL(MGPU_FAKE_LOCK_ENTRY)
   return api;
 }
 

@@ -40,6 +40,11 @@ struct FakeKernel {
 
 struct Context {
   int card;
+  CUresult sticky = CUDA_SUCCESS; ///< what it is lost by
+};
+struct Memory {
+  size_t bytes;
+  const Context *of; ///< null: of all
 };
 struct Graph;
 struct Node;
@@ -108,6 +113,7 @@ struct Exec {
 };
 /// A launch under way.
 struct Run {
+  Context *context;
   std::vector<Exec::Step> steps;
   std::vector<size_t> waits, ready;
   /// Steps that follow the end of one, or that it may begin.
@@ -168,9 +174,10 @@ public:
   // What goes wrong.
   uint64_t failAt = 0; ///< the n-th call from 1 on fails; 0: none
   CUresult failCode = CUDA_ERROR_OUT_OF_MEMORY;
-  int busyQueries = 1;                    ///< of a stream after a launch
-  bool neverEnds = false;                 ///< launches stay busy
-  CUresult launchFault = CUDA_SUCCESS;    ///< of every launch, when waited for
+  int busyQueries = 1;                 ///< of a stream after a launch
+  bool neverEnds = false;              ///< launches stay busy
+  CUresult launchFault = CUDA_SUCCESS; ///< of every launch, when waited for
+  int wrongCard = -1; ///< neverEnds and launchFault are of it; -1: of all
   std::function<void(uint64_t)> onLaunch; ///< with the number of the launch
   uint64_t launches = 0;
   bool losesANode = false; ///< graphs are read back without their last node
@@ -198,9 +205,20 @@ public:
   // The state, for the entry points.
   CUresult enter(const char *name);
   CUresult refuse(CUresult code);
-  Context *current() const { return stack.empty() ? nullptr : stack.back(); }
-  bool isDeviceRange(uint64_t address, uint64_t bytes) const;
-  bool isHostRange(const void *address, uint64_t bytes) const;
+  Context *current() const; ///< of this thread
+  /// With `of`, as that context reaches it: cards meet in communications alone.
+  bool isDeviceRange(uint64_t address, uint64_t bytes,
+                     const Context *of = nullptr) const;
+  bool isHostRange(const void *address, uint64_t bytes,
+                   const Context *of = nullptr) const;
+  size_t bytesTaken(const Context *of) const;
+  bool isWrong(const Context &context) const {
+    return wrongCard < 0 || context.card == wrongCard;
+  }
+  bool hasLostContext() const {
+    return contexts.any(
+        [](const Context &each) { return each.sticky != CUDA_SUCCESS; });
+  }
   CUresult launch(const std::vector<Exec::Step> &steps, Stream &stream);
   /// Does what is possible of what was launched; true once all is done.
   bool progress(Stream &stream);
@@ -212,10 +230,10 @@ public:
   bool initialized = false;
   std::mt19937_64 random;
   std::map<int, std::pair<Context *, int>> primary; ///< by card, with count
-  std::vector<Context *> stack;
-  std::map<uint64_t, size_t> deviceMemory;
-  std::map<uintptr_t, size_t> hostMemory;
-  std::map<uintptr_t, size_t> registered; ///< host memory of the caller's
+  std::map<std::thread::id, std::vector<Context *>> stacks;
+  std::map<uint64_t, Memory> deviceMemory;
+  std::map<uintptr_t, Memory> hostMemory;
+  std::map<uintptr_t, Memory> registered; ///< host memory of the caller's
   Objects<Context> contexts;
   Objects<Stream> streams;
   Objects<Event> events;
@@ -223,7 +241,6 @@ public:
   Objects<Graph> graphs;
   Objects<Exec> execs;
   std::map<void *, CUlogsCallback> logs; ///< by user data
-  CUresult sticky = CUDA_SUCCESS;
   double clockMs = 0;
   uint64_t nodesMade = 0;
   uint64_t earlyBegins = 0; ///< kernels that began before the one they follow
@@ -236,7 +253,7 @@ private:
   /// Runs a step that is ready, and what it waits for.
   void runStep(Run &run, size_t k);
   CUresult runNode(const Node &node);
-  CUresult runCopy(const CUDA_MEMCPY3D &copy);
+  CUresult runCopy(const CUDA_MEMCPY_NODE_PARAMS &params);
   /// The kernels that run, each begun while the one before it waits.
   std::vector<std::pair<Run *, size_t>> running;
 };

@@ -168,11 +168,12 @@ static void finish(Run &run, size_t k) {
 CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
                           Stream &stream) {
   stream.busyQueries = busyQueries;
-  if (launchFault != CUDA_SUCCESS) {
-    sticky = launchFault; // the launch itself succeeds
+  if (launchFault != CUDA_SUCCESS && isWrong(*stream.context)) {
+    stream.context->sticky = launchFault; // the launch itself succeeds
     return CUDA_SUCCESS;
   }
   auto run = std::make_shared<Run>();
+  run->context = stream.context;
   run->steps = steps;
   run->waits.resize(steps.size());
   run->after.resize(steps.size());
@@ -196,7 +197,7 @@ CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
 }
 
 bool FakeCuda::progress(Stream &stream) {
-  while (!stream.runs.empty() && sticky == CUDA_SUCCESS) {
+  while (!stream.runs.empty() && stream.context->sticky == CUDA_SUCCESS) {
     if (!progress(*stream.runs.front()))
       return false;
     if (onGraph)
@@ -220,8 +221,8 @@ void FakeCuda::runStep(Run &run, size_t k) {
   CUresult code = runNode(node);
   running.pop_back();
   if (code != CUDA_SUCCESS)
-    sticky = code;
-  if (sticky != CUDA_SUCCESS)
+    run.context->sticky = code;
+  if (run.context->sticky != CUDA_SUCCESS)
     return;
   if (onNode)
     onNode(node, start, clockMs);
@@ -235,7 +236,7 @@ void FakeCuda::awaitGrids() {
   // What it follows is a kernel that may begin, or it would not run: its full
   // dependencies have ended.
   for (size_t dependency : run->steps[k].early)
-    if (!run->isDone[dependency] && sticky == CUDA_SUCCESS)
+    if (!run->isDone[dependency] && run->context->sticky == CUDA_SUCCESS)
       runStep(*run, dependency);
 }
 
@@ -255,7 +256,7 @@ bool FakeCuda::progress(Run &run) {
     if (run.ready.empty())
       return run.waiting.empty();
     runStep(run, run.ready[random() % run.ready.size()]);
-    if (sticky != CUDA_SUCCESS)
+    if (run.context->sticky != CUDA_SUCCESS)
       return true;
   }
 }
@@ -281,7 +282,7 @@ CUresult FakeCuda::runNode(const Node &node) {
     return kernel->code->fault ? kernel->code->fault() : CUDA_SUCCESS;
   }
   case CU_GRAPH_NODE_TYPE_MEMCPY:
-    return runCopy(node.params.memcpy.copyParams);
+    return runCopy(node.params.memcpy);
   case CU_GRAPH_NODE_TYPE_MEMSET: {
     const CUDA_MEMSET_NODE_PARAMS_v2 &set = node.params.memset;
     if (checkMemset(*this, set)) {
@@ -308,9 +309,10 @@ CUresult FakeCuda::runNode(const Node &node) {
   }
 }
 
-CUresult FakeCuda::runCopy(const CUDA_MEMCPY3D &copy) {
+CUresult FakeCuda::runCopy(const CUDA_MEMCPY_NODE_PARAMS &params) {
+  const CUDA_MEMCPY3D &copy = params.copyParams;
   // Memory may have been freed since the node was made.
-  if (checkEnd(*this, copy, true) || checkEnd(*this, copy, false)) {
+  if (checkEnd(*this, params, true) || checkEnd(*this, params, false)) {
     violations.push_back("a copy ran after its memory was freed");
     return CUDA_ERROR_ILLEGAL_ADDRESS;
   }

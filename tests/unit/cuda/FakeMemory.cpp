@@ -18,15 +18,13 @@ CUresult memAlloc(CUdeviceptr *address, size_t bytes) {
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   if (fake.isCapturingHere()) // 15459: a potentially unsafe call
     return fake.refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  size_t taken = 0;
-  for (auto [start, size] : fake.deviceMemory)
-    taken += size;
+  const size_t taken = fake.bytesTaken(fake.current());
   if (bytes > fake.cardBytes || taken > fake.cardBytes - bytes)
     return fake.refuse(CUDA_ERROR_OUT_OF_MEMORY);
   void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(memory, 0xa5, bytes); // 8582: the memory is not cleared
   *address = CUdeviceptr(uintptr_t(memory));
-  fake.deviceMemory[*address] = bytes;
+  fake.deviceMemory[*address] = {bytes, fake.current()};
   return CUDA_SUCCESS;
 }
 
@@ -52,7 +50,8 @@ CUresult memHostAlloc(void **memory, size_t bytes, unsigned flags) {
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*memory, 0x5a, bytes);
-  fake.hostMemory[uintptr_t(*memory)] = bytes;
+  fake.hostMemory[uintptr_t(*memory)] = {
+      bytes, flags & CU_MEMHOSTALLOC_PORTABLE ? nullptr : fake.current()};
   return CUDA_SUCCESS;
 }
 
@@ -76,13 +75,37 @@ CUresult hostRegister(void *memory, size_t bytes, unsigned flags) {
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   if (fake.isHostRange(memory, 1)) // 9531
     return fake.refuse(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-  fake.registered[uintptr_t(memory)] = bytes;
+  // 9474: for other contexts too only with this flag.
+  fake.registered[uintptr_t(memory)] = {
+      bytes, flags & CU_MEMHOSTREGISTER_PORTABLE ? nullptr : fake.current()};
   return CUDA_SUCCESS;
 }
 
 CUresult hostUnregister(void *memory) {
   FakeCuda &fake = FakeCuda::instance();
   CUresult entered = fake.enter("cuMemHostUnregister");
+  const auto start = uintptr_t(memory);
+  auto isIn = [&](const void *address) {
+    auto at = fake.registered.find(start);
+    return at != fake.registered.end() &&
+           uintptr_t(address) - start < at->second.bytes;
+  };
+  auto isBusy = [&](const Run &run) {
+    for (size_t k = 0; k < run.steps.size(); ++k) {
+      const Node &node = run.steps[k].node;
+      const CUDA_MEMCPY3D &copy = node.params.memcpy.copyParams;
+      if (!run.isDone[k] && !node.start &&
+          node.params.type == CU_GRAPH_NODE_TYPE_MEMCPY &&
+          (isIn(copy.srcHost) || isIn(copy.dstHost)))
+        return true;
+    }
+    return false;
+  };
+  if (fake.streams.any([&](const Stream &stream) {
+        return std::any_of(stream.runs.begin(), stream.runs.end(),
+                           [&](const auto &run) { return isBusy(*run); });
+      }))
+    fake.violations.push_back("host memory unpinned while work uses it");
   // 9548: the base address that was registered.
   if (!fake.registered.erase(uintptr_t(memory)))
     return fake.refuse(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
@@ -93,9 +116,8 @@ CUresult memInfo(size_t *free, size_t *total) {
   MGPU_FAKE_ENTER("cuMemGetInfo");
   if (!fake.current())
     return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
-  *free = *total = fake.cardBytes;
-  for (auto [start, size] : fake.deviceMemory)
-    *free -= size;
+  *total = fake.cardBytes;
+  *free = *total - fake.bytesTaken(fake.current());
   return CUDA_SUCCESS;
 }
 
@@ -108,7 +130,7 @@ CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
     fake.violations.push_back("work on the legacy default stream");
   else if (!fake.streams.find(stream))
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  if (!fake.isDeviceRange(address, bytes))
+  if (!fake.isDeviceRange(address, bytes, fake.current()))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   std::memset(reinterpret_cast<void *>(address), value, bytes);
   if (stream)

@@ -3,11 +3,11 @@
 // Communicators and groups. What collectives do is in FakeCollective.cpp.
 #include "FakeNccl.h"
 
+#include "FakeLock.h"
 #include "FakeNcclCalls.h"
 
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -142,7 +142,13 @@ NcclResult initRank(NcclComm *out, int ranks, NcclId id, int rank,
   // nccl.h:165: unique within the clique.
   if (meeting.arrived.fetch_or(1u << rank) & (1u << rank))
     return NcclResult::InvalidUsage;
-  meeting.processes[rank] = getpid();
+  // libnccl's init.cc: "Duplicate GPU detected".
+  constexpr int mostCards = 64;
+  const int card = getpid() * mostCards + fake.current()->card;
+  for (const std::atomic<int> &other : meeting.cards)
+    if (other == card)
+      return NcclResult::InvalidUsage;
+  meeting.cards[rank] = card;
   FakeComm *comm = nccl.comms.add({&meeting,
                                    rank,
                                    ranks,
@@ -153,6 +159,7 @@ NcclResult initRank(NcclComm *out, int ranks, NcclId id, int rank,
                                    NcclResult::Success,
                                    {},
                                    0,
+                                   nullptr,
                                    nullptr});
   *out = reinterpret_cast<NcclComm>(comm);
   // nccl.h:167: synchronizes with the other ranks.
@@ -190,10 +197,9 @@ NcclResult getAsyncError(NcclComm handle, NcclResult *error) {
   // The guide: of a non-blocking communicator it may be filled in by now only.
   device::NcclWindow *into = std::exchange(comm->unfilled, nullptr);
   if (into && nccl.hasNoWindows)
-    nccl.windows.remove(const_cast<FakeWindow *>(nccl.windows.youngest()));
+    nccl.windows.remove(comm->filling);
   else if (into)
-    *into = reinterpret_cast<device::NcclWindow>(
-        const_cast<FakeWindow *>(nccl.windows.youngest()));
+    *into = reinterpret_cast<device::NcclWindow>(comm->filling);
   return NcclResult::Success;
 }
 
@@ -231,8 +237,6 @@ NcclResult destroy(NcclComm handle) {
 }
 
 NcclResult abortComm(NcclComm handle) {
-  static std::mutex mutex; // may come from another thread
-  std::lock_guard<std::mutex> lock(mutex);
   FakeNccl &nccl = FakeNccl::instance();
   FakeComm *comm = nccl.comms.find(handle);
   if (!comm)
@@ -359,7 +363,8 @@ FakeComm *checked(const char *name, const void *send, size_t sendBytes,
   for (auto [address, bytes] :
        {std::pair{send, sendBytes},
         std::pair{static_cast<const void *>(recv), recvBytes}})
-    if (bytes > 0 && !fake.isDeviceRange(uint64_t(uintptr_t(address)), bytes)) {
+    if (bytes > 0 && !fake.isDeviceRange(uint64_t(uintptr_t(address)), bytes,
+                                         comm->context)) {
       ncclViolation(std::string(name) + " on what is no memory of the card");
       return nullptr;
     }
@@ -475,6 +480,8 @@ std::shared_ptr<const NcclApi> FakeNccl::api() {
   api->Send = send;
   api->Recv = recv;
   addWindowCalls(*api);
+  MGPU_NCCL_FUNCTIONS(MGPU_FAKE_LOCK_ENTRY)
+  MGPU_NCCL_OPTIONAL(MGPU_FAKE_LOCK_ENTRY)
   api->GetErrorString = errorString;
   api->GetLastError = lastError;
   api->version = instance().version;

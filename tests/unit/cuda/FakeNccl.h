@@ -3,11 +3,11 @@
 #define MGPU_TESTS_UNIT_CUDA_FAKENCCL_H
 
 // An NCCL that is not there, over FakeCuda: ranks are processes that were
-// forked after FakeWorld::create(), and their data really goes from one to the
-// other, through memory they share. It keeps NCCL's rules, each with the line
-// of nccl.h (2.28.9) it is from or the words libnccl has for it, knows nothing
-// of plans, and counts its calls with those of FakeCuda, so that each of them
-// can be made to fail.
+// forked after FakeWorld::create(), or threads with a card each, and their data
+// really goes from one to the other, through memory they share. It keeps NCCL's
+// rules, each with the line of nccl.h (2.28.9) it is from or the words libnccl
+// has for it, knows nothing of plans, and counts its calls with those of
+// FakeCuda, so that each of them can be made to fail.
 
 #include "FakeCuda.h"
 
@@ -32,7 +32,7 @@ struct Meeting {
   static constexpr size_t maxRanks = 4;
   std::atomic<uint32_t> arrived; ///< a bit for each rank
   std::atomic<uint32_t> aborted, finalized;
-  std::atomic<int> processes[maxRanks]; ///< which ranks are whose
+  std::atomic<int> cards[maxRanks]; ///< of ranks, unique among all processes
   static constexpr size_t maxWindows = 4;
   /// Of each window, which ranks have registered it, and how large it is.
   std::atomic<uint32_t> registered[maxWindows];
@@ -62,6 +62,7 @@ struct FakeComm {
   std::set<std::string> connected; ///< what was done outside of a capture
   size_t numWindows = 0;           ///< that it has registered so far
   device::NcclWindow *unfilled = nullptr; ///< set once the call is complete
+  struct FakeWindow *filling = nullptr;   ///< to this
 };
 
 /// A window, whose handle is its address.

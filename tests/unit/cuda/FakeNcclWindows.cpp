@@ -24,14 +24,12 @@ NcclResult memAlloc(void **memory, size_t size) {
     return NcclResult::InvalidArgument;
   if (fake.isCapturingHere())
     ncclViolation("ncclMemAlloc within a capture");
-  size_t taken = 0;
-  for (auto [start, bytes] : fake.deviceMemory)
-    taken += bytes;
+  const size_t taken = fake.bytesTaken(fake.current());
   if (size > fake.cardBytes || taken > fake.cardBytes - size)
     return NcclResult::UnhandledCudaError;
   *memory = std::aligned_alloc(4096, (size + 4095) / 4096 * 4096);
   std::memset(*memory, 0xa5, size);
-  fake.deviceMemory[uint64_t(uintptr_t(*memory))] = size;
+  fake.deviceMemory[uint64_t(uintptr_t(*memory))] = {size, fake.current()};
   nccl.memory[uint64_t(uintptr_t(*memory))] = size;
   return NcclResult::Success;
 }
@@ -86,7 +84,7 @@ NcclResult windowRegister(NcclComm handle, void *memory, size_t size,
   if (!comm->meeting->windowBytes[number].compare_exchange_strong(none, size) &&
       none != size)
     ncclViolation("a window of another size than on other ranks");
-  nccl.windows.add({comm, number, address, size});
+  comm->filling = nccl.windows.add({comm, number, address, size});
   comm->meeting->registered[number].fetch_or(1u << comm->rank);
   comm->unfilled = window;
   comm->polls = std::max(nccl.polls, 1);

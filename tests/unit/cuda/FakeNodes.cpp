@@ -63,7 +63,10 @@ CUresult checkKernel(FakeCuda &fake, const CUDA_KERNEL_NODE_PARAMS_v3 &params,
   return CUDA_SUCCESS;
 }
 
-CUresult checkEnd(FakeCuda &fake, const CUDA_MEMCPY3D &copy, bool isSource) {
+CUresult checkEnd(FakeCuda &fake, const CUDA_MEMCPY_NODE_PARAMS &params,
+                  bool isSource) {
+  const CUDA_MEMCPY3D &copy = params.copyParams;
+  const Context *of = fake.contexts.find(params.copyCtx);
   CUmemorytype type = isSource ? copy.srcMemoryType : copy.dstMemoryType;
   const void *host = isSource ? copy.srcHost : copy.dstHost;
   CUdeviceptr device = isSource ? copy.srcDevice : copy.dstDevice;
@@ -80,15 +83,15 @@ CUresult checkEnd(FakeCuda &fake, const CUDA_MEMCPY3D &copy, bool isSource) {
   switch (type) {
   case CU_MEMORYTYPE_HOST:
     // Pageable memory is allowed, but not what we want in a graph.
-    return fake.isHostRange(host, bytes) ? CUDA_SUCCESS
-                                         : CUDA_ERROR_INVALID_VALUE;
-  case CU_MEMORYTYPE_DEVICE:
-    return fake.isDeviceRange(device, bytes) ? CUDA_SUCCESS
+    return fake.isHostRange(host, bytes, of) ? CUDA_SUCCESS
                                              : CUDA_ERROR_INVALID_VALUE;
+  case CU_MEMORYTYPE_DEVICE:
+    return fake.isDeviceRange(device, bytes, of) ? CUDA_SUCCESS
+                                                 : CUDA_ERROR_INVALID_VALUE;
   case CU_MEMORYTYPE_UNIFIED: // 9975: the driver finds out whose it is
-    return fake.isDeviceRange(device, bytes) ||
+    return fake.isDeviceRange(device, bytes, of) ||
                    fake.isHostRange(reinterpret_cast<const void *>(device),
-                                    bytes)
+                                    bytes, of)
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
   default:
@@ -106,13 +109,14 @@ CUresult checkCopy(FakeCuda &fake, const CUDA_MEMCPY_NODE_PARAMS &params) {
   if (copy.reserved0 || copy.reserved1 || copy.srcLOD || copy.dstLOD ||
       !copy.WidthInBytes || !copy.Height || !copy.Depth)
     return CUDA_ERROR_INVALID_VALUE;
-  if (CUresult code = checkEnd(fake, copy, true))
+  if (CUresult code = checkEnd(fake, params, true))
     return code;
-  return checkEnd(fake, copy, false);
+  return checkEnd(fake, params, false);
 }
 
 CUresult checkMemset(FakeCuda &fake, const CUDA_MEMSET_NODE_PARAMS_v2 &params) {
-  if (!fake.contexts.find(params.ctx))
+  const Context *of = fake.contexts.find(params.ctx);
+  if (!of)
     return CUDA_ERROR_INVALID_CONTEXT;
   // 1830: elements of 1, 2 or 4 bytes; here of one row only.
   uint64_t bytes = uint64_t(params.width) * params.elementSize;
@@ -120,8 +124,9 @@ CUresult checkMemset(FakeCuda &fake, const CUDA_MEMSET_NODE_PARAMS_v2 &params) {
        params.elementSize != 4) ||
       params.height != 1 || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
-  return fake.isDeviceRange(params.dst, bytes) ||
-                 fake.isHostRange(reinterpret_cast<void *>(params.dst), bytes)
+  return fake.isDeviceRange(params.dst, bytes, of) ||
+                 fake.isHostRange(reinterpret_cast<void *>(params.dst), bytes,
+                                  of)
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_VALUE;
 }

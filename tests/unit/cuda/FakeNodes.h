@@ -18,7 +18,8 @@ CUresult checkKernel(FakeCuda &fake, const CUDA_KERNEL_NODE_PARAMS_v3 &params,
                      Node &node);
 CUresult checkCopy(FakeCuda &fake, const CUDA_MEMCPY_NODE_PARAMS &params);
 /// Of one end: whether its memory is there.
-CUresult checkEnd(FakeCuda &fake, const CUDA_MEMCPY3D &copy, bool isSource);
+CUresult checkEnd(FakeCuda &fake, const CUDA_MEMCPY_NODE_PARAMS &params,
+                  bool isSource);
 /// What an edge of a graph is, as it is read back.
 CUgraphEdgeData edgeDataOf(const FakeCuda &fake, const Node &node,
                            size_t dependency);

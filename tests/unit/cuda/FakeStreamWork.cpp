@@ -22,6 +22,7 @@ CUresult launchKernel(CUfunction function, unsigned gridX, unsigned gridY,
     stream = &legacy;
   if (!fake.current())
     return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  legacy.context = fake.current();
   if (!stream)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
   Node node;

@@ -2,7 +2,8 @@
 #ifndef MGPU_TESTS_UNIT_CUDA_RANKS_H
 #define MGPU_TESTS_UNIT_CUDA_RANKS_H
 
-// One process for each rank, over the driver and the NCCL that are not there.
+// One process, or thread, for each rank, over the driver and the NCCL that are
+// not there.
 
 #include "FakeNccl.h"
 #include "FakeTarget.h"
@@ -15,19 +16,26 @@
 
 namespace mgpu::fake {
 
-/// The options of rank `rank`.
-inline device::CudaOptions rankOptions(uint32_t rank) {
+/// The options of rank `rank`, in a process or with a card of its own.
+inline device::CudaOptions rankOptions(uint32_t rank, int card = 0) {
   device::CudaOptions options = fakeOptions(1);
+  options.card = card;
   options.only = DeviceId{int32_t(rank)};
   return options;
+}
+
+/// The same, in a thread: the environment is as it should be.
+inline Result<std::unique_ptr<device::Driver>>
+openThread(const device::CudaOptions &options) {
+  auto api = std::make_shared<device::CudaApi>(*FakeCuda::api());
+  MGPU_TRY(device::initializeCuda(*api));
+  return device::createCudaDriver(std::move(api), options, FakeNccl::api());
 }
 
 inline Result<std::unique_ptr<device::Driver>>
 openRank(const device::CudaOptions &options) {
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
-  auto api = std::make_shared<device::CudaApi>(*FakeCuda::api());
-  MGPU_TRY(device::initializeCuda(*api));
-  return device::createCudaDriver(std::move(api), options, FakeNccl::api());
+  return openThread(options);
 }
 
 /// Groups with ids of this world.

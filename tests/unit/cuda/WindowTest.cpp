@@ -233,7 +233,7 @@ TEST(NcclWindows, AreNotMadeUnasked) {
   ASSERT_TRUE((*driver)->join(groupsOf({firstDevices(1)})));
   ASSERT_TRUE((*driver)->allocateArena({0}, 64, 8192));
   EXPECT_TRUE(FakeNccl::instance().memory.empty());
-  EXPECT_EQ(FakeCuda::instance().deviceMemory.begin()->second, 64u);
+  EXPECT_EQ(FakeCuda::instance().deviceMemory.begin()->second.bytes, 64u);
 }
 
 TEST(NcclWindows, OutOfMemorySaysOfWhat) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/mgpu-tune/SharedControl.h"
+#include "capture/replay/SharedControl.h"
 
 #include <cerrno>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace mgpu::tune {
+namespace mgpu::capture {
 
 Result<SharedMemory> SharedMemory::make(uint64_t bytes) {
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -78,4 +78,4 @@ uint64_t SharedControl::signs() const {
   return sum;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::capture

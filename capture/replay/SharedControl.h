@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_TOOLS_MGPU_TUNE_SHAREDCONTROL_H
-#define MGPU_TOOLS_MGPU_TUNE_SHAREDCONTROL_H
+#ifndef MGPU_CAPTURE_REPLAY_SHAREDCONTROL_H
+#define MGPU_CAPTURE_REPLAY_SHAREDCONTROL_H
 
-// What the processes of several cards share beside host buffers.
+// What the ranks of several cards share beside host buffers, be they processes
+// or threads of one.
 
 #include "support/Result.h"
 
@@ -12,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-namespace mgpu::tune {
+namespace mgpu::capture {
 
 /// Zeroed memory that this process shares with those it forks from then on.
 class SharedMemory {
@@ -24,6 +25,7 @@ public:
   SharedMemory &operator=(SharedMemory &&other) noexcept;
   ~SharedMemory();
   std::span<std::byte> bytes() const { return all; }
+  void keep() { all = {}; } ///< for good
 
 private:
   std::span<std::byte> all;
@@ -54,6 +56,6 @@ private:
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-} // namespace mgpu::tune
+} // namespace mgpu::capture
 
-#endif // MGPU_TOOLS_MGPU_TUNE_SHAREDCONTROL_H
+#endif // MGPU_CAPTURE_REPLAY_SHAREDCONTROL_H

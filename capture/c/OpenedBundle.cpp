@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/c/OpenedBundle.h"
+
+#include "capture/graph/Cards.h"
+#include "device/cuda/CudaTarget.h"
+#include "device/cuda/Libraries.h"
+#include "device/host/CpuLevel.h"
+#include "device/host/HostTarget.h"
+#include "kernels/compile/CudaObjects.h"
+#include "kernels/compile/NvrtcCompiler.h"
+#include "planner/plan/Workspace.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::capture {
+
+Result<std::unique_ptr<OpenedBundle>>
+OpenedBundle::open(const std::string &path, const std::string &target) {
+  MGPU_TRY_ASSIGN(Bundle bundle, Bundle::open(path));
+  std::unique_ptr<OpenedBundle> out(new OpenedBundle);
+  MGPU_TRY_ASSIGN(out->plan, bundle.plan());
+  out->theProgram = bundle.program();
+  const std::string kind = target.substr(0, target.find(':'));
+  if (!kind.empty() && kind != "host" && kind != "cuda")
+    return fail(ErrorKind::Usage,
+                fmt::format("unknown target '{}'; use host, host:N, cuda, "
+                            "cuda:K, cuda:K,L or cuda:K/N",
+                            target));
+  MGPU_TRY_ASSIGN(auto several,
+                  device::severalCards(target, out->theProgram.dag.numDevices));
+  MGPU_TRY(several                        ? out->openCards(bundle, *several)
+           : device::isCudaTarget(target) ? out->openCard(bundle, target)
+                                          : out->openHost(bundle, target));
+  return out;
+}
+
+Result<void> OpenedBundle::bind(planner::BufferId id,
+                                std::span<std::byte> memory) {
+  if (cards)
+    return fail(ErrorKind::Unsupported,
+                "on several cards an argument keeps its own memory: copy into "
+                "it, or fill it in place");
+  return replayer->rebind(theProgram.dag, plan, id, memory);
+}
+
+Result<void> OpenedBundle::openHost(Bundle &bundle, const std::string &target) {
+  MGPU_TRY_ASSIGN(driver,
+                  device::openHostTarget(target, theProgram.dag.numDevices,
+                                         bundle.threads()));
+  std::vector<std::string_view> levels = device::cpuLevels();
+  MGPU_TRY_ASSIGN(auto kernels, bundle.hostKernels(levels));
+  MGPU_TRY_ASSIGN(replayer, Replayer::create(theProgram.dag, plan,
+                                             kernels.objects, *driver));
+  return {};
+}
+
+Result<std::vector<std::vector<std::byte>>>
+OpenedBundle::takeCubins(Bundle &bundle, const std::string &arch) {
+  MGPU_TRY_ASSIGN(auto cubins, bundle.cubins(arch));
+  MGPU_TRY_ASSIGN(auto texts, bundle.cudaTexts());
+  kernels::CudaObjects kernels = kernels::cudaObjects(
+      texts, std::move(cubins), arch,
+      kernels::hasProducts(texts) && device::findCublasLt());
+  planner::addWorkspaces(theProgram.dag, plan, kernels.workspaceBytes);
+  return std::move(kernels.objects);
+}
+
+/// A CudaOptions::compile.
+static constexpr auto compile = [](auto &...what) {
+  return kernels::compileCubin(what...);
+};
+
+Result<void> OpenedBundle::openCard(Bundle &bundle, const std::string &target) {
+  MGPU_TRY_ASSIGN(device::CudaTarget card,
+                  device::oneCard(target, theProgram.dag.numDevices));
+  device::CudaOptions options;
+  options.card = card.cards[0];
+  options.numDevices = card.devicesOnCard;
+  options.compile = compile;
+  MGPU_TRY_ASSIGN(driver, device::createCudaDriver(options));
+  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, driver->architecture()));
+  MGPU_TRY_ASSIGN(replayer,
+                  Replayer::create(theProgram.dag, plan, kernels, *driver));
+  return {};
+}
+
+Result<void> OpenedBundle::openCards(Bundle &bundle,
+                                     const std::vector<int> &ordinals) {
+  MGPU_TRY(checkAcrossCards(theProgram.dag));
+  MGPU_TRY_ASSIGN(std::string arch, device::architectureOf(ordinals));
+  MGPU_TRY(device::checkNcclMixing());
+  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, arch));
+  CardThreads::Options options;
+  for (int card : ordinals)
+    options.names.push_back(fmt::format("cuda:{}", card));
+  auto open = [ordinals, deadline = options.deadline](
+                  uint32_t rank, std::function<Result<void>()> watch) {
+    device::CudaOptions how;
+    how.card = ordinals[rank];
+    how.only = DeviceId{int32_t(rank)};
+    how.deadline = deadline;
+    how.watch = std::move(watch);
+    how.compile = compile;
+    return device::createCudaDriver(how);
+  };
+  MGPU_TRY_ASSIGN(cards,
+                  CardThreads::start(theProgram.dag, plan, std::move(kernels),
+                                     open, std::move(options)));
+  return {};
+}
+
+} // namespace mgpu::capture

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Several cards in one process, a thread for each: over a driver that is not
+// there, with several cards, and an NCCL whose ranks are threads.
+#include "FakeLock.h"
+#include "Ranks.h"
+
+#include "capture/replay/CardThreads.h"
+#include "planner/schedule/Schedulers.h"
+
+#include <condition_variable>
+#include <gtest/gtest.h>
+#include <mutex>
+
+namespace {
+
+using namespace mgpu;
+using namespace mgpu::fake;
+using namespace mgpu::planner;
+using capture::CardThreads;
+using std::chrono::milliseconds;
+
+constexpr int64_t elements = 24;
+constexpr uint64_t trips = 3;
+constexpr int64_t firstTrip = 40, tripStep = 7;
+
+/// Each device takes its row of x, and in each trip of a loop all sum what they
+/// have; device k gives it to row k of y, and the trip it was in.
+struct SumProgram {
+  enum : uint32_t { X, Y, Trip, Seen, PerDevice };
+  static uint32_t sum(uint32_t device) { return PerDevice + 2 * device; }
+  static uint32_t seen(uint32_t device) { return PerDevice + 2 * device + 1; }
+  Dag dag;
+  Plan plan;
+};
+
+SumProgram makeSumProgram(uint32_t devices) {
+  SumProgram program;
+  Dag &dag = program.dag;
+  dag.name = "sum";
+  dag.numDevices = devices;
+  auto buffer = [&](std::string name, int32_t device, BufferRole role,
+                    ElementType type, int64_t count) {
+    Buffer made;
+    made.name = std::move(name);
+    made.device = {device};
+    made.role = role;
+    made.sizeBytes = uint64_t(count) * sizeBytes(type);
+    made.elementType = type;
+    made.shape = {count};
+    dag.buffers.push_back(made);
+  };
+  const auto host = DeviceId::host().value;
+  using enum ElementType;
+  buffer("x", host, BufferRole::Argument, F32, elements * devices);
+  buffer("y", host, BufferRole::Argument, F32, elements * devices);
+  buffer("trip", host, BufferRole::HostLocal, I64, 1);
+  buffer("seen", host, BufferRole::Argument, I64, devices);
+  for (uint32_t k = 0; k < devices; ++k) {
+    buffer("sum" + std::to_string(k), int32_t(k), BufferRole::Resident, F32,
+           elements);
+    buffer("seen" + std::to_string(k), int32_t(k), BufferRole::Resident, I64,
+           1);
+  }
+  dag.loop.trips = trips;
+  dag.loop.inductions = {{{SumProgram::Trip}, firstTrip, tripStep}};
+
+  auto add = [&](std::string name, Phase phase, std::vector<DeviceId> on,
+                 auto work, std::vector<BufferUse> uses) {
+    DagNode node;
+    node.name = std::move(name);
+    node.location = "sum.mlir:1:1";
+    node.phase = phase;
+    node.devices = std::move(on);
+    node.work = std::move(work);
+    node.uses = std::move(uses);
+    dag.nodes.push_back(std::move(node));
+  };
+  auto copy = [&](std::string name, Phase phase, uint32_t device, uint32_t from,
+                  Box fromBox, uint32_t to, Box toBox) {
+    add(std::move(name), phase, {{int32_t(device)}},
+        CopyCall{{from}, {to}, fromBox, toBox},
+        {{{from}, fromBox, true, false}, {{to}, toBox, false, true}});
+  };
+  const Box row{0, {elements}, {4}, 4}, one{0, {1}, {8}, 8};
+  for (uint32_t k = 0; k < devices; ++k)
+    copy("up", Phase::Prologue, k, SumProgram::X,
+         {k * elements * 4, {elements}, {4}, 4}, SumProgram::sum(k), row);
+  CollectiveCall call;
+  std::vector<DeviceId> all;
+  std::vector<BufferUse> uses;
+  for (uint32_t k = 0; k < devices; ++k) {
+    const BufferId own{SumProgram::sum(k)};
+    all.push_back({int32_t(k)});
+    call.members.push_back({{int32_t(k)}, own, own, row, row});
+    uses.push_back({own, row, true, true});
+  }
+  add("the sum", Phase::Replay, all, call, uses);
+  for (uint32_t k = 0; k < devices; ++k)
+    copy("trip", Phase::Replay, k, SumProgram::Trip, one, SumProgram::seen(k),
+         one);
+  for (uint32_t k = 0; k < devices; ++k) {
+    copy("down", Phase::Epilogue, k, SumProgram::sum(k), row, SumProgram::Y,
+         {k * elements * 4, {elements}, {4}, 4});
+    copy("seen", Phase::Epilogue, k, SumProgram::seen(k), one, SumProgram::Seen,
+         {k * 8, {1}, {8}, 8});
+  }
+  // Within a device one after the other; phases follow each other anyway.
+  for (uint32_t to = 0; to < dag.nodes.size(); ++to)
+    for (uint32_t from = 0; from < to; ++from)
+      for (const BufferUse &a : dag.nodes[from].uses)
+        for (const BufferUse &b : dag.nodes[to].uses)
+          if (a.buffer == b.buffer && a.writes && b.reads &&
+              !dag.buffer(a.buffer).device.isHost())
+            dag.edges.push_back({{from}, {to}, DepKind::Data});
+  dag.normalize();
+  RooflineEstimator latency(hostRates(), "host roofline");
+  program.plan = *scheduleList(dag, latency);
+  return program;
+}
+
+/// Holds up whoever comes, until it is opened.
+class Gate {
+public:
+  void pass() {
+    std::unique_lock<std::mutex> lock(mutex);
+    opened.wait(lock, [&] { return isOpen; });
+  }
+  void set(bool open) {
+    std::lock_guard<std::mutex> lock(mutex);
+    isOpen = open;
+    opened.notify_all();
+  }
+
+private:
+  std::mutex mutex;
+  std::condition_variable opened;
+  bool isOpen = true;
+};
+Gate launchesOfCard1;
+CUresult (*plainLaunch)(CUgraphExec, CUstream);
+/// Outside of the double's lock, as a call of CUDA's that does not return.
+thread_local bool isCard1 = false;
+CUresult gatedLaunch(CUgraphExec exec, CUstream stream) {
+  if (isCard1)
+    launchesOfCard1.pass();
+  return plainLaunch(exec, stream);
+}
+
+class ThreadsOfCards : public testing::Test {
+protected:
+  void SetUp() override {
+    setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
+    fresh(4);
+    plainLaunch = FakeCuda::api()->cuGraphLaunch;
+  }
+  static FakeCuda &fresh(int cards) {
+    FakeCuda &machine = freshMachine(uint64_t(cards));
+    machine.cards = cards;
+    FakeNccl::reset();
+    FakeWorld::create();
+    return machine;
+  }
+  static CardThreads::Options
+  quick(milliseconds deadline = std::chrono::seconds(20)) {
+    CardThreads::Options options;
+    options.deadline = deadline;
+    options.grace = milliseconds(500);
+    options.names = {"cuda:0", "cuda:1", "cuda:2", "cuda:3"};
+    return options;
+  }
+  Result<std::unique_ptr<CardThreads>>
+  start(uint32_t devices, CardThreads::Options options = quick()) {
+    SumProgram program = makeSumProgram(devices);
+    auto token = std::make_shared<int>();
+    crew = token;
+    return CardThreads::start(
+        program.dag, program.plan, {},
+        [token, deadline = options.deadline](
+            uint32_t rank, std::function<Result<void>()> watch)
+            -> Result<std::unique_ptr<device::Driver>> {
+          isCard1 = rank == 1;
+          device::CudaOptions how = rankOptions(rank, int(rank));
+          how.watch = std::move(watch);
+          how.deadline = deadline;
+          auto api = std::make_shared<device::CudaApi>(*FakeCuda::api());
+          MGPU_TRY(device::initializeCuda(*api));
+          api->cuGraphLaunch = gatedLaunch;
+          return device::createCudaDriver(std::move(api), how, FakeNccl::api());
+        },
+        options);
+  }
+  /// Runs it and compares with what it means.
+  static Result<void> tryOnce(CardThreads &cards, uint32_t devices, int round) {
+    auto floats = [&](uint32_t buffer) {
+      return reinterpret_cast<float *>(cards.hostBuffer({buffer}).data());
+    };
+    float *x = floats(SumProgram::X);
+    for (int64_t k = 0; k < elements * devices; ++k)
+      x[k] = float(k % 17 - 8 + round);
+    MGPU_TRY(cards.replay());
+    const auto *seen = reinterpret_cast<const int64_t *>(
+        cards.hostBuffer({SumProgram::Seen}).data());
+    for (uint32_t k = 0; k < devices; ++k) {
+      EXPECT_EQ(seen[k], firstTrip + int64_t(trips - 1) * tripStep);
+      for (int64_t e = 0; e < elements; ++e) {
+        float sum = 0;
+        for (uint32_t j = 0; j < devices; ++j)
+          sum += x[j * elements + e];
+        for (uint64_t trip = 1; trip < trips; ++trip)
+          sum *= float(devices);
+        EXPECT_EQ(floats(SumProgram::Y)[k * elements + e], sum);
+      }
+    }
+    return {};
+  }
+  static void expectIn(const std::string &text,
+                       std::initializer_list<const char *> words) {
+    for (const char *each : words)
+      EXPECT_NE(text.find(each), std::string::npos) << text;
+  }
+  bool isCrewGone(milliseconds within) const {
+    for (auto left = within; left.count() > 0; left -= milliseconds(10)) {
+      if (crew.expired())
+        return true;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return crew.expired();
+  }
+  static size_t count(const char *call) {
+    const auto &called = FakeCuda::instance().called;
+    return size_t(std::count(called.begin(), called.end(), call));
+  }
+
+  std::weak_ptr<int> crew; ///< gone once no thread holds anything
+};
+
+TEST_F(ThreadsOfCards, GiveWhatTheProgramMeans) {
+  for (uint32_t devices : {1u, 2u, 4u}) {
+    SCOPED_TRACE(devices);
+    fresh(4);
+    {
+      auto cards = start(devices);
+      ASSERT_TRUE(cards) << cards.error().message;
+      auto loaded = (*cards)->load();
+      ASSERT_TRUE(loaded) << loaded.error().message;
+      for (int round = 0; round < 5; ++round) {
+        auto ran = tryOnce(**cards, devices, round);
+        ASSERT_TRUE(ran) << ran.error().message;
+      }
+      ASSERT_TRUE((*cards)->fetch());
+    }
+    EXPECT_TRUE(crew.expired());
+    EXPECT_EQ(rankComplaints(), "");
+    // One block of host memory, one time.
+    EXPECT_EQ(count("cuMemHostRegister"), 1u);
+    EXPECT_EQ(count("cuMemHostUnregister"), 1u);
+    EXPECT_EQ(count("ncclCommAbort"), 0u);
+  }
+}
+
+/// When card 1 launches the second graph of a replay, that of the sum.
+void atTheSumOfCard1(std::function<void(FakeCuda &)> what) {
+  std::lock_guard<std::recursive_mutex> lock(fakeMutex());
+  FakeCuda::instance().onLaunch = [what, launches = 0](uint64_t) mutable {
+    FakeCuda &fake = FakeCuda::instance();
+    if (fake.current()->card == 1 && ++launches == 2)
+      what(fake);
+  };
+  FakeCuda::instance().wrongCard = 1;
+}
+
+TEST_F(ThreadsOfCards, AFaultOfOneIsTheErrorOfAll) {
+  auto cards = start(2);
+  ASSERT_TRUE(cards) << cards.error().message;
+  ASSERT_TRUE((*cards)->load());
+  ASSERT_TRUE(tryOnce(**cards, 2, 0));
+  atTheSumOfCard1(
+      [](FakeCuda &fake) { fake.launchFault = CUDA_ERROR_ILLEGAL_ADDRESS; });
+  auto ran = (*cards)->replay();
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().kind, ErrorKind::Invalid);
+  expectIn(ran.error().message,
+           {"the replay on several cards failed; rank 1 (cuda:1)",
+            "CUDA_ERROR_ILLEGAL_ADDRESS",
+            "'the sum (sum.mlir:1:1)' among devices 0, 1 has not ended",
+            "rank 0 (cuda:0)", "given up, because another card failed"});
+  auto again = (*cards)->replay();
+  ASSERT_FALSE(again);
+  expectIn(again.error().message, {"the cards were lost before", "rank 1"});
+  EXPECT_FALSE((*cards)->load());
+  cards->reset();
+  EXPECT_TRUE(crew.expired());
+  EXPECT_EQ(FakeCuda::instance().violations, std::vector<std::string>());
+}
+
+TEST_F(ThreadsOfCards, OneThatIsLateIsNamed) {
+  auto cards = start(2, quick(milliseconds(700)));
+  ASSERT_TRUE(cards) << cards.error().message;
+  ASSERT_TRUE((*cards)->load());
+  atTheSumOfCard1([](FakeCuda &fake) { fake.neverEnds = true; });
+  auto ran = (*cards)->replay();
+  ASSERT_FALSE(ran);
+  expectIn(ran.error().message,
+           {"rank 1 (cuda:1) a replay on cuda:1 did not end within 700 ms",
+            "rank 0 (cuda:0)"});
+  cards->reset();
+  EXPECT_TRUE(crew.expired());
+}
+
+TEST_F(ThreadsOfCards, WhatNcclFindsWrongEndsTheWait) {
+  auto cards = start(2);
+  ASSERT_TRUE(cards) << cards.error().message;
+  ASSERT_TRUE((*cards)->load());
+  atTheSumOfCard1([](FakeCuda &fake) {
+    fake.neverEnds = true;
+    FakeNccl::instance().asyncError = device::NcclResult::RemoteError;
+  });
+  auto started = std::chrono::steady_clock::now();
+  auto ran = (*cards)->replay();
+  EXPECT_LT(std::chrono::steady_clock::now() - started,
+            std::chrono::seconds(5));
+  ASSERT_FALSE(ran);
+  expectIn(ran.error().message,
+           {"a replay on cuda:1: ", "ncclCommGetAsyncError", "rank 0 (cuda:0)",
+            "rank 1 (cuda:1)"});
+  cards->reset();
+  EXPECT_TRUE(crew.expired());
+}
+
+TEST_F(ThreadsOfCards, OneThatIsStuckInACallIsLeft) {
+  auto cards = start(2, quick(milliseconds(700)));
+  ASSERT_TRUE(cards) << cards.error().message;
+  ASSERT_TRUE((*cards)->load());
+  auto before = tryOnce(**cards, 2, 0);
+  ASSERT_TRUE(before) << before.error().message;
+  launchesOfCard1.set(false);
+  auto started = std::chrono::steady_clock::now();
+  auto ran = (*cards)->replay();
+  EXPECT_LT(std::chrono::steady_clock::now() - started,
+            std::chrono::seconds(5));
+  ASSERT_FALSE(ran);
+  expectIn(ran.error().message,
+           {"rank 1 (cuda:1) gave no answer and is left to itself: a call of "
+            "CUDA or NCCL does not return",
+            "rank 0 (cuda:0) waited 700 ms for rank 1"});
+  expectIn((*cards)->replay().error().message, {"the cards were lost before"});
+  cards->reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - started,
+            std::chrono::seconds(8));
+  // It comes back to what is still there.
+  EXPECT_FALSE(crew.expired());
+  launchesOfCard1.set(true);
+  EXPECT_TRUE(isCrewGone(std::chrono::seconds(10)));
+}
+
+/// Whichever call fails: one error that names it, or none at the end; and where
+/// no card was left in the middle of something, nothing of CUDA's is left.
+TEST_F(ThreadsOfCards, AnyCallMayFail) {
+  {
+    auto cards = start(2);
+    ASSERT_TRUE(cards && (*cards)->load() && tryOnce(**cards, 2, 0));
+  }
+  const uint64_t calls = FakeCuda::instance().calls;
+  size_t failures = 0, clean = 0;
+  for (uint64_t n = 1; n < calls; n += 1 + n / 16) {
+    FakeCuda &fake = fresh(2);
+    fake.failAt = n;
+    fake.failCode = CUDA_ERROR_NOT_PERMITTED;
+    std::string said;
+    {
+      auto cards = start(2, quick(std::chrono::seconds(5)));
+      Result<void> ran =
+          cards ? (*cards)->load() : Result<void>(fail(cards.error()));
+      if (ran)
+        ran = tryOnce(**cards, 2, 0);
+      if (!ran)
+        said = ran.error().message;
+    }
+    const std::string at =
+        "call " + std::to_string(n) + " (" + fake.failedCall + "): " + said;
+    ASSERT_TRUE(crew.expired()) << at;
+    ASSERT_TRUE(fake.violations.empty()) << at << fake.violations.front();
+    if (said.empty())
+      continue; // while it was ended, or it made nothing worse
+    ++failures;
+    ASSERT_NE(said.find(fake.failedCall), std::string::npos) << at;
+    ASSERT_NE(said.find("on several cards failed; rank "), std::string::npos)
+        << at;
+    if (said.starts_with("opening")) {
+      ++clean;
+      ASSERT_EQ(fake.leaks(), std::vector<std::string>()) << at;
+    }
+  }
+  EXPECT_GT(failures, 20u);
+  EXPECT_GT(clean, 5u);
+}
+
+TEST_F(ThreadsOfCards, TwoRanksOnOneCardAreRefused) {
+  SumProgram program = makeSumProgram(2);
+  auto cards = CardThreads::start(
+      program.dag, program.plan, {},
+      [](uint32_t rank, std::function<Result<void>()> watch) {
+        device::CudaOptions options = rankOptions(rank, 0);
+        options.watch = std::move(watch);
+        return openThread(options);
+      },
+      quick());
+  ASSERT_FALSE(cards);
+  expectIn(cards.error().message,
+           {"building on several cards failed", "ncclCommInitRankConfig"});
+}
+
+} // namespace
