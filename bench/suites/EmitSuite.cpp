@@ -89,7 +89,7 @@ planner::Dag smallProgram() {
 bool build(const planner::Dag &dag, const std::string &arch,
            device::BlobCache *cache) {
   auto texts = tune::emitCudaKernels(dag, "", cache);
-  auto compiled = texts ? tune::compileTexts(*texts, arch, cache)
+  auto compiled = texts ? tune::compileTexts(*texts, arch, cache, {})
                         : tl::unexpected(texts.error());
   if (!compiled)
     std::fprintf(stderr, "%s\n", compiled.error().message.c_str());

@@ -87,6 +87,11 @@ Cubin readCubin(std::span<const std::byte> bytes) {
         if (symbol < symbols.size() && cubin.entries.count(symbols[symbol]))
           cubin.entries[symbols[symbol]].registers =
               file.at<uint32_t>(payload + 4);
+      } else if ((attribute == 0x05 || attribute == 0x10) &&
+                 cubin.entries.count(entry)) { // at most, or exactly
+        cubin.entries[entry].maxThreads = file.at<uint32_t>(payload) *
+                                          file.at<uint32_t>(payload + 4) *
+                                          file.at<uint32_t>(payload + 8);
       } else if (attribute == 0x17 && cubin.entries.count(entry)) {
         auto ordinal = file.at<uint32_t>(payload + 4) & 0xffff;
         auto &parameters = cubin.entries[entry].parameters;

@@ -177,7 +177,9 @@ awaitMacros(const CudaText &kernel, const std::string &arch) {
 std::vector<std::string> compileOptions(const CudaText &kernel) {
   if (kernel.takesPart)
     return {"--fmad=false"};
-  std::vector<std::string> options;
+  // Not from where the process happens to be: the cache knows the file's own
+  // text alone.
+  std::vector<std::string> options{"--no-source-include"};
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH", ""}) {
     const char *root = *variable ? std::getenv(variable) : "/usr/local/cuda";
     if (!root || !*root)
@@ -199,6 +201,14 @@ Result<void> checkParameters(const CudaText &kernel, const Cubin &cubin) {
   auto entry = cubin.entries.find(kernel.entry);
   if (entry == cubin.entries.end())
     return {};
+  const uint64_t threads = kernel.launchBlock.volume(),
+                 most = entry->second.maxThreads;
+  if (most != 0 && threads > most)
+    return fail(ErrorKind::Invalid,
+                fmt::format("kernel {}: its entry '{}' is compiled for blocks "
+                            "of at most {} threads (__launch_bounds__), but "
+                            "the launch has {}",
+                            kernel.name, kernel.entry, most, threads));
   for (const CubinParameter &parameter : entry->second.parameters)
     taken.push_back(parameter.bytes);
   if (taken == given || taken.empty())

@@ -6,6 +6,7 @@
 #include "support/Sha256.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -48,6 +49,9 @@ static std::string firstError(const std::string &log) {
     return log.substr(0, log.find('\n'));
   size_t first = log.rfind('\n', at);
   first = first == std::string::npos ? 0 : first + 1;
+  // ptxas begins its lines with a byte of its own.
+  while (first < at && !std::isgraph(static_cast<unsigned char>(log[first])))
+    ++first;
   return log.substr(first, log.find('\n', at) - first);
 }
 
@@ -123,7 +127,7 @@ NvrtcCompiler::compile(const CompileJob &job,
                     (asked ? " was cancelled"
                            : " took longer than " +
                                  std::to_string(limits.timeout.count()) +
-                                 " ms; allow more time"));
+                                 " ms; allow more time (--compile-timeout)"));
   };
   if (cancel())
     return wasStopped();

@@ -5,11 +5,14 @@
 
 namespace mgpu::kernels {
 
-// Of cuda_occupancy.h of CUDA 13.0, for compute capability 8.0 and later.
+// Of cuda_occupancy.h of CUDA 13.0, for compute capability 7.5 and later.
 static constexpr uint32_t warpSize = 32;
 static constexpr uint32_t partitions = 4;     // of a multiprocessor
 static constexpr uint32_t registerUnit = 256; // of a warp
-static constexpr uint32_t sharedUnit = 128;   // bytes, of a block
+/// Bytes, of a block.
+static uint32_t sharedUnitOf(const device::DeviceProfile &device) {
+  return device.architecture < 80 ? 256 : 128;
+}
 
 static uint32_t roundUp(uint32_t value, uint32_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -56,9 +59,11 @@ Result<Occupancy> occupancyOf(const EntryUsage &entry, uint32_t threads,
                      device.registersPerMultiprocessor);
     limit(fitting / warps, "registers");
   }
-  uint32_t perBlock = roundUp(
-      uint32_t(shared) + device.reservedSharedBytesPerBlock, sharedUnit);
-  limit(device.sharedBytesPerMultiprocessor / perBlock, "shared memory");
+  uint32_t perBlock =
+      roundUp(uint32_t(shared) + device.reservedSharedBytesPerBlock,
+              sharedUnitOf(device));
+  if (perBlock > 0)
+    limit(device.sharedBytesPerMultiprocessor / perBlock, "shared memory");
   result.fraction =
       double(result.blocksPerMultiprocessor * warps) / double(maxWarps);
   return result;

@@ -17,8 +17,8 @@ struct Occupancy {
 /// How many blocks of `threads` threads run on a multiprocessor at a time, by
 /// the rules of cuda_occupancy.h of CUDA 13.0 (registers are given to warps in
 /// units of 256 and belong to one of four partitions; shared memory to blocks
-/// in units of 128 bytes, with the driver's share). Invalid, naming the limit,
-/// for a launch the device refuses.
+/// in units of 128 or 256 bytes, with the driver's share). Invalid, naming the
+/// limit, for a launch the device refuses.
 Result<Occupancy> occupancyOf(const EntryUsage &entry, uint32_t threads,
                               uint32_t dynamicSharedBytes,
                               const device::DeviceProfile &device);

@@ -12,6 +12,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
+#include <regex>
+
 namespace mgpu::planner {
 
 using namespace mlir;
@@ -136,6 +138,14 @@ FailureOr<StringRef> readSource(ir::LaunchOp launch,
     if (text.find('\0') != std::string::npos)
       return launch.emitOpError("takes its kernel from '")
              << path << "', which is no text";
+    // What is compiled is known by the text of this file.
+    static const std::regex absolute(
+        "(^|\\n)[ \\t]*#[ \\t]*include[ \\t]*[\"<]/");
+    if (std::regex_search(text, absolute))
+      return launch.emitOpError("takes its kernel from '")
+             << path
+             << "', which includes a file by its whole path: only the CUDA "
+                "toolkit's headers can be included, by their names";
     at = files.try_emplace(path, std::move(text)).first;
   }
   StringRef text = at->second;

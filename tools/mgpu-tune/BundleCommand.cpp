@@ -148,7 +148,8 @@ Result<void> addCubins(const Options &options,
       for (auto &[name, value] : kernels::awaitMacros(*kernel.cuda, arch))
         jobs.back().options.push_back(fmt::format("-D{}={}", name, value));
     }
-    auto compiled = compiler.compileAll(jobs);
+    auto compiled =
+        compiler.compileAll(jobs, compileLimits(options.compileSeconds));
     for (size_t k = 0; k < compiled.size(); ++k) {
       if (!compiled[k])
         return fail(std::move(compiled[k].error()));

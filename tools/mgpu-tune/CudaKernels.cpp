@@ -39,10 +39,15 @@ Result<void> checkPdl(bool isAsked, const std::string &arch) {
                           arch));
 }
 
+kernels::CompileLimits compileLimits(uint64_t seconds) {
+  return {.timeout = std::chrono::seconds(seconds)};
+}
+
 /// Small kernels share a program; one for each core, if there are so many.
 Result<std::vector<CompiledText>>
 compileTexts(const std::vector<kernels::CudaText> &texts,
-             const std::string &arch, device::BlobCache *cache) {
+             const std::string &arch, device::BlobCache *cache,
+             const kernels::CompileLimits &limits) {
   std::vector<CompiledText> out;
   if (texts.empty())
     return out;
@@ -84,7 +89,7 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
          kernels::archOf(first, arch)});
   }
   out.resize(texts.size());
-  auto results = compiler.compileAll(programs);
+  auto results = compiler.compileAll(programs, limits);
   for (size_t job = 0; job < jobs.size(); ++job) {
     MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(results[job]));
     if (kernels::hasWarning(kernel.log))
@@ -112,7 +117,8 @@ Result<kernels::CudaObjects> cudaKernels(const Program &program,
       cubins = std::move(*stored);
   if (cubins.empty()) {
     MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
-                    compileTexts(texts, arch, cache));
+                    compileTexts(texts, arch, cache,
+                                 compileLimits(program.compileSeconds)));
     for (const CompiledText &kernel : compiled)
       cubins.push_back(kernel.program->cubin);
   }

@@ -5,9 +5,9 @@
 // CUDA C++ of a program's kernels to cubins.
 
 #include "device/api/BlobCache.h"
-#include "kernels/compile/CompiledKernel.h"
 #include "kernels/compile/CubinElf.h"
 #include "kernels/compile/CudaObjects.h"
+#include "kernels/compile/NvrtcCompiler.h"
 #include "tools/mgpu-tune/Program.h"
 
 #include <memory>
@@ -33,7 +33,11 @@ Result<void> checkPdl(bool isAsked, const std::string &arch);
 /// Each text, in their order; warnings go to stderr. `cache` may be null.
 Result<std::vector<CompiledText>>
 compileTexts(const std::vector<kernels::CudaText> &texts,
-             const std::string &arch, device::BlobCache *cache);
+             const std::string &arch, device::BlobCache *cache,
+             const kernels::CompileLimits &limits);
+
+/// Of --compile-timeout.
+kernels::CompileLimits compileLimits(uint64_t seconds);
 
 /// The cubins of the program's bundle, where they are for `arch`, else
 /// compiled.

@@ -171,6 +171,9 @@ static json listedJson(const Listed &listed,
       {"enabled", text.disabled.empty() || listed.isUsed},
       {"reason", text.disabled.empty() ? text.reason : listed.disabled},
       {"reshapable", text.reshapable},
+      {"launch_block",
+       {text.launchBlock.x, text.launchBlock.y, text.launchBlock.z}},
+      {"source", text.source},
       {"space", listed.space ? spaceJson(*text.space, *listed.space) : json()}};
   if (!listed.usage)
     return out;
@@ -191,7 +194,9 @@ static void printLine(const Listed &listed, const std::string &intensity) {
   fmt::print(
       "{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n",
       text.disabled.empty() ? text.name : "  " + text.form,
-      fmt::format("{}x{}x{}", text.block.x, text.block.y, text.block.z),
+      text.source.empty() ? "-"
+                          : fmt::format("{}x{}x{}", text.launchBlock.x,
+                                        text.launchBlock.y, text.launchBlock.z),
       isCompiled ? fmt::to_string(listed.usage->registers) : "-",
       isCompiled ? fmt::to_string(listed.spill) : "-",
       isCompiled ? fmt::to_string(listed.shared) : "-",
@@ -254,7 +259,8 @@ Result<int> runKernels(const Options &options) {
     MGPU_TRY(writeTexts(sources, options));
   }
   MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
-                  compileTexts(sources, options.arch, cache.get()));
+                  compileTexts(sources, options.arch, cache.get(),
+                               compileLimits(options.compileSeconds)));
   const device::DeviceProfile *card =
       device::profileOfArchitecture(options.arch);
   for (size_t k = 0; k < all.size(); ++k) {

@@ -58,6 +58,8 @@ struct Options {
   /// run, replay, kernels, bundle: on cards kernels may begin before those that
   /// they follow have ended, and wait for them
   bool pdl = false;
+  /// run, replay, kernels, bundle: of each program that NVRTC compiles; 0: none
+  uint64_t compileSeconds = 600;
   std::string arch = "sm_90"; ///< kernels
   std::string emitFolder;     ///< kernels: --emit
 

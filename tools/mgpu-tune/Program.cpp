@@ -300,6 +300,7 @@ Result<Program> loadProgram(const Options &options, bool racesAreErrors,
                  "form ({}), which the database says has passed on this card\n",
                  program.tensorCores.substr(byRecord.size()));
   }
+  program.compileSeconds = options.compileSeconds;
   addBindings(program);
   MGPU_TRY(checkArgumentKeys(program, options));
   return program;

@@ -44,7 +44,8 @@ struct Program : planner::Program {
   double recordedUs = 0; ///< of a recorded trace: how long it took
   /// As Options has it, or what passedForms() says (ProductForms.h).
   std::string tensorCores;
-  bool pdl = false; ///< as Options has it
+  bool pdl = false;            ///< as Options has it
+  uint64_t compileSeconds = 0; ///< as Options has it
 };
 
 /// The argument (or, with `results`, result) a user means by the name or number

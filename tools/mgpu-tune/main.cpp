@@ -121,6 +121,15 @@ void addTuned(CLI::App *command, Options &options) {
                     "Do not look for a tuned configuration");
 }
 
+void addCompileTimeout(CLI::App *command, Options &options) {
+  takeWhole(command
+                ->add_option("--compile-timeout", options.compileSeconds,
+                             "Of each program that NVRTC compiles; 0: none")
+                ->type_name("SECONDS")
+                ->capture_default_str(),
+            0, 1'000'000);
+}
+
 void addTensorCores(CLI::App *command, Options &options) {
   takeWord(command->add_flag(
                "--tensor-cores{mma}", options.tensorCores,
@@ -225,6 +234,7 @@ int main(int argc, char **argv) {
   addTuned(run, options);
   addRun(run, options);
   addTensorCores(run, options);
+  addCompileTimeout(run, options);
   addPdl(run, options);
   run->callback([&] { command = tune::runRun; });
 
@@ -283,6 +293,7 @@ int main(int argc, char **argv) {
   addTuned(replay, options);
   addRun(replay, options);
   addTensorCores(replay, options);
+  addCompileTimeout(replay, options);
   addPdl(replay, options);
   replay->callback([&] {
     options.needsPlan = true;
@@ -319,6 +330,7 @@ int main(int argc, char **argv) {
                    "`tune` may choose of a bundle (default 0)")
       ->check(CLI::Range(0, 64));
   addTensorCores(bundle, options);
+  addCompileTimeout(bundle, options);
   addPdl(bundle, options);
   addTuned(bundle, options);
   bundle->callback([&] { command = tune::runBundle; });
@@ -444,6 +456,7 @@ int main(int argc, char **argv) {
                    "The architecture to compile for: sm_80, sm_90, sm_90a, ...")
       ->capture_default_str();
   addTensorCores(kernels, options);
+  addCompileTimeout(kernels, options);
   addPdl(kernels, options);
   kernels
       ->add_option("--emit", options.emitFolder,

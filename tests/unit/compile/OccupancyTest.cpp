@@ -20,7 +20,7 @@ EntryUsage usage(uint32_t registers, uint32_t shared) {
   return entry;
 }
 
-TEST(DeviceProfiles, AreSixCards) {
+TEST(DeviceProfiles, AreThoseOfAllArchitectures) {
   std::set<std::string_view> names;
   for (const device::DeviceProfile &card : device::deviceProfiles()) {
     names.insert(card.name);
@@ -28,11 +28,15 @@ TEST(DeviceProfiles, AreSixCards) {
               card.sharedBytesPerMultiprocessor)
         << card.name;
   }
-  EXPECT_EQ(names, (std::set<std::string_view>{"A100", "H100", "H200", "B200",
-                                               "RTX 4090", "L40S"}));
+  for (const char *name : {"A100", "H100", "H200", "B200", "RTX 4090", "L40S"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  for (const char *arch :
+       {"sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_100",
+        "sm_103", "sm_110", "sm_120", "sm_121"})
+    EXPECT_TRUE(device::profileOfArchitecture(arch)) << arch;
   EXPECT_EQ(device::profileOfArchitecture("sm_90a")->name, "H100");
   EXPECT_EQ(device::profileOfArchitecture("sm_80")->name, "A100");
-  EXPECT_EQ(device::profileOfArchitecture("sm_75"), nullptr);
+  EXPECT_EQ(device::profileOfArchitecture("sm_70"), nullptr);
   EXPECT_EQ(device::profileOfArchitecture(""), nullptr);
 }
 
