@@ -26,14 +26,16 @@ std::string describeUse(Operation *op) {
   return text;
 }
 
-/// The value an index_cast keeps the low bits of: those of a sum or product
-/// depend on those of its operands alone.
+/// The value a cast or truncation keeps the low bits of: those of a sum or
+/// product depend on those of its operands alone.
 static Value uncast(Value value) {
-  while (auto cast = value.getDefiningOp<arith::IndexCastOp>()) {
-    Type from = cast.getIn().getType(), to = value.getType();
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<arith::IndexCastOp, arith::TruncIOp>(op))
+      break;
+    Type from = op->getOperand(0).getType(), to = value.getType();
     if (!from.isIndex() && to.isIndex())
       break; // extends
-    value = cast.getIn();
+    value = op->getOperand(0);
   }
   return value;
 }

@@ -26,9 +26,9 @@ std::optional<std::array<int64_t, 3>> BlockEmitter::factors(Value value) const {
     result[unsigned(id.getDimension())] = 1;
     return result;
   }
-  if (auto cast = dyn_cast<arith::IndexCastOp>(op);
-      cast && cast.getIn().getType().isIndex())
-    return factors(cast.getIn());
+  if (isa<arith::TruncIOp>(op) ||
+      (isa<arith::IndexCastOp>(op) && op->getOperand(0).getType().isIndex()))
+    return factors(op->getOperand(0));
   if (isa<arith::AddIOp, arith::SubIOp>(op)) {
     auto x = factors(op->getOperand(0)), y = factors(op->getOperand(1));
     if (!x || !y)

@@ -92,6 +92,26 @@ std::vector<Meaning> meanings() {
          return x[uint8_t(i + 3)];
        },
        ""},
+      {"a_global_index_of_32_bits",
+       "%t = gpu.thread_id x\n"
+       "%b = gpu.block_id x\n"
+       "%d = gpu.block_dim x\n"
+       "%t32 = arith.index_cast %t : index to i32\n"
+       "%b32 = arith.index_cast %b : index to i32\n"
+       "%d32 = arith.index_cast %d : index to i32\n"
+       "%first = arith.muli %b32, %d32 : i32\n"
+       "%g = arith.addi %first, %t32 : i32\n"
+       "%n = arith.constant 300 : i32\n"
+       "%in = arith.cmpi slt, %g, %n : i32\n"
+       "scf.if %in {\n"
+       "%w = arith.extsi %g : i32 to i64\n"
+       "%k = arith.index_cast %g : i32 to index\n"
+       "memref.store %w, %y[%k] : memref<512xi64>\n"
+       "}\n",
+       [](const std::vector<int64_t> &, size_t i) {
+         return i < 300 ? int64_t(i) : 0;
+       },
+       ""},
       {"an_index_cut_to_eight_bits",
        "%narrow = arith.index_cast %i : index to i8\n"
        "%wide = arith.index_cast %narrow : i8 to index\n"
@@ -232,12 +252,20 @@ TEST(Meaning, IsTheSameOnHostAndCard) {
     std::vector<int64_t> &result = expected.emplace_back(numWritten);
     for (size_t i = 0; i < numWritten; ++i)
       result[i] = test.expected(initial, i);
-    auto host = load(textOf(test), block);
-    ASSERT_TRUE(host) << test.name;
-    std::vector<int64_t> x = initial, y(numWritten);
-    host->run(grid, {arg(x), arg(y)});
-    EXPECT_EQ(y, result) << test.name << " on the host";
-    EXPECT_EQ(x, initial);
+    auto space = kernelSpaceOf(specOf(textOf(test), block), grid,
+                               planner::KernelTarget::Host);
+    ASSERT_TRUE(space) << space.error().message;
+    const std::vector<planner::KernelConfig> legal = space->legal();
+    for (const planner::KernelConfig &config :
+         {space->defaults, legal.front(), legal[legal.size() / 2],
+          legal.back()}) {
+      auto host = load(textOf(test), block, "native", config);
+      ASSERT_TRUE(host) << test.name;
+      std::vector<int64_t> x = initial, y(numWritten);
+      host->run(grid, {arg(x), arg(y)});
+      EXPECT_EQ(y, result) << test.name << " on the host: " << toText(config);
+      EXPECT_EQ(x, initial);
+    }
   }
   for (size_t k = 0; k < testOf.size(); ++k) {
     std::vector<int64_t> x = initial, y(numWritten);
