@@ -5,6 +5,7 @@
 #include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/Normalise.h"
 #include "kernels/emit/SubgroupBarrier.h"
+#include "kernels/emit/SubgroupControl.h"
 #include "kernels/emit/SubgroupMatrix.h"
 #include "kernels/emit/Uniformity.h"
 
@@ -494,6 +495,8 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
   cleanup.addPass(createCSEPass());
   if (failed(cleanup.run(module)))
     return failure();
+  entry = module.lookupSymbol<func::FuncOp>("entry");
+  flattenSubgroupControl(entry, block);
   lowerSubgroupMatrices(module, block);
   entry = module.lookupSymbol<func::FuncOp>("entry");
   if (failed(Preparer(module, entry, block, covered).run()))

@@ -54,9 +54,9 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
             madeFor(bad).empty() ? bad->getName().getStringRef() : madeFor(bad);
         bad->emitError() << "'" << name
                          << "' op is under control flow that is not the same "
-                            "for all threads of the block, which the host "
-                            "target does not support even where all threads "
-                            "of a subgroup agree: threads may part at the '"
+                            "for all threads of the block, and not provably "
+                            "for those of each subgroup, which the host target "
+                            "does not support: threads may part at the '"
                          << op.getName() << "' at "
                          << ir::describeLocation(op.getLoc())
                          << "; move it to where all threads pass";

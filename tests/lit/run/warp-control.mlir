@@ -1,8 +1,14 @@
-// RUN: %{exits} 5 mgpu-tune run %s --target host:1 --out y=%t.npy | FileCheck %s
+// All threads of a subgroup agree here, but not all of the block: the host runs
+// it. By a condition of each lane's own it is refused.
+// RUN: mgpu-tune run %s --target host:1 --out y=%t.npy
+// RUN: %python -c "import sys,struct; print(*struct.unpack('<64i',open(sys.argv[1],'rb').read()[-256:]))" %t.npy | FileCheck %s --check-prefix=RUNS
+// RUN: rm %t.npy
+// RUN: sed 's/cmpi eq, %%warp, %%zero/cmpi ult, %%t, %%c5/' %s > %t.mlir
+// RUN: %{exits} 5 mgpu-tune run %t.mlir --target host:1 --out y=%t.npy | FileCheck %s
 // RUN: not ls %t.npy
 
-// All threads of a subgroup agree here, but not all of the block.
-// CHECK: mgpu-tune: error: {{.*}}warp-control.mlir:[[@LINE+21]]:17: 'gpu.shuffle' op is under control flow that is not the same for all threads of the block, which the host target does not support even where all threads of a subgroup agree: threads may part at the 'scf.if' at {{.*}}warp-control.mlir:[[@LINE+20]]:5; move it to where all threads pass (kernel main_kernel0)
+// RUNS: 1 0 3 2 5 4 {{.*}} 31 30 0 0 0 {{.*}} 0
+// CHECK: mgpu-tune: error: {{.*}}.mlir:[[@LINE+22]]:17: 'gpu.shuffle' op is under control flow that is not the same for all threads of the block, and not provably for those of each subgroup, which the host target does not support: threads may part at the 'scf.if' at {{.*}}.mlir:[[@LINE+21]]:5; move it to where all threads pass (kernel main_kernel0)
 
 mgpu.device_config @config #mgpu.device_config<numDevices = 1>
 
@@ -21,6 +27,7 @@ func.func @main(%y: memref<64xi32>) {
     %width = arith.constant 32 : i32
     %zero = arith.constant 0 : index
     %warp = gpu.subgroup_id : index
+    %c5 = arith.constant 5 : index
     %first = arith.cmpi eq, %warp, %zero : index
     scf.if %first {
       %r, %ok = gpu.shuffle xor %v, %one, %width : i32

@@ -112,6 +112,28 @@ std::vector<Meaning> meanings() {
          return i < 300 ? int64_t(i) : 0;
        },
        ""},
+      {"lanes_of_one_subgroup_behind_a_condition",
+       "%c1 = arith.constant 1 : index\n"
+       "%one = arith.constant 1 : i32\n"
+       "%w = arith.constant 32 : i32\n"
+       "%warp = gpu.subgroup_id : index\n"
+       "%second = arith.cmpi eq, %warp, %c1 : index\n"
+       "%n = arith.index_cast %i : index to i32\n"
+       "%r = scf.if %second -> i32 {\n"
+       "%s, %ok = gpu.shuffle xor %n, %one, %w : i32\n"
+       "%sum = gpu.subgroup_reduce add %s : (i32) -> i32\n"
+       "%d = arith.subi %sum, %s : i32\n"
+       "scf.yield %d : i32\n"
+       "} else {\n"
+       "scf.yield %n : i32\n"
+       "}\n"
+       "%v = arith.extsi %r : i32 to i64\n" +
+           store("%v"),
+       [](const std::vector<int64_t> &, size_t i) -> int64_t {
+         const int64_t first = int64_t(i / 32 * 32);
+         return i / 32 % 2 ? 32 * first + 31 * 16 - int64_t(i ^ 1) : int64_t(i);
+       },
+       ""},
       {"an_index_cut_to_eight_bits",
        "%narrow = arith.index_cast %i : index to i8\n"
        "%wide = arith.index_cast %narrow : i8 to index\n"
