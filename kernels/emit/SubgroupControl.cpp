@@ -33,30 +33,43 @@ bool isHarmless(Operation *op) {
           isSpeculatable(op));
 }
 
-/// Which values all lanes of a subgroup have alike.
-class SubgroupUniformity {
+/// Which values all lanes of a subgroup, or all threads of a block, have alike.
+class Alike {
 public:
-  explicit SubgroupUniformity(Dim3 block)
-      // Else a subgroup has threads of several rows.
-      : rowsAreWhole(block.x % subgroupSize == 0 || block.y * block.z == 1) {}
+  enum Scope { InSubgroup, InBlock };
+  Alike(Dim3 block, Scope scope)
+      : scope(scope),
+        // Else a subgroup has threads of several rows.
+        rowsAreWhole(block.x % subgroupSize == 0 || block.y * block.z == 1) {}
 
   bool isUniform(Value value) const {
     if (matchPattern(value, m_Constant()))
       return true;
     Operation *op = value.getDefiningOp();
-    if (!op) // an argument of the kernel, but no loop's
-      return isa<func::FuncOp>(value.getParentBlock()->getParentOp());
-    if (isa<gpu::SubgroupIdOp, gpu::BlockIdOp, gpu::BlockDimOp, gpu::GridDimOp,
+    if (!op) {
+      auto argument = cast<BlockArgument>(value);
+      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+      return loop ? value == loop.getInductionVar() && hasUniformBounds(loop)
+                  : isa<func::FuncOp>(argument.getOwner()->getParentOp());
+    }
+    if (isa<gpu::BlockIdOp, gpu::BlockDimOp, gpu::GridDimOp,
             gpu::NumSubgroupsOp, gpu::SubgroupSizeOp>(op))
       return true;
+    if (isa<gpu::SubgroupIdOp>(op))
+      return scope == InSubgroup;
     if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
-      return rowsAreWhole && id.getDimension() != gpu::Dimension::x;
-    if (isWholeSubgroups(op))
+      return scope == InSubgroup && rowsAreWhole &&
+             id.getDimension() != gpu::Dimension::x;
+    if (scope == InSubgroup && isWholeSubgroups(op))
       return true;
     return op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
            !isa<gpu::GPUDialect>(op->getDialect()) &&
            llvm::all_of(op->getOperands(),
                         [&](Value each) { return isUniform(each); });
+  }
+  bool hasUniformBounds(scf::ForOp loop) const {
+    return isUniform(loop.getLowerBound()) && isUniform(loop.getUpperBound()) &&
+           isUniform(loop.getStep());
   }
 
 private:
@@ -109,43 +122,66 @@ private:
     return false;
   }
 
+  Scope scope;
   bool rowsAreWhole;
 };
 
 class Flattener {
 public:
-  explicit Flattener(Dim3 block) : uniformity(block) {}
+  explicit Flattener(Dim3 block)
+      : ofSubgroup(block, Alike::InSubgroup), ofBlock(block, Alike::InBlock) {}
 
-  /// Whether `branch` is one to be flattened, and can be.
-  bool canFlatten(scf::IfOp branch) const {
-    return uniformity.isUniform(branch.getCondition()) &&
-           llvm::all_of(branch->getRegions(), [&](Region &region) {
-             return region.empty() || canFlatten(region.front());
-           });
+  /// Whether all threads of a block go the same way through `op`.
+  bool isShared(Operation *op) const {
+    if (auto branch = dyn_cast<scf::IfOp>(op))
+      return ofBlock.isUniform(branch.getCondition());
+    auto loop = dyn_cast<scf::ForOp>(op);
+    return loop && ofBlock.hasUniformBounds(loop);
   }
 
-  void flatten(scf::IfOp branch) {
-    OpBuilder b(branch);
+  /// Whether `op`, which is not, is control that can be flattened.
+  bool canFlatten(Operation *op) const {
+    if (auto branch = dyn_cast<scf::IfOp>(op))
+      return canTakeApart(branch);
+    auto loop = dyn_cast<scf::ForOp>(op);
+    return loop && canTakeApart(loop);
+  }
+
+  void flatten(Operation *op) {
+    OpBuilder b(op);
     IRMapping map;
-    SmallVector<Value> results =
-        emitIf(branch, branch.getCondition(), {}, b, map);
-    branch->replaceAllUsesWith(results);
-    branch->erase();
+    if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      branch->replaceAllUsesWith(
+          emitIf(branch, branch.getCondition(), {}, b, map));
+    } else {
+      auto loop = cast<scf::ForOp>(op);
+      emitFor(loop, {}, b, map);
+      for (Value result : loop.getResults())
+        result.replaceAllUsesWith(map.lookup(result));
+    }
+    op->erase();
   }
 
 private:
-  bool canFlatten(Block &block) const {
+  bool canTakeApart(scf::IfOp branch) const {
+    return ofSubgroup.isUniform(branch.getCondition()) &&
+           llvm::all_of(branch->getRegions(), [&](Region &region) {
+             return region.empty() || canTakeApart(region.front());
+           });
+  }
+  bool canTakeApart(scf::ForOp loop) const {
+    return ofSubgroup.hasUniformBounds(loop) && !loop.getUnsignedCmp() &&
+           canTakeApart(*loop.getBody());
+  }
+  bool canTakeApart(Block &block) const {
     return llvm::all_of(block.without_terminator(), [&](Operation &op) {
       if (isOfSubgroup(&op))
         return true;
       if (findConvergent(&op)) {
         if (auto inner = dyn_cast<scf::IfOp>(op))
-          return canFlatten(inner);
+          return canTakeApart(inner);
         auto loop = dyn_cast<scf::ForOp>(op);
-        return loop && matchPattern(loop.getLowerBound(), m_Constant()) &&
-               matchPattern(loop.getUpperBound(), m_Constant()) &&
-               matchPattern(loop.getStep(), m_Constant()) &&
-               canFlatten(*loop.getBody());
+        return loop && canTakeApart(loop);
       }
       // A view of what was not made has no value to stand for it.
       return isHarmless(&op) ||
@@ -212,26 +248,66 @@ private:
     return yielded;
   }
 
+  /// The loop with as many trips as the subgroup that has most, for all.
   void emitFor(scf::ForOp loop, Value condition, OpBuilder &b, IRMapping &map) {
+    Location loc = loop.getLoc();
+    Value low = map.lookupOrDefault(loop.getLowerBound()),
+          high = map.lookupOrDefault(loop.getUpperBound()),
+          step = map.lookupOrDefault(loop.getStep());
+    Type type = low.getType(), word = b.getI64Type();
+    auto number = [&](int64_t value, Type of) -> Value {
+      return arith::ConstantOp::create(b, loc, b.getIntegerAttr(of, value));
+    };
+    auto widened = [&](Value value) -> Value {
+      return type.isIndex()
+                 ? arith::IndexCastOp::create(b, loc, word, value).getResult()
+             : type == word
+                 ? value
+                 : arith::ExtSIOp::create(b, loc, word, value).getResult();
+    };
+    if (condition) // who does not take part has no step
+      step = arith::SelectOp::create(b, loc, condition, step, number(1, type));
+    Value distance = arith::SubIOp::create(b, loc, widened(high), widened(low));
+    Value trips = arith::MaxSIOp::create(
+        b, loc, arith::CeilDivSIOp::create(b, loc, distance, widened(step)),
+        number(0, word));
+    if (condition)
+      trips =
+          arith::SelectOp::create(b, loc, condition, trips, number(0, word));
+    Value most = gpu::AllReduceOp::create(
+        b, loc, word, trips,
+        gpu::AllReduceOperationAttr::get(b.getContext(),
+                                         gpu::AllReduceOperation::MAXSI),
+        /*uniform=*/true);
     SmallVector<Value> inits;
     for (Value init : loop.getInitArgs())
       inits.push_back(map.lookupOrDefault(init));
-    auto copy = scf::ForOp::create(b, loop.getLoc(),
-                                   map.lookupOrDefault(loop.getLowerBound()),
-                                   map.lookupOrDefault(loop.getUpperBound()),
-                                   map.lookupOrDefault(loop.getStep()), inits,
-                                   nullptr, loop.getUnsignedCmp());
+    auto copy = scf::ForOp::create(b, loc, number(0, word), most,
+                                   number(1, word), inits);
     copy->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
-    map.map(loop.getInductionVar(), copy.getInductionVar());
-    map.map(loop.getRegionIterArgs(), copy.getRegionIterArgs());
-    map.map(loop.getResults(), copy.getResults());
     Block *body = copy.getBody();
     if (!body->empty()) // made where nothing is carried
       body->back().erase();
     OpBuilder inner = OpBuilder::atBlockEnd(body);
+    Value trip = copy.getInductionVar();
+    Value takesPart = arith::CmpIOp::create(
+        inner, loc, arith::CmpIPredicate::slt, trip, trips);
+    Value at = trip;
+    if (type.isIndex())
+      at = arith::IndexCastOp::create(inner, loc, type, trip);
+    else if (type != word)
+      at = arith::TruncIOp::create(inner, loc, type, trip);
+    at = arith::AddIOp::create(inner, loc, low,
+                               arith::MulIOp::create(inner, loc, at, step));
+    map.map(loop.getInductionVar(), at);
+    map.map(loop.getRegionIterArgs(), copy.getRegionIterArgs());
     SmallVector<Value> yielded =
-        emitBlock(*loop.getBody(), condition, inner, map);
-    scf::YieldOp::create(inner, loop.getLoc(), yielded);
+        emitBlock(*loop.getBody(), takesPart, inner, map);
+    for (auto [value, before] :
+         llvm::zip_equal(yielded, copy.getRegionIterArgs()))
+      value = arith::SelectOp::create(inner, loc, takesPart, value, before);
+    scf::YieldOp::create(inner, loc, yielded);
+    map.map(loop.getResults(), copy.getResults());
   }
 
   /// The operations in one scf.if, whose results are what others use of them.
@@ -274,23 +350,26 @@ private:
     run.clear();
   }
 
-  SubgroupUniformity uniformity;
+  Alike ofSubgroup, ofBlock;
 };
 
 } // namespace
 
 void flattenSubgroupControl(func::FuncOp entry, Dim3 block) {
   // The outermost first: it takes those inside with it.
-  SmallVector<scf::IfOp> branches;
+  SmallVector<Operation *> found;
   Flattener flattener(block);
-  entry.walk<WalkOrder::PreOrder>([&](scf::IfOp branch) {
-    if (!findConvergent(branch) || !flattener.canFlatten(branch))
+  entry.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == entry.getOperation() || op->getNumRegions() == 0 ||
+        !findConvergent(op) || flattener.isShared(op))
       return WalkResult::advance();
-    branches.push_back(branch);
+    // What is inside control that not all threads share cannot be done by all.
+    if (flattener.canFlatten(op))
+      found.push_back(op);
     return WalkResult::skip();
   });
-  for (scf::IfOp branch : branches)
-    flattener.flatten(branch);
+  for (Operation *op : found)
+    flattener.flatten(op);
 }
 
 } // namespace mgpu::kernels

@@ -9,11 +9,12 @@
 namespace mgpu::kernels {
 
 /// Takes what the lanes of a subgroup do together (shuffles, rotations,
-/// subgroup reductions) out of every scf.if on whose condition those lanes
-/// agree, though not all of the block do: `if (warp == 0)`. All threads of the
-/// block then do it, with zeros where the condition does not hold, and the rest
-/// stays behind the condition. Leaves alone what it cannot prove or take out:
-/// scf.while, and loops whose bounds are no constants.
+/// subgroup reductions) out of every scf.if and scf.for on whose condition or
+/// bounds those lanes agree, though not all of the block do: `if (warp == 0)`,
+/// `for (row = warp; ...)`. All threads of the block then do it, as often as
+/// the subgroup that does it most, with zeros where they take no part, and the
+/// rest stays behind a condition. Leaves alone what it cannot prove or take
+/// out, as scf.while.
 void flattenSubgroupControl(mlir::func::FuncOp entry, Dim3 block);
 
 } // namespace mgpu::kernels

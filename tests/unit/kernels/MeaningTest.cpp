@@ -134,6 +134,27 @@ std::vector<Meaning> meanings() {
          return i / 32 % 2 ? 32 * first + 31 * 16 - int64_t(i ^ 1) : int64_t(i);
        },
        ""},
+      {"rows_of_each_subgroup",
+       "%c2 = arith.constant 2 : index\n"
+       "%c3 = arith.constant 3 : index\n"
+       "%none = arith.constant 0 : i32\n"
+       "%warp = gpu.subgroup_id : index\n"
+       "%n = arith.index_cast %i : index to i32\n"
+       "%all = scf.for %row = %warp to %c3 step %c2 iter_args(%s = %none) -> "
+       "i32 {\n"
+       "%r = arith.index_cast %row : index to i32\n"
+       "%p = arith.muli %r, %n : i32\n"
+       "%q = gpu.subgroup_reduce add %p : (i32) -> i32\n"
+       "%t = arith.addi %s, %q : i32\n"
+       "scf.yield %t : i32\n"
+       "}\n"
+       "%v = arith.extsi %all : i32 to i64\n" +
+           store("%v"),
+       [](const std::vector<int64_t> &, size_t i) -> int64_t {
+         const int64_t sum = 32 * int64_t(i / 32 * 32) + 31 * 16;
+         return i / 32 % 2 ? sum : 2 * sum; // row 1, or rows 0 and 2
+       },
+       ""},
       {"an_index_cut_to_eight_bits",
        "%narrow = arith.index_cast %i : index to i8\n"
        "%wide = arith.index_cast %narrow : i8 to index\n"

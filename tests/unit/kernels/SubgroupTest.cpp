@@ -443,28 +443,92 @@ TEST(HostSubgroup, ALoopOfShufflesInOneWarp) {
   EXPECT_EQ(x, expected);
 }
 
+// Each subgroup goes over rows of its own, one more often than the other.
+TEST(HostSubgroup, RowsBySubgroups) {
+  for (std::string type : {"index", "i32"}) {
+    const bool isNarrow = type == "i32";
+    auto kernel = load(
+        module("%x: memref<160xi32>, %y: memref<7xi32>", std::string(R"(
+    %t = gpu.thread_id x
+    %lane = gpu.lane_id
+    %warp = gpu.subgroup_id : index
+    %c0 = arith.constant 0 : index
+    %c5 = arith.constant 5 : index
+    %c32 = arith.constant 32 : index
+    %zero = arith.constant 0 : i32
+    %isFirst = arith.cmpi eq, %lane, %c0 : index
+    %n = gpu.num_subgroups : index
+)") +
+                                                             (isNarrow ? R"(
+    %low = arith.index_cast %warp : index to i32
+    %high = arith.constant 5 : i32
+    %step = arith.index_cast %n : index to i32
+    %all = scf.for %r = %low to %high step %step iter_args(%sum = %zero) -> i32 : i32 {
+      %row = arith.index_cast %r : i32 to index
+)"
+                                                                       : R"(
+    %all = scf.for %row = %warp to %c5 step %n iter_args(%sum = %zero) -> i32 {
+)") + R"(
+      %first = arith.muli %row, %c32 : index
+      %at = arith.addi %first, %lane : index
+      %v = memref.load %x[%at] : memref<160xi32>
+      %s = gpu.subgroup_reduce add %v : (i32) -> i32
+      scf.if %isFirst {
+        memref.store %s, %y[%row] : memref<7xi32>
+      }
+      %next = arith.addi %sum, %s : i32
+      scf.yield %next : i32
+    }
+    scf.if %isFirst {
+      %k = arith.addi %warp, %c5 : index
+      memref.store %all, %y[%k] : memref<7xi32>
+    })"),
+        {64});
+    ASSERT_TRUE(kernel) << type;
+    std::vector<int32_t> x(160), y(7), expected(7);
+    for (int32_t k = 0; k < 160; ++k) {
+      x[k] = 1000 * (k / 32) + k % 32;
+      expected[k / 32] += x[k];
+      expected[5 + k / 32 % 2] += x[k];
+    }
+    kernel->run({1}, {arg(x), arg(y)});
+    EXPECT_EQ(y, expected) << type;
+  }
+}
+
 TEST(HostSubgroup, WhatLanesMayNotAgreeOnIsRefusedByName) {
-  for (std::string condition : {"%first = arith.cmpi ult, %t, %c1 : index\n",
-                                "%e = memref.load %x[%c0] : memref<64xi32>\n"
-                                "%first = arith.cmpi slt, %e, %t32 : i32\n",
-                                "%n = arith.trunci %t32 : i32 to i8\n"
-                                "%n32 = arith.constant 32 : i8\n"
-                                "%first = arith.cmpi ult, %n, %n32 : i8\n"}) {
-    auto kernel = LoadedKernel::fromText(ofSubgroups(condition + R"(
+  const std::string alone = R"(
     scf.if %first {
       %v = memref.load %x[%t] : memref<64xi32>
       %r, %ok = gpu.shuffle xor %v, %one, %w : i32
       memref.store %r, %x[%t] : memref<64xi32>
-    })"),
-                                         {64});
-    ASSERT_FALSE(kernel) << condition;
-    EXPECT_EQ(kernel.error().kind, ErrorKind::Unsupported);
-    const std::string &message = kernel.error().message;
-    EXPECT_NE(message.find("'gpu.shuffle' op"), std::string::npos) << message;
-    EXPECT_NE(message.find("not provably for those of each subgroup"),
-              std::string::npos)
-        << message;
-  }
+    })",
+                    // A loop that is each subgroup's own is no help there.
+      inLoop = R"(
+    scf.if %first {
+      scf.for %k = %warp to %c32 step %c1 {
+        %r, %ok = gpu.shuffle xor %t32, %one, %w : i32
+        memref.store %r, %x[%t] : memref<64xi32>
+      }
+    })";
+  for (std::string condition : {"%first = arith.cmpi ult, %t, %c1 : index\n",
+                                "%odd = arith.andi %t, %c1 : index\n"
+                                "%first = arith.cmpi eq, %odd, %c1 : index\n",
+                                "%e = memref.load %x[%c0] : memref<64xi32>\n"
+                                "%first = arith.cmpi slt, %e, %t32 : i32\n",
+                                "%n = arith.trunci %t32 : i32 to i8\n"
+                                "%n32 = arith.constant 32 : i8\n"
+                                "%first = arith.cmpi ult, %n, %n32 : i8\n"})
+    for (const std::string &body : {alone, inLoop}) {
+      auto kernel = LoadedKernel::fromText(ofSubgroups(condition + body), {64});
+      ASSERT_FALSE(kernel) << condition;
+      EXPECT_EQ(kernel.error().kind, ErrorKind::Unsupported);
+      const std::string &message = kernel.error().message;
+      EXPECT_NE(message.find("'gpu.shuffle' op"), std::string::npos) << message;
+      EXPECT_NE(message.find("not provably for those of each subgroup"),
+                std::string::npos)
+          << message;
+    }
 }
 
 } // namespace
