@@ -495,10 +495,9 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
   cleanup.addPass(createCSEPass());
   if (failed(cleanup.run(module)))
     return failure();
-  entry = module.lookupSymbol<func::FuncOp>("entry");
-  flattenSubgroupControl(entry, block);
   lowerSubgroupMatrices(module, block);
   entry = module.lookupSymbol<func::FuncOp>("entry");
+  flattenSubgroupControl(entry, block);
   if (failed(Preparer(module, entry, block, covered).run()))
     return failure();
   return entry;
