@@ -87,6 +87,7 @@ buildCardKernel(kernels::CudaText text, const planner::KernelConfig &config,
   for (auto &[name, value] : macros)
     job.options.push_back(fmt::format("-D{}={}", name, value));
   MGPU_TRY_ASSIGN(kernels::CompiledKernel compiled, compiler.compile(job));
+  text.launchBlock = config.block();
   MGPU_TRY(checkEntry(text, compiled, kernels::readCubin(compiled.cubin)));
   device::CudaKernelObject object;
   object.entry = text.entry;
