@@ -33,7 +33,8 @@ bool isHarmless(Operation *op) {
           isSpeculatable(op));
 }
 
-/// Which values all lanes of a subgroup, or all threads of a block, have alike.
+/// Which values all lanes of a subgroup, or all threads of a block, have alike;
+/// of IR that does not change meanwhile.
 class Alike {
 public:
   enum Scope { InSubgroup, InBlock };
@@ -43,6 +44,19 @@ public:
         rowsAreWhole(block.x % subgroupSize == 0 || block.y * block.z == 1) {}
 
   bool isUniform(Value value) const {
+    auto at = known.find(value);
+    if (at != known.end())
+      return at->second;
+    const bool result = find(value);
+    return known[value] = result;
+  }
+  bool hasUniformBounds(scf::ForOp loop) const {
+    return isUniform(loop.getLowerBound()) && isUniform(loop.getUpperBound()) &&
+           isUniform(loop.getStep());
+  }
+
+private:
+  bool find(Value value) const {
     if (matchPattern(value, m_Constant()))
       return true;
     Operation *op = value.getDefiningOp();
@@ -67,12 +81,7 @@ public:
            llvm::all_of(op->getOperands(),
                         [&](Value each) { return isUniform(each); });
   }
-  bool hasUniformBounds(scf::ForOp loop) const {
-    return isUniform(loop.getLowerBound()) && isUniform(loop.getUpperBound()) &&
-           isUniform(loop.getStep());
-  }
 
-private:
   /// The thread's number along x, in a type that holds each.
   static bool isLaneNumber(Value value) {
     while (Operation *op = value.getDefiningOp()) {
@@ -124,6 +133,7 @@ private:
 
   Scope scope;
   bool rowsAreWhole;
+  mutable llvm::DenseMap<Value, bool> known;
 };
 
 class Flattener {
