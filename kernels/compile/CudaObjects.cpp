@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/CudaObjects.h"
 
-#include "device/api/CudaKernelObject.h"
-
 #include <algorithm>
 
 namespace mgpu::kernels {
@@ -13,25 +11,33 @@ bool hasProducts(const std::vector<CudaText> &texts) {
   });
 }
 
+device::CudaKernelObject cudaObject(const CudaText &text,
+                                    std::vector<std::byte> cubin,
+                                    const std::string &arch) {
+  device::CudaKernelObject object;
+  object.entry = text.entry;
+  object.arch = arch;
+  object.sourceBlock = text.block;
+  object.block = text.launchBlock;
+  object.covers = text.covers;
+  object.takesPart = text.takesPart;
+  object.dynamicSharedBytes = text.dynamicSharedBytes;
+  object.awaits = awaitsOn(text, arch);
+  object.tensorMaps = text.tensorMaps;
+  object.product = text.product;
+  object.cubin = std::move(cubin);
+  return object;
+}
+
 CudaObjects cudaObjects(const std::vector<CudaText> &texts,
                         std::vector<std::vector<std::byte>> cubins,
                         const std::string &arch, bool hasLibrary) {
   CudaObjects out;
   for (size_t k = 0; k < texts.size(); ++k) {
-    device::CudaKernelObject object;
-    object.entry = texts[k].entry;
-    object.arch = arch;
-    object.sourceBlock = texts[k].block;
-    object.block = texts[k].launchBlock;
-    object.covers = texts[k].covers;
-    object.takesPart = texts[k].takesPart;
-    object.dynamicSharedBytes = texts[k].dynamicSharedBytes;
-    object.awaits = awaitsOn(texts[k], arch);
-    object.tensorMaps = texts[k].tensorMaps;
-    object.product = texts[k].product;
+    device::CudaKernelObject object =
+        cudaObject(texts[k], std::move(cubins[k]), arch);
     if (object.product && hasLibrary)
       object.workspaceBytes = device::productWorkspaceBytes;
-    object.cubin = std::move(cubins[k]);
     out.objects.push_back(device::encodeCudaKernel(object));
     out.workspaceBytes.push_back(object.workspaceBytes);
   }

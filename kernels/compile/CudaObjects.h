@@ -4,6 +4,7 @@
 
 // A program's kernels as the CUDA target loads them.
 
+#include "device/api/CudaKernelObject.h"
 #include "kernels/compile/CudaText.h"
 
 #include <cstddef>
@@ -22,6 +23,12 @@ struct CudaObjects {
 
 /// Whether cuBLASLt computes any of them where it is there.
 bool hasProducts(const std::vector<CudaText> &texts);
+
+/// One kernel with its cubin for cards of `arch`, without a library's
+/// workspace.
+device::CudaKernelObject cudaObject(const CudaText &text,
+                                    std::vector<std::byte> cubin,
+                                    const std::string &arch);
 
 /// `cubins`, for cards of `arch`, are those of the texts, in their order.
 /// `hasLibrary`: cuBLASLt is there.

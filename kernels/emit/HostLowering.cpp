@@ -78,15 +78,25 @@ static bool hasHalf(const std::string &cpu) {
                          : cpu != "x86-64-v2";
 }
 
+/// Has the patterns that `add` gives rewrite every operation of these kinds.
+template <typename... Ops>
+static LogicalResult
+rewriteAll(ModuleOp module, llvm::function_ref<void(RewritePatternSet &)> add) {
+  ConversionTarget target(*module.getContext());
+  target.addIllegalOp<Ops...>();
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  RewritePatternSet patterns(module.getContext());
+  add(patterns);
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
 /// To calls of the C library: MLIR's own lowering computes e^x - 1 and
 /// log(1 + x), which of a small x have no correct digit.
 static LogicalResult lowerNearOne(ModuleOp module) {
-  ConversionTarget target(*module.getContext());
-  target.addIllegalOp<math::ExpM1Op, math::Log1pOp>();
-  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-  RewritePatternSet patterns(module.getContext());
-  populateMathToLibmConversionPatterns(patterns);
-  return applyPartialConversion(module, target, std::move(patterns));
+  return rewriteAll<math::ExpM1Op, math::Log1pOp>(
+      module, [](RewritePatternSet &patterns) {
+        populateMathToLibmConversionPatterns(patterns);
+      });
 }
 
 /// maxnumf and minnumf as maximumf and minimumf of what is a number: of two
@@ -116,13 +126,9 @@ static void expandNumberOnly(ModuleOp module) {
 /// maximumf and minimumf, which do not know that -0 is less than +0; LLVM's own
 /// operations do.
 static LogicalResult expandDivisions(ModuleOp module) {
-  ConversionTarget target(*module.getContext());
-  target.addIllegalOp<arith::CeilDivSIOp, arith::CeilDivUIOp,
-                      arith::FloorDivSIOp>();
-  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-  RewritePatternSet patterns(module.getContext());
-  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
-  return applyPartialConversion(module, target, std::move(patterns));
+  return rewriteAll<arith::CeilDivSIOp, arith::CeilDivUIOp,
+                    arith::FloorDivSIOp>(
+      module, arith::populateCeilFloorDivExpandOpsPatterns);
 }
 
 LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {

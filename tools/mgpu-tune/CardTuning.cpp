@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/CardTuning.h"
 
-#include "device/api/CudaKernelObject.h"
 #include "device/cuda/CudaDriver.h"
 #include "kernels/compile/CubinElf.h"
 #include "kernels/compile/CudaConfig.h"
+#include "kernels/compile/CudaObjects.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "tools/mgpu-tune/AskInProcess.h"
 #include "tools/mgpu-tune/CudaKernels.h"
@@ -88,21 +88,14 @@ buildCardKernel(kernels::CudaText text, const planner::KernelConfig &config,
     job.options.push_back(fmt::format("-D{}={}", name, value));
   MGPU_TRY_ASSIGN(kernels::CompiledKernel compiled, compiler.compile(job));
   text.launchBlock = config.block();
+  text.covers = text.space->covered(config);
+  if (text.space->stagesAreDynamic)
+    text.dynamicSharedBytes = uint32_t(text.space->sharedBytesOf(config));
+  text.product.reset(); // it is mgpu's own kernel that is tuned
   MGPU_TRY(checkEntry(text, compiled, kernels::readCubin(compiled.cubin)));
-  device::CudaKernelObject object;
-  object.entry = text.entry;
-  object.arch = arch;
-  object.sourceBlock = text.block;
-  object.block = config.block();
-  object.covers = text.space->covered(config);
+  device::CudaKernelObject object =
+      kernels::cudaObject(text, std::move(compiled.cubin), arch);
   object.clusterX = config[planner::KernelParameter::ClusterX];
-  object.takesPart = text.takesPart;
-  object.dynamicSharedBytes = text.space->stagesAreDynamic
-                                  ? uint32_t(text.space->sharedBytesOf(config))
-                                  : text.dynamicSharedBytes;
-  object.awaits = kernels::awaitsOn(text, arch);
-  object.tensorMaps = text.tensorMaps;
-  object.cubin = std::move(compiled.cubin);
   return device::encodeCudaKernel(object);
 }
 

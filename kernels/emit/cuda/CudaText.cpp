@@ -85,7 +85,8 @@ void Text::headLines(size_t begin, StringRef head) {
   now = {};
 }
 
-Names::Names() {
+/// What no name may be; the same for all, so made once.
+static const llvm::StringSet<> &reservedNames() {
   // Words of C++17, macros and types of CUDA, and every function that emitted
   // code calls: a variable of that name would hide it. So would one named like
   // a helper.
@@ -113,10 +114,13 @@ Names::Names() {
       "rsqrt rsqrtf sin sinf sinh sinhf sqrt sqrtf tan tanf tanh tanhf trunc "
       "truncf atomicAdd atomicSub atomicExch atomicMin atomicMax atomicAnd "
       "atomicOr atomicXor atomicCAS";
-  for (StringRef word : llvm::split(words, ' '))
-    used.insert(word);
-  for (const auto &helper : helperNames())
-    used.insert(helper.getKey());
+  static const llvm::StringSet<> names = [] {
+    llvm::StringSet<> found = helperNames();
+    for (StringRef word : llvm::split(words, ' '))
+      found.insert(word);
+    return found;
+  }();
+  return names;
 }
 
 std::string Names::fresh(StringRef wish) {
@@ -131,7 +135,8 @@ std::string Names::fresh(StringRef wish) {
   for (size_t at; (at = name.find("__")) != std::string::npos;)
     name.erase(at, 1);
   std::string unique = name;
-  for (unsigned &k = next[name]; !used.insert(unique).second;)
+  for (unsigned &k = next[name];
+       reservedNames().contains(unique) || !used.insert(unique).second;)
     unique = name + "_" + std::to_string(++k);
   return unique;
 }

@@ -53,7 +53,6 @@ private:
 /// Hands out identifiers that are not in use and not words of C++ or CUDA.
 class Names {
 public:
-  Names();
   /// `wish`, made an identifier and unique.
   std::string fresh(llvm::StringRef wish);
   void reserve(llvm::StringRef name) { used.insert(name); }
