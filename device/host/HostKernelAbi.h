@@ -43,6 +43,12 @@ struct HostLaunch {
 using HostKernelEntry = void (*)(const uint64_t *arguments,
                                  const HostLaunch *launch);
 
+/// A kernel that stops by itself executes these bytes, an instruction that no
+/// processor has (ud1), with the address of a sentence in rdi: what is wrong,
+/// ended by 0, to follow the kernel's name.
+inline constexpr unsigned char hostKernelStop[] = {0x67, 0x0f, 0xb9, 0x40,
+                                                   0x4d};
+
 inline constexpr const char *hostKernelEntryName = "mgt_host_kernel_v2";
 /// Knows no part but the whole grid; bundles may have such objects.
 inline constexpr const char *hostKernelEntryNameV1 = "mgt_host_kernel_v1";

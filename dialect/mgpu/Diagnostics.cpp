@@ -41,17 +41,21 @@ InFlightDiagnostic emitProgramError(Operation *op) {
   return diagnostic;
 }
 
+bool isProgramError(Diagnostic &diagnostic) {
+  return llvm::any_of(diagnostic.getMetadata(), [](const auto &argument) {
+    return argument.getKind() ==
+               DiagnosticArgument::DiagnosticArgumentKind::String &&
+           argument.getAsString() == ofProgram;
+  });
+}
+
 FirstError::FirstError(MLIRContext *context, Others others)
     : handler(context, [this, others](Diagnostic &diagnostic) {
         if (message.empty() &&
             diagnostic.getSeverity() == DiagnosticSeverity::Error) {
           std::string where = describeLocation(diagnostic.getLocation());
           message = (where.empty() ? "" : where + ": ") + diagnostic.str();
-          if (llvm::any_of(diagnostic.getMetadata(), [](const auto &argument) {
-                return argument.getKind() ==
-                           DiagnosticArgument::DiagnosticArgumentKind::String &&
-                       argument.getAsString() == ofProgram;
-              }))
+          if (isProgramError(diagnostic))
             kind = ErrorKind::Invalid;
         }
         return success(others == Others::Miss);

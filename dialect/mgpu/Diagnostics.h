@@ -21,6 +21,7 @@ std::string describeLocations(mlir::Location location);
 /// At `op`, for what no version could do, as the program is wrong: FirstError
 /// tells it from what this one cannot.
 mlir::InFlightDiagnostic emitProgramError(mlir::Operation *op);
+bool isProgramError(mlir::Diagnostic &diagnostic);
 
 /// Remembers the first error reported while it lives, as "file:line:column:
 /// text".

@@ -14,11 +14,13 @@ using namespace mlir;
 namespace mgpu::kernels {
 
 /// Blocks run on the stack of a worker of the host device.
-static constexpr int64_t scratchLimit = int64_t(4) << 20;
+static constexpr int64_t scratchLimit = int64_t(1) << 30;
 
 int64_t sizeOf(Type type) {
   if (auto vector = dyn_cast<VectorType>(type))
     return vector.getNumElements() * sizeOf(vector.getElementType());
+  if (auto memref = dyn_cast<MemRefType>(type)) // as LLVM has it
+    return 8 * (3 + 2 * memref.getRank());
   if (type.isIntOrFloat())
     return (type.getIntOrFloatBitWidth() + 7) / 8;
   return 8;
@@ -52,13 +54,13 @@ LogicalResult BlockEmitter::checkScratch(int64_t bytes, Operation *op) {
   if (scratchBytes <= scratchLimit)
     return success();
   return op->emitOpError(
-      "makes the block need more than 4 MiB of private and workgroup "
+      "makes the block need more than 1 GiB of private and workgroup "
       "memory, the limit of the host target; use fewer threads per "
       "block or smaller arrays");
 }
 
 FailureOr<Value> BlockEmitter::newArray(Type type, Operation *op) {
-  if (!MemRefType::isValidElementType(type) || isa<MemRefType>(type))
+  if (!MemRefType::isValidElementType(type))
     return op->emitOpError() << "gives each thread a value of type " << type
                              << " that is used past a barrier or a shared "
                                 "branch, which the host target cannot keep";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Operations that all threads of a block or subgroup execute together.
 #include "kernels/emit/BlockEmitter.h"
+#include "kernels/emit/SubgroupBarrier.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/Utils/GPUUtils.h"
@@ -8,8 +9,6 @@
 using namespace mlir;
 
 namespace mgpu::kernels {
-
-static constexpr int64_t subgroupSize = 32;
 
 static Value combine(OpBuilder &b, gpu::AllReduceOperation kind, Value x,
                      Value y, Location loc) {
@@ -44,8 +43,6 @@ LogicalResult BlockEmitter::emitAllReduce(gpu::AllReduceOp op) {
   if (failed(values) || failed(flush(op->getBlock())))
     return failure();
   Region &body = op.getBody(); // isolated: it uses no value from outside
-  if (!body.empty() && !body.hasOneBlock())
-    return op.emitOpError("needs a body of one block on the host target");
   auto join = [&](Value x, Value y) -> Value {
     if (body.empty())
       return combine(b, *op.getOp(), x, y, loc);

@@ -30,6 +30,7 @@ makeTargetMachine(const std::string &cpu) {
   std::call_once(initialised, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser(); // of the bytes of a stop
   });
   llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
   std::string message;

@@ -78,13 +78,10 @@ Result<std::string> findLinker() {
 /// The runtime resolves these from the process; anything else is ours to
 /// refuse here rather than at load.
 bool isKnownSymbol(llvm::StringRef name) {
-  static constexpr llvm::StringLiteral others[] = {"printf",
-                                                   "puts",
-                                                   "putchar",
-                                                   "memcpy",
-                                                   "memset",
-                                                   "memmove",
-                                                   "_GLOBAL_OFFSET_TABLE_"};
+  static constexpr llvm::StringLiteral others[] = {
+      "printf", "puts",    "putchar",
+      "malloc", "free",    "memcpy",
+      "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"};
   if (llvm::is_contained(others, name))
     return true;
   static constexpr llvm::StringLiteral math[] = {

@@ -2,8 +2,9 @@
 #include "kernels/emit/HostCodegen.h"
 
 #include "kernels/emit/Atomics.h"
+#include "kernels/emit/BlockEmitter.h"
+#include "kernels/emit/HostMessages.h"
 #include "kernels/emit/KernelPrepare.h"
-#include "kernels/emit/PrintfFormat.h"
 #include "kernels/emit/SmallFloats.h"
 
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"
@@ -11,10 +12,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -24,53 +25,6 @@
 using namespace mlir;
 
 namespace mgpu::kernels {
-
-/// gpu.printf becomes C's printf, whose variadic arguments are promoted.
-static LogicalResult lowerPrintf(ModuleOp module) {
-  SmallVector<gpu::PrintfOp> prints;
-  module.walk([&](gpu::PrintfOp op) { prints.push_back(op); });
-  if (prints.empty())
-    return success();
-  OpBuilder b(module.getContext());
-  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  auto type = LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer},
-                                          /*isVarArg=*/true);
-  b.setInsertionPointToStart(module.getBody());
-  LLVM::LLVMFuncOp::create(b, module.getLoc(), "printf", type);
-  for (auto [k, op] : llvm::enumerate(prints)) {
-    Location loc = op.getLoc();
-    FailureOr<std::string> format = checkedFormat(op);
-    if (failed(format))
-      return failure();
-    std::string text = *format + '\0';
-    std::string name = "mgt_format_" + std::to_string(k);
-    b.setInsertionPointToStart(module.getBody());
-    LLVM::GlobalOp::create(b, loc,
-                           LLVM::LLVMArrayType::get(b.getI8Type(), text.size()),
-                           /*isConstant=*/true, LLVM::Linkage::Internal, name,
-                           b.getStringAttr(text));
-    b.setInsertionPoint(op);
-    SmallVector<Value> operands{
-        LLVM::AddressOfOp::create(b, loc, pointer, name)};
-    for (Value value : op.getArgs()) {
-      Type given = value.getType();
-      if (given.isIndex())
-        value = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
-      else if (isa<FloatType>(given) && given.getIntOrFloatBitWidth() < 64)
-        value = arith::ExtFOp::create(b, loc, b.getF64Type(), value);
-      else if (given.isInteger(1))
-        value = arith::ExtUIOp::create(b, loc, b.getI32Type(), value);
-      else if (unsigned width = given.getIntOrFloatBitWidth(); width < 32)
-        value = arith::ExtSIOp::create(b, loc, b.getI32Type(), value);
-      else if (width > 32 && width < 64)
-        value = arith::ExtSIOp::create(b, loc, b.getI64Type(), value);
-      operands.push_back(value);
-    }
-    LLVM::CallOp::create(b, loc, type, "printf", operands);
-    op.erase();
-  }
-  return success();
-}
 
 /// Whether `cpu` converts between f16 and f32 by itself.
 static bool hasHalf(const std::string &cpu) {
@@ -131,9 +85,35 @@ static LogicalResult expandDivisions(ModuleOp module) {
       module, arith::populateCeilFloorDivExpandOpsPatterns);
 }
 
+/// Buffers beyond what a thread's stack has room for are on the heap.
+static void moveToHeap(ModuleOp module) {
+  constexpr int64_t onStack = int64_t(4) << 20;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    int64_t bytes = 0;
+    for (auto alloca : llvm::to_vector(function.getOps<memref::AllocaOp>())) {
+      MemRefType type = alloca.getType();
+      const int64_t own = type.getNumElements() * sizeOf(type.getElementType());
+      if (bytes + own <= onStack) {
+        bytes += own;
+        continue;
+      }
+      OpBuilder b(alloca);
+      Value buffer = memref::AllocOp::create(b, alloca.getLoc(), type,
+                                             alloca.getAlignmentAttr());
+      for (auto end : function.getOps<func::ReturnOp>()) {
+        b.setInsertionPoint(end);
+        memref::DeallocOp::create(b, alloca.getLoc(), buffer);
+      }
+      alloca.replaceAllUsesWith(buffer);
+      alloca.erase();
+    }
+  }
+}
+
 LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
-  if (failed(lowerPrintf(module)) || failed(lowerAtomics(module)))
+  if (failed(lowerMessages(module)) || failed(lowerAtomics(module)))
     return failure();
+  moveToHeap(module);
   expandNumberOnly(module);
   expandSmallFma(module);
   PassManager pm(module.getContext());

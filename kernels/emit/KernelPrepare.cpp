@@ -2,6 +2,7 @@
 #include "kernels/emit/KernelPrepare.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "kernels/emit/LaneCheck.h"
 #include "kernels/emit/LaunchShape.h"
 #include "kernels/emit/Normalise.h"
 #include "kernels/emit/SubgroupBarrier.h"
@@ -30,8 +31,6 @@ using namespace mlir;
 namespace mgpu::kernels {
 
 namespace {
-
-constexpr int64_t subgroupSize = 32;
 
 bool isSupported(Operation *op) {
   if (isa<func::FuncOp, func::CallOp, func::ReturnOp, memref::GlobalOp>(op))
@@ -78,33 +77,19 @@ LogicalResult checkOps(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-/// Inlines calls to functions of one block until none is left; what still
-/// calls after `limit` rounds is recursion.
+/// Inlines all calls and erases what was called.
 LogicalResult inlineCalls(ModuleOp module, func::FuncOp entry) {
-  constexpr int limit = 64;
-  for (int round = 0;; ++round) {
+  for (;;) {
     SmallVector<func::CallOp> calls;
-    WalkResult bad = entry.walk([&](func::CallOp call) {
-      auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
-      if (!callee || callee.isDeclaration()) {
-        call.emitOpError() << "calls '" << call.getCallee()
-                           << "', which has no body in the kernel's module";
-        return WalkResult::interrupt();
-      }
-      if (callee.getBody().hasOneBlock())
-        calls.push_back(call);
-      return WalkResult::advance();
-    });
-    if (bad.wasInterrupted())
-      return failure();
+    entry.walk([&](func::CallOp call) { calls.push_back(call); });
     if (calls.empty())
-      return success();
-    if (round == limit)
-      return calls.front().emitOpError(
-          "is recursive or nested too deeply, "
-          "which the host target does not support");
+      break;
     for (func::CallOp call : calls) {
       auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+      if (!callee || callee.isDeclaration())
+        return call.emitOpError()
+               << "calls '" << call.getCallee()
+               << "', which has no body in the kernel's module";
       OpBuilder b(call);
       IRMapping map;
       map.map(callee.getArguments(), call.getOperands());
@@ -117,31 +102,10 @@ LogicalResult inlineCalls(ModuleOp module, func::FuncOp entry) {
       call.erase();
     }
   }
-}
-
-/// Functions that stay functions (several blocks) run as one thread's code.
-LogicalResult checkDeviceFunctions(ModuleOp module, func::FuncOp entry) {
   for (auto function :
-       llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
-    if (function == entry)
-      continue;
-    if (function.getBody().hasOneBlock() || function.isDeclaration()) {
-      if (SymbolTable::symbolKnownUseEmpty(function, module))
-        function.erase();
-      continue;
-    }
-    WalkResult result = function.walk([&](Operation *op) {
-      if (!isa<gpu::GPUDialect>(op->getDialect()))
-        return WalkResult::advance();
-      op->emitOpError("in a device function with unstructured control flow is "
-                      "not supported on the host target; pass its value as an "
-                      "argument or use scf");
-      return WalkResult::interrupt();
-    });
-    if (result.wasInterrupted())
-      return failure();
-    function.setPrivate();
-  }
+       llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (function != entry)
+      function.erase();
   return success();
 }
 
@@ -344,19 +308,14 @@ LogicalResult Preparer::prepareBuffers() {
     if (auto shared = dyn_cast<gpu::DynamicSharedMemoryOp>(op))
       dynamic.push_back(shared);
   });
-  Block &front = entry.getBody().front();
   Operation *position = threads[2].getDefiningOp();
   for (memref::AllocaOp alloca : allocas) {
     if (!alloca.getType().hasStaticShape() ||
         !alloca.getType().getLayout().isIdentity())
       return alloca.emitOpError("needs a static size and the default layout on "
                                 "the host target");
-    if (isWorkgroup(alloca.getType())) {
-      if (alloca->getBlock() != &front && madeFor(alloca).empty())
-        return alloca.emitOpError(
-            "of workgroup memory must be at the top level of the kernel");
+    if (isWorkgroup(alloca.getType()))
       alloca->setAttr("mgpu.workgroup", b.getUnitAttr());
-    }
     alloca->moveAfter(position);
     position = alloca;
   }
@@ -482,11 +441,7 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
     return entry.emitError("a kernel returns nothing");
   if (failed(normaliseKernel(module, block)) || failed(checkOps(module)))
     return failure();
-  if (!entry.getBody().hasOneBlock())
-    return entry.getBody().front().getTerminator()->emitOpError(
-        "in a kernel is not supported on the host target; use scf");
-  if (failed(inlineCalls(module, entry)) ||
-      failed(checkDeviceFunctions(module, entry)))
+  if (failed(inlineCalls(module, entry)))
     return failure();
   lowerSwitches(module);
   writeTruncations(module);
@@ -497,7 +452,9 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
     return failure();
   lowerSubgroupMatrices(module, block);
   entry = module.lookupSymbol<func::FuncOp>("entry");
-  flattenSubgroupControl(entry, block);
+  if (failed(checkLanesMeet(entry, block)))
+    return failure();
+  flattenSubgroupControl(entry);
   if (failed(Preparer(module, entry, block, covered).run()))
     return failure();
   return entry;

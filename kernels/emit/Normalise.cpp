@@ -2,6 +2,7 @@
 #include "kernels/emit/Normalise.h"
 
 #include "kernels/emit/ExpandOps.h"
+#include "kernels/emit/LiftControl.h"
 #include "kernels/emit/SubgroupMatrix.h"
 #include "kernels/emit/WarpExecute.h"
 
@@ -78,6 +79,8 @@ LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
       ->loadDialect<arith::ArithDialect, math::MathDialect,
                     memref::MemRefDialect, scf::SCFDialect, ub::UBDialect,
                     vector::VectorDialect>();
+  if (failed(liftControl(module)))
+    return failure();
   PassManager lowering(module.getContext());
   lowering.addPass(createLowerAffinePass());
   if (failed(lowering.run(module)))

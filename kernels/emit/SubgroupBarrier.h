@@ -7,6 +7,9 @@
 
 namespace mgpu::kernels {
 
+/// Lanes of a subgroup, on every target.
+inline constexpr int64_t subgroupSize = 32;
+
 /// On what an emitter made for an operation that lanes of a subgroup do
 /// together: that operation's name. A gpu.barrier with it is for the lanes of
 /// each subgroup alone.

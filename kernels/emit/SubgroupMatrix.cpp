@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/SubgroupMatrix.h"
 
+#include "kernels/emit/SubgroupBarrier.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -9,8 +11,6 @@ using namespace mlir;
 namespace mgpu::kernels {
 
 namespace {
-
-constexpr uint64_t subgroupSize = 32;
 
 /// Steps of k in one `mma.sync` with elements of `type`; 0 for other types.
 int64_t depthOf(Type type) {

@@ -18,8 +18,6 @@ namespace mgpu::kernels {
 
 namespace {
 
-constexpr int64_t subgroupSize = 32;
-
 using Elements = SmallVector<Value>;
 
 /// Types are replaced first, so operands are asked for by number: the accessors

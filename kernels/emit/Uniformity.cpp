@@ -20,6 +20,11 @@ bool isConvergent(Operation *op) {
              gpu::WarpExecuteOnLane0Op>(op);
 }
 
+bool meetsInSubgroup(Operation *op) {
+  return isa<gpu::ShuffleOp, gpu::RotateOp, gpu::SubgroupReduceOp>(op) ||
+         (isa<gpu::BarrierOp>(op) && !madeFor(op).empty());
+}
+
 Operation *findConvergent(Operation *op) {
   Operation *found = nullptr;
   op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
@@ -59,8 +64,9 @@ void Uniformity::markAll(ValueRange values) {
 
 static bool mayRunOnce(Operation *op) {
   return op->getNumRegions() == 0 && op->getNumResults() > 0 &&
-         !isa<gpu::ThreadIdOp>(op) && !isConvergent(op) &&
-         !isPrivateAlloca(op) &&
+         !isa<gpu::ThreadIdOp, gpu::GlobalIdOp, gpu::LaneIdOp,
+              gpu::SubgroupIdOp>(op) &&
+         !isConvergent(op) && !isPrivateAlloca(op) &&
          (isMemoryEffectFree(op) || isa<memref::LoadOp>(op));
 }
 

@@ -10,12 +10,15 @@ namespace mgpu::kernels {
 
 /// Whether `op` makes the threads of a block (or subgroup) meet.
 bool isConvergent(mlir::Operation *op);
+/// Whether `op` makes the lanes of a subgroup meet, and no others; of a kernel
+/// without matrices and lane-0 regions (SubgroupMatrix.h, WarpExecute.h).
+bool meetsInSubgroup(mlir::Operation *op);
 /// Whether `op` or an operation inside it is convergent; the first such.
 mlir::Operation *findConvergent(mlir::Operation *op);
 /// Whether `op` is an alloca that each thread has for itself.
 bool isPrivateAlloca(mlir::Operation *op);
 
-/// Which values of a prepared kernel are the same for all threads of a block.
+/// Which values of a kernel are the same for all threads of a block.
 class Uniformity {
 public:
   explicit Uniformity(mlir::func::FuncOp kernel);

@@ -16,8 +16,6 @@ namespace mgpu::kernels {
 
 namespace {
 
-constexpr int64_t subgroupSize = 32;
-
 /// A value that lane 0 and the other lanes of a subgroup see through memory:
 /// `whole` is lane 0's type, `piece` that of each lane.
 struct Passage {

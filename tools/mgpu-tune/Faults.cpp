@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/Faults.h"
 
+#include "device/host/HostKernelAbi.h"
 #include "device/host/KernelCode.h"
 
 #include <algorithm>
@@ -86,6 +87,22 @@ const char *faultingKernel(const ucontext_t &state) {
 #endif
 }
 
+/// What a kernel that stopped by itself says is wrong; null if it did not.
+const char *sentenceOf(int number, const ucontext_t &state) {
+#if defined(__x86_64__)
+  if (number != SIGILL)
+    return nullptr;
+  auto at =
+      reinterpret_cast<const unsigned char *>(state.uc_mcontext.gregs[REG_RIP]);
+  for (unsigned char byte : device::hostKernelStop)
+    if (*at++ != byte)
+      return nullptr;
+  return reinterpret_cast<const char *>(state.uc_mcontext.gregs[REG_RDI]);
+#else
+  return nullptr;
+#endif
+}
+
 const char *nameOf(int number) {
   switch (number) {
   case SIGSEGV:
@@ -123,7 +140,10 @@ void onFault(int number, siginfo_t *info, void *context) {
   for (const auto &[name, place] : faultFacts.places)
     if (std::strcmp(name.c_str(), kernel) == 0)
       out << " (" << place.c_str() << ")";
-  if (number == SIGFPE)
+  if (const char *sentence =
+          sentenceOf(number, *static_cast<const ucontext_t *>(context)))
+    out << " " << sentence << "\n";
+  else if (number == SIGFPE)
     out << " divides a whole number by zero, or the least one by -1: guard the "
            "division\n";
   else if (number == SIGILL)

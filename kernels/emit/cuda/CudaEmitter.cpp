@@ -40,10 +40,8 @@ private:
   /// In each form there is: #if MGPU_VECTOR == 1 ... #else ... #endif.
   LogicalResult inEachForm(Text &out,
                            function_ref<LogicalResult(const LaneForm *)> write);
-  /// What one thread of the source does: where the entry is one block, its
-  /// statements, else a call of a function that has them.
-  LogicalResult writeBody(KernelContext &context, Text &functions, Text &body);
-  bool isInline() { return entryOp.getBody().hasOneBlock(); }
+  /// What one thread of the source does.
+  LogicalResult writeBody(KernelContext &context, Text &body);
 
   ModuleOp module;
   const CudaEmitOptions &options;
@@ -140,34 +138,13 @@ LogicalResult KernelWriter::writeFunctions(KernelContext &context, Text &out) {
   return success();
 }
 
-LogicalResult KernelWriter::writeBody(KernelContext &context, Text &functions,
-                                      Text &body) {
-  if (isInline())
-    return inEachForm(body, [&](const LaneForm *form) -> LogicalResult {
-      FunctionEmitter emitter(context, body, form);
-      emitter.setGlobals(kernel.reshapable);
-      if (failed(emitter.signature(entryOp, "")) ||
-          failed(emitter.body(entryOp)))
-        return failure();
-      body.atNowhere();
-      return success();
-    });
-  std::string name = Names().fresh(kernel.name + "_thread"), arguments = "at";
-  for (const CudaParameter &each : kernel.parameters)
-    arguments += ", " + each.name;
-  body.line(name + "(" + arguments + ");");
-  return inEachForm(functions, [&](const LaneForm *form) -> LogicalResult {
-    FunctionEmitter emitter(context, functions, form);
-    auto signature = emitter.signature(entryOp, name);
-    if (failed(signature))
+LogicalResult KernelWriter::writeBody(KernelContext &context, Text &body) {
+  return inEachForm(body, [&](const LaneForm *form) -> LogicalResult {
+    FunctionEmitter emitter(context, body, form);
+    emitter.setGlobals(kernel.reshapable);
+    if (failed(emitter.signature(entryOp, "")) || failed(emitter.body(entryOp)))
       return failure();
-    functions.atNowhere();
-    functions.open(*signature);
-    if (failed(emitter.body(entryOp)))
-      return failure();
-    functions.atNowhere();
-    functions.close();
-    functions.line("");
+    body.atNowhere();
     return success();
   });
 }
@@ -224,7 +201,7 @@ Result<CudaKernel> KernelWriter::run() {
   body.depth = kernel.reshapable ? 3 : 2;
   if (failed(writeParameters(context, entryOp)) ||
       failed(writeFunctions(context, functions)) ||
-      failed(writeBody(context, functions, body)))
+      failed(writeBody(context, body)))
     return fail(ErrorKind::Unsupported, "");
   kernel.hasUnroll = context.hasUnroll;
   EntryText around(kernel, options);
@@ -253,19 +230,23 @@ static LogicalResult checkMeetings(ModuleOp module, func::FuncOp entry,
                                    Dim3 block) {
   bool isNested = false;
   entry.walk([&](Operation *op) {
-    isNested |= isa<gpu::BarrierOp, gpu::AllReduceOp>(op) &&
-                op->getParentOp() != entry.getOperation();
+    isNested |= isConvergent(op) && op->getParentOp() != entry.getOperation();
   });
   if (!isNested)
     return success();
   OwningOpRef<ModuleOp> copy = module.clone();
+  bool isWrong = false;
   FailureOr<func::FuncOp> prepared = failure();
   { // what the host target lacks is no error here
-    ScopedDiagnosticHandler nobody(module.getContext(),
-                                   [](Diagnostic &) { return success(); });
+    ScopedDiagnosticHandler some(module.getContext(), [&](Diagnostic &error) {
+      isWrong |= ir::isProgramError(error);
+      return success(!ir::isProgramError(error));
+    });
     prepared = prepareKernel(*copy, block, block);
   }
-  return failed(prepared) ? success() : checkBarriers(*prepared);
+  if (failed(prepared))
+    return failure(isWrong);
+  return checkBarriers(*prepared);
 }
 
 /// Workgroup memory that a kernel declares fits every card.

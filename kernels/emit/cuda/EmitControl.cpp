@@ -74,8 +74,6 @@ LogicalResult FunctionEmitter::emitFor(scf::ForOp op) {
   out.open("for (" + type + " " + name + " = " + cast +
            use(op.getLowerBound()) + "; " + name + " < " + cast +
            use(op.getUpperBound()) + "; " + next + ")");
-  std::string *outer = hoisted;
-  hoisted = nullptr; // jumps do not enter structured bodies
   LogicalResult result = statements(*op.getBody());
   if (succeeded(result)) {
     auto yield = op.getBody()->getTerminator();
@@ -90,7 +88,6 @@ LogicalResult FunctionEmitter::emitFor(scf::ForOp op) {
       }
     assign(to, from);
   }
-  hoisted = outer;
   out.atNowhere();
   out.close();
   return result;
@@ -116,8 +113,6 @@ LogicalResult FunctionEmitter::emitIf(scf::IfOp op) {
   for (Value result : op.getResults())
     if (!result.use_empty())
       declare(result);
-  std::string *outer = hoisted;
-  hoisted = nullptr;
   out.open("if (" + use(op.getCondition()) + ")");
   LogicalResult result = branchOfIf(op, op.getThenRegion());
   out.atNowhere();
@@ -128,7 +123,6 @@ LogicalResult FunctionEmitter::emitIf(scf::IfOp op) {
     out.atNowhere();
   }
   out.close();
-  hoisted = outer;
   return result;
 }
 
@@ -162,8 +156,6 @@ LogicalResult FunctionEmitter::emitWhile(scf::WhileOp op) {
     values.push_back(value);
   }
   assign(carried, initial);
-  std::string *outer = hoisted;
-  hoisted = nullptr;
   out.open("while (true)");
   LogicalResult result = statements(before);
   if (succeeded(result)) {
@@ -187,7 +179,6 @@ LogicalResult FunctionEmitter::emitWhile(scf::WhileOp op) {
   }
   out.atNowhere();
   out.close();
-  hoisted = outer;
   return result;
 }
 
@@ -195,8 +186,6 @@ LogicalResult FunctionEmitter::emitSwitch(scf::IndexSwitchOp op) {
   for (Value result : op.getResults())
     if (!result.use_empty())
       declare(result);
-  std::string *outer = hoisted;
-  hoisted = nullptr;
   auto branch = [&](const std::string &label, Region &region) {
     out.open(label + ":");
     if (failed(statements(region.front())))
@@ -224,18 +213,13 @@ LogicalResult FunctionEmitter::emitSwitch(scf::IndexSwitchOp op) {
   if (succeeded(result))
     result = branch("default", op.getDefaultRegion());
   out.close();
-  hoisted = outer;
   return result;
 }
 
 LogicalResult FunctionEmitter::emitExecuteRegion(scf::ExecuteRegionOp op) {
-  if (!op.getRegion().hasOneBlock())
-    return refuse(op, " with several blocks");
   for (Value result : op.getResults())
     if (!result.use_empty())
       declare(result);
-  std::string *outer = hoisted;
-  hoisted = nullptr;
   out.line("{");
   ++out.depth;
   LogicalResult result = statements(op.getRegion().front());
@@ -251,7 +235,6 @@ LogicalResult FunctionEmitter::emitExecuteRegion(scf::ExecuteRegionOp op) {
     assign(to, from);
   }
   out.close();
-  hoisted = outer;
   return result;
 }
 
@@ -283,10 +266,6 @@ LogicalResult FunctionEmitter::emitCall(func::CallOp op) {
 /// A lambda of the region's block: its arguments to what it yields.
 LogicalResult FunctionEmitter::emitCombiner(Region &region, Operation *op,
                                             std::string &name) {
-  if (!region.hasOneBlock())
-    return refuse(op, " with a body of several blocks");
-  if (hoisted)
-    return refuse(op, " among unstructured branches");
   Block &block = region.front();
   name = names.fresh("combine");
   SmallVector<std::string> parameters;
@@ -308,50 +287,8 @@ LogicalResult FunctionEmitter::emitCombiner(Region &region, Operation *op,
   return success();
 }
 
-LogicalResult FunctionEmitter::branch(Block *to, ValueRange operands) {
-  SmallVector<Value> arguments, values;
-  for (auto [argument, value] : llvm::zip_equal(to->getArguments(), operands))
-    if (!argument.use_empty()) {
-      arguments.push_back(argument);
-      values.push_back(value);
-    }
-  assign(arguments, values);
-  out.line("goto " + labels[to] + ";");
-  return success();
-}
-
 LogicalResult FunctionEmitter::terminator(Operation *op) {
   out.at(op->getLoc());
-  if (auto jump = dyn_cast<cf::BranchOp>(op))
-    return branch(jump.getDest(), jump.getDestOperands());
-  if (auto jump = dyn_cast<cf::CondBranchOp>(op)) {
-    out.open("if (" + use(jump.getCondition()) + ")");
-    if (failed(branch(jump.getTrueDest(), jump.getTrueDestOperands())))
-      return failure();
-    --out.depth;
-    out.open("} else");
-    if (failed(branch(jump.getFalseDest(), jump.getFalseDestOperands())))
-      return failure();
-    out.close();
-    return success();
-  }
-  if (auto jump = dyn_cast<cf::SwitchOp>(op)) {
-    out.open("switch (" + use(jump.getFlag()) + ")");
-    if (auto values = jump.getCaseValues())
-      for (auto [k, value] : llvm::enumerate(values->getValues<APInt>())) {
-        out.open("case " + integerLiteral(value) + ":");
-        if (failed(
-                branch(jump.getCaseDestinations()[k], jump.getCaseOperands(k))))
-          return failure();
-        out.close();
-      }
-    out.open("default:");
-    if (failed(branch(jump.getDefaultDestination(), jump.getDefaultOperands())))
-      return failure();
-    out.close();
-    out.close();
-    return success();
-  }
   if (auto ret = dyn_cast<func::ReturnOp>(op)) {
     if (returned.empty()) {
       out.line(ret.getNumOperands() ? "return " + use(ret.getOperand(0)) + ";"
@@ -458,39 +395,12 @@ FailureOr<std::string> FunctionEmitter::signature(func::FuncOp f,
 }
 
 LogicalResult FunctionEmitter::body(func::FuncOp f) {
-  if (f.getBody().hasOneBlock()) {
-    if (failed(statements(f.getBody().front())))
-      return failure();
-    Operation *end = f.getBody().front().getTerminator();
-    if (end->getNumOperands() == 0)
-      return isa<func::ReturnOp>(end) ? success() : refuse(end);
-    return terminator(end);
-  }
-  // Declarations come first: a goto may not pass an initialisation.
-  std::string declarations;
-  size_t start = out.text.size();
-  hoisted = &declarations;
-  hoistedDepth = out.depth;
-  // A block after those that dominate it.
-  llvm::ReversePostOrderTraversal<Block *> order(&f.getBody().front());
-  for (Block *block : order) {
-    labels[block] = names.fresh("block");
-    if (!block->isEntryBlock())
-      for (BlockArgument argument : block->getArguments())
-        if (!argument.use_empty())
-          declare(argument);
-  }
-  for (Block *block : order) {
-    out.atNowhere();
-    if (!block->isEntryBlock())
-      out.line(labels[block] + ":;");
-    if (failed(statements(*block)) ||
-        failed(terminator(block->getTerminator())))
-      return failure();
-  }
-  hoisted = nullptr;
-  out.text.insert(start, declarations);
-  return success();
+  if (failed(statements(f.getBody().front())))
+    return failure();
+  Operation *end = f.getBody().front().getTerminator();
+  if (end->getNumOperands() == 0)
+    return isa<func::ReturnOp>(end) ? success() : refuse(end);
+  return terminator(end);
 }
 
 } // namespace mgpu::kernels::cuda

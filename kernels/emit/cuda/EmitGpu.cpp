@@ -141,8 +141,6 @@ FailureOr<bool> FunctionEmitter::gpuOp(Operation *op) {
     out.line("extern __shared__ __align__(128) unsigned char "
              "mgpu_dynamic_shared[];");
     std::string name = freshName(shared.getResult(), "shared");
-    if (hoisted)
-      return refuse(op, " among unstructured branches");
     out.line("signed char *const " + name +
              " = (signed char *)mgpu_dynamic_shared;");
     Pointer pointer;
@@ -197,8 +195,6 @@ FailureOr<bool> FunctionEmitter::gpuOp(Operation *op) {
     Type type = op->getResult(0).getType();
     if (isa<VectorType>(type))
       return refuse(op, " for vectors");
-    if (hoisted)
-      return refuse(op, " among unstructured branches");
     // The lane read is defined by the dialect; where that leaves the value
     // undefined, a lane keeps its own, as on the host target.
     helper("lanes");

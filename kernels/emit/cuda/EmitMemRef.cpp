@@ -173,10 +173,7 @@ LogicalResult FunctionEmitter::emitAlloca(memref::AllocaOp op) {
       (isShared ? "static __shared__ " : "") + align +
       cType(type.getElementType()) + " " + name + "[" +
       std::to_string(std::max<int64_t>(type.getNumElements(), 1)) + "];";
-  if (hoisted && !isShared)
-    *hoisted += std::string(2 * hoistedDepth, ' ') + line + "\n";
-  else
-    out.line(line);
+  out.line(line);
   bindComponents(op.getResult(), name);
   return success();
 }
@@ -197,8 +194,6 @@ LogicalResult FunctionEmitter::emitSubview(memref::SubViewOp op) {
     view.sizes.push_back(extentOf(size));
     Extent stride = times(extentOf(op.getMixedStrides()[k]), source.strides[k]);
     if (!stride.value && stride.text.find(' ') != std::string::npos) {
-      if (hoisted)
-        return refuse(op, " with dynamic strides among unstructured branches");
       std::string name = names.fresh("stride");
       out.line("const long long " + name + " = " + stride.text + ";");
       stride = Extent(name);
@@ -208,8 +203,6 @@ LogicalResult FunctionEmitter::emitSubview(memref::SubViewOp op) {
   if (offset.value && source.offset.value) {
     view.offset = Extent(*offset.value + *source.offset.value);
   } else {
-    if (hoisted)
-      return refuse(op, " with a dynamic offset among unstructured branches");
     std::string name = freshName(op.getResult(), "view");
     Extent all = plus(offset, source.offset);
     out.line(pointerType(op.getResult()) + "const " + name + " = " +
@@ -261,8 +254,6 @@ LogicalResult FunctionEmitter::emitView(memref::ViewOp op) {
   MemRefType type = op.getType();
   Pointer view;
   const Pointer &source = pointerOf(op.getSource());
-  if (hoisted)
-    return refuse(op, " among unstructured branches");
   std::string element = cType(type.getElementType());
   std::string name = freshName(op.getResult(), "view");
   Extent offset = plus(source.offset, extentOf(op.getByteShift()));

@@ -269,8 +269,6 @@ FailureOr<bool> FunctionEmitter::vectorOp(Operation *op) {
     Type type = op->getResult(0).getType();
     std::string sum = names.fresh("sum");
     bool hasStart = bool(reduce.getAcc());
-    if (hoisted)
-      return refuse(op, " among unstructured branches");
     out.line(cType(type) + " " + sum + " = " +
              (hasStart ? use(reduce.getAcc()) : source + "[0]") + ";");
     out.line("for (int lane = " + std::string(hasStart ? "0" : "1") +

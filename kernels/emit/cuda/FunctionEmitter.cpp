@@ -55,11 +55,6 @@ void FunctionEmitter::bind(Value result, const std::string &expression) {
     out.line(scalars[result] + " = " + expression + ";");
     return;
   }
-  if (hoisted) {
-    declare(result);
-    out.line(scalars[result] + " = " + expression + ";");
-    return;
-  }
   std::string name = freshName(result);
   scalars[result] = name;
   out.line("const " + typeOf(result) + " " + name + " = " + expression + ";");
@@ -137,12 +132,8 @@ void FunctionEmitter::declare(Value value, StringRef wish) {
   SmallVector<std::string> parts;
   for (auto [k, type] : llvm::enumerate(componentTypes(value))) {
     parts.push_back(k == 0 ? name : names.fresh(name + "_extent"));
-    std::string line =
-        type + (StringRef(type).ends_with("*") ? "" : " ") + parts.back() + ";";
-    if (hoisted)
-      *hoisted += std::string(2 * hoistedDepth, ' ') + line + "\n";
-    else
-      out.line(line);
+    out.line(type + (StringRef(type).ends_with("*") ? "" : " ") + parts.back() +
+             ";");
   }
   bindComponents(value, parts);
 }
@@ -205,15 +196,8 @@ void FunctionEmitter::assign(ValueRange to, ValueRange from) {
     for (size_t earlier = 0; earlier < k; ++earlier)
       if (reads(sources[k], targets[earlier])) {
         std::string name = names.fresh("next");
-        if (hoisted) {
-          *hoisted += std::string(2 * hoistedDepth, ' ') + types[k] +
-                      (StringRef(types[k]).ends_with("*") ? "" : " ") + name +
-                      ";\n";
-          out.line(name + " = " + sources[k] + ";");
-        } else {
-          out.line(types[k] + (StringRef(types[k]).ends_with("*") ? "" : " ") +
-                   name + " = " + sources[k] + ";");
-        }
+        out.line(types[k] + (StringRef(types[k]).ends_with("*") ? "" : " ") +
+                 name + " = " + sources[k] + ";");
         sources[k] = name;
         break;
       }

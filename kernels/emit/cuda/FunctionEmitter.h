@@ -126,12 +126,6 @@ private:
   mlir::LogicalResult operation(Operation *op);
   /// The block's operations but its terminator.
   mlir::LogicalResult statements(mlir::Block &block);
-  /// A region of several blocks, with labels and gotos; `leave` emits its
-  /// terminators that are no branches.
-  mlir::LogicalResult
-  blocks(mlir::Region &region,
-         llvm::function_ref<mlir::LogicalResult(Operation *)> leave);
-  mlir::LogicalResult branch(mlir::Block *to, mlir::ValueRange operands);
   mlir::LogicalResult terminator(Operation *op);
 
   mlir::FailureOr<bool> arithOp(Operation *op);
@@ -233,17 +227,12 @@ private:
   Names names;
   llvm::DenseMap<Value, std::string> scalars;
   llvm::DenseMap<Value, Pointer> pointers;
-  llvm::DenseMap<mlir::Block *, std::string> labels;
-  /// Where values of a region with gotos are declared: a jump may not pass an
-  /// initialisation. Null elsewhere.
-  std::string *hoisted = nullptr;
   const LaneForm *lanes;
   bool hasGlobals = false;
   bool inPart = false;    ///< in a loop over the parts
   bool hasOwnIds = false; ///< there, and `at` is the part's
   /// Results of the operation being emitted that are declared already.
   llvm::DenseSet<Value> declared;
-  unsigned hoistedDepth = 0;
   /// What a return gives to: names of reference parameters, if several.
   llvm::SmallVector<std::string> returned;
 };

@@ -86,10 +86,6 @@ static void walkShared(Region &region,
 }
 
 void LaneForm::findRefusal(func::FuncOp entry) {
-  if (!entry.getBody().hasOneBlock()) {
-    reason = "has unstructured branches";
-    return;
-  }
   walkShared(entry.getBody(), [&](Operation *op) {
     auto isOwnMemory = [&](Value value) {
       return isa<MemRefType>(value.getType()) && isVarying(value);

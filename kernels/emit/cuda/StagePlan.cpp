@@ -200,7 +200,7 @@ void addTile(StagePlan &plan, BlockArgument buffer, const Axes &stride,
 StagePlan stagePlanOf(func::FuncOp entry, const LaunchShape &shape, Dim3 block,
                       Dim3 maxGrid) {
   StagePlan plan;
-  if (!shape.reshapable || !entry.getBody().hasOneBlock())
+  if (!shape.reshapable)
     return plan;
   const uint64_t extents[] = {uint64_t(block.x) * maxGrid.x,
                               uint64_t(block.y) * maxGrid.y,

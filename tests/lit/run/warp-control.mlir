@@ -1,14 +1,21 @@
-// All threads of a subgroup agree here, but not all of the block: the host runs
-// it. By a condition of each lane's own it is refused.
+// All threads of a subgroup agree here, but not all of the block. Where lanes
+// surely part it is an error on each target, where memory says so it stops.
 // RUN: mgpu-tune run %s --target host:1 --out y=%t.npy
 // RUN: %python -c "import sys,struct; print(*struct.unpack('<64i',open(sys.argv[1],'rb').read()[-256:]))" %t.npy | FileCheck %s --check-prefix=RUNS
 // RUN: rm %t.npy
 // RUN: sed 's/cmpi eq, %%warp, %%zero/cmpi ult, %%t, %%c5/' %s > %t.mlir
-// RUN: %{exits} 5 mgpu-tune run %t.mlir --target host:1 --out y=%t.npy | FileCheck %s
+// RUN: %{exits} 1 mgpu-tune run %t.mlir --target host:1 --out y=%t.npy | FileCheck %s
+// RUN: %{exits} 1 mgpu-tune kernels %t.mlir | FileCheck %s
+// RUN: not ls %t.npy
+// RUN: sed 's/cmpi eq, %%warp, %%zero : index/cmpi eq, %%read, %%one : i32/' %s > %t.mlir
+// RUN: %{exits} 1 mgpu-tune run %t.mlir --target host:1 --out y=%t.npy | FileCheck %s --check-prefix=STOPS
+// RUN: mgpu-tune kernels %t.mlir | FileCheck %s --check-prefix=KERNEL
 // RUN: not ls %t.npy
 
 // RUNS: 1 0 3 2 5 4 {{.*}} 31 30 0 0 0 {{.*}} 0
-// CHECK: mgpu-tune: error: {{.*}}.mlir:[[@LINE+22]]:17: 'gpu.shuffle' op is under control flow that is not the same for all threads of the block, and not provably for those of each subgroup, which the host target does not support: threads may part at the 'scf.if' at {{.*}}.mlir:[[@LINE+21]]:5; move it to where all threads pass (kernel main_kernel0)
+// CHECK: mgpu-tune: error: {{.*}}.mlir:[[@LINE+29]]:17: 'gpu.shuffle' op is under control flow that is not the same for all lanes of a subgroup: they part at the 'scf.if' at {{.*}}.mlir:[[@LINE+28]]:5; move it to where all of them pass (kernel main_kernel0)
+// STOPS: mgpu-tune: error: '{{.*}}.mlir': kernel main_kernel0 ({{.*}}.mlir:[[@LINE+13]]:3) has lanes of one subgroup part at the 'scf.if' at {{.*}}.mlir:[[@LINE+27]]:5, around the 'gpu.shuffle' at {{.*}}.mlir:[[@LINE+28]]:17, which all of them or none must reach
+// KERNEL: main_kernel0
 
 mgpu.device_config @config #mgpu.device_config<numDevices = 1>
 
@@ -26,8 +33,13 @@ func.func @main(%y: memref<64xi32>) {
     %one = arith.constant 1 : i32
     %width = arith.constant 32 : i32
     %zero = arith.constant 0 : index
+    %null = arith.constant 0 : i32
     %warp = gpu.subgroup_id : index
     %c5 = arith.constant 5 : index
+    %bit = arith.andi %v, %one : i32
+    memref.store %bit, %a[%t] : memref<64xi32>
+    %read = memref.load %a[%t] : memref<64xi32>
+    memref.store %null, %a[%t] : memref<64xi32>
     %first = arith.cmpi eq, %warp, %zero : index
     scf.if %first {
       %r, %ok = gpu.shuffle xor %v, %one, %width : i32

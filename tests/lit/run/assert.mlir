@@ -1,0 +1,29 @@
+// A check that fails in a kernel stops the program.
+// RUN: mgpu-tune run %s --target host:1 --arg limit=64
+// RUN: %{exits} 1 mgpu-tune run %s --target host:1 --arg limit=63 --out y=%t.npy | FileCheck %s
+// RUN: not ls %t.npy
+// RUN: mgpu-tune kernels %s --arg limit=63 --emit %t && FileCheck %s --check-prefix=TEXT < %t/main_kernel0.cu
+
+// CHECK: mgpu-tune: error: '{{.*}}assert.mlir': kernel main_kernel0 ({{.*}}assert.mlir:[[@LINE+13]]:3) fails its assertion 'too "large"' at {{.*}}assert.mlir:[[@LINE+17]]:5
+// TEXT: __trap(); // "too \"large\""
+
+mgpu.device_config @config #mgpu.device_config<numDevices = 1>
+
+func.func @main(%y: memref<64xi32>, %limit: i32) {
+  %cm1 = arith.constant -1 : index
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %host = mgpu.get_device %cm1 : !mgpu.device
+  %d = mgpu.get_device %c0 : !mgpu.device
+  %a = mgpu.alloc %d : !mgpu.device -> memref<64xi32>
+  mgpu.launch %d grid(%c1) block(%c64) {
+    %t = gpu.thread_id x
+    %v = arith.index_cast %t : index to i32
+    %in = arith.cmpi slt, %v, %limit : i32
+    cf.assert %in, "too \"large\""
+    memref.store %v, %a[%t] : memref<64xi32>
+  }
+  mgpu.memcpy %y, %a, %host, %d : memref<64xi32>, memref<64xi32>, !mgpu.device, !mgpu.device
+  return
+}
