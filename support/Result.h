@@ -9,6 +9,7 @@
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
+#include <vector>
 
 namespace mgpu {
 
@@ -34,6 +35,19 @@ inline tl::unexpected<Error> fail(ErrorKind kind, std::string message) {
 }
 inline tl::unexpected<Error> fail(Error error) {
   return tl::make_unexpected(std::move(error));
+}
+
+/// All values, or the first error.
+template <typename T>
+Result<std::vector<T>> allOf(std::vector<Result<T>> results) {
+  std::vector<T> values;
+  values.reserve(results.size());
+  for (Result<T> &each : results) {
+    if (!each)
+      return fail(std::move(each.error()));
+    values.push_back(std::move(*each));
+  }
+  return values;
 }
 
 /// Returns the error of `expression` from the enclosing function, if any.

@@ -88,9 +88,11 @@ planner::Dag smallProgram() {
 /// Emits all and compiles them where NVRTC is.
 bool build(const planner::Dag &dag, const std::string &arch,
            device::BlobCache *cache) {
-  auto texts = tune::emitCudaKernels(dag, "", cache);
-  auto compiled = texts ? tune::compileTexts(*texts, arch, cache, {})
+  auto texts = allOf(tune::emitCudaKernels(dag, "", cache));
+  auto programs = texts ? tune::compileTexts(*texts, arch, cache, {})
                         : tl::unexpected(texts.error());
+  auto compiled =
+      programs ? allOf(std::move(*programs)) : tl::unexpected(programs.error());
   if (!compiled)
     std::fprintf(stderr, "%s\n", compiled.error().message.c_str());
   return compiled.has_value();
@@ -98,8 +100,9 @@ bool build(const planner::Dag &dag, const std::string &arch,
 
 bool smallKernels(const std::string &arch) {
   planner::Dag dag = smallProgram();
-  auto emitted = leastMs(
-      [&] { return tune::emitCudaKernels(dag, "", nullptr).has_value(); });
+  auto emitted = leastMs([&] {
+    return allOf(tune::emitCudaKernels(dag, "", nullptr)).has_value();
+  });
   if (!emitted)
     return false;
   std::printf("emit %d small kernels      %8.2f ms\n", numKernels, *emitted);

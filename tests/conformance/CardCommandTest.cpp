@@ -81,7 +81,7 @@ protected:
     ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
     const planner::Dag &dag = *outcome.dag;
     const std::vector<Dim3> grids = planner::largestGrids(dag);
-    auto texts = tune::emitCudaKernels(dag, "", nullptr);
+    auto texts = allOf(tune::emitCudaKernels(dag, "", nullptr));
     ASSERT_TRUE(texts) << texts.error().message;
     for (size_t k = 0; k < texts->size(); ++k) {
       const kernels::CudaText &text = (*texts)[k];

@@ -72,7 +72,8 @@ TEST(CardForms, TextsAreOfTheFormThatPassed) {
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
   auto formsOf = [&](const std::string &tensorCores) {
     std::string forms;
-    auto texts = tune::emitCudaKernels(*outcome.dag, tensorCores, nullptr);
+    auto texts =
+        allOf(tune::emitCudaKernels(*outcome.dag, tensorCores, nullptr));
     EXPECT_TRUE(texts) << texts.error().message;
     for (const kernels::CudaText &text : *texts)
       forms += text.form + (text.product ? "+cublaslt " : " ");

@@ -386,7 +386,7 @@ TEST(CardTune, KernelsAreBuiltAsTheirConfigurationsSay) {
                                  Example{"source", "main", {}}}) {
     ImportOutcome outcome = importExample(example);
     ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
-    auto texts = tune::emitCudaKernels(*outcome.dag, "", nullptr);
+    auto texts = allOf(tune::emitCudaKernels(*outcome.dag, "", nullptr));
     ASSERT_TRUE(texts) << texts.error().message;
     const kernels::CudaText &text = texts->front();
     ASSERT_TRUE(text.space);

@@ -390,13 +390,13 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
 
 } // namespace
 
-Result<std::vector<kernels::CudaText>>
+std::vector<Result<kernels::CudaText>>
 emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores,
                 device::BlobCache *cache) {
   // Of a program that changes a little, most entries stay.
   constexpr size_t inEntry = 32;
   std::vector<Dim3> grids = planner::largestGrids(dag);
-  std::vector<kernels::CudaText> texts;
+  std::vector<Result<kernels::CudaText>> texts;
   kernels::TextCache kept(
       cache, {kernels::emitterId(), "tensor cores " + tensorCores});
   std::optional<TextEmitter> emitter;
@@ -405,18 +405,17 @@ emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores,
     std::span specs = std::span(dag.kernels).subspan(first, count);
     std::span most = std::span(grids).subspan(first, count);
     std::string key = kept.keyOf(specs, most);
-    auto found = kept.find(key, specs);
-    if (!found) {
-      if (!emitter)
-        emitter.emplace(tensorCores);
-      found.emplace();
-      for (size_t k = 0; k < count; ++k) {
-        MGPU_TRY_ASSIGN(auto text, emitter->emit(specs[k], most[k]));
-        found->push_back(std::move(text));
-      }
-      kept.store(key, specs, most, *found);
+    if (auto found = kept.find(key, specs)) {
+      std::move(found->begin(), found->end(), std::back_inserter(texts));
+      continue;
     }
-    std::move(found->begin(), found->end(), std::back_inserter(texts));
+    if (!emitter)
+      emitter.emplace(tensorCores);
+    for (size_t k = 0; k < count; ++k)
+      texts.push_back(emitter->emit(specs[k], most[k]));
+    if (auto all =
+            allOf(std::vector(texts.end() - ptrdiff_t(count), texts.end())))
+      kept.store(key, specs, most, *all);
   }
   return texts;
 }

@@ -17,11 +17,11 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
 Result<std::vector<std::vector<std::byte>>>
 compileKernels(const planner::Dag &dag, const std::string &cpu);
 
-/// Every kernel of the DAG, in its order; an error names the operation that
-/// cannot be emitted. The candidates of matrix products of f16 and bf16
+/// Every kernel of the DAG, in its order, or an error that names the operation
+/// that cannot be emitted. The candidates of matrix products of f16 and bf16
 /// that `tensorCores` names (Options) take the place of what is used by
 /// default. Texts are kept in `cache`, which may be null.
-Result<std::vector<kernels::CudaText>>
+std::vector<Result<kernels::CudaText>>
 emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores,
                 device::BlobCache *cache);
 

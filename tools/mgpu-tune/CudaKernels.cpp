@@ -43,23 +43,20 @@ kernels::CompileLimits compileLimits(uint64_t seconds) {
   return {.timeout = std::chrono::seconds(seconds)};
 }
 
+namespace {
+
+/// Texts that are compiled as one program.
+struct Job {
+  std::vector<size_t> texts;
+  std::string name;
+};
+
 /// Small kernels share a program; one for each core, if there are so many.
-Result<std::vector<CompiledText>>
-compileTexts(const std::vector<kernels::CudaText> &texts,
-             const std::string &arch, device::BlobCache *cache,
-             const kernels::CompileLimits &limits) {
-  std::vector<CompiledText> out;
-  if (texts.empty())
-    return out;
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache));
+std::vector<Job> jobsOf(const std::vector<kernels::CudaText> &texts) {
   constexpr size_t mostInBatch = 64;
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
   size_t perBatch =
       std::clamp<size_t>((texts.size() + cores - 1) / cores, 1, mostInBatch);
-  struct Job {
-    std::vector<size_t> texts;
-    std::string name;
-  };
   std::vector<Job> jobs;
   Job *open = nullptr; // with room for more
   for (size_t k = 0; k < texts.size(); ++k) {
@@ -76,33 +73,75 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
     }
     open->texts.push_back(k);
   }
-  std::vector<kernels::CompileJob> programs;
-  for (const Job &job : jobs) {
-    const kernels::CudaText &first = texts[job.texts.front()];
-    std::vector<kernels::BatchItem> items;
-    for (size_t k : job.texts)
-      items.push_back({texts[k].source, texts[k].entry, texts[k].entry,
-                       kernels::awaitMacros(texts[k], arch)});
-    programs.push_back(
-        {first.takesPart ? kernels::batchSource(items) : first.source,
-         job.name + ".cu", kernels::compileOptions(first),
-         kernels::archOf(first, arch)});
-  }
-  out.resize(texts.size());
-  auto results = compiler.compileAll(programs, limits);
-  for (size_t job = 0; job < jobs.size(); ++job) {
-    MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(results[job]));
-    if (kernels::hasWarning(kernel.log))
-      fmt::print(stderr, "{}\n", kernel.log);
-    auto program =
-        std::make_shared<const kernels::CompiledKernel>(std::move(kernel));
-    kernels::Cubin cubin = kernels::readCubin(program->cubin);
-    for (size_t k : jobs[job].texts) {
-      MGPU_TRY(checkEntry(texts[k], *program, cubin));
-      out[k] = {program, program->find(texts[k].entry)};
+  return jobs;
+}
+
+kernels::CompileJob programOf(const Job &job,
+                              const std::vector<kernels::CudaText> &texts,
+                              const std::string &arch) {
+  const kernels::CudaText &first = texts[job.texts.front()];
+  std::vector<kernels::BatchItem> items;
+  for (size_t k : job.texts)
+    items.push_back({texts[k].source, texts[k].entry, texts[k].entry,
+                     kernels::awaitMacros(texts[k], arch)});
+  return {first.takesPart ? kernels::batchSource(items) : first.source,
+          job.name + ".cu", kernels::compileOptions(first),
+          kernels::archOf(first, arch)};
+}
+
+} // namespace
+
+Result<std::vector<Result<CompiledText>>>
+compileTexts(const std::vector<kernels::CudaText> &texts,
+             const std::string &arch, device::BlobCache *cache,
+             const kernels::CompileLimits &limits) {
+  std::vector<Result<CompiledText>> out(texts.size());
+  if (texts.empty())
+    return out;
+  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache));
+  std::vector<Job> alone; // where they fail together
+  auto compile = [&](const std::vector<Job> &jobs) -> Result<void> {
+    std::vector<kernels::CompileJob> programs;
+    for (const Job &job : jobs)
+      programs.push_back(programOf(job, texts, arch));
+    auto results = compiler.compileAll(programs, limits);
+    for (size_t job = 0; job < jobs.size(); ++job) {
+      Result<kernels::CompiledKernel> &kernel = results[job];
+      if (!kernel && kernel.error().kind == ErrorKind::Usage) // for all alike
+        return fail(std::move(kernel.error()));
+      if (!kernel && jobs[job].texts.size() > 1) {
+        for (size_t k : jobs[job].texts)
+          alone.push_back({{k}, texts[k].name});
+        continue;
+      }
+      if (!kernel) {
+        out[jobs[job].texts.front()] = fail(std::move(kernel.error()));
+        continue;
+      }
+      if (kernels::hasWarning(kernel->log))
+        fmt::print(stderr, "{}\n", kernel->log);
+      auto program =
+          std::make_shared<const kernels::CompiledKernel>(std::move(*kernel));
+      kernels::Cubin cubin = kernels::readCubin(program->cubin);
+      for (size_t k : jobs[job].texts) {
+        if (auto fits = checkEntry(texts[k], *program, cubin); fits)
+          out[k] = CompiledText{program, program->find(texts[k].entry)};
+        else
+          out[k] = fail(std::move(fits.error()));
+      }
     }
-  }
+    return {};
+  };
+  MGPU_TRY(compile(jobsOf(texts)));
+  if (!alone.empty())
+    MGPU_TRY(compile(std::vector<Job>(std::move(alone))));
   return out;
+}
+
+Error errorAt(const std::string &location, Error error) {
+  if (!location.empty() && !error.message.starts_with(location))
+    error.message = location + ": " + error.message;
+  return error;
 }
 
 Result<kernels::CudaObjects> cudaKernels(const Program &program,
@@ -116,11 +155,15 @@ Result<kernels::CudaObjects> cudaKernels(const Program &program,
     if (auto stored = program.bundle->cubins(arch))
       cubins = std::move(*stored);
   if (cubins.empty()) {
-    MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
+    MGPU_TRY_ASSIGN(auto compiled,
                     compileTexts(texts, arch, cache,
                                  compileLimits(program.compileSeconds)));
-    for (const CompiledText &kernel : compiled)
-      cubins.push_back(kernel.program->cubin);
+    for (size_t k = 0; k < compiled.size(); ++k) {
+      if (!compiled[k])
+        return fail(errorAt(program.dag.kernels[k].location,
+                            std::move(compiled[k].error())));
+      cubins.push_back(compiled[k]->program->cubin);
+    }
   }
   return kernels::cudaObjects(texts, std::move(cubins), arch,
                               kernels::hasProducts(texts) &&

@@ -30,11 +30,16 @@ Result<void> checkEntry(const kernels::CudaText &text,
 /// Unsupported where --pdl is given and cards of `arch` have no such thing.
 Result<void> checkPdl(bool isAsked, const std::string &arch);
 
-/// Each text, in their order; warnings go to stderr. `cache` may be null.
-Result<std::vector<CompiledText>>
+/// Each text, in their order, or why it does not compile; Absent without NVRTC.
+/// Warnings go to stderr. `cache` may be null.
+Result<std::vector<Result<CompiledText>>>
 compileTexts(const std::vector<kernels::CudaText> &texts,
              const std::string &arch, device::BlobCache *cache,
              const kernels::CompileLimits &limits);
+
+/// An error of the compiler's, which knows the text alone, with the place of
+/// the kernel in the program.
+Error errorAt(const std::string &location, Error error);
 
 /// Of --compile-timeout.
 kernels::CompileLimits compileLimits(uint64_t seconds);

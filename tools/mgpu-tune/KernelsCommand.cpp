@@ -133,9 +133,10 @@ namespace {
 /// A text, as it is listed.
 struct Listed {
   const kernels::CudaText *text = nullptr;
-  std::string disabled; ///< why it is not used, on this architecture
-  bool isUsed = false;  ///< or that it is, in its kernel's place
-  size_t kernel = 0;    ///< by KernelId
+  std::string disabled;       ///< why it is not used, on this architecture
+  bool isUsed = false;        ///< or that it is, in its kernel's place
+  size_t kernel = 0;          ///< by KernelId
+  std::optional<Error> error; ///< why it is not emitted, or not compiled
   std::optional<Survey> space;
   const kernels::EntryUsage *usage = nullptr; ///< null if it is not compiled
   uint32_t spill = 0, shared = 0;
@@ -175,6 +176,8 @@ static json listedJson(const Listed &listed,
        {text.launchBlock.x, text.launchBlock.y, text.launchBlock.z}},
       {"source", text.source},
       {"space", listed.space ? spaceJson(*text.space, *listed.space) : json()}};
+  if (listed.error)
+    out["error"] = listed.error->message;
   if (!listed.usage)
     return out;
   out["registers"] = listed.usage->registers;
@@ -202,7 +205,8 @@ static void printLine(const Listed &listed, const std::string &intensity) {
       isCompiled ? fmt::to_string(listed.shared) : "-",
       listed.occupancy ? fmt::format("{:.0f} %", 100 * *listed.occupancy) : "-",
       intensity, listed.space ? fmt::to_string(listed.space->legal) : "-",
-      listed.isUsed            ? listed.disabled
+      listed.error             ? listed.error->message
+      : listed.isUsed          ? listed.disabled
       : !text.disabled.empty() ? "not used: " + listed.disabled
       : text.reshapable        ? "any: " + text.reason
                                : text.reason);
@@ -217,9 +221,16 @@ Result<int> runKernels(const Options &options) {
                               "kernels: give the program it was made of",
                               options.file));
   auto cache = openCubinCache(options);
-  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts,
-                  cudaTexts(program, cache.get()));
+  MGPU_TRY_ASSIGN(auto emitted, eachCudaText(program, cache.get()));
   MGPU_TRY(checkPdl(options.pdl, options.arch));
+  std::vector<kernels::CudaText> texts;
+  for (size_t k = 0; k < emitted.size(); ++k) {
+    const planner::KernelSpec &spec = program.dag.kernels[k];
+    kernels::CudaText none;
+    none.name = spec.name;
+    none.block = none.launchBlock = spec.block;
+    texts.push_back(emitted[k] ? std::move(*emitted[k]) : std::move(none));
+  }
   // Each kernel's text, then the candidates for its place.
   std::vector<Listed> all;
   std::vector<kernels::CudaText> sources;
@@ -229,6 +240,8 @@ Result<int> runKernels(const Options &options) {
       Listed &listed = all.emplace_back();
       listed.text = &text;
       listed.kernel = k;
+      if (!emitted[k])
+        listed.error = emitted[k].error();
       // What is used is compiled, and fails where it cannot be.
       std::string refusal =
           text.disabled.empty() ? "" : kernels::archRefusal(text, options.arch);
@@ -258,7 +271,7 @@ Result<int> runKernels(const Options &options) {
   if (!options.emitFolder.empty()) {
     MGPU_TRY(writeTexts(sources, options));
   }
-  MGPU_TRY_ASSIGN(std::vector<CompiledText> compiled,
+  MGPU_TRY_ASSIGN(auto compiled,
                   compileTexts(sources, options.arch, cache.get(),
                                compileLimits(options.compileSeconds)));
   const device::DeviceProfile *card =
@@ -266,8 +279,14 @@ Result<int> runKernels(const Options &options) {
   for (size_t k = 0; k < all.size(); ++k) {
     if (all[k].text->space && compiledAs[k] != SIZE_MAX)
       all[k].space = survey(*all[k].text->space, card);
-    if (compiledAs[k] != SIZE_MAX)
-      MGPU_TRY(measure(all[k], compiled[compiledAs[k]], card));
+    if (compiledAs[k] == SIZE_MAX)
+      continue;
+    Result<CompiledText> &text = compiled[compiledAs[k]];
+    if (text)
+      MGPU_TRY(measure(all[k], *text, card));
+    else
+      all[k].error = errorAt(program.dag.kernels[all[k].kernel].location,
+                             std::move(text.error()));
   }
   json out{{"file", options.file}, {"arch", options.arch}};
   out["device"] = card ? json(card->name) : json();
@@ -308,6 +327,9 @@ Result<int> runKernels(const Options &options) {
                counted(texts.size(), "kernel"));
   else
     fmt::print("{}; {}\n", options.arch, counted(texts.size(), "kernel"));
+  for (const Listed &listed : all)
+    if (listed.error)
+      return fail(*listed.error);
   return 0;
 }
 

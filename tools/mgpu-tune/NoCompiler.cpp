@@ -47,13 +47,12 @@ Result<std::vector<std::byte>> buildErrorKernel(const planner::Dag &,
               fmt::format("cannot build kernels: {}", reason));
 }
 
-Result<std::vector<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
+std::vector<Result<kernels::CudaText>> emitCudaKernels(const planner::Dag &dag,
                                                        const std::string &,
                                                        device::BlobCache *) {
-  if (dag.kernels.empty())
-    return std::vector<kernels::CudaText>();
-  return fail(ErrorKind::Unsupported,
-              fmt::format("cannot emit kernels: {}", reason));
+  return std::vector<Result<kernels::CudaText>>(
+      dag.kernels.size(), fail(ErrorKind::Unsupported,
+                               fmt::format("cannot emit kernels: {}", reason)));
 }
 
 } // namespace mgpu::tune

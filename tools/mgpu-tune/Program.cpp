@@ -204,18 +204,27 @@ Result<HostKernels> hostKernels(const Program &program,
   return kernels;
 }
 
-Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program,
-                                                 device::BlobCache *cache) {
-  if (program.bundle)
-    return program.bundle->cudaTexts();
-  MGPU_TRY_ASSIGN(auto texts,
-                  emitCudaKernels(program.dag, program.tensorCores, cache));
-  for (kernels::CudaText &text : texts) {
-    text.awaits = program.pdl && text.takesPart;
-    for (kernels::CudaText &candidate : text.candidates)
-      candidate.awaits = text.awaits;
+Result<std::vector<Result<kernels::CudaText>>>
+eachCudaText(const Program &program, device::BlobCache *cache) {
+  if (program.bundle) {
+    MGPU_TRY_ASSIGN(auto stored, program.bundle->cudaTexts());
+    return std::vector<Result<kernels::CudaText>>(stored.begin(), stored.end());
+  }
+  auto texts = emitCudaKernels(program.dag, program.tensorCores, cache);
+  for (Result<kernels::CudaText> &text : texts) {
+    if (!text)
+      continue;
+    text->awaits = program.pdl && text->takesPart;
+    for (kernels::CudaText &candidate : text->candidates)
+      candidate.awaits = text->awaits;
   }
   return texts;
+}
+
+Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program,
+                                                 device::BlobCache *cache) {
+  MGPU_TRY_ASSIGN(auto each, eachCudaText(program, cache));
+  return allOf(std::move(each));
 }
 
 Result<planner::Plan> planOf(Program &program, const Options &options) {

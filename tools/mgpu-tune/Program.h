@@ -99,6 +99,9 @@ Result<HostKernels> hostKernels(const Program &program, const std::string &cpu);
 /// Every kernel of the program as CUDA C++, in its order: those of its bundle,
 /// else emitted; an error then names the operation that cannot be. `cache`,
 /// which may be null, keeps them.
+Result<std::vector<Result<kernels::CudaText>>>
+eachCudaText(const Program &program, device::BlobCache *cache);
+/// Where there is none that cannot be.
 Result<std::vector<kernels::CudaText>> cudaTexts(const Program &program,
                                                  device::BlobCache *cache);
 

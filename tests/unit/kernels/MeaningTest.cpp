@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 namespace mgpu::kernels {
 namespace {
@@ -523,6 +524,59 @@ TEST(Meaning, IsTheSameOnHostAndCard) {
     EXPECT_EQ(y, expected[testOf[k]])
         << tests[testOf[k]].name << ": " << toText(twins.configs[k].config);
   }
+}
+
+// Rows of 2 GiB, of which few pages are touched.
+TEST(Meaning, OffsetsBeyond32Bits) {
+  constexpr size_t row = 2147483647, rows = 3, late = row - 100;
+  const std::string text =
+      "func.func @entry(%x: memref<3x2147483647xi8>) {\n"
+      "%c0 = arith.constant 0 : index\n"
+      "%late = arith.constant 2147483547 : index\n"
+      "%t = gpu.thread_id x\n"
+      "%b = gpu.block_id x\n"
+      "%i = gpu.global_id x\n"
+      "%n = arith.index_cast %i : index to i8\n"
+      "memref.store %n, %x[%b, %t] : memref<3x2147483647xi8>\n"
+      "%v = memref.subview %x[%b, 0] [1, 2147483647] [1, 1] : "
+      "memref<3x2147483647xi8> to memref<2147483647xi8, strided<[1], offset: "
+      "?>>\n"
+      "%j = arith.addi %t, %late : index\n"
+      "memref.store %n, %v[%j] : memref<2147483647xi8, strided<[1], offset: "
+      "?>>\n"
+      "return\n}\n";
+  const Dim3 all{rows, 1, 1};
+  auto kernel = emitCudaText(text, {"far", "", block, all});
+  ASSERT_TRUE(kernel) << kernel.error().message;
+  auto space =
+      kernelSpaceOf(specOf(text, block), all, planner::KernelTarget::Cuda);
+  ASSERT_TRUE(space) << space.error().message;
+  CudaTwins twins;
+  for (const planner::KernelConfig &config : cornersOf(*space, 6))
+    twins.add(
+        {"e" + std::to_string(twins.configs.size()), *kernel, *space, config});
+  auto compiled = twins.compile();
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  auto host = load(text, block);
+  ASSERT_TRUE(host);
+  auto check = [&](const std::function<void(uint64_t)> &run,
+                   const std::string &what) {
+    void *memory = mmap(nullptr, rows * row, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+      GTEST_SKIP() << "no 6 GiB of addresses";
+    const auto *bytes = static_cast<const uint8_t *>(memory);
+    run(reinterpret_cast<uint64_t>(memory));
+    for (size_t k = 0; k < rows; ++k)
+      for (size_t t = 0; t < block.x; ++t)
+        for (size_t at : {k * row + t, k * row + late + t})
+          ASSERT_EQ(bytes[at], uint8_t(k * block.x + t)) << what << " " << at;
+    munmap(memory, rows * row);
+  };
+  check([&](uint64_t x) { host->run(all, {x}); }, "host");
+  for (const TwinConfig &each : twins.configs)
+    check([&](uint64_t x) { twins.run(each.entry, all, {x}); },
+          toText(each.config));
 }
 
 } // namespace

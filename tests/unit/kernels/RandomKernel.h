@@ -29,6 +29,11 @@ struct Op {
     Load,     ///< the input at operand 0, modulo its size
     Exchange, ///< operand 0 of the thread whose number is operand 1 modulo the
               ///< threads of the block, through workgroup memory
+    Lane,     ///< its number in the subgroup
+    Subgroup, ///< the subgroup's number in the block
+    FromLane, ///< operand 0 of lane 0
+    Swap,     ///< operand 0 of the lane whose number differs by XOR `bits`
+    Sum,      ///< operand 0 of all lanes of the subgroup, added up
     If,       ///< operand 0; both bodies yield
     For,      ///< operand 0 modulo 4 times; carries operand 1
     While,    ///< operand 0 modulo 8 times; carries operand 1
@@ -51,8 +56,9 @@ struct Kernel {
   std::vector<Op> body;
   std::vector<Kind> kinds;      ///< of each value
   std::vector<bool> uniform;    ///< whether threads surely agree
+  std::vector<bool> alike;      ///< whether lanes of a subgroup surely do
   std::string bodyText() const; ///< leaves the result in name(result())
-  /// Whether its threads exchange values.
+  /// Whether its threads exchange values, or know their lanes.
   bool exchanges() const;
   int result() const { return body.back().result; }
   std::vector<int32_t> interpret(const std::vector<int32_t> &input) const;

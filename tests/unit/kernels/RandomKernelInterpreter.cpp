@@ -110,9 +110,29 @@ uint64_t Interpreter::compute(const Op &op, uint32_t thread) const {
     return uint64_t(int64_t(input[operand(0) % input.size()]));
   case Op::Exchange:
     return values[op.operands[0]][operand(1) % threads];
-  default:
-    return 0;
+  case Op::Lane:
+    return thread % 32;
+  case Op::Subgroup:
+    return thread / 32;
+  case Op::FromLane:
+    return values[op.operands[0]][thread / 32 * 32];
+  case Op::Swap: {
+    const uint32_t from = thread ^ uint32_t(op.bits);
+    return values[op.operands[0]][from < threads ? from : thread];
   }
+  case Op::Sum: {
+    uint64_t sum = 0;
+    for (uint32_t t = thread / 32 * 32;
+         t < std::min(thread / 32 * 32 + 32, threads); ++t)
+      sum += values[op.operands[0]][t];
+    return sum;
+  }
+  case Op::If:
+  case Op::For:
+  case Op::While:
+    break;
+  }
+  return 0;
 }
 
 void Interpreter::run(const std::vector<Op> &body, const Mask &mask) {

@@ -19,28 +19,25 @@ public:
 
 private:
   uint32_t below(uint32_t limit) { return uint32_t(random() % limit); }
-  int value(Kind kind, bool uniform) {
+  int value(Kind kind, bool uniform, bool alike) {
     kernel.kinds.push_back(kind);
     kernel.uniform.push_back(uniform);
+    kernel.alike.push_back(alike);
     return int(kernel.kinds.size()) - 1;
   }
-  int pick(Kind kind, bool uniformOnly = false);
-  bool allUniform(const std::vector<int> &values) const {
-    for (int value : values)
-      if (!kernel.uniform[value])
-        return false;
-    return true;
+  /// Who surely goes through a body together.
+  enum Who { Nobody, OfSubgroup, OfBlock };
+  Who agreeOn(int value) const {
+    return kernel.uniform[value] ? OfBlock
+           : kernel.alike[value] ? OfSubgroup
+                                 : Nobody;
   }
-  int add(Op op, Kind kind) {
-    op.result = value(kind, allUniform(op.operands) && op.code != Op::Thread &&
-                                op.code != Op::Exchange);
-    visible.push_back(op.result);
-    out->push_back(std::move(op));
-    return visible.back();
-  }
-  void addRandom(int depth, bool shared);
-  void addControl(int depth, bool shared);
-  int fillBody(std::vector<Op> &body, Kind kind, int depth, bool shared,
+  int pick(Kind kind, Who least = Nobody);
+  int add(Op op, Kind kind);
+  void addRandom(int depth, Who who);
+  void addOfSubgroup(Who who);
+  void addControl(int depth, Who who);
+  int fillBody(std::vector<Op> &body, Kind kind, int depth, Who who,
                const std::vector<int> &arguments);
 
   std::mt19937_64 random;
@@ -49,10 +46,43 @@ private:
   std::vector<int> visible;
 };
 
-int Maker::pick(Kind kind, bool uniformOnly) {
+int Maker::add(Op op, Kind kind) {
+  Who who = OfBlock;
+  for (int operand : op.operands)
+    who = std::min(who, agreeOn(operand));
+  switch (op.code) {
+  case Op::Thread:
+  case Op::Exchange:
+  case Op::Lane:
+  case Op::Swap:
+    who = Nobody;
+    break;
+  case Op::Subgroup:
+  case Op::FromLane:
+  case Op::Sum:
+    who = OfSubgroup;
+    break;
+  case Op::Load: // never relied upon for a block
+    who = std::min(who, OfSubgroup);
+    break;
+  case Op::If:
+  case Op::For:
+  case Op::While:
+    who = Nobody;
+    break;
+  default:
+    break;
+  }
+  op.result = value(kind, who == OfBlock, who != Nobody);
+  visible.push_back(op.result);
+  out->push_back(std::move(op));
+  return visible.back();
+}
+
+int Maker::pick(Kind kind, Who least) {
   std::vector<int> found;
   for (int value : visible)
-    if (kernel.kinds[value] == kind && (!uniformOnly || kernel.uniform[value]))
+    if (kernel.kinds[value] == kind && agreeOn(value) >= least)
       found.push_back(value);
   if (!found.empty() && below(8) != 0)
     return found[below(uint32_t(found.size()))];
@@ -60,7 +90,7 @@ int Maker::pick(Kind kind, bool uniformOnly) {
     static const char *const predicates[] = {"slt", "sle", "sgt", "uge",
                                              "ult", "eq",  "ne",  "ugt"};
     Kind of = Kind(std::array{I32, I64, Index}[below(3)]);
-    int x = pick(of, uniformOnly), y = pick(of, uniformOnly);
+    int x = pick(of, least), y = pick(of, least);
     return add({Op::Compare, 0, {x, y}, predicates[below(8)]}, Bool);
   }
   uint64_t bits = below(40) - 8ull;
@@ -69,44 +99,67 @@ int Maker::pick(Kind kind, bool uniformOnly) {
   return add({Op::Constant, 0, {}, "", bits}, kind);
 }
 
-int Maker::fillBody(std::vector<Op> &body, Kind kind, int depth, bool shared,
+int Maker::fillBody(std::vector<Op> &body, Kind kind, int depth, Who who,
                     const std::vector<int> &arguments) {
   std::vector<Op> *outer = std::exchange(out, &body);
   size_t before = visible.size();
   visible.insert(visible.end(), arguments.begin(), arguments.end());
   for (uint32_t k = 0, count = 1 + below(5); k < count; ++k)
-    addRandom(depth + 1, shared);
+    addRandom(depth + 1, who);
   int result = pick(kind);
   visible.resize(before);
   out = outer;
   return result;
 }
 
-void Maker::addControl(int depth, bool shared) {
+void Maker::addControl(int depth, Who who) {
   Kind kind = Kind(below(4));
   Op op{Op::If, 0, {}, ""};
   if (below(2)) {
-    int condition = pick(Bool, /*uniformOnly=*/below(3) == 0);
+    int condition = pick(Bool, Who(below(3)));
     op.operands = {condition};
-    bool inside = shared && kernel.uniform[condition];
+    Who inside = std::min(who, agreeOn(condition));
     op.bodies.resize(2);
     for (std::vector<Op> &body : op.bodies)
       op.yields.push_back(fillBody(body, kind, depth, inside, {}));
   } else {
     op.code = below(2) ? Op::For : Op::While;
-    int trips = pick(Index, /*uniformOnly=*/below(2) == 0), init = pick(kind);
+    int trips = pick(Index, Who(below(3))), init = pick(kind);
     op.operands = {trips, init};
-    // A while's count goes through its arguments: taken to differ.
-    bool inside = shared && op.code == Op::For && kernel.uniform[trips];
-    op.arguments = {value(Index, inside), value(kind, false)};
+    Who inside = std::min(who, agreeOn(trips));
+    // A while's count goes through its arguments: taken to differ in a block.
+    if (op.code == Op::While)
+      inside = std::min(inside, OfSubgroup);
+    op.arguments = {value(Index, inside == OfBlock, inside != Nobody),
+                    value(kind, false, false)};
     op.bodies.resize(1);
     op.yields = {fillBody(op.bodies[0], kind, depth, inside, op.arguments)};
   }
-  int result = add(std::move(op), kind);
-  kernel.uniform[result] = false; // never relied upon
+  add(std::move(op), kind);
 }
 
-void Maker::addRandom(int depth, bool shared) {
+void Maker::addOfSubgroup(Who who) {
+  switch (below(who == Nobody ? 2 : 5)) {
+  case 0:
+    add({Op::Lane, 0, {}}, Index);
+    return;
+  case 1:
+    add({Op::Subgroup, 0, {}}, Index);
+    return;
+  case 2:
+    add({Op::FromLane, 0, {pick(I32)}}, I32);
+    return;
+  case 3: {
+    int x = pick(I32);
+    add({Op::Swap, 0, {x}, "", 1ull << below(5)}, I32);
+    return;
+  }
+  default:
+    add({Op::Sum, 0, {pick(I32)}}, I32);
+  }
+}
+
+void Maker::addRandom(int depth, Who who) {
   static const char *const integer[] = {"addi", "subi", "muli",  "andi",
                                         "ori",  "xori", "maxsi", "minui"};
   static const char *const floating[] = {"addf", "subf", "mulf"};
@@ -115,7 +168,7 @@ void Maker::addRandom(int depth, bool shared) {
     int x = pick(kind), y = pick(kind);
     add({Op::Arith, 0, {x, y}, name}, kind);
   };
-  switch (below(depth < 3 ? 12 : 8)) {
+  switch (below(depth < 3 ? 14 : 10)) {
   case 0:
   case 1:
     return binary(kind, kind == F32 ? floating[below(3)] : integer[below(8)]);
@@ -128,7 +181,6 @@ void Maker::addRandom(int depth, bool shared) {
   }
   case 4:
     add({Op::Load, 0, {pick(Index)}}, I32);
-    kernel.uniform.back() = false;
     return;
   case 5:
     if (below(2))
@@ -149,26 +201,29 @@ void Maker::addRandom(int depth, bool shared) {
     return;
   }
   case 7:
-    if (shared) {
+    if (who == OfBlock) {
       int x = pick(I32), from = pick(Index);
       add({Op::Exchange, 0, {x, from}}, I32);
     }
     return;
+  case 8:
+  case 9:
+    return addOfSubgroup(who);
   default:
-    return addControl(depth, shared);
+    return addControl(depth, who);
   }
 }
 
 Kernel Maker::make() {
-  static const Dim3 blocks[] = {{32},    {64},      {17}, {8, 4},
-                                {16, 3}, {5, 2, 3}, {1},  {4, 1, 2}};
-  kernel.block = blocks[below(8)];
+  static const Dim3 blocks[] = {{32},      {64}, {17},      {8, 4}, {16, 3},
+                                {5, 2, 3}, {1},  {4, 1, 2}, {72},   {24, 4}};
+  kernel.block = blocks[below(10)];
   out = &kernel.body;
   for (uint64_t k = 0; k < 3; ++k)
     add({Op::Thread, 0, {}, "", k}, Index);
   add({Op::BlockX, 0, {}}, Index);
   for (uint32_t k = 0, count = 6 + below(10); k < count; ++k)
-    addRandom(0, true);
+    addRandom(0, OfBlock);
   // The last operation gathers what the kernel computed.
   int sum = pick(I32);
   for (size_t k = 0, count = visible.size(); k < count; ++k) {
@@ -195,7 +250,7 @@ Kernel Maker::make() {
 
 static bool anyExchange(const std::vector<Op> &body) {
   for (const Op &op : body) {
-    if (op.code == Op::Exchange)
+    if (op.code >= Op::Exchange && op.code <= Op::Sum)
       return true;
     for (const std::vector<Op> &inner : op.bodies)
       if (anyExchange(inner))

@@ -73,6 +73,25 @@ static void print(const Kernel &kernel, const std::vector<Op> &body,
            operand(1) + ", %threads : index\n" + r + " = memref.load %tile[" +
            r + "i] : !tile");
       break;
+    case Op::Lane:
+      line(r + " = gpu.lane_id");
+      break;
+    case Op::Subgroup:
+      line(r + " = gpu.subgroup_id : index");
+      break;
+    case Op::FromLane:
+      line(r + ", " + r + "ok = gpu.shuffle idx " + operand(0) +
+           ", %zero, %lanes : i32");
+      break;
+    case Op::Swap: // a lane that is not there leaves its own
+      line(r + "d = arith.constant " + std::to_string(op.bits) + " : i32\n" +
+           r + "s, " + r + "ok = gpu.shuffle xor " + operand(0) + ", " + r +
+           "d, %lanes : i32\n" + r + " = arith.select " + r + "ok, " + r +
+           "s, " + operand(0) + " : i32");
+      break;
+    case Op::Sum:
+      line(r + " = gpu.subgroup_reduce add " + operand(0) + " : (i32) -> i32");
+      break;
     case Op::If:
       line(r + " = scf.if " + operand(0) + " -> " + type + " {");
       sub(0);
@@ -128,7 +147,7 @@ std::string textOf(const std::vector<Kernel> &kernels) {
                    [](const Kernel &each) { return each.exchanges(); })
            ? "%tile = memref.alloca() : !tile\n"
            : "") +
-      "%zero = arith.constant 0 : i32\n";
+      "%zero = arith.constant 0 : i32\n%lanes = arith.constant 32 : i32\n";
   std::pair<const char *, uint64_t> constants[] = {
       {"none", 0},     {"one", 1},           {"four", 4},
       {"eight", 8},    {"threads", threads}, {"total", threads * blocks},
