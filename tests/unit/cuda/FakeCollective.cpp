@@ -123,6 +123,11 @@ public:
     return isAll;
   }
 
+  double ms() const override {
+    const auto &given = FakeNccl::instance().workMs;
+    return given ? given(work, comm.ranks) : Operation::ms();
+  }
+
 private:
   struct Letter {
     bool isSend;

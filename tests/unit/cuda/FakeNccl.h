@@ -84,6 +84,10 @@ public:
   /// What the communicators find out by themselves.
   device::NcclResult asyncError = device::NcclResult::Success;
 
+  /// How long a call takes among so many ranks, in milliseconds; null: an
+  /// eighth of one.
+  std::function<double(const struct Work &, int ranks)> workMs;
+
   device::NcclConfig lastConfig; ///< of the last communicator
   Objects<FakeComm> comms;
   Objects<FakeWindow> windows;
