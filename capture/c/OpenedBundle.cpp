@@ -36,11 +36,8 @@ OpenedBundle::open(const std::string &path, const std::string &target) {
 
 Result<void> OpenedBundle::bind(planner::BufferId id,
                                 std::span<std::byte> memory) {
-  if (cards)
-    return fail(ErrorKind::Unsupported,
-                "on several cards an argument keeps its own memory: copy into "
-                "it, or fill it in place");
-  return replayer->rebind(theProgram.dag, plan, id, memory);
+  return cards ? cards->bind(id, memory)
+               : replayer->rebind(theProgram.dag, plan, id, memory);
 }
 
 Result<void> OpenedBundle::openHost(Bundle &bundle, const std::string &target) {

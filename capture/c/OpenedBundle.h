@@ -26,7 +26,7 @@ public:
   std::span<std::byte> hostBuffer(planner::BufferId id) {
     return cards ? cards->hostBuffer(id) : replayer->hostBuffer(id);
   }
-  /// As Replayer::rebind(); Unsupported on several cards.
+  /// As Replayer::rebind().
   Result<void> bind(planner::BufferId id, std::span<std::byte> memory);
   Result<void> load() { return cards ? cards->load() : replayer->load(); }
   Result<void> replay() { return cards ? cards->replay() : replayer->replay(); }

@@ -97,11 +97,12 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
 
 /* From here on `data` is the argument's or result's memory, of as many bytes;
  * it stays the caller's, who keeps it until the program is closed or the
- * argument is bound again. On a card it is pinned (cudaHostAlloc,
- * cudaHostRegister); on several cards there is no binding (MGT_UNSUPPORTED). It
- * counts as written. Nothing is copied by it; not for every replay, as graphs
- * are changed or built anew. A call that fails otherwise than with MGT_USAGE or
- * MGT_UNSUPPORTED may leave the program lost. */
+ * argument is bound again; of a program that was lost, for good. On a card it
+ * is pinned (cudaHostAlloc, cudaHostRegister), on several for all of them
+ * (cudaHostRegisterPortable). It counts as written. Nothing is copied by it;
+ * not for every replay, as graphs are changed or built anew, on several cards
+ * always anew. A call that fails otherwise than with MGT_USAGE may leave the
+ * program lost. */
 mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
                     size_t bytes);
 

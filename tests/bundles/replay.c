@@ -81,8 +81,8 @@ static void results(mgt_program *program, const float *a, const float *b) {
   }
 }
 
-/* In the program's place: memory of the caller's, which for a card is pinned,
- * and so here another program's. */
+/* In the program's place: memory of the caller's, which for cards is pinned for
+ * all of them, and so here another program's. */
 static void bind(mgt_program *program, const char *path, const char *target) {
   static float own[4][16];
   float *bound[4] = {own[0], own[1], own[2], own[3]}, out[16];
@@ -92,12 +92,6 @@ static void bind(mgt_program *program, const char *path, const char *target) {
   void *memory;
   FAILS(mgt_bind(program, "a", own, 4), MGT_USAGE, "'a' has 64 bytes");
   FAILS(mgt_bind(program, "nothing", own, 64), MGT_USAGE, "no argument");
-  if (target && !strchr(target, '/')) {
-    FAILS(mgt_bind(program, "a", own, 64), MGT_UNSUPPORTED,
-          "keeps its own memory");
-    mgt_close(program);
-    return;
-  }
   if (target) {
     REQUIRE(mgt_open(path, target, &other) == MGT_OK);
     for (k = 0; pinned[k]; ++k) {

@@ -159,6 +159,7 @@ NcclResult initRank(NcclComm *out, int ranks, NcclId id, int rank,
                                    NcclResult::Success,
                                    {},
                                    0,
+                                   0,
                                    nullptr,
                                    nullptr});
   *out = reinterpret_cast<NcclComm>(comm);
@@ -281,6 +282,10 @@ NcclResult enqueue(FakeComm &comm, Stream &stream, Work work) {
                   " of a communicator was captured");
   if (comm.ranks == 1 && work.isInPlace())
     return begun(comm); // libnccl's onerank.cu: nothing to do
+  // NCCL's guide, "Using NCCL with CUDA Graphs": each rank launches the graph
+  // of the same capture, which all of them make. Transfers are of two ranks.
+  if (work.transfers.empty())
+    work.capture = ++comm.captures;
   auto add = [&](bool isWork) {
     auto node = std::make_unique<Node>();
     node->graph = stream.capturing;

@@ -60,6 +60,7 @@ struct FakeComm {
   int polls = 0; ///< answers of "in progress" left
   device::NcclResult error = device::NcclResult::Success;
   std::set<std::string> connected; ///< what was done outside of a capture
+  uint64_t captures = 0;           ///< calls captured so far
   size_t numWindows = 0;           ///< that it has registered so far
   device::NcclWindow *unfilled = nullptr; ///< set once the call is complete
   struct FakeWindow *filling = nullptr;   ///< to this
