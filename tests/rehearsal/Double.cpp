@@ -4,7 +4,8 @@
 // libnccl.so.2 and libcublasLt.so.13: the doubles of tests/unit/cuda, so that
 // programs which know nothing of doubles run over them. All of CUDA's rules
 // that the doubles keep are kept; what is broken or left behind when the
-// process ends is written to MGPU_REHEARSAL/violations. There is one card, or
+// process ends is written to MGPU_REHEARSAL/violations. Ranks that are
+// processes meet in the file MGPU_REHEARSAL_WORLD. There is one card, or
 // as many as MGPU_REHEARSAL_CARDS says; NCCL's version is as
 // MGPU_REHEARSAL_NCCL says.
 #include "tests/rehearsal/Exports.h"
@@ -121,6 +122,8 @@ __attribute__((constructor)) void start() {
   fake.kernelsOf = rehearsal::kernelsOf;
   FakeCupti::reset();
   FakeNccl::reset();
+  if (const char *world = std::getenv("MGPU_REHEARSAL_WORLD"))
+    FakeWorld::share(world);
   if (const char *version = std::getenv("MGPU_REHEARSAL_NCCL"))
     FakeNccl::instance().version = std::atoi(version);
   FakeCublasLt::reset();

@@ -66,8 +66,11 @@ Result<Program> loadKernels(const Options &options) {
   return loadProgram(loading, true);
 }
 
+/// `workspaceBytes` is what a call needs beside its arguments, and has as one
+/// more (planner/plan/Workspace.h).
 tuner::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
-                                  const std::vector<std::byte> &object) {
+                                  const std::vector<std::byte> &object,
+                                  uint64_t workspaceBytes) {
   const auto &call = std::get<KernelCall>(node.work);
   tuner::CalibrationKernel out;
   out.name = dag.kernels[call.kernel.value].name;
@@ -85,6 +88,8 @@ tuner::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
     out.arguments.push_back({std::max<uint64_t>(buffer.sizeBytes, 1),
                              uint64_t(argument.offsetBytes)});
   }
+  if (workspaceBytes > 0)
+    out.arguments.push_back({workspaceBytes, 0});
   return out;
 }
 
@@ -99,6 +104,7 @@ Result<Kernels> compileKernels(const Options &options,
                                const std::string &architecture) {
   MGPU_TRY_ASSIGN(Program program, loadKernels(options));
   std::vector<std::vector<std::byte>> objects;
+  std::vector<uint64_t> workspaceBytes(program.dag.kernels.size());
   if (architecture.empty()) {
     MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, ""));
     objects = std::move(kernels.objects);
@@ -107,12 +113,13 @@ Result<Kernels> compileKernels(const Options &options,
     MGPU_TRY_ASSIGN(kernels::CudaObjects kernels,
                     cudaKernels(program, architecture, cache.get()));
     objects = std::move(kernels.objects);
+    workspaceBytes = std::move(kernels.workspaceBytes);
   }
   std::vector<tuner::CalibrationKernel> kernels;
   for (const DagNode &node : program.dag.nodes)
     if (const auto *call = std::get_if<KernelCall>(&node.work))
-      kernels.push_back(
-          kernelOf(program.dag, node, objects[call->kernel.value]));
+      kernels.push_back(kernelOf(program.dag, node, objects[call->kernel.value],
+                                 workspaceBytes[call->kernel.value]));
   if (kernels.size() != 2 + std::size(shapes))
     return fail(ErrorKind::Invalid,
                 fmt::format("'{}' has {} kernels: give a bundle of "

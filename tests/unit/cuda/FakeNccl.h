@@ -23,7 +23,7 @@ struct Mail {
   std::atomic<uint64_t> posted, taken; ///< letters so far
   uint64_t bytes;
   char signature[120];
-  static constexpr size_t capacity = size_t(4) << 20;
+  static constexpr size_t capacity = size_t(16) << 20;
   std::byte data[capacity];
 };
 
@@ -46,6 +46,9 @@ public:
   static constexpr size_t maxMeetings = 8;
   /// A fresh one, for this process and those it forks from now on.
   static void create();
+  /// The one in a file, for processes that were not forked from one that has
+  /// it; an empty file is a fresh one.
+  static void share(const char *path);
   static FakeWorld &instance();
 
   std::atomic<uint32_t> numMeetings;
