@@ -7,6 +7,7 @@
 #include "capture/c/OpenedBundle.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
@@ -54,14 +55,39 @@ mgt_status guarded(Call call) {
   }
 }
 
-Result<void> open(const char *path, const char *target, mgt_program **out) {
+/// What a caller said, who may have been compiled against another header.
+Result<mgt_options> optionsOf(const mgt_options *given) {
+  mgt_options out{};
+  if (!given)
+    return out;
+  // "nccl" has been there from the beginning.
+  constexpr size_t least = offsetof(mgt_options, nccl) + sizeof out.nccl;
+  if (given->size < least)
+    return fail(ErrorKind::Usage,
+                fmt::format("mgt_open_with: the options' size is {}: set it to "
+                            "sizeof(mgt_options)",
+                            given->size));
+  std::memcpy(&out, given, std::min(given->size, sizeof out));
+  const auto *bytes = reinterpret_cast<const unsigned char *>(given);
+  if (std::any_of(bytes + std::min(given->size, sizeof out),
+                  bytes + given->size, [](unsigned char b) { return b; }))
+    return fail(ErrorKind::Unsupported,
+                "mgt_open_with: the options have one that this version of "
+                "libmgt does not know: use a newer one");
+  return out;
+}
+
+Result<void> open(const char *path, const char *target,
+                  const mgt_options *given, mgt_program **out) {
   if (!path || !out)
     return fail(ErrorKind::Usage,
                 "mgt_open: path and program must not be null");
   *out = nullptr;
+  MGPU_TRY_ASSIGN(const mgt_options options, optionsOf(given));
   auto made = std::make_unique<mgt_program>();
-  MGPU_TRY_ASSIGN(made->bundle,
-                  capture::OpenedBundle::open(path, target ? target : ""));
+  MGPU_TRY_ASSIGN(made->bundle, capture::OpenedBundle::open(
+                                    path, target ? target : "",
+                                    options.nccl ? options.nccl : ""));
   std::vector<bool> reads = planner::readsFirst(made->program().dag);
   for (const planner::ProgramArgument &argument : made->program().arguments)
     made->needsValue.push_back(argument.buffer &&
@@ -121,7 +147,12 @@ const char *mgt_error(void) { return lastError.c_str(); }
 
 mgt_status mgt_open(const char *path, const char *target,
                     mgt_program **program) {
-  return guarded([&] { return open(path, target, program); });
+  return mgt_open_with(path, target, nullptr, program);
+}
+
+mgt_status mgt_open_with(const char *path, const char *target,
+                         const mgt_options *options, mgt_program **program) {
+  return guarded([&] { return open(path, target, options, program); });
 }
 
 void mgt_close(mgt_program *program) { delete program; }

@@ -2,7 +2,6 @@
 #include "capture/c/OpenedBundle.h"
 
 #include "capture/graph/Cards.h"
-#include "device/cuda/CudaTarget.h"
 #include "device/cuda/Libraries.h"
 #include "device/host/CpuLevel.h"
 #include "device/host/HostTarget.h"
@@ -15,7 +14,9 @@
 namespace mgpu::capture {
 
 Result<std::unique_ptr<OpenedBundle>>
-OpenedBundle::open(const std::string &path, const std::string &target) {
+OpenedBundle::open(const std::string &path, const std::string &target,
+                   const std::string &nccl) {
+  MGPU_TRY_ASSIGN(const device::NcclOptions settings, device::parseNccl(nccl));
   MGPU_TRY_ASSIGN(Bundle bundle, Bundle::open(path));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
   MGPU_TRY_ASSIGN(out->plan, bundle.plan());
@@ -28,7 +29,12 @@ OpenedBundle::open(const std::string &path, const std::string &target) {
                             target));
   MGPU_TRY_ASSIGN(auto several,
                   device::severalCards(target, out->theProgram.dag.numDevices));
-  MGPU_TRY(several                        ? out->openCards(bundle, *several)
+  if (!several && !nccl.empty())
+    return fail(ErrorKind::Usage,
+                fmt::format("NCCL's settings ({}) are for several cards: open "
+                            "the program on cuda:0,1, or without",
+                            nccl));
+  MGPU_TRY(several ? out->openCards(bundle, *several, settings)
            : device::isCudaTarget(target) ? out->openCard(bundle, target)
                                           : out->openHost(bundle, target));
   return out;
@@ -36,11 +42,8 @@ OpenedBundle::open(const std::string &path, const std::string &target) {
 
 Result<void> OpenedBundle::bind(planner::BufferId id,
                                 std::span<std::byte> memory) {
-  if (cards)
-    return fail(ErrorKind::Unsupported,
-                "on several cards an argument keeps its own memory: copy into "
-                "it, or fill it in place");
-  return replayer->rebind(theProgram.dag, plan, id, memory);
+  return cards ? cards->bind(id, memory)
+               : replayer->rebind(theProgram.dag, plan, id, memory);
 }
 
 Result<void> OpenedBundle::openHost(Bundle &bundle, const std::string &target) {
@@ -85,7 +88,8 @@ Result<void> OpenedBundle::openCard(Bundle &bundle, const std::string &target) {
 }
 
 Result<void> OpenedBundle::openCards(Bundle &bundle,
-                                     const std::vector<int> &ordinals) {
+                                     const std::vector<int> &ordinals,
+                                     const device::NcclOptions &nccl) {
   MGPU_TRY(checkAcrossCards(theProgram.dag));
   MGPU_TRY_ASSIGN(std::string arch, device::architectureOf(ordinals));
   MGPU_TRY(device::checkNcclMixing());
@@ -93,12 +97,13 @@ Result<void> OpenedBundle::openCards(Bundle &bundle,
   CardThreads::Options options;
   for (int card : ordinals)
     options.names.push_back(fmt::format("cuda:{}", card));
-  auto open = [ordinals, deadline = options.deadline](
+  auto open = [ordinals, nccl, deadline = options.deadline](
                   uint32_t rank, std::function<Result<void>()> watch) {
     device::CudaOptions how;
     how.card = ordinals[rank];
     how.only = DeviceId{int32_t(rank)};
     how.deadline = deadline;
+    how.nccl = nccl;
     how.watch = std::move(watch);
     how.compile = compile;
     return device::createCudaDriver(how);

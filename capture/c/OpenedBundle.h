@@ -8,6 +8,8 @@
 #include "capture/replay/CardThreads.h"
 #include "capture/replay/Replayer.h"
 
+#include "device/cuda/CudaTarget.h"
+
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,15 +20,17 @@ namespace mgpu::capture {
 class OpenedBundle {
 public:
   /// `target` is "host", "host:N", "" or one of cards
-  /// (device/cuda/CudaTarget.h).
+  /// (device/cuda/CudaTarget.h); `nccl` as device::parseNccl(), "" but on
+  /// several cards.
   static Result<std::unique_ptr<OpenedBundle>> open(const std::string &path,
-                                                    const std::string &target);
+                                                    const std::string &target,
+                                                    const std::string &nccl);
 
   const planner::Program &program() const { return theProgram; }
   std::span<std::byte> hostBuffer(planner::BufferId id) {
     return cards ? cards->hostBuffer(id) : replayer->hostBuffer(id);
   }
-  /// As Replayer::rebind(); Unsupported on several cards.
+  /// As Replayer::rebind().
   Result<void> bind(planner::BufferId id, std::span<std::byte> memory);
   Result<void> load() { return cards ? cards->load() : replayer->load(); }
   Result<void> replay() { return cards ? cards->replay() : replayer->replay(); }
@@ -36,7 +40,8 @@ private:
   OpenedBundle() = default;
   Result<void> openHost(Bundle &bundle, const std::string &target);
   Result<void> openCard(Bundle &bundle, const std::string &target);
-  Result<void> openCards(Bundle &bundle, const std::vector<int> &ordinals);
+  Result<void> openCards(Bundle &bundle, const std::vector<int> &ordinals,
+                         const device::NcclOptions &nccl);
   /// The bundle's kernels for cards, with what they need in the plan.
   Result<std::vector<std::vector<std::byte>>>
   takeCubins(Bundle &bundle, const std::string &arch);

@@ -63,6 +63,22 @@ typedef struct mgt_program mgt_program;
  * cards beside a replay. */
 mgt_status mgt_open(const char *path, const char *target,
                     mgt_program **program);
+
+/* What else mgt_open_with() is told; what is zero is as mgt_open() has it. A
+ * newer header may have more at the end, so a program that sets `size` and
+ * clears the rest works with older and newer libraries; one that asks an older
+ * library for what it lacks is told so (MGT_UNSUPPORTED). */
+typedef struct mgt_options {
+  size_t size; /* sizeof(mgt_options) */
+  /* Of NCCL on several cards, as mgpu-tune's --nccl: "overlap" (communicators
+   * that share at most one rank run at once), "windows" (arenas in symmetric
+   * memory), "min-ctas=N", "max-ctas=N", "ctas=default|efficiency|zero", with
+   * commas between. Read by the call. MGT_USAGE on other targets. */
+  const char *nccl;
+} mgt_options;
+/* NULL `options` is mgt_open(). */
+mgt_status mgt_open_with(const char *path, const char *target,
+                         const mgt_options *options, mgt_program **program);
 /* Takes NULL as well. */
 void mgt_close(mgt_program *program);
 
@@ -97,11 +113,12 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
 
 /* From here on `data` is the argument's or result's memory, of as many bytes;
  * it stays the caller's, who keeps it until the program is closed or the
- * argument is bound again. On a card it is pinned (cudaHostAlloc,
- * cudaHostRegister); on several cards there is no binding (MGT_UNSUPPORTED). It
- * counts as written. Nothing is copied by it; not for every replay, as graphs
- * are changed or built anew. A call that fails otherwise than with MGT_USAGE or
- * MGT_UNSUPPORTED may leave the program lost. */
+ * argument is bound again; of a program that was lost, for good. On a card it
+ * is pinned (cudaHostAlloc, cudaHostRegister), on several for all of them
+ * (cudaHostRegisterPortable). It counts as written. Nothing is copied by it;
+ * not for every replay, as graphs are changed or built anew, on several cards
+ * always anew. A call that fails otherwise than with MGT_USAGE may leave the
+ * program lost. */
 mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
                     size_t bytes);
 

@@ -13,6 +13,10 @@ Result<void> CardRank::meet() {
   return control.meet(rank, job.dag.numDevices, job.deadline);
 }
 
+Result<double> CardRank::largest(double mine) {
+  return control.largest(rank, job.dag.numDevices, mine, job.deadline);
+}
+
 Result<std::vector<device::GroupId>> CardRank::open() {
   MGPU_TRY_ASSIGN(driver,
                   job.open(rank, [this] { return control.watch(rank); }));

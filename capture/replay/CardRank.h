@@ -34,12 +34,15 @@ public:
   Result<std::vector<device::GroupId>> open();
   /// `led` is what open() gave, by rank. Joins the others and builds.
   Result<void> build(const std::vector<std::vector<device::GroupId>> &led);
+  /// The largest of what the ranks say; each calls it as often as the others.
+  Result<double> largest(double mine);
   /// Ends the driver in order. Threads meet before: then nothing uses the host
   /// buffers any more.
   Result<void> close();
 
   /// After build().
   Replayer &replayer() { return *theReplayer; }
+  device::Driver &target() { return *driver; }
   std::string description() const { return driver->description(); }
   bool isLost() const { return driver && !driver->checkAlive(); }
   /// What of the card is left then stays as it is.

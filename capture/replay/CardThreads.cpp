@@ -48,9 +48,9 @@ public:
     answered.notify_all();
   }
 
-  void post(Step what) {
+  void post(const Asked &what) {
     std::lock_guard<std::mutex> lock(mutex);
-    step = what;
+    wanted = what;
     ++numSteps;
     asked.notify_all();
   }
@@ -95,6 +95,7 @@ public:
 
   CardMemory memory;
   std::vector<std::thread> threads; ///< the caller's alone
+  const planner::Dag dag;
 
 private:
   /// Does the steps; whether the card is to be left as it is.
@@ -104,7 +105,7 @@ private:
       asked.wait(lock, [&] { return numSteps != done || isOver; });
       if (numSteps == done)
         return isAbandoned;
-      const Step what = step;
+      const Asked what = wanted;
       lock.unlock();
       Result<void> said = tryStep(rank, card, what);
       const bool isLost = card.isLost();
@@ -123,7 +124,7 @@ private:
     return size_t(std::count(hasEnded.begin(), hasEnded.end(), true));
   }
 
-  Result<void> tryStep(uint32_t rank, CardRank &card, Step what) {
+  Result<void> tryStep(uint32_t rank, CardRank &card, const Asked &what) {
     try {
       return doStep(rank, card, what);
     } catch (const std::bad_alloc &) {
@@ -131,8 +132,8 @@ private:
     }
   }
 
-  Result<void> doStep(uint32_t rank, CardRank &card, Step what) {
-    switch (what) {
+  Result<void> doStep(uint32_t rank, CardRank &card, const Asked &what) {
+    switch (what.step) {
     case Step::Open: {
       MGPU_TRY_ASSIGN(auto ids, card.open());
       std::lock_guard<std::mutex> lock(mutex);
@@ -141,6 +142,8 @@ private:
     }
     case Step::Build:
       return card.build(led); // complete once all have opened
+    case Step::Bind:
+      return card.replayer().rebind(dag, plan, what.buffer, what.memory);
     case Step::Load:
       return card.replayer().load();
     case Step::Replay:
@@ -153,7 +156,6 @@ private:
     return card.close();
   }
 
-  const planner::Dag dag;
   const planner::Plan plan;
   const Kernels kernels;
   const CardRank::Job job;
@@ -162,7 +164,7 @@ private:
   // Under the mutex.
   std::vector<std::vector<device::GroupId>> led; ///< by rank
   std::vector<bool> hasEnded;                    ///< by rank
-  Step step = Step::Open;
+  Asked wanted;
   uint64_t numSteps = 0;
   size_t numLeft = 0, numStarted = 0;
   bool isOver = false, isAbandoned = false;
@@ -208,8 +210,13 @@ CardThreads::~CardThreads() {
 
 Result<void> CardThreads::askAll(Step step, const char *what,
                                  std::chrono::milliseconds patience) {
+  return askAll({step, {}, {}}, what, patience);
+}
+
+Result<void> CardThreads::askAll(const Asked &asked, const char *what,
+                                 std::chrono::milliseconds patience) {
   MGPU_TRY(steps.checkAlive());
-  crew->post(step);
+  crew->post(asked);
   return steps.gather(
       what, patience, crew->memory.control(),
       [&](double seconds) { return crew->next(seconds); },
@@ -220,7 +227,18 @@ Result<void> CardThreads::askAll(Step step, const char *what,
 }
 
 std::span<std::byte> CardThreads::hostBuffer(planner::BufferId id) {
-  return crew->memory.hostBuffer(id);
+  auto own = bound.find(id.value);
+  return own == bound.end() ? crew->memory.hostBuffer(id) : own->second;
+}
+
+Result<void> CardThreads::bind(planner::BufferId id,
+                               std::span<std::byte> memory) {
+  // What is wrong on every card alike costs none.
+  MGPU_TRY(checkRebind(crew->dag, id, memory));
+  MGPU_TRY(askAll({Step::Bind, id, memory}, "binding memory of the caller's",
+                  limits.patience()));
+  bound[id.value] = memory;
+  return {};
 }
 
 Result<void> CardThreads::load() {

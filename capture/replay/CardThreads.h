@@ -13,6 +13,8 @@
 #include "capture/replay/CardRank.h"
 #include "capture/replay/CardSteps.h"
 
+#include <map>
+
 namespace mgpu::capture {
 
 class CardThreads {
@@ -36,21 +38,32 @@ public:
 
   /// As Replayer::hostBuffer(); as long as this lives.
   std::span<std::byte> hostBuffer(planner::BufferId id);
+  /// As Replayer::rebind(); memory that the contexts of all cards reach.
+  Result<void> bind(planner::BufferId id, std::span<std::byte> memory);
   Result<void> load();
   Result<void> replay();
   Result<void> fetch();
 
 private:
   class Crew;
-  enum class Step : uint8_t { Open, Build, Load, Replay, Fetch, Close };
+  enum class Step : uint8_t { Open, Build, Bind, Load, Replay, Fetch, Close };
+  /// What the threads are to do; of Bind with what.
+  struct Asked {
+    Step step = Step::Open;
+    planner::BufferId buffer;
+    std::span<std::byte> memory;
+  };
   CardThreads(std::shared_ptr<Crew> crew, uint32_t ranks,
               const Options &options);
+  Result<void> askAll(const Asked &asked, const char *what,
+                      std::chrono::milliseconds patience);
   Result<void> askAll(Step step, const char *what,
                       std::chrono::milliseconds patience);
 
   std::shared_ptr<Crew> crew; ///< the threads hold it, too
   CardLimits limits;
   CardSteps steps;
+  std::map<uint32_t, std::span<std::byte>> bound; ///< by BufferId
 };
 
 } // namespace mgpu::capture

@@ -130,31 +130,39 @@ Replayer::create(const Dag &dag, const Plan &plan,
   return replayer;
 }
 
+Result<void> checkRebind(const Dag &dag, BufferId id,
+                         std::span<std::byte> memory) {
+  if (id.value < dag.buffers.size() && dag.buffer(id).device.isHost() &&
+      memory.size() == dag.buffer(id).sizeBytes)
+    return {};
+  return fail(ErrorKind::Usage,
+              fmt::format("{} bytes of the caller's cannot be a host buffer of "
+                          "the program: give as many as it has",
+                          memory.size()));
+}
+
 Result<void> Replayer::rebind(const Dag &dag, const Plan &plan, BufferId id,
                               std::span<std::byte> memory) {
-  if (id.value >= hostBuffers.size() ||
-      memory.size() != hostBuffers[id.value].size() ||
-      !dag.buffer(id).device.isHost())
-    return fail(ErrorKind::Usage,
-                fmt::format("{} bytes of the caller's cannot be a host buffer "
-                            "of the program: give as many as it has",
-                            memory.size()));
-  if (driver->onlyDevice())
-    return fail(ErrorKind::Usage, "memory that several cards share cannot be "
-                                  "replaced on one of them");
+  MGPU_TRY(checkRebind(dag, id, memory));
   std::byte *before = std::exchange(addresses.host[id.value], memory.data());
-  auto isUsed = [&](const ExecutableGraph &graph) {
-    return std::any_of(
-        graph.dagNodes.begin(), graph.dagNodes.end(), [&](NodeId node) {
-          const std::vector<BufferUse> &uses = dag.node(node).uses;
-          return std::any_of(uses.begin(), uses.end(),
-                             [&](const auto &use) { return use.buffer == id; });
-        });
+  // In no matter whose part: what ranks do with each other's, NCCL captures on
+  // all of them or on none.
+  auto isUsed = [&](Phase phase) {
+    return std::any_of(dag.nodes.begin(), dag.nodes.end(),
+                       [&](const DagNode &node) {
+                         return node.phase == phase &&
+                                std::any_of(node.uses.begin(), node.uses.end(),
+                                            [&](const BufferUse &use) {
+                                              return use.buffer == id;
+                                            });
+                       });
   };
   for (Phase phase : allPhases) {
     ExecutableGraph &graph = graphs[size_t(phase)];
-    if (!isUsed(graph))
+    if (!isUsed(phase))
       continue;
+    if (driver->onlyDevice()) // or one would be changed and another made anew
+      graph.exec.reset();
     Result<void> ok =
         rebuildGraph(plan, dag, phase, addresses, kernels, *driver, graph);
     if (!ok) {

@@ -49,6 +49,10 @@ struct Part {
   std::function<Result<void>()> meet;
 };
 
+/// Usage where memory of the caller's cannot be that host buffer.
+Result<void> checkRebind(const planner::Dag &dag, planner::BufferId id,
+                         std::span<std::byte> memory);
+
 /// `driver` owns the memory and must outlive it.
 /// One call at a time.
 class Replayer {
@@ -68,8 +72,9 @@ public:
   /// From here on `memory` is the host buffer, in place of its own: as many
   /// bytes, which the target reaches, as long as this lives. Graphs are changed
   /// where the target can, else made anew. `dag` and `plan` are those of
-  /// create(). Errors: Usage for memory that does not fit, or a part of
-  /// several; after one of the target the program may be lost.
+  /// create(). Of several ranks all call it, and make the same graphs anew.
+  /// Errors: Usage for memory that does not fit; after one of the target the
+  /// program may be lost.
   Result<void> rebind(const planner::Dag &dag, const planner::Plan &plan,
                       planner::BufferId id, std::span<std::byte> memory);
 

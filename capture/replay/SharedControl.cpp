@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/replay/SharedControl.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
@@ -69,6 +70,18 @@ Result<void> SharedControl::meet(uint32_t rank, uint32_t count,
     else if (turn > 50)
       sched_yield();
   }
+}
+
+Result<double> SharedControl::largest(uint32_t rank, uint32_t count,
+                                      double mine,
+                                      std::chrono::milliseconds deadline) {
+  const size_t turn = ranks[rank].arrived.load(std::memory_order_relaxed) % 2;
+  ranks[rank].said[turn].store(mine, std::memory_order_relaxed);
+  MGPU_TRY(meet(rank, count, deadline));
+  for (uint32_t other = 0; other < count; ++other)
+    mine =
+        std::max(mine, ranks[other].said[turn].load(std::memory_order_relaxed));
+  return mine;
 }
 
 uint64_t SharedControl::signs() const {

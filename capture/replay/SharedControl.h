@@ -44,17 +44,23 @@ public:
   /// others did not come within `deadline` (0: none).
   Result<void> meet(uint32_t rank, uint32_t ranks,
                     std::chrono::milliseconds deadline);
+  /// meet(), and the largest of what the ranks say.
+  Result<double> largest(uint32_t rank, uint32_t ranks, double mine,
+                         std::chrono::milliseconds deadline);
   /// Changes as long as any rank gives a sign of life.
   uint64_t signs() const;
 
 private:
   struct alignas(64) Rank {
     std::atomic<uint64_t> beats, arrived;
+    /// By turns: who is a round ahead does not write what others still read.
+    std::atomic<double> said[2];
   };
   std::atomic<uint32_t> aborted;
   Rank ranks[maxRanks];
 };
-static_assert(std::atomic<uint64_t>::is_always_lock_free);
+static_assert(std::atomic<uint64_t>::is_always_lock_free &&
+              std::atomic<double>::is_always_lock_free);
 
 } // namespace mgpu::capture
 

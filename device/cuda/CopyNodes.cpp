@@ -170,10 +170,11 @@ Result<void> CudaGraph::addNest(const CopyNest &nest, const Specs &after,
     return {};
   }
   // Inside the card a kernel is faster than the copy engine at short rows;
-  // across the bus the engine is, and leaves the multiprocessors alone.
+  // across the bus the engine is, and leaves the multiprocessors alone. Memory
+  // of the caller's is the host's.
   auto isHost = [&](const std::byte *address) {
     const DeviceId *owner = state->memory.ownerOf(address);
-    return owner && owner->isHost();
+    return !owner || owner->isHost();
   };
   if ((isHost(nest.destination) || isHost(nest.source)) && isPitched(nest)) {
     CopyLaunch launch{pitchedCopy(nest)};
@@ -185,9 +186,9 @@ Result<void> CudaGraph::addNest(const CopyNest &nest, const Specs &after,
   for (const std::byte *address :
        {static_cast<const std::byte *>(nest.destination), nest.source})
     if (!state->memory.ownerOf(address))
-      return fail(ErrorKind::Invalid,
-                  "its memory was not allocated by this target; let the target "
-                  "allocate it");
+      return fail(ErrorKind::Unsupported,
+                  "its memory is the caller's, and no copy of planes of rows: "
+                  "copy into the memory that the target has for it");
   MGPU_TRY_ASSIGN(DeviceMove move, deviceMove(nest));
   MGPU_TRY_ASSIGN(uint32_t kernel, addMoveKernel({&move, 1}, after));
   made.push_back(kernel);

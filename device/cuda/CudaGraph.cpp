@@ -216,7 +216,8 @@ CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
 }
 
 Result<std::byte *> CudaGraph::stage(uint64_t bytes, std::string_view purpose) {
-  MGPU_TRY_ASSIGN(auto lent, state->borrow(bytes, purpose));
+  MGPU_TRY_ASSIGN(auto lent,
+                  state->borrow(state->firstDevice(), bytes, purpose));
   spec->staging.push_back(std::move(lent));
   return spec->staging.back().get();
 }

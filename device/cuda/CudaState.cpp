@@ -210,22 +210,25 @@ Result<std::byte *> CudaState::allocate(DeviceId owner, uint64_t sizeBytes,
   return out;
 }
 
-Result<std::shared_ptr<std::byte>> CudaState::borrow(uint64_t sizeBytes,
+Result<std::shared_ptr<std::byte>> CudaState::borrow(DeviceId owner,
+                                                     uint64_t sizeBytes,
                                                      std::string_view purpose) {
-  auto lend = [this](uint64_t bytes, std::byte *at) {
+  using Key = Spare::key_type;
+  auto lend = [this](Key key, std::byte *at) {
     return std::shared_ptr<std::byte>(
-        at,
-        [spare = spare, bytes](std::byte *it) { spare->emplace(bytes, it); });
+        at, [spare = spare, key](std::byte *it) { spare->emplace(key, it); });
   };
+  const Key wanted{owner.isHost(), sizeBytes};
   // What is far too large stays for who needs it.
-  auto found = spare->lower_bound(sizeBytes);
-  if (found != spare->end() && found->first / 2 <= sizeBytes) {
-    auto [bytes, at] = *found;
+  auto found = spare->lower_bound(wanted);
+  if (found != spare->end() && found->first.first == wanted.first &&
+      found->first.second / 2 <= sizeBytes) {
+    auto [key, at] = *found;
     spare->erase(found);
-    return lend(bytes, at);
+    return lend(key, at);
   }
-  MGPU_TRY_ASSIGN(std::byte * at, allocate(firstDevice(), sizeBytes, purpose));
-  return lend(sizeBytes, at);
+  MGPU_TRY_ASSIGN(std::byte * at, allocate(owner, sizeBytes, purpose));
+  return lend(wanted, at);
 }
 
 Result<CUlibrary> CudaState::loadLibrary(std::string_view name,

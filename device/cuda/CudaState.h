@@ -72,10 +72,10 @@ public:
   /// Driver::allocateArena().
   Result<std::byte *> allocateArena(DeviceId device, uint64_t sizeBytes,
                                     uint64_t mostBytes);
-  /// Memory of the first device for as long as somebody holds it; then it is
-  /// lent again. So graphs that are made anew with other addresses, round after
-  /// round, need no more than the first two.
-  Result<std::shared_ptr<std::byte>> borrow(uint64_t sizeBytes,
+  /// Memory of the first device, or the host's, for as long as somebody holds
+  /// it; then it is lent again. So graphs that are made anew with other
+  /// addresses, round after round, need no more than the first two.
+  Result<std::shared_ptr<std::byte>> borrow(DeviceId owner, uint64_t sizeBytes,
                                             std::string_view purpose);
   Result<KernelHandle> loadKernel(std::string_view name,
                                   std::span<const std::byte> object);
@@ -164,8 +164,9 @@ private:
   std::vector<CUdeviceptr> deviceMemory;
   std::vector<std::byte *> windows; ///< memory of NCCL's
   uint64_t deviceBytes = 0;         ///< of it, all together
-  /// Lent before and not now, by size. Outlives us in the hands of a borrower.
-  using Spare = std::multimap<uint64_t, std::byte *>;
+  /// Lent before and not now, by whether it is the host's, and size. Outlives
+  /// us in the hands of a borrower.
+  using Spare = std::multimap<std::pair<bool, uint64_t>, std::byte *>;
   std::shared_ptr<Spare> spare = std::make_shared<Spare>();
   std::vector<void *> hostMemory;
   std::map<std::string, CUlibrary> libraries; ///< by SHA-256 of the cubin

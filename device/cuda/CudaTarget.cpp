@@ -125,4 +125,51 @@ Result<void> checkNcclMixing() {
               "starts");
 }
 
+Result<NcclOptions> parseNccl(std::string_view text) {
+  using Ctas = NcclOptions::Ctas;
+  constexpr uint32_t mostCtas = 64; // NCCL's own limit (MAXCHANNELS)
+  NcclOptions out;
+  auto wrong = [&](std::string_view word) {
+    return fail(ErrorKind::Usage,
+                fmt::format("NCCL setting '{}': there are overlap, windows, "
+                            "min-ctas=N and max-ctas=N (1 to {}), and "
+                            "ctas=default|efficiency|zero",
+                            word, mostCtas));
+  };
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    const std::string_view word = text.substr(0, comma);
+    text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
+    const size_t equals = word.find('=');
+    const std::string_view key = word.substr(0, equals),
+                           value = equals == std::string_view::npos
+                                       ? ""
+                                       : word.substr(equals + 1);
+    if (word == "overlap")
+      out.overlaps = true;
+    else if (word == "windows")
+      out.windows = true;
+    else if (key == "min-ctas" && parseNumber(value, 1u, out.leastCtas) &&
+             out.leastCtas <= mostCtas)
+      continue;
+    else if (key == "max-ctas" && parseNumber(value, 1u, out.mostCtas) &&
+             out.mostCtas <= mostCtas)
+      continue;
+    else if (word == "ctas=default")
+      out.ctas = Ctas::Default;
+    else if (word == "ctas=efficiency")
+      out.ctas = Ctas::Efficiency;
+    else if (word == "ctas=zero")
+      out.ctas = Ctas::Zero;
+    else
+      return wrong(word);
+  }
+  if (out.mostCtas && out.leastCtas > out.mostCtas)
+    return fail(
+        ErrorKind::Usage,
+        fmt::format("NCCL settings: min-ctas={} is more than max-ctas={}",
+                    out.leastCtas, out.mostCtas));
+  return out;
+}
+
 } // namespace mgpu::device

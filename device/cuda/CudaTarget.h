@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mgpu::device {
@@ -41,6 +42,10 @@ Result<std::string> architectureOf(const std::vector<int> &cards);
 /// not: it would tie every launch to those outside of graphs by event nodes,
 /// some of which nothing waits for. NCCL 2.28 has no other switch for it.
 Result<void> checkNcclMixing();
+
+/// "overlap,windows,min-ctas=1,max-ctas=8,ctas=efficiency", any of them; Usage
+/// for anything else.
+Result<NcclOptions> parseNccl(std::string_view text);
 
 } // namespace mgpu::device
 

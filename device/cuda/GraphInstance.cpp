@@ -104,6 +104,13 @@ paramsOf(const NodeWork &work, CUcontext context, std::vector<void *> &values) {
   return params;
 }
 
+/// A copy one of whose ends is no memory of the target's.
+bool isOfCaller(const NodeWork &work) {
+  const auto *copy = std::get_if<CopyLaunch>(&work);
+  return copy && (copy->copy.srcMemoryType == CU_MEMORYTYPE_UNIFIED ||
+                  copy->copy.dstMemoryType == CU_MEMORYTYPE_UNIFIED);
+}
+
 } // namespace
 
 Result<CUgraphNode>
@@ -130,8 +137,14 @@ GraphInstance::addSpec(const NodeSpec &node,
                          return products->issue(*call, call->c, stream, name);
                        }},
                       dependencies, name);
-  MGPU_TRY_ASSIGN(CUgraphNode made,
-                  addNode(*params, dependencies, name, early));
+  Result<CUgraphNode> added = addNode(*params, dependencies, name, early);
+  if (!added && !state->isLost() && isOfCaller(node.work))
+    return fail(ErrorKind::Invalid,
+                fmt::format("{}; memory of the caller's must be pinned for "
+                            "this card (cudaHostAlloc, or cudaHostRegister "
+                            "with cudaHostRegisterPortable)",
+                            added.error().message));
+  MGPU_TRY_ASSIGN(CUgraphNode made, std::move(added));
   if (std::holds_alternative<MarkLaunch>(node.work))
     untimed.insert(made);
   const auto *kernel = std::get_if<KernelLaunch>(&node.work);

@@ -74,7 +74,7 @@ struct GraphSpec {
     uint32_t *word; ///< 1 once it has ended
   };
   std::vector<Mark> marks;
-  /// What its copies and collectives need beside the buffers.
+  /// What its copies, collectives and marks need beside the buffers.
   std::vector<std::shared_ptr<std::byte>> staging;
 };
 

@@ -242,11 +242,11 @@ void CudaGraph::addNcclOrder(size_t group, Specs &after) const {
 Result<uint32_t *> CudaGraph::nextMark() {
   constexpr uint32_t perBlock = 1024;
   if (markWordsLeft == 0) {
-    MGPU_TRY_ASSIGN(std::byte * words,
-                    state->allocate(DeviceId::host(),
-                                    perBlock * sizeof(uint32_t),
-                                    "the progress of collectives"));
-    markWords = reinterpret_cast<uint32_t *>(words);
+    MGPU_TRY_ASSIGN(auto words,
+                    state->borrow(DeviceId::host(), perBlock * sizeof(uint32_t),
+                                  "the progress of collectives"));
+    markWords = reinterpret_cast<uint32_t *>(words.get());
+    spec->staging.push_back(std::move(words));
     markWordsLeft = perBlock;
   }
   --markWordsLeft;

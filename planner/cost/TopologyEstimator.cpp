@@ -245,6 +245,11 @@ Estimate TopologyEstimator::copy(const Dag &dag, const CopyCall &call) const {
                     (topology.device.memoryBytesPerSecond / 1e6 * share.memory),
             origin, "copy inside a device's memory"};
   bool host = from.isHost() || to.isHost();
+  // Between cards a copy is a send, whose start is not a copy engine's.
+  if (topology.calibration && !host && nodeOf(from) == nodeOf(to))
+    if (auto us = measuredUs(*topology.calibration, CollectiveKind::SendRecv,
+                             bytes, 2))
+      return {*us, Origin::Measured, "calibrated send_recv of 2"};
   bool far = !host && nodeOf(from) != nodeOf(to) && topology.nic;
   double rate = host  ? topology.hostLink.bytesPerSecond
                 : far ? std::min(topology.nic->bytesPerSecond,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The C interface from C: replays the bundle of examples/ops and compares with
- * what its operations mean. Usage: mgt_test BUNDLE [TARGET [WORDS]]; with WORDS
- * a card fails sooner or later, and they are in what is said of it. */
+ * what its operations mean. Usage: mgt_test BUNDLE [TARGET [WORDS [SETTINGS]]];
+ * with WORDS a card fails sooner or later, and they are in what is said of it;
+ * with SETTINGS of NCCL it cannot be opened. */
 #include "capture/c/mgt.h"
 
 #include <stdio.h>
@@ -81,8 +82,38 @@ static void results(mgt_program *program, const float *a, const float *b) {
   }
 }
 
-/* In the program's place: memory of the caller's, which for a card is pinned,
- * and so here another program's. */
+/* What mgt_open_with() is told, by older and newer programs as well. */
+static void options(const char *path) {
+  mgt_program *program;
+  struct {
+    mgt_options known;
+    const char *unknown;
+  } newer = {{sizeof newer, NULL}, NULL};
+  FAILS(mgt_open_with(path, "host:4", &newer.known, NULL), MGT_USAGE,
+        "must not be null");
+  REQUIRE(mgt_open_with(path, "host:4", &newer.known, &program) == MGT_OK);
+  mgt_close(program);
+  newer.unknown = "";
+  FAILS(mgt_open_with(path, "host:4", &newer.known, &program), MGT_UNSUPPORTED,
+        "does not know");
+  newer.known.size = sizeof newer.known.size;
+  FAILS(mgt_open_with(path, "host:4", &newer.known, &program), MGT_USAGE,
+        "size is 8: set it to sizeof(mgt_options)");
+  newer.known.size = sizeof newer.known;
+  newer.known.nccl = "overlap";
+  FAILS(mgt_open_with(path, "host:4", &newer.known, &program), MGT_USAGE,
+        "NCCL's settings (overlap) are for several cards");
+  newer.known.nccl = "overlap,fast";
+  FAILS(mgt_open_with(path, "cuda:0,1,2,3", &newer.known, &program), MGT_USAGE,
+        "NCCL setting 'fast'");
+  newer.known.nccl = "min-ctas=9,max-ctas=8";
+  FAILS(mgt_open_with(path, "cuda:0,1,2,3", &newer.known, &program), MGT_USAGE,
+        "min-ctas=9 is more than max-ctas=8");
+  REQUIRE(program == NULL);
+}
+
+/* In the program's place: memory of the caller's, which for cards is pinned for
+ * all of them, and so here another program's. */
 static void bind(mgt_program *program, const char *path, const char *target) {
   static float own[4][16];
   float *bound[4] = {own[0], own[1], own[2], own[3]}, out[16];
@@ -92,12 +123,6 @@ static void bind(mgt_program *program, const char *path, const char *target) {
   void *memory;
   FAILS(mgt_bind(program, "a", own, 4), MGT_USAGE, "'a' has 64 bytes");
   FAILS(mgt_bind(program, "nothing", own, 64), MGT_USAGE, "no argument");
-  if (target && !strchr(target, '/')) {
-    FAILS(mgt_bind(program, "a", own, 64), MGT_UNSUPPORTED,
-          "keeps its own memory");
-    mgt_close(program);
-    return;
-  }
   if (target) {
     REQUIRE(mgt_open(path, target, &other) == MGT_OK);
     for (k = 0; pinned[k]; ++k) {
@@ -137,6 +162,28 @@ static void lose(mgt_program *program, const char *words) {
   printf("after %u replays: %s\n", (unsigned)replay, mgt_error());
 }
 
+/* With settings of NCCL the results are what they are without. */
+static void settings(const char *path, const char *target) {
+  mgt_options options = {sizeof options, "overlap,windows,max-ctas=4"};
+  mgt_program *program;
+  float a[16], b[10];
+  size_t k;
+  REQUIRE(mgt_open_with(path, target, &options, &program) == MGT_OK);
+  for (k = 0; k < 16; ++k)
+    a[k] = (float)(k * 5 % 16);
+  for (k = 0; k < 10; ++k)
+    b[k] = (float)k - 3;
+  REQUIRE(mgt_write(program, "a", a, sizeof a) == MGT_OK);
+  REQUIRE(mgt_write(program, "b", b, sizeof b) == MGT_OK);
+  REQUIRE(mgt_load(program) == MGT_OK);
+  for (k = 0; k < 2; ++k) {
+    REQUIRE(mgt_replay(program) == MGT_OK);
+    REQUIRE(mgt_fetch(program) == MGT_OK);
+    results(program, a, b);
+  }
+  mgt_close(program);
+}
+
 int main(int argc, char **argv) {
   mgt_program *program;
   mgt_argument argument;
@@ -149,6 +196,14 @@ int main(int argc, char **argv) {
   REQUIRE(mgt_version() == MGT_VERSION);
   REQUIRE(strcmp(mgt_error(), "") == 0);
   errors(argv[1]);
+  options(argv[1]);
+  if (argc > 4) {
+    const mgt_options refused = {sizeof refused, argv[4]};
+    FAILS(mgt_open_with(argv[1], target, &refused, &program), MGT_ABSENT,
+          argv[3]);
+    printf("%s: %s\n", argv[4], mgt_error());
+    return 0;
+  }
 
   REQUIRE(mgt_open(argv[1], target, &program) == MGT_OK);
   REQUIRE(mgt_num_arguments(program) == 9);
@@ -181,6 +236,8 @@ int main(int argc, char **argv) {
     return 0;
   }
   bind(program, argv[1], target);
+  if (target && !strchr(target, '/')) /* of four devices: several cards */
+    settings(argv[1], target);
   printf("replays through the C interface on %s give what they should\n",
          target ? target : "the host");
   return 0;

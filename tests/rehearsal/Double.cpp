@@ -4,8 +4,10 @@
 // libnccl.so.2 and libcublasLt.so.13: the doubles of tests/unit/cuda, so that
 // programs which know nothing of doubles run over them. All of CUDA's rules
 // that the doubles keep are kept; what is broken or left behind when the
-// process ends is written to MGPU_REHEARSAL/violations. There is one card, or
-// as many as MGPU_REHEARSAL_CARDS says.
+// process ends is written to MGPU_REHEARSAL/violations. Ranks that are
+// processes meet in the file MGPU_REHEARSAL_WORLD. There is one card, or
+// as many as MGPU_REHEARSAL_CARDS says; NCCL's version is as
+// MGPU_REHEARSAL_NCCL says.
 #include "tests/rehearsal/Exports.h"
 #include "tests/rehearsal/KernelTexts.h"
 #include "tests/unit/cuda/DeviceKernelList.h"
@@ -24,6 +26,7 @@ using namespace mgpu::fake;
 
 #define MGPU_EXPORT_NCCL(name, ...) MGPU_REHEARSAL_EXPORT(nccl##name)
 MGPU_NCCL_FUNCTIONS(MGPU_EXPORT_NCCL)
+MGPU_NCCL_OPTIONAL(MGPU_EXPORT_NCCL)
 MGPU_REHEARSAL_EXPORT(ncclGetErrorString)
 MGPU_REHEARSAL_EXPORT(ncclGetLastError)
 #define MGPU_EXPORT_LT(name, ...) MGPU_REHEARSAL_EXPORT(cublasLt##name)
@@ -119,10 +122,15 @@ __attribute__((constructor)) void start() {
   fake.kernelsOf = rehearsal::kernelsOf;
   FakeCupti::reset();
   FakeNccl::reset();
+  if (const char *world = std::getenv("MGPU_REHEARSAL_WORLD"))
+    FakeWorld::share(world);
+  if (const char *version = std::getenv("MGPU_REHEARSAL_NCCL"))
+    FakeNccl::instance().version = std::atoi(version);
   FakeCublasLt::reset();
 #define MGPU_SET_NCCL(name, ...)                                               \
   MGPU_REHEARSAL_SET(nccl##name, tables->nccl->name)
   MGPU_NCCL_FUNCTIONS(MGPU_SET_NCCL)
+  MGPU_NCCL_OPTIONAL(MGPU_SET_NCCL)
   MGPU_REHEARSAL_SET(ncclGetErrorString, tables->nccl->GetErrorString)
   MGPU_REHEARSAL_SET(ncclGetLastError, tables->nccl->GetLastError)
 #define MGPU_SET_LT(name, ...)                                                 \

@@ -52,6 +52,9 @@ def main():
         said = run([test, bundle, "cuda"], {**doubles, "NCCL_GRAPH_MIXING_SUPPORT": "1"}, expect=1)
         if "NCCL_GRAPH_MIXING_SUPPORT must be 0" not in said or "before the program starts" not in said:
             sys.exit(f"a mixing NCCL gives\n{said}")
+        # What is asked of NCCL reaches it: an old one has none of it.
+        for settings, words in [("windows", "NCCL 2.26.0 has no windows"), ("ctas=zero", "2.26.0")]:
+            print(run([test, bundle, "cuda", words, settings], {**doubles, "MGPU_REHEARSAL_NCCL": "22600"}), end="")
         # One that loses its context, sooner or later: one error of all, and no hang.
         for target, words in [("cuda:0/4", "CUDA_ERROR_ILLEGAL_ADDRESS"),
                               ("cuda:0,1,2,3", "the replay on several cards failed; rank 0 (cuda:0) ")]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # tests/gpu/run.sh from its beginning to its end without a card: the same programs and scripts
 # over test doubles of CUDA's libraries, so that what is wrong with them is found before there
-# is a card. No figure it prints means anything.
+# is a card; and commands on several cards. No figure it prints means anything.
 # Usage: rehearse.sh BUILD_DIR [TAR]
 #   BUILD_DIR  of the preset dev
 #   TAR        what pack.sh wrote: its programs and bundles are rehearsed, and not BUILD_DIR's
@@ -34,4 +34,6 @@ if [[ -s $MGPU_REHEARSAL/violations ]]; then
   code=1
 fi
 python3 "$here/check_result.py" "$work/results" "$root/bench/results" || code=1
+# Several cards by processes, which run.sh does not do.
+python3 "$here/cards.py" "$build/bin/mgpu-tune" "$root" "$libraries" || code=1
 exit $code

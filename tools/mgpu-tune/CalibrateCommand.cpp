@@ -4,17 +4,19 @@
 #include "bench/measure/Environment.h"
 #include "device/cuda/CudaDriver.h"
 #include "support/FileIO.h"
+#include "tools/mgpu-tune/CalibrateCards.h"
 #include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/Runner.h"
 #include "tools/mgpu-tune/Target.h"
-#include "tuner/session/Calibrate.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <ctime>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -37,44 +39,38 @@ struct Shape {
 };
 constexpr Shape shapes[] = {{"f32", 512, 512, 512}, {"bf16", 256, 256, 256}};
 
-/// A file in memory, for the importer, which takes names.
-class MemoryFile {
+class Descriptor {
 public:
-  static Result<MemoryFile> create(std::string_view text) {
-    MemoryFile file(memfd_create("calibrate.mlir", MFD_CLOEXEC));
-    if (file.descriptor < 0 || write(file.descriptor, text.data(),
-                                     text.size()) != ssize_t(text.size()))
-      return fail(ErrorKind::Absent, "there is no memory for a file of the "
-                                     "kernels to compile");
-    return file;
+  explicit Descriptor(int value) : value(value) {}
+  ~Descriptor() {
+    if (value >= 0)
+      close(value);
   }
-  ~MemoryFile() {
-    if (descriptor >= 0)
-      close(descriptor);
-  }
-  MemoryFile(MemoryFile &&other) noexcept
-      : descriptor(std::exchange(other.descriptor, -1)) {}
-  MemoryFile &operator=(MemoryFile &&) = delete;
-  std::string path() const {
-    return fmt::format("/proc/self/fd/{}", descriptor);
-  }
-
-private:
-  explicit MemoryFile(int descriptor) : descriptor(descriptor) {}
-  int descriptor;
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  const int value;
 };
 
 Result<Program> loadKernels(const Options &options) {
   Options loading = options;
   if (!options.file.empty())
     return loadProgram(loading, true);
-  MGPU_TRY_ASSIGN(MemoryFile file, MemoryFile::create(kernelsText));
-  loading.file = file.path();
+  // In memory, for the importer, which takes names.
+  const Descriptor file(memfd_create("calibrate.mlir", MFD_CLOEXEC));
+  if (file.value < 0 ||
+      write(file.value, kernelsText.data(), kernelsText.size()) !=
+          ssize_t(kernelsText.size()))
+    return fail(ErrorKind::Absent, "there is no memory for a file of the "
+                                   "kernels to compile");
+  loading.file = fmt::format("/proc/self/fd/{}", file.value);
   return loadProgram(loading, true);
 }
 
+/// `workspaceBytes` is what a call needs beside its arguments, and has as one
+/// more (planner/plan/Workspace.h).
 tuner::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
-                                  const std::vector<std::byte> &object) {
+                                  const std::vector<std::byte> &object,
+                                  uint64_t workspaceBytes) {
   const auto &call = std::get<KernelCall>(node.work);
   tuner::CalibrationKernel out;
   out.name = dag.kernels[call.kernel.value].name;
@@ -92,10 +88,52 @@ tuner::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
     out.arguments.push_back({std::max<uint64_t>(buffer.sizeBytes, 1),
                              uint64_t(argument.offsetBytes)});
   }
+  if (workspaceBytes > 0)
+    out.arguments.push_back({workspaceBytes, 0});
   return out;
 }
 
-/// What no measurement says.
+/// By calibrate.mlir, compiled for a target.
+struct Kernels {
+  tuner::CalibrationKernel memory, arithmetic;
+  std::vector<tuner::CalibrationMatmul> matmuls;
+};
+
+/// `architecture` is the target's.
+Result<Kernels> compileKernels(const Options &options,
+                               const std::string &architecture) {
+  MGPU_TRY_ASSIGN(Program program, loadKernels(options));
+  std::vector<std::vector<std::byte>> objects;
+  std::vector<uint64_t> workspaceBytes(program.dag.kernels.size());
+  if (architecture.empty()) {
+    MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, ""));
+    objects = std::move(kernels.objects);
+  } else {
+    auto cache = openCubinCache(options);
+    MGPU_TRY_ASSIGN(kernels::CudaObjects kernels,
+                    cudaKernels(program, architecture, cache.get()));
+    objects = std::move(kernels.objects);
+    workspaceBytes = std::move(kernels.workspaceBytes);
+  }
+  std::vector<tuner::CalibrationKernel> kernels;
+  for (const DagNode &node : program.dag.nodes)
+    if (const auto *call = std::get_if<KernelCall>(&node.work))
+      kernels.push_back(kernelOf(program.dag, node, objects[call->kernel.value],
+                                 workspaceBytes[call->kernel.value]));
+  if (kernels.size() != 2 + std::size(shapes))
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' has {} kernels: give a bundle of "
+                            "tools/mgpu-tune/calibrate.mlir of this version",
+                            options.file, kernels.size()));
+  kernels[1].flops = arithmeticFlops;
+  Kernels out{std::move(kernels[0]), std::move(kernels[1]), {}};
+  for (size_t k = 0; k < std::size(shapes); ++k)
+    out.matmuls.push_back({shapes[k].type, shapes[k].m, shapes[k].n,
+                           shapes[k].k, std::move(kernels[2 + k])});
+  return out;
+}
+
+/// What no measurement says. Of cards it asks the driver.
 Result<device::Topology> describe(const std::string &target, uint32_t devices,
                                   const device::Driver &driver) {
   device::Topology about;
@@ -114,13 +152,22 @@ Result<device::Topology> describe(const std::string &target, uint32_t devices,
   }
   MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
   MGPU_TRY_ASSIGN(device::CudaMachine machine, device::inspectCuda());
-  if (size_t(cuda.cards[0]) >= machine.cards.size())
-    return fail(ErrorKind::Absent,
-                fmt::format("there is no card {}", cuda.cards[0]));
-  const device::CudaMachine::Card &card = machine.cards[size_t(cuda.cards[0])];
-  about.device.name = card.name;
-  about.device.memoryBytes = card.memoryBytes / devices;
-  about.device.smCount = card.multiprocessors;
+  // Where several differ, what the least of them has.
+  for (int ordinal : cuda.cards) {
+    if (size_t(ordinal) >= machine.cards.size())
+      return fail(ErrorKind::Absent,
+                  fmt::format("there is no card {}", ordinal));
+    const device::CudaMachine::Card &card = machine.cards[size_t(ordinal)];
+    device::Topology::Device &least = about.device;
+    if (least.name.find(card.name) == std::string::npos)
+      least.name += (least.name.empty() ? "" : ", ") + card.name;
+    const uint64_t bytes = card.memoryBytes / cuda.devicesOnCard;
+    least.memoryBytes =
+        least.memoryBytes ? std::min(least.memoryBytes, bytes) : bytes;
+    least.smCount = least.smCount
+                        ? std::min(least.smCount, card.multiprocessors)
+                        : card.multiprocessors;
+  }
   about.device.architecture =
       uint32_t(std::atoi(driver.architecture().c_str() + 3)); // of "sm_90"
   return about;
@@ -162,62 +209,57 @@ Result<int> runCalibrate(const Options &options) {
   if (target.empty())
     target = fmt::format("host:{}",
                          std::clamp(bench::readEnvironment().cores, 2u, 8u));
+  CudaTarget cuda;
   uint32_t devices = 1;
   if (isCudaTarget(target)) {
-    MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
-    if (cuda.cards.size() > 1)
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("target '{}': one card is calibrated at a time, "
-                              "as cuda:{} or cuda:{}/N",
-                              target, cuda.cards[0], cuda.cards[0]));
-    devices = cuda.devicesOnCard;
+    MGPU_TRY_ASSIGN(cuda, parseCudaTarget(target));
+    devices = std::max(cuda.devicesOnCard, uint32_t(cuda.cards.size()));
   } else {
     MGPU_TRY_ASSIGN(devices, targetDevices(target, 1));
+    if (options.given.count("--deadline"))
+      return fail(ErrorKind::Usage, "--deadline is for cards: use it with "
+                                    "--target cuda:0");
   }
-  OpenOptions how;
-  how.profiles = true;
-  MGPU_TRY_ASSIGN(auto driver, openTarget(target, devices, how));
-  MGPU_TRY_ASSIGN(Program program, loadKernels(options));
-  std::vector<std::vector<std::byte>> objects;
-  if (driver->architecture().empty()) {
-    MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, ""));
-    objects = std::move(kernels.objects);
-  } else {
-    auto cache = openCubinCache(options);
-    MGPU_TRY_ASSIGN(kernels::CudaObjects kernels,
-                    cudaKernels(program, driver->architecture(), cache.get()));
-    objects = std::move(kernels.objects);
-  }
-  std::vector<tuner::CalibrationKernel> kernels;
-  for (const DagNode &node : program.dag.nodes)
-    if (const auto *call = std::get_if<KernelCall>(&node.work))
-      kernels.push_back(
-          kernelOf(program.dag, node, objects[call->kernel.value]));
-  if (kernels.size() != 2 + std::size(shapes))
-    return fail(ErrorKind::Invalid,
-                fmt::format("'{}' has {} kernels: give a bundle of "
-                            "tools/mgpu-tune/calibrate.mlir of this version",
-                            options.file, kernels.size()));
-  kernels[1].flops = arithmeticFlops;
-  std::vector<tuner::CalibrationMatmul> matmuls;
-  for (size_t k = 0; k < std::size(shapes); ++k)
-    matmuls.push_back({shapes[k].type, shapes[k].m, shapes[k].n, shapes[k].k,
-                       std::move(kernels[2 + k])});
-  MGPU_TRY_ASSIGN(device::Topology about, describe(target, devices, *driver));
-  about.name = options.calibrationFile;
-  tuner::CalibrationInput input{
-      *driver,
-      std::move(kernels[0]),
-      std::move(kernels[1]),
-      std::move(matmuls),
-      std::move(about),
-      fmt::format("measured by calibrate on {:%Y-%m-%d}"
-                  ", on {} ({}): ",
-                  fmt::gmtime(std::time(nullptr)), target, driver->timedBy())};
-  input.progress = [](const std::string &text) {
-    fmt::print(stderr, "mgpu-tune: {}\n", text);
+  const bool areCards = cuda.cards.size() > 1;
+  if (!areCards && !options.nccl.empty())
+    return fail(ErrorKind::Usage, "--nccl is for several cards: use it with "
+                                  "--target cuda:0,1");
+  Kernels kernels;
+  // Several cards' processes write what they say themselves to nowhere.
+  const Descriptor words(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  auto input = [&](device::Driver &driver) -> Result<tuner::CalibrationInput> {
+    MGPU_TRY_ASSIGN(device::Topology about, describe(target, devices, driver));
+    about.name = options.calibrationFile;
+    tuner::CalibrationInput out{
+        driver,
+        kernels.memory,
+        kernels.arithmetic,
+        kernels.matmuls,
+        std::move(about),
+        fmt::format("measured by calibrate on {:%Y-%m-%d}"
+                    ", on {} ({}): ",
+                    fmt::gmtime(std::time(nullptr)), target, driver.timedBy())};
+    out.progress = [&words](const std::string &text) {
+      dprintf(words.value, "mgpu-tune: %s\n", text.c_str());
+    };
+    return out;
   };
-  MGPU_TRY_ASSIGN(device::Topology measured, tuner::calibrate(input));
+  device::Topology measured;
+  if (areCards) {
+    MGPU_TRY_ASSIGN(CardsToOpen opening, cardsToOpen(cuda.cards, options));
+    MGPU_TRY_ASSIGN(const std::string architecture, architectureOf(cuda.cards));
+    MGPU_TRY_ASSIGN(kernels, compileKernels(options, architecture));
+    MGPU_TRY_ASSIGN(measured, calibrateCards(devices, std::move(opening.open),
+                                             std::move(opening.how), input));
+  } else {
+    OpenOptions how;
+    how.profiles = true;
+    how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
+    MGPU_TRY_ASSIGN(auto driver, openTarget(target, devices, how));
+    MGPU_TRY_ASSIGN(kernels, compileKernels(options, driver->architecture()));
+    MGPU_TRY_ASSIGN(const tuner::CalibrationInput made, input(*driver));
+    MGPU_TRY_ASSIGN(measured, tuner::calibrate(made));
+  }
   const std::string text = device::topologyText(measured);
   // What is written is what can be read.
   MGPU_TRY(device::parseTopology(text, options.calibrationFile));

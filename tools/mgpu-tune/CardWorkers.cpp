@@ -17,7 +17,16 @@ using tuner::Bytes;
 namespace {
 
 /// The first byte of a request.
-enum class Step : uint8_t { Open, Build, Load, Replay, Fetch, Timed, Close };
+enum class Step : uint8_t {
+  Open,
+  Build,
+  Load,
+  Replay,
+  Fetch,
+  Timed,
+  Work,
+  Close
+};
 
 template <typename T>
 void append(Bytes &to, const T &value) {
@@ -87,9 +96,9 @@ Bytes request(Step step) {
 class CardWorkers::Rank {
 public:
   Rank(uint32_t rank, capture::CardRank::Job job,
-       const capture::CardMemory &memory, Farewell farewell)
-      : job(std::move(job)), card(rank, this->job, memory),
-        farewell(std::move(farewell)) {}
+       const capture::CardMemory &memory, Farewell farewell, Work work)
+      : rank(rank), job(std::move(job)), card(rank, this->job, memory),
+        farewell(std::move(farewell)), work(std::move(work)) {}
 
   /// The answer: 0 and what was asked for, or 1 + an ErrorKind and a text.
   Bytes answer(std::span<const std::byte> asked) {
@@ -132,6 +141,11 @@ private:
         append(out, span);
       return {};
     }
+    case Step::Work: {
+      MGPU_TRY_ASSIGN(std::string said, work(rank, card));
+      append(out, std::string_view(said));
+      return {};
+    }
     case Step::Close:
       break;
     }
@@ -154,9 +168,11 @@ private:
     return card.build(led);
   }
 
+  const uint32_t rank;
   const capture::CardRank::Job job;
   capture::CardRank card;
   Farewell farewell;
+  Work work;
 };
 
 Result<std::unique_ptr<CardWorkers>>
@@ -171,7 +187,7 @@ CardWorkers::start(const planner::Dag &dag, const planner::Plan &plan,
     auto state = std::make_shared<Rank>(
         rank,
         capture::CardRank::Job{dag, plan, kernels, open, options.deadline},
-        out->memory, options.farewell);
+        out->memory, options.farewell, options.work);
     MGPU_TRY_ASSIGN(
         tuner::Worker worker,
         tuner::Worker::start(
@@ -279,6 +295,14 @@ Result<std::vector<capture::TimedReplay>> CardWorkers::replayTimed() {
     while (!reader.isEmpty())
       timed.host.push_back(reader.take<device::HostSpan>());
   }
+  return out;
+}
+
+Result<std::vector<std::string>> CardWorkers::work(const char *what) {
+  MGPU_TRY_ASSIGN(std::vector<Bytes> said, askAll(request(Step::Work), what));
+  std::vector<std::string> out;
+  for (const Bytes &each : said)
+    out.push_back(Reader(each).text());
   return out;
 }
 

@@ -21,10 +21,14 @@ public:
   /// Asked in a rank's process once its driver is gone: what is wrong, if
   /// anything.
   using Farewell = std::function<std::string()>;
+  /// Something else that a rank can do, in its process; all do it together.
+  using Work =
+      std::function<Result<std::string>(uint32_t rank, capture::CardRank &)>;
 
   struct Options : capture::CardLimits {
     std::vector<std::string> names; ///< of ranks: "cuda:0"
     Farewell farewell;
+    Work work = nullptr; ///< null: there is none
   };
 
   /// Forks a process for each device, opens, connects and builds. Must not be
@@ -48,6 +52,8 @@ public:
   Result<void> fetch();
   /// By rank.
   Result<std::vector<capture::TimedReplay>> replayTimed();
+  /// What Options::work says, by rank; `what` is for the error.
+  Result<std::vector<std::string>> work(const char *what);
   /// Ends the drivers in order; without it the processes are killed.
   Result<void> close();
 

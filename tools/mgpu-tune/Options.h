@@ -81,7 +81,8 @@ struct Options {
   /// What the command line has, defaults aside: "--seed", ...
   std::set<std::string> given;
   uint64_t repeat = 1;
-  std::string nccl; ///< run, replay on several cards: "overlap,max-ctas=8"
+  /// run, replay, calibrate on several cards: "overlap,max-ctas=8"
+  std::string nccl;
   uint64_t deadlineSeconds = 120; ///< of each replay on a card; 0: none
   bool json = false;
 };

@@ -4,7 +4,6 @@
 #include "capture/graph/Cards.h"
 #include "device/cuda/CudaTarget.h"
 #include "tools/mgpu-tune/AskInProcess.h"
-#include "tools/mgpu-tune/CardWorkers.h"
 #include "tools/mgpu-tune/Runner.h"
 #include "tools/mgpu-tune/Target.h"
 
@@ -56,28 +55,39 @@ private:
 
 } // namespace
 
+Result<std::string> architectureOf(const std::vector<int> &cards) {
+  return askInProcess([&] { return device::architectureOf(cards); });
+}
+
 Result<std::string> architectureOf(const Program &program,
                                    const std::vector<int> &cards) {
   MGPU_TRY(capture::checkAcrossCards(program.dag));
-  return askInProcess([&] { return device::architectureOf(cards); });
+  return architectureOf(cards);
+}
+
+Result<CardsToOpen> cardsToOpen(const std::vector<int> &cards,
+                                const Options &options) {
+  CardsToOpen out;
+  out.how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  for (int card : cards)
+    out.how.names.push_back(fmt::format("cuda:{}", card));
+  MGPU_TRY_ASSIGN(const device::NcclOptions nccl, parseNccl(options.nccl));
+  out.open = [cards, nccl, deadline = out.how.deadline](
+                 uint32_t rank, std::function<Result<void>()> watch) {
+    return openRank(cards[rank], rank, deadline, nccl, std::move(watch));
+  };
+  return out;
 }
 
 Result<std::unique_ptr<Runner>> openCards(const Program &program,
                                           const Prepared &prepared,
                                           const std::vector<int> &cards,
                                           const Options &options) {
-  CardWorkers::Options how;
-  how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
-  for (int card : cards)
-    how.names.push_back(fmt::format("cuda:{}", card));
-  MGPU_TRY_ASSIGN(const device::NcclOptions nccl, parseNccl(options.nccl));
-  auto open = [cards, nccl, deadline = how.deadline](
-                  uint32_t rank, std::function<Result<void>()> watch) {
-    return openRank(cards[rank], rank, deadline, nccl, std::move(watch));
-  };
+  MGPU_TRY_ASSIGN(CardsToOpen opening, cardsToOpen(cards, options));
   MGPU_TRY_ASSIGN(auto workers,
                   CardWorkers::start(program.dag, prepared.plan,
-                                     prepared.kernels, open, std::move(how)));
+                                     prepared.kernels, std::move(opening.open),
+                                     std::move(opening.how)));
   return std::unique_ptr<Runner>(
       std::make_unique<SeveralCards>(std::move(workers)));
 }

@@ -5,6 +5,7 @@
 // What `run` and `replay` drive: one target, or several cards.
 
 #include "capture/replay/Replayer.h"
+#include "tools/mgpu-tune/CardWorkers.h"
 #include "tools/mgpu-tune/Tuned.h"
 
 namespace mgpu::tune {
@@ -28,12 +29,21 @@ public:
   virtual Result<void> close() = 0;
 };
 
-/// What the cards, one for each device of the program, take: "sm_90". Looked
+/// What several cards take: "sm_90". Looked
 /// up in a process of its own, because this one is to be forked. Errors: those
 /// of the driver; Absent where NCCL is missing or the cards are of several
-/// architectures; Unsupported as checkAcrossCards().
+/// architectures; with a program, Unsupported as checkAcrossCards().
+Result<std::string> architectureOf(const std::vector<int> &cards);
 Result<std::string> architectureOf(const Program &program,
                                    const std::vector<int> &cards);
+
+/// A process for each card, as --deadline and --nccl say. Usage for those.
+struct CardsToOpen {
+  CardWorkers::Open open;
+  CardWorkers::Options how;
+};
+Result<CardsToOpen> cardsToOpen(const std::vector<int> &cards,
+                                const Options &options);
 
 /// `program` and `prepared` must outlive it.
 Result<std::unique_ptr<Runner>> openCards(const Program &program,

@@ -7,21 +7,12 @@
 #include "kernels/compile/NvrtcCompiler.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <fmt/format.h>
 
 namespace mgpu::tune {
 
 namespace {
-
-/// The whole of `text` as a number of at least `least`.
-template <typename T>
-bool parseNumber(std::string_view text, T least, T &into) {
-  const char *last = text.data() + text.size();
-  auto [end, error] = std::from_chars(text.data(), last, into);
-  return error == std::errc() && end == last && into >= least;
-}
 
 /// The card of a target that has room for the program.
 Result<CudaTarget> findCard(const std::string &target, uint32_t numDevices) {
@@ -56,52 +47,6 @@ Result<std::unique_ptr<device::Driver>> openCard(const CudaTarget &cuda,
 }
 
 } // namespace
-
-Result<device::NcclOptions> parseNccl(std::string_view text) {
-  using Ctas = device::NcclOptions::Ctas;
-  constexpr uint32_t mostCtas = 64; // NCCL's own limit (MAXCHANNELS)
-  device::NcclOptions out;
-  auto wrong = [&](std::string_view word) {
-    return fail(ErrorKind::Usage,
-                fmt::format("--nccl {}: the settings are overlap, windows, "
-                            "min-ctas=N and max-ctas=N (1 to {}), and "
-                            "ctas=default|efficiency|zero",
-                            word, mostCtas));
-  };
-  while (!text.empty()) {
-    const size_t comma = text.find(',');
-    const std::string_view word = text.substr(0, comma);
-    text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
-    const size_t equals = word.find('=');
-    const std::string_view key = word.substr(0, equals),
-                           value = equals == std::string_view::npos
-                                       ? ""
-                                       : word.substr(equals + 1);
-    if (word == "overlap")
-      out.overlaps = true;
-    else if (word == "windows")
-      out.windows = true;
-    else if (key == "min-ctas" && parseNumber(value, 1u, out.leastCtas) &&
-             out.leastCtas <= mostCtas)
-      continue;
-    else if (key == "max-ctas" && parseNumber(value, 1u, out.mostCtas) &&
-             out.mostCtas <= mostCtas)
-      continue;
-    else if (word == "ctas=default")
-      out.ctas = Ctas::Default;
-    else if (word == "ctas=efficiency")
-      out.ctas = Ctas::Efficiency;
-    else if (word == "ctas=zero")
-      out.ctas = Ctas::Zero;
-    else
-      return wrong(word);
-  }
-  if (out.mostCtas && out.leastCtas > out.mostCtas)
-    return fail(ErrorKind::Usage,
-                fmt::format("--nccl: min-ctas={} is more than max-ctas={}",
-                            out.leastCtas, out.mostCtas));
-  return out;
-}
 
 Result<std::unique_ptr<device::Driver>>
 openRank(int card, uint32_t rank, std::chrono::milliseconds deadline,

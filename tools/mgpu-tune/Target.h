@@ -19,6 +19,7 @@ namespace mgpu::tune {
 using device::CudaTarget;
 using device::isCudaTarget;
 using device::parseCudaTarget;
+using device::parseNccl;
 using device::severalCards;
 
 struct OpenOptions {
@@ -37,10 +38,6 @@ struct OpenOptions {
 Result<std::unique_ptr<device::Driver>>
 openTarget(const std::string &target, uint32_t numDevices,
            const OpenOptions &options = {});
-
-/// "overlap,windows,min-ctas=1,max-ctas=8,ctas=efficiency", any of them; Usage
-/// for anything else.
-Result<device::NcclOptions> parseNccl(std::string_view text);
 
 /// One card of several, in a process of its own, whose environment it changes:
 /// device `rank` of the program. `watch` is that of CudaOptions.

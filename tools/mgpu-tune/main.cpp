@@ -163,6 +163,23 @@ void addTarget(CLI::App *command, Options &options) {
       ->type_name("TARGET");
 }
 
+void addCards(CLI::App *command, Options &options) {
+  command
+      ->add_option("--nccl", options.nccl,
+                   "Of several cards: overlap (communicators that share at "
+                   "most one rank run at once), windows (arenas in NCCL's "
+                   "symmetric memory, from 2.27 on), min-ctas=N, max-ctas=N, "
+                   "ctas=default|efficiency|zero")
+      ->type_name("SETTING,...");
+  takeWhole(command
+                ->add_option("--deadline", options.deadlineSeconds,
+                             "Of each replay on a card, after which it is "
+                             "given up; 0: none")
+                ->type_name("SECONDS")
+                ->capture_default_str(),
+            0, 1'000'000);
+}
+
 void addRun(CLI::App *command, Options &options) {
   addTarget(command, options);
   addPairs(
@@ -183,20 +200,7 @@ void addRun(CLI::App *command, Options &options) {
             1, 1'000'000'000);
   command->add_option("--trace", options.traceFile,
                       "Write a Chrome/Perfetto trace of one more replay");
-  command
-      ->add_option("--nccl", options.nccl,
-                   "Of several cards: overlap (communicators that share at "
-                   "most one rank run at once), windows (arenas in NCCL's "
-                   "symmetric memory, from 2.27 on), min-ctas=N, max-ctas=N, "
-                   "ctas=default|efficiency|zero")
-      ->type_name("SETTING,...");
-  takeWhole(command
-                ->add_option("--deadline", options.deadlineSeconds,
-                             "Of each replay on a card, after which it is "
-                             "given up; 0: none")
-                ->type_name("SECONDS")
-                ->capture_default_str(),
-            0, 1'000'000);
+  addCards(command, options);
 }
 
 constexpr const char *lostOutput =
@@ -419,6 +423,7 @@ int main(int argc, char **argv) {
       "A bundle of the kernels measured with, "
       "tools/mgpu-tune/calibrate.mlir; else they are compiled");
   addTarget(calibrate, options);
+  addCards(calibrate, options);
   calibrate
       ->add_option("-o,--output", options.calibrationFile,
                    "The topology to write, as node.json")

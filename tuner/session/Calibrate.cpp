@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/session/Calibrate.h"
 
-#include "bench/measure/Summary.h"
-#include "support/Clock.h"
-
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 
 namespace mgpu::tuner {
@@ -14,22 +10,20 @@ using namespace device;
 
 namespace {
 
-using Nodes = std::vector<GraphNodeId>;
-/// Adds one node after `after`, the `index`th of a chain.
-using AddNode =
-    std::function<Result<GraphNodeId>(GraphDriver &, const Nodes &after)>;
+using Work = TimedWork;
+using Nodes = TimedWork::Nodes;
+using Members = std::vector<uint32_t>; ///< devices, by rank
 
-/// Work to be measured: a node, and how many of it make a chain long enough.
-struct Work {
-  std::string name;
-  AddNode add;
-};
+constexpr uint64_t smallestBytes = 4096;
 
 class Calibration {
 public:
   explicit Calibration(const CalibrationInput &input)
-      : input(input), driver(input.driver),
-        devices(driver.numDevices()), beside{int32_t(devices > 1 ? 1 : 0)} {}
+      : input(input), driver(input.driver), only(driver.onlyDevice()),
+        devices(only ? input.about.devices : driver.numDevices()),
+        here(only.value_or(DeviceId{0})),
+        beside(only ? *only : DeviceId{int32_t(devices > 1 ? 1 : 0)}),
+        times(driver, input.secondsPerFigure, input.largest, input.progress) {}
   Result<Topology> run();
 
 private:
@@ -39,34 +33,34 @@ private:
                           std::optional<GridPart> part = std::nullopt);
   Work copyWork(std::string name, DeviceId device, std::byte *to,
                 const std::byte *from, uint64_t bytes) const;
-  Work collectiveWork(CollectiveKind kind, uint32_t ranks,
+  Work collectiveWork(CollectiveKind kind, const Members &members,
                       uint64_t bytes) const;
-
-  /// Microseconds of one node in a chain.
-  Result<double> usOf(const Work &work);
-  Result<double> replayUs(GraphExec &exec, double seconds);
-  Result<std::unique_ptr<GraphExec>> chain(const Work &work, uint32_t length);
-  /// How many times as long `work` takes beside all of `others`; none: they do
-  /// not run at a time.
-  Result<std::optional<double>> factorOf(const Work &work,
-                                         const std::vector<Work> &others);
+  /// Of the sends to a neighbour the slowest.
+  Result<double> sendUs(uint64_t bytes);
 
   Result<void> measureKernels(Topology &out);
   Result<void> measureCopies(Topology &out);
   Result<void> measureCollectives(Topology &out);
   Result<void> measureContention(Topology &out);
-  void say(const std::string &text) const {
-    if (input.progress)
-      input.progress(text);
+
+  std::byte *sendOf(DeviceId device) const {
+    return send[size_t(device.value)];
+  }
+  std::byte *recvOf(DeviceId device) const {
+    return recv[size_t(device.value)];
   }
 
   const CalibrationInput &input;
   Driver &driver;
+  const std::optional<DeviceId> only; ///< of several cards
   const uint32_t devices;
-  const DeviceId beside; ///< where what runs beside device 0's work runs
+  const DeviceId here;
+  const DeviceId beside; ///< where what runs beside that of `here` runs
+  ChainTimes times;
   KernelHandle memoryKernel, arithmeticKernel;
   std::vector<KernelHandle> matmulKernels;
-  std::vector<std::byte *> send, recv; ///< by device, of largestBytes
+  /// By device, of largestBytes, in its arena in this order; null elsewhere.
+  std::vector<std::byte *> send, recv;
   std::byte *host = nullptr;
 };
 
@@ -81,12 +75,15 @@ Result<void> Calibration::load() {
         driver.loadKernel(matmul.kernel.name, matmul.kernel.object));
     matmulKernels.push_back(handle);
   }
-  for (uint32_t k = 0; k < devices; ++k)
-    for (auto *into : {&send, &recv}) {
-      MGPU_TRY_ASSIGN(std::byte * memory,
-                      driver.allocate({int32_t(k)}, input.largestBytes));
-      into->push_back(memory);
+  for (int32_t k = 0; k < int32_t(devices); ++k) {
+    std::byte *arena = nullptr;
+    const uint64_t bytes = 2 * input.largestBytes;
+    if (!only || only->value == k) {
+      MGPU_TRY_ASSIGN(arena, driver.allocateArena({k}, bytes, bytes));
     }
+    send.push_back(arena);
+    recv.push_back(arena ? arena + input.largestBytes : nullptr);
+  }
   MGPU_TRY_ASSIGN(host, driver.allocate(DeviceId::host(), input.largestBytes));
   return {};
 }
@@ -118,14 +115,21 @@ Work Calibration::copyWork(std::string name, DeviceId device, std::byte *to,
           }};
 }
 
-Work Calibration::collectiveWork(CollectiveKind kind, uint32_t ranks,
+/// No more than `bytes`, and as many elements for each rank.
+static uint64_t evenBytes(uint64_t bytes, uint64_t ranks) {
+  return bytes / (4 * ranks) * (4 * ranks);
+}
+
+Work Calibration::collectiveWork(CollectiveKind kind, const Members &members,
                                  uint64_t bytes) const {
   CollectiveNodeParams params;
   params.name =
-      fmt::format("{} of {} x {} bytes", toString(kind), ranks, bytes);
+      fmt::format("{} of {} x {} bytes", toString(kind), members.size(), bytes);
+  if (kind == CollectiveKind::SendRecv)
+    params.name += fmt::format(", {} to {}", members[0], members[1]);
   params.kind = kind;
   params.elementType = ElementType::F32;
-  const uint64_t all = bytes / 4, slice = all / ranks;
+  const uint64_t all = bytes / 4, slice = all / members.size();
   uint64_t sends = all, receives = all;
   if (kind == CollectiveKind::AllGather)
     sends = slice;
@@ -137,163 +141,39 @@ Work Calibration::collectiveWork(CollectiveKind kind, uint32_t ranks,
     out.strides = {4};
     return out;
   };
-  for (uint32_t k = 0; k < ranks; ++k)
-    params.members.push_back(
-        {{int32_t(k)}, send[k], recv[k], box(sends), box(receives)});
+  bool isHere = !only;
+  for (uint32_t k : members) {
+    const DeviceId device{int32_t(k)};
+    params.members.push_back({device, sendOf(device), recvOf(device),
+                              box(sends), box(receives), 0,
+                              input.largestBytes});
+    isHere |= only == device;
+  }
+  if (!isHere)
+    return {params.name, nullptr};
   return {params.name, [params](GraphDriver &graph, const Nodes &after) {
             return graph.addCollective(params, after);
           }};
 }
 
-Result<std::unique_ptr<GraphExec>> Calibration::chain(const Work &work,
-                                                      uint32_t length) {
-  auto graph = driver.createGraph();
-  Nodes last;
-  for (uint32_t k = 0; k < length; ++k) {
-    MGPU_TRY_ASSIGN(GraphNodeId node, work.add(*graph, last));
-    last = {node};
-  }
-  return graph->instantiate();
-}
-
-Result<double> Calibration::replayUs(GraphExec &exec, double seconds) {
-  constexpr size_t least = 3, most = 101;
-  MGPU_TRY(exec.launch());
-  std::vector<double> samples;
-  const Clock::time_point start = Clock::now();
-  while (samples.size() < least ||
-         (samples.size() < most && microsecondsSince(start) < seconds * 1e6)) {
-    const Clock::time_point begin = Clock::now();
-    MGPU_TRY_ASSIGN(std::optional<double> us, exec.launchSpan());
-    samples.push_back(us ? *us : microsecondsSince(begin));
-  }
-  return bench::median(std::move(samples));
-}
-
-Result<double> Calibration::usOf(const Work &work) {
-  MGPU_TRY_ASSIGN(auto one, chain(work, 1));
-  MGPU_TRY_ASSIGN(double shorter, replayUs(*one, input.secondsPerFigure / 4));
-  // As many as take a millisecond or two beside what the launch takes.
-  const uint32_t length =
-      uint32_t(std::clamp(2000 / std::max(shorter, 0.01), 2.0, 200.0)) + 1;
-  MGPU_TRY_ASSIGN(auto many, chain(work, length));
-  MGPU_TRY_ASSIGN(double longer, replayUs(*many, input.secondsPerFigure));
-  MGPU_TRY_ASSIGN(double again, replayUs(*one, input.secondsPerFigure / 4));
-  double us = (longer - std::min(shorter, again)) / (length - 1);
-  // A machine that was disturbed meanwhile: then with the launch.
-  if (!(us > 0))
-    us = longer / length;
-  if (!(us > 0))
-    return fail(ErrorKind::Internal,
-                fmt::format("{}: no time was measured", work.name));
-  say(fmt::format("{}: {:.3f} us", work.name, us));
-  return us;
-}
-
-Result<std::optional<double>>
-Calibration::factorOf(const Work &work, const std::vector<Work> &others) {
-  using None = std::optional<double>;
-  constexpr uint32_t length = 3;
-  constexpr size_t rounds = 7;
-  auto lengthsOf = [](const std::vector<NodeTiming> &timings, uint32_t first,
-                      uint32_t count) {
-    double us = 0;
-    for (const NodeTiming &timing : timings)
-      if (timing.node.value >= first && timing.node.value < first + count)
-        us += timing.endUs - timing.startUs;
-    return us;
-  };
-  auto timed = [](GraphExec &exec) -> Result<std::vector<NodeTiming>> {
-    std::vector<NodeTiming> timings;
-    MGPU_TRY(exec.launchTimed(timings));
-    return timings;
-  };
-  MGPU_TRY_ASSIGN(auto alone, chain(work, length));
-  std::vector<uint32_t> lengths;
-  MGPU_TRY_ASSIGN(auto first, timed(*alone));
-  const double aloneUs = lengthsOf(first, 0, length);
-  for (const Work &other : others) {
-    MGPU_TRY_ASSIGN(auto exec, chain(other, 1));
-    MGPU_TRY(exec->launch());
-    MGPU_TRY_ASSIGN(auto timings, timed(*exec));
-    // Long enough to last, though they slow each other down.
-    lengths.push_back(uint32_t(std::clamp(
-        4 * aloneUs / std::max(lengthsOf(timings, 0, 1), 0.01), 2.0, 300.0)));
-  }
-  auto graph = driver.createGraph();
-  uint32_t count = 0;
-  for (size_t k = 0; k < others.size(); ++k) {
-    Nodes last;
-    for (uint32_t j = 0; j < lengths[k]; ++j, ++count) {
-      MGPU_TRY_ASSIGN(GraphNodeId node, others[k].add(*graph, last));
-      last = {node};
-    }
-  }
-  Nodes last;
-  for (uint32_t k = 0; k < length; ++k) {
-    MGPU_TRY_ASSIGN(GraphNodeId node, work.add(*graph, last));
-    last = {node};
-  }
-  MGPU_TRY_ASSIGN(auto together, graph->instantiate());
-  std::vector<double> factors;
-  for (size_t round = 0; round < rounds; ++round) {
-    MGPU_TRY_ASSIGN(auto apart, timed(*alone));
-    MGPU_TRY_ASSIGN(auto timings, timed(*together));
-    // Of those nodes that others covered on each of their queues.
-    double begin = 0, end = INFINITY, us = 0;
-    uint32_t from = 0;
-    for (uint32_t each : lengths) {
-      double starts = INFINITY, ends = 0;
-      for (const NodeTiming &timing : timings)
-        if (timing.node.value >= from && timing.node.value < from + each) {
-          starts = std::min(starts, timing.startUs);
-          ends = std::max(ends, timing.endUs);
-        }
-      begin = std::max(begin, starts);
-      end = std::min(end, ends);
-      from += each;
-    }
-    uint32_t covered = 0;
-    for (const NodeTiming &timing : timings)
-      if (timing.node.value >= count && timing.startUs >= begin &&
-          timing.endUs <= end) {
-        us += timing.endUs - timing.startUs;
-        ++covered;
-      }
-    // Nodes of one queue cover each other's span, but never run at a time.
-    bool overlaps = false;
-    for (const NodeTiming &mine : timings)
-      for (const NodeTiming &theirs : timings)
-        overlaps |= mine.node.value >= count && theirs.node.value < count &&
-                    mine.startUs < theirs.endUs && theirs.startUs < mine.endUs;
-    const double aloneNow = lengthsOf(apart, 0, length) / length;
-    if (covered > 0 && overlaps && aloneNow > 0)
-      factors.push_back(us / covered / aloneNow);
-  }
-  if (factors.size() <= rounds / 2)
-    return None();
-  // Less than 1 is noise: nothing is helped by what runs beside it.
-  return None(std::clamp(bench::median(std::move(factors)), 1.0, 1000.0));
-}
-
 Result<void> Calibration::measureKernels(Topology &out) {
-  MGPU_TRY_ASSIGN(Work memory, kernelWork(input.memory, memoryKernel, {0}));
-  MGPU_TRY_ASSIGN(double memoryUs, usOf(memory));
+  MGPU_TRY_ASSIGN(Work memory, kernelWork(input.memory, memoryKernel, here));
+  MGPU_TRY_ASSIGN(double memoryUs, times.usOf(memory));
   out.device.memoryBytesPerSecond = input.memory.bytes / memoryUs * 1e6;
   MGPU_TRY_ASSIGN(Work arithmetic,
-                  kernelWork(input.arithmetic, arithmeticKernel, {0}));
-  MGPU_TRY_ASSIGN(double arithmeticUs, usOf(arithmetic));
+                  kernelWork(input.arithmetic, arithmeticKernel, here));
+  MGPU_TRY_ASSIGN(double arithmeticUs, times.usOf(arithmetic));
   out.device.flopsPerSecond = input.arithmetic.flops / arithmeticUs * 1e6;
-  MGPU_TRY_ASSIGN(Work tiny, kernelWork(input.memory, memoryKernel, {0},
+  MGPU_TRY_ASSIGN(Work tiny, kernelWork(input.memory, memoryKernel, here,
                                         GridPart{{0, 0, 0}, {1, 1, 1}}));
   tiny.name = "a launch";
-  MGPU_TRY_ASSIGN(out.calibration->launchUs, usOf(tiny));
+  MGPU_TRY_ASSIGN(out.calibration->launchUs, times.usOf(tiny));
   double best = 0, bf16 = 0;
   for (size_t k = 0; k < input.matmuls.size(); ++k) {
     const CalibrationMatmul &matmul = input.matmuls[k];
     MGPU_TRY_ASSIGN(Work work,
-                    kernelWork(matmul.kernel, matmulKernels[k], {0}));
-    MGPU_TRY_ASSIGN(double us, usOf(work));
+                    kernelWork(matmul.kernel, matmulKernels[k], here));
+    MGPU_TRY_ASSIGN(double us, times.usOf(work));
     out.calibration->matmuls.push_back(
         {matmul.type, matmul.m, matmul.n, matmul.k, us});
     double rate = 2.0 * matmul.m * matmul.n * matmul.k / us * 1e6;
@@ -312,28 +192,35 @@ Result<void> Calibration::measureKernels(Topology &out) {
   return {};
 }
 
+/// The rate of what the smallest array does not take; a start that was measured
+/// too long takes no more than a hundredth off.
+static double rateOf(uint64_t largest, double us, double smallestUs) {
+  return double(largest - smallestBytes) / std::max(us - smallestUs, us / 100) *
+         1e6;
+}
+
 Result<void> Calibration::measureCopies(Topology &out) {
-  constexpr uint64_t smallest = 4096;
   const uint64_t largest = input.largestBytes;
   MGPU_TRY_ASSIGN(double latency,
-                  usOf(copyWork("copy of 4096 bytes from the host", {0},
-                                send[0], host, smallest)));
-  MGPU_TRY_ASSIGN(double up, usOf(copyWork("copy from the host", {0}, send[0],
-                                           host, largest)));
-  MGPU_TRY_ASSIGN(double down, usOf(copyWork("copy to the host", {0}, host,
-                                             send[0], largest)));
+                  times.usOf(copyWork("copy of 4096 bytes from the host", here,
+                                      sendOf(here), host, smallestBytes)));
+  MGPU_TRY_ASSIGN(double up, times.usOf(copyWork("copy from the host", here,
+                                                 sendOf(here), host, largest)));
+  MGPU_TRY_ASSIGN(double down,
+                  times.usOf(copyWork("copy to the host", here, host,
+                                      sendOf(here), largest)));
   out.calibration->copyLatencyUs = latency;
   // The slower direction: a plan has one figure for both.
-  auto rate = [&](double us) {
-    return double(largest - smallest) / std::max(us - latency, us / 100) * 1e6;
-  };
-  out.hostLink.bytesPerSecond = rate(std::max(up, down));
+  out.hostLink.bytesPerSecond = rateOf(largest, std::max(up, down), latency);
   out.hostLink.source = fmt::format(
       "{}copies of {} bytes, the slower direction", input.source, largest);
+  if (only)
+    return {}; // the link is by sends, with the collectives
   if (devices > 1) {
-    MGPU_TRY_ASSIGN(double us, usOf(copyWork("copy to the next device", {0},
-                                             recv[1], send[0], largest)));
-    out.link.bytesPerSecond = rate(us);
+    MGPU_TRY_ASSIGN(double us,
+                    times.usOf(copyWork("copy to the next device", here,
+                                        recv[1], send[0], largest)));
+    out.link.bytesPerSecond = rateOf(largest, us, latency);
     out.link.source = fmt::format("{}copies of {} bytes from device 0 to 1",
                                   input.source, largest);
     return {};
@@ -344,17 +231,55 @@ Result<void> Calibration::measureCopies(Topology &out) {
   return {};
 }
 
+Result<double> Calibration::sendUs(uint64_t bytes) {
+  double slowest = 0;
+  for (uint32_t from = 0; from < (only ? devices : 1); ++from) {
+    MGPU_TRY_ASSIGN(double us, times.usOf(collectiveWork(
+                                   CollectiveKind::SendRecv,
+                                   {from, (from + 1) % devices}, bytes)));
+    slowest = std::max(slowest, us);
+  }
+  return slowest;
+}
+
 Result<void> Calibration::measureCollectives(Topology &out) {
-  for (uint32_t ranks = 2; ranks <= devices; ranks *= 2)
+  auto add = [&](CollectiveKind kind, uint32_t ranks, uint64_t bytes,
+                 double us) {
+    out.calibration->collectives.push_back(
+        {std::string(toString(kind)), ranks, bytes, us});
+  };
+  Members members;
+  for (uint32_t ranks : calibratedRanks(devices)) {
+    while (members.size() < ranks)
+      members.push_back(uint32_t(members.size()));
     for (CollectiveKind kind :
          {CollectiveKind::AllReduce, CollectiveKind::AllGather,
           CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
           CollectiveKind::Broadcast})
-      for (uint64_t bytes = 4096; bytes <= input.largestBytes; bytes *= 16) {
-        MGPU_TRY_ASSIGN(double us, usOf(collectiveWork(kind, ranks, bytes)));
-        out.calibration->collectives.push_back(
-            {std::string(toString(kind)), ranks, bytes, us});
+      for (uint64_t most = smallestBytes; most <= input.largestBytes;
+           most *= 16) {
+        const uint64_t bytes = evenBytes(most, ranks);
+        MGPU_TRY_ASSIGN(double us,
+                        times.usOf(collectiveWork(kind, members, bytes)));
+        add(kind, ranks, bytes, us);
       }
+  }
+  if (devices < 2)
+    return {};
+  double startUs = 0, us = 0;
+  uint64_t bytes = smallestBytes;
+  for (uint64_t next = bytes; next <= input.largestBytes; next *= 16) {
+    bytes = next;
+    MGPU_TRY_ASSIGN(us, sendUs(bytes));
+    startUs = startUs > 0 ? startUs : us;
+    add(CollectiveKind::SendRecv, 2, bytes, us);
+  }
+  if (!only)
+    return {};
+  out.link.bytesPerSecond = rateOf(bytes, us, startUs);
+  out.link.source =
+      fmt::format("{}sends of {} bytes to the next card, the slowest of {}",
+                  input.source, bytes, devices);
   return {};
 }
 
@@ -364,27 +289,33 @@ Result<void> Calibration::measureContention(Topology &out) {
     const char *name;
     Work here, there;
   };
-  MGPU_TRY_ASSIGN(Work kernelHere, kernelWork(input.memory, memoryKernel, {0}));
+  MGPU_TRY_ASSIGN(Work kernelHere,
+                  kernelWork(input.memory, memoryKernel, here));
   MGPU_TRY_ASSIGN(Work kernelThere,
                   kernelWork(input.memory, memoryKernel, beside));
   std::vector<Named> works{
       {"kernel", kernelHere, kernelThere},
-      {"copy", copyWork("copy", {0}, send[0], host, bytes),
-       copyWork("copy", beside, recv[size_t(beside.value)], host, bytes)}};
-  // Of two devices a collective takes both, and leaves none to be beside.
-  if (devices > 2 || (devices == 2 && input.about.device.smCount > 1))
-    works.push_back({"collective",
-                     collectiveWork(CollectiveKind::AllReduce, 2, bytes),
-                     collectiveWork(CollectiveKind::AllReduce, 2, bytes)});
+      {"copy", copyWork("copy", here, sendOf(here), host, bytes),
+       copyWork("copy", beside, recvOf(beside), host, bytes)}};
+  // Of two devices a collective takes both, and leaves none to be beside. Of
+  // several cards it takes all, as each looks at its own.
+  if (devices > 2 || (devices == 2 && input.about.device.smCount > 1)) {
+    Members members{0, 1};
+    while (only && members.size() < devices)
+      members.push_back(uint32_t(members.size()));
+    const Work work = collectiveWork(CollectiveKind::AllReduce, members,
+                                     evenBytes(bytes, members.size()));
+    works.push_back({"collective", work, work});
+  }
   auto add = [&](const Named &mine, const char *other,
                  const Work &runs) -> Result<void> {
-    MGPU_TRY_ASSIGN(auto factor, factorOf(mine.here, {runs}));
+    MGPU_TRY_ASSIGN(auto factor, times.factorOf(mine.here, {runs}));
     if (factor)
       out.calibration->contention.push_back({mine.name, other, *factor});
-    say(factor
-            ? fmt::format("{} beside {}: {:.3f} times", mine.name, other,
-                          *factor)
-            : fmt::format("{} beside {}: never at a time", mine.name, other));
+    times.say(factor ? fmt::format("{} beside {}: {:.3f} times", mine.name,
+                                   other, *factor)
+                     : fmt::format("{} beside {}: never at a time", mine.name,
+                                   other));
     return {};
   };
   // Where devices are threads, beside a collective of 0 and 1 is device 2.
@@ -433,10 +364,11 @@ Result<void> Calibration::measureContention(Topology &out) {
         others.push_back(std::move(work));
       }
     }
-    MGPU_TRY_ASSIGN(auto factor, factorOf(kernelHere, others));
+    MGPU_TRY_ASSIGN(auto factor, times.factorOf(kernelHere, others));
     if (factor)
       out.calibration->besideKernel.push_back({k, *factor});
-    say(factor ? fmt::format("kernel beside one of {} multiprocessors: {:.3f} "
+    times.say(
+        factor ? fmt::format("kernel beside one of {} multiprocessors: {:.3f} "
                              "times",
                              k, *factor)
                : fmt::format("kernel beside one of {} multiprocessors: never "
@@ -451,8 +383,10 @@ Result<Topology> Calibration::run() {
   out.devices = devices;
   out.calibration.emplace();
   out.calibration->source = fmt::format(
-      "{}medians of chains in graphs; contention of nodes that others covered",
-      input.source);
+      "{}medians of chains in graphs; contention of nodes that others covered"
+      "{}",
+      input.source,
+      only ? "; all cards at once, of each figure the slowest card's" : "");
   MGPU_TRY(load());
   MGPU_TRY(measureKernels(out));
   MGPU_TRY(measureCopies(out));
@@ -462,6 +396,15 @@ Result<Topology> Calibration::run() {
 }
 
 } // namespace
+
+std::vector<uint32_t> calibratedRanks(uint32_t devices) {
+  std::vector<uint32_t> out;
+  for (uint32_t ranks = 2; ranks < devices; ranks *= 2)
+    out.push_back(ranks);
+  if (devices > 1)
+    out.push_back(devices);
+  return out;
+}
 
 Result<Topology> calibrate(const CalibrationInput &input) {
   return Calibration(input).run();

@@ -5,10 +5,8 @@
 // Measures a target through device/api alone, and writes what it is like as a
 // topology, so that plans can be made for it elsewhere.
 
-#include "device/api/GraphDriver.h"
 #include "device/api/Topology.h"
-
-#include <functional>
+#include "tuner/session/ChainTimes.h"
 
 namespace mgpu::tuner {
 
@@ -38,7 +36,7 @@ struct CalibrationInput {
   CalibrationKernel memory, arithmetic;
   std::vector<CalibrationMatmul> matmuls;
   /// What cannot be measured: name, memory, multiprocessors, architecture, the
-  /// links' kind. Its rates are replaced.
+  /// links' kind; of several cards how many. Its rates are replaced.
   device::Topology about;
   std::string source; ///< "measured by calibrate on DATE, on ...: "
   /// The largest array that is copied, and communicated.
@@ -46,14 +44,21 @@ struct CalibrationInput {
   /// Of each figure; at least three replays are made.
   double secondsPerFigure = 0.3;
   std::function<void(const std::string &)> progress = nullptr; ///< may be null
+  /// Of several cards, where each has a rank that calibrates (Driver::join()
+  /// was called for all of calibratedRanks()).
+  LargestOfAll largest = nullptr;
 };
 
-/// One figure at a time, as the difference of a longer and a shorter chain, so
-/// that launching and waiting cancel; medians. Contention is measured where two
-/// independent nodes of the target run at a time: on one device where there is
-/// one, else on two. What does not overlap is left out. Errors: of the driver;
-/// Internal for a figure that is not above 0.
+/// One figure at a time, by ChainTimes; medians. Contention is measured where
+/// two independent nodes of the target run at a time: on one device where there
+/// is one, or one that is here, else on two. What does not overlap is left out.
+/// Several cards are at it all at once, and each figure is the slowest card's.
+/// Errors: of the driver; Internal for a figure that is not above 0.
 Result<device::Topology> calibrate(const CalibrationInput &input);
+
+/// Of how many devices, from the first on, collectives are measured: 2, 4, ...
+/// and all.
+std::vector<uint32_t> calibratedRanks(uint32_t devices);
 
 } // namespace mgpu::tuner
 

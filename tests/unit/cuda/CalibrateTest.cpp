@@ -101,8 +101,8 @@ TEST_F(CalibrateTest, RatesFollowFromTheDriversTimes) {
     const Topology::Calibration &c = *measured->calibration;
     EXPECT_NEAR(c.launchUs, 125, 1);
     EXPECT_NEAR(c.copyLatencyUs, 125, 1);
-    // 5 operations of 4096 and 65536 bytes.
-    ASSERT_EQ(c.collectives.size(), 10u);
+    // 6 operations of 4096 and 65536 bytes.
+    ASSERT_EQ(c.collectives.size(), 12u);
     EXPECT_EQ(c.collectives[0].op, "all_reduce");
     EXPECT_GE(c.collectives[0].us, 124);
     // Nothing runs beside anything; but events before and after a node have

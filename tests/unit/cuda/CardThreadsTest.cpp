@@ -30,6 +30,8 @@ struct SumProgram {
   enum : uint32_t { X, Y, Trip, Seen, PerDevice };
   static uint32_t sum(uint32_t device) { return PerDevice + 2 * device; }
   static uint32_t seen(uint32_t device) { return PerDevice + 2 * device + 1; }
+  /// Host memory that card 0 alone reads in each trip, and gives to `noted`.
+  uint32_t note = 0, kept = 0, noted = 0;
   Dag dag;
   Plan plan;
 };
@@ -62,6 +64,12 @@ SumProgram makeSumProgram(uint32_t devices) {
     buffer("seen" + std::to_string(k), int32_t(k), BufferRole::Resident, I64,
            1);
   }
+  program.note = uint32_t(dag.buffers.size());
+  buffer("note", host, BufferRole::Argument, I64, 1);
+  program.kept = program.note + 1;
+  buffer("kept", 0, BufferRole::Resident, I64, 1);
+  program.noted = program.kept + 1;
+  buffer("noted", host, BufferRole::Argument, I64, 1);
   dag.loop.trips = trips;
   dag.loop.inductions = {{{SumProgram::Trip}, firstTrip, tripStep}};
 
@@ -99,6 +107,8 @@ SumProgram makeSumProgram(uint32_t devices) {
   for (uint32_t k = 0; k < devices; ++k)
     copy("trip", Phase::Replay, k, SumProgram::Trip, one, SumProgram::seen(k),
          one);
+  copy("note", Phase::Replay, 0, program.note, one, program.kept, one);
+  copy("noted", Phase::Epilogue, 0, program.kept, one, program.noted, one);
   for (uint32_t k = 0; k < devices; ++k) {
     copy("down", Phase::Epilogue, k, SumProgram::sum(k), row, SumProgram::Y,
          {k * elements * 4, {elements}, {4}, 4});
@@ -256,6 +266,119 @@ TEST_F(ThreadsOfCards, GiveWhatTheProgramMeans) {
     EXPECT_EQ(count("cuMemHostRegister"), 1u);
     EXPECT_EQ(count("cuMemHostUnregister"), 1u);
     EXPECT_EQ(count("ncclCommAbort"), 0u);
+  }
+}
+
+/// Host memory of the caller's, pinned; `of`: for that card's context alone.
+template <typename T>
+struct Pinned {
+  explicit Pinned(size_t count, const fake::Context *of = nullptr)
+      : values(count) {
+    std::lock_guard<std::recursive_mutex> lock(fakeMutex());
+    FakeCuda::instance().registered[uintptr_t(values.data())] = {
+        count * sizeof(T), of};
+  }
+  ~Pinned() {
+    std::lock_guard<std::recursive_mutex> lock(fakeMutex());
+    FakeCuda::instance().registered.erase(uintptr_t(values.data()));
+  }
+  std::span<std::byte> bytes() {
+    return std::as_writable_bytes(std::span(values));
+  }
+  std::vector<T> values;
+};
+
+TEST_F(ThreadsOfCards, TakeMemoryOfTheCallers) {
+  for (uint32_t devices : {1u, 2u, 4u}) {
+    SCOPED_TRACE(devices);
+    fresh(4);
+    const SumProgram program = makeSumProgram(devices);
+    {
+      Pinned<float> x(elements * devices), y(elements * devices),
+          otherX(elements * devices);
+      Pinned<int64_t> note(1), noted(1);
+      auto cards = start(devices);
+      ASSERT_TRUE(cards) << cards.error().message;
+      ASSERT_TRUE((*cards)->load());
+      auto bind = [&](uint32_t buffer, std::span<std::byte> memory) {
+        auto ok = (*cards)->bind({buffer}, memory);
+        ASSERT_TRUE(ok) << ok.error().message;
+        EXPECT_EQ((*cards)->hostBuffer({buffer}).data(), memory.data());
+      };
+      auto own = (*cards)->hostBuffer({SumProgram::X});
+      bind(SumProgram::X, x.bytes());
+      bind(SumProgram::Y, y.bytes());
+      bind(program.note, note.bytes()); // of card 0 alone, beside the sum
+      bind(program.noted, noted.bytes());
+      std::fill(own.begin(), own.end(), std::byte(0x55)); // read by nobody
+      for (int round = 0; round < 3; ++round) {
+        note.values[0] = 100 + round;
+        auto ran = tryOnce(**cards, devices, round);
+        ASSERT_TRUE(ran) << ran.error().message;
+        EXPECT_EQ(noted.values[0], 100 + round);
+        // tryOnce() has compared y.values, which is hostBuffer(Y).
+        EXPECT_NE(y.values[0], 0);
+      }
+      bind(SumProgram::X, otherX.bytes());
+      x.values.assign(x.values.size(), 1e9f);
+      auto ran = tryOnce(**cards, devices, 7);
+      ASSERT_TRUE(ran) << ran.error().message;
+      // Many times over, and no more memory is taken for it.
+      bind(SumProgram::X, x.bytes());
+      bind(program.note, note.bytes());
+      const size_t taken = count("cuMemHostAlloc") + count("cuMemAlloc");
+      for (int round = 0; round < 5; ++round) {
+        bind(SumProgram::X, (round % 2 ? x : otherX).bytes());
+        bind(program.note, (round % 2 ? note : noted).bytes());
+      }
+      EXPECT_EQ(count("cuMemHostAlloc") + count("cuMemAlloc"), taken);
+      EXPECT_EQ(count("cuGraphExecNodeSetParams"), 0u); // made by all, or none
+    }
+    EXPECT_TRUE(crew.expired());
+    EXPECT_EQ(rankComplaints(), "");
+  }
+}
+
+TEST_F(ThreadsOfCards, MemoryThatACardDoesNotReachIsNamed) {
+  const SumProgram program = makeSumProgram(2);
+  std::vector<float> pageable(elements * 2);
+  for (bool isPinned : {false, true}) {
+    SCOPED_TRACE(isPinned);
+    fresh(4);
+    auto cards = start(2);
+    ASSERT_TRUE(cards) << cards.error().message;
+    ASSERT_TRUE((*cards)->load());
+    // What is wrong on every card alike costs none.
+    auto small = (*cards)->bind(
+        {SumProgram::X}, std::as_writable_bytes(std::span(pageable)).first(8));
+    ASSERT_FALSE(small);
+    EXPECT_EQ(small.error().kind, ErrorKind::Usage);
+    auto ran = tryOnce(**cards, 2, 0);
+    ASSERT_TRUE(ran) << ran.error().message;
+    // Pinned, but not with CU_MEMHOSTREGISTER_PORTABLE: for card 0.
+    const fake::Context *first = FakeCuda::instance().primary.at(0).first;
+    std::optional<Pinned<float>> ofCard0;
+    if (isPinned)
+      ofCard0.emplace(size_t(elements) * 2, first);
+    auto bound =
+        (*cards)->bind({SumProgram::X},
+                       isPinned ? ofCard0->bytes()
+                                : std::as_writable_bytes(std::span(pageable)));
+    ASSERT_FALSE(bound);
+    expectIn(bound.error().message,
+             {"binding memory of the caller's on several cards failed",
+              "rank 1 (cuda:1) cuGraphAddNode for 'up' on cuda:1",
+              "must be pinned for this card"});
+    EXPECT_EQ(bound.error().kind, ErrorKind::Invalid);
+    EXPECT_EQ(bound.error().message.find("on cuda:0: CUDA_ERROR") ==
+                  std::string::npos,
+              isPinned)
+        << bound.error().message;
+    expectIn((*cards)->replay().error().message,
+             {"the cards were lost before"});
+    cards->reset();
+    EXPECT_TRUE(crew.expired());
+    EXPECT_EQ(FakeCuda::instance().violations, std::vector<std::string>());
   }
 }
 

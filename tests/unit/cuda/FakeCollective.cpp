@@ -79,7 +79,8 @@ std::string Work::signature() const {
   return std::string(name) + " of " + std::to_string(count) + " of type " +
          std::to_string(int(type)) + ", reduction " +
          std::to_string(int(reduction)) + ", root " + std::to_string(root) +
-         (windows.empty() ? "" : ", " + windows);
+         (windows.empty() ? "" : ", " + windows) +
+         (capture ? ", captured as number " + std::to_string(capture) : "");
 }
 
 bool Work::isOverlapLegal(int rank, size_t sendBytes, size_t recvBytes) const {
@@ -121,6 +122,11 @@ public:
     if (isAll)
       finish();
     return isAll;
+  }
+
+  double ms() const override {
+    const auto &given = FakeNccl::instance().workMs;
+    return given ? given(work, comm.ranks) : Operation::ms();
   }
 
 private:

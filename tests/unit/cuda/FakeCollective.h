@@ -28,6 +28,7 @@ struct Work {
   std::byte *recv = nullptr;
   std::vector<Transfer> transfers = {};
   std::string windows = {}; ///< where its ends are in windows
+  uint64_t capture = 0; ///< which of the communicator's captured calls; 0: none
 
   /// What a connection is made for.
   std::string kind() const;

@@ -364,8 +364,17 @@ CUresult eventRecord(CUevent event, CUstream stream) {
   // 15952: event and stream must be of one context.
   if (!object || !on || object->context != on->context)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  fake.clockMs += 0.25;
+  if (!on->runs.empty()) { // 15951: after what the stream has
+    object->recorded = false;
+    auto behind = std::make_shared<Run>();
+    behind->context = on->context;
+    behind->records = object;
+    on->runs.push_back(std::move(behind));
+    return CUDA_SUCCESS;
+  }
   object->recorded = true;
-  object->ms = fake.clockMs += 0.25;
+  object->ms = fake.clockMs;
   return CUDA_SUCCESS;
 }
 

@@ -83,6 +83,8 @@ public:
   virtual ~Operation() = default;
   /// Does what can be done now; true once all is.
   virtual bool step() = 0;
+  /// How long it takes once all who take part are there.
+  virtual double ms() const { return 0.125; }
 };
 struct Node {
   Graph *graph;
@@ -121,6 +123,7 @@ struct Run {
   std::vector<bool> isDone;
   std::map<size_t, std::unique_ptr<Operation>> waiting;
   double startMs = 0;
+  Event *records = nullptr; ///< no launch, but an event behind those before
 };
 
 /// Live objects of one kind, and the bodies of those that were.
@@ -170,6 +173,9 @@ public:
   std::function<std::map<std::string, FakeKernel>(const void *code)> kernelsOf;
   std::string cardName = "Fake Card";
   bool remembersCalls = true; ///< in `called`
+  /// How long a node takes that is no library's; null: an eighth of a
+  /// millisecond each.
+  std::function<double(const Node &)> nodeMs;
 
   // What goes wrong.
   uint64_t failAt = 0; ///< the n-th call from 1 on fails; 0: none

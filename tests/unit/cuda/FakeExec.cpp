@@ -198,10 +198,15 @@ CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
 
 bool FakeCuda::progress(Stream &stream) {
   while (!stream.runs.empty() && stream.context->sticky == CUDA_SUCCESS) {
-    if (!progress(*stream.runs.front()))
+    Run &run = *stream.runs.front();
+    if (!progress(run))
       return false;
-    if (onGraph)
-      onGraph(stream.runs.front()->startMs, clockMs);
+    if (run.records) {
+      run.records->recorded = true;
+      run.records->ms = clockMs;
+    } else if (onGraph) {
+      onGraph(run.startMs, clockMs);
+    }
     stream.runs.pop_front();
   }
   return true;
@@ -247,9 +252,10 @@ bool FakeCuda::progress(Run &run) {
         ++at;
         continue;
       }
+      const double ms = at->second->ms();
       if (onNode)
-        onNode(run.steps[at->first].node, clockMs, clockMs + 0.125);
-      clockMs += 0.125;
+        onNode(run.steps[at->first].node, clockMs, clockMs + ms);
+      clockMs += ms;
       finish(run, at->first);
       at = run.waiting.erase(at);
     }
@@ -262,7 +268,7 @@ bool FakeCuda::progress(Run &run) {
 }
 
 CUresult FakeCuda::runNode(const Node &node) {
-  clockMs += 0.125;
+  clockMs += nodeMs ? nodeMs(node) : 0.125;
   switch (node.params.type) {
   case CU_GRAPH_NODE_TYPE_KERNEL: {
     const CUDA_KERNEL_NODE_PARAMS_v3 &params = node.params.kernel;

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,15 +22,26 @@ using device::NcclResult;
 
 static FakeWorld *theWorld = nullptr;
 
-void FakeWorld::create() {
+/// Zero, and taken page by page as it is used.
+static void mapWorld(int file) {
   if (theWorld)
     munmap(theWorld, sizeof(FakeWorld));
-  // Zero, and taken page by page as it is used.
-  void *memory = mmap(nullptr, sizeof(FakeWorld), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *memory = mmap(
+      nullptr, sizeof(FakeWorld), PROT_READ | PROT_WRITE,
+      MAP_SHARED | MAP_NORESERVE | (file < 0 ? MAP_ANONYMOUS : 0), file, 0);
   if (memory == MAP_FAILED)
     std::abort();
   theWorld = static_cast<FakeWorld *>(memory);
+}
+
+void FakeWorld::create() { mapWorld(-1); }
+
+void FakeWorld::share(const char *path) {
+  const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0 || ftruncate(file, sizeof(FakeWorld)) != 0)
+    std::abort();
+  mapWorld(file);
+  close(file);
 }
 
 FakeWorld &FakeWorld::instance() {
@@ -159,6 +171,7 @@ NcclResult initRank(NcclComm *out, int ranks, NcclId id, int rank,
                                    NcclResult::Success,
                                    {},
                                    0,
+                                   0,
                                    nullptr,
                                    nullptr});
   *out = reinterpret_cast<NcclComm>(comm);
@@ -281,6 +294,10 @@ NcclResult enqueue(FakeComm &comm, Stream &stream, Work work) {
                   " of a communicator was captured");
   if (comm.ranks == 1 && work.isInPlace())
     return begun(comm); // libnccl's onerank.cu: nothing to do
+  // NCCL's guide, "Using NCCL with CUDA Graphs": each rank launches the graph
+  // of the same capture, which all of them make. Transfers are of two ranks.
+  if (work.transfers.empty())
+    work.capture = ++comm.captures;
   auto add = [&](bool isWork) {
     auto node = std::make_unique<Node>();
     node->graph = stream.capturing;

@@ -23,7 +23,7 @@ struct Mail {
   std::atomic<uint64_t> posted, taken; ///< letters so far
   uint64_t bytes;
   char signature[120];
-  static constexpr size_t capacity = size_t(4) << 20;
+  static constexpr size_t capacity = size_t(16) << 20;
   std::byte data[capacity];
 };
 
@@ -46,6 +46,9 @@ public:
   static constexpr size_t maxMeetings = 8;
   /// A fresh one, for this process and those it forks from now on.
   static void create();
+  /// The one in a file, for processes that were not forked from one that has
+  /// it; an empty file is a fresh one.
+  static void share(const char *path);
   static FakeWorld &instance();
 
   std::atomic<uint32_t> numMeetings;
@@ -60,6 +63,7 @@ struct FakeComm {
   int polls = 0; ///< answers of "in progress" left
   device::NcclResult error = device::NcclResult::Success;
   std::set<std::string> connected; ///< what was done outside of a capture
+  uint64_t captures = 0;           ///< calls captured so far
   size_t numWindows = 0;           ///< that it has registered so far
   device::NcclWindow *unfilled = nullptr; ///< set once the call is complete
   struct FakeWindow *filling = nullptr;   ///< to this
@@ -83,6 +87,10 @@ public:
   int polls = 2; ///< how often a call is found to be in progress
   /// What the communicators find out by themselves.
   device::NcclResult asyncError = device::NcclResult::Success;
+
+  /// How long a call takes among so many ranks, in milliseconds; null: an
+  /// eighth of one.
+  std::function<double(const struct Work &, int ranks)> workMs;
 
   device::NcclConfig lastConfig; ///< of the last communicator
   Objects<FakeComm> comms;

@@ -201,6 +201,32 @@ TEST_F(UpdateTest, EveryFailureLeavesAnExecutableOrNone) {
   }
 }
 
+// Rows at a pitch are copied to where the caller wants them, too; what no copy
+// node can do is refused.
+TEST_F(UpdateTest, MemoryOfTheCallersTakesRows) {
+  std::vector<uint32_t> mine(16);
+  auto *bytes = reinterpret_cast<std::byte *>(mine.data());
+  fake->registered[uintptr_t(bytes)] = {64, nullptr};
+  for (uint32_t k = 0; k < 16; ++k)
+    reinterpret_cast<uint32_t *>(device[0])[k] = 100 + k;
+  const Box column{4, {4}, {16}, 4}; // of 4 x 4 words
+  auto graph = driver->createGraph();
+  ASSERT_TRUE(
+      graph->addCopy({"column", {0}, bytes, device[0], column, column}, {}));
+  ASSERT_TRUE(graph->instantiateOver(exec));
+  ASSERT_TRUE(exec->launch());
+  for (uint32_t k = 0; k < 16; ++k)
+    EXPECT_EQ(mine[k], k % 4 == 1 ? 100 + k : 0);
+  const Box backwards{48, {4}, {-16}, 4};
+  auto refused = driver->createGraph()->addCopy(
+      {"turned", {0}, bytes, device[0], column, backwards}, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::Unsupported);
+  EXPECT_NE(refused.error().message.find("the caller's"), std::string::npos);
+  exec.reset();
+  fake->registered.clear();
+}
+
 // A copy onto itself goes by way of a buffer: the next graph but one has the
 // same again, however often it is made.
 TEST_F(UpdateTest, StagingIsLentAgain) {

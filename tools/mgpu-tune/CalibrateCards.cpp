@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mgpu-tune/CalibrateCards.h"
+
+#include "planner/schedule/Schedulers.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::tune {
+
+using namespace planner;
+
+namespace {
+
+/// A program that has a communicator for each number of cards that is measured:
+/// a sum among so many.
+Dag connectingProgram(uint32_t devices) {
+  Dag dag;
+  dag.name = "calibrate";
+  dag.numDevices = devices;
+  const Box one{0, {1}, {4}, 4};
+  for (uint32_t k = 0; k < devices; ++k) {
+    Buffer buffer;
+    buffer.name = fmt::format("sum{}", k);
+    buffer.device = {int32_t(k)};
+    buffer.sizeBytes = 4;
+    buffer.elementType = ElementType::F32;
+    buffer.shape = {1};
+    dag.buffers.push_back(std::move(buffer));
+  }
+  for (uint32_t ranks : tuner::calibratedRanks(devices)) {
+    DagNode node;
+    node.name = fmt::format("a sum among {} cards", ranks);
+    node.location = "calibrate";
+    CollectiveCall call;
+    for (uint32_t k = 0; k < ranks; ++k) {
+      const DeviceId device{int32_t(k)};
+      node.devices.push_back(device);
+      node.uses.push_back({{k}, one, true, true});
+      call.members.push_back({device, {k}, {k}, one, one});
+    }
+    node.work = std::move(call);
+    const auto id = uint32_t(dag.nodes.size());
+    if (id > 0)
+      dag.edges.push_back({{id - 1}, {id}, DepKind::Data});
+    dag.nodes.push_back(std::move(node));
+  }
+  dag.normalize();
+  return dag;
+}
+
+} // namespace
+
+Result<device::Topology> calibrateCards(uint32_t devices,
+                                        CardWorkers::Open open,
+                                        CardWorkers::Options options,
+                                        MakeCalibration make) {
+  const Dag dag = connectingProgram(devices);
+  MGPU_TRY_ASSIGN(
+      const Plan plan,
+      scheduleSerial(dag, RooflineEstimator(hostRates(), "host roofline")));
+  // All find the same, so one of them tells.
+  options.work = [make](uint32_t rank,
+                        capture::CardRank &card) -> Result<std::string> {
+    MGPU_TRY_ASSIGN(tuner::CalibrationInput input, make(card.target()));
+    input.largest = [&card](double mine) { return card.largest(mine); };
+    if (rank != 0)
+      input.progress = nullptr;
+    MGPU_TRY_ASSIGN(device::Topology measured, tuner::calibrate(input));
+    return rank == 0 ? device::topologyText(measured) : "";
+  };
+  MGPU_TRY_ASSIGN(auto cards, CardWorkers::start(dag, plan, {}, std::move(open),
+                                                 std::move(options)));
+  MGPU_TRY_ASSIGN(std::vector<std::string> said,
+                  cards->work("the calibration"));
+  MGPU_TRY(cards->close());
+  return device::parseTopology(said.front(), "what the cards measured");
+}
+
+} // namespace mgpu::tune
