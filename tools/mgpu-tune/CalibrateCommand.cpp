@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -27,17 +28,22 @@ namespace {
 using planner::DagNode;
 using planner::KernelCall;
 
-constexpr std::string_view kernelsText =
-#include "tools/mgpu-tune/Calibrate.inc"
+constexpr std::string_view hostKernels =
+#include "tools/mgpu-tune/Calibrate-host.inc"
+    ;
+constexpr std::string_view cardKernels =
+#include "tools/mgpu-tune/Calibrate-card.inc"
     ;
 
-/// What calibrate.mlir says of its kernels, in its order.
-constexpr double arithmeticFlops = 65536.0 * 4 * 512 * 2;
-struct Shape {
+/// What calibrate.mlir says of its kernels, in its order: for each number of
+/// the second four chains of 512 multiplications and additions; products of
+/// square matrices.
+constexpr double flopsOfNumber = 4 * 512 * 2;
+struct Element {
   const char *type;
-  uint32_t m, n, k;
+  uint64_t bytes;
 };
-constexpr Shape shapes[] = {{"f32", 512, 512, 512}, {"bf16", 256, 256, 256}};
+constexpr Element products[] = {{"f32", 4}, {"bf16", 2}};
 
 class Descriptor {
 public:
@@ -51,15 +57,15 @@ public:
   const int value;
 };
 
-Result<Program> loadKernels(const Options &options) {
+Result<Program> loadKernels(const Options &options, bool isCard) {
   Options loading = options;
   if (!options.file.empty())
     return loadProgram(loading, true);
   // In memory, for the importer, which takes names.
   const Descriptor file(memfd_create("calibrate.mlir", MFD_CLOEXEC));
+  const std::string_view text = isCard ? cardKernels : hostKernels;
   if (file.value < 0 ||
-      write(file.value, kernelsText.data(), kernelsText.size()) !=
-          ssize_t(kernelsText.size()))
+      write(file.value, text.data(), text.size()) != ssize_t(text.size()))
     return fail(ErrorKind::Absent, "there is no memory for a file of the "
                                    "kernels to compile");
   loading.file = fmt::format("/proc/self/fd/{}", file.value);
@@ -93,6 +99,11 @@ tuner::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
   return out;
 }
 
+/// The bytes of each of its buffers.
+uint64_t bytesOf(const tuner::CalibrationKernel &kernel) {
+  return kernel.arguments.empty() ? 0 : kernel.arguments.front().memoryBytes;
+}
+
 /// By calibrate.mlir, compiled for a target.
 struct Kernels {
   tuner::CalibrationKernel memory, arithmetic;
@@ -102,11 +113,11 @@ struct Kernels {
 /// `architecture` is the target's.
 Result<Kernels> compileKernels(const Options &options,
                                const std::string &architecture) {
-  MGPU_TRY_ASSIGN(Program program, loadKernels(options));
+  MGPU_TRY_ASSIGN(Program program, loadKernels(options, !architecture.empty()));
   std::vector<std::vector<std::byte>> objects;
   std::vector<uint64_t> workspaceBytes(program.dag.kernels.size());
   if (architecture.empty()) {
-    MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, ""));
+    MGPU_TRY_ASSIGN(HostKernels kernels, tune::hostKernels(program, ""));
     objects = std::move(kernels.objects);
   } else {
     auto cache = openCubinCache(options);
@@ -120,16 +131,19 @@ Result<Kernels> compileKernels(const Options &options,
     if (const auto *call = std::get_if<KernelCall>(&node.work))
       kernels.push_back(kernelOf(program.dag, node, objects[call->kernel.value],
                                  workspaceBytes[call->kernel.value]));
-  if (kernels.size() != 2 + std::size(shapes))
+  if (kernels.size() != 2 + std::size(products))
     return fail(ErrorKind::Invalid,
                 fmt::format("'{}' has {} kernels: give a bundle of "
                             "tools/mgpu-tune/calibrate.mlir of this version",
                             options.file, kernels.size()));
-  kernels[1].flops = arithmeticFlops;
+  kernels[1].flops = flopsOfNumber * double(bytesOf(kernels[1]) / 4);
   Kernels out{std::move(kernels[0]), std::move(kernels[1]), {}};
-  for (size_t k = 0; k < std::size(shapes); ++k)
-    out.matmuls.push_back({shapes[k].type, shapes[k].m, shapes[k].n,
-                           shapes[k].k, std::move(kernels[2 + k])});
+  for (size_t k = 0; k < std::size(products); ++k) {
+    const auto [type, bytes] = products[k];
+    const auto edge =
+        uint32_t(std::lround(std::sqrt(bytesOf(kernels[2 + k]) / bytes)));
+    out.matmuls.push_back({type, edge, edge, edge, std::move(kernels[2 + k])});
+  }
   return out;
 }
 
@@ -239,6 +253,8 @@ Result<int> runCalibrate(const Options &options) {
         fmt::format("measured by calibrate on {:%Y-%m-%d}"
                     ", on {} ({}): ",
                     fmt::gmtime(std::time(nullptr)), target, driver.timedBy())};
+    if (isCudaTarget(target))
+      out.largestBytes = uint64_t(256) << 20; // more than its caches hold
     out.progress = [&words](const std::string &text) {
       dprintf(words.value, "mgpu-tune: %s\n", text.c_str());
     };
