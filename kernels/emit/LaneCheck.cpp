@@ -19,116 +19,134 @@ namespace mgpu::kernels {
 
 namespace {
 
-/// Which threads of a block come to a place, as far as that follows from their
-/// own places.
-using Coming = std::vector<bool>;
+/// A control operation on the way to a place, and a number for each thread:
+/// threads of one number go one way.
+struct Fork {
+  Operation *control;
+  std::vector<uint64_t> ways;
+  bool isFirst; ///< the way goes through the first region, as any but 0 does
+};
 
 class LaneCheck {
 public:
   LaneCheck(func::FuncOp entry, Dim3 block)
-      : entry(entry), values(block), block(block) {}
+      : entry(entry), uniformity(entry), values(block), block(block) {}
 
-  LogicalResult run() {
-    return walk(entry.getBody().front(), Coming(block.volume(), true));
-  }
+  LogicalResult run() { return walk(entry.getBody().front()); }
 
 private:
-  LogicalResult walk(Block &ops, const Coming &coming) {
-    for (Operation &op : ops)
-      if (op.getNumRegions() != 0 && findInSubgroup(&op) &&
-          failed(enter(&op, coming)))
+  LogicalResult walk(Block &ops) {
+    for (Operation &op : ops) {
+      if (meetsInSubgroup(&op) && failed(check(&op)))
         return failure();
+      if (op.getNumRegions() != 0 && findConvergent(&op) && failed(enter(&op)))
+        return failure();
+    }
     return success();
   }
 
-  LogicalResult enter(Operation *op, const Coming &coming) {
-    // A number for each thread: threads of one number go one way.
+  LogicalResult enter(Operation *op) {
+    std::vector<uint64_t> ways = waysAt(op);
+    if (ways.empty() && !uniformity.hasUniformControl(op))
+      return success(); // who comes is not known
+    for (auto [k, region] : llvm::enumerate(op->getRegions())) {
+      if (region.empty())
+        continue;
+      if (!ways.empty())
+        path.push_back({op, ways, k == 0});
+      const LogicalResult done = walk(region.front());
+      if (!ways.empty())
+        path.pop_back();
+      if (failed(done))
+        return failure();
+    }
+    return success();
+  }
+
+  /// Empty where they follow from more than the threads' places.
+  std::vector<uint64_t> waysAt(Operation *op) {
     std::vector<uint64_t> ways;
     if (auto branch = dyn_cast<scf::IfOp>(op)) {
-      for (Attribute each : values.of(branch.getCondition()))
-        ways.push_back(cast<IntegerAttr>(each).getValue().getZExtValue());
-    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      ways = tripsOf(loop);
+      for (Attribute each : values.of(branch.getCondition())) {
+        auto number = dyn_cast<IntegerAttr>(each);
+        if (!number) // poison
+          return {};
+        ways.push_back(number.getValue().getZExtValue());
+      }
+      return ways;
     }
-    if (ways.empty()) { // they may all go the same
-      for (Region &region : op->getRegions())
-        for (Block &inner : region)
-          if (failed(walk(inner, coming)))
-            return failure();
-      return success();
-    }
-    if (part(ways, coming)) {
-      Operation *inside = findInSubgroup(op);
-      auto error = ir::emitProgramError(inside);
-      if (!madeFor(inside).empty())
-        error << "(made for '" << madeFor(inside) << "') ";
-      return error << "is under control flow that is not the same for all "
-                      "lanes of a subgroup: they part at the '"
-                   << op->getName() << "' at "
-                   << ir::describeLocation(op->getLoc())
-                   << "; move it to where all of them pass";
-    }
-    for (auto [k, region] : llvm::enumerate(op->getRegions())) {
-      Coming inside = coming;
-      for (size_t thread = 0; thread < inside.size(); ++thread)
-        inside[thread] = inside[thread] && (ways[thread] != 0) == (k == 0);
-      if (!region.empty() && failed(walk(region.front(), inside)))
-        return failure();
-    }
-    return success();
-  }
-
-  static Operation *findInSubgroup(Operation *op) {
-    Operation *found = nullptr;
-    op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
-      if (meetsInSubgroup(inner))
-        found = inner;
-      return found ? WalkResult::interrupt() : WalkResult::advance();
-    });
-    return found;
-  }
-
-  std::vector<uint64_t> tripsOf(scf::ForOp loop) {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    if (!loop)
+      return ways;
     const auto &low = values.of(loop.getLowerBound()),
                &high = values.of(loop.getUpperBound()),
                &step = values.of(loop.getStep());
-    std::vector<uint64_t> trips;
     if (low.empty() || high.empty() || step.empty())
-      return trips;
+      return ways;
     for (size_t thread = 0; thread < low.size(); ++thread) {
       auto count = constantTripCount(
           low[thread], high[thread], step[thread], !loop.getUnsignedCmp(),
           [](Value, Value, bool) { return std::nullopt; });
       if (!count)
         return {};
-      trips.push_back(count->getZExtValue());
+      ways.push_back(count->getZExtValue());
     }
-    return trips;
+    return ways;
   }
 
-  bool part(const std::vector<uint64_t> &ways, const Coming &coming) const {
-    for (size_t first = 0; first < ways.size(); first += subgroupSize) {
-      std::optional<uint64_t> way;
-      const size_t end = std::min(first + subgroupSize, ways.size());
-      for (size_t thread = first; thread < end; ++thread) {
-        if (coming[thread] && way.value_or(ways[thread]) != ways[thread])
-          return true;
-        if (coming[thread])
-          way = ways[thread];
+  /// Fails where some lanes of a subgroup come to `op`, having parted from
+  /// others on the way.
+  LogicalResult check(Operation *op) {
+    for (size_t first = 0; first < block.volume(); first += subgroupSize) {
+      std::vector<size_t> lanes;
+      for (size_t thread = first;
+           thread < std::min<size_t>(first + subgroupSize, block.volume());
+           ++thread)
+        lanes.push_back(thread);
+      Operation *parting = nullptr;
+      for (const Fork &fork : path) {
+        auto goElsewhere = [&](size_t thread) {
+          return fork.ways[thread] != fork.ways[lanes.front()];
+        };
+        if (!parting && llvm::any_of(lanes, goElsewhere))
+          parting = fork.control;
+        llvm::erase_if(lanes, [&](size_t thread) {
+          return (fork.ways[thread] != 0) != fork.isFirst;
+        });
+        if (lanes.empty())
+          break;
       }
+      if (parting && !lanes.empty())
+        return report(op, parting);
     }
-    return false;
+    return success();
+  }
+
+  static LogicalResult report(Operation *op, Operation *parting) {
+    auto error = ir::emitProgramError(op);
+    if (!madeFor(op).empty())
+      error << "(made for '" << madeFor(op) << "') ";
+    return error << "is under control flow that is not the same for all lanes "
+                    "of a subgroup: they part at the '"
+                 << parting->getName() << "' at "
+                 << ir::describeLocation(parting->getLoc())
+                 << "; move it to where all of them pass";
   }
 
   func::FuncOp entry;
+  Uniformity uniformity;
   ThreadValues values;
   Dim3 block;
+  std::vector<Fork> path;
 };
 
 } // namespace
 
 LogicalResult checkLanesMeet(func::FuncOp entry, Dim3 block) {
-  return LaneCheck(entry, block).run();
+  for (Operation &op : entry.getBody().front())
+    if (op.getNumRegions() != 0 && !isConvergent(&op) && findConvergent(&op))
+      return LaneCheck(entry, block).run();
+  return success();
 }
 
 } // namespace mgpu::kernels

@@ -73,30 +73,6 @@ SmallVector<Value> choose(Value condition, ValueRange then,
   return chosen;
 }
 
-/// A check that each lane of a subgroup has the `number` that its first
-/// has, which says how it goes on at `control`.
-void checkAgreement(Value number, Operation *control, OpBuilder &b) {
-  Location loc = control->getLoc();
-  auto word = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
-  };
-  Value first =
-      gpu::ShuffleOp::create(b, loc, number, word(0), word(subgroupSize),
-                             gpu::ShuffleMode::IDX)
-          .getShuffleResult();
-  Value same =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, first);
-  Operation *inside = findConvergent(control);
-  const StringRef name = madeFor(inside).empty()
-                             ? inside->getName().getStringRef()
-                             : madeFor(inside);
-  createStop(b, loc, same,
-             "has lanes of one subgroup part at the '" +
-                 control->getName().getStringRef() + "' at " +
-                 ir::describeLocation(loc) + ", around the '" + name + "' at " +
-                 ir::describeLocation(inside->getLoc()) +
-                 ", which all of them or none must reach");
-}
 Value asNumber(Value truth, OpBuilder &b, Location loc) {
   return arith::ExtUIOp::create(b, loc, b.getI32Type(), truth);
 }
@@ -116,7 +92,6 @@ void emitIf(scf::IfOp branch, Value outer, OpBuilder &b, IRMapping &map) {
   Location loc = branch.getLoc();
   Value condition = map.lookupOrDefault(branch.getCondition());
   Value taken = both(condition, outer, b, loc);
-  checkAgreement(asNumber(taken, b, loc), branch, b);
   SmallVector<Value> yes =
       emitBlock(branch.getThenRegion().front(), taken, b, map);
   if (branch.getElseRegion().empty())
@@ -179,7 +154,6 @@ void emitFor(scf::ForOp loop, Value condition, OpBuilder &b, IRMapping &map) {
   Value trips = tripsOf(loop, low, high, step, b);
   if (condition)
     trips = arith::SelectOp::create(b, loc, condition, trips, number(0, word));
-  checkAgreement(trips, loop, b);
   SmallVector<Value> inits;
   for (Value init : loop.getInitArgs())
     inits.push_back(map.lookupOrDefault(init));
@@ -234,7 +208,6 @@ void emitWhile(scf::WhileOp loop, Value condition, OpBuilder &b,
             emitBlock(*loop.getBeforeBody(), all[0], inner, map);
         Value goesOn = both(next[0], all[0], inner, loc);
         Value number = asNumber(goesOn, inner, loc);
-        checkAgreement(number, loop, inner);
         SmallVector<Value> passed{goesOn};
         llvm::append_range(passed, carried);
         llvm::append_range(passed, choose(all[0], ValueRange(next).drop_front(),
@@ -309,11 +282,34 @@ void emitControl(Operation *op, Value condition, OpBuilder &b, IRMapping &map) {
     emitWhile(cast<scf::WhileOp>(op), condition, b, map);
 }
 
+/// A check that all lanes of a subgroup come to `op`, or none; `condition` says
+/// which.
+void checkLanes(Operation *op, Value condition, OpBuilder &b) {
+  Location loc = op->getLoc();
+  auto word = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+  };
+  Value comes = asNumber(condition, b, loc);
+  Value first =
+      gpu::ShuffleOp::create(b, loc, comes, word(0), word(subgroupSize),
+                             gpu::ShuffleMode::IDX)
+          .getShuffleResult();
+  Value same =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, comes, first);
+  const StringRef name =
+      madeFor(op).empty() ? op->getName().getStringRef() : madeFor(op);
+  createStop(b, loc, same,
+             "has some lanes of a subgroup come to the '" + name + "' at " +
+                 ir::describeLocation(loc) +
+                 " and others not: all of them or none must");
+}
+
 /// The block's statements, for those threads for which `condition` holds;
 /// returns what it yields.
 SmallVector<Value> emitBlock(Block &block, Value condition, OpBuilder &b,
                              IRMapping &map) {
   SmallVector<Operation *> run; // behind the condition
+  bool isChecked = false;
   for (Operation &op : block.without_terminator()) {
     const bool meets = findConvergent(&op) != nullptr;
     if (!meets && !isHarmless(&op)) {
@@ -322,6 +318,10 @@ SmallVector<Value> emitBlock(Block &block, Value condition, OpBuilder &b,
     }
     // What a harmless one needs may be in the run.
     emitRun(run, condition, b, map);
+    if (meetsInSubgroup(&op) && !isChecked) {
+      checkLanes(&op, condition, b);
+      isChecked = true; // for those that follow, too
+    }
     if (!meets || meetsInSubgroup(&op))
       b.clone(op, map);
     else

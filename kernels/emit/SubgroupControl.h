@@ -11,7 +11,8 @@ namespace mgpu::kernels {
 /// threads of a block may part: `if (warp == 0)`, `for (row = warp; ...)`. All
 /// threads of the block then do it, as often as the subgroup that does it most,
 /// with zeros where they take no part, and the rest stays behind a condition.
-/// Lanes of one subgroup that part there stop the kernel (HostMessages.h).
+/// Where not all lanes of a subgroup come to it, or none, the kernel stops
+/// (HostMessages.h).
 /// Leaves alone what carries or gives memrefs, or has a barrier of the block.
 void flattenSubgroupControl(mlir::func::FuncOp entry);
 

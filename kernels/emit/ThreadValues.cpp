@@ -38,9 +38,9 @@ static std::optional<uint64_t> answer(Operation *op, Dim3 at, uint64_t linear,
 const std::vector<Attribute> &ThreadValues::of(Value value) {
   auto at = known.find(value);
   if (at != known.end())
-    return at->second;
-  std::vector<Attribute> found = find(value);
-  return known[value] = std::move(found);
+    return *at->second;
+  auto found = std::make_unique<std::vector<Attribute>>(find(value));
+  return *(known[value] = std::move(found));
 }
 
 std::vector<Attribute> ThreadValues::find(Value value) {

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 
+#include <memory>
 #include <vector>
 
 namespace mgpu::kernels {
@@ -25,7 +26,9 @@ private:
   std::vector<mlir::Attribute> find(mlir::Value value);
 
   Dim3 block;
-  llvm::DenseMap<mlir::Value, std::vector<mlir::Attribute>> known;
+  /// A vector stays where it is when others come.
+  llvm::DenseMap<mlir::Value, std::unique_ptr<std::vector<mlir::Attribute>>>
+      known;
 };
 
 } // namespace mgpu::kernels

@@ -14,7 +14,7 @@
 
 // RUNS: 1 0 3 2 5 4 {{.*}} 31 30 0 0 0 {{.*}} 0
 // CHECK: mgpu-tune: error: {{.*}}.mlir:[[@LINE+29]]:17: 'gpu.shuffle' op is under control flow that is not the same for all lanes of a subgroup: they part at the 'scf.if' at {{.*}}.mlir:[[@LINE+28]]:5; move it to where all of them pass (kernel main_kernel0)
-// STOPS: mgpu-tune: error: '{{.*}}.mlir': kernel main_kernel0 ({{.*}}.mlir:[[@LINE+13]]:3) has lanes of one subgroup part at the 'scf.if' at {{.*}}.mlir:[[@LINE+27]]:5, around the 'gpu.shuffle' at {{.*}}.mlir:[[@LINE+28]]:17, which all of them or none must reach
+// STOPS: mgpu-tune: error: '{{.*}}.mlir': kernel main_kernel0 ({{.*}}.mlir:[[@LINE+13]]:3) has some lanes of a subgroup come to the 'gpu.shuffle' at {{.*}}.mlir:[[@LINE+28]]:17 and others not: all of them or none must
 // KERNEL: main_kernel0
 
 mgpu.device_config @config #mgpu.device_config<numDevices = 1>

@@ -546,5 +546,56 @@ TEST(HostSubgroup, LanesThatSurelyPartAreRefusedByName) {
   }
 }
 
+// Conditions by place that part nobody who comes, and others that say who
+// comes.
+TEST(HostSubgroup, LanesThatNeedNotPartAreTrusted) {
+  const std::string some = "%some = arith.cmpi ult, %t, %c5 : index\n"
+                           "%c5i = arith.constant 5 : i32\n",
+                    store = R"(
+      %r, %ok = gpu.shuffle xor %t32, %one, %w : i32
+      memref.store %r, %x[%t] : memref<64xi32>
+)";
+  for (std::string body :
+       {// Nobody is in both.
+        "%late = arith.cmpi uge, %t, %c32 : index\n"
+        "scf.if %some {\nmemref.store %c5i, %x[%t] : memref<64xi32>\n"
+        "scf.if %late {" +
+            store + "}\n}\n",
+        // Lanes part after the trips that shuffle.
+        "%c2 = arith.constant 2 : index\n"
+        "%n = arith.addi %t, %c2 : index\n"
+        "scf.for %k = %c0 to %n step %c1 {\n"
+        "%early = arith.cmpi ult, %k, %c2 : index\n"
+        "scf.if %early {" +
+            store + "}\nmemref.store %c5i, %x[%t] : memref<64xi32>\n}\n",
+        // Whose lanes would part does not come.
+        "%b = gpu.block_id x\n"
+        "%mine = arith.cmpi eq, %b, %warp : index\n"
+        "%c40 = arith.constant 40 : index\n"
+        "%most = arith.cmpi ult, %t, %c40 : index\n"
+        "scf.if %mine {\nmemref.store %c5i, %x[%t] : memref<64xi32>\n"
+        "scf.if %most {" +
+            store + "}\n}\n"}) {
+    auto kernel = LoadedKernel::fromText(
+        ofSubgroups("%c5 = arith.constant 5 : index\n" + some + body), {64});
+    ASSERT_TRUE(kernel) << kernel.error().message << body;
+    std::vector<int32_t> x(64, -1);
+    (*kernel)->run({1}, {arg(x)});
+    const bool byLoop = body.find("scf.for") != std::string::npos,
+               byBlock = body.find("block_id") != std::string::npos;
+    for (int32_t t = 0; t < 64; ++t)
+      EXPECT_EQ(x[t], byLoop              ? 5
+                      : byBlock && t < 32 ? t ^ 1
+                      : !byBlock && t < 5 ? 5
+                                          : -1)
+          << t << body;
+  }
+  // No condition at all.
+  EXPECT_TRUE(LoadedKernel::fromText(ofSubgroups("%p = ub.poison : i1\n"
+                                                 "scf.if %p {" +
+                                                 store + "}"),
+                                     {64}));
+}
+
 } // namespace
 } // namespace mgpu::kernels
