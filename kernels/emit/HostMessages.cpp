@@ -11,6 +11,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -91,9 +92,15 @@ LogicalResult Lowering::lower(gpu::PrintfOp op) {
 void Lowering::lower(cf::AssertOp op) {
   Location loc = op.getLoc();
   std::string sentence = op.getMsg().str();
-  if (!op->hasAttr(isSentence))
-    sentence = "fails its assertion '" + sentence + "' at " +
-               ir::describeLocation(loc);
+  if (!op->hasAttr(isSentence)) {
+    constexpr size_t longest = 500; // the handler has room for a few paths more
+    std::string message = sentence.substr(0, longest);
+    for (char &c : message)
+      if (llvm::isSpace(c) || c == '\0')
+        c = ' '; // one line of text
+    sentence =
+        "fails its assertion '" + message + "' at " + ir::describeLocation(loc);
+  }
   b.setInsertionPoint(op);
   Value fails = arith::XOrIOp::create(
       b, loc, op.getArg(),

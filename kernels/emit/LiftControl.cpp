@@ -7,6 +7,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 
@@ -69,7 +71,11 @@ LogicalResult liftControl(ModuleOp module) {
     return success();
   module.getContext()
       ->loadDialect<scf::SCFDialect, ub::UBDialect, arith::ArithDialect>();
+  IRRewriter rewriter(module.getContext());
   for (Region *region : regions) {
+    (void)eraseUnreachableBlocks(rewriter, *region);
+    if (region->hasOneBlock())
+      continue;
     Lifting lifting;
     DominanceInfo dominance(region->getParentOp());
     if (failed(transformCFGToSCF(*region, lifting, dominance)))

@@ -8,6 +8,8 @@
 #include "dialect/mgpu/Diagnostics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Index/IR/IndexOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -19,11 +21,19 @@ namespace mgpu::kernels {
 
 namespace {
 
+/// Divisions that MLIR takes for speculatable, though by 0 they are not.
+bool mayDivideByZero(Operation *op) {
+  return isa<arith::FloorDivSIOp, arith::RemSIOp, arith::RemUIOp, index::DivSOp,
+             index::DivUOp, index::CeilDivSOp, index::CeilDivUOp,
+             index::FloorDivSOp, index::RemSOp, index::RemUOp, math::IPowIOp>(
+      op);
+}
+
 /// What may be done where it was not asked for.
 bool isHarmless(Operation *op) {
   return isa<memref::AllocaOp>(op) ||
          (op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
-          isSpeculatable(op));
+          isSpeculatable(op) && !mayDivideByZero(op));
 }
 
 /// Whether a value stands for one of these where it was not made.
@@ -60,9 +70,13 @@ Value zeroOf(OpBuilder &b, Location loc, Type type) {
                                    cast<TypedAttr>(b.getZeroAttr(type)));
 }
 
+/// `condition` where `outer` holds, if there is one. Of a lane that does not
+/// come the condition may be poison, which an andi would pass on.
 Value both(Value condition, Value outer, OpBuilder &b, Location loc) {
-  return outer ? arith::AndIOp::create(b, loc, condition, outer).getResult()
-               : condition;
+  if (!outer)
+    return condition;
+  Value none = arith::ConstantOp::create(b, loc, b.getBoolAttr(false));
+  return arith::SelectOp::create(b, loc, outer, condition, none);
 }
 
 SmallVector<Value> choose(Value condition, ValueRange then,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <ucontext.h>
@@ -63,7 +64,7 @@ public:
   }
 
 private:
-  char text[1024];
+  char text[16 << 10];
   size_t used = 0;
 };
 
@@ -141,9 +142,10 @@ void onFault(int number, siginfo_t *info, void *context) {
     if (std::strcmp(name.c_str(), kernel) == 0)
       out << " (" << place.c_str() << ")";
   if (const char *sentence =
-          sentenceOf(number, *static_cast<const ucontext_t *>(context)))
+          sentenceOf(number, *static_cast<const ucontext_t *>(context))) {
+    std::fflush(stdout); // it was in none of its own functions
     out << " " << sentence << "\n";
-  else if (number == SIGFPE)
+  } else if (number == SIGFPE)
     out << " divides a whole number by zero, or the least one by -1: guard the "
            "division\n";
   else if (number == SIGILL)

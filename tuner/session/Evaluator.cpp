@@ -42,9 +42,12 @@ Evaluator::create(const TuningSubject &subject,
 
 /// The program's own fault: there is nothing to tune.
 static tl::unexpected<Error> itself(const char *which, const Fault &found) {
-  return fail(
-      ErrorKind::Invalid,
-      fmt::format("the program cannot be tuned: its {} {}", which, found.what));
+  return fail(ErrorKind::Invalid,
+              fmt::format("the program cannot be tuned: its {} {}{}", which,
+                          found.what,
+                          found.kind == FaultKind::Crash
+                              ? "; `mgpu-tune run` says where"
+                              : ""));
 }
 
 Result<void> Evaluator::open() {

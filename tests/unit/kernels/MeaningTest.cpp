@@ -216,6 +216,45 @@ std::vector<Meaning> meanings() {
                                : 32 * int64_t(i / 32 * 32) + 31 * 16;
        },
        ""},
+      // Lanes that do not come have no divisor.
+      {"divisions_behind_a_condition_of_lanes",
+       "%c32 = arith.constant 32 : index\n"
+       "%limit = arith.constant -3 : i64\n"
+       "%one = arith.constant 1 : i32\n"
+       "%none = arith.constant 0 : i64\n"
+       "%w = arith.constant 32 : i32\n"
+       "%group = arith.divui %i, %c32 : index\n"
+       "%said = memref.load %x[%group] : memref<256xi64>\n"
+       "%low = arith.cmpi slt, %said, %limit : i64\n"
+       "%d = arith.select %low, %said, %none : i64\n"
+       "%n = arith.index_cast %i : index to i64\n"
+       "%r = scf.if %low -> i64 {\n"
+       "%o, %ok = gpu.shuffle xor %n, %one, %w : i64\n"
+       "%p = arith.remsi %o, %d : i64\n"
+       "%q = arith.divui %o, %d : i64\n"
+       "%a = arith.index_cast %o : i64 to index\n"
+       "%b = arith.index_cast %d : i64 to index\n"
+       "%c = index.floordivs %a, %b\n"
+       "%e = arith.index_cast %c : index to i64\n"
+       "%f = arith.addi %p, %q : i64\n"
+       "%g = arith.addi %f, %e : i64\n"
+       "%t = gpu.subgroup_reduce add %g : (i64) -> i64\n"
+       "scf.yield %t : i64\n"
+       "} else {\n"
+       "scf.yield %none : i64\n"
+       "}\n" +
+           store("%r"),
+       [](const std::vector<int64_t> &x, size_t i) -> int64_t {
+         const int64_t d = x[i / 32];
+         if (d >= -3)
+           return 0;
+         int64_t sum = 0;
+         for (int64_t o = int64_t(i / 32 * 32), end = o + 32; o < end; ++o)
+           sum += o % d + int64_t(uint64_t(o) / uint64_t(d)) + o / d -
+                  (o % d != 0);
+         return sum;
+       },
+       ""},
       {"lanes_apart_with_as_many_trips",
        "%c32 = arith.constant 32 : index\n"
        "%c96 = arith.constant 96 : index\n"
@@ -292,6 +331,8 @@ std::vector<Meaning> meanings() {
        "%t = gpu.thread_id x\n"
        "%other = arith.xori %t, %c1 : index\n"
        "cf.br ^head(%none, %n : i32, i32)\n"
+       "^nowhere:\n"
+       "cf.br ^head(%one, %one : i32, i32)\n"
        "^head(%k: i32, %v: i32):\n"
        "%more = arith.cmpi slt, %k, %three : i32\n"
        "cf.cond_br %more, ^body, ^end\n"
