@@ -27,7 +27,7 @@ BUDGET, LEAST = 465, 5
 # What the driver of the rehearsal calls its card (tests/rehearsal).
 DOUBLE = "test double"
 # These lose the context of the process they run in.
-LOST = ["Replays.AFaultIsSaid", "Replays.OneThatDoesNotEndIsGivenUp"]
+LOST = ["LostContexts.AFaultIsSaid", "LostContexts.OneThatDoesNotEndIsGivenUp"]
 LIBRARIES = ["libnvrtc.so.13", "libnccl.so.2", "libcublasLt.so.13", "libcupti.so.13"]
 
 
