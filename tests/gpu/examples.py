@@ -110,7 +110,8 @@ def write_bundles(tune, examples, out, elements=None):
     # Without cubins: what a first replay costs where they are compiled, or in the database.
     subprocess.run([tune, "bundle", f"{examples}/mlp/mlp.mlir", "-o", f"{out}/mlp-texts.mgpu"],
                    check=True)
-    calibrate = f"{HERE}/../../tools/mgpu-tune/calibrate.mlir"
+    # With the sizes of a card, which the build writes.
+    calibrate = f"{os.path.dirname(os.path.abspath(tune))}/../tools/mgpu-tune/calibrate-card.mlir"
     subprocess.run([tune, "bundle", calibrate, "--arch", ARCHS, "-o", f"{out}/calibrate.mgpu"],
                    check=True)
     shutil.copy(f"{examples}/digits/digits.csv.gz", out)
