@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Twins.h over a real driver, and a main that skips every test without a card.
+// Of collectives and copies there are fewer cases than over the double;
+// MGPU_GPU_CASES=all in the environment has all of them.
 #include "tests/unit/cuda/RawDriver.h"
 #include "tests/unit/cuda/Twins.h"
 
@@ -9,6 +11,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 namespace mgpu {
 
@@ -39,12 +42,19 @@ Result<std::unique_ptr<device::Driver>> openCudaTwin(uint32_t numDevices,
   return gpu::openCard(numDevices);
 }
 
+bool areCasesFew() {
+  const char *cases = std::getenv("MGPU_GPU_CASES");
+  return !cases || std::string_view(cases) != "all";
+}
+
 std::string complaints(bool) { return ""; }
 
 std::shared_ptr<const device::CudaApi> rawDriver() {
   auto api = device::openCuda();
   return api ? *api : nullptr;
 }
+
+bool mayDisagree() { return true; }
 
 std::vector<std::byte> rawCubin() {
   auto driver = gpu::openCard(1);
@@ -60,6 +70,40 @@ std::vector<std::byte> rawCubin() {
 
 } // namespace mgpu
 
+namespace {
+
+/// The card's context, as making and ending it takes longer than most tests,
+/// which open a driver for each case. Tests that lose it are to end with none.
+class HeldContext : public testing::Environment {
+public:
+  void SetUp() override {
+    const testing::UnitTest &all = *testing::UnitTest::GetInstance();
+    for (int k = 0; k < all.total_test_suite_count(); ++k) {
+      const testing::TestSuite &suite = *all.GetTestSuite(k);
+      if (suite.should_run() && suite.name() == std::string("LostContexts"))
+        return;
+    }
+    api = mgpu::fake::rawDriver();
+    CUcontext context = nullptr;
+    ASSERT_NE(api, nullptr);
+    ASSERT_EQ(api->cuDeviceGet(&device, 0), CUDA_SUCCESS);
+    ASSERT_EQ(api->cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+    isHeld = true;
+  }
+  void TearDown() override {
+    if (isHeld) {
+      EXPECT_EQ(api->cuDevicePrimaryCtxRelease(device), CUDA_SUCCESS);
+    }
+  }
+
+private:
+  std::shared_ptr<const mgpu::device::CudaApi> api;
+  CUdevice device = 0;
+  bool isHeld = false;
+};
+
+} // namespace
+
 /// What ctest counts as skipped (tests/gpu/CMakeLists.txt).
 static constexpr int skipped = 77;
 
@@ -74,6 +118,7 @@ int main(int argc, char **argv) {
                  (driver ? compiler.error() : driver.error()).message.c_str());
     return std::getenv("MGPU_REQUIRE_GPU") ? 1 : skipped;
   }
-  driver->reset(); // its context is the tests' from here on
+  testing::AddGlobalTestEnvironment(new HeldContext); // gtest's to delete
+  driver->reset();
   return RUN_ALL_TESTS();
 }

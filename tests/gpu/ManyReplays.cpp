@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One program replayed many times on a card and on the host:
-//   gpu-replays FILE COUNT SECONDS ENTRY [NAME=VALUE ...] -- TARGET...
+// One program replayed many times on a card:
+//   gpu-replays FILE COUNT SECONDS ENTRY RULE [NAME=VALUE ...] -- TARGET...
 // FILE is a bundle, or with the compiler half a program. After 1, 10, 100, ...
-// and COUNT replays all results must have the host's bits, and from the
-// hundredth replay on neither the card's free memory may shrink nor this
-// process grow. Prints a JSON object on a line for each target. SECONDS is for
-// each target: where they are over before COUNT, the line says how many replays
-// there were and that they are not all (`complete`). Exit code 1 after a
-// difference or growth, 3 without a card.
+// and COUNT replays all results are compared, as RULE says:
+//   bits     with those of as many replays on the host, bit for bit
+//   same:T   the first with the host's, of which no number may be further off
+//            than T of the array's largest; all others with the card's own
+//            first, bit for bit: of a program that carries no state
+//   again:T  the first as with same; all of them with those of a second run on
+//            the card, bit for bit
+// Between a tenth of the replays and all of them neither the card's free memory
+// may go on shrinking nor this process go on growing (Growth.h). Prints a JSON
+// object on a line for each target. SECONDS is for each target: where they are
+// over before COUNT, the line says how many replays there were and that they
+// are not all (`complete`). Exit code 1 after a difference or growth, 3 without
+// a card.
 #include "device/cuda/CudaApi.h"
 #include "support/Clock.h"
+#include "tests/gpu/Growth.h"
 #include "tools/mgpu-tune/Arguments.h"
 #include "tools/mgpu-tune/Target.h"
 #include "tools/mgpu-tune/Tuned.h"
@@ -18,11 +26,14 @@
 #include "capture/replay/Replayer.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fmt/format.h>
 #include <malloc.h>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unistd.h>
 
 namespace {
@@ -30,11 +41,9 @@ namespace {
 using namespace mgpu;
 using nlohmann::json;
 
-/// A process that is measured from its hundredth replay on may still touch
-/// pages for the first time. Of ten thousand replays this is less than the
-/// least block malloc has, for each.
-constexpr int64_t hostSlackBytes = 256 << 10;
-constexpr uint64_t settledAfter = 100;
+/// In a half of ten thousand replays less than the least block that malloc has,
+/// for each; pages are touched for the first time later, too.
+constexpr int64_t hostSlackBytes = 128 << 10;
 
 /// Memory of this process that is its own: without pages of files.
 int64_t residentBytes() {
@@ -65,6 +74,12 @@ Result<int64_t> freeBytes(int card) {
     return fail(ErrorKind::Absent, "the card does not say what is free");
   return int64_t(free);
 }
+
+struct Seen {
+  std::string name;
+  ElementType type;
+  std::vector<std::byte> bytes;
+};
 
 /// The program on one target, with its arguments bound and loaded.
 class Side {
@@ -108,14 +123,17 @@ public:
     return side;
   }
 
-  /// The name and bytes of every array a user sees.
-  Result<std::vector<std::pair<std::string, std::span<const std::byte>>>>
-  results() {
+  /// Every array a user sees.
+  Result<std::vector<Seen>> results() {
     MGPU_TRY(replayer->fetch());
-    std::vector<std::pair<std::string, std::span<const std::byte>>> all;
+    std::vector<Seen> all;
     for (const tune::Binding &binding : program.bindings)
-      if (binding.buffer)
-        all.push_back({binding.name, replayer->hostBuffer(*binding.buffer)});
+      if (binding.buffer) {
+        auto bytes = replayer->hostBuffer(*binding.buffer);
+        all.push_back({binding.name,
+                       program.dag.buffer(*binding.buffer).elementType,
+                       {bytes.begin(), bytes.end()}});
+      }
     return all;
   }
 
@@ -125,74 +143,176 @@ public:
   std::optional<capture::Replayer> replayer;
 };
 
-/// The first array whose bytes differ, or empty.
-Result<std::string> difference(Side &host, Side &card) {
-  MGPU_TRY_ASSIGN(auto expected, host.results());
-  MGPU_TRY_ASSIGN(auto got, card.results());
-  for (size_t k = 0; k < expected.size(); ++k)
-    if (expected[k].second.size() != got[k].second.size() ||
-        std::memcmp(expected[k].second.data(), got[k].second.data(),
-                    expected[k].second.size()) != 0)
-      return expected[k].first;
-  return std::string();
+/// How a program's results are compared.
+struct Rule {
+  bool isBits = true;   ///< with the host's, after each replay
+  bool isAgain = false; ///< with a second run's; else with the first replay's
+  double tolerance = 0; ///< of the first replay's beside the host's
+};
+
+std::optional<Rule> parseRule(const std::string &word) {
+  if (word == "bits")
+    return Rule{};
+  const size_t colon = word.find(':');
+  const std::string name = word.substr(0, colon);
+  if (colon == std::string::npos || (name != "same" && name != "again"))
+    return std::nullopt;
+  char *end = nullptr;
+  const double tolerance = std::strtod(word.c_str() + colon + 1, &end);
+  if (*end || !(tolerance > 0))
+    return std::nullopt;
+  return Rule{false, name == "again", tolerance};
 }
 
-Result<json> compare(const tune::Options &options, const std::string &target,
-                     uint64_t count, double seconds) {
-  tune::Options asHost = options;
-  MGPU_TRY_ASSIGN(auto card, Side::open(options, target));
-  MGPU_TRY_ASSIGN(
-      auto host,
-      Side::open(asHost, fmt::format("host:{}", card->program.dag.numDevices)));
-  MGPU_TRY_ASSIGN(tune::CudaTarget where, tune::parseCudaTarget(target));
-  const Clock::time_point start = Clock::now();
-  json checked = json::array();
-  std::string differs;
-  double cardUs = 0;
-  uint64_t done = 0;
-  int64_t settledHost = 0, settledCard = 0;
-  bool isSettled = false;
-  auto settle = [&]() -> Result<void> {
-    malloc_trim(0); // what was freed is not growth
-    settledHost = residentBytes();
-    MGPU_TRY_ASSIGN(settledCard, freeBytes(where.cards[0]));
-    isSettled = true;
-    return {};
-  };
-  for (uint64_t next = 1;
-       done < count && differs.empty() && secondsSince(start) < seconds;
-       next = std::min(next * 10, count)) {
-    const Clock::time_point before = Clock::now();
-    for (; done < next && secondsSince(start) < seconds; ++done) {
-      MGPU_TRY(card->replayer->replay());
-      MGPU_TRY(host->replayer->replay());
+/// The first array whose bytes differ, or empty.
+std::string difference(const std::vector<Seen> &got,
+                       const std::vector<Seen> &expected) {
+  for (size_t k = 0; k < expected.size(); ++k)
+    if (got[k].bytes != expected[k].bytes)
+      return expected[k].name;
+  return "";
+}
+
+/// How far apart they are at most, as a share of the array's largest number;
+/// infinite where something else than finite f32 differs.
+double furthest(const std::vector<Seen> &got,
+                const std::vector<Seen> &expected) {
+  double most = 0;
+  for (size_t k = 0; k < expected.size(); ++k) {
+    const std::vector<std::byte> &mine = got[k].bytes;
+    const std::vector<std::byte> &theirs = expected[k].bytes;
+    if (mine == theirs)
+      continue;
+    if (expected[k].type != ElementType::F32 || mine.size() != theirs.size())
+      return INFINITY;
+    double apart = 0, largest = 0;
+    for (size_t at = 0; at < mine.size(); at += sizeof(float)) {
+      float a = 0, b = 0;
+      std::memcpy(&a, &mine[at], sizeof a);
+      std::memcpy(&b, &theirs[at], sizeof b);
+      if (!std::isfinite(a) || !std::isfinite(b))
+        return INFINITY;
+      apart = std::max(apart, std::abs(double(a) - b));
+      largest = std::max(largest, std::abs(double(b)));
     }
-    cardUs = microsecondsSince(before);
-    MGPU_TRY_ASSIGN(differs, difference(*host, *card));
-    checked.push_back(done);
-    if (done >= settledAfter && !isSettled)
-      MGPU_TRY(settle());
-    if (next == count)
-      break;
+    most = std::max(most, largest > 0 ? apart / largest : INFINITY);
   }
-  malloc_trim(0);
-  json out{{"example", options.file},   {"entry", options.entry},
-           {"target", target},          {"replays", done},
-           {"complete", done == count}, {"compared_after", checked}};
-  int64_t hostGrowth = 0, cardGrowth = 0;
-  if (isSettled) {
-    hostGrowth = residentBytes() - settledHost;
-    MGPU_TRY_ASSIGN(int64_t left, freeBytes(where.cards[0]));
-    cardGrowth = settledCard - left;
-    out["host_growth_bytes"] = hostGrowth;
-    out["card_growth_bytes"] = cardGrowth;
+  return most;
+}
+
+/// What goes on beside the card's replays, and what its results are held to.
+class Other {
+public:
+  static Result<Other> open(const tune::Options &options, const Rule &rule,
+                            const std::string &target, uint32_t devices) {
+    Other other;
+    other.rule = rule;
+    MGPU_TRY_ASSIGN(other.host,
+                    Side::open(options, fmt::format("host:{}", devices)));
+    if (rule.isAgain) {
+      MGPU_TRY_ASSIGN(other.again, Side::open(options, target));
+    }
+    return other;
+  }
+
+  Result<void> replay() {
+    if (rule.isBits || first.empty())
+      MGPU_TRY(host->replayer->replay());
+    if (again)
+      MGPU_TRY(again->replayer->replay());
+    return {};
+  }
+  /// The array that is wrong, or empty; of the first replay `line` also says
+  /// what there is to say.
+  Result<std::string> compare(Side &card, json &line) {
+    MGPU_TRY_ASSIGN(auto got, card.results());
+    std::string wrong;
+    if (rule.isBits || first.empty()) {
+      MGPU_TRY_ASSIGN(auto expected, host->results());
+      wrong = difference(got, expected);
+      if (!rule.isBits) {
+        const double apart = furthest(got, expected);
+        line["host_bits"] = wrong.empty();
+        line["furthest"] = std::isfinite(apart) ? json(apart) : "no number";
+        if (apart <= rule.tolerance)
+          wrong.clear();
+      }
+    }
+    if (wrong.empty() && again) {
+      MGPU_TRY_ASSIGN(auto expected, again->results());
+      wrong = difference(got, expected);
+    } else if (wrong.empty() && !rule.isBits && !first.empty()) {
+      wrong = difference(got, first);
+    }
+    if (first.empty())
+      first = std::move(got);
+    return wrong;
+  }
+
+private:
+  Rule rule;
+  std::unique_ptr<Side> host, again;
+  std::vector<Seen> first; ///< the card's own, after one replay
+};
+
+Result<json> compare(const tune::Options &options, const Rule &rule,
+                     const std::string &target, uint64_t count,
+                     double seconds) {
+  MGPU_TRY_ASSIGN(auto card, Side::open(options, target));
+  MGPU_TRY_ASSIGN(Other other, Other::open(options, rule, target,
+                                           card->program.dag.numDevices));
+  MGPU_TRY_ASSIGN(tune::CudaTarget where, tune::parseCudaTarget(target));
+  // When memory is looked at, and when results are; at the one also the other,
+  // so that what comparing takes is no growth.
+  const std::array<uint64_t, 3> looks{count / 10, count / 10 + count * 9 / 20,
+                                      count};
+  std::set<uint64_t> stops(looks.begin(), looks.end());
+  for (uint64_t stop = 1; stop < count; stop *= 10)
+    stops.insert(stop);
+  stops.erase(0);
+  const Clock::time_point start = Clock::now();
+  json out{{"example", options.file},
+           {"entry", options.entry},
+           {"target", target},
+           {"compared", rule.isBits    ? "bits"
+                        : rule.isAgain ? "close, then with a second run"
+                                       : "close, then with the first replay"}};
+  json checked = json::array();
+  gpu::Growth host, onCard;
+  std::string differs;
+  uint64_t done = 0;
+  size_t looked = 0;
+  for (uint64_t stop : stops) {
+    for (; done < stop && secondsSince(start) < seconds; ++done) {
+      MGPU_TRY(card->replayer->replay());
+      MGPU_TRY(other.replay());
+    }
+    if (done == 0)
+      break;
+    MGPU_TRY_ASSIGN(differs, other.compare(*card, out));
+    checked.push_back(done);
+    if (!differs.empty() || done < stop)
+      break;
+    if (done == looks[looked]) {
+      malloc_trim(0); // what was freed is not growth
+      host.bytes[looked] = residentBytes();
+      MGPU_TRY_ASSIGN(const int64_t left, freeBytes(where.cards[0]));
+      onCard.bytes[looked++] = -left;
+    }
+  }
+  out["replays"] = done;
+  out["complete"] = done == count;
+  out["compared_after"] = checked;
+  bool grows = false;
+  if (looked == looks.size()) {
+    out["host_growth_bytes"] = host.halves();
+    out["card_growth_bytes"] = onCard.halves();
+    grows = host.goesOn(hostSlackBytes) || onCard.goesOn(0);
   }
   if (!differs.empty())
     out["differs"] = differs;
-  out["last_step_us"] = cardUs;
   out["seconds"] = secondsSince(start);
-  out["ok"] =
-      differs.empty() && hostGrowth <= hostSlackBytes && cardGrowth <= 0;
+  out["ok"] = differs.empty() && !grows && done > 0;
   return out;
 }
 
@@ -201,22 +321,23 @@ Result<json> compare(const tune::Options &options, const std::string &target,
 int main(int argc, char **argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto dashes = std::find(words.begin(), words.end(), "--");
-  if (words.size() < 6 || dashes == words.end()) {
+  const auto rule = words.size() < 5 ? std::nullopt : parseRule(words[4]);
+  if (words.size() < 7 || dashes == words.end() || !rule) {
     std::fprintf(stderr, "usage: gpu-replays FILE COUNT SECONDS ENTRY "
-                         "[NAME=VALUE ...] -- TARGET...\n");
+                         "bits|same:T|again:T [NAME=VALUE ...] -- TARGET...\n");
     return 2;
   }
   tune::Options options;
   options.file = words[0];
   options.entry = words[3];
-  for (auto word = words.begin() + 4; word < dashes; ++word)
+  for (auto word = words.begin() + 5; word < dashes; ++word)
     options.arguments[word->substr(0, word->find('='))] =
         word->substr(word->find('=') + 1);
   const uint64_t count = std::strtoull(words[1].c_str(), nullptr, 10);
   const double seconds = std::atof(words[2].c_str());
   int code = 0;
   for (auto target = dashes + 1; target < words.end(); ++target) {
-    Result<json> line = compare(options, *target, count, seconds);
+    Result<json> line = compare(options, *rule, *target, count, seconds);
     if (!line) {
       code = std::max(code, line.error().kind == ErrorKind::Absent ? 3 : 1);
       line = json{{"example", options.file},

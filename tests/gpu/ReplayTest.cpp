@@ -101,9 +101,9 @@ TEST(Replays, EventsGiveOrderedSpans) {
   EXPECT_GE(timings[1].startUs, timings[0].endUs);
 }
 
-// These two lose the context of the process they run in: ctest runs each test
-// in one of its own.
-TEST(Replays, AFaultIsSaid) {
+// These lose the context of the process they run in: ctest runs each test in
+// one of its own, and main() holds no context for them.
+TEST(LostContexts, AFaultIsSaid) {
   auto program = build("fault", {1, 1, 1});
   ASSERT_TRUE(program) << program.error().message;
   Result<void> ok = program->exec->launch();
@@ -114,7 +114,7 @@ TEST(Replays, AFaultIsSaid) {
   EXPECT_FALSE(program->exec->launch());
 }
 
-TEST(Replays, OneThatDoesNotEndIsGivenUp) {
+TEST(LostContexts, OneThatDoesNotEndIsGivenUp) {
   CudaOptions options;
   options.deadline = std::chrono::milliseconds(500);
   options.compile = gpu::compile;

@@ -3,7 +3,8 @@
 """From a cached plan to the end of the first replay, each in a process of its own.
 
 Usage: first_replay.py MGPU_TUNE BUNDLE_DIR
-One JSON line: milliseconds of the command's own clock, the median of ROUNDS taken in turn.
+A JSON line after each round, the last of which counts: milliseconds of the command's own clock,
+the median of the rounds so far, ROUNDS in the end, taken in turn.
   bundle    plan and cubins are in the file (mlp-main.mgpu)
   database  plan and CUDA C++ are in the file (mlp-texts.mgpu), cubins in the database
   cold      the same with a database that is empty: NVRTC compiles
@@ -51,10 +52,11 @@ def main():
             os.environ["CUDA_CACHE_DISABLE"] = "1"
             times["cold"].append(first(tune, f"{folder}/mlp-texts.mgpu", f"{work}/cold{number}.db")[0])
             del os.environ["CUDA_CACHE_DISABLE"]
-    line = {f"{name}_ms": round(statistics.median(values), 3) for name, values in times.items()}
-    line["bundle_over_cold"] = line["bundle_ms"] / line["cold_ms"]
-    line["database_over_cold"] = line["database_ms"] / line["cold_ms"]
-    print(json.dumps(line))
+            line = {f"{name}_ms": round(statistics.median(values), 3) for name, values in times.items()}
+            line["bundle_over_cold"] = line["bundle_ms"] / line["cold_ms"]
+            line["database_over_cold"] = line["database_ms"] / line["cold_ms"]
+            line["rounds"] = number + 1
+            print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

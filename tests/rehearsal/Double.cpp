@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <sys/resource.h>
 #include <unistd.h>
 
 using namespace mgpu;
@@ -153,6 +154,12 @@ __attribute__((constructor)) void start() {
 extern "C" __attribute__((visibility("default"))) CUresult
 cuGetProcAddress_v2(const char *symbol, void **function, int, cuuint64_t,
                     CUdriverProcAddressQueryResult *status) {
+  // Asked for by each process that opens CUDA; what a driver maps may be more
+  // than the machine has.
+  rlimit data{};
+  if (std::string_view(symbol) == "cuInit" &&
+      getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur != RLIM_INFINITY)
+    tell("CUDA is opened under a limit of data (RLIMIT_DATA)");
   *function = find(symbol);
   if (status)
     *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS

@@ -10,9 +10,20 @@ import json
 import os
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gpu"))
+from run import LIMITS  # noqa: E402
+
+
+
+def has_bits(lines):
+    """All functions are the host's here: what only has to be close has its bits, too."""
+    close = [each for each in lines if each.get("compared", "bits") != "bits"]
+    return len(close) == 4 and all(each["host_bits"] for each in close)
+
+
 # What each part is with one card of sm_90.
-PARTS = {"examples": lambda lines: len(lines) == 13,
-         "replays": lambda lines: len(lines) == 10 and all(
+PARTS = {"examples": lambda lines: len(lines) == 13 and has_bits(lines),
+         "replays": lambda lines: len(lines) == 10 and has_bits(lines) and all(
              each["replays"] == 120 and "host_growth_bytes" in each for each in lines),
          "first_replay": lambda lines: len(lines) == 1 and lines[0]["cold_ms"] > lines[0]["bundle_ms"] > 0,
          "torch": lambda lines: len(lines) == 3,
@@ -28,18 +39,22 @@ def main():
     if glob.glob(f"{real}/*double*"):
         faults.append(f"there is a rehearsal's result in {real}")
     found = os.listdir(folder)
-    if len(found) != 1 or not found[0].startswith("fake-card-test-double-"):
-        sys.exit(f"not one result: {found}")
-    with open(f"{folder}/{found[0]}", encoding="utf-8") as file:
+    results = [name for name in found if name.endswith(".json")]
+    if len(results) != 1 or not results[0].startswith("fake-card-test-double-") or \
+            set(found) != {results[0], results[0].replace(".json", "-logs.tar.gz")}:
+        sys.exit(f"not one result and its logs: {found}")
+    with open(f"{folder}/{results[0]}", encoding="utf-8") as file:
         result = json.load(file)
     if "rehearsal" not in result:
         faults.append("the result does not say that it is a rehearsal's")
     if not result["complete"]:
         faults.append("something was left out")
     for step in result["steps"]:
-        wanted = None if step["step"] in SKIPPED else True
-        if step["ok"] is not wanted:
+        wanted = "skipped" if step["step"] in SKIPPED else "passed"
+        if step["status"] != wanted or step.get("disagreements"):
             faults.append(f"not as it should be: {step}")
+    if [step["step"] for step in result["steps"]] != list(LIMITS):
+        faults.append(f"other steps than those that have limits: {[step['step'] for step in result['steps']]}")
     for part, is_whole in PARTS.items():
         if not is_whole(result.get(part, [])):
             faults.append(f"{part}: {len(result.get(part, []))} lines, or not what they should be")

@@ -33,6 +33,23 @@ if [[ -s $MGPU_REHEARSAL/violations ]]; then
   sort "$MGPU_REHEARSAL/violations" | uniq -c
   code=1
 fi
+
+# A card's exp is not the host's: two units of its last place off, what has to be close passes, and
+# what has to have the bits does not.
+off() { # EXAMPLE RULE [NAME=VALUE ...]
+  local example=$1 rule=$2
+  shift 2
+  MGPU_REHEARSAL_EXP=2 MGPU_DB=$work/off.db LD_LIBRARY_PATH=$libraries \
+    "$bin/gpu-replays" "$work/bundles/$example-main.mgpu" 20 120 main "$rule" "$@" -- cuda:0/4
+}
+digits=("x=$work/bundles/digits.csv.gz:0-63@0-1435" "y=$work/bundles/digits.csv.gz:64@0-1435" b1=zeros b2=zeros)
+tolerance=$(PYTHONPATH=$scripts python3 -c 'import examples; print(examples.TOLERANCE)')
+close='"host_bits":false.*"ok":true'
+{ off attention "same:$tolerance" | grep "$close" && off digits "again:$tolerance" "${digits[@]}" | grep "$close"; } ||
+  { echo "an exp that is two units off is not close enough"; code=1; }
+differs() { { off "$@" || true; } | grep '"differs"' > /dev/null; }
+differs attention bits || { echo "an exp that is two units off has the host's bits"; code=1; }
+differs digits "same:$tolerance" "${digits[@]}" || { echo "training repeats its first step"; code=1; }
 python3 "$here/check_result.py" "$work/results" "$root/bench/results" || code=1
 # Several cards by processes, which run.sh does not do.
 python3 "$here/cards.py" "$build/bin/mgpu-tune" "$root" "$libraries" || code=1

@@ -285,7 +285,9 @@ Result<int> runTune(const Options &options) {
         options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
     tuning.evaluation.compilers = context.environment.cores;
     tuning.evaluation.pinThreads = options.pinThreads;
-    tuning.evaluation.memoryBytes = context.environment.memoryBytes;
+    // CUDA maps far more than a candidate uses, all of it data to the system.
+    tuning.evaluation.memoryBytes =
+        context.target ? 0 : context.environment.memoryBytes;
     tuning.evaluation.freshSeed = std::random_device()();
     ProgressLine line;
     tuning.progress = std::ref(line);

@@ -72,6 +72,12 @@ struct Case {
   }
 };
 
+/// Where cases are to be few: two and four ranks, each with one of the counts.
+bool isLeftOut(uint32_t ranks, int64_t count) {
+  return areCasesFew() &&
+         !((ranks == 2 && count == 1) || (ranks == 4 && count == 61));
+}
+
 void compare(const Case &c, uint64_t seed, size_t times) {
   Twins twins(c.ranks, seed);
   int64_t width = sizeBytes(c.type), n = c.ranks;
@@ -143,7 +149,7 @@ TEST_P(Collectives, ReduceAsTheHostDoes) {
         for (Layout layout : {Layout::Packed, Layout::Odd, Layout::Strided,
                               Layout::InPlace, Layout::Overlapping})
           for (int64_t count : {1, 16, 61})
-            if (!testing::Test::HasFailure())
+            if (!testing::Test::HasFailure() && !isLeftOut(ranks, count))
               compare({kind, GetParam(), reduction, ranks, layout, count},
                       seed++, 2);
 }
@@ -190,7 +196,7 @@ TEST(Collectives, MoveAsTheHostDoes) {
         for (Layout layout : {Layout::Packed, Layout::Odd, Layout::Strided,
                               Layout::InPlace, Layout::Overlapping})
           for (int64_t count : {1, 16, 61})
-            if (!testing::Test::HasFailure())
+            if (!testing::Test::HasFailure() && !isLeftOut(ranks, count))
               compare({kind, type, ReductionKind::Sum, ranks, layout, count},
                       seed++, 2);
 }

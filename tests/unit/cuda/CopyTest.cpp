@@ -44,7 +44,8 @@ TEST(Copies, RandomBoxes) {
   constexpr size_t bytes = 8192;
   std::mt19937_64 random(11);
   size_t copied = 0;
-  for (int round = 0; round < 400 && !HasFailure(); ++round) {
+  const int rounds = areCasesFew() ? 100 : 400;
+  for (int round = 0; round < rounds && !HasFailure(); ++round) {
     Twins twins(2, uint64_t(round));
     std::vector<size_t> memories{twins.allocate({0}, bytes),
                                  twins.allocate({1}, bytes),
@@ -78,7 +79,7 @@ TEST(Copies, RandomBoxes) {
     twins.replay(1 + random() % 2, "round " + std::to_string(round));
     twins.close();
   }
-  EXPECT_GT(copied, 10'000u);
+  EXPECT_GT(copied, 25 * size_t(rounds));
 }
 
 } // namespace

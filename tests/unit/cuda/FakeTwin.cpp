@@ -11,6 +11,8 @@ Result<std::unique_ptr<device::Driver>> openCudaTwin(uint32_t numDevices,
   return openFake(fakeOptions(numDevices));
 }
 
+bool areCasesFew() { return false; }
+
 std::string complaints(bool isClosed) {
   const FakeCuda &fake = FakeCuda::instance();
   if (!fake.violations.empty())
@@ -27,6 +29,8 @@ std::shared_ptr<const device::CudaApi> rawDriver() {
   auto api = std::make_shared<device::CudaApi>(*FakeCuda::api());
   return device::initializeCuda(*api) ? api : nullptr;
 }
+
+bool mayDisagree() { return false; }
 
 std::vector<std::byte> rawCubin() { return fakeCubin({"nothing"}); }
 

@@ -15,6 +15,10 @@ std::shared_ptr<const device::CudaApi> rawDriver();
 /// A cubin for it whose entry "nothing" takes eight bytes and does nothing.
 std::vector<std::byte> rawCubin();
 
+/// Whether it is not for this test to say what the driver does: a rule that a
+/// real one does not keep is a fault of the other's.
+bool mayDisagree();
+
 } // namespace mgpu::fake
 
 #endif // MGPU_TESTS_UNIT_CUDA_RAWDRIVER_H
