@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-SMALLER = [("4194304", "4096"), ("16384", "16"), ("65536", "1024"), ("%few = arith.constant 256", "%few = arith.constant 4"),
+SMALLER = [("4194304", "4096"), ("16384", "16"), ("65536", "1024"), ("#few = 256", "#few = 4"),
            ("%rounds = arith.constant 512", "%rounds = arith.constant 8"), ("512x512", "32x32"), ("256x256", "16x16")]
 
 

@@ -253,8 +253,7 @@ Result<int> runCalibrate(const Options &options) {
         fmt::format("measured by calibrate on {:%Y-%m-%d}"
                     ", on {} ({}): ",
                     fmt::gmtime(std::time(nullptr)), target, driver.timedBy())};
-    if (isCudaTarget(target))
-      out.largestBytes = uint64_t(256) << 20; // more than its caches hold
+    out.largestBytes = std::max(out.largestBytes, bytesOf(kernels.memory));
     out.progress = [&words](const std::string &text) {
       dprintf(words.value, "mgpu-tune: %s\n", text.c_str());
     };
