@@ -281,6 +281,20 @@ Result<void> GraphInstance::instantiate() {
       fmt::format("{} (result {})", where, int(params.result_out)));
 }
 
+std::optional<int> GraphInstance::kindOf(const CUgraphEdgeData &data) {
+  const int port = data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+                       ? CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+                       : CU_GRAPH_KERNEL_NODE_PORT_DEFAULT;
+  if (data.to_port || data.from_port != port)
+    return std::nullopt;
+  return data.type;
+}
+
+bool GraphInstance::isWithinACall(CUgraphNode from, CUgraphNode to) const {
+  auto a = captured.find(from), b = captured.find(to);
+  return a != captured.end() && b != captured.end() && a->second == b->second;
+}
+
 Result<void> GraphInstance::readBack() {
   const CudaApi &api = *state->api;
   auto differs = [&](const std::string &how) {
@@ -319,15 +333,12 @@ Result<void> GraphInstance::readBack() {
   std::vector<Edge> there;
   for (size_t k = 0; k < count; ++k) {
     // A library's own edges are its affair.
-    if (captured.count(from[k]) && captured.count(to[k]))
+    if (isWithinACall(from[k], to[k]))
       data[k] = {};
-    const bool isEarly = data[k].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
-    // As addNode() makes them.
-    const int port = isEarly ? CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
-                             : CU_GRAPH_KERNEL_NODE_PORT_DEFAULT;
-    if (data[k].to_port || data[k].from_port != port)
+    std::optional<int> kind = kindOf(data[k]);
+    if (!kind)
       return differs("an edge waits for something else than was asked for");
-    there.push_back({from[k], to[k], data[k].type});
+    there.push_back({from[k], to[k], *kind});
   }
   std::sort(there.begin(), there.end());
   std::sort(edges.begin(), edges.end());

@@ -121,6 +121,7 @@ struct Run {
   /// Steps that follow the end of one, or that it may begin.
   std::vector<std::vector<size_t>> after, afterBegin;
   std::vector<bool> isDone;
+  /// None yet of those that wait for a kernel they follow.
   std::map<size_t, std::unique_ptr<Operation>> waiting;
   double startMs = 0;
   Event *records = nullptr; ///< no launch, but an event behind those before

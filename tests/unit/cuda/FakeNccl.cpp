@@ -5,6 +5,7 @@
 
 #include "FakeLock.h"
 #include "FakeNcclCalls.h"
+#include "FakeNodes.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -298,25 +299,21 @@ NcclResult enqueue(FakeComm &comm, Stream &stream, Work work) {
   // of the same capture, which all of them make. Transfers are of two ranks.
   if (work.transfers.empty())
     work.capture = ++comm.captures;
-  auto add = [&](bool isWork) {
+  // libnccl's enqueue.cc: kernels over symmetric windows alone are launched
+  // with PROGRAMMATIC_STREAM_SERIALIZATION.
+  captureKernel(
+      fake, stream, &comm, [&comm, work] { return begin(comm, work); },
+      !work.windows.empty());
+  // libnccl's strongstream.cc: an event is recorded after every group, and
+  // nothing waits for its node.
+  if (mixes) {
     auto node = std::make_unique<Node>();
     node->graph = stream.capturing;
     std::memset(&node->params, 0, sizeof node->params);
-    node->params.type =
-        isWork ? CU_GRAPH_NODE_TYPE_KERNEL : CU_GRAPH_NODE_TYPE_EMPTY;
+    node->params.type = CU_GRAPH_NODE_TYPE_EMPTY;
     node->dependencies = stream.frontier;
-    if (isWork) {
-      node->owner = &comm;
-      node->start = [&comm, work] { return begin(comm, work); };
-    }
     stream.capturing->nodes.push_back(std::move(node));
-    return stream.capturing->nodes.back().get();
-  };
-  stream.frontier = {add(true)};
-  // libnccl's strongstream.cc: an event is recorded after every group, and
-  // nothing waits for its node.
-  if (mixes)
-    add(false);
+  }
   return begun(comm);
 }
 
