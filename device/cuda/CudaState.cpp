@@ -437,6 +437,11 @@ void CudaState::setCupti(Result<std::shared_ptr<CuptiSession>> session) {
   withoutCupti = session ? "" : session.error().message;
 }
 
+void CudaState::sayEvents() {
+  if (options.profiles && !cuptiSession)
+    warnOnce(fmt::format("nodes are timed by {}", timedBy()));
+}
+
 std::string CudaState::timedBy() const {
   return cuptiSession
              ? fmt::format("CUPTI {}", cuptiSession->version())

@@ -104,6 +104,8 @@ public:
   /// Null: events.
   CuptiSession *cupti() const { return cuptiSession.get(); }
   std::string timedBy() const;
+  /// Warns where events time what CUPTI was to.
+  void sayEvents();
 
   // Among several ranks (RankState.cpp).
   std::optional<DeviceId> onlyDevice() const { return options.only; }

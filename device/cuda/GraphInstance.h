@@ -71,6 +71,8 @@ private:
   Result<CUgraphNode> addEvent(const std::vector<CUgraphNode> &dependencies,
                                const std::string &name);
   Result<void> run(const GraphSpec &spec, CUevent before, CUevent after);
+  /// run() between synchronizations, as CUPTI wants it (CuptiTimes.cpp).
+  Result<void> runForRecords(const GraphSpec &spec, CuptiSession &cupti);
   Result<CUevent> makeEvent();
   Result<void> readBack();
   Result<void> instantiate();

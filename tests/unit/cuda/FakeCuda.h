@@ -250,6 +250,7 @@ public:
   std::map<void *, CUlogsCallback> logs; ///< by user data
   double clockMs = 0;
   uint64_t nodesMade = 0;
+  uint64_t unsynchronized = 0; ///< launches since a cuStreamSynchronize
   uint64_t earlyBegins = 0; ///< kernels that began before the one they follow
 
   FakeCuda() = default;

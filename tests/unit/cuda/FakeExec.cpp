@@ -168,6 +168,7 @@ static void finish(Run &run, size_t k) {
 CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
                           Stream &stream) {
   stream.busyQueries = busyQueries;
+  ++unsynchronized;
   if (launchFault != CUDA_SUCCESS && isWrong(*stream.context)) {
     stream.context->sticky = launchFault; // the launch itself succeeds
     return CUDA_SUCCESS;
