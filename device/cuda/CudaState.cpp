@@ -266,23 +266,33 @@ Result<CUkernel> CudaState::loadEntry(CUlibrary library,
 
 Result<void> CudaState::setSharedBytes(CUkernel kernel, uint32_t bytes,
                                        std::string_view name) {
-  constexpr uint32_t withoutAsking = 48 * 1024;
-  if (bytes <= withoutAsking)
+  // Without asking it has 48 KiB less its own static bytes (cuda.h 987). What
+  // nodes were made with before stays allowed.
+  uint32_t &allowed = sharedBytes[kernel];
+  if (bytes <= allowed)
     return {};
-  int most = 0;
+  const std::string forKernel = fmt::format("for kernel {} {}", name, where());
+  int most = 0, fixed = 0;
   MGPU_TRY(check(
       api->cuDeviceGetAttribute(
           &most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device),
       "cuDeviceGetAttribute", where()));
-  if (bytes > uint32_t(most))
+  MGPU_TRY(check(api->cuKernelGetAttribute(&fixed,
+                                           CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                                           kernel, device),
+                 "cuKernelGetAttribute", forKernel));
+  if (uint64_t(bytes) + uint64_t(fixed) > uint64_t(most))
     return fail(ErrorKind::Invalid,
                 fmt::format("kernel {} wants {} bytes of shared memory, {} "
                             "({}) gives a block {}",
-                            name, bytes, where(), cardName, most));
-  return check(
+                            name, uint64_t(bytes) + uint64_t(fixed), where(),
+                            cardName, most));
+  MGPU_TRY(check(
       api->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                 int(bytes), kernel, device),
-      "cuKernelSetAttribute", fmt::format("for kernel {} {}", name, where()));
+      "cuKernelSetAttribute", forKernel));
+  allowed = bytes;
+  return {};
 }
 
 Result<KernelHandle> CudaState::loadKernel(std::string_view name,

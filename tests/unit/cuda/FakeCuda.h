@@ -34,6 +34,7 @@ struct FakeKernel {
       run;
   std::vector<size_t> parameterSizes;
   int maxThreads = 1024;
+  int sharedBytes = 0; ///< static
   /// After a run: an error of the launch; null: there is none.
   CUresult (*fault)() = nullptr;
 };
@@ -75,7 +76,8 @@ struct Kernel {
   Library *library;
   const FakeKernel *code;
   std::string name;
-  int dynamicSharedBytes = 48 * 1024;
+  /// 985: what a block has without asking, less the static bytes.
+  int dynamicSharedBytes = std::max(48 * 1024 - code->sharedBytes, 0);
 };
 /// Work that may have to wait for another process.
 class Operation {
