@@ -148,10 +148,11 @@ Result<void> CudaState::checkAlive() const {
                           lost));
 }
 
-Result<void> CudaState::zero(CUdeviceptr memory, uint64_t bytes) {
+Result<void> CudaState::fill(CUdeviceptr memory, unsigned char value,
+                             uint64_t bytes) {
   // On our stream: the plain cuMemset runs on the legacy one, for which a
   // non-blocking stream does not wait.
-  MGPU_TRY(check(api->cuMemsetD8Async(memory, 0, bytes, stream),
+  MGPU_TRY(check(api->cuMemsetD8Async(memory, value, bytes, stream),
                  "cuMemsetD8Async", where()));
   return wait(stream, "zeroing memory");
 }
@@ -203,11 +204,23 @@ Result<std::byte *> CudaState::allocate(DeviceId owner, uint64_t sizeBytes,
   }
   MGPU_TRY(check(code, "cuMemAlloc", where()));
   deviceMemory.push_back(address);
-  MGPU_TRY(zero(address, bytes));
+  MGPU_TRY(fill(address, 0, bytes));
   deviceBytes += bytes;
   auto *out = reinterpret_cast<std::byte *>(uintptr_t(address));
   memory.add(out, sizeBytes, owner);
   return out;
+}
+
+Result<const std::byte *> CudaState::one() {
+  if (theOne)
+    return theOne;
+  MGPU_TRY_ASSIGN(std::byte * word, allocate(firstDevice(), sizeof(uint32_t),
+                                             "the progress of collectives"));
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  // Its first byte: both sides are little-endian.
+  MGPU_TRY(fill(CUdeviceptr(uintptr_t(word)), 1, 1));
+  return theOne = word;
 }
 
 Result<std::shared_ptr<std::byte>> CudaState::borrow(DeviceId owner,

@@ -77,6 +77,8 @@ public:
   /// addresses, round after round, need no more than the first two.
   Result<std::shared_ptr<std::byte>> borrow(DeviceId owner, uint64_t sizeBytes,
                                             std::string_view purpose);
+  /// A word of the first device's that holds 1.
+  Result<const std::byte *> one();
   Result<KernelHandle> loadKernel(std::string_view name,
                                   std::span<const std::byte> object);
   /// The entry of a program of the target's own, compiled when first asked for.
@@ -147,7 +149,7 @@ private:
   CudaState(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
             std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
   Result<void> openCard();
-  Result<void> zero(CUdeviceptr memory, uint64_t bytes);
+  Result<void> fill(CUdeviceptr memory, unsigned char value, uint64_t bytes);
   Result<CUlibrary> loadLibrary(std::string_view name,
                                 std::span<const std::byte> cubin);
   Result<CUkernel> loadEntry(CUlibrary library, const std::string &entry,
@@ -170,6 +172,7 @@ private:
   /// us in the hands of a borrower.
   using Spare = std::multimap<std::pair<bool, uint64_t>, std::byte *>;
   std::shared_ptr<Spare> spare = std::make_shared<Spare>();
+  std::byte *theOne = nullptr;
   std::vector<void *> hostMemory;
   std::map<std::string, CUlibrary> libraries; ///< by SHA-256 of the cubin
   std::map<std::string, CUkernel> deviceKernels;

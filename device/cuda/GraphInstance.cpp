@@ -77,12 +77,15 @@ paramsOf(const NodeWork &work, CUcontext context, std::vector<void *> &values) {
     params.memcpy.copyCtx = context;
     params.memcpy.copyParams = copy->copy;
   } else if (const auto *mark = std::get_if<MarkLaunch>(&work)) {
-    params.type = CU_GRAPH_NODE_TYPE_MEMSET;
-    params.memset.dst = CUdeviceptr(uintptr_t(mark->word));
-    params.memset.value = 1;
-    params.memset.elementSize = sizeof *mark->word;
-    params.memset.width = params.memset.height = 1;
-    params.memset.ctx = context;
+    params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+    params.memcpy.copyCtx = context;
+    CUDA_MEMCPY3D &one = params.memcpy.copyParams;
+    one.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    one.srcDevice = CUdeviceptr(uintptr_t(mark->one));
+    one.dstMemoryType = CU_MEMORYTYPE_HOST;
+    one.dstHost = mark->word;
+    one.WidthInBytes = one.srcPitch = one.dstPitch = sizeof *mark->word;
+    one.Height = one.Depth = one.srcHeight = one.dstHeight = 1;
   } else if (const auto *kernel = std::get_if<KernelLaunch>(&work)) {
     // The values are copied when the node is made.
     for (uint32_t offset : kernel->offsets)
