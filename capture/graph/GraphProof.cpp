@@ -33,6 +33,15 @@ tl::unexpected<Error> broken(std::string message) {
 // says that P waited for Q. It would not, if P had an edge of which it does not
 // wait for the source: hence "no other". Where P is no kernel that waits, the
 // edge to it is not early, and 2 holds by its beginning.
+//
+// CUDA may give a library's call programmatic edges that are not known here, to
+// those of its kernels that the library launches with
+// PROGRAMMATIC_STREAM_SERIALIZATION, from kernels before the call. Of such a
+// kernel 1 and 2 hold, too: that it waits is the library's part of the bargain,
+// or what it does would be wrong in every stream, as would be what follows it
+// there. It may have several edges: one wait is for the sources of all that are
+// programmatic, and it begins after those of the others have ended. What
+// follows the call has whole edges from its end.
 
 /// Of early edges, what 1 says.
 Result<void> proveEarly(const Dag &dag, std::span<const NodeId> dagNodes,

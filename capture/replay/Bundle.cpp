@@ -20,6 +20,9 @@ using namespace planner;
 /// Of a line of ProgramRecord::options.
 static constexpr std::string_view threadsPrefix = "threads ";
 
+/// Of an image of the target's own: "sm_90" and the hash of its text.
+static constexpr std::string_view ownForm = "own-cubin";
+
 /// Points of a kernel's space for the host, legal or not; narrowed() gives no
 /// more.
 static constexpr uint64_t mostWays = 1 << 16;
@@ -39,14 +42,18 @@ Result<void> writeBundle(const std::string &path,
         fmt::format("{}{}\n", threadsPrefix, contents.threads);
   record.program.text = toText(contents.program, blobs);
   record.plans.push_back({"host", toText(contents.plan, contents.program.dag)});
-  for (uint32_t k = 0; k < contents.kernels.size(); ++k) {
-    auto add = [&](std::string form, std::string target, std::string facts,
-                   std::span<const std::byte> bytes) {
-      std::string hash = Sha256().add(bytes).hex();
-      blobs.try_emplace(hash, bytes.begin(), bytes.end());
-      record.images.push_back({k, std::move(form), std::move(target),
-                               std::move(facts), std::move(hash)});
-    };
+  uint32_t k = 0;
+  auto add = [&](std::string form, std::string target, std::string facts,
+                 std::span<const std::byte> bytes) {
+    std::string hash = Sha256().add(bytes).hex();
+    blobs.try_emplace(hash, bytes.begin(), bytes.end());
+    record.images.push_back({k, std::move(form), std::move(target),
+                             std::move(facts), std::move(hash)});
+  };
+  // Of no kernel of the program's: they are with the first.
+  for (const auto &[which, bytes] : contents.own)
+    add(std::string(ownForm), which.first + " " + which.second, "", bytes);
+  for (; k < contents.kernels.size(); ++k) {
     const KernelForms &forms = contents.kernels[k];
     for (const auto &[arch, bytes] : forms.cubins)
       add("cubin", arch, "", bytes);
@@ -142,6 +149,19 @@ const db::KernelImage *Bundle::find(uint32_t kernel, std::string_view form,
                          return key(image) < value;
                        });
   return at != images.end() && key(*at) == wanted ? &*at : nullptr;
+}
+
+Result<OwnCubins> Bundle::ownCubins() {
+  OwnCubins out;
+  for (const db::KernelImage &image : store.record().images)
+    if (size_t space = image.target.find(' ');
+        image.form == ownForm && space != std::string::npos) {
+      MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, store.blob(image.blob));
+      out.emplace(std::pair(image.target.substr(0, space),
+                            image.target.substr(space + 1)),
+                  std::move(bytes));
+    }
+  return out;
 }
 
 std::vector<std::string> Bundle::targets(std::string_view form) const {

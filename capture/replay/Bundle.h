@@ -30,12 +30,18 @@ struct KernelForms {
   std::map<std::string, std::vector<std::byte>> cubins; ///< by "sm_90"
 };
 
+/// Cubins of the CUDA target's own kernels, by architecture and the SHA-256 of
+/// their text.
+using OwnCubins =
+    std::map<std::pair<std::string, std::string>, std::vector<std::byte>>;
+
 struct BundleContents {
   db::ProgramRecord origin; ///< its `text` is left empty
   planner::Program program;
   planner::Plan plan;               ///< for the host
   uint32_t threads = 0;             ///< that replay it; 0: as many as useful
   std::vector<KernelForms> kernels; ///< by KernelId
+  OwnCubins own;
 };
 
 /// Writes `path` whole or not at all.
@@ -89,6 +95,9 @@ public:
   /// The cubins for an architecture, by KernelId; Absent, with the
   /// architectures there are, where a kernel has none.
   Result<std::vector<std::vector<std::byte>>> cubins(std::string_view arch);
+
+  /// Those that the bundle has for any architecture.
+  Result<OwnCubins> ownCubins();
 
   /// The targets that every kernel has an image of `form` for.
   std::vector<std::string> targets(std::string_view form) const;

@@ -64,10 +64,19 @@ Result<void> Communicators::join(const NcclId &id, uint32_t rank,
                   fmt::format("NCCL {} takes no number and policy of thread "
                               "blocks: install 2.27 or later",
                               ncclVersionText(api->version)));
+    if (options.ctas == NcclOptions::Ctas::Zero &&
+        api->version < ncclWithCtaPolicyZero)
+      return fail(ErrorKind::Absent,
+                  fmt::format("NCCL {} does not know ctas=zero: install 2.28 "
+                              "or later",
+                              ncclVersionText(api->version)));
     config.size = sizeof config;
     config.version = NcclConfig::wholeVersion;
-    if (options.leastCtas)
+    if (options.leastCtas) {
       config.minCtas = int(options.leastCtas);
+      // NCCL compares it with the most even where that is undefined, INT_MIN.
+      config.maxCtas = ncclMostCtas;
+    }
     if (options.mostCtas)
       config.maxCtas = int(options.mostCtas);
     if (options.ctas != NcclOptions::Ctas::Default)

@@ -55,6 +55,7 @@ namespace mgpu::device {
   X(cuStreamCreateWithPriority, 5050)                                          \
   X(cuStreamDestroy, 4000)                                                     \
   X(cuStreamQuery, 2000)                                                       \
+  X(cuStreamSynchronize, 2000)                                                 \
   X(cuStreamBeginCaptureToGraph, 12030)                                        \
   X(cuStreamGetCaptureInfo, 12030)                                             \
   X(cuStreamEndCapture, 10000)                                                 \

@@ -76,9 +76,19 @@ Advice adviceOn(CUresult code) {
             "the card's memory is taken: free it, or use fewer devices on it"};
   case CUDA_ERROR_ECC_UNCORRECTABLE:
   case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+  case CUDA_ERROR_CONTAINED: // cuda.h 2758: hardware, or an access over nvlink
+  case CUDA_ERROR_EXTERNAL_DEVICE: // 3136
   case CUDA_ERROR_UNKNOWN:
     return {ErrorKind::Absent,
             "the card is lost to this process: look at dmesg for its Xid"};
+  case CUDA_ERROR_MPS_CLIENT_TERMINATED: // 3056
+    return {ErrorKind::Absent,
+            "the MPS server ended this client: look at its log, and start the "
+            "program again"};
+  case CUDA_ERROR_CONTEXT_IS_DESTROYED: // 2886
+    return {ErrorKind::Usage,
+            "the card's primary context was ended, by cudaDeviceReset or the "
+            "like: close the target before that"};
   case CUDA_ERROR_NO_BINARY_FOR_GPU:
   case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
   case CUDA_ERROR_INVALID_IMAGE:
@@ -94,6 +104,7 @@ Advice adviceOn(CUresult code) {
   case CUDA_ERROR_LAUNCH_FAILED:
   case CUDA_ERROR_ASSERT:
   case CUDA_ERROR_LAUNCH_TIMEOUT:
+  case CUDA_ERROR_TENSOR_MEMORY_LEAK: // 2986
     return {ErrorKind::Invalid,
             "a kernel of the program faulted and its device is lost to this "
             "process: run it on --target host to find where"};
@@ -109,6 +120,8 @@ Advice adviceOn(CUresult code) {
 } // namespace
 
 bool isSticky(CUresult code) {
+  // All of which cuda.h says that the process must be terminated and
+  // relaunched; and what leaves no context or no card to go on with.
   constexpr CUresult sticky[] = {CUDA_ERROR_ILLEGAL_ADDRESS,
                                  CUDA_ERROR_MISALIGNED_ADDRESS,
                                  CUDA_ERROR_INVALID_ADDRESS_SPACE,
@@ -120,6 +133,11 @@ bool isSticky(CUresult code) {
                                  CUDA_ERROR_LAUNCH_TIMEOUT,
                                  CUDA_ERROR_ECC_UNCORRECTABLE,
                                  CUDA_ERROR_NVLINK_UNCORRECTABLE,
+                                 CUDA_ERROR_CONTAINED,
+                                 CUDA_ERROR_CONTEXT_IS_DESTROYED,
+                                 CUDA_ERROR_TENSOR_MEMORY_LEAK,
+                                 CUDA_ERROR_MPS_CLIENT_TERMINATED,
+                                 CUDA_ERROR_EXTERNAL_DEVICE,
                                  CUDA_ERROR_UNKNOWN};
   return std::find(std::begin(sticky), std::end(sticky), code) !=
          std::end(sticky);

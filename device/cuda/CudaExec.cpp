@@ -84,6 +84,7 @@ Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {
     MGPU_TRY(state->checkAlive());
     state->giveUpCupti(times.error().message);
   }
+  state->sayEvents();
   if (!timed) {
     auto instance = std::make_unique<GraphInstance>(state);
     MGPU_TRY(instance->build(*spec, true));

@@ -148,10 +148,11 @@ Result<void> CudaState::checkAlive() const {
                           lost));
 }
 
-Result<void> CudaState::zero(CUdeviceptr memory, uint64_t bytes) {
+Result<void> CudaState::fill(CUdeviceptr memory, unsigned char value,
+                             uint64_t bytes) {
   // On our stream: the plain cuMemset runs on the legacy one, for which a
   // non-blocking stream does not wait.
-  MGPU_TRY(check(api->cuMemsetD8Async(memory, 0, bytes, stream),
+  MGPU_TRY(check(api->cuMemsetD8Async(memory, value, bytes, stream),
                  "cuMemsetD8Async", where()));
   return wait(stream, "zeroing memory");
 }
@@ -203,11 +204,23 @@ Result<std::byte *> CudaState::allocate(DeviceId owner, uint64_t sizeBytes,
   }
   MGPU_TRY(check(code, "cuMemAlloc", where()));
   deviceMemory.push_back(address);
-  MGPU_TRY(zero(address, bytes));
+  MGPU_TRY(fill(address, 0, bytes));
   deviceBytes += bytes;
   auto *out = reinterpret_cast<std::byte *>(uintptr_t(address));
   memory.add(out, sizeBytes, owner);
   return out;
+}
+
+Result<const std::byte *> CudaState::one() {
+  if (theOne)
+    return theOne;
+  MGPU_TRY_ASSIGN(std::byte * word, allocate(firstDevice(), sizeof(uint32_t),
+                                             "the progress of collectives"));
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  // Its first byte: both sides are little-endian.
+  MGPU_TRY(fill(CUdeviceptr(uintptr_t(word)), 1, 1));
+  return theOne = word;
 }
 
 Result<std::shared_ptr<std::byte>> CudaState::borrow(DeviceId owner,
@@ -266,23 +279,33 @@ Result<CUkernel> CudaState::loadEntry(CUlibrary library,
 
 Result<void> CudaState::setSharedBytes(CUkernel kernel, uint32_t bytes,
                                        std::string_view name) {
-  constexpr uint32_t withoutAsking = 48 * 1024;
-  if (bytes <= withoutAsking)
+  // Without asking it has 48 KiB less its own static bytes (cuda.h 987). What
+  // nodes were made with before stays allowed.
+  uint32_t &allowed = sharedBytes[kernel];
+  if (bytes <= allowed)
     return {};
-  int most = 0;
+  const std::string forKernel = fmt::format("for kernel {} {}", name, where());
+  int most = 0, fixed = 0;
   MGPU_TRY(check(
       api->cuDeviceGetAttribute(
           &most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device),
       "cuDeviceGetAttribute", where()));
-  if (bytes > uint32_t(most))
+  MGPU_TRY(check(api->cuKernelGetAttribute(&fixed,
+                                           CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                                           kernel, device),
+                 "cuKernelGetAttribute", forKernel));
+  if (uint64_t(bytes) + uint64_t(fixed) > uint64_t(most))
     return fail(ErrorKind::Invalid,
                 fmt::format("kernel {} wants {} bytes of shared memory, {} "
                             "({}) gives a block {}",
-                            name, bytes, where(), cardName, most));
-  return check(
+                            name, uint64_t(bytes) + uint64_t(fixed), where(),
+                            cardName, most));
+  MGPU_TRY(check(
       api->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                 int(bytes), kernel, device),
-      "cuKernelSetAttribute", fmt::format("for kernel {} {}", name, where()));
+      "cuKernelSetAttribute", forKernel));
+  allowed = bytes;
+  return {};
 }
 
 Result<KernelHandle> CudaState::loadKernel(std::string_view name,
@@ -435,6 +458,11 @@ Result<void> CudaState::wait(CUstream stream, std::string_view what) {
 void CudaState::setCupti(Result<std::shared_ptr<CuptiSession>> session) {
   cuptiSession = session ? *session : nullptr;
   withoutCupti = session ? "" : session.error().message;
+}
+
+void CudaState::sayEvents() {
+  if (options.profiles && !cuptiSession)
+    warnOnce(fmt::format("nodes are timed by {}", timedBy()));
 }
 
 std::string CudaState::timedBy() const {

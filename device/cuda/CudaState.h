@@ -77,6 +77,8 @@ public:
   /// addresses, round after round, need no more than the first two.
   Result<std::shared_ptr<std::byte>> borrow(DeviceId owner, uint64_t sizeBytes,
                                             std::string_view purpose);
+  /// A word of the first device's that holds 1.
+  Result<const std::byte *> one();
   Result<KernelHandle> loadKernel(std::string_view name,
                                   std::span<const std::byte> object);
   /// The entry of a program of the target's own, compiled when first asked for.
@@ -104,6 +106,8 @@ public:
   /// Null: events.
   CuptiSession *cupti() const { return cuptiSession.get(); }
   std::string timedBy() const;
+  /// Warns where events time what CUPTI was to.
+  void sayEvents();
 
   // Among several ranks (RankState.cpp).
   std::optional<DeviceId> onlyDevice() const { return options.only; }
@@ -145,7 +149,7 @@ private:
   CudaState(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
             std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
   Result<void> openCard();
-  Result<void> zero(CUdeviceptr memory, uint64_t bytes);
+  Result<void> fill(CUdeviceptr memory, unsigned char value, uint64_t bytes);
   Result<CUlibrary> loadLibrary(std::string_view name,
                                 std::span<const std::byte> cubin);
   Result<CUkernel> loadEntry(CUlibrary library, const std::string &entry,
@@ -168,12 +172,14 @@ private:
   /// us in the hands of a borrower.
   using Spare = std::multimap<std::pair<bool, uint64_t>, std::byte *>;
   std::shared_ptr<Spare> spare = std::make_shared<Spare>();
+  std::byte *theOne = nullptr;
   std::vector<void *> hostMemory;
   std::map<std::string, CUlibrary> libraries; ///< by SHA-256 of the cubin
   std::map<std::string, CUkernel> deviceKernels;
-  std::vector<std::byte *> adopted; ///< host memory of the caller's
-  std::set<std::string> warned;     ///< what warnOnce() has said
-  std::set<std::string> warm;       ///< kinds of NCCL's calls made once
+  std::map<CUkernel, uint32_t> sharedBytes; ///< dynamic, as asked for
+  std::vector<std::byte *> adopted;         ///< host memory of the caller's
+  std::set<std::string> warned;             ///< what warnOnce() has said
+  std::set<std::string> warm;               ///< kinds of NCCL's calls made once
   std::shared_ptr<CuptiSession> cuptiSession;
   std::string withoutCupti = "it was not asked for";
   mutable std::mutex lostMutex;

@@ -43,6 +43,7 @@ enum class CuptiKind : uint32_t {
 
 inline constexpr uint32_t cuptiResourceDomain = 3;
 inline constexpr uint32_t cuptiGraphNodeCloned = 20; ///< of that domain
+inline constexpr uint32_t cuptiFlushForced = 1;
 
 /// Where a record has what is read of it, in bytes; the end follows the start.
 /// The same since CUPTI 12.0: records grow at their end.

@@ -98,14 +98,16 @@ Result<void> CuptiSession::traceNodes() {
 }
 
 void CuptiSession::watchClones() {
-  std::lock_guard<std::mutex> lock(mutex);
-  clones.clear();
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    clones.clear();
+  }
   watches = true;
 }
 
 std::map<uint64_t, CUgraphNode> CuptiSession::takeClones() {
-  std::lock_guard<std::mutex> lock(mutex);
   watches = false;
+  std::lock_guard<std::mutex> lock(mutex);
   return std::exchange(clones, {});
 }
 
@@ -114,9 +116,9 @@ uint64_t CuptiSession::numberOf(CUgraphNode node) const {
   return api->GetGraphNodeId(node, &id) == CuptiResult::Success ? id : 0;
 }
 
-Result<CuptiSession::Collected> CuptiSession::collect() {
-  // Only buffers whose work has ended: what was launched has been waited for.
-  MGPU_TRY(check(api->ActivityFlushAll(0), "cuptiActivityFlushAll"));
+Result<CuptiSession::Collected> CuptiSession::collect(bool isForced) {
+  MGPU_TRY(check(api->ActivityFlushAll(isForced ? cuptiFlushForced : 0),
+                 "cuptiActivityFlushAll"));
   Collected out;
   MGPU_TRY(check(api->ActivityGetNumDroppedRecords(nullptr, 0, &out.dropped),
                  "cuptiActivityGetNumDroppedRecords"));
@@ -139,10 +141,13 @@ void CuptiSession::onResource(void *, uint32_t domain, uint32_t id,
   const CuptiGraphData *data = static_cast<const Resource *>(about)->graph;
   if (!data)
     return;
-  std::lock_guard<std::mutex> lock(session->mutex);
   if (!session->watches)
     return;
-  if (uint64_t number = session->numberOf(data->node))
+  // CUPTI is called without our lock: it may hold one of its own around this
+  // callback and around the one that another thread is in.
+  const uint64_t number = session->numberOf(data->node);
+  std::lock_guard<std::mutex> lock(session->mutex);
+  if (number != 0)
     session->clones[number] = data->originalNode;
 }
 
@@ -167,7 +172,7 @@ void CuptiSession::parse(uint8_t *buffer, size_t validSize) {
     std::memcpy(&into, record + offset, sizeof into);
   };
   std::byte *record = nullptr;
-  std::lock_guard<std::mutex> lock(mutex);
+  std::vector<Record> found; // the lock is taken for them alone: onResource()
   while (validSize > 0 &&
          api->ActivityGetNextRecord(buffer, validSize, &record) ==
              CuptiResult::Success) {
@@ -204,8 +209,10 @@ void CuptiSession::parse(uint8_t *buffer, size_t validSize) {
     } else {
       read(record, layout->node, out.node);
     }
-    records.push_back(out);
+    found.push_back(out);
   }
+  std::lock_guard<std::mutex> lock(mutex);
+  records.insert(records.end(), found.begin(), found.end());
 }
 
 } // namespace mgpu::device

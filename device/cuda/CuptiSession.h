@@ -14,6 +14,7 @@
 
 #include "device/cuda/CuptiApi.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -55,12 +56,13 @@ public:
     uint32_t device = 0, stream = 0;
   };
   /// The records of work that has ended since the last call, as far as CUPTI
-  /// hands them out now. `dropped` counts those that are lost.
+  /// hands them out now: buffers without an unfinished record, or with
+  /// `isForced` all. `dropped` counts those that are lost.
   struct Collected {
     std::vector<Record> records;
     size_t dropped = 0;
   };
-  Result<Collected> collect();
+  Result<Collected> collect(bool isForced = false);
 
 private:
   explicit CuptiSession(std::shared_ptr<const CuptiApi> api)
@@ -78,7 +80,7 @@ private:
   CuptiSubscriber *subscriber = nullptr;
   bool tracesNodes = false, tracesGraphs = false;
   std::mutex mutex; ///< buffers come from threads of CUPTI's own
-  bool watches = false;
+  std::atomic<bool> watches = false;
   std::map<uint64_t, CUgraphNode> clones;
   std::vector<Record> records;
 };

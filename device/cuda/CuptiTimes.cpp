@@ -13,16 +13,18 @@ namespace mgpu::device {
 namespace {
 
 /// Hands out what CUPTI has until `isEnough`, or for a while: a record may be
-/// finished a little after its work.
+/// finished a little after its work, and one that nobody needs keep its buffer
+/// back, which at last is asked for as it is.
 Result<std::vector<CuptiSession::Record>> collectUntil(
     CuptiSession &cupti,
     const std::function<bool(const std::vector<CuptiSession::Record> &)>
         &isEnough) {
-  constexpr int tries = 50;
+  constexpr int tries = 50, forced = 5;
   constexpr auto between = std::chrono::milliseconds(2);
   std::vector<CuptiSession::Record> all;
   for (int k = 0; k < tries; ++k) {
-    MGPU_TRY_ASSIGN(CuptiSession::Collected some, cupti.collect());
+    MGPU_TRY_ASSIGN(CuptiSession::Collected some,
+                    cupti.collect(k >= tries - forced));
     if (some.dropped > 0)
       return fail(ErrorKind::Absent,
                   fmt::format("CUPTI dropped {} records for want of memory",
@@ -36,6 +38,24 @@ Result<std::vector<CuptiSession::Record>> collectUntil(
 }
 
 } // namespace
+
+Result<void> GraphInstance::runForRecords(const GraphSpec &spec,
+                                          CuptiSession &cupti) {
+  // It is the client's part to synchronize before records are asked for
+  // (cupti_activity.h, cuptiActivityFlushAll), though the work has ended: what
+  // run() waits for is a query's answer.
+  auto synchronize = [&]() -> Result<void> {
+    CudaState::Current current(*state);
+    MGPU_TRY(current.entered);
+    return state->check(state->api->cuStreamSynchronize(stream),
+                        "cuStreamSynchronize", state->where());
+  };
+  // What was launched before is none of this.
+  MGPU_TRY(synchronize());
+  MGPU_TRY(cupti.collect());
+  MGPU_TRY(run(spec));
+  return synchronize();
+}
 
 void GraphInstance::numberNodes(CuptiSession &cupti) {
   std::map<CUgraphNode, uint32_t> ranges;
@@ -55,13 +75,10 @@ void GraphInstance::numberNodes(CuptiSession &cupti) {
 Result<std::vector<NodeTiming>>
 GraphInstance::runRecorded(const GraphSpec &spec, CuptiSession &cupti) {
   using Record = CuptiSession::Record;
-  // What was launched before is none of this.
-  MGPU_TRY(cupti.collect());
   // Kernels and copies leave a record each, and so do calls of NCCL's, which
   // are at least one; empty nodes and marks none that counts.
   std::vector<uint32_t> expected(spec.ranges.size());
   std::vector<uint32_t> ofSpec(spec.nodes.size());
-  size_t all = 0;
   for (size_t r = 0; r < spec.ranges.size(); ++r)
     for (uint32_t k = spec.ranges[r].first; k < spec.ranges[r].last; ++k) {
       const NodeWork &work = spec.nodes[k].work;
@@ -69,22 +86,28 @@ GraphInstance::runRecorded(const GraphSpec &spec, CuptiSession &cupti) {
                     !std::holds_alternative<MarkLaunch>(work);
       ofSpec[k] = uint32_t(r);
       expected[r] += isWork;
-      all += isWork;
     }
-  auto ours = [&](const std::vector<Record> &records) {
-    return size_t(std::count_if(
-        records.begin(), records.end(),
-        [&](const Record &record) { return byNumber.count(record.node) > 0; }));
+  // How many nodes of each have a record. Some have two: planes of rows.
+  auto numFound = [&](const std::vector<Record> &records) {
+    std::vector<std::set<uint64_t>> found(spec.ranges.size());
+    for (const Record &record : records)
+      if (auto at = byNumber.find(record.node); at != byNumber.end())
+        found[at->second].insert(record.node);
+    std::vector<uint32_t> count;
+    for (const std::set<uint64_t> &each : found)
+      count.push_back(uint32_t(each.size()));
+    return count;
   };
   const uint64_t start = cupti.now();
-  MGPU_TRY(run(spec));
+  MGPU_TRY(runForRecords(spec, cupti));
   MGPU_TRY_ASSIGN(std::vector<Record> records,
                   collectUntil(cupti, [&](const std::vector<Record> &found) {
-                    return ours(found) >= all;
+                    const std::vector<uint32_t> count = numFound(found);
+                    return std::equal(count.begin(), count.end(),
+                                      expected.begin(), std::greater_equal<>());
                   }));
   struct Times {
     uint64_t start = UINT64_MAX, end = 0;
-    uint32_t count = 0;
   };
   std::vector<Times> times(spec.ranges.size());
   for (const Record &record : records) {
@@ -97,8 +120,8 @@ GraphInstance::runRecorded(const GraphSpec &spec, CuptiSession &cupti) {
     Times &of = times[at->second];
     of.start = std::min(of.start, record.startNs);
     of.end = std::max(of.end, record.endNs);
-    ++of.count;
   }
+  const std::vector<uint32_t> count = numFound(records);
   // Where CUPTI does not say what its clock shows, the first node is the start.
   uint64_t origin = UINT64_MAX;
   for (const Times &of : times)
@@ -112,11 +135,11 @@ GraphInstance::runRecorded(const GraphSpec &spec, CuptiSession &cupti) {
     NodeTiming timing;
     timing.node = {r};
     timing.lane = uint32_t(std::max(range.device.value, 0));
-    if (times[r].count < expected[r])
+    if (count[r] < expected[r])
       return fail(ErrorKind::Absent,
                   fmt::format("CUPTI has {} records of the {} nodes of '{}'",
-                              times[r].count, expected[r], range.name));
-    if (times[r].count > 0) {
+                              count[r], expected[r], range.name));
+    if (count[r] > 0) {
       timing.startUs = us(times[r].start);
       timing.endUs = us(times[r].end);
     } else {
@@ -137,8 +160,7 @@ Result<double> GraphInstance::runTraced(const GraphSpec &spec,
                                         CuptiSession &cupti) {
   using Record = CuptiSession::Record;
   MGPU_TRY(cupti.traceGraphs(true));
-  MGPU_TRY(cupti.collect());
-  MGPU_TRY(run(spec));
+  MGPU_TRY(runForRecords(spec, cupti));
   auto isIt = [](const Record &record) {
     return record.kind == CuptiKind::GraphTrace;
   };

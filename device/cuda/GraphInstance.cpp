@@ -77,12 +77,15 @@ paramsOf(const NodeWork &work, CUcontext context, std::vector<void *> &values) {
     params.memcpy.copyCtx = context;
     params.memcpy.copyParams = copy->copy;
   } else if (const auto *mark = std::get_if<MarkLaunch>(&work)) {
-    params.type = CU_GRAPH_NODE_TYPE_MEMSET;
-    params.memset.dst = CUdeviceptr(uintptr_t(mark->word));
-    params.memset.value = 1;
-    params.memset.elementSize = sizeof *mark->word;
-    params.memset.width = params.memset.height = 1;
-    params.memset.ctx = context;
+    params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+    params.memcpy.copyCtx = context;
+    CUDA_MEMCPY3D &one = params.memcpy.copyParams;
+    one.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    one.srcDevice = CUdeviceptr(uintptr_t(mark->one));
+    one.dstMemoryType = CU_MEMORYTYPE_HOST;
+    one.dstHost = mark->word;
+    one.WidthInBytes = one.srcPitch = one.dstPitch = sizeof *mark->word;
+    one.Height = one.Depth = one.srcHeight = one.dstHeight = 1;
   } else if (const auto *kernel = std::get_if<KernelLaunch>(&work)) {
     // The values are copied when the node is made.
     for (uint32_t offset : kernel->offsets)
@@ -281,6 +284,20 @@ Result<void> GraphInstance::instantiate() {
       fmt::format("{} (result {})", where, int(params.result_out)));
 }
 
+std::optional<int> GraphInstance::kindOf(const CUgraphEdgeData &data) {
+  const int port = data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+                       ? CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+                       : CU_GRAPH_KERNEL_NODE_PORT_DEFAULT;
+  if (data.to_port || data.from_port != port)
+    return std::nullopt;
+  return data.type;
+}
+
+bool GraphInstance::isWithinACall(CUgraphNode from, CUgraphNode to) const {
+  auto a = captured.find(from), b = captured.find(to);
+  return a != captured.end() && b != captured.end() && a->second == b->second;
+}
+
 Result<void> GraphInstance::readBack() {
   const CudaApi &api = *state->api;
   auto differs = [&](const std::string &how) {
@@ -319,15 +336,12 @@ Result<void> GraphInstance::readBack() {
   std::vector<Edge> there;
   for (size_t k = 0; k < count; ++k) {
     // A library's own edges are its affair.
-    if (captured.count(from[k]) && captured.count(to[k]))
+    if (isWithinACall(from[k], to[k]))
       data[k] = {};
-    const bool isEarly = data[k].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
-    // As addNode() makes them.
-    const int port = isEarly ? CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
-                             : CU_GRAPH_KERNEL_NODE_PORT_DEFAULT;
-    if (data[k].to_port || data[k].from_port != port)
+    std::optional<int> kind = kindOf(data[k]);
+    if (!kind)
       return differs("an edge waits for something else than was asked for");
-    there.push_back({from[k], to[k], data[k].type});
+    there.push_back({from[k], to[k], *kind});
   }
   std::sort(there.begin(), there.end());
   std::sort(edges.begin(), edges.end());

@@ -71,6 +71,8 @@ private:
   Result<CUgraphNode> addEvent(const std::vector<CUgraphNode> &dependencies,
                                const std::string &name);
   Result<void> run(const GraphSpec &spec, CUevent before, CUevent after);
+  /// run() between synchronizations, as CUPTI wants it (CuptiTimes.cpp).
+  Result<void> runForRecords(const GraphSpec &spec, CuptiSession &cupti);
   Result<CUevent> makeEvent();
   Result<void> readBack();
   Result<void> instantiate();
@@ -91,9 +93,12 @@ private:
   /// port as well).
   using Edge = std::tuple<CUgraphNode, CUgraphNode, int>;
   std::vector<Edge> edges;
-  /// Those of `nodes` that a library added: edges between them may be of any
-  /// kind.
-  std::set<CUgraphNode> captured;
+  /// The type of an edge of one of these kinds; none: it is of another.
+  static std::optional<int> kindOf(const CUgraphEdgeData &data);
+  bool isWithinACall(CUgraphNode from, CUgraphNode to) const;
+  /// Those of `nodes` that a library added, by the number of its call: edges
+  /// within a call may be of any kind.
+  std::map<CUgraphNode, size_t> captured;
   std::vector<std::string> names; ///< of `nodes`
   std::vector<uint32_t> rangeOf;  ///< of `nodes`
   uint32_t currentRange = 0;      ///< while it is built

@@ -35,7 +35,7 @@ static bool isSame(const NcclCall &a, const NcclCall &b) {
 static bool isSame(const ProductCall &, const ProductCall &) { return false; }
 
 static bool isSame(const MarkLaunch &a, const MarkLaunch &b) {
-  return a.word == b.word;
+  return a.one == b.one && a.word == b.word;
 }
 
 static bool isSame(const EmptyNode &, const EmptyNode &) { return true; }

@@ -39,8 +39,10 @@ struct CopyLaunch {
   CUDA_MEMCPY3D copy{};
 };
 
-/// Writes 1 to a word of pinned memory: what came before it has ended.
+/// Copies the card's 1 to a word of pinned memory: what came before it has
+/// ended. A copy, because a memset's destination is the card's (cuda.h 1829).
 struct MarkLaunch {
+  const std::byte *one = nullptr; ///< CudaState::one()
   uint32_t *word = nullptr;
 };
 

@@ -18,11 +18,12 @@ Result<void> GraphInstance::collectCaptured(
            dependencies.end();
   };
   const std::string what = fmt::format("for '{}' {}", name, state->where());
+  const size_t call = nodes.size(); // no other call's
   std::vector<CUgraphNode> left = frontier;
   while (!left.empty()) {
     CUgraphNode node = left.back();
     left.pop_back();
-    if (isOurs(node) || !captured.insert(node).second)
+    if (isOurs(node) || !captured.insert({node, call}).second)
       continue;
     size_t count = 0;
     MGPU_TRY(state->check(
@@ -37,8 +38,21 @@ Result<void> GraphInstance::collectCaptured(
     nodes.push_back(node);
     names.push_back(name);
     rangeOf.push_back(currentRange);
-    for (CUgraphNode each : before)
-      edges.push_back({each, node, CU_GRAPH_DEPENDENCY_TYPE_DEFAULT});
+    for (size_t k = 0; k < count; ++k) {
+      // A kernel that the library launches with
+      // PROGRAMMATIC_STREAM_SERIALIZATION may begin before a kernel in front of
+      // it has ended, for which it waits itself, as it must in any stream
+      // (proveGraph).
+      std::optional<int> kind = kindOf(data[k]);
+      if (isOurs(before[k]) && !kind)
+        return fail(ErrorKind::Internal,
+                    fmt::format("{}'s first node of '{}' {} does not wait for "
+                                "the end of what the plan has before it",
+                                library, name, state->where()));
+      edges.push_back(
+          {before[k], node,
+           isOurs(before[k]) ? *kind : CU_GRAPH_DEPENDENCY_TYPE_DEFAULT});
+    }
     // One that waits for nothing would run before what it is to follow; one
     // that waits for a node of another capture ties it to that.
     bool strays = before.empty() && !dependencies.empty();

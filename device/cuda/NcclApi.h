@@ -11,6 +11,7 @@
 #include "support/Types.h"
 
 #include <climits>
+#include <type_traits>
 
 namespace mgpu::device {
 
@@ -55,8 +56,9 @@ enum class NcclType : uint32_t {
   Float8E5M2 = 11,
 };
 
-/// The ncclConfig_t of NCCL 2.27. Of an older one, by `size` and `version`, the
-/// head that 2.14 had; every later NCCL takes that and fills in the rest.
+/// The ncclConfig_t of NCCL 2.27, all of it. Of an older one, by `size` and
+/// `version`, the head that 2.14 had; every later NCCL takes that and fills in
+/// the rest. It looks at each byte up to `size`: none may be padding.
 struct NcclConfig {
   static constexpr size_t headSize = 24;
   static constexpr unsigned int wholeVersion = 22700;
@@ -73,8 +75,14 @@ struct NcclConfig {
   int splitShare = INT_MIN, trafficClass = INT_MIN;
   const char *commName = nullptr;
   int collnetEnable = INT_MIN, ctaPolicy = INT_MIN, shrinkShare = INT_MIN;
+  int nvlsCtas = INT_MIN;
 };
 static_assert(offsetof(NcclConfig, minCtas) == NcclConfig::headSize);
+static_assert(std::has_unique_object_representations_v<NcclConfig>);
+/// The first version that takes the policy ZERO.
+inline constexpr int ncclWithCtaPolicyZero = 22800;
+/// Thread blocks of a collective, at most (MAXCHANNELS).
+inline constexpr int ncclMostCtas = 64;
 
 /// X(name without "nccl", parameters...); all return NcclResult.
 #define MGPU_NCCL_FUNCTIONS(X)                                                 \

@@ -53,14 +53,31 @@ static_assert(offsetof(NcclConfig, cgaClusterSize) ==
 #if NCCL_VERSION_CODE >= 22700
 static_assert(offsetof(NcclConfig, minCtas) == offsetof(ncclConfig_t, minCTAs));
 static_assert(offsetof(NcclConfig, maxCtas) == offsetof(ncclConfig_t, maxCTAs));
+static_assert(offsetof(NcclConfig, netName) == offsetof(ncclConfig_t, netName));
+static_assert(offsetof(NcclConfig, splitShare) ==
+              offsetof(ncclConfig_t, splitShare));
+static_assert(offsetof(NcclConfig, trafficClass) ==
+              offsetof(ncclConfig_t, trafficClass));
+static_assert(offsetof(NcclConfig, commName) ==
+              offsetof(ncclConfig_t, commName));
+static_assert(offsetof(NcclConfig, collnetEnable) ==
+              offsetof(ncclConfig_t, collnetEnable));
 static_assert(offsetof(NcclConfig, ctaPolicy) ==
               offsetof(ncclConfig_t, CTAPolicy));
 static_assert(offsetof(NcclConfig, shrinkShare) ==
               offsetof(ncclConfig_t, shrinkShare));
+static_assert(offsetof(NcclConfig, nvlsCtas) ==
+              offsetof(ncclConfig_t, nvlsCTAs));
 static_assert(int(NcclOptions::Ctas::Efficiency) == NCCL_CTA_POLICY_EFFICIENCY);
-static_assert(int(NcclOptions::Ctas::Zero) == NCCL_CTA_POLICY_ZERO);
-static_assert(sizeof(NcclConfig) <= sizeof(ncclConfig_t));
 static_assert(ncclSymmetric == NCCL_WIN_COLL_SYMMETRIC);
+#endif
+// The whole of 2.27's: 2.28 goes on where it ends.
+#if NCCL_VERSION_CODE >= 22800
+static_assert(sizeof(NcclConfig) ==
+              offsetof(ncclConfig_t, nChannelsPerNetPeer));
+static_assert(int(NcclOptions::Ctas::Zero) == NCCL_CTA_POLICY_ZERO);
+#elif NCCL_VERSION_CODE >= 22700
+static_assert(sizeof(NcclConfig) == sizeof(ncclConfig_t));
 #endif
 #ifdef NCCL_WIN_REQUIRED_ALIGNMENT
 static_assert(ncclWindowAlignment == NCCL_WIN_REQUIRED_ALIGNMENT);

@@ -303,7 +303,8 @@ CudaGraph::addNccl(const CollectiveNodeParams &params,
     end = append(call, after);
     lastNccl[call.group] = end;
     MGPU_TRY_ASSIGN(uint32_t * word, nextMark());
-    append(MarkLaunch{word}, {end});
+    MGPU_TRY_ASSIGN(const std::byte *one, state->one());
+    append(MarkLaunch{one, word}, {end});
     std::vector<DeviceId> members;
     for (const CollectiveMemberParams &member : params.members)
       members.push_back(member.device);

@@ -102,7 +102,7 @@ Result<std::byte *> CudaState::allocateArena(DeviceId device,
     warnOnce(fmt::format("NCCL {} registers no windows {}: its collectives are "
                          "what they are without",
                          ncclVersionText(nccl->version), where()));
-  MGPU_TRY(zero(CUdeviceptr(uintptr_t(out)), bytes));
+  MGPU_TRY(fill(CUdeviceptr(uintptr_t(out)), 0, bytes));
   memory.add(out, sizeBytes, device);
   return out;
 }

@@ -226,6 +226,10 @@ Result<int> runBundle(const Options &options) {
     MGPU_TRY(addAlternatives(program.dag, options, choice ? &*choice : nullptr,
                              contents.kernels));
   }
+  if (!options.bundleArchs.empty()) {
+    MGPU_TRY_ASSIGN(contents.own, compileOwn(program.dag, options.bundleArchs,
+                                             openCubinCache(options).get()));
+  }
   contents.program = std::move(program);
   MGPU_TRY(capture::writeBundle(options.bundleFile, contents));
 

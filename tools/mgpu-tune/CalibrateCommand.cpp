@@ -269,6 +269,7 @@ Result<int> runCalibrate(const Options &options) {
   } else {
     OpenOptions how;
     how.profiles = true;
+    how.compile = ownCompiler(options.database);
     how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
     MGPU_TRY_ASSIGN(auto driver, openTarget(target, devices, how));
     MGPU_TRY_ASSIGN(kernels, compileKernels(options, driver->architecture()));

@@ -170,6 +170,15 @@ Result<kernels::CudaObjects> cudaKernels(const Program &program,
                                   device::findCublasLt());
 }
 
+Result<device::CudaCompile> ownCompilerOf(const Program &program,
+                                          const std::string &database) {
+  capture::OwnCubins given;
+  if (program.bundle) {
+    MGPU_TRY_ASSIGN(given, program.bundle->ownCubins());
+  }
+  return ownCompiler(database, std::move(given));
+}
+
 uint64_t productWorkspace(const Program &program, uint32_t streamsPerDevice) {
   // Few programs have a product, and writing kernels takes its time.
   const std::vector<planner::KernelSpec> &specs = program.dag.kernels;

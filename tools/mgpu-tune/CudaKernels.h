@@ -8,6 +8,7 @@
 #include "kernels/compile/CubinElf.h"
 #include "kernels/compile/CudaObjects.h"
 #include "kernels/compile/NvrtcCompiler.h"
+#include "tools/mgpu-tune/OwnKernels.h"
 #include "tools/mgpu-tune/Program.h"
 
 #include <memory>
@@ -49,6 +50,10 @@ kernels::CompileLimits compileLimits(uint64_t seconds);
 Result<kernels::CudaObjects> cudaKernels(const Program &program,
                                          const std::string &arch,
                                          device::BlobCache *cache);
+
+/// ownCompiler() of the target's own kernels, with those of the bundle.
+Result<device::CudaCompile> ownCompilerOf(const Program &program,
+                                          const std::string &database);
 
 /// What cuBLASLt needs of each device's memory at most. 0 where it computes
 /// nothing, or the kernels cannot be written for cards.

@@ -9,6 +9,7 @@
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/CardTuning.h"
+#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Faults.h"
 #include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/Target.h"
@@ -186,6 +187,7 @@ Result<int> profileCard(Program &program, const Options &options,
                         const std::string &path) {
   OpenOptions how;
   how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  MGPU_TRY_ASSIGN(how.compile, ownCompilerOf(program, options.database));
   // Opened once to ask what it is, and again by the measurement, with memory.
   std::string arch;
   {

@@ -4,6 +4,7 @@
 #include "capture/graph/Cards.h"
 #include "device/cuda/CudaTarget.h"
 #include "tools/mgpu-tune/AskInProcess.h"
+#include "tools/mgpu-tune/OwnKernels.h"
 #include "tools/mgpu-tune/Runner.h"
 #include "tools/mgpu-tune/Target.h"
 
@@ -66,15 +67,18 @@ Result<std::string> architectureOf(const Program &program,
 }
 
 Result<CardsToOpen> cardsToOpen(const std::vector<int> &cards,
-                                const Options &options) {
+                                const Options &options,
+                                capture::OwnCubins own) {
   CardsToOpen out;
   out.how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
   for (int card : cards)
     out.how.names.push_back(fmt::format("cuda:{}", card));
   MGPU_TRY_ASSIGN(const device::NcclOptions nccl, parseNccl(options.nccl));
-  out.open = [cards, nccl, deadline = out.how.deadline](
+  out.open = [cards, nccl, deadline = out.how.deadline,
+              compile = ownCompiler(options.database, std::move(own))](
                  uint32_t rank, std::function<Result<void>()> watch) {
-    return openRank(cards[rank], rank, deadline, nccl, std::move(watch));
+    return openRank(cards[rank], rank, deadline, nccl, std::move(watch),
+                    compile);
   };
   return out;
 }
@@ -83,7 +87,12 @@ Result<std::unique_ptr<Runner>> openCards(const Program &program,
                                           const Prepared &prepared,
                                           const std::vector<int> &cards,
                                           const Options &options) {
-  MGPU_TRY_ASSIGN(CardsToOpen opening, cardsToOpen(cards, options));
+  capture::OwnCubins own;
+  if (program.bundle) {
+    MGPU_TRY_ASSIGN(own, program.bundle->ownCubins());
+  }
+  MGPU_TRY_ASSIGN(CardsToOpen opening,
+                  cardsToOpen(cards, options, std::move(own)));
   MGPU_TRY_ASSIGN(auto workers,
                   CardWorkers::start(program.dag, prepared.plan,
                                      prepared.kernels, std::move(opening.open),

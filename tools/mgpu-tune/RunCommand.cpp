@@ -8,6 +8,7 @@
 #include "support/FileIO.h"
 #include "support/Npy.h"
 #include "tools/mgpu-tune/Arguments.h"
+#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Faults.h"
 #include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/Program.h"
@@ -201,6 +202,8 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
           fmt::format("{} is for cards: use it with --target cuda:0", option));
   std::unique_ptr<device::Driver> driver;
   if (onCard) {
+    MGPU_TRY_ASSIGN(openOptions.compile,
+                    ownCompilerOf(program, options.database));
     MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
                                        openOptions));
   } else {

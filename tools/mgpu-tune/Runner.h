@@ -38,12 +38,14 @@ Result<std::string> architectureOf(const Program &program,
                                    const std::vector<int> &cards);
 
 /// A process for each card, as --deadline and --nccl say. Usage for those.
+/// `own` are a bundle's.
 struct CardsToOpen {
   CardWorkers::Open open;
   CardWorkers::Options how;
 };
 Result<CardsToOpen> cardsToOpen(const std::vector<int> &cards,
-                                const Options &options);
+                                const Options &options,
+                                capture::OwnCubins own = {});
 
 /// `program` and `prepared` must outlive it.
 Result<std::unique_ptr<Runner>> openCards(const Program &program,

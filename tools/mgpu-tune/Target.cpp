@@ -42,7 +42,7 @@ Result<std::unique_ptr<device::Driver>> openCard(const CudaTarget &cuda,
   options.deadline = how.deadline;
   options.profiles = how.profiles;
   options.warn = warnUser;
-  options.compile = compile;
+  options.compile = how.compile ? how.compile : compile;
   return device::createCudaDriver(options);
 }
 
@@ -50,7 +50,8 @@ Result<std::unique_ptr<device::Driver>> openCard(const CudaTarget &cuda,
 
 Result<std::unique_ptr<device::Driver>>
 openRank(int card, uint32_t rank, std::chrono::milliseconds deadline,
-         const device::NcclOptions &nccl, std::function<Result<void>()> watch) {
+         const device::NcclOptions &nccl, std::function<Result<void>()> watch,
+         device::CudaCompile compile) {
   // See CudaState::join(). The process is a worker of ours, and no one else's.
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
   device::CudaOptions options;
@@ -61,7 +62,7 @@ openRank(int card, uint32_t rank, std::chrono::milliseconds deadline,
   options.nccl = nccl;
   if (rank == 0) // the others would say the same
     options.warn = warnUser;
-  options.compile = compile;
+  options.compile = std::move(compile);
   return device::createCudaDriver(options);
 }
 

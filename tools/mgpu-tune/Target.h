@@ -4,6 +4,7 @@
 
 // The --target option.
 
+#include "device/cuda/CudaDriver.h"
 #include "device/cuda/CudaTarget.h"
 
 #include <chrono>
@@ -28,7 +29,8 @@ struct OpenOptions {
   std::span<const int> workerCpus = {};
   /// Of each replay on a card; zero is none.
   std::chrono::milliseconds deadline = std::chrono::minutes(2);
-  bool profiles = false; ///< CudaOptions::profiles
+  bool profiles = false;            ///< CudaOptions::profiles
+  device::CudaCompile compile = {}; ///< CudaOptions::compile; null: NVRTC
 };
 
 /// Opens `target` for a program of `numDevices` devices. "" is "host". Errors:
@@ -40,10 +42,12 @@ openTarget(const std::string &target, uint32_t numDevices,
            const OpenOptions &options = {});
 
 /// One card of several, in a process of its own, whose environment it changes:
-/// device `rank` of the program. `watch` is that of CudaOptions.
+/// device `rank` of the program. `watch` and `compile` are those of
+/// CudaOptions.
 Result<std::unique_ptr<device::Driver>>
 openRank(int card, uint32_t rank, std::chrono::milliseconds deadline,
-         const device::NcclOptions &nccl, std::function<Result<void>()> watch);
+         const device::NcclOptions &nccl, std::function<Result<void>()> watch,
+         device::CudaCompile compile);
 
 /// The number of devices openTarget() would open; its errors, but that a card
 /// is looked for only when it is opened.

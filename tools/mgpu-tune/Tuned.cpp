@@ -272,7 +272,9 @@ tuner::TuningSubject tuningSubject(const Program &program,
           [&](uint32_t, uint32_t lanes, std::span<const int> workerCpus) {
             return openTarget(
                 options.target, program.dag.numDevices,
-                OpenOptions{.lanes = lanes, .workerCpus = workerCpus});
+                OpenOptions{.lanes = lanes,
+                            .workerCpus = workerCpus,
+                            .compile = ownCompiler(options.database)});
           },
           context.limits.mostLanes,
           context.compiled,

@@ -157,12 +157,19 @@ Bundle reopen(const std::string &path) {
 TEST(Bundle, HoldsWhatWasPutIn) {
   TempFolder folder;
   BundleContents contents = makeContents();
+  contents.own = {{{"sm_80", "aa"}, {std::byte(1)}},
+                  {{"sm_90", "aa"}, {std::byte(2), std::byte(3)}},
+                  {{"sm_90", "bb"}, {std::byte(1)}}};
   ASSERT_TRUE(contents.program.check())
       << contents.program.check().error().message;
   auto written = writeBundle(folder / "x.mgpu", contents);
   ASSERT_TRUE(written) << written.error().message;
   EXPECT_TRUE(db::isDatabaseFile(folder / "x.mgpu"));
   Bundle bundle = reopen(folder / "x.mgpu");
+  auto own = bundle.ownCubins();
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_EQ(*own, contents.own);
+  EXPECT_TRUE(bundle.verify());
   EXPECT_TRUE(bundle.program() == contents.program);
   auto plan = bundle.plan();
   ASSERT_TRUE(plan) << plan.error().message;

@@ -109,13 +109,13 @@ void makeMachine(uint32_t rank) {
     fake.kernels[name] = body;
   }
   fake.nodeMs = [times](const Node &node) {
-    double us = 0; // the target's own kernels, and events
+    double us = 0; // the target's own kernels, events, and marks
     if (node.params.type == CU_GRAPH_NODE_TYPE_KERNEL) {
       const auto &params = node.params.kernel;
       const auto &name = reinterpret_cast<Kernel *>(params.kern)->name;
       if (name == "memory" || name == "arithmetic" || name == "product")
         us = kernelUs(params.gridDimX);
-    } else if (node.params.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
+    } else if (node.params.type == CU_GRAPH_NODE_TYPE_MEMCPY && !isMark(node)) {
       const CUDA_MEMCPY3D &copy = node.params.memcpy.copyParams;
       us = copyUs(double(copy.WidthInBytes * copy.Height * copy.Depth));
     }

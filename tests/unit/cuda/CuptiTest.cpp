@@ -43,8 +43,13 @@ protected:
   void open(Result<std::shared_ptr<const CuptiApi>> table) {
     auto api = std::make_shared<CudaApi>(*FakeCuda::api());
     ASSERT_TRUE(initializeCuda(*api));
-    auto opened =
-        createCudaDriver(api, fakeOptions(2), nullptr, nullptr, table);
+    CudaOptions options = fakeOptions(2);
+    options.profiles = true;
+    warnings.clear();
+    options.warn = [this](const std::string &text) {
+      warnings.push_back(text);
+    };
+    auto opened = createCudaDriver(api, options, nullptr, nullptr, table);
     ASSERT_TRUE(opened) << opened.error().message;
     driver = std::move(*opened);
     CudaKernelObject object;
@@ -95,12 +100,16 @@ protected:
         << driver->timedBy();
     EXPECT_NE(driver->timedBy().find(reason), std::string::npos)
         << driver->timedBy();
+    // Said once, in the same words.
+    EXPECT_EQ(warnings, std::vector<std::string>{"nodes are timed by " +
+                                                 driver->timedBy()});
   }
 
   FakeCuda *fake = nullptr;
   FakeCupti *cupti = nullptr;
   std::unique_ptr<Driver> driver;
   std::unique_ptr<GraphExec> exec;
+  std::vector<std::string> warnings;
   std::byte *out = nullptr, *host = nullptr;
 };
 
@@ -131,6 +140,38 @@ TEST_F(CuptiTest, RecordsMayComeLate) {
   open();
   cupti->late = 3;
   expectTimes(1);
+  EXPECT_EQ(driver->timedBy(), "CUPTI 13.0");
+}
+
+TEST_F(CuptiTest, BuffersThatAreKeptBackAreForced) {
+  open();
+  cupti->needsForce = true;
+  expectTimes(1);
+  auto us = exec->launchSpan();
+  ASSERT_TRUE(us && *us) << us.error().message;
+  EXPECT_EQ(driver->timedBy(), "CUPTI 13.0");
+  EXPECT_EQ(warnings, std::vector<std::string>());
+}
+
+/// Two records of one node are not those of two.
+TEST_F(CuptiTest, EachNodeHasItsRecord) {
+  open();
+  cupti->twice = 2;
+  expectTimes(1);
+  EXPECT_EQ(driver->timedBy(), "CUPTI 13.0");
+}
+
+/// CUPTI may hold a lock of its own around callbacks in two threads.
+TEST_F(CuptiTest, ItIsCalledWithoutALock) {
+  open();
+  std::vector<NodeTiming> timings;
+  cupti->hasWorker = true; // first at a clone's number
+  ASSERT_TRUE(exec->launchTimed(timings));
+  EXPECT_EQ(cupti->violations, std::vector<std::string>());
+  ASSERT_EQ(cupti->threads.size(), 1u);
+  cupti->hasWorker = true; // then at a record
+  ASSERT_TRUE(exec->launchTimed(timings));
+  EXPECT_EQ(cupti->threads.size(), 2u);
   EXPECT_EQ(driver->timedBy(), "CUPTI 13.0");
 }
 

@@ -203,6 +203,30 @@ TEST_F(DriverTest, SharedMemoryAboveTheDefaultIsAskedFor) {
             std::string::npos);
 }
 
+/// Static shared memory counts, below the default and at the limit; and what a
+/// launch was made with stays allowed when the kernel is loaded with less.
+TEST_F(DriverTest, SharedMemoryIsAskedForBesideStaticOne) {
+  fake->kernels["count"].sharedBytes = 128;
+  auto much = driver->loadKernel("count", countingObject(48 * 1024));
+  auto less = driver->loadKernel("count", countingObject(1024));
+  ASSERT_TRUE(much && less);
+  auto out = driver->allocate({0}, 4);
+  for (KernelHandle each : {*much, *less, *much}) {
+    auto graph = driver->createGraph();
+    ASSERT_TRUE(graph->addKernel(
+        {"k", {0}, each, {1, 1, 1}, {uint64_t(uintptr_t(*out)), 1}}, {}));
+    auto made = graph->instantiate();
+    EXPECT_TRUE(made) << made.error().message;
+  }
+  EXPECT_TRUE(driver->loadKernel("count", countingObject(227 * 1024 - 128)));
+  auto more = driver->loadKernel("count", countingObject(227 * 1024 - 127));
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().kind, ErrorKind::Invalid);
+  EXPECT_NE(more.error().message.find("wants 232449 bytes of shared memory"),
+            std::string::npos)
+      << more.error().message;
+}
+
 TEST_F(DriverTest, TimedReplaysGiveOrderedSpans) {
   auto handle = driver->loadKernel("count", countingObject());
   auto out = driver->allocate({0}, 4);

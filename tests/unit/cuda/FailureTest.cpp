@@ -5,7 +5,11 @@
 
 #include "FakeTarget.h"
 
+#include "device/cuda/CudaError.h"
+
+#include <fstream>
 #include <gtest/gtest.h>
+#include <regex>
 
 namespace {
 
@@ -207,6 +211,46 @@ TEST_F(Lost, AKernelThatFaults) {
             "and its device is lost to this process: run it on --target host "
             "to find where");
   expectDead("CUDA_ERROR_ILLEGAL_ADDRESS");
+}
+
+/// cuda.h says of each code what it leaves behind.
+TEST(Sticky, CodesAreThoseOfTheHeader) {
+  std::ifstream header(MGPU_CUDA_HEADER);
+  std::string line, comment;
+  bool isInside = false;
+  int numRead = 0, numSticky = 0;
+  while (std::getline(header, line)) {
+    isInside |= line.find("typedef enum cudaError_enum") == 0;
+    if (!isInside)
+      continue;
+    if (line.find("} CUresult;") == 0)
+      break;
+    std::smatch found;
+    if (!std::regex_search(line, found,
+                           std::regex("(CUDA_[A-Z_]+) *= ([0-9]+)"))) {
+      comment += line;
+      continue;
+    }
+    const bool isEnd =
+        std::regex_search(std::exchange(comment, {}),
+                          std::regex("terminated[ *]+and[ *]+relaunched"));
+    const CUresult code = CUresult(std::stoi(found[2]));
+    ++numRead;
+    numSticky += isEnd;
+    if (!isEnd)
+      continue;
+    EXPECT_TRUE(isSticky(code)) << found[1];
+    Error error = cudaError(*FakeCuda::api(), code, "call", "here").value();
+    EXPECT_NE(error.kind, ErrorKind::Internal) << found[1];
+    EXPECT_NE(error.message.find(");"), std::string::npos) << error.message;
+  }
+  EXPECT_GT(numRead, 90) << MGPU_CUDA_HEADER;
+  EXPECT_GT(numSticky, 10);
+  EXPECT_TRUE(isSticky(CUDA_ERROR_CONTEXT_IS_DESTROYED));
+  for (CUresult code :
+       {CUDA_SUCCESS, CUDA_ERROR_NOT_READY, CUDA_ERROR_OUT_OF_MEMORY,
+        CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED})
+    EXPECT_FALSE(isSticky(code)) << code;
 }
 
 TEST(ReadBack, FindsANodeThatIsNotThere) {

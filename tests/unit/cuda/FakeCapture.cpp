@@ -4,6 +4,7 @@
 #include "FakeNodes.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace mgpu::fake {
 
@@ -102,6 +103,32 @@ CUresult nodeDependencies(CUgraphNode handle, CUgraphNode *dependencies,
 }
 
 } // namespace
+
+void captureKernel(FakeCuda &fake, Stream &stream, const void *owner,
+                   std::function<std::unique_ptr<Operation>()> start,
+                   bool isSerialized) {
+  auto node = std::make_unique<Node>();
+  node->graph = stream.capturing;
+  std::memset(&node->params, 0, sizeof node->params);
+  node->params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  node->dependencies = stream.frontier;
+  node->owner = owner;
+  node->start = std::move(start);
+  for (const Node *before : stream.frontier) {
+    // 1944 and CUDA C++ Programming Guide, "Programmatic Dependent Launch", use
+    // in CUDA graphs: what the attribute becomes in a capture. There is none
+    // before sm_90.
+    CUgraphEdgeData edge{};
+    if (isSerialized && fake.major >= 9 &&
+        before->params.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+      edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    }
+    node->edgeData.push_back(edge);
+  }
+  stream.capturing->nodes.push_back(std::move(node));
+  stream.frontier = {stream.capturing->nodes.back().get()};
+}
 
 void addCaptureEntries(device::CudaApi &api) {
   api.cuStreamBeginCaptureToGraph = beginCapture;

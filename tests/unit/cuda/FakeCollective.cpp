@@ -251,9 +251,11 @@ static bool runsBesideAnother(const FakeComm &comm) {
                  return std::any_of(
                      run->waiting.begin(), run->waiting.end(),
                      [&](const auto &each) {
-                       const auto *other = static_cast<const FakeComm *>(
-                           run->steps[each.first].node.owner);
-                       return other && other != &comm &&
+                       // Of cuBLASLt, or one that waits to begin: none.
+                       const auto *other =
+                           FakeNccl::instance().comms.find(const_cast<void *>(
+                               run->steps[each.first].node.owner));
+                       return each.second && other && other != &comm &&
                               sharedRanks(comm, *other) >= 2;
                      });
                });

@@ -2,6 +2,7 @@
 #include "FakeCublasLt.h"
 
 #include "FakeLock.h"
+#include "FakeNodes.h"
 
 #include "support/Float.h"
 
@@ -349,15 +350,12 @@ CublasStatus matmul(CublasLtHandle handle, CublasLtOperation operation,
   if (!lt.loaded.count(key))
     violation("the first use of an algorithm was captured");
   ++lt.captured;
-  auto node = std::make_unique<Node>();
-  node->graph = on->capturing;
-  std::memset(&node->params, 0, sizeof node->params);
-  node->params.type = CU_GRAPH_NODE_TYPE_KERNEL;
-  node->dependencies = on->frontier;
-  node->owner = context;
-  node->start = start;
-  on->capturing->nodes.push_back(std::move(node));
-  on->frontier = {on->capturing->nodes.back().get()};
+  // libcublasLt has the words "kind:
+  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION".
+  captureKernel(fake, *on, context, start, true);
+  if (lt.isLoose)
+    on->capturing->nodes.back()->edgeData[0] = {
+        CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER, 0, 0, {}};
   return CublasStatus::Success;
 }
 

@@ -341,6 +341,22 @@ CUresult streamQuery(CUstream stream) {
   return CUDA_SUCCESS;
 }
 
+CUresult streamSynchronize(CUstream stream) {
+  MGPU_FAKE_ENTER("cuStreamSynchronize");
+  Stream *object = fake.streams.find(stream);
+  if (!object)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (object->capturing) // 15449
+    return fake.refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  const bool isDone = fake.progress(*object) && object->busyQueries == 0;
+  if (object->context->sticky != CUDA_SUCCESS)
+    return fake.refuse(object->context->sticky);
+  if (!isDone) // a rule of ours: no deadline ends it
+    fake.violations.push_back("cuStreamSynchronize of work that may not end");
+  fake.unsynchronized = 0;
+  return CUDA_SUCCESS;
+}
+
 CUresult eventCreate(CUevent *event, unsigned flags) {
   MGPU_FAKE_ENTER("cuEventCreate");
   if (!fake.current())
@@ -428,6 +444,7 @@ std::shared_ptr<const device::CudaApi> FakeCuda::api() {
   api->cuStreamCreateWithPriority = streamCreate;
   api->cuStreamDestroy = streamDestroy;
   api->cuStreamQuery = streamQuery;
+  api->cuStreamSynchronize = streamSynchronize;
   api->cuEventCreate = eventCreate;
   api->cuEventDestroy = eventDestroy;
   api->cuEventRecord = eventRecord;

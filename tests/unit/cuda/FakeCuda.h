@@ -34,6 +34,7 @@ struct FakeKernel {
       run;
   std::vector<size_t> parameterSizes;
   int maxThreads = 1024;
+  int sharedBytes = 0; ///< static
   /// After a run: an error of the launch; null: there is none.
   CUresult (*fault)() = nullptr;
 };
@@ -75,7 +76,8 @@ struct Kernel {
   Library *library;
   const FakeKernel *code;
   std::string name;
-  int dynamicSharedBytes = 48 * 1024;
+  /// 985: what a block has without asking, less the static bytes.
+  int dynamicSharedBytes = std::max(48 * 1024 - code->sharedBytes, 0);
 };
 /// Work that may have to wait for another process.
 class Operation {
@@ -121,6 +123,7 @@ struct Run {
   /// Steps that follow the end of one, or that it may begin.
   std::vector<std::vector<size_t>> after, afterBegin;
   std::vector<bool> isDone;
+  /// None yet of those that wait for a kernel they follow.
   std::map<size_t, std::unique_ptr<Operation>> waiting;
   double startMs = 0;
   Event *records = nullptr; ///< no launch, but an event behind those before
@@ -249,6 +252,7 @@ public:
   std::map<void *, CUlogsCallback> logs; ///< by user data
   double clockMs = 0;
   uint64_t nodesMade = 0;
+  uint64_t unsynchronized = 0; ///< launches since a cuStreamSynchronize
   uint64_t earlyBegins = 0; ///< kernels that began before the one they follow
 
   FakeCuda() = default;

@@ -2,6 +2,7 @@
 #include "FakeCupti.h"
 
 #include <cstring>
+#include <future>
 
 namespace mgpu::fake {
 
@@ -116,6 +117,12 @@ CuptiResult graphNodeId(CUgraphNode node, uint64_t *id) {
   MGPU_FAKE_CUPTI("GetGraphNodeId");
   if (!node) // cupti_activity.h 7378
     return CuptiResult::InvalidParameter;
+  fake.meanwhile([&fake] {
+    uint8_t *buffer = nullptr;
+    size_t size = 0, most = 0;
+    fake.requested(&buffer, &size, &most);
+    fake.completed(nullptr, 0, buffer, size, 0);
+  });
   *id = reinterpret_cast<Node *>(node)->id;
   return CuptiResult::Success;
 }
@@ -149,15 +156,19 @@ CuptiResult disable(CuptiKind kind) {
   return CuptiResult::Success;
 }
 
-CuptiResult flushAll(uint32_t) {
+CuptiResult flushAll(uint32_t flag) {
   MGPU_FAKE_CUPTI("ActivityFlushAll");
   if (!fake.completed) // 7742: only after the callbacks were registered
     return CuptiResult::InvalidOperation;
-  // 7722: without force, buffers with unfinished records stay.
+  // 7722: without force, buffers with unfinished records stay; 7715: and those
+  // of work that the client has not synchronized with may be unfinished.
+  const bool isForced = flag & device::cuptiFlushForced;
   if (fake.late > 0) {
     --fake.late;
     return CuptiResult::Success;
   }
+  if (!isForced && (FakeCuda::instance().unsynchronized || fake.needsForce))
+    return CuptiResult::Success;
   fake.flush();
   return CuptiResult::Success;
 }
@@ -166,6 +177,16 @@ CuptiResult nextRecord(uint8_t *buffer, size_t validSize, std::byte **record) {
   MGPU_FAKE_CUPTI("ActivityGetNextRecord");
   if (!buffer) // 7585
     return CuptiResult::InvalidParameter;
+  fake.meanwhile([&fake] {
+    device::CuptiGraphData graph{};
+    struct {
+      CUcontext context;
+      void *handle;
+      void *descriptor;
+    } resource{nullptr, nullptr, &graph};
+    fake.callback(fake.callbackData, device::cuptiResourceDomain,
+                  device::cuptiGraphNodeCloned, &resource);
+  });
   auto *first = reinterpret_cast<std::byte *>(buffer);
   std::byte *next = first;
   if (*record) { // 7573: the one before, or null for the first
@@ -220,14 +241,42 @@ FakeCupti &FakeCupti::reset() {
     if (cupti.enabled.count(CuptiKind::GraphTrace) ||
         !cupti.enabled.count(kind) || cupti.unrecorded.count(node.params.type))
       return;
-    cupti.put(kind, cupti.namesOriginals ? cupti.originals[node.id] : node.id,
-              start, end);
+    const uint64_t number =
+        cupti.namesOriginals ? cupti.originals[node.id] : node.id;
+    cupti.put(kind, number, start, end);
+    if (cupti.twice > 0) {
+      --cupti.twice;
+      cupti.put(kind, number, start, end);
+      cupti.flush();
+      cupti.late = 1;
+    }
   };
   cuda.onGraph = [&cupti](double start, double end) {
     if (cupti.enabled.count(CuptiKind::GraphTrace))
       cupti.put(CuptiKind::GraphTrace, 7, start, end);
   };
   return cupti;
+}
+
+void FakeCupti::meanwhile(std::function<void()> callBack) {
+  if (!hasWorker)
+    return;
+  hasWorker = false; // once is enough, and it may get here itself
+  std::promise<void> promise;
+  std::future<void> done = promise.get_future();
+  threads.emplace_back(
+      [callBack = std::move(callBack), promise = std::move(promise)]() mutable {
+        callBack();
+        promise.set_value();
+      });
+  if (done.wait_for(std::chrono::seconds(2)) != std::future_status::ready)
+    violations.push_back("CUPTI is called with a lock that its callbacks want");
+}
+
+FakeCupti::~FakeCupti() {
+  for (std::thread &thread : threads)
+    thread.join();
+  std::free(buffer);
 }
 
 CuptiResult FakeCupti::enter(const char *name) {

@@ -18,7 +18,7 @@ public:
   FakeCupti() = default;
   FakeCupti(const FakeCupti &) = delete;
   /// A buffer that was not handed back goes as it would with the process.
-  ~FakeCupti() { std::free(buffer); }
+  ~FakeCupti();
   /// A fresh one, which watches FakeCuda::instance().
   static FakeCupti &reset();
   static FakeCupti &instance();
@@ -29,6 +29,9 @@ public:
   std::map<std::string, device::CuptiResult> refused; ///< by function
   size_t drops = 0;            ///< records to come that find no room
   size_t late = 0;             ///< flushes until records are finished
+  bool needsForce = false;     ///< a record is never finished
+  size_t twice = 0;            ///< records to come that are two of one node
+  bool hasWorker = false;      ///< a thread of CUPTI's calls back, too
   bool knowsNoTimes = false;   ///< records have the times 0
   bool namesOriginals = false; ///< records have the numbers of the originals
   /// Records of these types are left out.
@@ -43,6 +46,8 @@ public:
   device::CuptiResult enter(const char *name);
   void put(device::CuptiKind kind, uint64_t node, double startMs, double endMs);
   void flush();
+  /// Calls back from a thread, during a call of ours, and waits for it.
+  void meanwhile(std::function<void()> callBack);
 
   bool isSubscribed = false;
   device::CuptiCallback callback = nullptr;
@@ -53,6 +58,7 @@ public:
   uint8_t *buffer = nullptr;
   size_t size = 0, used = 0, dropped = 0;
   std::map<uint64_t, uint64_t> originals; ///< of clones
+  std::vector<std::thread> threads;
 };
 
 } // namespace mgpu::fake

@@ -168,6 +168,7 @@ static void finish(Run &run, size_t k) {
 CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
                           Stream &stream) {
   stream.busyQueries = busyQueries;
+  ++unsynchronized;
   if (launchFault != CUDA_SUCCESS && isWrong(*stream.context)) {
     stream.context->sticky = launchFault; // the launch itself succeeds
     return CUDA_SUCCESS;
@@ -218,7 +219,7 @@ void FakeCuda::runStep(Run &run, size_t k) {
   for (size_t dependency : run.steps[k].early)
     earlyBegins += !run.isDone[dependency];
   if (node.start) {
-    run.waiting[k] = node.start();
+    run.waiting[k] = nullptr;
     return;
   }
   running.push_back({&run, k});
@@ -248,7 +249,14 @@ void FakeCuda::awaitGrids() {
 bool FakeCuda::progress(Run &run) {
   while (true) {
     for (auto at = run.waiting.begin(); at != run.waiting.end();) {
-      if (!at->second->step()) {
+      // It executes griddepcontrol.wait before all else.
+      const Exec::Step &step = run.steps[at->first];
+      const bool waits =
+          std::any_of(step.early.begin(), step.early.end(),
+                      [&](size_t each) { return !run.isDone[each]; });
+      if (!waits && !at->second)
+        at->second = step.node.start();
+      if (waits || !at->second->step()) {
         ++at;
         continue;
       }

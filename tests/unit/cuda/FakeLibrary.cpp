@@ -103,10 +103,16 @@ CUresult kernelAttribute(int *value, CUfunction_attribute attribute,
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
   if (!isDevice(fake, device))
     return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
-  if (attribute != CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+  switch (attribute) {
+  case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    *value = object->code->maxThreads;
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+    *value = object->code->sharedBytes;
+    return CUDA_SUCCESS;
+  default:
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  *value = object->code->maxThreads;
-  return CUDA_SUCCESS;
+  }
 }
 
 CUresult setKernelAttribute(CUfunction_attribute attribute, int value,
@@ -115,10 +121,10 @@ CUresult setKernelAttribute(CUfunction_attribute attribute, int value,
   Kernel *object = liveKernel(fake, kernel);
   if (!object)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  // 8354: dynamic shared memory up to the card's opt-in limit.
+  // 8354: together with the static bytes up to the card's opt-in limit.
   if (!isDevice(fake, device) ||
       attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
-      value > 227 * 1024)
+      value + object->code->sharedBytes > 227 * 1024)
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   object->dynamicSharedBytes = value;
   return CUDA_SUCCESS;

@@ -5,6 +5,7 @@
 
 #include "FakeLock.h"
 #include "FakeNcclCalls.h"
+#include "FakeNodes.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -114,29 +115,66 @@ NcclResult getUniqueId(NcclId *id) {
   return NcclResult::Success;
 }
 
+/// ncclConfig_t of 2.28 (nccl.h:77), as libnccl has it for itself. Undefined is
+/// INT_MIN, or a null name.
+struct Config {
+  size_t size = sizeof(Config);
+  unsigned int magic = 0, version = 0;
+  int blocking = INT_MIN, cgaClusterSize = INT_MIN;
+  int minCtas = INT_MIN, maxCtas = INT_MIN;
+  const char *netName = nullptr;
+  int splitShare = INT_MIN, trafficClass = INT_MIN;
+  const char *commName = nullptr;
+  int collnetEnable = INT_MIN, ctaPolicy = INT_MIN, shrinkShare = INT_MIN;
+  int nvlsCtas = INT_MIN;
+  int channelsPerPeer = INT_MIN, nvlinkCentric = INT_MIN; ///< from 2.28 on
+};
+
+/// As parseCommConfig() of libnccl's init.cc takes it: of what is given as many
+/// bytes as this version has, without what came later than the version that is
+/// said; and then every value is looked at.
+bool isTaken(const void *given, int version) {
+  Config said;
+  size_t size = 0;
+  std::memcpy(&size, given, sizeof size);
+  std::memcpy(&said, given,
+              std::min(size, version < 22800 ? offsetof(Config, channelsPerPeer)
+                                             : sizeof said));
+  if (said.magic != 0xcafebeef) // 103
+    return false;
+  if (said.version < 21400)
+    said.blocking = INT_MIN;
+  if (said.version < 21700)
+    said.cgaClusterSize = said.minCtas = said.maxCtas = INT_MIN;
+  if (said.version < 22700)
+    said.collnetEnable = said.ctaPolicy = said.shrinkShare = said.nvlsCtas =
+        INT_MIN;
+  if (said.version < 22800)
+    said.channelsPerPeer = said.nvlinkCentric = INT_MIN;
+  auto isFlag = [](int value) {
+    return value == INT_MIN || value == 0 || value == 1;
+  };
+  auto isFrom = [](int least, int value) {
+    return value == INT_MIN || value >= least;
+  };
+  return isFlag(said.blocking) && isFrom(0, said.cgaClusterSize) &&
+         isFrom(1, said.minCtas) && isFrom(1, said.maxCtas) &&
+         said.minCtas <= said.maxCtas && // also where one is undefined
+         isFlag(said.splitShare) && isFlag(said.collnetEnable) &&
+         isFrom(0, said.ctaPolicy) &&
+         said.ctaPolicy <= (version < 22800 ? 1 : 2) &&
+         isFlag(said.shrinkShare) && isFrom(1, said.nvlsCtas) &&
+         isFrom(1, said.channelsPerPeer) && said.channelsPerPeer <= 64 &&
+         isFlag(said.nvlinkCentric);
+}
+
 NcclResult initRank(NcclComm *out, int ranks, NcclId id, int rank,
                     NcclConfig *config) {
   MGPU_FAKE_NCCL_ENTER("ncclCommInitRankConfig");
-  // nccl.h:103: not initialized by NCCL_CONFIG_INITIALIZER is an error.
-  if (!config || config->magic != 0xcafebeef || config->size < 20 ||
-      config->version < 21400)
+  if (!config || !isTaken(config, nccl.version))
     return NcclResult::InvalidArgument;
   nccl.lastConfig = {};
   std::memcpy(&nccl.lastConfig, config, std::min(config->size, sizeof *config));
-  // nccl.h:107-122: what an application may set from 2.27 on; undefined is
-  // INT_MIN. At most as many as NCCL has channels.
-  const NcclConfig &said = nccl.lastConfig;
-  if (config->size > NcclConfig::headSize) {
-    auto isCount = [](int count) {
-      return count == INT_MIN || (count >= 1 && count <= 64);
-    };
-    if (config->version < NcclConfig::wholeVersion || !isCount(said.minCtas) ||
-        !isCount(said.maxCtas) ||
-        (said.maxCtas != INT_MIN && said.minCtas > said.maxCtas) ||
-        (said.ctaPolicy != INT_MIN &&
-         (said.ctaPolicy < 0 || said.ctaPolicy > 2)))
-      return NcclResult::InvalidArgument;
-  }
   // nccl.h:165: between 0 and ranks - 1. "Invalid rank requested"
   if (rank < 0 || rank >= ranks || ranks > int(Meeting::maxRanks))
     return NcclResult::InvalidArgument;
@@ -298,25 +336,21 @@ NcclResult enqueue(FakeComm &comm, Stream &stream, Work work) {
   // of the same capture, which all of them make. Transfers are of two ranks.
   if (work.transfers.empty())
     work.capture = ++comm.captures;
-  auto add = [&](bool isWork) {
+  // libnccl's enqueue.cc: kernels over symmetric windows alone are launched
+  // with PROGRAMMATIC_STREAM_SERIALIZATION.
+  captureKernel(
+      fake, stream, &comm, [&comm, work] { return begin(comm, work); },
+      !work.windows.empty());
+  // libnccl's strongstream.cc: an event is recorded after every group, and
+  // nothing waits for its node.
+  if (mixes) {
     auto node = std::make_unique<Node>();
     node->graph = stream.capturing;
     std::memset(&node->params, 0, sizeof node->params);
-    node->params.type =
-        isWork ? CU_GRAPH_NODE_TYPE_KERNEL : CU_GRAPH_NODE_TYPE_EMPTY;
+    node->params.type = CU_GRAPH_NODE_TYPE_EMPTY;
     node->dependencies = stream.frontier;
-    if (isWork) {
-      node->owner = &comm;
-      node->start = [&comm, work] { return begin(comm, work); };
-    }
     stream.capturing->nodes.push_back(std::move(node));
-    return stream.capturing->nodes.back().get();
-  };
-  stream.frontier = {add(true)};
-  // libnccl's strongstream.cc: an event is recorded after every group, and
-  // nothing waits for its node.
-  if (mixes)
-    add(false);
+  }
   return begun(comm);
 }
 

@@ -124,11 +124,9 @@ CUresult checkMemset(FakeCuda &fake, const CUDA_MEMSET_NODE_PARAMS_v2 &params) {
        params.elementSize != 4) ||
       params.height != 1 || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
-  return fake.isDeviceRange(params.dst, bytes, of) ||
-                 fake.isHostRange(reinterpret_cast<void *>(params.dst), bytes,
-                                  of)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
+  // 1829: a destination device pointer; drivers look whose memory it is.
+  return fake.isDeviceRange(params.dst, bytes, of) ? CUDA_SUCCESS
+                                                   : CUDA_ERROR_INVALID_VALUE;
 }
 
 } // namespace mgpu::fake

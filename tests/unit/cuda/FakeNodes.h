@@ -25,6 +25,14 @@ CUgraphEdgeData edgeDataOf(const FakeCuda &fake, const Node &node,
                            size_t dependency);
 CUresult checkMemset(FakeCuda &fake, const CUDA_MEMSET_NODE_PARAMS_v2 &params);
 
+/// Captures a kernel of a library's on the stream: its node follows the
+/// frontier, and is that from then on. With `isSerialized`, launched with
+/// PROGRAMMATIC_STREAM_SERIALIZATION: such a kernel does nothing before what it
+/// follows has ended, but may begin.
+void captureKernel(FakeCuda &fake, Stream &stream, const void *owner,
+                   std::function<std::unique_ptr<Operation>()> start,
+                   bool isSerialized);
+
 } // namespace mgpu::fake
 
 #endif // MGPU_TESTS_UNIT_CUDA_FAKENODES_H

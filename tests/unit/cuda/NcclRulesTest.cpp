@@ -93,6 +93,50 @@ TEST_F(NcclRules, WhatIsRightIsNotAViolation) {
       << FakeCuda::instance().violations.front();
 }
 
+/// Every value that the size covers, and which of two versions takes it.
+TEST_F(NcclRules, EachValueOfAConfigIsChecked) {
+  struct Case {
+    void (*set)(NcclConfig &);
+    bool before28, from28;
+  };
+  for (const Case &each :
+       {Case{[](NcclConfig &) {}, true, true},
+        Case{[](NcclConfig &c) { c.size = NcclConfig::headSize; }, true, true},
+        Case{[](NcclConfig &c) { c.blocking = 2; }, false, false},
+        Case{[](NcclConfig &c) { c.cgaClusterSize = -1; }, false, false},
+        Case{[](NcclConfig &c) { c.minCtas = 2; }, false, false},
+        Case{[](NcclConfig &c) { c.maxCtas = 2; }, true, true},
+        Case{[](NcclConfig &c) { c.maxCtas = 0; }, false, false},
+        Case{[](NcclConfig &c) { c.splitShare = 3; }, false, false},
+        Case{[](NcclConfig &c) { c.collnetEnable = 3; }, false, false},
+        Case{[](NcclConfig &c) { c.ctaPolicy = 2; }, false, true},
+        Case{[](NcclConfig &c) { c.ctaPolicy = 3; }, false, false},
+        Case{[](NcclConfig &c) { c.shrinkShare = 3; }, false, false},
+        Case{[](NcclConfig &c) { c.nvlsCtas = 0; }, false, false},
+        Case{[](NcclConfig &c) { c.nvlsCtas = 4; }, true, true},
+        Case{[](NcclConfig &c) {
+               c.nvlsCtas = 0;
+               c.version = 22600;
+             },
+             true, true}})
+    for (int version : {22707, 22809}) {
+      FakeNccl::instance().version = version;
+      NcclConfig config;
+      config.size = sizeof config;
+      config.version = NcclConfig::wholeVersion;
+      each.set(config);
+      NcclComm comm = nullptr;
+      NcclId id;
+      FakeWorld::create();
+      ASSERT_EQ(nccl->GetUniqueId(&id), NcclResult::Success);
+      EXPECT_EQ(nccl->CommInitRankConfig(&comm, 1, id, 0, &config),
+                (version < 22800 ? each.before28 : each.from28)
+                    ? NcclResult::InProgress
+                    : NcclResult::InvalidArgument)
+          << version << " " << config.nvlsCtas << " " << config.ctaPolicy;
+    }
+}
+
 TEST_F(NcclRules, ConfigAndRankAreChecked) {
   NcclComm comm = nullptr;
   NcclId id;

@@ -159,6 +159,51 @@ TEST(NcclSettings, CtasAreAskedForAndOldLibrariesRefused) {
   EXPECT_TRUE(FakeCuda::instance().violations.empty());
 }
 
+/// Opens one rank over NCCL `version` with the settings; what it complains of.
+std::string joinBy(const NcclOptions &options, int version = 22809) {
+  FakeWorld::create();
+  freshMachine();
+  FakeNccl::reset().version = version;
+  CudaOptions how = rankOptions(0);
+  how.nccl = options;
+  auto driver = fake::openRank(how);
+  if (!driver)
+    return driver.error().message;
+  Result<void> ok = (*driver)->join(groupsOf({firstDevices(1)}));
+  return ok ? "" : ok.error().message;
+}
+
+TEST(NcclSettings, EachAloneIsTaken) {
+  using Ctas = NcclOptions::Ctas;
+  for (auto [least, most, ctas] : {std::tuple(2u, 0u, Ctas::Default),
+                                   {64u, 0u, Ctas::Default},
+                                   {0u, 3u, Ctas::Default},
+                                   {5u, 5u, Ctas::Zero},
+                                   {0u, 0u, Ctas::Efficiency},
+                                   {0u, 0u, Ctas::Zero}}) {
+    NcclOptions options;
+    options.leastCtas = least;
+    options.mostCtas = most;
+    options.ctas = ctas;
+    EXPECT_EQ(joinBy(options), "") << least << " " << most << " " << int(ctas);
+    const NcclConfig &config = FakeNccl::instance().lastConfig;
+    EXPECT_EQ(config.minCtas, least ? int(least) : INT_MIN);
+    EXPECT_EQ(config.maxCtas, most ? int(most) : least ? 64 : INT_MIN);
+    EXPECT_EQ(config.nvlsCtas, INT_MIN);
+    EXPECT_EQ(config.size, 72u);
+  }
+}
+
+TEST(NcclSettings, TheZeroPolicyNeedsALaterOneThanTheRest) {
+  NcclOptions options;
+  options.ctas = NcclOptions::Ctas::Efficiency;
+  EXPECT_EQ(joinBy(options, 22707), "");
+  options.ctas = NcclOptions::Ctas::Zero;
+  EXPECT_EQ(joinBy(options, 22707),
+            "NCCL 2.27.7 does not know ctas=zero: install 2.28 or later");
+  EXPECT_EQ(joinBy(options, 22800), "");
+}
+
 TEST(NcclSettings, WithoutThemTheOldHeadIsEnough) {
   FakeWorld::create();
   freshMachine();

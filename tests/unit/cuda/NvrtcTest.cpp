@@ -5,7 +5,11 @@
 #include "DeviceKernelList.h"
 
 #include "../compile/Nvrtc.h"
+#include "../db/TempFolder.h"
+#include "db/SqliteBlobCache.h"
+#include "device/cuda/DeviceKernels.h"
 #include "kernels/compile/PtxasLog.h"
+#include "tools/mgpu-tune/OwnKernels.h"
 
 namespace {
 
@@ -42,6 +46,64 @@ TEST(DeviceKernels, CompileWithoutAWarning) {
       EXPECT_EQ(usage->stackBytes, 0u) << entry << " for " << arch;
     }
   }
+}
+
+/// They are kept: whoever asks next compiles nothing.
+TEST(DeviceKernels, AreCompiledOnceForADatabase) {
+  db::TempFolder folder;
+  const std::string database = folder / "a.db";
+  auto kept = db::SqliteBlobCache::open(database);
+  ASSERT_TRUE(kept) << kept.error().message;
+  MGPU_OPEN_NVRTC(compiler, kept->get());
+  const std::string source =
+      device::reductionKernelSource(ElementType::F32, ReductionKind::Sum);
+  const CompileJob job{source, "sum.cu", {"--fmad=false"}, "sm_90"};
+  auto compile = tune::ownCompiler(database);
+  auto cubin = compile(source, "sum", "sm_90");
+  ASSERT_TRUE(cubin) << cubin.error().message;
+  auto again = compiler->compile(job);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->fromCache);
+  EXPECT_EQ(again->cubin, *cubin);
+}
+
+/// Those of a bundle are taken without NVRTC, for their architecture and text.
+TEST(DeviceKernels, ABundlesAreTaken) {
+  planner::Dag dag;
+  planner::CollectiveCall call;
+  call.kind = CollectiveKind::AllReduce;
+  call.reduction = ReductionKind::Max;
+  call.elementType = ElementType::BF16;
+  planner::DagNode node;
+  node.work = call;
+  dag.nodes = {node, node};
+  const std::string sum =
+      device::reductionKernelSource(ElementType::BF16, ReductionKind::Max);
+  auto programs = tune::ownPrograms(dag);
+  ASSERT_EQ(programs.size(), 2u) << "copies, and the reduction once";
+  capture::OwnCubins given;
+  uint8_t number = 0;
+  for (const auto &[hash, text] : programs)
+    given[{"sm_90", hash}] = {std::byte(++number), std::byte(text == sum)};
+  db::TempFolder folder;
+  auto compile = tune::ownCompiler(folder / "a.db", given);
+  auto reduction = compile(sum, "reduction", "sm_90");
+  auto move = compile(device::moveKernelSource(), "move", "sm_90");
+  ASSERT_TRUE(reduction && move);
+  EXPECT_EQ(reduction->size(), 2u);
+  EXPECT_EQ(reduction->at(1), std::byte(1));
+  EXPECT_EQ(move->at(1), std::byte(0));
+  MGPU_OPEN_NVRTC(compiler);
+  const std::string archs[] = {"sm_80", "sm_90"};
+  auto made = tune::compileOwn(dag, archs, nullptr);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->size(), 4u);
+  auto other = compile(sum, "reduction", "sm_80");
+  ASSERT_TRUE(other) << other.error().message;
+  for (const auto &[hash, text] : programs)
+    if (text == sum) {
+      EXPECT_EQ(made->at({"sm_80", hash}), *other);
+    }
 }
 
 } // namespace

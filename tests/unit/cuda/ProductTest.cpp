@@ -3,6 +3,7 @@
 // Matrix products by cuBLASLt: the plan's kernel node is a captured call of it,
 // where it is there.
 #include "FakeCublasLt.h"
+#include "FakeNodes.h"
 #include "FakeTarget.h"
 
 #include "support/Float.h"
@@ -98,6 +99,13 @@ protected:
       ++ownRuns;
     };
     fake->kernels["multiply"] = kernel;
+    kernel.parameterSizes = {8, 8};
+    kernel.run = [](void **parameters, const unsigned *, const unsigned *) {
+      FakeCuda::instance().awaitGrids();
+      std::memcpy(*static_cast<void **>(parameters[0]),
+                  *static_cast<void **>(parameters[1]), blockBytes);
+    };
+    fake->kernels["move"] = kernel;
     warnings.clear();
     CudaOptions options = fakeOptions(1);
     options.warn = [this](const std::string &text) {
@@ -117,9 +125,11 @@ protected:
     driver = std::move(*opened);
   }
 
-  /// Adds the product, whole or a part of its grid.
+  /// Adds the product, whole or a part of its grid. With `amongKernels` one
+  /// fills its first factors from elsewhere, and one takes its sums away.
   Result<void> add(const Case &test,
-                   std::optional<GridPart> part = std::nullopt) {
+                   std::optional<GridPart> part = std::nullopt,
+                   bool amongKernels = false) {
     CudaKernelObject object;
     object.entry = "multiply";
     object.arch = "sm_90";
@@ -140,7 +150,36 @@ protected:
     graph = driver->createGraph();
     KernelNodeParams params{test.name, {0}, handle, gridOf(test), arguments};
     params.part = part;
-    MGPU_TRY(graph->addKernel(params, {}));
+    if (!amongKernels) {
+      MGPU_TRY(graph->addKernel(params, {}));
+      return {};
+    }
+    object.entry = "move";
+    object.takesPart = false;
+    object.sourceBlock = object.block = object.covers = {1, 1, 1};
+    object.product.reset();
+    object.workspaceBytes = 0;
+    object.awaits = true;
+    object.cubin = fakeCubin({"move"});
+    MGPU_TRY_ASSIGN(handle,
+                    driver->loadKernel("move", encodeCudaKernel(object)));
+    for (std::byte *&each : outside) {
+      MGPU_TRY_ASSIGN(each, driver->allocate({0}, blockBytes));
+    }
+    auto move = [&](std::byte *to, std::byte *from,
+                    std::vector<GraphNodeId> after) {
+      return graph->addKernel({"move",
+                               {0},
+                               handle,
+                               {1, 1, 1},
+                               {uintptr_t(to), uintptr_t(from)},
+                               std::nullopt,
+                               true},
+                              after);
+    };
+    MGPU_TRY_ASSIGN(GraphNodeId last, move(memory[1], outside[0], {}));
+    MGPU_TRY_ASSIGN(last, graph->addKernel(params, {{last}}));
+    MGPU_TRY(move(outside[1], memory[0], {last}));
     return {};
   }
   static Dim3 gridOf(const Case &test) {
@@ -201,7 +240,7 @@ protected:
   FakeCublasLt *lt = nullptr;
   std::unique_ptr<Driver> driver;
   std::unique_ptr<GraphDriver> graph;
-  std::byte *memory[3] = {};
+  std::byte *memory[3] = {}, *outside[2] = {};
   std::byte *workspace = nullptr; ///< the launch's last argument
   uint64_t workspaceBytes = 8192;
   std::vector<std::string> warnings;
@@ -239,6 +278,64 @@ TEST_F(ProductTest, APartOfAGridIsAPartOfTheProduct) {
       close();
     }
   }
+}
+
+/// cuBLASLt launches its kernels so that they may begin before a kernel in
+/// front of them has ended: the captured node has a programmatic edge, which
+/// nobody asked for. What follows waits for its end.
+TEST_F(ProductTest, ItBeginsBeforeTheKernelInFrontHasEnded) {
+  uint64_t began = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Case &test = cases[seed % 3];
+    open(true, seed);
+    Result<void> added = add(test, std::nullopt, true);
+    ASSERT_TRUE(added) << added.error().message;
+    auto exec = graph->instantiate();
+    ASSERT_TRUE(exec) << exec.error().message;
+    const auto &nodes = fake->graphs.youngest()->nodes;
+    ASSERT_EQ(nodes.size(), 3u);
+    const CUgraphEdgeData before = edgeDataOf(*fake, *nodes[1], 0),
+                          behind = edgeDataOf(*fake, *nodes[2], 0);
+    EXPECT_EQ(before.type, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+    EXPECT_EQ(before.from_port, CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC);
+    EXPECT_TRUE(isZero(&behind, sizeof behind));
+    std::vector<std::byte> expected = fill(test, GridPart::whole(gridOf(test)));
+    std::copy_n(memory[1], blockBytes, outside[0]);
+    std::fill_n(memory[1], blockBytes, std::byte(0x3c));
+    fake->earlyBegins = 0;
+    ASSERT_TRUE((*exec)->launch());
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), outside[1]));
+    began += fake->earlyBegins;
+    // Between ranges that are timed there are events.
+    std::vector<NodeTiming> timings;
+    EXPECT_TRUE((*exec)->launchTimed(timings));
+    exec->reset();
+    close();
+  }
+  EXPECT_GT(began, 5u);
+}
+
+/// Behind a copy, and on older cards, there is no such edge; and one of another
+/// kind into the library's call is none that keeps the order.
+TEST_F(ProductTest, OnlyAKernelCanBeginEarly) {
+  open(true);
+  fake->major = 8;
+  ASSERT_TRUE(add(cases[0], std::nullopt, true));
+  auto exec = graph->instantiate();
+  ASSERT_TRUE(exec) << exec.error().message;
+  exec->reset();
+  close();
+  open(true);
+  lt->isLoose = true;
+  ASSERT_TRUE(add(cases[0], std::nullopt, true));
+  exec = graph->instantiate();
+  ASSERT_FALSE(exec);
+  EXPECT_EQ(exec.error().kind, ErrorKind::Internal);
+  EXPECT_NE(exec.error().message.find("does not wait for the end of what the "
+                                      "plan has before it"),
+            std::string::npos)
+      << exec.error().message;
+  close();
 }
 
 TEST_F(ProductTest, WithoutItTheKernelRuns) {

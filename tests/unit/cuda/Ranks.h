@@ -52,6 +52,13 @@ groupsOf(const std::vector<std::vector<DeviceId>> &members) {
   return groups;
 }
 
+/// Of a collective that has ended: a word to the host.
+inline bool isMark(const Node &node) {
+  const CUDA_MEMCPY3D &copy = node.params.memcpy.copyParams;
+  return node.params.type == CU_GRAPH_NODE_TYPE_MEMCPY &&
+         copy.dstMemoryType == CU_MEMORYTYPE_HOST && copy.WidthInBytes == 4;
+}
+
 inline std::vector<DeviceId> firstDevices(uint32_t count) {
   std::vector<DeviceId> devices;
   for (uint32_t k = 0; k < count; ++k)
