@@ -14,7 +14,7 @@ using namespace mlir;
 namespace mgpu::kernels {
 
 /// Blocks run on the stack of a worker of the host device.
-static constexpr int64_t scratchLimit = int64_t(1) << 30;
+static constexpr uint64_t scratchLimit = uint64_t(1) << 30;
 
 int64_t sizeOf(Type type) {
   if (auto vector = dyn_cast<VectorType>(type))
@@ -49,8 +49,9 @@ Value BlockEmitter::constant(int64_t value) {
 
 // ---- per-thread arrays
 
-LogicalResult BlockEmitter::checkScratch(int64_t bytes, Operation *op) {
-  scratchBytes += bytes;
+LogicalResult BlockEmitter::checkScratch(uint64_t count, uint64_t size,
+                                         Operation *op) {
+  scratchBytes = llvm::SaturatingMultiplyAdd(count, size, scratchBytes);
   if (scratchBytes <= scratchLimit)
     return success();
   return op->emitOpError(
@@ -65,7 +66,7 @@ FailureOr<Value> BlockEmitter::newArray(Type type, Operation *op) {
                              << " that is used past a barrier or a shared "
                                 "branch, which the host target cannot keep";
   int64_t count = tile.active() ? tile.size() : numThreads;
-  if (failed(checkScratch(count * sizeOf(type), op)))
+  if (failed(checkScratch(count, sizeOf(type), op)))
     return failure();
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&target.getBody().front());
@@ -331,13 +332,16 @@ FailureOr<Value> BlockEmitter::lookup(Value value, Thread &thread,
     result = thread.ids[unsigned(id.getDimension())];
   } else if (op && isPrivateAlloca(op)) {
     auto type = cast<MemRefType>(value.getType());
-    int64_t bytes = llvm::alignTo(std::max<int64_t>(type.getNumElements(), 1) *
-                                      sizeOf(type.getElementType()),
-                                  16);
+    const int64_t elements = std::max<int64_t>(type.getNumElements(), 1);
+    if (!privateArrays.contains(op) &&
+        failed(checkScratch(llvm::SaturatingMultiply<uint64_t>(
+                                elements, sizeOf(type.getElementType())),
+                            numThreads, op)))
+      return failure();
+    const int64_t bytes =
+        llvm::alignTo(elements * sizeOf(type.getElementType()), 16);
     Value &array = privateArrays[op];
     if (!array) {
-      if (failed(checkScratch(numThreads * bytes, op)))
-        return failure();
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(&target.getBody().front());
       array = memref::AllocaOp::create(

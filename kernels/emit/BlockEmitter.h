@@ -125,7 +125,8 @@ private:
   /// A new array with one `type` per thread, and how to use it.
   /// In a tile it has the tile's size.
   mlir::FailureOr<Value> newArray(mlir::Type type, Operation *op);
-  mlir::LogicalResult checkScratch(int64_t bytes, Operation *op);
+  mlir::LogicalResult checkScratch(uint64_t count, uint64_t size,
+                                   Operation *op);
   /// Has the pending segment store `value` of each thread to a new array.
   mlir::FailureOr<Value> storeToArray(Value value, Operation *op);
   mlir::FailureOr<mlir::SmallVector<Value>> arraysFor(mlir::ValueRange values,
@@ -152,7 +153,7 @@ private:
   mlir::scf::IfOp rowsOf;
   mlir::ArrayRef<Guard> rowsGuards;
   mutable llvm::DenseMap<Operation *, bool> recomputed;
-  int64_t scratchBytes = 0;
+  uint64_t scratchBytes = 0;
 };
 
 } // namespace mgpu::kernels

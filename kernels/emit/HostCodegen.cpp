@@ -16,6 +16,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/SubtargetFeature.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
 
 #include <memory>
 #include <mutex>
@@ -61,7 +62,8 @@ makeTargetMachine(const std::string &cpu) {
   return machine;
 }
 
-void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+void optimise(llvm::Module &module, llvm::TargetMachine &machine,
+              const HostCodeOptions &options) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = true;
   tuning.SLPVectorization = true;
@@ -76,6 +78,12 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
+  // Addresses come in descriptors, of which marks need them.
+  llvm::ModulePassManager early;
+  early.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::EarlyCSEPass()));
+  early.run(module, modules);
+  markLoops(module, options);
+  modules.clear();
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
       .run(module, modules);
 }
@@ -108,8 +116,7 @@ Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
     if (function.getName() != device::hostKernelEntryName)
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
-  markLoops(*code, options);
-  optimise(*code, *machine);
+  optimise(*code, *machine, options);
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager emission;

@@ -4,7 +4,13 @@
 
 #include "device/host/HostKernelAbi.h"
 
+#include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/LoopIterator.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Dominators.h"
@@ -18,10 +24,78 @@ namespace {
 
 using Properties = llvm::SmallVector<llvm::Metadata *>;
 
+/// What is known of the addresses in a function.
+class Addresses {
+public:
+  explicit Addresses(llvm::Function &function)
+      : dominators(function), loops(dominators),
+        targetLibrary(llvm::Triple(function.getParent()->getTargetTriple())),
+        library(targetLibrary, &function), assumptions(function),
+        evolution(function, library, assumptions, dominators, loops) {}
+
+  llvm::Loop *loopOf(llvm::Instruction *inst) {
+    return loops.getLoopFor(inst->getParent());
+  }
+
+  /// Whether an access in an iteration of `loop` may touch what a store before
+  /// it in the same iteration wrote. LLVM's vectoriser moves accesses of a
+  /// parallel loop that lie side by side to one place, without a look at what
+  /// is between.
+  bool readsOwnWrites(llvm::Loop &loop) {
+    llvm::LoopBlocksRPO order(&loop);
+    order.perform(&loops);
+    llvm::SmallVector<llvm::StoreInst *> stores;
+    for (llvm::BasicBlock *block : order)
+      for (llvm::Instruction &inst : *block) {
+        if (!llvm::isa<llvm::LoadInst, llvm::StoreInst>(inst))
+          continue;
+        for (llvm::StoreInst *store : stores)
+          if (mayMeet(*store, inst))
+            return true;
+        if (auto *store = llvm::dyn_cast<llvm::StoreInst>(&inst))
+          stores.push_back(store);
+      }
+    return false;
+  }
+
+private:
+  bool mayMeet(llvm::StoreInst &store, llvm::Instruction &later) {
+    const llvm::Value *written = store.getPointerOperand(),
+                      *touched = llvm::getLoadStorePointerOperand(&later);
+    if (llvm::getUnderlyingObject(written) !=
+        llvm::getUnderlyingObject(touched))
+      return false;
+    const auto *apart =
+        llvm::dyn_cast<llvm::SCEVConstant>(evolution.getMinusSCEV(
+            evolution.getSCEV(const_cast<llvm::Value *>(touched)),
+            evolution.getSCEV(const_cast<llvm::Value *>(written))));
+    if (!apart)
+      return true;
+    const llvm::DataLayout &layout = store.getModule()->getDataLayout();
+    auto bytes = [&](llvm::Type *type) {
+      return int64_t(layout.getTypeStoreSize(type).getFixedValue());
+    };
+    const int64_t distance = apart->getAPInt().getSExtValue();
+    if (distance >= bytes(store.getValueOperand()->getType()) ||
+        -distance >= bytes(llvm::getLoadStoreType(&later)))
+      return false;
+    // Of one place and in one block, one of the two is gone by then.
+    return distance != 0 || store.getParent() != later.getParent();
+  }
+
+  llvm::DominatorTree dominators;
+  llvm::LoopInfo loops;
+  llvm::TargetLibraryInfoImpl targetLibrary;
+  llvm::TargetLibraryInfo library;
+  llvm::AssumptionCache assumptions;
+  llvm::ScalarEvolution evolution;
+};
+
 class LoopMarker {
 public:
-  LoopMarker(llvm::LLVMContext &context, const HostCodeOptions &options)
-      : context(context), options(options) {}
+  LoopMarker(llvm::LLVMContext &context, const HostCodeOptions &options,
+             Addresses &addresses)
+      : context(context), options(options), addresses(addresses) {}
 
   void mark(llvm::Loop &loop, unsigned what) {
     Properties properties{nullptr};
@@ -51,9 +125,10 @@ private:
   /// through memory. Calls are left out: what they touch is not known here.
   void addParallel(llvm::Loop &loop, bool unroll, Properties &properties) {
     llvm::MDNode *group = llvm::MDNode::getDistinct(context, {});
+    const bool isParallel = !addresses.readsOwnWrites(loop);
     for (llvm::BasicBlock *block : loop.blocks())
       for (llvm::Instruction &inst : *block) {
-        if (!llvm::isa<llvm::LoadInst, llvm::StoreInst>(inst))
+        if (!isParallel || !llvm::isa<llvm::LoadInst, llvm::StoreInst>(inst))
           continue;
         llvm::MDNode *groups =
             inst.getMetadata(llvm::LLVMContext::MD_access_group);
@@ -63,8 +138,9 @@ private:
       }
     // Unrolled before it is vectorised, a short loop would end as scalar code;
     // left rolled after, a tile's arrays would not become registers.
-    properties.append({flag("llvm.loop.parallel_accesses", group),
-                       flag("llvm.loop.vectorize.enable",
+    if (isParallel)
+      properties.push_back(flag("llvm.loop.parallel_accesses", group));
+    properties.append({flag("llvm.loop.vectorize.enable",
                             llvm::ConstantAsMetadata::get(
                                 llvm::ConstantInt::getTrue(context))),
                        word("llvm.loop.unroll.disable"),
@@ -78,6 +154,7 @@ private:
 
   llvm::LLVMContext &context;
   const HostCodeOptions &options;
+  Addresses &addresses;
 };
 
 } // namespace
@@ -87,15 +164,14 @@ void markLoops(llvm::Module &module, const HostCodeOptions &options) {
   llvm::Function *entry = module.getFunction(device::hostKernelEntryName);
   if (!marker || !entry)
     return;
-  llvm::DominatorTree dominators(*entry);
-  llvm::LoopInfo loops(dominators);
+  Addresses addresses(*entry);
   llvm::SmallVector<llvm::CallInst *> calls;
   for (llvm::User *user : marker->users())
     calls.push_back(llvm::cast<llvm::CallInst>(user));
-  LoopMarker mark(module.getContext(), options);
+  LoopMarker mark(module.getContext(), options, addresses);
   for (llvm::CallInst *call : calls) {
     auto *what = llvm::cast<llvm::ConstantInt>(call->getArgOperand(0));
-    if (llvm::Loop *loop = loops.getLoopFor(call->getParent()))
+    if (llvm::Loop *loop = addresses.loopOf(call))
       mark.mark(*loop, unsigned(what->getZExtValue()));
     call->eraseFromParent();
   }

@@ -26,8 +26,8 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
       continue;
     } else if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
       MemRefType type = alloca.getType();
-      if (failed(checkScratch(
-              type.getNumElements() * sizeOf(type.getElementType()), &op)))
+      if (failed(checkScratch(type.getNumElements(),
+                              sizeOf(type.getElementType()), &op)))
         return failure();
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(&target.getBody().front());

@@ -80,14 +80,18 @@ TEST(CardForms, TextsAreOfTheFormThatPassed) {
     return forms;
   };
   // The last product's rows are of no multiple of 16 bytes.
-  EXPECT_EQ(formsOf(""), "threads+cublaslt threads threads+cublaslt "
-                         "threads+cublaslt threads ");
+  EXPECT_EQ(formsOf(""),
+            "threads threads threads threads+cublaslt threads threads+cublaslt "
+            "threads threads+cublaslt threads ");
   EXPECT_EQ(formsOf("passed:mma"),
-            "tensor_cores threads tensor_cores tensor_cores threads ");
+            "threads threads threads tensor_cores threads tensor_cores threads "
+            "tensor_cores threads ");
   EXPECT_EQ(formsOf("passed:wgmma,mma"),
-            "wgmma threads wgmma tensor_cores threads ");
+            "threads threads threads wgmma threads wgmma threads tensor_cores "
+            "threads ");
   EXPECT_EQ(formsOf("passed:wgmma"),
-            "wgmma threads wgmma threads+cublaslt threads ");
+            "threads threads threads wgmma threads wgmma threads "
+            "threads+cublaslt threads ");
 }
 
 } // namespace mgpu::conformance

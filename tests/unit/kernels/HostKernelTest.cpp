@@ -154,6 +154,13 @@ TEST(HostKernel, UnsupportedOperationsAreNamed) {
                                      {256});
   ASSERT_FALSE(huge);
   EXPECT_NE(huge.error().message.find("1 GiB"), std::string::npos);
+  auto wraps = LoadedKernel::fromText(module("%i: index, %o: memref<1xi64>", R"(
+    %m = memref.alloca() : memref<2305843009213693952xi64>
+    %v = memref.load %m[%i] : memref<2305843009213693952xi64>
+    memref.store %v, %o[%i] : memref<1xi64>)"),
+                                      {256});
+  ASSERT_FALSE(wraps);
+  EXPECT_NE(wraps.error().message.find("1 GiB"), std::string::npos);
 }
 
 // 64 MiB for a block, of which a thread's stack has not room.

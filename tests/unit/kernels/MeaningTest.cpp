@@ -404,6 +404,34 @@ std::vector<Meaning> meanings() {
            store("%all"),
        [](const std::vector<int64_t> &, size_t i) { return int64_t(i ^ 3); },
        ""},
+      // LLVM's vectoriser moves stores that lie side by side past the loads
+      // between them, in loops that are said to be parallel.
+      {"loads_between_stores_side_by_side",
+       "%c0 = arith.constant 0 : index\n"
+       "%c1 = arith.constant 1 : index\n"
+       "%c2 = arith.constant 2 : index\n"
+       "%c3 = arith.constant 3 : index\n"
+       "%c64 = arith.constant 64 : index\n"
+       "%one = arith.constant 1 : i64\n"
+       "%own = memref.alloca() : memref<4xi64>\n"
+       "%n = arith.index_cast %i : index to i64\n"
+       "memref.store %n, %own[%c0] : memref<4xi64>\n"
+       "memref.store %n, %own[%c1] : memref<4xi64>\n"
+       "memref.store %n, %own[%c2] : memref<4xi64>\n"
+       "memref.store %n, %own[%c3] : memref<4xi64>\n"
+       "%b = arith.divui %i, %c64 : index\n"
+       "%k = arith.andi %b, %c3 : index\n"
+       "%read = memref.load %own[%k] : memref<4xi64>\n"
+       "%odd = arith.ori %n, %one : i64\n"
+       "memref.store %odd, %own[%c2] : memref<4xi64>\n"
+       "%again = memref.load %own[%k] : memref<4xi64>\n"
+       "%twice = arith.addi %again, %again : i64\n"
+       "%v = arith.subi %twice, %read : i64\n" +
+           store("%v"),
+       [](const std::vector<int64_t> &, size_t i) -> int64_t {
+         return i / 64 % 4 == 2 ? 2 * int64_t(i | 1) - int64_t(i) : int64_t(i);
+       },
+       ""},
       {"an_index_cut_to_eight_bits",
        "%narrow = arith.index_cast %i : index to i8\n"
        "%wide = arith.index_cast %narrow : i8 to index\n"
