@@ -4,6 +4,7 @@
 
 #include "device/host/HostKernelAbi.h"
 
+#include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/LoopIterator.h"
@@ -38,10 +39,12 @@ public:
   }
 
   /// Whether an access in an iteration of `loop` may touch what a store before
-  /// it in the same iteration wrote. LLVM's vectoriser moves accesses of a
-  /// parallel loop that lie side by side to one place, without a look at what
-  /// is between.
-  bool readsOwnWrites(llvm::Loop &loop) {
+  /// it in the same iteration wrote, and LLVM's vectoriser may have them change
+  /// places: of accesses with gaps it gathers those that lie side by side in
+  /// one place, and of a parallel loop it looks at nothing between them.
+  bool mayReorder(llvm::Loop &loop) {
+    if (!loop.isInnermost())
+      return false; // it is not vectorised
     llvm::LoopBlocksRPO order(&loop);
     order.perform(&loops);
     llvm::SmallVector<llvm::StoreInst *> stores;
@@ -50,7 +53,8 @@ public:
         if (!llvm::isa<llvm::LoadInst, llvm::StoreInst>(inst))
           continue;
         for (llvm::StoreInst *store : stores)
-          if (mayMeet(*store, inst))
+          if ((hasGaps(*store, loop) || hasGaps(inst, loop)) &&
+              mayMeet(*store, inst))
             return true;
         if (auto *store = llvm::dyn_cast<llvm::StoreInst>(&inst))
           stores.push_back(store);
@@ -59,25 +63,43 @@ public:
   }
 
 private:
-  bool mayMeet(llvm::StoreInst &store, llvm::Instruction &later) {
-    const llvm::Value *written = store.getPointerOperand(),
-                      *touched = llvm::getLoadStorePointerOperand(&later);
-    if (llvm::getUnderlyingObject(written) !=
-        llvm::getUnderlyingObject(touched))
+  const llvm::SCEV *addressOf(llvm::Instruction &access) {
+    return evolution.getSCEV(llvm::getLoadStorePointerOperand(&access));
+  }
+  int64_t bytesOf(llvm::Instruction &access) {
+    return int64_t(access.getModule()
+                       ->getDataLayout()
+                       .getTypeStoreSize(llvm::getLoadStoreType(&access))
+                       .getFixedValue());
+  }
+
+  /// Whether iterations touch other than neighbouring elements, or one.
+  bool hasGaps(llvm::Instruction &access, llvm::Loop &loop) {
+    const llvm::SCEV *address = addressOf(access);
+    if (evolution.isLoopInvariant(address, &loop))
       return false;
-    const auto *apart =
-        llvm::dyn_cast<llvm::SCEVConstant>(evolution.getMinusSCEV(
-            evolution.getSCEV(const_cast<llvm::Value *>(touched)),
-            evolution.getSCEV(const_cast<llvm::Value *>(written))));
+    const auto *line = llvm::dyn_cast<llvm::SCEVAddRecExpr>(address);
+    if (!line || line->getLoop() != &loop)
+      return true;
+    const auto *step =
+        llvm::dyn_cast<llvm::SCEVConstant>(line->getStepRecurrence(evolution));
+    return !step || step->getAPInt().abs().ugt(uint64_t(bytesOf(access)));
+  }
+
+  bool mayMeet(llvm::StoreInst &store, llvm::Instruction &later) {
+    const llvm::Value *written =
+                          llvm::getUnderlyingObject(store.getPointerOperand()),
+                      *touched = llvm::getUnderlyingObject(
+                          llvm::getLoadStorePointerOperand(&later));
+    if (written != touched) // arguments may be of one buffer
+      return !llvm::isIdentifiedObject(written) &&
+             !llvm::isIdentifiedObject(touched);
+    const auto *apart = llvm::dyn_cast<llvm::SCEVConstant>(
+        evolution.getMinusSCEV(addressOf(later), addressOf(store)));
     if (!apart)
       return true;
-    const llvm::DataLayout &layout = store.getModule()->getDataLayout();
-    auto bytes = [&](llvm::Type *type) {
-      return int64_t(layout.getTypeStoreSize(type).getFixedValue());
-    };
     const int64_t distance = apart->getAPInt().getSExtValue();
-    if (distance >= bytes(store.getValueOperand()->getType()) ||
-        -distance >= bytes(llvm::getLoadStoreType(&later)))
+    if (distance >= bytesOf(store) || -distance >= bytesOf(later))
       return false;
     // Of one place and in one block, one of the two is gone by then.
     return distance != 0 || store.getParent() != later.getParent();
@@ -125,7 +147,7 @@ private:
   /// through memory. Calls are left out: what they touch is not known here.
   void addParallel(llvm::Loop &loop, bool unroll, Properties &properties) {
     llvm::MDNode *group = llvm::MDNode::getDistinct(context, {});
-    const bool isParallel = !addresses.readsOwnWrites(loop);
+    const bool isParallel = !addresses.mayReorder(loop);
     for (llvm::BasicBlock *block : loop.blocks())
       for (llvm::Instruction &inst : *block) {
         if (!isParallel || !llvm::isa<llvm::LoadInst, llvm::StoreInst>(inst))

@@ -287,5 +287,45 @@ TEST(HostKernel, DivergentLoopsOfEachThread) {
   EXPECT_TRUE(sameBits(x, exps));
 }
 
+// Both arguments are one buffer, which is written in fours and read between.
+TEST(HostKernel, ABufferMayBeTwoArguments) {
+  auto kernel = load(module("%x: memref<256xi32>, %v: memref<256xi32>, "
+                            "%o: memref<64xi32>",
+                            R"(
+    %t = gpu.thread_id x
+    %k1 = arith.constant 1 : index
+    %k2 = arith.constant 2 : index
+    %k3 = arith.constant 3 : index
+    %k4 = arith.constant 4 : index
+    %one = arith.constant 1 : i32
+    %thousand = arith.constant 1000 : i32
+    %n = arith.index_cast %t : index to i32
+    %odd = arith.ori %n, %one : i32
+    %i0 = arith.muli %t, %k4 : index
+    %i1 = arith.addi %i0, %k1 : index
+    %i2 = arith.addi %i0, %k2 : index
+    %i3 = arith.addi %i0, %k3 : index
+    memref.store %n, %x[%i0] : memref<256xi32>
+    memref.store %n, %x[%i1] : memref<256xi32>
+    memref.store %n, %x[%i2] : memref<256xi32>
+    memref.store %n, %x[%i3] : memref<256xi32>
+    %warp = gpu.subgroup_id : index
+    %j = arith.addi %i0, %warp : index
+    %r = memref.load %v[%j] : memref<256xi32>
+    memref.store %odd, %x[%i2] : memref<256xi32>
+    %l = arith.addi %j, %k1 : index
+    %s = memref.load %v[%l] : memref<256xi32>
+    %q = arith.muli %r, %thousand : i32
+    %w = arith.addi %q, %s : i32
+    memref.store %w, %o[%t] : memref<64xi32>)"),
+                     {64});
+  ASSERT_TRUE(kernel);
+  std::vector<int32_t> x(256), out(64), expected(64);
+  for (int32_t t = 0; t < 64; ++t)
+    expected[t] = 1000 * t + (t < 32 ? t : t | 1);
+  kernel->run({1}, {arg(x), arg(x), arg(out)});
+  EXPECT_EQ(out, expected);
+}
+
 } // namespace
 } // namespace mgpu::kernels
