@@ -43,17 +43,22 @@ public:
   /// places: of accesses with gaps it gathers those that lie side by side in
   /// one place, and of a parallel loop it looks at nothing between them.
   bool mayReorder(llvm::Loop &loop) {
-    if (!loop.isInnermost())
-      return false; // it is not vectorised
     llvm::LoopBlocksRPO order(&loop);
     order.perform(&loops);
     llvm::SmallVector<llvm::StoreInst *> stores;
+    // Loops inside may be unrolled: there what comes first comes again.
+    if (!loop.isInnermost())
+      for (llvm::BasicBlock *block : order)
+        for (llvm::Instruction &inst : *block)
+          if (auto *store = llvm::dyn_cast<llvm::StoreInst>(&inst))
+            stores.push_back(store);
     for (llvm::BasicBlock *block : order)
       for (llvm::Instruction &inst : *block) {
         if (!llvm::isa<llvm::LoadInst, llvm::StoreInst>(inst))
           continue;
         for (llvm::StoreInst *store : stores)
-          if ((hasGaps(*store, loop) || hasGaps(inst, loop)) &&
+          if (store != &inst &&
+              (hasGaps(*store, loop) || hasGaps(inst, loop)) &&
               mayMeet(*store, inst))
             return true;
         if (auto *store = llvm::dyn_cast<llvm::StoreInst>(&inst))
