@@ -18,9 +18,7 @@ using namespace mlir;
 namespace mgpu::kernels {
 
 std::string describeUse(Operation *op) {
-  std::string text =
-      "uses " +
-      (madeFor(op).empty() ? op->getName().getStringRef() : madeFor(op)).str();
+  std::string text = "uses " + askedName(op).str();
   if (auto [file, line] = cuda::fileLine(op->getLoc()); line)
     text += " (line " + std::to_string(line) + ")";
   return text;

@@ -50,8 +50,7 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
         return failure();
     } else {
       if (Operation *bad = findConvergent(&op)) {
-        StringRef name =
-            madeFor(bad).empty() ? bad->getName().getStringRef() : madeFor(bad);
+        StringRef name = askedName(bad);
         bad->emitError() << "'" << name
                          << "' op is under control flow that is not the same "
                             "for all threads of the block, and not provably "

@@ -27,6 +27,11 @@ inline llvm::StringRef madeFor(mlir::Operation *op) {
   return name ? name.getValue() : llvm::StringRef();
 }
 
+/// The name of what the program asked for where `op` is.
+inline llvm::StringRef askedName(mlir::Operation *op) {
+  return madeFor(op).empty() ? op->getName().getStringRef() : madeFor(op);
+}
+
 inline void createSubgroupBarrier(mlir::OpBuilder &b, mlir::Operation *source) {
   markMadeFor(mlir::gpu::BarrierOp::create(b, source->getLoc()), source);
 }

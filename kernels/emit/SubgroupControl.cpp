@@ -310,11 +310,9 @@ void checkLanes(Operation *op, Value condition, OpBuilder &b) {
           .getShuffleResult();
   Value same =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, comes, first);
-  const StringRef name =
-      madeFor(op).empty() ? op->getName().getStringRef() : madeFor(op);
   createStop(b, loc, same,
-             "has some lanes of a subgroup come to the '" + name + "' at " +
-                 ir::describeLocation(loc) +
+             "has some lanes of a subgroup come to the '" + askedName(op) +
+                 "' at " + ir::describeLocation(loc) +
                  " and others not: all of them or none must");
 }
 
