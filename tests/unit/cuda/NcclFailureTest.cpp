@@ -69,12 +69,13 @@ TEST(NcclFailure, OfEveryCall) {
   Result<void> ok = rankScenario(isTearingDown);
   ASSERT_TRUE(ok) << ok.error().message;
   ASSERT_EQ(rankComplaints(), "");
-  const uint64_t calls = FakeCuda::instance().calls;
   std::set<std::string> tried;
   for (NcclResult code :
        {NcclResult::UnhandledCudaError, NcclResult::SystemError,
         NcclResult::RemoteError, NcclResult::InvalidUsage})
-    for (uint64_t n = 1; n <= calls; ++n) {
+    // To the first run without an nth call: how many there are depends on the
+    // time, as a replay that takes longer asks NCCL for errors meanwhile.
+    for (uint64_t n = 1;; ++n) {
       freshRank();
       FakeCuda &fake = FakeCuda::instance();
       fake.failAt = n;
@@ -84,11 +85,21 @@ TEST(NcclFailure, OfEveryCall) {
       const std::string at = "call " + std::to_string(n) + ", " +
                              fake.failedCall + ", code " +
                              std::to_string(int(code));
-      ASSERT_FALSE(fake.failedCall.empty()) << at;
+      if (fake.failedCall.empty()) {
+        ASSERT_TRUE(result) << at << ": " << result.error().message;
+        ASSERT_EQ(rankComplaints(), "");
+        break;
+      }
       tried.insert(fake.failedCall);
       ASSERT_TRUE(fake.violations.empty()) << at << fake.violations.front();
-      // Without its context current the driver frees nothing.
-      if (fake.failedCall != "cuCtxPushCurrent" || !isTearingDown) {
+      // Without its context current the driver frees nothing, nor where it has
+      // given up what it waits for and what may still run.
+      const bool isGivenUp =
+          !result &&
+          result.error().message.find(" on cuda:0: ncclCommGetAsyncError") !=
+              std::string::npos;
+      if ((fake.failedCall != "cuCtxPushCurrent" || !isTearingDown) &&
+          !isGivenUp) {
         ASSERT_EQ(fake.leaks(), std::vector<std::string>()) << at;
         ASSERT_EQ(FakeNccl::instance().comms.size(), 0u) << at;
         ASSERT_EQ(FakeNccl::instance().memory.size(), 0u) << at;
