@@ -2,6 +2,7 @@
 //
 // `mgpu-tune tune`.
 #include "db/FileSystem.h"
+#include "support/Plural.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/Tuned.h"
 
@@ -203,14 +204,14 @@ void print(const TuningResult &result, const Program &program,
     for (auto &[kind, count] : kinds)
       failures += fmt::format(", {} {}", count, kind);
     fmt::print(
-        "space    {:.3g} configurations ({}): {} tried{}, {} kernels "
-        "compiled, {} results known before, {:.1f} s{}\n",
+        "space    {:.3g} configurations ({}): {} tried{}, {} "
+        "compiled, {} known before, {:.1f} s{}\n",
         result.spaceSize,
         result.numTransformLists > 1
             ? fmt::format("{} sets of transforms", result.numTransformLists)
             : "no transform applies",
-        result.evaluated, failures, result.compiled, result.resumed,
-        result.seconds,
+        result.evaluated, failures, counted(result.compiled, "kernel"),
+        counted(result.resumed, "result"), result.seconds,
         result.interrupted ? ", interrupted"
         : result.exhausted ? ", nothing left to try"
                            : "");

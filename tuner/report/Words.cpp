@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/report/Words.h"
 
+#include "support/Plural.h"
 #include "tuner/session/Keys.h"
 #include "tuner/session/Tolerance.h"
 
@@ -98,11 +99,11 @@ std::string commandText(const Report &report, const char *command) {
 }
 
 std::string trialsText(const Report &report) {
-  std::string text =
-      fmt::format("{} trials, {} failed{}", report.tried, report.failed,
-                  report.spaceSize > 0 ? ", of " + countText(report.spaceSize) +
-                                             " configurations"
-                                       : "");
+  std::string text = fmt::format(
+      "{}, {} failed{}", counted(report.tried, "trial"), report.failed,
+      report.spaceSize > 0
+          ? ", of " + countText(report.spaceSize) + " configurations"
+          : "");
   // The kernels are many, the program is one.
   SpacePart kernels{"kernels alone", 0, 0}, program;
   for (const SpacePart &part : report.parts) {
