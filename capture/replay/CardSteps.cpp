@@ -14,6 +14,10 @@ std::chrono::milliseconds CardLimits::patience() const {
   return std::max<std::chrono::milliseconds>(deadline, std::chrono::minutes(1));
 }
 
+std::chrono::milliseconds CardLimits::meeting() const {
+  return deadline.count() == 0 ? deadline : deadline + grace;
+}
+
 Result<void> CardSteps::checkAlive() const {
   if (lost.empty())
     return {};

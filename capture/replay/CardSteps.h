@@ -22,6 +22,9 @@ struct CardLimits {
   std::chrono::milliseconds grace = std::chrono::seconds(5);
   /// Of opening and connecting cards, which takes as long as it takes.
   std::chrono::milliseconds patience() const;
+  /// Of waiting for the others to come to a step: longer than a replay's, so
+  /// that a rank in a replay that does not end is the one that says so.
+  std::chrono::milliseconds meeting() const;
 };
 
 /// What a rank has to say of a step.

@@ -186,7 +186,7 @@ CardWorkers::start(const planner::Dag &dag, const planner::Plan &plan,
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     auto state = std::make_shared<Rank>(
         rank,
-        capture::CardRank::Job{dag, plan, kernels, open, options.deadline},
+        capture::CardRank::Job{dag, plan, kernels, open, options.meeting()},
         out->memory, options.farewell, options.work);
     MGPU_TRY_ASSIGN(
         tuner::Worker worker,

@@ -466,7 +466,7 @@ TEST_F(ThreadsOfCards, OneThatIsStuckInACallIsLeft) {
   expectIn(ran.error().message,
            {"rank 1 (cuda:1) gave no answer and is left to itself: a call of "
             "CUDA or NCCL does not return",
-            "rank 0 (cuda:0) waited 700 ms for rank 1"});
+            "rank 0 (cuda:0) waited 1200 ms for rank 1"});
   expectIn((*cards)->replay().error().message, {"the cards were lost before"});
   cards->reset();
   EXPECT_LT(std::chrono::steady_clock::now() - started,
