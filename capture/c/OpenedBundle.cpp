@@ -68,10 +68,16 @@ OpenedBundle::takeCubins(Bundle &bundle, const std::string &arch) {
   return std::move(kernels.objects);
 }
 
-/// A CudaOptions::compile.
-static constexpr auto compile = [](auto &...what) {
-  return kernels::compileCubin(what...);
-};
+static Result<device::CudaCompile> ownCompiler(Bundle &bundle) {
+  MGPU_TRY_ASSIGN(OwnCubins own, bundle.ownCubins());
+  return [own = std::move(own)](
+             const std::string &source, const std::string &name,
+             const std::string &arch) -> Result<std::vector<std::byte>> {
+    if (auto at = own.find(ownKey(arch, source)); at != own.end())
+      return at->second;
+    return kernels::compileCubin(source, name, arch);
+  };
+}
 
 Result<void> OpenedBundle::openCard(Bundle &bundle, const std::string &target) {
   MGPU_TRY_ASSIGN(device::CudaTarget card,
@@ -79,7 +85,7 @@ Result<void> OpenedBundle::openCard(Bundle &bundle, const std::string &target) {
   device::CudaOptions options;
   options.card = card.cards[0];
   options.numDevices = card.devicesOnCard;
-  options.compile = compile;
+  MGPU_TRY_ASSIGN(options.compile, ownCompiler(bundle));
   MGPU_TRY_ASSIGN(driver, device::createCudaDriver(options));
   MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, driver->architecture()));
   MGPU_TRY_ASSIGN(replayer,
@@ -94,10 +100,11 @@ Result<void> OpenedBundle::openCards(Bundle &bundle,
   MGPU_TRY_ASSIGN(std::string arch, device::architectureOf(ordinals));
   MGPU_TRY(device::checkNcclMixing());
   MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, arch));
+  MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
   CardThreads::Options options;
   for (int card : ordinals)
     options.names.push_back(fmt::format("cuda:{}", card));
-  auto open = [ordinals, nccl, deadline = options.deadline](
+  auto open = [ordinals, nccl, compile, deadline = options.deadline](
                   uint32_t rank, std::function<Result<void>()> watch) {
     device::CudaOptions how;
     how.card = ordinals[rank];

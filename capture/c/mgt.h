@@ -51,7 +51,7 @@ typedef struct mgt_program mgt_program;
  *   "cuda:K/N"         NVIDIA card K as N devices; "cuda:K" as one
  *   "cuda:K,L,..."     several cards, a device each; "cuda" as many as it takes
  * A card takes the bundle's cubins for its architecture (MGT_ABSENT where it
- * has none), and NVRTC for kernels of mgpu's own. The driver and NCCL are
+ * has none); NVRTC is needed for bundles of older versions alone. The driver and NCCL are
  * looked for here; nothing of CUDA is linked. The card's primary context is
  * used, and the caller's current one, streams and environment stay as they are.
  *

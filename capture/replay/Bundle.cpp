@@ -151,6 +151,11 @@ const db::KernelImage *Bundle::find(uint32_t kernel, std::string_view form,
   return at != images.end() && key(*at) == wanted ? &*at : nullptr;
 }
 
+std::pair<std::string, std::string> ownKey(std::string arch,
+                                           std::string_view text) {
+  return {std::move(arch), Sha256().add(std::as_bytes(std::span(text))).hex()};
+}
+
 Result<OwnCubins> Bundle::ownCubins() {
   OwnCubins out;
   for (const db::KernelImage &image : store.record().images)

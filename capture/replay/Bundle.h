@@ -34,6 +34,9 @@ struct KernelForms {
 /// their text.
 using OwnCubins =
     std::map<std::pair<std::string, std::string>, std::vector<std::byte>>;
+/// Where OwnCubins has the cubin of `text` for `arch`.
+std::pair<std::string, std::string> ownKey(std::string arch,
+                                           std::string_view text);
 
 struct BundleContents {
   db::ProgramRecord origin; ///< its `text` is left empty

@@ -35,8 +35,9 @@ def main():
                    "MGPU_DB": f"{folder}/db", "NCCL_GRAPH_MIXING_SUPPORT": "0"}
         # Cubins are made where their texts are kept, for the double to run.
         run([tune, "bundle", program, "--arch", "sm_90", "-o", bundle], doubles)
+        # NVRTC's double ends whoever opens it where there is none behind it: a bundle has all that a card needs.
         for target in TARGETS:
-            print(run([test, bundle, target], doubles), end="")
+            print(run([test, bundle, target], {**doubles, "CUDA_HOME": folder}), end="")
         replay = os.path.join(os.path.dirname(os.path.abspath(__file__)), "replay.py")
         for name, values in EXAMPLES:
             other = f"{folder}/{name}.mgpu"

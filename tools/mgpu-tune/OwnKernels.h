@@ -9,11 +9,13 @@
 #include "device/api/BlobCache.h"
 #include "device/cuda/CudaDriver.h"
 
+#include <set>
+
 namespace mgpu::tune {
 
-/// The programs that `dag` may need, by the SHA-256 of their texts: of copies,
-/// and of the reductions of its collectives.
-std::map<std::string, std::string> ownPrograms(const planner::Dag &dag);
+/// The texts of the programs that `dag` may need: of copies, and of the
+/// reductions of its collectives.
+std::set<std::string> ownPrograms(const planner::Dag &dag);
 
 /// All of them, for a bundle. `cache` may be null.
 Result<capture::OwnCubins> compileOwn(const planner::Dag &dag,
