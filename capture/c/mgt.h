@@ -51,9 +51,10 @@ typedef struct mgt_program mgt_program;
  *   "cuda:K/N"         NVIDIA card K as N devices; "cuda:K" as one
  *   "cuda:K,L,..."     several cards, a device each; "cuda" as many as it takes
  * A card takes the bundle's cubins for its architecture (MGT_ABSENT where it
- * has none); NVRTC is needed for bundles of older versions alone. The driver and NCCL are
- * looked for here; nothing of CUDA is linked. The card's primary context is
- * used, and the caller's current one, streams and environment stay as they are.
+ * has none); NVRTC is needed for bundles of older versions alone. The driver
+ * and NCCL are looked for here; nothing of CUDA is linked. The card's primary
+ * context is used, and the caller's current one, streams and environment stay
+ * as they are.
  *
  * Several cards are driven by a thread of the library's for each, with a rank
  * of NCCL; all meet before each launch, as one may block until the others are

@@ -20,10 +20,8 @@ public:
   Crew(planner::Dag dag, planner::Plan plan, Kernels kernels,
        CardRank::Open open, const Options &options)
       : dag(std::move(dag)), plan(std::move(plan)),
-        kernels(std::move(kernels)), job{this->dag,
-                                         this->plan,
-                                         this->kernels,
-                                         std::move(open),
+        kernels(std::move(kernels)), job{this->dag,          this->plan,
+                                         this->kernels,      std::move(open),
                                          options.meeting(),
                                          /*areThreads=*/true},
         led(this->dag.numDevices), hasEnded(this->dag.numDevices) {
