@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -14,11 +15,12 @@ namespace mgpu::kernels {
 /// exact, the neighbour whose last bit is 1. Rounding that again to fewer bits
 /// is as rounding the exact sum once (Boldo and Melquiond, "Emulation of a FMA
 /// and correctly rounded sums", 2008). What the sum lost is Knuth's two-sum.
-static Value expand(math::FmaOp op) {
+static Value expand(Operation *op) {
   OpBuilder b(op);
-  Location loc = op.getLoc();
+  Location loc = op->getLoc();
+  Type type = op->getResult(0).getType();
   auto shaped = [&](Type element) -> Type {
-    auto vector = dyn_cast<VectorType>(op.getType());
+    auto vector = dyn_cast<VectorType>(type);
     return vector ? Type(vector.clone(element)) : element;
   };
   Type f64 = shaped(b.getF64Type()), i64 = shaped(b.getI64Type());
@@ -39,9 +41,9 @@ static Value expand(math::FmaOp op) {
   auto minus = [&](Value x, Value y) -> Value {
     return arith::SubFOp::create(b, loc, x, y);
   };
-  Value product =
-      arith::MulFOp::create(b, loc, wide(op.getA()), wide(op.getB()));
-  Value addend = wide(op.getC());
+  Value product = arith::MulFOp::create(b, loc, wide(op->getOperand(0)),
+                                        wide(op->getOperand(1)));
+  Value addend = wide(op->getOperand(2));
   Value sum = plus(product, addend);
   Value shadow = minus(sum, product);
   Value lost = plus(minus(product, minus(sum, shadow)), minus(addend, shadow));
@@ -64,19 +66,20 @@ static Value expand(math::FmaOp op) {
   Value moves = arith::AndIOp::create(b, loc, inexact, even);
   Value result = arith::SelectOp::create(b, loc, moves, odd, bits);
   return arith::TruncFOp::create(
-      b, loc, op.getType(),
-      arith::BitcastOp::create(b, loc, f64, result).getResult());
+      b, loc, type, arith::BitcastOp::create(b, loc, f64, result).getResult());
 }
 
 void expandSmallFma(ModuleOp module) {
-  SmallVector<math::FmaOp> small;
-  module.walk([&](math::FmaOp op) {
-    if (getElementTypeOrSelf(op.getType()).getIntOrFloatBitWidth() < 32)
+  SmallVector<Operation *> small;
+  module.walk([&](Operation *op) {
+    if (isa<math::FmaOp, vector::FMAOp>(op) &&
+        getElementTypeOrSelf(op->getResult(0).getType())
+                .getIntOrFloatBitWidth() < 32)
       small.push_back(op);
   });
-  for (math::FmaOp op : small) {
-    op.replaceAllUsesWith(expand(op));
-    op.erase();
+  for (Operation *op : small) {
+    op->getResult(0).replaceAllUsesWith(expand(op));
+    op->erase();
   }
 }
 

@@ -115,8 +115,9 @@ template <int Threads, class T, class Combine> __device__ __forceinline__ T bloc
   const unsigned mask = laneMask(thread, Threads);
   const int lane = thread % 32;
   for (int step = 1; step < 32; step *= 2) {
-    const T other = exchange(mask, value, lane + step < 32 ? lane + step : lane);
-    if (lane + step < 32 && thread + step < Threads)
+    const bool exists = lane + step < 32 && thread + step < Threads;
+    const T other = exchange(mask, value, exists ? lane + step : lane);
+    if (exists)
       value = combine(value, other);
   }
   if (lane == 0)
@@ -321,6 +322,6 @@ row_sum_kernel0(float *ds, const float *dx, const MgpuLaunch launch) {
       }
     }
 #endif
-#line 325 "row_sum_kernel0.cu"
+#line 326 "row_sum_kernel0.cu"
   }
 }

@@ -69,6 +69,15 @@ __device__ __forceinline__ float toOdd(double x) {
   return __int_as_float((__float_as_int(nearest) - away) | 1);
 }
 )"},
+    {"fmaToOdd", "",
+     R"(// The exact a * b + c, or where no float is that, the one of its two neighbours
+// whose last bit is set: rounding it to fewer bits is as rounding once.
+__device__ __forceinline__ float fmaToOdd(float a, float b, float c) {
+  const float inner = __fmaf_rz(a, b, c);
+  const bool exact = inner != inner || __fmaf_rd(a, b, c) == __fmaf_ru(a, b, c);
+  return exact ? inner : __int_as_float(__float_as_int(inner) | 1);
+}
+)"},
     {"f8", "",
      R"(// An 8-bit float as a float: its exponent moves to the float's, a subnormal is
 // scaled.
@@ -305,8 +314,9 @@ template <int Threads, class T, class Combine> __device__ __forceinline__ T bloc
   const unsigned mask = laneMask(thread, Threads);
   const int lane = thread % 32;
   for (int step = 1; step < 32; step *= 2) {
-    const T other = exchange(mask, value, lane + step < 32 ? lane + step : lane);
-    if (lane + step < 32 && thread + step < Threads)
+    const bool exists = lane + step < 32 && thread + step < Threads;
+    const T other = exchange(mask, value, exists ? lane + step : lane);
+    if (exists)
       value = combine(value, other);
   }
   if (lane == 0)

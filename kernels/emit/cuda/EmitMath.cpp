@@ -48,7 +48,6 @@ static StringRef functionOf(Operation *op) {
       .Case("roundeven", "rint")
       .Case("trunc", "trunc")
       .Case("copysign", "copysign")
-      .Case("fma", "fma")
       .Default("");
 }
 
@@ -67,6 +66,12 @@ static StringRef twoFormsOf(StringRef function) {
       .Default("");
 }
 
+std::string FunctionEmitter::fma(Type type, ArrayRef<std::string> v) {
+  const char *name = type.isF64() ? "fma" : "fmaf";
+  return narrow(type, (widthOf(type) < 32 ? helper("fmaToOdd") : name) + "(" +
+                          llvm::join(v, ", ") + ")");
+}
+
 FailureOr<bool> FunctionEmitter::mathOp(Operation *op) {
   if (!isa<math::MathDialect>(op->getDialect()) || op->getNumResults() != 1)
     return false;
@@ -80,6 +85,8 @@ FailureOr<bool> FunctionEmitter::mathOp(Operation *op) {
   };
   if (isa<FloatType>(from) && widthOf(from) == 8)
     return refuse(op, " for 8-bit floats; extend them first");
+  if (isa<math::FmaOp>(op))
+    return each([&](ArrayRef<std::string> v) { return fma(type, v); });
   if (StringRef function = functionOf(op); !function.empty()) {
     std::string name = function.str();
     if (!type.isF64()) {

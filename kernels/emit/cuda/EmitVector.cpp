@@ -197,12 +197,10 @@ FailureOr<bool> FunctionEmitter::vectorOp(Operation *op) {
               type.getNumElements());
     return true;
   }
-  if (auto fma = dyn_cast<vector::FMAOp>(op)) {
-    Type type = fma.getVectorType().getElementType();
-    if (failed(elementwise(op, [&](ArrayRef<std::string> v) {
-          return narrow(type, std::string(type.isF64() ? "fma(" : "fmaf(") +
-                                  llvm::join(v, ", ") + ")");
-        })))
+  if (auto product = dyn_cast<vector::FMAOp>(op)) {
+    Type type = product.getVectorType().getElementType();
+    if (failed(elementwise(
+            op, [&](ArrayRef<std::string> v) { return fma(type, v); })))
       return failure();
     return true;
   }

@@ -150,6 +150,8 @@ private:
   mlir::LogicalResult extended(mlir::Operation *op);
   /// `expression`, of type int or wider, as the operation's element type.
   std::string narrow(Type type, const std::string &expression);
+  /// v[0] * v[1] + v[2], rounded once.
+  std::string fma(Type type, llvm::ArrayRef<std::string> v);
   std::string combine(mlir::gpu::AllReduceOperation kind, Type type,
                       const std::string &a, const std::string &b);
 

@@ -4,6 +4,7 @@
 // this first and are compiled as C++. The threads of a block are contexts that
 // take turns; a barrier or shuffle waits for the others.
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -89,6 +90,17 @@ static inline unsigned long long __umul64hi(unsigned long long x,
                                             unsigned long long y) {
   return (unsigned long long)((unsigned __int128)x * y >> 64);
 }
+template <int Mode>
+static float shimFma(float a, float b, float c) {
+  volatile float x = a, y = b, z = c; // or the compiler rounds to nearest
+  fesetround(Mode);
+  volatile float result = fmaf(x, y, z);
+  fesetround(FE_TONEAREST);
+  return result;
+}
+#define __fmaf_rz shimFma<FE_TOWARDZERO>
+#define __fmaf_rd shimFma<FE_DOWNWARD>
+#define __fmaf_ru shimFma<FE_UPWARD>
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 #define __expf expf
@@ -195,8 +207,10 @@ static T __shfl_sync(unsigned mask, T value, int lane) {
   memcpy(&shimThreads[shimNow].value, &value, sizeof value);
   shimMeet(mask);
   T result;
-  memcpy(&result, &shimThreads[shimNow / 32 * 32 + size_t(lane & 31)].value,
-         sizeof result);
+  memset(&result, 0xff, sizeof result); // of a lane that is not there: any
+  if (mask >> (lane & 31) & 1)
+    memcpy(&result, &shimThreads[shimNow / 32 * 32 + size_t(lane & 31)].value,
+           sizeof result);
   shimMeet(mask);
   return result;
 }
