@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/CudaConfig.h"
 
+#include "kernels/compile/Occupancy.h"
+
 namespace mgpu::kernels {
 
 using P = planner::KernelParameter;
@@ -48,7 +50,8 @@ Result<void> checkOnDevice(const planner::KernelSpace &space,
   if (blocks > device.maxBlocksPerMultiprocessor)
     return refused("blocks on a multiprocessor", blocks,
                    device.maxBlocksPerMultiprocessor);
-  constexpr uint64_t warp = 32, sharedUnit = 128; // as occupancyOf
+  constexpr uint64_t warp = 32; // as occupancyOf
+  const uint64_t sharedUnit = sharedUnitOf(device);
   uint64_t resident = (threads + warp - 1) / warp * warp * blocks;
   if (resident > device.maxThreadsPerMultiprocessor)
     return refused("threads on a multiprocessor, those of " +

@@ -8,9 +8,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <optional>
+#include <thread>
 
 namespace mgpu::kernels {
 
@@ -42,9 +45,15 @@ static std::optional<CompiledKernel> unpack(const device::Blob &blob) {
   return kernel;
 }
 
-/// The first line of the log that says what is wrong.
+/// The first line of the log that says what is wrong: "k.cu(7): error: ...",
+/// "ptxas fatal : ..."; a warning may speak of an "error" before.
 static std::string firstError(const std::string &log) {
-  size_t at = log.find("error");
+  size_t at = std::string::npos;
+  for (const char *mark : {"): error", "): catastrophic error", "ptxas error",
+                           "ptxas fatal", "; error", "; fatal"})
+    at = std::min(at, log.find(mark));
+  if (at == std::string::npos)
+    at = log.find("error");
   if (at == std::string::npos)
     return log.substr(0, log.find('\n'));
   size_t first = log.rfind('\n', at);
@@ -98,6 +107,61 @@ Result<void> NvrtcCompiler::checkArchitecture(const CompileJob &job) const {
                                     "; there are: " + known);
 }
 
+/// Programs given up that NVRTC still compiles.
+static std::atomic<int> leftPrograms = 0;
+
+bool hasLeftPrograms() { return leftPrograms > 0; }
+
+/// Compiles in a thread of its own; nothing where that had to be left, a
+/// cancelled output where NVRTC saw in time that it is to stop.
+static std::optional<Result<NvrtcLibrary::Output>>
+runWithin(const CompileLimits &limits,
+          std::shared_ptr<const NvrtcLibrary> library, const CompileJob &job,
+          std::vector<std::string> options) {
+  struct Running {
+    std::atomic<bool> isToStop = false;
+    std::mutex mutex; // of what follows
+    std::condition_variable ended;
+    std::optional<Result<NvrtcLibrary::Output>> output;
+    bool isLeft = false;
+  };
+  auto running = std::make_shared<Running>();
+  std::thread thread([running, library = std::move(library),
+                      source = job.source, name = job.name,
+                      options = std::move(options)] {
+    auto output = library->compile(source, name, options,
+                                   [&] { return running->isToStop.load(); });
+    std::lock_guard lock(running->mutex);
+    running->output = std::move(output);
+    leftPrograms -= running->isLeft;
+    running->ended.notify_one();
+  });
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  std::optional<Clock::time_point> stopped;
+  std::unique_lock lock(running->mutex);
+  while (!running->output) {
+    const Clock::time_point now = Clock::now();
+    if (!stopped &&
+        ((limits.cancel && *limits.cancel) ||
+         (limits.timeout.count() > 0 && now - start > limits.timeout))) {
+      running->isToStop = true;
+      stopped = now;
+    }
+    if (stopped && now - *stopped > limits.grace) {
+      running->isLeft = true;
+      ++leftPrograms;
+      thread.detach();
+      return std::nullopt;
+    }
+    constexpr std::chrono::milliseconds look{5};
+    running->ended.wait_for(lock, look);
+  }
+  lock.unlock();
+  thread.join();
+  return std::move(running->output);
+}
+
 Result<CompiledKernel>
 NvrtcCompiler::compile(const CompileJob &job,
                        const CompileLimits &limits) const {
@@ -109,33 +173,29 @@ NvrtcCompiler::compile(const CompileJob &job,
       if (auto kernel = unpack(*blob))
         return std::move(*kernel);
   }
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start = Clock::now();
-  bool isTimed = limits.timeout.count() > 0;
-  // NVRTC wants the same answer again once it was yes.
-  std::atomic<bool> stopped = false;
-  std::function<bool()> cancel = [&] {
-    if ((limits.cancel && *limits.cancel) ||
-        (isTimed && Clock::now() - start > limits.timeout))
-      stopped = true;
-    return stopped.load();
-  };
+  const auto start = std::chrono::steady_clock::now();
+  auto asked = [&] { return limits.cancel && *limits.cancel; };
   auto wasStopped = [&] {
-    bool asked = limits.cancel && *limits.cancel;
     return fail(ErrorKind::Absent,
                 "compiling " + job.name + " for " + job.arch +
-                    (asked ? " was cancelled"
-                           : " took longer than " +
-                                 std::to_string(limits.timeout.count()) +
-                                 " ms; allow more time (--compile-timeout)"));
+                    (asked() ? " was cancelled"
+                             : " took longer than " +
+                                   std::to_string(limits.timeout.count()) +
+                                   " ms; allow more time (--compile-timeout)"));
   };
-  if (cancel())
+  if (asked())
     return wasStopped();
   std::vector<std::string> options{"--gpu-architecture=" + job.arch,
                                    "--std=c++17", "-Xptxas", "-v"};
   options.insert(options.end(), job.options.begin(), job.options.end());
-  MGPU_TRY_ASSIGN(NvrtcLibrary::Output output,
-                  library->compile(job.source, job.name, options, cancel));
+  std::optional<Result<NvrtcLibrary::Output>> ran;
+  if (limits.cancel || limits.timeout.count() > 0)
+    ran = runWithin(limits, library, job, std::move(options));
+  else
+    ran = library->compile(job.source, job.name, options, {});
+  if (!ran)
+    return wasStopped();
+  MGPU_TRY_ASSIGN(NvrtcLibrary::Output output, std::move(*ran));
   if (output.cancelled)
     return wasStopped();
   if (!output.ok)
@@ -146,8 +206,9 @@ NvrtcCompiler::compile(const CompileJob &job,
   kernel.cubin = std::move(output.cubin);
   kernel.log = std::move(output.log);
   kernel.entries = parsePtxasLog(kernel.log);
-  kernel.compileMs =
-      std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  kernel.compileMs = std::chrono::duration<double, std::milli>(
+                         std::chrono::steady_clock::now() - start)
+                         .count();
   if (cache)
     cache->store(key, pack(kernel));
   return kernel;

@@ -24,13 +24,20 @@ struct CompileJob {
 };
 
 struct CompileLimits {
-  /// Of each program; zero is none.
+  /// Of each program; zero is none. NVRTC looks up only between its phases, of
+  /// which some take long: after `grace` more it is left to itself, in a
+  /// thread of its own (hasLeftPrograms()).
   std::chrono::milliseconds timeout{0};
+  std::chrono::milliseconds grace{2000};
   /// Set by another thread: programs not yet compiled fail.
   const std::atomic<bool> *cancel = nullptr;
   /// Compiling at the same time; 0 is one for each core.
   unsigned threads = 0;
 };
+
+/// Whether NVRTC still compiles a program that was given up: the process must
+/// then end by _Exit(), because NVRTC's own end does not wait for it.
+bool hasLeftPrograms();
 
 class NvrtcCompiler {
 public:
@@ -63,12 +70,13 @@ public:
   std::string cacheKey(const CompileJob &job) const;
 
 private:
-  NvrtcCompiler(std::unique_ptr<NvrtcLibrary> library, device::BlobCache *cache)
+  NvrtcCompiler(std::shared_ptr<const NvrtcLibrary> library,
+                device::BlobCache *cache)
       : library(std::move(library)), cache(cache) {}
 
   Result<void> checkArchitecture(const CompileJob &job) const;
 
-  std::unique_ptr<NvrtcLibrary> library;
+  std::shared_ptr<const NvrtcLibrary> library; ///< a thread left has it, too
   device::BlobCache *cache;
 };
 

@@ -10,7 +10,7 @@ static constexpr uint32_t warpSize = 32;
 static constexpr uint32_t partitions = 4;     // of a multiprocessor
 static constexpr uint32_t registerUnit = 256; // of a warp
 /// Bytes, of a block.
-static uint32_t sharedUnitOf(const device::DeviceProfile &device) {
+uint32_t sharedUnitOf(const device::DeviceProfile &device) {
   return device.architecture < 80 ? 256 : 128;
 }
 

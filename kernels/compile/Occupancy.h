@@ -14,6 +14,9 @@ struct Occupancy {
   const char *limit = ""; ///< what allows no more: "threads", "registers", ...
 };
 
+/// Bytes in units of which a block is given shared memory.
+uint32_t sharedUnitOf(const device::DeviceProfile &device);
+
 /// How many blocks of `threads` threads run on a multiprocessor at a time, by
 /// the rules of cuda_occupancy.h of CUDA 13.0 (registers are given to warps in
 /// units of 256 and belong to one of four partitions; shared memory to blocks

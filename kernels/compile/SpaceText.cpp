@@ -58,14 +58,15 @@ namespace {
 /// stay countable.
 constexpr uint32_t mostValues = 64, mostValue = 1 << 20;
 
-Result<std::vector<uint32_t>> parseList(LineReader &line) {
+Result<std::vector<uint32_t>> parseList(LineReader &line,
+                                        uint32_t most = mostValue) {
   MGPU_TRY_ASSIGN(uint32_t count, line.integer<uint32_t>("count"));
   if (count > mostValues)
     return line.bad("a list of values is too long");
   std::vector<uint32_t> values(count);
   for (uint32_t &value : values) {
     MGPU_TRY_ASSIGN(value, line.integer<uint32_t>("value"));
-    if (value > mostValue)
+    if (value > most)
       return line.bad("a value is too large");
   }
   return values;
@@ -110,7 +111,7 @@ Result<void> parseTunables(LineReader &line, KernelSpace &space) {
   for (uint32_t k = 0; k < count; ++k) {
     KernelTunable tunable;
     MGPU_TRY_ASSIGN(tunable.name, line.quoted());
-    MGPU_TRY_ASSIGN(tunable.values, parseList(line));
+    MGPU_TRY_ASSIGN(tunable.values, parseList(line, UINT32_MAX));
     if (tunable.values.empty())
       return line.bad("a tunable has no value");
     space.tunables.push_back(std::move(tunable));
@@ -192,7 +193,7 @@ Result<KernelSpace> parseSpace(std::string_view text) {
     if (!isOneOf(space.choices[k].values, value))
       return line.bad("a default is none of its values");
   }
-  MGPU_TRY_ASSIGN(std::vector<uint32_t> tunables, parseList(line));
+  MGPU_TRY_ASSIGN(std::vector<uint32_t> tunables, parseList(line, UINT32_MAX));
   if (tunables.size() != space.tunables.size())
     return line.bad("the defaults have other tunables");
   for (size_t k = 0; k < tunables.size(); ++k)

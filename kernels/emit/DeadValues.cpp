@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/emit/Normalise.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -128,9 +131,27 @@ void dropDeadOperands(Operation *op, const Liveness &liveness) {
   }
 }
 
+/// Private memory that is only written. (That of a block counts, as it was
+/// asked for.)
+void eraseUnreadMemory(ModuleOp module) {
+  SmallVector<memref::AllocaOp> unread;
+  module.walk([&](memref::AllocaOp alloca) {
+    if (!gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(alloca.getType()) &&
+        llvm::all_of(alloca->getUsers(),
+                     llvm::IsaPred<memref::StoreOp, vector::StoreOp>))
+      unread.push_back(alloca);
+  });
+  for (memref::AllocaOp alloca : unread) {
+    for (Operation *store : llvm::make_early_inc_range(alloca->getUsers()))
+      store->erase();
+    alloca->erase();
+  }
+}
+
 } // namespace
 
 void eraseDeadCode(ModuleOp module) {
+  eraseUnreadMemory(module);
   const Liveness liveness(module);
   SmallVector<Operation *> controls;
   module.walk([&](Operation *op) {

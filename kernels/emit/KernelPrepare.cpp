@@ -79,6 +79,9 @@ LogicalResult checkOps(ModuleOp module) {
 
 /// Inlines all calls and erases what was called.
 LogicalResult inlineCalls(ModuleOp module, func::FuncOp entry) {
+  // Functions that call the one before twice double with each level.
+  constexpr size_t most = 1 << 16;
+  size_t made = 0;
   for (;;) {
     SmallVector<func::CallOp> calls;
     entry.walk([&](func::CallOp call) { calls.push_back(call); });
@@ -95,7 +98,12 @@ LogicalResult inlineCalls(ModuleOp module, func::FuncOp entry) {
       map.map(callee.getArguments(), call.getOperands());
       Block &body = callee.getBody().front();
       for (Operation &op : body.without_terminator())
-        b.clone(op, map);
+        b.clone(op, map)->walk([&](Operation *) { ++made; });
+      if (made > most)
+        return call.emitOpError()
+               << "stands for more than " << most
+               << " operations, with what it calls, where calls are inlined, "
+                  "as the host target does; call less often, or in a loop";
       for (auto [result, value] : llvm::zip_equal(
                call.getResults(), body.getTerminator()->getOperands()))
         result.replaceAllUsesWith(map.lookupOrDefault(value));

@@ -231,6 +231,8 @@ Result<int> runKernels(const Options &options) {
     none.block = none.launchBlock = spec.block;
     texts.push_back(emitted[k] ? std::move(*emitted[k]) : std::move(none));
   }
+  const device::DeviceProfile *card =
+      device::profileOfArchitecture(options.arch);
   // Each kernel's text, then the candidates for its place.
   std::vector<Listed> all;
   std::vector<kernels::CudaText> sources;
@@ -246,6 +248,15 @@ Result<int> runKernels(const Options &options) {
       std::string refusal =
           text.disabled.empty() ? "" : kernels::archRefusal(text, options.arch);
       bool isFor = refusal.empty();
+      if (isFor && card && text.space)
+        if (auto ok = kernels::checkOnDevice(*text.space, text.space->defaults,
+                                             *card);
+            !ok)
+          listed.error =
+              errorAt(program.dag.kernels[k].location,
+                      Error{ok.error().kind,
+                            fmt::format("kernel '{}' as it is launched has {}",
+                                        text.name, ok.error().message)});
       listed.disabled =
           isFor || text.source.empty() ? text.disabled : std::move(refusal);
       if (text.product && text.form == "cublaslt" && texts[k].product) {
@@ -258,8 +269,9 @@ Result<int> runKernels(const Options &options) {
                                   library->version)
                     : library.error().message;
       }
-      compiledAs.push_back(text.source.empty() || !isFor ? SIZE_MAX
-                                                         : sources.size());
+      compiledAs.push_back(text.source.empty() || !isFor || listed.error
+                               ? SIZE_MAX
+                               : sources.size());
       if (compiledAs.back() != SIZE_MAX)
         sources.push_back(text);
     };
@@ -274,8 +286,6 @@ Result<int> runKernels(const Options &options) {
   MGPU_TRY_ASSIGN(auto compiled,
                   compileTexts(sources, options.arch, cache.get(),
                                compileLimits(options.compileSeconds)));
-  const device::DeviceProfile *card =
-      device::profileOfArchitecture(options.arch);
   for (size_t k = 0; k < all.size(); ++k) {
     if (all[k].text->space && compiledAs[k] != SIZE_MAX)
       all[k].space = survey(*all[k].text->space, card);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mgpu-tune: parse the command line, call the command, print what it says.
+#include "kernels/compile/NvrtcCompiler.h"
 #include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/OptionChecks.h"
 #include "tools/mgpu-tune/Options.h"
@@ -8,6 +9,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <new>
@@ -508,7 +510,10 @@ int main(int argc, char **argv) {
     return report(ErrorKind::Absent, "out of memory");
   }
   bool written = std::fflush(stdout) == 0 && !std::ferror(stdout);
-  if (!code)
-    return report(code.error().kind, code.error().message);
-  return written ? *code : report(ErrorKind::Invalid, lostOutput);
+  int exitCode = !code     ? report(code.error().kind, code.error().message)
+                 : written ? *code
+                           : report(ErrorKind::Invalid, lostOutput);
+  if (kernels::hasLeftPrograms())
+    std::_Exit(exitCode);
+  return exitCode;
 }

@@ -28,6 +28,12 @@ std::string slowSource() {
   return text + "x[0] = a; x[1] = b; x[2] = c;\n}\n";
 }
 
+/// NVRTC's end, which the process's is, must not find it at work.
+void waitForLeftPrograms() {
+  while (hasLeftPrograms())
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 TEST(Nvrtc, LogAndCubinAgree) {
   MGPU_OPEN_NVRTC(compiler);
   for (uint32_t arch : {75, 80, 90, 100, 120}) {
@@ -65,6 +71,20 @@ TEST(Nvrtc, AnErrorNamesTheLineOfTheSource) {
   EXPECT_EQ(kernel.error().kind, ErrorKind::Invalid);
   EXPECT_NE(kernel.error().message.find("dir/program.mlir(7): error"),
             std::string::npos)
+      << kernel.error().message;
+}
+
+TEST(Nvrtc, AWarningOfAnErrorIsNoError) {
+  MGPU_OPEN_NVRTC(compiler);
+  auto kernel = compiler->compile({"extern \"C\" __global__ void k() {\n"
+                                   "int error;\n"
+                                   "undeclared = 3;\n"
+                                   "}\n",
+                                   "k.cu",
+                                   {},
+                                   "sm_90"});
+  ASSERT_FALSE(kernel);
+  EXPECT_NE(kernel.error().message.find("k.cu(3): error"), std::string::npos)
       << kernel.error().message;
 }
 
@@ -155,6 +175,22 @@ TEST(Nvrtc, ATimeoutStopsAProgram) {
   EXPECT_NE(kernel.error().message.find("longer than 100 ms"),
             std::string::npos)
       << kernel.error().message;
+  waitForLeftPrograms();
+}
+
+TEST(Nvrtc, OneThatDoesNotStopIsLeft) {
+  MGPU_OPEN_NVRTC(compiler);
+  using std::chrono::milliseconds;
+  EXPECT_FALSE(hasLeftPrograms());
+  auto kernel =
+      compiler->compile({slowSource(), "slow.cu", {}, "sm_90"},
+                        {.timeout = milliseconds(1), .grace = milliseconds(0)});
+  ASSERT_FALSE(kernel);
+  EXPECT_EQ(kernel.error().kind, ErrorKind::Absent);
+  EXPECT_TRUE(hasLeftPrograms());
+  // The others go on.
+  EXPECT_TRUE(compiler->compile({reverse, "reverse.cu", {}, "sm_90"}));
+  waitForLeftPrograms();
 }
 
 TEST(Nvrtc, CancellingStopsAllPrograms) {
@@ -172,6 +208,7 @@ TEST(Nvrtc, CancellingStopsAllPrograms) {
     EXPECT_NE(result.error().message.find("was cancelled"), std::string::npos)
         << result.error().message;
   }
+  waitForLeftPrograms();
 }
 
 } // namespace
