@@ -95,6 +95,8 @@ static LogicalResult verifyTunables(LaunchOp op) {
   if (tunables.size() > most)
     return op.emitOpError("takes at most ")
            << most << " tunables, got " << tunables.size();
+  constexpr uint64_t mostValues = 64, mostTogether = 1 << 20;
+  uint64_t together = 1;
   for (NamedAttribute each : tunables) {
     StringRef name = each.getName().getValue();
     auto values = numbersOf(each.getValue());
@@ -107,6 +109,14 @@ static LogicalResult verifyTunables(LaunchOp op) {
       return op.emitOpError("tunable '")
              << name << "' must list numbers from 0 to 2^32 - 1, as in " << name
              << " = [16, 32]";
+    if (values->size() > mostValues)
+      return op.emitOpError("tunable '")
+             << name << "' lists " << values->size() << " values; the most are "
+             << mostValues;
+    together *= values->size();
+    if (together > mostTogether)
+      return op.emitOpError("has tunables with more than ")
+             << mostTogether << " combinations: list fewer values";
     for (size_t k = 0; k < values->size(); ++k)
       if (llvm::is_contained(ArrayRef(*values).drop_front(k + 1), (*values)[k]))
         return op.emitOpError("tunable '")

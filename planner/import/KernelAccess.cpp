@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/KernelAccess.h"
 
-#include "planner/import/AffineForm.h"
+#include "planner/import/TimesRun.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/MathExtras.h"
@@ -59,7 +61,7 @@ private:
   std::optional<KernelView> computeView(Value memref);
   void record(const KernelView &view, Box box, bool reads, bool writes,
               bool exact, std::array<int64_t, 3> blockSteps = {});
-  double timesRun(Operation *op);
+  double flopsOf(Operation *op);
   bool isGuarded(Operation *op);
   /// A dimension that a guard cut short: its counter, and the block ids that
   /// move what a block touches of it by so many indices.
@@ -78,22 +80,49 @@ private:
   AffineEvaluator affine;
   llvm::function_ref<HostValue(Value)> valueOf;
   llvm::DenseMap<Value, std::optional<KernelView>> views;
-  llvm::DenseMap<Operation *, bool> calleesLeave; ///< by function
+  llvm::DenseMap<Operation *, bool> calleesLeave;     ///< by function
+  llvm::DenseMap<Operation *, double> flopsOfCallees; ///< by function
   KernelSummary summary;
 };
 
-double Summariser::timesRun(Operation *op) {
-  double times = threads;
-  for (Operation *at = op->getParentOp();
-       at && body.isAncestor(at->getParentRegion()); at = at->getParentOp()) {
-    auto loop = dyn_cast<scf::ForOp>(at);
-    if (!loop)
-      continue;
-    auto form = affine.evaluate(loop.getInductionVar());
-    if (form && !form->isConstant())
-      times *= double(affine.sizeOf(form->terms.back().first));
+/// Additions, subtractions, multiplications and divisions of floats, for each
+/// thread; of a call those of the function, each once.
+double Summariser::flopsOf(Operation *op) {
+  if (auto call = dyn_cast<CallOpInterface>(op)) {
+    Operation *callee = call.resolveCallable();
+    if (!callee)
+      return 0;
+    // A function that calls itself is refused elsewhere.
+    auto [at, isNew] = flopsOfCallees.try_emplace(callee, 0);
+    if (!isNew)
+      return at->second;
+    double sum = 0;
+    callee->walk(
+        [&](Operation *inner) { sum += inner == callee ? 0 : flopsOf(inner); });
+    return flopsOfCallees[callee] = sum;
   }
-  return times;
+  if (auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op)) {
+    constexpr double lanes = 32; // that do it together
+    auto a = cast<gpu::MMAMatrixType>(product.getOpA().getType());
+    auto c = cast<gpu::MMAMatrixType>(product.getOpC().getType());
+    return 2 * double(a.getShape()[1]) * double(c.getShape()[0]) *
+           double(c.getShape()[1]) / lanes;
+  }
+  if (auto reduction = dyn_cast<vector::ReductionOp>(op)) {
+    const bool isSum = reduction.getKind() == vector::CombiningKind::ADD ||
+                       reduction.getKind() == vector::CombiningKind::MUL;
+    const auto length =
+        double(reduction.getSourceVectorType().getNumElements());
+    return isSum && isa<FloatType>(reduction.getType())
+               ? length - (reduction.getAcc() ? 0 : 1)
+               : 0;
+  }
+  const bool isFused = isa<math::FmaOp, vector::FMAOp>(op);
+  if (!isFused &&
+      !isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp>(op))
+    return 0;
+  auto vector = dyn_cast<VectorType>(op->getResult(0).getType());
+  return (isFused ? 2 : 1) * (vector ? double(vector.getNumElements()) : 1);
 }
 
 bool Summariser::isGuarded(Operation *op) {
@@ -110,16 +139,8 @@ bool Summariser::isGuarded(Operation *op) {
 }
 
 void Summariser::visit(Operation *op) {
-  if (op->getNumResults() == 1 && isa<FloatType>(op->getResult(0).getType()) &&
-      isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp>(op))
-    summary.flops += timesRun(op);
-  if (auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op)) {
-    constexpr double lanes = 32; // that do it together
-    auto a = cast<gpu::MMAMatrixType>(product.getOpA().getType());
-    auto c = cast<gpu::MMAMatrixType>(product.getOpC().getType());
-    summary.flops += timesRun(op) / lanes * 2 * double(a.getShape()[1]) *
-                     double(c.getShape()[0]) * double(c.getShape()[1]);
-  }
+  if (double each = flopsOf(op); each > 0)
+    summary.flops += each * threads * timesRun(op, body, affine);
   if (auto load = dyn_cast<memref::LoadOp>(op))
     return visitAccess(op, load.getMemRef(), load.getIndices(), true, false);
   if (auto store = dyn_cast<memref::StoreOp>(op))

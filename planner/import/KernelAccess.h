@@ -36,7 +36,7 @@ struct OutOfBounds {
 
 struct KernelSummary {
   std::vector<KernelAccess> accesses; ///< few: like ones merged per root
-  double flops = 0;                   ///< of the whole launch, counted loops in
+  double flops = 0; ///< of the whole launch, as far as timesRun() knows
   std::optional<OutOfBounds> outOfBounds; ///< the first
 };
 

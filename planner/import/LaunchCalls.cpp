@@ -87,6 +87,12 @@ LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
   auto block = dims(op.getBlock(), "the block size");
   if (failed(block))
     return failure();
+  constexpr uint32_t mostBlocks = INT32_MAX, mostBeside = 65535;
+  if (grid->x > mostBlocks || grid->y > mostBeside || grid->z > mostBeside)
+    return op.emitOpError("a grid of ")
+           << grid->x << " x " << grid->y << " x " << grid->z
+           << " blocks; CUDA allows at most " << mostBlocks << " along x and "
+           << mostBeside << " along y and z";
   // One by one as well: the volume may pass 64 bits.
   constexpr uint32_t most = 1024, mostAlongZ = 64;
   if (block->z > mostAlongZ && block->volume() <= most)

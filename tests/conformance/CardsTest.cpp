@@ -364,7 +364,7 @@ TEST_F(CardsFailure, ARankThatIsStuckIsEndedAfterTheDeadline) {
   EXPECT_LT(std::chrono::steady_clock::now() - started,
             std::chrono::seconds(8));
   expectIn(ran.error().message, {"rank 1 (cuda:1) gave no answer and was ended",
-                                 "rank 0 (cuda:0) waited 500 ms for rank 1"});
+                                 "rank 0 (cuda:0) waited 1500 ms for rank 1"});
 }
 
 TEST_F(CardsFailure, AnErrorOfOneRankIsTheErrorOfAll) {

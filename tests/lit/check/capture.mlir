@@ -9,6 +9,7 @@
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/dynsubview | FileCheck %s --check-prefix=DYNSUBVIEW
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/outside | FileCheck %s --check-prefix=OUTSIDE
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/guardedoutside | FileCheck %s --check-prefix=GUARDEDOUTSIDE
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/grid | FileCheck %s --check-prefix=GRID
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/block | FileCheck %s --check-prefix=BLOCK
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/limit --node-limit 2 | FileCheck %s --check-prefix=LIMIT
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/recursion | FileCheck %s --check-prefix=RECURSION
@@ -32,6 +33,8 @@
 // OUTSIDE: exit=1
 // GUARDEDOUTSIDE-NOT: {{race|warning|error}}
 // GUARDEDOUTSIDE: exit=0
+// GRID: error: {{.*}}a grid of 1 x 65536 x 1 blocks; CUDA allows at most 2147483647 along x and 65535 along y and z
+// GRID: exit=1
 // BLOCK: error: {{.*}}a block of 2048 x 1 x 1 threads; CUDA allows at most 1024
 // BLOCK: exit=1
 // LIMIT: error: {{.*}}the unrolled program has more than 2 nodes; raise --node-limit
@@ -87,6 +90,13 @@
     scf.if %in {
       memref.store %one, %a[%i] : memref<64xf32>
     }
+  }
+  return
+}
+//--- grid
+  %k = arith.constant 65536 : index
+  mgpu.launch %d0 grid(%c1, %k) block(%c1) stream %s0 {
+    memref.store %one, %a[%c0] : memref<64xf32>
   }
   return
 }

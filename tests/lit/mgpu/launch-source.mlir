@@ -118,6 +118,23 @@ func.func @twice(%d: !mgpu.device, %n: index) {
 // -----
 
 func.func @many(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{tunable 'A' lists 65 values; the most are 64}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "k.cu", entry = "k", tunables = {A = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64]}}
+  return
+}
+
+// -----
+
+#many = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63]
+func.func @together(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{tunables with more than 1048576 combinations}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "k.cu", entry = "k", tunables = {A = #many, B = #many, C = #many, D = #many}}
+  return
+}
+
+// -----
+
+func.func @many(%d: !mgpu.device, %n: index) {
   // expected-error @below {{takes at most 8 tunables, got 9}}
   mgpu.launch %d grid(%n) block(%n) attributes {source = "k.cu", entry = "k", tunables = {A = 1, B = 1, C = 1, D = 1, E = 1, F = 1, G = 1, H = 1, I = 1}}
   return

@@ -42,6 +42,14 @@ TEST(SpaceText, ReadsBack) {
   auto space = parseSpace(spaceText(smallSpace()));
   ASSERT_TRUE(space) << space.error().message;
   EXPECT_EQ(*space, smallSpace());
+  // A tunable may be any number.
+  planner::KernelSpace large = smallSpace();
+  large.tunables = {{"N", {UINT32_MAX, 3}}};
+  large.defaults.tunables = {UINT32_MAX};
+  large.tiles.clear();
+  space = parseSpace(spaceText(large));
+  ASSERT_TRUE(space) << space.error().message;
+  EXPECT_EQ(*space, large);
 }
 
 // A host's vector of 0 lanes is LLVM's choice, and an older bundle's space has
