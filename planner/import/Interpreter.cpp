@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/Interpreter.h"
 
+#include "planner/import/GpuLaunch.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -178,6 +180,8 @@ LogicalResult Interpreter::visit(Operation *op) {
     return notSupported(op, "has no form as a kernel: it needs buffers of "
                             "static shapes, at most three loops, and no "
                             "results");
+  if (auto why = op->getAttrOfType<StringAttr>(refusedAttr))
+    return notSupported(op, why.getValue());
   return fold(op);
 }
 

@@ -4,6 +4,7 @@
 // arguments by them.
 #include "planner/import/BuildDag.h"
 #include "planner/import/CheckText.h"
+#include "planner/import/GpuLaunch.h"
 #include "planner/import/SourceNames.h"
 #include "planner/import/TensorLaunch.h"
 
@@ -98,7 +99,8 @@ static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
 /// what devices compute is in launches.
 static OwningOpRef<ModuleOp> unifyLaunches(OwningOpRef<ModuleOp> module,
                                            const ParseOptions &options) {
-  if (module && failed(launchTensorOps(*module, options)))
+  if (module && (failed(launchGpuOps(*module)) ||
+                 failed(launchTensorOps(*module, options))))
     return nullptr;
   if (module)
     module->walk<WalkOrder::PreOrder>([](ir::LaunchOp launch) {

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/import/GpuLaunch.h"
+
+#include "planner/import/PointLaunch.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace mgpu::planner {
+
+using namespace mlir;
+
+namespace {
+
+/// What both kinds of launches say alike.
+struct Shape {
+  SmallVector<Value> grid, block;
+  Value dynamicSharedBytes;
+};
+
+SmallVector<Value> sizesOf(const gpu::KernelDim3 &sizes) {
+  return {sizes.x, sizes.y, sizes.z};
+}
+
+/// Leaves the op for the importer to refuse, which says why.
+LogicalResult refuse(Operation *op, const Twine &why) {
+  op->setAttr(refusedAttr, StringAttr::get(op->getContext(), why));
+  return success();
+}
+
+/// An mgpu.launch in the place of `op`, with the operations of `body`, whose
+/// arguments are: `known` ones, workgroup memory, private memory.
+LogicalResult launch(Operation *op, const Shape &shape, ValueRange memrefs,
+                     StringRef name, Region &body, ValueRange known,
+                     ArrayRef<BlockArgument> workgroup,
+                     ArrayRef<BlockArgument> privates) {
+  if (!body.hasOneBlock())
+    return refuse(op, "has a kernel with branches between blocks of "
+                      "operations; write them with scf.if, scf.while");
+  FailureOr<Value> device = deviceOfAll(op, memrefs);
+  if (failed(device))
+    return failure();
+  OpBuilder b(op);
+  SmallVector<Type> workgroupTypes;
+  for (BlockArgument argument : workgroup)
+    workgroupTypes.push_back(argument.getType());
+  auto made = ir::LaunchOp::create(b, op->getLoc(), *device, shape.grid,
+                                   shape.block, Value(), ValueRange(),
+                                   workgroupTypes, shape.dynamicSharedBytes);
+  made->setAttr("mgpu.name", b.getStringAttr(name));
+  IRMapping map;
+  Block &from = body.front(), &to = made.getBody().front();
+  b.setInsertionPoint(to.getTerminator());
+  if (known.empty()) { // ids and sizes, x, y and z of each
+    auto id = [&]<typename Op>(unsigned first) {
+      for (unsigned axis = 0; axis < 3; ++axis)
+        map.map(from.getArgument(first + axis),
+                Op::create(b, op->getLoc(), gpu::Dimension(axis)).getResult());
+    };
+    id.operator()<gpu::BlockIdOp>(0);
+    id.operator()<gpu::ThreadIdOp>(3);
+    id.operator()<gpu::GridDimOp>(6);
+    id.operator()<gpu::BlockDimOp>(9);
+  }
+  for (auto [k, value] : llvm::enumerate(known))
+    map.map(from.getArgument(unsigned(k)), value);
+  for (auto [argument, buffer] :
+       llvm::zip_equal(workgroup, made.getWorkgroupBuffers()))
+    map.map(argument, buffer);
+  for (BlockArgument argument : privates)
+    map.map(argument,
+            memref::AllocaOp::create(b, argument.getLoc(),
+                                     cast<MemRefType>(argument.getType()))
+                .getResult());
+  for (Operation &each : from.without_terminator())
+    b.clone(each, map);
+  return success();
+}
+
+LogicalResult launchFunc(gpu::LaunchFuncOp op) {
+  if (op.hasClusterSize())
+    return refuse(op, "asks for clusters of blocks, which tune "
+                      "chooses (cluster_x): leave them out");
+  if (op.getAsyncObject())
+    return refuse(op, "names a stream of another dialect: leave it "
+                      "out, or write an mgpu.launch");
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<gpu::GPUFuncOp>(
+      op, op.getKernelAttr());
+  if (!kernel)
+    return refuse(op, "launches what is no gpu.func");
+  SmallVector<Value> memrefs;
+  for (Value operand : op.getKernelOperands())
+    if (isa<BaseMemRefType>(operand.getType()))
+      memrefs.push_back(operand);
+  return launch(op,
+                {sizesOf(op.getGridSizeOperandValues()),
+                 sizesOf(op.getBlockSizeOperandValues()),
+                 op.getDynamicSharedMemorySize()},
+                memrefs, kernel.getName(), kernel.getBody(),
+                op.getKernelOperands(), kernel.getWorkgroupAttributions(),
+                kernel.getPrivateAttributions());
+}
+
+LogicalResult launchBody(gpu::LaunchOp op) {
+  if (op.hasClusterSize())
+    return refuse(op, "asks for clusters of blocks, which tune "
+                      "chooses (cluster_x): leave them out");
+  llvm::SetVector<Value> memrefs;
+  op.getBody().walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (isa<BaseMemRefType>(operand.getType()) &&
+          !op.getBody().isAncestor(operand.getParentRegion()))
+        memrefs.insert(operand);
+  });
+  return launch(op,
+                {sizesOf(op.getGridSizeOperandValues()),
+                 sizesOf(op.getBlockSizeOperandValues()),
+                 op.getDynamicSharedMemorySize()},
+                memrefs.getArrayRef(), "launch", op.getBody(), {},
+                op.getWorkgroupAttributions(), op.getPrivateAttributions());
+}
+
+/// Functions and globals of gpu.modules, for launches to find them.
+void moveOut(ModuleOp module) {
+  SymbolTable symbols(module);
+  for (auto inner :
+       llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>())) {
+    for (Operation &op :
+         llvm::make_early_inc_range(inner.getBodyRegion().front())) {
+      auto symbol = dyn_cast<SymbolOpInterface>(op);
+      if (!symbol || isa<gpu::GPUFuncOp>(op))
+        continue;
+      const StringAttr before = symbol.getNameAttr();
+      op.remove();
+      const StringAttr after = symbols.insert(&op);
+      if (after != before)
+        (void)SymbolTable::replaceAllSymbolUses(before, after, inner);
+    }
+  }
+}
+
+} // namespace
+
+LogicalResult launchGpuOps(ModuleOp module) {
+  SmallVector<Operation *> launches, waits;
+  for (auto function : module.getOps<func::FuncOp>())
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<gpu::LaunchFuncOp, gpu::LaunchOp>(op))
+        launches.push_back(op);
+      else if (isa<gpu::WaitOp>(op))
+        waits.push_back(op);
+      return isa<ir::LaunchOp, gpu::LaunchOp>(op) ? WalkResult::skip()
+                                                  : WalkResult::advance();
+    });
+  if (launches.empty())
+    return success();
+  SmallVector<Operation *> all(launches);
+  all.append(waits);
+  for (Operation *op : all)
+    for (Operation *user : op->getUsers())
+      if (!llvm::is_contained(all, user))
+        return refuse(op, "hands its token to '" +
+                              user->getName().getStringRef() +
+                              "'; only launches and gpu.wait may take one");
+  module.getContext()->loadDialect<memref::MemRefDialect>();
+  moveOut(module);
+  for (Operation *op : launches) {
+    auto named = dyn_cast<gpu::LaunchFuncOp>(op);
+    if (failed(named ? launchFunc(named) : launchBody(cast<gpu::LaunchOp>(op))))
+      return failure();
+    if (op->hasAttr(refusedAttr)) // the walk of the program ends there
+      return success();
+  }
+  for (Operation *op : all)
+    op->dropAllUses();
+  for (Operation *op : all)
+    op->erase();
+  for (auto inner :
+       llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
+    inner.erase();
+  return success();
+}
+
+} // namespace mgpu::planner
