@@ -26,12 +26,12 @@ public:
                                                     "sm_100"});
 
   /// Compiles all, as the service does: many in one program. Expects of each
-  /// that NVRTC warns of nothing, and that the cubin has the entry under its
-  /// name and no other, with the parameters where the launch puts them, and the
-  /// registers and shared memory that ptxas says, no more than a launch of the
-  /// configuration has; and no spilled register under the defaults. Prints how
-  /// many there were.
-  void run(const NvrtcCompiler &compiler);
+  /// that NVRTC warns of nothing but of `accepted`, numbers apart by commas,
+  /// and that the cubin has the entry under its name and no other, with the
+  /// parameters where the launch puts them, and the registers and shared memory
+  /// that ptxas says, no more than a launch of the configuration has; and no
+  /// spilled register under the defaults. Prints how many there were.
+  void run(const NvrtcCompiler &compiler, const std::string &accepted = "");
 
 private:
   struct Variant {

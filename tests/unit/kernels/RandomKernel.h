@@ -14,63 +14,104 @@
 
 namespace mgpu::kernels::random {
 
-enum Kind { I32, I64, F32, Index, Bool };
+enum Kind { I8, I16, I32, I64, Index, F32, Bool };
+constexpr unsigned bitsOf(Kind kind) {
+  constexpr unsigned bits[] = {8, 16, 32, 64, 64, 32, 1};
+  return bits[kind];
+}
+/// What is kept of the bits of a value: integers are sign-extended, but Bool.
+uint64_t kept(Kind kind, uint64_t bits);
+
 struct Op {
   enum Code {
     Constant, ///< of `bits`
     Thread,   ///< thread id in x, y or z (`bits`)
     BlockX,
-    Arith,   ///< `name` of two operands
+    Arith,   ///< arith.`name` of two operands, or index.`name` where `bits`
     Compare, ///< arith.cmpi `name`
     Select,
-    ToFloat,  ///< sitofp of an i32
-    ToBits,   ///< the bits of an f32, 0 of a NaN
-    Cast,     ///< `name` of one operand
-    Load,     ///< the input at operand 0, modulo its size
+    ToFloat, ///< sitofp
+    ToBits,  ///< the bits of an f32, 0 of a NaN
+    Cast,    ///< `name` of one operand
+    Load,    ///< the input at operand 0, modulo its size
+    Count,   ///< adds operand 0 to the last element of the output, atomically
+    Array,   ///< makes array `bits`, each element operand 0
+    Put,     ///< array `bits`, element operand 0 modulo its size, is operand 1
+    Take,    ///< that element; both name the argument they go through
+    PutAt,   ///< the same where it is known to be below the size
+    TakeAt,
     Exchange, ///< operand 0 of the thread whose number is operand 1 modulo the
               ///< threads of the block, through workgroup memory
     Lane,     ///< its number in the subgroup
     Subgroup, ///< the subgroup's number in the block
     FromLane, ///< operand 0 of lane 0
-    Swap,     ///< operand 0 of the lane whose number differs by XOR `bits`
-    Sum,      ///< operand 0 of all lanes of the subgroup, added up
-    If,       ///< operand 0; both bodies yield
-    For,      ///< operand 0 modulo 4 times; carries operand 1
-    While,    ///< operand 0 modulo 8 times; carries operand 1
+    Shuffle,  ///< gpu.shuffle `name` of operand 0 by operand 1, width `bits`
+    Rotate,   ///< gpu.rotate of operand 0 by `bits` in all 32 lanes
+    Reduce,   ///< operand 0 of all lanes of the subgroup by arith.`name`
+    If,       ///< operand 0; one body only where it has no results
+    For,      ///< from operand 0 to 1, step `bits`; carries the others
+    While,    ///< operand 0 times; carries the others into the body before the
+              ///< condition, whose yields are results and go into the other
   } code;
-  int result = -1;
   std::vector<int> operands = {};
   std::string name = {};
   uint64_t bits = 0;
-  std::vector<std::vector<Op>> bodies = {};
-  std::vector<int> arguments = {},
-                   yields = {}; ///< of bodies; argument 0 counts
+  std::vector<int> results = {};
+  struct Body {
+    std::vector<int> arguments; ///< of loops; the first one counts
+    std::vector<Op> ops;
+    std::vector<int> yields;
+  };
+  std::vector<Body> bodies = {};
 };
+using Body = Op::Body;
 
-/// A kernel that writes one i32 per thread of the launch.
+/// Memory that each thread has some elements of for itself.
+struct Array {
+  Kind kind;
+  uint32_t size;
+  enum Place {
+    Private,
+    Workgroup, ///< a thread's elements lie side by side
+    Rows,      ///< so they do in the buffer of the two last arguments
+    Columns,   ///< each beside the same element of other threads, there
+  } place;
+  uint32_t slot; ///< its part of the buffer
+};
+inline constexpr uint32_t maxArraySize = 16, numSlots = 4;
+
+/// A kernel that writes one i32 per thread of the launch, and a count.
 struct Kernel {
   static Kernel make(uint64_t seed);
 
   Dim3 block;
   uint32_t blocks = 3;
   std::vector<Op> body;
-  std::vector<Kind> kinds;      ///< of each value
-  std::vector<bool> uniform;    ///< whether threads surely agree
-  std::vector<bool> alike;      ///< whether lanes of a subgroup surely do
-  std::string bodyText() const; ///< leaves the result in name(result())
-  /// Whether its threads exchange values, or know their lanes.
+  std::vector<Kind> kinds; ///< of each value
+  std::vector<Array> arrays;
+
+  uint64_t threads() const { return block.volume() * blocks; }
+  int result() const { return body.back().results[0]; }
+  /// Whether its threads exchange values, know their lanes or share memory.
   bool exchanges() const;
-  int result() const { return body.back().result; }
   std::vector<int32_t> interpret(const std::vector<int32_t> &input) const;
+};
+
+/// What a kernel is run with.
+struct Memory {
+  Memory(const Kernel &kernel, uint64_t seed);
+
+  /// Of textOf's function. The last buffer is two arguments.
+  std::vector<uint64_t> arguments(size_t which);
+
+  std::vector<int32_t> input, output;
+  std::vector<uint64_t> slots;
 };
 
 /// A function that runs the one of `kernels`, all of one launch shape, that
 /// its last argument names, where there are several: compiling many at once
-/// saves what each module costs. Its arguments: input and output, one i32 for
-/// each thread of the launch, and the kernel's number.
+/// saves what each module costs.
 std::string textOf(const std::vector<Kernel> &kernels);
-
-std::vector<int32_t> randomInput(const Kernel &kernel, uint64_t seed);
 
 /// Calls `test` with kernels of `count` seeds from `first` on, in batches of
 /// at most `batch` of one block, whose threads all exchange values or none do.
