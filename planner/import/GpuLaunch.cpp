@@ -8,6 +8,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace mgpu::planner {
 
@@ -40,6 +41,16 @@ LogicalResult launch(Operation *op, const Shape &shape, ValueRange memrefs,
   if (!body.hasOneBlock())
     return refuse(op, "has a kernel with branches between blocks of "
                       "operations; write them with scf.if, scf.while");
+  for (BlockArgument argument : workgroup)
+    if (!gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(
+            cast<MemRefType>(argument.getType())))
+      return refuse(op, "has workgroup memory of another space than "
+                        "#gpu.address_space<workgroup>: give it that");
+  for (BlockArgument argument : privates)
+    if (auto space = cast<MemRefType>(argument.getType()).getMemorySpace();
+        space && !isa<gpu::AddressSpaceAttr>(space))
+      return refuse(op, "has private memory of another space than "
+                        "#gpu.address_space<private>: give it that");
   FailureOr<Value> device = deviceOfAll(op, memrefs);
   if (failed(device))
     return failure();
@@ -87,10 +98,18 @@ LogicalResult launchFunc(gpu::LaunchFuncOp op) {
   if (op.getAsyncObject())
     return refuse(op, "names a stream of another dialect: leave it "
                       "out, or write an mgpu.launch");
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<gpu::GPUFuncOp>(
-      op, op.getKernelAttr());
-  if (!kernel)
-    return refuse(op, "launches what is no gpu.func");
+  Operation *found =
+      SymbolTable::lookupNearestSymbolFrom(op, op.getKernelAttr());
+  if (!found) // MLIR looks only at launches that no loop is around
+    return op.emitOpError("launches ")
+           << op.getKernelAttr() << ", which is not there";
+  auto kernel = dyn_cast<gpu::GPUFuncOp>(found);
+  if (!kernel || kernel.isExternal())
+    return refuse(op, "launches what is no gpu.func with a body");
+  if (TypeRange(kernel.getArgumentTypes()) != TypeRange(op.getKernelOperands()))
+    return op.emitOpError("passes ")
+           << op.getKernelOperands().getTypes() << " to '" << kernel.getName()
+           << "', which takes " << kernel.getArgumentTypes();
   SmallVector<Value> memrefs;
   for (Value operand : op.getKernelOperands())
     if (isa<BaseMemRefType>(operand.getType()))
@@ -126,18 +145,20 @@ LogicalResult launchBody(gpu::LaunchOp op) {
 /// Functions and globals of gpu.modules, for launches to find them.
 void moveOut(ModuleOp module) {
   SymbolTable symbols(module);
-  for (auto inner :
-       llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>())) {
-    for (Operation &op :
-         llvm::make_early_inc_range(inner.getBodyRegion().front())) {
-      auto symbol = dyn_cast<SymbolOpInterface>(op);
-      if (!symbol || isa<gpu::GPUFuncOp>(op))
-        continue;
-      const StringAttr before = symbol.getNameAttr();
-      op.remove();
-      const StringAttr after = symbols.insert(&op);
-      if (after != before)
-        (void)SymbolTable::replaceAllSymbolUses(before, after, inner);
+  for (auto inner : module.getOps<gpu::GPUModuleOp>()) {
+    SymbolTable names(inner);
+    SmallVector<Operation *> found;
+    for (Operation &op : inner.getBodyRegion().front())
+      if (isa<SymbolOpInterface>(op) && !isa<gpu::GPUFuncOp>(op))
+        found.push_back(&op);
+    // All have their names before the first goes, which may call the others.
+    for (Operation *op : found)
+      if (StringAttr name = SymbolTable::getSymbolName(op);
+          symbols.lookup(name))
+        (void)names.renameToUnique(op, {&symbols});
+    for (Operation *op : found) {
+      op->remove();
+      symbols.insert(op);
     }
   }
 }
@@ -155,32 +176,38 @@ LogicalResult launchGpuOps(ModuleOp module) {
       return isa<ir::LaunchOp, gpu::LaunchOp>(op) ? WalkResult::skip()
                                                   : WalkResult::advance();
     });
-  if (launches.empty())
+  if (launches.empty() && waits.empty())
     return success();
+  module.getContext()->loadDialect<memref::MemRefDialect>();
+  moveOut(module);
   SmallVector<Operation *> all(launches);
   all.append(waits);
   for (Operation *op : all)
-    for (Operation *user : op->getUsers())
-      if (!llvm::is_contained(all, user))
-        return refuse(op, "hands its token to '" +
-                              user->getName().getStringRef() +
-                              "'; only launches and gpu.wait may take one");
-  module.getContext()->loadDialect<memref::MemRefDialect>();
-  moveOut(module);
-  for (Operation *op : launches) {
-    auto named = dyn_cast<gpu::LaunchFuncOp>(op);
-    if (failed(named ? launchFunc(named) : launchBody(cast<gpu::LaunchOp>(op))))
-      return failure();
-    if (op->hasAttr(refusedAttr)) // the walk of the program ends there
-      return success();
+    llvm::TypeSwitch<Operation *>(op)
+        .Case<gpu::LaunchFuncOp, gpu::LaunchOp, gpu::WaitOp>(
+            [](auto each) { each.getAsyncDependenciesMutable().clear(); });
+  bool areAllTaken = true;
+  for (Operation *op : all) {
+    if (!op->use_empty()) {
+      StringRef user = op->user_begin()->getName().getStringRef();
+      (void)refuse(op, "hands its token to '" + user +
+                           "'; only launches and gpu.wait may take one");
+    } else if (auto named = dyn_cast<gpu::LaunchFuncOp>(op)) {
+      if (failed(launchFunc(named)))
+        return failure();
+    } else if (auto whole = dyn_cast<gpu::LaunchOp>(op)) {
+      if (failed(launchBody(whole)))
+        return failure();
+    }
+    if (op->hasAttr(refusedAttr))
+      areAllTaken = false;
+    else
+      op->erase();
   }
-  for (Operation *op : all)
-    op->dropAllUses();
-  for (Operation *op : all)
-    op->erase();
-  for (auto inner :
-       llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
-    inner.erase();
+  if (areAllTaken)
+    for (auto inner :
+         llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
+      inner.erase();
   return success();
 }
 

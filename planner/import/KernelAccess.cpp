@@ -140,7 +140,9 @@ bool Summariser::isGuarded(Operation *op) {
 
 void Summariser::visit(Operation *op) {
   if (double each = flopsOf(op); each > 0)
-    summary.flops += each * threads * timesRun(op, body, affine);
+    summary.flops =
+        std::min(summary.flops + each * threads * timesRun(op, body, affine),
+                 1e299); // loops that never end are counted, too
   if (auto load = dyn_cast<memref::LoadOp>(op))
     return visitAccess(op, load.getMemRef(), load.getIndices(), true, false);
   if (auto store = dyn_cast<memref::StoreOp>(op))

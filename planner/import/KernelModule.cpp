@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -38,6 +39,12 @@ llvm::SmallVector<int64_t> productPositions(const KernelParts &kernel) {
   return positions;
 }
 
+/// What belongs to host code: commands, launches, memory that the module has.
+static bool isOfHost(Operation *op) {
+  return isa_and_nonnull<ir::MgpuDialect>(op->getDialect()) ||
+         isa<memref::GetGlobalOp, gpu::LaunchOp, gpu::LaunchFuncOp>(op);
+}
+
 static LogicalResult checkCallees(Operation *root, ModuleOp module,
                                   llvm::DenseSet<Operation *> &checked) {
   auto addressed = root->walk([](func::ConstantOp op) {
@@ -55,7 +62,15 @@ static LogicalResult checkCallees(Operation *root, ModuleOp module,
     }
     if (!checked.insert(callee).second)
       return WalkResult::advance();
-    return WalkResult(checkCallees(callee, module, checked));
+    auto ofHost = callee.walk([&](Operation *op) {
+      if (!isOfHost(op))
+        return WalkResult::advance();
+      op->emitOpError("cannot be used inside a kernel, which calls '")
+          << callee.getName() << "'";
+      return WalkResult::interrupt();
+    });
+    return WalkResult(failure(ofHost.wasInterrupted() ||
+                              failed(checkCallees(callee, module, checked))));
   });
   return failure(walked.wasInterrupted());
 }
@@ -75,8 +90,7 @@ LogicalResult checkKernelBody(ir::LaunchOp launch) {
   auto walked = body.walk([&](Operation *op) {
     calls |= isa<func::CallOp, func::ConstantOp>(op);
     bool ends = isa<ir::TerminatorOp>(op) && op->getParentRegion() == &body;
-    if ((isa_and_nonnull<ir::MgpuDialect>(op->getDialect()) && !ends) ||
-        isa<memref::GetGlobalOp>(op)) {
+    if (isOfHost(op) && !ends) {
       op->emitOpError("cannot be used inside a kernel");
       return WalkResult::interrupt();
     }

@@ -3,12 +3,14 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -18,18 +20,56 @@ namespace mgpu::planner {
 
 namespace {
 
-/// The values of an affine form, each as often as any other: first,
-/// first + step, ...
+using Terms = std::vector<std::pair<uint32_t, int64_t>>;
+
+/// What forms of the same ids have in common: constant + factor * line.
+struct Line {
+  Terms terms; ///< by counter, without a common factor, the first positive
+  int64_t factor = 1;
+};
+
+Line lineOf(const AffineForm &form) {
+  Line line{{form.terms.begin(), form.terms.end()}, 0};
+  llvm::sort(line.terms);
+  for (auto [counter, coefficient] : line.terms)
+    line.factor = std::gcd(line.factor, coefficient);
+  if (line.terms.empty())
+    line.factor = 1;
+  else if (line.terms.front().second < 0)
+    line.factor = -line.factor;
+  for (auto &[counter, coefficient] : line.terms)
+    coefficient /= line.factor;
+  return line;
+}
+
+/// From first to last; both may be far out.
+struct Range {
+  int64_t first = INT64_MIN / 4, last = INT64_MAX / 4;
+};
+
+/// The values of a line, each as often as any other: first, first + step, ...
 struct Values {
   int64_t first = 0, step = 1, count = 1;
   int64_t last() const { return first + step * (count - 1); }
+  /// Those within a range.
+  Values within(Range range) const {
+    const int64_t low = std::max(range.first, first),
+                  high = std::min(range.last, last());
+    if (low > high)
+      return {first, step, 0};
+    const int64_t from = llvm::divideCeilSigned(low - first, step),
+                  to = llvm::divideFloorSigned(high - first, step);
+    return {first + from * step, step, std::max<int64_t>(to - from + 1, 0)};
+  }
 };
 
 /// None where the counters do not tile: some values are then more frequent.
-std::optional<Values> valuesOf(const AffineForm &form,
+std::optional<Values> valuesOf(const Terms &terms,
                                const AffineEvaluator &affine) {
+  AffineForm form;
+  form.terms.assign(terms.begin(), terms.end());
   llvm::SmallVector<std::pair<int64_t, int64_t>, 4> dims; // stride, size
-  for (auto [counter, coefficient] : form.terms)
+  for (auto [counter, coefficient] : terms)
     dims.push_back({std::abs(coefficient), affine.sizeOf(counter)});
   llvm::sort(dims);
   Values values{affine.range(form).first};
@@ -58,34 +98,7 @@ double floorSum(int64_t n, int64_t m, int64_t a, int64_t b) {
   }
 }
 
-/// Trips of a counted loop, the mean of all that come to it.
-double tripsOf(scf::ForOp loop, AffineEvaluator &affine) {
-  auto lower = affine.evaluate(loop.getLowerBound());
-  auto upper = affine.evaluate(loop.getUpperBound());
-  auto step = affine.evaluate(loop.getStep());
-  if (!lower || !upper || !step || !step->isConstant() || step->constant <= 0 ||
-      loop.getUnsignedCmp())
-    return 1;
-  AffineForm length = *upper;
-  length.add(*lower, -1);
-  auto values = valuesOf(length, affine);
-  if (!values)
-    return 1;
-  // Those that run at all; the first of them has a positive length.
-  const int64_t skipped =
-      values->first > 0
-          ? 0
-          : std::min(values->count, -values->first / values->step + 1);
-  const int64_t running = values->count - skipped;
-  if (running == 0)
-    return 0;
-  return floorSum(running, step->constant, values->step,
-                  values->first + skipped * values->step + step->constant - 1) /
-         double(values->count);
-}
-
-/// Affine forms without their constants, and the values that conditions leave
-/// of them.
+/// What conditions leave of lines.
 class Conditions {
 public:
   explicit Conditions(AffineEvaluator &affine) : affine(affine) {}
@@ -98,6 +111,8 @@ public:
       hold(both.getRhs());
     } else if (auto compare = condition.getDefiningOp<arith::CmpIOp>()) {
       hold(compare.getPredicate(), compare.getLhs(), compare.getRhs());
+    } else {
+      isNever |= matchPattern(condition, m_Zero());
     }
   }
   /// Neither side of `or` holds where it does not.
@@ -108,106 +123,131 @@ public:
     } else if (auto compare = condition.getDefiningOp<arith::CmpIOp>()) {
       hold(arith::invertPredicate(compare.getPredicate()), compare.getLhs(),
            compare.getRhs());
+    } else {
+      isNever |= matchPattern(condition, m_One());
     }
   }
-
-  double share() const {
-    double share = 1;
-    for (const auto &[terms, range] : ranges) {
-      AffineForm form;
-      form.terms.assign(terms.begin(), terms.end());
-      auto values = valuesOf(form, affine);
-      if (!values)
-        continue;
-      int64_t low = std::max(range.first, values->first),
-              high = std::min(range.second, values->last());
-      if (low > high)
-        return 0;
-      // Of first + k step those that lie between.
-      int64_t from = llvm::divideCeilSigned(low - values->first, values->step),
-              to = llvm::divideFloorSigned(high - values->first, values->step);
-      share *=
-          double(std::max<int64_t>(to - from + 1, 0)) / double(values->count);
-    }
-    return share;
-  }
+  /// Trips of a loop, the mean of all that come to it; and of those let
+  /// through, where its bounds depend on what a condition does, which then
+  /// needs not be counted again.
+  double trips(scf::ForOp loop);
+  /// Of the threads, those let through.
+  double share() const;
 
 private:
-  using Predicate = arith::CmpIPredicate;
-
-  void hold(Predicate predicate, Value left, Value right) {
-    auto x = affine.evaluate(left), y = affine.evaluate(right);
-    if (!x || !y)
-      return;
-    const bool isUnsigned =
-        predicate == Predicate::ult || predicate == Predicate::ule ||
-        predicate == Predicate::ugt || predicate == Predicate::uge;
-    if (isUnsigned &&
-        (affine.range(*x).first < 0 || affine.range(*y).first < 0))
-      return;
-    AffineForm form = *x; // x - y compared with 0
-    form.add(*y, -1);
-    constexpr int64_t least = INT64_MIN / 4, most = INT64_MAX / 4;
-    int64_t low = least, high = most;
-    switch (predicate) {
-    case Predicate::eq:
-      low = high = 0;
-      break;
-    case Predicate::slt:
-    case Predicate::ult:
-      high = -1;
-      break;
-    case Predicate::sle:
-    case Predicate::ule:
-      high = 0;
-      break;
-    case Predicate::sgt:
-    case Predicate::ugt:
-      low = 1;
-      break;
-    case Predicate::sge:
-    case Predicate::uge:
-      low = 0;
-      break;
-    case Predicate::ne:
-      return; // all but one, at most
-    }
-    low -= form.constant;
-    high -= form.constant;
-    llvm::sort(form.terms);
-    // One sign for i < n and n > i.
-    if (!form.terms.empty() && form.terms.front().second < 0) {
-      for (auto &[counter, coefficient] : form.terms)
-        coefficient = -coefficient;
-      std::tie(low, high) = std::pair(-high, -low);
-    }
-    auto [at, isNew] = ranges.try_emplace(
-        {form.terms.begin(), form.terms.end()}, std::pair(low, high));
-    if (!isNew)
-      at->second = {std::max(at->second.first, low),
-                    std::min(at->second.second, high)};
-  }
+  void hold(arith::CmpIPredicate predicate, Value left, Value right);
 
   AffineEvaluator &affine;
-  std::map<std::vector<std::pair<uint32_t, int64_t>>,
-           std::pair<int64_t, int64_t>>
-      ranges;
+  std::map<Terms, Range> ranges;
+  bool isNever = false;
 };
+
+void Conditions::hold(arith::CmpIPredicate predicate, Value left, Value right) {
+  using Predicate = arith::CmpIPredicate;
+  auto x = affine.evaluate(left), y = affine.evaluate(right);
+  if (!x || !y)
+    return;
+  const bool isUnsigned =
+      predicate == Predicate::ult || predicate == Predicate::ule ||
+      predicate == Predicate::ugt || predicate == Predicate::uge;
+  if (isUnsigned && (affine.range(*x).first < 0 || affine.range(*y).first < 0))
+    return;
+  AffineForm form = *x; // x - y compared with 0
+  form.add(*y, -1);
+  Range range;
+  switch (predicate) {
+  case Predicate::eq:
+    range = {0, 0};
+    break;
+  case Predicate::slt:
+  case Predicate::ult:
+    range.last = -1;
+    break;
+  case Predicate::sle:
+  case Predicate::ule:
+    range.last = 0;
+    break;
+  case Predicate::sgt:
+  case Predicate::ugt:
+    range.first = 1;
+    break;
+  case Predicate::sge:
+  case Predicate::uge:
+    range.first = 0;
+    break;
+  case Predicate::ne:
+    return; // all but one, at most
+  }
+  const Line line = lineOf(form);
+  int64_t low = range.first - form.constant, high = range.last - form.constant;
+  if (line.factor < 0)
+    std::tie(low, high) = std::pair(-high, -low);
+  const int64_t factor = std::abs(line.factor);
+  Range &known = ranges[line.terms];
+  known.first = std::max(known.first, llvm::divideCeilSigned(low, factor));
+  known.last = std::min(known.last, llvm::divideFloorSigned(high, factor));
+}
+
+double Conditions::trips(scf::ForOp loop) {
+  auto lower = affine.evaluate(loop.getLowerBound());
+  auto upper = affine.evaluate(loop.getUpperBound());
+  auto step = affine.evaluate(loop.getStep());
+  if (!lower || !upper || !step || !step->isConstant() || step->constant <= 0 ||
+      loop.getUnsignedCmp())
+    return 1;
+  AffineForm length = *upper;
+  length.add(*lower, -1);
+  const Line line = lineOf(length);
+  auto all = valuesOf(line.terms, affine);
+  if (!all)
+    return 1;
+  Range range;
+  if (auto at = ranges.find(line.terms); at != ranges.end()) {
+    range = at->second;
+    ranges.erase(at);
+  }
+  const Values some = all->within(range);
+  if (some.count == 0)
+    return 0;
+  // From the shortest on; those of no length do not run.
+  const int64_t apart = std::abs(line.factor) * some.step;
+  const int64_t shortest =
+      length.constant +
+      line.factor * (line.factor > 0 ? some.first : some.last());
+  const int64_t skipped =
+      shortest > 0 ? 0 : std::min(some.count, -shortest / apart + 1);
+  if (skipped == some.count)
+    return 0;
+  return floorSum(some.count - skipped, step->constant, apart,
+                  shortest + skipped * apart + step->constant - 1) /
+         double(all->count);
+}
+
+double Conditions::share() const {
+  double share = isNever ? 0 : 1;
+  for (const auto &[terms, range] : ranges)
+    if (auto values = valuesOf(terms, affine))
+      share *= double(values->within(range).count) / double(values->count);
+  return share;
+}
 
 } // namespace
 
 double timesRun(Operation *op, Region &body, AffineEvaluator &affine) {
-  double times = 1;
   Conditions conditions(affine);
+  SmallVector<scf::ForOp> loops;
   for (Region *inner = op->getParentRegion(); inner != &body;
        inner = inner->getParentRegion()) {
     Operation *at = inner->getParentOp();
     if (auto loop = dyn_cast<scf::ForOp>(at))
-      times *= tripsOf(loop, affine);
+      loops.push_back(loop);
     else if (auto branch = dyn_cast<scf::IfOp>(at))
       inner == &branch.getThenRegion() ? conditions.hold(branch.getCondition())
                                        : conditions.fail(branch.getCondition());
   }
+  double times = 1;
+  for (scf::ForOp loop : loops)
+    times *= conditions.trips(loop);
   return times * conditions.share();
 }
 

@@ -248,15 +248,6 @@ Result<int> runKernels(const Options &options) {
       std::string refusal =
           text.disabled.empty() ? "" : kernels::archRefusal(text, options.arch);
       bool isFor = refusal.empty();
-      if (isFor && card && text.space)
-        if (auto ok = kernels::checkOnDevice(*text.space, text.space->defaults,
-                                             *card);
-            !ok)
-          listed.error =
-              errorAt(program.dag.kernels[k].location,
-                      Error{ok.error().kind,
-                            fmt::format("kernel '{}' as it is launched has {}",
-                                        text.name, ok.error().message)});
       listed.disabled =
           isFor || text.source.empty() ? text.disabled : std::move(refusal);
       if (text.product && text.form == "cublaslt" && texts[k].product) {
@@ -269,9 +260,8 @@ Result<int> runKernels(const Options &options) {
                                   library->version)
                     : library.error().message;
       }
-      compiledAs.push_back(text.source.empty() || !isFor || listed.error
-                               ? SIZE_MAX
-                               : sources.size());
+      compiledAs.push_back(text.source.empty() || !isFor ? SIZE_MAX
+                                                         : sources.size());
       if (compiledAs.back() != SIZE_MAX)
         sources.push_back(text);
     };
@@ -283,8 +273,29 @@ Result<int> runKernels(const Options &options) {
   if (!options.emitFolder.empty()) {
     MGPU_TRY(writeTexts(sources, options));
   }
+  // Nor is a launch compiled that the card cannot hold.
+  std::vector<kernels::CudaText> launchable;
+  for (size_t k = 0; k < all.size(); ++k) {
+    if (compiledAs[k] == SIZE_MAX)
+      continue;
+    const kernels::CudaText &text = *all[k].text;
+    Result<void> fits;
+    if (card && text.space)
+      fits = kernels::checkOnDevice(*text.space, text.space->defaults, *card);
+    if (fits) {
+      compiledAs[k] = launchable.size();
+      launchable.push_back(text);
+      continue;
+    }
+    compiledAs[k] = SIZE_MAX;
+    all[k].error = errorAt(
+        program.dag.kernels[all[k].kernel].location,
+        Error{fits.error().kind, fmt::format("kernel '{}' as it is launched "
+                                             "has {}",
+                                             text.name, fits.error().message)});
+  }
   MGPU_TRY_ASSIGN(auto compiled,
-                  compileTexts(sources, options.arch, cache.get(),
+                  compileTexts(launchable, options.arch, cache.get(),
                                compileLimits(options.compileSeconds)));
   for (size_t k = 0; k < all.size(); ++k) {
     if (all[k].text->space && compiledAs[k] != SIZE_MAX)

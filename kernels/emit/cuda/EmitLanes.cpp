@@ -154,14 +154,21 @@ LogicalResult FunctionEmitter::partsIf(scf::IfOp op) {
   for (Value result : op.getResults())
     if (!result.use_empty())
       declare(result);
-  std::string all = names.fresh("all");
-  out.line("bool " + all + " = true; MGPU_PARTS " + all + " = " + all + " && " +
-           use(op.getCondition()) + ";");
-  out.open("if (" + all + ")");
-  if (failed(branchOfIf(op, op.getThenRegion())))
-    return failure();
-  out.atNowhere();
-  out.close(" else");
+  // Each level writes what is within once more.
+  constexpr unsigned mostTogether = 4;
+  if (ifsTogether < mostTogether) {
+    std::string all = names.fresh("all");
+    out.line("bool " + all + " = true; MGPU_PARTS " + all + " = " + all +
+             " && " + use(op.getCondition()) + ";");
+    out.open("if (" + all + ")");
+    ++ifsTogether;
+    LogicalResult together = branchOfIf(op, op.getThenRegion());
+    --ifsTogether;
+    if (failed(together))
+      return failure();
+    out.atNowhere();
+    out.close(" else");
+  }
   for (Value result : op.getResults())
     declared.insert(result);
   openParts(op);

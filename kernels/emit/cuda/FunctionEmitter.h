@@ -199,6 +199,7 @@ private:
   mlir::LogicalResult partsOf(Operation *op);
   mlir::FailureOr<bool> partsAccess(Operation *op);
   mlir::LogicalResult partsIf(mlir::scf::IfOp op);
+  unsigned ifsTogether = 0; ///< around, that all parts of a thread take
   mlir::LogicalResult partsAlloca(mlir::memref::AllocaOp op);
   /// A loop over the parts, each with its own ids where `op` asks for them.
   void openParts(Operation *op);

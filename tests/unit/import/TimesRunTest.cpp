@@ -118,6 +118,57 @@ TEST(TimesRun, TripsDependOnTheThread) {
   }
 }
 
+/// What a guard leaves of an id decides how long the loops within are.
+TEST(TimesRun, GuardsAndLoopsOfOneId) {
+  std::mt19937_64 random(11);
+  auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (int round = 0; round < 200; ++round) {
+    const int64_t grid = pick(1, 4), block = pick(1, 40), n = pick(-5, 150),
+                  m = pick(0, 160), s = pick(1, 3);
+    const bool isBelow = pick(0, 1);
+    // s i < n, or not, around k from i to m.
+    const std::string text =
+        "    %one_step = arith.constant 1 : index\n"
+        "    %scaled = arith.muli %i, %s : index\n"
+        "    %c = arith.cmpi slt, %scaled, %n : index\n" +
+        fmt::format("    scf.if %c {{\n{0}    }} else {{\n{1}    }}\n",
+                    isBelow ? "      scf.for %k = %i to %m step %one_step {\n" +
+                                  add + "      }\n"
+                            : "",
+                    isBelow ? ""
+                            : "      scf.for %k = %i to %m step %one_step {\n" +
+                                  add + "      }\n");
+    int64_t all = 0;
+    for (int64_t i = 0; i < grid * block; ++i)
+      if ((s * i < n) == isBelow)
+        all += std::max<int64_t>(m - i, 0);
+    EXPECT_NEAR(additions(grid, block, 1, n, m, s, text), double(all),
+                1e-9 * double(all))
+        << grid << " blocks of " << block << ", n " << n << ", m " << m
+        << ", s " << s << (isBelow ? "" : ", else");
+  }
+}
+
+TEST(TimesRun, WhatNeverRunsAndWhatNeverEnds) {
+  EXPECT_EQ(additions(2, 64, 1, 65, 0, 1, guarded("%c = arith.constant false")),
+            0);
+  EXPECT_EQ(additions(2, 64, 1, 65, 70, 1,
+                      guarded("%c = arith.cmpi sgt, %n, %m : index")),
+            0);
+  // More than any number: it is finite all the same.
+  std::string loops, ends;
+  for (int k = 0; k < 30; ++k) {
+    loops += fmt::format("    scf.for %k{} = %m to %n step %s {{\n", k);
+    ends += "    }\n";
+  }
+  const double most =
+      additions(1, 1, 1, int64_t(1) << 40, 0, 1, loops + add + ends);
+  EXPECT_GT(most, 1e290);
+  EXPECT_LT(most, 1e300);
+}
+
 /// Of a triangle in a counted loop behind a guard.
 TEST(TimesRun, LoopsInLoopsMultiply) {
   const std::string triangle =

@@ -175,6 +175,30 @@ TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {
   EXPECT_FALSE(emitCudaText(module("", ""), {"k", "", {2048}, {1, 1, 1}}));
 }
 
+/// Conditions within conditions are written for all parts of a thread and for
+/// each, which must not double with every level.
+TEST(CudaEmitter, DeepConditionsGrowLinearly) {
+  auto sizeOf = [](int depth) {
+    std::string body = "%zero = arith.constant 0.0 : f32\n"
+                       "%i = gpu.global_id x\n";
+    for (int k = 0; k < depth; ++k) {
+      const std::string n = std::to_string(k);
+      body += "%v" + n + " = memref.load %x[%i] : memref<64xf32>\n%c" + n +
+              " = arith.cmpf olt, %v" + n + ", %zero : f32\nscf.if %c" + n +
+              " {\n";
+    }
+    body += "memref.store %zero, %x[%i] : memref<64xf32>\n";
+    for (int k = 0; k < depth; ++k)
+      body += "}\n";
+    auto kernel = emitCudaText(module("%x: memref<64xf32>", body),
+                               {"k", "", {32}, {2, 1, 1}});
+    EXPECT_TRUE(kernel) << kernel.error().message;
+    return kernel ? std::ranges::count(kernel->source, '\n') : 0;
+  };
+  const auto some = sizeOf(20), more = sizeOf(40), most = sizeOf(60);
+  EXPECT_LT(std::abs((most - more) - (more - some)), 20);
+}
+
 TEST(CudaEmitter, PrintfReadsEachArgumentAtItsOwnWidth) {
   auto kernel = emitCudaText(
       module("%v: i64, %f: f32",
