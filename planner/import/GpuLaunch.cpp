@@ -8,6 +8,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mgpu::planner {
@@ -41,6 +42,13 @@ LogicalResult launch(Operation *op, const Shape &shape, ValueRange memrefs,
   if (!body.hasOneBlock())
     return refuse(op, "has a kernel with branches between blocks of "
                       "operations; write them with scf.if, scf.while");
+  for (BlockArgument argument :
+       llvm::concat<const BlockArgument>(workgroup, privates)) {
+    auto type = cast<MemRefType>(argument.getType());
+    if (!type.hasStaticShape() || !type.getLayout().isIdentity())
+      return refuse(op, "has memory of its own without a static size and the "
+                        "default layout");
+  }
   for (BlockArgument argument : workgroup)
     if (!gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(
             cast<MemRefType>(argument.getType())))
@@ -88,7 +96,7 @@ LogicalResult launch(Operation *op, const Shape &shape, ValueRange memrefs,
                 .getResult());
   for (Operation &each : from.without_terminator())
     b.clone(each, map);
-  return success();
+  return verify(made);
 }
 
 LogicalResult launchFunc(gpu::LaunchFuncOp op) {
@@ -142,15 +150,14 @@ LogicalResult launchBody(gpu::LaunchOp op) {
                 op.getWorkgroupAttributions(), op.getPrivateAttributions());
 }
 
-/// Functions and globals of gpu.modules, for launches to find them.
+/// Functions of gpu.modules, for launches to find them.
 void moveOut(ModuleOp module) {
   SymbolTable symbols(module);
   for (auto inner : module.getOps<gpu::GPUModuleOp>()) {
     SymbolTable names(inner);
     SmallVector<Operation *> found;
-    for (Operation &op : inner.getBodyRegion().front())
-      if (isa<SymbolOpInterface>(op) && !isa<gpu::GPUFuncOp>(op))
-        found.push_back(&op);
+    for (auto function : inner.getOps<func::FuncOp>())
+      found.push_back(function);
     // All have their names before the first goes, which may call the others.
     for (Operation *op : found)
       if (StringAttr name = SymbolTable::getSymbolName(op);

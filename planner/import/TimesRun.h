@@ -13,8 +13,8 @@ namespace mgpu::planner {
 /// is how often the launch runs `op`. Exact where bounds and conditions are
 /// affine and take neighbouring values equally often (ids of threads and
 /// blocks that make a global index), and no two of different ids, nor two loops
-/// of the same, depend on each other. What is decided by anything else is taken to run, once, as is
-/// what stands behind "is not equal".
+/// of the same, depend on each other. What is decided by anything else is taken
+/// to run, once, as is what stands behind "is not equal".
 double timesRun(mlir::Operation *op, mlir::Region &body,
                 AffineEvaluator &affine);
 

@@ -219,6 +219,24 @@ int report(ErrorKind kind, std::string message) {
 
 } // namespace
 
+/// The exit code; errors are reported.
+static int
+runCommand(const std::function<Result<int>(const tune::Options &)> &command,
+           const tune::Options &options) {
+  Result<int> code;
+  try {
+    code = command(options);
+  } catch (const std::system_error &) { // fmt::print's only complaint
+    return report(ErrorKind::Invalid, lostOutput);
+  } catch (const std::bad_alloc &) {
+    return report(ErrorKind::Absent, "out of memory");
+  }
+  bool written = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (!code)
+    return report(code.error().kind, code.error().message);
+  return written ? *code : report(ErrorKind::Invalid, lostOutput);
+}
+
 int main(int argc, char **argv) {
   CLI::App app("Checks, plans and replays multi-GPU programs as prebuilt "
                "graphs.",
@@ -501,18 +519,7 @@ int main(int argc, char **argv) {
       if (option->count() > 0)
         options.given.insert(option->get_name());
   }
-  Result<int> code;
-  try {
-    code = command(options);
-  } catch (const std::system_error &) { // fmt::print's only complaint
-    return report(ErrorKind::Invalid, lostOutput);
-  } catch (const std::bad_alloc &) {
-    return report(ErrorKind::Absent, "out of memory");
-  }
-  bool written = std::fflush(stdout) == 0 && !std::ferror(stdout);
-  int exitCode = !code     ? report(code.error().kind, code.error().message)
-                 : written ? *code
-                           : report(ErrorKind::Invalid, lostOutput);
+  const int exitCode = runCommand(command, options);
   if (kernels::hasLeftPrograms())
     std::_Exit(exitCode);
   return exitCode;
