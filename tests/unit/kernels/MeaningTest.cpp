@@ -37,8 +37,9 @@ std::vector<int64_t> values() {
 TEST(Meaning, IsTheSameOnHostAndCard) {
   CudaTwins twins;
   std::vector<Meaning> tests = meanings();
-  for (Meaning &each : floatMeanings())
-    tests.push_back(std::move(each));
+  for (auto more : {floatMeanings, laneMeanings})
+    for (Meaning &each : more())
+      tests.push_back(std::move(each));
   std::vector<size_t> testOf;
   for (size_t t = 0; t < tests.size(); ++t) {
     const std::string text = textOf(tests[t]);

@@ -21,8 +21,8 @@ struct Meaning {
 };
 
 std::vector<Meaning> meanings();
-/// Of floats.
 std::vector<Meaning> floatMeanings();
+std::vector<Meaning> laneMeanings();
 
 inline std::string store(const std::string &value) {
   return "memref.store " + value + ", %y[%i] : memref<512xi64>\n";
