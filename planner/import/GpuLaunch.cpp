@@ -73,7 +73,7 @@ LogicalResult launch(Operation *op, const Shape &shape, ValueRange memrefs,
   IRMapping map;
   Block &from = body.front(), &to = made.getBody().front();
   b.setInsertionPoint(to.getTerminator());
-  if (known.empty()) { // ids and sizes, x, y and z of each
+  if (isa<gpu::LaunchOp>(op)) { // ids and sizes, x, y and z of each
     auto id = [&]<typename Op>(unsigned first) {
       for (unsigned axis = 0; axis < 3; ++axis)
         map.map(from.getArgument(first + axis),
