@@ -27,6 +27,20 @@ SmallVector<Value> sizesOf(const gpu::KernelDim3 &sizes) {
   return {sizes.x, sizes.y, sizes.z};
 }
 
+template <typename Launch>
+Shape shapeOf(Launch op) {
+  return {sizesOf(op.getGridSizeOperandValues()),
+          sizesOf(op.getBlockSizeOperandValues()),
+          op.getDynamicSharedMemorySize()};
+}
+
+bool hasClusters(Operation *op) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<gpu::LaunchFuncOp, gpu::LaunchOp>(
+          [](auto each) { return each.hasClusterSize(); })
+      .Default(false);
+}
+
 /// Leaves the op for the importer to refuse, which says why.
 LogicalResult refuse(Operation *op, const Twine &why) {
   op->setAttr(refusedAttr, StringAttr::get(op->getContext(), why));
@@ -35,8 +49,8 @@ LogicalResult refuse(Operation *op, const Twine &why) {
 
 /// An mgpu.launch in the place of `op`, with the operations of `body`, whose
 /// arguments are: `known` ones, workgroup memory, private memory.
-LogicalResult launch(Operation *op, const Shape &shape, ValueRange memrefs,
-                     StringRef name, Region &body, ValueRange known,
+LogicalResult launch(Operation *op, const Shape &shape, StringRef name,
+                     Region &body, ValueRange known,
                      ArrayRef<BlockArgument> workgroup,
                      ArrayRef<BlockArgument> privates) {
   if (!body.hasOneBlock())
@@ -59,7 +73,7 @@ LogicalResult launch(Operation *op, const Shape &shape, ValueRange memrefs,
         space && !isa<gpu::AddressSpaceAttr>(space))
       return refuse(op, "has private memory of another space than "
                         "#gpu.address_space<private>: give it that");
-  FailureOr<Value> device = deviceOfAll(op, memrefs);
+  FailureOr<Value> device = deviceOfAll(op, memrefsOf(op));
   if (failed(device))
     return failure();
   OpBuilder b(op);
@@ -100,9 +114,6 @@ LogicalResult launch(Operation *op, const Shape &shape, ValueRange memrefs,
 }
 
 LogicalResult launchFunc(gpu::LaunchFuncOp op) {
-  if (op.hasClusterSize())
-    return refuse(op, "asks for clusters of blocks, which tune "
-                      "chooses (cluster_x): leave them out");
   if (op.getAsyncObject())
     return refuse(op, "names a stream of another dialect: leave it "
                       "out, or write an mgpu.launch");
@@ -118,35 +129,13 @@ LogicalResult launchFunc(gpu::LaunchFuncOp op) {
     return op.emitOpError("passes ")
            << op.getKernelOperands().getTypes() << " to '" << kernel.getName()
            << "', which takes " << kernel.getArgumentTypes();
-  SmallVector<Value> memrefs;
-  for (Value operand : op.getKernelOperands())
-    if (isa<BaseMemRefType>(operand.getType()))
-      memrefs.push_back(operand);
-  return launch(op,
-                {sizesOf(op.getGridSizeOperandValues()),
-                 sizesOf(op.getBlockSizeOperandValues()),
-                 op.getDynamicSharedMemorySize()},
-                memrefs, kernel.getName(), kernel.getBody(),
+  return launch(op, shapeOf(op), kernel.getName(), kernel.getBody(),
                 op.getKernelOperands(), kernel.getWorkgroupAttributions(),
                 kernel.getPrivateAttributions());
 }
 
 LogicalResult launchBody(gpu::LaunchOp op) {
-  if (op.hasClusterSize())
-    return refuse(op, "asks for clusters of blocks, which tune "
-                      "chooses (cluster_x): leave them out");
-  llvm::SetVector<Value> memrefs;
-  op.getBody().walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      if (isa<BaseMemRefType>(operand.getType()) &&
-          !op.getBody().isAncestor(operand.getParentRegion()))
-        memrefs.insert(operand);
-  });
-  return launch(op,
-                {sizesOf(op.getGridSizeOperandValues()),
-                 sizesOf(op.getBlockSizeOperandValues()),
-                 op.getDynamicSharedMemorySize()},
-                memrefs.getArrayRef(), "launch", op.getBody(), {},
+  return launch(op, shapeOf(op), "launch", op.getBody(), {},
                 op.getWorkgroupAttributions(), op.getPrivateAttributions());
 }
 
@@ -199,6 +188,9 @@ LogicalResult launchGpuOps(ModuleOp module) {
       StringRef user = op->user_begin()->getName().getStringRef();
       (void)refuse(op, "hands its token to '" + user +
                            "'; only launches and gpu.wait may take one");
+    } else if (hasClusters(op)) {
+      (void)refuse(op, "asks for clusters of blocks, which tune chooses "
+                       "(cluster_x): leave them out");
     } else if (auto named = dyn_cast<gpu::LaunchFuncOp>(op)) {
       if (failed(launchFunc(named)))
         return failure();

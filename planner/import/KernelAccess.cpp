@@ -82,6 +82,7 @@ private:
   llvm::DenseMap<Value, std::optional<KernelView>> views;
   llvm::DenseMap<Operation *, bool> calleesLeave;     ///< by function
   llvm::DenseMap<Operation *, double> flopsOfCallees; ///< by function
+  llvm::DenseMap<Region *, double> timesOfRegions;
   KernelSummary summary;
 };
 
@@ -139,10 +140,14 @@ bool Summariser::isGuarded(Operation *op) {
 }
 
 void Summariser::visit(Operation *op) {
-  if (double each = flopsOf(op); each > 0)
-    summary.flops =
-        std::min(summary.flops + each * threads * timesRun(op, body, affine),
-                 1e299); // loops that never end are counted, too
+  if (double each = flopsOf(op); each > 0) {
+    Region *region = op->getParentRegion();
+    auto [times, isNew] = timesOfRegions.try_emplace(region, 0);
+    if (isNew)
+      times->second = timesRun(*region, body, affine);
+    summary.flops = std::min(summary.flops + each * threads * times->second,
+                             1e299); // loops that never end are counted, too
+  }
   if (auto load = dyn_cast<memref::LoadOp>(op))
     return visitAccess(op, load.getMemRef(), load.getIndices(), true, false);
   if (auto store = dyn_cast<memref::StoreOp>(op))

@@ -33,6 +33,17 @@ static Value deviceOf(Value memref) {
   return {};
 }
 
+SmallVector<Value> memrefsOf(Operation *op) {
+  llvm::SetVector<Value> found;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (isa<BaseMemRefType>(operand.getType()) &&
+          !op->isAncestor(operand.getParentBlock()->getParentOp()))
+        found.insert(operand);
+  });
+  return found.takeVector();
+}
+
 FailureOr<Value> deviceOfAll(Operation *op, ValueRange memrefs) {
   Value device;
   for (Value memref : memrefs) {

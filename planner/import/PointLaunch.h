@@ -13,6 +13,9 @@
 
 namespace mgpu::planner {
 
+/// The memrefs from outside that an operation or its regions name.
+llvm::SmallVector<mlir::Value> memrefsOf(mlir::Operation *op);
+
 /// The one device of several memrefs. Fails after a diagnostic.
 mlir::FailureOr<mlir::Value> deviceOfAll(mlir::Operation *op,
                                          mlir::ValueRange memrefs);

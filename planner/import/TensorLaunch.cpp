@@ -182,18 +182,6 @@ LogicalResult launchSoftmax(linalg::SoftmaxOp op) {
   return success();
 }
 
-/// The memrefs from outside that a region names.
-SmallVector<Value> memrefsOf(Operation *op) {
-  llvm::SetVector<Value> found;
-  op->walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      if (isa<MemRefType>(operand.getType()) &&
-          !op->isAncestor(operand.getParentBlock()->getParentOp()))
-        found.insert(operand);
-  });
-  return found.takeVector();
-}
-
 /// What the loop's counters are at its thread's point.
 SmallVector<Value> countersOf(OpBuilder &b, scf::ParallelOp op,
                               ValueRange ids) {

@@ -103,28 +103,21 @@ class Conditions {
 public:
   explicit Conditions(AffineEvaluator &affine) : affine(affine) {}
 
-  /// Both sides of `and` hold where it does; of what is no comparison nothing
-  /// is known.
-  void hold(Value condition) {
-    if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
-      hold(both.getLhs());
-      hold(both.getRhs());
-    } else if (auto compare = condition.getDefiningOp<arith::CmpIOp>()) {
-      hold(compare.getPredicate(), compare.getLhs(), compare.getRhs());
+  /// Both sides of `and` hold where it does, neither of `or` where it does
+  /// not; of what is no comparison nothing is known.
+  void require(Value condition, bool holds) {
+    Operation *op = condition.getDefiningOp();
+    if (holds ? isa_and_nonnull<arith::AndIOp>(op)
+              : isa_and_nonnull<arith::OrIOp>(op)) {
+      for (Value side : op->getOperands())
+        require(side, holds);
+    } else if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op)) {
+      const arith::CmpIPredicate predicate = compare.getPredicate();
+      hold(holds ? predicate : arith::invertPredicate(predicate),
+           compare.getLhs(), compare.getRhs());
     } else {
-      isNever |= matchPattern(condition, m_Zero());
-    }
-  }
-  /// Neither side of `or` holds where it does not.
-  void fail(Value condition) {
-    if (auto either = condition.getDefiningOp<arith::OrIOp>()) {
-      fail(either.getLhs());
-      fail(either.getRhs());
-    } else if (auto compare = condition.getDefiningOp<arith::CmpIOp>()) {
-      hold(arith::invertPredicate(compare.getPredicate()), compare.getLhs(),
-           compare.getRhs());
-    } else {
-      isNever |= matchPattern(condition, m_One());
+      isNever |= holds ? matchPattern(condition, m_Zero())
+                       : matchPattern(condition, m_One());
     }
   }
   /// Trips of a loop, the mean of all that come to it; and of those let
@@ -233,17 +226,17 @@ double Conditions::share() const {
 
 } // namespace
 
-double timesRun(Operation *op, Region &body, AffineEvaluator &affine) {
+double timesRun(Region &region, Region &body, AffineEvaluator &affine) {
   Conditions conditions(affine);
   SmallVector<scf::ForOp> loops;
-  for (Region *inner = op->getParentRegion(); inner != &body;
+  for (Region *inner = &region; inner != &body;
        inner = inner->getParentRegion()) {
     Operation *at = inner->getParentOp();
     if (auto loop = dyn_cast<scf::ForOp>(at))
       loops.push_back(loop);
     else if (auto branch = dyn_cast<scf::IfOp>(at))
-      inner == &branch.getThenRegion() ? conditions.hold(branch.getCondition())
-                                       : conditions.fail(branch.getCondition());
+      conditions.require(branch.getCondition(),
+                         inner == &branch.getThenRegion());
   }
   double times = 1;
   for (scf::ForOp loop : loops)

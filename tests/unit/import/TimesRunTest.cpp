@@ -84,11 +84,15 @@ TEST(TimesRun, GuardsLetAShareOfTheThreadsThrough) {
             128);
 }
 
-TEST(TimesRun, TripsDependOnTheThread) {
-  std::mt19937_64 random(7);
-  auto pick = [&](int64_t low, int64_t high) {
+struct Picker {
+  std::mt19937_64 random;
+  int64_t operator()(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
-  };
+  }
+};
+
+TEST(TimesRun, TripsDependOnTheThread) {
+  Picker pick{std::mt19937_64(7)};
   for (int round = 0; round < 200; ++round) {
     const int64_t grid = pick(1, 5), block = pick(1, 70), n = pick(-20, 300),
                   m = pick(1, 200), s = pick(1, 90);
@@ -120,10 +124,9 @@ TEST(TimesRun, TripsDependOnTheThread) {
 
 /// What a guard leaves of an id decides how long the loops within are.
 TEST(TimesRun, GuardsAndLoopsOfOneId) {
-  std::mt19937_64 random(11);
-  auto pick = [&](int64_t low, int64_t high) {
-    return std::uniform_int_distribution<int64_t>(low, high)(random);
-  };
+  Picker pick{std::mt19937_64(11)};
+  const std::string loop =
+      "      scf.for %k = %i to %m step %one_step {\n" + add + "      }\n";
   for (int round = 0; round < 200; ++round) {
     const int64_t grid = pick(1, 4), block = pick(1, 40), n = pick(-5, 150),
                   m = pick(0, 160), s = pick(1, 3);
@@ -133,13 +136,8 @@ TEST(TimesRun, GuardsAndLoopsOfOneId) {
         "    %one_step = arith.constant 1 : index\n"
         "    %scaled = arith.muli %i, %s : index\n"
         "    %c = arith.cmpi slt, %scaled, %n : index\n" +
-        fmt::format("    scf.if %c {{\n{0}    }} else {{\n{1}    }}\n",
-                    isBelow ? "      scf.for %k = %i to %m step %one_step {\n" +
-                                  add + "      }\n"
-                            : "",
-                    isBelow ? ""
-                            : "      scf.for %k = %i to %m step %one_step {\n" +
-                                  add + "      }\n");
+        fmt::format("    scf.if %c {{\n{}    }} else {{\n{}    }}\n",
+                    isBelow ? loop : "", isBelow ? "" : loop);
     int64_t all = 0;
     for (int64_t i = 0; i < grid * block; ++i)
       if ((s * i < n) == isBelow)
