@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/suites/ScheduleSuite.h"
-#include "planner/dag/DagJson.h"
+#include "planner/dagfile/DagJson.h"
 #include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/TargetPlan.h"
 #include "support/FileIO.h"

@@ -6,8 +6,8 @@
 // time of this process, on all its threads together, each the least of several
 // rounds.
 #include "db/SqliteBlobCache.h"
-#include "kernels/emit/HostDialects.h"
-#include "kernels/emit/cuda/CudaEmitter.h"
+#include "kernels/cuda/CudaEmitter.h"
+#include "kernels/lower/KernelDialects.h"
 #include "tools/mgpu-tune/Compiler.h"
 #include "tools/mgpu-tune/CudaKernels.h"
 

@@ -2,7 +2,7 @@
 #include "bench/suites/FunctionError.h"
 
 #include "device/host/KernelObject.h"
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 #include "support/Random.h"
 
 #include <algorithm>

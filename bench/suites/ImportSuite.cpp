@@ -16,7 +16,7 @@
 
 #include "bench/measure/Summary.h"
 #include "dialect/mgpu/MgpuDialect.h"
-#include "kernels/emit/HostDialects.h"
+#include "kernels/lower/KernelDialects.h"
 #include "planner/import/BuildDag.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -7,9 +7,9 @@
 // the best order; a kernel whose bits differ from any order's fails the run.
 
 #include "KernelBaselines.h"
-#include "device/host/HostKernelAbi.h"
-#include "kernels/emit/HostDialects.h"
-#include "kernels/emit/HostEmitter.h"
+#include "kernels/abi/HostKernelAbi.h"
+#include "kernels/host/HostEmitter.h"
+#include "kernels/lower/KernelDialects.h"
 #include "planner/plan/Plan.h"
 
 #include "mlir/IR/BuiltinOps.h"

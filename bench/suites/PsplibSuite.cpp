@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/suites/ScheduleSuite.h"
-#include "planner/schedule/rcpsp/Patterson.h"
-#include "planner/schedule/rcpsp/Solver.h"
+#include "planner/schedule/exact/Patterson.h"
+#include "planner/schedule/exact/Solver.h"
 #include "support/FileIO.h"
 #include "support/Parallel.h"
 

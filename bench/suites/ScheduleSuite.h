@@ -5,7 +5,7 @@
 // The two forms of bench-schedule. Both print to stdout and return the exit
 // code.
 
-#include "planner/schedule/rcpsp/Budget.h"
+#include "planner/schedule/exact/Budget.h"
 #include "support/Result.h"
 
 #include <string>

@@ -3,7 +3,7 @@
 // The table of docs/numerics.md: errors of the host's functions, measured, and
 // those of CUDA's, as published.
 #include "bench/suites/FunctionError.h"
-#include "kernels/emit/MathAccuracy.h"
+#include "kernels/lower/MathAccuracy.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
         within = false;
         fmt::print(stderr,
                    "bench-ulp: {} of {}({:a}, {:a}) is off by {} units, not "
-                   "{} as kernels/emit/MathAccuracy.h says\n",
+                   "{} as kernels/lower/MathAccuracy.h says\n",
                    isF64 ? "f64" : "f32", each.operation, measured->x,
                    measured->y, measured->ulps, most);
       }

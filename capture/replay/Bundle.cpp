@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/replay/Bundle.h"
 
-#include "kernels/compile/SpaceText.h"
+#include "kernels/space/SpaceText.h"
 #include "planner/dag/ProgramText.h"
 #include "planner/plan/Verify.h"
 #include "support/Sha256.h"

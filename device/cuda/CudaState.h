@@ -8,12 +8,12 @@
 // before the context.
 
 #include "device/api/AddressMap.h"
-#include "device/api/CudaKernelObject.h"
 #include "device/cuda/Communicators.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/CudaError.h"
 #include "device/cuda/CuptiSession.h"
 #include "device/cuda/Products.h"
+#include "kernels/abi/CudaKernelObject.h"
 
 #include <map>
 #include <mutex>

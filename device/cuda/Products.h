@@ -7,7 +7,7 @@
 // without a transposition of anything. It adds in an order of its own.
 
 #include "device/cuda/CublasLtApi.h"
-#include "support/MatrixProduct.h"
+#include "kernels/abi/MatrixProduct.h"
 
 #include <optional>
 

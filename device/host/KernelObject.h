@@ -2,7 +2,7 @@
 #ifndef MGPU_DEVICE_HOST_KERNELOBJECT_H
 #define MGPU_DEVICE_HOST_KERNELOBJECT_H
 
-#include "device/host/HostKernelAbi.h"
+#include "kernels/abi/HostKernelAbi.h"
 #include "support/Result.h"
 
 #include <cstddef>

@@ -34,6 +34,20 @@ std::string describeLocations(Location location) {
   return all;
 }
 
+std::pair<StringRef, unsigned> fileLine(Location location) {
+  if (auto file = dyn_cast<FileLineColRange>(location))
+    return {file.getFilename(), file.getStartLine()};
+  if (auto name = dyn_cast<NameLoc>(location))
+    return fileLine(name.getChildLoc());
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return fileLine(call.getCallee());
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location each : fused.getLocations())
+      if (auto found = fileLine(each); found.second)
+        return found;
+  return {};
+}
+
 InFlightDiagnostic emitProgramError(Operation *op) {
   InFlightDiagnostic diagnostic = op->emitOpError();
   diagnostic.getUnderlyingDiagnostic()->getMetadata().emplace_back(

@@ -9,11 +9,15 @@
 #include "mlir/IR/Diagnostics.h"
 
 #include <string>
+#include <utility>
 
 namespace mgpu::ir {
 
 /// "file:line:column" of a location, or "" when it has none.
 std::string describeLocation(mlir::Location location);
+
+/// The file and line a location names; line 0 if it names none.
+std::pair<llvm::StringRef, unsigned> fileLine(mlir::Location location);
 
 /// Those of all places a fused location is of, with " + " between them.
 std::string describeLocations(mlir::Location location);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/CudaConfig.h"
 
-#include "kernels/compile/Occupancy.h"
+#include "kernels/space/Occupancy.h"
 
 namespace mgpu::kernels {
 

@@ -5,7 +5,7 @@
 // A configuration of a kernel, as the emitted CUDA C++ takes it.
 
 #include "device/api/DeviceProfile.h"
-#include "planner/dag/KernelSpace.h"
+#include "kernels/space/KernelSpace.h"
 
 #include <string>
 #include <utility>

@@ -4,7 +4,7 @@
 
 // A program's kernels as the CUDA target loads them.
 
-#include "device/api/CudaKernelObject.h"
+#include "kernels/abi/CudaKernelObject.h"
 #include "kernels/compile/CudaText.h"
 
 #include <cstddef>

@@ -2,10 +2,10 @@
 #ifndef MGPU_KERNELS_COMPILE_CUDATEXT_H
 #define MGPU_KERNELS_COMPILE_CUDATEXT_H
 
-#include "planner/dag/KernelSpace.h"
-#include "support/MatrixProduct.h"
+#include "kernels/abi/MatrixProduct.h"
+#include "kernels/abi/TensorMap.h"
+#include "kernels/space/KernelSpace.h"
 #include "support/Result.h"
-#include "support/TensorMap.h"
 
 #include <optional>
 #include <string>
@@ -27,7 +27,7 @@ struct CudaText {
   Dim3 launchBlock;   ///< to launch with
   Dim3 covers;        ///< threads of the source that one block is
   bool reshapable = false;
-  /// Whether the last parameter is an MgpuLaunch (kernels/emit/cuda). Kernels
+  /// Whether the last parameter is an MgpuLaunch (kernels/cuda). Kernels
   /// that were written by hand have none.
   bool takesPart = true;
   uint32_t dynamicSharedBytes = 0;

@@ -6,7 +6,7 @@
 // cache in front. Needs no GPU and no driver.
 
 #include "device/api/BlobCache.h"
-#include "kernels/compile/CompiledKernel.h"
+#include "kernels/abi/CompiledKernel.h"
 #include "kernels/compile/NvrtcLibrary.h"
 
 #include <atomic>

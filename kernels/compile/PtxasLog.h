@@ -2,7 +2,7 @@
 #ifndef MGPU_KERNELS_COMPILE_PTXASLOG_H
 #define MGPU_KERNELS_COMPILE_PTXASLOG_H
 
-#include "kernels/compile/CompiledKernel.h"
+#include "kernels/abi/CompiledKernel.h"
 
 #include <string_view>
 

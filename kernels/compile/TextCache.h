@@ -17,7 +17,7 @@ namespace mgpu::kernels {
 /// What decides texts beside the kernels themselves.
 struct TextMaker {
   /// Of the code that emits them, and of what it is linked to (emitterId of
-  /// kernels/emit/cuda): another build may emit other texts. Empty: nothing is
+  /// kernels/cuda): another build may emit other texts. Empty: nothing is
   /// kept.
   std::string build;
   std::string options; ///< of the emission

@@ -17,6 +17,9 @@
 
 namespace mgpu::planner {
 
+/// The most devices of any DAG that is read: each costs the planner memory.
+inline constexpr uint32_t maxDevices = 1 << 16;
+
 struct NodeId {
   uint32_t value = 0;
   auto operator<=>(const NodeId &) const = default;
@@ -232,7 +235,8 @@ std::vector<Dim3> largestGrids(const Dag &dag);
 std::span<const DeviceId> laneDevices(const DagNode &node);
 
 /// What a node occupies on each of its devices; the planning model runs one
-/// node of each class per device at a time (planner/schedule/Schedulers.h).
+/// node of each class per device at a time
+/// (planner/schedule/list/Schedulers.h).
 enum class WorkClass : uint8_t { Kernel, Copy, Collective };
 std::string_view toString(WorkClass work);
 WorkClass workClass(const DagNode &node);

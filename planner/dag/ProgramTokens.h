@@ -6,7 +6,6 @@
 // `line`, or says what is wrong with them and where.
 
 #include "planner/dag/Dag.h"
-#include "planner/dag/DagJson.h"
 #include "support/LineText.h"
 
 #include <fmt/format.h>

@@ -6,9 +6,9 @@
 // sim:NAME` and `bench-schedule --dag` call.
 
 #include "planner/cost/Contention.h"
-#include "planner/schedule/Algorithms.h"
-#include "planner/schedule/Schedulers.h"
-#include "planner/schedule/overlap/OverlapPlanner.h"
+#include "planner/schedule/list/Algorithms.h"
+#include "planner/schedule/list/Schedulers.h"
+#include "planner/schedule/search/OverlapPlanner.h"
 #include "planner/schedule/transform/Transform.h"
 
 #include <optional>

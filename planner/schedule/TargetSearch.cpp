@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/TargetSearch.h"
 
-#include "planner/schedule/Paths.h"
-#include "planner/schedule/PlanBuilder.h"
 #include "planner/schedule/Simulate.h"
+#include "planner/schedule/list/Paths.h"
+#include "planner/schedule/list/PlanBuilder.h"
 #include "support/Random.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 // A plan made visible: trace, graph, explanation. All times are predictions of
 // the plan's model. The plans given must have passed verify().
 
-#include "planner/schedule/Schedulers.h"
+#include "planner/schedule/list/Schedulers.h"
 
 namespace mgpu::planner {
 

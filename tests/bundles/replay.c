@@ -4,7 +4,7 @@
  * what its operations mean. Usage: mgt_test BUNDLE [TARGET [WORDS [SETTINGS]]];
  * with WORDS a card fails sooner or later, and they are in what is said of it;
  * with SETTINGS of NCCL it cannot be opened. */
-#include "capture/c/mgt.h"
+#include "pipeline/c/mgt.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,10 +9,10 @@
 #include "tests/unit/db/TempFolder.h"
 #include "tests/unit/kernels/CudaTwin.h"
 
-#include "device/api/CudaKernelObject.h"
 #include "device/host/HostDriver.h"
+#include "kernels/abi/CudaKernelObject.h"
 #include "kernels/compile/NvrtcCompiler.h"
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 #include "tools/mgpu-tune/CardTuning.h"
 #include "tools/mgpu-tune/Compiler.h"
 #include "tuner/session/TuningSession.h"

@@ -10,7 +10,7 @@
 #include "tools/mgpu-tune/CardWorkers.h"
 
 #include "capture/graph/Cards.h"
-#include "capture/replay/CardThreads.h"
+#include "capture/ranks/CardThreads.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tests/conformance/CudaPrograms.h"
 
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 #include "tests/unit/cuda/FakeCublasLt.h"
 #include "tests/unit/cuda/Ranks.h"
 

@@ -9,7 +9,7 @@
 #include "tests/unit/cuda/FakeCuda.h"
 #include "tests/unit/db/TempFolder.h"
 
-#include "device/api/CudaKernelObject.h"
+#include "kernels/abi/CudaKernelObject.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "planner/plan/Verify.h"
 #include "planner/plan/Workspace.h"

@@ -5,7 +5,7 @@
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/Execute.h"
 
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 #include "planner/plan/Verify.h"
 
 #include <gtest/gtest.h>

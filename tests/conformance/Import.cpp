@@ -3,8 +3,8 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
-#include "kernels/emit/HostDialects.h"
-#include "kernels/emit/HostEmitter.h"
+#include "kernels/host/HostEmitter.h"
+#include "kernels/lower/KernelDialects.h"
 #include "planner/import/BuildDag.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -8,7 +8,7 @@
 #include "tests/conformance/Import.h"
 #include "tests/conformance/KernelMemory.h"
 
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 #include "tests/unit/compile/Nvrtc.h"
 #include "tests/unit/kernels/CornerCheck.h"
 #include "tests/unit/kernels/KernelRunner.h"

@@ -6,7 +6,7 @@
 #include "tests/conformance/Import.h"
 
 #include "device/host/HostDriver.h"
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 #include "tuner/session/Evaluator.h"
 
 #include <cstring>

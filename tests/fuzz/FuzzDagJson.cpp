@@ -2,8 +2,8 @@
 //
 // Any text: parseDagJson gives a DAG or an error; every DAG it accepts can be
 // planned, and the plan passes verify().
-#include "planner/dag/DagJson.h"
-#include "planner/schedule/Schedulers.h"
+#include "planner/dagfile/DagJson.h"
+#include "planner/schedule/list/Schedulers.h"
 
 #include <cstdlib>
 

@@ -6,7 +6,7 @@
 #include "capture/replay/Replayer.h"
 #include "device/host/HostDriver.h"
 #include "planner/dag/ProgramText.h"
-#include "planner/schedule/Schedulers.h"
+#include "planner/schedule/list/Schedulers.h"
 
 #include <cstdlib>
 

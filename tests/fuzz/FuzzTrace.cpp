@@ -2,8 +2,8 @@
 //
 // Any text: a recorded trace gives a DAG or an error; every DAG can be planned,
 // and the plan passes verify().
-#include "planner/dag/TraceDag.h"
-#include "planner/schedule/Schedulers.h"
+#include "planner/dagfile/TraceDag.h"
+#include "planner/schedule/list/Schedulers.h"
 
 #include <cstdlib>
 

@@ -2,8 +2,8 @@
 
 // Kernels and replays on a card: launch shapes, many replays, events, faults.
 
-#include "device/api/CudaKernelObject.h"
 #include "device/cuda/CudaDriver.h"
+#include "kernels/abi/CudaKernelObject.h"
 #include "tests/gpu/GpuTarget.h"
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@ import sys
 
 
 class Argument(ctypes.Structure):
-    """mgt_argument (capture/c/mgt.h)."""
+    """mgt_argument (pipeline/c/mgt.h)."""
     _fields_ = [("name", ctypes.c_char_p), ("role", ctypes.c_char_p), ("type", ctypes.c_char_p),
                 ("rank", ctypes.c_size_t), ("shape", ctypes.POINTER(ctypes.c_int64)), ("bytes", ctypes.c_size_t),
                 ("value", ctypes.c_char_p), ("is_result", ctypes.c_int)]

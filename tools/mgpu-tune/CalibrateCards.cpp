@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/CalibrateCards.h"
 
-#include "planner/schedule/Schedulers.h"
+#include "planner/schedule/list/Schedulers.h"
 
 #include <fmt/format.h>
 

@@ -9,8 +9,8 @@
 // one fails, dies or is late, the others give up, and there is one error that
 // says which, and which collective the others were in (CardSteps).
 
-#include "capture/replay/CardRank.h"
-#include "capture/replay/CardSteps.h"
+#include "capture/ranks/CardRank.h"
+#include "capture/ranks/CardSteps.h"
 #include "tuner/session/Worker.h"
 
 namespace mgpu::tune {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/CudaKernels.h"
 
-#include "device/api/CudaKernelObject.h"
 #include "device/cuda/Libraries.h"
+#include "kernels/abi/CudaKernelObject.h"
 #include "kernels/compile/Batch.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"

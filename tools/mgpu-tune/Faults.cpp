@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/Faults.h"
 
-#include "device/host/HostKernelAbi.h"
 #include "device/host/KernelCode.h"
+#include "kernels/abi/HostKernelAbi.h"
 
 #include <algorithm>
 #include <atomic>

@@ -4,7 +4,7 @@
 #include "device/api/DeviceProfile.h"
 #include "device/cuda/Libraries.h"
 #include "kernels/compile/CudaConfig.h"
-#include "kernels/compile/Occupancy.h"
+#include "kernels/space/Occupancy.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/CubinCache.h"

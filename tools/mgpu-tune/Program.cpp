@@ -2,9 +2,9 @@
 #include "tools/mgpu-tune/Program.h"
 
 #include "device/host/CpuLevel.h"
-#include "planner/dag/DagJson.h"
-#include "planner/dag/TraceDag.h"
-#include "planner/schedule/Schedulers.h"
+#include "planner/dagfile/DagJson.h"
+#include "planner/dagfile/TraceDag.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "planner/schedule/transform/ChunkCounts.h"
 #include "support/Array.h"
 #include "support/FileIO.h"

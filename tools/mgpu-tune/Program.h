@@ -7,7 +7,7 @@
 
 #include "capture/replay/Bundle.h"
 #include "device/api/BlobCache.h"
-#include "planner/dag/KernelSpace.h"
+#include "kernels/space/KernelSpace.h"
 #include "planner/dag/Program.h"
 #include "planner/plan/Plan.h"
 #include "planner/schedule/transform/Transform.h"
@@ -83,7 +83,7 @@ buildHostKernel(const planner::Dag &dag, planner::KernelId kernel,
                 const planner::KernelConfig &config,
                 const std::string &cpu = "native");
 /// The same kernel in f64, with the size of its errors
-/// (kernels/emit/ErrorBounds.h).
+/// (kernels/host/ErrorBounds.h).
 Result<std::vector<std::byte>> buildErrorKernel(const planner::Dag &dag,
                                                 planner::KernelId kernel);
 

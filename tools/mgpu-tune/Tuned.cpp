@@ -3,7 +3,7 @@
 
 #include "db/FileSystem.h"
 #include "planner/plan/Workspace.h"
-#include "planner/schedule/PlanBuilder.h"
+#include "planner/schedule/list/PlanBuilder.h"
 #include "support/Clock.h"
 #include "support/Parallel.h"
 #include "tools/mgpu-tune/Arguments.h"

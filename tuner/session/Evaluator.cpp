@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/session/Evaluator.h"
 
-#include "planner/dag/ErrorSeeds.h"
+#include "kernels/space/ErrorSeeds.h"
 #include "support/Clock.h"
 
 #include <algorithm>

@@ -15,7 +15,7 @@
 namespace mgpu::tuner {
 
 /// How a program is computed in f64, with the size of its errors
-/// (kernels/emit/ErrorBounds.h), on the host.
+/// (kernels/host/ErrorBounds.h), on the host.
 struct Accuracy {
   /// Builds kernel `kernel` (by KernelId). Called in a worker.
   std::function<Result<Bytes>(uint32_t kernel)> build;
@@ -115,7 +115,7 @@ private:
   std::shared_ptr<const planner::Dag> lastProgram;
   std::optional<Candidate> reference, defaultRun;
   std::map<uint64_t, Bytes> expected; ///< outputs, by seed
-  /// The program in f64, then in each trial (planner/dag/ErrorSeeds.h).
+  /// The program in f64, then in each trial (kernels/space/ErrorSeeds.h).
   std::vector<Realization> wide;
   std::map<uint64_t, Tolerances> tolerances; ///< by seed
   std::string noTolerance;                   ///< why there is none

@@ -6,7 +6,7 @@
 // compiled. A configuration on which the compiler crashes or hangs costs that
 // configuration.
 
-#include "planner/dag/KernelSpace.h"
+#include "kernels/space/KernelSpace.h"
 #include "tuner/session/Worker.h"
 
 #include <map>

@@ -34,7 +34,7 @@ public:
   /// The bytes of all arguments and results that the program writes.
   std::vector<std::byte> outputs(capture::Replayer &replayer) const;
   /// `exact` and `trials` are outputs in f64 and moved by its errors
-  /// (planner/dag/ErrorSeeds.h), `expected` those of the reference.
+  /// (kernels/space/ErrorSeeds.h), `expected` those of the reference.
   Tolerances tolerances(std::span<const std::byte> exact,
                         std::span<const std::vector<std::byte>> trials,
                         std::span<const std::byte> expected) const;

@@ -2,7 +2,7 @@
 #include "tuner/session/ProgramSpace.h"
 
 #include "kernels/compile/CudaConfig.h"
-#include "planner/schedule/PlanBuilder.h"
+#include "planner/schedule/list/PlanBuilder.h"
 #include "support/Random.h"
 #include "tuner/session/Keys.h"
 

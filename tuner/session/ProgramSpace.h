@@ -8,8 +8,8 @@
 
 #include "db/Problem.h"
 #include "device/api/DeviceProfile.h"
-#include "planner/dag/KernelSpace.h"
-#include "planner/schedule/Schedulers.h"
+#include "kernels/space/KernelSpace.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "tuner/session/TargetSetting.h"
 #include "tuner/session/TransformSpace.h"
 

@@ -3,7 +3,7 @@
 
 #include "bench/measure/Summary.h"
 #include "capture/replay/Bundle.h"
-#include "device/api/CudaKernelObject.h"
+#include "kernels/abi/CudaKernelObject.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "support/Clock.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/suites/cuda/StepProgram.h"
 
-#include "device/api/CudaKernelObject.h"
+#include "kernels/abi/CudaKernelObject.h"
 #include "planner/dag/DagBuilder.h"
-#include "planner/schedule/PlanBuilder.h"
+#include "planner/schedule/list/PlanBuilder.h"
 
 #include <algorithm>
 #include <cstring>

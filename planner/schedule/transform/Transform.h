@@ -19,7 +19,7 @@
 // reductions need not be alike, and a file does not say them.
 
 #include "planner/cost/LatencyEstimator.h"
-#include "planner/schedule/Freedoms.h"
+#include "planner/plan/SchedulePolicy.h"
 
 #include <optional>
 #include <span>

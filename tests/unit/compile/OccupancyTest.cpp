@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/compile/Occupancy.h"
+#include "kernels/space/Occupancy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/compile/SpaceText.h"
+#include "kernels/space/SpaceText.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include "FakeLock.h"
 #include "Ranks.h"
 
-#include "capture/replay/CardThreads.h"
-#include "planner/schedule/Schedulers.h"
+#include "capture/ranks/CardThreads.h"
+#include "planner/schedule/list/Schedulers.h"
 
 #include <condition_variable>
 #include <gtest/gtest.h>

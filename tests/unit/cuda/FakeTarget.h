@@ -7,8 +7,8 @@
 #include "DeviceKernelList.h"
 #include "FakeCuda.h"
 
-#include "device/api/CudaKernelObject.h"
 #include "device/cuda/OpenDriver.h"
+#include "kernels/abi/CudaKernelObject.h"
 
 #include <cstring>
 

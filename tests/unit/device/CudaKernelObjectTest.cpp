@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "device/api/CudaKernelObject.h"
+#include "kernels/abi/CudaKernelObject.h"
 
 #include <gtest/gtest.h>
 

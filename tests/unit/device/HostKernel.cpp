@@ -2,7 +2,7 @@
 
 // arguments: float *y, const float *x, float a, int64_t n.
 // y[i] += a * x[i], four elements per block; one thread per element.
-#include "device/host/HostKernelAbi.h"
+#include "kernels/abi/HostKernelAbi.h"
 
 #include <bit>
 

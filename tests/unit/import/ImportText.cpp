@@ -2,7 +2,7 @@
 #include "ImportText.h"
 
 #include "dialect/mgpu/MgpuDialect.h"
-#include "kernels/emit/HostDialects.h"
+#include "kernels/lower/KernelDialects.h"
 
 #include <algorithm>
 

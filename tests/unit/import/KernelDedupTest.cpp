@@ -4,7 +4,7 @@
 // that matters never do.
 #include "ImportText.h"
 
-#include "kernels/emit/HostDialects.h"
+#include "kernels/lower/KernelDialects.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

@@ -5,7 +5,7 @@
 #include "KernelRunner.h"
 #include "RandomKernel.h"
 
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 
 #include <gtest/gtest.h>
 #include <random>

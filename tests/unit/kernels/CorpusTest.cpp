@@ -8,7 +8,7 @@
 #include "CornerCheck.h"
 #include "KernelRunner.h"
 
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 #include "tests/unit/compile/Nvrtc.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include "KernelCases.h"
 #include "KernelRunner.h"
 
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 #include "tests/unit/compile/Nvrtc.h"
 
 #include <gtest/gtest.h>

@@ -4,10 +4,10 @@
 #include "FakeTensorMap.h"
 
 #include "kernels/compile/CudaConfig.h"
-#include "kernels/emit/HostDialects.h"
-#include "kernels/emit/cuda/LibraryMatmul.h"
-#include "kernels/emit/cuda/TensorMatmul.h"
-#include "kernels/emit/cuda/WgmmaMatmul.h"
+#include "kernels/cuda/LibraryMatmul.h"
+#include "kernels/cuda/TensorMatmul.h"
+#include "kernels/cuda/WgmmaMatmul.h"
+#include "kernels/lower/KernelDialects.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

@@ -5,10 +5,10 @@
 // Runs emitted CUDA C++ on the processor, through CudaShim.h, beside the host
 // target's code for the same kernel.
 
+#include "kernels/abi/MatrixProduct.h"
 #include "kernels/compile/Batch.h"
-#include "kernels/emit/cuda/CudaEmitter.h"
-#include "planner/dag/KernelSpace.h"
-#include "support/MatrixProduct.h"
+#include "kernels/cuda/CudaEmitter.h"
+#include "kernels/space/KernelSpace.h"
 #include "support/Result.h"
 
 #include <map>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "KernelRunner.h"
 
-#include "kernels/emit/HostDialects.h"
-#include "kernels/emit/HostEmitter.h"
-#include "kernels/emit/KernelText.h"
+#include "kernels/host/HostEmitter.h"
+#include "kernels/lower/KernelDialects.h"
+#include "kernels/lower/KernelText.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

@@ -2,12 +2,12 @@
 #ifndef MGPU_TESTS_UNIT_KERNELS_KERNELRUNNER_H
 #define MGPU_TESTS_UNIT_KERNELS_KERNELRUNNER_H
 
+#include "kernels/space/KernelSpace.h"
 #include "planner/dag/Dag.h"
-#include "planner/dag/KernelSpace.h"
 #include "support/Result.h"
 #include "support/Types.h"
 
-#include "device/host/HostKernelAbi.h"
+#include "kernels/abi/HostKernelAbi.h"
 
 #include <bit>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/emit/MathAccuracy.h"
+#include "kernels/lower/MathAccuracy.h"
 
 #include "bench/suites/FunctionError.h"
 

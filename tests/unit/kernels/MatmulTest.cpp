@@ -6,7 +6,7 @@
 #include "KernelRunner.h"
 #include "ProductCases.h"
 
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 #include "tests/unit/compile/Nvrtc.h"
 
 #include <gtest/gtest.h>

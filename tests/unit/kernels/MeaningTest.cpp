@@ -6,7 +6,7 @@
 #include "KernelRunner.h"
 #include "Meanings.h"
 
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

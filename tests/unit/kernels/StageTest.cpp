@@ -6,7 +6,7 @@
 #include "KernelCases.h"
 #include "KernelRunner.h"
 
-#include "kernels/emit/KernelBuild.h"
+#include "pipeline/compiler/KernelBuild.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/dag/DagBuilder.h"
 #include "planner/plan/ArenaLayout.h"
-#include "planner/schedule/Schedulers.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/planner/RandomDag.h"
 
 #include <gtest/gtest.h>

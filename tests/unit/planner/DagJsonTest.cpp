@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/dag/DagJson.h"
-#include "planner/schedule/Schedulers.h"
+#include "planner/dagfile/DagJson.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/planner/RandomDag.h"
 
 #include <cstdio>

@@ -2,10 +2,10 @@
 //
 // Transforms of mgpu-dag/2 files: where each must fire, where it must not, and
 // that what is left keeps every dependence between kernels.
-#include "planner/dag/DagJson.h"
+#include "planner/dagfile/DagJson.h"
 #include "planner/plan/Verify.h"
-#include "planner/schedule/Schedulers.h"
 #include "planner/schedule/TargetPlan.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "support/Random.h"
 
 #include <algorithm>

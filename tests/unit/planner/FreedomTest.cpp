@@ -2,12 +2,12 @@
 //
 // What a schedule may do that the program does not say: each freedom has a
 // switch, is obeyed when it is off, and tells what it gained.
-#include "planner/dag/DagJson.h"
+#include "planner/dagfile/DagJson.h"
 #include "planner/plan/Verify.h"
-#include "planner/schedule/PlanBuilder.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/TargetSearch.h"
-#include "planner/schedule/overlap/BaseOrders.h"
+#include "planner/schedule/list/PlanBuilder.h"
+#include "planner/schedule/search/BaseOrders.h"
 #include "tests/unit/planner/Machines.h"
 #include "tests/unit/planner/RandomDag.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/dag/KernelSpace.h"
+#include "kernels/space/KernelSpace.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

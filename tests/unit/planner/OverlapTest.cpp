@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/dag/DagJson.h"
+#include "planner/dagfile/DagJson.h"
 #include "planner/plan/Verify.h"
-#include "planner/schedule/overlap/MemoryBound.h"
-#include "planner/schedule/overlap/OverlapPlan.h"
-#include "planner/schedule/overlap/OverlapSearch.h"
+#include "planner/schedule/search/MemoryBound.h"
+#include "planner/schedule/search/OverlapPlan.h"
+#include "planner/schedule/search/OverlapSearch.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/PlanDiff.h"
-#include "planner/schedule/Schedulers.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/planner/RandomDag.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tests/unit/planner/RandomProgramDag.h"
 
-#include "planner/schedule/Schedulers.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/planner/RandomDag.h"
 
 #include <gtest/gtest.h>

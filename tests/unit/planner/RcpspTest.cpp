@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Random instances, with a checker and an exhaustive optimum of the test's own.
-#include "planner/schedule/rcpsp/Bounds.h"
-#include "planner/schedule/rcpsp/ConflictSearch.h"
-#include "planner/schedule/rcpsp/Genetic.h"
-#include "planner/schedule/rcpsp/ListPass.h"
-#include "planner/schedule/rcpsp/Patterson.h"
-#include "planner/schedule/rcpsp/Solver.h"
+#include "planner/schedule/exact/Bounds.h"
+#include "planner/schedule/exact/ConflictSearch.h"
+#include "planner/schedule/exact/Genetic.h"
+#include "planner/schedule/exact/ListPass.h"
+#include "planner/schedule/exact/Patterson.h"
+#include "planner/schedule/exact/Solver.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One training step of Llama 3.1 8B, from the public data directory MGPU_DATA.
-#include "planner/dag/DagJson.h"
+#include "planner/dagfile/DagJson.h"
 #include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/Timeline.h"
 #include "tests/unit/planner/RandomDag.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/ArenaLayout.h"
-#include "planner/schedule/PlanBuilder.h"
 #include "planner/schedule/Timeline.h"
+#include "planner/schedule/list/PlanBuilder.h"
 #include "tests/unit/planner/RandomDag.h"
 
 #include <gtest/gtest.h>

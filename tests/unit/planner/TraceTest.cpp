@@ -2,8 +2,8 @@
 //
 // Recorded traces as DAGs: what must follow what, what is said where the trace
 // does not know, and what is refused.
-#include "planner/dag/TraceDag.h"
-#include "planner/schedule/Schedulers.h"
+#include "planner/dagfile/TraceDag.h"
+#include "planner/schedule/list/Schedulers.h"
 
 #include <gtest/gtest.h>
 

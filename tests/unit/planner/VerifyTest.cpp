@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/Verify.h"
 #include "planner/plan/Workspace.h"
-#include "planner/schedule/Schedulers.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/planner/RandomDag.h"
 #include "tests/unit/planner/RandomProgramDag.h"
 

@@ -2,7 +2,7 @@
 
 // tests/unit/device/HostKernel.cpp (y += a * x) with something wrong with it,
 // as a miscompiled candidate would have: MGPU_FAULT says what.
-#include "device/host/HostKernelAbi.h"
+#include "kernels/abi/HostKernelAbi.h"
 
 #include <bit>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 #include "tuner/session/ProfileFacts.h"
 
 #include "planner/schedule/HostReplay.h"
-#include "planner/schedule/Schedulers.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/db/TempFolder.h"
 #include "tests/unit/tuner/ReductionProgram.h"
 #include "tests/unit/tuner/WatchedDriver.h"

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_ABI_MATRIXPRODUCT_H
+#define MGPU_KERNELS_ABI_MATRIXPRODUCT_H
+
+#include "support/Types.h"
+
+#include <array>
+
+namespace mgpu {
+
+/// C += A * B, `batch` times: what a launch of a matrix product computes, for a
+/// library that can do the same.
+struct MatrixProduct {
+  /// Rows of contiguous elements; all figures are in elements.
+  struct Matrix {
+    uint32_t argument = 0; ///< of the launch: the address
+    uint64_t offset = 0;   ///< from there to the first element
+    uint64_t rowStride = 0, batchStride = 0;
+    bool operator==(const Matrix &) const = default;
+  };
+  ElementType factors = ElementType::F32; ///< of A and B
+  ElementType sums = ElementType::F32;    ///< of C
+  uint64_t m = 0, n = 0, k = 0, batch = 1;
+  std::array<Matrix, 3> matrices; ///< A, m x k; B, k x n; C, m x n
+  bool operator==(const MatrixProduct &) const = default;
+};
+
+} // namespace mgpu
+
+#endif // MGPU_KERNELS_ABI_MATRIXPRODUCT_H

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_ABI_TENSORMAP_H
+#define MGPU_KERNELS_ABI_TENSORMAP_H
+
+#include "support/Types.h"
+
+#include <array>
+
+namespace mgpu {
+
+/// An array in a device's memory as a card's tensor copies (TMA) see it, and
+/// the box that one copy brings to shared memory; what a kernel takes in place
+/// of the array's address (a CUtensorMap). In the box, each 16 bytes of a row
+/// of 128 lie where CU_TENSOR_MAP_SWIZZLE_128B puts them. What is outside of
+/// the array is read as 0.
+struct TensorMap {
+  uint32_t argument = 0;    ///< of the launch: the address
+  uint64_t offsetBytes = 0; ///< from there to the array
+  ElementType type = ElementType::F16;
+  std::array<uint64_t, 3> sizes{};       ///< elements, the fastest first
+  std::array<uint64_t, 2> strideBytes{}; ///< of sizes[1] and sizes[2]
+  std::array<uint32_t, 3> box{};         ///< elements
+  bool operator==(const TensorMap &) const = default;
+};
+
+/// Of a CUtensorMap (cuda.h), a kernel's parameter.
+inline constexpr uint32_t tensorMapBytes = 128;
+
+/// What cuTensorMapEncodeTiled (cuda.h) asks of an address and of strides.
+inline constexpr uint32_t tensorMapAlignment = 16;
+
+} // namespace mgpu
+
+#endif // MGPU_KERNELS_ABI_TENSORMAP_H

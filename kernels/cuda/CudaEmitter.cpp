@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/cuda/CudaEmitter.h"
+
+#include "dialect/mgpu/Diagnostics.h"
+#include "kernels/cuda/CudaTypes.h"
+#include "kernels/cuda/EntryText.h"
+#include "kernels/cuda/FunctionEmitter.h"
+#include "kernels/cuda/LaneForm.h"
+#include "kernels/cuda/Matmul.h"
+#include "kernels/cuda/SourceKernel.h"
+#include "kernels/lower/KernelDialects.h"
+#include "kernels/lower/KernelPrepare.h"
+#include "kernels/lower/LaunchShape.h"
+#include "kernels/lower/Normalise.h"
+#include "kernels/lower/Uniformity.h"
+#include "support/Sha256.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+namespace {
+
+using namespace cuda;
+
+bool isEntry(func::FuncOp f) { return f.getName() == "entry"; }
+
+class KernelWriter {
+public:
+  KernelWriter(ModuleOp module, const CudaEmitOptions &options)
+      : module(module), options(options) {}
+
+  Result<CudaKernel> run();
+
+private:
+  void findThreadUsers(KernelContext &context);
+  void nameFunctions(KernelContext &context);
+  LogicalResult writeFunctions(KernelContext &context, Text &out);
+  LogicalResult writeParameters(KernelContext &context, func::FuncOp entry);
+  /// In each form there is: #if MGPU_VECTOR == 1 ... #else ... #endif.
+  LogicalResult inEachForm(Text &out,
+                           function_ref<LogicalResult(const LaneForm *)> write);
+  /// What one thread of the source does.
+  LogicalResult writeBody(KernelContext &context, Text &body);
+
+  ModuleOp module;
+  const CudaEmitOptions &options;
+  LaunchShape shape;
+  std::optional<LaneForm> lanes; ///< where MGPU_VECTOR may be more than 1
+  CudaKernel kernel;
+  func::FuncOp entryOp;
+};
+
+void KernelWriter::findThreadUsers(KernelContext &context) {
+  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (func::FuncOp f : functions) {
+      bool needs =
+          f.getName() == "entry" ||
+          f.walk([&](Operation *op) {
+             bool asks = isa<gpu::GPUDialect>(op->getDialect()) &&
+                         !isa<gpu::BarrierOp, gpu::YieldOp>(op);
+             if (auto call = dyn_cast<func::CallOp>(op))
+               asks = context.needThread.count(
+                   module.lookupSymbol(call.getCallee()));
+             return asks ? WalkResult::interrupt() : WalkResult::advance();
+           }).wasInterrupted();
+      if (needs)
+        changed |= context.needThread.insert(f).second;
+    }
+  }
+}
+
+LogicalResult
+KernelWriter::inEachForm(Text &out,
+                         function_ref<LogicalResult(const LaneForm *)> write) {
+  if (!lanes)
+    return write(nullptr);
+  out.raw("#if MGPU_VECTOR == 1\n");
+  if (failed(write(nullptr)))
+    return failure();
+  out.raw("#else\n");
+  if (failed(write(&*lanes)))
+    return failure();
+  out.raw("#endif\n");
+  return success();
+}
+
+LogicalResult KernelWriter::writeParameters(KernelContext &context,
+                                            func::FuncOp entry) {
+  Text nowhere;
+  auto parameters = FunctionEmitter(context, nowhere).parameters(entry);
+  if (failed(parameters))
+    return failure();
+  for (size_t k = 1; k < parameters->size(); ++k) {
+    const auto &[type, name] = (*parameters)[k];
+    kernel.parameters.push_back({name, type});
+    bool isPointer = StringRef(type).contains('*');
+    Type mlirType = entry.getArgumentTypes()[k - 1];
+    kernel.parameterBytes.push_back(
+        isPointer ? 8 : std::max(widthOf(mlirType), 8u) / 8);
+  }
+  return success();
+}
+
+void KernelWriter::nameFunctions(KernelContext &context) {
+  Names global;
+  for (auto f : module.getOps<func::FuncOp>())
+    if (!isEntry(f))
+      context.functions[f] =
+          global.fresh(kernel.name + "_" + f.getName().str());
+}
+
+LogicalResult KernelWriter::writeFunctions(KernelContext &context, Text &out) {
+  // They are declared first, as they may call each other.
+  SmallVector<func::FuncOp> functions;
+  for (auto f : module.getOps<func::FuncOp>())
+    if (!isEntry(f))
+      functions.push_back(f);
+  std::string declarations;
+  for (func::FuncOp f : functions) {
+    FunctionEmitter emitter(context, out);
+    auto signature = emitter.signature(f, context.functions[f]);
+    if (failed(signature))
+      return failure();
+    out.atNowhere();
+    declarations += *signature + ";\n";
+    out.open(*signature);
+    if (failed(emitter.body(f)))
+      return failure();
+    out.atNowhere();
+    out.close();
+    out.line("");
+  }
+  if (functions.size() > 1)
+    out.text = declarations + "\n" + out.text;
+  return success();
+}
+
+LogicalResult KernelWriter::writeBody(KernelContext &context, Text &body) {
+  return inEachForm(body, [&](const LaneForm *form) -> LogicalResult {
+    FunctionEmitter emitter(context, body, form);
+    emitter.setGlobals(kernel.reshapable);
+    if (failed(emitter.signature(entryOp, "")) || failed(emitter.body(entryOp)))
+      return failure();
+    body.atNowhere();
+    return success();
+  });
+}
+
+/// Writes gpu.global_id for what is that.
+static void writeGlobalIds(func::FuncOp entry, Dim3 block) {
+  SmallVector<std::pair<Operation *, gpu::Dimension>> sums;
+  entry.walk([&](Operation *op) {
+    if (auto dim = globalIndexOf(op, block))
+      sums.push_back({op, *dim});
+  });
+  for (auto [sum, dim] : sums) {
+    OpBuilder b(sum);
+    Location loc = sum->getLoc();
+    Type type = sum->getResult(0).getType();
+    Value id = gpu::GlobalIdOp::create(b, loc, dim);
+    if (!type.isIndex())
+      id = arith::IndexCastOp::create(b, loc, type, id);
+    sum->getResult(0).replaceAllUsesWith(id);
+    sum->erase();
+  }
+}
+
+Result<CudaKernel> KernelWriter::run() {
+  kernel.name = kernel.entry = Names().fresh(options.name);
+  kernel.block = options.block;
+  shape = launchShapeOf(module, options.block);
+  kernel.reshapable = shape.reshapable;
+  kernel.reason = shape.reason;
+  entryOp = module.lookupSymbol<func::FuncOp>("entry");
+  if (auto bytes =
+          entryOp->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes"))
+    kernel.dynamicSharedBytes = uint32_t(bytes.getInt());
+  kernel.vectorReason = vectorRefusal(shape, entryOp, options.block);
+  eraseDeadCode(module);
+  StagePlan stages = stagePlanOf(entryOp, shape, options.block,
+                                 options.maxGrid); // as spaceOf does
+  if (kernel.reshapable)
+    writeGlobalIds(entryOp, options.block);
+  eraseDeadCode(module);
+  if (failed(IndexRanges::setBounds(module, options.block, options.maxGrid)))
+    return fail(ErrorKind::Unsupported,
+                "the launch's sizes could not be written into the kernel");
+  if (kernel.vectorReason.empty())
+    lanes.emplace(entryOp);
+  IndexRanges ranges(module);
+  KernelContext context(options.block, ranges);
+  context.stages = std::move(stages);
+  if (!context.stages.empty())
+    context.helpers.use("stageTile");
+  findThreadUsers(context);
+  nameFunctions(context);
+  Text functions, body;
+  body.depth = kernel.reshapable ? 3 : 2;
+  if (failed(writeParameters(context, entryOp)) ||
+      failed(writeFunctions(context, functions)) ||
+      failed(writeBody(context, body)))
+    return fail(ErrorKind::Unsupported, "");
+  kernel.hasUnroll = context.hasUnroll;
+  EntryText around(kernel, options);
+  around.lanes = lanes.has_value();
+  if (!context.stages.empty())
+    around.stages = &context.stages;
+  around.usesShared = shape.usesShared;
+  around.hasThread = handsOnThread(body.text) || context.needThread.size() > 1;
+  for (StringRef field : {"at.block", "at.thread", "at.grid"})
+    around.hasThread |= StringRef(body.text).contains(field);
+  std::string text = around.header();
+  std::string helpers = context.helpers.text();
+  text += helpers + (helpers.empty() ? "" : "\n") + functions.text;
+  if (StringRef(functions.text).contains("#line"))
+    text += ownLine.str(); // from here on the text is its own source again
+  text += around.entry(body.text);
+  kernel.source = withOwnLines(text, kernel.name + ".cu");
+  return std::move(kernel);
+}
+
+} // namespace
+
+/// Fails, with an error at the operation, where threads meet and not all of
+/// them come. What is uniform is known of a prepared kernel.
+static LogicalResult checkMeetings(ModuleOp module, func::FuncOp entry,
+                                   Dim3 block) {
+  bool isNested = false;
+  entry.walk([&](Operation *op) {
+    isNested |= isConvergent(op) && op->getParentOp() != entry.getOperation();
+  });
+  if (!isNested)
+    return success();
+  OwningOpRef<ModuleOp> copy = module.clone();
+  bool isWrong = false;
+  FailureOr<func::FuncOp> prepared = failure();
+  { // what the host target lacks is no error here
+    ScopedDiagnosticHandler some(module.getContext(), [&](Diagnostic &error) {
+      isWrong |= ir::isProgramError(error);
+      return success(!ir::isProgramError(error));
+    });
+    prepared = prepareKernel(*copy, block, block);
+  }
+  if (failed(prepared))
+    return failure(isWrong);
+  return checkBarriers(*prepared);
+}
+
+/// Workgroup memory that a kernel declares fits every card.
+static LogicalResult checkShared(func::FuncOp entry) {
+  constexpr int64_t most = 48 * 1024;
+  int64_t bytes = 0;
+  LogicalResult result = success();
+  entry.walk([&](memref::AllocaOp op) {
+    bytes += workgroupBytes(op);
+    if (bytes > most && succeeded(result))
+      result = op.emitOpError("makes ")
+               << bytes << " bytes of workgroup memory; cards give a kernel "
+               << most << ", and more by gpu.dynamic_shared_memory alone";
+  });
+  return result;
+}
+
+std::string entryNameOf(const std::string &name) {
+  std::string entry = Names().fresh(name);
+  constexpr size_t digits = 8; // of the hash: more than names collide in
+  return entry == name
+             ? entry
+             : entry + "_" + Sha256().add(name).hex().substr(0, digits);
+}
+
+Result<CudaKernel> emitCudaKernel(ModuleOp module,
+                                  const CudaEmitOptions &options) {
+  MLIRContext *context = module.getContext();
+  DialectRegistry registry;
+  registerHostEmitDialects(registry);
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
+  ir::FirstError error(context, ir::FirstError::Others::Miss);
+  auto stop = [&](const char *otherwise) {
+    return fail(error.kind, error.message.empty() ? otherwise : error.message);
+  };
+  if (options.block.volume() == 0 || options.block.volume() > 1024)
+    return fail(ErrorKind::Invalid, "a block of " + dims(options.block) +
+                                        " threads cannot be launched; use 1 "
+                                        "to 1024 threads");
+  if (isSourceKernel(module))
+    return emitSourceKernel(module, options);
+  if (isMatmul(module)) {
+    auto product = emitMatmul(module, options);
+    if (!product)
+      return stop("what is around the product could not be emitted");
+    return product;
+  }
+  auto entry = module.lookupSymbol<func::FuncOp>("entry");
+  if (!entry || entry.isDeclaration() || entry.getNumResults() != 0) {
+    module.emitError("a kernel module needs a function @entry that returns "
+                     "nothing");
+    return stop("no entry");
+  }
+  if (failed(checkMeetings(module, entry, options.block)) ||
+      failed(checkShared(entry)))
+    return stop("its threads do not all meet, or share too much memory");
+  if (failed(normaliseKernel(module, options.block)))
+    return stop("the kernel's affine operations could not be lowered");
+  auto kernel = KernelWriter(module, options).run();
+  if (!kernel)
+    return stop("the kernel could not be emitted as CUDA C++");
+  return kernel;
+}
+
+} // namespace mgpu::kernels

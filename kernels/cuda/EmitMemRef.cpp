@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The memref dialect: pointers with known or named strides.
+#include "kernels/cuda/CudaTypes.h"
+#include "kernels/cuda/FunctionEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels::cuda {
+
+bool mayBeWritten(Value memref, unsigned depth) {
+  for (OpOperand &use : memref.getUses()) {
+    Operation *user = use.getOwner();
+    if (user->getName().getStringRef() == "memref.load" ||
+        user->getName().getStringRef() == "vector.load" ||
+        isa<memref::DimOp, gpu::SubgroupMmaLoadMatrixOp>(user))
+      continue;
+    if (isa<ViewLikeOpInterface>(user) && depth < 16 &&
+        use.getOperandNumber() == 0 && user->getNumResults() == 1) {
+      if (mayBeWritten(user->getResult(0), depth + 1))
+        return true;
+      continue;
+    }
+    return true;
+  }
+  return false;
+}
+
+std::string FunctionEmitter::pointerType(Value memref) {
+  std::string element =
+      cType(cast<MemRefType>(memref.getType()).getElementType());
+  // A view of memory that is const must be const as well; where its root is
+  // an argument of the kernel, views are const if all of them only read.
+  Value root = memref;
+  while (Operation *op = root.getDefiningOp()) {
+    auto view = dyn_cast<ViewLikeOpInterface>(op);
+    if (!view)
+      break;
+    root = view.getViewSource();
+  }
+  auto argument = dyn_cast<BlockArgument>(root);
+  bool isConst = argument &&
+                 isa<func::FuncOp>(argument.getOwner()->getParentOp()) &&
+                 argument.getOwner()->isEntryBlock() && !mayBeWritten(root);
+  return (isConst ? "const " : "") + element + " *";
+}
+
+const Pointer &FunctionEmitter::pointerOf(Value value) {
+  auto known = pointers.find(value);
+  if (known == pointers.end())
+    llvm_unreachable("a memref is used before it is emitted");
+  return known->second;
+}
+
+Extent FunctionEmitter::extentOf(OpFoldResult value) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return Extent(*constant);
+  return Extent(wide(cast<Value>(value))); // sums and products of them are too
+}
+
+/// a * b and a + b, as numbers where both are.
+static Extent times(const Extent &a, const Extent &b) {
+  if (a.value && b.value)
+    return Extent(*a.value * *b.value);
+  if (a.value == 1)
+    return b;
+  if (b.value == 1)
+    return a;
+  if (a.value == 0 || b.value == 0)
+    return Extent(0);
+  return Extent(a.text + " * " + b.text);
+}
+
+static Extent plus(const Extent &a, const Extent &b) {
+  if (a.value && b.value)
+    return Extent(*a.value + *b.value);
+  if (a.value == 0)
+    return b;
+  if (b.value == 0)
+    return a;
+  if (b.value && *b.value < 0)
+    return Extent(a.text + " - " + std::to_string(-*b.value));
+  return Extent(a.text + " + " + b.text);
+}
+
+/// The position of an element, in elements from the base.
+std::string FunctionEmitter::linear(const Pointer &pointer, ValueRange indices,
+                                    bool withOffset) {
+  // All in int if every partial sum surely fits one.
+  llvm::APInt low(128, 0), high(128, 0);
+  bool isInt = true;
+  int64_t constant =
+      withOffset && pointer.offset.value ? *pointer.offset.value : 0;
+  for (auto [index, stride] : llvm::zip_equal(indices, pointer.strides)) {
+    auto bounds = kernel.ranges.of(index);
+    if (!stride.value || !bounds || !isNarrow(index)) {
+      isInt = false;
+      continue;
+    }
+    llvm::APInt step(128, uint64_t(*stride.value), true);
+    llvm::APInt a = bounds->low.sext(128) * step,
+                b = bounds->high.sext(128) * step;
+    low +=
+        llvm::APIntOps::smin(llvm::APIntOps::smin(a, b), llvm::APInt(128, 0));
+    high +=
+        llvm::APIntOps::smax(llvm::APIntOps::smax(a, b), llvm::APInt(128, 0));
+  }
+  llvm::APInt most(128, uint64_t(std::abs(constant)));
+  isInt &= (low - most).isSignedIntN(32) && (high + most).isSignedIntN(32);
+  SmallVector<std::string> terms;
+  for (auto [index, stride] : llvm::zip_equal(indices, pointer.strides)) {
+    std::optional<int64_t> known = getConstantIntValue(index);
+    if (known && stride.value) {
+      constant += *known * *stride.value;
+      continue;
+    }
+    if (stride.value == 0)
+      continue;
+    std::string term = isInt ? use(index) : wide(index);
+    if (stride.value != 1)
+      term += " * " + stride.text;
+    terms.push_back(term);
+  }
+  if (withOffset && !pointer.offset.value)
+    terms.push_back(pointer.offset.text);
+  std::string sum = llvm::join(terms, " + ");
+  if (sum.empty())
+    return std::to_string(constant);
+  if (constant > 0)
+    sum += " + " + std::to_string(constant);
+  if (constant < 0)
+    sum += " - " + std::to_string(-constant);
+  return sum;
+}
+
+std::string FunctionEmitter::element(Value memref, ValueRange indices) {
+  const Pointer &pointer = pointerOf(memref);
+  return pointer.base + "[" + linear(pointer, indices, true) + "]";
+}
+
+std::string FunctionEmitter::loaded(memref::LoadOp load) {
+  std::string plain = element(load.getMemRef(), load.getIndices());
+  auto staged = kernel.stages.loads.find(load);
+  if (staged == kernel.stages.loads.end())
+    return plain;
+  const auto &[number, at] = staged->second;
+  const StageTile &tile = kernel.stages.tiles[number];
+  std::string text = stageMacro(pointerOf(load.getMemRef()).base) + "(";
+  for (size_t k = 0; k < 3; ++k)
+    if (tile.along[k])
+      text += std::to_string(at[k]) + (k == 0 && inPart ? " + part, " : ", ");
+  return text + plain + ")";
+}
+
+LogicalResult FunctionEmitter::emitAlloca(memref::AllocaOp op) {
+  MemRefType type = op.getType();
+  if (!type.hasStaticShape() || !type.getLayout().isIdentity())
+    return refuse(op, " without a static size and the default layout");
+  bool isShared = gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(type);
+  std::string name = names.fresh(sourceName(op.getLoc()).empty()
+                                     ? (isShared ? "tile" : "local")
+                                     : sourceName(op.getLoc()));
+  // The alignment of the widest access, of 16 bytes, that is emitted.
+  std::string align = isShared ? "__align__(16) " : "";
+  if (op.getAlignment().value_or(0) > 16)
+    align = "__align__(" + std::to_string(*op.getAlignment()) + ") ";
+  std::string line =
+      (isShared ? "static __shared__ " : "") + align +
+      cType(type.getElementType()) + " " + name + "[" +
+      std::to_string(std::max<int64_t>(type.getNumElements(), 1)) + "];";
+  out.line(line);
+  bindComponents(op.getResult(), name);
+  return success();
+}
+
+LogicalResult FunctionEmitter::emitSubview(memref::SubViewOp op) {
+  Pointer view = pointerOf(op.getSource());
+  Pointer source = view;
+  Extent offset(0);
+  for (auto [at, stride] :
+       llvm::zip_equal(op.getMixedOffsets(), source.strides))
+    offset = plus(offset, times(extentOf(at), stride));
+  llvm::SmallBitVector dropped = op.getDroppedDims();
+  view.sizes.clear();
+  view.strides.clear();
+  for (auto [k, size] : llvm::enumerate(op.getMixedSizes())) {
+    if (dropped[k])
+      continue;
+    view.sizes.push_back(extentOf(size));
+    Extent stride = times(extentOf(op.getMixedStrides()[k]), source.strides[k]);
+    if (!stride.value && stride.text.find(' ') != std::string::npos) {
+      std::string name = names.fresh("stride");
+      out.line("const long long " + name + " = " + stride.text + ";");
+      stride = Extent(name);
+    }
+    view.strides.push_back(stride);
+  }
+  if (offset.value && source.offset.value) {
+    view.offset = Extent(*offset.value + *source.offset.value);
+  } else {
+    std::string name = freshName(op.getResult(), "view");
+    Extent all = plus(offset, source.offset);
+    out.line(pointerType(op.getResult()) + "const " + name + " = " +
+             source.base + " + (" + all.text + ");");
+    view.base = name;
+    view.offset = Extent(0);
+    view.fromRoot = std::nullopt;
+    if (!source.root.empty())
+      view.fromRoot = Extent("(" + name + " - " + source.root + ")");
+  }
+  pointers[op.getResult()] = std::move(view);
+  return success();
+}
+
+LogicalResult FunctionEmitter::emitReinterpret(memref::ReinterpretCastOp op) {
+  // Offsets are from the buffer's base, not from the source's first element.
+  const Pointer &source = pointerOf(op.getSource());
+  if (source.root.empty())
+    return refuse(op, " of a view whose buffer is not known here");
+  Pointer view;
+  view.base = view.root = source.root;
+  view.fromRoot = Extent(0);
+  view.offset = extentOf(op.getMixedOffsets()[0]);
+  for (OpFoldResult size : op.getMixedSizes())
+    view.sizes.push_back(extentOf(size));
+  for (OpFoldResult stride : op.getMixedStrides())
+    view.strides.push_back(extentOf(stride));
+  pointers[op.getResult()] = std::move(view);
+  return success();
+}
+
+/// expand_shape and collapse_shape, of static strides.
+LogicalResult FunctionEmitter::emitReshape(Operation *op) {
+  auto type = cast<MemRefType>(op->getResult(0).getType());
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  if (!type.hasStaticShape() ||
+      failed(type.getStridesAndOffset(strides, offset)) ||
+      llvm::is_contained(strides, ShapedType::kDynamic))
+    return refuse(op, " with dynamic sizes or strides");
+  Pointer view = pointerOf(op->getOperand(0));
+  view.sizes.assign(type.getShape().begin(), type.getShape().end());
+  view.strides.assign(strides.begin(), strides.end());
+  pointers[op->getResult(0)] = std::move(view);
+  return success();
+}
+
+LogicalResult FunctionEmitter::emitView(memref::ViewOp op) {
+  MemRefType type = op.getType();
+  Pointer view;
+  const Pointer &source = pointerOf(op.getSource());
+  std::string element = cType(type.getElementType());
+  std::string name = freshName(op.getResult(), "view");
+  Extent offset = plus(source.offset, extentOf(op.getByteShift()));
+  std::string constness =
+      StringRef(pointerType(op.getResult())).starts_with("const ") ? "const "
+                                                                   : "";
+  out.line(constness + element + " *const " + name + " = (" + constness +
+           element + " *)(" + source.base +
+           (offset.value == 0 ? "" : " + " + offset.text) + ");");
+  view.base = view.root = name;
+  view.fromRoot = Extent(0);
+  auto sizes = op.getSizes().begin();
+  for (int64_t size : type.getShape())
+    view.sizes.push_back(ShapedType::isDynamic(size) ? extentOf(*sizes++)
+                                                     : Extent(size));
+  Extent stride(1);
+  for (const Extent &size : llvm::reverse(view.sizes)) {
+    view.strides.insert(view.strides.begin(), stride);
+    stride = times(size, stride);
+  }
+  for (Extent &each : view.strides)
+    if (!each.value && each.text.find(' ') != std::string::npos) {
+      std::string variable = names.fresh("stride");
+      out.line("const long long " + variable + " = " + each.text + ";");
+      each = Extent(variable);
+    }
+  pointers[op.getResult()] = std::move(view);
+  return success();
+}
+
+void FunctionEmitter::give(Value result, const Extent &extent) {
+  if (!extent.value) {
+    bind(result, isNarrow(result) ? "(int)(" + extent.text + ")" : extent.text);
+    return;
+  }
+  // Known here and not to the ranges: a literal of the type that others take
+  // the value to have.
+  const bool isInt = llvm::isInt<32>(*extent.value);
+  scalars[result] = extent.text + (isNarrow(result) && isInt ? "" : "ll");
+}
+
+LogicalResult
+FunctionEmitter::emitMetadata(memref::ExtractStridedMetadataOp op) {
+  const Pointer source = pointerOf(op.getSource());
+  if (source.root.empty() || !source.fromRoot)
+    return refuse(op, " of a view whose buffer is not known here");
+  Pointer base;
+  base.base = base.root = source.root;
+  base.fromRoot = Extent(0);
+  pointers[op.getBaseBuffer()] = base;
+  give(op.getOffset(), plus(*source.fromRoot, source.offset));
+  for (auto [result, size] : llvm::zip_equal(op.getSizes(), source.sizes))
+    give(result, size);
+  for (auto [result, stride] : llvm::zip_equal(op.getStrides(), source.strides))
+    give(result, stride);
+  return success();
+}
+
+FailureOr<bool> FunctionEmitter::memrefOp(Operation *op) {
+  auto done = [](LogicalResult result) -> FailureOr<bool> {
+    if (failed(result))
+      return failure();
+    return true;
+  };
+  if (auto load = dyn_cast<memref::LoadOp>(op)) {
+    if (isNarrow(load.getResult()))
+      bind(load.getResult(), "(int)" + loaded(load));
+    else
+      bind(load.getResult(), loaded(load));
+    return true;
+  }
+  if (auto store = dyn_cast<memref::StoreOp>(op)) {
+    out.line(element(store.getMemRef(), store.getIndices()) + " = " +
+             use(store.getValueToStore()) + ";");
+    return true;
+  }
+  if (auto alloca = dyn_cast<memref::AllocaOp>(op))
+    return done(emitAlloca(alloca));
+  if (auto view = dyn_cast<memref::SubViewOp>(op))
+    return done(emitSubview(view));
+  if (auto view = dyn_cast<memref::ReinterpretCastOp>(op))
+    return done(emitReinterpret(view));
+  if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(op))
+    return done(emitReshape(op));
+  if (auto view = dyn_cast<memref::ViewOp>(op))
+    return done(emitView(view));
+  if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op))
+    return done(emitMetadata(metadata));
+  if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op))
+    return done(emitAtomic(atomic));
+  if (auto atomic = dyn_cast<memref::GenericAtomicRMWOp>(op))
+    return done(emitGenericAtomic(atomic));
+  if (isa<memref::CastOp, memref::MemorySpaceCastOp>(op)) {
+    if (!isa<MemRefType>(op->getOperand(0).getType()) ||
+        !isa<MemRefType>(op->getResult(0).getType()))
+      return refuse(op, " for unranked memrefs");
+    Pointer pointer = pointerOf(op->getOperand(0));
+    pointers[op->getResult(0)] = std::move(pointer);
+    return true;
+  }
+  if (isa<memref::AssumeAlignmentOp>(op)) {
+    Pointer pointer = pointerOf(op->getOperand(0));
+    pointers[op->getResult(0)] = std::move(pointer);
+    return true;
+  }
+  if (auto dim = dyn_cast<memref::DimOp>(op)) {
+    std::optional<int64_t> index = dim.getConstantIndex();
+    if (!index)
+      return refuse(op, " with an index that is not constant");
+    const Pointer &pointer = pointerOf(dim.getSource());
+    if (*index < 0 || *index >= int64_t(pointer.sizes.size()))
+      return refuse(op, " of a dimension that is not there");
+    give(dim.getResult(), pointer.sizes[size_t(*index)]);
+    return true;
+  }
+  return false;
+}
+
+} // namespace mgpu::kernels::cuda

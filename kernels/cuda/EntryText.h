@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_CUDA_ENTRYTEXT_H
+#define MGPU_KERNELS_CUDA_ENTRYTEXT_H
+
+// What is above and below a kernel's body in its text.
+
+#include "kernels/cuda/CudaEmitter.h"
+#include "kernels/cuda/StagePlan.h"
+#include "kernels/lower/LaunchShape.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mgpu::kernels::cuda {
+
+/// One dimension of the launch.
+struct Axis {
+  char letter;     ///< 'x'
+  char upper;      ///< 'X'
+  uint64_t block;  ///< threads of the source's block along it
+  uint64_t extent; ///< most threads of any launch along it
+};
+
+/// "64 x 1 x 1"
+std::string dims(Dim3 d);
+
+/// Whether a function is given `at`: it may ask for anything.
+bool handsOnThread(llvm::StringRef body);
+
+/// A text whose lines that stand for "#line N FILE" of itself say so.
+std::string withOwnLines(const std::string &text, const std::string &file);
+/// Such a line.
+inline constexpr llvm::StringRef ownLine = "#line own\n";
+
+/// The macro that reads buffer `name` through its tile where MGPU_STAGE is 1.
+std::string stageMacro(llvm::StringRef name);
+
+struct EntryText {
+  /// Finds the axes of a launch and the type that counts its threads.
+  EntryText(const CudaKernel &kernel, const CudaEmitOptions &options);
+
+  /// The comment, the macros and the types.
+  std::string header() const;
+  /// The __global__ function around `body`, the statements of one thread.
+  std::string entry(const std::string &body) const;
+
+  const CudaKernel &kernel;
+  const CudaEmitOptions &options;
+  llvm::SmallVector<Axis, 3> axes;   ///< those that are longer than 1, and x
+  std::string count;                 ///< the type that counts threads
+  const StagePlan *stages = nullptr; ///< where MGPU_STAGE may be 1
+  bool lanes = false;                ///< MGPU_VECTOR may be more than 1
+  bool usesShared = false;
+  bool hasThread = false; ///< the text has a MgpuThread
+
+private:
+  std::string stageMacros() const;
+  std::string stageArrays() const;
+  std::string stageCopies() const;
+  /// Threads of a block, and this one's number among them, x fastest.
+  std::pair<std::string, std::string> threads() const;
+  std::string ids(const std::string &indent, const std::string &body,
+                  bool inLoop) const;
+};
+
+} // namespace mgpu::kernels::cuda
+
+#endif // MGPU_KERNELS_CUDA_ENTRYTEXT_H

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_CUDA_FUNCTIONEMITTER_H
+#define MGPU_KERNELS_CUDA_FUNCTIONEMITTER_H
+
+// One function of a kernel as C++, an operation a statement. Each Emit*.cpp
+// has the operations of one dialect.
+
+#include "kernels/cuda/CudaHelpers.h"
+#include "kernels/cuda/CudaText.h"
+#include "kernels/cuda/IndexRanges.h"
+#include "kernels/cuda/LaneForm.h"
+#include "kernels/cuda/StagePlan.h"
+#include "support/Types.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <optional>
+
+namespace mgpu::kernels::cuda {
+
+/// A size, stride or offset: a number, or an expression of type long long.
+struct Extent {
+  std::string text;
+  std::optional<int64_t> value;
+
+  Extent(int64_t value) : text(std::to_string(value)), value(value) {}
+  explicit Extent(std::string text) : text(std::move(text)) {}
+};
+
+/// What a memref is in C++: element i is base[offset + sum(i[k] * strides[k])].
+struct Pointer {
+  std::string base; ///< a pointer variable
+  Extent offset{0};
+  /// MLIR's base of the buffer, and where `base` is from there; null where
+  /// the pointer came through control flow and forgot.
+  std::string root;
+  std::optional<Extent> fromRoot;
+  llvm::SmallVector<Extent> sizes, strides;
+};
+
+/// What the functions of one kernel share.
+struct KernelContext {
+  KernelContext(Dim3 block, const IndexRanges &ranges)
+      : block(block), ranges(ranges) {}
+
+  Dim3 block;
+  Helpers helpers;
+  const IndexRanges &ranges;
+  /// The C++ names of device functions.
+  llvm::DenseMap<mlir::Operation *, std::string> functions;
+  StagePlan stages;        ///< of the entry
+  bool hasUnroll = false;  ///< a loop asks MGPU_UNROLL
+  bool hasProduct = false; ///< and what it needs of the card is said
+  /// Functions that, or whose callees, ask for the thread's ids.
+  llvm::DenseSet<mlir::Operation *> needThread;
+};
+
+class FunctionEmitter {
+public:
+  /// With `lanes`, emits the form for MGPU_VECTOR threads at once.
+  FunctionEmitter(KernelContext &kernel, Text &out,
+                  const LaneForm *lanes = nullptr)
+      : kernel(kernel), out(out), lanes(lanes) {
+    for (const auto &[function, name] : kernel.functions)
+      names.reserve(name);
+  }
+
+  struct Parameter {
+    std::string type, name;
+  };
+  /// Whether the text around it has globalX, and globalY and globalZ where the
+  /// launch is longer than one thread along them: this thread's index.
+  void setGlobals(bool has) { hasGlobals = has; }
+  /// Names the arguments, the first of them `at` where the function needs it.
+  mlir::FailureOr<std::vector<Parameter>> parameters(mlir::func::FuncOp f);
+  /// "static __device__ int f(const int a)": without body or semicolon.
+  mlir::FailureOr<std::string> signature(mlir::func::FuncOp f,
+                                         llvm::StringRef name);
+  mlir::LogicalResult body(mlir::func::FuncOp f);
+
+private:
+  using Value = mlir::Value;
+  using Operation = mlir::Operation;
+  using Type = mlir::Type;
+
+  // Values. ------------------------------------------------------------
+  /// What stands for a scalar or vector in an expression: a name or literal.
+  std::string use(Value value);
+  /// A scalar's or vector's type: an index that fits in 32 bits is an int.
+  std::string typeOf(Value value);
+  bool isNarrow(Value value) { return kernel.ranges.fitsInt(value); }
+  /// `use`, as a long long where it is an int.
+  std::string wide(Value value);
+  /// `use`, as the unsigned type of the value's MLIR width.
+  std::string asUnsigned(Value value);
+  std::string freshName(Value value, llvm::StringRef otherwise = "v");
+  /// const T name = expression;
+  void bind(Value result, const std::string &expression);
+  /// Declares variables without a value (one for a scalar, several for a
+  /// memref) and lets them stand for `value`.
+  void declare(Value value, llvm::StringRef name = "");
+  /// The variables that stand for a value, and the expressions of one to give
+  /// them: a memref is its pointer, then its dynamic sizes and strides.
+  llvm::SmallVector<std::string> variables(Value value);
+  llvm::SmallVector<std::string> components(Value value);
+  llvm::SmallVector<std::string> componentTypes(Value value);
+  void bindComponents(Value value, llvm::ArrayRef<std::string> names);
+  /// to = from, all at once; temporaries where one reads what another wrote.
+  void assign(mlir::ValueRange to, mlir::ValueRange from);
+  /// The result lane by lane: `scalar` makes one from those of the operands.
+  mlir::LogicalResult elementwise(
+      Operation *op,
+      llvm::function_ref<std::string(llvm::ArrayRef<std::string>)> scalar);
+  std::string helper(llvm::StringRef name) {
+    kernel.helpers.use(name);
+    return name.str();
+  }
+  mlir::LogicalResult checkTypes(Operation *op);
+
+  // Statements. ----------------------------------------------------------
+  mlir::LogicalResult operation(Operation *op);
+  /// The block's operations but its terminator.
+  mlir::LogicalResult statements(mlir::Block &block);
+  mlir::LogicalResult terminator(Operation *op);
+
+  mlir::FailureOr<bool> arithOp(Operation *op);
+  mlir::FailureOr<bool> indexOp(Operation *op);
+  mlir::FailureOr<bool> mathOp(Operation *op);
+  mlir::FailureOr<bool> memrefOp(Operation *op);
+  mlir::FailureOr<bool> controlOp(Operation *op);
+  mlir::FailureOr<bool> gpuOp(Operation *op);
+  mlir::FailureOr<bool> matrixOp(Operation *op);
+  mlir::FailureOr<bool> vectorOp(Operation *op);
+
+  // Arithmetic on integers, of any dialect. ---------------------------------
+  mlir::LogicalResult addSubMul(Operation *op, char sign, bool noOverflow);
+  mlir::LogicalResult divide(Operation *op, char sign, bool isSigned);
+  mlir::LogicalResult compare(Operation *op, llvm::StringRef sign,
+                              bool isSigned, bool isEquality);
+  mlir::LogicalResult minMax(Operation *op, char sign, bool isSigned);
+  mlir::LogicalResult rounded(Operation *op, llvm::StringRef name);
+  mlir::LogicalResult ceilDivUnsigned(Operation *op);
+  mlir::LogicalResult bitwise(Operation *op, char sign);
+  mlir::LogicalResult shift(Operation *op, llvm::StringRef sign, bool isSigned);
+  mlir::LogicalResult extended(mlir::Operation *op);
+  /// `expression`, of type int or wider, as the operation's element type.
+  std::string narrow(Type type, const std::string &expression);
+  /// v[0] * v[1] + v[2], rounded once.
+  std::string fma(Type type, llvm::ArrayRef<std::string> v);
+  std::string combine(mlir::gpu::AllReduceOperation kind, Type type,
+                      const std::string &a, const std::string &b);
+
+  std::optional<std::pair<std::string, int64_t>>
+  partAt(mlir::VectorType type, llvm::ArrayRef<mlir::OpFoldResult> position);
+
+  // Control. -----------------------------------------------------------------
+  void writeUnroll(mlir::scf::ForOp op);
+  mlir::LogicalResult emitFor(mlir::scf::ForOp op);
+  mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
+  mlir::LogicalResult emitIf(mlir::scf::IfOp op);
+  /// The statements of one of its regions, and what it yields.
+  mlir::LogicalResult branchOfIf(mlir::scf::IfOp op, mlir::Region &region);
+  mlir::LogicalResult emitSwitch(mlir::scf::IndexSwitchOp op);
+  mlir::LogicalResult emitExecuteRegion(mlir::scf::ExecuteRegionOp op);
+  mlir::LogicalResult emitCall(mlir::func::CallOp op);
+  mlir::LogicalResult emitCombiner(mlir::Region &region, Operation *op,
+                                   std::string &name);
+
+  // Memory. ------------------------------------------------------------------
+  const Pointer &pointerOf(Value value);
+  /// The lvalue of one element.
+  std::string element(Value memref, mlir::ValueRange indices);
+  /// What a load reads: an element of its buffer, or of the buffer's tile.
+  std::string loaded(mlir::memref::LoadOp load);
+  std::string linear(const Pointer &pointer, mlir::ValueRange indices,
+                     bool withOffset);
+  mlir::LogicalResult emitAlloca(mlir::memref::AllocaOp op);
+  mlir::LogicalResult emitSubview(mlir::memref::SubViewOp op);
+  mlir::LogicalResult emitReinterpret(mlir::memref::ReinterpretCastOp op);
+  mlir::LogicalResult emitReshape(Operation *op);
+  mlir::LogicalResult emitView(mlir::memref::ViewOp op);
+  /// A size, stride or offset as the result of an operation.
+  void give(mlir::Value result, const Extent &extent);
+  mlir::LogicalResult emitMetadata(mlir::memref::ExtractStridedMetadataOp op);
+  mlir::LogicalResult emitAtomic(mlir::memref::AtomicRMWOp op);
+  mlir::LogicalResult emitGenericAtomic(mlir::memref::GenericAtomicRMWOp op);
+  Extent extentOf(mlir::OpFoldResult value);
+  /// "const float *" for memrefs that are only read.
+  std::string pointerType(Value memref);
+
+  // Several threads at once (LaneForm.h).
+  // --------------------------------------
+  mlir::LogicalResult laneOperation(Operation *op);
+  mlir::LogicalResult partsOf(Operation *op);
+  mlir::FailureOr<bool> partsAccess(Operation *op);
+  mlir::LogicalResult partsIf(mlir::scf::IfOp op);
+  unsigned ifsTogether = 0; ///< around, that all parts of a thread take
+  mlir::LogicalResult partsAlloca(mlir::memref::AllocaOp op);
+  /// A loop over the parts, each with its own ids where `op` asks for them.
+  void openParts(Operation *op);
+  bool asksIds(Operation *op) const;
+  void closeParts();
+  /// Lets an array stand for the value; its declaration.
+  std::string newParts(Value value, llvm::StringRef name = "");
+  /// Whether a value is an array of parts here.
+  bool isParts(Value value) const {
+    return lanes && !inPart && lanes->isVarying(value);
+  }
+
+  // GPU. ----------------------------------------------------------------------
+  std::string linearThread();
+  std::string numThreads() { return std::to_string(kernel.block.volume()); }
+  /// Between memory and the elements, `name`, that this lane has of a matrix.
+  mlir::LogicalResult moveMatrix(Value memory, mlir::ValueRange indices,
+                                 int64_t leading, bool isTransposed,
+                                 mlir::gpu::MMAMatrixType type,
+                                 const std::string &name, bool isStore);
+  mlir::LogicalResult emitProduct(mlir::gpu::SubgroupMmaComputeOp op);
+  std::string matrixElement(mlir::gpu::MMAElementwiseOp kind, Type type,
+                            Type from, const std::string &a,
+                            const std::string &b);
+
+  KernelContext &kernel;
+  Text &out;
+  Names names;
+  llvm::DenseMap<Value, std::string> scalars;
+  llvm::DenseMap<Value, Pointer> pointers;
+  const LaneForm *lanes;
+  bool hasGlobals = false;
+  bool inPart = false;    ///< in a loop over the parts
+  bool hasOwnIds = false; ///< there, and `at` is the part's
+  /// Results of the operation being emitted that are declared already.
+  llvm::DenseSet<Value> declared;
+  /// What a return gives to: names of reference parameters, if several.
+  llvm::SmallVector<std::string> returned;
+};
+
+/// Whether a store, an atomic or a use we do not follow reaches the memref.
+bool mayBeWritten(mlir::Value memref, unsigned depth = 0);
+
+/// "cannot be emitted as CUDA C++", and why, at the operation.
+mlir::LogicalResult refuse(mlir::Operation *op, const llvm::Twine &why = "");
+
+} // namespace mgpu::kernels::cuda
+
+#endif // MGPU_KERNELS_CUDA_FUNCTIONEMITTER_H

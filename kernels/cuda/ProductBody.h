@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_CUDA_PRODUCTBODY_H
+#define MGPU_KERNELS_CUDA_PRODUCTBODY_H
+
+// Kernels of a matrix product with elementwise operations before and after it
+// (planner/import/TensorFusion): what happens to one element of C around its
+// sum, as functions, so that a text which computes sums in its own way can call
+// them.
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace mgpu::kernels::cuda {
+
+/// The loop over k, which has the attribute mgpu.product; null in a kernel of a
+/// product alone.
+mlir::scf::ForOp productLoop(mlir::func::FuncOp entry);
+
+/// A module with
+///   @product.first(arguments of the entry...) -> what the sum begins with
+///   @product.last(arguments of the entry..., sum)
+/// which call nothing. They know their element by gpu.global_id, whose
+/// x is the column, y the row and z the product's number; operations with the
+/// attribute mgpu.axis, 0 to 2, were those. Null where what follows the loop
+/// needs what was loaded before it, or where something calls a function or
+/// needs more than the ids, the arguments and what is made of them.
+mlir::OwningOpRef<mlir::ModuleOp> splitProduct(mlir::scf::ForOp loop);
+
+} // namespace mgpu::kernels::cuda
+
+#endif // MGPU_KERNELS_CUDA_PRODUCTBODY_H

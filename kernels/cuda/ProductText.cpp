@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/cuda/ProductText.h"
+
+#include "kernels/cuda/CudaTypes.h"
+#include "kernels/cuda/EntryText.h"
+#include "kernels/cuda/FunctionEmitter.h"
+#include "kernels/cuda/ProductBody.h"
+#include "kernels/lower/Normalise.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels::cuda {
+
+using P = planner::KernelParameter;
+
+ProductText::ProductText(ModuleOp module, const CudaEmitOptions &options,
+                         const planner::KernelSpace &space, StringRef reserved,
+                         bool takesMaps)
+    : product(*matmulShapeOf(module)), options(options), space(space),
+      takesMaps(takesMaps) {
+  kernel.name = kernel.entry = names.fresh(options.name);
+  kernel.block = options.block;
+  kernel.reshapable = true;
+  kernel.reason = space.reason;
+  kernel.vectorReason = "has tiles instead";
+  for (StringRef each : llvm::split(reserved, ' '))
+    names.reserve(each);
+  for (StringRef each : {"batch", "row", "column"})
+    names.reserve(each);
+  for (BlockArgument argument : product.entry.getArguments()) {
+    StringRef wish = sourceName(argument.getLoc());
+    arguments.push_back(names.fresh(wish.empty() ? "x" : wish));
+  }
+  a = arguments[product.a.position];
+  b = arguments[product.b.position];
+}
+
+void ProductText::addParameter(unsigned position, const std::string &type) {
+  const bool isFactor =
+      position == product.a.position || position == product.b.position;
+  Type given = product.entry.getArgumentTypes()[position];
+  kernel.parameters.push_back({arguments[position], type});
+  kernel.parameterBytes.push_back(isFactor && takesMaps ? tensorMapBytes
+                                  : isa<MemRefType>(given)
+                                      ? 8
+                                      : std::max(widthOf(given), 8u) / 8);
+  words["PARAMETERS"] += type + arguments[position] + ", ";
+  if (isFactor)
+    return;
+  words["OTHERS"] += type + arguments[position] + ", ";
+  words["PASSED"] += arguments[position] + ", ";
+}
+
+/// Unused arguments go; the positions of the others.
+static SmallVector<unsigned> dropUnused(func::FuncOp part, unsigned count) {
+  SmallVector<unsigned> kept;
+  llvm::BitVector unused(part.getNumArguments());
+  for (unsigned k = 0; k < count; ++k)
+    if (part.getArgument(k).use_empty())
+      unused.set(k);
+    else
+      kept.push_back(k);
+  (void)part.eraseArguments(unused);
+  return kept;
+}
+
+LogicalResult ProductText::prepareAround() {
+  OwningOpRef<ModuleOp> around = splitProduct(product.loop);
+  if (failed(normaliseKernel(*around, options.block)))
+    return failure();
+  eraseDeadCode(*around);
+  if (failed(IndexRanges::setBounds(*around, options.block, options.maxGrid)))
+    return failure();
+  IndexRanges ranges(*around);
+  KernelContext context(options.block, ranges);
+  context.helpers = helpers;
+  Text out;
+  std::vector<std::string> types(arguments.size());
+  std::string ids =
+      ", row, column" + std::string(product.c.batch > 1 ? ", batch" : "");
+  for (const char *which : {"first", "last"}) {
+    const bool isLast = StringRef(which) == "last";
+    auto part =
+        around->lookupSymbol<func::FuncOp>("product." + std::string(which));
+    SmallVector<unsigned> kept = dropUnused(part, unsigned(arguments.size()));
+    FunctionEmitter emitter(context, out);
+    emitter.setGlobals(true);
+    auto parameters = emitter.parameters(part);
+    if (failed(parameters))
+      return failure();
+    if (parameters->size() != kept.size() + isLast)
+      return part.emitOpError("has an argument that is no single value");
+    std::string list, call;
+    for (auto [k, position] : llvm::enumerate(kept)) {
+      const auto &[type, name] = (*parameters)[k];
+      list += type + name + ", ";
+      // The function is given the first element.
+      auto memref =
+          dyn_cast<MemRefType>(product.entry.getArgumentTypes()[position]);
+      SmallVector<int64_t> strides;
+      int64_t offset = 0;
+      if (memref)
+        (void)memref.getStridesAndOffset(strides, offset);
+      call += arguments[position] +
+              (offset ? " + " + std::to_string(offset) + "LL" : "") + ", ";
+      if (types[position].empty() || !memref ||
+          !StringRef(type).starts_with("const "))
+        types[position] = type;
+    }
+    std::string name = kernel.name + "_" + which;
+    if (isLast) {
+      list += (*parameters)[kept.size()].type +
+              (*parameters)[kept.size()].name + ", ";
+      words["STORE"] = name + "(" + call;
+      words["END"] = ids + ")";
+    } else {
+      words["FIRST"] = name + "(" + call + ids.substr(2) + ")";
+    }
+    out.atNowhere();
+    out.open("static __device__ __forceinline__ " +
+             (isLast ? "void" : words["CTYPE"]) + " " + name + "(" + list +
+             "const int globalY, const int globalX" +
+             (product.c.batch > 1 ? ", const int globalZ" : "") + ")");
+    if (failed(emitter.body(part)))
+      return failure();
+    out.atNowhere();
+    out.close();
+    out.line("");
+  }
+  helpers = context.helpers;
+  functions = out.text;
+  if (StringRef(functions).contains("#line"))
+    functions += ownLine.str(); // from here on the text is its own source
+  for (unsigned k = 0; k < arguments.size(); ++k) {
+    const bool isFactor = k == product.a.position || k == product.b.position;
+    std::string type =
+        cType(getElementTypeOrSelf(product.entry.getArgumentTypes()[k]));
+    addParameter(
+        k,
+        isFactor && takesMaps ? "const __grid_constant__ MgpuTensorMap "
+        : isFactor            ? "const " + type + " *"
+        : types[k].empty()
+            ? "const " + type +
+                  (isa<MemRefType>(product.entry.getArgumentTypes()[k]) ? " *"
+                                                                        : " ")
+            : types[k]);
+  }
+  words["WHAT"] = a + " * " + b + ", from " + kernel.name + "_first on to " +
+                  kernel.name + "_last";
+  return success();
+}
+
+LogicalResult ProductText::prepare() {
+  words["NAME"] = kernel.name;
+  words["AT"] =
+      options.location.empty() ? "" : ": the launch at " + options.location;
+  words["A"] = a;
+  words["B"] = b;
+  words["M"] = std::to_string(product.m());
+  words["N"] = std::to_string(product.n());
+  words["K"] = std::to_string(product.k());
+  words["BATCHES"] =
+      product.c.batch > 1 ? std::to_string(product.c.batch) + " times " : "";
+  words["X"] = std::to_string(options.block.x);
+  words["Y"] = std::to_string(options.block.y);
+  std::string type = words["TYPE"] = cType(product.a.element);
+  words["CTYPE"] = cType(product.c.element);
+  words["AWAITER"] = awaitFunction;
+  words["AWAIT"] = awaitCall;
+  words["PARAMETERS"] = words["OTHERS"] = words["PASSED"] = "";
+  if (product.loop) {
+    if (failed(prepareAround()))
+      return failure();
+  } else {
+    std::string c = arguments[product.c.position];
+    for (unsigned k = 0; k < arguments.size(); ++k)
+      addParameter(k, k == product.c.position ? words["CTYPE"] + " *"
+                      : takesMaps ? "const __grid_constant__ MgpuTensorMap "
+                                  : "const " + type + " *");
+    words["WHAT"] = c + " += " + a + " * " + b;
+    words["FIRST"] = product.c.at(c, "row", "column");
+    words["STORE"] = words["FIRST"] + " = ";
+    words["END"] = "";
+  }
+  std::string own = helpers.text();
+  if (!own.empty() && !functions.empty())
+    own += "\n";
+  words["HELPERS"] = own + functions;
+  return success();
+}
+
+CudaKernel ProductText::write(const char *head, const char *body) {
+  std::string text = fill(head, words);
+  auto macro = [&](const std::string &name, uint32_t value) {
+    text += macroDefault(name, value);
+  };
+  const planner::KernelConfig &defaults = space.defaults;
+  macro("MGPU_BLOCK_X", defaults[P::BlockX]);
+  macro("MGPU_BLOCK_Y", defaults[P::BlockY]);
+  macro("MGPU_TILE_X", defaults[P::TileX]);
+  macro("MGPU_TILE_Y", defaults[P::TileY]);
+  for (size_t k = 0; k < space.tunables.size(); ++k)
+    macro(space.tunables[k].name, defaults.tunables[k]);
+  macro("MGPU_MIN_BLOCKS", 1);
+  macro("MGPU_PDL", 0);
+  text += fill(body, words);
+  kernel.source = functions.empty() ? std::move(text)
+                                    : withOwnLines(text, kernel.name + ".cu");
+  return std::move(kernel);
+}
+
+} // namespace mgpu::kernels::cuda

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_CUDA_PRODUCTTEXT_H
+#define MGPU_KERNELS_CUDA_PRODUCTTEXT_H
+
+// What the texts of matrix products have in common: their names, arguments,
+// sizes and macros, and how an element of C begins and where it goes.
+
+#include "kernels/cuda/CudaEmitter.h"
+#include "kernels/cuda/CudaHelpers.h"
+#include "kernels/cuda/CudaText.h"
+#include "kernels/cuda/MatmulShape.h"
+#include "kernels/cuda/TextTemplate.h"
+#include "kernels/space/KernelSpace.h"
+
+namespace mgpu::kernels::cuda {
+
+class ProductText {
+public:
+  /// `reserved`: names of the text, with blanks between them, which arguments
+  /// may not have. A and B are passed as tensor maps or as pointers.
+  ProductText(mlir::ModuleOp kernel, const CudaEmitOptions &options,
+              const planner::KernelSpace &space, llvm::StringRef reserved,
+              bool takesMaps = false);
+  /// Fails, after a diagnostic, where what is around the product cannot be
+  /// emitted. The words are then complete, but for those of the text's own:
+  ///   NAME, AT       of the kernel; ": the launch at FILE:LINE:COLUMN"
+  ///   WHAT           "c += a * b", for the first line
+  ///   A, B           the names of their arguments
+  ///   M, N, K        sizes; BATCHES: "3 times " or ""
+  ///   X, Y           threads of the source's block
+  ///   TYPE, CTYPE    of the elements of A and B, of C
+  ///   PARAMETERS     all, each with a comma behind it
+  ///   OTHERS, PASSED those that are not A or B, and their names alone
+  ///   FIRST          what the sum begins with
+  ///   STORE, END     around what becomes of it, a value of type CTYPE
+  ///   HELPERS        what `helpers` was told, and two functions, where the
+  ///                  kernel computes more than the product
+  /// Within FIRST, STORE and END the text has `row`, `column` and `batch`.
+  mlir::LogicalResult prepare();
+  /// The kernel with the text: its head, the macros and its body.
+  CudaKernel write(const char *head, const char *body);
+
+  MatmulShape product;
+  CudaKernel kernel;
+  Words words;
+  Helpers helpers;
+  std::string a, b; ///< names of the arguments
+
+private:
+  mlir::LogicalResult prepareAround();
+  void addParameter(unsigned position, const std::string &type);
+
+  const CudaEmitOptions &options;
+  const planner::KernelSpace &space;
+  Names names;
+  bool takesMaps;
+  std::vector<std::string> arguments; ///< their names, by position
+  std::string functions;              ///< of what is around the product
+};
+
+} // namespace mgpu::kernels::cuda
+
+#endif // MGPU_KERNELS_CUDA_PRODUCTTEXT_H

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_CUDA_STAGEPLAN_H
+#define MGPU_KERNELS_CUDA_STAGEPLAN_H
+
+#include "kernels/lower/LaunchShape.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/DenseMap.h"
+
+#include <array>
+
+namespace mgpu::kernels::cuda {
+
+/// What MGPU_STAGE=1 keeps in shared memory: of buffers that a kernel only
+/// reads, and of which its threads read what their neighbours read too, the
+/// part that a block reads. Along an axis of the launch it is as long as the
+/// block and `halo` more.
+struct StageTile {
+  mlir::BlockArgument buffer;
+  std::array<bool, 3> along{}; ///< of x, y and z: x always
+  std::array<uint32_t, 3> halo{};
+  /// Elements of the buffer from one thread to the next along x (1), y and z,
+  /// and from its first element to the tile's first for the block at 0.
+  std::array<int64_t, 3> stride{};
+  int64_t first = 0;
+  uint32_t elementBytes = 0;
+};
+
+struct StagePlan {
+  struct Load {
+    size_t tile;
+    std::array<int64_t, 3> at; ///< in it, from the thread's own place
+  };
+  std::vector<StageTile> tiles;
+  llvm::DenseMap<mlir::Operation *, Load> loads;
+  bool empty() const { return tiles.empty(); }
+};
+
+/// Empty for a kernel whose threads meet (`shape`), and where no two loads of a
+/// buffer of static size read at positions that differ by a number and move
+/// with the thread's index by one element along x. Nor is a load staged before
+/// which the same thread may have stored: two buffers may be one.
+StagePlan stagePlanOf(mlir::func::FuncOp entry, const LaunchShape &shape,
+                      Dim3 block, Dim3 maxGrid);
+
+} // namespace mgpu::kernels::cuda
+
+#endif // MGPU_KERNELS_CUDA_STAGEPLAN_H

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_CUDA_TEXTTEMPLATE_H
+#define MGPU_KERNELS_CUDA_TEXTTEMPLATE_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace mgpu::kernels::cuda {
+
+/// What is between a text's $NAME$.
+using Words = std::map<std::string, std::string>;
+
+/// `text` with each $NAME$ replaced by its word, which must exist.
+std::string fill(std::string text, const Words &words);
+
+/// A macro's value where none is given with -D.
+std::string macroDefault(const std::string &name, uint32_t value);
+
+/// With MGPU_PDL: a function that waits for the kernel the launch follows,
+/// which need not have ended, and its call, the first statement of an entry.
+/// Only then the next kernel may begin: so no more than two of a chain are on
+/// the card at once. CudaShim.h replaces the function by defining
+/// MGPU_AWAIT_GRIDS. PTX ISA, "griddepcontrol".
+inline constexpr const char *awaitFunction =
+    R"(#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+__device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#endif
+)";
+inline constexpr const char *awaitCall = "#if MGPU_PDL\n"
+                                         "  mgpuAwaitGrids();\n"
+                                         "#endif\n";
+
+} // namespace mgpu::kernels::cuda
+
+#endif // MGPU_KERNELS_CUDA_TEXTTEMPLATE_H

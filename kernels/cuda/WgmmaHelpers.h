@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_CUDA_WGMMAHELPERS_H
+#define MGPU_KERNELS_CUDA_WGMMAHELPERS_H
+
+#include <string>
+
+namespace mgpu::kernels::cuda {
+
+/// What WgmmaMatmul's text needs of sm_90a: barriers in shared memory that
+/// count bytes, tensor copies, descriptors of tiles and products of warpgroups.
+/// Each instruction is a function of its own, which a test that has no card
+/// replaces by defining MGPU_WGMMA and functions of the same names; descriptors
+/// are made by plain arithmetic, which it does not replace. `type` is "f16" or
+/// "bf16".
+std::string wgmmaHelpers(const std::string &type);
+/// Of the function that multiplies two tiles.
+std::string productName(const std::string &type);
+
+} // namespace mgpu::kernels::cuda
+
+#endif // MGPU_KERNELS_CUDA_WGMMAHELPERS_H

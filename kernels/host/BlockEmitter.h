@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_HOST_BLOCKEMITTER_H
+#define MGPU_KERNELS_HOST_BLOCKEMITTER_H
+
+// The region transformation behind ThreadLoops.h: one block's work as loops
+// over its threads.
+
+#include "kernels/host/ThreadLoops.h"
+#include "kernels/lower/Uniformity.h"
+#include "support/Types.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <array>
+#include <optional>
+
+namespace mgpu::kernels {
+
+/// Bytes of one `type` in a per-thread array.
+int64_t sizeOf(mlir::Type type);
+
+/// Whether no loop lies within `loop`.
+bool isInnermost(mlir::Operation *loop);
+
+class BlockEmitter {
+public:
+  BlockEmitter(mlir::func::FuncOp kernel, mlir::func::FuncOp target,
+               const HostShape &shape, mlir::IRMapping uniform)
+      : kernel(kernel), target(target), shape(shape), block(shape.covered),
+        numThreads(int64_t(block.volume())), uniformity(kernel),
+        uniform(std::move(uniform)), b(kernel.getContext()) {}
+
+  /// Emits the kernel's body for one block where `at` points.
+  mlir::LogicalResult run(mlir::OpBuilder &at);
+
+private:
+  using Value = mlir::Value;
+  using Operation = mlir::Operation;
+
+  /// Where a thread's code is being emitted.
+  struct Thread {
+    mlir::IRMapping map; ///< source values available in this thread loop
+    Value ids[3];
+    Value linear; ///< of the block's threads
+    Value local;  ///< of the tile's threads, in a tile
+  };
+
+  /// A part of the block that runs a whole loop before the next part starts,
+  /// small enough for the loop's values to stay in registers.
+  struct Tile {
+    Value x, y, z; ///< its first thread
+    int64_t width = 0, height = 0;
+    bool active() const { return width != 0; }
+    int64_t size() const { return width * height; }
+  };
+
+  /// `linear PREDICATE bound`, or a uniform condition where `bound` is null.
+  struct Guard {
+    Value linear, bound;
+    mlir::arith::CmpIPredicate predicate;
+    std::array<int64_t, 3> factors; ///< of the thread ids in `linear`
+  };
+  /// Two conditions at run time.
+  struct AllThreads {
+    Value ordered; ///< no guard's value wraps around within the block
+    Value inside;  ///< given that, all threads pass all guards
+  };
+
+  mlir::LogicalResult emitBlock(mlir::Block &source);
+  mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitForInDomain(mlir::scf::ForOp loop);
+  /// The tile for `loop`, or none where it must or may as well run for the
+  /// whole block.
+  Tile chooseTile(mlir::scf::ForOp loop) const;
+  /// How an integer depends on the thread ids, where that is linear with
+  /// constant factors.
+  std::optional<std::array<int64_t, 3>> factors(Value value) const;
+  /// Adds to `guards` comparisons that together are `condition`; false where
+  /// it is not made of such.
+  bool collectGuards(Value condition,
+                     mlir::SmallVectorImpl<Guard> &guards) const;
+  mlir::FailureOr<AllThreads> allThreads(mlir::ArrayRef<Guard> guards,
+                                         Operation *op);
+  /// Whether the threads of a row (one y and z) that pass `guards` lie side by
+  /// side wherever no value wraps around.
+  bool hasRowRange(mlir::ArrayRef<Guard> guards) const;
+  /// The first of them in the row of `row`, and how many they are.
+  mlir::FailureOr<std::pair<Value, Value>>
+  rowRange(mlir::ArrayRef<Guard> guards, const Thread &row, Operation *op);
+  mlir::LogicalResult emitLikelyIf(mlir::scf::IfOp branch,
+                                   mlir::ArrayRef<Guard> guards);
+  mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
+  mlir::LogicalResult emitWhile(mlir::scf::WhileOp loop);
+  mlir::LogicalResult emitConvergent(Operation *op);
+  mlir::LogicalResult emitAllReduce(mlir::gpu::AllReduceOp op);
+  mlir::LogicalResult emitSubgroupReduce(mlir::gpu::SubgroupReduceOp op);
+
+  /// Ends the segment: emits the thread loop of the pending operations and
+  /// stores. `last` says that the source block's terminator follows, its
+  /// operands being among the stores.
+  mlir::LogicalResult flush(mlir::Block *source, bool last = false);
+  mlir::LogicalResult emitThreadLoops();
+  mlir::LogicalResult emitThread(Thread &thread);
+  /// Marks the loop around where code is being emitted (LoopMark).
+  void mark(unsigned what);
+  /// Marks the innermost loops in `op`, where they are to be unrolled.
+  void markSequential(Operation *op);
+  mlir::LogicalResult clonePending(Operation *op, Thread &thread);
+  void emitShuffle(Operation *op, Thread &thread);
+  mlir::FailureOr<Value> lookup(Value value, Thread &thread, Operation *user);
+
+  /// Whether a value of a thread is computed again in each segment rather than
+  /// kept: integer arithmetic on ids and uniform values, views of memory.
+  bool isRecomputed(Operation *op) const;
+  bool livesOn(Value value, mlir::Block *source, bool last) const;
+  bool pendingWrites() const;
+  bool pendingIsParallel() const;
+
+  /// A new array with one `type` per thread, and how to use it.
+  /// In a tile it has the tile's size.
+  mlir::FailureOr<Value> newArray(mlir::Type type, Operation *op);
+  mlir::LogicalResult checkScratch(uint64_t count, uint64_t size,
+                                   Operation *op);
+  /// Has the pending segment store `value` of each thread to a new array.
+  mlir::FailureOr<Value> storeToArray(Value value, Operation *op);
+  mlir::FailureOr<mlir::SmallVector<Value>> arraysFor(mlir::ValueRange values,
+                                                      Operation *op);
+  void storeVarying(mlir::ValueRange values, mlir::ValueRange targets,
+                    mlir::ArrayRef<Value> arrays);
+  Value constant(int64_t value);
+
+  mlir::func::FuncOp kernel, target;
+  HostShape shape;
+  Dim3 block; ///< shape.covered
+  int64_t numThreads;
+  Uniformity uniformity;
+  mlir::IRMapping uniform;
+  mlir::OpBuilder b;
+  Tile tile;
+  llvm::DenseSet<Value> tileArrays;
+  llvm::DenseMap<Value, Value> arrays;
+  llvm::DenseMap<Operation *, Value> exchange; ///< shuffle -> its values
+  llvm::DenseMap<Operation *, Value> privateArrays;
+  llvm::SmallSetVector<Operation *, 16> pending;
+  mlir::SmallVector<std::pair<Value, Value>> stores;
+  /// The branch whose condition the thread loops take from the row's range.
+  mlir::scf::IfOp rowsOf;
+  mlir::ArrayRef<Guard> rowsGuards;
+  mutable llvm::DenseMap<Operation *, bool> recomputed;
+  uint64_t scratchBytes = 0;
+};
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_HOST_BLOCKEMITTER_H

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// docs/numerics.md has the rules and where they come from. What was there stays
+// and is dead where a wide value takes its place: LLVM removes it.
+#include "kernels/host/ErrorBounds.h"
+
+#include "kernels/host/ErrorRules.h"
+
+#include "kernels/abi/HostKernelAbi.h"
+#include "kernels/space/ErrorSeeds.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/RegionGraphTraits.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/PostOrderIterator.h"
+
+#include <bit>
+#include <cmath>
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+namespace {
+
+bool isFloat(Type type) { return isa<FloatType>(type); }
+bool hasFloat(Type type) {
+  return isFloat(isa<VectorType>(type) ? getElementTypeOrSelf(type) : type);
+}
+
+class Widener : private ErrorRules {
+public:
+  Widener(func::FuncOp function, unsigned seed)
+      : ErrorRules(function.getLoc()), function(function), seedPosition(seed) {}
+
+  LogicalResult run();
+
+private:
+  Wide leaf(Value value);
+
+  void begin();
+  void widenArray(memref::AllocaOp array);
+  Value direction(ValueRange indices);
+  Value stored(const Wide &x, Type type, ValueRange indices);
+  LogicalResult widen(Operation *op);
+  LogicalResult widenFloat(Operation *op);
+  LogicalResult widenBranch(BranchOpInterface branch);
+
+  func::FuncOp function;
+  unsigned seedPosition;
+  llvm::DenseMap<Value, Wide> wide, arrays;
+  Value seed, salt, trial; ///< trial: 0 where nothing is moved
+  uint64_t numStores = 0;
+};
+
+Wide Widener::leaf(Value value) {
+  Value wider = value.getType().isF64()
+                    ? value
+                    : arith::ExtFOp::create(b, loc, f64(), value).getResult();
+  return {wider, real(0)};
+}
+
+/// Reads the seed where the function begins.
+void Widener::begin() {
+  b.setInsertionPointToStart(&function.getBody().front());
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Value address = LLVM::GEPOp::create(
+      b, loc, pointer, b.getI64Type(), function.getArgument(0),
+      ArrayRef<LLVM::GEPArg>{int32_t(seedPosition)});
+  seed = LLVM::LoadOp::create(b, loc, b.getI64Type(), address);
+  trial = make<arith::AndIOp>(seed, word(255));
+  salt = make<arith::ShRUIOp>(seed, word(8));
+}
+
+/// An array of the kernel's own keeps all that is known of its numbers, if it
+/// is only loaded from and stored to.
+void Widener::widenArray(memref::AllocaOp array) {
+  constexpr int64_t mostElements = 1 << 14; // of a stack
+  MemRefType type = array.getType();
+  if (!isFloat(type.getElementType()) || !type.hasStaticShape() ||
+      type.getNumElements() > mostElements ||
+      !llvm::all_of(array->getUsers(), [&](Operation *user) {
+        auto store = dyn_cast<memref::StoreOp>(user);
+        return isa<memref::LoadOp>(user) ||
+               (store && store.getMemref() == array.getResult());
+      }))
+    return;
+  b.setInsertionPointAfter(array);
+  auto wider = MemRefType::get(type.getShape(), f64(), type.getLayout(),
+                               type.getMemorySpace());
+  auto make = [&]() -> Value {
+    return memref::AllocaOp::create(b, array.getLoc(), wider);
+  };
+  Wide &x = arrays[array.getResult()];
+  x.value = make();
+  x.error = make();
+  x.magnitude = make();
+  x.terms = make();
+}
+
+/// 1 or -1: of a Hadamard matrix with a row for each trial, an element of the
+/// column that what is stored where chooses, times a sign it has as well. The
+/// first column, of ones only, is left out.
+Value Widener::direction(ValueRange indices) {
+  static_assert(std::has_single_bit(planner::numErrorTrials));
+  Value h =
+      make<arith::AddIOp>(make<arith::MulIOp>(salt, word(0x9e3779b97f4a7c15)),
+                          word(++numStores * 0xbf58476d1ce4e5b9));
+  auto mix = [&] { // the steps of SplitMix64 (Steele, Lea and Flood 2014)
+    h = make<arith::XOrIOp>(h, make<arith::ShRUIOp>(h, word(30)));
+    h = make<arith::MulIOp>(h, word(0xbf58476d1ce4e5b9));
+    h = make<arith::XOrIOp>(h, make<arith::ShRUIOp>(h, word(27)));
+    h = make<arith::MulIOp>(h, word(0x94d049bb133111eb));
+    h = make<arith::XOrIOp>(h, make<arith::ShRUIOp>(h, word(31)));
+  };
+  for (Value index : indices) {
+    Value number = arith::IndexCastOp::create(b, loc, b.getI64Type(), index);
+    h = make<arith::AddIOp>(make<arith::MulIOp>(h, word(0x9e3779b97f4a7c15)),
+                            number);
+  }
+  mix();
+  Value column = make<arith::AddIOp>(
+      make<arith::RemUIOp>(make<arith::ShRUIOp>(h, word(8)),
+                           word(planner::numErrorTrials - 1)),
+      word(1));
+  Value row = make<arith::SubIOp>(trial, word(1));
+  Value parity =
+      math::CtPopOp::create(b, loc, make<arith::AndIOp>(column, row));
+  Value bit = make<arith::AndIOp>(make<arith::XOrIOp>(parity, h), word(1));
+  Value whole = arith::UIToFPOp::create(b, loc, f64(), bit);
+  return minus(real(1), times(real(2), whole));
+}
+
+/// What goes to memory: the value in its type, moved by its error. What has
+/// none, and was only moved, stays.
+Value Widener::stored(const Wide &x, Type type, ValueRange indices) {
+  Value error = errorOf(x, type);
+  Value off = times(real(planner::errorDeviations), error);
+  // An error without bound leaves no number to compare with.
+  Value unbounded = select(
+      isFinite(x.value),
+      arith::ConstantOp::create(b, loc, b.getFloatAttr(f64(), NAN)), x.value);
+  Value moved = select(
+      isFinite(off), plus(x.value, times(direction(indices), off)), unbounded);
+  Value exact =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, trial, word(0));
+  // 0 - 0 and -0 as they are.
+  Value still =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, error, real(0));
+  Value result = select(make<arith::OrIOp>(exact, still), x.value, moved);
+  if (type.isF64())
+    return result;
+  return arith::TruncFOp::create(b, loc, type, result);
+}
+
+LogicalResult Widener::widenBranch(BranchOpInterface branch) {
+  for (unsigned k = 0; k < branch->getNumSuccessors(); ++k) {
+    SuccessorOperands operands = branch.getSuccessorOperands(k);
+    SmallVector<Value> more;
+    for (Value operand : operands.getForwardedOperands())
+      if (isFloat(operand.getType())) {
+        const Wide &x = wide.at(operand);
+        llvm::append_values(more, x.value, x.error, magnitude(x), terms(x));
+      }
+    operands.append(more);
+  }
+  return success();
+}
+
+LogicalResult Widener::widenFloat(Operation *op) {
+  Value result = op->getResult(0);
+  Type type = result.getType();
+  auto at = [&](unsigned k) { return wide.at(op->getOperand(k)); };
+  auto plain = [&](auto typed) { // the same operation on the wide values
+    return apply(typed, {at(0).value, at(1).value});
+  };
+  Wide &out = wide[result];
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    llvm::APFloat value = cast<FloatAttr>(constant.getValue()).getValue();
+    bool ignored;
+    value.convert(llvm::APFloat::IEEEdouble(),
+                  llvm::APFloat::rmNearestTiesToEven, &ignored);
+    out = {real(value.convertToDouble()), real(0)};
+  } else if (auto load = dyn_cast<memref::LoadOp>(op);
+             load && arrays.contains(load.getMemref())) {
+    const Wide &array = arrays.at(load.getMemref());
+    auto from = [&](Value part) -> Value {
+      return memref::LoadOp::create(b, loc, part, load.getIndices());
+    };
+    out = {from(array.value), from(array.error), from(array.magnitude),
+           from(array.terms)};
+  } else if (isa<memref::LoadOp, memref::AtomicRMWOp, arith::BitcastOp,
+                 LLVM::LoadOp>(op)) {
+    out = leaf(result);
+  } else if (isa<arith::AddFOp, arith::SubFOp>(op)) {
+    Wide x = at(0), y = at(1);
+    out = sum(x, y, plain(op));
+  } else if (isa<arith::MulFOp>(op)) {
+    Wide x = at(0), y = at(1);
+    out = product(x, y, plain(op), type);
+  } else if (isa<arith::DivFOp>(op)) {
+    Wide x = at(0), y = at(1);
+    out = quotient(x, y, plain(op), type);
+  } else if (isa<math::FmaOp>(op)) { // or a product that is rounded, and a sum
+    Wide x = at(0), y = at(1), z = at(2);
+    Wide part = product(x, y, times(x.value, y.value), type);
+    out = sum(part, z, apply(op, {x.value, y.value, z.value}));
+  } else if (isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+                 arith::MinNumFOp>(op)) {
+    Wide x = at(0), y = at(1);
+    out = larger(x, y, plain(op), type);
+  } else if (isa<arith::NegFOp, math::AbsFOp>(op)) {
+    Wide x = at(0);
+    x.value = apply(op, x.value);
+    out = x;
+  } else if (isa<arith::SelectOp>(op)) {
+    out = either(op->getOperand(0), at(1), at(2));
+  } else if (isa<arith::ExtFOp>(op)) {
+    Wide x = at(0);
+    out = {x.value, errorOf(x, op->getOperand(0).getType())};
+  } else if (isa<arith::TruncFOp>(op)) {
+    Wide x = at(0);
+    Value error = errorOf(x, op->getOperand(0).getType());
+    // What only goes to memory is rounded there, once and in every run.
+    bool isStored = llvm::all_of(result.getUsers(), [&](Operation *user) {
+      auto store = dyn_cast<memref::StoreOp>(user);
+      return store && !arrays.contains(store.getMemref());
+    });
+    out = isStored ? Wide{x.value, error} : rounded(x.value, error, 1, type);
+  } else if (isa<arith::SIToFPOp, arith::UIToFPOp>(op)) {
+    Value value = apply(op, op->getOperand(0));
+    Value here = leaf(result).value;
+    // Exact where the type has the number.
+    Value same =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, here, value);
+    out = {value, select(same, real(0), rounded(value, {}, 1, type).error)};
+  } else if (isa<arith::RemFOp>(op) ||
+             (isa<math::MathDialect>(op->getDialect()) &&
+              llvm::all_of(op->getOperandTypes(), isFloat))) {
+    SmallVector<Wide> operands;
+    for (unsigned k = 0; k < op->getNumOperands(); ++k)
+      operands.push_back(at(k));
+    out = evaluated(op, operands, type);
+  } else {
+    wide.erase(result);
+    return op->emitOpError("has no rule for its rounding error");
+  }
+  return success();
+}
+
+LogicalResult Widener::widen(Operation *op) {
+  loc = op->getLoc();
+  bool takes = llvm::any_of(op->getOperandTypes(), hasFloat);
+  bool gives = llvm::any_of(op->getResultTypes(), hasFloat);
+  if (!takes && !gives)
+    return success();
+  auto isVector = [](Type type) { return isa<VectorType>(type); };
+  if (llvm::any_of(op->getOperandTypes(), isVector) ||
+      llvm::any_of(op->getResultTypes(), isVector) || op->getNumRegions() > 0)
+    return op->emitOpError("has no rule for its rounding error");
+  if (auto branch = dyn_cast<BranchOpInterface>(op)) {
+    b.setInsertionPoint(op);
+    return widenBranch(branch);
+  }
+  auto typeAt = [&](unsigned k) { return op->getOperand(k).getType(); };
+  b.setInsertionPoint(op);
+  // Where a float ends: what takes it takes it wide.
+  if (auto store = dyn_cast<memref::StoreOp>(op);
+      store && arrays.contains(store.getMemref())) {
+    const Wide &array = arrays.at(store.getMemref());
+    const Wide &x = wide.at(store.getValue());
+    for (auto [part, into] : {std::pair(x.value, array.value),
+                              {x.error, array.error},
+                              {magnitude(x), array.magnitude},
+                              {terms(x), array.terms}})
+      memref::StoreOp::create(b, loc, part, into, store.getIndices());
+    return success();
+  }
+  if (auto store = dyn_cast<memref::StoreOp>(op)) {
+    op->setOperand(
+        0, stored(wide.at(op->getOperand(0)), typeAt(0), store.getIndices()));
+    return success();
+  }
+  auto atomic = dyn_cast<memref::AtomicRMWOp>(op);
+  if (atomic && (atomic.getKind() == arith::AtomicRMWKind::addf ||
+                 atomic.getKind() == arith::AtomicRMWKind::mulf))
+    return op->emitOpError("has no rule for its rounding error");
+  if (atomic)
+    op->setOperand(
+        0, stored(wide.at(op->getOperand(0)), typeAt(0), atomic.getIndices()));
+  else if (isa<arith::BitcastOp>(op) && takes)
+    op->setOperand(0, stored(wide.at(op->getOperand(0)), typeAt(0), {}));
+  else if (takes && !gives &&
+           (isa<arith::CmpFOp, arith::FPToSIOp, arith::FPToUIOp, math::IsNaNOp,
+                math::IsInfOp, math::IsFiniteOp>(op)))
+    for (unsigned k = 0; k < op->getNumOperands(); ++k)
+      op->setOperand(k, wide.at(op->getOperand(k)).value);
+  else if (isa<gpu::PrintfOp>(op))
+    return success(); // says what the type says
+  if (!gives)
+    return isa<arith::BitcastOp, arith::CmpFOp, arith::FPToSIOp,
+               arith::FPToUIOp, math::IsNaNOp, math::IsInfOp, math::IsFiniteOp>(
+               op)
+               ? success()
+               : op->emitOpError("has no rule for its rounding error");
+  if (op->getNumResults() != 1)
+    return op->emitOpError("has no rule for its rounding error");
+  b.setInsertionPointAfter(op);
+  return widenFloat(op);
+}
+
+LogicalResult Widener::run() {
+  if (function.isDeclaration())
+    return success();
+  begin();
+  function.walk([&](memref::AllocaOp array) { widenArray(array); });
+  for (Block &block : llvm::drop_begin(function.getBody()))
+    for (BlockArgument argument : llvm::to_vector(block.getArguments()))
+      if (isFloat(argument.getType())) {
+        Location at = argument.getLoc();
+        Wide &x = wide[argument];
+        x.value = block.addArgument(f64(), at);
+        x.error = block.addArgument(f64(), at);
+        x.magnitude = block.addArgument(f64(), at);
+        x.terms = block.addArgument(f64(), at);
+      }
+  llvm::ReversePostOrderTraversal<Region *> order(&function.getBody());
+  for (Block *block : order)
+    for (Operation &op : llvm::make_early_inc_range(*block))
+      if (failed(widen(&op)))
+        return failure();
+  return success();
+}
+
+} // namespace
+
+LogicalResult addErrorBounds(ModuleOp module, unsigned seed) {
+  PassManager pm(module.getContext());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createSCFToControlFlowPass());
+  if (failed(pm.run(module)))
+    return failure();
+  for (func::FuncOp function : llvm::to_vector(module.getOps<func::FuncOp>()))
+    if (failed(Widener(function, seed).run()))
+      return failure();
+  return success();
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/host/HostCodegen.h"
+
+#include "kernels/abi/HostKernelAbi.h"
+
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Target/LLVMIR/ModuleTranslation.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/SubtargetFeature.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+
+#include <memory>
+#include <mutex>
+
+namespace mgpu::kernels {
+
+namespace {
+
+Result<std::unique_ptr<llvm::TargetMachine>>
+makeTargetMachine(const std::string &cpu) {
+  static std::once_flag initialised;
+  std::call_once(initialised, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser(); // of the bytes of a stop
+  });
+  llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  std::string message;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!target)
+    return fail(ErrorKind::Absent,
+                "LLVM cannot generate code for this machine: " + message);
+  std::string name = cpu;
+  llvm::SubtargetFeatures features;
+  if (cpu == "native") {
+    name = llvm::sys::getHostCPUName().str();
+    for (const auto &[feature, has] : llvm::sys::getHostCPUFeatures())
+      features.AddFeature(feature, has);
+  } else if (cpu != "x86-64-v2" && cpu != "x86-64-v3" && cpu != "x86-64-v4") {
+    return fail(ErrorKind::Usage,
+                "unknown host CPU level '" + cpu +
+                    "'; use native, x86-64-v2, x86-64-v3 or x86-64-v4");
+  }
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, name, features.getString(), options, llvm::Reloc::PIC_,
+      std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return fail(ErrorKind::Absent,
+                "LLVM cannot generate code for CPU '" + name + "'");
+  return machine;
+}
+
+void optimise(llvm::Module &module, llvm::TargetMachine &machine,
+              const HostCodeOptions &options) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = true;
+  tuning.SLPVectorization = true;
+  tuning.LoopInterleaving = true;
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  // Addresses come in descriptors, of which marks need them.
+  llvm::ModulePassManager early;
+  early.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::EarlyCSEPass()));
+  early.run(module, modules);
+  markLoops(module, options);
+  modules.clear();
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
+      .run(module, modules);
+}
+
+} // namespace
+
+Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
+                                              const HostCodeOptions &options) {
+  MGPU_TRY_ASSIGN(std::unique_ptr<llvm::TargetMachine> machine,
+                  makeTargetMachine(options.cpu));
+  llvm::LLVMContext context;
+  // A loop that stays scalar is no news for the user.
+  context.setDiagnosticHandlerCallBack(
+      [](const llvm::DiagnosticInfo *, void *) {});
+  std::unique_ptr<llvm::Module> code =
+      mlir::translateModuleToLLVMIR(module, context, "kernel");
+  if (!code)
+    return fail(ErrorKind::Internal,
+                "the lowered kernel could not be translated to LLVM IR");
+  code->setTargetTriple(machine->getTargetTriple());
+  code->setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : *code) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", machine->getTargetCPU());
+    function.addFnAttr("target-features", machine->getTargetFeatureString());
+    // 512-bit vectors lower the clock of many processors.
+    function.addFnAttr("prefer-vector-width", "256");
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+    if (function.getName() != device::hostKernelEntryName)
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
+  }
+  optimise(*code, *machine, options);
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager emission;
+  if (machine->addPassesToEmitFile(emission, stream, nullptr,
+                                   llvm::CodeGenFileType::ObjectFile))
+    return fail(ErrorKind::Internal, "LLVM cannot write an object file here");
+  emission.run(*code);
+  return object;
+}
+
+} // namespace mgpu::kernels

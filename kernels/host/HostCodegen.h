@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_HOST_HOSTCODEGEN_H
+#define MGPU_KERNELS_HOST_HOSTCODEGEN_H
+
+#include "support/Result.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace llvm {
+class Module;
+} // namespace llvm
+
+namespace mgpu::kernels {
+
+/// Lowers a module of thread loops (ThreadLoops.h) to the LLVM dialect, with
+/// our own conversions of the float types `cpu` does not have.
+mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module, const std::string &cpu);
+
+/// What LLVM is told beside the code.
+struct HostCodeOptions {
+  std::string cpu;          ///< HostEmitOptions::cpu
+  uint32_t vectorWidth = 0; ///< lanes of loops over threads; 0: LLVM's choice
+  uint32_t unroll = 0;      ///< of loops marked Sequential
+};
+
+/// Turns the calls of loopMarker (ThreadLoops.h) into loop metadata.
+void markLoops(llvm::Module &module, const HostCodeOptions &options);
+
+/// Optimises the lowered module and returns its object file. No contraction
+/// and no fast math.
+Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
+                                              const HostCodeOptions &options);
+
+/// Links an object file into a shared object with lld.
+Result<std::vector<std::byte>>
+linkSharedObject(const llvm::SmallVectorImpl<char> &object);
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_HOST_HOSTCODEGEN_H

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/host/HostEmitter.h"
+
+#include "dialect/mgpu/Diagnostics.h"
+#include "kernels/cuda/SourceKernel.h"
+#include "kernels/host/ErrorBounds.h"
+#include "kernels/host/HostCodegen.h"
+#include "kernels/host/ThreadLoops.h"
+#include "kernels/lower/KernelDialects.h"
+#include "kernels/lower/KernelPrepare.h"
+#include "kernels/lower/Uniformity.h"
+
+#include "mlir/IR/Verifier.h"
+
+namespace mgpu::kernels {
+
+Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
+                                              const HostEmitOptions &options) {
+  if (isSourceKernel(kernel))
+    MGPU_TRY(takeReference(kernel));
+  constexpr uint64_t maxThreads = 1024;
+  if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > maxThreads ||
+      block.y > maxThreads || block.z > maxThreads ||
+      block.volume() > maxThreads)
+    return fail(ErrorKind::Invalid,
+                "a block of " + std::to_string(block.x) + "x" +
+                    std::to_string(block.y) + "x" + std::to_string(block.z) +
+                    " threads cannot be launched; use 1 to 1024 threads");
+  mlir::MLIRContext *context = kernel.getContext();
+  mlir::DialectRegistry registry;
+  registerHostEmitDialects(registry);
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
+  ir::FirstError error(context, ir::FirstError::Others::Miss);
+  auto stop = [&](const char *otherwise) {
+    return fail(error.kind, error.message.empty() ? otherwise : error.message);
+  };
+  HostShape shape =
+      options.config ? HostShape(block, *options.config) : HostShape(block);
+  auto source = kernel.lookupSymbol<mlir::func::FuncOp>("entry");
+  const unsigned numArguments = source ? source.getNumArguments() : 0;
+  mlir::FailureOr<mlir::func::FuncOp> entry =
+      prepareKernel(kernel, block, shape.covered);
+  if (mlir::failed(entry))
+    return stop("the kernel could not be prepared for the host target");
+  if (mlir::failed(checkBarriers(*entry)))
+    return stop("the kernel has a barrier under divergent control");
+  if (mlir::failed(makeThreadLoops(*entry, shape)) ||
+      mlir::failed(mlir::verify(kernel)))
+    return stop("the kernel could not be turned into loops over threads");
+  if (options.boundsErrors &&
+      mlir::failed(addErrorBounds(kernel, numArguments)))
+    return stop("the kernel's rounding errors cannot be bounded");
+  if (mlir::failed(lowerToLlvm(kernel, options.cpu)))
+    return stop("the kernel could not be lowered for the host target");
+  HostCodeOptions code{options.cpu, 0, shape.unroll};
+  if (options.config)
+    code.vectorWidth = (*options.config)[planner::KernelParameter::Vector];
+  MGPU_TRY_ASSIGN(auto object, emitObject(kernel, code));
+  return linkSharedObject(object);
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/lower/KernelStop.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+void createStop(OpBuilder &b, Location loc, Value condition,
+                const Twine &sentence) {
+  auto stop = cf::AssertOp::create(b, loc, condition, sentence.str());
+  stop->setAttr(isSentence, b.getUnitAttr());
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_LOWER_MATHACCURACY_H
+#define MGPU_KERNELS_LOWER_MATHACCURACY_H
+
+// How far mathematical functions may be off, in units in the last place of
+// their result.
+
+#include <array>
+#include <string_view>
+
+namespace mgpu::kernels {
+
+/// Units in the last place between a result and the exact one rounded to its
+/// type. Of the host's as bench-ulp measures them (docs/numerics.md has its
+/// output); of CUDA's as its programming guide states them in the appendix on
+/// mathematical functions, of the functions without fast math. 0: correctly
+/// rounded.
+struct FunctionUlps {
+  std::string_view operation; ///< of MLIR's math dialect
+  double hostF32, hostF64, cudaF32, cudaF64;
+
+  /// Of either target.
+  constexpr double most(bool isF64) const {
+    double host = isF64 ? hostF64 : hostF32, cuda = isF64 ? cudaF64 : cudaF32;
+    return host > cuda ? host : cuda;
+  }
+};
+
+inline constexpr std::array functionUlps = {
+    FunctionUlps{"acos", 1, 1, 2, 2},  FunctionUlps{"acosh", 2, 2, 4, 3},
+    FunctionUlps{"asin", 1, 1, 2, 2},  FunctionUlps{"asinh", 2, 2, 3, 3},
+    FunctionUlps{"atan", 1, 1, 2, 2},  FunctionUlps{"atan2", 1, 1, 3, 2},
+    FunctionUlps{"atanh", 1, 1, 3, 2}, FunctionUlps{"cbrt", 1, 3, 1, 1},
+    FunctionUlps{"cos", 1, 1, 2, 2},   FunctionUlps{"cosh", 1, 1, 2, 1},
+    FunctionUlps{"erf", 1, 1, 2, 2},   FunctionUlps{"erfc", 3, 3, 4, 5},
+    FunctionUlps{"exp", 1, 1, 2, 1},   FunctionUlps{"exp2", 1, 1, 2, 1},
+    FunctionUlps{"expm1", 1, 1, 1, 1}, FunctionUlps{"log", 1, 1, 1, 1},
+    FunctionUlps{"log10", 2, 2, 2, 1}, FunctionUlps{"log1p", 1, 1, 1, 1},
+    FunctionUlps{"log2", 1, 1, 1, 1},  FunctionUlps{"powf", 1, 1, 4, 2},
+    FunctionUlps{"rsqrt", 1, 1, 2, 1}, FunctionUlps{"sin", 1, 1, 2, 2},
+    FunctionUlps{"sinh", 2, 2, 3, 2},  FunctionUlps{"sqrt", 0, 0, 0, 0},
+    FunctionUlps{"tan", 1, 1, 4, 2},   FunctionUlps{"tanh", 2, 2, 2, 1},
+};
+
+/// Null for what rounds once or not at all.
+constexpr const FunctionUlps *ulpsOf(std::string_view operation) {
+  for (const FunctionUlps &function : functionUlps)
+    if (function.operation == operation)
+      return &function;
+  return nullptr;
+}
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_LOWER_MATHACCURACY_H

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/lower/Normalise.h"
+
+#include "kernels/lower/ExpandOps.h"
+#include "kernels/lower/LiftControl.h"
+#include "kernels/lower/SubgroupMatrix.h"
+#include "kernels/lower/WarpExecute.h"
+
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+/// What a cluster query is where clusters are of one block; null for others.
+static Value clusterValue(Operation *op, OpBuilder &b) {
+  Location loc = op->getLoc();
+  if (auto id = dyn_cast<gpu::ClusterIdOp>(op))
+    return gpu::BlockIdOp::create(b, loc, id.getDimension());
+  if (auto dim = dyn_cast<gpu::ClusterDimOp>(op))
+    return gpu::GridDimOp::create(b, loc, dim.getDimension());
+  if (isa<gpu::ClusterBlockIdOp>(op))
+    return arith::ConstantIndexOp::create(b, loc, 0);
+  if (isa<gpu::ClusterDimBlocksOp>(op))
+    return arith::ConstantIndexOp::create(b, loc, 1);
+  return {};
+}
+
+/// Loops over the dimensions from `dim` on; returns the reductions' values.
+static SmallVector<Value> nestFrom(scf::ParallelOp op, unsigned dim,
+                                   OpBuilder &b, IRMapping &map,
+                                   ValueRange carried) {
+  if (dim == op.getNumLoops()) {
+    Block &body = *op.getBody();
+    for (Operation &each : body.without_terminator())
+      b.clone(each, map);
+    auto reduce = cast<scf::ReduceOp>(body.getTerminator());
+    SmallVector<Value> next;
+    for (auto [k, region] : llvm::enumerate(reduce.getReductions())) {
+      Block &combine = region.front();
+      map.map(combine.getArgument(0), carried[k]);
+      map.map(combine.getArgument(1),
+              map.lookupOrDefault(reduce.getOperands()[k]));
+      for (Operation &each : combine.without_terminator())
+        b.clone(each, map);
+      next.push_back(
+          map.lookupOrDefault(combine.getTerminator()->getOperand(0)));
+    }
+    return next;
+  }
+  auto loop =
+      scf::ForOp::create(b, op.getLoc(), op.getLowerBound()[dim],
+                         op.getUpperBound()[dim], op.getStep()[dim], carried);
+  Block &body = *loop.getBody();
+  if (body.mightHaveTerminator())
+    body.getTerminator()->erase();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(&body);
+  map.map(op.getInductionVars()[dim], loop.getInductionVar());
+  SmallVector<Value> inner =
+      nestFrom(op, dim + 1, b, map, loop.getRegionIterArgs());
+  scf::YieldOp::create(b, op.getLoc(), inner);
+  return SmallVector<Value>(loop.getResults());
+}
+
+LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
+  // Those of what is written here and by eraseDeadCode: a text that has none
+  // of their operations has not loaded them.
+  module.getContext()
+      ->loadDialect<arith::ArithDialect, math::MathDialect,
+                    memref::MemRefDialect, scf::SCFDialect, ub::UBDialect,
+                    vector::VectorDialect>();
+  if (failed(liftControl(module)))
+    return failure();
+  PassManager lowering(module.getContext());
+  lowering.addPass(createLowerAffinePass());
+  if (failed(lowering.run(module)))
+    return failure();
+  SmallVector<Operation *> clusters;
+  SmallVector<scf::ParallelOp> parallels; // outer ones last
+  module.walk([&](Operation *op) {
+    if (isa<gpu::ClusterIdOp, gpu::ClusterDimOp, gpu::ClusterBlockIdOp,
+            gpu::ClusterDimBlocksOp>(op))
+      clusters.push_back(op);
+    else if (auto parallel = dyn_cast<scf::ParallelOp>(op))
+      parallels.push_back(parallel);
+  });
+  for (Operation *op : clusters) {
+    OpBuilder b(op);
+    op->getResult(0).replaceAllUsesWith(clusterValue(op, b));
+    op->erase();
+  }
+  for (scf::ParallelOp op : parallels) {
+    OpBuilder b(op);
+    IRMapping map;
+    op.replaceAllUsesWith(nestFrom(op, 0, b, map, op.getInitVals()));
+    op.erase();
+  }
+  expandOperations(module);
+  if (failed(checkSubgroupMatrices(module, block)))
+    return failure();
+  return lowerWarpExecution(module, block);
+}
+
+} // namespace mgpu::kernels

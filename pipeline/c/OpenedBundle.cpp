@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/c/OpenedBundle.h"
+
+#include "capture/graph/Cards.h"
+#include "device/cuda/Libraries.h"
+#include "device/host/CpuLevel.h"
+#include "device/host/HostTarget.h"
+#include "kernels/compile/CudaObjects.h"
+#include "kernels/compile/NvrtcCompiler.h"
+#include "planner/plan/Workspace.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::capture {
+
+Result<std::unique_ptr<OpenedBundle>>
+OpenedBundle::open(const std::string &path, const std::string &target,
+                   const std::string &nccl) {
+  MGPU_TRY_ASSIGN(const device::NcclOptions settings, device::parseNccl(nccl));
+  MGPU_TRY_ASSIGN(Bundle bundle, Bundle::open(path));
+  std::unique_ptr<OpenedBundle> out(new OpenedBundle);
+  MGPU_TRY_ASSIGN(out->plan, bundle.plan());
+  out->theProgram = bundle.program();
+  const std::string kind = target.substr(0, target.find(':'));
+  if (!kind.empty() && kind != "host" && kind != "cuda")
+    return fail(ErrorKind::Usage,
+                fmt::format("unknown target '{}'; use host, host:N, cuda, "
+                            "cuda:K, cuda:K,L or cuda:K/N",
+                            target));
+  MGPU_TRY_ASSIGN(auto several,
+                  device::severalCards(target, out->theProgram.dag.numDevices));
+  if (!several && !nccl.empty())
+    return fail(ErrorKind::Usage,
+                fmt::format("NCCL's settings ({}) are for several cards: open "
+                            "the program on cuda:0,1, or without",
+                            nccl));
+  MGPU_TRY(several ? out->openCards(bundle, *several, settings)
+           : device::isCudaTarget(target) ? out->openCard(bundle, target)
+                                          : out->openHost(bundle, target));
+  return out;
+}
+
+Result<void> OpenedBundle::bind(planner::BufferId id,
+                                std::span<std::byte> memory) {
+  return cards ? cards->bind(id, memory)
+               : replayer->rebind(theProgram.dag, plan, id, memory);
+}
+
+Result<void> OpenedBundle::openHost(Bundle &bundle, const std::string &target) {
+  MGPU_TRY_ASSIGN(driver,
+                  device::openHostTarget(target, theProgram.dag.numDevices,
+                                         bundle.threads()));
+  std::vector<std::string_view> levels = device::cpuLevels();
+  MGPU_TRY_ASSIGN(auto kernels, bundle.hostKernels(levels));
+  MGPU_TRY_ASSIGN(replayer, Replayer::create(theProgram.dag, plan,
+                                             kernels.objects, *driver));
+  return {};
+}
+
+Result<std::vector<std::vector<std::byte>>>
+OpenedBundle::takeCubins(Bundle &bundle, const std::string &arch) {
+  MGPU_TRY_ASSIGN(auto cubins, bundle.cubins(arch));
+  MGPU_TRY_ASSIGN(auto texts, bundle.cudaTexts());
+  kernels::CudaObjects kernels = kernels::cudaObjects(
+      texts, std::move(cubins), arch,
+      kernels::hasProducts(texts) && device::findCublasLt());
+  planner::addWorkspaces(theProgram.dag, plan, kernels.workspaceBytes);
+  return std::move(kernels.objects);
+}
+
+static Result<device::CudaCompile> ownCompiler(Bundle &bundle) {
+  MGPU_TRY_ASSIGN(OwnCubins own, bundle.ownCubins());
+  return [own = std::move(own)](
+             const std::string &source, const std::string &name,
+             const std::string &arch) -> Result<std::vector<std::byte>> {
+    if (auto at = own.find(ownKey(arch, source)); at != own.end())
+      return at->second;
+    return kernels::compileCubin(source, name, arch);
+  };
+}
+
+Result<void> OpenedBundle::openCard(Bundle &bundle, const std::string &target) {
+  MGPU_TRY_ASSIGN(device::CudaTarget card,
+                  device::oneCard(target, theProgram.dag.numDevices));
+  device::CudaOptions options;
+  options.card = card.cards[0];
+  options.numDevices = card.devicesOnCard;
+  MGPU_TRY_ASSIGN(options.compile, ownCompiler(bundle));
+  MGPU_TRY_ASSIGN(driver, device::createCudaDriver(options));
+  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, driver->architecture()));
+  MGPU_TRY_ASSIGN(replayer,
+                  Replayer::create(theProgram.dag, plan, kernels, *driver));
+  return {};
+}
+
+Result<void> OpenedBundle::openCards(Bundle &bundle,
+                                     const std::vector<int> &ordinals,
+                                     const device::NcclOptions &nccl) {
+  MGPU_TRY(checkAcrossCards(theProgram.dag));
+  MGPU_TRY_ASSIGN(std::string arch, device::architectureOf(ordinals));
+  MGPU_TRY(device::checkNcclMixing());
+  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, arch));
+  MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
+  CardThreads::Options options;
+  for (int card : ordinals)
+    options.names.push_back(fmt::format("cuda:{}", card));
+  auto open = [ordinals, nccl, compile, deadline = options.deadline](
+                  uint32_t rank, std::function<Result<void>()> watch) {
+    device::CudaOptions how;
+    how.card = ordinals[rank];
+    how.only = DeviceId{int32_t(rank)};
+    how.deadline = deadline;
+    how.nccl = nccl;
+    how.watch = std::move(watch);
+    how.compile = compile;
+    return device::createCudaDriver(how);
+  };
+  MGPU_TRY_ASSIGN(cards,
+                  CardThreads::start(theProgram.dag, plan, std::move(kernels),
+                                     open, std::move(options)));
+  return {};
+}
+
+} // namespace mgpu::capture

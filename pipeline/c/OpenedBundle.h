@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_C_OPENEDBUNDLE_H
+#define MGPU_PIPELINE_C_OPENEDBUNDLE_H
+
+// A bundle on the target that was named, ready to be replayed.
+
+#include "capture/ranks/CardThreads.h"
+#include "capture/replay/Bundle.h"
+#include "capture/replay/Replayer.h"
+
+#include "device/cuda/CudaTarget.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace mgpu::capture {
+
+class OpenedBundle {
+public:
+  /// `target` is "host", "host:N", "" or one of cards
+  /// (device/cuda/CudaTarget.h); `nccl` as device::parseNccl(), "" but on
+  /// several cards.
+  static Result<std::unique_ptr<OpenedBundle>> open(const std::string &path,
+                                                    const std::string &target,
+                                                    const std::string &nccl);
+
+  const planner::Program &program() const { return theProgram; }
+  std::span<std::byte> hostBuffer(planner::BufferId id) {
+    return cards ? cards->hostBuffer(id) : replayer->hostBuffer(id);
+  }
+  /// As Replayer::rebind().
+  Result<void> bind(planner::BufferId id, std::span<std::byte> memory);
+  Result<void> load() { return cards ? cards->load() : replayer->load(); }
+  Result<void> replay() { return cards ? cards->replay() : replayer->replay(); }
+  Result<void> fetch() { return cards ? cards->fetch() : replayer->fetch(); }
+
+private:
+  OpenedBundle() = default;
+  Result<void> openHost(Bundle &bundle, const std::string &target);
+  Result<void> openCard(Bundle &bundle, const std::string &target);
+  Result<void> openCards(Bundle &bundle, const std::vector<int> &ordinals,
+                         const device::NcclOptions &nccl);
+  /// The bundle's kernels for cards, with what they need in the plan.
+  Result<std::vector<std::vector<std::byte>>>
+  takeCubins(Bundle &bundle, const std::string &arch);
+
+  planner::Program theProgram;
+  planner::Plan plan;
+  std::unique_ptr<device::Driver> driver;
+  std::optional<Replayer> replayer;   ///< goes before its driver
+  std::unique_ptr<CardThreads> cards; ///< in the place of both
+};
+
+} // namespace mgpu::capture
+
+#endif // MGPU_PIPELINE_C_OPENEDBUNDLE_H

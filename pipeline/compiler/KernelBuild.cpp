@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/compiler/KernelBuild.h"
+
+#include "kernels/host/HostEmitter.h"
+#include "kernels/lower/KernelDialects.h"
+#include "pipeline/compiler/SpaceOf.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <memory>
+
+namespace mgpu::kernels {
+
+using namespace mlir;
+using planner::KernelConfig;
+using planner::KernelSpace;
+using planner::KernelTarget;
+
+namespace {
+
+/// A kernel's source, parsed in a context of its own.
+struct Parsed {
+  std::unique_ptr<MLIRContext> context;
+  OwningOpRef<ModuleOp> module;
+};
+
+Result<Parsed> parse(const planner::KernelSpec &spec) {
+  DialectRegistry registry;
+  registerHostEmitDialects(registry);
+  Parsed result;
+  result.context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  result.context->printOpOnDiagnostic(false);
+  result.module = parseSourceString<ModuleOp>(
+      spec.source, ParserConfig(result.context.get()));
+  if (!result.module)
+    return fail(ErrorKind::Internal,
+                "kernel " + spec.name + " does not parse after outlining");
+  return result;
+}
+
+} // namespace
+
+tl::unexpected<Error> failOf(const planner::KernelSpec &spec,
+                             const Error &error) {
+  const size_t end = error.message.find(": '");
+  const bool hasPlace = end != std::string::npos && end > 0 &&
+                        llvm::isDigit(error.message[end - 1]);
+  return fail(error.kind, hasPlace
+                              ? error.message + " (kernel " + spec.name + ")"
+                              : spec.location + ": kernel " + spec.name + ": " +
+                                    error.message);
+}
+
+Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
+                                  KernelTarget target) {
+  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  auto space = spaceOf(*parsed.module, spec.block, maxGrid, target);
+  if (!space)
+    return failOf(spec, space.error());
+  return space;
+}
+
+Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
+                                  const KernelSpace &space,
+                                  const KernelConfig &config,
+                                  const std::string &cpu) {
+  MGPU_TRY(space.check(config));
+  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  HostEmitOptions options;
+  options.cpu = cpu;
+  options.config = config;
+  auto object = emitHostKernel(*parsed.module, spec.block, options);
+  if (!object)
+    return failOf(spec, object.error());
+  return HostBuild{std::move(*object), space.launchGrid(config, space.maxGrid)};
+}
+
+Result<std::vector<std::byte>>
+buildErrorKernel(const planner::KernelSpec &spec) {
+  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  HostEmitOptions options;
+  options.boundsErrors = true;
+  auto object = emitHostKernel(*parsed.module, spec.block, options);
+  if (!object)
+    return failOf(spec, object.error());
+  return object;
+}
+
+} // namespace mgpu::kernels

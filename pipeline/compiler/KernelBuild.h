@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_COMPILER_KERNELBUILD_H
+#define MGPU_PIPELINE_COMPILER_KERNELBUILD_H
+
+// From a DAG's kernel to what a tuner wants of it: the ways to build it, and
+// the object of one of them. No MLIR in this interface. Each function makes a
+// context of its own, so calls may run at the same time.
+
+#include "kernels/space/KernelSpace.h"
+#include "planner/dag/Dag.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace mgpu::kernels {
+
+/// The configurations of `spec` on `target` for launches of up to `maxGrid`
+/// blocks of the source. Internal where the source does not parse.
+Result<planner::KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec,
+                                           Dim3 maxGrid,
+                                           planner::KernelTarget target);
+
+struct HostBuild {
+  std::vector<std::byte> object; ///< as Driver::loadKernel takes it
+  /// Of a call whose grid is `maxGrid`. The object finds it by itself from the
+  /// grid of the source, so KernelCall::grid stays as it is.
+  Dim3 launchGrid;
+};
+
+/// Compiles `spec` for the host target, for `cpu` as HostEmitOptions has it;
+/// `space` is its kernelSpaceOf there. Invalid for a configuration that is not
+/// legal. Errors name the launch.
+Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
+                                  const planner::KernelSpace &space,
+                                  const planner::KernelConfig &config,
+                                  const std::string &cpu = "native");
+
+/// Compiles `spec` for this machine as a kernel that computes in f64 and bounds
+/// its errors (ErrorBounds.h): it takes one argument more. Unsupported, naming
+/// the operation, where there is no rule for one.
+Result<std::vector<std::byte>>
+buildErrorKernel(const planner::KernelSpec &spec);
+
+/// What kept a kernel from being compiled: one sentence that begins with the
+/// operation's place where there is one, else with the launch's.
+tl::unexpected<Error> failOf(const planner::KernelSpec &spec,
+                             const Error &error);
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_PIPELINE_COMPILER_KERNELBUILD_H

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_DAGFILE_DAGJSON_H
+#define MGPU_PLANNER_DAGFILE_DAGJSON_H
+
+// Reads `mgpu-dag/2`, the text form of a DAG without a program:
+//   {"format":"mgpu-dag/2","name":S,"devices":N,"spmd":bool,
+//    "resident_bytes":B,"nodes":[
+//     {"id":I,"kind":"kernel","name":S,"flops":F,"bytes_read":B,
+//      "bytes_written":B,"out_bytes":B,"deps":[I...]},
+//     {"id":I,"kind":"all_reduce|all_gather|reduce_scatter|all_to_all|permute|
+//      broadcast|send|recv","name":S,"bytes":B,"group":N,"out_bytes":B,
+//      "deps":[...]}, ...]}
+// Optional in a node: "device" (files that are not spmd), "duration_us"
+// (frozen), "workspace_bytes", "alias_of", "op":"matmul" (a product on tensor
+// cores, for the cost model), "op":"dynamic-slice" (a kernel that only copies a
+// part of what it reads, at an offset it reads; without "op" the name says so,
+// as XLA's "dynamic-slice.12"), "splittable": the length of the outermost axis
+// of a kernel's output, along which it can be cut. Ids are 0, 1, 2, ... in
+// order and deps name earlier nodes. A collective without a name is called by
+// its kind and number. Unknown fields are kept out: they do not change a plan.
+
+#include "planner/dag/Dag.h"
+
+#include <string_view>
+
+namespace mgpu::planner {
+
+/// Nodes come out opaque: plannable, not runnable. A node's output is a buffer
+/// it writes and its dependents read: Temporary where something reads it,
+/// Resident (kept to the end) where nothing does. `alias_of` writes the other
+/// node's buffer in place. A file that is spmd has its nodes on device 0; in
+/// others a collective without "device" occupies devices 0 .. group-1.
+/// `source` names the text in errors.
+Result<Dag> parseDagJson(std::string_view text, std::string_view source);
+
+/// Reads a .json or .json.gz file. Other compression is the caller's business
+/// (`xz -d`).
+Result<Dag> readDagJson(const std::string &path);
+
+/// A DAG such as parseDagJson() gives, or a transform makes of one, as text
+/// that it reads; Unsupported for others. Every edge comes out as a
+/// dependence, so aliases and workspaces need no words of their own.
+Result<std::string> dagJsonText(const Dag &dag);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_DAGFILE_DAGJSON_H

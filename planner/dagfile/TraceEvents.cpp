@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/dagfile/TraceEvents.h"
+
+#include "support/TextPlace.h"
+
+#include <charconv>
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace mgpu::planner {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// About 4.5 thousand years; sums stay exact to a nanosecond for days.
+constexpr double maxTimeUs = 1e17;
+// A step of a large model has some ten thousand; memory for this many is there.
+constexpr size_t maxEvents = size_t(1) << 25;
+// Depths: 1 the file, 2 traceEvents, 3 an event, 4 its args.
+constexpr size_t eventDepth = 3, argsDepth = 4;
+
+/// What the parser calls, value by value.
+class Handler final : public Json::json_sax_t {
+public:
+  Handler(std::string_view text, std::string_view source)
+      : text(text), source(source) {}
+
+  std::vector<TraceEvent> events;
+  std::optional<Error> error;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t value) override {
+    return number(double(value), value);
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    return number(double(value), int64_t(std::min<uint64_t>(value, INT64_MAX)));
+  }
+  bool number_float(number_float_t value, const string_t &) override {
+    bool fits = std::abs(value) < 9e18;
+    return number(value, fits ? int64_t(value) : -1);
+  }
+  bool string(string_t &value) override {
+    if (!isOfEvent())
+      return true;
+    // Older profilers write some numbers as strings.
+    double parsed = 0;
+    auto [end, code] =
+        std::from_chars(value.data(), value.data() + value.size(), parsed);
+    if (!value.empty() && code == std::errc() &&
+        end == value.data() + value.size() && std::abs(parsed) < 9e18)
+      number(parsed, int64_t(parsed));
+    if (depth == eventDepth) {
+      if (field == "ph")
+        phase = value;
+      else if (field == "cat")
+        category = value;
+      else if (field == "name")
+        event.name = value;
+    } else if (field == "cuda_sync_kind") {
+      syncKind = value;
+    } else if (field == "Collective name") {
+      event.collective = value;
+    } else if (field == "dtype") {
+      event.elementType = value;
+    }
+    return true;
+  }
+  bool binary(binary_t &) override { return true; }
+
+  bool start_object(std::size_t) override {
+    if (++depth == eventDepth && isInEvents) {
+      event = {};
+      phase.clear();
+      category.clear();
+      syncKind.clear();
+      hasStart = hasDuration = hasDevice = false;
+    }
+    isInArgs =
+        isInArgs || (isInEvents && depth == argsDepth && field == "args");
+    return true;
+  }
+  bool key(string_t &name) override {
+    field = name;
+    return true;
+  }
+  bool end_object() override {
+    if (depth == argsDepth)
+      isInArgs = false;
+    return depth-- != eventDepth || !isInEvents || finish();
+  }
+  bool start_array(std::size_t) override {
+    if (++depth == 2 && field == "traceEvents")
+      isInEvents = hasEvents = true;
+    return true;
+  }
+  bool end_array() override {
+    if (depth-- == 2)
+      isInEvents = false;
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string &,
+                   const nlohmann::detail::exception &) override {
+    bool isCut = position >= text.size();
+    error = Error{
+        ErrorKind::Invalid,
+        isCut ? fmt::format("{}: the trace is cut short after {} "
+                            "bytes: record it again",
+                            source, text.size())
+              : fmt::format("{}: not valid JSON at {}", source,
+                            placeIn(text, std::max<size_t>(position, 1) - 1))};
+    return false;
+  }
+
+  std::string_view text;
+  bool hasEvents = false;
+
+private:
+  bool isOfEvent() const {
+    return isInEvents &&
+           (depth == eventDepth || (depth == argsDepth && isInArgs));
+  }
+
+  bool number(double value, int64_t integer) {
+    if (!isOfEvent())
+      return true;
+    if (depth == eventDepth) {
+      if (field == "ts") {
+        event.startUs = value;
+        hasStart = true;
+      } else if (field == "dur") {
+        event.durationUs = value;
+        hasDuration = true;
+      }
+      return true;
+    }
+    auto count = [&] { return uint64_t(std::max<int64_t>(integer, 0)); };
+    if (field == "device") {
+      event.device = integer;
+      hasDevice = true;
+    } else if (field == "stream") {
+      event.stream = integer;
+    } else if (field == "correlation") {
+      event.correlation = integer;
+    } else if (field == "wait_on_stream") {
+      event.waitsForStream = integer;
+    } else if (field == "wait_on_cuda_event_record_corr_id") {
+      event.waitsForRecord = integer;
+    } else if (field == "bytes") {
+      event.bytes = count();
+    } else if (field == "Group size") {
+      event.groupSize = count();
+    } else if (field == "In msg nelems") {
+      event.elementsIn = count();
+    } else if (field == "Out msg nelems") {
+      event.elementsOut = count();
+    }
+    return true;
+  }
+
+  bool finish() {
+    size_t index = number_++;
+    if (phase != "X" || !classify())
+      return true;
+    auto isTime = [](double us) { return us >= 0 && us < maxTimeUs; };
+    const char *missing =
+        !hasStart || !isTime(event.startUs) ? "\"ts\""
+        : event.isWork() && (!hasDuration || !isTime(event.durationUs))
+            ? "\"dur\""
+        : event.isWork() && (!hasDevice || event.device < 0)
+            ? "device in its args"
+        : event.isWork() && event.stream < 0 ? "stream in its args"
+                                             : nullptr;
+    if (missing) {
+      error = Error{ErrorKind::Invalid,
+                    fmt::format("{}: event {} \"{}\" of {} has no usable {}",
+                                source, index, event.name.substr(0, 60),
+                                category, missing)};
+      return false;
+    }
+    if (events.size() >= maxEvents) {
+      error = Error{ErrorKind::Unsupported,
+                    fmt::format("{}: the trace has more than {} kernels, "
+                                "copies and waits: record fewer steps",
+                                source, maxEvents)};
+      return false;
+    }
+    events.push_back(std::move(event));
+    return true;
+  }
+
+  /// Whether the event is one of those kept; sets its kind.
+  bool classify() {
+    if (category == "kernel" || category == "Kernel")
+      event.kind = TraceEvent::Kernel;
+    else if (category == "gpu_memcpy" || category == "Memcpy")
+      event.kind = TraceEvent::Copy;
+    else if (category == "gpu_memset" || category == "Memset")
+      event.kind = TraceEvent::Fill;
+    else if (category != "cuda_sync")
+      return false;
+    else if (syncKind == "Stream Wait Event")
+      event.kind = TraceEvent::StreamWait;
+    else if (syncKind == "Event Sync")
+      event.kind = TraceEvent::EventSync;
+    else if (syncKind == "Stream Sync")
+      event.kind = TraceEvent::StreamSync;
+    else // "Context Sync", "Device Sync", and what is not known
+      event.kind = TraceEvent::DeviceSync;
+    return true;
+  }
+
+  std::string source, field, phase, category, syncKind;
+  TraceEvent event;
+  size_t depth = 0, number_ = 0;
+  bool isInEvents = false, isInArgs = false;
+  bool hasStart = false, hasDuration = false, hasDevice = false;
+};
+
+} // namespace
+
+bool isTrace(std::string_view text) {
+  // A DAG says what it is at its start; a trace may have pages of properties
+  // before its events.
+  return text.substr(0, 4096).find("\"mgpu-dag/") == std::string_view::npos &&
+         text.find("\"traceEvents\"") != std::string_view::npos;
+}
+
+Result<std::vector<TraceEvent>> readTraceEvents(std::string_view text,
+                                                std::string_view source) {
+  Handler handler(text, source);
+  bool parsed = Json::sax_parse(text.begin(), text.end(), &handler);
+  if (handler.error)
+    return fail(*handler.error);
+  if (!parsed)
+    return fail(ErrorKind::Invalid,
+                fmt::format("{}: the trace cannot be read", source));
+  if (!handler.hasEvents)
+    return fail(ErrorKind::Invalid,
+                fmt::format("{}: \"traceEvents\" is no array of the file's "
+                            "object: this is no trace of a profiler",
+                            source));
+  return std::move(handler.events);
+}
+
+} // namespace mgpu::planner

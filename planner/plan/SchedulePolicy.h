@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_PLAN_SCHEDULEPOLICY_H
+#define MGPU_PLANNER_PLAN_SCHEDULEPOLICY_H
+
+namespace mgpu::planner {
+
+/// What a schedule may do that the program does not say. Each is a transform
+/// with a switch and a gain of its own (transform/Transform.h).
+struct Freedoms {
+  /// Nodes are created in an order that is chosen; else in the program's.
+  bool order = true;
+  /// A collective starts as early as its inputs allow; else only after all that
+  /// stands before it in the program on its devices.
+  bool early = true;
+  /// What running side by side makes slower runs in turn; else the schedule
+  /// forks wherever the program lets it.
+  bool join = true;
+  bool operator==(const Freedoms &) const = default;
+};
+inline constexpr Freedoms noFreedoms{false, false, false};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_PLAN_SCHEDULEPOLICY_H

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_EXACT_BUDGET_H
+#define MGPU_PLANNER_SCHEDULE_EXACT_BUDGET_H
+
+#include <cstdint>
+#include <ctime>
+
+namespace mgpu::planner::rcpsp {
+
+enum class ClockKind : uint8_t {
+  Wall,      ///< time as it passes
+  ThreadCpu, ///< time this thread has run; fair on a machine that is shared
+};
+
+/// How long a search may go on: time, or nodes, which give the same result on
+/// every machine. A node is one individual of the genetic search (three
+/// schedules) or one conflict of the exact one.
+class Budget {
+public:
+  explicit Budget(double seconds, uint64_t nodes = UINT64_MAX,
+                  ClockKind kind = ClockKind::Wall)
+      : seconds(seconds), nodes(nodes), kind(kind), begin(now()) {}
+
+  /// A budget of its own, from now on, of one of `count` equal parts.
+  Budget part(uint64_t count) const {
+    return Budget(seconds / double(count),
+                  nodes == UINT64_MAX ? nodes : nodes / count, kind);
+  }
+
+  void spend(uint64_t count = 1) { spent += count; }
+  uint64_t spentNodes() const { return spent; }
+  double elapsed() const { return now() - begin; }
+  /// Asks the clock at each call: ask every few nodes.
+  bool exhausted() const { return spent >= nodes || elapsed() >= seconds; }
+
+private:
+  double now() const {
+    timespec time;
+    clock_gettime(kind == ClockKind::Wall ? CLOCK_MONOTONIC
+                                          : CLOCK_THREAD_CPUTIME_ID,
+                  &time);
+    return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+  }
+
+  double seconds;
+  uint64_t nodes, spent = 0;
+  ClockKind kind;
+  double begin;
+};
+
+} // namespace mgpu::planner::rcpsp
+
+#endif // MGPU_PLANNER_SCHEDULE_EXACT_BUDGET_H

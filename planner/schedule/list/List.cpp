@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/list/Paths.h"
+#include "planner/schedule/list/PlanBuilder.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+namespace mgpu::planner {
+
+namespace {
+
+/// Walks simulated time from one end of a node to the next and starts, at each,
+/// the ready nodes of the greatest priority that find their resources and
+/// an idle stream on all their devices.
+///
+/// Ready nodes wait in one heap per footprint (class and devices): only the
+/// head of a heap can be next, and only footprints on a device where something
+/// ended are looked at. O((n + e) log n) for a fixed number of footprints.
+class ListScheduler {
+public:
+  ListScheduler(const Dag &dag, const std::vector<double> &durations,
+                const std::vector<double> &priorities, uint32_t streams,
+                bool early)
+      : dag(dag), durations(durations), priorities(priorities),
+        streams(streams), predecessors(dag), successors(dag),
+        missing(dag.nodes.size()), footprintOf(dag.nodes.size()),
+        busy(numResources(dag), false),
+        lanes((size_t(dag.numDevices) + 1) * streams),
+        footprintsOn(size_t(dag.numDevices) + 1) {
+    if (early)
+      return;
+    behind.resize(dag.nodes.size());
+    std::vector<std::vector<uint32_t>> places = placesOfCollectives(dag);
+    for (uint32_t i = 0; i < places.size(); ++i)
+      for (uint32_t before : places[i]) {
+        behind[before].push_back(i);
+        ++missing[i];
+      }
+  }
+
+  std::vector<OrderedStep> run() {
+    std::map<std::pair<WorkClass, std::vector<DeviceId>>, uint32_t> known;
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+      missing[i] += uint32_t(predecessors.of(NodeId{i}).size());
+      auto devices = laneDevices(dag.nodes[i]);
+      std::pair key(workClass(dag.nodes[i]),
+                    std::vector<DeviceId>(devices.begin(), devices.end()));
+      auto [it, fresh] =
+          known.try_emplace(std::move(key), uint32_t(footprints.size()));
+      footprintOf[i] = it->second;
+      if (!fresh)
+        continue;
+      footprints.push_back({it->first.first, it->first.second, {}, false});
+      for (DeviceId device : devices)
+        footprintsOn[size_t(device.value + 1)].push_back(it->second);
+    }
+    for (Phase phase : allPhases)
+      runPhase(phase);
+    return std::move(order);
+  }
+
+private:
+  /// The greatest priority first, then program order.
+  struct Ready {
+    double priority;
+    uint32_t node;
+    bool operator<(const Ready &other) const {
+      return priority != other.priority ? priority < other.priority
+                                        : node > other.node;
+    }
+  };
+  struct Footprint {
+    WorkClass work;
+    std::vector<DeviceId> devices;
+    std::priority_queue<Ready> ready;
+    bool touched; ///< listed in `touchedFootprints`
+  };
+  struct LaneState {
+    bool busy = false, used = false;
+    NodeId last;
+    uint32_t lastStep = 0;
+  };
+  struct End {
+    double time;
+    uint32_t node, step;
+    bool operator>(const End &other) const {
+      return time != other.time ? time > other.time : step > other.step;
+    }
+  };
+
+  LaneState &lane(DeviceId device, uint32_t stream) {
+    return lanes[size_t(device.value + 1) * streams + stream];
+  }
+  void touch(uint32_t footprint) {
+    if (!footprints[footprint].touched) {
+      footprints[footprint].touched = true;
+      touchedFootprints.push_back(footprint);
+    }
+  }
+  void makeReady(uint32_t node) {
+    footprints[footprintOf[node]].ready.push({priorities[node], node});
+    touch(footprintOf[node]);
+  }
+
+  void runPhase(Phase phase) {
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      if (dag.nodes[i].phase == phase && missing[i] == 0)
+        makeReady(i);
+    startTouched();
+    while (!ends.empty()) {
+      now = ends.top().time;
+      while (!ends.empty() && ends.top().time <= now) {
+        finish(ends.top(), phase);
+        ends.pop();
+      }
+      startTouched();
+    }
+  }
+
+  void finish(const End &end, Phase phase) {
+    const Footprint &footprint = footprints[footprintOf[end.node]];
+    for (size_t k = 0; k < footprint.devices.size(); ++k) {
+      DeviceId device = footprint.devices[k];
+      busy[resourceIndex(device, footprint.work)] = false;
+      lane(device, order[end.step].lanes[k].stream.value).busy = false;
+      for (uint32_t neighbour : footprintsOn[size_t(device.value + 1)])
+        touch(neighbour);
+    }
+    auto release = [&](uint32_t next) {
+      if (--missing[next] == 0 && dag.nodes[next].phase == phase)
+        makeReady(next);
+    };
+    for (NodeId next : successors.of(NodeId{end.node}))
+      release(next.value);
+    if (!behind.empty())
+      for (uint32_t next : behind[end.node])
+        release(next);
+  }
+
+  /// Resources only fill up here, so each footprint needs one look.
+  void startTouched() {
+    std::vector<Ready> heads;
+    for (uint32_t index : touchedFootprints) {
+      footprints[index].touched = false;
+      if (!footprints[index].ready.empty())
+        heads.push_back(footprints[index].ready.top());
+    }
+    touchedFootprints.clear();
+    std::sort(heads.begin(), heads.end(),
+              [](const Ready &a, const Ready &b) { return b < a; });
+    for (const Ready &head : heads)
+      if (canStart(footprints[footprintOf[head.node]])) {
+        footprints[footprintOf[head.node]].ready.pop();
+        start(head.node);
+      }
+  }
+
+  bool canStart(const Footprint &footprint) {
+    for (DeviceId device : footprint.devices) {
+      if (busy[resourceIndex(device, footprint.work)])
+        return false;
+      bool idle = false;
+      for (uint32_t stream = 0; stream < streams && !idle; ++stream)
+        idle = !lane(device, stream).busy;
+      if (!idle)
+        return false;
+    }
+    return true;
+  }
+
+  /// Any idle stream lets the node start now. The class keeps to streams of its
+  /// own while there are enough: then no kernel stands behind a collective that
+  /// takes longer than predicted. Behind a predecessor no wait is needed.
+  uint32_t pickStream(uint32_t node, DeviceId device, WorkClass work) {
+    auto edges = predecessors.of(NodeId{node});
+    uint32_t best = 0;
+    std::tuple<int, uint32_t> bestRank(-1, 0);
+    for (uint32_t stream = 0; stream < streams; ++stream) {
+      const LaneState &state = lane(device, stream);
+      if (state.busy)
+        continue;
+      int rank = 1;
+      if (state.used) {
+        bool sameClass = workClass(dag.node(state.last)) == work;
+        auto it = std::lower_bound(
+            edges.begin(), edges.end(), state.last,
+            [](const DepEdge &edge, NodeId from) { return edge.from < from; });
+        bool precedes = it != edges.end() && it->from == state.last;
+        rank = sameClass ? (precedes ? 4 : 3) : (precedes ? 1 : 0);
+      } else {
+        rank = 2;
+      }
+      std::tuple key(rank, rank == 2 ? 0 : state.lastStep);
+      if (key > bestRank) {
+        bestRank = key;
+        best = stream;
+      }
+    }
+    return best;
+  }
+
+  void start(uint32_t node) {
+    const Footprint &footprint = footprints[footprintOf[node]];
+    uint32_t index = uint32_t(order.size());
+    OrderedStep step{NodeId{node}, {}};
+    for (DeviceId device : footprint.devices) {
+      uint32_t stream = pickStream(node, device, footprint.work);
+      lane(device, stream) = {true, true, NodeId{node}, index};
+      busy[resourceIndex(device, footprint.work)] = true;
+      step.lanes.push_back({device, StreamId{stream}});
+    }
+    order.push_back(std::move(step));
+    ends.push({now + durations[node], node, index});
+  }
+
+  const Dag &dag;
+  const std::vector<double> &durations, &priorities;
+  uint32_t streams;
+  Predecessors predecessors;
+  Successors successors;
+  std::vector<uint32_t> missing; ///< predecessors not ended
+  /// By node: collectives that keep their places behind it; empty where none
+  /// must.
+  std::vector<std::vector<uint32_t>> behind;
+  std::vector<uint32_t> footprintOf;
+  std::vector<Footprint> footprints;
+  std::vector<bool> busy;
+  std::vector<LaneState> lanes;
+  std::vector<std::vector<uint32_t>> footprintsOn; ///< by device, host first
+  std::vector<uint32_t> touchedFootprints;
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends;
+  std::vector<OrderedStep> order;
+  double now = 0;
+};
+
+} // namespace
+
+std::vector<OrderedStep> listOrder(const Dag &dag,
+                                   const std::vector<double> &durations,
+                                   const std::vector<double> &priorities,
+                                   uint32_t streams, bool early) {
+  return ListScheduler(dag, durations, priorities, streams, early).run();
+}
+
+Result<Plan> scheduleList(const Dag &dag, const LatencyEstimator &latency,
+                          const ScheduleOptions &options) {
+  MGPU_TRY_ASSIGN(uint32_t streams,
+                  checkInput(dag, options.streamsPerDevice, options));
+  bool early = options.freedoms.early;
+  if (!options.freedoms.order)
+    return finishPlan("list", programOrder(dag, streams, early), streams,
+                      WaitPolicy::Dependences, dag, latency, options);
+  MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, latency));
+  std::vector<double> priorities = longestPaths(dag, durations).tail;
+  for (size_t i = 0; i < priorities.size(); ++i)
+    priorities[i] += durations[i];
+  return finishPlan("list",
+                    listOrder(dag, durations, priorities, streams, early),
+                    streams, WaitPolicy::Dependences, dag, latency, options);
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/list/PlanBuilder.h"
+
+#include "planner/plan/ArenaLayout.h"
+#include "planner/plan/LaneClocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+
+namespace mgpu::planner {
+
+Result<std::vector<double>> nodeDurations(const Dag &dag,
+                                          const LatencyEstimator &latency) {
+  std::vector<double> durations(dag.nodes.size());
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+    durations[i] = latency.durationUs(dag, NodeId{i});
+    if (!(durations[i] >= 0) || !std::isfinite(durations[i]))
+      return fail(ErrorKind::Invalid,
+                  fmt::format("node {} \"{}\" has duration {} us by {}; it "
+                              "must be finite and not negative",
+                              i, dag.nodes[i].name, durations[i],
+                              latency.name()));
+  }
+  return durations;
+}
+
+Result<uint32_t> checkInput(const Dag &dag, uint32_t wanted,
+                            const ScheduleOptions &options) {
+  MGPU_TRY(dag.check());
+  uint32_t streams = std::min(wanted, options.limits.streamsPerDevice);
+  if (streams == 0)
+    return fail(ErrorKind::Usage,
+                "a plan needs at least one stream per device");
+  return streams;
+}
+
+std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
+  struct Holder {
+    double until = 0;
+    NodeId node;
+    bool used = false;
+  };
+  std::vector<Holder> resources(numResources(dag));
+  std::map<Lane, Holder> lanes;
+  std::vector<double> endOf(dag.nodes.size(), 0);
+  std::vector<StartReason> reasons(plan.steps.size());
+  Predecessors predecessors(dag);
+  auto depends = [&](NodeId node, NodeId on) {
+    auto edges = predecessors.of(node);
+    auto it = std::lower_bound(
+        edges.begin(), edges.end(), on,
+        [](const DepEdge &edge, NodeId from) { return edge.from < from; });
+    return it != edges.end() && it->from == on;
+  };
+
+  Holder phaseEnd, latest; // latest: the step that ends last so far
+  Phase phase = Phase::Load;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    PlanStep &step = plan.steps[s];
+    const DagNode &node = dag.node(step.node);
+    if (node.phase != phase) {
+      phase = node.phase;
+      phaseEnd = latest;
+    }
+    double start = 0;
+    StartReason reason;
+    // The strictest constraint names the reason; of equals, the first asked.
+    auto constrain = [&](double until, StartReason::Kind kind, NodeId by) {
+      if (until > start) {
+        start = until;
+        reason = {kind, by};
+      }
+    };
+    for (NodeId wait : step.waits)
+      constrain(endOf[wait.value],
+                depends(step.node, wait) ? StartReason::Dependence
+                                         : StartReason::Order,
+                wait);
+    for (Lane lane : step.lanes)
+      if (const Holder &tail = lanes[lane]; tail.used)
+        constrain(tail.until,
+                  depends(step.node, tail.node) ? StartReason::Dependence
+                                                : StartReason::Stream,
+                  tail.node);
+    for (DeviceId device : laneDevices(node))
+      if (const Holder &holder =
+              resources[resourceIndex(device, workClass(node))];
+          holder.used)
+        constrain(holder.until, StartReason::Resource, holder.node);
+    if (phaseEnd.used)
+      constrain(phaseEnd.until, StartReason::Phase, phaseEnd.node);
+
+    step.startUs = start;
+    reasons[s] = reason;
+    Holder mine{start + step.durationUs, step.node, true};
+    endOf[step.node.value] = mine.until;
+    for (Lane lane : step.lanes)
+      lanes[lane] = mine;
+    for (DeviceId device : laneDevices(node))
+      resources[resourceIndex(device, workClass(node))] = mine;
+    if (!latest.used || mine.until > latest.until)
+      latest = mine;
+  }
+  plan.makespanUs = latest.until;
+  return reasons;
+}
+
+namespace {
+/// Collectives that share two ranks must be ordered for good, whatever their
+/// communicators (planner/plan/Verify.h): each follows the last one on every
+/// set of devices that meets its own twice.
+class CollectiveOrder {
+public:
+  void follow(const DagNode &node, uint32_t step,
+              std::vector<uint32_t> &needed) {
+    if (workClass(node) != WorkClass::Collective || node.devices.size() < 2)
+      return;
+    auto it = numbers.find(node.devices);
+    if (it == numbers.end())
+      it = add(node.devices);
+    for (uint32_t other : groups[it->second].meets)
+      if (groups[other].used)
+        needed.push_back(groups[other].lastStep);
+    groups[it->second].used = true;
+    groups[it->second].lastStep = step;
+  }
+
+private:
+  struct Group {
+    std::vector<DeviceId> devices;
+    std::vector<uint32_t> meets; ///< itself among them
+    uint32_t lastStep = 0;
+    bool used = false;
+  };
+  using Numbers = std::map<std::vector<DeviceId>, uint32_t>;
+
+  Numbers::iterator add(const std::vector<DeviceId> &devices) {
+    uint32_t mine = uint32_t(groups.size());
+    groups.push_back({devices, {}, 0, false});
+    for (uint32_t other = 0; other <= mine; ++other) {
+      std::vector<DeviceId> both;
+      std::set_intersection(
+          devices.begin(), devices.end(), groups[other].devices.begin(),
+          groups[other].devices.end(), std::back_inserter(both));
+      if (both.size() < 2)
+        continue;
+      groups[mine].meets.push_back(other);
+      if (other != mine)
+        groups[other].meets.push_back(mine);
+    }
+    return numbers.emplace(devices, mine).first;
+  }
+
+  Numbers numbers;
+  std::vector<Group> groups;
+};
+} // namespace
+
+// Later predecessors first: what they imply need not be waited for, and no
+// earlier one can imply a later one.
+static void assignWaits(Plan &plan, WaitPolicy policy, bool early,
+                        const Dag &dag) {
+  std::vector<std::vector<uint32_t>> places;
+  if (!early)
+    places = placesOfCollectives(dag);
+  std::set<Lane> lanes;
+  for (const PlanStep &step : plan.steps)
+    lanes.insert(step.lanes.begin(), step.lanes.end());
+  LaneClocks clocks(plan.steps.size(), lanes.size());
+  std::vector<uint32_t> stepOf(dag.nodes.size());
+  Predecessors predecessors(dag);
+  std::vector<uint32_t> needed;
+  CollectiveOrder collectives;
+  for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+    PlanStep &step = plan.steps[s];
+    stepOf[step.node.value] = s;
+    needed.clear();
+    for (const DepEdge &edge : predecessors.of(step.node))
+      needed.push_back(stepOf[edge.from.value]);
+    collectives.follow(dag.node(step.node), s, needed);
+    if (!early)
+      for (uint32_t before : places[step.node.value])
+        needed.push_back(stepOf[before]);
+    if (policy == WaitPolicy::Everything && s > 0)
+      needed.push_back(s - 1);
+    std::sort(needed.begin(), needed.end(), std::greater<>());
+    clocks.begin(step.lanes);
+    for (uint32_t earlier : needed)
+      if (!clocks.follows(earlier)) {
+        clocks.join(earlier);
+        step.waits.push_back(plan.steps[earlier].node);
+      }
+    clocks.end();
+    std::sort(step.waits.begin(), step.waits.end());
+  }
+}
+
+Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
+                        uint32_t streamsPerDevice, WaitPolicy policy,
+                        const Dag &dag, const LatencyEstimator &latency,
+                        const ScheduleOptions &options) {
+  if (order.size() != dag.nodes.size())
+    return fail(ErrorKind::Internal,
+                fmt::format("scheduler {} placed {} of {} nodes", scheduler,
+                            order.size(), dag.nodes.size()));
+  MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, latency));
+  Plan plan;
+  plan.scheduler = std::move(scheduler);
+  plan.model = latency.name();
+  plan.numDevices = dag.numDevices;
+  plan.streamsPerDevice = streamsPerDevice;
+  plan.steps.reserve(order.size());
+  for (OrderedStep &step : order) {
+    plan.steps.emplace_back();
+    plan.steps.back().node = step.node;
+    plan.steps.back().lanes = std::move(step.lanes);
+    plan.steps.back().durationUs = durations[step.node.value];
+  }
+  assignWaits(plan, policy, options.freedoms.early, dag);
+  predictTimes(plan, dag);
+  ArenaLayout layout = layoutArena(plan, dag);
+  plan.placements = std::move(layout.placements);
+  plan.arenaBytes = std::move(layout.arenaBytes);
+  plan.lowerBoundUs = makespanLowerBound(dag, latency);
+  for (size_t device = 0; device < plan.arenaBytes.size(); ++device)
+    if (plan.arenaBytes[device] > options.limits.arenaBytes ||
+        dag.residentBytes > options.limits.arenaBytes - plan.arenaBytes[device])
+      return fail(
+          ErrorKind::Invalid,
+          fmt::format("device {} needs {} bytes and {} resident ones, but {} "
+                      "are allowed; use more devices or smaller buffers",
+                      device, plan.arenaBytes[device], dag.residentBytes,
+                      options.limits.arenaBytes));
+  return plan;
+}
+
+} // namespace mgpu::planner

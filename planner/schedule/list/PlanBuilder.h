@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_LIST_PLANBUILDER_H
+#define MGPU_PLANNER_SCHEDULE_LIST_PLANBUILDER_H
+
+// What all schedulers share: they choose an order and lanes, this adds waits,
+// predicted times, the arena and the bound.
+
+#include "planner/schedule/list/Schedulers.h"
+
+namespace mgpu::planner {
+
+/// Durations of all nodes; an error if one is not a finite time.
+Result<std::vector<double>> nodeDurations(const Dag &dag,
+                                          const LatencyEstimator &latency);
+
+/// A number for the resource (device, class); the host's come first.
+inline size_t resourceIndex(DeviceId device, WorkClass work) {
+  return size_t(device.value + 1) * 3 + size_t(work);
+}
+inline size_t numResources(const Dag &dag) {
+  return (size_t(dag.numDevices) + 1) * 3;
+}
+
+/// Why a step starts no earlier than it does.
+struct StartReason {
+  enum Kind : uint8_t {
+    Immediately, ///< nothing holds it
+    Dependence,  ///< it needs `node`'s result or must not overtake it
+    Order,       ///< the plan waits for `node` though the program does not
+    Stream,      ///< its stream runs `node`
+    Resource,    ///< the device runs `node` of the same class
+    Phase,       ///< `node` ends the phase before
+  };
+  Kind kind = Immediately;
+  NodeId node;
+};
+
+/// Predicts the times of a plan whose steps, lanes and waits are set: sets each
+/// startUs and the makespan under the planning model, steps taking resources
+/// in plan order. Returns the reason of each start.
+std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag);
+
+enum class WaitPolicy {
+  Dependences, ///< each step follows its DAG predecessors
+  Everything,  ///< each step follows the step before it as well
+};
+
+struct OrderedStep {
+  NodeId node;
+  std::vector<Lane> lanes;
+};
+
+/// The order of list scheduling: at each time, of the nodes that can start, the
+/// one of the greatest priority first. `early` as in Freedoms.
+std::vector<OrderedStep> listOrder(const Dag &dag,
+                                   const std::vector<double> &durations,
+                                   const std::vector<double> &priorities,
+                                   uint32_t streams, bool early = true);
+
+/// The program's own order (see scheduleList).
+std::vector<OrderedStep> programOrder(const Dag &dag, uint32_t streams,
+                                      bool early);
+
+/// By node: what a collective must follow to keep its place in the program,
+/// beside what the DAG says; empty of other nodes. Of each device, what stands
+/// between the collective before it and itself, that one included.
+std::vector<std::vector<uint32_t>> placesOfCollectives(const Dag &dag);
+
+/// Builds a plan from `order` (a topological order, phases ascending) and the
+/// lanes of each step of it. Waits are minimal: none is implied by lane order
+/// and the other waits. Fails when a limit is exceeded.
+Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
+                        uint32_t streamsPerDevice, WaitPolicy policy,
+                        const Dag &dag, const LatencyEstimator &latency,
+                        const ScheduleOptions &options);
+
+/// The checks every scheduler makes first: the DAG is sound, streams allowed.
+/// Returns the streams per device to use, at most `wanted`.
+Result<uint32_t> checkInput(const Dag &dag, uint32_t wanted,
+                            const ScheduleOptions &options);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_SCHEDULE_LIST_PLANBUILDER_H

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_LIST_SCHEDULERS_H
+#define MGPU_PLANNER_SCHEDULE_LIST_SCHEDULERS_H
+
+// One free function per scheduling algorithm, one .cpp each. All return a
+// complete plan: lanes, waits, predicted times, arena layout, bound.
+//
+// The planning model, to which all predicted times and the bound refer:
+// - A device runs one kernel, one copy and one collective at a time; the three
+//   overlap freely. So does the host. A node on several devices takes its
+//   resource on all of them, from start to end.
+// - A stream runs its steps in plan order, one at a time.
+// - The phases (planner/dag/Dag.h) follow each other: none starts before the
+//   one before has ended. A dependence across phases still gets its wait.
+// - Durations do not depend on what else runs.
+// Resources shape predicted times only; correctness rests on lanes and waits.
+
+#include "planner/cost/LatencyEstimator.h"
+#include "planner/plan/Plan.h"
+#include "planner/plan/SchedulePolicy.h"
+#include "planner/plan/Verify.h"
+
+namespace mgpu::planner {
+
+struct ScheduleOptions {
+  PlanLimits limits;
+  uint32_t streamsPerDevice = 4; ///< the list scheduler uses at most this many
+  Freedoms freedoms;             ///< of the list scheduler; it knows no `join`
+};
+
+/// Program order, one stream per device, each node after the one before it on
+/// all devices. The baseline every other plan is compared with.
+Result<Plan> scheduleSerial(const Dag &dag, const LatencyEstimator &latency,
+                            const ScheduleOptions &options = {});
+
+/// Priority list scheduling: longest path to the end first; the stream that
+/// lets the node start first. Collectives of one communicator keep DAG order.
+/// Without Freedoms::order, program order: kernels, collectives and copies on a
+/// stream each, as far as there are streams; collectives, where they may be
+/// early, right behind the last node they need.
+Result<Plan> scheduleList(const Dag &dag, const LatencyEstimator &latency,
+                          const ScheduleOptions &options = {});
+
+/// A random legal plan, for tests: any order and any stream the DAG allows.
+Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
+                              uint64_t seed,
+                              const ScheduleOptions &options = {});
+
+/// No plan under the model above ends earlier. Microseconds. The sum over
+/// phases of the larger of the critical path and, for each resource of each
+/// device, the one-machine bound of its nodes: each is preceded by its longest
+/// path from a source and followed by its longest path to a sink (Jackson's
+/// preemptive schedule; Carlier 1982). The host has one bound of each kind too.
+double makespanLowerBound(const Dag &dag, const LatencyEstimator &latency);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_SCHEDULE_LIST_SCHEDULERS_H

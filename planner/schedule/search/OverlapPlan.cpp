@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/search/OverlapPlan.h"
+
+#include "planner/plan/ArenaLayout.h"
+
+namespace mgpu::planner::overlap {
+
+Plan makePlan(const OverlapModel &model, const OverlapSchedule &schedule,
+              const Dag &dag) {
+  constexpr uint32_t none = UINT32_MAX;
+  Plan plan;
+  plan.scheduler = "overlap";
+  plan.model = "frozen";
+  plan.numDevices = dag.numDevices;
+  plan.streamsPerDevice = 2;
+  plan.makespanUs = schedule.makespan;
+  plan.steps.reserve(model.size());
+  // Per lane: the step begun last and the one before it, and what the other
+  // lane has waited for of it already.
+  uint32_t latest[2] = {none, none}, former[2] = {none, none},
+           known[2] = {none, none};
+  for (uint32_t node : schedule.order) {
+    uint8_t lane = model.isCollective[node], other = 1 - lane;
+    PlanStep step;
+    step.node = NodeId{node};
+    step.startUs = schedule.starts[node];
+    step.durationUs = model.durations[node];
+    for (DeviceId device : dag.nodes[node].devices)
+      step.lanes.push_back({device, StreamId{lane}});
+    uint32_t ended = latest[other];
+    if (ended != none &&
+        schedule.starts[ended] + model.durations[ended] > step.startUs)
+      ended = former[other];
+    if (ended != none && ended != known[other]) {
+      step.waits.push_back(NodeId{ended});
+      known[other] = ended;
+    }
+    former[lane] = latest[lane];
+    latest[lane] = node;
+    plan.steps.push_back(std::move(step));
+  }
+  ArenaLayout layout = layoutArena(plan, dag);
+  plan.placements = std::move(layout.placements);
+  plan.arenaBytes = std::move(layout.arenaBytes);
+  return plan;
+}
+
+} // namespace mgpu::planner::overlap

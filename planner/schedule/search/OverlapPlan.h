@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPPLAN_H
+#define MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPPLAN_H
+
+#include "planner/plan/Plan.h"
+#include "planner/schedule/search/OverlapModel.h"
+
+namespace mgpu::planner::overlap {
+
+/// The schedule as a plan of `dag`: kernels on stream 0, collectives on stream
+/// 1. Each step waits for what the other stream has ended by its start, so that
+/// what the schedule orders in time is ordered for good: every dependence, and
+/// every two buffers of which one ends before the other begins, which may then
+/// share bytes of the arena. The bound and model line are the caller's.
+Plan makePlan(const OverlapModel &model, const OverlapSchedule &schedule,
+              const Dag &dag);
+
+} // namespace mgpu::planner::overlap
+
+#endif // MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPPLAN_H
