@@ -63,6 +63,17 @@ Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
   return space;
 }
 
+Result<std::vector<std::byte>>
+compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu) {
+  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  HostEmitOptions options;
+  options.cpu = cpu;
+  auto object = emitHostKernel(*parsed.module, spec.block, options);
+  if (!object)
+    return failOf(spec, object.error());
+  return object;
+}
+
 Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
                                   const KernelSpace &space,
                                   const KernelConfig &config,

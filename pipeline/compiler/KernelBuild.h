@@ -21,6 +21,11 @@ Result<planner::KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec,
                                            Dim3 maxGrid,
                                            planner::KernelTarget target);
 
+/// Compiles `spec` for the host target as it is launched in the source, for
+/// `cpu` as HostEmitOptions has it. Errors name the launch.
+Result<std::vector<std::byte>>
+compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu);
+
 struct HostBuild {
   std::vector<std::byte> object; ///< as Driver::loadKernel takes it
   /// Of a call whose grid is `maxGrid`. The object finds it by itself from the

@@ -4,8 +4,9 @@
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/unit/db/TempFolder.h"
 
-#include "tools/mgpu-tune/Compiler.h"
-#include "tools/mgpu-tune/ProductForms.h"
+#include "pipeline/Prepare.h"
+#include "pipeline/ProductForms.h"
+#include "pipeline/compiler/CudaTexts.h"
 
 #include <gtest/gtest.h>
 
@@ -15,51 +16,59 @@ namespace mgpu::conformance {
 /// driver, and never where it once failed.
 TEST(CardForms, WhatPassedOnACardIsItsDefault) {
   db::TempFolder folder;
-  tune::Options options;
+  pipeline::LoadOptions options;
   options.database = folder / "forms.db";
   options.target = "cuda:0";
-  std::vector<tune::CardIdentity> cards{{"NVIDIA H100", "sm_90", "13.0"}};
+  std::vector<pipeline::CardIdentity> cards{{"NVIDIA H100", "sm_90", "13.0"}};
   size_t asked = 0;
   auto identify = [&](const std::string &target) {
     EXPECT_EQ(target, options.target);
     ++asked;
-    return Result<std::vector<tune::CardIdentity>>(cards);
+    return Result<std::vector<pipeline::CardIdentity>>(cards);
   };
-  EXPECT_EQ(tune::passedForms(options, identify), "");
+  EXPECT_EQ(pipeline::passedForms(options, identify), "");
   EXPECT_EQ(asked, 0u) << "a card is asked for though nothing is stored";
-  const tune::CardIdentity h100 = cards[0], older{h100.name, h100.arch, "12.8"},
-                           a100{"NVIDIA A100", "sm_80", "13.0"};
+  const pipeline::CardIdentity h100 = cards[0],
+                               older{h100.name, h100.arch, "12.8"},
+                               a100{"NVIDIA A100", "sm_80", "13.0"};
   auto store = db::TuningStore::open(options.database);
   ASSERT_TRUE(store) << store.error().message;
-  auto record = [&](const tune::CardIdentity &card, const char *form,
+  auto record = [&](const pipeline::CardIdentity &card, const char *form,
                     const char *fault) {
-    auto done = tune::recordForm(*store, card, form, 12.5, fault);
+    auto done = pipeline::recordForm(*store, card, form, 12.5, fault);
     ASSERT_TRUE(done) << done.error().message;
   };
   record(h100, "mma", "");
-  EXPECT_EQ(tune::passedForms(options, identify), "passed:mma");
+  EXPECT_EQ(pipeline::passedForms(options, identify), "passed:mma");
   record(h100, "wgmma", "");
-  EXPECT_EQ(tune::passedForms(options, identify), "passed:wgmma,mma");
+  EXPECT_EQ(pipeline::passedForms(options, identify), "passed:wgmma,mma");
   cards = {older};
-  EXPECT_EQ(tune::passedForms(options, identify), "");
+  EXPECT_EQ(pipeline::passedForms(options, identify), "");
   cards = {h100, a100}; // both must have it
-  EXPECT_EQ(tune::passedForms(options, identify), "");
+  EXPECT_EQ(pipeline::passedForms(options, identify), "");
   record(a100, "mma", "");
-  EXPECT_EQ(tune::passedForms(options, identify), "passed:mma");
+  EXPECT_EQ(pipeline::passedForms(options, identify), "passed:mma");
   cards = {h100};
   record(h100, "wgmma", "c differs");
-  EXPECT_EQ(tune::passedForms(options, identify), "passed:mma");
+  EXPECT_EQ(pipeline::passedForms(options, identify), "passed:mma");
   record(h100, "wgmma", ""); // for good
-  EXPECT_EQ(tune::passedForms(options, identify), "passed:mma");
-  for (auto change : {+[](tune::Options &o) { o.target = "host"; },
-                      +[](tune::Options &o) { o.tensorCores = "none"; },
-                      +[](tune::Options &o) { o.useTuned = false; },
-                      +[](tune::Options &o) { o.needsPlan = true; },
-                      +[](tune::Options &o) { o.planFile = "p.plan"; },
-                      +[](tune::Options &o) { o.database += "x"; }}) {
-    tune::Options other = options;
+  EXPECT_EQ(pipeline::passedForms(options, identify), "passed:mma");
+  using pipeline::LoadOptions, pipeline::PrepareOptions;
+  for (auto change : {+[](LoadOptions &o) { o.target = "host"; },
+                      +[](LoadOptions &o) { o.tensorCores = "none"; },
+                      +[](LoadOptions &o) { o.usesRecord = false; },
+                      +[](LoadOptions &o) { o.database += "x"; }}) {
+    LoadOptions other = options;
     change(other);
-    EXPECT_EQ(tune::passedForms(other, identify), "");
+    EXPECT_EQ(pipeline::passedForms(other, identify), "");
+  }
+  EXPECT_TRUE(pipeline::mayUseRecord({}));
+  for (auto change : {+[](PrepareOptions &o) { o.useTuned = false; },
+                      +[](PrepareOptions &o) { o.mustBeStored = true; },
+                      +[](PrepareOptions &o) { o.planFile = "p.plan"; }}) {
+    PrepareOptions prepare;
+    change(prepare);
+    EXPECT_FALSE(pipeline::mayUseRecord(prepare));
   }
 }
 
@@ -73,7 +82,7 @@ TEST(CardForms, TextsAreOfTheFormThatPassed) {
   auto formsOf = [&](const std::string &tensorCores) {
     std::string forms;
     auto texts =
-        allOf(tune::emitCudaKernels(*outcome.dag, tensorCores, nullptr));
+        allOf(pipeline::emitCudaKernels(*outcome.dag, tensorCores, nullptr));
     EXPECT_TRUE(texts) << texts.error().message;
     for (const kernels::CudaText &text : *texts)
       forms += text.form + (text.product ? "+cublaslt " : " ");

@@ -11,10 +11,11 @@
 
 #include "device/host/HostDriver.h"
 #include "kernels/abi/CudaKernelObject.h"
+#include "kernels/compile/CompileTexts.h"
 #include "kernels/compile/NvrtcCompiler.h"
+#include "pipeline/TuneContext.h"
+#include "pipeline/compiler/CudaTexts.h"
 #include "pipeline/compiler/KernelBuild.h"
-#include "tools/mgpu-tune/CardTuning.h"
-#include "tools/mgpu-tune/Compiler.h"
 #include "tuner/session/TuningSession.h"
 
 #include <algorithm>
@@ -98,7 +99,7 @@ public:
         1,
         {},
         2,
-        twins.onAwait ? std::vector{tune::pdlSetting("sm_90")}
+        twins.onAwait ? std::vector{pipeline::pdlSetting("sm_90")}
                       : std::vector<tuner::TargetSetting>(),
         identity(),
         device::profileOfArchitecture("sm_90"),
@@ -110,7 +111,7 @@ public:
               return device::createHostDriver(devices, lanes, cpus);
             }},
         [](const std::map<std::string, std::string> &settings) {
-          return uint32_t(tune::usesPdl(settings));
+          return uint32_t(pipeline::usesPdl(settings));
         }};
   }
 
@@ -374,8 +375,9 @@ TEST(CardTune, KernelsThatBeginEarlyAreAPointOfTheSpace) {
     ASSERT_TRUE(run) << run.error().message;
     EXPECT_TRUE(*run) << run->error().what;
   }
-  EXPECT_EQ(tune::pdlSetting("sm_80").values, std::vector<std::string>{"off"});
-  EXPECT_FALSE(tune::pdlSetting("sm_80").reason.empty());
+  EXPECT_EQ(pipeline::pdlSetting("sm_80").values,
+            std::vector<std::string>{"off"});
+  EXPECT_FALSE(pipeline::pdlSetting("sm_80").reason.empty());
 }
 
 /// By the compiler for cards, which needs none.
@@ -386,7 +388,7 @@ TEST(CardTune, KernelsAreBuiltAsTheirConfigurationsSay) {
                                  Example{"source", "main", {}}}) {
     ImportOutcome outcome = importExample(example);
     ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
-    auto texts = allOf(tune::emitCudaKernels(*outcome.dag, "", nullptr));
+    auto texts = allOf(pipeline::emitCudaKernels(*outcome.dag, "", nullptr));
     ASSERT_TRUE(texts) << texts.error().message;
     const kernels::CudaText &text = texts->front();
     ASSERT_TRUE(text.space);
@@ -398,7 +400,7 @@ TEST(CardTune, KernelsAreBuiltAsTheirConfigurationsSay) {
     for (tuner::ConfigId id : {0u, space->size() / 2, space->size() - 1}) {
       const KernelConfig config = tuner::kernelConfigAt(*space, id);
       auto object =
-          tune::buildCardKernel(text, config, "sm_90", false, nullptr);
+          kernels::buildCardKernel(text, config, "sm_90", false, nullptr);
       ASSERT_TRUE(object) << object.error().message;
       auto decoded = device::decodeCudaKernel("k", *object);
       ASSERT_TRUE(decoded) << decoded.error().message;
@@ -414,7 +416,8 @@ TEST(CardTune, KernelsAreBuiltAsTheirConfigurationsSay) {
       const KernelConfig &plain = text.space->defaults;
       std::vector<std::byte> code[2];
       for (bool awaits : {false, true}) {
-        auto object = tune::buildCardKernel(text, plain, arch, awaits, nullptr);
+        auto object =
+            kernels::buildCardKernel(text, plain, arch, awaits, nullptr);
         ASSERT_TRUE(object) << object.error().message;
         auto decoded = device::decodeCudaKernel("k", *object);
         ASSERT_TRUE(decoded) << decoded.error().message;
@@ -424,8 +427,8 @@ TEST(CardTune, KernelsAreBuiltAsTheirConfigurationsSay) {
         code[awaits] = decoded->cubin;
       }
     }
-    EXPECT_FALSE(tune::buildCardKernel(text, text.space->defaults, "sm_1",
-                                       false, nullptr));
+    EXPECT_FALSE(kernels::buildCardKernel(text, text.space->defaults, "sm_1",
+                                          false, nullptr));
   }
 }
 

@@ -11,10 +11,13 @@
 
 #include "kernels/abi/CudaKernelObject.h"
 #include "kernels/compile/NvrtcCompiler.h"
+#include "pipeline/Kernels.h"
+#include "pipeline/Load.h"
+#include "pipeline/MakeBundle.h"
+#include "pipeline/compiler/MlirCompiler.h"
 #include "planner/plan/Verify.h"
 #include "planner/plan/Workspace.h"
 #include "planner/schedule/transform/Transform.h"
-#include "tools/mgpu-tune/CudaKernels.h"
 
 #include <gtest/gtest.h>
 
@@ -147,24 +150,29 @@ TEST(CudaSource, ABundleOfItRunsOnCards) {
   if (!kernels::NvrtcCompiler::open())
     GTEST_SKIP() << "there is no NVRTC";
   db::TempFolder folder;
-  tune::Options options;
+  pipeline::LoadOptions options;
+  options.compiler = &pipeline::mlirCompiler();
   options.file = std::string(MGPU_EXAMPLES) + "/source/source.mlir";
-  options.bundleFile = folder / "source.mgpu";
-  options.bundleLevels = {"x86-64-v2"};
-  options.bundleArchs = {"sm_90"};
-  options.useTuned = false;
-  options.json = true;
-  auto made = tune::runBundle(options);
+  auto source = pipeline::loadProgram(options);
+  ASSERT_TRUE(source) << source.error().message;
+  pipeline::PrepareOptions prepare;
+  prepare.useTuned = false;
+  auto made = pipeline::makeBundle(std::move(*source), prepare,
+                                   {{"x86-64-v2"}, {"sm_90"}});
   ASSERT_TRUE(made) << made.error().message;
-  options.file = options.bundleFile;
-  auto program = tune::loadProgram(options, true);
+  pipeline::LoadOptions bundled;
+  bundled.file = folder / "source.mgpu";
+  bundled.racesAreErrors = true;
+  auto written = capture::writeBundle(bundled.file, made->contents);
+  ASSERT_TRUE(written) << written.error().message;
+  auto program = pipeline::loadProgram(bundled);
   ASSERT_TRUE(program) << program.error().message;
   const planner::Dag &dag = program->dag;
-  auto texts = tune::cudaTexts(*program, nullptr);
+  auto texts = pipeline::cudaTexts(*program, nullptr);
   ASSERT_TRUE(texts) << texts.error().message;
   auto cubins = program->bundle->cubins("sm_90");
   ASSERT_TRUE(cubins) << cubins.error().message;
-  auto loaded = tune::cudaKernels(*program, "sm_90", nullptr);
+  auto loaded = pipeline::cudaKernels(*program, "sm_90", nullptr);
   ASSERT_TRUE(loaded) << loaded.error().message;
   size_t files = 0;
   for (size_t k = 0; k < texts->size(); ++k) {

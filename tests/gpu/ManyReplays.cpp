@@ -17,11 +17,13 @@
 // are not all (`complete`). Exit code 1 after a difference or growth, 3 without
 // a card.
 #include "device/cuda/CudaApi.h"
+#include "pipeline/Load.h"
+#include "pipeline/Run.h"
 #include "support/Clock.h"
 #include "tests/gpu/Growth.h"
-#include "tools/mgpu-tune/Arguments.h"
-#include "tools/mgpu-tune/Target.h"
-#include "tools/mgpu-tune/Tuned.h"
+#ifdef MGPU_TUNE_COMPILES
+#include "pipeline/compiler/MlirCompiler.h"
+#endif
 
 #include "capture/replay/Replayer.h"
 
@@ -84,41 +86,44 @@ struct Seen {
 /// The program on one target, with its arguments bound and loaded.
 class Side {
 public:
-  static Result<std::unique_ptr<Side>> open(const tune::Options &given,
+  static Result<std::unique_ptr<Side>> open(const pipeline::LoadOptions &given,
                                             const std::string &target) {
     auto side = std::make_unique<Side>();
-    tune::Options options = given;
+    pipeline::LoadOptions options = given;
     options.target = target;
-    options.useTuned = false;
-    MGPU_TRY_ASSIGN(side->program, tune::loadProgram(options, false));
+    options.usesRecord = false;
+    pipeline::PrepareOptions prepare;
+    prepare.useTuned = false;
+    MGPU_TRY_ASSIGN(side->program, pipeline::loadProgram(options));
     // Random numbers for every array without a value, the same on all targets.
     int seed = 0;
-    for (const tune::Binding &binding : side->program.bindings)
-      if (binding.buffer && !binding.isResult &&
-          !options.arguments.contains(binding.name))
-        options.arguments[binding.name] = fmt::format("random:{}", seed++);
+    auto &values = side->program.from.arguments;
+    for (const planner::ProgramArgument &argument : side->program.arguments)
+      if (argument.buffer && !values.contains(argument.name))
+        values[argument.name] = fmt::format("random:{}", seed++);
     const uint32_t devices = side->program.dag.numDevices;
-    const bool isCard = tune::isCudaTarget(target);
+    const bool isCard = pipeline::isCudaTarget(target);
     if (isCard) {
-      MGPU_TRY_ASSIGN(side->driver, tune::openTarget(target, devices));
+      MGPU_TRY_ASSIGN(side->driver, pipeline::openTarget(target, devices));
     }
-    MGPU_TRY_ASSIGN(side->prepared,
-                    tune::prepare(side->program, options,
-                                  isCard ? side->driver->architecture() : ""));
+    MGPU_TRY_ASSIGN(
+        side->prepared,
+        pipeline::prepare(side->program, prepare,
+                          isCard ? side->driver->architecture() : ""));
     if (!isCard) {
-      tune::OpenOptions how;
+      pipeline::OpenOptions how;
       how.lanes = side->prepared.lanes;
-      MGPU_TRY_ASSIGN(side->driver, tune::openTarget(target, devices, how));
+      MGPU_TRY_ASSIGN(side->driver, pipeline::openTarget(target, devices, how));
     }
     MGPU_TRY_ASSIGN(
         capture::Replayer replayer,
         capture::Replayer::create(side->program.dag, side->prepared.plan,
                                   side->prepared.kernels, *side->driver));
     side->replayer.emplace(std::move(replayer));
-    MGPU_TRY_ASSIGN(auto values, tune::loadArguments(side->program, options));
-    for (const auto &[binding, array] : values)
+    MGPU_TRY_ASSIGN(auto arrays, pipeline::loadArguments(side->program));
+    for (const auto &[argument, array] : arrays)
       std::copy(array.bytes.begin(), array.bytes.end(),
-                side->replayer->hostBuffer(*binding->buffer).begin());
+                side->replayer->hostBuffer(*argument->buffer).begin());
     MGPU_TRY(side->replayer->load());
     return side;
   }
@@ -127,19 +132,20 @@ public:
   Result<std::vector<Seen>> results() {
     MGPU_TRY(replayer->fetch());
     std::vector<Seen> all;
-    for (const tune::Binding &binding : program.bindings)
-      if (binding.buffer) {
-        auto bytes = replayer->hostBuffer(*binding.buffer);
-        all.push_back({binding.name,
-                       program.dag.buffer(*binding.buffer).elementType,
-                       {bytes.begin(), bytes.end()}});
-      }
+    for (const auto *list : {&program.arguments, &program.results})
+      for (const planner::ProgramArgument &argument : *list)
+        if (argument.buffer) {
+          auto bytes = replayer->hostBuffer(*argument.buffer);
+          all.push_back({argument.name,
+                         program.dag.buffer(*argument.buffer).elementType,
+                         {bytes.begin(), bytes.end()}});
+        }
     return all;
   }
 
-  tune::Program program;
+  pipeline::LoadedProgram program;
   std::unique_ptr<device::Driver> driver;
-  tune::Prepared prepared;
+  pipeline::Prepared prepared;
   std::optional<capture::Replayer> replayer;
 };
 
@@ -203,8 +209,9 @@ double furthest(const std::vector<Seen> &got,
 /// What goes on beside the card's replays, and what its results are held to.
 class Other {
 public:
-  static Result<Other> open(const tune::Options &options, const Rule &rule,
-                            const std::string &target, uint32_t devices) {
+  static Result<Other> open(const pipeline::LoadOptions &options,
+                            const Rule &rule, const std::string &target,
+                            uint32_t devices) {
     Other other;
     other.rule = rule;
     MGPU_TRY_ASSIGN(other.host,
@@ -255,13 +262,14 @@ private:
   std::vector<Seen> first; ///< the card's own, after one replay
 };
 
-Result<json> compare(const tune::Options &options, const Rule &rule,
+Result<json> compare(const pipeline::LoadOptions &options, const Rule &rule,
                      const std::string &target, uint64_t count,
                      double seconds) {
   MGPU_TRY_ASSIGN(auto card, Side::open(options, target));
   MGPU_TRY_ASSIGN(Other other, Other::open(options, rule, target,
                                            card->program.dag.numDevices));
-  MGPU_TRY_ASSIGN(tune::CudaTarget where, tune::parseCudaTarget(target));
+  MGPU_TRY_ASSIGN(pipeline::CudaTarget where,
+                  pipeline::parseCudaTarget(target));
   // When memory is looked at, and when results are; at the one also the other,
   // so that what comparing takes is no growth.
   const std::array<uint64_t, 3> looks{count / 10, count / 10 + count * 9 / 20,
@@ -327,7 +335,10 @@ int main(int argc, char **argv) {
                          "bits|same:T|again:T [NAME=VALUE ...] -- TARGET...\n");
     return 2;
   }
-  tune::Options options;
+  pipeline::LoadOptions options;
+#ifdef MGPU_TUNE_COMPILES
+  options.compiler = &pipeline::mlirCompiler();
+#endif
   options.file = words[0];
   options.entry = words[3];
   for (auto word = words.begin() + 5; word < dashes; ++word)

@@ -3,13 +3,14 @@
 // `mgpu-tune calibrate`: a target as a topology, measured.
 #include "bench/measure/Environment.h"
 #include "device/cuda/CudaDriver.h"
+#include "pipeline/CubinCache.h"
+#include "pipeline/GpuIdentity.h"
+#include "pipeline/Kernels.h"
+#include "pipeline/Load.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/CalibrateCards.h"
-#include "tools/mgpu-tune/CubinCache.h"
-#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/Runner.h"
-#include "tools/mgpu-tune/Target.h"
+#include "tools/mgpu-tune/RunCards.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -57,10 +58,11 @@ public:
   const int value;
 };
 
-Result<Program> loadKernels(const Options &options, bool isCard) {
-  Options loading = options;
+Result<LoadedProgram> loadKernels(const LoadOptions &options, bool isCard) {
+  LoadOptions loading = options;
+  loading.racesAreErrors = true;
   if (!options.file.empty())
-    return loadProgram(loading, true);
+    return loadProgram(loading);
   // In memory, for the importer, which takes names.
   const Descriptor file(memfd_create("calibrate.mlir", MFD_CLOEXEC));
   const std::string_view text = isCard ? cardKernels : hostKernels;
@@ -69,7 +71,7 @@ Result<Program> loadKernels(const Options &options, bool isCard) {
     return fail(ErrorKind::Absent, "there is no memory for a file of the "
                                    "kernels to compile");
   loading.file = fmt::format("/proc/self/fd/{}", file.value);
-  return loadProgram(loading, true);
+  return loadProgram(loading);
 }
 
 /// `workspaceBytes` is what a call needs beside its arguments, and has as one
@@ -111,16 +113,17 @@ struct Kernels {
 };
 
 /// `architecture` is the target's.
-Result<Kernels> compileKernels(const Options &options,
+Result<Kernels> compileKernels(const LoadOptions &options,
                                const std::string &architecture) {
-  MGPU_TRY_ASSIGN(Program program, loadKernels(options, !architecture.empty()));
+  MGPU_TRY_ASSIGN(LoadedProgram program,
+                  loadKernels(options, !architecture.empty()));
   std::vector<std::vector<std::byte>> objects;
   std::vector<uint64_t> workspaceBytes(program.dag.kernels.size());
   if (architecture.empty()) {
-    MGPU_TRY_ASSIGN(HostKernels kernels, tune::hostKernels(program, ""));
+    MGPU_TRY_ASSIGN(HostKernels kernels, pipeline::hostKernels(program, ""));
     objects = std::move(kernels.objects);
   } else {
-    auto cache = openCubinCache(options);
+    auto cache = openCubinCache(options.database);
     MGPU_TRY_ASSIGN(kernels::CudaObjects kernels,
                     cudaKernels(program, architecture, cache.get()));
     objects = std::move(kernels.objects);
@@ -217,9 +220,9 @@ void print(const device::Topology &t, const std::string &path) {
 
 } // namespace
 
-Result<int> runCalibrate(const Options &options) {
-  MGPU_TRY(checkFiles(options));
-  std::string target = options.target;
+Result<int> runCalibrate(const CalibrateOptions &options) {
+  MGPU_TRY(filesRead(options.load).write("-o", options.output));
+  std::string target = options.load.target;
   if (target.empty())
     target = fmt::format("host:{}",
                          std::clamp(bench::readEnvironment().cores, 2u, 8u));
@@ -230,7 +233,7 @@ Result<int> runCalibrate(const Options &options) {
     devices = std::max(cuda.devicesOnCard, uint32_t(cuda.cards.size()));
   } else {
     MGPU_TRY_ASSIGN(devices, targetDevices(target, 1));
-    if (options.given.count("--deadline"))
+    if (options.load.given.contains("--deadline"))
       return fail(ErrorKind::Usage, "--deadline is for cards: use it with "
                                     "--target cuda:0");
   }
@@ -243,7 +246,7 @@ Result<int> runCalibrate(const Options &options) {
   const Descriptor words(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
   auto input = [&](device::Driver &driver) -> Result<tuner::CalibrationInput> {
     MGPU_TRY_ASSIGN(device::Topology about, describe(target, devices, driver));
-    about.name = options.calibrationFile;
+    about.name = options.output;
     tuner::CalibrationInput out{
         driver,
         kernels.memory,
@@ -261,29 +264,31 @@ Result<int> runCalibrate(const Options &options) {
   };
   device::Topology measured;
   if (areCards) {
-    MGPU_TRY_ASSIGN(CardsToOpen opening, cardsToOpen(cuda.cards, options));
+    MGPU_TRY_ASSIGN(CardsToOpen opening,
+                    cardsToOpen(cuda.cards, options, options.load.database));
     MGPU_TRY_ASSIGN(const std::string architecture, architectureOf(cuda.cards));
-    MGPU_TRY_ASSIGN(kernels, compileKernels(options, architecture));
+    MGPU_TRY_ASSIGN(kernels, compileKernels(options.load, architecture));
     MGPU_TRY_ASSIGN(measured, calibrateCards(devices, std::move(opening.open),
                                              std::move(opening.how), input));
   } else {
     OpenOptions how;
     how.profiles = true;
-    how.compile = ownCompiler(options.database);
+    how.compile = ownCompiler(options.load.database);
     how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
     MGPU_TRY_ASSIGN(auto driver, openTarget(target, devices, how));
-    MGPU_TRY_ASSIGN(kernels, compileKernels(options, driver->architecture()));
+    MGPU_TRY_ASSIGN(kernels,
+                    compileKernels(options.load, driver->architecture()));
     MGPU_TRY_ASSIGN(const tuner::CalibrationInput made, input(*driver));
     MGPU_TRY_ASSIGN(measured, tuner::calibrate(made));
   }
   const std::string text = device::topologyText(measured);
   // What is written is what can be read.
-  MGPU_TRY(device::parseTopology(text, options.calibrationFile));
-  MGPU_TRY(writeFileAtomic(options.calibrationFile, text));
+  MGPU_TRY(device::parseTopology(text, options.output));
+  MGPU_TRY(writeFileAtomic(options.output, text));
   if (options.json)
     fmt::print("{}", text);
   else
-    print(measured, options.calibrationFile);
+    print(measured, options.output);
   return 0;
 }
 

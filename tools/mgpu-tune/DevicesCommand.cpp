@@ -17,7 +17,7 @@ namespace mgpu::tune {
 
 using nlohmann::json;
 
-Result<int> runDevices(const Options &options) {
+Result<int> runDevices(const MachineOptions &options) {
   json targets = json::array();
   auto add = [&](const std::string &name, bool available,
                  const std::string &description) {

@@ -177,7 +177,7 @@ void reportEnvironment(Report &report) {
 
 } // namespace
 
-Result<int> runDoctor(const Options &options) {
+Result<int> runDoctor(const MachineOptions &options) {
   Report report;
   int driverMajor = 0;
   reportDriver(report, driverMajor);

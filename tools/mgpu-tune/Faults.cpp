@@ -160,9 +160,9 @@ void onFault(int number, siginfo_t *info, void *context) {
 
 } // namespace
 
-void nameFaults(const Program &program, const Options &options) {
+void nameFaults(const pipeline::LoadedProgram &program) {
   faultFacts.process = getpid();
-  faultFacts.file = options.file;
+  faultFacts.file = program.from.file;
   faultFacts.places.clear();
   for (const planner::KernelSpec &kernel : program.dag.kernels)
     faultFacts.places.push_back({kernel.name, kernel.location});

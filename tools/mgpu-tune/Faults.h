@@ -5,7 +5,7 @@
 // A kernel on the host target is native code of the user's: where it leaves
 // its buffers the system ends the process.
 
-#include "tools/mgpu-tune/Program.h"
+#include "pipeline/LoadedProgram.h"
 
 namespace mgpu::tune {
 
@@ -14,7 +14,7 @@ namespace mgpu::tune {
 /// and exit code 1; one elsewhere with exit code 4. To be called once.
 /// Processes forked from this one die of the signal as before, and where a
 /// sanitizer watches it has what is no kernel's.
-void nameFaults(const Program &program, const Options &options);
+void nameFaults(const pipeline::LoadedProgram &program);
 
 } // namespace mgpu::tune
 

@@ -5,10 +5,11 @@
 #include "device/cuda/Libraries.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/space/Occupancy.h"
+#include "pipeline/CubinCache.h"
+#include "pipeline/Kernels.h"
+#include "pipeline/Load.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
-#include "tools/mgpu-tune/CubinCache.h"
-#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/FileUses.h"
 
 #include <fmt/format.h>
@@ -32,30 +33,6 @@ static std::string sourceFile(std::string_view text) {
     return "";
   text.remove_prefix(at + mark.size());
   return std::string(text.substr(0, text.find('"')));
-}
-
-static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
-                               const Options &options) {
-  const std::string &folder = options.emitFolder;
-  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
-    return fail(ErrorKind::Usage, fmt::format("cannot make the folder '{}': {}",
-                                              folder, std::strerror(errno)));
-  FileUses uses = filesRead(options);
-  for (const kernels::CudaText &text : texts)
-    if (text.form == "file") { // a text of the user's own
-      const std::filesystem::path source = sourceFile(text.source);
-      uses.read("the program",
-                (std::filesystem::path(options.file).parent_path() / source)
-                    .string());
-    }
-  auto pathOf = [&](const kernels::CudaText &text) {
-    return folder + "/" + text.name + ".cu";
-  };
-  for (const kernels::CudaText &text : texts)
-    MGPU_TRY(uses.write("--emit", pathOf(text)));
-  for (const kernels::CudaText &text : texts)
-    MGPU_TRY(writeFileAtomic(pathOf(text), text.source));
-  return {};
 }
 
 namespace {
@@ -145,7 +122,8 @@ struct Listed {
 
 } // namespace
 
-static Result<void> measure(Listed &listed, const CompiledText &compiled,
+static Result<void> measure(Listed &listed,
+                            const kernels::CompiledText &compiled,
                             const device::DeviceProfile *card) {
   const kernels::CudaText &text = *listed.text;
   listed.usage = compiled.usage;
@@ -212,112 +190,139 @@ static void printLine(const Listed &listed, const std::string &intensity) {
                                : text.reason);
 }
 
-Result<int> runKernels(const Options &options) {
-  MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
-  for (const planner::DagNode &node : program.dag.nodes)
-    if (std::holds_alternative<planner::OpaqueCall>(node.work))
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("'{}' is known only by its costs and has no "
-                              "kernels: give the program it was made of",
-                              options.file));
-  auto cache = openCubinCache(options);
-  MGPU_TRY_ASSIGN(auto emitted, eachCudaText(program, cache.get()));
-  MGPU_TRY(checkPdl(options.pdl, options.arch));
-  std::vector<kernels::CudaText> texts;
+namespace {
+
+/// The kernels of a program and the candidates for their places.
+struct Listing {
+  const LoadedProgram &program;
+  const std::string &arch;
+  const device::DeviceProfile *card; ///< null: an architecture without limits
+  std::vector<kernels::CudaText> texts = {}; ///< by KernelId
+  std::vector<Listed> all = {}; ///< each kernel's text, then its candidates
+  /// What is compiled, as indices of `all`, and what came of it.
+  std::vector<size_t> compiled = {};
+  std::vector<Result<kernels::CompiledText>> results = {};
+
+  void list(const std::vector<Result<kernels::CudaText>> &emitted);
+  /// Leaves out what the card cannot launch.
+  void checkLaunches();
+  Result<void> compile(device::BlobCache *cache, uint64_t seconds);
+
+private:
+  void add(size_t kernel, const kernels::CudaText &text,
+           const Result<kernels::CudaText> &emitted);
+};
+
+void Listing::add(size_t kernel, const kernels::CudaText &text,
+                  const Result<kernels::CudaText> &emitted) {
+  Listed &listed = all.emplace_back();
+  listed.text = &text;
+  listed.kernel = kernel;
+  if (!emitted)
+    listed.error = emitted.error();
+  // What is used is compiled, and fails where it cannot be.
+  std::string refusal =
+      text.disabled.empty() ? "" : kernels::archRefusal(text, arch);
+  const bool isFor = refusal.empty();
+  listed.disabled =
+      isFor || text.source.empty() ? text.disabled : std::move(refusal);
+  if (text.product && text.form == "cublaslt" && texts[kernel].product) {
+    // Whether it is used is known only where the card is; here, this machine is
+    // asked.
+    auto library = device::findCublasLt();
+    listed.isUsed = library.has_value();
+    listed.disabled = library
+                          ? fmt::format("used in its kernel's place, where a "
+                                        "card has it (here {})",
+                                        library->version)
+                          : library.error().message;
+  }
+  if (!text.source.empty() && isFor)
+    compiled.push_back(all.size() - 1);
+}
+
+void Listing::list(const std::vector<Result<kernels::CudaText>> &emitted) {
   for (size_t k = 0; k < emitted.size(); ++k) {
     const planner::KernelSpec &spec = program.dag.kernels[k];
     kernels::CudaText none;
     none.name = spec.name;
     none.block = none.launchBlock = spec.block;
-    texts.push_back(emitted[k] ? std::move(*emitted[k]) : std::move(none));
+    texts.push_back(emitted[k] ? *emitted[k] : std::move(none));
   }
-  const device::DeviceProfile *card =
-      device::profileOfArchitecture(options.arch);
-  // Each kernel's text, then the candidates for its place.
-  std::vector<Listed> all;
-  std::vector<kernels::CudaText> sources;
-  std::vector<size_t> compiledAs;
   for (size_t k = 0; k < texts.size(); ++k) {
-    auto add = [&](const kernels::CudaText &text) {
-      Listed &listed = all.emplace_back();
-      listed.text = &text;
-      listed.kernel = k;
-      if (!emitted[k])
-        listed.error = emitted[k].error();
-      // What is used is compiled, and fails where it cannot be.
-      std::string refusal =
-          text.disabled.empty() ? "" : kernels::archRefusal(text, options.arch);
-      bool isFor = refusal.empty();
-      listed.disabled =
-          isFor || text.source.empty() ? text.disabled : std::move(refusal);
-      if (text.product && text.form == "cublaslt" && texts[k].product) {
-        // Known only where the card is; here, of this machine.
-        auto library = device::findCublasLt();
-        listed.isUsed = library.has_value();
-        listed.disabled =
-            library ? fmt::format("used in its kernel's place, where a card "
-                                  "has it (here {})",
-                                  library->version)
-                    : library.error().message;
-      }
-      compiledAs.push_back(text.source.empty() || !isFor ? SIZE_MAX
-                                                         : sources.size());
-      if (compiledAs.back() != SIZE_MAX)
-        sources.push_back(text);
-    };
-    add(texts[k]);
+    add(k, texts[k], emitted[k]);
     for (const kernels::CudaText &candidate : texts[k].candidates)
-      add(candidate);
+      add(k, candidate, emitted[k]);
   }
-  // The texts need no NVRTC, so they are written before it is asked for.
-  if (!options.emitFolder.empty()) {
-    MGPU_TRY(writeTexts(sources, options));
-  }
-  // Nor is a launch compiled that the card cannot hold.
-  std::vector<kernels::CudaText> launchable;
-  for (size_t k = 0; k < all.size(); ++k) {
-    if (compiledAs[k] == SIZE_MAX)
-      continue;
+}
+
+void Listing::checkLaunches() {
+  std::erase_if(compiled, [&](size_t k) {
     const kernels::CudaText &text = *all[k].text;
     Result<void> fits;
     if (card && text.space)
       fits = kernels::checkOnDevice(*text.space, text.space->defaults, *card);
-    if (fits) {
-      compiledAs[k] = launchable.size();
-      launchable.push_back(text);
-      continue;
-    }
-    compiledAs[k] = SIZE_MAX;
-    all[k].error = errorAt(
-        program.dag.kernels[all[k].kernel].location,
-        Error{fits.error().kind, fmt::format("kernel '{}' as it is launched "
-                                             "has {}",
-                                             text.name, fits.error().message)});
-  }
-  MGPU_TRY_ASSIGN(auto compiled,
-                  compileTexts(launchable, options.arch, cache.get(),
-                               compileLimits(options.compileSeconds)));
-  for (size_t k = 0; k < all.size(); ++k) {
-    if (all[k].text->space && compiledAs[k] != SIZE_MAX)
-      all[k].space = survey(*all[k].text->space, card);
-    if (compiledAs[k] == SIZE_MAX)
-      continue;
-    Result<CompiledText> &text = compiled[compiledAs[k]];
-    if (text)
-      MGPU_TRY(measure(all[k], *text, card));
+    if (!fits)
+      all[k].error =
+          errorAt(program.dag.kernels[all[k].kernel].location,
+                  Error{fits.error().kind,
+                        fmt::format("kernel '{}' as it is launched has {}",
+                                    text.name, fits.error().message)});
+    return !fits;
+  });
+}
+
+Result<void> Listing::compile(device::BlobCache *cache, uint64_t seconds) {
+  std::vector<kernels::CudaText> sources;
+  for (size_t k : compiled)
+    sources.push_back(*all[k].text);
+  MGPU_TRY_ASSIGN(results, kernels::compileTexts(sources, arch, cache,
+                                                 compileLimits(seconds)));
+  for (size_t c = 0; c < compiled.size(); ++c) {
+    Listed &listed = all[compiled[c]];
+    if (listed.text->space)
+      listed.space = survey(*listed.text->space, card);
+    if (results[c])
+      MGPU_TRY(measure(listed, *results[c], card));
     else
-      all[k].error = errorAt(program.dag.kernels[all[k].kernel].location,
-                             std::move(text.error()));
+      listed.error = errorAt(program.dag.kernels[listed.kernel].location,
+                             std::move(results[c].error()));
   }
-  json out{{"file", options.file}, {"arch", options.arch}};
+  return {};
+}
+
+Result<void> writeTexts(const Listing &listing, const KernelsOptions &options) {
+  const std::string &folder = options.emitFolder;
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+    return fail(ErrorKind::Usage, fmt::format("cannot make the folder '{}': {}",
+                                              folder, std::strerror(errno)));
+  FileUses uses = filesRead(options.load);
+  const auto beside = std::filesystem::path(options.load.file).parent_path();
+  for (size_t k : listing.compiled)
+    if (const auto &text = *listing.all[k].text; text.form == "file")
+      uses.read("the program", (beside / sourceFile(text.source)).string());
+  auto pathOf = [&](const kernels::CudaText &text) {
+    return folder + "/" + text.name + ".cu";
+  };
+  for (size_t k : listing.compiled)
+    MGPU_TRY(uses.write("--emit", pathOf(*listing.all[k].text)));
+  for (size_t k : listing.compiled)
+    MGPU_TRY(writeFileAtomic(pathOf(*listing.all[k].text),
+                             listing.all[k].text->source));
+  return {};
+}
+
+void print(const Listing &listing, const KernelsOptions &options) {
+  const device::DeviceProfile *card = listing.card;
+  json out{{"file", options.load.file}, {"arch", options.arch}};
   out["device"] = card ? json(card->name) : json();
   out["kernels"] = json::array();
   if (!options.json)
     fmt::print("{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n",
                "kernel", "block", "registers", "spill", "shared", "occupancy",
                "flop/B", "configs", "shapes");
-  std::vector<Work> work = workOf(program.dag);
-  for (const Listed &listed : all) {
+  const std::vector<Work> work = workOf(listing.program.dag);
+  for (const Listed &listed : listing.all) {
     const kernels::CudaText &text = *listed.text;
     if (!text.disabled.empty()) {
       out["kernels"].back()["candidates"].push_back(listedJson(listed, card));
@@ -345,10 +350,30 @@ Result<int> runKernels(const Options &options) {
     fmt::print("{}\n", out.dump(2));
   else if (card)
     fmt::print("{}, occupancy on {}; {}\n", options.arch, card->name,
-               counted(texts.size(), "kernel"));
+               counted(listing.texts.size(), "kernel"));
   else
-    fmt::print("{}; {}\n", options.arch, counted(texts.size(), "kernel"));
-  for (const Listed &listed : all)
+    fmt::print("{}; {}\n", options.arch,
+               counted(listing.texts.size(), "kernel"));
+}
+
+} // namespace
+
+Result<int> runKernels(const KernelsOptions &options) {
+  MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
+  MGPU_TRY(checkHasKernels(program, "has no kernels"));
+  auto cache = openCubinCache(options.load.database);
+  MGPU_TRY_ASSIGN(const auto emitted, eachCudaText(program, cache.get()));
+  MGPU_TRY(checkPdl(options.load.pdl, options.arch));
+  Listing listing{program, options.arch,
+                  device::profileOfArchitecture(options.arch)};
+  listing.list(emitted);
+  // The texts need no NVRTC, so they are written before it is asked for.
+  if (!options.emitFolder.empty())
+    MGPU_TRY(writeTexts(listing, options));
+  listing.checkLaunches();
+  MGPU_TRY(listing.compile(cache.get(), options.load.compileSeconds));
+  print(listing, options);
+  for (const Listed &listed : listing.all)
     if (listed.error)
       return fail(*listed.error);
   return 0;

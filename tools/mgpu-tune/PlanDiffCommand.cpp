@@ -3,7 +3,8 @@
 // `mgpu-tune compare A.plan B.plan`.
 #include "planner/plan/PlanDiff.h"
 #include "support/FileIO.h"
-#include "tools/mgpu-tune/Program.h"
+#include "support/FileNames.h"
+#include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,9 +24,9 @@ static Result<planner::PlanAlone> readAlone(const std::string &path) {
   return plan;
 }
 
-Result<int> runPlanDiff(const Options &options) {
-  MGPU_TRY_ASSIGN(planner::PlanAlone a, readAlone(options.file));
-  MGPU_TRY_ASSIGN(planner::PlanAlone b, readAlone(options.sideA));
+Result<int> runPlanDiff(const CompareOptions &options) {
+  MGPU_TRY_ASSIGN(planner::PlanAlone a, readAlone(options.load.file));
+  MGPU_TRY_ASSIGN(planner::PlanAlone b, readAlone(options.a));
   planner::PlanDiff diff = planner::diffPlans(a, b);
   if (!options.json) {
     if (a.plan.model != b.plan.model)

@@ -3,18 +3,19 @@
 // `mgpu-tune profile`: the time of each node, beside what the plan predicts.
 #include "db/FileSystem.h"
 #include "device/api/Topology.h"
+#include "pipeline/GpuIdentity.h"
+#include "pipeline/Kernels.h"
+#include "pipeline/Load.h"
+#include "pipeline/Target.h"
 #include "planner/cost/TopologyEstimator.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
-#include "tools/mgpu-tune/CardTuning.h"
-#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Faults.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/Target.h"
+#include "tools/mgpu-tune/Options.h"
 #include "tools/mgpu-tune/Trace.h"
-#include "tools/mgpu-tune/Tuned.h"
 #include "tuner/session/MeasuredTimes.h"
 #include "tuner/session/ProfileFacts.h"
 
@@ -32,16 +33,23 @@ using tuner::ProfileFacts;
 
 namespace {
 
+PrepareOptions prepareOptions(const ProfileOptions &options) {
+  PrepareOptions prepare;
+  prepare.useTuned = options.useTuned;
+  return prepare;
+}
+
 /// The tuned configuration, else the default one.
-Result<TunedChoice> chooseFor(const Program &program, const Options &options,
+Result<TunedChoice> chooseFor(const LoadedProgram &program,
+                              const ProfileOptions &options,
                               const std::string &path) {
   // The file is made if it is not there, so that is no error here.
-  Options looking = options;
+  PrepareOptions looking = prepareOptions(options);
   looking.useTuned &= access(path.c_str(), F_OK) == 0;
   MGPU_TRY_ASSIGN(auto choice, findTuned(program, looking));
   if (choice)
     return std::move(*choice);
-  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
+  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
   auto config =
       tuner::defaultConfig(program.dag, context.spaces, context.limits);
   return TunedChoice{std::move(context), std::move(config), false};
@@ -73,13 +81,13 @@ std::optional<double> hiddenPercent(const ProfileFacts &facts) {
   return 100 * facts.hiddenUs / facts.communicationUs;
 }
 
-json toJson(const ProfileFacts &facts, bool isTuned, const Options &options,
-            const std::string &path) {
-  json out{{"file", options.file},
+json toJson(const ProfileFacts &facts, bool isTuned,
+            const ProfileOptions &options, const std::string &path) {
+  json out{{"file", options.load.file},
            {"tuned", isTuned},
            {"timed_by", facts.timedBy},
            {"model", facts.model},
-           {"repeat", options.profileRepeat},
+           {"repeat", options.repeat},
            {"threads", facts.threads},
            {"pinned_cpus", facts.pinnedCpus},
            {"predicted_before_us", facts.predictedUs},
@@ -151,7 +159,8 @@ void print(const ProfileFacts &facts, const std::string &path) {
   fmt::print("nodes timed by {}\nstored in {}\n", facts.timedBy, path);
 }
 
-Result<void> writeTrace(const Program &program, const Options &options,
+Result<void> writeTrace(const LoadedProgram &program,
+                        const ProfileOptions &options,
                         const tuner::ProfileSamples &samples, bool onCard) {
   if (options.traceFile.empty())
     return {};
@@ -159,8 +168,8 @@ Result<void> writeTrace(const Program &program, const Options &options,
                          traceText(program.dag, {samples.last}, onCard));
 }
 
-int printFacts(const ProfileFacts &facts, bool isTuned, const Options &options,
-               const std::string &path) {
+int printFacts(const ProfileFacts &facts, bool isTuned,
+               const ProfileOptions &options, const std::string &path) {
   if (options.json) {
     fmt::print("{}\n",
                toJson(facts, isTuned, options, path)
@@ -183,23 +192,24 @@ std::optional<device::Topology> topologyOf(std::string_view arch) {
 }
 
 /// On one card, as one or several devices.
-Result<int> profileCard(Program &program, const Options &options,
+Result<int> profileCard(LoadedProgram &program, const ProfileOptions &options,
                         const std::string &path) {
   OpenOptions how;
-  how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
-  MGPU_TRY_ASSIGN(how.compile, ownCompilerOf(program, options.database));
+  how.deadline = std::chrono::minutes(2);
+  MGPU_TRY_ASSIGN(how.compile, ownCompilerOf(program));
   // Opened once to ask what it is, and again by the measurement, with memory.
   std::string arch;
   {
-    MGPU_TRY_ASSIGN(auto driver,
-                    openTarget(options.target, program.dag.numDevices, how));
+    MGPU_TRY_ASSIGN(auto driver, openTarget(options.load.target,
+                                            program.dag.numDevices, how));
     arch = driver->architecture();
   }
   MGPU_TRY_ASSIGN(tuner::TargetIdentity identity,
-                  identifyCard(options.target, true));
-  MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
+                  identifyCard(options.load.target, true));
+  MGPU_TRY_ASSIGN(auto inputs, programInputs(program));
   const planner::Dag original = program.dag;
-  MGPU_TRY_ASSIGN(Prepared prepared, prepare(program, options, arch));
+  MGPU_TRY_ASSIGN(Prepared prepared,
+                  prepare(program, prepareOptions(options), arch));
   if (auto topology = topologyOf(arch)) {
     const planner::TopologyEstimator model(std::move(*topology));
     for (planner::PlanStep &step : prepared.plan.steps)
@@ -213,18 +223,18 @@ Result<int> profileCard(Program &program, const Options &options,
   tuner::ProgramData data(program.dag, std::move(inputs));
   how.profiles = true;
   auto open = [&](uint32_t devices, uint32_t, std::span<const int>) {
-    return openTarget(options.target, devices, how);
+    return openTarget(options.load.target, devices, how);
   };
   tuner::ProfileInput input{program.dag, prepared.kernels, data, open, {},
                             true};
   const std::vector<tuner::ProfileSubject> subjects{{prepared.plan, 0}};
   MGPU_TRY_ASSIGN(
       tuner::Profile profile,
-      tuner::measureProfile(input, serial, subjects, options.profileRepeat));
+      tuner::measureProfile(input, serial, subjects, options.repeat));
   const tuner::ProfileSamples &samples = profile.subjects.front();
   ProfileFacts facts = tuner::describeProfile(
       program.dag,
-      {{"scheduler", prepared.plan.scheduler}, {"target", options.target}},
+      {{"scheduler", prepared.plan.scheduler}, {"target", options.load.target}},
       subjects.front(), samples, profile.serialUs);
   facts.timedBy = profile.timedBy;
   std::vector<tuner::KernelObject> compiled;
@@ -242,24 +252,26 @@ Result<int> profileCard(Program &program, const Options &options,
 
 } // namespace
 
-Result<int> runProfile(const Options &options) {
-  MGPU_TRY(checkFiles(options));
-  MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
-  MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
-  if (isCudaTarget(options.target))
+Result<int> runProfile(const ProfileOptions &options) {
+  MGPU_TRY(filesRead(options.load).write("--trace", options.traceFile));
+  LoadOptions load = options.load;
+  load.usesRecord = options.useTuned;
+  MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
+  MGPU_TRY_ASSIGN(const std::string path, db::databasePath(load.database));
+  if (isCudaTarget(options.load.target))
     return profileCard(program, options, path);
-  nameFaults(program, options);
+  nameFaults(program);
   MGPU_TRY_ASSIGN(TunedChoice choice, chooseFor(program, options, path));
   const db::Problem key =
       tuner::programProblem(choice.context.keys(program.dag, false));
-  MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
+  MGPU_TRY_ASSIGN(auto inputs, programInputs(program));
   std::optional<tuner::ProgramFacts> about;
   if (!choice.isTuned) // else `tune` has said it
-    about = factsOf(program, choice.context, options);
+    about = factsOf(program, choice.context, /*coldCaches=*/false);
   MGPU_TRY(transformChosen(program, choice));
   tuner::ProgramData data(program.dag, std::move(inputs));
-  MGPU_TRY_ASSIGN(auto kernels, compileConfig(program, choice.context,
-                                              choice.config, options));
+  MGPU_TRY_ASSIGN(auto kernels,
+                  compileConfig(program, choice.context, choice.config));
   planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
   MGPU_TRY_ASSIGN(planner::Plan serial,
                   planner::scheduleSerial(program.dag, roofline));
@@ -267,15 +279,14 @@ Result<int> runProfile(const Options &options) {
   for (uint32_t threads : threadCounts(choice)) {
     choice.config.lanes = threads;
     // Not tuned here, a bundle runs as it was planned.
-    MGPU_TRY_ASSIGN(planner::Plan plan,
-                    program.bundle && !choice.isTuned
-                        ? program.bundle->plan()
-                        : planChosen(program.dag, choice, path));
+    MGPU_TRY_ASSIGN(planner::Plan plan, program.bundle && !choice.isTuned
+                                            ? program.bundle->plan()
+                                            : makePlan(program, choice));
     subjects.push_back({std::move(plan), threads});
   }
   auto open = [&](uint32_t devices, uint32_t lanes,
                   std::span<const int> workerCpus) {
-    return openTarget(options.target, devices,
+    return openTarget(options.load.target, devices,
                       OpenOptions{.lanes = lanes, .workerCpus = workerCpus});
   };
   const std::vector<int> cpus =
@@ -284,7 +295,7 @@ Result<int> runProfile(const Options &options) {
   MGPU_TRY_ASSIGN(
       tuner::Profile profile,
       tuner::measureProfile({program.dag, kernels, data, open, cpus}, serial,
-                            subjects, options.profileRepeat));
+                            subjects, options.repeat));
   const size_t best = profile.fastest();
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
   const tuner::KeyInput keys = choice.context.keys(program.dag, false);

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `run` and `replay` on several cards.
-#include "capture/graph/Cards.h"
-#include "device/cuda/CudaTarget.h"
-#include "tools/mgpu-tune/AskInProcess.h"
-#include "tools/mgpu-tune/OwnKernels.h"
-#include "tools/mgpu-tune/Runner.h"
-#include "tools/mgpu-tune/Target.h"
+#include "tools/mgpu-tune/RunCards.h"
+
+#include "pipeline/OwnKernels.h"
 
 #include <algorithm>
 #include <deque>
@@ -56,18 +53,9 @@ private:
 
 } // namespace
 
-Result<std::string> architectureOf(const std::vector<int> &cards) {
-  return askInProcess([&] { return device::architectureOf(cards); });
-}
-
-Result<std::string> architectureOf(const Program &program,
-                                   const std::vector<int> &cards) {
-  MGPU_TRY(capture::checkAcrossCards(program.dag));
-  return architectureOf(cards);
-}
-
 Result<CardsToOpen> cardsToOpen(const std::vector<int> &cards,
-                                const Options &options,
+                                const CardOptions &options,
+                                const std::string &database,
                                 capture::OwnCubins own) {
   CardsToOpen out;
   out.how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
@@ -75,7 +63,7 @@ Result<CardsToOpen> cardsToOpen(const std::vector<int> &cards,
     out.how.names.push_back(fmt::format("cuda:{}", card));
   MGPU_TRY_ASSIGN(const device::NcclOptions nccl, parseNccl(options.nccl));
   out.open = [cards, nccl, deadline = out.how.deadline,
-              compile = ownCompiler(options.database, std::move(own))](
+              compile = ownCompiler(database, std::move(own))](
                  uint32_t rank, std::function<Result<void>()> watch) {
     return openRank(cards[rank], rank, deadline, nccl, std::move(watch),
                     compile);
@@ -83,16 +71,17 @@ Result<CardsToOpen> cardsToOpen(const std::vector<int> &cards,
   return out;
 }
 
-Result<std::unique_ptr<Runner>> openCards(const Program &program,
+Result<std::unique_ptr<Runner>> openCards(const LoadedProgram &program,
                                           const Prepared &prepared,
                                           const std::vector<int> &cards,
-                                          const Options &options) {
+                                          const CardOptions &options) {
   capture::OwnCubins own;
   if (program.bundle) {
     MGPU_TRY_ASSIGN(own, program.bundle->ownCubins());
   }
-  MGPU_TRY_ASSIGN(CardsToOpen opening,
-                  cardsToOpen(cards, options, std::move(own)));
+  MGPU_TRY_ASSIGN(
+      CardsToOpen opening,
+      cardsToOpen(cards, options, program.from.database, std::move(own)));
   MGPU_TRY_ASSIGN(auto workers,
                   CardWorkers::start(program.dag, prepared.plan,
                                      prepared.kernels, std::move(opening.open),

@@ -132,7 +132,7 @@ Result<Outcome<Realization>> Evaluator::realize(const ProgramConfig &config) {
       return Outcome<Realization>(tl::make_unexpected(object.error()));
     made.kernels.push_back(std::move(*object));
   }
-  MGPU_TRY_ASSIGN(made.plan, planFor(*made.dag, config));
+  MGPU_TRY_ASSIGN(made.plan, makePlan(*made.dag, config));
   return Outcome<Realization>(std::move(made));
 }
 
@@ -181,7 +181,7 @@ Result<bool> Evaluator::realizeWide() {
   ProgramConfig serial = defaultChoice;
   serial.scheduler = "serial";
   serial.streams = serial.lanes = 1;
-  MGPU_TRY_ASSIGN(each.plan, planFor(about.dag, serial));
+  MGPU_TRY_ASSIGN(each.plan, makePlan(about.dag, serial));
   for (unsigned k = 0; k <= numErrorTrials; ++k) {
     each.dag = std::make_shared<const Dag>(withErrorSeeds(
         about.dag, k == 0 ? std::nullopt : std::optional(k - 1)));

@@ -2,8 +2,7 @@
 #include "tuner/session/ProgramSpace.h"
 
 #include "kernels/compile/CudaConfig.h"
-#include "planner/schedule/list/PlanBuilder.h"
-#include "support/Random.h"
+#include "planner/schedule/list/MakePlan.h"
 #include "tuner/session/Keys.h"
 
 #include <algorithm>
@@ -15,26 +14,6 @@ namespace mgpu::tuner {
 using namespace planner;
 
 namespace {
-
-/// Durations off by a factor drawn for each node: other orders of the steps
-/// that a list scheduler finds worth trying.
-class Perturbed final : public LatencyEstimator {
-public:
-  Perturbed(const LatencyEstimator &inner, uint64_t seed)
-      : inner(inner), seed(seed) {}
-  double durationUs(const Dag &dag, NodeId node) const override {
-    double us = inner.durationUs(dag, node);
-    if (seed == 0)
-      return us;
-    Random random(seed * 0x9e3779b97f4a7c15 + node.value);
-    return us * (0.5 + 1.5 * random.uniform());
-  }
-  std::string name() const override { return inner.name(); }
-
-private:
-  const LatencyEstimator &inner;
-  uint64_t seed;
-};
 
 enum PlanParameter : uint32_t {
   Scheduler,
@@ -151,30 +130,14 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
   return config;
 }
 
-Result<Plan> planFor(const Dag &dag, const ProgramConfig &config,
-                     const LatencyEstimator *given) {
-  RooflineEstimator model(hostRates(), "host roofline");
-  const LatencyEstimator &roofline = given ? *given : model;
-  Perturbed latency(roofline, config.seed);
-  ScheduleOptions options;
-  options.streamsPerDevice = config.streams;
-  options.freedoms = config.freedoms;
-  Plan plan;
-  if (config.scheduler == "serial") {
-    MGPU_TRY_ASSIGN(plan, scheduleSerial(dag, latency, options));
-  } else {
-    MGPU_TRY_ASSIGN(plan, scheduleList(dag, latency, options));
-  }
-  if (config.seed != 0) { // the draw chose the order; what is predicted is not
-    for (PlanStep &step : plan.steps)
-      step.durationUs = roofline.durationUs(dag, step.node);
-    plan.lowerBoundUs = makespanLowerBound(dag, roofline);
-    predictTimes(plan, dag);
-  }
-  if (auto ok = verify(plan, dag, options.limits); !ok)
-    return fail(ErrorKind::Internal,
-                fmt::format("scheduler '{}' made an unsafe plan: {}",
-                            config.scheduler, ok.error().message));
+Result<Plan> makePlan(const Dag &dag, const ProgramConfig &config,
+                      const LatencyEstimator *latency) {
+  PlanRequest request;
+  request.scheduler = config.scheduler;
+  request.seed = config.seed;
+  request.streamsPerDevice = config.streams;
+  request.freedoms = config.freedoms;
+  MGPU_TRY_ASSIGN(Plan plan, planner::makePlan(dag, request, latency));
   for (const Transform &transform : config.transforms)
     plan.transforms.push_back(toString(transform));
   return plan;

@@ -43,12 +43,11 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const planner::Dag &dag,
                                 std::span<const planner::KernelSpace> kernels,
                                 std::span<const TargetSetting> settings);
 
-/// The plan of a configuration, proven by verify(); `dag` is as transformed()
-/// leaves the program. `latency` is what orders it; a host's roofline if it is
-/// null, so that the configuration alone decides.
+/// planner::makePlan() of a configuration; `dag` is as transformed() leaves the
+/// program. Without `latency` the configuration alone decides.
 Result<planner::Plan>
-planFor(const planner::Dag &dag, const ProgramConfig &config,
-        const planner::LatencyEstimator *latency = nullptr);
+makePlan(const planner::Dag &dag, const ProgramConfig &config,
+         const planner::LatencyEstimator *latency = nullptr);
 
 /// Every legal configuration of a kernel: its parameters, those with one value
 /// included, then its tunables. With `card`, those that fit it.

@@ -168,7 +168,7 @@ TEST(Session, ATransformThatGainsIsChosenStoredAndFoundAgain) {
   EXPECT_EQ((*found)->config, result->config);
   auto changed = transformed(reductions.dag, (*found)->config.transforms);
   ASSERT_TRUE(changed);
-  auto plan = planFor(*changed, (*found)->config);
+  auto plan = makePlan(*changed, (*found)->config);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->transforms, (std::vector<std::string>{"bucket"}));
   EXPECT_EQ(plan->steps.size(), reductions.dag.nodes.size() - 1);
