@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/Kernels.h"
 
+#include "db/FileSystem.h"
 #include "device/cuda/Libraries.h"
 #include "device/host/CpuLevel.h"
 #include "pipeline/Compiler.h"
@@ -10,6 +11,18 @@
 #include <fmt/format.h>
 
 namespace mgpu::pipeline {
+
+std::unique_ptr<db::SqliteBlobCache>
+openCubinCache(const std::string &database) {
+  auto path = db::databasePath(database);
+  auto cache =
+      path ? db::SqliteBlobCache::open(*path) : tl::unexpected(path.error());
+  if (cache)
+    return std::move(*cache);
+  fmt::print(stderr, "mgpu-tune: warning: cubins are not kept: {}\n",
+             cache.error().message);
+  return nullptr;
+}
 
 Result<HostKernels> hostKernels(const LoadedProgram &program,
                                 const std::string &cpu) {

@@ -5,12 +5,19 @@
 // The build step: the kernels of a program as it stands, for the host or for
 // GPUs. A bundle has them; those of other programs are compiled.
 
+#include "db/SqliteBlobCache.h"
 #include "kernels/compile/CompileTexts.h"
 #include "kernels/compile/CudaObjects.h"
 #include "pipeline/LoadedProgram.h"
 #include "pipeline/OwnKernels.h"
 
 namespace mgpu::pipeline {
+
+/// The database as a cache of cubins between runs; `database` is as LoadOptions
+/// has it. Null, with a warning, where it cannot be opened: nothing is lost but
+/// time.
+std::unique_ptr<db::SqliteBlobCache>
+openCubinCache(const std::string &database);
 
 /// The host's kernels by KernelId, compiled on all cores. `cpu` is a level
 /// ("x86-64-v3"). Empty, it is the best level of a bundle that this processor

@@ -4,7 +4,6 @@
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
 #include "pipeline/Compiler.h"
-#include "pipeline/CubinCache.h"
 #include "pipeline/Kernels.h"
 #include "support/FileIO.h"
 #include "support/Parallel.h"

@@ -2,7 +2,6 @@
 #include "pipeline/Prepare.h"
 
 #include "db/FileSystem.h"
-#include "pipeline/CubinCache.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Target.h"
 #include "planner/plan/Workspace.h"

@@ -3,7 +3,6 @@
 
 #include "pipeline/Arguments.h"
 #include "pipeline/Compiler.h"
-#include "pipeline/CubinCache.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Target.h"

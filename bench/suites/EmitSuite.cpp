@@ -9,7 +9,7 @@
 #include "kernels/compile/CompileTexts.h"
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/lower/KernelDialects.h"
-#include "pipeline/compiler/CudaTexts.h"
+#include "pipeline/compiler/MlirCompiler.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -88,7 +88,7 @@ planner::Dag smallProgram() {
 /// Emits all and compiles them where NVRTC is.
 bool build(const planner::Dag &dag, const std::string &arch,
            device::BlobCache *cache) {
-  auto texts = allOf(pipeline::emitCudaKernels(dag, "", cache));
+  auto texts = allOf(pipeline::mlirCompiler().emitCudaKernels(dag, "", cache));
   auto programs = texts ? kernels::compileTexts(*texts, arch, cache, {})
                         : tl::unexpected(texts.error());
   auto compiled =
@@ -101,7 +101,8 @@ bool build(const planner::Dag &dag, const std::string &arch,
 bool smallKernels(const std::string &arch) {
   planner::Dag dag = smallProgram();
   auto emitted = leastMs([&] {
-    return allOf(pipeline::emitCudaKernels(dag, "", nullptr)).has_value();
+    return allOf(pipeline::mlirCompiler().emitCudaKernels(dag, "", nullptr))
+        .has_value();
   });
   if (!emitted)
     return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "pipeline/compiler/CudaTexts.h"
+#include "pipeline/compiler/MlirCompiler.h"
 
 #include "kernels/compile/TextCache.h"
 #include "kernels/cuda/CudaEmitter.h"
@@ -214,8 +214,9 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
 } // namespace
 
 std::vector<Result<kernels::CudaText>>
-emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores,
-                device::BlobCache *cache) {
+MlirCompiler::emitCudaKernels(const planner::Dag &dag,
+                              const std::string &tensorCores,
+                              device::BlobCache *cache) const {
   // Of a program that changes a little, most entries stay.
   constexpr size_t inEntry = 32;
   std::vector<Dim3> grids = planner::largestGrids(dag);

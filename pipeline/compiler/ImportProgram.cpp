@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "pipeline/compiler/ImportProgram.h"
+#include "pipeline/compiler/MlirCompiler.h"
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
@@ -94,8 +94,9 @@ planner::ImportOptions importOptions(const ImportOptions &options,
 
 } // namespace
 
-Result<LoadedProgram> importProgram(const ImportOptions &options,
-                                    std::vector<Message> *messages) {
+Result<LoadedProgram>
+MlirCompiler::importProgram(const ImportOptions &options,
+                            std::vector<Message> *messages) const {
   MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   // Opens the file again to show the line under each message.

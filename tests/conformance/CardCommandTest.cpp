@@ -13,7 +13,7 @@
 
 #include "kernels/compile/CubinElf.h"
 #include "kernels/compile/NvrtcCompiler.h"
-#include "pipeline/compiler/CudaTexts.h"
+#include "pipeline/compiler/MlirCompiler.h"
 #include "support/FileIO.h"
 #include "support/Npy.h"
 
@@ -81,7 +81,8 @@ protected:
     ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
     const planner::Dag &dag = *outcome.dag;
     const std::vector<Dim3> grids = planner::largestGrids(dag);
-    auto texts = allOf(pipeline::emitCudaKernels(dag, "", nullptr));
+    auto texts =
+        allOf(pipeline::mlirCompiler().emitCudaKernels(dag, "", nullptr));
     ASSERT_TRUE(texts) << texts.error().message;
     for (size_t k = 0; k < texts->size(); ++k) {
       const kernels::CudaText &text = (*texts)[k];

@@ -6,7 +6,7 @@
 
 #include "pipeline/Prepare.h"
 #include "pipeline/ProductForms.h"
-#include "pipeline/compiler/CudaTexts.h"
+#include "pipeline/compiler/MlirCompiler.h"
 
 #include <gtest/gtest.h>
 
@@ -81,8 +81,8 @@ TEST(CardForms, TextsAreOfTheFormThatPassed) {
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
   auto formsOf = [&](const std::string &tensorCores) {
     std::string forms;
-    auto texts =
-        allOf(pipeline::emitCudaKernels(*outcome.dag, tensorCores, nullptr));
+    auto texts = allOf(pipeline::mlirCompiler().emitCudaKernels(
+        *outcome.dag, tensorCores, nullptr));
     EXPECT_TRUE(texts) << texts.error().message;
     for (const kernels::CudaText &text : *texts)
       forms += text.form + (text.product ? "+cublaslt " : " ");

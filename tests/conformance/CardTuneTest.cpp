@@ -14,8 +14,8 @@
 #include "kernels/compile/CompileTexts.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "pipeline/TuneContext.h"
-#include "pipeline/compiler/CudaTexts.h"
 #include "pipeline/compiler/KernelBuild.h"
+#include "pipeline/compiler/MlirCompiler.h"
 #include "tuner/session/TuningSession.h"
 
 #include <algorithm>
@@ -388,7 +388,8 @@ TEST(CardTune, KernelsAreBuiltAsTheirConfigurationsSay) {
                                  Example{"source", "main", {}}}) {
     ImportOutcome outcome = importExample(example);
     ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
-    auto texts = allOf(pipeline::emitCudaKernels(*outcome.dag, "", nullptr));
+    auto texts = allOf(
+        pipeline::mlirCompiler().emitCudaKernels(*outcome.dag, "", nullptr));
     ASSERT_TRUE(texts) << texts.error().message;
     const kernels::CudaText &text = texts->front();
     ASSERT_TRUE(text.space);

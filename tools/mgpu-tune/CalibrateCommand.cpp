@@ -3,7 +3,6 @@
 // `mgpu-tune calibrate`: a target as a topology, measured.
 #include "bench/measure/Environment.h"
 #include "device/cuda/CudaDriver.h"
-#include "pipeline/CubinCache.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"

@@ -5,7 +5,6 @@
 #include "device/cuda/Libraries.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/space/Occupancy.h"
-#include "pipeline/CubinCache.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
 #include "support/FileIO.h"

@@ -4,13 +4,13 @@
 #include "bench/measure/Summary.h"
 #include "capture/graph/Cards.h"
 #include "device/cuda/Libraries.h"
+#include "pipeline/Faults.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Load.h"
+#include "pipeline/Trace.h"
 #include "support/FileIO.h"
-#include "tools/mgpu-tune/Faults.h"
 #include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/RunCards.h"
-#include "tools/mgpu-tune/Trace.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

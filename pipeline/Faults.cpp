@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/mgpu-tune/Faults.h"
+#include "pipeline/Faults.h"
 
 #include "device/host/KernelCode.h"
 #include "kernels/abi/HostKernelAbi.h"
@@ -13,7 +13,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 namespace {
 
@@ -160,7 +160,7 @@ void onFault(int number, siginfo_t *info, void *context) {
 
 } // namespace
 
-void nameFaults(const pipeline::LoadedProgram &program) {
+void nameFaults(const LoadedProgram &program) {
   faultFacts.process = getpid();
   faultFacts.file = program.from.file;
   faultFacts.places.clear();
@@ -181,4 +181,4 @@ void nameFaults(const pipeline::LoadedProgram &program) {
     sigaction(faultSignals[k], &action, &faultsBefore[k]);
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

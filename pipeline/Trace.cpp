@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/mgpu-tune/Trace.h"
+#include "pipeline/Trace.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 
@@ -91,4 +91,4 @@ std::string traceText(const planner::Dag &dag,
          "\n";
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_TOOLS_MGPU_TUNE_TRACE_H
-#define MGPU_TOOLS_MGPU_TUNE_TRACE_H
+#ifndef MGPU_PIPELINE_TRACE_H
+#define MGPU_PIPELINE_TRACE_H
 
 // A measured replay as a Chrome/Perfetto trace.
 
@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 /// By process. One row for each queue or thread of the device, more where its
 /// nodes overlap, and one for what the host does meanwhile. `onCard`: rows are
@@ -17,6 +17,6 @@ std::string traceText(const planner::Dag &dag,
                       const std::vector<capture::TimedReplay> &processes,
                       bool onCard);
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline
 
-#endif // MGPU_TOOLS_MGPU_TUNE_TRACE_H
+#endif // MGPU_PIPELINE_TRACE_H
