@@ -33,19 +33,19 @@ struct PlanRecord {
 };
 
 /// A kernel in one form: CUDA C++, a cubin, a shared object of the host.
-struct KernelImage {
+struct ImageRecord {
   uint32_t kernel = 0; ///< its number in the program
   std::string form;    ///< "host", "cuda", "cubin"
   std::string target;  ///< "x86-64-v3", "", "sm_90"
   std::string facts;   ///< what a launcher must know of it; the form decides
   std::string blob;    ///< SHA-256 of its bytes
-  bool operator==(const KernelImage &) const = default;
+  bool operator==(const ImageRecord &) const = default;
 };
 
 struct BundleRecord {
   ProgramRecord program;
   std::vector<PlanRecord> plans;
-  std::vector<KernelImage> images;
+  std::vector<ImageRecord> images;
   bool operator==(const BundleRecord &) const = default;
 };
 

@@ -110,16 +110,15 @@ private:
       : name(std::move(name)), store(std::move(store)) {}
   Result<std::vector<std::vector<std::byte>>> images(std::string_view form,
                                                      std::string_view target);
-  /// Of a form of a kernel; none where the bundle has none.
-  Result<std::optional<planner::KernelSpace>> spaceOf(uint32_t kernel,
-                                                      std::string_view form);
+  /// None where the bundle has no alternatives of the kernel.
+  Result<std::optional<planner::KernelSpace>> hostSpaceOf(uint32_t kernel);
   Result<void> checkSpace(const planner::KernelSpace &space,
                           const kernels::CudaText &text) const;
   /// That every way of hostSpaces() is there.
   Result<void> checkWays();
   std::string noWay(uint32_t kernel, const std::string &level,
                     const planner::KernelConfig &config) const;
-  const db::KernelImage *find(uint32_t kernel, std::string_view form,
+  const db::ImageRecord *find(uint32_t kernel, std::string_view form,
                               std::string_view target) const;
 
   std::string name;

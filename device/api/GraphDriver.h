@@ -140,7 +140,7 @@ public:
   virtual uint32_t numDevices() const = 0;
   /// One line for `devices` and reports.
   virtual std::string description() const = 0;
-  /// What loadKernel takes: "sm_90" is a CudaKernelObject for that card; empty
+  /// What loadKernel takes: "sm_90" is a KernelImage for that card; empty
   /// is a shared object for this processor.
   virtual std::string architecture() const { return ""; }
   /// By what launchTimed() knows when nodes ran, and why not by better; of the

@@ -153,7 +153,7 @@ CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
     if (node)
       return *node;
   }
-  CudaKernelObject::Blocks blocks = kernel.launch.blocksOf(part.count);
+  LaunchBlocks blocks = kernel.launch.blocksOf(part.count);
   auto parts = [](uint64_t count, uint64_t most) {
     return (count + most - 1) / most;
   };

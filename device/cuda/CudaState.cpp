@@ -312,11 +312,11 @@ Result<KernelHandle> CudaState::loadKernel(std::string_view name,
                                            std::span<const std::byte> object) {
   MGPU_TRY(checkAlive());
   LoadedKernel loaded;
-  MGPU_TRY_ASSIGN(loaded.launch, decodeCudaKernel(name, object));
+  MGPU_TRY_ASSIGN(loaded.launch, decodeImage(name, object));
   Current current(*this);
   MGPU_TRY(current.entered);
-  MGPU_TRY_ASSIGN(CUlibrary library, loadLibrary(name, loaded.launch.cubin));
-  loaded.launch.cubin.clear();
+  MGPU_TRY_ASSIGN(CUlibrary library, loadLibrary(name, loaded.launch.bytes()));
+  loaded.launch.blob.clear();
   MGPU_TRY_ASSIGN(loaded.kernel, loadEntry(library, loaded.launch.entry, name));
   int threads = 0;
   std::string forKernel = fmt::format("for kernel {} {}", name, where());

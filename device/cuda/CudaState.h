@@ -13,7 +13,7 @@
 #include "device/cuda/CudaError.h"
 #include "device/cuda/CuptiSession.h"
 #include "device/cuda/Products.h"
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 
 #include <map>
 #include <mutex>
@@ -24,7 +24,7 @@ namespace mgpu::device {
 /// A kernel ready to be a graph node.
 struct LoadedKernel {
   CUkernel kernel = nullptr;
-  CudaKernelObject launch; ///< without the cubin
+  KernelImage launch; ///< without the blob
   std::vector<size_t> parameterSizes;
 };
 

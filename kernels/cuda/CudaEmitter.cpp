@@ -98,7 +98,7 @@ LogicalResult KernelWriter::writeParameters(KernelContext &context,
     kernel.parameters.push_back({name, type});
     bool isPointer = StringRef(type).contains('*');
     Type mlirType = entry.getArgumentTypes()[k - 1];
-    kernel.parameterBytes.push_back(
+    kernel.image.parameterBytes.push_back(
         isPointer ? 8 : std::max(widthOf(mlirType), 8u) / 8);
   }
   return success();
@@ -169,15 +169,15 @@ static void writeGlobalIds(func::FuncOp entry, Dim3 block) {
 }
 
 Result<CudaKernel> KernelWriter::run() {
-  kernel.name = kernel.entry = Names().fresh(options.name);
-  kernel.block = options.block;
+  kernel.name = kernel.image.entry = Names().fresh(options.name);
+  kernel.image.sourceBlock = options.block;
   shape = launchShapeOf(module, options.block);
   kernel.reshapable = shape.reshapable;
   kernel.reason = shape.reason;
   entryOp = module.lookupSymbol<func::FuncOp>("entry");
   if (auto bytes =
           entryOp->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes"))
-    kernel.dynamicSharedBytes = uint32_t(bytes.getInt());
+    kernel.image.dynamicSharedBytes = uint32_t(bytes.getInt());
   kernel.vectorReason = vectorRefusal(shape, entryOp, options.block);
   eraseDeadCode(module);
   StagePlan stages = stagePlanOf(entryOp, shape, options.block,
@@ -218,7 +218,7 @@ Result<CudaKernel> KernelWriter::run() {
   if (StringRef(functions.text).contains("#line"))
     text += ownLine.str(); // from here on the text is its own source again
   text += around.entry(body.text);
-  kernel.source = withOwnLines(text, kernel.name + ".cu");
+  kernel.image.blob = withOwnLines(text, kernel.name + ".cu");
   return std::move(kernel);
 }
 

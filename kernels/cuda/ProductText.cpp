@@ -18,8 +18,8 @@ ProductText::ProductText(ModuleOp module, const CudaEmitOptions &options,
                          bool takesMaps)
     : product(*matmulShapeOf(module)), options(options), space(space),
       takesMaps(takesMaps) {
-  kernel.name = kernel.entry = names.fresh(options.name);
-  kernel.block = options.block;
+  kernel.name = kernel.image.entry = names.fresh(options.name);
+  kernel.image.sourceBlock = options.block;
   kernel.reshapable = true;
   kernel.reason = space.reason;
   kernel.vectorReason = "has tiles instead";
@@ -40,10 +40,10 @@ void ProductText::addParameter(unsigned position, const std::string &type) {
       position == product.a.position || position == product.b.position;
   Type given = product.entry.getArgumentTypes()[position];
   kernel.parameters.push_back({arguments[position], type});
-  kernel.parameterBytes.push_back(isFactor && takesMaps ? tensorMapBytes
-                                  : isa<MemRefType>(given)
-                                      ? 8
-                                      : std::max(widthOf(given), 8u) / 8);
+  kernel.image.parameterBytes.push_back(isFactor && takesMaps ? tensorMapBytes
+                                        : isa<MemRefType>(given)
+                                            ? 8
+                                            : std::max(widthOf(given), 8u) / 8);
   words["PARAMETERS"] += type + arguments[position] + ", ";
   if (isFactor)
     return;
@@ -204,8 +204,9 @@ CudaKernel ProductText::write(const char *head, const char *body) {
   macro("MGPU_MIN_BLOCKS", 1);
   macro("MGPU_PDL", 0);
   text += fill(body, words);
-  kernel.source = functions.empty() ? std::move(text)
-                                    : withOwnLines(text, kernel.name + ".cu");
+  kernel.image.blob = functions.empty()
+                          ? std::move(text)
+                          : withOwnLines(text, kernel.name + ".cu");
   return std::move(kernel);
 }
 

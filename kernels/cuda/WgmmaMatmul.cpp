@@ -269,13 +269,13 @@ Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
   text.helpers.use(type);
   if (failed(text.prepare()))
     return fail(ErrorKind::Unsupported, "");
-  text.kernel.dynamicSharedBytes =
+  text.kernel.image.dynamicSharedBytes =
       uint32_t(space.sharedBytesOf(space.defaults));
   std::vector<const cuda::MatmulOperand *> factors{&product.a, &product.b};
   if (product.b.position < product.a.position)
     std::swap(factors[0], factors[1]);
   for (const cuda::MatmulOperand *factor : factors)
-    text.kernel.tensorMaps.push_back(mapOf(*factor));
+    text.kernel.image.tensorMaps.push_back(mapOf(*factor));
   text.words["BATCH"] = product.c.batch > 1
                             ? "(int)(launch.baseZ + blockIdx.z + launch.firstZ)"
                             : "0";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/space/KernelSpace.h"
 
+#include "kernels/abi/LaunchBlocks.h"
+
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
@@ -126,15 +128,9 @@ uint64_t KernelSpace::sharedBytesOf(const KernelConfig &config) const {
 
 Dim3 KernelSpace::launchGrid(const KernelConfig &config,
                              Dim3 sourceGrid) const {
-  Dim3 unit = covered(config);
-  auto blocks = [](uint64_t grid, uint64_t source, uint64_t covered) {
-    return uint32_t((grid * source + covered - 1) / covered);
-  };
-  const uint32_t x = blocks(sourceGrid.x, block.x, unit.x),
-                 cluster = config[P::ClusterX];
-  return {(x + cluster - 1) / cluster * cluster,
-          blocks(sourceGrid.y, block.y, unit.y),
-          blocks(sourceGrid.z, block.z, unit.z)};
+  const LaunchBlocks blocks =
+      launchBlocks(sourceGrid, block, covered(config), config[P::ClusterX]);
+  return {uint32_t(blocks.x), uint32_t(blocks.y), uint32_t(blocks.z)};
 }
 
 namespace {

@@ -88,10 +88,10 @@ protected:
       ASSERT_EQ(text.form, "threads"); // whose twin is made below
       auto kernel = kernels::emitCudaText(
           dag.kernels[k].source,
-          {text.entry, "", dag.kernels[k].block, grids[k]});
+          {text.image.entry, "", dag.kernels[k].block, grids[k]});
       ASSERT_TRUE(kernel) << kernel.error().message;
-      twins.add(
-          {text.entry, std::move(*kernel), *text.space, text.space->defaults});
+      twins.add({text.image.entry, std::move(*kernel), *text.space,
+                 text.space->defaults});
     }
     auto compiled = twins.compile();
     ASSERT_TRUE(compiled) << compiled.error().message;

@@ -76,7 +76,7 @@ TEST(CardForms, TextsAreOfTheFormThatPassed) {
         allOf(tune::emitCudaKernels(*outcome.dag, tensorCores, nullptr));
     EXPECT_TRUE(texts) << texts.error().message;
     for (const kernels::CudaText &text : *texts)
-      forms += text.form + (text.product ? "+cublaslt " : " ");
+      forms += text.form + (text.image.product ? "+cublaslt " : " ");
     return forms;
   };
   // The last product's rows are of no multiple of 16 bytes.

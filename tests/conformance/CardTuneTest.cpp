@@ -10,7 +10,7 @@
 #include "tests/unit/kernels/CudaTwin.h"
 
 #include "device/host/HostDriver.h"
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "tools/mgpu-tune/CardTuning.h"
@@ -86,11 +86,10 @@ public:
         spaces,
         [this](uint32_t kernel, const KernelConfig &config,
                uint32_t variant) -> Result<tuner::Bytes> {
-          MGPU_TRY_ASSIGN(
-              device::CudaKernelObject object,
-              device::decodeCudaKernel("k", objects.at({kernel, config})));
+          MGPU_TRY_ASSIGN(KernelImage object,
+                          decodeImage("k", objects.at({kernel, config})));
           object.awaits = variant != 0;
-          return device::encodeCudaKernel(object);
+          return encodeImage(object);
         },
         [this](uint32_t devices, uint32_t, std::span<const int>) {
           return open(devices);
@@ -119,7 +118,7 @@ public:
   }
 
   std::string entryOf(uint32_t kernel, const KernelConfig &config) const {
-    auto object = device::decodeCudaKernel("k", objects.at({kernel, config}));
+    auto object = decodeImage("k", objects.at({kernel, config}));
     return object ? object->entry : "";
   }
   std::vector<tuner::KernelObject> defaults() const {
@@ -152,17 +151,17 @@ private:
       spaces.push_back(*space);
       for (const KernelConfig &config : space->legal()) {
         const std::string entry = "e" + std::to_string(twins.configs.size());
-        device::CudaKernelObject object;
+        KernelImage object;
         object.entry = entry;
         object.arch = "sm_90";
         object.sourceBlock = spec.block;
         object.block = config.block();
         object.covers = space->covered(config);
         object.clusterX = config[planner::KernelParameter::ClusterX];
-        object.takesPart = kernel->takesPart;
-        object.dynamicSharedBytes = kernel->dynamicSharedBytes;
-        object.cubin = fake::fakeCubin({entry});
-        objects.emplace(std::pair(k, config), device::encodeCudaKernel(object));
+        object.takesPart = kernel->image.takesPart;
+        object.dynamicSharedBytes = kernel->image.dynamicSharedBytes;
+        object.setBytes(fake::fakeCubin({entry}));
+        objects.emplace(std::pair(k, config), encodeImage(object));
         twins.add({entry, *kernel, *space, config});
       }
     }
@@ -184,7 +183,7 @@ private:
 
   void addKernel(fake::FakeKernel &kernel, const kernels::TwinConfig &config) {
     const std::vector<size_t> sizes = twins.parameterSizes(config.entry);
-    const bool takesPart = config.kernel.takesPart;
+    const bool takesPart = config.kernel.image.takesPart;
     constexpr size_t launchBytes = 12 * sizeof(unsigned);
     kernel.parameterSizes = sizes;
     if (takesPart)
@@ -369,7 +368,7 @@ TEST(CardTune, KernelsThatBeginEarlyAreAPointOfTheSpace) {
     auto made = (*evaluator)->realize(config);
     ASSERT_TRUE(made && *made);
     for (const auto &object : (*made)->kernels)
-      EXPECT_EQ(device::decodeCudaKernel("k", *object)->awaits, isOn);
+      EXPECT_EQ(decodeImage("k", *object)->awaits, isOn);
     auto run = (*evaluator)->admit(**made);
     ASSERT_TRUE(run) << run.error().message;
     EXPECT_TRUE(*run) << run->error().what;
@@ -394,34 +393,34 @@ TEST(CardTune, KernelsAreBuiltAsTheirConfigurationsSay) {
         tuner::spaceOf(*text.space, device::profileOfArchitecture("sm_90"));
     ASSERT_TRUE(space) << space.error().message;
     ASSERT_GT(space->size(), 2u);
-    std::set<std::vector<std::byte>> cubins;
+    std::set<std::string> cubins;
     for (tuner::ConfigId id : {0u, space->size() / 2, space->size() - 1}) {
       const KernelConfig config = tuner::kernelConfigAt(*space, id);
       auto object =
           tune::buildCardKernel(text, config, "sm_90", false, nullptr);
       ASSERT_TRUE(object) << object.error().message;
-      auto decoded = device::decodeCudaKernel("k", *object);
+      auto decoded = decodeImage("k", *object);
       ASSERT_TRUE(decoded) << decoded.error().message;
       EXPECT_EQ(decoded->block, config.block());
       EXPECT_EQ(decoded->covers, text.space->covered(config));
       EXPECT_EQ(decoded->arch, "sm_90");
       EXPECT_FALSE(decoded->awaits);
-      cubins.insert(decoded->cubin);
+      cubins.insert(decoded->blob);
     }
     EXPECT_EQ(cubins.size(), 3u) << example.name;
     // One that waits is other code, from sm_90 on; a file never waits.
     for (const char *arch : {"sm_80", "sm_90"}) {
       const KernelConfig &plain = text.space->defaults;
-      std::vector<std::byte> code[2];
+      std::string code[2];
       for (bool awaits : {false, true}) {
         auto object = tune::buildCardKernel(text, plain, arch, awaits, nullptr);
         ASSERT_TRUE(object) << object.error().message;
-        auto decoded = device::decodeCudaKernel("k", *object);
+        auto decoded = decodeImage("k", *object);
         ASSERT_TRUE(decoded) << decoded.error().message;
-        EXPECT_EQ(decoded->awaits,
-                  awaits && text.takesPart && arch == std::string("sm_90"));
-        EXPECT_EQ(decoded->awaits, decoded->cubin != code[0] && awaits);
-        code[awaits] = decoded->cubin;
+        EXPECT_EQ(decoded->awaits, awaits && text.image.takesPart &&
+                                       arch == std::string("sm_90"));
+        EXPECT_EQ(decoded->awaits, decoded->blob != code[0] && awaits);
+        code[awaits] = decoded->blob;
       }
     }
     EXPECT_FALSE(tune::buildCardKernel(text, text.space->defaults, "sm_1",

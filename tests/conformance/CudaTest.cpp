@@ -9,7 +9,7 @@
 #include "tests/unit/cuda/FakeCuda.h"
 #include "tests/unit/db/TempFolder.h"
 
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "planner/plan/Verify.h"
 #include "planner/plan/Workspace.h"
@@ -18,6 +18,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -168,10 +169,10 @@ TEST(CudaSource, ABundleOfItRunsOnCards) {
   ASSERT_TRUE(loaded) << loaded.error().message;
   size_t files = 0;
   for (size_t k = 0; k < texts->size(); ++k) {
-    auto object = device::decodeCudaKernel("k", loaded->objects[k]);
+    auto object = decodeImage("k", loaded->objects[k]);
     ASSERT_TRUE(object) << object.error().message;
-    EXPECT_EQ(object->cubin, (*cubins)[k]);
-    EXPECT_EQ(object->takesPart, (*texts)[k].takesPart);
+    EXPECT_TRUE(std::ranges::equal(object->bytes(), (*cubins)[k]));
+    EXPECT_EQ(object->takesPart, (*texts)[k].image.takesPart);
     auto emitted = kernels::emitCudaText(
         dag.kernels[k].source,
         {dag.kernels[k].name, dag.kernels[k].location, dag.kernels[k].block,
@@ -182,7 +183,7 @@ TEST(CudaSource, ABundleOfItRunsOnCards) {
     ++files;
     EXPECT_EQ(object->entry, "rowMean");
     EXPECT_EQ(object->block, dag.kernels[k].block);
-    EXPECT_EQ((*texts)[k].source, emitted->source);
+    EXPECT_EQ((*texts)[k].image.blob, emitted->image.blob);
   }
   EXPECT_EQ(files, 1u);
   std::mt19937_64 random(1);

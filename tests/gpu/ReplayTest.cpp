@@ -3,7 +3,7 @@
 // Kernels and replays on a card: launch shapes, many replays, events, faults.
 
 #include "device/cuda/CudaDriver.h"
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 #include "tests/gpu/GpuTarget.h"
 
 #include <gtest/gtest.h>
@@ -33,12 +33,12 @@ extern "C" __global__ void forever(volatile unsigned int *counts,
 )cuda";
 
 Result<KernelHandle> load(Driver &driver, const std::string &entry) {
-  CudaKernelObject object;
+  KernelImage object;
   object.entry = entry;
   object.arch = driver.architecture();
-  MGPU_TRY_ASSIGN(object.cubin,
-                  gpu::compile(countSource, "count", object.arch));
-  return driver.loadKernel(entry, encodeCudaKernel(object));
+  MGPU_TRY_ASSIGN(auto cubin, gpu::compile(countSource, "count", object.arch));
+  object.setBytes(cubin);
+  return driver.loadKernel(entry, encodeImage(object));
 }
 
 struct Program {

@@ -61,7 +61,7 @@ Result<void> addHostKernels(const Program &program, const Options &options,
                             std::vector<capture::KernelForms> &kernels) {
   const bool forCardsAlone =
       std::any_of(kernels.begin(), kernels.end(), [](const auto &kernel) {
-        return kernel.cuda && !kernel.cuda->takesPart;
+        return kernel.cuda && !kernel.cuda->image.takesPart;
       });
   std::vector<std::string> levels = options.bundleLevels;
   std::sort(levels.begin(), levels.end());
@@ -142,7 +142,7 @@ Result<void> addCubins(const Options &options,
     MGPU_TRY(checkPdl(options.pdl, arch));
     std::vector<kernels::CompileJob> jobs;
     for (const capture::KernelForms &kernel : kernels) {
-      jobs.push_back({kernel.cuda->source, kernel.cuda->name + ".cu",
+      jobs.push_back({kernel.cuda->image.blob, kernel.cuda->name + ".cu",
                       kernels::compileOptions(*kernel.cuda),
                       kernels::archOf(*kernel.cuda, arch)});
       for (auto &[name, value] : kernels::awaitMacros(*kernel.cuda, arch))

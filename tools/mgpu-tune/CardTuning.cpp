@@ -72,13 +72,13 @@ Result<std::vector<std::byte>>
 buildCardKernel(kernels::CudaText text, const planner::KernelConfig &config,
                 const std::string &arch, bool awaits,
                 device::BlobCache *cache) {
-  text.awaits = awaits;
+  text.image.awaits = awaits;
   if (!text.space)
     return fail(
         ErrorKind::Unsupported,
         fmt::format("kernel {} has no space to choose from", text.name));
   MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache));
-  kernels::CompileJob job{text.source, text.name + ".cu",
+  kernels::CompileJob job{text.image.blob, text.name + ".cu",
                           kernels::compileOptions(text),
                           kernels::archOf(text, arch)};
   auto macros = kernels::macrosOf(*text.space, config);
@@ -87,16 +87,14 @@ buildCardKernel(kernels::CudaText text, const planner::KernelConfig &config,
   for (auto &[name, value] : macros)
     job.options.push_back(fmt::format("-D{}={}", name, value));
   MGPU_TRY_ASSIGN(kernels::CompiledKernel compiled, compiler.compile(job));
-  text.launchBlock = config.block();
-  text.covers = text.space->covered(config);
+  text.image.block = config.block();
+  text.image.covers = text.space->covered(config);
   if (text.space->stagesAreDynamic)
-    text.dynamicSharedBytes = uint32_t(text.space->sharedBytesOf(config));
-  text.product.reset(); // it is mgpu's own kernel that is tuned
+    text.image.dynamicSharedBytes = uint32_t(text.space->sharedBytesOf(config));
+  text.image.product.reset(); // it is mgpu's own kernel that is tuned
   MGPU_TRY(checkEntry(text, compiled, kernels::readCubin(compiled.cubin)));
-  device::CudaKernelObject object =
-      kernels::cudaObject(text, std::move(compiled.cubin), arch);
-  object.clusterX = config[planner::KernelParameter::ClusterX];
-  return device::encodeCudaKernel(object);
+  text.image.clusterX = config[planner::KernelParameter::ClusterX];
+  return encodeImage(kernels::cubinImage(text, compiled.cubin, arch));
 }
 
 } // namespace mgpu::tune

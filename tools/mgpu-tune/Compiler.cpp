@@ -216,17 +216,11 @@ static kernels::CudaText textOf(kernels::CudaKernel kernel,
                                 planner::KernelSpace space) {
   kernels::CudaText text;
   text.name = kernel.name;
-  text.entry = kernel.entry;
-  text.source = std::move(kernel.source);
+  text.image = std::move(kernel.image);
+  text.image.block = space.defaults.block();
+  text.image.covers = space.covered(space.defaults);
   text.reason = kernel.reason;
-  text.block = kernel.block;
-  text.launchBlock = space.defaults.block();
-  text.covers = space.covered(space.defaults);
   text.reshapable = kernel.reshapable;
-  text.takesPart = kernel.takesPart;
-  text.dynamicSharedBytes = kernel.dynamicSharedBytes;
-  text.parameterBytes = std::move(kernel.parameterBytes);
-  text.tensorMaps = std::move(kernel.tensorMaps);
   text.space = std::move(space);
   return text;
 }
@@ -266,7 +260,7 @@ productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
     kernels::CudaEmitOptions options = given;
     options.name += std::string("_") + form.form;
     kernels::CudaText text;
-    text.block = options.block;
+    text.image.sourceBlock = options.block;
     if (refusal.empty()) {
       if (auto kernel = form.emit(module, options))
         text = textOf(std::move(*kernel),
@@ -277,7 +271,7 @@ productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
     text.name = options.name;
     text.form = form.form;
     text.leastArch = form.leastArch;
-    text.onlyArch = form.onlyArch;
+    text.image.arch = form.onlyArch;
     const bool hasPassed =
         isByRecord(tensorCores) && asksForForm(tensorCores, form.asked);
     text.disabled =
@@ -302,19 +296,19 @@ static void addLibrary(ModuleOp module, const std::string &tensorCores,
   kernels::CudaText candidate;
   candidate.name = text.name + "_cublaslt";
   candidate.form = "cublaslt";
-  candidate.block = text.block;
+  candidate.image.sourceBlock = text.image.sourceBlock;
   candidate.disabled = refusal;
   if (refusal.empty()) {
     MatrixProduct product = kernels::libraryMatmul(module);
     const bool isNarrow = sizeBytes(product.factors) == 2;
-    candidate.product = product;
+    candidate.image.product = product;
     candidate.disabled = isNarrow ? "another form was asked for"
                                   : "--tensor-cores=cublaslt uses it";
     const bool isOpen = tensorCores.empty() || isByRecord(tensorCores);
     if (tensorCores == "cublaslt" ||
         (isNarrow && isOpen && text.form != "tensor_cores" &&
          text.form != "wgmma"))
-      text.product = product;
+      text.image.product = product;
   }
   text.candidates.push_back(std::move(candidate));
 }
@@ -328,7 +322,7 @@ takeAsked(std::vector<kernels::CudaText> &candidates,
       for (auto at = candidates.begin(); at != candidates.end(); ++at)
         if (asked == std::string_view(form.asked) &&
             asksForForm(tensorCores, asked) && at->form == form.form &&
-            !at->source.empty()) {
+            !at->image.blob.empty()) {
           kernels::CudaText text = std::move(*at);
           candidates.erase(at);
           text.disabled.clear();

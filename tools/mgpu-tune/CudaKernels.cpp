@@ -2,7 +2,7 @@
 #include "tools/mgpu-tune/CudaKernels.h"
 
 #include "device/cuda/Libraries.h"
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 #include "kernels/compile/Batch.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
@@ -17,20 +17,20 @@ namespace mgpu::tune {
 Result<void> checkEntry(const kernels::CudaText &text,
                         const kernels::CompiledKernel &program,
                         const kernels::Cubin &cubin) {
-  if (!program.find(text.entry) && text.takesPart)
+  if (!program.find(text.image.entry) && text.image.takesPart)
     return fail(ErrorKind::Internal,
                 fmt::format("NVRTC reports nothing of kernel {}", text.name));
-  if (!program.find(text.entry))
+  if (!program.find(text.image.entry))
     return fail(ErrorKind::Invalid,
                 fmt::format("kernel {}: there is no entry '{}' once compiled: "
                             "declare it extern \"C\" __global__",
-                            text.name, text.entry));
+                            text.name, text.image.entry));
   return kernels::checkParameters(text, cubin);
 }
 
 Result<void> checkPdl(bool isAsked, const std::string &arch) {
   kernels::CudaText any;
-  any.awaits = true;
+  any.image.awaits = true;
   if (!isAsked || kernels::awaitsOn(any, arch))
     return {};
   return fail(ErrorKind::Unsupported,
@@ -62,7 +62,7 @@ std::vector<Job> jobsOf(const std::vector<kernels::CudaText> &texts) {
   for (size_t k = 0; k < texts.size(); ++k) {
     // A file of a user's may hold anything, so it is a program of its own; as
     // is what is for another architecture than the rest.
-    if (!texts[k].takesPart || !texts[k].onlyArch.empty()) {
+    if (!texts[k].image.takesPart || !texts[k].image.arch.empty()) {
       jobs.push_back({{k}, texts[k].name});
       open = nullptr;
       continue;
@@ -82,9 +82,11 @@ kernels::CompileJob programOf(const Job &job,
   const kernels::CudaText &first = texts[job.texts.front()];
   std::vector<kernels::BatchItem> items;
   for (size_t k : job.texts)
-    items.push_back({texts[k].source, texts[k].entry, texts[k].entry,
+    items.push_back({texts[k].image.blob, texts[k].image.entry,
+                     texts[k].image.entry,
                      kernels::awaitMacros(texts[k], arch)});
-  return {first.takesPart ? kernels::batchSource(items) : first.source,
+  return {first.image.takesPart ? kernels::batchSource(items)
+                                : first.image.blob,
           job.name + ".cu", kernels::compileOptions(first),
           kernels::archOf(first, arch)};
 }
@@ -125,7 +127,7 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
       kernels::Cubin cubin = kernels::readCubin(program->cubin);
       for (size_t k : jobs[job].texts) {
         if (auto fits = checkEntry(texts[k], *program, cubin); fits)
-          out[k] = CompiledText{program, program->find(texts[k].entry)};
+          out[k] = CompiledText{program, program->find(texts[k].image.entry)};
         else
           out[k] = fail(std::move(fits.error()));
       }
@@ -165,7 +167,7 @@ Result<kernels::CudaObjects> cudaKernels(const Program &program,
       cubins.push_back(compiled[k]->program->cubin);
     }
   }
-  return kernels::cudaObjects(texts, std::move(cubins), arch,
+  return kernels::cudaObjects(texts, cubins, arch,
                               kernels::hasProducts(texts) &&
                                   device::findCublasLt());
 }
@@ -192,9 +194,9 @@ uint64_t productWorkspace(const Program &program, uint32_t streamsPerDevice) {
     return 0;
   std::vector<bool> isUser;
   for (const kernels::CudaText &text : *texts)
-    isUser.push_back(text.product.has_value());
+    isUser.push_back(text.image.product.has_value());
   return planner::mostWorkspace(program.dag, isUser, streamsPerDevice,
-                                device::productWorkspaceBytes);
+                                productWorkspaceBytes);
 }
 
 } // namespace mgpu::tune

@@ -43,7 +43,7 @@ static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
   FileUses uses = filesRead(options);
   for (const kernels::CudaText &text : texts)
     if (text.form == "file") { // a text of the user's own
-      const std::filesystem::path source = sourceFile(text.source);
+      const std::filesystem::path source = sourceFile(text.image.blob);
       uses.read("the program",
                 (std::filesystem::path(options.file).parent_path() / source)
                     .string());
@@ -54,7 +54,7 @@ static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
   for (const kernels::CudaText &text : texts)
     MGPU_TRY(uses.write("--emit", pathOf(text)));
   for (const kernels::CudaText &text : texts)
-    MGPU_TRY(writeFileAtomic(pathOf(text), text.source));
+    MGPU_TRY(writeFileAtomic(pathOf(text), text.image.blob));
   return {};
 }
 
@@ -150,13 +150,13 @@ static Result<void> measure(Listed &listed, const CompiledText &compiled,
   const kernels::CudaText &text = *listed.text;
   listed.usage = compiled.usage;
   listed.spill = listed.usage->spillStoreBytes + listed.usage->spillLoadBytes;
-  listed.shared = listed.usage->sharedBytes + text.dynamicSharedBytes;
+  listed.shared = listed.usage->sharedBytes + text.image.dynamicSharedBytes;
   if (!card)
     return {};
   MGPU_TRY_ASSIGN(kernels::Occupancy found,
                   kernels::occupancyOf(*listed.usage,
-                                       uint32_t(text.launchBlock.volume()),
-                                       text.dynamicSharedBytes, *card));
+                                       uint32_t(text.image.block.volume()),
+                                       text.image.dynamicSharedBytes, *card));
   listed.occupancy = found.fraction;
   return {};
 }
@@ -168,13 +168,13 @@ static json listedJson(const Listed &listed,
   json out{
       {"name", text.name},
       {"form", text.form},
-      {"entry", text.entry},
+      {"entry", text.image.entry},
       {"enabled", text.disabled.empty() || listed.isUsed},
       {"reason", text.disabled.empty() ? text.reason : listed.disabled},
       {"reshapable", text.reshapable},
       {"launch_block",
-       {text.launchBlock.x, text.launchBlock.y, text.launchBlock.z}},
-      {"source", text.source},
+       {text.image.block.x, text.image.block.y, text.image.block.z}},
+      {"source", text.image.blob},
       {"space", listed.space ? spaceJson(*text.space, *listed.space) : json()}};
   if (listed.error)
     out["error"] = listed.error->message;
@@ -187,7 +187,7 @@ static json listedJson(const Listed &listed,
   // __launch_bounds__ keeps the registers of any block within the card's.
   out["max_threads"] = !card             ? json()
                        : text.reshapable ? json(card->maxThreadsPerBlock)
-                                         : json(text.launchBlock.volume());
+                                         : json(text.image.block.volume());
   return out;
 }
 
@@ -197,9 +197,10 @@ static void printLine(const Listed &listed, const std::string &intensity) {
   fmt::print(
       "{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n",
       text.disabled.empty() ? text.name : "  " + text.form,
-      text.source.empty() ? "-"
-                          : fmt::format("{}x{}x{}", text.launchBlock.x,
-                                        text.launchBlock.y, text.launchBlock.z),
+      text.image.blob.empty()
+          ? "-"
+          : fmt::format("{}x{}x{}", text.image.block.x, text.image.block.y,
+                        text.image.block.z),
       isCompiled ? fmt::to_string(listed.usage->registers) : "-",
       isCompiled ? fmt::to_string(listed.spill) : "-",
       isCompiled ? fmt::to_string(listed.shared) : "-",
@@ -228,7 +229,7 @@ Result<int> runKernels(const Options &options) {
     const planner::KernelSpec &spec = program.dag.kernels[k];
     kernels::CudaText none;
     none.name = spec.name;
-    none.block = none.launchBlock = spec.block;
+    none.image.sourceBlock = none.image.block = spec.block;
     texts.push_back(emitted[k] ? std::move(*emitted[k]) : std::move(none));
   }
   const device::DeviceProfile *card =
@@ -249,8 +250,9 @@ Result<int> runKernels(const Options &options) {
           text.disabled.empty() ? "" : kernels::archRefusal(text, options.arch);
       bool isFor = refusal.empty();
       listed.disabled =
-          isFor || text.source.empty() ? text.disabled : std::move(refusal);
-      if (text.product && text.form == "cublaslt" && texts[k].product) {
+          isFor || text.image.blob.empty() ? text.disabled : std::move(refusal);
+      if (text.image.product && text.form == "cublaslt" &&
+          texts[k].image.product) {
         // Known only where the card is; here, of this machine.
         auto library = device::findCublasLt();
         listed.isUsed = library.has_value();
@@ -260,8 +262,8 @@ Result<int> runKernels(const Options &options) {
                                   library->version)
                     : library.error().message;
       }
-      compiledAs.push_back(text.source.empty() || !isFor ? SIZE_MAX
-                                                         : sources.size());
+      compiledAs.push_back(text.image.blob.empty() || !isFor ? SIZE_MAX
+                                                             : sources.size());
       if (compiledAs.back() != SIZE_MAX)
         sources.push_back(text);
     };
@@ -330,7 +332,8 @@ Result<int> runKernels(const Options &options) {
     if (done.bytes > 0 && text.form != "file") // whose work nobody knows
       intensity = done.flops / double(done.bytes);
     json kernel = listedJson(listed, card);
-    kernel["block"] = {text.block.x, text.block.y, text.block.z};
+    kernel["block"] = {text.image.sourceBlock.x, text.image.sourceBlock.y,
+                       text.image.sourceBlock.z};
     kernel["flops"] = done.flops;
     kernel["bytes"] = done.bytes;
     kernel["arithmetic_intensity"] = intensity;

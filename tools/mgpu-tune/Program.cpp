@@ -214,9 +214,9 @@ eachCudaText(const Program &program, device::BlobCache *cache) {
   for (Result<kernels::CudaText> &text : texts) {
     if (!text)
       continue;
-    text->awaits = program.pdl && text->takesPart;
+    text->image.awaits = program.pdl && text->image.takesPart;
     for (kernels::CudaText &candidate : text->candidates)
-      candidate.awaits = text->awaits;
+      candidate.image.awaits = text->image.awaits;
   }
   return texts;
 }

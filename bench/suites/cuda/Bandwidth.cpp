@@ -3,7 +3,7 @@
 
 #include "bench/measure/Summary.h"
 #include "capture/replay/Bundle.h"
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "support/Clock.h"
@@ -88,7 +88,7 @@ public:
 
   kernels::CompileJob jobOf(const planner::KernelConfig &config,
                             const std::string &arch) const {
-    kernels::CompileJob job{text.source, text.name + ".cu",
+    kernels::CompileJob job{text.image.blob, text.name + ".cu",
                             kernels::compileOptions(text),
                             kernels::archOf(text, arch)};
     for (auto &[macro, value] : kernels::macrosOf(*text.space, config))
@@ -99,16 +99,16 @@ public:
   Result<std::unique_ptr<device::GraphExec>>
   build(device::Driver &driver, const planner::KernelConfig &config,
         const kernels::CompiledKernel &compiled) const {
-    device::CudaKernelObject object;
-    object.entry = text.entry;
+    KernelImage object;
+    object.entry = text.image.entry;
     object.arch = driver.architecture();
-    object.sourceBlock = text.block;
+    object.sourceBlock = text.image.sourceBlock;
     object.block = config.block();
     object.covers = text.space->covered(config);
-    object.dynamicSharedBytes = text.dynamicSharedBytes;
-    object.cubin = compiled.cubin;
+    object.dynamicSharedBytes = text.image.dynamicSharedBytes;
+    object.setBytes(compiled.cubin);
     MGPU_TRY_ASSIGN(device::KernelHandle handle,
-                    driver.loadKernel(name, device::encodeCudaKernel(object)));
+                    driver.loadKernel(name, encodeImage(object)));
     auto graph = driver.createGraph();
     std::vector<device::GraphNodeId> before;
     for (uint32_t k = 0; k < perSample; ++k) {

@@ -20,13 +20,13 @@ using tuner::CalibrationInput;
 using tuner::CalibrationKernel;
 
 CalibrationKernel kernel(const std::string &entry) {
-  CudaKernelObject object;
+  KernelImage object;
   object.entry = entry;
   object.arch = "sm_90";
-  object.cubin = fakeCubin({entry});
+  object.setBytes(fakeCubin({entry}));
   CalibrationKernel out;
   out.name = entry;
-  out.object = encodeCudaKernel(object);
+  out.object = encodeImage(object);
   out.grid = {4, 1, 1};
   out.arguments = {{4096, 16}, {0, 7}};
   out.flops = 250e3;

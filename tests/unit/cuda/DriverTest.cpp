@@ -39,12 +39,12 @@ FakeKernel countingKernel() {
 }
 
 std::vector<std::byte> countingObject(uint32_t dynamicSharedBytes = 0) {
-  CudaKernelObject object;
+  KernelImage object;
   object.entry = "count";
   object.arch = "sm_90";
   object.dynamicSharedBytes = dynamicSharedBytes;
-  object.cubin = fakeCubin({"count", "other"});
-  return encodeCudaKernel(object);
+  object.setBytes(fakeCubin({"count", "other"}));
+  return encodeImage(object);
 }
 
 class DriverTest : public testing::Test {
@@ -173,10 +173,10 @@ TEST_F(DriverTest, KernelObjectsAreChecked) {
   ASSERT_FALSE(foreign);
   EXPECT_EQ(foreign.error().kind, ErrorKind::Invalid);
   // In the cubin, but not known: as an entry that was not compiled.
-  CudaKernelObject object;
+  KernelImage object;
   object.entry = "other";
-  object.cubin = fakeCubin({"count"});
-  auto missing = driver->loadKernel("k", encodeCudaKernel(object));
+  object.setBytes(fakeCubin({"count"}));
+  auto missing = driver->loadKernel("k", encodeImage(object));
   ASSERT_FALSE(missing);
   EXPECT_NE(missing.error().message.find("cuLibraryGetKernel for kernel k"),
             std::string::npos);
@@ -184,7 +184,7 @@ TEST_F(DriverTest, KernelObjectsAreChecked) {
   fake->kernels["count"].maxThreads = 128;
   object.entry = "count";
   object.block = object.sourceBlock = object.covers = {256, 1, 1};
-  auto wide = driver->loadKernel("k", encodeCudaKernel(object));
+  auto wide = driver->loadKernel("k", encodeImage(object));
   ASSERT_FALSE(wide);
   EXPECT_NE(wide.error().message.find("at most 128"), std::string::npos);
 }

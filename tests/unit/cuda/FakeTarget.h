@@ -8,7 +8,7 @@
 #include "FakeCuda.h"
 
 #include "device/cuda/OpenDriver.h"
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 
 #include <cstring>
 

@@ -46,7 +46,7 @@ void CornerCheck::add(const CudaKernel &kernel,
   kernels.push_back({kernel, space});
   // The header names the macro; a function that has two forms asks for it.
   const bool hasFastForm =
-      kernel.source.find("#if MGPU_FAST_MATH") != std::string::npos;
+      kernel.image.blob.find("#if MGPU_FAST_MATH") != std::string::npos;
   const bool all = takesAllCorners();
   std::vector<planner::KernelConfig> corners;
   const device::DeviceProfile *of = nullptr;
@@ -77,7 +77,7 @@ void CornerCheck::add(const CudaKernel &kernel,
 
 BatchItem CornerCheck::itemOf(const Variant &variant) const {
   const Kernel &kernel = kernels[variant.kernel];
-  BatchItem item{kernel.text.source, kernel.text.entry, variant.entry,
+  BatchItem item{kernel.text.image.blob, kernel.text.image.entry, variant.entry,
                  macrosOf(kernel.space, variant.config)};
   if (variant.fastMath)
     item.macros.push_back({"MGPU_FAST_MATH", "1"});
@@ -156,7 +156,7 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
                            const CubinEntry &inFile,
                            const std::string &arch) const {
   const Kernel &kernel = kernels[variant.kernel];
-  std::vector<uint32_t> sizes = kernel.text.parameterBytes;
+  std::vector<uint32_t> sizes = kernel.text.image.parameterBytes;
   std::vector<CubinParameter> expected;
   uint32_t offset = 0;
   auto put = [&](uint32_t bytes, uint32_t alignment) {
@@ -169,7 +169,7 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
   };
   for (uint32_t bytes : sizes)
     put(bytes, bytes == tensorMapBytes ? 64 : bytes);
-  if (kernel.text.takesPart)
+  if (kernel.text.image.takesPart)
     put(12 * sizeof(uint32_t), alignof(uint32_t)); // an MgpuLaunch
   EXPECT_TRUE(inFile.parameters == expected) << [&] {
     std::string text;
@@ -209,7 +209,7 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
   if (variant.config == kernel.space.defaults) {
     EXPECT_EQ(usage.spillStoreBytes + usage.spillLoadBytes, 0u);
   }
-  if (kernel.text.source.find("__shared__") == std::string::npos) {
+  if (kernel.text.image.blob.find("__shared__") == std::string::npos) {
     EXPECT_EQ(usage.sharedBytes, 0u);
   }
 }

@@ -84,7 +84,7 @@ TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
     std::vector<uint32_t> bytes;
     for (const CubinParameter &parameter : entry.parameters)
       bytes.push_back(parameter.bytes);
-    std::vector<uint32_t> given = config.kernel.parameterBytes;
+    std::vector<uint32_t> given = config.kernel.image.parameterBytes;
     EXPECT_EQ(given[1], 128u);
     given.push_back(48);
     EXPECT_EQ(bytes, given);
@@ -125,12 +125,12 @@ TEST(WgmmaMatmulText, MapsSayWhereTheMatricesLie) {
       wgmmaText(textOf(cases[3]), {"view", "", sourceBlock, gridOf(cases[3])});
   TensorMap a{1, 32, ElementType::F16, {40, 65, 1}, {96, 65 * 96}, {64, 64, 1}},
       b{2, 0, ElementType::F16, {136, 40, 1}, {272, 40 * 272}, {64, 64, 1}};
-  EXPECT_EQ(kernel.tensorMaps, (std::vector<TensorMap>{a, b}));
+  EXPECT_EQ(kernel.image.tensorMaps, (std::vector<TensorMap>{a, b}));
   std::tie(kernel, space) =
       wgmmaText(textOf(cases[2]), {"batch", "", sourceBlock, gridOf(cases[2])});
   a = {1, 0, ElementType::BF16, {88, 33, 3}, {176, 33 * 176}, {64, 64, 1}};
-  EXPECT_EQ(kernel.tensorMaps[0], a);
-  EXPECT_EQ(kernel.parameterBytes, (std::vector<uint32_t>{8, 128, 128}));
+  EXPECT_EQ(kernel.image.tensorMaps[0], a);
+  EXPECT_EQ(kernel.image.parameterBytes, (std::vector<uint32_t>{8, 128, 128}));
 }
 
 TEST(WgmmaMatmulText, SaysWhatItIsNotFor) {
@@ -162,7 +162,8 @@ TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheCard) {
       wgmmaText(textOf(cases[5]), {"whole", "", sourceBlock, gridOf(cases[5])});
   EXPECT_EQ(space.sharedBytesOf(space.defaults),
             1024 + 2 * 4 * 64 * (128 + 128u));
-  EXPECT_EQ(kernel.dynamicSharedBytes, space.sharedBytesOf(space.defaults));
+  EXPECT_EQ(kernel.image.dynamicSharedBytes,
+            space.sharedBytesOf(space.defaults));
   Dim3 covered = space.covered(space.defaults);
   EXPECT_EQ(covered.x, 128u);
   EXPECT_EQ(covered.y, 128u);
