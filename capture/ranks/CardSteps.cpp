@@ -32,10 +32,7 @@ tl::unexpected<Error> CardSteps::lose(const char *what) {
   auto weight = [](const CardAnswer &answer) {
     if (answer.isDead)
       return 0;
-    return answer.said.error().message.find("given up, because") ==
-                   std::string::npos
-               ? 1
-               : 2;
+    return answer.said.error().cause == ErrorCause::OtherRank ? 2 : 1;
   };
   std::vector<std::pair<int, size_t>> order;
   for (const CardAnswer &answer : answers)

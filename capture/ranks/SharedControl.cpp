@@ -41,7 +41,9 @@ SharedMemory::~SharedMemory() {
 Result<void> SharedControl::watch(uint32_t rank) {
   ranks[rank].beats.fetch_add(1, std::memory_order_relaxed);
   if (aborted.load(std::memory_order_acquire))
-    return fail(ErrorKind::Absent, "given up, because another card failed");
+    return fail(Error{.kind = ErrorKind::Absent,
+                      .message = "given up, because another card failed",
+                      .cause = ErrorCause::OtherRank});
   return {};
 }
 

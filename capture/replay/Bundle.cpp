@@ -81,8 +81,7 @@ Result<Bundle> Bundle::open(const std::string &path) {
         return bundle.store.blob(hash);
       });
   if (!program)
-    return fail(program.error().kind,
-                fmt::format("'{}': {}", path, program.error().message));
+    return failIn(fmt::format("'{}': ", path), program.error());
   bundle.theProgram = std::move(*program);
   return bundle;
 }
@@ -110,8 +109,7 @@ Result<Plan> Bundle::plan() const {
       continue;
     Result<Plan> plan = parsePlan(record.text, theProgram.dag);
     if (!plan)
-      return fail(plan.error().kind,
-                  fmt::format("'{}': {}", name, plan.error().message));
+      return failIn(fmt::format("'{}': ", name), plan.error());
     if (Result<void> ok = planner::verify(*plan, theProgram.dag); !ok)
       return fail(ErrorKind::Invalid, fmt::format("'{}': unsafe plan: {}", name,
                                                   ok.error().message));
@@ -247,8 +245,7 @@ Result<std::optional<KernelSpace>> Bundle::hostSpaceOf(uint32_t kernel) {
   MGPU_TRY(checkIsJson(name, text));
   auto space = kernels::parseSpace(text);
   if (!space)
-    return fail(space.error().kind,
-                fmt::format("'{}': {}", name, space.error().message));
+    return failIn(fmt::format("'{}': ", name), space.error());
   return std::optional<KernelSpace>(std::move(*space));
 }
 
@@ -325,8 +322,7 @@ Result<std::vector<kernels::CudaText>> Bundle::cudaTexts() {
     MGPU_TRY(checkIsJson(name, facts));
     auto text = kernels::parseFacts(facts);
     if (!text)
-      return fail(text.error().kind,
-                  fmt::format("'{}': {}", name, text.error().message));
+      return failIn(fmt::format("'{}': ", name), text.error());
     text->image.setBytes(sources[k]);
     if (text->space)
       MGPU_TRY(checkSpace(*text->space, *text));

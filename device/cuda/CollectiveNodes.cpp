@@ -108,8 +108,7 @@ CudaGraph::addCollective(const CollectiveNodeParams &params,
   MGPU_TRY(checkNode(params.name, {0}, false, dependencies));
   if (Result<void> ok = add(); !ok) {
     rollBack(first);
-    return fail(ok.error().kind,
-                fmt::format("node '{}': {}", params.name, ok.error().message));
+    return failIn(fmt::format("node '{}': ", params.name), ok.error());
   }
   return finish(params.name, params.members[0].device, first);
 }

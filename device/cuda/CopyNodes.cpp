@@ -278,8 +278,7 @@ CudaGraph::addCopy(const CopyNodeParams &params,
   };
   if (Result<void> ok = add(); !ok) {
     rollBack(first);
-    return fail(ok.error().kind,
-                fmt::format("node '{}': {}", params.name, ok.error().message));
+    return failIn(fmt::format("node '{}': ", params.name), ok.error());
   }
   return finish(params.name, params.device, first);
 }

@@ -445,10 +445,10 @@ Result<void> CudaState::wait(CUstream stream, std::string_view what) {
     }
     if (communicators && passed > busyPolling)
       if (Result<void> ok = communicators->check(); !ok) {
-        std::string message =
-            fmt::format("{} {}: {}", what, where(), ok.error().message);
-        giveUp(message);
-        return fail(ok.error().kind, message);
+        Error error = std::move(ok.error());
+        error.message = fmt::format("{} {}: {}", what, where(), error.message);
+        giveUp(error.message);
+        return fail(std::move(error));
       }
     if (passed > busyPolling)
       std::this_thread::sleep_for(std::chrono::microseconds(50));

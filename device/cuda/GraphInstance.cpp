@@ -389,10 +389,10 @@ Result<void> GraphInstance::run(const GraphSpec &spec, CUevent before,
       for (DeviceId member : mark.members)
         members +=
             fmt::format("{}{}", members.empty() ? "" : ", ", member.value);
-      return fail(done.error().kind,
-                  fmt::format("{}; '{}' among devices {} has not ended",
-                              done.error().message,
-                              spec.ranges[mark.range].name, members));
+      done.error().message +=
+          fmt::format("; '{}' among devices {} has not ended",
+                      spec.ranges[mark.range].name, members);
+      return done;
     }
   return done;
 }

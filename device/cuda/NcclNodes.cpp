@@ -319,8 +319,7 @@ CudaGraph::addNccl(const CollectiveNodeParams &params,
     rollBack(first);
     lastNccl = before;
     spec->marks.resize(marksBefore);
-    return fail(ok.error().kind,
-                fmt::format("node '{}': {}", params.name, ok.error().message));
+    return failIn(fmt::format("node '{}': ", params.name), ok.error());
   }
   return finish(params.name, here, first, end);
 }

@@ -59,8 +59,7 @@ kernelArguments(CudaState &state, const LoadedKernel &kernel,
   for (const TensorMap &map : kernel.launch.tensorMaps) {
     auto made = encode(state, map, params.arguments[map.argument], params.name);
     if (!made)
-      return fail(made.error().kind, fmt::format("node '{}': {}", params.name,
-                                                 made.error().message));
+      return failIn(fmt::format("node '{}': ", params.name), made.error());
     out[map.argument] = *made;
   }
   return out;

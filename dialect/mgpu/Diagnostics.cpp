@@ -65,14 +65,23 @@ bool isProgramError(Diagnostic &diagnostic) {
 
 FirstError::FirstError(MLIRContext *context, Others others)
     : handler(context, [this, others](Diagnostic &diagnostic) {
-        if (message.empty() &&
+        if (first.message.empty() &&
             diagnostic.getSeverity() == DiagnosticSeverity::Error) {
-          std::string where = describeLocation(diagnostic.getLocation());
-          message = (where.empty() ? "" : where + ": ") + diagnostic.str();
+          std::string &where = first.location;
+          where = describeLocation(diagnostic.getLocation());
+          first.message =
+              (where.empty() ? "" : where + ": ") + diagnostic.str();
           if (isProgramError(diagnostic))
-            kind = ErrorKind::Invalid;
+            first.kind = ErrorKind::Invalid;
         }
         return success(others == Others::Miss);
       }) {}
+
+Error FirstError::error(std::string_view otherwise) const {
+  Error error = first;
+  if (error.message.empty())
+    error.message = otherwise;
+  return error;
+}
 
 } // namespace mgpu::ir

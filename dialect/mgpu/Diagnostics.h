@@ -27,16 +27,18 @@ std::string describeLocations(mlir::Location location);
 mlir::InFlightDiagnostic emitProgramError(mlir::Operation *op);
 bool isProgramError(mlir::Diagnostic &diagnostic);
 
-/// Remembers the first error reported while it lives, as "file:line:column:
-/// text".
+/// Remembers the first error reported while it lives: its message is
+/// "file:line:column: text".
 class FirstError {
 public:
   enum class Others { See, Miss }; ///< handlers made before it
   FirstError(mlir::MLIRContext *context, Others others);
-  std::string message;
-  ErrorKind kind = ErrorKind::Unsupported; ///< or Invalid: emitProgramError()
+  /// What was reported, or an error that says `otherwise`. Its kind is
+  /// Unsupported, or Invalid for emitProgramError().
+  Error error(std::string_view otherwise) const;
 
 private:
+  Error first{ErrorKind::Unsupported, ""};
   mlir::ScopedDiagnosticHandler handler;
 };
 

@@ -279,9 +279,9 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
   registerHostEmitDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
-  ir::FirstError error(context, ir::FirstError::Others::Miss);
+  ir::FirstError first(context, ir::FirstError::Others::Miss);
   auto stop = [&](const char *otherwise) {
-    return fail(error.kind, error.message.empty() ? otherwise : error.message);
+    return fail(first.error(otherwise));
   };
   if (options.block.volume() == 0 || options.block.volume() > 1024)
     return fail(ErrorKind::Invalid, "a block of " + dims(options.block) +

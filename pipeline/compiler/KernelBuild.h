@@ -44,8 +44,7 @@ buildErrorKernel(const planner::KernelSpec &spec);
 
 /// What kept a kernel from being compiled: one sentence that begins with the
 /// operation's place where there is one, else with the launch's.
-tl::unexpected<Error> failOf(const planner::KernelSpec &spec,
-                             const Error &error);
+tl::unexpected<Error> failOf(const planner::KernelSpec &spec, Error error);
 
 } // namespace mgpu::kernels
 

@@ -165,11 +165,9 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration())
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");
-  ir::FirstError error(kernel.getContext(), ir::FirstError::Others::Miss);
+  ir::FirstError first(kernel.getContext(), ir::FirstError::Others::Miss);
   if (failed(normaliseKernel(kernel, block)))
-    return fail(error.kind, error.message.empty()
-                                ? "its affine operations could not be lowered"
-                                : error.message);
+    return fail(first.error("its affine operations could not be lowered"));
   LaunchShape shape = launchShapeOf(kernel, block);
   KernelSpace space;
   space.target = target;

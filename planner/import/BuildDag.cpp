@@ -140,8 +140,7 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
                               bound.name, options.entry));
     auto value = parseScalar(type, *elementType, *text);
     if (!value)
-      return fail(value.error().kind, fmt::format("--arg {}: {}", bound.name,
-                                                  value.error().message));
+      return failIn(fmt::format("--arg {}: ", bound.name), value.error());
     bound.value = *text;
     values.push_back(*value);
   } else {
@@ -282,10 +281,12 @@ Result<ImportedProgram> Import::run() {
                                                   options.entry, key));
     }
   auto results = interpreter.runEntry(function, std::move(values));
-  if (failed(results))
-    return fail(interpreter.isUnsupported() ? ErrorKind::Unsupported
-                                            : ErrorKind::Invalid,
-                firstError.message);
+  if (failed(results)) {
+    Error error = firstError.error("");
+    error.kind = interpreter.isUnsupported() ? ErrorKind::Unsupported
+                                             : ErrorKind::Invalid;
+    return fail(std::move(error));
+  }
   MGPU_TRY(bindResults(function, *results));
   MGPU_TRY(rollLoop());
   MGPU_TRY(checkRoles(function));

@@ -29,8 +29,7 @@ loadArguments(const Program &program, const Options &options, bool makeUp) {
                   const std::string &spec) -> Result<void> {
     auto array = loadArgument(spec, binding.elementType, binding.shape);
     if (!array)
-      return fail(array.error().kind,
-                  fmt::format("--arg {}: {}", key, array.error().message));
+      return failIn(fmt::format("--arg {}: ", key), array.error());
     values.push_back({&binding, std::move(*array)});
     return {};
   };

@@ -100,7 +100,8 @@ public:
       : rank(rank), job(std::move(job)), card(rank, this->job, memory),
         farewell(std::move(farewell)), work(std::move(work)) {}
 
-  /// The answer: 0 and what was asked for, or 1 + an ErrorKind and a text.
+  /// The answer: 0 and what was asked for, or 1 + an ErrorKind, its ErrorCause
+  /// and a text.
   Bytes answer(std::span<const std::byte> asked) {
     Bytes out;
     append(out, uint8_t(0));
@@ -109,6 +110,7 @@ public:
       return out;
     out.clear();
     append(out, uint8_t(1 + uint8_t(done.error().kind)));
+    append(out, uint8_t(done.error().cause));
     append(out, std::string_view(done.error().message));
     return out;
   }
@@ -245,9 +247,12 @@ CardWorkers::askAll(const Bytes &request, const char *what,
       return died(*rank, got.error());
     waiting[*rank] = nullptr;
     Reader answer(*got);
-    if (auto code = answer.take<uint8_t>())
-      return capture::CardAnswer{*rank,
-                                 fail(ErrorKind(code - 1), answer.text())};
+    if (auto code = answer.take<uint8_t>()) {
+      const auto cause = ErrorCause(answer.take<uint8_t>());
+      return capture::CardAnswer{*rank, fail(Error{.kind = ErrorKind(code - 1),
+                                                   .message = answer.text(),
+                                                   .cause = cause})};
+    }
     out[*rank] = Bytes(got->begin() + 1, got->end());
     return capture::CardAnswer{*rank, {}};
   };

@@ -141,8 +141,10 @@ compileTexts(const std::vector<kernels::CudaText> &texts,
 }
 
 Error errorAt(const std::string &location, Error error) {
-  if (!location.empty() && !error.message.starts_with(location))
+  if (!location.empty() && error.location.empty()) {
+    error.location = location;
     error.message = location + ": " + error.message;
+  }
   return error;
 }
 

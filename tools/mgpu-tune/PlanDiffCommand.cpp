@@ -18,8 +18,7 @@ static Result<planner::PlanAlone> readAlone(const std::string &path) {
   MGPU_TRY_ASSIGN(std::string text, readText(path, mostText));
   auto plan = planner::parsePlanAlone(text);
   if (!plan)
-    return fail(plan.error().kind,
-                fmt::format("{}: {}", path, plan.error().message));
+    return failIn(fmt::format("{}: ", path), plan.error());
   return plan;
 }
 

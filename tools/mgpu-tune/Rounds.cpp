@@ -67,8 +67,7 @@ Result<std::vector<ArgumentArray>> loadRound(const Program &program,
                                   : "specialised, which decides the program"));
     auto array = loadArgument(spec, binding->elementType, binding->shape);
     if (!array)
-      return fail(array.error().kind,
-                  fmt::format("--arg {}: {}", key, array.error().message));
+      return failIn(fmt::format("--arg {}: ", key), array.error());
     values.push_back({binding, std::move(*array)});
   }
   return values;

@@ -115,8 +115,7 @@ Result<RecordedSpace> parseRecordedSpace(std::string_view text,
     parameters.push_back(makeParameter(header[p], rows, p, points, width));
   auto space = ConfigSpace::fromPoints(std::move(parameters), points);
   if (!space)
-    return fail(space.error().kind,
-                fmt::format("{}: {}", name, space.error().message));
+    return failIn(fmt::format("{}: ", name), space.error());
   RecordedSpace recorded{std::move(name), std::move(*space), {}, {}};
   recorded.timeMs.resize(rows.size());
   recorded.costMs.resize(rows.size());

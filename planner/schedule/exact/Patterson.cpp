@@ -90,8 +90,7 @@ Result<Problem> parsePatterson(std::string_view text, std::string_view source) {
     return numbers.bad("more text follows the last activity");
   Result<Problem> problem = Problem::create(std::move(description));
   if (!problem)
-    return fail(problem.error().kind,
-                fmt::format("{}: {}", source, problem.error().message));
+    return failIn(fmt::format("{}: ", source), problem.error());
   return problem;
 }
 

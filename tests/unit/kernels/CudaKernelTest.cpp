@@ -165,7 +165,9 @@ TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {
     EXPECT_NE(kernel.error().message.find(message), std::string::npos)
         << kernel.error().message;
     // At the operation, or at the function whose argument it is.
-    EXPECT_TRUE(kernel.error().message.starts_with(
+    EXPECT_TRUE(
+        kernel.error().message.starts_with(kernel.error().location + ": "));
+    EXPECT_TRUE(kernel.error().location.starts_with(
         std::string_view(kernel.error().message).find("argument of type") ==
                 std::string_view::npos
             ? "-:2:"
