@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/import/SourceOrder.h"
+#include "planner/record/SourceOrder.h"
 
 namespace mgpu::planner {
 

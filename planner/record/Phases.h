@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_PLANNER_IMPORT_PHASES_H
-#define MGPU_PLANNER_IMPORT_PHASES_H
+#ifndef MGPU_PLANNER_RECORD_PHASES_H
+#define MGPU_PLANNER_RECORD_PHASES_H
 
 // What a program's arguments are for, and what of its work is done once, before
 // or after the replays (docs/semantics.md, "Argument roles").
@@ -20,4 +20,4 @@ void assignPhases(Program &program);
 
 } // namespace mgpu::planner
 
-#endif // MGPU_PLANNER_IMPORT_PHASES_H
+#endif // MGPU_PLANNER_RECORD_PHASES_H

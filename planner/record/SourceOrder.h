@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_PLANNER_IMPORT_SOURCEORDER_H
-#define MGPU_PLANNER_IMPORT_SOURCEORDER_H
+#ifndef MGPU_PLANNER_RECORD_SOURCEORDER_H
+#define MGPU_PLANNER_RECORD_SOURCEORDER_H
 
 // The order the program itself promises: in-order queues (chains), waits and
 // host syncs, kept as vector clocks. Used only to judge the program; the plan
@@ -99,4 +99,4 @@ private:
 
 } // namespace mgpu::planner
 
-#endif // MGPU_PLANNER_IMPORT_SOURCEORDER_H
+#endif // MGPU_PLANNER_RECORD_SOURCEORDER_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/import/Phases.h"
+#include "planner/record/Phases.h"
 
 #include "planner/dag/IntervalIndex.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/import/NodeRecorder.h"
+#include "planner/record/NodeRecorder.h"
 
-#include "mlir/IR/Diagnostics.h"
+#include <algorithm>
 
 namespace mgpu::planner {
 
@@ -38,29 +38,32 @@ NodeRecorder::unorderedConflict(NodeId from, const RecordedNode &to,
         found = Overlap::Maybe;
       if (found == Overlap::None || (worst && worst->overlap >= found))
         continue;
-      worst = Conflict{found, aCall.location, bCall.location, a.buffer};
+      worst = Conflict{found, aCall.place, bCall.place, a.buffer};
     }
   }
   return worst;
 }
 
-mlir::LogicalResult NodeRecorder::report(const Conflict &conflict) {
+Result<void> NodeRecorder::report(const Conflict &conflict) {
   bool proven = conflict.overlap == Overlap::Yes;
   bool isError = proven && racesAreErrors;
   races += proven;
-  if (++reports > maxReportedRaces)
-    return mlir::failure(isError);
-  mlir::InFlightDiagnostic diagnostic = isError
-                                            ? mlir::emitError(conflict.later)
-                                            : mlir::emitWarning(conflict.later);
-  diagnostic << (proven ? "race" : "possible race") << " on buffer '"
-             << dag.buffer(conflict.buffer).name
-             << "': nothing in the program's streams and waits orders this "
-                "use after an earlier one; "
-             << (isError ? "add mgpu.stream_wait or a sync between them"
-                         : "program order is kept");
-  diagnostic.attachNote(conflict.earlier) << "the earlier use is here";
-  return mlir::failure(isError);
+  Finding finding;
+  finding.place = conflict.later;
+  finding.text = std::string(proven ? "race" : "possible race") +
+                 " on buffer '" + dag.buffer(conflict.buffer).name +
+                 "': nothing in the program's streams and waits orders this "
+                 "use after an earlier one; " +
+                 (isError ? "add mgpu.stream_wait or a sync between them"
+                          : "program order is kept");
+  finding.notes.push_back({"the earlier use is here", conflict.earlier});
+  bool isShown = ++reports <= maxReportedRaces;
+  if (isError)
+    return isShown ? findings.error(std::move(finding))
+                   : findings.asError(finding);
+  if (isShown)
+    findings.warn(std::move(finding));
+  return {};
 }
 
 const SourcePoint &NodeRecorder::pointOf(Use use) const {
@@ -105,7 +108,7 @@ void NodeRecorder::addHiddenSuspects(NodeId id, const RecordedNode &entry,
         return false;
       const BufferUse &earlier = dag.node(known.node).uses[known.index];
       if ((earlier.writes || use.writes) && !call.before.covers(point) &&
-          !llvm::is_contained(suspects, known.node) &&
+          std::ranges::find(suspects, known.node) == suspects.end() &&
           overlap(earlier.box, use.box) == Overlap::Yes)
         suspects.push_back(known.node);
       // Who is not ordered after `known` is then not ordered after this use
@@ -147,17 +150,16 @@ void NodeRecorder::hideBehind(NodeId id, const RecordedNode &entry,
   }
 }
 
-mlir::LogicalResult NodeRecorder::judge(NodeId id, const RecordedNode &entry,
-                                        llvm::ArrayRef<NodeId> suspects) {
-  mlir::LogicalResult result = mlir::success();
+Result<void> NodeRecorder::judge(NodeId id, const RecordedNode &entry,
+                                 const std::vector<NodeId> &suspects) {
+  Result<void> result;
   for (NodeId from : suspects)
     if (auto conflict = unorderedConflict(from, entry, dag.node(id)))
-      if (failed(report(*conflict)))
-        result = mlir::failure();
+      keepFirst(result, report(*conflict));
   return result;
 }
 
-mlir::LogicalResult NodeRecorder::record(RecordedNode entry, bool isOpen) {
+Result<void> NodeRecorder::record(RecordedNode entry, bool isOpen) {
   size_t firstEdge = dag.edges.size();
   NodeId id = tracker.append(std::move(entry.node));
   std::vector<NodeId> suspects = suspectsOf(id, entry, firstEdge);
@@ -165,9 +167,9 @@ mlir::LogicalResult NodeRecorder::record(RecordedNode entry, bool isOpen) {
   if (isOpen && !suspects.empty()) {
     deferred.push_back({id, std::move(suspects)});
     recorded.push_back(std::move(entry));
-    return mlir::success();
+    return {};
   }
-  mlir::LogicalResult result = judge(id, entry, suspects);
+  Result<void> result = judge(id, entry, suspects);
   // The clocks were needed for this check alone; keeping them would cost
   // nodes x queues.
   for (RecordedNode::Call &call : entry.calls)
@@ -183,15 +185,14 @@ void NodeRecorder::learn(SourcePoint point, const VectorClock &clock) {
         call.before.join(clock);
 }
 
-mlir::LogicalResult NodeRecorder::judgeDeferred(
-    llvm::function_ref<bool(const RecordedNode &)> isOpen) {
-  mlir::LogicalResult result = mlir::success();
+Result<void> NodeRecorder::judgeDeferred(
+    const std::function<bool(const RecordedNode &)> &isOpen) {
+  Result<void> result;
   std::erase_if(deferred, [&](const Deferred &waiting) {
     RecordedNode &entry = recorded[waiting.node.value];
     if (isOpen(entry))
       return false;
-    if (failed(judge(waiting.node, entry, waiting.suspects)))
-      result = mlir::failure();
+    keepFirst(result, judge(waiting.node, entry, waiting.suspects));
     for (RecordedNode::Call &call : entry.calls)
       call.before = VectorClock();
     return true;
