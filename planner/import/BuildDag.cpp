@@ -292,9 +292,6 @@ Result<ImportedProgram> Import::run() {
   inferRoles(program, roleGiven);
   assignPhases(program);
   program.numRaces = interpreter.numRaces();
-  if (auto reasons = module->getAttrOfType<ArrayAttr>("mgpu.not_fused"))
-    for (auto reason : reasons.getAsRange<StringAttr>())
-      program.notFused.push_back(reason.str());
   for (const Buffer &buffer : program.dag.buffers)
     if (buffer.sizeBytes >= uint64_t(1) << 62)
       return fail(ErrorKind::Invalid,

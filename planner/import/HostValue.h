@@ -4,6 +4,7 @@
 
 // What an SSA value of host code is while the program is interpreted.
 
+#include "dialect/mgpu/Diagnostics.h"
 #include "planner/dag/Dag.h"
 
 #include "mlir/IR/Attributes.h"
@@ -66,8 +67,7 @@ std::optional<ElementType> elementTypeOf(mlir::Type type);
 /// MLIR's spelling of a type, for messages.
 std::string textOf(mlir::Type type);
 
-/// The SSA name kept by parseProgram, else `fallback`.
-std::string nameOf(mlir::Location location, llvm::StringRef fallback);
+using ir::nameOf;
 
 } // namespace mgpu::planner
 

@@ -72,6 +72,16 @@ planner::FuseProducts productsToFuse(const Options &options) {
                                      : planner::FuseProducts::All;
 }
 
+/// Whether a launch of the program is a matmul that a library may compute.
+bool hasMatmuls(ModuleOp module) {
+  return module
+      .walk([](ir::LaunchOp launch) {
+        return launch->hasAttr("mgpu.matmul") ? WalkResult::interrupt()
+                                              : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 } // namespace
 
 Result<Program> importProgram(const Options &options, bool racesAreErrors,
@@ -94,13 +104,24 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
             {"note", ir::describeLocation(note.getLocation()), note.str()});
     }
   };
-  OwningOpRef<ModuleOp> module = planner::parseProgram(
-      options.file, context, record, {options.fuse, productsToFuse(options)});
-  if (!module)
+  auto countErrors = [&](Error error) {
+    if (numErrors > 0)
+      error.message = fmt::format(
+          "'{}': {} found; see above", options.file,
+          numErrors == 1 ? "1 error" : fmt::format("{} errors", numErrors));
+    return fail(std::move(error));
+  };
+  auto parsed = planner::parseProgram(
+      options.file, context, record,
+      {options.entry, options.fuse, productsToFuse(options)});
+  if (!parsed && parsed.error().kind == ErrorKind::Unsupported)
+    return countErrors(std::move(parsed.error()));
+  if (!parsed)
     return fail(ErrorKind::Invalid,
                 fmt::format("'{}' is not a valid program; the messages above "
                             "say where",
                             options.file));
+  ModuleOp module = *parsed->module;
   ScopedDiagnosticHandler count(&context, [&](Diagnostic &diagnostic) {
     record(diagnostic);
     return failure(); // on to showLines
@@ -112,10 +133,10 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
   import.rollFrom = options.rollFrom;
   import.racesAreErrors = racesAreErrors;
   // What a library needs of a machine's memory is told by what it is asked for.
-  import.kernelTexts = kernelTexts || (options.target.starts_with("sim:") &&
-                                       (*module)->hasAttr("mgpu.products"));
+  import.kernelTexts =
+      kernelTexts || (options.target.starts_with("sim:") && hasMatmuls(module));
   // Only scalars matter to the importer; the others are bound at run time.
-  if (auto entry = module->lookupSymbol<func::FuncOp>(options.entry))
+  if (auto entry = module.lookupSymbol<func::FuncOp>(options.entry))
     for (BlockArgument argument : entry.isExternal() ? ArrayRef<BlockArgument>()
                                                      : entry.getArguments()) {
       if (isa<MemRefType>(argument.getType()))
@@ -130,19 +151,13 @@ Result<Program> importProgram(const Options &options, bool racesAreErrors,
             at != options.arguments.end())
           import.scalars.emplace(key, at->second);
     }
-  auto imported = planner::buildDag(*module, import);
-  if (!imported) {
-    Error error = std::move(imported.error());
-    if (numErrors > 0)
-      error.message = fmt::format(
-          "'{}': {} found; see above", options.file,
-          numErrors == 1 ? "1 error" : fmt::format("{} errors", numErrors));
-    return fail(std::move(error));
-  }
+  auto imported = planner::buildDag(module, import);
+  if (!imported)
+    return countErrors(std::move(imported.error()));
   Program program;
   static_cast<planner::Program &>(program) = std::move(*imported);
   program.numRaces = imported->numRaces;
-  program.notFused = std::move(imported->notFused);
+  program.notFused = std::move(parsed->notFused);
   return program;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/import/RowThreads.h"
+#include "dialect/conversion/linalg/RowThreads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/Utils/GPUUtils.h"
@@ -9,7 +9,7 @@
 #include <functional>
 #include <numeric>
 
-namespace mgpu::planner {
+namespace mgpu::conversion {
 
 using namespace mlir;
 using Combine = gpu::AllReduceOperation;
@@ -165,4 +165,4 @@ Value RowThreads::foldColumns(Location loc, Combine kind, Value number) {
       })[0];
 }
 
-} // namespace mgpu::planner
+} // namespace mgpu::conversion

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/import/RowRun.h"
-
-#include "planner/import/TensorFusion.h"
+#include "dialect/conversion/linalg/RowRun.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "dialect/mgpu/HostCode.h"
 #include "dialect/mgpu/MgpuDialect.h"
 
-namespace mgpu::planner {
+namespace mgpu::conversion {
 
 using namespace mlir;
 
@@ -27,23 +26,18 @@ bool mayFollow(const RowForm &first, const RowForm &next) {
   for (const RowAccess &mine : first.accesses)
     for (const RowAccess &theirs : next.accesses)
       if ((mine.isWritten || theirs.isWritten) &&
-          rootOf(mine.memref) == rootOf(theirs.memref) &&
+          ir::rootOf(mine.memref) == ir::rootOf(theirs.memref) &&
           (mine.memref != theirs.memref || !mine.axes ||
            mine.axes != theirs.axes))
         return false;
   return true;
 }
 
-/// The device handle that all its memrefs show they were allocated with.
 Value visibleDevice(const RowForm &form) {
-  Value device;
-  for (const RowAccess &access : form.accesses) {
-    auto alloc = rootOf(access.memref).getDefiningOp<ir::AllocOp>();
-    if (!alloc || (device && device != alloc.getDevice()))
-      return {};
-    device = alloc.getDevice();
-  }
-  return device;
+  SmallVector<Value> memrefs;
+  for (const RowAccess &access : form.accesses)
+    memrefs.push_back(access.memref);
+  return ir::visibleDevice(memrefs);
 }
 
 /// The operations from `first` on that share rows like those of `model`, which
@@ -134,4 +128,17 @@ RowRun findRowRun(Operation *first, bool fuse) {
   return best;
 }
 
-} // namespace mgpu::planner
+std::optional<RowRun> rowRunOf(const LaunchGroup &group) {
+  RowRun run = findRowRun(group.front(), group.size() > 1);
+  if (run.ops.size() < group.size())
+    return std::nullopt;
+  run.ops.resize(group.size());
+  bool isWhole = true, reduces = false;
+  for (auto [op, each] : llvm::zip_equal(group, run.ops)) {
+    isWhole &= op == each.op;
+    reduces |= isReduction(each.form);
+  }
+  return isWhole && reduces ? std::optional(std::move(run)) : std::nullopt;
+}
+
+} // namespace mgpu::conversion

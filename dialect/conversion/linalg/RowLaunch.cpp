@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/import/RowLaunch.h"
+#include "dialect/conversion/linalg/RowLaunch.h"
 
-#include "planner/import/RowRun.h"
-#include "planner/import/TensorFusion.h"
+#include "dialect/conversion/linalg/ForwardStores.h"
+#include "dialect/mgpu/HostCode.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,7 +12,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
 
-namespace mgpu::planner {
+namespace mgpu::conversion {
 
 using namespace mlir;
 
@@ -21,9 +21,7 @@ namespace {
 /// Builds the body of the launch.
 class RowBuilder {
 public:
-  /// Adds the memrefs whose value it has at hand to `forwarded`.
-  RowBuilder(const RowRun &run, Value device,
-             llvm::SetVector<Value> &forwarded);
+  RowBuilder(const RowRun &run, Value device);
   void build();
   ir::LaunchOp launch() const { return threads.launch; }
 
@@ -33,35 +31,33 @@ private:
   Value index(OpBuilder &b, int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
   }
-  /// What `make` builds, which threads with a row do; `otherwise` is what the
-  /// others have.
+  /// Builds `make` for threads with a row; the others get `otherwise`.
   SmallVector<Value>
   guarded(ValueRange otherwise,
           function_ref<SmallVector<Value>(OpBuilder &)> make);
-  /// This thread's elements of the row, one after the other.
+  /// Builds `make` for each of this thread's elements of the row, in order.
   SmallVector<Value> strips(ValueRange carried, Trip make);
   SmallVector<Value> stripsIn(OpBuilder &b, ValueRange carried, Trip make);
   void flush();
   void softmax(linalg::SoftmaxOp op);
   void scalars(const RowOp &each);
-  /// The body of one operation at element `k` of the row; results so far in
-  /// place of its outputs where it is a reduction.
+  /// Builds the body of one operation at element `k` of the row. `outputs` are
+  /// the results so far of a reduction.
   SmallVector<Value> step(OpBuilder &b, const RowOp &each, Value k,
                           ValueRange outputs);
-  /// Of the operation's iteration space.
+  /// The point of the operation's iteration space.
   SmallVector<Value> pointIn(const RowOp &each, Value k);
   SmallVector<Value> indices(OpBuilder &b, const RowOp &each,
                              OpOperand &operand, Value k);
   Value load(OpBuilder &b, const RowOp &each, OpOperand &operand, Value k);
   Value combined(gpu::AllReduceOperation kind, Value part);
-  /// Of a row: kept for all threads, stored by one.
+  /// Keeps a number of the row for all its threads; one of them stores it.
   void storeOnce(const RowOp &each, OpOperand &init, Value value);
   void meet() { loaded.clear(); }
 
   ArrayRef<RowOp> run;
   Location loc;
   int64_t length;
-  llvm::SetVector<Value> &forwarded;
   RowThreads threads;
   OpBuilder &inside;                ///< all threads of a block get there
   SmallVector<const RowOp *> group; ///< whose elements one loop goes through
@@ -70,11 +66,10 @@ private:
   llvm::DenseSet<Value> loaded;
 };
 
-RowBuilder::RowBuilder(const RowRun &run, Value device,
-                       llvm::SetVector<Value> &forwarded)
+RowBuilder::RowBuilder(const RowRun &run, Value device)
     : run(run.ops), loc(run.ops.front().op->getLoc()), length(0),
-      forwarded(forwarded), threads(run.ops.back().op, loc, device,
-                                    run.ops.front().form.rows, run.sharing),
+      threads(run.ops.back().op, loc, device, run.ops.front().form.rows,
+              run.sharing),
       inside(threads.body) {
   for (const RowOp &each : run.ops)
     length = std::max(length, each.form.length);
@@ -166,7 +161,7 @@ Value RowBuilder::load(OpBuilder &b, const RowOp &each, OpOperand &operand,
   if (!isa<MemRefType>(memref.getType()))
     return memref;
   if (auto known = numbers.find(memref); known != numbers.end()) {
-    forwarded.insert(memref);
+    markForwarded(memref);
     return known->second;
   }
   loaded.insert(memref);
@@ -353,10 +348,11 @@ void RowBuilder::build() {
       return earlier->form.kind == RowKind::Reduce &&
              llvm::any_of(earlier->form.accesses, [&](const RowAccess &mine) {
                return mine.isWritten &&
-                      llvm::any_of(
-                          each.form.accesses, [&](const RowAccess &theirs) {
-                            return rootOf(mine.memref) == rootOf(theirs.memref);
-                          });
+                      llvm::any_of(each.form.accesses,
+                                   [&](const RowAccess &theirs) {
+                                     return ir::rootOf(mine.memref) ==
+                                            ir::rootOf(theirs.memref);
+                                   });
              });
     });
     bool isLoop = each.form.kind == RowKind::Reduce ||
@@ -375,38 +371,10 @@ void RowBuilder::build() {
 
 } // namespace
 
-SmallVector<Operation *> rowRunFrom(Operation *first, bool fuse,
-                                    std::string *why) {
-  RowRun found = findRowRun(first, fuse);
-  SmallVector<Operation *> run;
-  for (const RowOp &each : found.ops)
-    run.push_back(each.op);
-  if (why)
-    *why = std::move(found.why);
-  return run;
-}
-
-LogicalResult launchRows(Operation *first, bool fuse,
-                         llvm::SetVector<Value> &forwarded) {
-  RowRun run = findRowRun(first, fuse);
-  SmallVector<Value> memrefs;
-  for (const RowAccess &access : run.ops.back().form.accesses)
-    memrefs.push_back(access.memref);
-  FailureOr<Value> device = deviceOfAll(run.ops.back().op, memrefs);
-  if (failed(device))
-    return failure();
-  RowBuilder builder(run, *device, forwarded);
+ir::LaunchOp launchRows(const RowRun &run, Value device) {
+  RowBuilder builder(run, device);
   builder.build();
-  SmallVector<Operation *> operations;
-  for (const RowOp &each : run.ops)
-    operations.push_back(each.op);
-  if (operations.size() > 1) {
-    joinNames(builder.launch(), operations);
-    forwardStores(builder.launch(), forwarded);
-  }
-  for (Operation *op : operations)
-    op->erase();
-  return success();
+  return builder.launch();
 }
 
-} // namespace mgpu::planner
+} // namespace mgpu::conversion

@@ -1,66 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/import/PointLaunch.h"
+#include "dialect/conversion/linalg/PointLaunch.h"
 
-#include "planner/import/TensorFusion.h"
+#include "dialect/conversion/linalg/ForwardStores.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
 
-namespace mgpu::planner {
+namespace mgpu::conversion {
 
 using namespace mlir;
-
-/// The device handle a memref was allocated with; null where the text does not
-/// show it.
-static Value deviceOf(Value memref) {
-  while (memref) {
-    memref = rootOf(memref);
-    if (auto argument = dyn_cast<BlockArgument>(memref)) {
-      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-      if (!loop || argument == loop.getInductionVar())
-        return {};
-      memref = loop.getTiedLoopInit(argument)->get();
-      continue;
-    }
-    Operation *op = memref.getDefiningOp();
-    if (auto alloc = dyn_cast<ir::AllocOp>(op))
-      return alloc.getDevice();
-    if (auto alloc = dyn_cast<ir::ShardedAllocOp>(op))
-      return alloc.getDevices()[cast<OpResult>(memref).getResultNumber()];
-    return {};
-  }
-  return {};
-}
-
-SmallVector<Value> memrefsOf(Operation *op) {
-  llvm::SetVector<Value> found;
-  op->walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      if (isa<BaseMemRefType>(operand.getType()) &&
-          !op->isAncestor(operand.getParentBlock()->getParentOp()))
-        found.insert(operand);
-  });
-  return found.takeVector();
-}
-
-FailureOr<Value> deviceOfAll(Operation *op, ValueRange memrefs) {
-  Value device;
-  for (Value memref : memrefs) {
-    Value here = deviceOf(memref);
-    if (!here) {
-      op->emitOpError("computes on a memref that is no device's as far as the "
-                      "text shows; copy it to a buffer of mgpu.alloc in this "
-                      "function, or write an mgpu.launch");
-      return failure();
-    }
-    device = device ? device : here;
-  }
-  if (!device)
-    return op->emitOpError("uses no memref, so nothing says which device is "
-                           "to run it; write an mgpu.launch");
-  return device;
-}
 
 int64_t threadsAlong(int64_t extent, int64_t most) {
   if (extent <= most)
@@ -86,7 +37,7 @@ ir::LaunchOp makeLaunch(OpBuilder &b, Operation *op, Value device,
   return launch;
 }
 
-void joinNames(ir::LaunchOp launch, ArrayRef<Operation *> run) {
+static void joinNames(ir::LaunchOp launch, const LaunchGroup &run) {
   constexpr size_t most = 4;
   std::string name;
   SmallVector<Location> locations;
@@ -101,6 +52,15 @@ void joinNames(ir::LaunchOp launch, ArrayRef<Operation *> run) {
     name += "_and_" + std::to_string(run.size() - most);
   launch->setAttr("mgpu.name", StringAttr::get(launch.getContext(), name));
   launch->setLoc(FusedLoc::get(launch.getContext(), locations));
+}
+
+void replaceByLaunch(const LaunchGroup &group, ir::LaunchOp launch) {
+  if (group.size() > 1) {
+    joinNames(launch, group);
+    forwardStores(launch);
+  }
+  for (Operation *op : group)
+    op->erase();
 }
 
 Value globalId(OpBuilder &b, Location loc, unsigned axis, Value threads) {
@@ -194,4 +154,25 @@ SmallVector<Value> makeLoop(
   return SmallVector<Value>(loop.getResults());
 }
 
-} // namespace mgpu::planner
+SmallVector<Value> countersOf(OpBuilder &b, scf::ParallelOp op,
+                              ValueRange ids) {
+  SmallVector<Value> counters(ids);
+  Location loc = op.getLoc();
+  for (auto [k, counter] : llvm::enumerate(counters)) {
+    Value lower = op.getLowerBound()[k], step = op.getStep()[k];
+    if (!isConstantIntValue(step, 1))
+      counter = arith::MulIOp::create(b, loc, counter, step);
+    if (!isConstantIntValue(lower, 0))
+      counter = arith::AddIOp::create(b, loc, lower, counter);
+  }
+  return counters;
+}
+
+void buildLoopBody(OpBuilder &b, scf::ParallelOp op, ValueRange counters) {
+  IRMapping map;
+  map.map(op.getInductionVars(), counters);
+  for (Operation &each : op.getBody()->without_terminator())
+    b.clone(each, map);
+}
+
+} // namespace mgpu::conversion

@@ -1,42 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/import/RowForm.h"
+#include "dialect/conversion/linalg/RowForm.h"
 
-#include "planner/import/TensorFusion.h"
+#include "dialect/conversion/linalg/PointForm.h"
+#include "dialect/mgpu/HostCode.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/Utils/GPUUtils.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 
-namespace mgpu::planner {
+namespace mgpu::conversion {
 
 using namespace mlir;
 using Combine = gpu::AllReduceOperation;
 
 static std::optional<Combine> combinerKind(Operation *op) {
-  if (isa<arith::AddFOp, arith::AddIOp>(op))
-    return Combine::ADD;
-  if (isa<arith::MulFOp, arith::MulIOp>(op))
-    return Combine::MUL;
-  if (isa<arith::MaxNumFOp>(op))
-    return Combine::MAXNUMF;
-  if (isa<arith::MinNumFOp>(op))
-    return Combine::MINNUMF;
-  if (isa<arith::MaximumFOp>(op))
-    return Combine::MAXIMUMF;
-  if (isa<arith::MinimumFOp>(op))
-    return Combine::MINIMUMF;
-  if (isa<arith::MaxSIOp>(op))
-    return Combine::MAXSI;
-  if (isa<arith::MinSIOp>(op))
-    return Combine::MINSI;
-  if (isa<arith::MaxUIOp>(op))
-    return Combine::MAXUI;
-  if (isa<arith::MinUIOp>(op))
-    return Combine::MINUI;
-  if (isa<arith::AndIOp>(op))
-    return Combine::AND;
-  if (isa<arith::OrIOp>(op))
-    return Combine::OR;
-  if (isa<arith::XOrIOp>(op))
-    return Combine::XOR;
+  auto kind = linalg::getCombinerOpKind(op);
+  if (kind)
+    for (unsigned k = 0; k <= gpu::getMaxEnumValForAllReduceOperation(); ++k)
+      if (gpu::convertReductionKind(Combine(k)) == *kind)
+        return Combine(k);
   return std::nullopt;
 }
 
@@ -77,8 +58,8 @@ Operation *combinerOf(linalg::LinalgOp op, unsigned k) {
   return op.getBlock()->getTerminator()->getOperand(k).getDefiningOp();
 }
 
-/// By result, what its body does with the result so far and one more element,
-/// if it does nothing else with it.
+/// For each result, what the body does with the result so far and one more
+/// element; none if it does anything else with it.
 static std::optional<SmallVector<Combine>> combinersOf(linalg::LinalgOp op) {
   SmallVector<Combine> kinds;
   for (auto [k, output] : llvm::enumerate(op.getRegionOutputArgs())) {
@@ -238,11 +219,11 @@ std::optional<RowForm> rowFormOf(Operation *op, RowKind kind,
     // What it writes it reads at the same place or not at all.
     for (const RowAccess &other : form->accesses)
       if (access.isWritten && &other != &access &&
-          rootOf(access.memref) == rootOf(other.memref) &&
+          ir::rootOf(access.memref) == ir::rootOf(other.memref) &&
           (access.memref != other.memref || access.axes != other.axes))
         return std::nullopt;
   }
   return form;
 }
 
-} // namespace mgpu::planner
+} // namespace mgpu::conversion

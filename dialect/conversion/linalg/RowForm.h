@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_PLANNER_IMPORT_ROWFORM_H
-#define MGPU_PLANNER_IMPORT_ROWFORM_H
+#ifndef MGPU_DIALECT_CONVERSION_LINALG_ROWFORM_H
+#define MGPU_DIALECT_CONVERSION_LINALG_ROWFORM_H
 
 // What a linalg operation does with the rows of its operands.
 
@@ -9,17 +9,17 @@
 
 #include <optional>
 
-namespace mgpu::planner {
+namespace mgpu::conversion {
 
 enum class RowKind {
-  Reduce,   ///< of each row, results that are one number
-  Softmax,  ///< along each row
-  Elements, ///< of each element of each row
-  Scalars,  ///< of numbers that each row has one of
+  Reduce,   ///< each row becomes one number, or several
+  Softmax,  ///< softmax along each row
+  Elements, ///< each element of each row is computed alone
+  Scalars,  ///< only numbers are used that each row has one of
 };
 
 /// An operand that is a memref. `axes` are the dimensions that index it, in
-/// order: of the rows, or `element`; none if something else does.
+/// order: dimensions of the rows, or `element`; none if something else does.
 struct RowAccess {
   static constexpr int element = -1;
   mlir::Value memref;
@@ -30,15 +30,15 @@ struct RowAccess {
 struct RowForm {
   RowKind kind = RowKind::Scalars;
   llvm::SmallVector<int64_t> rows; ///< how many, along each dimension
-  int64_t length = 0;              ///< of a row; 0 of Scalars
+  int64_t length = 0;              ///< of a row; 0 for Scalars
   /// The dimension within a row, of the iteration space or the softmax's
-  /// buffers; behind the last one of Scalars.
+  /// buffers; for Scalars one past the last dimension.
   unsigned along = 0;
-  /// Whether neighbours in a row are neighbours in memory; if not, those of
-  /// neighbouring rows are. Of Reduce and Softmax.
+  /// For Reduce and Softmax: whether neighbours in a row are neighbours in
+  /// memory; if not, elements of neighbouring rows are.
   bool isInner = true;
   llvm::SmallVector<RowAccess> accesses;
-  /// Of a reduction: by result, what combines two parts of it.
+  /// For each result of a reduction, what combines two parts of it.
   llvm::SmallVector<mlir::gpu::AllReduceOperation> combiners;
 };
 
@@ -51,9 +51,9 @@ std::optional<RowForm> rowFormOf(mlir::Operation *op, RowKind kind,
 /// `k`; its other operand is that element's.
 mlir::Operation *combinerOf(mlir::linalg::LinalgOp op, unsigned k);
 
-/// What changes nothing when it is combined with a number of that type.
+/// The neutral element: it changes nothing when it is combined with a number.
 mlir::TypedAttr neutralOf(mlir::gpu::AllReduceOperation kind, mlir::Type type);
 
-} // namespace mgpu::planner
+} // namespace mgpu::conversion
 
-#endif // MGPU_PLANNER_IMPORT_ROWFORM_H
+#endif // MGPU_DIALECT_CONVERSION_LINALG_ROWFORM_H
