@@ -118,7 +118,7 @@ Result<void> measure(const tune::Options &options, double seconds) {
         baseline->run();
         return {};
       });
-  std::optional<tuner::Fault> fault, other;
+  std::optional<Fault> fault, other;
   bench::HeadToHeadOptions meeting;
   meeting.maxSeconds = seconds;
   meeting.mostPairs = 4096;

@@ -85,7 +85,7 @@ public:
         *data,
         spaces,
         [this](uint32_t kernel, const KernelConfig &config,
-               uint32_t variant) -> Result<tuner::Bytes> {
+               uint32_t variant) -> Result<Bytes> {
           MGPU_TRY_ASSIGN(
               device::CudaKernelObject object,
               device::decodeCudaKernel("k", objects.at({kernel, config})));
@@ -126,7 +126,7 @@ public:
     std::vector<tuner::KernelObject> made;
     for (uint32_t k = 0; k < spaces.size(); ++k)
       made.push_back(
-          std::make_shared<tuner::Bytes>(objects.at({k, spaces[k].defaults})));
+          std::make_shared<Bytes>(objects.at({k, spaces[k].defaults})));
     return made;
   }
 
@@ -219,7 +219,7 @@ private:
   }
 
   kernels::CudaTwins twins;
-  std::map<std::pair<uint32_t, KernelConfig>, tuner::Bytes> objects;
+  std::map<std::pair<uint32_t, KernelConfig>, Bytes> objects;
   pid_t machineOf = 0;
 };
 
@@ -329,7 +329,7 @@ TEST(CardTune, AFileOfCudaCppIsTuned) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_FALSE(result->failed.empty());
   for (const tuner::FailedCandidate &failed : result->failed)
-    EXPECT_EQ(failed.fault.kind, tuner::FaultKind::WrongResult);
+    EXPECT_EQ(failed.fault.kind, FaultKind::WrongResult);
   EXPECT_EQ(result->onlyBits, "");
   auto problems = store->problems();
   ASSERT_TRUE(problems) << problems.error().message;

@@ -10,7 +10,7 @@
 #include "planner/schedule/TargetPlan.h"
 #include "support/Random.h"
 #include "tests/conformance/Import.h"
-#include "tuner/session/TransformSpace.h"
+#include "tuner/space/TransformSpace.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/AskInProcess.h"
 
-#include "tuner/session/Worker.h"
+#include "support/ChildProcess.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,7 @@ namespace mgpu::tune {
 
 Result<std::string>
 askInProcess(const std::function<Result<std::string>()> &question) {
-  using tuner::Bytes;
-  auto handler = [&](std::span<const std::byte>) -> tuner::Outcome<Bytes> {
+  auto handler = [&](std::span<const std::byte>) -> Outcome<Bytes> {
     Result<std::string> found = question();
     const std::string &text = found ? *found : found.error().message;
     Bytes answer{std::byte(found ? 0 : 1 + uint8_t(found.error().kind))};
@@ -18,7 +17,7 @@ askInProcess(const std::function<Result<std::string>()> &question) {
       answer.push_back(std::byte(c));
     return answer;
   };
-  MGPU_TRY_ASSIGN(tuner::Worker worker, tuner::Worker::start(handler));
+  MGPU_TRY_ASSIGN(ChildProcess worker, ChildProcess::start(handler));
   constexpr double seconds = 60;
   auto answer = worker.ask({}, seconds);
   if (!answer)

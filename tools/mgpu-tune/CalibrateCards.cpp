@@ -27,7 +27,7 @@ Dag connectingProgram(uint32_t devices) {
     buffer.shape = {1};
     dag.buffers.push_back(std::move(buffer));
   }
-  for (uint32_t ranks : tuner::calibratedRanks(devices)) {
+  for (uint32_t ranks : bench::calibratedRanks(devices)) {
     DagNode node;
     node.name = fmt::format("a sum among {} cards", ranks);
     node.location = "calibrate";
@@ -61,11 +61,11 @@ Result<device::Topology> calibrateCards(uint32_t devices,
   // All find the same, so one of them tells.
   options.work = [make](uint32_t rank,
                         capture::CardRank &card) -> Result<std::string> {
-    MGPU_TRY_ASSIGN(tuner::CalibrationInput input, make(card.target()));
+    MGPU_TRY_ASSIGN(bench::CalibrationInput input, make(card.target()));
     input.largest = [&card](double mine) { return card.largest(mine); };
     if (rank != 0)
       input.progress = nullptr;
-    MGPU_TRY_ASSIGN(device::Topology measured, tuner::calibrate(input));
+    MGPU_TRY_ASSIGN(device::Topology measured, bench::calibrate(input));
     return rank == 0 ? device::topologyText(measured) : "";
   };
   MGPU_TRY_ASSIGN(auto cards, CardWorkers::start(dag, plan, {}, std::move(open),

@@ -4,18 +4,18 @@
 
 // Several cards as one topology, measured by all of them at once.
 
+#include "bench/profile/Calibrate.h"
 #include "tools/mgpu-tune/CardWorkers.h"
-#include "tuner/session/Calibrate.h"
 
 namespace mgpu::tune {
 
 /// What is measured with, for a driver, in the process of its rank. `largest`
 /// need not be set.
 using MakeCalibration =
-    std::function<Result<tuner::CalibrationInput>(device::Driver &)>;
+    std::function<Result<bench::CalibrationInput>(device::Driver &)>;
 
 /// Calibrates the `devices` cards that `open` opens. Errors: as those of
-/// CardWorkers and tuner::calibrate().
+/// CardWorkers and bench::calibrate().
 Result<device::Topology> calibrateCards(uint32_t devices,
                                         CardWorkers::Open open,
                                         CardWorkers::Options options,

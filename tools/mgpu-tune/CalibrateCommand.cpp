@@ -74,11 +74,11 @@ Result<Program> loadKernels(const Options &options, bool isCard) {
 
 /// `workspaceBytes` is what a call needs beside its arguments, and has as one
 /// more (planner/plan/Workspace.h).
-tuner::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
+bench::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
                                   const std::vector<std::byte> &object,
                                   uint64_t workspaceBytes) {
   const auto &call = std::get<KernelCall>(node.work);
-  tuner::CalibrationKernel out;
+  bench::CalibrationKernel out;
   out.name = dag.kernels[call.kernel.value].name;
   out.object = object;
   out.grid = call.grid;
@@ -100,14 +100,14 @@ tuner::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
 }
 
 /// The bytes of each of its buffers.
-uint64_t bytesOf(const tuner::CalibrationKernel &kernel) {
+uint64_t bytesOf(const bench::CalibrationKernel &kernel) {
   return kernel.arguments.empty() ? 0 : kernel.arguments.front().memoryBytes;
 }
 
 /// By calibrate.mlir, compiled for a target.
 struct Kernels {
-  tuner::CalibrationKernel memory, arithmetic;
-  std::vector<tuner::CalibrationMatmul> matmuls;
+  bench::CalibrationKernel memory, arithmetic;
+  std::vector<bench::CalibrationMatmul> matmuls;
 };
 
 /// `architecture` is the target's.
@@ -126,7 +126,7 @@ Result<Kernels> compileKernels(const Options &options,
     objects = std::move(kernels.objects);
     workspaceBytes = std::move(kernels.workspaceBytes);
   }
-  std::vector<tuner::CalibrationKernel> kernels;
+  std::vector<bench::CalibrationKernel> kernels;
   for (const DagNode &node : program.dag.nodes)
     if (const auto *call = std::get_if<KernelCall>(&node.work))
       kernels.push_back(kernelOf(program.dag, node, objects[call->kernel.value],
@@ -241,10 +241,10 @@ Result<int> runCalibrate(const Options &options) {
   Kernels kernels;
   // Several cards' processes write what they say themselves to nowhere.
   const Descriptor words(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-  auto input = [&](device::Driver &driver) -> Result<tuner::CalibrationInput> {
+  auto input = [&](device::Driver &driver) -> Result<bench::CalibrationInput> {
     MGPU_TRY_ASSIGN(device::Topology about, describe(target, devices, driver));
     about.name = options.calibrationFile;
-    tuner::CalibrationInput out{
+    bench::CalibrationInput out{
         driver,
         kernels.memory,
         kernels.arithmetic,
@@ -273,8 +273,8 @@ Result<int> runCalibrate(const Options &options) {
     how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
     MGPU_TRY_ASSIGN(auto driver, openTarget(target, devices, how));
     MGPU_TRY_ASSIGN(kernels, compileKernels(options, driver->architecture()));
-    MGPU_TRY_ASSIGN(const tuner::CalibrationInput made, input(*driver));
-    MGPU_TRY_ASSIGN(measured, tuner::calibrate(made));
+    MGPU_TRY_ASSIGN(const bench::CalibrationInput made, input(*driver));
+    MGPU_TRY_ASSIGN(measured, bench::calibrate(made));
   }
   const std::string text = device::topologyText(measured);
   // What is written is what can be read.

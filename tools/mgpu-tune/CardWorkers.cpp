@@ -12,8 +12,6 @@
 
 namespace mgpu::tune {
 
-using tuner::Bytes;
-
 namespace {
 
 /// The first byte of a request.
@@ -189,9 +187,9 @@ CardWorkers::start(const planner::Dag &dag, const planner::Plan &plan,
         capture::CardRank::Job{dag, plan, kernels, open, options.meeting()},
         out->memory, options.farewell, options.work);
     MGPU_TRY_ASSIGN(
-        tuner::Worker worker,
-        tuner::Worker::start(
-            [state](std::span<const std::byte> asked) -> tuner::Outcome<Bytes> {
+        ChildProcess worker,
+        ChildProcess::start(
+            [state](std::span<const std::byte> asked) -> Outcome<Bytes> {
               return state->answer(asked);
             }));
     out->workers.push_back(std::move(worker));
@@ -220,11 +218,11 @@ CardWorkers::askAll(const Bytes &request, const char *what,
   MGPU_TRY(steps.checkAlive());
   constexpr double sendSeconds = 10, answerSeconds = 60;
   std::vector<Bytes> out(workers.size());
-  std::vector<tuner::Worker *> waiting;
+  std::vector<ChildProcess *> waiting;
   std::deque<capture::CardAnswer> unsent;
-  for (tuner::Worker &worker : workers)
+  for (ChildProcess &worker : workers)
     waiting.push_back(&worker);
-  auto died = [&](size_t rank, const tuner::Fault &fault) {
+  auto died = [&](size_t rank, const Fault &fault) {
     waiting[rank] = nullptr;
     return capture::CardAnswer{rank, fail(ErrorKind::Absent, fault.what), true};
   };
@@ -237,7 +235,7 @@ CardWorkers::askAll(const Bytes &request, const char *what,
       unsent.pop_front();
       return answer;
     }
-    auto rank = tuner::Worker::firstReady(waiting, seconds);
+    auto rank = ChildProcess::firstReady(waiting, seconds);
     if (!rank)
       return std::nullopt;
     auto got = workers[*rank].receive(answerSeconds);

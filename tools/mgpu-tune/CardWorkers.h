@@ -11,7 +11,7 @@
 
 #include "capture/ranks/CardRank.h"
 #include "capture/ranks/CardSteps.h"
-#include "tuner/session/Worker.h"
+#include "support/ChildProcess.h"
 
 namespace mgpu::tune {
 
@@ -64,7 +64,6 @@ private:
   CardWorkers(uint32_t ranks, const Options &options)
       : limits(options), steps(ranks, options, options.names) {}
   class Rank;
-  using Bytes = tuner::Bytes;
   /// Posts a request to every rank and waits for all answers; `what` is for
   /// the error.
   Result<std::vector<Bytes>> askAll(const Bytes &request, const char *what,
@@ -76,7 +75,7 @@ private:
   capture::CardLimits limits;
   capture::CardSteps steps;
   capture::CardMemory memory;
-  std::vector<tuner::Worker> workers;
+  std::vector<ChildProcess> workers;
   std::vector<std::string> described;
 };
 

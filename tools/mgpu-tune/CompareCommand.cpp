@@ -92,7 +92,7 @@ Result<int> runCompare(const Options &options) {
                   fmt::format("{} {}", *word, admitted.error().what));
     sides.push_back(std::move(*admitted));
   }
-  std::optional<tuner::Fault> faultA, faultB;
+  std::optional<Fault> faultA, faultB;
   bench::HeadToHeadOptions meeting;
   meeting.comparison.precision = 0.005;
   meeting.maxSeconds = std::min(budget.seconds, 3600.0);

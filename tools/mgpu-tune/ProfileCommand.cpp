@@ -15,8 +15,8 @@
 #include "tools/mgpu-tune/Target.h"
 #include "tools/mgpu-tune/Trace.h"
 #include "tools/mgpu-tune/Tuned.h"
-#include "tuner/session/MeasuredTimes.h"
-#include "tuner/session/ProfileFacts.h"
+#include "tuner/record/MeasuredTimes.h"
+#include "tuner/record/ProfileFacts.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -152,7 +152,7 @@ void print(const ProfileFacts &facts, const std::string &path) {
 }
 
 Result<void> writeTrace(const Program &program, const Options &options,
-                        const tuner::ProfileSamples &samples, bool onCard) {
+                        const bench::ProfileSamples &samples, bool onCard) {
   if (options.traceFile.empty())
     return {};
   return writeFileAtomic(options.traceFile,
@@ -215,13 +215,14 @@ Result<int> profileCard(Program &program, const Options &options,
   auto open = [&](uint32_t devices, uint32_t, std::span<const int>) {
     return openTarget(options.target, devices, how);
   };
-  tuner::ProfileInput input{program.dag, prepared.kernels, data, open, {},
+  auto bind = [&](capture::Replayer &replayer) { data.bind(replayer, 0); };
+  bench::ProfileInput input{program.dag, prepared.kernels, bind, open, {},
                             true};
-  const std::vector<tuner::ProfileSubject> subjects{{prepared.plan, 0}};
+  const std::vector<bench::ProfileSubject> subjects{{prepared.plan, 0}};
   MGPU_TRY_ASSIGN(
-      tuner::Profile profile,
-      tuner::measureProfile(input, serial, subjects, options.profileRepeat));
-  const tuner::ProfileSamples &samples = profile.subjects.front();
+      bench::Profile profile,
+      bench::measureProfile(input, serial, subjects, options.profileRepeat));
+  const bench::ProfileSamples &samples = profile.subjects.front();
   ProfileFacts facts = tuner::describeProfile(
       program.dag,
       {{"scheduler", prepared.plan.scheduler}, {"target", options.target}},
@@ -229,7 +230,7 @@ Result<int> profileCard(Program &program, const Options &options,
   facts.timedBy = profile.timedBy;
   std::vector<tuner::KernelObject> compiled;
   for (const std::vector<std::byte> &object : prepared.kernels)
-    compiled.push_back(std::make_shared<tuner::Bytes>(object));
+    compiled.push_back(std::make_shared<Bytes>(object));
   const bench::Environment environment = bench::readEnvironment();
   const db::Problem key = tuner::programProblem(
       {original, compiled, environment, MGPU_VERSION, program.dag.numDevices,
@@ -263,7 +264,7 @@ Result<int> runProfile(const Options &options) {
   planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
   MGPU_TRY_ASSIGN(planner::Plan serial,
                   planner::scheduleSerial(program.dag, roofline));
-  std::vector<tuner::ProfileSubject> subjects;
+  std::vector<bench::ProfileSubject> subjects;
   for (uint32_t threads : threadCounts(choice)) {
     choice.config.lanes = threads;
     // Not tuned here, a bundle runs as it was planned.
@@ -278,12 +279,13 @@ Result<int> runProfile(const Options &options) {
     return openTarget(options.target, devices,
                       OpenOptions{.lanes = lanes, .workerCpus = workerCpus});
   };
+  auto bind = [&](capture::Replayer &replayer) { data.bind(replayer, 0); };
   const std::vector<int> cpus =
       options.pinThreads ? bench::cpusInOrder() : std::vector<int>();
   choice.context.environment.pinnedCpus = bench::cpusText(cpus);
   MGPU_TRY_ASSIGN(
-      tuner::Profile profile,
-      tuner::measureProfile({program.dag, kernels, data, open, cpus}, serial,
+      bench::Profile profile,
+      bench::measureProfile({program.dag, kernels, bind, open, cpus}, serial,
                             subjects, options.profileRepeat));
   const size_t best = profile.fastest();
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));

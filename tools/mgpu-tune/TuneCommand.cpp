@@ -138,7 +138,7 @@ json toJson(const TuningResult &result, const Program &program,
   json failures = json::array();
   for (const tuner::FailedCandidate &failed : result.failed)
     failures.push_back({{"configuration", failed.configuration},
-                        {"kind", tuner::toString(failed.fault.kind)},
+                        {"kind", toString(failed.fault.kind)},
                         {"what", failed.fault.what}});
   json environment = json::object();
   for (auto &[name, value] : context.environment.entries())
@@ -199,7 +199,7 @@ void print(const TuningResult &result, const Program &program,
   if (!result.fromStore) {
     std::map<std::string_view, int> kinds;
     for (const tuner::FailedCandidate &failed : result.failed)
-      ++kinds[tuner::toString(failed.fault.kind)];
+      ++kinds[toString(failed.fault.kind)];
     std::string failures;
     for (auto &[kind, count] : kinds)
       failures += fmt::format(", {} {}", count, kind);

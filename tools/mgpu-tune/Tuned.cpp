@@ -11,7 +11,7 @@
 #include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Target.h"
-#include "tuner/session/MeasuredTimes.h"
+#include "tuner/record/MeasuredTimes.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -105,8 +105,7 @@ Result<TuneContext> makeTuneContext(const Program &program,
       MGPU_TRY_ASSIGN(HostKernels built, hostKernels(program, options.cpu));
       context.level = std::move(built.cpu);
       for (std::vector<std::byte> &object : built.objects)
-        context.compiled.push_back(
-            std::make_shared<tuner::Bytes>(std::move(object)));
+        context.compiled.push_back(std::make_shared<Bytes>(std::move(object)));
       return context;
     }
     MGPU_TRY_ASSIGN(context.spaces, hostKernelSpaces(program.dag));
@@ -116,8 +115,7 @@ Result<TuneContext> makeTuneContext(const Program &program,
   MGPU_TRY_ASSIGN(auto objects,
                   compileConfig(program, context, defaults, options));
   for (std::vector<std::byte> &object : objects)
-    context.compiled.push_back(
-        std::make_shared<tuner::Bytes>(std::move(object)));
+    context.compiled.push_back(std::make_shared<Bytes>(std::move(object)));
   return context;
 }
 
@@ -253,7 +251,7 @@ tuner::TuningSubject tuningSubject(const Program &program,
           data,
           context.spaces,
           [&](uint32_t kernel, const planner::KernelConfig &config,
-              uint32_t variant) -> Result<tuner::Bytes> {
+              uint32_t variant) -> Result<Bytes> {
             // In a worker: a connection to the database is not inherited.
             if (context.target)
               return buildCardKernel(context.texts[kernel], config,

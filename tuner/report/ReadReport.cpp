@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/report/ReadReport.h"
 
+#include "tuner/record/Keys.h"
 #include "tuner/report/Words.h"
-#include "tuner/session/Keys.h"
+#include "tuner/space/ProgramSpace.h"
 
 #include <algorithm>
 #include <cmath>

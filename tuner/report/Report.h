@@ -7,9 +7,9 @@
 
 #include "db/Problem.h"
 #include "db/Trial.h"
+#include "tuner/record/ProfileFacts.h"
+#include "tuner/record/ProgramFacts.h"
 #include "tuner/report/Importance.h"
-#include "tuner/session/ProfileFacts.h"
-#include "tuner/session/ProgramFacts.h"
 
 #include <optional>
 #include <string>

@@ -2,8 +2,8 @@
 #include "tuner/report/Words.h"
 
 #include "support/Plural.h"
-#include "tuner/session/Keys.h"
-#include "tuner/session/Tolerance.h"
+#include "tuner/record/Agreement.h"
+#include "tuner/space/ProgramSpace.h"
 
 #include <algorithm>
 #include <cctype>

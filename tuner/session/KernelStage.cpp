@@ -306,7 +306,7 @@ Result<void> Session::kernelStage() {
          result.evaluated < kernelsMost) {
     std::vector<KernelSearch *> active;
     std::vector<KernelConfig> configs;
-    std::vector<KernelFarm::Job> jobs;
+    std::vector<CompilePool::Job> jobs;
     for (KernelSearch &search : searches) {
       if (search.done)
         continue;

@@ -6,8 +6,8 @@
 // a file of its own.
 
 #include "support/Clock.h"
-#include "tuner/session/Keys.h"
-#include "tuner/session/MeasuredTimes.h"
+#include "tuner/record/Keys.h"
+#include "tuner/record/MeasuredTimes.h"
 #include "tuner/session/TuningSession.h"
 
 namespace mgpu::tuner {

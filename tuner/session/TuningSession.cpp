@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/session/TuningSession.h"
 
-#include "tuner/session/Provenance.h"
+#include "tuner/record/Provenance.h"
 #include "tuner/session/Session.h"
 
 #include <algorithm>

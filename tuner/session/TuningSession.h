@@ -16,9 +16,9 @@
 #include "bench/measure/Environment.h"
 #include "db/TuningStore.h"
 #include "support/Units.h"
-#include "tuner/session/Evaluator.h"
-#include "tuner/session/Keys.h"
-#include "tuner/session/ProgramFacts.h"
+#include "tuner/candidate/Evaluator.h"
+#include "tuner/record/Keys.h"
+#include "tuner/record/ProgramFacts.h"
 
 #include <atomic>
 

@@ -15,8 +15,8 @@ namespace {
 using namespace mgpu;
 using namespace mgpu::device;
 using namespace mgpu::fake;
+using bench::CalibrationKernel;
 using std::chrono::milliseconds;
-using tuner::CalibrationKernel;
 
 constexpr uint64_t largestBytes = 65536;
 /// Of rank 1; the others take half as long for everything.
@@ -80,8 +80,8 @@ CalibrationKernel measuredKernel(const std::string &entry) {
   return out;
 }
 
-Result<tuner::CalibrationInput> measuredWith(Driver &driver, uint32_t devices) {
-  tuner::CalibrationInput out{driver,
+Result<bench::CalibrationInput> measuredWith(Driver &driver, uint32_t devices) {
+  bench::CalibrationInput out{driver,
                               measuredKernel("memory"),
                               measuredKernel("arithmetic"),
                               {{"bf16", 64, 64, 64, measuredKernel("product")}},

@@ -6,8 +6,8 @@
 #include "FakeCupti.h"
 #include "FakeTarget.h"
 
+#include "bench/profile/Calibrate.h"
 #include "planner/cost/TopologyEstimator.h"
-#include "tuner/session/Calibrate.h"
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ namespace {
 using namespace mgpu;
 using namespace mgpu::device;
 using namespace mgpu::fake;
-using tuner::CalibrationInput;
-using tuner::CalibrationKernel;
+using bench::CalibrationInput;
+using bench::CalibrationKernel;
 
 CalibrationKernel kernel(const std::string &entry) {
   CudaKernelObject object;
@@ -78,7 +78,7 @@ protected:
     input.source = "measured by calibrate on 2025-11-22: ";
     input.largestBytes = 65536;
     input.secondsPerFigure = 0.01;
-    return tuner::calibrate(input);
+    return bench::calibrate(input);
   }
 
   FakeCuda *fake = nullptr;

@@ -5,8 +5,8 @@
 // A database as a session leaves it, of a program made up.
 
 #include "tests/unit/db/TempFolder.h"
+#include "tuner/record/Keys.h"
 #include "tuner/report/ReadReport.h"
-#include "tuner/session/Keys.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 // Candidates that are sound pass and are measured; those that crash, hang,
 // write out of bounds or compute something else are caught by name, each in
 // the process it was given and at its own cost.
-#include "tuner/session/Candidate.h"
+#include "tuner/candidate/Candidate.h"
 
 #include "tests/unit/tuner/TestSubject.h"
 #include "tests/unit/tuner/WatchedDriver.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tuner/session/MeasuredTimes.h"
+#include "tuner/record/MeasuredTimes.h"
 
 #include "db/Database.h"
 #include "tests/unit/db/TempFolder.h"

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tuner/session/ProfileFacts.h"
+#include "tuner/record/ProfileFacts.h"
 
 #include "planner/schedule/HostReplay.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/db/TempFolder.h"
 #include "tests/unit/tuner/ReductionProgram.h"
 #include "tests/unit/tuner/WatchedDriver.h"
-#include "tuner/session/ProgramSpace.h"
+#include "tuner/space/ProgramSpace.h"
 
 #include <nlohmann/json.hpp>
 #include <set>
 
 namespace mgpu::tuner {
 namespace {
+
+using namespace bench;
 
 constexpr double beside = planner::hostNodeUs;
 
@@ -50,14 +52,18 @@ struct Measured : ReductionSubject {
   std::vector<ProfileSubject> subjects;
   Profile profile;
 
+  std::function<void(capture::Replayer &)> bind() const {
+    return [this](capture::Replayer &replayer) { data->bind(replayer, 0); };
+  }
+
   explicit Measured(uint64_t rounds) {
     planner::RooflineEstimator model(planner::hostRates(), "host roofline");
     serial = *planner::scheduleSerial(dag, model);
     for (uint32_t threads : {1, 2})
       subjects.push_back({*planner::scheduleList(dag, model), threads});
     const std::vector<Bytes> kernels = {kernelWithFault(0)};
-    auto made = measureProfile({dag, kernels, *data, TestSubject::open}, serial,
-                               subjects, rounds);
+    auto made = measureProfile({dag, kernels, bind(), TestSubject::open},
+                               serial, subjects, rounds);
     EXPECT_TRUE(made) << made.error().message;
     if (made)
       profile = std::move(*made);
@@ -107,7 +113,7 @@ TEST(Profile, ThreadsArePinnedMeanwhileAndGivenBack) {
   };
   const std::vector<Bytes> kernels = {kernelWithFault(0)};
   auto made =
-      measureProfile({measured.dag, kernels, *measured.data, open, cpus},
+      measureProfile({measured.dag, kernels, measured.bind(), open, cpus},
                      measured.serial, measured.subjects, 3);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(workers, (std::vector<std::vector<int>>{{}, {}, {cpus[1]}}));
@@ -129,9 +135,9 @@ TEST(Profile, TheFastestIsTheOneThatIsSoMostOften) {
 TEST(Profile, AKernelThatCannotBeLoadedIsAnError) {
   Measured measured(1);
   const std::vector<Bytes> kernels = {Bytes(100)};
-  auto made =
-      measureProfile({measured.dag, kernels, *measured.data, TestSubject::open},
-                     measured.serial, measured.subjects, 1);
+  auto made = measureProfile(
+      {measured.dag, kernels, measured.bind(), TestSubject::open},
+      measured.serial, measured.subjects, 1);
   EXPECT_FALSE(made);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tuner/session/ProgramSpace.h"
+#include "tuner/space/ProgramSpace.h"
 
 #include "tests/unit/tuner/TestSubject.h"
 

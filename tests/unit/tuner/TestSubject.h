@@ -7,7 +7,7 @@
 
 #include "device/host/HostDriver.h"
 #include "tests/unit/capture/TestProgram.h"
-#include "tuner/session/Evaluator.h"
+#include "tuner/candidate/Evaluator.h"
 
 #include <gtest/gtest.h>
 
