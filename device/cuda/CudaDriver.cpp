@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/CudaDriver.h"
 
-#include "device/cuda/CudaGraph.h"
 #include "device/cuda/OpenDriver.h"
+#include "device/cuda/graph/CudaGraph.h"
 
 #include <fmt/format.h>
 

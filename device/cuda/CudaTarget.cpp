@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/CudaTarget.h"
 
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
+#include "support/Number.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <fmt/format.h>
 
 namespace mgpu::device {
-
-/// The whole of `text` as a number of at least `least`.
-template <typename T>
-static bool parseNumber(std::string_view text, T least, T &into) {
-  const char *last = text.data() + text.size();
-  auto [end, error] = std::from_chars(text.data(), last, into);
-  return error == std::errc() && end == last && into >= least;
-}
 
 Result<CudaTarget> parseCudaTarget(const std::string &target) {
   auto unknown = [&] {
@@ -36,20 +26,23 @@ Result<CudaTarget> parseCudaTarget(const std::string &target) {
     return unknown();
   rest.remove_prefix(head.size());
   if (size_t slash = rest.find('/'); slash != std::string_view::npos) {
-    if (!parseNumber(rest.substr(slash + 1), 1u, out.devicesOnCard) ||
-        out.devicesOnCard > maxDevicesOnCard ||
-        !parseNumber(rest.substr(0, slash), 0, out.cards[0]))
+    auto devices = numberFrom<uint32_t>(rest.substr(slash + 1));
+    auto card = numberFrom<int>(rest.substr(0, slash));
+    if (!devices || *devices < 1 || *devices > maxDevicesOnCard || !card ||
+        *card < 0)
       return unknown();
+    out.cards[0] = *card;
+    out.devicesOnCard = *devices;
     return out;
   }
   out.cards.clear();
   while (true) {
     size_t comma = rest.find(',');
-    int card = 0;
-    if (!parseNumber(rest.substr(0, comma), 0, card) ||
-        std::find(out.cards.begin(), out.cards.end(), card) != out.cards.end())
+    auto card = numberFrom<int>(rest.substr(0, comma));
+    if (!card || *card < 0 ||
+        std::find(out.cards.begin(), out.cards.end(), *card) != out.cards.end())
       return unknown();
-    out.cards.push_back(card);
+    out.cards.push_back(*card);
     if (comma == std::string_view::npos)
       return out;
     rest.remove_prefix(comma + 1);
@@ -113,63 +106,6 @@ Result<std::string> architectureOf(const std::vector<int> &cards) {
                               card, each.name, each.arch, cards[0], arch));
   }
   return arch;
-}
-
-Result<void> checkNcclMixing() {
-  const char *mixing = std::getenv("NCCL_GRAPH_MIXING_SUPPORT");
-  if (mixing && std::strcmp(mixing, "0") == 0)
-    return {};
-  return fail(ErrorKind::Usage,
-              "NCCL_GRAPH_MIXING_SUPPORT must be 0 in a process that replays "
-              "graphs with collectives among cards: set it before the program "
-              "starts");
-}
-
-Result<NcclOptions> parseNccl(std::string_view text) {
-  using Ctas = NcclOptions::Ctas;
-  constexpr uint32_t mostCtas = 64; // NCCL's own limit (MAXCHANNELS)
-  NcclOptions out;
-  auto wrong = [&](std::string_view word) {
-    return fail(ErrorKind::Usage,
-                fmt::format("NCCL setting '{}': there are overlap, windows, "
-                            "min-ctas=N and max-ctas=N (1 to {}), and "
-                            "ctas=default|efficiency|zero",
-                            word, mostCtas));
-  };
-  while (!text.empty()) {
-    const size_t comma = text.find(',');
-    const std::string_view word = text.substr(0, comma);
-    text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
-    const size_t equals = word.find('=');
-    const std::string_view key = word.substr(0, equals),
-                           value = equals == std::string_view::npos
-                                       ? ""
-                                       : word.substr(equals + 1);
-    if (word == "overlap")
-      out.overlaps = true;
-    else if (word == "windows")
-      out.windows = true;
-    else if (key == "min-ctas" && parseNumber(value, 1u, out.leastCtas) &&
-             out.leastCtas <= mostCtas)
-      continue;
-    else if (key == "max-ctas" && parseNumber(value, 1u, out.mostCtas) &&
-             out.mostCtas <= mostCtas)
-      continue;
-    else if (word == "ctas=default")
-      out.ctas = Ctas::Default;
-    else if (word == "ctas=efficiency")
-      out.ctas = Ctas::Efficiency;
-    else if (word == "ctas=zero")
-      out.ctas = Ctas::Zero;
-    else
-      return wrong(word);
-  }
-  if (out.mostCtas && out.leastCtas > out.mostCtas)
-    return fail(
-        ErrorKind::Usage,
-        fmt::format("NCCL settings: min-ctas={} is more than max-ctas={}",
-                    out.leastCtas, out.mostCtas));
-  return out;
 }
 
 } // namespace mgpu::device

@@ -2,7 +2,7 @@
 #ifndef MGPU_DEVICE_CUDA_CUDATARGET_H
 #define MGPU_DEVICE_CUDA_CUDATARGET_H
 
-// Cards by the name a user gives them. Built with and without CUDA's headers.
+// GPUs by the name a user gives them. Built with and without CUDA's headers.
 
 #include "device/cuda/CudaDriver.h"
 
@@ -37,15 +37,6 @@ Result<CudaTarget> oneCard(const std::string &target, uint32_t numDevices);
 /// driver; Absent where there is no such card, or no NCCL, or the cards are of
 /// several architectures.
 Result<std::string> architectureOf(const std::vector<int> &cards);
-
-/// Usage where NCCL, in this process, is to mix what is captured with what is
-/// not: it would tie every launch to those outside of graphs by event nodes,
-/// some of which nothing waits for. NCCL 2.28 has no other switch for it.
-Result<void> checkNcclMixing();
-
-/// "overlap,windows,min-ctas=1,max-ctas=8,ctas=efficiency", any of them; Usage
-/// for anything else.
-Result<NcclOptions> parseNccl(std::string_view text);
 
 } // namespace mgpu::device
 

@@ -2,7 +2,7 @@
 #include "pipeline/c/OpenedBundle.h"
 
 #include "capture/graph/Cards.h"
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
 #include "device/host/HostTarget.h"
 #include "kernels/compile/CudaObjects.h"

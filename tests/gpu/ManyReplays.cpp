@@ -16,7 +16,7 @@
 // over before COUNT, the line says how many replays there were and that they
 // are not all (`complete`). Exit code 1 after a difference or growth, 3 without
 // a card.
-#include "device/cuda/CudaApi.h"
+#include "device/cuda/api/CudaApi.h"
 #include "support/Clock.h"
 #include "tests/gpu/Growth.h"
 #include "tools/mgpu-tune/Arguments.h"

@@ -12,7 +12,7 @@
 // called before a fork.
 #include "capture/ranks/SharedControl.h"
 #include "device/cuda/CudaDriver.h"
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
 #include "tests/gpu/GpuTarget.h"
 
 #include <cstdio>

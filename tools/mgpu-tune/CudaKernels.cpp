@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/CudaKernels.h"
 
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
 #include "kernels/abi/CudaKernelObject.h"
 #include "kernels/compile/Batch.h"
 #include "kernels/compile/NvrtcCompiler.h"

@@ -2,7 +2,7 @@
 //
 // `mgpu-tune devices`: what can follow --target on this machine.
 #include "device/cuda/CudaDriver.h"
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
 #include "support/Result.h"
 #include "tools/mgpu-tune/Doctor.h"
 #include "tools/mgpu-tune/Options.h"

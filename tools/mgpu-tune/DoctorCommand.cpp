@@ -2,7 +2,7 @@
 //
 // `mgpu-tune doctor`: what of CUDA is there, and what will therefore not work.
 #include "device/cuda/CudaDriver.h"
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/Doctor.h"

@@ -2,7 +2,7 @@
 //
 // `mgpu-tune kernels`.
 #include "device/api/DeviceProfile.h"
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/space/Occupancy.h"
 #include "support/FileIO.h"

@@ -3,7 +3,7 @@
 
 #include "db/FileSystem.h"
 #include "db/SqliteBlobCache.h"
-#include "device/cuda/DeviceKernels.h"
+#include "device/cuda/api/DeviceKernels.h"
 #include "kernels/compile/NvrtcCompiler.h"
 
 namespace mgpu::tune {

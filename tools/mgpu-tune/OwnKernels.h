@@ -2,8 +2,8 @@
 #ifndef MGPU_TOOLS_MGPU_TUNE_OWNKERNELS_H
 #define MGPU_TOOLS_MGPU_TUNE_OWNKERNELS_H
 
-// The kernels of the CUDA target's own (device/cuda/DeviceKernels.h): compiled
-// once for a database, and once for a bundle.
+// The kernels of the CUDA target's own (device/cuda/api/DeviceKernels.h):
+// compiled once for a database, and once for a bundle.
 
 #include "capture/replay/Bundle.h"
 #include "device/api/BlobCache.h"

@@ -3,7 +3,7 @@
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
 #include "bench/measure/Summary.h"
 #include "capture/replay/Replayer.h"
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
 #include "support/Clock.h"
 #include "support/FileIO.h"
 #include "support/Npy.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/suites/cuda/BareCard.h"
 
-#include "device/cuda/CudaError.h"
+#include "device/cuda/api/CudaError.h"
 #include "support/Clock.h"
 
 #include <cstring>

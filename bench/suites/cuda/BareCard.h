@@ -5,7 +5,7 @@
 // Card 0 by the driver's own calls: what a program does that knows CUDA and
 // nothing of us. What our replays are compared with.
 
-#include "device/cuda/CudaApi.h"
+#include "device/cuda/api/CudaApi.h"
 
 #include <span>
 #include <utility>

@@ -5,7 +5,7 @@
 
 #include "FakeTarget.h"
 
-#include "device/cuda/CudaError.h"
+#include "device/cuda/api/CudaError.h"
 
 #include <fstream>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 // anything, unless it waits. Every handle is new: one that was destroyed is
 // never valid again.
 
-#include "device/cuda/CudaApi.h"
+#include "device/cuda/api/CudaApi.h"
 
 #include <algorithm>
 #include <deque>

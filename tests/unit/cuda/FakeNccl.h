@@ -11,7 +11,7 @@
 
 #include "FakeCuda.h"
 
-#include "device/cuda/NcclApi.h"
+#include "device/cuda/nccl/NcclApi.h"
 
 #include <array>
 #include <atomic>

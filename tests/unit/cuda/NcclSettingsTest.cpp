@@ -5,7 +5,7 @@
 #include "Ranks.h"
 
 #include "capture/graph/Cards.h"
-#include "device/cuda/Communicators.h"
+#include "device/cuda/nccl/Communicators.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include "../compile/Nvrtc.h"
 #include "../db/TempFolder.h"
 #include "db/SqliteBlobCache.h"
-#include "device/cuda/DeviceKernels.h"
+#include "device/cuda/api/DeviceKernels.h"
 #include "kernels/compile/PtxasLog.h"
 #include "tools/mgpu-tune/OwnKernels.h"
 
