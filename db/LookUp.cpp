@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/LookUp.h"
 
+#include "support/Number.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 namespace mgpu::db {
@@ -12,12 +13,8 @@ namespace {
 
 /// Positive numbers have a logarithm to compare.
 std::optional<double> positiveNumber(const std::string &text) {
-  double value = 0;
-  const char *last = text.data() + text.size();
-  auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error != std::errc() || end != last || !(value > 0))
-    return std::nullopt;
-  return value;
+  auto value = numberFrom<double>(text);
+  return value && *value > 0 ? value : std::nullopt;
 }
 
 constexpr double octavesOfAWord = 8;

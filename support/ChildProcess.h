@@ -7,6 +7,7 @@
 // CUDA). It has what its parent had when it was started and answers one request
 // at a time. Its death is an answer, too.
 
+#include "support/Bytes.h"
 #include "support/Fault.h"
 #include "support/Result.h"
 
@@ -18,8 +19,6 @@
 #include <vector>
 
 namespace mgpu {
-
-using Bytes = std::vector<std::byte>;
 
 // AddressSanitizer and ThreadSanitizer map terabytes of shadow memory, which no
 // limit of data leaves room for.

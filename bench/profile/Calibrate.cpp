@@ -42,6 +42,9 @@ private:
   Result<void> measureCopies(Topology &out);
   Result<void> measureCollectives(Topology &out);
   Result<void> measureContention(Topology &out);
+  /// `kernel` beside one that keeps k multiprocessors of a GPU busy with k
+  /// blocks; where devices are threads, beside k of those.
+  Result<void> measureBesideKernel(const Work &kernel, Topology &out);
 
   std::byte *sendOf(DeviceId device) const {
     return send[size_t(device.value)];
@@ -343,8 +346,12 @@ Result<void> Calibration::measureContention(Topology &out) {
       }
       MGPU_TRY(add(moved, other.name, runs));
     }
-  // A kernel beside one that keeps k multiprocessors busy: of a card k blocks,
-  // where devices are threads k of those.
+  return measureBesideKernel(kernelHere, out);
+}
+
+Result<void> Calibration::measureBesideKernel(const Work &kernel,
+                                              Topology &out) {
+  const bool isCard = input.about.device.smCount > 1;
   const uint32_t count = isCard ? input.about.device.smCount : devices;
   for (uint32_t k = isCard ? std::max(1u, count / 8) : 1;
        k <= (isCard ? count / 2 : count - 1); k *= 2) {
@@ -364,7 +371,7 @@ Result<void> Calibration::measureContention(Topology &out) {
         others.push_back(std::move(work));
       }
     }
-    MGPU_TRY_ASSIGN(auto factor, times.factorOf(kernelHere, others));
+    MGPU_TRY_ASSIGN(auto factor, times.factorOf(kernel, others));
     if (factor)
       out.calibration->besideKernel.push_back({k, *factor});
     times.say(

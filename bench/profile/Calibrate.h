@@ -36,28 +36,28 @@ struct CalibrationInput {
   CalibrationKernel memory, arithmetic;
   std::vector<CalibrationMatmul> matmuls;
   /// What cannot be measured: name, memory, multiprocessors, architecture, the
-  /// links' kind; of several cards how many. Its rates are replaced.
+  /// kind of the links, and how many GPUs there are. Its rates are replaced.
   device::Topology about;
   std::string source; ///< "measured by calibrate on DATE, on ...: "
   /// The largest array that is copied, and communicated.
   uint64_t largestBytes = uint64_t(16) << 20;
-  /// Of each figure; at least three replays are made.
+  /// Time for each figure; at least three replays are made.
   double secondsPerFigure = 0.3;
   std::function<void(const std::string &)> progress = nullptr; ///< may be null
-  /// Of several cards, where each has a rank that calibrates (Driver::join()
-  /// was called for all of calibratedRanks()).
+  /// Set if several GPUs calibrate together, each in a rank of its own. Then
+  /// Driver::join() was called for all of calibratedRanks().
   LargestOfAll largest = nullptr;
 };
 
-/// One figure at a time, by ChainTimes; medians. Contention is measured where
-/// two independent nodes of the target run at a time: on one device where there
-/// is one, or one that is here, else on two. What does not overlap is left out.
-/// Several cards are at it all at once, and each figure is the slowest card's.
+/// Measures one figure at a time by ChainTimes and takes medians. Contention is
+/// measured between two independent nodes: on one device if there is one, or if
+/// one of several GPUs is here, else on two. Nodes that do not overlap are left
+/// out. Several GPUs measure all at once, and each figure is the slowest GPU's.
 /// Errors: of the driver; Internal for a figure that is not above 0.
 Result<device::Topology> calibrate(const CalibrationInput &input);
 
-/// Of how many devices, from the first on, collectives are measured: 2, 4, ...
-/// and all.
+/// The numbers of devices, from the first on, for which collectives are
+/// measured: 2, 4, ... and all.
 std::vector<uint32_t> calibratedRanks(uint32_t devices);
 
 } // namespace mgpu::bench

@@ -82,20 +82,56 @@ Result<std::vector<NodeTiming>> ChainTimes::timed(GraphExec &exec) {
   return timings;
 }
 
+/// The time of `count` nodes from the first on, together.
+static double lengthsOf(const std::vector<NodeTiming> &timings, uint32_t first,
+                        uint32_t count) {
+  double us = 0;
+  for (const NodeTiming &timing : timings)
+    if (timing.node.value >= first && timing.node.value < first + count)
+      us += timing.endUs - timing.startUs;
+  return us;
+}
+
+/// The mean time of the nodes from `first` on that each chain of the nodes
+/// before, whose lengths are `chains`, covered; 0 if there are none, or if
+/// nothing ran beside them.
+static double coveredUs(const std::vector<NodeTiming> &timings,
+                        const std::vector<uint32_t> &chains, uint32_t first) {
+  double begin = 0, end = INFINITY, us = 0;
+  uint32_t from = 0;
+  for (uint32_t each : chains) {
+    double starts = INFINITY, ends = 0;
+    for (const NodeTiming &timing : timings)
+      if (timing.node.value >= from && timing.node.value < from + each) {
+        starts = std::min(starts, timing.startUs);
+        ends = std::max(ends, timing.endUs);
+      }
+    begin = std::max(begin, starts);
+    end = std::min(end, ends);
+    from += each;
+  }
+  uint32_t covered = 0;
+  for (const NodeTiming &timing : timings)
+    if (timing.node.value >= first && timing.startUs >= begin &&
+        timing.endUs <= end) {
+      us += timing.endUs - timing.startUs;
+      ++covered;
+    }
+  // Nodes of one queue cover each other's span, but never run at a time.
+  bool overlaps = false;
+  for (const NodeTiming &mine : timings)
+    for (const NodeTiming &theirs : timings)
+      overlaps |= mine.node.value >= first && theirs.node.value < first &&
+                  mine.startUs < theirs.endUs && theirs.startUs < mine.endUs;
+  return covered > 0 && overlaps ? us / covered : 0;
+}
+
 Result<std::optional<double>>
 ChainTimes::factorOf(const TimedWork &work,
                      const std::vector<TimedWork> &others) {
   using None = std::optional<double>;
   constexpr uint32_t length = 3;
   constexpr size_t rounds = 7;
-  auto lengthsOf = [](const std::vector<NodeTiming> &timings, uint32_t first,
-                      uint32_t count) {
-    double us = 0;
-    for (const NodeTiming &timing : timings)
-      if (timing.node.value >= first && timing.node.value < first + count)
-        us += timing.endUs - timing.startUs;
-    return us;
-  };
   MGPU_TRY_ASSIGN(auto alone, chain(work, length));
   std::vector<uint32_t> lengths;
   MGPU_TRY_ASSIGN(auto first, timed(*alone));
@@ -128,36 +164,10 @@ ChainTimes::factorOf(const TimedWork &work,
   for (size_t round = 0; round < rounds; ++round) {
     MGPU_TRY_ASSIGN(auto apart, timed(*alone));
     MGPU_TRY_ASSIGN(auto timings, timed(*together));
-    // Of those nodes that others covered on each of their queues.
-    double begin = 0, end = INFINITY, us = 0;
-    uint32_t from = 0;
-    for (uint32_t each : lengths) {
-      double starts = INFINITY, ends = 0;
-      for (const NodeTiming &timing : timings)
-        if (timing.node.value >= from && timing.node.value < from + each) {
-          starts = std::min(starts, timing.startUs);
-          ends = std::max(ends, timing.endUs);
-        }
-      begin = std::max(begin, starts);
-      end = std::min(end, ends);
-      from += each;
-    }
-    uint32_t covered = 0;
-    for (const NodeTiming &timing : timings)
-      if (timing.node.value >= count && timing.startUs >= begin &&
-          timing.endUs <= end) {
-        us += timing.endUs - timing.startUs;
-        ++covered;
-      }
-    // Nodes of one queue cover each other's span, but never run at a time.
-    bool overlaps = false;
-    for (const NodeTiming &mine : timings)
-      for (const NodeTiming &theirs : timings)
-        overlaps |= mine.node.value >= count && theirs.node.value < count &&
-                    mine.startUs < theirs.endUs && theirs.startUs < mine.endUs;
     const double aloneNow = lengthsOf(apart, 0, length) / length;
-    if (covered > 0 && overlaps && aloneNow > 0)
-      factors.push_back(us / covered / aloneNow);
+    const double besideUs = coveredUs(timings, lengths, count);
+    if (besideUs > 0 && aloneNow > 0)
+      factors.push_back(besideUs / aloneNow);
   }
   // Less than 1 is noise: nothing is helped by what runs beside it.
   const double mine = factors.size() <= rounds / 2

@@ -13,22 +13,23 @@
 
 namespace mgpu::bench {
 
-/// What several ranks say, each of its own card: the largest. All of them call
-/// it in one order, and none returns before all did.
+/// The largest of the values that several ranks give, one for each GPU. All of
+/// them call it in one order, and none returns before all did.
 using LargestOfAll = std::function<Result<double>(double)>;
 
 /// Work to be timed: a node, added after others.
 struct TimedWork {
   using Nodes = std::vector<device::GraphNodeId>;
   std::string name;
-  /// None: of several ranks this one has no part in it, but waits for it.
+  /// Empty if this rank has no part in the work, but waits for those that do.
   std::function<Result<device::GraphNodeId>(device::GraphDriver &,
                                             const Nodes &after)>
       add;
 };
 
-/// Of several ranks all call the same in one order. What they find is that of
-/// the slowest, and decided by it, so that they launch the same.
+/// Several ranks call the same functions in one order. What they find is the
+/// time of the slowest, which also decides how they go on, so that all launch
+/// the same.
 class ChainTimes {
 public:
   /// `seconds` is for each figure. `largest` and `progress` may be null.

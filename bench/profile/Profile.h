@@ -33,11 +33,11 @@ struct ProfileSubject {
 
 struct ProfileSamples {
   Summary replayUs; ///< of whole replays in which no clock is read
-  /// By NodeId, one for each timed replay; none of nodes that a replay does not
-  /// run.
+  /// By NodeId, one for each timed replay; empty for a node that a replay does
+  /// not run.
   std::vector<std::vector<double>> nodeUs;
   std::vector<Overlap> overlaps; ///< of each timed replay
-  /// Of whole replays on the device's own clock; count 0 without one.
+  /// Whole replays on the device's own clock; count 0 without one.
   Summary spanUs;
   capture::TimedReplay last; ///< of the timed ones, as it was measured
   /// A timed replay of median length, as it was measured.
@@ -48,8 +48,8 @@ struct Profile {
   Summary serialUs; ///< replays of the serial plan on one thread
   std::vector<ProfileSamples> subjects; ///< as they were given
   std::string timedBy;                  ///< Driver::timedBy()
-  /// Of `subjects`: that of the least upper quartile. Another thread must not
-  /// only be faster at times.
+  /// The subject with the least upper quartile: another thread must not only be
+  /// faster at times.
   size_t fastest() const;
 };
 

@@ -26,15 +26,16 @@ Result<SharedMemory> SharedMemory::make(uint64_t bytes) {
 }
 
 SharedMemory::SharedMemory(SharedMemory &&other) noexcept
-    : all(std::exchange(other.all, {})) {}
+    : all(std::exchange(other.all, {})), isKept(other.isKept) {}
 
 SharedMemory &SharedMemory::operator=(SharedMemory &&other) noexcept {
   std::swap(all, other.all);
+  std::swap(isKept, other.isKept);
   return *this;
 }
 
 SharedMemory::~SharedMemory() {
-  if (!all.empty())
+  if (!all.empty() && !isKept)
     munmap(all.data(), all.size());
 }
 

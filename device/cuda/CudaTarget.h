@@ -33,9 +33,9 @@ Result<std::optional<std::vector<int>>> severalCards(const std::string &target,
 /// program has.
 Result<CudaTarget> oneCard(const std::string &target, uint32_t numDevices);
 
-/// What these cards take, asked of the driver: "sm_90". Errors: those of the
-/// driver; Absent where there is no such card, or no NCCL, or the cards are of
-/// several architectures.
+/// The architecture of these GPUs, as the driver says: "sm_90". Errors: those
+/// of the driver; Absent where there is no such card, or no NCCL, or the cards
+/// are of several architectures.
 Result<std::string> architectureOf(const std::vector<int> &cards);
 
 } // namespace mgpu::device

@@ -40,21 +40,23 @@ OpenedBundle::open(const std::string &path, const std::string &target,
   return out;
 }
 
-Result<void> OpenedBundle::bind(planner::BufferId id,
-                                std::span<std::byte> memory) {
-  return cards ? cards->bind(id, memory)
-               : replayer->rebind(theProgram.dag, plan, id, memory);
+Result<void>
+OpenedBundle::run(std::unique_ptr<device::Driver> driver,
+                  std::span<const std::vector<std::byte>> kernels) {
+  MGPU_TRY_ASSIGN(Replayer replayer,
+                  Replayer::create(theProgram.dag, plan, kernels, *driver));
+  theRunner = runOnOneTarget(std::move(driver), std::move(replayer),
+                             theProgram.dag, plan);
+  return {};
 }
 
 Result<void> OpenedBundle::openHost(Bundle &bundle, const std::string &target) {
-  MGPU_TRY_ASSIGN(driver,
+  MGPU_TRY_ASSIGN(auto driver,
                   device::openHostTarget(target, theProgram.dag.numDevices,
                                          bundle.threads()));
   std::vector<std::string_view> levels = device::cpuLevels();
   MGPU_TRY_ASSIGN(auto kernels, bundle.hostKernels(levels));
-  MGPU_TRY_ASSIGN(replayer, Replayer::create(theProgram.dag, plan,
-                                             kernels.objects, *driver));
-  return {};
+  return run(std::move(driver), kernels.objects);
 }
 
 Result<std::vector<std::vector<std::byte>>>
@@ -86,22 +88,21 @@ Result<void> OpenedBundle::openCard(Bundle &bundle, const std::string &target) {
   options.card = card.cards[0];
   options.numDevices = card.devicesOnCard;
   MGPU_TRY_ASSIGN(options.compile, ownCompiler(bundle));
-  MGPU_TRY_ASSIGN(driver, device::createCudaDriver(options));
+  MGPU_TRY_ASSIGN(auto driver, device::createCudaDriver(options));
   MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, driver->architecture()));
-  MGPU_TRY_ASSIGN(replayer,
-                  Replayer::create(theProgram.dag, plan, kernels, *driver));
-  return {};
+  return run(std::move(driver), kernels);
 }
 
 Result<void> OpenedBundle::openCards(Bundle &bundle,
                                      const std::vector<int> &ordinals,
                                      const device::NcclOptions &nccl) {
-  MGPU_TRY(checkAcrossCards(theProgram.dag));
+  MGPU_TRY(checkAcrossCards(theProgram.dag)); // before CUDA is looked for
   MGPU_TRY_ASSIGN(std::string arch, device::architectureOf(ordinals));
   MGPU_TRY(device::checkNcclMixing());
   MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, arch));
   MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
-  CardThreads::Options options;
+  Ranks::Options options;
+  options.policy = RankPolicy::Threads;
   for (int card : ordinals)
     options.names.push_back(fmt::format("cuda:{}", card));
   auto open = [ordinals, nccl, compile, deadline = options.deadline](
@@ -115,9 +116,9 @@ Result<void> OpenedBundle::openCards(Bundle &bundle,
     how.compile = compile;
     return device::createCudaDriver(how);
   };
-  MGPU_TRY_ASSIGN(cards,
-                  CardThreads::start(theProgram.dag, plan, std::move(kernels),
-                                     open, std::move(options)));
+  MGPU_TRY_ASSIGN(theRunner,
+                  Ranks::start(theProgram.dag, plan, std::move(kernels), open,
+                               std::move(options)));
   return {};
 }
 

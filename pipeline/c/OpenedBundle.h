@@ -4,15 +4,11 @@
 
 // A bundle on the target that was named, ready to be replayed.
 
-#include "capture/ranks/CardThreads.h"
+#include "capture/ranks/Ranks.h"
 #include "capture/replay/Bundle.h"
-#include "capture/replay/Replayer.h"
-
 #include "device/cuda/CudaTarget.h"
 
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 
 namespace mgpu::capture {
@@ -27,14 +23,7 @@ public:
                                                     const std::string &nccl);
 
   const planner::Program &program() const { return theProgram; }
-  std::span<std::byte> hostBuffer(planner::BufferId id) {
-    return cards ? cards->hostBuffer(id) : replayer->hostBuffer(id);
-  }
-  /// As Replayer::rebind().
-  Result<void> bind(planner::BufferId id, std::span<std::byte> memory);
-  Result<void> load() { return cards ? cards->load() : replayer->load(); }
-  Result<void> replay() { return cards ? cards->replay() : replayer->replay(); }
-  Result<void> fetch() { return cards ? cards->fetch() : replayer->fetch(); }
+  Runner &runner() { return *theRunner; }
 
 private:
   OpenedBundle() = default;
@@ -42,15 +31,15 @@ private:
   Result<void> openCard(Bundle &bundle, const std::string &target);
   Result<void> openCards(Bundle &bundle, const std::vector<int> &ordinals,
                          const device::NcclOptions &nccl);
+  Result<void> run(std::unique_ptr<device::Driver> driver,
+                   std::span<const std::vector<std::byte>> kernels);
   /// The bundle's kernels for cards, with what they need in the plan.
   Result<std::vector<std::vector<std::byte>>>
   takeCubins(Bundle &bundle, const std::string &arch);
 
   planner::Program theProgram;
   planner::Plan plan;
-  std::unique_ptr<device::Driver> driver;
-  std::optional<Replayer> replayer;   ///< goes before its driver
-  std::unique_ptr<CardThreads> cards; ///< in the place of both
+  std::unique_ptr<Runner> theRunner;
 };
 
 } // namespace mgpu::capture

@@ -7,10 +7,9 @@
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
 #include "tests/unit/cuda/Ranks.h"
-#include "tools/mgpu-tune/CardWorkers.h"
 
 #include "capture/graph/Cards.h"
-#include "capture/ranks/CardThreads.h"
+#include "capture/ranks/Ranks.h"
 
 #include <gtest/gtest.h>
 
@@ -27,14 +26,14 @@ bool isVisible(const planner::Buffer &buffer) {
          buffer.role == planner::BufferRole::Result;
 }
 
-tune::CardWorkers::Open opener(const CudaPrograms &programs, uint64_t seed) {
+capture::RankJob::Open opener(const CudaPrograms &programs, uint64_t seed) {
   return [&programs, seed](uint32_t rank, std::function<Result<void>()> watch) {
     return programs.openRank(rank, seed, std::move(watch));
   };
 }
 
-tune::CardWorkers::Options cardOptions() {
-  tune::CardWorkers::Options options;
+capture::Ranks::Options cardOptions() {
+  capture::Ranks::Options options;
   options.deadline = std::chrono::seconds(20);
   options.farewell = fake::rankComplaints;
   return options;
@@ -65,12 +64,13 @@ Result<HostData> onCards(const CudaPrograms &programs, size_t number,
                          uint64_t seed, const HostData &inputs,
                          uint64_t numReplays) {
   fake::FakeWorld::create();
-  MGPU_TRY_ASSIGN(auto cards, tune::CardWorkers::start(
-                                  dag, plan, programs.objects(number),
-                                  opener(programs, seed), cardOptions()));
+  MGPU_TRY_ASSIGN(auto cards,
+                  capture::Ranks::start(dag, plan, programs.objects(number),
+                                        opener(programs, seed), cardOptions()));
   giveInputs(*cards, dag, inputs);
   MGPU_TRY(cards->load());
-  MGPU_TRY(cards->replay(numReplays));
+  std::vector<double> us(numReplays);
+  MGPU_TRY(cards->replay(us));
   MGPU_TRY(cards->fetch());
   HostData data = takeOutputs(*cards, dag);
   MGPU_TRY(cards->replayTimed());
@@ -84,13 +84,14 @@ Result<HostData> onThreads(const CudaPrograms &programs, size_t number,
                            uint64_t numReplays) {
   fake::FakeWorld::create();
   programs.readyThreads(dag.numDevices, seed);
-  capture::CardThreads::Options options;
+  capture::Ranks::Options options;
+  options.policy = capture::RankPolicy::Threads;
   options.deadline = std::chrono::seconds(20);
   HostData data;
   {
     MGPU_TRY_ASSIGN(
         auto cards,
-        capture::CardThreads::start(
+        capture::Ranks::start(
             dag, plan, programs.objects(number),
             [&programs](uint32_t rank, std::function<Result<void>()> watch) {
               return programs.openThread(rank, std::move(watch));
@@ -270,10 +271,10 @@ func.func @main(%x: memref<16xf32>, %y: memref<16xf32>) {
   }
 
   /// `change` is done to rank 1's process once its driver is open.
-  Result<std::unique_ptr<tune::CardWorkers>>
-  start(tune::CardWorkers::Options options, std::function<void()> change = {}) {
+  Result<std::unique_ptr<capture::Ranks>>
+  start(capture::Ranks::Options options, std::function<void()> change = {}) {
     auto deadline = options.deadline;
-    return tune::CardWorkers::start(
+    return capture::Ranks::start(
         dag, plan, programs.objects(number),
         [this, change, deadline](uint32_t rank,
                                  std::function<Result<void>()> watch)
@@ -286,9 +287,9 @@ func.func @main(%x: memref<16xf32>, %y: memref<16xf32>) {
         },
         std::move(options));
   }
-  static tune::CardWorkers::Options
+  static capture::Ranks::Options
   quick(std::chrono::milliseconds deadline = std::chrono::seconds(20)) {
-    tune::CardWorkers::Options options = cardOptions();
+    capture::Ranks::Options options = cardOptions();
     options.deadline = deadline;
     options.grace = std::chrono::seconds(1);
     options.names = {"cuda:0", "cuda:1"};
@@ -310,7 +311,7 @@ TEST_F(CardsFailure, ADeadRankEndsTheOthersAndIsNamed) {
   auto cards = start(quick());
   ASSERT_TRUE(cards) << cards.error().message;
   ASSERT_TRUE((*cards)->load());
-  ASSERT_TRUE((*cards)->replay(1));
+  ASSERT_TRUE((*cards)->replay());
   // Stopped, it leaves rank 0 in the collective; then it dies.
   kill((*cards)->process(1), SIGSTOP);
   pid_t victim = (*cards)->process(1);
@@ -319,7 +320,7 @@ TEST_F(CardsFailure, ADeadRankEndsTheOthersAndIsNamed) {
     kill(victim, SIGKILL);
   });
   auto started = std::chrono::steady_clock::now();
-  auto ran = (*cards)->replay(1);
+  auto ran = (*cards)->replay();
   later.join();
   ASSERT_FALSE(ran);
   EXPECT_LT(std::chrono::steady_clock::now() - started,
@@ -327,7 +328,7 @@ TEST_F(CardsFailure, ADeadRankEndsTheOthersAndIsNamed) {
   expectIn(ran.error().message,
            {"the replay on several cards failed; rank 1 (cuda:1) was killed",
             "rank 0 (cuda:0) given up, because another card failed"});
-  auto again = (*cards)->replay(1);
+  auto again = (*cards)->replay();
   ASSERT_FALSE(again);
   expectIn(again.error().message, {"the cards were lost before"});
 }
@@ -345,7 +346,8 @@ TEST_F(CardsFailure, ARankThatDiesInsideTheCollectiveLeavesItsName) {
   ASSERT_TRUE(cards) << cards.error().message;
   Result<void> loaded = (*cards)->load();
   ASSERT_TRUE(loaded) << loaded.error().message;
-  auto ran = (*cards)->replay(5);
+  std::vector<double> us(5);
+  auto ran = (*cards)->replay(us);
   ASSERT_FALSE(ran);
   expectIn(ran.error().message,
            {"rank 1 (cuda:1) ended by itself with exit code 9",
@@ -359,7 +361,7 @@ TEST_F(CardsFailure, ARankThatIsStuckIsEndedAfterTheDeadline) {
   ASSERT_TRUE((*cards)->load());
   kill((*cards)->process(1), SIGSTOP);
   auto started = std::chrono::steady_clock::now();
-  auto ran = (*cards)->replay(1);
+  auto ran = (*cards)->replay();
   ASSERT_FALSE(ran);
   EXPECT_LT(std::chrono::steady_clock::now() - started,
             std::chrono::seconds(8));

@@ -2,13 +2,13 @@
 //
 // `mgpu-tune calibrate`: a target as a topology, measured.
 #include "bench/measure/Environment.h"
+#include "bench/profile/CalibrateRanks.h"
 #include "device/cuda/CudaDriver.h"
 #include "support/FileIO.h"
-#include "tools/mgpu-tune/CalibrateCards.h"
 #include "tools/mgpu-tune/CubinCache.h"
 #include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/Runner.h"
+#include "tools/mgpu-tune/OpenRanks.h"
 #include "tools/mgpu-tune/Target.h"
 
 #include <fmt/chrono.h>
@@ -261,11 +261,12 @@ Result<int> runCalibrate(const Options &options) {
   };
   device::Topology measured;
   if (areCards) {
-    MGPU_TRY_ASSIGN(CardsToOpen opening, cardsToOpen(cuda.cards, options));
+    MGPU_TRY_ASSIGN(RanksToOpen opening, ranksToOpen(cuda.cards, options));
     MGPU_TRY_ASSIGN(const std::string architecture, architectureOf(cuda.cards));
     MGPU_TRY_ASSIGN(kernels, compileKernels(options, architecture));
-    MGPU_TRY_ASSIGN(measured, calibrateCards(devices, std::move(opening.open),
-                                             std::move(opening.how), input));
+    MGPU_TRY_ASSIGN(measured,
+                    bench::calibrateRanks(devices, std::move(opening.open),
+                                          std::move(opening.how), input));
   } else {
     OpenOptions how;
     how.profiles = true;

@@ -11,9 +11,9 @@
 #include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/Faults.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/OpenRanks.h"
 #include "tools/mgpu-tune/Program.h"
 #include "tools/mgpu-tune/Rounds.h"
-#include "tools/mgpu-tune/Runner.h"
 #include "tools/mgpu-tune/Target.h"
 #include "tools/mgpu-tune/Trace.h"
 #include "tools/mgpu-tune/Tuned.h"
@@ -27,6 +27,7 @@
 
 namespace mgpu::tune {
 
+using capture::Runner;
 using nlohmann::json;
 
 namespace {
@@ -110,7 +111,8 @@ Result<double> runRound(MadeRound &round, uint64_t repeat, Runner &runner) {
   for (const auto &[id, memory] : round.memory)
     MGPU_TRY(runner.bind(id, memory));
   round.bindUs = microsecondsSince(start);
-  MGPU_TRY_ASSIGN(std::vector<double> samples, runner.replay(repeat));
+  std::vector<double> samples(repeat);
+  MGPU_TRY(runner.replay(samples));
   round.replayed = bench::summarize(std::move(samples));
   start = Clock::now();
   MGPU_TRY(runner.fetch());
@@ -132,54 +134,6 @@ std::string textOf(const bench::Summary &replayed, uint64_t repeat) {
         replayed.p95 / 1e3);
   return text;
 }
-
-/// A program on one target that this process opened.
-class OneTarget final : public Runner {
-public:
-  /// `dag` and `plan` must outlive it.
-  OneTarget(std::unique_ptr<device::Driver> driver, capture::Replayer replayer,
-            const planner::Dag &dag, const planner::Plan &plan)
-      : driver(std::move(driver)), replayer(std::move(replayer)), dag(dag),
-        plan(plan) {}
-
-  std::string description() const override { return driver->description(); }
-  std::span<std::byte> hostBuffer(planner::BufferId id) override {
-    return replayer.hostBuffer(id);
-  }
-  Result<std::span<std::byte>> makeMemory(planner::BufferId id) override {
-    const size_t bytes = replayer.hostBuffer(id).size();
-    MGPU_TRY_ASSIGN(std::byte * memory,
-                    driver->allocate(DeviceId::host(), bytes));
-    return std::span(memory, bytes);
-  }
-  Result<void> bind(planner::BufferId id,
-                    std::span<std::byte> memory) override {
-    return replayer.rebind(dag, plan, id, memory);
-  }
-  Result<void> load() override { return replayer.load(); }
-  Result<std::vector<double>> replay(uint64_t count) override {
-    std::vector<double> samples;
-    samples.reserve(count);
-    for (uint64_t r = 0; r < count; ++r) {
-      Clock::time_point start = Clock::now();
-      MGPU_TRY(replayer.replay());
-      samples.push_back(microsecondsSince(start));
-    }
-    return samples;
-  }
-  Result<void> fetch() override { return replayer.fetch(); }
-  Result<std::vector<capture::TimedReplay>> replayTimed() override {
-    MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());
-    return std::vector<capture::TimedReplay>{std::move(timed)};
-  }
-  Result<void> close() override { return {}; }
-
-private:
-  std::unique_ptr<device::Driver> driver;
-  capture::Replayer replayer;
-  const planner::Dag &dag;
-  const planner::Plan &plan;
-};
 
 /// The times before anything runs.
 struct Times {
@@ -221,9 +175,8 @@ Result<std::unique_ptr<Runner>> openOne(Program &program,
   MGPU_TRY_ASSIGN(capture::Replayer replayer,
                   capture::Replayer::create(program.dag, times.prepared.plan,
                                             times.prepared.kernels, *driver));
-  return std::unique_ptr<Runner>(
-      std::make_unique<OneTarget>(std::move(driver), std::move(replayer),
-                                  program.dag, times.prepared.plan));
+  return capture::runOnOneTarget(std::move(driver), std::move(replayer),
+                                 program.dag, times.prepared.plan);
 }
 
 } // namespace
@@ -259,7 +212,7 @@ Result<int> runRun(const Options &given) {
     times.importUs = microsecondsSince(start);
     MGPU_TRY_ASSIGN(times.prepared, prepare(program, options, arch));
     MGPU_TRY_ASSIGN(runner,
-                    openCards(program, times.prepared, *cards, options));
+                    openRanks(program, times.prepared, *cards, options));
   } else {
     MGPU_TRY_ASSIGN(runner, openOne(program, options, start, times));
   }

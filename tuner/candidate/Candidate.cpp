@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <type_traits>
 
 namespace mgpu::tuner {
 
@@ -19,29 +18,7 @@ namespace {
 
 enum class Command : uint8_t { Check, Outputs, Sample, NodeTimes, Timeline };
 
-template <typename T>
-void put(Bytes &into, const T &value) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  auto *bytes = reinterpret_cast<const std::byte *>(&value);
-  into.insert(into.end(), bytes, bytes + sizeof(T));
-}
-
-/// Takes a value off the front; false where there is none.
-template <typename T>
-bool take(std::span<const std::byte> &from, T &value) {
-  if (from.size() < sizeof(T))
-    return false;
-  std::memcpy(&value, from.data(), sizeof(T));
-  from = from.subspan(sizeof(T));
-  return true;
-}
-
-void putAll(Bytes &into, const std::vector<double> &values) {
-  auto bytes = std::as_bytes(std::span(values));
-  into.insert(into.end(), bytes.begin(), bytes.end());
-}
-
-/// Written by putAll(), `exact` before `bound`; none where there is nothing.
+/// Reads `exact`, then `bound`; none if nothing was sent.
 std::optional<Tolerances> readTolerances(std::span<const std::byte> from,
                                          size_t count) {
   if (from.size() != 2 * count * sizeof(double) || count == 0)
@@ -91,13 +68,14 @@ public:
       : realization(realization), data(data), options(options) {}
 
   Outcome<Bytes> answer(std::span<const std::byte> request) {
+    ByteReader reader(request);
     Command command;
     uint64_t number = 0;
-    if (!take(request, command) || !take(request, number))
+    if (!reader.take(command) || !reader.take(number))
       return fault(FaultKind::Refused, "was asked nothing");
     switch (command) {
     case Command::Check:
-      return check(number, request);
+      return check(number, reader.rest());
     case Command::Outputs:
       return outputs(number);
     case Command::Sample:
@@ -186,7 +164,7 @@ private:
       furthest.add(*agreement);
     }
     Bytes answer;
-    put(answer, furthest);
+    append(answer, furthest);
     return answer;
   }
 
@@ -216,7 +194,7 @@ private:
     if (!sample)
       return faultOfRun(sample.error());
     Bytes answer;
-    put(answer, *sample);
+    append(answer, *sample);
     return answer;
   }
 
@@ -251,7 +229,7 @@ private:
         times[span.node.value].push_back(span.endUs - span.startUs);
     Bytes answer;
     for (std::vector<double> &ofNode : times)
-      put(answer, ofNode.empty() ? 0.0 : bench::median(std::move(ofNode)));
+      append(answer, ofNode.empty() ? 0.0 : bench::median(std::move(ofNode)));
     return answer;
   }
 
@@ -262,7 +240,7 @@ private:
     Bytes answer;
     for (const capture::NodeSpan &span :
          bench::medianReplay(std::move(*replays)))
-      put(answer, span);
+      append(answer, span);
     return answer;
   }
 
@@ -277,9 +255,9 @@ private:
 Bytes requestOf(Command command, uint64_t number,
                 std::span<const std::byte> body = {}) {
   Bytes request;
-  put(request, command);
-  put(request, number);
-  request.insert(request.end(), body.begin(), body.end());
+  append(request, command);
+  append(request, number);
+  append(request, body);
   return request;
 }
 
@@ -304,15 +282,14 @@ Outcome<Agreement> Candidate::check(uint64_t seed,
                                     const Tolerances *tolerances) {
   Bytes request = requestOf(Command::Check, seed, expected);
   if (tolerances) {
-    putAll(request, tolerances->exact);
-    putAll(request, tolerances->bound);
+    append(request, std::as_bytes(std::span(tolerances->exact)));
+    append(request, std::as_bytes(std::span(tolerances->bound)));
   }
   auto answer = process.ask(request, options.secondsToPrepare);
   if (!answer)
     return tl::make_unexpected(answer.error());
-  std::span<const std::byte> body = *answer;
   Agreement agreement;
-  if (!take(body, agreement))
+  if (!ByteReader(*answer).take(agreement))
     return fault(FaultKind::Crash, "answered with no agreement");
   furthest.add(agreement);
   return agreement;
@@ -328,9 +305,8 @@ Outcome<bench::Sample> Candidate::sample() {
       process.ask(requestOf(Command::Sample, 0), options.secondsPerSample);
   if (!answer)
     return tl::make_unexpected(answer.error());
-  std::span<const std::byte> body = *answer;
   bench::Sample sample;
-  if (!take(body, sample) || !(sample.seconds > 0))
+  if (!ByteReader(*answer).take(sample) || !(sample.seconds > 0))
     return fault(FaultKind::Crash, "answered with no sample");
   return sample;
 }
@@ -373,7 +349,7 @@ outputsOfEach(std::span<const Realization> realizations,
               auto outputs = Runner(each, data, options).answer(request);
               if (!outputs)
                 return outputs;
-              all.insert(all.end(), outputs->begin(), outputs->end());
+              append(all, *outputs);
             }
             return all;
           },

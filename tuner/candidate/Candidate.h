@@ -2,8 +2,8 @@
 #ifndef MGPU_TUNER_CANDIDATE_CANDIDATE_H
 #define MGPU_TUNER_CANDIDATE_CANDIDATE_H
 
-// A way to run a program, in a process of its own: checked against the
-// reference, then measured.
+// One way to run a program, in a process of its own. It is checked against the
+// reference and then measured.
 
 #include "bench/measure/Pinning.h"
 #include "bench/measure/Race.h"
@@ -20,7 +20,7 @@ namespace mgpu::tuner {
 
 /// All that is needed to run a program in one particular way.
 struct Realization {
-  /// With the shapes of launches as this candidate has them.
+  /// With the launch shapes of this candidate.
   std::shared_ptr<const planner::Dag> dag;
   planner::Plan plan;
   std::vector<KernelObject> kernels; ///< by KernelId
@@ -31,8 +31,8 @@ struct CandidateOptions {
   device::DriverFactory openDriver; ///< called in the candidate's process
   bench::SamplingOptions sampling;
   ChildLimits limits;
-  /// Of a candidate's threads, as many as it has, while it is measured
-  /// (bench::cpusInOrder()); it is not pinned where there are too few.
+  /// The candidate's threads are pinned to these while it is measured, unless
+  /// there are too few (bench::cpusInOrder()).
   std::vector<int> cpus;
   double secondsToPrepare = 10; ///< deadline of a check, beside the reference's
   double secondsPerSample = 5;
@@ -49,21 +49,22 @@ public:
   /// Runs the three phases on the data of `seed`, all outputs poisoned before
   /// and guard zones around every buffer: first with each buffer in a place of
   /// its own, then with the plan's own layout. The outputs of both must agree
-  /// with `expected`, as ProgramData::compare() says. Kinds: all but Refused;
-  /// that where it cannot be built.
+  /// with `expected`, as ProgramData::compare() says. Any kind of fault is
+  /// possible; Refused if the candidate cannot be built.
   Outcome<Agreement> check(uint64_t seed, std::span<const std::byte> expected,
                            const Tolerances *tolerances = nullptr);
-  /// Of the checks so far, the one that was furthest off.
+  /// The agreement of the check so far that was furthest off.
   const Agreement &agreement() const { return furthest; }
-  /// What the outputs are: of the reference.
+  /// The outputs, with which others are compared.
   Outcome<Bytes> outputs(uint64_t seed);
   /// One sample of the replay phase, warmed up before the first one.
   Outcome<bench::Sample> sample();
   /// Median microseconds of each node of the replay phase, by NodeId; 0 for
-  /// nodes of other phases. Of replays for about `seconds`, three at least.
+  /// nodes of other phases. It replays for about `seconds`, three times at
+  /// least.
   Outcome<std::vector<double>> nodeTimes(double seconds);
-  /// When each node of a replay ran, in plan order: of replays for about
-  /// `seconds`, three at least, the one of median length.
+  /// When each node ran, in plan order, in the replay of median length. It
+  /// replays for about `seconds`, three times at least.
   Outcome<std::vector<capture::NodeSpan>> timeline(double seconds);
 
 private:
@@ -75,8 +76,8 @@ private:
   Agreement furthest;
 };
 
-/// What the outputs of each are on the data of `seed`, all run in one process
-/// that has options.secondsToPrepare for each. Errors: as of Candidate::start.
+/// The outputs of each on the data of `seed`. All run in one process that has
+/// options.secondsToPrepare for each. Errors: as Candidate::start.
 Result<Outcome<std::vector<Bytes>>>
 outputsOfEach(std::span<const Realization> realizations,
               const ProgramData &data, uint64_t seed,

@@ -2,8 +2,8 @@
 #ifndef MGPU_TUNER_CANDIDATE_EVALUATOR_H
 #define MGPU_TUNER_CANDIDATE_EVALUATOR_H
 
-// From a configuration to a running, checked candidate and its time. Keeps the
-// reference and the default configuration running beside it.
+// Turns a configuration into a running, checked candidate, whose time can be
+// measured. It keeps the reference and the default configuration running.
 
 #include "tuner/candidate/Candidate.h"
 #include "tuner/candidate/CompilePool.h"
@@ -72,12 +72,12 @@ public:
   std::span<const KernelObject> defaultObjects() const { return objects; }
   Candidate &defaultCandidate() { return *defaultRun; }
   const TuningSubject &subject() const { return about; }
-  /// To which all candidates are pinned, so that they share what the machine is
-  /// like; none where they are not.
+  /// All candidates are pinned to these, so that they share what the machine is
+  /// like; empty if they are not pinned.
   const std::vector<int> &cpus() const { return candidateOptions.cpus; }
   CompilePool &compilers() { return *pool; }
   /// Why candidates had to give the reference's bits though some gave others;
-  /// empty where they had not.
+  /// empty if they had not to.
   const std::string &whyOnlyBits() const { return noTolerance; }
 
   /// The program after transforms. Invalid as transformed().

@@ -15,7 +15,7 @@
 
 namespace mgpu::tuner {
 
-/// Of each element of floating-point outputs, one after the other.
+/// For each element of the floating-point outputs, one after the other.
 struct Tolerances {
   std::vector<double> exact; ///< in f64, rounded to the output's type
   std::vector<double> bound; ///< of the distance; 0: only equal bits will do
@@ -24,12 +24,12 @@ struct Tolerances {
 bool isFloat(ElementType type);
 /// The distance between `value` and the next number of a float type.
 double ulpOf(ElementType type, double value);
-/// Appends those of a buffer of `type`, given its bytes in f64, in each trial
-/// and as the reference gives them: the largest movement in a trial, and a unit
-/// in the last place for the error of f64 and its rounding. An element has none
-/// where it is no number
-/// in any of them, where no trial moved it (it was not computed), and where the
-/// reference itself is further off.
+/// Appends the tolerances of a buffer of `type`, given its bytes in f64, in
+/// each trial and as the reference gives them. A tolerance is the largest
+/// movement in a trial, plus a unit in the last place for the error of f64 and
+/// its rounding. It is 0 for an element that is not a number in any of them,
+/// that no trial moved (it was not computed), or whose reference is further
+/// off.
 void appendTolerances(ElementType type, std::span<const std::byte> exact,
                       std::span<const std::span<const std::byte>> trials,
                       std::span<const std::byte> reference, Tolerances &into);

@@ -17,7 +17,7 @@ namespace mgpu::tuner {
 /// A compiled kernel. Several candidates and keys hold the same one.
 using KernelObject = std::shared_ptr<const std::vector<std::byte>>;
 
-/// What tells the kinds of problem apart.
+/// These tell the kinds of problem apart.
 inline constexpr const char *decidedSuffix = "; decided";   ///< of a policy
 inline constexpr const char *profiledSuffix = "; profiled"; ///< likewise
 inline constexpr const char *kernelPrefix = "kernel ";      ///< of a program
@@ -49,8 +49,8 @@ struct KeyInput {
 db::Problem machineProblem(const KeyInput &input);
 /// The program as a whole, tried in many configurations.
 db::Problem programProblem(const KeyInput &input);
-/// What was decided about it: of all configurations tried, those that won or
-/// kept a race against the default.
+/// What was decided about it: the configurations that won or kept a race
+/// against the default.
 db::Problem decisionProblem(const KeyInput &input);
 /// One kernel by itself: other programs with the same kernel find it too.
 db::Problem kernelProblem(const KeyInput &input, planner::KernelId kernel,

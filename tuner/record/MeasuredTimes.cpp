@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/record/MeasuredTimes.h"
 
+#include "support/Number.h"
 #include "tuner/record/Provenance.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -158,17 +158,14 @@ Result<void> storeThreads(const KeyInput &input, uint32_t threads,
 Result<std::optional<uint32_t>> readThreads(const KeyInput &input,
                                             db::TuningStore &store) {
   MGPU_TRY_ASSIGN(db::Trials found, store.trials(threadsProblem(input)));
-  uint32_t threads = 0;
   if (found.trials.empty())
     return std::optional<uint32_t>();
   MGPU_TRY_ASSIGN(db::Pairs pairs,
                   db::parsePairs(found.trials.back().configuration));
-  const std::string &text = pairs["threads"];
-  auto [end, code] =
-      std::from_chars(text.data(), text.data() + text.size(), threads);
-  if (code != std::errc() || threads == 0 || threads > 1024)
-    return std::optional<uint32_t>();
-  return std::optional(threads);
+  auto threads = numberFrom<uint32_t>(pairs["threads"]);
+  return threads && *threads >= 1 && *threads <= 1024
+             ? threads
+             : std::optional<uint32_t>();
 }
 
 Result<void> storeNodeTimes(const KeyInput &input, const ProgramConfig &config,

@@ -15,16 +15,16 @@
 
 namespace mgpu::tuner {
 
-/// What node `id` does and on which machine, whatever program it is in: of a
-/// kernel its code, grid, part, scalars and how it is built; of a copy its
-/// boxes' shapes and which memories; of a collective its kind, type, ranks and
-/// shapes. Nothing for nodes known only by their cost.
+/// What node `id` does and on which machine, whatever program it is in. For a
+/// kernel that is its code, grid, part, scalars and how it is built; for a copy
+/// the shapes of its boxes and the memories; for a collective its kind, type,
+/// ranks and shapes. None for nodes known only by their cost.
 std::optional<db::Problem> nodeProblem(const KeyInput &input,
                                        const ProgramConfig &config,
                                        planner::NodeId id);
 
-/// What node `id` does, for the nodes of one program and of what transforms
-/// make of it: equal texts, equal work.
+/// What node `id` does, within one program and what transforms make of it:
+/// nodes with equal texts do equal work.
 std::string workText(const planner::Dag &dag, planner::NodeId id);
 
 /// Microseconds of each node by NodeId; none where it was not measured.

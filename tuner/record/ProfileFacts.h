@@ -47,16 +47,16 @@ struct ProfileFacts {
   double recomputedUs = 0;  ///< of a replay, from the nodes measured
   Quartiles replay, serial; ///< measured; a serial plan on one thread
   Quartiles span;           ///< of a replay, by the device; 0: unknown
-  /// Of copies and collectives, and how long of that a kernel ran beside them;
-  /// medians.
+  /// The time of copies and collectives, and how long of it a kernel ran beside
+  /// them; medians.
   double communicationUs = 0, hiddenUs = 0;
   std::string timedBy;            ///< Profile::timedBy
   std::vector<NodeProfile> nodes; ///< in plan order; those that a replay runs
 
   std::string pinnedCpus = "none"; ///< as bench::cpusText() has it
 
-  /// Of a program that was not tuned, which nothing else says anything of: its
-  /// timeline and its kernels' times are those measured.
+  /// Present if the program was not tuned, since nothing else then describes
+  /// it. Its timeline and its kernels' times are those measured.
   std::optional<ProgramFacts> program;
 
   // Where and when; set by readProfile().
@@ -67,22 +67,22 @@ struct ProfileFacts {
   bool operator==(const ProfileFacts &) const = default;
 };
 
-/// Of `subject`, whose plan has the predictions.
+/// Describes what was measured of `subject`, whose plan has the predictions.
 ProfileFacts describeProfile(const planner::Dag &dag, db::Pairs configuration,
                              const bench::ProfileSubject &subject,
                              const bench::ProfileSamples &samples,
                              const bench::Summary &serialUs);
 
-/// Into `program`, which describeProgram() made: what `subject`, the default,
-/// took. `dag` is what its plan is of.
+/// Adds to `program`, which describeProgram() made, what `subject`, the
+/// default, took. `dag` is the one that its plan is for.
 void addMeasured(ProgramFacts &program, const planner::Dag &dag,
                  const bench::ProfileSubject &subject,
                  const bench::ProfileSamples &samples);
 
 nlohmann::json toJson(const NodeProfile &node);
 
-/// `program` is programProblem() of the program as it was before transforms. Of
-/// more than some thousand nodes, those that took longest are kept.
+/// `program` is programProblem() of the program as it was before transforms. If
+/// there are more than some thousand nodes, those that took longest are kept.
 Result<void> storeProfile(const db::Problem &program, const ProfileFacts &facts,
                           std::string version, db::TuningStore &store);
 /// The newest that can be read; none where there is none.

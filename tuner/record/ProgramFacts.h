@@ -2,7 +2,7 @@
 #ifndef MGPU_TUNER_RECORD_PROGRAMFACTS_H
 #define MGPU_TUNER_RECORD_PROGRAMFACTS_H
 
-// What a session says of its program for people: names, kernels, what each
+// What a session says about its program, for people: names, kernels, what each
 // step took. It is stored beside the decision, so that a report needs neither
 // the program nor its compiler.
 
@@ -20,7 +20,7 @@
 
 namespace mgpu::tuner {
 
-/// As the user named it.
+/// The program as the user named it.
 struct SubjectName {
   std::string file, entry;
   std::map<std::string, std::string> arguments; ///< --arg K=V
@@ -31,7 +31,8 @@ struct SubjectName {
 struct KernelFacts {
   std::string name, source; ///< "file:line:column"
   std::string key;          ///< of its problem in the database
-  /// Of a replay; of a rolled loop, its trips without what is around them.
+  /// In a replay; of a rolled loop the trips count, without what is around
+  /// them.
   uint64_t launches = 0;
   double flops = 0;        ///< of all launches
   double bytes = 0;        ///< read and written by all launches, by their boxes
@@ -52,7 +53,7 @@ struct TimelineStep {
   bool operator==(const TimelineStep &) const = default;
 };
 
-/// A replay; of a rolled loop, its first trip.
+/// A replay, or the first trip of a rolled loop.
 struct Timeline {
   bool isMeasured = false; ///< else predicted, under `model`
   std::string scheduler, model;

@@ -6,9 +6,9 @@
 
 namespace mgpu::tuner {
 
-/// Of what is measured now on this machine by `version` of this program: the
-/// machine's name and what bench/measure/Environment.h reads of it, as JSON;
-/// with `pinnedCpus` as bench::cpusText() has it. The store sets the time.
+/// Where a result comes from that is measured now on this machine by `version`
+/// of this program: the machine's name and its bench::Environment as JSON, with
+/// `pinnedCpus` as bench::cpusText() has it. The store sets the time.
 db::Provenance provenanceHere(std::string version, std::string pinnedCpus);
 
 } // namespace mgpu::tuner

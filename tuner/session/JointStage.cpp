@@ -17,6 +17,17 @@ static constexpr size_t mostPromising = 8;
 /// That predicting them may take; and a tenth of the stage.
 static constexpr double mostSecondsToPredict = 5;
 
+/// Enough to tell whether a configuration is worth more time.
+static bench::HeadToHeadOptions quickLook(uint64_t seed) {
+  bench::HeadToHeadOptions look;
+  look.comparison.margin = look.comparison.precision = 0.02;
+  look.comparison.slowIsEnough = true;
+  look.mostPairs = 32;
+  look.maxSeconds = 0.5;
+  look.seed = seed;
+  return look;
+}
+
 Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
   using Cost = std::optional<double>;
   const std::string text = textOf(config);
@@ -57,15 +68,10 @@ Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
     return failed(admitted.error());
 
   std::optional<Fault> mine, theirs;
-  bench::HeadToHeadOptions look;
-  look.comparison.margin = look.comparison.precision = 0.02;
-  look.comparison.slowIsEnough = true;
-  look.mostPairs = 32;
-  look.maxSeconds = 0.5;
-  look.seed = options.seed + result.evaluated;
   auto found =
       bench::headToHead(subjectOf(*admitted, mine),
-                        subjectOf(evaluator->defaultCandidate(), theirs), look);
+                        subjectOf(evaluator->defaultCandidate(), theirs),
+                        quickLook(options.seed + result.evaluated));
   if (theirs)
     return fail(ErrorKind::Invalid,
                 fmt::format("the default plan {}", theirs->what));

@@ -284,6 +284,20 @@ void Session::keepBestKernels(std::vector<KernelSearch> &searches,
   }
 }
 
+Result<void> Session::noteNotBuilt(KernelSearch &search,
+                                   const KernelConfig &config,
+                                   const Fault &fault, double seconds) {
+  const ConfigId id = *findConfig(*search.space, config);
+  search.strategy->report(id, std::nullopt);
+  search.tried.insert(id);
+  noteFailure(fmt::format("kernel {}: {}",
+                          subject.dag.kernels[search.kernel].name,
+                          toText(config)),
+              fault);
+  return record(kernelKeys[search.kernel],
+                failedTrial(db::pairsText(pairsOf(config)), fault, seconds));
+}
+
 Result<void> Session::kernelStage() {
   result.spaceSize = 1;
   ProgramConfig single = evaluator->defaults();
@@ -332,17 +346,8 @@ Result<void> Session::kernelStage() {
         soundConfigs.push_back(configs[k]);
         continue;
       }
-      const ConfigId id = *findConfig(*active[k]->space, configs[k]);
-      active[k]->strategy->report(id, std::nullopt);
-      active[k]->tried.insert(id);
-      noteFailure(fmt::format("kernel {}: {}",
-                              subject.dag.kernels[active[k]->kernel].name,
-                              toText(configs[k])),
-                  built[k].error());
-      MGPU_TRY(record(
-          kernelKeys[active[k]->kernel],
-          failedTrial(db::pairsText(pairsOf(configs[k])), built[k].error(),
-                      (elapsed() - began) / double(active.size()))));
+      MGPU_TRY(noteNotBuilt(*active[k], configs[k], built[k].error(),
+                            (elapsed() - began) / double(active.size())));
     }
     if (!sound.empty())
       MGPU_TRY(tryKernels(sound, soundConfigs, *base, began));

@@ -51,6 +51,9 @@ private:
   Result<void> kernelStage();
   Result<void> openKernelSearches(std::vector<KernelSearch> &searches,
                                   const std::vector<double> &baseTimes);
+  Result<void> noteNotBuilt(KernelSearch &search,
+                            const planner::KernelConfig &config,
+                            const Fault &fault, double seconds);
   /// Times of the nodes of each kernel over those of the default.
   struct KernelRatios {
     std::vector<double> times; ///< by KernelId
@@ -80,7 +83,20 @@ private:
   Result<NodeTimes> priorTimes();
 
   // FinalStage.cpp
+  /// A configuration that may win, and its process.
+  struct Finalist {
+    ProgramConfig config;
+    Candidate run;
+  };
   Result<void> finalStage();
+  std::vector<ProgramConfig> finalConfigs() const;
+  Result<std::vector<Finalist>> openFinalists();
+  /// Compares the two, and checks the winner on data it never saw; none if the
+  /// winner failed, which is then recorded.
+  Result<std::optional<bench::HeadToHead>>
+  meetDefault(Finalist &winner, Finalist &defaults, double seconds);
+  /// Records that it failed.
+  Result<void> drop(const Finalist &finalist, const Fault &fault);
   /// `run` and `defaultRun` are the winner's process and the default's.
   Result<void> decide(const ProgramConfig &winner,
                       std::optional<bench::HeadToHead> comparison,

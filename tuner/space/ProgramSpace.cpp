@@ -3,10 +3,10 @@
 
 #include "kernels/compile/CudaConfig.h"
 #include "planner/schedule/list/PlanBuilder.h"
+#include "support/Number.h"
 #include "support/Random.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 
 namespace mgpu::tuner {
@@ -75,6 +75,25 @@ db::Pairs toPairs(const ProgramConfig &config, const Dag &dag,
   return pairs;
 }
 
+/// The pairs that are settings of the target. Invalid for a value that a
+/// setting does not have, or its default.
+static Result<std::map<std::string, std::string>>
+settingsFrom(const db::Pairs &pairs, std::span<const TargetSetting> settings) {
+  std::map<std::string, std::string> found;
+  for (const TargetSetting &setting : settings)
+    if (auto at = pairs.find(setting.name); at != pairs.end()) {
+      auto value =
+          std::find(setting.values.begin(), setting.values.end(), at->second);
+      if (value == setting.values.end() || value == setting.values.begin())
+        return fail(ErrorKind::Invalid,
+                    fmt::format("a stored configuration has {}={}, which this "
+                                "target does not have",
+                                setting.name, at->second));
+      found.insert(*at);
+    }
+  return found;
+}
+
 Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
                                 std::span<const KernelSpace> kernels,
                                 std::span<const TargetSetting> settings) {
@@ -84,14 +103,14 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
     if (at == pairs.end())
       return fail(ErrorKind::Invalid,
                   fmt::format("a stored configuration has no '{}'", name));
-    const std::string &text = at->second;
-    auto [end, error] =
-        std::from_chars(text.data(), text.data() + text.size(), into);
-    if (error != std::errc() || end != text.data() + text.size())
+    auto value =
+        numberFrom<std::remove_reference_t<decltype(into)>>(at->second);
+    if (!value)
       return fail(ErrorKind::Invalid,
                   fmt::format("a stored configuration has {}={}, which is no "
                               "number",
-                              name, text));
+                              name, at->second));
+    into = *value;
     return {};
   };
   MGPU_TRY(number("streams", config.streams));
@@ -120,17 +139,7 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
   MGPU_TRY_ASSIGN(config.transforms, transformsFrom(pairs));
   db::Pairs ofTransforms;
   addPairs(config.transforms, ofTransforms);
-  for (const TargetSetting &setting : settings)
-    if (auto at = pairs.find(setting.name); at != pairs.end()) {
-      auto value =
-          std::find(setting.values.begin(), setting.values.end(), at->second);
-      if (value == setting.values.end() || value == setting.values.begin())
-        return fail(ErrorKind::Invalid,
-                    fmt::format("a stored configuration has {}={}, which this "
-                                "target does not have",
-                                setting.name, at->second));
-      config.settings.insert(*at);
-    }
+  MGPU_TRY_ASSIGN(config.settings, settingsFrom(pairs, settings));
   size_t numRead = 4 + ofTransforms.size() + config.settings.size() +
                    !config.freedoms.order + !config.freedoms.early;
   for (size_t k = 0; k < dag.kernels.size(); ++k) {

@@ -20,8 +20,8 @@ namespace mgpu::tuner {
 struct ProgramConfig {
   std::string scheduler = "list"; ///< or "serial"
   uint32_t streams = 4;           ///< for each device
-  /// Of the list scheduler's priorities: 0 takes durations as they are
-  /// estimated, each other one draws a factor of 1/2 to 2 for each node.
+  /// Seeds the list scheduler's priorities: 0 takes durations as they are
+  /// estimated, any other draws a factor of 1/2 to 2 for each node.
   uint64_t seed = 0;
   planner::Freedoms freedoms; ///< of the list scheduler
   uint32_t lanes = 1;         ///< threads that replay
@@ -66,10 +66,10 @@ struct SpaceParameter {
   std::vector<std::string> values;
   std::string reason; ///< why there is one value only, where that is known
 };
-/// Of spaceOf(kernel).
+/// Describes spaceOf(kernel).
 std::vector<SpaceParameter> describeSpace(const planner::KernelSpace &kernel);
 
-/// Of what a target lets plans have.
+/// The most that a target lets plans have.
 struct PlanLimits {
   uint32_t mostLanes = 1;   ///< threads that replay
   uint32_t mostStreams = 8; ///< of each device

@@ -2,8 +2,8 @@
 #ifndef MGPU_TUNER_SPACE_TARGETSETTING_H
 #define MGPU_TUNER_SPACE_TARGETSETTING_H
 
-// What a target lets be chosen beside plan and kernels: how its collectives are
-// carried out. The target says so; the tuner searches it.
+// A choice that a target offers beside plan and kernels, such as how a
+// collective is carried out. The target describes it; the tuner searches it.
 
 #include <string>
 #include <vector>

@@ -3,9 +3,9 @@
 
 #include "planner/dag/ContentHash.h"
 #include "planner/schedule/transform/ChunkCounts.h"
+#include "support/Number.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 
 namespace mgpu::tuner {
@@ -183,17 +183,6 @@ void addPairs(const TransformList &list, db::Pairs &pairs) {
   }
 }
 
-/// A number of chunks.
-static std::optional<uint32_t> parseCount(const std::string &text) {
-  uint32_t count = 0;
-  auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 1 ||
-      count > maxChunks)
-    return std::nullopt;
-  return count;
-}
-
 Result<TransformList> transformsFrom(const db::Pairs &pairs) {
   auto wrong = [](const auto &pair) {
     return fail(ErrorKind::Invalid,
@@ -225,8 +214,8 @@ Result<TransformList> transformsFrom(const db::Pairs &pairs) {
   std::vector<uint32_t> counts;
   for (auto at = pairs.find(groupName(0)); at != pairs.end();
        at = pairs.find(groupName(counts.size()))) {
-    auto count = parseCount(at->second);
-    if (!count)
+    auto count = numberFrom<uint32_t>(at->second);
+    if (!count || *count < 1 || *count > maxChunks)
       return wrong(*at);
     counts.push_back(*count);
   }

@@ -21,40 +21,40 @@ using TransformList = std::vector<planner::Transform>;
 /// "on", or "chunks.0", the number of chunks of a group of collectives.
 struct TransformParameter {
   planner::TransformKind kind = planner::TransformKind::Copies;
-  /// Of Chunk, as chunkGroups() numbers those of the program that the
-  /// transforms before it leave.
+  /// The group of a Chunk, as chunkGroups() numbers them in the program that
+  /// the transforms before it leave.
   uint32_t group = 0;
 
   std::string name() const;
   auto operator<=>(const TransformParameter &) const = default;
 };
-/// Off: 0; of chunks 1, as of a group that the program does not have.
+/// 0 if it is off. For chunks 1 if it is off, or the program has no such group.
 uint32_t valueOf(const TransformList &list,
                  const TransformParameter &parameter);
 
 /// Adds a pair for each switch that is on, and for the chunks of every group
 /// where any is cut: "bucket=on", "chunks.0=4", "chunks.1=1".
 void addPairs(const TransformList &list, db::Pairs &pairs);
-/// What addPairs() added; and "chunks=4", one number for all groups, as it was
-/// stored before each had its own. Invalid for another value.
+/// Reads what addPairs() added, and "chunks=4", one number for all groups, as
+/// it was stored before each had its own. Invalid for another value.
 Result<TransformList> transformsFrom(const db::Pairs &pairs);
 /// "bucket=on chunks.0=4"; empty for none.
 std::string toText(const TransformList &list);
 
-/// Of larger programs only the empty list is looked at: to know which
-/// transforms change something all are made, on copies of the program.
+/// Larger programs have the empty list only: to know which transforms change
+/// something, all are made on copies of the program.
 inline constexpr size_t mostTransformedNodes = 4'000;
 inline constexpr uint64_t mostTransformedConstants = uint64_t(16) << 20;
 
-/// Every list of which each transform changes something where it stands, the
-/// empty one first. Of those that leave the same program the first alone. Where
-/// many groups of collectives can be cut, those of the most bytes have a number
-/// each, and the others one together: the lists after the same transforms are
-/// at most 64, and fewer the larger the program is.
+/// Every list in which each transform changes something where it stands, the
+/// empty one first. If several leave the same program, only the first is given.
+/// If many groups of collectives can be cut, those of the most bytes have a
+/// number each, and the others one together: the lists after the same
+/// transforms are at most 64, and fewer the larger the program is.
 Result<std::vector<TransformList>> transformLists(const planner::Dag &dag);
 
-/// The program after a list. Invalid where one of it changes nothing: then the
-/// list is of another program.
+/// The program after a list. Invalid if one of its transforms changes nothing:
+/// then the list is for another program.
 Result<planner::Dag> transformed(const planner::Dag &dag,
                                  const TransformList &list);
 
@@ -65,13 +65,13 @@ public:
 
   /// Those that have one value in all lists left out.
   const std::vector<TransformParameter> &parameters() const { return varied; }
-  /// Of the space, in the same order.
+  /// The parameters of the space, in the same order.
   const std::vector<Parameter> &described() const { return descriptions; }
   /// Whether values of the first so many parameters are those of a list.
   bool begins(std::span<const double> values) const;
-  /// Of the values of all parameters. None where there is no such list.
+  /// The list with these values of all parameters; null if there is none.
   const TransformList *find(std::span<const double> values) const;
-  /// Its values; none of what is no list of these.
+  /// Its values; none if it is not one of the lists.
   std::optional<std::vector<double>> valuesOf(const TransformList &list) const;
 
 private:

@@ -24,14 +24,14 @@ inline constexpr uint32_t maxDevicesOnCard = 32;
 struct CudaOptions {
   int card = 0;
   uint32_t numDevices = 1; ///< on that card, each with memory of its own
-  /// Of every replay; after it the driver and its graphs answer with an error
-  /// only, because CUDA has no way to stop a kernel. Zero is none.
+  /// For every replay; zero means none. After it the driver and its graphs
+  /// answer with an error only, because CUDA has no way to stop a kernel.
   std::chrono::milliseconds deadline{120'000};
   CudaCompile compile;
-  /// Times are wanted: CUPTI's, where it can be had, of a card alone.
+  /// Times are wanted: those of CUPTI, if it is there and the GPU is alone.
   bool profiles = false;
-  /// The device of the program that this card is, where other processes have
-  /// the others: `numDevices` is then 1, and collectives are NCCL's.
+  /// Set if other processes have the other devices of the program: the device
+  /// that this GPU is. `numDevices` is then 1, and collectives are NCCL's.
   std::optional<DeviceId> only;
   NcclOptions nccl;
   /// Asked while a replay or another rank is waited for: an error ends the

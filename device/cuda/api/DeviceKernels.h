@@ -15,9 +15,10 @@
 
 namespace mgpu::device {
 
-/// Of one copy. A cuGraph node takes 4 KiB of parameters on every driver.
+/// The most of one copy. A cuGraph node takes 4 KiB of parameters on every
+/// driver.
 inline constexpr uint32_t maxMoveRank = 8, maxMovesPerKernel = 16;
-/// Of one reduction: the logical devices of a card.
+/// The most of one reduction: the logical devices of a GPU.
 inline constexpr uint32_t maxReductionRanks = 32;
 /// Threads of a block of each of them.
 inline constexpr uint32_t deviceKernelThreads = 256;

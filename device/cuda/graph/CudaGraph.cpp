@@ -131,6 +131,32 @@ CudaGraph::addKernel(const KernelNodeParams &params,
   return addLaunch(own, kernel, workspace, dependencies);
 }
 
+/// Whether so many blocks can be launched, in parts if need be.
+static Result<void> checkBlocks(const KernelNodeParams &params,
+                                const LoadedKernel &kernel,
+                                const CudaKernelObject::Blocks &blocks) {
+  auto parts = [](uint64_t count, uint64_t most) {
+    return (count + most - 1) / most;
+  };
+  if (parts(blocks.x, maxGridX) > maxParts ||
+      parts(blocks.y, maxGridYZ) * parts(blocks.z, maxGridYZ) > maxParts ||
+      blocks.x > UINT32_MAX || blocks.y > UINT32_MAX || blocks.z > UINT32_MAX)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("node '{}' has a grid of {} x {} x {} blocks, more "
+                            "than a few thousand launches of a card take",
+                            params.name, blocks.x, blocks.y, blocks.z));
+  if (!kernel.launch.takesPart &&
+      (blocks.x > maxGridX || blocks.y > maxGridYZ || blocks.z > maxGridYZ))
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' has a grid of {} x {} x {} blocks, and "
+                            "its kernel {} cannot be launched in parts: CUDA "
+                            "takes {} x {} x {}",
+                            params.name, blocks.x, blocks.y, blocks.z,
+                            kernel.launch.entry, maxGridX, maxGridYZ,
+                            maxGridYZ));
+  return {};
+}
+
 Result<GraphNodeId>
 CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
                      std::byte *workspace,
@@ -154,25 +180,7 @@ CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
       return *node;
   }
   CudaKernelObject::Blocks blocks = kernel.launch.blocksOf(part.count);
-  auto parts = [](uint64_t count, uint64_t most) {
-    return (count + most - 1) / most;
-  };
-  if (parts(blocks.x, maxGridX) > maxParts ||
-      parts(blocks.y, maxGridYZ) * parts(blocks.z, maxGridYZ) > maxParts ||
-      blocks.x > UINT32_MAX || blocks.y > UINT32_MAX || blocks.z > UINT32_MAX)
-    return fail(ErrorKind::Unsupported,
-                fmt::format("node '{}' has a grid of {} x {} x {} blocks, more "
-                            "than a few thousand launches of a card take",
-                            params.name, blocks.x, blocks.y, blocks.z));
-  if (!takesPart &&
-      (blocks.x > maxGridX || blocks.y > maxGridYZ || blocks.z > maxGridYZ))
-    return fail(ErrorKind::Invalid,
-                fmt::format("node '{}' has a grid of {} x {} x {} blocks, and "
-                            "its kernel {} cannot be launched in parts: CUDA "
-                            "takes {} x {} x {}",
-                            params.name, blocks.x, blocks.y, blocks.z,
-                            kernel.launch.entry, maxGridX, maxGridYZ,
-                            maxGridYZ));
+  MGPU_TRY(checkBlocks(params, kernel, blocks));
   MGPU_TRY_ASSIGN(std::vector<KernelArgument> arguments,
                   kernelArguments(*state, kernel, params));
   Specs after = endsOf(dependencies), made;

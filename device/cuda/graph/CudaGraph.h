@@ -79,7 +79,13 @@ private:
   };
   Result<GraphNodeId> addNccl(const CollectiveNodeParams &params,
                               std::span<const GraphNodeId> dependencies);
+  /// How many elements an end has on this GPU, once it is checked.
+  Result<int64_t> elementsAt(const std::byte *base, const Box &box,
+                             ElementType type) const;
   Result<Planned> planNccl(const CollectiveNodeParams &params, uint32_t rank);
+  /// By way of memory in which the box is contiguous.
+  Result<void> pack(const std::byte *from, const Box &box, Planned &out);
+  Result<void> unpack(std::byte *to, const Box &box, Planned &out);
   Result<uint32_t *> nextMark();
   /// What a call of a group must come after, beside what it depends on.
   void addNcclOrder(size_t group, Specs &after) const;

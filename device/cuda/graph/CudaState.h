@@ -65,7 +65,7 @@ public:
   /// the card's. `purpose` is for the error.
   Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes,
                                std::string_view purpose);
-  /// What allocate() of a device's memory is for.
+  /// The purpose of a device's memory, for allocate().
   static std::string memoryOf(DeviceId device) {
     return "the memory of device " + std::to_string(device.value);
   }
@@ -98,7 +98,7 @@ public:
   /// several ranks a failure of another one ends it, too.
   Result<void> wait(CUstream stream, std::string_view what);
 
-  /// From here on timed replays are CUPTI's, or events' because of `reason`.
+  /// Timed replays use CUPTI from here on, or events because of the error.
   void setCupti(Result<std::shared_ptr<CuptiSession>> session);
   void giveUpCupti(const std::string &reason) {
     setCupti(fail(ErrorKind::Absent, reason));

@@ -72,21 +72,74 @@ void GraphInstance::numberNodes(CuptiSession &cupti) {
       byNumber.emplace(number, range);
 }
 
-Result<std::vector<NodeTiming>>
-GraphInstance::runRecorded(const GraphSpec &spec, CuptiSession &cupti) {
-  using Record = CuptiSession::Record;
-  // Kernels and copies leave a record each, and so do calls of NCCL's, which
-  // are at least one; empty nodes and marks none that counts.
+/// How many nodes of each range leave a record: kernels, copies, and calls of
+/// NCCL's, which are at least one node. Empty nodes and marks leave none that
+/// counts.
+static std::vector<uint32_t> expectedRecords(const GraphSpec &spec) {
   std::vector<uint32_t> expected(spec.ranges.size());
-  std::vector<uint32_t> ofSpec(spec.nodes.size());
   for (size_t r = 0; r < spec.ranges.size(); ++r)
     for (uint32_t k = spec.ranges[r].first; k < spec.ranges[r].last; ++k) {
       const NodeWork &work = spec.nodes[k].work;
-      bool isWork = !std::holds_alternative<EmptyNode>(work) &&
-                    !std::holds_alternative<MarkLaunch>(work);
-      ofSpec[k] = uint32_t(r);
-      expected[r] += isWork;
+      expected[r] += !std::holds_alternative<EmptyNode>(work) &&
+                     !std::holds_alternative<MarkLaunch>(work);
     }
+  return expected;
+}
+
+namespace {
+/// Nanoseconds, from the first to the last record of a range.
+struct RecordTimes {
+  uint64_t start = UINT64_MAX, end = 0;
+};
+} // namespace
+
+/// The times of the ranges in microseconds from `start`, which is 0 if CUPTI
+/// does not say what its clock shows: then the first node is the start.
+static Result<std::vector<NodeTiming>>
+timingsOf(const GraphSpec &spec, const std::vector<uint32_t> &expected,
+          const std::vector<uint32_t> &found,
+          const std::vector<RecordTimes> &times, uint64_t start) {
+  uint64_t origin = UINT64_MAX;
+  for (const RecordTimes &of : times)
+    origin = std::min(origin, of.start);
+  if (start != 0 && start <= origin)
+    origin = start;
+  auto us = [&](uint64_t ns) { return double(ns - origin) / 1e3; };
+  std::vector<uint32_t> rangeOf(spec.nodes.size());
+  for (uint32_t r = 0; r < spec.ranges.size(); ++r)
+    std::fill(rangeOf.begin() + spec.ranges[r].first,
+              rangeOf.begin() + spec.ranges[r].last, r);
+  std::vector<NodeTiming> out;
+  for (uint32_t r = 0; r < spec.ranges.size(); ++r) {
+    const SpecRange &range = spec.ranges[r];
+    NodeTiming timing;
+    timing.node = {r};
+    timing.lane = uint32_t(std::max(range.device.value, 0));
+    if (found[r] < expected[r])
+      return fail(ErrorKind::Absent,
+                  fmt::format("CUPTI has {} records of the {} nodes of '{}'",
+                              found[r], expected[r], range.name));
+    if (found[r] > 0) {
+      timing.startUs = us(times[r].start);
+      timing.endUs = us(times[r].end);
+    } else {
+      // Nothing ran: it is over when what it waits for is.
+      for (uint32_t k = range.first; k < range.last; ++k)
+        for (uint32_t dependency : spec.nodes[k].dependencies)
+          if (rangeOf[dependency] < r)
+            timing.endUs =
+                std::max(timing.endUs, out[rangeOf[dependency]].endUs);
+      timing.startUs = timing.endUs;
+    }
+    out.push_back(timing);
+  }
+  return out;
+}
+
+Result<std::vector<NodeTiming>>
+GraphInstance::runRecorded(const GraphSpec &spec, CuptiSession &cupti) {
+  using Record = CuptiSession::Record;
+  const std::vector<uint32_t> expected = expectedRecords(spec);
   // How many nodes of each have a record. Some have two: planes of rows.
   auto numFound = [&](const std::vector<Record> &records) {
     std::vector<std::set<uint64_t>> found(spec.ranges.size());
@@ -106,10 +159,7 @@ GraphInstance::runRecorded(const GraphSpec &spec, CuptiSession &cupti) {
                     return std::equal(count.begin(), count.end(),
                                       expected.begin(), std::greater_equal<>());
                   }));
-  struct Times {
-    uint64_t start = UINT64_MAX, end = 0;
-  };
-  std::vector<Times> times(spec.ranges.size());
+  std::vector<RecordTimes> times(spec.ranges.size());
   for (const Record &record : records) {
     auto at = byNumber.find(record.node);
     if (at == byNumber.end())
@@ -117,43 +167,11 @@ GraphInstance::runRecorded(const GraphSpec &spec, CuptiSession &cupti) {
     if (record.startNs == 0 || record.endNs < record.startNs)
       return fail(ErrorKind::Absent, fmt::format("CUPTI has no times of '{}'",
                                                  spec.ranges[at->second].name));
-    Times &of = times[at->second];
+    RecordTimes &of = times[at->second];
     of.start = std::min(of.start, record.startNs);
     of.end = std::max(of.end, record.endNs);
   }
-  const std::vector<uint32_t> count = numFound(records);
-  // Where CUPTI does not say what its clock shows, the first node is the start.
-  uint64_t origin = UINT64_MAX;
-  for (const Times &of : times)
-    origin = std::min(origin, of.start);
-  if (start != 0 && start <= origin)
-    origin = start;
-  auto us = [&](uint64_t ns) { return double(ns - origin) / 1e3; };
-  std::vector<NodeTiming> out;
-  for (uint32_t r = 0; r < spec.ranges.size(); ++r) {
-    const SpecRange &range = spec.ranges[r];
-    NodeTiming timing;
-    timing.node = {r};
-    timing.lane = uint32_t(std::max(range.device.value, 0));
-    if (count[r] < expected[r])
-      return fail(ErrorKind::Absent,
-                  fmt::format("CUPTI has {} records of the {} nodes of '{}'",
-                              count[r], expected[r], range.name));
-    if (count[r] > 0) {
-      timing.startUs = us(times[r].start);
-      timing.endUs = us(times[r].end);
-    } else {
-      // Nothing ran: it is over when what it waits for is.
-      for (uint32_t k = range.first; k < range.last; ++k)
-        for (uint32_t dependency : spec.nodes[k].dependencies)
-          if (ofSpec[dependency] < r)
-            timing.endUs =
-                std::max(timing.endUs, out[ofSpec[dependency]].endUs);
-      timing.startUs = timing.endUs;
-    }
-    out.push_back(timing);
-  }
-  return out;
+  return timingsOf(spec, expected, numFound(records), times, start);
 }
 
 Result<double> GraphInstance::runTraced(const GraphSpec &spec,

@@ -107,7 +107,90 @@ bool isSymmetric(const CollectiveNodeParams &params) {
   return true;
 }
 
+/// The ranks of a collective that are on one device.
+Result<std::vector<uint32_t>> ranksOn(DeviceId device,
+                                      const CollectiveNodeParams &params) {
+  if (params.kind == CollectiveKind::Permute)
+    return fail(ErrorKind::Unsupported, "permute is not supported yet: write "
+                                        "it as send and recv pairs");
+  if (params.kind == CollectiveKind::SendRecv && params.members.size() != 2)
+    return fail(ErrorKind::Invalid, "a send_recv has a sender and a receiver");
+  std::vector<uint32_t> ranks;
+  for (uint32_t k = 0; k < params.members.size(); ++k)
+    if (params.members[k].device == device)
+      ranks.push_back(k);
+  return ranks;
+}
+
+/// Gives a call NCCL's numbers: those of its group among `all`.
+Result<void> numberRanks(const CollectiveNodeParams &params, uint32_t rank,
+                         const Communicators &all, NcclCall &call) {
+  const auto n = uint32_t(params.members.size());
+  call.rank = rank;
+  call.numRanks = n;
+  call.root = params.root;
+  if (params.kind == CollectiveKind::SendRecv) {
+    call.group = 0;
+    call.rank = uint32_t(params.members[rank].device.value);
+    call.numRanks = uint32_t(all.members(0).size());
+    call.peer = uint32_t(params.members[1 - rank].device.value);
+    if (call.peer >= call.numRanks)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("device {} is none of the {} that run", call.peer,
+                              call.numRanks));
+  } else {
+    auto isIt = [&](size_t group) {
+      const std::vector<DeviceId> &members = all.members(group);
+      return members.size() == n &&
+             std::equal(members.begin(), members.end(), params.members.begin(),
+                        [](DeviceId device, const auto &member) {
+                          return device == member.device;
+                        });
+    };
+    while (call.group < all.size() && !isIt(call.group))
+      ++call.group;
+    if (call.group == all.size())
+      return fail(ErrorKind::Internal, "its ranks were not joined");
+  }
+  return {};
+}
+
 } // namespace
+
+Result<int64_t> CudaGraph::elementsAt(const std::byte *base, const Box &box,
+                                      ElementType type) const {
+  MGPU_TRY(checkBox(box));
+  const int64_t width = sizeBytes(type);
+  const int64_t bytes = box.numElements() * int64_t(box.elementBytes);
+  if (bytes % width != 0)
+    return fail(ErrorKind::Invalid,
+                fmt::format("{} bytes are no whole number of {}", bytes,
+                            toString(type)));
+  if (!base && bytes != 0)
+    return fail(ErrorKind::Invalid, "an end on this card has no address");
+  MGPU_TRY(state->memory.check(base, box));
+  return bytes / width;
+}
+
+Result<void> CudaGraph::pack(const std::byte *from, const Box &box,
+                             Planned &out) {
+  const Box flat = packedBox(box);
+  MGPU_TRY_ASSIGN(std::byte * held,
+                  stage(uint64_t(flat.sizes[0]) * flat.elementBytes,
+                        "a copy's staging buffer"));
+  out.packing = BoxMove{held, flat, from, box};
+  out.call.send = held;
+  return {};
+}
+
+Result<void> CudaGraph::unpack(std::byte *to, const Box &box, Planned &out) {
+  const Box flat = packedBox(box);
+  MGPU_TRY_ASSIGN(out.call.recv,
+                  stage(uint64_t(flat.sizes[0]) * flat.elementBytes,
+                        "a copy's staging buffer"));
+  out.unpacking = BoxMove{to, box, out.call.recv, flat};
+  return {};
+}
 
 Result<CudaGraph::Planned>
 CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
@@ -131,24 +214,14 @@ CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
   // What only moves is bytes, whatever its type.
   const int64_t perElement = reduces(kind) ? 1 : width;
 
-  auto check = [&](const std::byte *base, const Box &box) -> Result<int64_t> {
-    MGPU_TRY(checkBox(box));
-    int64_t bytes = box.numElements() * int64_t(box.elementBytes);
-    if (bytes % width != 0)
-      return fail(ErrorKind::Invalid,
-                  fmt::format("{} bytes are no whole number of {}", bytes,
-                              toString(params.elementType)));
-    if (!base && bytes != 0)
-      return fail(ErrorKind::Invalid, "an end on this card has no address");
-    MGPU_TRY(state->memory.check(base, box));
-    return bytes / width;
-  };
   int64_t send = 0, recv = 0;
   if (sends) {
-    MGPU_TRY_ASSIGN(send, check(mine.send, mine.sendBox));
+    MGPU_TRY_ASSIGN(send,
+                    elementsAt(mine.send, mine.sendBox, params.elementType));
   }
   if (receives) {
-    MGPU_TRY_ASSIGN(recv, check(mine.recv, mine.recvBox));
+    MGPU_TRY_ASSIGN(recv,
+                    elementsAt(mine.recv, mine.recvBox, params.elementType));
   }
   MGPU_TRY_ASSIGN(int64_t slice, sliceOf(params, send, recv));
   if (!sends)
@@ -167,65 +240,24 @@ CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
   auto packSend = [&]() -> Result<void> {
     MGPU_TRY_ASSIGN(Box box, isOwnSlice ? sliceBox(mine.sendBox, rank, n)
                                         : Result<Box>(mine.sendBox));
-    Box flat = packedBox(box);
-    MGPU_TRY_ASSIGN(std::byte * held,
-                    stage(uint64_t(flat.sizes[0]) * flat.elementBytes,
-                          "a copy's staging buffer"));
-    out.packing = BoxMove{held, flat, mine.send, box};
-    call.send = held;
-    return {};
+    return pack(mine.send, box, out);
   };
   if (sends && isTaken(mine.send, mine.sendBox))
     call.send = mine.send + mine.sendBox.offset +
                 (isOwnSlice ? int64_t(rank) * slice * width : 0);
   else if (sends)
     MGPU_TRY(packSend());
-  auto unpackRecv = [&]() -> Result<void> {
-    Box flat = packedBox(mine.recvBox);
-    MGPU_TRY_ASSIGN(call.recv,
-                    stage(uint64_t(flat.sizes[0]) * flat.elementBytes,
-                          "a copy's staging buffer"));
-    out.unpacking = BoxMove{mine.recv, mine.recvBox, call.recv, flat};
-    return {};
-  };
   if (receives && isTaken(mine.recv, mine.recvBox))
     call.recv = mine.recv + mine.recvBox.offset;
   else if (receives)
-    MGPU_TRY(unpackRecv());
+    MGPU_TRY(unpack(mine.recv, mine.recvBox, out));
 
-  // NCCL's numbers: those of the group.
-  call.rank = rank;
-  call.numRanks = n;
-  call.root = params.root;
-  const Communicators &all = *state->communicators;
-  if (isPair) {
-    call.group = 0;
-    call.rank = uint32_t(mine.device.value);
-    call.numRanks = uint32_t(all.members(0).size());
-    call.peer = uint32_t(params.members[1 - rank].device.value);
-    if (call.peer >= call.numRanks)
-      return fail(ErrorKind::Invalid,
-                  fmt::format("device {} is none of the {} that run", call.peer,
-                              call.numRanks));
-  } else {
-    auto isIt = [&](size_t group) {
-      const std::vector<DeviceId> &members = all.members(group);
-      return members.size() == n &&
-             std::equal(members.begin(), members.end(), params.members.begin(),
-                        [](DeviceId device, const auto &member) {
-                          return device == member.device;
-                        });
-    };
-    while (call.group < all.size() && !isIt(call.group))
-      ++call.group;
-    if (call.group == all.size())
-      return fail(ErrorKind::Internal, "its ranks were not joined");
-  }
+  MGPU_TRY(numberRanks(params, rank, *state->communicators, call));
   if (!call.isOverlapLegal() && !out.packing) {
     MGPU_TRY(packSend());
     // Both ends are in windows or none is, on every rank.
     if (hasWindows)
-      MGPU_TRY(unpackRecv());
+      MGPU_TRY(unpack(mine.recv, mine.recvBox, out));
   }
   return out;
 }
@@ -263,16 +295,7 @@ CudaGraph::addNccl(const CollectiveNodeParams &params,
   const size_t marksBefore = spec->marks.size();
   const bool isPair = params.kind == CollectiveKind::SendRecv;
   auto add = [&]() -> Result<void> {
-    std::vector<uint32_t> ranks;
-    for (uint32_t k = 0; k < params.members.size(); ++k)
-      if (params.members[k].device == here)
-        ranks.push_back(k);
-    if (params.kind == CollectiveKind::Permute)
-      return fail(ErrorKind::Unsupported, "permute is not supported yet: write "
-                                          "it as send and recv pairs");
-    if (isPair && params.members.size() != 2)
-      return fail(ErrorKind::Invalid,
-                  "a send_recv has a sender and a receiver");
+    MGPU_TRY_ASSIGN(const std::vector<uint32_t> ranks, ranksOn(here, params));
     Specs after = endsOf(dependencies);
     if (isPair && ranks.size() == 2) { // to itself: a copy
       MGPU_TRY_ASSIGN(

@@ -85,7 +85,8 @@ private:
   std::string where;
   NcclOptions options;
   std::vector<Group> groups;
-  /// Of the first group. NCCL may write them after the call that makes them.
+  /// Windows of the first group. NCCL may write them after the call that makes
+  /// them.
   std::deque<NcclWindow> windows;
   bool isAborted = false;
   bool isBroken = false; ///< a call failed: the others may never answer

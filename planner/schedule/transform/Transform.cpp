@@ -3,9 +3,9 @@
 
 #include "planner/schedule/transform/FileRewrite.h"
 #include "planner/schedule/transform/Rewrite.h"
+#include "support/Number.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <set>
 
@@ -73,14 +73,10 @@ std::optional<Transform> parseTransform(std::string_view text) {
     return transform;
   for (size_t at = name.size(); at < text.size();) {
     size_t end = std::min(text.find('/', at + 1), text.size());
-    std::string_view word = text.substr(at + 1, end - at - 1);
-    uint32_t count = 0;
-    auto [stop, error] =
-        std::from_chars(word.data(), word.data() + word.size(), count);
-    if (error != std::errc() || stop != word.data() + word.size() ||
-        count < 1 || count > maxChunks)
+    auto count = numberFrom<uint32_t>(text.substr(at + 1, end - at - 1));
+    if (!count || *count < 1 || *count > maxChunks)
       return std::nullopt;
-    transform.counts.push_back(count);
+    transform.counts.push_back(*count);
     at = end;
   }
   if (transform.kind != TransformKind::Chunk || transform.counts.empty())

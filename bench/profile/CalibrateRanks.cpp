@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/mgpu-tune/CalibrateCards.h"
+#include "bench/profile/CalibrateRanks.h"
 
 #include "planner/schedule/list/Schedulers.h"
 
 #include <fmt/format.h>
 
-namespace mgpu::tune {
+namespace mgpu::bench {
 
 using namespace planner;
 
 namespace {
 
-/// A program that has a communicator for each number of cards that is measured:
+/// A program that has a communicator for each number of GPUs that is measured:
 /// a sum among so many.
 Dag connectingProgram(uint32_t devices) {
   Dag dag;
@@ -27,7 +27,7 @@ Dag connectingProgram(uint32_t devices) {
     buffer.shape = {1};
     dag.buffers.push_back(std::move(buffer));
   }
-  for (uint32_t ranks : bench::calibratedRanks(devices)) {
+  for (uint32_t ranks : calibratedRanks(devices)) {
     DagNode node;
     node.name = fmt::format("a sum among {} cards", ranks);
     node.location = "calibrate";
@@ -50,30 +50,33 @@ Dag connectingProgram(uint32_t devices) {
 
 } // namespace
 
-Result<device::Topology> calibrateCards(uint32_t devices,
-                                        CardWorkers::Open open,
-                                        CardWorkers::Options options,
+Result<device::Topology> calibrateRanks(uint32_t devices,
+                                        capture::RankJob::Open open,
+                                        capture::Ranks::Options options,
                                         MakeCalibration make) {
   const Dag dag = connectingProgram(devices);
   MGPU_TRY_ASSIGN(
       const Plan plan,
       scheduleSerial(dag, RooflineEstimator(hostRates(), "host roofline")));
   // All find the same, so one of them tells.
-  options.work = [make](uint32_t rank,
-                        capture::CardRank &card) -> Result<std::string> {
-    MGPU_TRY_ASSIGN(bench::CalibrationInput input, make(card.target()));
-    input.largest = [&card](double mine) { return card.largest(mine); };
-    if (rank != 0)
+  options.work = [make](uint32_t number,
+                        capture::Rank &rank) -> Result<std::string> {
+    MGPU_TRY_ASSIGN(CalibrationInput input, make(rank.target()));
+    input.largest = [&rank](double mine) {
+      return rank.others().largest(mine);
+    };
+    if (number != 0)
       input.progress = nullptr;
-    MGPU_TRY_ASSIGN(device::Topology measured, bench::calibrate(input));
-    return rank == 0 ? device::topologyText(measured) : "";
+    MGPU_TRY_ASSIGN(device::Topology measured, calibrate(input));
+    return number == 0 ? device::topologyText(measured) : "";
   };
-  MGPU_TRY_ASSIGN(auto cards, CardWorkers::start(dag, plan, {}, std::move(open),
-                                                 std::move(options)));
+  MGPU_TRY_ASSIGN(auto ranks,
+                  capture::Ranks::start(dag, plan, {}, std::move(open),
+                                        std::move(options)));
   MGPU_TRY_ASSIGN(std::vector<std::string> said,
-                  cards->work("the calibration"));
-  MGPU_TRY(cards->close());
+                  ranks->work("the calibration"));
+  MGPU_TRY(ranks->close());
   return device::parseTopology(said.front(), "what the cards measured");
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "capture/ranks/CardSteps.h"
+#include "capture/ranks/RankSteps.h"
 
 #include "support/Clock.h"
 
@@ -8,17 +8,17 @@
 
 namespace mgpu::capture {
 
-std::chrono::milliseconds CardLimits::patience() const {
+std::chrono::milliseconds RankLimits::patience() const {
   if (deadline.count() == 0)
     return deadline;
   return std::max<std::chrono::milliseconds>(deadline, std::chrono::minutes(1));
 }
 
-std::chrono::milliseconds CardLimits::meeting() const {
+std::chrono::milliseconds RankLimits::meeting() const {
   return deadline.count() == 0 ? deadline : deadline + grace;
 }
 
-Result<void> CardSteps::checkAlive() const {
+Result<void> RankSteps::checkAlive() const {
   if (lost.empty())
     return {};
   return fail(ErrorKind::Invalid,
@@ -27,9 +27,10 @@ Result<void> CardSteps::checkAlive() const {
                           lost));
 }
 
-tl::unexpected<Error> CardSteps::lose(const char *what) {
-  // First who died, then who failed of itself, then who gave up for that.
-  auto weight = [](const CardAnswer &answer) {
+tl::unexpected<Error> RankSteps::lose(const char *what) {
+  // First those that died, then those that failed by themselves, then those
+  // that gave up because of it.
+  auto weight = [](const RankAnswer &answer) {
     if (answer.isDead)
       return 0;
     return answer.said.error().message.find("given up, because") ==
@@ -38,7 +39,7 @@ tl::unexpected<Error> CardSteps::lose(const char *what) {
                : 2;
   };
   std::vector<std::pair<int, size_t>> order;
-  for (const CardAnswer &answer : answers)
+  for (const RankAnswer &answer : answers)
     if (!answer.said)
       order.push_back({weight(answer), answer.rank});
   std::sort(order.begin(), order.end());
@@ -52,15 +53,14 @@ tl::unexpected<Error> CardSteps::lose(const char *what) {
   return fail(answers[order.front().second].said.error().kind, std::move(text));
 }
 
-Result<void> CardSteps::gather(const char *what,
+Result<void> RankSteps::gather(const char *what,
                                std::chrono::milliseconds patience,
-                               SharedControl &control, const Next &next,
-                               const End &end) {
-  std::fill(answers.begin(), answers.end(), CardAnswer());
+                               SharedControl &control, RankCrew &crew) {
+  std::fill(answers.begin(), answers.end(), RankAnswer());
   std::fill(isWaiting.begin(), isWaiting.end(), true);
   size_t left = answers.size();
   std::optional<Clock::time_point> failedAt;
-  auto take = [&](CardAnswer answer) {
+  auto take = [&](RankAnswer answer) {
     isWaiting[answer.rank] = false;
     --left;
     if (!answer.said) {
@@ -73,7 +73,7 @@ Result<void> CardSteps::gather(const char *what,
   uint64_t signs = control.signs();
   Clock::time_point signAt = Clock::now();
   while (left > 0) {
-    if (std::optional<CardAnswer> answer = next(0.05)) {
+    if (std::optional<RankAnswer> answer = crew.next(0.05)) {
       take(std::move(*answer));
       continue;
     }
@@ -81,8 +81,8 @@ Result<void> CardSteps::gather(const char *what,
       signs = now;
       signAt = Clock::now();
     }
-    // Every rank watches its own waits: one that gives no sign for so long
-    // after its deadline is stuck in a call.
+    // Every rank watches its own waits: one that gives no sign of life for so
+    // long after its deadline is stuck in a call.
     const auto limit = patience + 2 * limits.grace;
     bool isStuck = patience.count() > 0 && Clock::now() - signAt > limit;
     bool isOver = failedAt && Clock::now() - *failedAt > limits.grace;
@@ -94,7 +94,7 @@ Result<void> CardSteps::gather(const char *what,
               fail(ErrorKind::Absent,
                    fmt::format("gave no answer and {}: a call of CUDA or NCCL "
                                "does not return",
-                               end(rank))),
+                               crew.giveUp(rank))),
               true});
   }
   if (failedAt)

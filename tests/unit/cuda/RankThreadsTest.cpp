@@ -5,7 +5,7 @@
 #include "FakeLock.h"
 #include "Ranks.h"
 
-#include "capture/ranks/CardThreads.h"
+#include "capture/ranks/Ranks.h"
 #include "planner/schedule/list/Schedulers.h"
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ namespace {
 using namespace mgpu;
 using namespace mgpu::fake;
 using namespace mgpu::planner;
-using capture::CardThreads;
+using capture::Ranks;
 using std::chrono::milliseconds;
 
 constexpr int64_t elements = 24;
@@ -171,20 +171,21 @@ protected:
     FakeWorld::create();
     return machine;
   }
-  static CardThreads::Options
+  static Ranks::Options
   quick(milliseconds deadline = std::chrono::seconds(20)) {
-    CardThreads::Options options;
+    Ranks::Options options;
+    options.policy = capture::RankPolicy::Threads;
     options.deadline = deadline;
     options.grace = milliseconds(500);
     options.names = {"cuda:0", "cuda:1", "cuda:2", "cuda:3"};
     return options;
   }
-  Result<std::unique_ptr<CardThreads>>
-  start(uint32_t devices, CardThreads::Options options = quick()) {
+  Result<std::unique_ptr<Ranks>> start(uint32_t devices,
+                                       Ranks::Options options = quick()) {
     SumProgram program = makeSumProgram(devices);
     auto token = std::make_shared<int>();
     crew = token;
-    return CardThreads::start(
+    return Ranks::start(
         program.dag, program.plan, {},
         [token, deadline = options.deadline](
             uint32_t rank, std::function<Result<void>()> watch)
@@ -201,7 +202,7 @@ protected:
         options);
   }
   /// Runs it and compares with what it means.
-  static Result<void> tryOnce(CardThreads &cards, uint32_t devices, int round) {
+  static Result<void> tryOnce(Ranks &cards, uint32_t devices, int round) {
     auto floats = [&](uint32_t buffer) {
       return reinterpret_cast<float *>(cards.hostBuffer({buffer}).data());
     };
@@ -521,7 +522,7 @@ TEST_F(ThreadsOfCards, AnyCallMayFail) {
 
 TEST_F(ThreadsOfCards, TwoRanksOnOneCardAreRefused) {
   SumProgram program = makeSumProgram(2);
-  auto cards = CardThreads::start(
+  auto cards = Ranks::start(
       program.dag, program.plan, {},
       [](uint32_t rank, std::function<Result<void>()> watch) {
         device::CudaOptions options = rankOptions(rank, 0);

@@ -5,8 +5,8 @@
 #include "FakeCollective.h"
 #include "Ranks.h"
 
+#include "bench/profile/CalibrateRanks.h"
 #include "planner/cost/TopologyEstimator.h"
-#include "tools/mgpu-tune/CalibrateCards.h"
 
 #include <gtest/gtest.h>
 
@@ -126,12 +126,12 @@ void makeMachine(uint32_t rank) {
   };
 }
 
-class CalibrateCardsTest : public testing::Test {
+class CalibrateRanksTest : public testing::Test {
 protected:
   void SetUp() override { FakeWorld::create(); }
-  static tune::CardWorkers::Options
+  static capture::Ranks::Options
   quick(milliseconds deadline = std::chrono::seconds(20)) {
-    tune::CardWorkers::Options options;
+    capture::Ranks::Options options;
     options.deadline = deadline;
     options.grace = std::chrono::seconds(1);
     options.names = {"cuda:0", "cuda:1", "cuda:2"};
@@ -139,9 +139,10 @@ protected:
     return options;
   }
   /// `change` is done in rank 1's process before it measures.
-  static Result<Topology>
-  calibrate(uint32_t devices, tune::CardWorkers::Options options = quick(),
-            std::function<void()> change = {}, NcclOptions nccl = {}) {
+  static Result<Topology> calibrate(uint32_t devices,
+                                    capture::Ranks::Options options = quick(),
+                                    std::function<void()> change = {},
+                                    NcclOptions nccl = {}) {
     auto open = [deadline = options.deadline,
                  nccl](uint32_t rank, std::function<Result<void>()> watch) {
       makeMachine(rank);
@@ -151,7 +152,7 @@ protected:
       how.nccl = nccl;
       return openRank(how);
     };
-    return tune::calibrateCards(
+    return bench::calibrateRanks(
         devices, open, std::move(options), [devices, change](Driver &driver) {
           if (change && driver.onlyDevice() == DeviceId{1})
             change();
@@ -202,7 +203,7 @@ void checkTimes(const Topology &measured, uint32_t devices) {
   EXPECT_EQ(c.collectives.size(), expected.size()); // none twice
 }
 
-TEST_F(CalibrateCardsTest, WhatIsWrittenIsTheSlowestCards) {
+TEST_F(CalibrateRanksTest, WhatIsWrittenIsTheSlowestCards) {
   for (uint32_t devices : {2u, 3u}) {
     SCOPED_TRACE(devices);
     FakeWorld::create();
@@ -245,7 +246,7 @@ TEST_F(CalibrateCardsTest, WhatIsWrittenIsTheSlowestCards) {
   }
 }
 
-TEST_F(CalibrateCardsTest, WindowsAreMeasuredWhereTheyAreAsked) {
+TEST_F(CalibrateRanksTest, WindowsAreMeasuredWhereTheyAreAsked) {
   NcclOptions nccl;
   nccl.windows = true;
   auto measured = calibrate(2, quick(), {}, nccl);
@@ -253,7 +254,7 @@ TEST_F(CalibrateCardsTest, WindowsAreMeasuredWhereTheyAreAsked) {
   checkTimes(*measured, 2); // no copies from or to other memory
 }
 
-TEST_F(CalibrateCardsTest, AFaultOfOneCardIsTheErrorOfAll) {
+TEST_F(CalibrateRanksTest, AFaultOfOneCardIsTheErrorOfAll) {
   auto measured = calibrate(2, quick(), [] {
     FakeCuda::instance().onLaunch = [](uint64_t launch) {
       if (launch == 40)
@@ -268,7 +269,7 @@ TEST_F(CalibrateCardsTest, AFaultOfOneCardIsTheErrorOfAll) {
             "rank 0 (cuda:0) given up, because another card failed"});
 }
 
-TEST_F(CalibrateCardsTest, ACardThatIsLateOrDiesIsNamed) {
+TEST_F(CalibrateRanksTest, ACardThatIsLateOrDiesIsNamed) {
   auto late = calibrate(2, quick(milliseconds(500)), [] {
     FakeCuda::instance().onLaunch = [](uint64_t launch) {
       FakeCuda::instance().neverEnds = launch == 40;
