@@ -8,8 +8,6 @@
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/FunctionEmitter.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 
 namespace mgpu::kernels::cuda {
@@ -172,7 +170,7 @@ LogicalResult FunctionEmitter::partsIf(scf::IfOp op) {
   for (Value result : op.getResults())
     declared.insert(result);
   openParts(op);
-  LogicalResult done = emitIf(op);
+  LogicalResult done = emit(op);
   closeParts();
   for (Value result : op.getResults())
     declared.erase(result);

@@ -6,9 +6,9 @@
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/lower/SubgroupMatrix.h"
 
-#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -221,12 +221,30 @@ LogicalResult FunctionEmitter::elementwise(
   }
   std::string expression = scalar(operands);
   declare(result);
-  out.line("for (int lane = 0; lane < " +
-           std::to_string(vector.getNumElements()) + "; ++lane)");
-  ++out.depth;
-  out.line(scalars[result] + "[lane] = " + expression + ";");
-  --out.depth;
+  forLanes(vector.getNumElements(), scalars[result] + "[lane] = " + expression);
   return success();
+}
+
+void FunctionEmitter::forLanes(int64_t count, const std::string &statement,
+                               int64_t first) {
+  out.line("for (int lane = " + std::to_string(first) + "; lane < " +
+           std::to_string(count) + "; ++lane)");
+  ++out.depth;
+  out.line(statement + ";");
+  --out.depth;
+}
+
+void FunctionEmitter::packed(ArrayRef<std::string> statements) {
+  std::string line;
+  for (const std::string &statement : statements) {
+    if (!line.empty() && line.size() + statement.size() > 90) {
+      out.line(line);
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + statement;
+  }
+  if (!line.empty())
+    out.line(line);
 }
 
 LogicalResult FunctionEmitter::checkTypes(Operation *op) {
@@ -270,17 +288,16 @@ LogicalResult FunctionEmitter::operation(Operation *op) {
   if (failed(checkTypes(op)))
     return failure();
   out.at(op->getLoc());
-  for (auto emit : {&FunctionEmitter::arithOp, &FunctionEmitter::indexOp,
-                    &FunctionEmitter::mathOp, &FunctionEmitter::memrefOp,
-                    &FunctionEmitter::controlOp, &FunctionEmitter::gpuOp,
-                    &FunctionEmitter::matrixOp, &FunctionEmitter::vectorOp}) {
-    FailureOr<bool> done = (this->*emit)(op);
-    if (failed(done))
-      return failure();
-    if (*done)
-      return success();
-  }
-  return refuse(op);
+  return TypeSwitch<Dialect *, LogicalResult>(op->getDialect())
+      .Case<arith::ArithDialect, index::IndexDialect, ub::UBDialect>(
+          [&](auto *) { return arithOp(op); })
+      .Case<math::MathDialect>([&](auto *) { return mathOp(op); })
+      .Case<memref::MemRefDialect>([&](auto *) { return memrefOp(op); })
+      .Case<cf::ControlFlowDialect, func::FuncDialect, scf::SCFDialect>(
+          [&](auto *) { return controlOp(op); })
+      .Case<gpu::GPUDialect>([&](auto *) { return gpuOp(op); })
+      .Case<vector::VectorDialect>([&](auto *) { return vectorOp(op); })
+      .Default([&](Dialect *) { return refuse(op); });
 }
 
 LogicalResult FunctionEmitter::statements(Block &block) {
