@@ -2,6 +2,7 @@
 #include "device/host/LanePool.h"
 
 #include "support/Affinity.h"
+#include "support/Assert.h"
 
 #include <climits>
 #include <ctime>
@@ -83,6 +84,7 @@ LanePool::LanePool(uint32_t numLanes, uint32_t progressSoFar,
       claims(numLanes), base(numLanes, 0),
       seen(size_t(numLanes) * ((numLanes + 31) / 32)),
       callerLanes(numLanes, 0) {
+  MGPU_CHECK(numLanes >= 1, "the caller has a lane of its own");
   for (Progress &lane : progress)
     lane.value.store(progressSoFar, std::memory_order_relaxed);
   workers.reserve(numLanes - 1);
@@ -112,6 +114,9 @@ void LanePool::stopWorkers() {
 
 void LanePool::run(const ReplayJob &job) {
   const Program &program = *job.program;
+  MGPU_CHECK(job.lanes.size() == numLanes() &&
+                 program.lanes.size() == numLanes(),
+             "a program is for a pool of as many lanes");
   if (program.numActive <= 1 ||
       busy.exchange(true, std::memory_order_acquire)) {
     const Op *end = job.serial + program.serial.size();
@@ -166,6 +171,8 @@ void LanePool::forget(uint32_t lane) {
 
 void LanePool::publish(uint32_t lane, uint32_t value) {
   Progress &mine = progress[lane];
+  MGPU_ASSERT(value == mine.value.load(std::memory_order_relaxed) + 1,
+              "a lane publishes one step after the other");
   // Sequentially consistent against park(): either the waiter sees the value
   // or we see the waiter.
   mine.value.store(value, std::memory_order_seq_cst);

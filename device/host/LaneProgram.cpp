@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/host/LaneProgram.h"
 
+#include "support/Assert.h"
+
 #include <algorithm>
 #include <functional>
 
@@ -91,6 +93,7 @@ Program buildProgram(std::span<const ProgramNode> nodes, uint32_t numLanes) {
     segment.opEnd = positions[id] + 1;
     segment.publishes = ordinals[id] != 0;
   }
+  MGPU_ASSERT(nextWait == waits.end(), "waits are in the nodes' order");
   LaneProgram &first = program.lanes[0];
   for (uint32_t k = 1; k < numLanes; ++k)
     if (published[k])

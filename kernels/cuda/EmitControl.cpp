@@ -371,8 +371,11 @@ FailureOr<std::string> FunctionEmitter::signature(func::FuncOp f,
 }
 
 LogicalResult FunctionEmitter::body(func::FuncOp f) {
+  assert(f.getBody().hasOneBlock() && "branches are structured by now");
+  [[maybe_unused]] const unsigned depth = out.depth;
   if (failed(statements(f.getBody().front())))
     return failure();
+  assert(out.depth == depth && !inPart && "what is opened is closed");
   Operation *end = f.getBody().front().getTerminator();
   if (end->getNumOperands() == 0)
     return isa<func::ReturnOp>(end) ? success() : refuse(end);

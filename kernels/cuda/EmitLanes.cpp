@@ -37,6 +37,7 @@ bool FunctionEmitter::asksIds(Operation *op) const {
 }
 
 void FunctionEmitter::openParts(Operation *op) {
+  assert(lanes && !inPart && "loops over parts do not nest");
   out.open("MGPU_PARTS");
   inPart = true;
   if (!asksIds(op))
@@ -51,6 +52,7 @@ void FunctionEmitter::openParts(Operation *op) {
 }
 
 void FunctionEmitter::closeParts() {
+  assert(inPart && "a loop over parts is open");
   if (hasOwnIds)
     out.close();
   out.close();
@@ -187,7 +189,7 @@ LogicalResult FunctionEmitter::partsAlloca(memref::AllocaOp op) {
   std::string align;
   if (op.getAlignment().value_or(0) > 16)
     align = "__align__(" + std::to_string(*op.getAlignment()) + ") ";
-  // Of each part as aligned as one alone.
+  // Each part is as aligned as one alone.
   int64_t count = std::max<int64_t>(type.getNumElements(), 1);
   out.line(align + cType(type.getElementType()) + " " + name +
            "[MGPU_VECTOR][" + std::to_string(count) + "];");

@@ -208,6 +208,7 @@ void FunctionEmitter::assign(ValueRange to, ValueRange from) {
 LogicalResult FunctionEmitter::elementwise(
     Operation *op,
     llvm::function_ref<std::string(ArrayRef<std::string>)> scalar) {
+  assert(op->getNumResults() == 1 && "an elementwise operation has a result");
   Value result = op->getResult(0);
   SmallVector<std::string> operands;
   auto vector = dyn_cast<VectorType>(result.getType());

@@ -2,6 +2,7 @@
 #include "planner/plan/ArenaLayout.h"
 
 #include "planner/plan/LaneClocks.h"
+#include "support/Assert.h"
 
 #include <algorithm>
 #include <map>
@@ -56,6 +57,14 @@ public:
     for (const DeviceArena &arena : arenas) {
       layout.arenaBytes.push_back(arena.top);
       layout.lowerBoundBytes.push_back(arena.peak);
+      MGPU_ASSERT(arena.peak <= arena.top, "no layout is below its bound");
+    }
+    for (const Placement &placement : layout.placements) {
+      MGPU_ASSERT(placement.offset % arenaAlignment == 0 &&
+                      placement.offset +
+                              dag.buffer(placement.buffer).sizeBytes <=
+                          arenaOf(placement.buffer.value).top,
+                  "a buffer lies aligned in its device's arena");
     }
     return layout;
   }

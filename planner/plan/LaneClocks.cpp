@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/LaneClocks.h"
 
+#include "support/Assert.h"
+
 #include <algorithm>
 #include <set>
 
@@ -32,12 +34,14 @@ void LaneClocks::begin(std::span<const Lane> lanes) {
   for (Lane lane : lanes)
     lanesOfStep.push_back(
         laneIndex.try_emplace(lane, uint32_t(laneIndex.size())).first->second);
+  MGPU_ASSERT(laneIndex.size() <= numLanes, "lanes are counted beforehand");
   for (uint32_t lane : lanesOfStep)
     if (lastOnLane[lane] >= 0)
       join(StepIndex(lastOnLane[lane]));
 }
 
 void LaneClocks::join(StepIndex earlier) {
+  MGPU_ASSERT(earlier < numDone, "a step joins steps that have ended");
   uint32_t *mine = row(numDone);
   const uint32_t *theirs = row(earlier);
   for (size_t lane = 0; lane < numLanes; ++lane)

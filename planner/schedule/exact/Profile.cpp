@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/exact/Profile.h"
 
+#include "support/Assert.h"
+
 #include <algorithm>
 
 namespace mgpu::planner::rcpsp {
@@ -57,6 +59,8 @@ Time Profile::earliest(uint32_t activity, Time t) const {
 
 void Profile::place(uint32_t activity, Time start) {
   Time end = start + problem->duration(activity);
+  MGPU_ASSERT(start >= 0 && size_t(end) * words <= free.size(),
+              "activities are placed before the horizon");
   const uint64_t *need = &needs[size_t(activity) * words];
   for (Time t = start; t < end; ++t)
     for (uint32_t w = 0; w < words; ++w)
@@ -66,6 +70,7 @@ void Profile::place(uint32_t activity, Time start) {
 
 void Profile::remove(uint32_t activity, Time start) {
   Time end = start + problem->duration(activity);
+  MGPU_ASSERT(start >= 0 && end <= top, "only what was placed is removed");
   const uint64_t *need = &needs[size_t(activity) * words];
   for (Time t = start; t < end; ++t)
     for (uint32_t w = 0; w < words; ++w)

@@ -3,6 +3,7 @@
 
 #include "planner/plan/ArenaLayout.h"
 #include "planner/plan/LaneClocks.h"
+#include "support/Assert.h"
 
 #include <algorithm>
 #include <cmath>
@@ -198,6 +199,17 @@ static void assignWaits(Plan &plan, WaitPolicy policy, bool early,
   }
 }
 
+/// Whether the plan's text reads back as the plan. It is looked at while the
+/// DAG is small. (Whether the plan is safe is for verify(), whose answer is an
+/// error of the program where a DAG from a file lacks edges.)
+[[maybe_unused]] static bool readsBack(const Plan &plan, const Dag &dag) {
+  if (plan.steps.size() > 256)
+    return true;
+  const std::string text = toText(plan, dag);
+  Result<Plan> back = parsePlan(text, dag);
+  return back && toText(*back, dag) == text;
+}
+
 Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
                         uint32_t streamsPerDevice, WaitPolicy policy,
                         const Dag &dag, const LatencyEstimator &latency,
@@ -234,6 +246,7 @@ Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
                       "are allowed; use more devices or smaller buffers",
                       device, plan.arenaBytes[device], dag.residentBytes,
                       options.limits.arenaBytes));
+  MGPU_ASSERT(readsBack(plan, dag), "a plan's text reads back as the plan");
   return plan;
 }
 

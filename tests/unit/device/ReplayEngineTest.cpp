@@ -309,6 +309,18 @@ TEST(LanePool, WorkersStayOnTheirCpus) {
   EXPECT_EQ(affinities(), before); // the caller's too
 }
 
+TEST(LanePool, RefusesAProgramForAnotherNumberOfLanes) {
+  EXPECT_DEATH(LanePool(0), "the caller has a lane of its own");
+  Op op{[](void *) {}, nullptr};
+  std::vector<ProgramNode> nodes{{0, op, {}}};
+  Program program = buildProgram(nodes, 2);
+  ReplayJob job{&program,
+                program.serial.data(),
+                {program.lanes[0].ops.data(), program.lanes[1].ops.data()}};
+  LanePool one(1);
+  EXPECT_DEATH(one.run(job), "a program is for a pool of as many lanes");
+}
+
 TEST(LaneProgram, DropsImpliedWaits) {
   // Lane 0: a0 a1; lane 1: b0 after a1 and a0, b1 after a0.
   Op op{[](void *) {}, nullptr};
