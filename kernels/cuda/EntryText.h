@@ -56,6 +56,12 @@ struct EntryText {
 private:
   std::string stageMacros() const;
   std::string stageArrays() const;
+  std::string comment() const;
+  std::string macros() const;
+  std::string fixedBlocks(const std::string &body) const;
+  std::string anyBlocks(const std::string &body) const;
+  std::string leaveWithoutAxis() const;
+  std::string insideLaunch() const;
   std::string stageCopies() const;
   /// Threads of a block, and this one's number among them, x fastest.
   std::pair<std::string, std::string> threads() const;

@@ -64,6 +64,60 @@ static SmallVector<unsigned> dropUnused(func::FuncOp part, unsigned count) {
   return kept;
 }
 
+/// The function "first" or "last" of what is around the product, and the words
+/// that call it. `types` are those of the kernel's arguments that it uses.
+LogicalResult ProductText::emitPart(func::FuncOp part, StringRef which,
+                                    KernelContext &context, Text &out,
+                                    std::vector<std::string> &types) {
+  const bool isLast = which == "last", hasBatch = product.c.batch > 1;
+  SmallVector<unsigned> kept = dropUnused(part, unsigned(arguments.size()));
+  FunctionEmitter emitter(context, out);
+  emitter.setGlobals(true);
+  auto parameters = emitter.parameters(part);
+  if (failed(parameters))
+    return failure();
+  if (parameters->size() != kept.size() + isLast)
+    return part.emitOpError("has an argument that is no single value");
+  std::string list, call;
+  for (auto [k, position] : llvm::enumerate(kept)) {
+    const auto &[type, name] = (*parameters)[k];
+    list += type + name + ", ";
+    // The function is given the first element.
+    auto memref =
+        dyn_cast<MemRefType>(product.entry.getArgumentTypes()[position]);
+    SmallVector<int64_t> strides;
+    int64_t offset = 0;
+    if (memref)
+      (void)memref.getStridesAndOffset(strides, offset);
+    call += arguments[position] +
+            (offset ? " + " + std::to_string(offset) + "LL" : "") + ", ";
+    if (types[position].empty() || !memref ||
+        !StringRef(type).starts_with("const "))
+      types[position] = type;
+  }
+  const std::string name = kernel.name + "_" + which.str(),
+                    ids = hasBatch ? "row, column, batch" : "row, column";
+  if (isLast) {
+    const auto &sum = (*parameters)[kept.size()];
+    list += sum.type + sum.name + ", ";
+    words["STORE"] = name + "(" + call;
+    words["END"] = ", " + ids + ")";
+  } else {
+    words["FIRST"] = name + "(" + call + ids + ")";
+  }
+  out.atNowhere();
+  out.open("static __device__ __forceinline__ " +
+           (isLast ? "void" : words["CTYPE"]) + " " + name + "(" + list +
+           "const int globalY, const int globalX" +
+           (hasBatch ? ", const int globalZ" : "") + ")");
+  if (failed(emitter.body(part)))
+    return failure();
+  out.atNowhere();
+  out.close();
+  out.line("");
+  return success();
+}
+
 LogicalResult ProductText::prepareAround() {
   OwningOpRef<ModuleOp> around = splitProduct(product.loop);
   if (failed(normaliseKernel(*around, options.block)))
@@ -76,57 +130,11 @@ LogicalResult ProductText::prepareAround() {
   context.helpers = helpers;
   Text out;
   std::vector<std::string> types(arguments.size());
-  std::string ids =
-      ", row, column" + std::string(product.c.batch > 1 ? ", batch" : "");
-  for (const char *which : {"first", "last"}) {
-    const bool isLast = StringRef(which) == "last";
-    auto part =
-        around->lookupSymbol<func::FuncOp>("product." + std::string(which));
-    SmallVector<unsigned> kept = dropUnused(part, unsigned(arguments.size()));
-    FunctionEmitter emitter(context, out);
-    emitter.setGlobals(true);
-    auto parameters = emitter.parameters(part);
-    if (failed(parameters))
+  for (const char *which : {"first", "last"})
+    if (failed(emitPart(
+            around->lookupSymbol<func::FuncOp>("product." + std::string(which)),
+            which, context, out, types)))
       return failure();
-    if (parameters->size() != kept.size() + isLast)
-      return part.emitOpError("has an argument that is no single value");
-    std::string list, call;
-    for (auto [k, position] : llvm::enumerate(kept)) {
-      const auto &[type, name] = (*parameters)[k];
-      list += type + name + ", ";
-      // The function is given the first element.
-      auto memref =
-          dyn_cast<MemRefType>(product.entry.getArgumentTypes()[position]);
-      SmallVector<int64_t> strides;
-      int64_t offset = 0;
-      if (memref)
-        (void)memref.getStridesAndOffset(strides, offset);
-      call += arguments[position] +
-              (offset ? " + " + std::to_string(offset) + "LL" : "") + ", ";
-      if (types[position].empty() || !memref ||
-          !StringRef(type).starts_with("const "))
-        types[position] = type;
-    }
-    std::string name = kernel.name + "_" + which;
-    if (isLast) {
-      list += (*parameters)[kept.size()].type +
-              (*parameters)[kept.size()].name + ", ";
-      words["STORE"] = name + "(" + call;
-      words["END"] = ids + ")";
-    } else {
-      words["FIRST"] = name + "(" + call + ids.substr(2) + ")";
-    }
-    out.atNowhere();
-    out.open("static __device__ __forceinline__ " +
-             (isLast ? "void" : words["CTYPE"]) + " " + name + "(" + list +
-             "const int globalY, const int globalX" +
-             (product.c.batch > 1 ? ", const int globalZ" : "") + ")");
-    if (failed(emitter.body(part)))
-      return failure();
-    out.atNowhere();
-    out.close();
-    out.line("");
-  }
   helpers = context.helpers;
   functions = out.text;
   if (StringRef(functions).contains("#line"))

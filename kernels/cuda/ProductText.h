@@ -14,6 +14,8 @@
 
 namespace mgpu::kernels::cuda {
 
+struct KernelContext;
+
 class ProductText {
 public:
   /// `reserved`: names of the text, with blanks between them, which arguments
@@ -48,6 +50,9 @@ public:
 
 private:
   mlir::LogicalResult prepareAround();
+  mlir::LogicalResult emitPart(mlir::func::FuncOp part, llvm::StringRef which,
+                               KernelContext &context, Text &out,
+                               std::vector<std::string> &types);
   void addParameter(unsigned position, const std::string &type);
 
   const CudaEmitOptions &options;

@@ -11,7 +11,7 @@ import sys
 LIMIT = 120
 LONG = 70
 # How many functions have more than LONG lines. Lower it when the check says so; never raise it.
-ALLOWED = 43
+ALLOWED = 28
 # Functions that were too long when the check began. One that is short by now leaves the list.
 LONGER = {("planner/import/LaunchCalls.cpp", "visitLaunch"), ("tools/mgpu-tune/KernelsCommand.cpp", "runKernels"),
           ("tools/mgpu-tune/PlanCommand.cpp", "runPlan"), ("tools/mgpu-tune/main.cpp", "main")}

@@ -186,6 +186,66 @@ Result<Summary> shareOf(const Subject &subject, device::GraphExec &exec,
   return summarize(std::move(shares));
 }
 
+/// A kernel in all its shapes, as long as there is time, beside copies.
+Result<json> measureKernel(const planner::Dag &dag,
+                           const planner::DagNode &node,
+                           std::span<const kernels::CudaText> texts,
+                           const kernels::NvrtcCompiler &compiler,
+                           device::Driver &driver, Copies &copies,
+                           const std::string &bundle, double seconds) {
+  const Clock::time_point start = Clock::now();
+  const auto &call = std::get<planner::KernelCall>(node.work);
+  if (!texts[call.kernel.value].space)
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' has no space for kernel '{}': make it anew",
+                            bundle, dag.kernels[call.kernel.value].name));
+  Subject subject(dag, call, texts[call.kernel.value],
+                  node.bytesRead + node.bytesWritten);
+  MGPU_TRY(subject.prepare(driver));
+  const std::vector<planner::KernelConfig> shapes = shapesOf(subject.space());
+  std::vector<kernels::CompileJob> jobs;
+  for (const planner::KernelConfig &config : shapes)
+    jobs.push_back(subject.jobOf(config, driver.architecture()));
+  auto compiled = compiler.compileAll(jobs);
+  std::vector<std::unique_ptr<device::GraphExec>> execs;
+  json all = json::array();
+  size_t best = 0, leftOut = 0;
+  double bestShare = 0, rate = 0, copied = 0;
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    execs.push_back(nullptr);
+    if (k >= leastShapes && secondsSince(start) > seconds) {
+      ++leftOut;
+      continue;
+    }
+    MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(compiled[k]));
+    MGPU_TRY_ASSIGN(execs[k], subject.build(driver, shapes[k], kernel));
+    MGPU_TRY_ASSIGN(Summary share,
+                    shareOf(subject, *execs[k], copies, 5, rate, copied));
+    json one = toJson(shapes[k]);
+    one["share"] = share.median.middle;
+    all.push_back(std::move(one));
+    if (share.median.middle > bestShare) {
+      bestShare = share.median.middle;
+      best = k;
+    }
+  }
+  // The best was chosen by its samples, which flatter it: new ones.
+  json out{{"kernel", subject.name}, {"bytes", subject.bytes}};
+  for (auto [what, k] : {std::pair("source", size_t(0)), {"best", best}}) {
+    MGPU_TRY_ASSIGN(Summary share,
+                    shareOf(subject, *execs[k], copies, 25, rate, copied));
+    out[what] = toJson(shapes[k]);
+    out[what].update({{"share", share.median.middle},
+                      {"share_p25", share.p25},
+                      {"share_p75", share.p75},
+                      {"gb_per_s", rate / 1e3},
+                      {"copy_gb_per_s", copied / 1e3}});
+  }
+  out["shapes"] = std::move(all);
+  out["shapes_left_out"] = leftOut;
+  return out;
+}
+
 } // namespace
 
 Result<void> measureBandwidth(BareCard &card, device::Driver &driver,
@@ -206,58 +266,10 @@ Result<void> measureBandwidth(BareCard &card, device::Driver &driver,
   Copies copies(card, driver);
   MGPU_TRY(copies.prepare(largest));
   for (const planner::DagNode *node : calls) {
-    const Clock::time_point start = Clock::now();
-    const auto &call = std::get<planner::KernelCall>(node->work);
-    if (!texts[call.kernel.value].space)
-      return fail(ErrorKind::Invalid,
-                  fmt::format("'{}' has no space for kernel '{}': make it anew",
-                              options.bundle,
-                              dag.kernels[call.kernel.value].name));
-    Subject subject(dag, call, texts[call.kernel.value],
-                    node->bytesRead + node->bytesWritten);
-    MGPU_TRY(subject.prepare(driver));
-    const std::vector<planner::KernelConfig> shapes = shapesOf(subject.space());
-    std::vector<kernels::CompileJob> jobs;
-    for (const planner::KernelConfig &config : shapes)
-      jobs.push_back(subject.jobOf(config, driver.architecture()));
-    auto compiled = compiler.compileAll(jobs);
-    std::vector<std::unique_ptr<device::GraphExec>> execs;
-    json all = json::array();
-    size_t best = 0, leftOut = 0;
-    double bestShare = 0, rate = 0, copied = 0;
-    for (size_t k = 0; k < shapes.size(); ++k) {
-      execs.push_back(nullptr);
-      if (k >= leastShapes &&
-          secondsSince(start) > options.seconds / double(calls.size())) {
-        ++leftOut;
-        continue;
-      }
-      MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(compiled[k]));
-      MGPU_TRY_ASSIGN(execs[k], subject.build(driver, shapes[k], kernel));
-      MGPU_TRY_ASSIGN(Summary share,
-                      shareOf(subject, *execs[k], copies, 5, rate, copied));
-      json one = toJson(shapes[k]);
-      one["share"] = share.median.middle;
-      all.push_back(std::move(one));
-      if (share.median.middle > bestShare) {
-        bestShare = share.median.middle;
-        best = k;
-      }
-    }
-    // The best was chosen by its samples, which flatter it: new ones.
-    json out{{"kernel", subject.name}, {"bytes", subject.bytes}};
-    for (auto [what, k] : {std::pair("source", size_t(0)), {"best", best}}) {
-      MGPU_TRY_ASSIGN(Summary share,
-                      shareOf(subject, *execs[k], copies, 25, rate, copied));
-      out[what] = toJson(shapes[k]);
-      out[what].update({{"share", share.median.middle},
-                        {"share_p25", share.p25},
-                        {"share_p75", share.p75},
-                        {"gb_per_s", rate / 1e3},
-                        {"copy_gb_per_s", copied / 1e3}});
-    }
-    out["shapes"] = std::move(all);
-    out["shapes_left_out"] = leftOut;
+    MGPU_TRY_ASSIGN(json out,
+                    measureKernel(dag, *node, texts, compiler, driver, copies,
+                                  options.bundle,
+                                  options.seconds / double(calls.size())));
     report(out);
   }
   return {};
