@@ -15,40 +15,17 @@ namespace mgpu::kernels::cuda {
 
 /// CUDA's name for double; for float it has an f behind it.
 static StringRef functionOf(Operation *op) {
-  return llvm::StringSwitch<StringRef>(op->getName().stripDialect())
-      .Case("sqrt", "sqrt")
-      .Case("rsqrt", "rsqrt")
-      .Case("cbrt", "cbrt")
-      .Case("exp", "exp")
-      .Case("exp2", "exp2")
-      .Case("expm1", "expm1")
-      .Case("log", "log")
-      .Case("log2", "log2")
-      .Case("log10", "log10")
-      .Case("log1p", "log1p")
-      .Case("sin", "sin")
-      .Case("cos", "cos")
-      .Case("tan", "tan")
-      .Case("asin", "asin")
-      .Case("acos", "acos")
-      .Case("atan", "atan")
-      .Case("atan2", "atan2")
-      .Case("sinh", "sinh")
-      .Case("cosh", "cosh")
-      .Case("tanh", "tanh")
-      .Case("asinh", "asinh")
-      .Case("acosh", "acosh")
-      .Case("atanh", "atanh")
-      .Case("erf", "erf")
-      .Case("erfc", "erfc")
+  StringRef name = op->getName().stripDialect();
+  return llvm::StringSwitch<StringRef>(name)
       .Case("powf", "pow")
       .Case("absf", "fabs")
-      .Case("ceil", "ceil")
-      .Case("floor", "floor")
-      .Case("round", "round")
       .Case("roundeven", "rint")
-      .Case("trunc", "trunc")
-      .Case("copysign", "copysign")
+      .Cases({"sqrt", "rsqrt", "cbrt",  "exp",   "exp2",  "expm1",
+              "log",  "log2",  "log10", "log1p", "sin",   "cos",
+              "tan",  "asin",  "acos",  "atan",  "atan2", "sinh",
+              "cosh", "tanh",  "asinh", "acosh", "atanh", "erf",
+              "erfc", "ceil",  "floor", "round", "trunc", "copysign"},
+             name)
       .Default("");
 }
 

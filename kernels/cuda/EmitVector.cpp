@@ -11,40 +11,10 @@ using namespace mlir;
 
 namespace mgpu::kernels::cuda {
 
-/// The reduction of the gpu dialect that does the same.
+/// The reduction of the gpu dialect that does the same has the same name.
 static std::optional<gpu::AllReduceOperation>
 reductionOf(vector::CombiningKind kind) {
-  using K = vector::CombiningKind;
-  using R = gpu::AllReduceOperation;
-  switch (kind) {
-  case K::ADD:
-    return R::ADD;
-  case K::MUL:
-    return R::MUL;
-  case K::MINUI:
-    return R::MINUI;
-  case K::MINSI:
-    return R::MINSI;
-  case K::MAXUI:
-    return R::MAXUI;
-  case K::MAXSI:
-    return R::MAXSI;
-  case K::MINNUMF:
-    return R::MINNUMF;
-  case K::MAXNUMF:
-    return R::MAXNUMF;
-  case K::MINIMUMF:
-    return R::MINIMUMF;
-  case K::MAXIMUMF:
-    return R::MAXIMUMF;
-  case K::AND:
-    return R::AND;
-  case K::OR:
-    return R::OR;
-  case K::XOR:
-    return R::XOR;
-  }
-  return std::nullopt;
+  return gpu::symbolizeAllReduceOperation(vector::stringifyCombiningKind(kind));
 }
 
 /// The first lane of the part of a vector at a position, and how many lanes it
