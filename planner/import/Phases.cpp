@@ -56,34 +56,53 @@ void inferRoles(Program &program, const std::vector<bool> &isGiven) {
 }
 
 namespace {
-/// Where memory of the host is copied to, by device buffer.
+/// The writes to those device buffers that memory of the host is copied to.
 class Uploads {
 public:
   explicit Uploads(const Dag &dag) : dag(dag) {
     for (uint32_t n = 0; n < dag.nodes.size(); ++n)
-      if (const BufferUse *target = targetOf(n)) {
-        auto [begin, end] = target->box.byteRange();
-        nodes[target->buffer.value].insert(begin, end, n);
-      }
+      if (const BufferUse *target = targetOf(n))
+        writes[target->buffer.value];
+    for (uint32_t n = 0; n < dag.nodes.size(); ++n)
+      for (const BufferUse &use : dag.nodes[n].uses)
+        if (auto of = writes.find(use.buffer.value);
+            use.writes && of != writes.end()) {
+          auto [begin, end] = use.box.byteRange();
+          of->second.insert(begin, end, {n, &use.box});
+        }
   }
 
   /// Whether another node, too, brings bytes from the host to where `n` does.
   bool isContested(uint32_t n) {
+    return isMet(n, [&](uint32_t other) { return targetOf(other) != nullptr; });
+  }
+  /// Whether another node writes to where `n` brings bytes from the host.
+  bool isOverwritten(uint32_t n) {
+    return isMet(n, [](uint32_t) { return true; });
+  }
+
+private:
+  struct Write {
+    uint32_t node;
+    const Box *box;
+  };
+
+  template <typename Counts>
+  bool isMet(uint32_t n, Counts counts) {
     const BufferUse *target = targetOf(n);
     if (!target)
       return false;
     bool found = false;
     auto [begin, end] = target->box.byteRange();
-    nodes[target->buffer.value].meet(
-        begin, end, [&](int64_t, int64_t, uint32_t other) {
-          found |= other != n &&
-                   overlap(targetOf(other)->box, target->box) != Overlap::None;
+    writes[target->buffer.value].meet(
+        begin, end, [&](int64_t, int64_t, const Write &write) {
+          found |= write.node != n && counts(write.node) &&
+                   overlap(*write.box, target->box) != Overlap::None;
           return true;
         });
     return found;
   }
 
-private:
   const BufferUse *targetOf(uint32_t n) const {
     auto *copy = std::get_if<CopyCall>(&dag.nodes[n].work);
     if (!copy || !dag.buffer(copy->source).device.isHost() ||
@@ -96,7 +115,7 @@ private:
   }
 
   const Dag &dag;
-  std::unordered_map<uint32_t, IntervalIndex<uint32_t>> nodes;
+  std::unordered_map<uint32_t, IntervalIndex<Write>> writes;
 };
 } // namespace
 
@@ -105,6 +124,8 @@ private:
 // before the one or after the other. What a device computes may replace the
 // bytes of an upload, as the next state; what comes from the host may not: then
 // the place on the device is only on the way, and each replay uploads again.
+// A copy of a constant happens once, too, where nothing else writes its bytes
+// on the device: a constant is the same in each replay, so nothing replaces it.
 void assignPhases(Program &program) {
   Dag &dag = program.dag;
   std::vector<Phase> home;
@@ -121,9 +142,12 @@ void assignPhases(Program &program) {
     auto *copy = std::get_if<CopyCall>(&node.work);
     if (!copy || (isRolled && node.phase == Phase::Replay))
       continue;
-    if (resident[copy->source.value] &&
-        !dag.buffer(copy->destination).device.isHost() &&
-        !uploads.isContested(n))
+    bool toDevice = !dag.buffer(copy->destination).device.isHost();
+    if (toDevice &&
+        (resident[copy->source.value]
+             ? !uploads.isContested(n)
+             : dag.buffer(copy->source).role == BufferRole::Constant &&
+                   !uploads.isOverwritten(n)))
       node.phase = Phase::Load;
     else if (resident[copy->destination.value])
       node.phase = Phase::Fetch;

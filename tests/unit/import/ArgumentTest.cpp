@@ -302,6 +302,50 @@ TEST(Phase, ScatterAndReplicateOfResidentRunAtLoad) {
     EXPECT_EQ(phaseOf(imported.dag(), k), Phase::Load) << k;
 }
 
+// `body` after a constant %k of 64 numbers.
+static Imported withConstant(const std::string &body,
+                             const std::string &arguments) {
+  return importText(
+      "memref.global constant @k : memref<64xf32> = "
+      "dense<2.0>\n" +
+      program("  %k = memref.get_global @k : memref<64xf32>\n" + body,
+              arguments));
+}
+
+// A constant that was on the device before is there in the next replay.
+TEST(Phase, ConstantsAreUploadedOnce) {
+  Imported imported =
+      withConstant(toDevice("%a", "%k") + memcpy("%a2", "%d0", "%a", "%d0") +
+                       toHost("%x", "%a2"),
+                   "%x: memref<64xf32>");
+  ASSERT_TRUE(imported.program) << imported.text();
+  EXPECT_EQ(phaseOf(imported.dag(), 0), Phase::Load);
+  EXPECT_EQ(phaseOf(imported.dag(), 1), Phase::Replay);
+  for (const Buffer &buffer : imported.dag().buffers)
+    if (!buffer.device.isHost()) {
+      EXPECT_EQ(buffer.role, buffer.name == "a" ? BufferRole::Resident
+                                                : BufferRole::Temporary)
+          << buffer.name;
+    }
+}
+
+// What a device, or the host, writes over a constant has to give way to it in
+// the next replay; and so does work that used its place before it came.
+TEST(Phase, ConstantsThatAreOverwrittenAreUploadedAgain) {
+  const std::string arguments = "%x: memref<64xf32>, %y: memref<64xf32>";
+  for (const std::string &after :
+       {storeA, toDevice("%a", "%x"), memcpy("%a", "%d0", "%a2", "%d0")}) {
+    Imported imported = withConstant(
+        toDevice("%a", "%k") + toHost("%y", "%a") + after, arguments);
+    ASSERT_TRUE(imported.program) << imported.text();
+    EXPECT_EQ(phaseOf(imported.dag(), 0), Phase::Replay) << after;
+  }
+  Imported late =
+      withConstant(toHost("%y", "%a") + toDevice("%a", "%k"), arguments);
+  ASSERT_TRUE(late.program) << late.text();
+  EXPECT_EQ(phaseOf(late.dag(), 1), Phase::Replay);
+}
+
 TEST(Ownership, PlaceComesFromWhereTheBufferIsMade) {
   Imported imported = importText(program(
       "  %m = memref.alloc() : memref<64xf32>\n"
