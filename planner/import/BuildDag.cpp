@@ -308,6 +308,13 @@ Result<ImportedProgram> Import::run() {
   return std::move(program);
 }
 
+/// The program names GPUs by number; which ones it gets is not its choice.
+void warnOfDeviceIds(ModuleOp module) {
+  for (auto config : module.getOps<ir::DeviceConfigOp>())
+    if (config.getConfig().getDeviceIds())
+      config.emitWarning("deviceIds is ignored: --target chooses the GPUs");
+}
+
 } // namespace
 
 // A loop is first tried rolled. If that fails, or makes the program look worse
@@ -315,6 +322,7 @@ Result<ImportedProgram> Import::run() {
 // and the user hears of that attempt only.
 Result<ImportedProgram> buildDag(ModuleOp module,
                                  const ImportOptions &options) {
+  warnOfDeviceIds(module);
   auto function = module.lookupSymbol<func::FuncOp>(options.entry);
   scf::ForOp loop = function ? findLoopToRoll(function) : scf::ForOp();
   std::string whyNot;
