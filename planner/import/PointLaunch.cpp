@@ -23,12 +23,7 @@ static Value deviceOf(Value memref) {
       memref = loop.getTiedLoopInit(argument)->get();
       continue;
     }
-    Operation *op = memref.getDefiningOp();
-    if (auto alloc = dyn_cast<ir::AllocOp>(op))
-      return alloc.getDevice();
-    if (auto alloc = dyn_cast<ir::ShardedAllocOp>(op))
-      return alloc.getDevices()[cast<OpResult>(memref).getResultNumber()];
-    return {};
+    return ir::getAllocationDevice(memref);
   }
   return {};
 }

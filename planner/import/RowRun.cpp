@@ -38,10 +38,10 @@ bool mayFollow(const RowForm &first, const RowForm &next) {
 Value visibleDevice(const RowForm &form) {
   Value device;
   for (const RowAccess &access : form.accesses) {
-    auto alloc = rootOf(access.memref).getDefiningOp<ir::AllocOp>();
-    if (!alloc || (device && device != alloc.getDevice()))
+    Value here = ir::getAllocationDevice(rootOf(access.memref));
+    if (!here || (device && device != here))
       return {};
-    device = alloc.getDevice();
+    device = here;
   }
   return device;
 }
@@ -58,7 +58,7 @@ RowRun runOf(Operation *first, const RowForm &model, RowSharing sharing,
       mayShareElements(sharing, model.rows, model.length);
   for (Operation *op = first; op; op = op->getNextNode()) {
     if (!isa<linalg::LinalgOp, linalg::SoftmaxOp>(op)) {
-      if (isa<ir::AllocOp>(op) || isMemoryEffectFree(op))
+      if (mayBeBetween(op))
         continue;
       run.why = op->getName().getStringRef().str() + " at " +
                 ir::describeLocation(op->getLoc()) + " is between them";
@@ -124,7 +124,7 @@ RowRun findRowRun(Operation *first, bool fuse) {
     return best;
   for (Operation *op = first->getNextNode(); op; op = op->getNextNode()) {
     bool isOne = isa<linalg::LinalgOp, linalg::SoftmaxOp>(op);
-    if (!isOne && !isa<ir::AllocOp>(op) && !isMemoryEffectFree(op))
+    if (!isOne && !mayBeBetween(op))
       break;
     if (auto form = reductionForm(op)) {
       consider(form);

@@ -197,12 +197,12 @@ std::optional<PointForm> pointFormOf(Operation *op) {
     addAccesses(structured, form);
   }
   for (const PointAccess &access : form.accesses) {
-    auto alloc = rootOf(access.memref).getDefiningOp<ir::AllocOp>();
-    if (!alloc || (form.device && form.device != alloc.getDevice())) {
+    Value device = ir::getAllocationDevice(rootOf(access.memref));
+    if (!device || (form.device && form.device != device)) {
       form.device = {};
       break;
     }
-    form.device = alloc.getDevice();
+    form.device = device;
   }
   return form;
 }
@@ -283,11 +283,11 @@ std::string whyNotProduct(const PointRun &run, Operation *next,
   return isFed ? "" : "it has nothing to do with the matrix product before it";
 }
 
-bool mayBeBetween(Operation *op) {
-  return isa<ir::AllocOp>(op) || isMemoryEffectFree(op);
-}
-
 } // namespace
+
+bool mayBeBetween(Operation *op) {
+  return isa<ir::AllocOp, ir::ShardedAllocOp>(op) || isMemoryEffectFree(op);
+}
 
 SmallVector<Operation *> fusibleFrom(Operation *first, FuseProducts products,
                                      std::string &why) {

@@ -46,6 +46,10 @@ llvm::SmallVector<PointRange> rangesOf(mlir::Operation *op);
 std::optional<llvm::SmallVector<int64_t>>
 extentsOf(llvm::ArrayRef<PointRange> ranges);
 
+/// Whether operations that share a launch may have `op` between them: it
+/// allocates on devices, or has no effect.
+bool mayBeBetween(mlir::Operation *op);
+
 /// `first`, which has a point form or is an scf.parallel, and the operations
 /// after it that may run in its threads, in order. Nothing between them has an
 /// effect but allocation; their points are the same; and what one writes,
