@@ -6,6 +6,7 @@
 #include "tests/conformance/CudaPrograms.h"
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
+#include "tests/unit/Sweep.h"
 #include "tests/unit/cuda/Ranks.h"
 #include "tools/mgpu-tune/CardWorkers.h"
 
@@ -169,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(All, CardsExamples, testing::ValuesIn(allExamples()),
 
 /// Those whose cards meet in communications alone; the others are refused.
 TEST(CardsRandomPrograms, GiveTheBitsOfTheHost) {
-  constexpr uint64_t count = 24;
+  const uint64_t count = sweep(12, 24);
   Importer importer;
   KernelCache cache;
   CudaPrograms programs;

@@ -6,6 +6,7 @@
 #include "tests/conformance/CudaPrograms.h"
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
+#include "tests/unit/Sweep.h"
 #include "tests/unit/cuda/FakeCuda.h"
 #include "tests/unit/db/TempFolder.h"
 
@@ -370,7 +371,7 @@ TEST(CudaEarly, ProductsByWarpgroupsWaitToo) {
 }
 
 TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
-  constexpr uint64_t count = 24;
+  const uint64_t count = sweep(12, 24);
   Importer importer;
   KernelCache cache;
   CudaPrograms programs;

@@ -4,6 +4,7 @@
 // on two.
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/Execute.h"
+#include "tests/unit/Sweep.h"
 
 #include "pipeline/compiler/KernelBuild.h"
 #include "planner/plan/Verify.h"
@@ -102,7 +103,7 @@ TEST_P(ExamplePlans, KernelsOfAnyShapeGiveTheSameBits) {
     EXPECT_GT(legal.back().size(), 1u) << dag.kernels[k].name;
   }
   std::mt19937 random(7);
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < int(sweep(1, 3)); ++round) {
     std::string chosen;
     for (size_t k = 0; k < grids.size(); ++k) {
       const planner::KernelConfig &config =

@@ -10,6 +10,7 @@
 #include "planner/schedule/TargetPlan.h"
 #include "support/Random.h"
 #include "tests/conformance/Import.h"
+#include "tests/unit/Sweep.h"
 #include "tuner/session/TransformSpace.h"
 
 #include <gtest/gtest.h>
@@ -376,8 +377,8 @@ std::map<std::string, uint32_t> changesIn(RandomProgram (*make)(uint64_t),
 }
 
 TEST(TransformPrograms, KeepValuesAndBits) {
-  auto changes =
-      changesIn([](uint64_t seed) { return Reductions(seed).make(); }, 30);
+  auto changes = changesIn(
+      [](uint64_t seed) { return Reductions(seed).make(); }, sweep(15, 30));
   for (const char *name : {"copies", "scatter", "bucket", "chunk2", "split",
                            "order", "early", "nofork"})
     EXPECT_GT(changes[name], 8u) << name;

@@ -10,6 +10,7 @@
 #include "kernels/compile/CubinElf.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/PtxasLog.h"
+#include "tests/unit/Sweep.h"
 #include "tests/unit/compile/Nvrtc.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +55,7 @@ protected:
 };
 
 TEST_F(WgmmaMatmul, TilesGiveTheBitsOfTheBody) {
-  add(3);
+  add(sweep(2, 3));
   auto compiled = twins.compile();
   ASSERT_TRUE(compiled) << compiled.error().message;
   for (const ProductCase &test : cases)
