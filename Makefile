@@ -6,46 +6,51 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CTEST := ctest --output-on-failure -j $(JOBS)
 
-.PHONY: help setup build demo check check-all bench
+.PHONY: help setup build demo check check-sanitizers check-all bench
 
 help: ## What can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 setup: ## Install the Debian packages that are missing
 	@cmake/install-packages.sh
 
-# The build commands, for a preset named by the caller.
-define BUILD
-cmake --preset $(1) -Wno-dev > build/$(1).configure.log 2>&1 || { cat build/$(1).configure.log >&2; exit 1; }
-cmake --build --preset $(1) -j $(JOBS)
-endef
+# For a preset: $(call CONFIGURE,preset,options of cmake) and $(call BUILD,preset).
+CONFIGURE = mkdir -p build && cmake --preset $(1) -Wno-dev $(2) > build/$(1).configure.log 2>&1 || { cat build/$(1).configure.log >&2; exit 1; }
+BUILD = $(call CONFIGURE,$(1)); cmake --build --preset $(1) -j $(JOBS)
 
 build: setup ## Configure and build the dev preset
-	@mkdir -p build
 	@$(call BUILD,dev)
 
-demo: build ## Plan, tune and train the digits network on four host devices; ends with a report
+# Builds the one command that the demo runs, and installs nothing that only tests need. Where the
+# dev preset has been built with its tests, it stays as it is.
+demo: ## Plan, tune and train the digits network on four host devices; ends with a report
+	@cmake/install-packages.sh --without-tests
+	@[[ -e build/dev/build.ninja ]] || { $(call CONFIGURE,dev,-DMGPU_TESTS=OFF); }
+	@cmake --build --preset dev -j $(JOBS) --target mgpu-tune
 	@examples/digits/demo.sh build/dev/bin/mgpu-tune
 
-check: build ## All tests; the runtime half with g++ and under the sanitizers as well
+check: build ## All tests, and those of the half that needs no LLVM, built with g++
 	@$(CTEST) --preset dev
 	@$(call BUILD,runtime-only)
 	@$(CTEST) --preset runtime-only
+
+check-sanitizers: setup ## The half that needs no LLVM under the sanitizers
 	@$(call BUILD,asan-ubsan)
 	@$(CTEST) --preset asan-ubsan
 	@$(call BUILD,tsan)
 	@$(CTEST) --preset tsan
 
-check-all: check ## And: each header alone, 200 kills of tune, kernels in all corners, a rehearsal of what runs on cards, both halves with g++ and sanitized, the fuzzers for a while
+check-all: check check-sanitizers ## Both; the long sweeps, each header alone, a rehearsal of what runs on GPUs, both halves with g++ and sanitized, the fuzzers
 	@tests/checks/check_headers.sh build/dev
 	@MGPU_FAULTS=all $(CTEST) --preset dev -L faults
+	@MGPU_SWEEPS=all $(CTEST) --preset dev -R '^(test-kernels|test-cuda-kernels|conformance|conformance-cuda)[.]|^bundles.examples$$|^rehearsal.c-interface$$'
 	@MGPU_CORNERS=all $(CTEST) --preset dev -V -R Corners | grep -E 'corners:|tests passed|\*\*\*|FAILED'
 	@if [[ -e build/dev/tests/rehearsal/libraries/libcuda.so.1 ]]; then \
-	  cmake --preset runtime-static -Wno-dev > build/runtime-static.configure.log; \
+	  $(call CONFIGURE,runtime-static); \
 	  cmake --build --preset runtime-static -j $(JOBS) --target mgpu-tune gpu-test gpu-ranks gpu-replays bench-cuda; \
 	  tests/gpu/pack.sh build/dev build/runtime-static build/mgpu-gpu.tar.gz; \
 	  tests/rehearsal/rehearse.sh build/dev build/mgpu-gpu.tar.gz; \
-	else echo 'no headers of CUDA: what runs on cards is not rehearsed'; fi
+	else echo 'no headers of CUDA: what runs on GPUs is not rehearsed'; fi
 	@$(call BUILD,gcc)
 	@$(CTEST) --preset gcc
 	@$(call BUILD,asan-compiler)
@@ -55,7 +60,6 @@ check-all: check ## And: each header alone, 200 kills of tune, kernels in all co
 	@tests/checks/run_fuzzers.sh build/fuzz/bin
 
 bench: setup ## Run every benchmark suite
-	@mkdir -p build
 	@$(call BUILD,release)
 	@shopt -s nullglob; suites=(build/release/bin/bench-*); \
 	  [[ $${#suites[@]} -gt 0 ]] || { echo 'no benchmark suite is built in this version' >&2; exit 1; }; \

@@ -42,6 +42,8 @@ endfunction()
 
 if(MGPU_PCH)
   mgpu_add_pch(mgpu_runtime_pch RuntimePch.h LINK fmt::fmt nlohmann_json::nlohmann_json tl::expected)
+endif()
+if(MGPU_PCH AND MGPU_TESTS)
   # Programs are compiled with -fPIE, libraries with -fPIC, and neither takes the other's.
   mgpu_add_pch(mgpu_test_pch TestPch.h LINK fmt::fmt nlohmann_json::nlohmann_json tl::expected GTest::gtest)
   set_target_properties(mgpu_test_pch PROPERTIES POSITION_INDEPENDENT_CODE OFF)

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Installs what cmake/packages.txt lists and this machine lacks. Needs root only when something is missing.
+# Usage: install-packages.sh [--without-tests]
+# With --without-tests, the packages that only tests and benchmarks need are left out.
 set -euo pipefail
 list="$(dirname "$0")/packages.txt"
 missing=()
 while read -r package; do
+  [[ "${1:-}" == --without-tests && "$package" == '# Tests and benchmarks'* ]] && break
   [[ -z "$package" || "$package" == \#* ]] && continue
   dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
 done < "$list"

@@ -44,7 +44,7 @@ int64_t sealOf(int64_t id, const PlanRecord &plan) {
       .add(plan.text)
       .value();
 }
-int64_t sealOf(const KernelImage &image) {
+int64_t sealOf(const ImageRecord &image) {
   return Seal("kernel_images")
       .add(theProgram)
       .add(int64_t(image.kernel))
@@ -124,7 +124,7 @@ Result<void> fill(Database &database, const BundleRecord &record,
                          "INSERT INTO kernel_images(program, kernel, form, "
                          "target, blob, seal, facts) "
                          "VALUES(?, ?, ?, ?, ?, ?, ?)"));
-  for (const KernelImage &each : record.images) {
+  for (const ImageRecord &each : record.images) {
     MGPU_TRY(image.bind(theProgram)
                  .bind(int64_t(each.kernel))
                  .bind(each.form)
@@ -330,7 +330,7 @@ Result<void> BundleStore::read() {
     MGPU_TRY_ASSIGN(bool row, images.step());
     if (!row)
       break;
-    KernelImage image{uint32_t(images.integer(0)), images.text(1),
+    ImageRecord image{uint32_t(images.integer(0)), images.text(1),
                       images.text(2), images.text(5), images.text(3)};
     if (images.integer(0) != int64_t(image.kernel) ||
         images.integer(4) != sealOf(image))

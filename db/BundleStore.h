@@ -33,19 +33,19 @@ struct PlanRecord {
 };
 
 /// A kernel in one form: CUDA C++, a cubin, a shared object of the host.
-struct KernelImage {
+struct ImageRecord {
   uint32_t kernel = 0; ///< its number in the program
   std::string form;    ///< "host", "cuda", "cubin"
   std::string target;  ///< "x86-64-v3", "", "sm_90"
   std::string facts;   ///< what a launcher must know of it; the form decides
   std::string blob;    ///< SHA-256 of its bytes
-  bool operator==(const KernelImage &) const = default;
+  bool operator==(const ImageRecord &) const = default;
 };
 
 struct BundleRecord {
   ProgramRecord program;
   std::vector<PlanRecord> plans;
-  std::vector<KernelImage> images;
+  std::vector<ImageRecord> images;
   bool operator==(const BundleRecord &) const = default;
 };
 
@@ -60,8 +60,8 @@ writeBundle(const std::string &path, const BundleRecord &record,
 /// its seals when it is opened, a blob against its hash when it is read.
 class BundleStore {
 public:
-  /// Errors: Usage where it cannot be opened, Invalid where it is no bundle or
-  /// damaged, Unsupported where a newer mgpu made it.
+  /// Errors: Usage where it cannot be opened, Invalid where it is not a bundle
+  /// or damaged, Unsupported where a newer mgpu made it.
   static Result<BundleStore> open(const std::string &path);
 
   const BundleRecord &record() const { return contents; }

@@ -67,12 +67,13 @@ Error Database::Connection::errorOf(int code) const {
   case SQLITE_CONSTRAINT: // An index that disagrees with its table.
     return error(ErrorKind::Invalid, damageOf(purpose));
   case SQLITE_NOTADB:
-    return error(ErrorKind::Invalid,
-                 purpose == Purpose::Bundle
-                     ? "is no bundle, or its first page is damaged: make or "
-                       "copy the bundle again"
-                     : "is no database of mgpu, or its first page is damaged: "
-                       "name another file");
+    return error(
+        ErrorKind::Invalid,
+        purpose == Purpose::Bundle
+            ? "is not a bundle, or its first page is damaged: make or "
+              "copy the bundle again"
+            : "is not a database of mgpu, or its first page is damaged: "
+              "name another file");
   case SQLITE_FULL:
     return error(ErrorKind::Invalid, "cannot grow: its disk is full");
   case SQLITE_READONLY:

@@ -51,7 +51,7 @@ struct DatabaseOptions {
 
 class Database {
 public:
-  /// Errors: Usage where the file cannot be opened, Invalid where it is no
+  /// Errors: Usage where the file cannot be opened, Invalid where it is not a
   /// SQLite file or damaged. `path` is a path, never a URI.
   static Result<Database> open(const std::string &path,
                                const DatabaseOptions &options = {});

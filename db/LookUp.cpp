@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/LookUp.h"
 
+#include "support/Number.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 namespace mgpu::db {
@@ -12,12 +13,8 @@ namespace {
 
 /// Positive numbers have a logarithm to compare.
 std::optional<double> positiveNumber(const std::string &text) {
-  double value = 0;
-  const char *last = text.data() + text.size();
-  auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error != std::errc() || end != last || !(value > 0))
-    return std::nullopt;
-  return value;
+  auto value = numberFrom<double>(text);
+  return value && *value > 0 ? value : std::nullopt;
 }
 
 constexpr double octavesOfAWord = 8;
@@ -54,7 +51,7 @@ bool isNearer(const Candidate &a, const Candidate &b) {
 }
 
 Result<std::vector<Candidate>> candidates(StoreFile &file, bool isSite,
-                                          const Problem &problem) {
+                                          const TuningProblem &problem) {
   ProblemRow asked{0, problem.device, problem.settingKey(), problem.shape};
   MGPU_TRY_ASSIGN(auto rows, file.family(problem.familyKey()));
   std::vector<Candidate> found;
@@ -133,8 +130,8 @@ Result<std::optional<Regret>> estimateRegret(StoreFile &file,
 }
 
 /// "shape 'n=1'", "driver ... or policy", for the sentence of a miss.
-std::string whatDiffers(Difference difference, const Problem &asked,
-                        const Problem &found) {
+std::string whatDiffers(Difference difference, const TuningProblem &asked,
+                        const TuningProblem &found) {
   std::string text;
   auto add = [&](const std::string &name, const std::string &there,
                  const std::string &here) {
@@ -185,7 +182,7 @@ Result<ReadState> ReadState::begin(StoreFile &user, StoreFile *site) {
 }
 
 Result<std::optional<Found>> findExact(StoreFile &user, StoreFile *site,
-                                       const Problem &problem) {
+                                       const TuningProblem &problem) {
   std::optional<Found> found;
   std::vector<std::pair<StoreFile *, RowId>> holders;
   for (StoreFile *file : {site, &user}) {
@@ -234,7 +231,7 @@ Result<std::optional<Found>> findExact(StoreFile &user, StoreFile *site,
 }
 
 Result<LookUp> lookUp(StoreFile &user, StoreFile *site,
-                      const Problem &problem) {
+                      const TuningProblem &problem) {
   MGPU_TRY_ASSIGN(ReadState state, ReadState::begin(user, site));
   LookUp answer;
   MGPU_TRY_ASSIGN(auto exact, findExact(user, site, problem));

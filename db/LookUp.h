@@ -29,10 +29,11 @@ struct Found {
 /// none, and then all trials of both decide. `site` may be null. Within a
 /// ReadState.
 Result<std::optional<Found>> findExact(StoreFile &user, StoreFile *site,
-                                       const Problem &problem);
+                                       const TuningProblem &problem);
 
 /// TuningStore::lookUp().
-Result<LookUp> lookUp(StoreFile &user, StoreFile *site, const Problem &problem);
+Result<LookUp> lookUp(StoreFile &user, StoreFile *site,
+                      const TuningProblem &problem);
 
 /// How far apart two shapes are: for each number in both the octaves between
 /// them; a word that differs, or a name in one of them alone, counts like a

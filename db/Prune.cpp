@@ -47,7 +47,7 @@ Result<Pruned> prune(TuningStore &store, const PruneOptions &options) {
     MGPU_TRY_ASSIGN(Transaction transaction, Transaction::write(database));
     MGPU_TRY_ASSIGN(uint64_t problems, count(database, "problems"));
     MGPU_TRY_ASSIGN(uint64_t trials, count(database, "trials"));
-    for (const Problem &problem : options.problems)
+    for (const TuningProblem &problem : options.problems)
       MGPU_TRY(dropProblem(database, idOf(problem)));
     if (options.beforeMs) {
       MGPU_TRY(run(database,

@@ -13,8 +13,8 @@ struct PruneOptions {
   /// milliseconds since 1970, go, except winners and those under quarantine.
   /// Trials of one configuration stay together, so that no winner changes.
   std::optional<int64_t> beforeMs;
-  std::vector<Problem> problems;     ///< go with all that is known of them
-  std::optional<uint64_t> blobBytes; ///< compiled kernels beyond it go
+  std::vector<TuningProblem> problems; ///< go with all that is known of them
+  std::optional<uint64_t> blobBytes;   ///< compiled kernels beyond it go
 };
 
 struct Pruned {

@@ -5,7 +5,7 @@
 
 namespace mgpu::db {
 
-RowId idOf(const Problem &problem) {
+RowId idOf(const TuningProblem &problem) {
   return Seal("problem").add(problem.text()).value();
 }
 
@@ -17,7 +17,7 @@ RowId idOf(const Provenance &origin) {
       .value();
 }
 
-int64_t sealOfProblem(RowId id, const Problem &problem) {
+int64_t sealOfProblem(RowId id, const TuningProblem &problem) {
   return Seal("problems")
       .add(id)
       .add(problem.familyKey())

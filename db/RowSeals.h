@@ -10,10 +10,10 @@
 namespace mgpu::db {
 
 /// Rows of equal content have equal numbers, in every file.
-RowId idOf(const Problem &problem);
+RowId idOf(const TuningProblem &problem);
 RowId idOf(const Provenance &origin); ///< without the time
 
-int64_t sealOfProblem(RowId id, const Problem &problem);
+int64_t sealOfProblem(RowId id, const TuningProblem &problem);
 int64_t sealOfConfiguration(RowId id, RowId problem, RowId failure,
                             const std::string &text);
 /// Without the time, which is a trial's.

@@ -48,7 +48,7 @@ struct Tables {
     const auto &c = record.columns;
     RowId id = record.rowId;
     if (c.size() == 7) {
-      auto problem = Problem::parse(textOf(c[6]));
+      auto problem = TuningProblem::parse(textOf(c[6]));
       if (problem && integerOf(c[5]) == sealOfProblem(id, *problem))
         problems.emplace(id, std::move(*problem));
     } else if (c.size() == 5) {
@@ -85,7 +85,7 @@ struct Tables {
     trials[id].push_back(std::move(found));
   }
 
-  std::map<RowId, Problem> problems;
+  std::map<RowId, TuningProblem> problems;
   std::map<RowId, std::set<Configuration>> configurations;
   std::map<RowId, Provenance> origins;
   std::map<RowId, std::vector<Unchecked>> trials;

@@ -4,8 +4,8 @@
 
 // What can still be read of a damaged file.
 
-#include "db/Problem.h"
 #include "db/Trial.h"
+#include "db/TuningProblem.h"
 
 #include <utility>
 #include <vector>
@@ -14,7 +14,7 @@ namespace mgpu::db {
 
 struct Salvaged {
   /// In the order they were recorded.
-  std::vector<std::pair<Problem, std::vector<Trial>>> trials;
+  std::vector<std::pair<TuningProblem, std::vector<Trial>>> trials;
   uint64_t lost = 0; ///< rows of trials that were seen, but not sound
 };
 

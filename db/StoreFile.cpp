@@ -47,13 +47,14 @@ Result<StoreFile> StoreFile::open(const std::string &path,
   return StoreFile(std::move(database));
 }
 
-Result<std::optional<RowId>> StoreFile::findProblem(const Problem &problem) {
+Result<std::optional<RowId>>
+StoreFile::findProblem(const TuningProblem &problem) {
   RowId id = idOf(problem);
   MGPU_TRY_ASSIGN(auto found, this->problem(id));
   return found == problem ? std::optional(id) : std::nullopt;
 }
 
-Result<std::optional<Problem>> StoreFile::problem(RowId id) {
+Result<std::optional<TuningProblem>> StoreFile::problem(RowId id) {
   MGPU_TRY_ASSIGN(Statement query,
                   Statement::prepare(database,
                                      "SELECT seal, text FROM problems "
@@ -61,7 +62,7 @@ Result<std::optional<Problem>> StoreFile::problem(RowId id) {
   MGPU_TRY_ASSIGN(bool row, query.bind(id).step());
   if (!row)
     return std::nullopt;
-  auto problem = Problem::parse(query.text(1));
+  auto problem = TuningProblem::parse(query.text(1));
   if (!problem || query.integer(0) != sealOfProblem(id, *problem)) {
     ++numDamaged;
     return std::nullopt;

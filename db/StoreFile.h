@@ -45,8 +45,8 @@ public:
                                 const DatabaseOptions &options);
 
   // Reading. What fails its seal is as if it were not there, and counted.
-  Result<std::optional<RowId>> findProblem(const Problem &problem);
-  Result<std::optional<Problem>> problem(RowId id);
+  Result<std::optional<RowId>> findProblem(const TuningProblem &problem);
+  Result<std::optional<TuningProblem>> problem(RowId id);
   /// Of a family (Problem::familyKey), unchecked: problem() checks.
   Result<std::vector<ProblemRow>> family(const std::string &familyKey);
   Result<std::vector<RowId>> problems();
@@ -65,7 +65,7 @@ public:
   uint64_t damaged() const { return numDamaged; }
 
   // Writing, within a transaction of the caller's.
-  Result<RowId> addProblem(const Problem &problem);
+  Result<RowId> addProblem(const TuningProblem &problem);
   Result<void> addTrials(RowId problem, std::span<const Trial> trials);
   /// From the trials; drops the row where none worked.
   Result<void> rebuildWinner(RowId problem);

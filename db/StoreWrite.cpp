@@ -12,7 +12,7 @@
 
 namespace mgpu::db {
 
-Result<RowId> StoreFile::addProblem(const Problem &problem) {
+Result<RowId> StoreFile::addProblem(const TuningProblem &problem) {
   MGPU_TRY_ASSIGN(auto found, findProblem(problem));
   if (found)
     return *found;

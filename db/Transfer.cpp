@@ -17,17 +17,17 @@ static constexpr int textVersion = 1;
 Result<Transferred>
 exportText(TuningStore &store, std::span<const std::string> keys,
            const std::function<Result<void>(std::string_view)> &sink) {
-  std::vector<Problem> wanted;
+  std::vector<TuningProblem> wanted;
   if (keys.empty()) {
     MGPU_TRY_ASSIGN(wanted, store.problems());
   }
   for (const std::string &key : keys) {
-    MGPU_TRY_ASSIGN(Problem problem, findByKey(store, key));
+    MGPU_TRY_ASSIGN(TuningProblem problem, findByKey(store, key));
     wanted.push_back(std::move(problem));
   }
   Transferred done;
   MGPU_TRY(sink(json{{"mgpu_db", textVersion}}.dump() + "\n"));
-  for (const Problem &problem : wanted) {
+  for (const TuningProblem &problem : wanted) {
     MGPU_TRY_ASSIGN(Trials found, store.trials(problem));
     ++done.problems;
     done.trials += found.trials.size();
@@ -65,11 +65,11 @@ private:
   uint64_t number = 0;
 };
 
-Result<Problem> problemOfLine(const json &line, const std::string &name) {
+Result<TuningProblem> problemOfLine(const json &line, const std::string &name) {
   if (!line["problem"].is_string())
     return fail(ErrorKind::Invalid,
                 fmt::format("{}: 'problem' is not a text", name));
-  auto problem = Problem::parse(line["problem"].get<std::string>());
+  auto problem = TuningProblem::parse(line["problem"].get<std::string>());
   if (!problem)
     return fail(ErrorKind::Invalid,
                 fmt::format("{}: {}", name, problem.error().message));
@@ -99,7 +99,7 @@ Result<std::vector<ProblemTrials>> parseText(std::string_view text,
   while (lines.next(line)) {
     json each;
     if (parse(each) && each.contains("problem")) {
-      MGPU_TRY_ASSIGN(Problem next, problemOfLine(each, lines.name()));
+      MGPU_TRY_ASSIGN(TuningProblem next, problemOfLine(each, lines.name()));
       all.push_back({std::move(next), {}});
       continue;
     }
@@ -116,7 +116,7 @@ Result<std::vector<ProblemTrials>> parseText(std::string_view text,
   return all;
 }
 
-static Result<void> record(TuningStore &store, const Problem &problem,
+static Result<void> record(TuningStore &store, const TuningProblem &problem,
                            std::span<const Trial> trials, Transferred &done) {
   MGPU_TRY_ASSIGN(uint64_t added, store.recordMissing(problem, trials));
   ++done.problems;
@@ -147,7 +147,7 @@ Result<Transferred> merge(TuningStore &store, const std::string &path,
   options.database.access = Access::Untrusted;
   MGPU_TRY_ASSIGN(TuningStore from, TuningStore::open(path, options));
   MGPU_TRY_ASSIGN(auto problems, from.problems());
-  for (const Problem &problem : problems) {
+  for (const TuningProblem &problem : problems) {
     MGPU_TRY_ASSIGN(Trials found, from.trials(problem));
     done.damaged += found.damaged;
     // A sealed row may still say what no measurement can.
@@ -161,9 +161,9 @@ Result<Transferred> merge(TuningStore &store, const std::string &path,
   return done;
 }
 
-Result<Problem> findByKey(TuningStore &store, const std::string &prefix) {
-  MGPU_TRY_ASSIGN(std::vector<Problem> found, store.problems());
-  std::erase_if(found, [&](const Problem &each) {
+Result<TuningProblem> findByKey(TuningStore &store, const std::string &prefix) {
+  MGPU_TRY_ASSIGN(std::vector<TuningProblem> found, store.problems());
+  std::erase_if(found, [&](const TuningProblem &each) {
     return !each.key().starts_with(prefix);
   });
   if (found.size() != 1)

@@ -25,7 +25,7 @@ exportText(TuningStore &store, std::span<const std::string> keys,
 /// The inverse, in two steps, so that a wrong line is found before anything is
 /// stored. `name` is what errors call the text.
 struct ProblemTrials {
-  Problem problem;
+  TuningProblem problem;
   std::vector<Trial> trials;
 };
 Result<std::vector<ProblemTrials>> parseText(std::string_view text,
@@ -39,7 +39,7 @@ Result<Transferred> merge(TuningStore &store, const std::string &path,
                           bool salvage);
 
 /// The one problem whose key begins with `prefix`. Usage where it is not one.
-Result<Problem> findByKey(TuningStore &store, const std::string &prefix);
+Result<TuningProblem> findByKey(TuningStore &store, const std::string &prefix);
 
 } // namespace mgpu::db
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Trial.h"
 
-#include "db/Problem.h"
+#include "db/TuningProblem.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -21,8 +21,9 @@ Result<TrialStatus> parseStatus(std::string_view name) {
   for (size_t k = 0; k < std::size(names); ++k)
     if (names[k] == name)
       return TrialStatus(k);
-  return fail(ErrorKind::Invalid,
-              fmt::format("'{}' is no status of a trial", name.substr(0, 40)));
+  return fail(
+      ErrorKind::Invalid,
+      fmt::format("'{}' is not a valid status of a trial", name.substr(0, 40)));
 }
 
 Result<void> check(const Trial &trial) {

@@ -43,11 +43,12 @@ const std::string &TuningStore::path() const { return user->database.path(); }
 bool TuningStore::hasSite() const { return site != nullptr; }
 Database &TuningStore::database() { return user->database; }
 
-Result<void> TuningStore::record(const Problem &problem, const Trial &trial) {
+Result<void> TuningStore::record(const TuningProblem &problem,
+                                 const Trial &trial) {
   return record(problem, std::span(&trial, 1));
 }
 
-Result<void> TuningStore::record(const Problem &problem,
+Result<void> TuningStore::record(const TuningProblem &problem,
                                  std::span<const Trial> trials) {
   for (const Trial &trial : trials)
     MGPU_TRY(check(trial));
@@ -62,7 +63,7 @@ static std::string contentOf(const Trial &trial) {
   return Sha256().add(trialToJson(trial)).hex();
 }
 
-Result<uint64_t> TuningStore::recordMissing(const Problem &problem,
+Result<uint64_t> TuningStore::recordMissing(const TuningProblem &problem,
                                             std::span<const Trial> trials) {
   for (const Trial &trial : trials)
     MGPU_TRY(check(trial));
@@ -81,7 +82,7 @@ Result<uint64_t> TuningStore::recordMissing(const Problem &problem,
   return missing.size();
 }
 
-Result<Trials> TuningStore::trials(const Problem &problem) {
+Result<Trials> TuningStore::trials(const TuningProblem &problem) {
   Trials found;
   for (File *file : {site.get(), user.get()}) {
     if (!file)
@@ -99,19 +100,19 @@ Result<Trials> TuningStore::trials(const Problem &problem) {
   return found;
 }
 
-Result<std::optional<Trial>> TuningStore::best(const Problem &problem) {
+Result<std::optional<Trial>> TuningStore::best(const TuningProblem &problem) {
   MGPU_TRY_ASSIGN(ReadState state, ReadState::begin(*user, site.get()));
   MGPU_TRY_ASSIGN(auto found, findExact(*user, site.get(), problem));
   return found ? std::optional(std::move(found->winner.row.trial))
                : std::nullopt;
 }
 
-Result<LookUp> TuningStore::lookUp(const Problem &problem) {
+Result<LookUp> TuningStore::lookUp(const TuningProblem &problem) {
   return db::lookUp(*user, site.get(), problem);
 }
 
 Result<std::optional<Trial>>
-TuningStore::quarantined(const Problem &problem,
+TuningStore::quarantined(const TuningProblem &problem,
                          const std::string &configuration) {
   for (File *file : {user.get(), site.get()}) {
     if (!file)
@@ -127,14 +128,14 @@ TuningStore::quarantined(const Problem &problem,
   return std::nullopt;
 }
 
-Result<bool> TuningStore::isQuarantined(const Problem &problem,
+Result<bool> TuningStore::isQuarantined(const TuningProblem &problem,
                                         const std::string &configuration) {
   MGPU_TRY_ASSIGN(auto failure, quarantined(problem, configuration));
   return failure.has_value();
 }
 
-Result<std::vector<Problem>> TuningStore::problems() {
-  std::map<std::string, Problem> byText;
+Result<std::vector<TuningProblem>> TuningStore::problems() {
+  std::map<std::string, TuningProblem> byText;
   for (File *file : {site.get(), user.get()}) {
     if (!file)
       continue;
@@ -146,13 +147,13 @@ Result<std::vector<Problem>> TuningStore::problems() {
         byText.emplace(problem->text(), std::move(*problem));
     }
   }
-  std::vector<Problem> found;
+  std::vector<TuningProblem> found;
   for (auto &[text, problem] : byText)
     found.push_back(std::move(problem));
   return found;
 }
 
-Result<ProblemSummary> TuningStore::summary(const Problem &problem) {
+Result<ProblemSummary> TuningStore::summary(const TuningProblem &problem) {
   ProblemSummary summary;
   for (File *file : {site.get(), user.get()}) {
     if (!file)

@@ -6,8 +6,8 @@
 // that must not be launched again, and the winners.
 
 #include "db/Database.h"
-#include "db/Problem.h"
 #include "db/Trial.h"
+#include "db/TuningProblem.h"
 
 #include <cstddef>
 #include <memory>
@@ -39,8 +39,8 @@ struct Regret {
 
 struct LookUp {
   Match match = Match::None;
-  Problem problem; ///< the one found; unless `match` is None
-  Trial trial;     ///< its winner; unless `match` is None
+  TuningProblem problem; ///< the one found; unless `match` is None
+  Trial trial;           ///< its winner; unless `match` is None
   bool fromSite = false;
   std::string reason; ///< what was not there, and what is taken: one sentence
   /// Of a fallback, where anything can be said.
@@ -82,17 +82,18 @@ public:
   /// lowest median; what counts of a configuration measured several times is
   /// the trial with the most samples, of those with equally many the fastest.
   /// So a worse configuration never replaces a better one.
-  Result<void> record(const Problem &problem, const Trial &trial);
+  Result<void> record(const TuningProblem &problem, const Trial &trial);
   /// The same of many, all or none.
-  Result<void> record(const Problem &problem, std::span<const Trial> trials);
+  Result<void> record(const TuningProblem &problem,
+                      std::span<const Trial> trials);
 
   /// Of many those that are not stored yet, all or none: how many there were.
-  Result<uint64_t> recordMissing(const Problem &problem,
+  Result<uint64_t> recordMissing(const TuningProblem &problem,
                                  std::span<const Trial> trials);
 
-  Result<Trials> trials(const Problem &problem);
+  Result<Trials> trials(const TuningProblem &problem);
   /// None where nothing of this problem was measured and worked.
-  Result<std::optional<Trial>> best(const Problem &problem);
+  Result<std::optional<Trial>> best(const TuningProblem &problem);
   /// The winner of the problem, else of the nearest one stored.
   ///
   /// Regret of a fallback from problem F: where this file holds other pairs of
@@ -103,16 +104,16 @@ public:
   /// the problem, so that it were a configuration drawn at random:
   /// mean(t_F) / t_F(winner) - 1, the worst max(t_F) / t_F(winner) - 1, over
   /// the trials of F that worked.
-  Result<LookUp> lookUp(const Problem &problem);
+  Result<LookUp> lookUp(const TuningProblem &problem);
   /// The failure, if the configuration is under quarantine for this problem.
-  Result<std::optional<Trial>> quarantined(const Problem &problem,
+  Result<std::optional<Trial>> quarantined(const TuningProblem &problem,
                                            const std::string &configuration);
-  Result<bool> isQuarantined(const Problem &problem,
+  Result<bool> isQuarantined(const TuningProblem &problem,
                              const std::string &configuration);
 
   /// Every problem of both files, once, by ascending text.
-  Result<std::vector<Problem>> problems();
-  Result<ProblemSummary> summary(const Problem &problem);
+  Result<std::vector<TuningProblem>> problems();
+  Result<ProblemSummary> summary(const TuningProblem &problem);
   /// After trials were removed. Within a transaction of the caller's.
   Result<void> rebuildWinners();
   /// Rows whose seal was found broken since the file was opened.

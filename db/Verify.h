@@ -24,8 +24,8 @@ struct VerifyReport {
   bool isSound() const { return damaged == 0 && wrong == 0 && faults.empty(); }
 };
 
-/// Errors: Usage where the file is not there, Invalid where it is no database
-/// of mgpu. Damage is no error but part of the report.
+/// Errors: Usage where the file is not there, Invalid where it is not a
+/// database of mgpu. Damage is not an error but part of the report.
 Result<VerifyReport> verify(const std::string &path);
 
 } // namespace mgpu::db

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/FileNames.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace mgpu {
 
@@ -32,6 +36,41 @@ std::string fileIdentity(const std::string &path) {
   const std::filesystem::path folder = std::filesystem::canonical(
       target.has_parent_path() ? target.parent_path() : ".", error);
   return error ? "" : (folder / target.filename()).string();
+}
+
+Result<void> checkOutputPath(const std::string &path) {
+  struct stat status {};
+  bool exists = ::stat(path.c_str(), &status) == 0;
+  int code = 0;
+  if (exists && S_ISDIR(status.st_mode)) {
+    code = EISDIR;
+  } else if (exists && !S_ISREG(status.st_mode)) { // written in place
+    code = ::access(path.c_str(), W_OK) == 0 ? 0 : errno;
+  } else {
+    const std::string target = followLinks(path);
+    size_t slash = target.rfind('/');
+    std::string folder = slash == std::string::npos
+                             ? "."
+                             : target.substr(0, std::max<size_t>(slash, 1));
+    code = ::access(folder.c_str(), W_OK | X_OK) == 0 ? 0 : errno;
+  }
+  if (code == 0)
+    return {};
+  return fail(ErrorKind::Usage,
+              fmt::format("cannot write '{}': {}", path, std::strerror(code)));
+}
+
+Result<void> checkReadable(const std::string &path) {
+  struct stat status {};
+  int code = 0;
+  if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0)
+    code = errno;
+  else if (S_ISDIR(status.st_mode))
+    code = EISDIR;
+  if (code == 0)
+    return {};
+  return fail(ErrorKind::Usage,
+              fmt::format("cannot read '{}': {}", path, std::strerror(code)));
 }
 
 } // namespace mgpu

@@ -61,7 +61,8 @@ Result<double> LineReader::number(std::string_view noun) {
   if (text.empty() || error != std::errc() ||
       end != text.data() + text.size() || !std::isfinite(value) ||
       std::signbit(value))
-    return bad(fmt::format("\"{}\" is no {}", text.substr(0, 40), noun));
+    return bad(
+        fmt::format("\"{}\" is not a valid {}", text.substr(0, 40), noun));
   return value;
 }
 

@@ -49,7 +49,8 @@ public:
         std::from_chars(text.data(), text.data() + text.size(), value);
     if (text.empty() || error != std::errc() ||
         end != text.data() + text.size())
-      return bad(fmt::format("\"{}\" is no {}", text.substr(0, 40), noun));
+      return bad(
+          fmt::format("\"{}\" is not a valid {}", text.substr(0, 40), noun));
     return value;
   }
   /// A finite number that is not negative; errors call it `noun`.

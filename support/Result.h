@@ -6,7 +6,9 @@
 // An Error's message is one sentence: what, where, what to do. No exception
 // crosses a folder.
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
@@ -22,9 +24,18 @@ enum class ErrorKind {
   Unsupported = 5, ///< a feature this version does not have
 };
 
+/// Why there is an error, where a caller treats it differently for that.
+enum class ErrorCause : uint8_t {
+  Own,       ///< what the message says
+  OtherRank, ///< another rank failed, so this one gave up
+};
+
 struct Error {
   ErrorKind kind = ErrorKind::Invalid;
-  std::string message;
+  std::string message; ///< the whole sentence, which says `location` too
+  /// "file:line:column" of what is wrong; empty where no place is known.
+  std::string location{};
+  ErrorCause cause = ErrorCause::Own;
 };
 
 template <typename T>
@@ -34,6 +45,12 @@ inline tl::unexpected<Error> fail(ErrorKind kind, std::string message) {
   return tl::make_unexpected(Error{kind, std::move(message)});
 }
 inline tl::unexpected<Error> fail(Error error) {
+  return tl::make_unexpected(std::move(error));
+}
+
+/// The same error, with words before its message.
+inline tl::unexpected<Error> failIn(std::string_view before, Error error) {
+  error.message.insert(0, before);
   return tl::make_unexpected(std::move(error));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Types.h"
 
+#include "support/Assert.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -62,12 +64,16 @@ std::string_view toString(CollectiveKind kind) {
 
 int64_t Box::numElements() const {
   int64_t count = 1;
-  for (int64_t size : sizes)
+  for (int64_t size : sizes) {
+    MGPU_ASSERT(size >= 0, "a box has no negative sizes once it is checked");
     count *= size;
+  }
   return count;
 }
 
 std::pair<int64_t, int64_t> Box::byteRange() const {
+  MGPU_ASSERT(sizes.size() == strides.size(),
+              "a box has one stride for each size");
   int64_t low = offset, high = offset + elementBytes;
   for (size_t k = 0; k < sizes.size(); ++k) {
     if (sizes[k] == 0)
@@ -79,6 +85,8 @@ std::pair<int64_t, int64_t> Box::byteRange() const {
 }
 
 bool Box::isContiguous() const {
+  MGPU_ASSERT(sizes.size() == strides.size(),
+              "a box has one stride for each size");
   int64_t expected = elementBytes;
   for (size_t k = sizes.size(); k-- > 0;) {
     if (sizes[k] != 1 && strides[k] != expected)

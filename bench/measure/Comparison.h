@@ -26,7 +26,7 @@ struct ComparisonOptions {
   /// A difference that does not matter, as a share of B's time.
   double margin = 0.01;
   /// Of a sequential comparison: Fast and Slow are not the last word until the
-  /// interval is no wider than this to either side.
+  /// interval is not wider than this to either side.
   double precision = std::numeric_limits<double>::infinity();
   bool slowIsEnough = false; ///< but Slow is, at once
 };

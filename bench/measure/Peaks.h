@@ -24,7 +24,7 @@ struct Peaks {
   std::vector<Roof> memory; ///< by ascending bytes
 
   /// The roof over a kernel that touches so many bytes: that of the largest
-  /// size measured which is no larger, so that none is too low.
+  /// size measured which is not larger, so that none is too low.
   double bytesPerUs(double touched) const;
   bool operator==(const Peaks &) const = default;
   bool isKnown() const { return flopsPerUs > 0 && !memory.empty(); }

@@ -92,6 +92,31 @@ Result<HeadToHead> headToHead(const Subject &a, const Subject &b,
   return result;
 }
 
+/// The round of a race after which subjects are first compared.
+static constexpr size_t firstVerdict = 8;
+
+/// As in SequentialComparison: the chance of a wrong word is shared among the
+/// looks and the rivals.
+static ComparisonOptions comparisonOfLooks(const RaceOptions &options,
+                                           size_t numSubjects) {
+  size_t looks = 1;
+  for (size_t at = firstVerdict; at < options.mostRounds; at *= 2)
+    ++looks;
+  ComparisonOptions comparison = options.comparison;
+  comparison.confidence =
+      1 - (1 - comparison.confidence) /
+              double(looks * std::max<size_t>(numSubjects - 1, 1));
+  return comparison;
+}
+
+/// The subject with the least median.
+static size_t leaderOf(const std::vector<size_t> &running,
+                       const std::vector<std::vector<double>> &times) {
+  return *std::min_element(
+      running.begin(), running.end(),
+      [&](size_t x, size_t y) { return median(times[x]) < median(times[y]); });
+}
+
 Result<RaceResult>
 race(std::span<const Subject> subjects, const RaceOptions &options,
      const std::function<void(size_t, const Error &)> &onFailure) {
@@ -102,24 +127,12 @@ race(std::span<const Subject> subjects, const RaceOptions &options,
   std::iota(running.begin(), running.end(), 0);
   Random random(options.seed);
   Discards discards(options.discarding);
-  // As in SequentialComparison: the chance of a wrong word is shared among the
-  // looks and the rivals.
-  size_t nextLook = 8, looks = 1;
-  for (size_t at = nextLook; at < options.mostRounds; at *= 2)
-    ++looks;
-  ComparisonOptions comparison = options.comparison;
-  comparison.confidence =
-      1 - (1 - comparison.confidence) /
-              double(looks * std::max<size_t>(subjects.size() - 1, 1));
+  size_t nextLook = firstVerdict;
+  const ComparisonOptions comparison =
+      comparisonOfLooks(options, subjects.size());
   auto leave = [&](size_t subject) {
     result.leftAt[subject] = result.rounds;
     running.erase(std::find(running.begin(), running.end(), subject));
-  };
-  auto leader = [&] {
-    return *std::min_element(running.begin(), running.end(),
-                             [&](size_t x, size_t y) {
-                               return median(times[x]) < median(times[y]);
-                             });
   };
 
   Clock::time_point start = Clock::now();
@@ -150,7 +163,7 @@ race(std::span<const Subject> subjects, const RaceOptions &options,
     if (++result.rounds < nextLook || running.empty())
       continue;
     nextLook = std::min(nextLook * 2, options.mostRounds);
-    size_t best = leader();
+    size_t best = leaderOf(running, times);
     bool allTie = true;
     entrants = running;
     for (size_t rival : entrants) {
@@ -166,7 +179,7 @@ race(std::span<const Subject> subjects, const RaceOptions &options,
   }
   if (running.empty())
     return fail(ErrorKind::Invalid, "every subject of the race failed");
-  result.winner = running.size() == 1 ? running[0] : leader();
+  result.winner = running.size() == 1 ? running[0] : leaderOf(running, times);
   result.discarded = discards.count;
   for (std::vector<double> &kept : times)
     result.seconds.push_back(summarize(std::move(kept)));

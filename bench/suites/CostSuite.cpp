@@ -36,7 +36,7 @@ struct Options {
   bool json = false;
 };
 
-/// The cards of the tables, by the data sheets the topologies name.
+/// The GPUs of the tables, by the data sheets the topologies name.
 MatmulRates ratesOf(uint32_t architecture, bool isBf16) {
   bool blackwell = architecture >= 100;
   double flops = blackwell ? 2250e6 : 989.5e6; // per microsecond
@@ -89,7 +89,7 @@ learnTable(const std::vector<CollectiveRow> &rows) {
   });
 }
 
-MatmulShape shapeOf(const MatmulRow &row) {
+MatmulSize shapeOf(const MatmulRow &row) {
   return {row.batch, row.m, row.n, row.k, row.isBf16 ? 2.0 : 4.0};
 }
 
@@ -162,7 +162,7 @@ Result<Errors<Row>> heldOut(const std::vector<Row> &rows,
   return errors;
 }
 
-/// Of the rows for which `counted` is `value`.
+/// The score of the rows for which `counted` is `value`.
 template <typename Row, typename Counted>
 Score scoreOf(const Errors<Row> &errors, Counted counted, bool value) {
   std::vector<double> chosen;
@@ -213,56 +213,8 @@ struct Line {
   double median, p95; ///< targets; 0: none
 };
 
-Result<int> run(const Options &options) {
-  namespace fs = std::filesystem;
-  if (options.tables.empty() || !fs::exists(options.tables)) {
-    fmt::print(stderr, "skipped: no tables; give --tables DIR, or MGPU_DATA\n");
-    return 0;
-  }
-  std::vector<CollectiveRow> collectives, otherCollectives;
-  std::vector<MatmulRow> matmuls, otherMatmuls;
-  auto read = [](const std::string &folder, auto &c, auto &m) -> Result<void> {
-    MGPU_TRY_ASSIGN(c, readCollectives(folder + "/collectives.csv"));
-    MGPU_TRY_ASSIGN(m, readMatmuls(folder + "/matmul.csv"));
-    return {};
-  };
-  MGPU_TRY(read(options.tables, collectives, matmuls));
-  if (!options.check.empty())
-    MGPU_TRY(read(options.check, otherCollectives, otherMatmuls));
-  if (!options.emit.empty())
-    MGPU_TRY(writeFileAtomic(options.emit, fittedText(collectives, matmuls)));
-
-  std::vector<Line> lines;
-  auto isLarge = [](const CollectiveRow &row) { return row.bytes >= 1 << 20; };
-  std::pair<const char *, Learn<CollectiveRow>> collectiveModels[] = {
-      {"table", learnTable},
-      {"curves", [](auto &rows) { return learnCurves(rows, true); }},
-      {"alpha-beta", [](auto &rows) { return learnCurves(rows, false); }}};
-  for (auto &[name, learn] : collectiveModels) {
-    bool judged = std::string_view(name) == "table";
-    MGPU_TRY_ASSIGN(auto errors,
-                    heldOut(collectives, otherCollectives, options, learn));
-    lines.push_back({"collectives >= 1 MiB", name,
-                     scoreOf(errors, isLarge, true), judged ? 0.05 : 0,
-                     judged ? 0.35 : 0});
-    lines.push_back(
-        {"collectives < 1 MiB", name, scoreOf(errors, isLarge, false), 0, 0});
-  }
-  auto isBf16 = [](const MatmulRow &row) { return row.isBf16; };
-  std::pair<const char *, Learn<MatmulRow>> matmulModels[] = {
-      {"fit", learnMatmul}, {"roofline", learnRoofline}};
-  for (auto &[name, learn] : matmulModels) {
-    bool judged = std::string_view(name) == "fit";
-    MGPU_TRY_ASSIGN(auto errors,
-                    heldOut(matmuls, otherMatmuls, options, learn));
-    lines.push_back({"matmul bf16", name, scoreOf(errors, isBf16, true),
-                     judged ? 0.04 : 0, judged ? 0.15 : 0});
-    lines.push_back({"matmul f32", name, scoreOf(errors, isBf16, false), 0, 0});
-  }
-  std::sort(lines.begin(), lines.end(), [](const Line &a, const Line &b) {
-    return std::tie(a.what, a.model) < std::tie(b.what, b.model);
-  });
-
+/// Prints the lines; whether all targets are met.
+bool report(const std::vector<Line> &lines, const Options &options) {
   bool met = true;
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const Line &line : lines) {
@@ -294,7 +246,69 @@ Result<int> run(const Options &options) {
                                               {"targets_met", met},
                                               {"rows", std::move(out)}}
                            .dump(1));
-  return met ? 0 : 1;
+  return met;
+}
+/// What the models say of the rows that they have not seen.
+Result<std::vector<Line>>
+judge(const Options &options, const std::vector<CollectiveRow> &collectives,
+      const std::vector<CollectiveRow> &otherCollectives,
+      const std::vector<MatmulRow> &matmuls,
+      const std::vector<MatmulRow> &otherMatmuls) {
+  std::vector<Line> lines;
+  auto isLarge = [](const CollectiveRow &row) { return row.bytes >= 1 << 20; };
+  std::pair<const char *, Learn<CollectiveRow>> collectiveModels[] = {
+      {"table", learnTable},
+      {"curves", [](auto &rows) { return learnCurves(rows, true); }},
+      {"alpha-beta", [](auto &rows) { return learnCurves(rows, false); }}};
+  for (auto &[name, learn] : collectiveModels) {
+    bool judged = std::string_view(name) == "table";
+    MGPU_TRY_ASSIGN(auto errors,
+                    heldOut(collectives, otherCollectives, options, learn));
+    lines.push_back({"collectives >= 1 MiB", name,
+                     scoreOf(errors, isLarge, true), judged ? 0.05 : 0,
+                     judged ? 0.35 : 0});
+    lines.push_back(
+        {"collectives < 1 MiB", name, scoreOf(errors, isLarge, false), 0, 0});
+  }
+  auto isBf16 = [](const MatmulRow &row) { return row.isBf16; };
+  std::pair<const char *, Learn<MatmulRow>> matmulModels[] = {
+      {"fit", learnMatmul}, {"roofline", learnRoofline}};
+  for (auto &[name, learn] : matmulModels) {
+    bool judged = std::string_view(name) == "fit";
+    MGPU_TRY_ASSIGN(auto errors,
+                    heldOut(matmuls, otherMatmuls, options, learn));
+    lines.push_back({"matmul bf16", name, scoreOf(errors, isBf16, true),
+                     judged ? 0.04 : 0, judged ? 0.15 : 0});
+    lines.push_back({"matmul f32", name, scoreOf(errors, isBf16, false), 0, 0});
+  }
+  std::sort(lines.begin(), lines.end(), [](const Line &a, const Line &b) {
+    return std::tie(a.what, a.model) < std::tie(b.what, b.model);
+  });
+  return lines;
+}
+Result<int> run(const Options &options) {
+  namespace fs = std::filesystem;
+  if (options.tables.empty() || !fs::exists(options.tables)) {
+    fmt::print(stderr, "skipped: no tables; give --tables DIR, or MGPU_DATA\n");
+    return 0;
+  }
+  std::vector<CollectiveRow> collectives, otherCollectives;
+  std::vector<MatmulRow> matmuls, otherMatmuls;
+  auto read = [](const std::string &folder, auto &c, auto &m) -> Result<void> {
+    MGPU_TRY_ASSIGN(c, readCollectives(folder + "/collectives.csv"));
+    MGPU_TRY_ASSIGN(m, readMatmuls(folder + "/matmul.csv"));
+    return {};
+  };
+  MGPU_TRY(read(options.tables, collectives, matmuls));
+  if (!options.check.empty())
+    MGPU_TRY(read(options.check, otherCollectives, otherMatmuls));
+  if (!options.emit.empty())
+    MGPU_TRY(writeFileAtomic(options.emit, fittedText(collectives, matmuls)));
+
+  MGPU_TRY_ASSIGN(
+      std::vector<Line> lines,
+      judge(options, collectives, otherCollectives, matmuls, otherMatmuls));
+  return report(lines, options) ? 0 : 1;
 }
 
 } // namespace

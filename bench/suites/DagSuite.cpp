@@ -12,7 +12,7 @@
 namespace mgpu::bench {
 
 using namespace planner;
-using namespace planner::overlap;
+using namespace planner::search;
 
 static std::string planJson(const OverlapOutcome &outcome, const Dag &dag,
                             const OverlapModel &model) {
@@ -42,6 +42,84 @@ static std::string planJson(const OverlapOutcome &outcome, const Dag &dag,
                      {"resident_bytes", dag.residentBytes},
                      {"nodes", std::move(nodes)}};
   return out.dump() + "\n";
+}
+
+/// What was planned, and how long it took.
+struct Outcome {
+  const Dag &dag; ///< as the transforms left it
+  const TargetPlan &planned;
+  const std::string &machine;
+  size_t sourceNodes;
+  double loadSeconds;
+  uint64_t memoryLimit, schedules;
+
+  std::optional<double> hidden() const {
+    return hiddenShare(planned.overlap->bounds,
+                       planned.overlap->schedule.makespan);
+  }
+};
+
+static nlohmann::json resultJson(const Outcome &outcome,
+                                 const DagOptions &options, uint64_t seed) {
+  const auto &[dag, planned, machine, sourceNodes, loadSeconds, limit,
+               schedules] = outcome;
+  const OverlapOutcome &best = *planned.overlap;
+  const OverlapBounds &bounds = best.bounds;
+  const std::optional<double> hidden = outcome.hidden();
+  nlohmann::json transforms = nlohmann::json::array();
+  for (const TransformGain &gain : planned.gains)
+    transforms.push_back({{"name", toString(gain.transform)},
+                          {"changes", gain.changes},
+                          {"makespan_before_us", gain.beforeUs},
+                          {"makespan_after_us", gain.afterUs},
+                          {"kept", gain.isKept},
+                          {"left", gain.left}});
+  uint64_t arenaBound =
+      layoutArena(best.plan, dag).lowerBoundBytes[0] + dag.residentBytes;
+  return {{"dag", dag.name},
+          {"target", machine},
+          {"model", planned.dag ? planned.plan.model : options.model},
+          {"nodes", dag.nodes.size()},
+          {"source_nodes", sourceNodes},
+          {"transforms", std::move(transforms)},
+          {"load_seconds", loadSeconds},
+          {"first_plan_seconds", best.firstSeconds},
+          {"makespan_us", best.schedule.makespan},
+          {"lower_bound_us", bounds.makespan},
+          {"ratio", best.schedule.makespan / bounds.makespan},
+          {"contended_makespan_us", planned.contendedUs},
+          {"kernels_us", bounds.kernels},
+          {"collectives_us", bounds.collectives},
+          {"critical_path_us", bounds.criticalPath},
+          {"hidden_share", hidden ? nlohmann::json(*hidden) : nlohmann::json()},
+          {"peak_memory_bytes", best.peakBytes},
+          {"arena_bytes", best.plan.arenaBytes[0] + dag.residentBytes},
+          {"arena_bound_bytes", arenaBound},
+          {"memory_limit_bytes", limit},
+          {"schedules", schedules},
+          {"seed", seed},
+          {"verified", true}};
+}
+
+static void printResult(const Outcome &outcome) {
+  const auto &[dag, planned, machine, sourceNodes, loadSeconds, limit,
+               schedules] = outcome;
+  const OverlapOutcome &best = *planned.overlap;
+  const OverlapBounds &bounds = best.bounds;
+  const std::optional<double> hidden = outcome.hidden();
+  for (const TransformGain &gain : planned.gains)
+    if (gain.changes > 0)
+      fmt::print("{}: {} changes, makespan {:.1f} -> {:.1f} us, {}\n",
+                 toString(gain.transform), gain.changes, gain.beforeUs,
+                 gain.afterUs, gain.isKept ? "kept" : "not kept");
+  fmt::print("{}: makespan {:.1f} us, bound {:.1f} us, ratio {:.5f}, hidden "
+             "{}, peak {:.3f} GB, arena {:.3f} GB, first plan {:.3f} s\n",
+             dag.name, best.schedule.makespan, bounds.makespan,
+             best.schedule.makespan / bounds.makespan,
+             hidden ? fmt::format("{:.2f} %", *hidden * 100) : "all",
+             double(best.peakBytes) / 1e9,
+             double(best.plan.arenaBytes[0] + dag.residentBytes) / 1e9,
+             best.firstSeconds);
 }
 
 Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
@@ -74,7 +152,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
   target.scaleComm = options.scaleComm;
   MGPU_TRY_ASSIGN(TransformChoice choice, parseTransforms(options.transforms));
   target.transforms = std::move(choice.transforms);
-  target.freedoms = choice.freedoms;
+  target.schedulePolicy = choice.schedulePolicy;
   if (!dag.spmd)
     return fail(ErrorKind::Unsupported,
                 fmt::format("{} is not spmd; model frozen plans one device "
@@ -85,68 +163,20 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
   size_t sourceNodes = dag.nodes.size();
   if (planned.dag)
     dag = std::move(*planned.dag);
-  const OverlapOutcome &best = *planned.overlap;
-  const OverlapModel &model = *planned.model;
-  const OverlapBounds &bounds = best.bounds;
-  std::optional<double> hidden = hiddenShare(bounds, best.schedule.makespan);
   if (!options.planOut.empty())
-    MGPU_TRY(writeFileAtomic(options.planOut, planJson(best, dag, model)));
+    MGPU_TRY(writeFileAtomic(options.planOut,
+                             planJson(*planned.overlap, dag, *planned.model)));
   if (!options.dagOut.empty()) {
     MGPU_TRY_ASSIGN(std::string text, dagJsonText(dag));
     MGPU_TRY(writeFileAtomic(options.dagOut, text));
   }
-  nlohmann::json transforms = nlohmann::json::array();
-  for (const TransformGain &gain : planned.gains)
-    transforms.push_back({{"name", toString(gain.transform)},
-                          {"changes", gain.changes},
-                          {"makespan_before_us", gain.beforeUs},
-                          {"makespan_after_us", gain.afterUs},
-                          {"kept", gain.isKept},
-                          {"left", gain.left}});
-
-  uint64_t arenaBound =
-      layoutArena(best.plan, dag).lowerBoundBytes[0] + dag.residentBytes;
-  nlohmann::json out{
-      {"dag", dag.name},
-      {"target", machine.machine().name},
-      {"model", planned.dag ? planned.plan.model : options.model},
-      {"nodes", dag.nodes.size()},
-      {"source_nodes", sourceNodes},
-      {"transforms", std::move(transforms)},
-      {"load_seconds", loadSeconds},
-      {"first_plan_seconds", best.firstSeconds},
-      {"makespan_us", best.schedule.makespan},
-      {"lower_bound_us", bounds.makespan},
-      {"ratio", best.schedule.makespan / bounds.makespan},
-      {"contended_makespan_us", planned.contendedUs},
-      {"kernels_us", bounds.kernels},
-      {"collectives_us", bounds.collectives},
-      {"critical_path_us", bounds.criticalPath},
-      {"hidden_share", hidden ? nlohmann::json(*hidden) : nlohmann::json()},
-      {"peak_memory_bytes", best.peakBytes},
-      {"arena_bytes", best.plan.arenaBytes[0] + dag.residentBytes},
-      {"arena_bound_bytes", arenaBound},
-      {"memory_limit_bytes", limit},
-      {"schedules", budget.spentNodes()},
-      {"seed", common.seed},
-      {"verified", true}};
-  if (common.json) {
-    fmt::print("{}\n", out.dump(1));
-    return 0;
-  }
-  for (const TransformGain &gain : planned.gains)
-    if (gain.changes > 0)
-      fmt::print("{}: {} changes, makespan {:.1f} -> {:.1f} us, {}\n",
-                 toString(gain.transform), gain.changes, gain.beforeUs,
-                 gain.afterUs, gain.isKept ? "kept" : "not kept");
-  fmt::print("{}: makespan {:.1f} us, bound {:.1f} us, ratio {:.5f}, hidden "
-             "{}, peak {:.3f} GB, arena {:.3f} GB, first plan {:.3f} s\n",
-             dag.name, best.schedule.makespan, bounds.makespan,
-             best.schedule.makespan / bounds.makespan,
-             hidden ? fmt::format("{:.2f} %", *hidden * 100) : "all",
-             double(best.peakBytes) / 1e9,
-             double(best.plan.arenaBytes[0] + dag.residentBytes) / 1e9,
-             best.firstSeconds);
+  const Outcome outcome{
+      dag,         planned, machine.machine().name, sourceNodes,
+      loadSeconds, limit,   budget.spentNodes()};
+  if (common.json)
+    fmt::print("{}\n", resultJson(outcome, options, common.seed).dump(1));
+  else
+    printResult(outcome);
   return 0;
 }
 

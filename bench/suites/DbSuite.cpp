@@ -40,8 +40,8 @@ struct Options {
 
 constexpr uint64_t shapesOfAProgram = 20;
 
-Problem problemOf(uint64_t number) {
-  Problem problem;
+TuningProblem problemOf(uint64_t number) {
+  TuningProblem problem;
   problem.program = fmt::format("program {:064x}", number / shapesOfAProgram);
   problem.shape = fmt::format("k=4096,m={},n=4096,type=bf16",
                               64 + 64 * (number % shapesOfAProgram));
@@ -102,7 +102,7 @@ struct Plain {
         "median)"));
     return database;
   }
-  static Result<void> insert(Database &database, const Problem &problem,
+  static Result<void> insert(Database &database, const TuningProblem &problem,
                              const Trial &trial) {
     MGPU_TRY_ASSIGN(
         Statement insert,
@@ -112,7 +112,7 @@ struct Plain {
         .bind(trial.medianUs)
         .run();
   }
-  static Result<void> find(Database &database, const Problem &problem) {
+  static Result<void> find(Database &database, const TuningProblem &problem) {
     MGPU_TRY_ASSIGN(Statement query,
                     Statement::prepare(database,
                                        "SELECT configuration, median FROM "
@@ -134,7 +134,7 @@ Result<void> fill(const Options &options, const std::string &ours,
   Random random(1);
   for (uint64_t first = 0; first < options.trials;
        first += options.perProblem) {
-    Problem problem = problemOf(first / options.perProblem);
+    TuningProblem problem = problemOf(first / options.perProblem);
     std::vector<Trial> trials;
     for (uint64_t k = 0; k < options.perProblem; ++k)
       trials.push_back(trialOf(k, random));
@@ -185,8 +185,8 @@ Result<std::vector<Row>> measure(const Options &options,
                                   matchName(found->match), matchName(wanted)));
   };
   for (uint64_t k = 0; k < options.samples; ++k) {
-    Problem problem = problemOf(random.below(problems));
-    Problem other = problem;
+    TuningProblem problem = problemOf(random.below(problems));
+    TuningProblem other = problem;
     // Between two that were measured.
     other.shape = fmt::format("k=4096,m={},n=4096,type=bf16",
                               65 + 64 * random.below(shapesOfAProgram));
@@ -206,7 +206,7 @@ Result<std::vector<Row>> measure(const Options &options,
     }));
   }
   for (uint64_t k = 0; k < std::min<uint64_t>(options.samples, 100); ++k) {
-    Problem problem = problemOf(random.below(problems));
+    TuningProblem problem = problemOf(random.below(problems));
     Trial trial = trialOf(options.perProblem + k, random);
     MGPU_TRY(
         timeOne(rows[4].ours, [&] { return store.record(problem, trial); }));

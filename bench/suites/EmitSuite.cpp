@@ -6,10 +6,10 @@
 // time of this process, on all its threads together, each the least of several
 // rounds.
 #include "db/SqliteBlobCache.h"
+#include "kernels/compile/CompileTexts.h"
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/lower/KernelDialects.h"
-#include "tools/mgpu-tune/Compiler.h"
-#include "tools/mgpu-tune/CudaKernels.h"
+#include "pipeline/compiler/MlirCompiler.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -88,8 +88,8 @@ planner::Dag smallProgram() {
 /// Emits all and compiles them where NVRTC is.
 bool build(const planner::Dag &dag, const std::string &arch,
            device::BlobCache *cache) {
-  auto texts = allOf(tune::emitCudaKernels(dag, "", cache));
-  auto programs = texts ? tune::compileTexts(*texts, arch, cache, {})
+  auto texts = allOf(pipeline::mlirCompiler().emitCudaKernels(dag, "", cache));
+  auto programs = texts ? kernels::compileTexts(*texts, arch, cache, {})
                         : tl::unexpected(texts.error());
   auto compiled =
       programs ? allOf(std::move(*programs)) : tl::unexpected(programs.error());
@@ -101,7 +101,8 @@ bool build(const planner::Dag &dag, const std::string &arch,
 bool smallKernels(const std::string &arch) {
   planner::Dag dag = smallProgram();
   auto emitted = leastMs([&] {
-    return allOf(tune::emitCudaKernels(dag, "", nullptr)).has_value();
+    return allOf(pipeline::mlirCompiler().emitCudaKernels(dag, "", nullptr))
+        .has_value();
   });
   if (!emitted)
     return false;

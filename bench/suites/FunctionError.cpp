@@ -124,7 +124,7 @@ Result<FunctionError> measure(std::string_view operation, uint64_t samples) {
   const Function<Wide> *function = findFunction<Wide>(operation);
   if (!function)
     return fail(ErrorKind::Invalid,
-                fmt::format("'{}' is no function that is known", operation));
+                fmt::format("'{}' is not a function that is known", operation));
   const bool two = function->two != nullptr;
   MGPU_TRY_ASSIGN(device::KernelObject object,
                   build(operation, two, sizeof(T) == 8 ? "f64" : "f32"));

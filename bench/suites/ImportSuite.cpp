@@ -177,7 +177,7 @@ double parseAndVerify(const std::string &text) {
 }
 
 struct Imported {
-  mlir::OwningOpRef<mlir::ModuleOp> module;
+  Result<planner::ParsedProgram> parsed;
   Result<planner::ImportedProgram> program;
   explicit operator bool() const { return program.has_value(); }
 };
@@ -186,11 +186,11 @@ double import(const std::string &text, bool kernelTexts, size_t &numNodes) {
   return seconds([&](mlir::MLIRContext &context) {
     Imported made{planner::parseProgramText(text, "bench.mlir", context),
                   fail(ErrorKind::Invalid, "does not parse")};
-    if (!made.module)
+    if (!made.parsed)
       return made;
     planner::ImportOptions options;
     options.kernelTexts = kernelTexts;
-    made.program = planner::buildDag(*made.module, options);
+    made.program = planner::buildDag(*made.parsed->module, options);
     if (made.program)
       numNodes = made.program->dag.nodes.size();
     return made;

@@ -7,7 +7,7 @@
 //   pingpong the same chain, the devices taking turns: every edge crosses
 //   layered  32 layers of 128; a node follows 3 random ones of the layer
 //            before; the first half of a layer on device 0
-// The number after the graph is ours of lanes and oneTBB's of threads; graphs
+// The number after the graph is ours of threads and oneTBB's of threads; graphs
 // are built once. Each column is of 21 samples of at least 10 ms, in 7 rounds
 // that take every case in turn, so that what else the machine does meets all:
 //   ns          median time per node
@@ -129,9 +129,9 @@ struct Engine {
   uint64_t batch = 1, replays = 0;
 };
 
-struct Lanes final : Engine {
-  Lanes(const Shape &shape, uint32_t numLanes) : Engine(shape) {
-    auto driver = createHostDriver(2, numLanes);
+struct Threads final : Engine {
+  Threads(const Shape &shape, uint32_t numThreads) : Engine(shape) {
+    auto driver = createHostDriver(2, numThreads);
     if (!driver)
       throw std::runtime_error(driver.error().message);
     auto graph = (*driver)->createGraph();
@@ -237,7 +237,7 @@ void measure(benchmark::State &state, int which, uint32_t threads) {
   };
   Competitor competitor; // before there are threads to fork beside
   std::vector<std::unique_ptr<Engine>> engines;
-  engines.push_back(std::make_unique<Lanes>(shape, threads));
+  engines.push_back(std::make_unique<Threads>(shape, threads));
   std::vector<Case> cases{{"", engines[0].get(), false, {}},
                           {"busy", engines[0].get(), true, {}}};
 #ifdef MGPU_HAVE_TBB

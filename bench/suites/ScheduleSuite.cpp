@@ -12,13 +12,7 @@
 
 using namespace mgpu;
 
-int main(int argc, char **argv) {
-  CLI::App app("Plans instances with known bounds and prints how far from them "
-               "the plans are.\n"
-               "Results on stdout, words on stderr. Exit codes as mgpu-tune's.",
-               "bench-schedule");
-  bench::PsplibOptions psplib;
-  bench::CommonOptions common;
+static void addPsplib(CLI::App &app, bench::PsplibOptions &psplib) {
   app.add_option("--psplib", psplib.directory,
                  "Directory of instances in Patterson's format, SET_P_I.rcp");
   app.add_option("--best", psplib.bestFile,
@@ -29,7 +23,7 @@ int main(int argc, char **argv) {
   app.add_option("--threads", psplib.threads,
                  "Instances solved at a time; each search has one thread")
       ->check(CLI::Range(1u, 256u));
-  std::map<std::string, planner::rcpsp::ClockKind> clocks{
+  const std::map<std::string, planner::rcpsp::ClockKind> clocks{
       {"wall", planner::rcpsp::ClockKind::Wall},
       {"cpu", planner::rcpsp::ClockKind::ThreadCpu}};
   app.add_option("--clock", psplib.clock,
@@ -37,7 +31,9 @@ int main(int argc, char **argv) {
                  "cpu, the time its thread runs, for machines that are shared")
       ->transform(CLI::CheckedTransformer(clocks))
       ->default_str("wall");
-  bench::DagOptions dag;
+}
+
+static void addDag(CLI::App &app, bench::DagOptions &dag) {
   app.add_option("--dag", dag.file, "An mgpu-dag/2 file to plan");
   app.add_option("--target", dag.target, "sim:NAME or sim:FILE, a topology");
   app.add_option("--model", dag.model, "Cost model of --dag: frozen");
@@ -56,6 +52,18 @@ int main(int argc, char **argv) {
       ->default_str("none");
   app.add_option("--dag-out", dag.dagOut,
                  "Write the DAG that the plan is of, as transforms left it");
+}
+
+int main(int argc, char **argv) {
+  CLI::App app("Plans instances with known bounds and prints how far from them "
+               "the plans are.\n"
+               "Results on stdout, words on stderr. Exit codes as mgpu-tune's.",
+               "bench-schedule");
+  bench::PsplibOptions psplib;
+  bench::DagOptions dag;
+  bench::CommonOptions common;
+  addPsplib(app, psplib);
+  addDag(app, dag);
   app.add_option("--seconds", common.seconds,
                  "Search time per instance or DAG; 0 is the list pass and one "
                  "improvement pass alone")

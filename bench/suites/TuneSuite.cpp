@@ -5,7 +5,9 @@
 // samples in turn. The outputs of C++ are checked against the program's.
 //   bench-tune examples/mlp/mlp.mlir --db FILE [--seconds 10]
 #include "bench/suites/TuneBaselines.h"
-#include "tools/mgpu-tune/Tuned.h"
+#include "pipeline/Load.h"
+#include "pipeline/Prepare.h"
+#include "pipeline/compiler/MlirCompiler.h"
 
 #include <CLI/CLI.hpp>
 
@@ -74,18 +76,18 @@ Result<void> checkOutput(const Values &mine, const Values &theirs) {
   return {};
 }
 
-Result<void> measure(const tune::Options &options, double seconds) {
-  MGPU_TRY_ASSIGN(tune::Program program, tune::loadProgram(options, false));
-  MGPU_TRY_ASSIGN(auto context, tune::makeTuneContext(program, options));
-  MGPU_TRY_ASSIGN(auto inputs, tune::programInputs(program, options));
+Result<void> measure(const pipeline::LoadOptions &options, double seconds) {
+  MGPU_TRY_ASSIGN(pipeline::LoadedProgram program,
+                  pipeline::loadProgram(options));
+  MGPU_TRY_ASSIGN(auto context, pipeline::makeTuneContext(program));
+  MGPU_TRY_ASSIGN(auto inputs, pipeline::programInputs(program));
   MGPU_TRY_ASSIGN(auto baseline, makeBaseline(options.file, inputs));
   tuner::ProgramData data(program.dag, inputs);
-  MGPU_TRY_ASSIGN(
-      auto evaluator,
-      tuner::Evaluator::create(
-          tune::tuningSubject(program, options, context, data), {}));
+  MGPU_TRY_ASSIGN(auto evaluator,
+                  tuner::Evaluator::create(
+                      pipeline::tuningSubject(program, context, data), {}));
   MGPU_TRY_ASSIGN(auto decision,
-                  tune::readDecision(program, context, options.database));
+                  pipeline::readDecision(program, context, options.database));
   if (!decision)
     return fail(ErrorKind::Usage,
                 fmt::format("'{}' has nothing for this program: run `mgpu-tune "
@@ -118,7 +120,7 @@ Result<void> measure(const tune::Options &options, double seconds) {
         baseline->run();
         return {};
       });
-  std::optional<tuner::Fault> fault, other;
+  std::optional<Fault> fault, other;
   bench::HeadToHeadOptions meeting;
   meeting.maxSeconds = seconds;
   meeting.mostPairs = 4096;
@@ -146,7 +148,8 @@ Result<void> measure(const tune::Options &options, double seconds) {
 int main(int argc, char **argv) {
   CLI::App app("Measures tuned examples against the default and naive C++.",
                "bench-tune");
-  tune::Options options;
+  pipeline::LoadOptions options;
+  options.compiler = &pipeline::mlirCompiler();
   double seconds = 10;
   app.add_option("FILE", options.file, "examples/mlp/mlp.mlir or heat")
       ->required();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/graph/GraphBuilder.h"
 
-#include "capture/graph/Cards.h"
+#include "capture/graph/Communication.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ private:
                 fmt::format("{}node '{}': {}", where, node.name, message));
   }
 
-  /// A hang among cards is told of without the DAG.
+  /// A hang among GPUs is told of without the DAG.
   std::string nameOf(const DagNode &node) const {
     return only && !node.location.empty()
                ? fmt::format("{} ({})", node.name, node.location)
@@ -85,7 +85,8 @@ private:
   std::vector<std::byte *> buffers;             ///< by BufferId
   std::vector<std::optional<uint64_t>> inArena; ///< where, by BufferId
   std::vector<uint32_t> graphNodes;             ///< by NodeId
-  std::map<Lane, uint32_t> laneTails; ///< last graph node of each lane
+  std::map<PlanStream, uint32_t>
+      streamTails; ///< last graph node of each stream
 };
 
 Result<void> Builder::resolveBuffers() {
@@ -229,7 +230,7 @@ Builder::addCollective(const DagNode &node, const CollectiveCall &call,
         pair ? rank == 0
              : call.kind != CollectiveKind::Broadcast || rank == call.root;
     bool receives = !pair || rank == 1;
-    // Ends on other cards have no address here, but their boxes count, and
+    // Ends on other GPUs have no address here, but their boxes count, and
     // where they are.
     const bool here = isHere(member.device);
     if (sends && member.send.value < inArena.size())
@@ -306,14 +307,14 @@ Result<GraphNodeId> Builder::add(const DagNode &node,
                 "this program instead");
 }
 
-/// Lane predecessors and waits, each once; the driver and proveGraph see the
+/// Stream predecessors and waits, each once; the driver and proveGraph see the
 /// same edges.
 Result<void> Builder::addDependencies(const PlanStep &step, uint32_t id,
                                       std::vector<GraphEdge> &edges) {
   const DagNode &node = dag.node(step.node);
   std::vector<uint32_t> sources;
-  if (step.lanes.empty())
-    return failAt(node, ErrorKind::Invalid, "has no lane in the plan");
+  if (step.streams.empty())
+    return failAt(node, ErrorKind::Invalid, "has no stream in the plan");
   if (only && isCommunication(node)) {
     std::vector<DeviceId> members = communicatorOf(dag, node);
     for (const auto &[others, last] : lastOf)
@@ -321,10 +322,10 @@ Result<void> Builder::addDependencies(const PlanStep &step, uint32_t id,
         sources.push_back(last);
     lastOf[std::move(members)] = id;
   }
-  for (const Lane &lane : step.lanes) {
-    if (!isHere(lane.device))
+  for (const PlanStream &stream : step.streams) {
+    if (!isHere(stream.device))
       continue;
-    auto [tail, fresh] = laneTails.try_emplace(lane, id);
+    auto [tail, fresh] = streamTails.try_emplace(stream, id);
     if (!fresh)
       sources.push_back(std::exchange(tail->second, id));
   }
@@ -335,7 +336,7 @@ Result<void> Builder::addDependencies(const PlanStep &step, uint32_t id,
           fmt::format("waits for node {}, which does not exist", wait.value));
     if (dag.node(wait).phase != phase)
       continue; // phases follow each other whole
-    // What another card does is waited for in a communication.
+    // What another GPU does is waited for in a communication.
     if (only && !isOn(dag.node(wait), *only))
       continue;
     if (graphNodes[wait.value] == absent)

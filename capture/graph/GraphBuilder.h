@@ -3,7 +3,7 @@
 #define MGPU_CAPTURE_GRAPH_GRAPHBUILDER_H
 
 // Turns the steps of one phase of a plan into an executable graph: one graph
-// node per step, edges from lane order and waits.
+// node per step, edges from stream order and waits.
 
 #include "device/api/GraphDriver.h"
 #include "planner/dag/Dag.h"
@@ -34,7 +34,7 @@ struct ExecutableGraph {
   std::vector<GraphEdge> early;
 };
 
-/// `kernels` are by KernelId. Of a driver with one device of several (Cards.h)
+/// `kernels` are by KernelId. Of a driver with one device of several (Gpus.h)
 /// the graph holds that device's part, with its communications in the order of
 /// the plan's steps. Plans are checked as far as building needs it;
 /// planner::verify() proves them. The graph made is proven to hold every edge
@@ -54,9 +54,9 @@ Result<void> rebuildGraph(const planner::Plan &plan, const planner::Dag &dag,
 
 /// The read-back proof: `dagNodes` holds each node of the phase once, and
 /// `edges` alone imply every edge of the DAG between them and the order of
-/// every lane of the plan. With `only`, of that device's part, and that those
+/// every stream of the plan. With `only`, of that device's part, and that those
 /// of its communications whose communicators share two ranks follow each other
-/// in the plan's order, which is that of all cards. Of the edges that are
+/// in the plan's order, which is that of all GPUs. Of the edges that are
 /// `early`: that each is the only edge of its target, that both ends are
 /// kernels, and that the target's, by KernelId in `awaits`, waits.
 Result<void> proveGraph(const planner::Plan &plan, const planner::Dag &dag,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "capture/graph/Cards.h"
+#include "capture/graph/Communication.h"
 #include "capture/graph/GraphBuilder.h"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ tl::unexpected<Error> broken(std::string message) {
 //    has ended, and with it all that paths through that source come from.
 // In Q -> P -> C with both edges early, C waits for P alone; that P has ended
 // says that P waited for Q. It would not, if P had an edge of which it does not
-// wait for the source: hence "no other". Where P is no kernel that waits, the
-// edge to it is not early, and 2 holds by its beginning.
+// wait for the source: hence "no other". Where P is not a kernel that waits,
+// the edge to it is not early, and 2 holds by its beginning.
 //
 // CUDA may give a library's call programmatic edges that are not known here, to
 // those of its kernels that the library launches with
@@ -43,7 +43,7 @@ tl::unexpected<Error> broken(std::string message) {
 // programmatic, and it begins after those of the others have ended. What
 // follows the call has whole edges from its end.
 
-/// Of early edges, what 1 says.
+/// Proves what 1 says of early edges.
 Result<void> proveEarly(const Dag &dag, std::span<const NodeId> dagNodes,
                         std::span<const GraphEdge> edges,
                         std::span<const GraphEdge> early,
@@ -82,20 +82,49 @@ Result<void> proveEarly(const Dag &dag, std::span<const NodeId> dagNodes,
   return {};
 }
 
-} // namespace
+/// The proof, in the order of its members: each needs what those before found.
+class Proof {
+public:
+  Proof(const Plan &plan, const Dag &dag, std::span<const NodeId> dagNodes,
+        std::span<const GraphEdge> edges, std::optional<DeviceId> only)
+      : plan(plan), dag(dag), dagNodes(dagNodes), edges(edges), only(only),
+        graphNode(dag.nodes.size(), absent), places(dagNodes.size()) {}
 
-Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
-                        std::span<const NodeId> dagNodes,
-                        std::span<const GraphEdge> edges,
-                        std::optional<DeviceId> only,
-                        std::span<const GraphEdge> early,
-                        const std::vector<bool> &awaits) {
-  // Whose lane is this process's: the host's is that of device 0.
-  auto isHere = [&](DeviceId device) {
-    return !only || device == *only || (device.isHost() && only->value == 0);
-  };
-  constexpr uint32_t absent = UINT32_MAX;
-  std::vector<uint32_t> graphNode(dag.nodes.size(), absent);
+  Result<void> nodesAreThePhase(Phase phase);
+  void findPlaces();
+  Result<void> streamsAreChains();
+  Result<void> communicationsFollow() const;
+  Result<void> edgesAreKept() const;
+
+private:
+  static constexpr uint32_t absent = UINT32_MAX;
+
+  const std::string &nameOf(uint32_t node) const {
+    return dag.node(dagNodes[node]).name;
+  }
+  /// The graph node of a step, absent where the graph has none.
+  uint32_t nodeOf(const PlanStep &step) const {
+    return step.node.value < graphNode.size() ? graphNode[step.node.value]
+                                              : absent;
+  }
+  bool isAfter(uint32_t to, uint32_t from) const {
+    auto [chain, place] = places[from].front();
+    return from < to && clocks[to * chainLength.size() + chain] >= place;
+  }
+
+  const Plan &plan;
+  const Dag &dag;
+  std::span<const NodeId> dagNodes;
+  std::span<const GraphEdge> edges;
+  std::optional<DeviceId> only;
+  std::vector<uint32_t> graphNode;   ///< by NodeId
+  std::vector<uint32_t> chainLength; ///< of each stream that is here
+  /// Where each graph node stands in the chains: (chain, place from 1 on).
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> places;
+  std::vector<uint32_t> clocks; ///< how far its past reaches along each chain
+};
+
+Result<void> Proof::nodesAreThePhase(Phase phase) {
   for (uint32_t g = 0; g < dagNodes.size(); ++g) {
     NodeId id = dagNodes[g];
     if (id.value >= dag.nodes.size() || graphNode[id.value] != absent)
@@ -108,34 +137,36 @@ Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
       return broken(
           fmt::format("node '{}' is {}", dag.nodes[n].name,
                       graphNode[n] == absent ? "missing" : "of another phase"));
+  return {};
+}
 
-  MGPU_TRY(proveEarly(dag, dagNodes, edges, early, awaits));
-
-  // The lanes are chains; first where each graph node stands in them.
-  std::map<Lane, uint32_t> chainOf;
-  std::vector<uint32_t> chainLength;
-  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> places(
-      dagNodes.size());
+void Proof::findPlaces() {
+  // The stream of the host belongs to the process of device 0.
+  auto isHere = [&](DeviceId device) {
+    return !only || device == *only || (device.isHost() && only->value == 0);
+  };
+  std::map<PlanStream, uint32_t> chainOf;
   for (const PlanStep &step : plan.steps) {
-    if (step.node.value >= dag.nodes.size() ||
-        graphNode[step.node.value] == absent)
+    const uint32_t node = nodeOf(step);
+    if (node == absent)
       continue;
-    for (const Lane &lane : step.lanes) {
-      if (!isHere(lane.device))
+    for (const PlanStream &stream : step.streams) {
+      if (!isHere(stream.device))
         continue;
       auto [entry, fresh] =
-          chainOf.try_emplace(lane, uint32_t(chainLength.size()));
+          chainOf.try_emplace(stream, uint32_t(chainLength.size()));
       if (fresh)
         chainLength.push_back(0);
-      places[graphNode[step.node.value]].push_back(
-          {entry->second, ++chainLength[entry->second]});
+      places[node].push_back({entry->second, ++chainLength[entry->second]});
     }
   }
-  // Then clocks by the edges alone: how far along each chain a node's past
-  // reaches. That this is the whole chain up to there follows from finding,
-  // at each node, its chain predecessors in its past.
-  size_t chains = chainLength.size();
-  std::vector<uint32_t> clocks(dagNodes.size() * chains, 0);
+}
+
+/// By the edges alone. That a node's past is the whole chain up to there
+/// follows from finding, at each node, its chain predecessors in its past.
+Result<void> Proof::streamsAreChains() {
+  const size_t chains = chainLength.size();
+  clocks.assign(dagNodes.size() * chains, 0);
   auto edge = edges.begin();
   for (uint32_t g = 0; g < dagNodes.size(); ++g) {
     uint32_t *mine = clocks.data() + g * chains;
@@ -148,27 +179,24 @@ Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
         mine[c] = std::max(mine[c], theirs[c]);
     }
     if (places[g].empty())
-      return broken(
-          fmt::format("node '{}' has no lane", dag.node(dagNodes[g]).name));
+      return broken(fmt::format("node '{}' has no stream", nameOf(g)));
     for (auto [chain, place] : places[g])
       if (mine[chain] + 1 != place)
-        return broken(fmt::format("node '{}' does not follow its lane",
-                                  dag.node(dagNodes[g]).name));
+        return broken(
+            fmt::format("node '{}' does not follow its stream", nameOf(g)));
     for (auto [chain, place] : places[g])
       mine[chain] = place;
   }
   if (edge != edges.end())
     return broken("its edges are not in order");
-  auto isAfter = [&](uint32_t to, uint32_t from) {
-    auto [chain, place] = places[from].front();
-    return from < to && clocks[to * chains + chain] >= place;
-  };
+  return {};
+}
+
+Result<void> Proof::communicationsFollow() const {
   // The communications before, by the members of their communicator.
   std::vector<std::pair<std::vector<DeviceId>, uint32_t>> before;
   for (const PlanStep &step : plan.steps) {
-    uint32_t node = step.node.value < dag.nodes.size()
-                        ? graphNode[step.node.value]
-                        : absent;
+    const uint32_t node = nodeOf(step);
     if (!only || node == absent || !isCommunication(dag.node(step.node)))
       continue;
     std::vector<DeviceId> members = communicatorOf(dag, dag.node(step.node));
@@ -176,8 +204,7 @@ Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
     for (auto &[others, last] : before) {
       if (shareTwoRanks(members, others) && !isAfter(node, last))
         return broken(fmt::format("communication '{}' does not follow '{}'",
-                                  dag.node(step.node).name,
-                                  dag.node(dagNodes[last]).name));
+                                  nameOf(node), nameOf(last)));
       if (others == members) {
         last = node;
         isKnown = true;
@@ -186,6 +213,10 @@ Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
     if (!isKnown)
       before.push_back({std::move(members), node});
   }
+  return {};
+}
+
+Result<void> Proof::edgesAreKept() const {
   for (const DepEdge &dep : dag.edges) {
     if (dep.from.value >= dag.nodes.size() || dep.to.value >= dag.nodes.size())
       return broken("an edge of the DAG names a node that does not exist");
@@ -198,6 +229,23 @@ Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
                                 dag.node(dep.from).name));
   }
   return {};
+}
+
+} // namespace
+
+Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
+                        std::span<const NodeId> dagNodes,
+                        std::span<const GraphEdge> edges,
+                        std::optional<DeviceId> only,
+                        std::span<const GraphEdge> early,
+                        const std::vector<bool> &awaits) {
+  Proof proof(plan, dag, dagNodes, edges, only);
+  MGPU_TRY(proof.nodesAreThePhase(phase));
+  MGPU_TRY(proveEarly(dag, dagNodes, edges, early, awaits));
+  proof.findPlaces();
+  MGPU_TRY(proof.streamsAreChains());
+  MGPU_TRY(proof.communicationsFollow());
+  return proof.edgesAreKept();
 }
 
 } // namespace mgpu::capture

@@ -26,22 +26,25 @@ Result<SharedMemory> SharedMemory::make(uint64_t bytes) {
 }
 
 SharedMemory::SharedMemory(SharedMemory &&other) noexcept
-    : all(std::exchange(other.all, {})) {}
+    : all(std::exchange(other.all, {})), isKept(other.isKept) {}
 
 SharedMemory &SharedMemory::operator=(SharedMemory &&other) noexcept {
   std::swap(all, other.all);
+  std::swap(isKept, other.isKept);
   return *this;
 }
 
 SharedMemory::~SharedMemory() {
-  if (!all.empty())
+  if (!all.empty() && !isKept)
     munmap(all.data(), all.size());
 }
 
 Result<void> SharedControl::watch(uint32_t rank) {
   ranks[rank].beats.fetch_add(1, std::memory_order_relaxed);
   if (aborted.load(std::memory_order_acquire))
-    return fail(ErrorKind::Absent, "given up, because another card failed");
+    return fail(Error{.kind = ErrorKind::Absent,
+                      .message = "given up, because another GPU failed",
+                      .cause = ErrorCause::OtherRank});
   return {};
 }
 
@@ -63,7 +66,7 @@ Result<void> SharedControl::meet(uint32_t rank, uint32_t count,
                   fmt::format("waited {} ms for rank {} to come to the "
                               "same step",
                               deadline.count(), missing));
-    // Cards are at work meanwhile or nothing is: a core is worth little at
+    // GPUs are at work meanwhile or nothing is: a core is worth little at
     // first and more later.
     if (turn > 2000)
       usleep(50);

@@ -2,8 +2,8 @@
 #ifndef MGPU_CAPTURE_RANKS_SHAREDCONTROL_H
 #define MGPU_CAPTURE_RANKS_SHAREDCONTROL_H
 
-// What the ranks of several cards share beside host buffers, be they processes
-// or threads of one.
+// What ranks of one machine share beside host buffers, be they processes or
+// threads of one.
 
 #include "support/Result.h"
 
@@ -25,10 +25,11 @@ public:
   SharedMemory &operator=(SharedMemory &&other) noexcept;
   ~SharedMemory();
   std::span<std::byte> bytes() const { return all; }
-  void keep() { all = {}; } ///< for good
+  void keep() { isKept = true; } ///< it is never freed
 
 private:
   std::span<std::byte> all;
+  bool isKept = false;
 };
 
 /// At the head of the shared memory. All zero is a fresh one.

@@ -59,7 +59,7 @@ Result<void> writeBundle(const std::string &path,
       add("cubin", arch, "", bytes);
     if (forms.cuda)
       add("cuda", "", kernels::factsText(*forms.cuda),
-          std::as_bytes(std::span(forms.cuda->source)));
+          forms.cuda->image.bytes());
     for (const auto &[level, bytes] : forms.host)
       add("host", level, "", bytes);
     for (const auto &[level, ways] : forms.alternatives)
@@ -68,10 +68,6 @@ Result<void> writeBundle(const std::string &path,
     if (forms.hostSpace) {
       const std::string space = kernels::spaceText(*forms.hostSpace);
       add("host-space", "", "", std::as_bytes(std::span(space)));
-    }
-    if (forms.cuda && forms.cuda->space) {
-      const std::string space = kernels::spaceText(*forms.cuda->space);
-      add("space", "", "", std::as_bytes(std::span(space)));
     }
   }
   return db::writeBundle(path, record, blobs);
@@ -85,8 +81,7 @@ Result<Bundle> Bundle::open(const std::string &path) {
         return bundle.store.blob(hash);
       });
   if (!program)
-    return fail(program.error().kind,
-                fmt::format("'{}': {}", path, program.error().message));
+    return failIn(fmt::format("'{}': ", path), program.error());
   bundle.theProgram = std::move(*program);
   return bundle;
 }
@@ -114,8 +109,7 @@ Result<Plan> Bundle::plan() const {
       continue;
     Result<Plan> plan = parsePlan(record.text, theProgram.dag);
     if (!plan)
-      return fail(plan.error().kind,
-                  fmt::format("'{}': {}", name, plan.error().message));
+      return failIn(fmt::format("'{}': ", name), plan.error());
     if (Result<void> ok = planner::verify(*plan, theProgram.dag); !ok)
       return fail(ErrorKind::Invalid, fmt::format("'{}': unsafe plan: {}", name,
                                                   ok.error().message));
@@ -127,17 +121,17 @@ Result<Plan> Bundle::plan() const {
 
 Result<void> Bundle::verify() {
   MGPU_TRY(plan());
-  for (const db::KernelImage &image : store.record().images)
+  for (const db::ImageRecord &image : store.record().images)
     MGPU_TRY(store.blob(image.blob));
   if (!targets("cuda").empty())
     MGPU_TRY(cudaTexts());
   return checkWays();
 }
 
-const db::KernelImage *Bundle::find(uint32_t kernel, std::string_view form,
+const db::ImageRecord *Bundle::find(uint32_t kernel, std::string_view form,
                                     std::string_view target) const {
   // The images are sorted by kernel, form and target.
-  auto key = [](const db::KernelImage &image) {
+  auto key = [](const db::ImageRecord &image) {
     return std::tuple<uint32_t, std::string_view, std::string_view>(
         image.kernel, image.form, image.target);
   };
@@ -145,7 +139,7 @@ const db::KernelImage *Bundle::find(uint32_t kernel, std::string_view form,
   const auto &images = store.record().images;
   auto at =
       std::lower_bound(images.begin(), images.end(), wanted,
-                       [&](const db::KernelImage &image, const auto &value) {
+                       [&](const db::ImageRecord &image, const auto &value) {
                          return key(image) < value;
                        });
   return at != images.end() && key(*at) == wanted ? &*at : nullptr;
@@ -158,7 +152,7 @@ std::pair<std::string, std::string> ownKey(std::string arch,
 
 Result<OwnCubins> Bundle::ownCubins() {
   OwnCubins out;
-  for (const db::KernelImage &image : store.record().images)
+  for (const db::ImageRecord &image : store.record().images)
     if (size_t space = image.target.find(' ');
         image.form == ownForm && space != std::string::npos) {
       MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, store.blob(image.blob));
@@ -171,7 +165,7 @@ Result<OwnCubins> Bundle::ownCubins() {
 
 std::vector<std::string> Bundle::targets(std::string_view form) const {
   std::set<std::string> all;
-  for (const db::KernelImage &image : store.record().images)
+  for (const db::ImageRecord &image : store.record().images)
     if (image.form == form)
       all.insert(image.target);
   std::vector<std::string> whole;
@@ -189,7 +183,7 @@ Result<std::vector<std::vector<std::byte>>>
 Bundle::images(std::string_view form, std::string_view target) {
   std::vector<std::vector<std::byte>> out;
   for (uint32_t k = 0; k < theProgram.dag.kernels.size(); ++k) {
-    const db::KernelImage *image = find(k, form, target);
+    const db::ImageRecord *image = find(k, form, target);
     if (!image)
       return fail(ErrorKind::Absent,
                   fmt::format("'{}' has no {} of kernel '{}'{}{}", name, form,
@@ -218,7 +212,7 @@ Bundle::hostKernels(std::span<const std::string_view> levels) {
   if (there.empty())
     return fail(ErrorKind::Absent,
                 fmt::format("'{}' has no kernels for the host: it was made of "
-                            "CUDA C++ that runs on cards alone; use --target "
+                            "CUDA C++ that runs on GPUs alone; use --target "
                             "cuda:0",
                             name));
   return fail(ErrorKind::Absent,
@@ -230,26 +224,38 @@ Bundle::hostKernels(std::span<const std::string_view> levels) {
                               : fmt::format("{}", fmt::join(levels, ", "))));
 }
 
-Result<std::optional<KernelSpace>> Bundle::spaceOf(uint32_t kernel,
-                                                   std::string_view form) {
-  const db::KernelImage *image = find(kernel, form, "");
-  if (!image) // of a version that kept none, or there is none
+/// Bundles once had lines of words where there is JSON now.
+static Result<void> checkIsJson(const std::string &name,
+                                std::string_view text) {
+  if (text.starts_with('{'))
+    return {};
+  return fail(ErrorKind::Invalid,
+              fmt::format("'{}' was made by an older mgpu, which described its "
+                          "kernels in another form: make it again",
+                          name));
+}
+
+Result<std::optional<KernelSpace>> Bundle::hostSpaceOf(uint32_t kernel) {
+  const db::ImageRecord *image = find(kernel, "host-space", "");
+  if (!image)
     return std::optional<KernelSpace>();
   MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, store.blob(image->blob));
-  auto space = kernels::parseSpace(
-      {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+  const std::string_view text(reinterpret_cast<const char *>(bytes.data()),
+                              bytes.size());
+  MGPU_TRY(checkIsJson(name, text));
+  auto space = kernels::parseSpace(text);
   if (!space)
-    return fail(space.error().kind,
-                fmt::format("'{}': {}", name, space.error().message));
+    return failIn(fmt::format("'{}': ", name), space.error());
   return std::optional<KernelSpace>(std::move(*space));
 }
 
 Result<void> Bundle::checkSpace(const KernelSpace &space,
                                 const kernels::CudaText &text) const {
-  if (space.target == KernelTarget::Cuda && space.block == text.block &&
+  if (space.target == KernelTarget::Cuda &&
+      space.block == text.image.sourceBlock &&
       space.reshapable == text.reshapable &&
-      space.defaults.block() == text.launchBlock &&
-      space.covered(space.defaults) == text.covers)
+      space.defaults.block() == text.image.block &&
+      space.covered(space.defaults) == text.image.covers)
     return {};
   return fail(ErrorKind::Invalid,
               fmt::format("'{}': the space of kernel '{}' is another one's",
@@ -260,7 +266,7 @@ Result<std::optional<std::vector<KernelSpace>>> Bundle::hostSpaces() {
   using Spaces = std::optional<std::vector<KernelSpace>>;
   std::vector<KernelSpace> spaces;
   for (uint32_t k = 0; k < theProgram.dag.kernels.size(); ++k) {
-    MGPU_TRY_ASSIGN(auto space, spaceOf(k, "host-space"));
+    MGPU_TRY_ASSIGN(auto space, hostSpaceOf(k));
     if (!space)
       return Spaces();
     if (space->target != KernelTarget::Host ||
@@ -301,7 +307,7 @@ std::string Bundle::noWay(uint32_t kernel, const std::string &level,
 Result<std::vector<std::byte>> Bundle::hostKernel(uint32_t kernel,
                                                   const std::string &level,
                                                   const KernelConfig &config) {
-  const db::KernelImage *image =
+  const db::ImageRecord *image =
       find(kernel, "host-way", wayName(level, config));
   if (!image)
     return fail(ErrorKind::Invalid, noWay(kernel, level, config));
@@ -312,13 +318,12 @@ Result<std::vector<kernels::CudaText>> Bundle::cudaTexts() {
   MGPU_TRY_ASSIGN(auto sources, images("cuda", ""));
   std::vector<kernels::CudaText> texts;
   for (uint32_t k = 0; k < sources.size(); ++k) {
-    auto text = kernels::parseFacts(find(k, "cuda", "")->facts);
+    const std::string &facts = find(k, "cuda", "")->facts;
+    MGPU_TRY(checkIsJson(name, facts));
+    auto text = kernels::parseFacts(facts);
     if (!text)
-      return fail(text.error().kind,
-                  fmt::format("'{}': {}", name, text.error().message));
-    text->source.assign(reinterpret_cast<const char *>(sources[k].data()),
-                        sources[k].size());
-    MGPU_TRY_ASSIGN(text->space, spaceOf(k, "space"));
+      return failIn(fmt::format("'{}': ", name), text.error());
+    text->image.setBytes(sources[k]);
     if (text->space)
       MGPU_TRY(checkSpace(*text->space, *text));
     texts.push_back(std::move(*text));

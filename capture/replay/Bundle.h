@@ -21,7 +21,7 @@ namespace mgpu::capture {
 /// One kernel in all forms it was compiled to.
 struct KernelForms {
   std::map<std::string, std::vector<std::byte>> host; ///< by CPU level
-  /// The other ways to build it for the host that are here for each level:
+  /// The other variants of it for the host that are here for each level:
   /// all of the space but its defaults, which `host` has.
   std::optional<planner::KernelSpace> hostSpace;
   std::map<std::string, std::map<planner::KernelConfig, std::vector<std::byte>>>
@@ -83,7 +83,7 @@ public:
   };
   Result<HostKernels> hostKernels(std::span<const std::string_view> levels);
 
-  /// The ways to build each kernel that are here for the host, by KernelId;
+  /// The variants of each kernel that are here for the host, by KernelId;
   /// none where the bundle has one way alone.
   Result<std::optional<std::vector<planner::KernelSpace>>> hostSpaces();
   /// A kernel built one of these ways for a level of hostKernels().
@@ -110,16 +110,15 @@ private:
       : name(std::move(name)), store(std::move(store)) {}
   Result<std::vector<std::vector<std::byte>>> images(std::string_view form,
                                                      std::string_view target);
-  /// Of a form of a kernel; none where the bundle has none.
-  Result<std::optional<planner::KernelSpace>> spaceOf(uint32_t kernel,
-                                                      std::string_view form);
+  /// None where the bundle has no alternatives of the kernel.
+  Result<std::optional<planner::KernelSpace>> hostSpaceOf(uint32_t kernel);
   Result<void> checkSpace(const planner::KernelSpace &space,
                           const kernels::CudaText &text) const;
   /// That every way of hostSpaces() is there.
   Result<void> checkWays();
   std::string noWay(uint32_t kernel, const std::string &level,
                     const planner::KernelConfig &config) const;
-  const db::KernelImage *find(uint32_t kernel, std::string_view form,
+  const db::ImageRecord *find(uint32_t kernel, std::string_view form,
                               std::string_view target) const;
 
   std::string name;

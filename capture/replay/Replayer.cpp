@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/replay/Replayer.h"
 
-#include "capture/graph/Cards.h"
+#include "capture/graph/Communication.h"
+#include "support/Assert.h"
 #include "support/Clock.h"
 
 #include <algorithm>
@@ -49,6 +50,53 @@ Result<void> writeConstants(const Dag &dag, const HostLayout &layout,
   return {};
 }
 
+/// The arenas of the devices that are here, and host buffers with what is in
+/// them: memory of the driver's, or where `layout` has them in that of `part`.
+static Result<BufferAddresses>
+allocateBuffers(const Dag &dag, const Plan &plan, const HostLayout &layout,
+                const Part &part, device::Driver &driver,
+                std::vector<std::span<std::byte>> &hostBuffers) {
+  const std::optional<DeviceId> only = driver.onlyDevice();
+  BufferAddresses addresses;
+  uint64_t mostBytes = 0;
+  for (uint32_t k = 0; k < dag.numDevices; ++k)
+    mostBytes = std::max(mostBytes, plan.arenaBytes[k]);
+  for (uint32_t k = 0; k < dag.numDevices; ++k) {
+    if (only && only->value != int32_t(k)) {
+      addresses.arenas.push_back(nullptr);
+      continue;
+    }
+    MGPU_TRY_ASSIGN(
+        std::byte * arena,
+        driver.allocateArena({int32_t(k)}, plan.arenaBytes[k], mostBytes));
+    addresses.arenas.push_back(arena);
+  }
+  for (const Buffer &buffer : dag.buffers) {
+    std::span<std::byte> bytes;
+    if (buffer.device.isHost() && only) {
+      MGPU_CHECK(layout.offsets[hostBuffers.size()] + buffer.sizeBytes <=
+                     part.hostMemory.size(),
+                 "a host buffer lies within what its layout takes");
+      bytes = part.hostMemory.subspan(layout.offsets[hostBuffers.size()],
+                                      size_t(buffer.sizeBytes));
+    } else if (buffer.device.isHost()) {
+      MGPU_TRY(checkConstant(buffer));
+      MGPU_TRY_ASSIGN(std::byte * memory,
+                      driver.allocate(DeviceId::host(), buffer.sizeBytes));
+      bytes = {memory, size_t(buffer.sizeBytes)};
+      std::copy_n(buffer.contents.begin(),
+                  std::min(buffer.contents.size(), bytes.size()),
+                  bytes.begin());
+    }
+    hostBuffers.push_back(bytes);
+    addresses.host.push_back(bytes.data());
+  }
+  MGPU_CHECK(addresses.arenas.size() == dag.numDevices &&
+                 addresses.host.size() == dag.buffers.size(),
+             "every device and every buffer has an address, if a null one");
+  return addresses;
+}
+
 Result<Replayer>
 Replayer::create(const Dag &dag, const Plan &plan,
                  std::span<const std::vector<std::byte>> kernelObjects,
@@ -74,45 +122,16 @@ Replayer::create(const Dag &dag, const Plan &plan,
   replayer.isFirst = !only || only->value == 0;
   HostLayout layout;
   if (only) {
-    MGPU_TRY(checkAcrossCards(dag));
+    MGPU_TRY(checkAcrossRanks(dag));
     layout = hostLayout(dag);
     if (part.hostMemory.size() != layout.bytes)
       return fail(ErrorKind::Internal,
                   fmt::format("{} bytes of host memory for {}",
                               part.hostMemory.size(), layout.bytes));
   }
-  BufferAddresses addresses;
-  uint64_t mostBytes = 0;
-  for (uint32_t k = 0; k < dag.numDevices; ++k)
-    mostBytes = std::max(mostBytes, plan.arenaBytes[k]);
-  for (uint32_t k = 0; k < dag.numDevices; ++k) {
-    if (only && only->value != int32_t(k)) {
-      addresses.arenas.push_back(nullptr);
-      continue;
-    }
-    MGPU_TRY_ASSIGN(
-        std::byte * arena,
-        driver.allocateArena({int32_t(k)}, plan.arenaBytes[k], mostBytes));
-    addresses.arenas.push_back(arena);
-  }
-  for (const Buffer &buffer : dag.buffers) {
-    std::span<std::byte> bytes;
-    if (buffer.device.isHost() && only) {
-      bytes =
-          part.hostMemory.subspan(layout.offsets[replayer.hostBuffers.size()],
-                                  size_t(buffer.sizeBytes));
-    } else if (buffer.device.isHost()) {
-      MGPU_TRY(checkConstant(buffer));
-      MGPU_TRY_ASSIGN(std::byte * memory,
-                      driver.allocate(DeviceId::host(), buffer.sizeBytes));
-      bytes = {memory, size_t(buffer.sizeBytes)};
-      std::copy_n(buffer.contents.begin(),
-                  std::min(buffer.contents.size(), bytes.size()),
-                  bytes.begin());
-    }
-    replayer.hostBuffers.push_back(bytes);
-    addresses.host.push_back(bytes.data());
-  }
+  MGPU_TRY_ASSIGN(
+      BufferAddresses addresses,
+      allocateBuffers(dag, plan, layout, part, driver, replayer.hostBuffers));
   std::vector<device::KernelHandle> kernels;
   for (size_t k = 0; k < kernelObjects.size(); ++k) {
     MGPU_TRY_ASSIGN(device::KernelHandle handle,
@@ -250,7 +269,7 @@ Result<void> Replayer::runTimed(Phase phase, double offsetUs,
   std::vector<device::NodeTiming> timings;
   MGPU_TRY(launched->launchTimed(timings));
   for (const device::NodeTiming &timing : timings)
-    into.nodes.push_back({graph.dagNodes[timing.node.value], timing.lane,
+    into.nodes.push_back({graph.dagNodes[timing.node.value], timing.queue,
                           offsetUs + timing.startUs, offsetUs + timing.endUs});
   for (device::HostSpan span : launched->hostSpans())
     into.host.push_back(

@@ -16,7 +16,7 @@ namespace mgpu::capture {
 /// When a node of a timed phase ran, from the phase's start.
 struct NodeSpan {
   planner::NodeId node;
-  uint32_t lane = 0; ///< the backend's queue or thread
+  uint32_t queue = 0; ///< the backend's queue or thread
   double startUs = 0, endUs = 0;
 };
 
@@ -28,7 +28,7 @@ struct TimedReplay {
 };
 
 /// Where each host buffer lies in one block of memory that the ranks of several
-/// cards share.
+/// GPUs share.
 struct HostLayout {
   std::vector<uint64_t> offsets; ///< by BufferId; of device buffers 0
   uint64_t bytes = 0;            ///< whole pages
@@ -39,7 +39,7 @@ Result<void> writeConstants(const planner::Dag &dag, const HostLayout &layout,
                             std::span<std::byte> memory);
 
 /// What a rank has that runs one device's part of a program
-/// (capture/graph/Cards.h), in a process or a thread of its own.
+/// (capture/graph/Gpus.h), in a process or a thread of its own.
 struct Part {
   /// By hostLayout(), with its constants; the driver has adopted it.
   std::span<std::byte> hostMemory;

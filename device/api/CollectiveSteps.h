@@ -61,7 +61,7 @@ struct CollectiveSpace {
 };
 
 /// The steps of a collective. Errors: Invalid for members that do not fit
-/// together, Unsupported for slices that are no boxes, and those of stage.
+/// together, Unsupported for slices that are not boxes, and those of stage.
 Result<CollectiveSteps> collectiveSteps(const CollectiveNodeParams &params,
                                         const CollectiveSpace &space);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/api/CopyNest.h"
 
+#include "support/Assert.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -26,6 +28,7 @@ Box collapse(const Box &box) {
 }
 
 Result<Box> sliceBox(const Box &box, uint32_t index, uint32_t count) {
+  MGPU_CHECK(count == 0 || index < count, "a slice is one of `count`");
   int64_t total = box.numElements();
   if (count == 0 || total % count != 0)
     return fail(ErrorKind::Invalid,
@@ -116,6 +119,9 @@ std::optional<CopyNest> makeNest(std::byte *destination,
                                  const Box &destinationBox,
                                  const std::byte *source,
                                  const Box &sourceBox) {
+  MGPU_ASSERT(destinationBox.elementBytes == sourceBox.elementBytes &&
+                  destinationBox.numElements() == sourceBox.numElements(),
+              "checkCopy() lets boxes of one size and width through alone");
   CopyNest nest;
   if (destinationBox.numElements() == 0)
     return nest;

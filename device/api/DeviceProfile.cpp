@@ -9,7 +9,7 @@ static constexpr uint32_t KiB = 1024;
 
 // NVIDIA's libcudacxx/include/cuda/__device/arch_traits.h (github.com/NVIDIA/
 // cccl, efee2cf, and 004ad19 for the others than 8.0, 8.9, 9.0 and 10.0) says
-// the same in every column but the name. The first card of a capability is the
+// the same in every column but the name. The first GPU of a capability is the
 // one that is shown for it.
 static constexpr DeviceProfile profiles[] = {
     {"A100", 80, 1024, 2048, 32, 65536, 255, 164 * KiB, 163 * KiB, 1 * KiB},
@@ -21,7 +21,7 @@ static constexpr DeviceProfile profiles[] = {
     {"T4", 75, 1024, 1024, 16, 65536, 255, 64 * KiB, 64 * KiB, 0},
     {"RTX A6000", 86, 1024, 1536, 16, 65536, 255, 100 * KiB, 99 * KiB, 1 * KiB},
     {"AGX Orin", 87, 1024, 1536, 16, 65536, 255, 164 * KiB, 163 * KiB, 1 * KiB},
-    {"card of 8.8", 88, 1024, 1536, 16, 65536, 255, 100 * KiB, 99 * KiB,
+    {"GPU of 8.8", 88, 1024, 1536, 16, 65536, 255, 100 * KiB, 99 * KiB,
      1 * KiB},
     {"B300", 103, 1024, 2048, 32, 65536, 255, 228 * KiB, 227 * KiB, 1 * KiB},
     {"AGX Thor", 110, 1024, 1536, 24, 65536, 255, 228 * KiB, 227 * KiB,

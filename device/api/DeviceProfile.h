@@ -2,7 +2,7 @@
 #ifndef MGPU_DEVICE_API_DEVICEPROFILE_H
 #define MGPU_DEVICE_API_DEVICEPROFILE_H
 
-// What is known of a card without having it: enough to say which launches fit
+// What is known of a GPU without having it: enough to say which launches fit
 // and how many blocks run at a time.
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace mgpu::device {
 
-/// A card, by the limits of its compute capability. What differs between cards
+/// A GPU, by the limits of its compute capability. What differs between GPUs
 /// of one capability is in device/api/topologies. Sources: [G] the table
 /// "Technical Specifications per Compute Capability" of the CUDA C++
 /// Programming Guide; [O] cuda_occupancy.h of CUDA 13.0. Tests compare with
@@ -29,10 +29,10 @@ struct DeviceProfile {
   uint32_t reservedSharedBytesPerBlock;  ///< [G] the driver's
 };
 
-/// The cards known.
+/// The GPUs known.
 std::span<const DeviceProfile> deviceProfiles();
 
-/// The first card of an architecture ("sm_90", "sm_90a"), or null.
+/// The first GPU of an architecture ("sm_90", "sm_90a"), or null.
 const DeviceProfile *profileOfArchitecture(std::string_view arch);
 
 } // namespace mgpu::device

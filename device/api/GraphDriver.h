@@ -72,7 +72,7 @@ struct CollectiveNodeParams {
 /// When a node of a timed replay ran, from the replay's start.
 struct NodeTiming {
   GraphNodeId node;
-  uint32_t lane = 0; ///< the backend's queue or thread
+  uint32_t queue = 0; ///< the backend's queue or thread
   double startUs = 0, endUs = 0;
 };
 
@@ -140,11 +140,11 @@ public:
   virtual uint32_t numDevices() const = 0;
   /// One line for `devices` and reports.
   virtual std::string description() const = 0;
-  /// What loadKernel takes: "sm_90" is a CudaKernelObject for that card; empty
+  /// What loadKernel takes: "sm_90" is a KernelImage for that GPU; empty
   /// is a shared object for this processor.
   virtual std::string architecture() const { return ""; }
-  /// By what launchTimed() knows when nodes ran, and why not by better; of the
-  /// last one, if there was one.
+  /// The clock that the last launchTimed() used, and why a better one was not
+  /// available.
   virtual std::string timedBy() const {
     return "the clock, read before and after each node";
   }
@@ -166,8 +166,8 @@ public:
   virtual bool awaits(KernelHandle) const { return false; }
   virtual std::unique_ptr<GraphDriver> createGraph() = 0;
 
-  // Of a driver in one of several processes, or threads, that run a program
-  // together.
+  // The calls below are for several drivers, one in each process or thread,
+  // that run one program together.
 
   /// The device that is here; none: all are. Memory and nodes are of it alone,
   /// and of a collective the members of others have no addresses.
@@ -187,7 +187,7 @@ public:
   /// An error once it is lost: work may go on that nothing can stop, so every
   /// call is an error, and nothing is freed.
   virtual Result<void> checkAlive() const { return {}; }
-  /// From here on it is lost, for another one's sake.
+  /// Marks this driver lost because another rank failed.
   virtual void abandon(const std::string & /*reason*/) {}
 };
 

@@ -291,7 +291,7 @@ Result<Topology> openTopology(std::string_view target) {
   static constexpr uint64_t sizeLimit = 1 << 20;
   if (!target.starts_with(prefix))
     return fail(ErrorKind::Usage,
-                fmt::format("target \"{}\" is no topology; give sim:NAME or "
+                fmt::format("target \"{}\" is not a topology; give sim:NAME or "
                             "sim:FILE",
                             target));
   std::string name(target.substr(prefix.size()));

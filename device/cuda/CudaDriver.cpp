@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/CudaDriver.h"
 
-#include "device/cuda/CudaGraph.h"
 #include "device/cuda/OpenDriver.h"
+#include "device/cuda/graph/CudaGraph.h"
 
 #include <fmt/format.h>
 
@@ -120,10 +120,10 @@ Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &options) {
 }
 
 Result<CudaMachine> inspectCuda(const CudaApi &api) {
-  auto check = [&](CUresult code, const char *call, int card) -> Result<void> {
+  auto check = [&](CUresult code, const char *call, int gpu) -> Result<void> {
     if (code == CUDA_SUCCESS)
       return {};
-    return cudaError(api, code, call, fmt::format("on cuda:{}", card));
+    return cudaError(api, code, call, fmt::format("on cuda:{}", gpu));
   };
   CudaMachine machine;
   machine.driver = cudaVersionText(api.driverVersion);
@@ -134,18 +134,18 @@ Result<CudaMachine> inspectCuda(const CudaApi &api) {
   for (int k = 0; k < count; ++k) {
     CUdevice &device = devices[size_t(k)];
     MGPU_TRY(check(api.cuDeviceGet(&device, k), "cuDeviceGet", k));
-    CudaMachine::Card card;
+    CudaMachine::Gpu gpu;
     char name[256] = {};
     MGPU_TRY(check(api.cuDeviceGetName(name, sizeof name - 1, device),
                    "cuDeviceGetName", k));
-    card.name = name;
+    gpu.name = name;
     CUuuid uuid{};
     MGPU_TRY(check(api.cuDeviceGetUuid(&uuid, device), "cuDeviceGetUuid", k));
-    card.uuid = uuidText(uuid);
+    gpu.uuid = uuidText(uuid);
     size_t bytes = 0;
     MGPU_TRY(
         check(api.cuDeviceTotalMem(&bytes, device), "cuDeviceTotalMem", k));
-    card.memoryBytes = bytes;
+    gpu.memoryBytes = bytes;
     int major = 0, minor = 0, multiprocessors = 0, mode = 0, clock = 0,
         memoryClock = 0;
     for (auto [attribute, into] :
@@ -157,12 +157,12 @@ Result<CudaMachine> inspectCuda(const CudaApi &api) {
           std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, &mode}})
       MGPU_TRY(check(api.cuDeviceGetAttribute(into, attribute, device),
                      "cuDeviceGetAttribute", k));
-    card.arch = fmt::format("sm_{}{}", major, minor);
-    card.multiprocessors = uint32_t(multiprocessors);
-    card.clockKhz = uint32_t(clock);
-    card.memoryClockKhz = uint32_t(memoryClock);
-    card.computeMode = computeModeText(mode);
-    machine.cards.push_back(std::move(card));
+    gpu.arch = fmt::format("sm_{}{}", major, minor);
+    gpu.multiprocessors = uint32_t(multiprocessors);
+    gpu.clockKhz = uint32_t(clock);
+    gpu.memoryClockKhz = uint32_t(memoryClock);
+    gpu.computeMode = computeModeText(mode);
+    machine.gpus.push_back(std::move(gpu));
   }
   for (int a = 0; a < count; ++a)
     for (int b = 0; b < count; ++b) {
@@ -171,7 +171,7 @@ Result<CudaMachine> inspectCuda(const CudaApi &api) {
         MGPU_TRY(check(api.cuDeviceCanAccessPeer(&reaches, devices[size_t(a)],
                                                  devices[size_t(b)]),
                        "cuDeviceCanAccessPeer", a));
-      machine.cards[size_t(a)].reaches.push_back(reaches != 0);
+      machine.gpus[size_t(a)].reaches.push_back(reaches != 0);
     }
   return machine;
 }

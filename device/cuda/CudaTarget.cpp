@@ -1,31 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/CudaTarget.h"
 
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
+#include "support/Number.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <fmt/format.h>
 
 namespace mgpu::device {
 
-/// The whole of `text` as a number of at least `least`.
-template <typename T>
-static bool parseNumber(std::string_view text, T least, T &into) {
-  const char *last = text.data() + text.size();
-  auto [end, error] = std::from_chars(text.data(), last, into);
-  return error == std::errc() && end == last && into >= least;
-}
-
 Result<CudaTarget> parseCudaTarget(const std::string &target) {
   auto unknown = [&] {
     return fail(ErrorKind::Usage,
-                fmt::format("target '{}': the forms are cuda, cuda:K (card K), "
-                            "cuda:K,L (several cards) and cuda:K/N (card K as "
+                fmt::format("target '{}': the forms are cuda, cuda:K (GPU K), "
+                            "cuda:K,L (several GPUs) and cuda:K/N (GPU K as "
                             "N devices, at most {})",
-                            target, maxDevicesOnCard));
+                            target, maxDevicesOnGpu));
   };
   CudaTarget out;
   if (target == "cuda")
@@ -36,20 +26,23 @@ Result<CudaTarget> parseCudaTarget(const std::string &target) {
     return unknown();
   rest.remove_prefix(head.size());
   if (size_t slash = rest.find('/'); slash != std::string_view::npos) {
-    if (!parseNumber(rest.substr(slash + 1), 1u, out.devicesOnCard) ||
-        out.devicesOnCard > maxDevicesOnCard ||
-        !parseNumber(rest.substr(0, slash), 0, out.cards[0]))
+    auto devices = numberFrom<uint32_t>(rest.substr(slash + 1));
+    auto gpu = numberFrom<int>(rest.substr(0, slash));
+    if (!devices || *devices < 1 || *devices > maxDevicesOnGpu || !gpu ||
+        *gpu < 0)
       return unknown();
+    out.gpus[0] = *gpu;
+    out.devicesOnGpu = *devices;
     return out;
   }
-  out.cards.clear();
+  out.gpus.clear();
   while (true) {
     size_t comma = rest.find(',');
-    int card = 0;
-    if (!parseNumber(rest.substr(0, comma), 0, card) ||
-        std::find(out.cards.begin(), out.cards.end(), card) != out.cards.end())
+    auto gpu = numberFrom<int>(rest.substr(0, comma));
+    if (!gpu || *gpu < 0 ||
+        std::find(out.gpus.begin(), out.gpus.end(), *gpu) != out.gpus.end())
       return unknown();
-    out.cards.push_back(card);
+    out.gpus.push_back(*gpu);
     if (comma == std::string_view::npos)
       return out;
     rest.remove_prefix(comma + 1);
@@ -60,116 +53,59 @@ bool isCudaTarget(const std::string &target) {
   return target.substr(0, target.find(':')) == "cuda";
 }
 
-Result<std::optional<std::vector<int>>> severalCards(const std::string &target,
-                                                     uint32_t numDevices) {
+Result<std::optional<std::vector<int>>> severalGpus(const std::string &target,
+                                                    uint32_t numDevices) {
   using None = std::optional<std::vector<int>>;
   if (!isCudaTarget(target))
     return None();
   MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
-  std::vector<int> cards = cuda.cards;
+  std::vector<int> gpus = cuda.gpus;
   if (target == "cuda") // as many as it takes
-    while (cards.size() < numDevices)
-      cards.push_back(int(cards.size()));
-  if (cards.size() == 1 || numDevices <= 1)
+    while (gpus.size() < numDevices)
+      gpus.push_back(int(gpus.size()));
+  if (gpus.size() == 1 || numDevices <= 1)
     return None();
-  if (cards.size() < numDevices)
+  if (gpus.size() < numDevices)
     return fail(ErrorKind::Absent,
                 fmt::format("the program is of {} devices, target '{}' has {} "
-                            "cards: cuda:{}/{} makes as many of one",
-                            numDevices, target, cards.size(), cards[0],
+                            "GPUs: cuda:{}/{} makes as many of one",
+                            numDevices, target, gpus.size(), gpus[0],
                             numDevices));
-  cards.resize(numDevices);
-  return None(std::move(cards));
+  gpus.resize(numDevices);
+  return None(std::move(gpus));
 }
 
-Result<CudaTarget> oneCard(const std::string &target, uint32_t numDevices) {
+Result<CudaTarget> oneGpu(const std::string &target, uint32_t numDevices) {
   MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
-  if (cuda.devicesOnCard < numDevices)
+  if (cuda.devicesOnGpu < numDevices)
     return fail(ErrorKind::Absent,
                 fmt::format("the program is of {} devices, target '{}' has {}: "
-                            "cuda:{}/{} makes as many of the card",
-                            numDevices, target, cuda.devicesOnCard,
-                            cuda.cards[0], numDevices));
+                            "cuda:{}/{} makes as many of the GPU",
+                            numDevices, target, cuda.devicesOnGpu, cuda.gpus[0],
+                            numDevices));
   return cuda;
 }
 
-Result<std::string> architectureOf(const std::vector<int> &cards) {
+Result<std::string> architectureOf(const std::vector<int> &gpus) {
   MGPU_TRY_ASSIGN(CudaMachine machine, inspectCuda());
   MGPU_TRY(findNccl());
   std::string arch;
-  for (int card : cards) {
-    if (size_t(card) >= machine.cards.size())
+  for (int gpu : gpus) {
+    if (size_t(gpu) >= machine.gpus.size())
       return fail(ErrorKind::Absent,
-                  fmt::format("there is no card {}: this machine shows {} (see "
+                  fmt::format("there is no GPU {}: this machine shows {} (see "
                               "nvidia-smi and CUDA_VISIBLE_DEVICES)",
-                              card, machine.cards.size()));
-    const CudaMachine::Card &each = machine.cards[size_t(card)];
+                              gpu, machine.gpus.size()));
+    const CudaMachine::Gpu &each = machine.gpus[size_t(gpu)];
     if (arch.empty())
       arch = each.arch;
     if (arch != each.arch)
       return fail(ErrorKind::Absent,
-                  fmt::format("card {} ({}) is {}, card {} {}: choose cards of "
+                  fmt::format("GPU {} ({}) is {}, GPU {} {}: choose GPUs of "
                               "one architecture",
-                              card, each.name, each.arch, cards[0], arch));
+                              gpu, each.name, each.arch, gpus[0], arch));
   }
   return arch;
-}
-
-Result<void> checkNcclMixing() {
-  const char *mixing = std::getenv("NCCL_GRAPH_MIXING_SUPPORT");
-  if (mixing && std::strcmp(mixing, "0") == 0)
-    return {};
-  return fail(ErrorKind::Usage,
-              "NCCL_GRAPH_MIXING_SUPPORT must be 0 in a process that replays "
-              "graphs with collectives among cards: set it before the program "
-              "starts");
-}
-
-Result<NcclOptions> parseNccl(std::string_view text) {
-  using Ctas = NcclOptions::Ctas;
-  constexpr uint32_t mostCtas = 64; // NCCL's own limit (MAXCHANNELS)
-  NcclOptions out;
-  auto wrong = [&](std::string_view word) {
-    return fail(ErrorKind::Usage,
-                fmt::format("NCCL setting '{}': there are overlap, windows, "
-                            "min-ctas=N and max-ctas=N (1 to {}), and "
-                            "ctas=default|efficiency|zero",
-                            word, mostCtas));
-  };
-  while (!text.empty()) {
-    const size_t comma = text.find(',');
-    const std::string_view word = text.substr(0, comma);
-    text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
-    const size_t equals = word.find('=');
-    const std::string_view key = word.substr(0, equals),
-                           value = equals == std::string_view::npos
-                                       ? ""
-                                       : word.substr(equals + 1);
-    if (word == "overlap")
-      out.overlaps = true;
-    else if (word == "windows")
-      out.windows = true;
-    else if (key == "min-ctas" && parseNumber(value, 1u, out.leastCtas) &&
-             out.leastCtas <= mostCtas)
-      continue;
-    else if (key == "max-ctas" && parseNumber(value, 1u, out.mostCtas) &&
-             out.mostCtas <= mostCtas)
-      continue;
-    else if (word == "ctas=default")
-      out.ctas = Ctas::Default;
-    else if (word == "ctas=efficiency")
-      out.ctas = Ctas::Efficiency;
-    else if (word == "ctas=zero")
-      out.ctas = Ctas::Zero;
-    else
-      return wrong(word);
-  }
-  if (out.mostCtas && out.leastCtas > out.mostCtas)
-    return fail(
-        ErrorKind::Usage,
-        fmt::format("NCCL settings: min-ctas={} is more than max-ctas={}",
-                    out.leastCtas, out.mostCtas));
-  return out;
 }
 
 } // namespace mgpu::device

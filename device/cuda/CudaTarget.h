@@ -2,7 +2,7 @@
 #ifndef MGPU_DEVICE_CUDA_CUDATARGET_H
 #define MGPU_DEVICE_CUDA_CUDATARGET_H
 
-// Cards by the name a user gives them. Built with and without CUDA's headers.
+// GPUs by the name a user gives them. Built with and without CUDA's headers.
 
 #include "device/cuda/CudaDriver.h"
 
@@ -15,37 +15,28 @@ namespace mgpu::device {
 
 /// "cuda", "cuda:0", "cuda:0,1" or "cuda:0/4".
 struct CudaTarget {
-  std::vector<int> cards{0};
-  uint32_t devicesOnCard = 1;
+  std::vector<int> gpus{0};
+  uint32_t devicesOnGpu = 1;
 };
 /// Usage for an unknown form.
 Result<CudaTarget> parseCudaTarget(const std::string &target);
 
-/// Whether the target is of the form of a card's, well formed or not.
+/// Whether the target is of the form of a GPU's, well formed or not.
 bool isCudaTarget(const std::string &target);
 
-/// The cards of a target that is several of them, one for each device of a
-/// program with so many; none: oneCard() is what it has. Errors: Usage, and
+/// The GPUs of a target that is several of them, one for each device of a
+/// program with so many; none: oneGpu() is what it has. Errors: Usage, and
 /// Absent for too few.
-Result<std::optional<std::vector<int>>> severalCards(const std::string &target,
-                                                     uint32_t numDevices);
-/// The first card of a target; Absent where it is not as many devices as the
+Result<std::optional<std::vector<int>>> severalGpus(const std::string &target,
+                                                    uint32_t numDevices);
+/// The first GPU of a target; Absent where it is not as many devices as the
 /// program has.
-Result<CudaTarget> oneCard(const std::string &target, uint32_t numDevices);
+Result<CudaTarget> oneGpu(const std::string &target, uint32_t numDevices);
 
-/// What these cards take, asked of the driver: "sm_90". Errors: those of the
-/// driver; Absent where there is no such card, or no NCCL, or the cards are of
-/// several architectures.
-Result<std::string> architectureOf(const std::vector<int> &cards);
-
-/// Usage where NCCL, in this process, is to mix what is captured with what is
-/// not: it would tie every launch to those outside of graphs by event nodes,
-/// some of which nothing waits for. NCCL 2.28 has no other switch for it.
-Result<void> checkNcclMixing();
-
-/// "overlap,windows,min-ctas=1,max-ctas=8,ctas=efficiency", any of them; Usage
-/// for anything else.
-Result<NcclOptions> parseNccl(std::string_view text);
+/// The architecture of these GPUs, as the driver says: "sm_90". Errors: those
+/// of the driver; Absent where there is no such GPU, or no NCCL, or the GPUs
+/// are of several architectures.
+Result<std::string> architectureOf(const std::vector<int> &gpus);
 
 } // namespace mgpu::device
 

@@ -4,11 +4,11 @@
 
 // CudaDriver.h over a table of entry points from elsewhere.
 
-#include "device/cuda/CublasLtApi.h"
-#include "device/cuda/CudaApi.h"
 #include "device/cuda/CudaDriver.h"
-#include "device/cuda/CuptiApi.h"
-#include "device/cuda/NcclApi.h"
+#include "device/cuda/api/CublasLtApi.h"
+#include "device/cuda/api/CudaApi.h"
+#include "device/cuda/cupti/CuptiApi.h"
+#include "device/cuda/nccl/NcclApi.h"
 
 namespace mgpu::device {
 

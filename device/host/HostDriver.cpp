@@ -12,7 +12,7 @@ namespace mgpu::device {
 
 namespace {
 
-constexpr uint32_t maxDevices = 1024, maxLanes = 256;
+constexpr uint32_t maxDevices = 1024, maxThreads = 256;
 
 class HostDriver final : public Driver {
 public:
@@ -22,9 +22,10 @@ public:
   uint32_t numDevices() const override { return state->numDevices; }
 
   std::string description() const override {
-    uint32_t devices = state->numDevices, lanes = state->pool.numLanes();
+    uint32_t devices = state->numDevices, threads = state->pool.numQueues();
     return fmt::format("host: {} virtual device{} on {} thread{}", devices,
-                       devices == 1 ? "" : "s", lanes, lanes == 1 ? "" : "s");
+                       devices == 1 ? "" : "s", threads,
+                       threads == 1 ? "" : "s");
   }
 
   Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) override {
@@ -54,27 +55,27 @@ private:
 } // namespace
 
 Result<std::unique_ptr<Driver>>
-createHostDriver(uint32_t numDevices, uint32_t numLanes,
+createHostDriver(uint32_t numDevices, uint32_t numThreads,
                  std::span<const int> workerCpus) {
   if (numDevices == 0 || numDevices > maxDevices)
     return fail(ErrorKind::Usage,
                 fmt::format("the host target cannot have {} devices: choose 1 "
                             "to {}",
                             numDevices, maxDevices));
-  if (numLanes > maxLanes)
+  if (numThreads > maxThreads)
     return fail(ErrorKind::Usage,
                 fmt::format("the host target cannot use {} threads: choose at "
                             "most {}",
-                            numLanes, maxLanes));
-  if (numLanes == 0)
-    numLanes = std::min({numDevices, usableCores(), maxLanes});
+                            numThreads, maxThreads));
+  if (numThreads == 0)
+    numThreads = std::min({numDevices, usableCores(), maxThreads});
   try {
     return std::make_unique<HostDriver>(
-        std::make_shared<HostState>(numDevices, numLanes, workerCpus));
+        std::make_shared<HostState>(numDevices, numThreads, workerCpus));
   } catch (const std::system_error &error) {
     return fail(ErrorKind::Absent,
                 fmt::format("the system refuses {} threads ({}): use fewer",
-                            numLanes, error.what()));
+                            numThreads, error.what()));
   }
 }
 

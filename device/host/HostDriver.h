@@ -9,13 +9,13 @@
 
 namespace mgpu::device {
 
-/// `numLanes` threads replay, the caller's among them; 0 means as many as
+/// `numThreads` threads replay, the caller's among them; 0 means as many as
 /// devices, but no more than the cores this process may use. Graphs of one
 /// driver may replay at once; the one that comes second runs on its calling
-/// thread alone. `workerCpus`: as LanePool has it. createGraph() returns a
+/// thread alone. `workerCpus`: as WorkerPool has it. createGraph() returns a
 /// HostGraph (HostGraph.h).
 Result<std::unique_ptr<Driver>>
-createHostDriver(uint32_t numDevices, uint32_t numLanes = 0,
+createHostDriver(uint32_t numDevices, uint32_t numThreads = 0,
                  std::span<const int> workerCpus = {});
 
 } // namespace mgpu::device

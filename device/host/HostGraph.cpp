@@ -48,11 +48,11 @@ public:
            std::vector<std::shared_ptr<void>> works,
            std::span<const ProgramNode> nodes)
       : state(std::move(state)), works(std::move(works)),
-        program(buildProgram(nodes, this->state->pool.numLanes())) {
+        program(buildProgram(nodes, this->state->pool.numQueues())) {
     plain.program = &program;
     plain.serial = program.serial.data();
-    for (const LaneProgram &lane : program.lanes)
-      plain.lanes.push_back(lane.ops.data());
+    for (const WorkerQueue &queue : program.queues)
+      plain.queues.push_back(queue.ops.data());
   }
 
   Result<void> launch() override { return replay(plain); }
@@ -66,12 +66,12 @@ public:
       serial[id] = {TimedOp::run, &timed[id]};
     }
     ReplayJob job{&program, serial.data(), {}};
-    std::vector<std::vector<Op>> laneOps;
-    for (const LaneProgram &lane : program.lanes) {
-      laneOps.emplace_back();
-      for (uint32_t id : lane.nodes)
-        laneOps.back().push_back(serial[id]);
-      job.lanes.push_back(laneOps.back().data());
+    std::vector<std::vector<Op>> queueOps;
+    for (const WorkerQueue &queue : program.queues) {
+      queueOps.emplace_back();
+      for (uint32_t id : queue.nodes)
+        queueOps.back().push_back(serial[id]);
+      job.queues.push_back(queueOps.back().data());
     }
     Clock::time_point begin = Clock::now();
     MGPU_TRY(replay(job));
@@ -79,9 +79,9 @@ public:
     auto us = [&](Clock::time_point t) {
       return std::chrono::duration<double, std::micro>(t - begin).count();
     };
-    for (uint32_t lane = 0; lane < program.lanes.size(); ++lane)
-      for (uint32_t id : program.lanes[lane].nodes)
-        timings[id] = {{id}, lane, us(timed[id].start), us(timed[id].end)};
+    for (uint32_t queue = 0; queue < program.queues.size(); ++queue)
+      for (uint32_t id : program.queues[queue].nodes)
+        timings[id] = {{id}, queue, us(timed[id].start), us(timed[id].end)};
     return {};
   }
 
@@ -98,7 +98,7 @@ private:
 
   std::shared_ptr<HostState> state;
   std::vector<std::shared_ptr<void>> works;
-  Program program;
+  WorkerProgram program;
   ReplayJob plain;
   std::atomic<bool> running{false};
 };
@@ -144,8 +144,8 @@ Result<void> HostGraph::checkMemory(const std::byte *base,
 GraphNodeId HostGraph::append(DeviceId device, Op op,
                               std::span<const GraphNodeId> dependencies) {
   ProgramNode node;
-  node.lane =
-      device.isHost() ? 0 : uint32_t(device.value) % state->pool.numLanes();
+  node.queue =
+      device.isHost() ? 0 : uint32_t(device.value) % state->pool.numQueues();
   node.op = op;
   for (GraphNodeId dependency : dependencies)
     node.dependencies.push_back(dependency.value);

@@ -2,26 +2,26 @@
 #ifndef MGPU_DEVICE_HOST_HOSTGRAPH_H
 #define MGPU_DEVICE_HOST_HOSTGRAPH_H
 
-// Graphs of the host target. A node runs on one lane: lane = device modulo the
-// number of lanes; a collective runs on its first member's lane, a copy from
-// host to host on lane 0.
+// Graphs of the host target. A node runs on one queue: queue = device modulo
+// the number of queues; a collective runs on its first member's queue, a copy
+// from host to host on queue 0.
 
 #include "device/api/GraphDriver.h"
 #include "device/host/HostMemory.h"
 #include "device/host/KernelObject.h"
-#include "device/host/LanePool.h"
+#include "device/host/WorkerPool.h"
 
 namespace mgpu::device {
 
 /// What a driver, its graphs and their executables share.
 struct HostState {
-  HostState(uint32_t numDevices, uint32_t numLanes,
+  HostState(uint32_t numDevices, uint32_t numThreads,
             std::span<const int> workerCpus)
-      : numDevices(numDevices), pool(numLanes, 0, workerCpus) {}
+      : numDevices(numDevices), pool(numThreads, 0, workerCpus) {}
   uint32_t numDevices;
   HostMemory memory;
   std::vector<KernelObject> kernels;
-  LanePool pool;
+  WorkerPool pool;
 };
 
 class HostGraph final : public GraphDriver {

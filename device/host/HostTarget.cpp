@@ -36,9 +36,9 @@ Result<uint32_t> hostTargetDevices(const std::string &target,
 
 Result<std::unique_ptr<Driver>> openHostTarget(const std::string &target,
                                                uint32_t numDevices,
-                                               uint32_t numLanes) {
+                                               uint32_t numThreads) {
   MGPU_TRY_ASSIGN(uint32_t devices, hostTargetDevices(target, numDevices));
-  return createHostDriver(devices, numLanes);
+  return createHostDriver(devices, numThreads);
 }
 
 } // namespace mgpu::device

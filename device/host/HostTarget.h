@@ -17,12 +17,12 @@ Result<uint32_t> hostTargetDevices(const std::string &target,
                                    uint32_t numDevices);
 
 /// Opens "host", "host:N" or "" for a program of `numDevices` devices, as many
-/// of them unless N says more, on `numLanes` threads (0: as many as useful).
+/// of them unless N says more, on `numThreads` threads (0: as many as useful).
 /// Errors: Usage for another form, Absent where N is too few or the machine
 /// refuses them.
 Result<std::unique_ptr<Driver>> openHostTarget(const std::string &target,
                                                uint32_t numDevices,
-                                               uint32_t numLanes = 0);
+                                               uint32_t numThreads = 0);
 
 } // namespace mgpu::device
 

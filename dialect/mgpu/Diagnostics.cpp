@@ -8,7 +8,23 @@ namespace mgpu::ir {
 using namespace mlir;
 
 /// Metadata of diagnostics.
-static constexpr const char *ofProgram = "of the program";
+static constexpr const char *ofProgram = "of the program",
+                            *unsupported = "unsupported";
+
+static InFlightDiagnostic emitMarked(Operation *op, const char *mark) {
+  InFlightDiagnostic diagnostic = op->emitOpError();
+  diagnostic.getUnderlyingDiagnostic()->getMetadata().emplace_back(
+      StringRef(mark));
+  return diagnostic;
+}
+
+static bool isMarked(Diagnostic &diagnostic, StringRef mark) {
+  return llvm::any_of(diagnostic.getMetadata(), [&](const auto &argument) {
+    return argument.getKind() ==
+               DiagnosticArgument::DiagnosticArgumentKind::String &&
+           argument.getAsString() == mark;
+  });
+}
 
 std::string describeLocation(Location location) {
   std::string found;
@@ -48,31 +64,47 @@ std::pair<StringRef, unsigned> fileLine(Location location) {
   return {};
 }
 
+std::string nameOf(Location location, StringRef fallback) {
+  if (auto name = dyn_cast<NameLoc>(location))
+    return name.getName().str();
+  return fallback.str();
+}
+
+InFlightDiagnostic emitUnsupported(Operation *op) {
+  return emitMarked(op, unsupported);
+}
+
+bool isUnsupported(Diagnostic &diagnostic) {
+  return isMarked(diagnostic, unsupported);
+}
+
 InFlightDiagnostic emitProgramError(Operation *op) {
-  InFlightDiagnostic diagnostic = op->emitOpError();
-  diagnostic.getUnderlyingDiagnostic()->getMetadata().emplace_back(
-      StringRef(ofProgram));
-  return diagnostic;
+  return emitMarked(op, ofProgram);
 }
 
 bool isProgramError(Diagnostic &diagnostic) {
-  return llvm::any_of(diagnostic.getMetadata(), [](const auto &argument) {
-    return argument.getKind() ==
-               DiagnosticArgument::DiagnosticArgumentKind::String &&
-           argument.getAsString() == ofProgram;
-  });
+  return isMarked(diagnostic, ofProgram);
 }
 
 FirstError::FirstError(MLIRContext *context, Others others)
     : handler(context, [this, others](Diagnostic &diagnostic) {
-        if (message.empty() &&
+        if (first.message.empty() &&
             diagnostic.getSeverity() == DiagnosticSeverity::Error) {
-          std::string where = describeLocation(diagnostic.getLocation());
-          message = (where.empty() ? "" : where + ": ") + diagnostic.str();
+          std::string &where = first.location;
+          where = describeLocation(diagnostic.getLocation());
+          first.message =
+              (where.empty() ? "" : where + ": ") + diagnostic.str();
           if (isProgramError(diagnostic))
-            kind = ErrorKind::Invalid;
+            first.kind = ErrorKind::Invalid;
         }
         return success(others == Others::Miss);
       }) {}
+
+Error FirstError::error(std::string_view otherwise) const {
+  Error error = first;
+  if (error.message.empty())
+    error.message = otherwise;
+  return error;
+}
 
 } // namespace mgpu::ir

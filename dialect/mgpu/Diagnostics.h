@@ -19,24 +19,34 @@ std::string describeLocation(mlir::Location location);
 /// The file and line a location names; line 0 if it names none.
 std::pair<llvm::StringRef, unsigned> fileLine(mlir::Location location);
 
-/// Those of all places a fused location is of, with " + " between them.
+/// describeLocation() of each part of a fused location, with " + " between.
 std::string describeLocations(mlir::Location location);
+
+/// The name that a location gives a value, as parsing keeps SSA names; else
+/// `fallback`.
+std::string nameOf(mlir::Location location, llvm::StringRef fallback);
+
+/// An error at `op` about a correct program that this version cannot take.
+mlir::InFlightDiagnostic emitUnsupported(mlir::Operation *op);
+bool isUnsupported(mlir::Diagnostic &diagnostic);
 
 /// At `op`, for what no version could do, as the program is wrong: FirstError
 /// tells it from what this one cannot.
 mlir::InFlightDiagnostic emitProgramError(mlir::Operation *op);
 bool isProgramError(mlir::Diagnostic &diagnostic);
 
-/// Remembers the first error reported while it lives, as "file:line:column:
-/// text".
+/// Remembers the first error reported while it lives: its message is
+/// "file:line:column: text".
 class FirstError {
 public:
   enum class Others { See, Miss }; ///< handlers made before it
   FirstError(mlir::MLIRContext *context, Others others);
-  std::string message;
-  ErrorKind kind = ErrorKind::Unsupported; ///< or Invalid: emitProgramError()
+  /// What was reported, or an error that says `otherwise`. Its kind is
+  /// Unsupported, or Invalid for emitProgramError().
+  Error error(std::string_view otherwise) const;
 
 private:
+  Error first{ErrorKind::Unsupported, ""};
   mlir::ScopedDiagnosticHandler handler;
 };
 

@@ -87,7 +87,10 @@ def Mgpu_DeviceConfigAttr : AttrDef<Mgpu_Dialect, "DeviceConfig"> {
     Fields:
     - `numDevices`: The total count of GPUs available, at least one.
     - `deviceIds`: Optional explicit physical device indices for non-contiguous
-      sets (e.g., [0, 2, 4, 6]): as many as `numDevices`, all different.
+      sets (e.g., [0, 2, 4, 6]): as many as `numDevices`, all different. They
+      are checked and then ignored, with a warning: `--target` chooses the GPUs.
+
+    The constraints are listed with the `mgpu.device_config` operation.
 
     Passes retrieve this info through the `mgpu.device_config` symbol op.
 

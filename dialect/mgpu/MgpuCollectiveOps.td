@@ -12,6 +12,11 @@ def Mgpu_CreateCommunicatorOp : Mgpu_NamedOp<"create_communicator",
     is index 0, second is index 1, etc.).
     All collective operations using this communicator must be called by all
     GPUs included in the operation.
+
+    Constraints, by the label that ends the message about each:
+    - (create_communicator_c1) there is at least one device;
+    - (create_communicator_c2) the devices are all different;
+    - (create_communicator_c3) no device is the host.
   }];
   let arguments = (ins Variadic<Mgpu_Device>:$devices);
   let results = (outs Res<Mgpu_Communicator, "", [
@@ -35,6 +40,11 @@ def Mgpu_AllReduceOp : Mgpu_CollectiveOp<"all_reduce"> {
     mgpu.all_reduce %send, %recv, %comm, sum
         : memref<256xf32>, memref<256xf32>, !mgpu.communicator
     ```
+
+    Constraints, by the label that ends the message about each:
+    - (all_reduce_c1) both buffers have the same element type;
+    - (all_reduce_c2) both buffers have the same shape;
+    - (all_reduce_c3) the elements are integers or floats.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$sendBuf,
       Arg<AnyMemRef, "", [MemWrite]>:$recvBuf,
@@ -57,6 +67,16 @@ def Mgpu_AllGatherOp : Mgpu_CollectiveOp<"all_gather"> {
     `recvBuf` is as many times `sendBuf` along dimension 0 as the communicator
     has GPUs; or both have the same shape, and GPU i contributes slice i along
     dimension 0 of its `sendBuf`.
+
+    Constraints, by the label that ends the message about each:
+    - (all_gather_c1) both buffers have the same element type;
+    - (all_gather_c2) both buffers have the same rank;
+    - (all_gather_c3) buffers of rank 0 are for a communicator of one device;
+    - (all_gather_c4) both buffers have the same sizes but in dimension 0;
+    - (all_gather_c5) where both have the same shape, dimension 0 is divisible
+      by the number of devices;
+    - (all_gather_c6) else dimension 0 of `recvBuf` is as many times that of
+      `sendBuf` as there are devices.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$sendBuf,
       Arg<AnyMemRef, "", [MemWrite]>:$recvBuf,
@@ -77,6 +97,10 @@ def Mgpu_BroadcastOp : Mgpu_CollectiveOp<"broadcast"> {
     data, or other data from a single source to all devices.
     The GPU's buffer serves as the source, and all other GPUs
     receive the same data.
+
+    Constraints, by the label that ends the message about each:
+    - (broadcast_c1) a constant `rootRank` is not negative;
+    - (broadcast_c2) a constant `rootRank` is less than the number of devices.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead, MemWrite]>:$buf,
       Arg<Mgpu_Communicator, "", [CountsCall]>:$comm, Index:$rootRank,
@@ -95,6 +119,10 @@ def Mgpu_SendOp : Mgpu_CollectiveOp<"send"> {
     The destination GPU must have a matching `mgpu.recv` operation.
     If the send and receive operations are not paired correctly then it will
     cause deadlocks.
+
+    Constraints, by the label that ends the message about each:
+    - (send_c1) a constant `dstRank` is not negative;
+    - (send_c2) a constant `dstRank` is less than the number of devices.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$buf,
       Arg<Mgpu_Communicator, "", [CountsCall]>:$comm, Index:$dstRank,
@@ -113,6 +141,10 @@ def Mgpu_RecvOp : Mgpu_CollectiveOp<"recv"> {
     the source GPU.
     If the send and receive operations are not paired correctly then it will
     cause deadlocks.
+
+    Constraints, by the label that ends the message about each:
+    - (recv_c1) a constant `srcRank` is not negative;
+    - (recv_c2) a constant `srcRank` is less than the number of devices.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemWrite]>:$buf,
       Arg<Mgpu_Communicator, "", [CountsCall]>:$comm, Index:$srcRank,

@@ -75,24 +75,27 @@ LogicalResult
 DeviceConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          uint32_t numDevices, DenseI32ArrayAttr deviceIds) {
   if (numDevices < 1)
-    return emitError() << "numDevices must be at least 1";
+    return emitError() << "numDevices must be at least 1 [device_config_c1]";
   // As in mgpu-dag/2 files: import keeps a queue per device, and -1 would ask
   // for four thousand million of them.
   constexpr uint32_t maxDevices = 1 << 16;
   if (numDevices > maxDevices)
     return emitError() << "numDevices is " << numDevices << "; at most "
-                       << maxDevices << " are supported";
+                       << maxDevices << " are supported [device_config_c2]";
   if (!deviceIds)
     return success();
   if (deviceIds.size() != static_cast<int64_t>(numDevices))
     return emitError() << "deviceIds has " << deviceIds.size()
-                       << " entries, but numDevices is " << numDevices;
+                       << " entries, but numDevices is " << numDevices
+                       << " [device_config_c3]";
   llvm::SmallSet<int32_t, 16> seen;
   for (int32_t id : deviceIds.asArrayRef()) {
     if (id < 0)
-      return emitError() << "deviceIds has the negative entry " << id;
+      return emitError() << "deviceIds has the negative entry " << id
+                         << " [device_config_c4]";
     if (!seen.insert(id).second)
-      return emitError() << "deviceIds has " << id << " more than once";
+      return emitError() << "deviceIds has " << id
+                         << " more than once [device_config_c5]";
   }
   return success();
 }

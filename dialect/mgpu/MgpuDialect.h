@@ -14,6 +14,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace mgpu::ir {
 
@@ -54,6 +55,17 @@ std::optional<int64_t> getConstantIndex(mlir::Value value);
 
 /// The index a device handle was got with, where that is a constant.
 std::optional<int64_t> getConstantDeviceIndex(mlir::Value device);
+
+/// The device handle that `alloc` or `sharded_alloc` made `buffer` with; null
+/// for any other value.
+mlir::Value getAllocationDevice(mlir::Value buffer);
+
+/// The end of the message that `op` breaks the constraint which the dialect's
+/// document lists under this label: " [all_reduce_c2]".
+std::string rule(mlir::OperationName op, unsigned number);
+inline std::string rule(mlir::Operation *op, unsigned number) {
+  return rule(op->getName(), number);
+}
 
 } // namespace mgpu::ir
 

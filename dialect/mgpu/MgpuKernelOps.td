@@ -72,6 +72,33 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     and block, written as a body is: it takes `args`, memrefs of static shape.
     The host target runs it, and the tuner takes from it how far rounding may
     lead results apart.
+
+    Constraints, by the label that ends the message about each:
+    - (launch_c1) the grid has one to three sizes, and so has the block;
+    - (launch_c2) sizes that are constants are at least 1;
+    - (launch_c3) the device is not the host;
+    - (launch_c4) a constant `dynamicSharedMemorySize` is not negative;
+    - (launch_c5) the body takes 0, 3, 6, 9 or 12 arguments of type `index`;
+    - (launch_c6) workgroup buffers are memrefs of static shape and identity
+      layout in the workgroup address space;
+    - (launch_c7) `entry`, `reference`, `tunables`, `reads` and `writes` come
+      with `source` only;
+    - (launch_c8) `source` is a string that is not empty;
+    - (launch_c9) `entry` is the name of a function in `source`;
+    - (launch_c10) `reference` is a symbol;
+    - (launch_c11) with `source` there are no body and no workgroup buffers;
+    - (launch_c12) with `source` each of `args` is a memref or a number;
+    - (launch_c13) `reads` and `writes` are lists of positions;
+    - (launch_c14) `reads` and `writes` name memrefs among `args`;
+    - (launch_c15) each memref among `args` may be read or written;
+    - (launch_c16) `tunables` is a dictionary;
+    - (launch_c17) there are at most 8 tunables;
+    - (launch_c18) the name of a tunable can be that of a macro;
+    - (launch_c19) the values of a tunable are numbers from 0 to 2^32 - 1, at
+      least one;
+    - (launch_c20) a tunable has at most 64 values;
+    - (launch_c21) the tunables have at most 2^20 combinations;
+    - (launch_c22) the values of a tunable are all different.
   }];
   let arguments = (ins Mgpu_Device:$device, Variadic<AnyType>:$args,
       Variadic<Index>:$grid, Variadic<Index>:$block,

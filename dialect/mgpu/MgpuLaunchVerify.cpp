@@ -18,12 +18,12 @@ static LogicalResult verifyLaunchSizes(LaunchOp op, ValueRange sizes,
                                        StringRef what) {
   if (sizes.empty() || sizes.size() > 3)
     return op.emitOpError("expected 1 to 3 sizes of the ")
-           << what << ", got " << sizes.size();
+           << what << ", got " << sizes.size() << rule(op, 1);
   for (Value size : sizes) {
     std::optional<int64_t> value = getConstantIndex(size);
     if (value && *value < 1)
       return op.emitOpError("sizes of the ")
-             << what << " must be at least 1, got " << *value;
+             << what << " must be at least 1, got " << *value << rule(op, 2);
   }
   return success();
 }
@@ -90,11 +90,11 @@ static LogicalResult verifyTunables(LaunchOp op) {
   auto tunables = dyn_cast<DictionaryAttr>(attribute);
   if (!tunables)
     return op.emitOpError("'tunables' must be like {TILE = [16, 32]}, got ")
-           << attribute;
+           << attribute << rule(op, 16);
   constexpr size_t most = 8; // the space is their product
   if (tunables.size() > most)
     return op.emitOpError("takes at most ")
-           << most << " tunables, got " << tunables.size();
+           << most << " tunables, got " << tunables.size() << rule(op, 17);
   constexpr uint64_t mostValues = 64, mostTogether = 1 << 20;
   uint64_t together = 1;
   for (NamedAttribute each : tunables) {
@@ -102,25 +102,26 @@ static LogicalResult verifyTunables(LaunchOp op) {
     auto values = numbersOf(each.getValue());
     if (!isIdentifier(name))
       return op.emitOpError("tunable '")
-             << name << "' must be a name that can be a macro";
+             << name << "' must be a name that can be a macro" << rule(op, 18);
     if (!values || values->empty() || llvm::any_of(*values, [](int64_t v) {
           return v < 0 || v > UINT32_MAX;
         }))
       return op.emitOpError("tunable '")
              << name << "' must list numbers from 0 to 2^32 - 1, as in " << name
-             << " = [16, 32]";
+             << " = [16, 32]" << rule(op, 19);
     if (values->size() > mostValues)
       return op.emitOpError("tunable '")
              << name << "' lists " << values->size() << " values; the most are "
-             << mostValues;
+             << mostValues << rule(op, 20);
     together *= values->size();
     if (together > mostTogether)
       return op.emitOpError("has tunables with more than ")
-             << mostTogether << " combinations: list fewer values";
+             << mostTogether << " combinations: list fewer values"
+             << rule(op, 21);
     for (size_t k = 0; k < values->size(); ++k)
       if (llvm::is_contained(ArrayRef(*values).drop_front(k + 1), (*values)[k]))
-        return op.emitOpError("tunable '")
-               << name << "' lists " << (*values)[k] << " twice";
+        return op.emitOpError("tunable '") << name << "' lists " << (*values)[k]
+                                           << " twice" << rule(op, 22);
   }
   return success();
 }
@@ -130,29 +131,33 @@ static LogicalResult verifySource(LaunchOp op) {
     for (StringRef name : {"entry", "reference", "tunables", "reads", "writes"})
       if (op->hasAttr(name))
         return op.emitOpError("has '")
-               << name << "', which belongs to a kernel given by 'source'";
+               << name << "', which belongs to a kernel given by 'source'"
+               << rule(op, 7);
     return success();
   }
   auto source = op->getAttrOfType<StringAttr>("source");
   if (!source || source.getValue().empty())
-    return op.emitOpError("'source' must be the path of a file of CUDA C++");
+    return op.emitOpError("'source' must be the path of a file of CUDA C++")
+           << rule(op, 8);
   auto entry = op->getAttrOfType<StringAttr>("entry");
   if (!entry || !isIdentifier(entry.getValue()))
     return op.emitOpError("needs 'entry', the name of an extern \"C\" "
                           "__global__ function in ")
-           << source;
+           << source << rule(op, 9);
   if (Attribute reference = op->getAttr("reference");
       reference && !isa<FlatSymbolRefAttr>(reference))
-    return op.emitOpError("'reference' must name a function, as in @name");
+    return op.emitOpError("'reference' must name a function, as in @name")
+           << rule(op, 10);
   if (!llvm::hasSingleElement(op.getBody().front()) ||
       op.getBody().getNumArguments() != 0)
     return op.emitOpError("takes its kernel from ")
-           << source << ", so it has no body and no workgroup buffers";
+           << source << ", so it has no body and no workgroup buffers"
+           << rule(op, 11);
   for (auto [k, arg] : llvm::enumerate(op.getArgs()))
     if (!isa<MemRefType>(arg.getType()) && !arg.getType().isIntOrIndexOrFloat())
       return op.emitOpError("argument ")
              << k << " of a kernel given as source must be a memref or a "
-             << "number, got " << arg.getType();
+             << "number, got " << arg.getType() << rule(op, 12);
   for (StringRef list : {"reads", "writes"}) {
     Attribute attribute = op->getAttr(list);
     if (!attribute)
@@ -160,18 +165,20 @@ static LogicalResult verifySource(LaunchOp op) {
     auto positions = numbersOf(attribute);
     if (!positions)
       return op.emitOpError("'")
-             << list << "' must list positions of arguments, as in [0, 1]";
+             << list << "' must list positions of arguments, as in [0, 1]"
+             << rule(op, 13);
     for (int64_t position : *positions)
       if (position < 0 || size_t(position) >= op.getArgs().size() ||
           !isa<MemRefType>(op.getArgs()[position].getType()))
-        return op.emitOpError("'") << list << "' names argument " << position
-                                   << ", which is no memref among the "
-                                   << op.getArgs().size() << " arguments";
+        return op.emitOpError("'")
+               << list << "' names argument " << position
+               << ", which is not a memref among the " << op.getArgs().size()
+               << " arguments" << rule(op, 14);
   }
   for (auto [k, arg] : llvm::enumerate(op.getArgs()))
     if (isa<MemRefType>(arg.getType()) && !op.mayRead(k) && !op.mayWrite(k))
       return op.emitOpError("argument ")
-             << k << " is neither in 'reads' nor in 'writes'";
+             << k << " is neither in 'reads' nor in 'writes'" << rule(op, 15);
   return verifyTunables(op);
 }
 
@@ -179,7 +186,7 @@ LogicalResult LaunchOp::verify() {
   if (failed(verifySource(*this)))
     return failure();
   if (getConstantDeviceIndex(getDevice()) == hostDeviceIndex)
-    return emitOpError("cannot launch a kernel on the host");
+    return emitOpError("cannot launch a kernel on the host") << rule(*this, 3);
   if (failed(verifyLaunchSizes(*this, getGrid(), "grid")) ||
       failed(verifyLaunchSizes(*this, getBlock(), "block")))
     return failure();
@@ -188,12 +195,12 @@ LogicalResult LaunchOp::verify() {
     if (value && *value < 0)
       return emitOpError(
                  "dynamic shared memory size must not be negative, got ")
-             << *value;
+             << *value << rule(*this, 4);
   }
   if (unsigned ids = getNumIdArguments(); ids % 3 != 0 || ids > 12)
     return emitOpError("takes 0, 3, 6, 9 or 12 index arguments in its body "
                        "(block ids, thread ids, grid sizes, block sizes), got ")
-           << ids;
+           << ids << rule(*this, 5);
   for (Value arg : getWorkgroupBuffers()) {
     auto type = dyn_cast<MemRefType>(arg.getType());
     if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity() ||
@@ -201,7 +208,7 @@ LogicalResult LaunchOp::verify() {
       return emitOpError("workgroup buffers must be memrefs of static shape "
                          "and identity layout in the workgroup address space, "
                          "got ")
-             << arg.getType();
+             << arg.getType() << rule(*this, 6);
   }
   return success();
 }

@@ -123,10 +123,11 @@ static void printTwoTypeLists(OpAsmPrinter &printer, Operation *,
 // destroy_stream, sync_stream: with or without the stream's device
 //===----------------------------------------------------------------------===//
 
-/// The device is no operand of the op, so what can be checked of it is checked
-/// here.
+/// The device is not an operand of the op, so what can be checked of it is
+/// checked here.
 static ParseResult checkStreamDevice(OpAsmParser &parser, SMLoc loc,
-                                     Value device, Value stream) {
+                                     OperationName op, Value device,
+                                     Value stream) {
   auto create = stream.getDefiningOp<CreateStreamOp>();
   if (!create || create->getNumOperands() != 1)
     return success();
@@ -135,7 +136,7 @@ static ParseResult checkStreamDevice(OpAsmParser &parser, SMLoc loc,
   if (!named || !owner || *named == *owner)
     return success();
   return parser.emitError(loc, "the stream was created on device ")
-         << *owner << ", not on device " << *named;
+         << *owner << ", not on device " << *named << rule(op, 1);
 }
 
 static ParseResult parseStreamOp(OpAsmParser &parser, OperationState &result) {
@@ -171,7 +172,8 @@ static ParseResult parseStreamOp(OpAsmParser &parser, OperationState &result) {
   if (parser.resolveOperand(first, types[0], device) ||
       parser.resolveOperand(second, types[1], result.operands))
     return failure();
-  return checkStreamDevice(parser, loc, device[0], result.operands.back());
+  return checkStreamDevice(parser, loc, result.name, device[0],
+                           result.operands.back());
 }
 
 static void printStreamOp(OpAsmPrinter &printer, Operation *op) {

@@ -48,6 +48,14 @@ def Mgpu_DeviceConfigOp : Mgpu_Op<"device_config",
     mgpu.device_config @config
         #mgpu.device_config<numDevices = 4, deviceIds = [0, 2, 4, 6]>
     ```
+
+    Constraints, by the label that ends the message about each:
+    - (device_config_c1) `numDevices` is at least 1;
+    - (device_config_c2) `numDevices` is at most 65536;
+    - (device_config_c3) `deviceIds` has as many entries as `numDevices` says;
+    - (device_config_c4) no entry of `deviceIds` is negative;
+    - (device_config_c5) the entries of `deviceIds` are all different;
+    - (device_config_c6) a module has only one `mgpu.device_config`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Mgpu_DeviceConfigAttr:$config);
   let assemblyFormat = "$sym_name custom<DeviceConfig>($config) attr-dict";
@@ -60,6 +68,11 @@ def Mgpu_GetDeviceOp : Mgpu_NamedOp<"get_device", [Pure]> {
     Returns a handle to the device at the index.
     The index must be in the range [0, numDevices) specified by the
     `mgpu.device_config` of the module, or -1, which is the host.
+
+    Constraints, by the label that ends the message about each:
+    - (get_device_c1) a constant index is less than the `numDevices` of the
+      module's configuration;
+    - (get_device_c2) a constant index is at least -1.
   }];
   let arguments = (ins Index:$index);
   let results = (outs Mgpu_Device:$device);
@@ -108,6 +121,10 @@ def Mgpu_DestroyStreamOp : Mgpu_Op<"destroy_stream"> {
     ```mlir
     mgpu.destroy_stream %device %stream : !mgpu.device, !mgpu.stream
     ```
+
+    Constraints, by the label that ends the message about each:
+    - (destroy_stream_c1) a device that is named is the one that the stream was
+      created on.
   }];
   let arguments = (ins Arg<Mgpu_Stream, "", [
       MemFree<StreamResource, 0, FullEffect>]>:$stream);
@@ -131,6 +148,10 @@ def Mgpu_SyncStreamOp : Mgpu_Op<"sync_stream",
     ```mlir
     mgpu.sync_stream %device %stream : !mgpu.device, !mgpu.stream
     ```
+
+    Constraints, by the label that ends the message about each:
+    - (sync_stream_c1) a device that is named is the one that the stream was
+      created on.
   }];
   let arguments = (ins Arg<Mgpu_Stream, "", [EnqueuesWork]>:$stream);
   let hasCustomAssemblyFormat = 1;
@@ -157,6 +178,9 @@ def Mgpu_StreamWaitOp : Mgpu_Op<"stream_wait"> {
     entire GPU to complete.
     Streams may reside on different GPUs (and it is almost expected for this
     dialect).
+
+    Constraints, by the label that ends the message about each:
+    - (stream_wait_c1) there is at least one stream to wait on.
   }];
   let arguments = (ins Arg<Mgpu_Stream, "", [EnqueuesWork]>:$waitingStream,
       Arg<Variadic<Mgpu_Stream>, "", [
@@ -177,6 +201,10 @@ def Mgpu_AllocOp : Mgpu_NamedOp<"alloc"> {
   let description = [{
     Allocates memory for a device. The shape is static and the layout the
     identity: the op has no operands that would say more.
+
+    Constraints, by the label that ends the message about each:
+    - (alloc_c1) the shape is static;
+    - (alloc_c2) the layout is the identity.
   }];
   let arguments = (ins Mgpu_Device:$device);
   let results = (outs Res<AnyMemRef, "", [MemAlloc]>:$ptr);
@@ -189,6 +217,9 @@ def Mgpu_FreeOp : Mgpu_Op<"free"> {
   let description = [{
     Releases memory allocated for a device. The pointer must
     have been allocated on the same device.
+
+    Constraints, by the label that ends the message about each:
+    - (free_c1) the device is the one that the buffer was allocated on.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemFree]>:$ptr, Mgpu_Device:$device);
   let assemblyFormat =
@@ -208,6 +239,11 @@ def Mgpu_MemcpyOp : Mgpu_CommandOp<"memcpy"> {
     If `stream` is provided the copy is enqueued on that stream (async);
     otherwise it executes synchronously (blocking the host until the copy
     completes).
+
+    Constraints, by the label that ends the message about each:
+    - (memcpy_c1) both buffers have the same element type;
+    - (memcpy_c2) the number of elements fits in 64 bits;
+    - (memcpy_c3) both buffers have the same number of elements.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemWrite]>:$dst,
       Arg<AnyMemRef, "", [MemRead]>:$src, Mgpu_Device:$dstDevice,
@@ -236,6 +272,20 @@ def Mgpu_ShardedAllocOp : Mgpu_NamedOp<"sharded_alloc"> {
         -> memref<256x512xf32>, memref<256x512xf32>,
            memref<256x512xf32>, memref<256x512xf32>
     ```
+
+    Constraints, by the label that ends the message about each:
+    - (sharded_alloc_c1) there is at least one device;
+    - (sharded_alloc_c2) there is one shard for each device;
+    - (sharded_alloc_c3) no size of `logicalShape` is negative;
+    - (sharded_alloc_c4) `shardAxis` is a dimension of `logicalShape`;
+    - (sharded_alloc_c5) all shards have the same element type;
+    - (sharded_alloc_c6) the size along `shardAxis` of `uniform` shards is
+      divisible by the number of devices;
+    - (sharded_alloc_c7) each shard has the rank of `logicalShape`;
+    - (sharded_alloc_c8) each shard has the sizes that its kind asks for;
+    - (sharded_alloc_c9) `uneven` shards add up to the size along `shardAxis`;
+    - (sharded_alloc_c10) the shape of each shard is static;
+    - (sharded_alloc_c11) the layout of each shard is the identity.
   }];
   let arguments = (ins Variadic<Mgpu_Device>:$devices,
       DenseI64ArrayAttr:$logicalShape, IndexAttr:$shardAxis,
@@ -261,6 +311,11 @@ def Mgpu_ShardedFreeOp : Mgpu_Op<"sharded_free", [AttrSizedOperandSegments]> {
           memref<256x512xf32>, memref<256x512xf32>,
           !mgpu.device, !mgpu.device, !mgpu.device, !mgpu.device
     ```
+
+    Constraints, by the label that ends the message about each:
+    - (sharded_free_c1) there is at least one device;
+    - (sharded_free_c2) there is one shard for each device;
+    - (sharded_free_c3) each device is the one that its shard was allocated on.
   }];
   let arguments = (ins Arg<Variadic<AnyMemRef>, "", [MemFree]>:$shards,
       Variadic<Mgpu_Device>:$devices);
@@ -294,6 +349,17 @@ def Mgpu_ScatterOp : Mgpu_CommandOp<"scatter", [AttrSizedOperandSegments]> {
           memref<256xf32>, memref<256xf32>, memref<256xf32>, memref<256xf32>,
           !mgpu.device, !mgpu.device, !mgpu.device, !mgpu.device
     ```
+
+    Constraints, by the label that ends the message about each:
+    - (scatter_c1) there is at least one device;
+    - (scatter_c2) there is one destination for each device;
+    - (scatter_c3) there is no stream, or one for each device;
+    - (scatter_c4) `axis` is a dimension of the source;
+    - (scatter_c5) all buffers have the same element type;
+    - (scatter_c6) the size along `axis` is divisible by the number of devices;
+    - (scatter_c7) each destination has the rank of the source;
+    - (scatter_c8) each destination has an equal part of the source along
+      `axis`, and its other sizes.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$src,
       Mgpu_Device:$srcDevice, Arg<Variadic<AnyMemRef>, "", [MemWrite]>:$dstBufs,
@@ -328,6 +394,21 @@ def Mgpu_UnevenScatterOp
           memref<34xf32>, memref<33xf32>, memref<33xf32>,
           !mgpu.device, !mgpu.device, !mgpu.device
     ```
+
+    Constraints, by the label that ends the message about each:
+    - (uneven_scatter_c1) there is at least one device;
+    - (uneven_scatter_c2) there is one destination for each device;
+    - (uneven_scatter_c3) there is no stream, or one for each device;
+    - (uneven_scatter_c4) `axis` is a dimension of the source;
+    - (uneven_scatter_c5) all buffers have the same element type;
+    - (uneven_scatter_c6) there is one slice size for each device;
+    - (uneven_scatter_c7) each destination has the rank of the source;
+    - (uneven_scatter_c8) each destination has its slice size along `axis`, and
+      the other sizes of the source;
+    - (uneven_scatter_c9) no slice size is negative;
+    - (uneven_scatter_c10) the sum of the slice sizes fits in 64 bits;
+    - (uneven_scatter_c11) the slice sizes add up to the size of the source
+      along `axis`.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$src,
       Mgpu_Device:$srcDevice, Arg<Variadic<AnyMemRef>, "", [MemWrite]>:$dstBufs,
@@ -361,6 +442,17 @@ def Mgpu_GatherOp : Mgpu_CommandOp<"gather", [AttrSizedOperandSegments]> {
           memref<256xf32>, memref<256xf32>, memref<256xf32>, memref<256xf32>,
           !mgpu.device, !mgpu.device, !mgpu.device, !mgpu.device
     ```
+
+    Constraints, by the label that ends the message about each:
+    - (gather_c1) there is at least one device;
+    - (gather_c2) there is one source for each device;
+    - (gather_c3) there is no stream, or one for each device;
+    - (gather_c4) `axis` is a dimension of the destination;
+    - (gather_c5) all buffers have the same element type;
+    - (gather_c6) the sources add up to the size of the destination along
+      `axis`;
+    - (gather_c7) each source has the rank of the destination;
+    - (gather_c8) each source has the sizes of the destination but along `axis`.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemWrite]>:$dst,
       Mgpu_Device:$dstDevice, Arg<Variadic<AnyMemRef>, "", [MemRead]>:$srcBufs,
@@ -394,6 +486,13 @@ def Mgpu_ReplicateOp : Mgpu_CommandOp<"replicate", [AttrSizedOperandSegments]> {
           !mgpu.device, !mgpu.device, !mgpu.device, !mgpu.device,
           memref<512xf32>, memref<512xf32>, memref<512xf32>, memref<512xf32>
     ```
+
+    Constraints, by the label that ends the message about each:
+    - (replicate_c1) there is at least one device;
+    - (replicate_c2) there is one destination for each device;
+    - (replicate_c3) there is no stream, or one for each device;
+    - (replicate_c4) all buffers have the same element type;
+    - (replicate_c5) each destination has the shape of the source.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$src,
       Mgpu_Device:$srcDevice, Variadic<Mgpu_Device>:$devices,

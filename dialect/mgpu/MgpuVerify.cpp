@@ -12,6 +12,10 @@
 using namespace mlir;
 using namespace mgpu::ir;
 
+std::string mgpu::ir::rule(OperationName op, unsigned number) {
+  return (" [" + op.stripDialect() + "_c" + Twine(number) + "]").str();
+}
+
 //===----------------------------------------------------------------------===//
 // Configuration and devices
 //===----------------------------------------------------------------------===//
@@ -24,7 +28,8 @@ static LogicalResult verifyDeviceIndex(GetDeviceOp op, uint32_t numDevices) {
     return success();
   return op.emitOpError("device index ")
          << *index << " is out of range: the module's device_config has "
-         << numDevices << (numDevices == 1 ? " device" : " devices");
+         << numDevices << (numDevices == 1 ? " device" : " devices")
+         << rule(op, 1);
 }
 
 // Checks every get_device of the module: looking the config up from each of
@@ -34,8 +39,10 @@ LogicalResult DeviceConfigOp::verify() {
   for (auto other : module.getOps<DeviceConfigOp>()) {
     if (other == *this)
       break;
-    InFlightDiagnostic diag = emitOpError(
-        "a module has only one device_config, this one follows another");
+    InFlightDiagnostic diag =
+        emitOpError(
+            "a module has only one device_config, this one follows another")
+        << rule(*this, 6);
     diag.attachNote(other.getLoc()) << "the first is here";
     return diag;
   }
@@ -56,13 +63,15 @@ LogicalResult GetDeviceOp::verify() {
   std::optional<int64_t> index = getConstantIndex(getIndex());
   if (index && *index < hostDeviceIndex)
     return emitOpError("device index ")
-           << *index << " is out of range: the least is -1, the host";
+           << *index << " is out of range: the least is -1, the host"
+           << rule(*this, 2);
   return success();
 }
 
 LogicalResult StreamWaitOp::verify() {
   if (getWaitOnStreams().empty())
-    return emitOpError("expected at least one stream to wait on");
+    return emitOpError("expected at least one stream to wait on")
+           << rule(*this, 1);
   return success();
 }
 
@@ -70,19 +79,20 @@ LogicalResult StreamWaitOp::verify() {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// An allocation has no operands for sizes, strides or an offset.
-static LogicalResult verifyAllocated(Operation *op, MemRefType type) {
+/// An allocation has no operands for sizes, strides or an offset: rules `first`
+/// and the one after it.
+static LogicalResult verifyAllocated(Operation *op, MemRefType type,
+                                     unsigned first) {
   if (!type.hasStaticShape())
     return op->emitOpError("result type must have a static shape, got ")
-           << type;
+           << type << rule(op, first);
   if (!type.getLayout().isIdentity())
     return op->emitOpError("result type must have the identity layout, got ")
-           << type;
+           << type << rule(op, first + 1);
   return success();
 }
 
-/// The device handle an allocation of this dialect was made with.
-static Value getAllocationDevice(Value buffer) {
+Value mgpu::ir::getAllocationDevice(Value buffer) {
   auto result = dyn_cast<OpResult>(buffer);
   if (!result)
     return {};
@@ -95,7 +105,8 @@ static Value getAllocationDevice(Value buffer) {
   return {};
 }
 
-static LogicalResult verifyFreedOn(Operation *op, Value buffer, Value device) {
+static LogicalResult verifyFreedOn(Operation *op, Value buffer, Value device,
+                                   unsigned number) {
   Value owner = getAllocationDevice(buffer);
   if (!owner || owner == device || !isa<DeviceType>(owner.getType()))
     return success();
@@ -105,26 +116,27 @@ static LogicalResult verifyFreedOn(Operation *op, Value buffer, Value device) {
     return success();
   InFlightDiagnostic diag = op->emitOpError("frees on device ")
                             << *index << " a buffer allocated on device "
-                            << *ownerIndex;
+                            << *ownerIndex << rule(op, number);
   diag.attachNote(buffer.getLoc()) << "allocated here";
   return diag;
 }
 
 LogicalResult AllocOp::verify() {
-  return verifyAllocated(*this, cast<MemRefType>(getPtr().getType()));
+  return verifyAllocated(*this, cast<MemRefType>(getPtr().getType()), 1);
 }
 
 LogicalResult FreeOp::verify() {
-  return verifyFreedOn(*this, getPtr(), getDevice());
+  return verifyFreedOn(*this, getPtr(), getDevice(), 1);
 }
 
 static LogicalResult verifySameElementType(Operation *op, MemRefType source,
-                                           MemRefType destination) {
+                                           MemRefType destination,
+                                           unsigned number) {
   if (source.getElementType() == destination.getElementType())
     return success();
   return op->emitOpError("source has element type ")
          << source.getElementType() << ", but destination has "
-         << destination.getElementType();
+         << destination.getElementType() << rule(op, number);
 }
 
 /// The number of elements of a static shape, unless it overflows.
@@ -139,7 +151,7 @@ static std::optional<int64_t> countElements(MemRefType type) {
 LogicalResult MemcpyOp::verify() {
   auto dst = cast<MemRefType>(getDst().getType());
   auto src = cast<MemRefType>(getSrc().getType());
-  if (failed(verifySameElementType(*this, src, dst)))
+  if (failed(verifySameElementType(*this, src, dst, 1)))
     return failure();
   if (!dst.hasStaticShape() || !src.hasStaticShape())
     return success();
@@ -147,22 +159,26 @@ LogicalResult MemcpyOp::verify() {
   std::optional<int64_t> srcCount = countElements(src);
   if (!dstCount || !srcCount)
     return emitOpError("the number of elements overflows, got ")
-           << src << " and " << dst;
+           << src << " and " << dst << rule(*this, 2);
   if (*dstCount != *srcCount)
     return emitOpError("source has ")
-           << *srcCount << " elements, but destination has " << *dstCount;
+           << *srcCount << " elements, but destination has " << *dstCount
+           << rule(*this, 3);
   return success();
 }
 
 //===----------------------------------------------------------------------===//
-// Slices along an axis
+// Slices along an axis. The operations that share one of these checks give it
+// the same number: 1 to 3 for the counts, 4 for the axis, 5 for element types,
+// 6 where sizes have to add up or divide, 7 and 8 for each slice.
 //===----------------------------------------------------------------------===//
 
 static LogicalResult verifyAxis(Operation *op, int64_t axis, int64_t rank) {
   if (axis >= 0 && axis < rank)
     return success();
   return op->emitOpError("axis ")
-         << axis << " is out of range for a buffer of rank " << rank;
+         << axis << " is out of range for a buffer of rank " << rank
+         << rule(op, 4);
 }
 
 static bool differ(int64_t a, int64_t b) {
@@ -175,14 +191,15 @@ static LogicalResult verifySlice(Operation *op, ArrayRef<int64_t> whole,
                                  MemRefType slice, size_t index, int64_t axis,
                                  int64_t expected) {
   if (slice.getRank() != static_cast<int64_t>(whole.size()))
-    return op->emitOpError("slice ") << index << " has rank " << slice.getRank()
-                                     << ", but the whole has " << whole.size();
+    return op->emitOpError("slice ")
+           << index << " has rank " << slice.getRank() << ", but the whole has "
+           << whole.size() << rule(op, 7);
   for (int64_t dim = 0; dim < slice.getRank(); ++dim) {
     int64_t size = dim == axis ? expected : whole[dim];
     if (differ(slice.getDimSize(dim), size))
       return op->emitOpError("slice ")
              << index << " has size " << slice.getDimSize(dim)
-             << " in dimension " << dim << ", expected " << size;
+             << " in dimension " << dim << ", expected " << size << rule(op, 8);
   }
   return success();
 }
@@ -204,13 +221,13 @@ static int64_t sumAlong(ValueRange slices, int64_t axis) {
 static LogicalResult verifyCounts(Operation *op, size_t buffers, size_t devices,
                                   size_t streams) {
   if (devices == 0)
-    return op->emitOpError("expected at least one device");
+    return op->emitOpError("expected at least one device") << rule(op, 1);
   if (buffers != devices)
     return op->emitOpError("expected as many buffers as devices, got ")
-           << buffers << " and " << devices;
+           << buffers << " and " << devices << rule(op, 2);
   if (streams != 0 && streams != devices)
     return op->emitOpError("expected no stream or one for each device, got ")
-           << streams << " for " << devices << " devices";
+           << streams << " for " << devices << " devices" << rule(op, 3);
   return success();
 }
 
@@ -225,7 +242,7 @@ static LogicalResult verifyDistribution(Operation *op, MemRefType whole,
   for (Value slice : slices) {
     auto type = cast<MemRefType>(slice.getType());
     if (failed(verifySameElementType(op, slicesAreSources ? type : whole,
-                                     slicesAreSources ? whole : type)))
+                                     slicesAreSources ? whole : type, 5)))
       return failure();
   }
   return success();
@@ -238,7 +255,7 @@ static LogicalResult verifyDivisible(Operation *op, int64_t size, int64_t axis,
   return op->emitOpError("size ") << size << " of dimension " << axis
                                   << " is not divisible by the number of "
                                      "devices, "
-                                  << devices;
+                                  << devices << rule(op, 6);
 }
 
 /// An index attribute holds 64 bits; text may say a negative number.
@@ -274,20 +291,23 @@ LogicalResult UnevenScatterOp::verify() {
   ArrayRef<int64_t> sizes = getSliceSizes();
   if (sizes.size() != getDevices().size())
     return emitOpError("expected one slice size for each device, got ")
-           << sizes.size() << " for " << getDevices().size() << " devices";
+           << sizes.size() << " for " << getDevices().size() << " devices"
+           << rule(*this, 6);
   // Sizes of hostile input can be any 64-bit number: compare before adding.
   int64_t sum = 0;
   for (auto [index, size] : llvm::enumerate(sizes)) {
     if (size < 0)
       return emitOpError("slice size ")
-             << index << " must not be negative, got " << size;
+             << index << " must not be negative, got " << size
+             << rule(*this, 9);
     if (llvm::AddOverflow(sum, size, sum))
-      return emitOpError("the sum of the slice sizes overflows");
+      return emitOpError("the sum of the slice sizes overflows")
+             << rule(*this, 10);
   }
   if (differ(sum, src.getDimSize(axis)))
     return emitOpError("slice sizes add up to ")
            << sum << ", but dimension " << axis << " of the source has size "
-           << src.getDimSize(axis);
+           << src.getDimSize(axis) << rule(*this, 11);
   for (auto [index, type] : llvm::enumerate(getDstBufs().getTypes()))
     if (failed(verifySlice(*this, src.getShape(), cast<MemRefType>(type), index,
                            axis, sizes[index])))
@@ -309,7 +329,8 @@ LogicalResult GatherOp::verify() {
   if (differ(sum, dst.getDimSize(axis)))
     return emitOpError("slices add up to ")
            << sum << " along dimension " << axis
-           << ", but the destination has size " << dst.getDimSize(axis);
+           << ", but the destination has size " << dst.getDimSize(axis)
+           << rule(*this, 6);
   return success();
 }
 
@@ -320,12 +341,12 @@ LogicalResult ReplicateOp::verify() {
     return failure();
   for (auto [index, type] : llvm::enumerate(getDstBufs().getTypes())) {
     auto dst = cast<MemRefType>(type);
-    if (failed(verifySameElementType(*this, src, dst)))
+    if (failed(verifySameElementType(*this, src, dst, 4)))
       return failure();
     if (failed(verifyCompatibleShape(src.getShape(), dst.getShape())))
       return emitOpError("destination ")
              << index << " must have the shape of the source, " << src
-             << ", got " << dst;
+             << ", got " << dst << rule(*this, 5);
   }
   return success();
 }
@@ -338,7 +359,7 @@ LogicalResult ShardedAllocOp::verify() {
     if (size < 0)
       return emitOpError("dimension ")
              << dim << " of the logical shape must not be negative, got "
-             << size;
+             << size << rule(*this, 3);
   int64_t axis = getAxisValue(getShardAxis());
   ShardKind kind = getShardKind();
   if (failed(verifyAxis(*this, axis, logical.size())))
@@ -356,12 +377,12 @@ LogicalResult ShardedAllocOp::verify() {
       cast<MemRefType>(getShards().front().getType()).getElementType();
   for (auto [index, result] : llvm::enumerate(getShards().getTypes())) {
     auto shard = cast<MemRefType>(result);
-    if (failed(verifyAllocated(*this, shard)))
+    if (failed(verifyAllocated(*this, shard, 10)))
       return failure();
     if (shard.getElementType() != elementType)
       return emitOpError("shards 0 and ")
              << index << " have different element types, " << elementType
-             << " and " << shard.getElementType();
+             << " and " << shard.getElementType() << rule(*this, 5);
     if (failed(verifySlice(*this, logical, shard, index, axis, expected)))
       return failure();
   }
@@ -369,7 +390,8 @@ LogicalResult ShardedAllocOp::verify() {
   if (kind == ShardKind::Uneven && sum != logical[axis])
     return emitOpError("shards add up to ")
            << sum << " along dimension " << axis
-           << ", but the logical shape has size " << logical[axis];
+           << ", but the logical shape has size " << logical[axis]
+           << rule(*this, 9);
   return success();
 }
 
@@ -377,7 +399,7 @@ LogicalResult ShardedFreeOp::verify() {
   if (failed(verifyCounts(*this, getShards().size(), getDevices().size(), 0)))
     return failure();
   for (auto [shard, device] : llvm::zip(getShards(), getDevices()))
-    if (failed(verifyFreedOn(*this, shard, device)))
+    if (failed(verifyFreedOn(*this, shard, device, 3)))
       return failure();
   return success();
 }

@@ -6,6 +6,8 @@
 // kernels/host) and the host device that calls it. Plain C; change `version`
 // with it.
 
+#include "kernels/abi/LaunchBlocks.h"
+
 #include <cstdint>
 
 namespace mgpu::device {
@@ -21,8 +23,7 @@ struct HostKernelShape {
 /// The object's blocks along one axis for `count` blocks of the source.
 inline uint64_t blocksAlong(const HostKernelShape &shape, unsigned axis,
                             uint32_t count) {
-  uint64_t threads = uint64_t(count) * shape.block[axis];
-  return (threads + shape.covered[axis] - 1) / shape.covered[axis];
+  return mgpu::blocksAlong(count, shape.block[axis], shape.covered[axis]);
 }
 
 /// All in blocks of the source but firstBlock and lastBlock: the grid, as the

@@ -8,7 +8,7 @@
 
 namespace mgpu {
 
-/// An array in a device's memory as a card's tensor copies (TMA) see it, and
+/// An array in a device's memory as a GPU's tensor copies (TMA) see it, and
 /// the box that one copy brings to shared memory; what a kernel takes in place
 /// of the array's address (a CUtensorMap). In the box, each 16 bytes of a row
 /// of 128 lie where CU_TENSOR_MAP_SWIZZLE_128B puts them. What is outside of

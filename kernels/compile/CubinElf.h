@@ -21,7 +21,7 @@ struct CubinParameter {
 
 struct CubinEntry {
   uint32_t registers = 0;
-  /// Of a block, by __launch_bounds__ or its like; 0: as many as a card takes.
+  /// Of a block, by __launch_bounds__ or its like; 0: as many as a GPU takes.
   uint32_t maxThreads = 0;
   uint32_t sharedBytes = 0; ///< of the section, the reserved 1024 included
   std::vector<CubinParameter> parameters; ///< in order

@@ -7,39 +7,29 @@ namespace mgpu::kernels {
 
 bool hasProducts(const std::vector<CudaText> &texts) {
   return std::any_of(texts.begin(), texts.end(), [](const CudaText &text) {
-    return text.product.has_value();
+    return text.image.product.has_value();
   });
 }
 
-device::CudaKernelObject cudaObject(const CudaText &text,
-                                    std::vector<std::byte> cubin,
-                                    const std::string &arch) {
-  device::CudaKernelObject object;
-  object.entry = text.entry;
-  object.arch = arch;
-  object.sourceBlock = text.block;
-  object.block = text.launchBlock;
-  object.covers = text.covers;
-  object.takesPart = text.takesPart;
-  object.dynamicSharedBytes = text.dynamicSharedBytes;
-  object.awaits = awaitsOn(text, arch);
-  object.tensorMaps = text.tensorMaps;
-  object.product = text.product;
-  object.cubin = std::move(cubin);
-  return object;
+KernelImage cubinImage(const CudaText &text, std::span<const std::byte> cubin,
+                       const std::string &arch) {
+  KernelImage image = text.image;
+  image.arch = arch;
+  image.awaits = awaitsOn(text, arch);
+  image.setBytes(cubin);
+  return image;
 }
 
 CudaObjects cudaObjects(const std::vector<CudaText> &texts,
-                        std::vector<std::vector<std::byte>> cubins,
+                        const std::vector<std::vector<std::byte>> &cubins,
                         const std::string &arch, bool hasLibrary) {
   CudaObjects out;
   for (size_t k = 0; k < texts.size(); ++k) {
-    device::CudaKernelObject object =
-        cudaObject(texts[k], std::move(cubins[k]), arch);
-    if (object.product && hasLibrary)
-      object.workspaceBytes = device::productWorkspaceBytes;
-    out.objects.push_back(device::encodeCudaKernel(object));
-    out.workspaceBytes.push_back(object.workspaceBytes);
+    KernelImage image = cubinImage(texts[k], cubins[k], arch);
+    if (image.product && hasLibrary)
+      image.workspaceBytes = productWorkspaceBytes;
+    out.objects.push_back(encodeImage(image));
+    out.workspaceBytes.push_back(image.workspaceBytes);
   }
   return out;
 }

@@ -4,10 +4,10 @@
 
 // A program's kernels as the CUDA target loads them.
 
-#include "kernels/abi/CudaKernelObject.h"
 #include "kernels/compile/CudaText.h"
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace mgpu::kernels {
@@ -16,7 +16,7 @@ namespace mgpu::kernels {
 struct CudaObjects {
   /// As Driver::loadKernel of the CUDA target takes them.
   std::vector<std::vector<std::byte>> objects;
-  /// What a launch needs of the card's memory beside its buffers
+  /// What a launch needs of the GPU's memory beside its buffers
   /// (planner::addWorkspaces): cuBLASLt's, of a product that it computes.
   std::vector<uint64_t> workspaceBytes;
 };
@@ -24,16 +24,14 @@ struct CudaObjects {
 /// Whether cuBLASLt computes any of them where it is there.
 bool hasProducts(const std::vector<CudaText> &texts);
 
-/// One kernel with its cubin for cards of `arch`, without a library's
-/// workspace.
-device::CudaKernelObject cudaObject(const CudaText &text,
-                                    std::vector<std::byte> cubin,
-                                    const std::string &arch);
+/// A text's image with its cubin for GPUs of `arch` in the text's place.
+KernelImage cubinImage(const CudaText &text, std::span<const std::byte> cubin,
+                       const std::string &arch);
 
-/// `cubins`, for cards of `arch`, are those of the texts, in their order.
+/// `cubins`, for GPUs of `arch`, are those of the texts, in their order.
 /// `hasLibrary`: cuBLASLt is there.
 CudaObjects cudaObjects(const std::vector<CudaText> &texts,
-                        std::vector<std::vector<std::byte>> cubins,
+                        const std::vector<std::vector<std::byte>> &cubins,
                         const std::string &arch, bool hasLibrary);
 
 } // namespace mgpu::kernels

@@ -2,8 +2,7 @@
 #ifndef MGPU_KERNELS_COMPILE_CUDATEXT_H
 #define MGPU_KERNELS_COMPILE_CUDATEXT_H
 
-#include "kernels/abi/MatrixProduct.h"
-#include "kernels/abi/TensorMap.h"
+#include "kernels/abi/KernelImage.h"
 #include "kernels/space/KernelSpace.h"
 #include "support/Result.h"
 
@@ -16,61 +15,46 @@ namespace mgpu::kernels {
 
 struct Cubin;
 
-/// A kernel as CUDA C++, and what a launcher must know of it. As compiled
+/// A kernel as CUDA C++, with what chooses between it and others. As compiled
 /// without macros.
 struct CudaText {
   std::string name;   ///< of the kernel; unique within the program
-  std::string entry;  ///< of the entry function
-  std::string source; ///< includes nothing, unless it is its author's own
+  KernelImage image;  ///< its blob includes nothing, unless its author wrote it
   std::string reason; ///< why the launch may, or may not, take another shape
-  Dim3 block;         ///< of the source
-  Dim3 launchBlock;   ///< to launch with
-  Dim3 covers;        ///< threads of the source that one block is
   bool reshapable = false;
-  /// Whether the last parameter is an MgpuLaunch (kernels/cuda). Kernels
-  /// that were written by hand have none.
-  bool takesPart = true;
-  uint32_t dynamicSharedBytes = 0;
-  /// It is to be compiled so that it waits for the kernel that it follows
-  /// (MGPU_PDL), where that can be: see awaitsOn().
-  bool awaits = false;
-  /// Of each parameter but the MgpuLaunch.
-  std::vector<uint32_t> parameterBytes;
-  /// Those of them that are tensor maps.
-  std::vector<TensorMap> tensorMaps;
-  /// What a launch computes, where cuBLASLt computes it if it is there.
-  std::optional<MatrixProduct> product;
-  /// "sm_90a": its instructions are of this architecture alone; or "".
-  std::string onlyArch;
   /// Of the CUDA target.
   std::optional<planner::KernelSpace> space;
-  // A bundle does not keep what follows.
   /// How it computes: "threads" as the source has them, "tiles",
   /// "tensor_cores" or "wgmma" of a matrix product, "file" by its author;
   /// "cublaslt" of a candidate, which has no text.
   std::string form = "threads";
   uint32_t leastArch = 0; ///< 80: sm_80 or later
-  /// Why it is not used, of a candidate. One without a source is not there.
+  /// Why it is not used, of a candidate. One without a text is not there.
   std::string disabled;
-  /// Other texts of the same kernel, that are not used unless asked for.
+  /// Other texts of the same kernel, that are not used unless asked for. A
+  /// bundle has none.
   std::vector<CudaText> candidates;
   bool operator==(const CudaText &) const = default;
 };
 
-/// All but the source and the space, on one line; parseFacts() reads it.
+/// All but the blobs.
+void fields(JsonFields &f, CudaText &kernel);
+
+/// Those of a text on one line, without its candidates; parseFacts() reads it.
 std::string factsText(const CudaText &kernel);
-/// Invalid where factsText() would not have written it.
+/// Invalid where factsText() would not have written it, and as checkSpace().
 Result<CudaText> parseFacts(std::string_view facts);
 
-/// Whether it can be compiled for a card of `arch` ("sm_90"): empty, or why
-/// not. What a candidate says of itself, CudaText::disabled, is no reason here.
+/// Whether it can be compiled for a GPU of `arch` ("sm_90"): empty, or why
+/// not. What a candidate says of itself, CudaText::disabled, is not a reason
+/// here.
 std::string archRefusal(const CudaText &kernel, const std::string &arch);
-/// The architecture to compile it for, where the card is of `arch`: "sm_90a" of
-/// "sm_90" for a text of sm_90a, which a card of sm_90 loads.
+/// The architecture to compile it for, where the GPU is of `arch`: "sm_90a" of
+/// "sm_90" for a text of sm_90a, which a GPU of sm_90 loads.
 std::string archOf(const CudaText &kernel, const std::string &arch);
 
 /// Whether it waits for what it follows when it is compiled for `arch`, with
-/// the macro MGPU_PDL as 1: CudaKernelObject::awaits. Texts written by hand do
+/// the macro MGPU_PDL as 1: KernelImage::awaits. Texts written by hand do
 /// not, nor does any before sm_90.
 bool awaitsOn(const CudaText &kernel, const std::string &arch);
 /// That macro, for BatchItem::macros; none where it does not.

@@ -91,7 +91,7 @@ Result<void> NvrtcCompiler::checkArchitecture(const CompileJob &job) const {
   if (arch.substr(0, 3) == "sm_") {
     const char *last = arch.data() + arch.size();
     auto [end, error] = std::from_chars(arch.data() + 3, last, number);
-    // sm_90a and sm_100f name features of one card or family.
+    // sm_90a and sm_100f name features of one GPU or family.
     bool suffix = last - end == 1 && (*end == 'a' || *end == 'f');
     if (error != std::errc() || (end != last && !suffix))
       number = 0;

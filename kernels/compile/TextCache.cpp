@@ -2,10 +2,9 @@
 #include "kernels/compile/TextCache.h"
 
 #include "support/FileIO.h"
+#include "support/JsonFields.h"
 #include "support/Sha256.h"
 
-#include <algorithm>
-#include <cstring>
 #include <set>
 #include <unistd.h>
 
@@ -13,225 +12,64 @@ namespace mgpu::kernels {
 
 namespace {
 
-/// Appends values to a blob.
-class FieldWriter {
-public:
-  template <typename T>
-  void number(const T &value) {
-    auto *bytes = reinterpret_cast<const std::byte *>(&value);
-    blob.insert(blob.end(), bytes, bytes + sizeof value);
-  }
-  void flag(const bool &value) { number(uint8_t(value)); }
-  void text(const std::string &text) {
-    number(uint64_t(text.size()));
-    auto *bytes = reinterpret_cast<const std::byte *>(text.data());
-    blob.insert(blob.end(), bytes, bytes + text.size());
-  }
-  template <typename T, typename Each>
-  void list(std::vector<T> &values, Each each) {
-    number(uint64_t(values.size()));
-    for (T &value : values)
-      each(value);
-  }
-  template <typename T, typename Each>
-  void optional(std::optional<T> &value, Each each) {
-    flag(value.has_value());
-    if (value)
-      each(*value);
-  }
+/// The header of an entry; the blobs of the texts and their candidates follow
+/// it in their order.
+struct Entry {
+  std::string key;
+  std::vector<CudaText> texts;
+  std::vector<uint64_t> blobBytes;
 
-  device::Blob blob;
+  template <typename Each>
+  void eachBlob(Each each) {
+    for (CudaText &text : texts) {
+      each(text.image.blob);
+      for (CudaText &candidate : text.candidates)
+        each(candidate.image.blob);
+    }
+  }
 };
 
-/// Reads what FieldWriter wrote; from the first value that is not there on,
-/// everything is empty.
-class FieldReader {
-public:
-  explicit FieldReader(std::span<const std::byte> rest) : rest(rest) {}
-
-  template <typename T>
-  void number(T &value) {
-    if (!has(sizeof value))
-      return;
-    std::memcpy(&value, rest.data(), sizeof value);
-    rest = rest.subspan(sizeof value);
-  }
-  void flag(bool &value) {
-    uint8_t byte = 0;
-    number(byte);
-    value = byte != 0;
-  }
-  void text(std::string &text) {
-    uint64_t size = 0;
-    number(size);
-    if (!has(size))
-      return;
-    text.assign(reinterpret_cast<const char *>(rest.data()), size);
-    rest = rest.subspan(size);
-  }
-  template <typename T, typename Each>
-  void list(std::vector<T> &values, Each each) {
-    uint64_t size = 0;
-    number(size);
-    // Each value takes a byte at least, so no length can ask for more memory
-    // than the entry has.
-    for (uint64_t k = 0; k < size && has(1); ++k)
-      each(values.emplace_back());
-    ok &= values.size() == size;
-  }
-  template <typename T, typename Each>
-  void optional(std::optional<T> &value, Each each) {
-    bool isThere = false;
-    flag(isThere);
-    if (isThere)
-      each(value.emplace());
-  }
-  bool isDone() const { return ok && rest.empty(); }
-
-private:
-  bool has(uint64_t bytes) { return ok &= bytes <= rest.size(); }
-
-  std::span<const std::byte> rest;
-  bool ok = true;
-};
+void fields(JsonFields &f, Entry &entry) {
+  f("key", entry.key);
+  f("texts", entry.texts);
+  f("blob_bytes", entry.blobBytes);
+}
 
 } // namespace
 
-// Each names all members, so that none can be added and forgotten here.
-
-template <typename Archive>
-static void visit(Archive &a, planner::KernelSpace &space) {
-  auto &[target, block, maxGrid, reshapable, reason, sharedBytes, stagedBytes,
-         stagedTunables, stagedPadding, stagesAreDynamic, warpTile,
-         loadingWarps, registersBesideSums, choices, tunables, tiles,
-         defaults] = space;
-  a.number(target);
-  a.number(block);
-  a.number(maxGrid);
-  a.flag(reshapable);
-  a.text(reason);
-  for (uint32_t *each :
-       {&sharedBytes, &stagedBytes, &stagedTunables, &stagedPadding, &warpTile,
-        &loadingWarps, &registersBesideSums})
-    a.number(*each);
-  a.flag(stagesAreDynamic);
-  auto numbers = [&](std::vector<uint32_t> &all) {
-    a.list(all, [&](uint32_t &value) { a.number(value); });
-  };
-  a.list(choices, [&](planner::KernelChoice &choice) {
-    auto &[parameter, values, why] = choice;
-    a.number(parameter);
-    numbers(values);
-    a.text(why);
-  });
-  a.list(tunables, [&](planner::KernelTunable &tunable) {
-    auto &[name, values] = tunable;
-    a.text(name);
-    numbers(values);
-  });
-  a.list(tiles, [&](planner::KernelTile &tile) {
-    auto &[elementBytes, along, halo] = tile;
-    a.number(elementBytes);
-    for (bool &each : along)
-      a.flag(each);
-    a.number(halo);
-  });
-  a.number(defaults);
-}
-
-template <typename Archive>
-static void visit(Archive &a, TensorMap &map) {
-  auto &[argument, offsetBytes, type, sizes, strideBytes, box] = map;
-  a.number(argument);
-  a.number(offsetBytes);
-  a.number(type);
-  a.number(sizes);
-  a.number(strideBytes);
-  a.number(box);
-}
-
-template <typename Archive>
-static void visit(Archive &a, MatrixProduct &product) {
-  auto &[factors, sums, m, n, k, batch, matrices] = product;
-  a.number(factors);
-  a.number(sums);
-  for (uint64_t *each : {&m, &n, &k, &batch})
-    a.number(*each);
-  for (MatrixProduct::Matrix &matrix : matrices) {
-    auto &[argument, offset, rowStride, batchStride] = matrix;
-    a.number(argument);
-    for (uint64_t *each : {&offset, &rowStride, &batchStride})
-      a.number(*each);
-  }
-}
-
-template <typename Archive>
-static void visit(Archive &a, CudaText &text, bool isCandidate = false) {
-  auto &[name, entry, source, reason, block, launchBlock, covers, reshapable,
-         takesPart, dynamicSharedBytes, awaits, parameterBytes, tensorMaps,
-         product, onlyArch, space, form, leastArch, disabled, candidates] =
-      text;
-  for (std::string *each :
-       {&name, &entry, &source, &reason, &onlyArch, &form, &disabled})
-    a.text(*each);
-  for (Dim3 *each : {&block, &launchBlock, &covers})
-    a.number(*each);
-  a.flag(reshapable);
-  a.flag(takesPart);
-  a.flag(awaits);
-  a.number(dynamicSharedBytes);
-  a.number(leastArch);
-  a.list(parameterBytes, [&](uint32_t &bytes) { a.number(bytes); });
-  a.list(tensorMaps, [&](TensorMap &map) { visit(a, map); });
-  a.optional(product, [&](MatrixProduct &each) { visit(a, each); });
-  a.optional(space, [&](planner::KernelSpace &each) { visit(a, each); });
-  if (!isCandidate) // which has none of its own
-    a.list(candidates, [&](CudaText &candidate) { visit(a, candidate, true); });
-}
-
-/// Whether it is of the form that its functions take for granted.
-static bool isWhole(const CudaText &text) {
-  if (!text.space)
-    return true;
-  const planner::KernelSpace &space = *text.space;
-  if (space.choices.size() != planner::numKernelParameters ||
-      space.tunables.size() > planner::mostKernelTunables ||
-      (space.tunables.empty() && !space.tiles.empty()))
-    return false;
-  for (size_t k = 0; k < space.choices.size(); ++k)
-    if (space.choices[k].parameter != planner::KernelParameter(k) ||
-        space.choices[k].values.empty())
-      return false;
-  return std::all_of(
-      space.tunables.begin(), space.tunables.end(),
-      [](const planner::KernelTunable &t) { return !t.values.empty(); });
-}
-
 device::Blob packTexts(const std::string &key,
                        std::span<const CudaText> texts) {
-  FieldWriter writer;
-  writer.text(key);
-  std::vector<CudaText> copy(texts.begin(), texts.end());
-  writer.list(copy, [&](CudaText &text) { visit(writer, text); });
-  return std::move(writer.blob);
+  Entry entry{key, {texts.begin(), texts.end()}, {}};
+  std::string blobs;
+  entry.eachBlob([&](std::string &blob) {
+    entry.blobBytes.push_back(blob.size());
+    blobs += blob;
+  });
+  return frameBytes(JsonFields::text(entry), blobs);
 }
 
 std::optional<std::vector<CudaText>> unpackTexts(const std::string &key,
                                                  const device::Blob &blob) {
-  FieldReader reader(blob);
-  std::string stored;
-  std::vector<CudaText> texts;
-  reader.text(stored);
-  if (stored != key)
+  auto parts = unframeBytes(blob);
+  if (!parts)
     return std::nullopt;
-  reader.list(texts, [&](CudaText &text) { visit(reader, text); });
-  if (!reader.isDone())
+  auto [header, rest] = *parts;
+  auto entry = JsonFields::read<Entry>("an entry", header);
+  if (!entry || entry->key != key)
     return std::nullopt;
-  for (const CudaText &text : texts)
-    if (!isWhole(text) ||
-        !std::all_of(text.candidates.begin(), text.candidates.end(), isWhole))
-      return std::nullopt;
-  return texts;
+  size_t k = 0;
+  bool isWhole = true;
+  entry->eachBlob([&](std::string &each) {
+    isWhole &=
+        k < entry->blobBytes.size() && entry->blobBytes[k] <= rest.size();
+    if (!isWhole)
+      return;
+    each = rest.substr(0, entry->blobBytes[k]);
+    rest.remove_prefix(entry->blobBytes[k++]);
+  });
+  if (!isWhole || k != entry->blobBytes.size() || !rest.empty())
+    return std::nullopt;
+  return std::move(entry->texts);
 }
 
 std::optional<std::vector<std::string>> filesNamedIn(std::string_view module) {

@@ -5,9 +5,9 @@
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/FunctionEmitter.h"
-#include "kernels/cuda/LaneForm.h"
 #include "kernels/cuda/Matmul.h"
 #include "kernels/cuda/SourceKernel.h"
+#include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/KernelDialects.h"
 #include "kernels/lower/KernelPrepare.h"
 #include "kernels/lower/LaunchShape.h"
@@ -38,15 +38,16 @@ private:
   LogicalResult writeFunctions(KernelContext &context, Text &out);
   LogicalResult writeParameters(KernelContext &context, func::FuncOp entry);
   /// In each form there is: #if MGPU_VECTOR == 1 ... #else ... #endif.
-  LogicalResult inEachForm(Text &out,
-                           function_ref<LogicalResult(const LaneForm *)> write);
+  LogicalResult
+  inEachForm(Text &out, function_ref<LogicalResult(const VectorForm *)> write);
   /// What one thread of the source does.
   LogicalResult writeBody(KernelContext &context, Text &body);
 
   ModuleOp module;
   const CudaEmitOptions &options;
   LaunchShape shape;
-  std::optional<LaneForm> lanes; ///< where MGPU_VECTOR may be more than 1
+  std::optional<VectorForm>
+      vectorForm; ///< where MGPU_VECTOR may be more than 1
   CudaKernel kernel;
   func::FuncOp entryOp;
 };
@@ -72,16 +73,15 @@ void KernelWriter::findThreadUsers(KernelContext &context) {
   }
 }
 
-LogicalResult
-KernelWriter::inEachForm(Text &out,
-                         function_ref<LogicalResult(const LaneForm *)> write) {
-  if (!lanes)
+LogicalResult KernelWriter::inEachForm(
+    Text &out, function_ref<LogicalResult(const VectorForm *)> write) {
+  if (!vectorForm)
     return write(nullptr);
   out.raw("#if MGPU_VECTOR == 1\n");
   if (failed(write(nullptr)))
     return failure();
   out.raw("#else\n");
-  if (failed(write(&*lanes)))
+  if (failed(write(&*vectorForm)))
     return failure();
   out.raw("#endif\n");
   return success();
@@ -98,7 +98,7 @@ LogicalResult KernelWriter::writeParameters(KernelContext &context,
     kernel.parameters.push_back({name, type});
     bool isPointer = StringRef(type).contains('*');
     Type mlirType = entry.getArgumentTypes()[k - 1];
-    kernel.parameterBytes.push_back(
+    kernel.image.parameterBytes.push_back(
         isPointer ? 8 : std::max(widthOf(mlirType), 8u) / 8);
   }
   return success();
@@ -139,7 +139,7 @@ LogicalResult KernelWriter::writeFunctions(KernelContext &context, Text &out) {
 }
 
 LogicalResult KernelWriter::writeBody(KernelContext &context, Text &body) {
-  return inEachForm(body, [&](const LaneForm *form) -> LogicalResult {
+  return inEachForm(body, [&](const VectorForm *form) -> LogicalResult {
     FunctionEmitter emitter(context, body, form);
     emitter.setGlobals(kernel.reshapable);
     if (failed(emitter.signature(entryOp, "")) || failed(emitter.body(entryOp)))
@@ -169,15 +169,15 @@ static void writeGlobalIds(func::FuncOp entry, Dim3 block) {
 }
 
 Result<CudaKernel> KernelWriter::run() {
-  kernel.name = kernel.entry = Names().fresh(options.name);
-  kernel.block = options.block;
+  kernel.name = kernel.image.entry = Names().fresh(options.name);
+  kernel.image.sourceBlock = options.block;
   shape = launchShapeOf(module, options.block);
   kernel.reshapable = shape.reshapable;
   kernel.reason = shape.reason;
   entryOp = module.lookupSymbol<func::FuncOp>("entry");
   if (auto bytes =
           entryOp->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes"))
-    kernel.dynamicSharedBytes = uint32_t(bytes.getInt());
+    kernel.image.dynamicSharedBytes = uint32_t(bytes.getInt());
   kernel.vectorReason = vectorRefusal(shape, entryOp, options.block);
   eraseDeadCode(module);
   StagePlan stages = stagePlanOf(entryOp, shape, options.block,
@@ -189,7 +189,7 @@ Result<CudaKernel> KernelWriter::run() {
     return fail(ErrorKind::Unsupported,
                 "the launch's sizes could not be written into the kernel");
   if (kernel.vectorReason.empty())
-    lanes.emplace(entryOp);
+    vectorForm.emplace(entryOp);
   IndexRanges ranges(module);
   KernelContext context(options.block, ranges);
   context.stages = std::move(stages);
@@ -205,7 +205,7 @@ Result<CudaKernel> KernelWriter::run() {
     return fail(ErrorKind::Unsupported, "");
   kernel.hasUnroll = context.hasUnroll;
   EntryText around(kernel, options);
-  around.lanes = lanes.has_value();
+  around.vectorForm = vectorForm.has_value();
   if (!context.stages.empty())
     around.stages = &context.stages;
   around.usesShared = shape.usesShared;
@@ -218,7 +218,7 @@ Result<CudaKernel> KernelWriter::run() {
   if (StringRef(functions.text).contains("#line"))
     text += ownLine.str(); // from here on the text is its own source again
   text += around.entry(body.text);
-  kernel.source = withOwnLines(text, kernel.name + ".cu");
+  kernel.image.blob = withOwnLines(text, kernel.name + ".cu");
   return std::move(kernel);
 }
 
@@ -237,7 +237,7 @@ static LogicalResult checkMeetings(ModuleOp module, func::FuncOp entry,
   OwningOpRef<ModuleOp> copy = module.clone();
   bool isWrong = false;
   FailureOr<func::FuncOp> prepared = failure();
-  { // what the host target lacks is no error here
+  { // what the host target lacks is not an error here
     ScopedDiagnosticHandler some(module.getContext(), [&](Diagnostic &error) {
       isWrong |= ir::isProgramError(error);
       return success(!ir::isProgramError(error));
@@ -249,7 +249,7 @@ static LogicalResult checkMeetings(ModuleOp module, func::FuncOp entry,
   return checkBarriers(*prepared);
 }
 
-/// Workgroup memory that a kernel declares fits every card.
+/// Workgroup memory that a kernel declares fits every GPU.
 static LogicalResult checkShared(func::FuncOp entry) {
   constexpr int64_t most = 48 * 1024;
   int64_t bytes = 0;
@@ -258,7 +258,7 @@ static LogicalResult checkShared(func::FuncOp entry) {
     bytes += workgroupBytes(op);
     if (bytes > most && succeeded(result))
       result = op.emitOpError("makes ")
-               << bytes << " bytes of workgroup memory; cards give a kernel "
+               << bytes << " bytes of workgroup memory; GPUs give a kernel "
                << most << ", and more by gpu.dynamic_shared_memory alone";
   });
   return result;
@@ -279,9 +279,9 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
   registerHostEmitDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
-  ir::FirstError error(context, ir::FirstError::Others::Miss);
+  ir::FirstError first(context, ir::FirstError::Others::Miss);
   auto stop = [&](const char *otherwise) {
-    return fail(error.kind, error.message.empty() ? otherwise : error.message);
+    return fail(first.error(otherwise));
   };
   if (options.block.volume() == 0 || options.block.volume() > 1024)
     return fail(ErrorKind::Invalid, "a block of " + dims(options.block) +

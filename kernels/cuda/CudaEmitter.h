@@ -6,8 +6,7 @@
 // without the toolkit's headers. It is made of the module the host emitter
 // takes (kernels/host/HostEmitter.h), so the two are twins.
 
-#include "kernels/abi/TensorMap.h"
-#include "support/Result.h"
+#include "kernels/abi/KernelImage.h"
 
 #include <string>
 #include <vector>
@@ -30,31 +29,23 @@ struct CudaParameter {
   std::string name, type; ///< as in the text: "x0", "const float *"
 };
 
-/// The text, and what a launcher must know of it. A launch of G blocks of the
-/// source runs ceil(G.x * block.x / (MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR))
-/// blocks if the kernel is reshapable, else ceil(G.x / MGPU_ITEMS), and along y
-/// and z as if MGPU_ITEMS were 1. The last parameter is an MgpuLaunch: twelve
-/// uint32_t, the grid G, the first block of this chunk, and the part of the
-/// grid that runs: its first block of the source and one past its last. Of a
-/// part, the blocks are counted as of a grid of its size.
+/// A kernel's text as an image, and what was decided when it was written. The
+/// image's `block` and `covers` follow from the macros the text is compiled
+/// with: a block covers MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR threads of the
+/// source along x if the kernel is reshapable, else MGPU_ITEMS of its blocks.
+/// The last parameter is an MgpuLaunch: twelve uint32_t, the grid G, the first
+/// block of this chunk, and the part of the grid that runs: its first block of
+/// the source and one past its last. The blocks of a part are counted as those
+/// of a grid of its size.
 struct CudaKernel {
-  std::string name, source;
-  std::string entry; ///< of the function; `name`, unless the kernel is a file
-  /// Whether it takes an MgpuLaunch. A kernel that was written by hand takes
-  /// its parameters alone and is launched whole.
-  bool takesPart = true;
-  Dim3 block;
+  std::string name;
+  KernelImage image;
   std::vector<CudaParameter> parameters; ///< without the MgpuLaunch
   bool reshapable = false; ///< any block and items per thread that cover it
   std::string reason;      ///< why, or why not
   /// Why MGPU_VECTOR is 1; empty where it may be any divisor of block.x.
   std::string vectorReason;
-  bool hasUnroll = false;               ///< MGPU_UNROLL says something
-  std::vector<uint32_t> parameterBytes; ///< by `parameters`
-  uint32_t dynamicSharedBytes = 0;
-  /// Parameters that are tensor maps of the arrays whose addresses the launch
-  /// gives.
-  std::vector<TensorMap> tensorMaps;
+  bool hasUnroll = false; ///< MGPU_UNROLL changes something
 };
 
 /// A name for the entry of a kernel that is called `name`: an identifier, and

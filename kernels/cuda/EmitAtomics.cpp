@@ -2,142 +2,120 @@
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/FunctionEmitter.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-
 using namespace mlir;
 
 namespace mgpu::kernels::cuda {
 
-LogicalResult FunctionEmitter::emitAtomic(memref::AtomicRMWOp op) {
+/// CUDA's function for the kind, which it has for int, unsigned, unsigned long
+/// long, float and double, and the type to cast to for it; empty for none.
+static std::pair<StringRef, std::string> builtinOf(arith::AtomicRMWKind kind,
+                                                   Type type) {
   using Kind = arith::AtomicRMWKind;
+  const unsigned width = widthOf(type);
+  if (width < 32)
+    return {};
+  const std::string word = width == 64 ? "unsigned long long" : "unsigned";
+  switch (kind) {
+  case Kind::addf:
+    return {"atomicAdd", ""};
+  case Kind::addi:
+    return {"atomicAdd", word};
+  case Kind::andi:
+    return {"atomicAnd", word};
+  case Kind::ori:
+    return {"atomicOr", word};
+  case Kind::xori:
+    return {"atomicXor", word};
+  case Kind::maxs:
+    return {"atomicMax", cType(type)};
+  case Kind::mins:
+    return {"atomicMin", cType(type)};
+  case Kind::maxu:
+    return {"atomicMax", word};
+  case Kind::minu:
+    return {"atomicMin", word};
+  default:
+    return {};
+  }
+}
+
+/// What `old` becomes; empty where the kind cannot be emitted.
+std::string FunctionEmitter::updated(arith::AtomicRMWKind kind, Type type,
+                                     const std::string &value) {
+  using Kind = arith::AtomicRMWKind;
+  const std::string cast = "(" + unsignedType(type) + ")";
+  const bool isBool = widthOf(type) == 1;
+  auto choose = [&](const char *sign, const std::string &as) {
+    return as + "old" + sign + as + value + " ? old : " + value;
+  };
+  auto call = [&](const std::string &name) {
+    return name + "(old, " + value + ")";
+  };
+  auto ofWidth = [&](std::string name) {
+    return narrow(type, call(name + (type.isF64() ? "" : "f")));
+  };
+  switch (kind) {
+  case Kind::assign:
+    return value;
+  case Kind::addi:
+  case Kind::addf:
+    return isBool ? "old != " + value : narrow(type, "old + " + value);
+  case Kind::muli:
+    return isBool ? "old & " + value
+                  : "(" + cType(type) + ")(" + cast + "old * " + cast + value +
+                        ")";
+  case Kind::mulf:
+    return narrow(type, "old * " + value);
+  case Kind::andi:
+    return "old & " + value;
+  case Kind::ori:
+    return "old | " + value;
+  case Kind::xori:
+    return "old ^ " + value;
+  case Kind::maxs: // -1 is the signed value of a true i1
+    return isBool ? "old & " + value : choose(" > ", "");
+  case Kind::mins:
+    return isBool ? "old | " + value : choose(" < ", "");
+  case Kind::maxu:
+    return choose(" > ", cast);
+  case Kind::minu:
+    return choose(" < ", cast);
+  case Kind::maximumf:
+    return call(helper("maximum"));
+  case Kind::minimumf:
+    return call(helper("minimum"));
+  case Kind::maxnumf:
+    return ofWidth("fmax");
+  case Kind::minnumf:
+    return ofWidth("fmin");
+  default:
+    return "";
+  }
+}
+
+LogicalResult FunctionEmitter::emit(memref::AtomicRMWOp op) {
   Type type = op.getValue().getType();
-  unsigned width = widthOf(type);
   if (isa<VectorType>(type))
     return refuse(op, " for vectors");
   std::string at = "&" + element(op.getMemref(), op.getIndices());
   std::string value = use(op.getValue());
-  auto builtin = [&](StringRef name, const std::string &as) {
-    // CUDA has them for int, unsigned, unsigned long long, float and double.
+  if (auto [name, as] = builtinOf(op.getKind(), type); !name.empty()) {
     std::string call = name.str() + "(" +
                        (as.empty() ? at : "(" + as + " *)(" + at + ")") + ", " +
                        (as.empty() ? "" : "(" + as + ")") + value + ")";
-    bind(op.getResult(),
-         as.empty() ? call : "(" + typeOf(op.getResult()) + ")" + call);
+    bind(op, as.empty() ? call : "(" + typeOf(op) + ")" + call);
     return success();
-  };
-  std::string word = width == 64 ? "unsigned long long" : "unsigned";
-  bool isInteger = type.isIntOrIndex() && width >= 32;
-  switch (op.getKind()) {
-  case Kind::addi:
-    if (isInteger)
-      return builtin("atomicAdd", word);
-    break;
-  case Kind::addf:
-    if (width >= 32)
-      return builtin("atomicAdd", "");
-    break;
-  case Kind::andi:
-    if (isInteger)
-      return builtin("atomicAnd", word);
-    break;
-  case Kind::ori:
-    if (isInteger)
-      return builtin("atomicOr", word);
-    break;
-  case Kind::xori:
-    if (isInteger)
-      return builtin("atomicXor", word);
-    break;
-  case Kind::maxs:
-    if (isInteger)
-      return builtin("atomicMax", cType(type));
-    break;
-  case Kind::mins:
-    if (isInteger)
-      return builtin("atomicMin", cType(type));
-    break;
-  case Kind::maxu:
-    if (isInteger)
-      return builtin("atomicMax", word);
-    break;
-  case Kind::minu:
-    if (isInteger)
-      return builtin("atomicMin", word);
-    break;
-  default:
-    break;
   }
-  std::string old = "old";
-  std::string next;
-  switch (op.getKind()) {
-  case Kind::assign:
-    next = value;
-    break;
-  case Kind::addi:
-  case Kind::addf:
-    next =
-        width == 1 ? old + " != " + value : narrow(type, old + " + " + value);
-    break;
-  case Kind::muli:
-    if (width == 1) {
-      next = old + " & " + value;
-      break;
-    }
-    next = "(" + cType(type) + ")((" + unsignedType(type) + ")" + old + " * (" +
-           unsignedType(type) + ")" + value + ")";
-    break;
-  case Kind::mulf:
-    next = narrow(type, old + " * " + value);
-    break;
-  case Kind::andi:
-    next = old + " & " + value;
-    break;
-  case Kind::ori:
-    next = old + " | " + value;
-    break;
-  case Kind::xori:
-    next = old + " ^ " + value;
-    break;
-  case Kind::maxs: // -1 is the signed value of a true i1
-    next = width == 1 ? old + " & " + value
-                      : old + " > " + value + " ? " + old + " : " + value;
-    break;
-  case Kind::mins:
-    next = width == 1 ? old + " | " + value
-                      : old + " < " + value + " ? " + old + " : " + value;
-    break;
-  case Kind::maxu:
-  case Kind::minu: {
-    std::string cast = "(" + unsignedType(type) + ")";
-    next = cast + old + (op.getKind() == Kind::maxu ? " > " : " < ") + cast +
-           value + " ? " + old + " : " + value;
-    break;
-  }
-  case Kind::maximumf:
-    next = helper("maximum") + "(" + old + ", " + value + ")";
-    break;
-  case Kind::minimumf:
-    next = helper("minimum") + "(" + old + ", " + value + ")";
-    break;
-  case Kind::maxnumf:
-    next = narrow(type, std::string(type.isF64() ? "fmax(" : "fmaxf(") + old +
-                            ", " + value + ")");
-    break;
-  case Kind::minnumf:
-    next = narrow(type, std::string(type.isF64() ? "fmin(" : "fminf(") + old +
-                            ", " + value + ")");
-    break;
-  default:
+  std::string next = updated(op.getKind(), type, value);
+  if (next.empty())
     return refuse(op, " of this kind");
-  }
   std::string t = cType(type);
-  bind(op.getResult(), helper("atomicUpdate") + "<" + t + ">(" + at + ", [&](" +
-                           t + " old) -> " + t + " { return " + next + "; })");
+  bind(op, helper("atomicUpdate") + "<" + t + ">(" + at + ", [&](" + t +
+               " old) -> " + t + " { return " + next + "; })");
   return success();
 }
 
-LogicalResult
-FunctionEmitter::emitGenericAtomic(memref::GenericAtomicRMWOp op) {
+LogicalResult FunctionEmitter::emit(memref::GenericAtomicRMWOp op) {
   Type type = op.getResult().getType();
   if (isa<VectorType>(type))
     return refuse(op, " for vectors");

@@ -5,7 +5,7 @@
 #include "kernels/cuda/FunctionEmitter.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
-#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -30,7 +30,7 @@ void FunctionEmitter::writeUnroll(scf::ForOp op) {
   kernel.hasUnroll = true;
 }
 
-LogicalResult FunctionEmitter::emitFor(scf::ForOp op) {
+LogicalResult FunctionEmitter::emit(scf::ForOp op) {
   SmallVector<Value> carried;
   SmallVector<Value> initial;
   for (auto [argument, result, init] : llvm::zip_equal(
@@ -93,23 +93,27 @@ LogicalResult FunctionEmitter::emitFor(scf::ForOp op) {
   return result;
 }
 
-LogicalResult FunctionEmitter::branchOfIf(scf::IfOp op, Region &region) {
-  if (failed(statements(region.front())))
-    return failure();
-  Operation *yield = region.front().getTerminator();
-  out.at(yield->getLoc());
+/// Gives what a region yields to the results of its operation that are read.
+void FunctionEmitter::giveYields(Region &region, ResultRange results) {
   SmallVector<Value> to, from;
   for (auto [result, value] :
-       llvm::zip_equal(op.getResults(), yield->getOperands()))
+       llvm::zip_equal(results, region.front().getTerminator()->getOperands()))
     if (!result.use_empty()) {
       to.push_back(result);
       from.push_back(value);
     }
   assign(to, from);
+}
+
+LogicalResult FunctionEmitter::branchOfIf(scf::IfOp op, Region &region) {
+  if (failed(statements(region.front())))
+    return failure();
+  out.at(region.front().getTerminator()->getLoc());
+  giveYields(region, op.getResults());
   return success();
 }
 
-LogicalResult FunctionEmitter::emitIf(scf::IfOp op) {
+LogicalResult FunctionEmitter::emit(scf::IfOp op) {
   for (Value result : op.getResults())
     if (!result.use_empty())
       declare(result);
@@ -126,7 +130,7 @@ LogicalResult FunctionEmitter::emitIf(scf::IfOp op) {
   return result;
 }
 
-LogicalResult FunctionEmitter::emitWhile(scf::WhileOp op) {
+LogicalResult FunctionEmitter::emit(scf::WhileOp op) {
   Block &before = op.getBefore().front(), &after = op.getAfter().front();
   SmallVector<Value> carried, initial;
   for (auto [argument, init] :
@@ -182,7 +186,7 @@ LogicalResult FunctionEmitter::emitWhile(scf::WhileOp op) {
   return result;
 }
 
-LogicalResult FunctionEmitter::emitSwitch(scf::IndexSwitchOp op) {
+LogicalResult FunctionEmitter::emit(scf::IndexSwitchOp op) {
   for (Value result : op.getResults())
     if (!result.use_empty())
       declare(result);
@@ -190,20 +194,13 @@ LogicalResult FunctionEmitter::emitSwitch(scf::IndexSwitchOp op) {
     out.open(label + ":");
     if (failed(statements(region.front())))
       return failure();
-    SmallVector<Value> to, from;
-    for (auto [result, value] : llvm::zip_equal(
-             op.getResults(), region.front().getTerminator()->getOperands()))
-      if (!result.use_empty()) {
-        to.push_back(result);
-        from.push_back(value);
-      }
-    assign(to, from);
+    giveYields(region, op.getResults());
     out.line("break;");
     out.atNowhere();
     out.close();
     return success();
   };
-  out.open("switch (" + wide(op.getArg()) + ")");
+  out.open("switch (" + asLongLong(op.getArg()) + ")");
   LogicalResult result = success();
   for (auto [value, region] :
        llvm::zip_equal(op.getCases(), op.getCaseRegions()))
@@ -216,29 +213,20 @@ LogicalResult FunctionEmitter::emitSwitch(scf::IndexSwitchOp op) {
   return result;
 }
 
-LogicalResult FunctionEmitter::emitExecuteRegion(scf::ExecuteRegionOp op) {
+LogicalResult FunctionEmitter::emit(scf::ExecuteRegionOp op) {
   for (Value result : op.getResults())
     if (!result.use_empty())
       declare(result);
   out.line("{");
   ++out.depth;
   LogicalResult result = statements(op.getRegion().front());
-  if (succeeded(result)) {
-    SmallVector<Value> to, from;
-    for (auto [result, value] :
-         llvm::zip_equal(op.getResults(),
-                         op.getRegion().front().getTerminator()->getOperands()))
-      if (!result.use_empty()) {
-        to.push_back(result);
-        from.push_back(value);
-      }
-    assign(to, from);
-  }
+  if (succeeded(result))
+    giveYields(op.getRegion(), op.getResults());
   out.close();
   return result;
 }
 
-LogicalResult FunctionEmitter::emitCall(func::CallOp op) {
+LogicalResult FunctionEmitter::emit(func::CallOp op) {
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
       op, op.getCalleeAttr());
   if (!callee || !kernel.functions.count(callee))
@@ -303,32 +291,20 @@ LogicalResult FunctionEmitter::terminator(Operation *op) {
   return refuse(op);
 }
 
-FailureOr<bool> FunctionEmitter::controlOp(Operation *op) {
-  auto done = [](LogicalResult result) -> FailureOr<bool> {
-    if (failed(result))
-      return failure();
-    return true;
-  };
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return done(emitFor(loop));
-  if (auto loop = dyn_cast<scf::WhileOp>(op))
-    return done(emitWhile(loop));
-  if (auto branch = dyn_cast<scf::IfOp>(op))
-    return done(emitIf(branch));
-  if (auto branch = dyn_cast<scf::IndexSwitchOp>(op))
-    return done(emitSwitch(branch));
-  if (auto region = dyn_cast<scf::ExecuteRegionOp>(op))
-    return done(emitExecuteRegion(region));
-  if (auto call = dyn_cast<func::CallOp>(op))
-    return done(emitCall(call));
-  if (auto check = dyn_cast<cf::AssertOp>(op)) {
-    out.line("if (!(" + use(check.getArg()) + "))");
-    ++out.depth;
-    out.line("__trap(); // " + StringRef(quoted(check.getMsg())));
-    --out.depth;
-    return true;
-  }
-  return false;
+LogicalResult FunctionEmitter::emit(cf::AssertOp op) {
+  out.line("if (!(" + use(op.getArg()) + "))");
+  ++out.depth;
+  out.line("__trap(); // " + StringRef(quoted(op.getMsg())));
+  --out.depth;
+  return success();
+}
+
+LogicalResult FunctionEmitter::controlOp(Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<scf::ForOp, scf::WhileOp, scf::IfOp, scf::IndexSwitchOp,
+            scf::ExecuteRegionOp, func::CallOp, cf::AssertOp>(
+          [&](auto each) { return emit(each); })
+      .Default([&](Operation *) { return refuse(op); });
 }
 
 FailureOr<std::vector<FunctionEmitter::Parameter>>
@@ -395,8 +371,11 @@ FailureOr<std::string> FunctionEmitter::signature(func::FuncOp f,
 }
 
 LogicalResult FunctionEmitter::body(func::FuncOp f) {
+  assert(f.getBody().hasOneBlock() && "branches are structured by now");
+  [[maybe_unused]] const unsigned depth = out.depth;
   if (failed(statements(f.getBody().front())))
     return failure();
+  assert(out.depth == depth && !inPart && "what is opened is closed");
   Operation *end = f.getBody().front().getTerminator();
   if (end->getNumOperands() == 0)
     return isa<func::ReturnOp>(end) ? success() : refuse(end);

@@ -8,6 +8,8 @@
 #include "kernels/lower/PrintfFormat.h"
 #include "kernels/lower/SubgroupBarrier.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 
 namespace mgpu::kernels::cuda {
@@ -84,184 +86,218 @@ std::string FunctionEmitter::combine(gpu::AllReduceOperation kind, Type type,
   llvm_unreachable("all kinds are covered");
 }
 
-FailureOr<bool> FunctionEmitter::gpuOp(Operation *op) {
-  if (!isa<gpu::GPUDialect>(op->getDialect()))
-    return false;
-  auto give = [&](const std::string &expression) -> FailureOr<bool> {
+/// Where `at` is that of the first of several threads, they follow along x.
+std::string FunctionEmitter::threadAlong(gpu::Dimension dim) {
+  return "at.thread" + dimensionName(dim) +
+         (inPart && !hasOwnIds && dim == gpu::Dimension::x ? " + part" : "");
+}
+
+LogicalResult FunctionEmitter::emit(gpu::GlobalIdOp op) {
+  const gpu::Dimension axis = op.getDimension();
+  std::string dim = dimensionName(axis);
+  if (!hasGlobals) {
+    bind(op, (isNarrow(op) ? "at.block" : "(long long)at.block") + dim + " * " +
+                 std::to_string(sizeOf(kernel.block, axis)) + " + " +
+                 threadAlong(axis));
+    return success();
+  }
+  if (op.getUpperBound() == 1) { // the launch has no such axis
+    bind(op, "0");
+    return success();
+  }
+  bind(op, (isNarrow(op) ? "(int)global" : "(long long)global") + dim +
+               (inPart && axis == gpu::Dimension::x ? " + part" : ""));
+  return success();
+}
+
+LogicalResult FunctionEmitter::emit(gpu::BarrierOp op) {
+  if (madeFor(op).empty()) {
+    out.line("__syncthreads();");
+    return success();
+  }
+  helper("lanes");
+  out.line("__syncwarp(laneMask(" + linearThread() + ", " + numThreads() +
+           "));");
+  return success();
+}
+
+LogicalResult FunctionEmitter::emit(gpu::DynamicSharedMemoryOp op) {
+  out.line("extern __shared__ __align__(128) unsigned char "
+           "mgpu_dynamic_shared[];");
+  std::string name = freshName(op.getResult(), "shared");
+  out.line("signed char *const " + name +
+           " = (signed char *)mgpu_dynamic_shared;");
+  Pointer pointer;
+  pointer.base = pointer.root = name;
+  pointer.fromRoot = Extent(0);
+  auto bytes = op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>(
+      "mgpu.dynamic_shared_bytes");
+  if (!bytes)
+    return ir::emitProgramError(op) << noDynamicMemory;
+  pointer.sizes.push_back(Extent(bytes.getInt()));
+  pointer.strides.push_back(Extent(1));
+  pointers[op.getResult()] = std::move(pointer);
+  return success();
+}
+
+/// "[](float a, float b) -> float { return a + b; }"
+std::string FunctionEmitter::combinerOf(gpu::AllReduceOperation kind,
+                                        Type type) {
+  std::string t = cType(type);
+  return "[](" + t + " a, " + t + " b) -> " + t + " { return " +
+         combine(kind, type, "a", "b") + "; }";
+}
+
+LogicalResult FunctionEmitter::emit(gpu::AllReduceOp op) {
+  Type type = op.getType();
+  if (isa<VectorType>(type))
+    return refuse(op, " for vectors");
+  std::string t = cType(type), lambda;
+  std::string value = "(" + t + ")" + use(op.getValue());
+  if (auto kind = op.getOp())
+    lambda = combinerOf(*kind, type);
+  else if (failed(emitCombiner(op.getBody(), op, lambda)))
+    return failure();
+  std::string name = "blockReduce";
+  if (vectorForm) {
+    std::string all = names.fresh("parts");
+    out.line(t + " " + all + "[MGPU_VECTOR]; MGPU_PARTS " + all +
+             "[part] = " + value + ";");
+    name = "blockReduceParts";
+    value = all;
+  }
+  bind(op, helper(name) + "<" + numThreads() + ">(" + value + ", " +
+               linearThread() + ", " + lambda + ")");
+  return success();
+}
+
+LogicalResult FunctionEmitter::emit(gpu::SubgroupReduceOp op) {
+  Type type = op.getType();
+  if (isa<VectorType>(type))
+    return refuse(op, " for vectors");
+  std::string value = "(" + cType(type) + ")" + use(op.getValue());
+  int64_t stride = op.getClusterStride();
+  int64_t size = op.getClusterSize().value_or(32 / stride);
+  if (stride < 1 || size < 1 || size * stride > 32 || 32 % (size * stride))
+    return refuse(op, " with clusters that do not divide a subgroup of 32");
+  std::string lambda = combinerOf(op.getOp(), type);
+  bind(op, helper("subgroupReduce") + "<" + numThreads() + ", " +
+               std::to_string(size) + ", " + std::to_string(stride) + ">(" +
+               value + ", " + linearThread() + ", " + lambda + ")");
+  return success();
+}
+
+/// The lane that a shuffle reads, of the mode it has.
+static std::string sourceLane(gpu::ShuffleMode mode, const std::string &lane,
+                              const std::string &offset) {
+  switch (mode) {
+  case gpu::ShuffleMode::XOR:
+    return lane + " ^ " + offset;
+  case gpu::ShuffleMode::UP:
+    return lane + " - " + offset;
+  case gpu::ShuffleMode::DOWN:
+    return lane + " + " + offset;
+  case gpu::ShuffleMode::IDX:
+    return offset;
+  }
+  llvm_unreachable("all modes are covered");
+}
+
+/// A value of another lane, which the dialect defines; where it leaves the
+/// value undefined, a lane keeps its own, as on the host target.
+LogicalResult
+FunctionEmitter::exchange(Operation *op,
+                          llvm::function_ref<LanesRead(const std::string &lane,
+                                                       const std::string &from)>
+                              read) {
+  Value result = op->getResult(0), isValid = op->getResult(1);
+  Type type = result.getType();
+  if (isa<VectorType>(type))
+    return refuse(op, " for vectors");
+  helper("lanes");
+  helper("exchange");
+  std::string lane = names.fresh("lane"), from = names.fresh("from");
+  out.line("const unsigned " + lane + " = " + linearThread() + " % 32;");
+  LanesRead lanesRead = read(lane, from);
+  out.line("const unsigned " + from + " = " + lanesRead.formula + ";");
+  std::string ok = freshName(isValid, "valid");
+  scalars[isValid] = ok;
+  out.line("const bool " + ok + " = " + lanesRead.valid + " && " + from +
+           " < 32 && " + linearThread() + " - " + lane + " + " + from + " < " +
+           numThreads() + ";");
+  std::string name = freshName(result, "shuffled");
+  scalars[result] = name;
+  out.line("const " + cType(type) + " " + name + " = exchange(laneMask(" +
+           linearThread() + ", " + numThreads() + "), (" + cType(type) + ")" +
+           use(op->getOperand(0)) + ", " + ok + " ? " + from + " : " + lane +
+           ");");
+  return success();
+}
+
+LogicalResult FunctionEmitter::emit(gpu::RotateOp op) {
+  return exchange(op, [&](const std::string &lane, const std::string &) {
+    std::string last = std::to_string(op.getWidth() - 1);
+    return LanesRead{"(" + lane + " & ~" + last + "u) + (" + lane + " + " +
+                         std::to_string(op.getOffset()) + " & " + last + "u)",
+                     lane + " < " + std::to_string(op.getWidth())};
+  });
+}
+
+LogicalResult FunctionEmitter::emit(gpu::ShuffleOp op) {
+  return exchange(op, [&](const std::string &lane, const std::string &from) {
+    std::string offset = "(unsigned)" + use(op.getOffset()),
+                width = "(unsigned)" + use(op.getWidth());
+    return LanesRead{sourceLane(op.getMode(), lane, offset),
+                     from + " < " + width + " && " + lane + " < " + width};
+  });
+}
+
+LogicalResult FunctionEmitter::emit(gpu::PrintfOp op) {
+  FailureOr<std::string> format = checkedFormat(op);
+  if (failed(format))
+    return failure();
+  std::string call = "printf(" + quoted(*format);
+  for (Value value : op.getArgs()) {
+    Type type = value.getType();
+    call += ", ";
+    if (isa<FloatType>(type))
+      call += widthOf(type) < 64 ? "(double)(float)" : "";
+    else
+      call += widthOf(type) > 32 ? "(long long)" : "(int)";
+    call += use(value);
+  }
+  out.line(call + ");");
+  return success();
+}
+
+LogicalResult FunctionEmitter::gpuOp(Operation *op) {
+  auto give = [&](const std::string &expression) {
     bind(op->getResult(0), expression);
-    return true;
+    return success();
   };
-  // Where `at` is that of the first of several threads, they follow along x.
-  auto along = [&](gpu::Dimension dim) {
-    return inPart && !hasOwnIds && dim == gpu::Dimension::x ? " + part" : "";
-  };
-  if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
-    return give("at.thread" + dimensionName(id.getDimension()) +
-                along(id.getDimension()));
-  if (auto id = dyn_cast<gpu::BlockIdOp>(op))
-    return give("at.block" + dimensionName(id.getDimension()));
-  if (auto dim = dyn_cast<gpu::GridDimOp>(op))
-    return give("at.grid" + dimensionName(dim.getDimension()));
-  if (auto dim = dyn_cast<gpu::BlockDimOp>(op))
-    return give(std::to_string(sizeOf(kernel.block, dim.getDimension())));
-  if (auto id = dyn_cast<gpu::GlobalIdOp>(op)) {
-    std::string dim = dimensionName(id.getDimension());
-    std::string cast = isNarrow(id.getResult()) ? "(int)" : "(long long)";
-    if (hasGlobals) {
-      const auto bound = id.getUpperBound();
-      if (bound && *bound == 1) // the launch has no such axis
-        return give("0");
-      bool isPart = inPart && id.getDimension() == gpu::Dimension::x;
-      return give(cast + "global" + dim + (isPart ? " + part" : ""));
-    }
-    return give(
-        (isNarrow(id.getResult()) ? "at.block" : "(long long)at.block") + dim +
-        " * " + std::to_string(sizeOf(kernel.block, id.getDimension())) +
-        " + at.thread" + dim + along(id.getDimension()));
-  }
-  if (isa<gpu::LaneIdOp>(op))
-    return give(linearThread() + " % 32");
-  if (isa<gpu::SubgroupIdOp>(op))
-    return give(linearThread() + " / 32");
-  if (isa<gpu::NumSubgroupsOp>(op))
-    return give(std::to_string((kernel.block.volume() + 31) / 32));
-  if (isa<gpu::SubgroupSizeOp>(op))
-    return give("32");
-  if (isa<gpu::BarrierOp>(op)) {
-    if (madeFor(op).empty()) {
-      out.line("__syncthreads();");
-    } else {
-      helper("lanes");
-      out.line("__syncwarp(laneMask(" + linearThread() + ", " + numThreads() +
-               "));");
-    }
-    return true;
-  }
-  if (auto shared = dyn_cast<gpu::DynamicSharedMemoryOp>(op)) {
-    out.line("extern __shared__ __align__(128) unsigned char "
-             "mgpu_dynamic_shared[];");
-    std::string name = freshName(shared.getResult(), "shared");
-    out.line("signed char *const " + name +
-             " = (signed char *)mgpu_dynamic_shared;");
-    Pointer pointer;
-    pointer.base = pointer.root = name;
-    pointer.fromRoot = Extent(0);
-    auto bytes =
-        op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>(
-            "mgpu.dynamic_shared_bytes");
-    if (!bytes)
-      return ir::emitProgramError(op) << noDynamicMemory;
-    pointer.sizes.push_back(Extent(bytes.getInt()));
-    pointer.strides.push_back(Extent(1));
-    pointers[shared.getResult()] = std::move(pointer);
-    return true;
-  }
-  if (isa<gpu::AllReduceOp, gpu::SubgroupReduceOp>(op)) {
-    Type type = op->getResult(0).getType();
-    if (isa<VectorType>(type))
-      return refuse(op, " for vectors");
-    std::string t = cType(type), lambda;
-    auto known = [&](gpu::AllReduceOperation kind) {
-      lambda = "[](" + t + " a, " + t + " b) -> " + t + " { return " +
-               combine(kind, type, "a", "b") + "; }";
-    };
-    std::string value = "(" + t + ")" + use(op->getOperand(0));
-    if (auto reduce = dyn_cast<gpu::AllReduceOp>(op)) {
-      if (auto kind = reduce.getOp())
-        known(*kind);
-      else if (failed(emitCombiner(reduce.getBody(), op, lambda)))
-        return failure();
-      if (lanes) {
-        std::string all = names.fresh("parts");
-        out.line(t + " " + all + "[MGPU_VECTOR]; MGPU_PARTS " + all +
-                 "[part] = " + value + ";");
-        return give(helper("blockReduceParts") + "<" + numThreads() + ">(" +
-                    all + ", " + linearThread() + ", " + lambda + ")");
-      }
-      return give(helper("blockReduce") + "<" + numThreads() + ">(" + value +
-                  ", " + linearThread() + ", " + lambda + ")");
-    }
-    auto reduce = cast<gpu::SubgroupReduceOp>(op);
-    int64_t stride = reduce.getClusterStride();
-    int64_t size = reduce.getClusterSize().value_or(32 / stride);
-    if (stride < 1 || size < 1 || size * stride > 32 || 32 % (size * stride))
-      return refuse(op, " with clusters that do not divide a subgroup of 32");
-    known(reduce.getOp());
-    return give(helper("subgroupReduce") + "<" + numThreads() + ", " +
-                std::to_string(size) + ", " + std::to_string(stride) + ">(" +
-                value + ", " + linearThread() + ", " + lambda + ")");
-  }
-  if (isa<gpu::ShuffleOp, gpu::RotateOp>(op)) {
-    Type type = op->getResult(0).getType();
-    if (isa<VectorType>(type))
-      return refuse(op, " for vectors");
-    // The lane read is defined by the dialect; where that leaves the value
-    // undefined, a lane keeps its own, as on the host target.
-    helper("lanes");
-    helper("exchange");
-    std::string lane = names.fresh("lane"), from = names.fresh("from"),
-                source = names.fresh("source");
-    out.line("const unsigned " + lane + " = " + linearThread() + " % 32;");
-    std::string limit, valid;
-    if (auto rotate = dyn_cast<gpu::RotateOp>(op)) {
-      std::string last = std::to_string(rotate.getWidth() - 1);
-      out.line("const unsigned " + from + " = (" + lane + " & ~" + last +
-               "u) + (" + lane + " + " + std::to_string(rotate.getOffset()) +
-               " & " + last + "u);");
-      valid = lane + " < " + std::to_string(rotate.getWidth());
-    } else {
-      auto shuffle = cast<gpu::ShuffleOp>(op);
-      std::string offset = "(unsigned)" + use(shuffle.getOffset()),
-                  width = "(unsigned)" + use(shuffle.getWidth());
-      std::string formula;
-      switch (shuffle.getMode()) {
-      case gpu::ShuffleMode::XOR:
-        formula = lane + " ^ " + offset;
-        break;
-      case gpu::ShuffleMode::UP:
-        formula = lane + " - " + offset;
-        break;
-      case gpu::ShuffleMode::DOWN:
-        formula = lane + " + " + offset;
-        break;
-      case gpu::ShuffleMode::IDX:
-        formula = offset;
-        break;
-      }
-      out.line("const unsigned " + from + " = " + formula + ";");
-      valid = from + " < " + width + " && " + lane + " < " + width;
-    }
-    std::string ok = freshName(op->getResult(1), "valid");
-    scalars[op->getResult(1)] = ok;
-    out.line("const bool " + ok + " = " + valid + " && " + from + " < 32 && " +
-             linearThread() + " - " + lane + " + " + from + " < " +
-             numThreads() + ";");
-    std::string name = freshName(op->getResult(0), "shuffled");
-    scalars[op->getResult(0)] = name;
-    out.line("const " + cType(type) + " " + name + " = exchange(laneMask(" +
-             linearThread() + ", " + numThreads() + "), (" + cType(type) + ")" +
-             use(op->getOperand(0)) + ", " + ok + " ? " + from + " : " + lane +
-             ");");
-    return true;
-  }
-  if (auto print = dyn_cast<gpu::PrintfOp>(op)) {
-    FailureOr<std::string> format = checkedFormat(print);
-    if (failed(format))
-      return failure();
-    std::string call = "printf(" + quoted(*format);
-    for (Value value : print.getArgs()) {
-      Type type = value.getType();
-      call += ", ";
-      if (isa<FloatType>(type))
-        call += widthOf(type) < 64 ? "(double)(float)" : "";
-      else
-        call += widthOf(type) > 32 ? "(long long)" : "(int)";
-      call += use(value);
-    }
-    out.line(call + ");");
-    return true;
-  }
-  return false;
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<gpu::GlobalIdOp, gpu::BarrierOp, gpu::DynamicSharedMemoryOp,
+            gpu::AllReduceOp, gpu::SubgroupReduceOp, gpu::ShuffleOp,
+            gpu::RotateOp, gpu::PrintfOp>([&](auto each) { return emit(each); })
+      .Case([&](gpu::ThreadIdOp id) {
+        return give(threadAlong(id.getDimension()));
+      })
+      .Case([&](gpu::BlockIdOp id) {
+        return give("at.block" + dimensionName(id.getDimension()));
+      })
+      .Case([&](gpu::GridDimOp dim) {
+        return give("at.grid" + dimensionName(dim.getDimension()));
+      })
+      .Case([&](gpu::BlockDimOp dim) {
+        return give(std::to_string(sizeOf(kernel.block, dim.getDimension())));
+      })
+      .Case([&](gpu::LaneIdOp) { return give(linearThread() + " % 32"); })
+      .Case([&](gpu::SubgroupIdOp) { return give(linearThread() + " / 32"); })
+      .Case([&](gpu::NumSubgroupsOp) {
+        return give(std::to_string((kernel.block.volume() + 31) / 32));
+      })
+      .Case([&](gpu::SubgroupSizeOp) { return give("32"); })
+      .Default([&](Operation *) { return matrixOp(op); });
 }
 
 } // namespace mgpu::kernels::cuda

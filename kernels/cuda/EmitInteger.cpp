@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Arithmetic on integers of any dialect, and the index dialect.
+// Integers of the arith dialect, and the index dialect, which has the same
+// operations for its one type.
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/FunctionEmitter.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/Index/IR/IndexOps.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -15,13 +16,12 @@ namespace mgpu::kernels::cuda {
 std::string FunctionEmitter::narrow(Type type, const std::string &expression) {
   if (!isSmall(type))
     return expression;
-  // "signed char(x)" is no C++.
+  // "signed char(x)" is not C++.
   return isa<FloatType>(type) ? cType(type) + "(" + expression + ")"
                               : "(" + cType(type) + ")(" + expression + ")";
 }
 
-LogicalResult FunctionEmitter::addSubMul(Operation *op, char sign,
-                                         bool noOverflow) {
+LogicalResult FunctionEmitter::addSubMul(Operation *op, char sign) {
   Type type = getElementTypeOrSelf(op->getResult(0).getType());
   Value a = op->getOperand(0), b = op->getOperand(1);
   unsigned width = widthOf(type);
@@ -33,7 +33,9 @@ LogicalResult FunctionEmitter::addSubMul(Operation *op, char sign,
     return elementwise(op, [&](ArrayRef<std::string> v) {
       return "(" + cType(type) + ")(" + v[0] + " " + sign + " " + v[1] + ")";
     });
-  // All three fit an int: so does every step.
+  auto flags = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op);
+  const bool noOverflow = flags && flags.hasNoSignedWrap();
+  // If all three fit an int, so does every step.
   bool isInt = isNarrow(op->getResult(0)) && isNarrow(a) && isNarrow(b);
   if (isInt || noOverflow || kernel.ranges.cannotOverflow(a, b, sign))
     return elementwise(op, [&](ArrayRef<std::string> v) {
@@ -80,8 +82,17 @@ LogicalResult FunctionEmitter::divide(Operation *op, char sign, bool isSigned) {
   });
 }
 
-LogicalResult FunctionEmitter::compare(Operation *op, StringRef sign,
-                                       bool isSigned, bool isEquality) {
+/// A predicate as both dialects spell it: "eq", "slt", "uge".
+LogicalResult FunctionEmitter::compare(Operation *op, StringRef predicate) {
+  const bool isEquality = predicate == "eq" || predicate == "ne",
+             isSigned = !predicate.starts_with("u");
+  StringRef sign = llvm::StringSwitch<StringRef>(predicate)
+                       .Case("eq", "==")
+                       .Case("ne", "!=")
+                       .EndsWith("lt", "<")
+                       .EndsWith("le", "<=")
+                       .EndsWith("gt", ">")
+                       .EndsWith("ge", ">=");
   Value a = op->getOperand(0), b = op->getOperand(1);
   Type type = getElementTypeOrSelf(a.getType());
   std::string cast;
@@ -177,10 +188,10 @@ LogicalResult FunctionEmitter::extended(Operation *op) {
   }
   const bool isSigned = isa<arith::MulSIExtendedOp>(op);
   if (width < 64) {
-    const std::string wide =
+    const std::string asLongLong =
         isSigned ? "(long long)" : "(unsigned long long)" + u;
     const std::string product =
-        wide + use(a) + " * " + (isSigned ? "" : u) + use(b);
+        asLongLong + use(a) + " * " + (isSigned ? "" : u) + use(b);
     give(0, product);
     give(1, "(" + product + ") >> " + std::to_string(width));
     return success();
@@ -192,95 +203,61 @@ LogicalResult FunctionEmitter::extended(Operation *op) {
   return success();
 }
 
-FailureOr<bool> FunctionEmitter::indexOp(Operation *op) {
-  if (!isa<index::IndexDialect>(op->getDialect()))
-    return false;
-  auto done = [](LogicalResult result) -> FailureOr<bool> {
-    if (failed(result))
-      return failure();
-    return true;
-  };
-  if (isa<index::AddOp>(op))
-    return done(addSubMul(op, '+', false));
-  if (isa<index::SubOp>(op))
-    return done(addSubMul(op, '-', false));
-  if (isa<index::MulOp>(op))
-    return done(addSubMul(op, '*', false));
-  if (isa<index::DivSOp>(op))
-    return done(divide(op, '/', true));
-  if (isa<index::DivUOp>(op))
-    return done(divide(op, '/', false));
-  if (isa<index::RemSOp>(op))
-    return done(divide(op, '%', true));
-  if (isa<index::RemUOp>(op))
-    return done(divide(op, '%', false));
-  if (isa<index::FloorDivSOp>(op))
-    return done(rounded(op, "floorDiv"));
-  if (isa<index::CeilDivSOp>(op))
-    return done(rounded(op, "ceilDiv"));
-  if (isa<index::CeilDivUOp>(op))
-    return done(ceilDivUnsigned(op));
-  if (isa<index::AndOp>(op))
-    return done(bitwise(op, '&'));
-  if (isa<index::OrOp>(op))
-    return done(bitwise(op, '|'));
-  if (isa<index::XOrOp>(op))
-    return done(bitwise(op, '^'));
-  if (isa<index::ShlOp>(op))
-    return done(shift(op, "<<", false));
-  if (isa<index::ShrSOp>(op))
-    return done(shift(op, ">>", true));
-  if (isa<index::ShrUOp>(op))
-    return done(shift(op, ">>", false));
-  if (isa<index::SizeOfOp>(op)) {
-    bind(op->getResult(0), std::to_string(widthOf(op->getResult(0).getType())));
-    return true;
-  }
-  if (isa<index::MaxSOp>(op))
-    return done(minMax(op, '>', true));
-  if (isa<index::MinSOp>(op))
-    return done(minMax(op, '<', true));
-  if (isa<index::MaxUOp>(op))
-    return done(minMax(op, '>', false));
-  if (isa<index::MinUOp>(op))
-    return done(minMax(op, '<', false));
-  if (isa<index::CastSOp, index::CastUOp>(op)) {
-    std::string to =
-        isNarrow(op->getResult(0)) ? "int" : cType(op->getResult(0).getType());
-    Type from = op->getOperand(0).getType();
-    bool isUnsigned = isa<index::CastUOp>(op) && widthOf(from) < 64 &&
-                      !kernel.ranges.isNonNegative(op->getOperand(0));
-    bind(op->getResult(0), "(" + to + ")" +
-                               (isUnsigned ? asUnsigned(op->getOperand(0))
-                                           : use(op->getOperand(0))));
-    return true;
-  }
-  if (auto cmp = dyn_cast<index::CmpOp>(op)) {
-    using P = index::IndexCmpPredicate;
-    switch (cmp.getPred()) {
-    case P::EQ:
-      return done(compare(op, "==", true, true));
-    case P::NE:
-      return done(compare(op, "!=", true, true));
-    case P::SLT:
-      return done(compare(op, "<", true, false));
-    case P::SLE:
-      return done(compare(op, "<=", true, false));
-    case P::SGT:
-      return done(compare(op, ">", true, false));
-    case P::SGE:
-      return done(compare(op, ">=", true, false));
-    case P::ULT:
-      return done(compare(op, "<", false, false));
-    case P::ULE:
-      return done(compare(op, "<=", false, false));
-    case P::UGT:
-      return done(compare(op, ">", false, false));
-    case P::UGE:
-      return done(compare(op, ">=", false, false));
-    }
-  }
-  return false;
+LogicalResult FunctionEmitter::emitIndexCast(Operation *op) {
+  Value from = op->getOperand(0), result = op->getResult(0);
+  bool isUnsigned = isa<index::CastUOp>(op) && widthOf(from.getType()) < 64 &&
+                    !kernel.ranges.isNonNegative(from);
+  bind(result, "(" + typeOf(result) + ")" +
+                   (isUnsigned ? asUnsigned(from) : use(from)));
+  return success();
+}
+
+LogicalResult FunctionEmitter::integerOp(Operation *op) {
+  using namespace arith;
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<AddIOp, index::AddOp>([&](auto) { return addSubMul(op, '+'); })
+      .Case<SubIOp, index::SubOp>([&](auto) { return addSubMul(op, '-'); })
+      .Case<MulIOp, index::MulOp>([&](auto) { return addSubMul(op, '*'); })
+      .Case<AddUIExtendedOp, MulSIExtendedOp, MulUIExtendedOp>(
+          [&](auto) { return extended(op); })
+      .Case<DivSIOp, index::DivSOp>([&](auto) { return divide(op, '/', true); })
+      .Case<DivUIOp, index::DivUOp>(
+          [&](auto) { return divide(op, '/', false); })
+      .Case<RemSIOp, index::RemSOp>([&](auto) { return divide(op, '%', true); })
+      .Case<RemUIOp, index::RemUOp>(
+          [&](auto) { return divide(op, '%', false); })
+      .Case<FloorDivSIOp, index::FloorDivSOp>(
+          [&](auto) { return rounded(op, "floorDiv"); })
+      .Case<CeilDivSIOp, index::CeilDivSOp>(
+          [&](auto) { return rounded(op, "ceilDiv"); })
+      .Case<CeilDivUIOp, index::CeilDivUOp>(
+          [&](auto) { return ceilDivUnsigned(op); })
+      .Case<AndIOp, index::AndOp>([&](auto) { return bitwise(op, '&'); })
+      .Case<OrIOp, index::OrOp>([&](auto) { return bitwise(op, '|'); })
+      .Case<XOrIOp, index::XOrOp>([&](auto) { return bitwise(op, '^'); })
+      .Case<ShLIOp, index::ShlOp>([&](auto) { return shift(op, "<<", false); })
+      .Case<ShRSIOp, index::ShrSOp>([&](auto) { return shift(op, ">>", true); })
+      .Case<ShRUIOp, index::ShrUOp>(
+          [&](auto) { return shift(op, ">>", false); })
+      .Case<MaxSIOp, index::MaxSOp>([&](auto) { return minMax(op, '>', true); })
+      .Case<MinSIOp, index::MinSOp>([&](auto) { return minMax(op, '<', true); })
+      .Case<MaxUIOp, index::MaxUOp>(
+          [&](auto) { return minMax(op, '>', false); })
+      .Case<MinUIOp, index::MinUOp>(
+          [&](auto) { return minMax(op, '<', false); })
+      .Case([&](CmpIOp each) {
+        return compare(op, stringifyCmpIPredicate(each.getPredicate()));
+      })
+      .Case([&](index::CmpOp each) {
+        return compare(op, stringifyIndexCmpPredicate(each.getPred()));
+      })
+      .Case<index::CastSOp, index::CastUOp>(
+          [&](auto) { return emitIndexCast(op); })
+      .Case([&](index::SizeOfOp size) {
+        bind(size, std::to_string(widthOf(size.getType())));
+        return success();
+      })
+      .Default([&](Operation *) { return refuse(op); });
 }
 
 } // namespace mgpu::kernels::cuda

@@ -5,6 +5,8 @@
 #include "kernels/cuda/FunctionEmitter.h"
 #include "kernels/lower/SubgroupMatrix.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 
 namespace mgpu::kernels::cuda {
@@ -39,21 +41,16 @@ LogicalResult FunctionEmitter::moveMatrix(Value memory, ValueRange indices,
   out.line("const int " + lane + " = " + linearThread() + " % 32;");
   out.line(pointer + from + " = &" + element(memory, indices) + " + " +
            beginOfLane(layout, lane, row, column) + ";");
-  std::string line;
+  SmallVector<std::string> statements;
   for (auto [k, place] : llvm::enumerate(layout.first)) {
     std::string at = from + "[" +
                      std::to_string(place.row * row + place.column * column) +
                      "]";
     std::string mine = name + "[" + std::to_string(k) + "]";
-    std::string statement =
-        (isStore ? at + " = " + mine : mine + " = " + at) + ";";
-    if (!line.empty() && line.size() + statement.size() > 90) {
-      out.line(line);
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + statement;
+    statements.push_back((isStore ? at + " = " + mine : mine + " = " + at) +
+                         ";");
   }
-  out.line(line);
+  packed(statements);
   out.close();
   return success();
 }
@@ -101,7 +98,7 @@ std::string FunctionEmitter::matrixElement(gpu::MMAElementwiseOp kind,
   llvm_unreachable("all kinds are covered");
 }
 
-LogicalResult FunctionEmitter::emitProduct(gpu::SubgroupMmaComputeOp op) {
+LogicalResult FunctionEmitter::emit(gpu::SubgroupMmaComputeOp op) {
   auto a = cast<gpu::MMAMatrixType>(op.getOpA().getType()),
        c = cast<gpu::MMAMatrixType>(op.getOpC().getType());
   Type factor = a.getElementType(), sum = c.getElementType();
@@ -133,65 +130,65 @@ LogicalResult FunctionEmitter::emitProduct(gpu::SubgroupMmaComputeOp op) {
   return success();
 }
 
-FailureOr<bool> FunctionEmitter::matrixOp(Operation *op) {
-  auto done = [](LogicalResult result) -> FailureOr<bool> {
-    if (failed(result))
-      return failure();
-    return true;
-  };
-  if (auto load = dyn_cast<gpu::SubgroupMmaLoadMatrixOp>(op)) {
-    declare(load.getRes());
-    return done(moveMatrix(load.getSrcMemref(), load.getIndices(),
-                           load.getLeadDimension().getSExtValue(),
-                           bool(load.getTranspose()),
-                           cast<gpu::MMAMatrixType>(load.getType()),
-                           scalars[load.getRes()], /*isStore=*/false));
-  }
-  if (auto store = dyn_cast<gpu::SubgroupMmaStoreMatrixOp>(op))
-    return done(moveMatrix(store.getDstMemref(), store.getIndices(),
-                           store.getLeadDimension().getSExtValue(),
-                           bool(store.getTranspose()),
-                           cast<gpu::MMAMatrixType>(store.getSrc().getType()),
-                           use(store.getSrc()), /*isStore=*/true));
-  if (auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op))
-    return done(emitProduct(product));
-  auto forAll = [&](Value result, const std::string &expression) {
-    int64_t count =
-        layoutOf(cast<gpu::MMAMatrixType>(result.getType()))->numElements();
-    declare(result);
-    out.line("for (int lane = 0; lane < " + std::to_string(count) +
-             "; ++lane)");
-    ++out.depth;
-    out.line(scalars[result] + "[lane] = " + expression + ";");
-    --out.depth;
-  };
-  if (auto fill = dyn_cast<gpu::SubgroupMmaConstantMatrixOp>(op)) {
-    forAll(op->getResult(0), use(fill.getValue()));
-    return true;
-  }
-  if (auto each = dyn_cast<gpu::SubgroupMmaElementwiseOp>(op)) {
-    ValueRange args = each.getArgs();
-    Type from = storedElement(cast<gpu::MMAMatrixType>(args[0].getType()));
-    forAll(op->getResult(0),
-           matrixElement(each.getOpType(), storedElement(each.getType()), from,
-                         use(args[0]) + "[lane]",
-                         args.size() > 1 ? use(args[1]) + "[lane]" : ""));
-    return true;
-  }
-  if (auto extract = dyn_cast<gpu::SubgroupMmaExtractThreadLocalOp>(op)) {
-    bind(op->getResult(0),
-         use(extract.getMatrix()) + "[" + use(extract.getIndices()[0]) + "]");
-    return true;
-  }
-  if (auto insert = dyn_cast<gpu::SubgroupMmaInsertThreadLocalOp>(op)) {
-    declare(op->getResult(0));
-    std::string name = scalars[op->getResult(0)];
-    out.line(name + " = " + use(insert.getMatrix()) + ";");
-    out.line(name + "[" + use(insert.getIndices()[0]) +
-             "] = " + use(insert.getValue()) + ";");
-    return true;
-  }
-  return false;
+LogicalResult FunctionEmitter::emit(gpu::SubgroupMmaLoadMatrixOp op) {
+  declare(op.getRes());
+  return moveMatrix(
+      op.getSrcMemref(), op.getIndices(), op.getLeadDimension().getSExtValue(),
+      bool(op.getTranspose()), cast<gpu::MMAMatrixType>(op.getType()),
+      scalars[op.getRes()], /*isStore=*/false);
+}
+
+LogicalResult FunctionEmitter::emit(gpu::SubgroupMmaStoreMatrixOp op) {
+  return moveMatrix(
+      op.getDstMemref(), op.getIndices(), op.getLeadDimension().getSExtValue(),
+      bool(op.getTranspose()), cast<gpu::MMAMatrixType>(op.getSrc().getType()),
+      use(op.getSrc()), /*isStore=*/true);
+}
+
+/// Each element that this lane has of a matrix, by the same expression.
+void FunctionEmitter::fillMatrix(Value result, const std::string &expression) {
+  declare(result);
+  forElements(
+      layoutOf(cast<gpu::MMAMatrixType>(result.getType()))->numElements(),
+      scalars[result] + "[lane] = " + expression);
+}
+
+LogicalResult FunctionEmitter::emit(gpu::SubgroupMmaConstantMatrixOp op) {
+  fillMatrix(op, use(op.getValue()));
+  return success();
+}
+
+LogicalResult FunctionEmitter::emit(gpu::SubgroupMmaElementwiseOp op) {
+  ValueRange args = op.getArgs();
+  Type from = storedElement(cast<gpu::MMAMatrixType>(args[0].getType()));
+  fillMatrix(op, matrixElement(op.getOpType(), storedElement(op.getType()),
+                               from, use(args[0]) + "[lane]",
+                               args.size() > 1 ? use(args[1]) + "[lane]" : ""));
+  return success();
+}
+
+LogicalResult FunctionEmitter::emit(gpu::SubgroupMmaExtractThreadLocalOp op) {
+  bind(op, use(op.getMatrix()) + "[" + use(op.getIndices()[0]) + "]");
+  return success();
+}
+
+LogicalResult FunctionEmitter::emit(gpu::SubgroupMmaInsertThreadLocalOp op) {
+  declare(op);
+  std::string name = scalars[op];
+  out.line(name + " = " + use(op.getMatrix()) + ";");
+  out.line(name + "[" + use(op.getIndices()[0]) + "] = " + use(op.getValue()) +
+           ";");
+  return success();
+}
+
+LogicalResult FunctionEmitter::matrixOp(Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<gpu::SubgroupMmaLoadMatrixOp, gpu::SubgroupMmaStoreMatrixOp,
+            gpu::SubgroupMmaComputeOp, gpu::SubgroupMmaConstantMatrixOp,
+            gpu::SubgroupMmaElementwiseOp, gpu::SubgroupMmaExtractThreadLocalOp,
+            gpu::SubgroupMmaInsertThreadLocalOp>(
+          [&](auto each) { return emit(each); })
+      .Default([&](Operation *) { return refuse(op); });
 }
 
 } // namespace mgpu::kernels::cuda

@@ -4,10 +4,10 @@
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/FunctionEmitter.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -60,7 +60,8 @@ const Pointer &FunctionEmitter::pointerOf(Value value) {
 Extent FunctionEmitter::extentOf(OpFoldResult value) {
   if (std::optional<int64_t> constant = getConstantIntValue(value))
     return Extent(*constant);
-  return Extent(wide(cast<Value>(value))); // sums and products of them are too
+  return Extent(
+      asLongLong(cast<Value>(value))); // sums and products of them are too
 }
 
 /// a * b and a + b, as numbers where both are.
@@ -121,7 +122,7 @@ std::string FunctionEmitter::linear(const Pointer &pointer, ValueRange indices,
     }
     if (stride.value == 0)
       continue;
-    std::string term = isInt ? use(index) : wide(index);
+    std::string term = isInt ? use(index) : asLongLong(index);
     if (stride.value != 1)
       term += " * " + stride.text;
     terms.push_back(term);
@@ -157,7 +158,7 @@ std::string FunctionEmitter::loaded(memref::LoadOp load) {
   return text + plain + ")";
 }
 
-LogicalResult FunctionEmitter::emitAlloca(memref::AllocaOp op) {
+LogicalResult FunctionEmitter::emit(memref::AllocaOp op) {
   MemRefType type = op.getType();
   if (!type.hasStaticShape() || !type.getLayout().isIdentity())
     return refuse(op, " without a static size and the default layout");
@@ -178,7 +179,7 @@ LogicalResult FunctionEmitter::emitAlloca(memref::AllocaOp op) {
   return success();
 }
 
-LogicalResult FunctionEmitter::emitSubview(memref::SubViewOp op) {
+LogicalResult FunctionEmitter::emit(memref::SubViewOp op) {
   Pointer view = pointerOf(op.getSource());
   Pointer source = view;
   Extent offset(0);
@@ -217,7 +218,7 @@ LogicalResult FunctionEmitter::emitSubview(memref::SubViewOp op) {
   return success();
 }
 
-LogicalResult FunctionEmitter::emitReinterpret(memref::ReinterpretCastOp op) {
+LogicalResult FunctionEmitter::emit(memref::ReinterpretCastOp op) {
   // Offsets are from the buffer's base, not from the source's first element.
   const Pointer &source = pointerOf(op.getSource());
   if (source.root.empty())
@@ -250,7 +251,7 @@ LogicalResult FunctionEmitter::emitReshape(Operation *op) {
   return success();
 }
 
-LogicalResult FunctionEmitter::emitView(memref::ViewOp op) {
+LogicalResult FunctionEmitter::emit(memref::ViewOp op) {
   MemRefType type = op.getType();
   Pointer view;
   const Pointer &source = pointerOf(op.getSource());
@@ -295,8 +296,7 @@ void FunctionEmitter::give(Value result, const Extent &extent) {
   scalars[result] = extent.text + (isNarrow(result) && isInt ? "" : "ll");
 }
 
-LogicalResult
-FunctionEmitter::emitMetadata(memref::ExtractStridedMetadataOp op) {
+LogicalResult FunctionEmitter::emit(memref::ExtractStridedMetadataOp op) {
   const Pointer source = pointerOf(op.getSource());
   if (source.root.empty() || !source.fromRoot)
     return refuse(op, " of a view whose buffer is not known here");
@@ -312,64 +312,51 @@ FunctionEmitter::emitMetadata(memref::ExtractStridedMetadataOp op) {
   return success();
 }
 
-FailureOr<bool> FunctionEmitter::memrefOp(Operation *op) {
-  auto done = [](LogicalResult result) -> FailureOr<bool> {
-    if (failed(result))
-      return failure();
-    return true;
-  };
-  if (auto load = dyn_cast<memref::LoadOp>(op)) {
-    if (isNarrow(load.getResult()))
-      bind(load.getResult(), "(int)" + loaded(load));
-    else
-      bind(load.getResult(), loaded(load));
-    return true;
-  }
-  if (auto store = dyn_cast<memref::StoreOp>(op)) {
-    out.line(element(store.getMemRef(), store.getIndices()) + " = " +
-             use(store.getValueToStore()) + ";");
-    return true;
-  }
-  if (auto alloca = dyn_cast<memref::AllocaOp>(op))
-    return done(emitAlloca(alloca));
-  if (auto view = dyn_cast<memref::SubViewOp>(op))
-    return done(emitSubview(view));
-  if (auto view = dyn_cast<memref::ReinterpretCastOp>(op))
-    return done(emitReinterpret(view));
-  if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(op))
-    return done(emitReshape(op));
-  if (auto view = dyn_cast<memref::ViewOp>(op))
-    return done(emitView(view));
-  if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op))
-    return done(emitMetadata(metadata));
-  if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op))
-    return done(emitAtomic(atomic));
-  if (auto atomic = dyn_cast<memref::GenericAtomicRMWOp>(op))
-    return done(emitGenericAtomic(atomic));
-  if (isa<memref::CastOp, memref::MemorySpaceCastOp>(op)) {
-    if (!isa<MemRefType>(op->getOperand(0).getType()) ||
-        !isa<MemRefType>(op->getResult(0).getType()))
-      return refuse(op, " for unranked memrefs");
-    Pointer pointer = pointerOf(op->getOperand(0));
-    pointers[op->getResult(0)] = std::move(pointer);
-    return true;
-  }
-  if (isa<memref::AssumeAlignmentOp>(op)) {
-    Pointer pointer = pointerOf(op->getOperand(0));
-    pointers[op->getResult(0)] = std::move(pointer);
-    return true;
-  }
-  if (auto dim = dyn_cast<memref::DimOp>(op)) {
-    std::optional<int64_t> index = dim.getConstantIndex();
-    if (!index)
-      return refuse(op, " with an index that is not constant");
-    const Pointer &pointer = pointerOf(dim.getSource());
-    if (*index < 0 || *index >= int64_t(pointer.sizes.size()))
-      return refuse(op, " of a dimension that is not there");
-    give(dim.getResult(), pointer.sizes[size_t(*index)]);
-    return true;
-  }
-  return false;
+LogicalResult FunctionEmitter::emit(memref::LoadOp op) {
+  bind(op, (isNarrow(op) ? "(int)" : "") + loaded(op));
+  return success();
+}
+
+LogicalResult FunctionEmitter::emit(memref::StoreOp op) {
+  out.line(element(op.getMemRef(), op.getIndices()) + " = " +
+           use(op.getValueToStore()) + ";");
+  return success();
+}
+
+LogicalResult FunctionEmitter::emit(memref::DimOp op) {
+  std::optional<int64_t> index = op.getConstantIndex();
+  if (!index)
+    return refuse(op, " with an index that is not constant");
+  const Pointer &pointer = pointerOf(op.getSource());
+  if (*index < 0 || *index >= int64_t(pointer.sizes.size()))
+    return refuse(op, " of a dimension that is not there");
+  give(op, pointer.sizes[size_t(*index)]);
+  return success();
+}
+
+/// An operation whose result is its operand, with a type that says more or
+/// less of it.
+LogicalResult FunctionEmitter::emitSameMemory(Operation *op) {
+  if (!isa<MemRefType>(op->getOperand(0).getType()) ||
+      !isa<MemRefType>(op->getResult(0).getType()))
+    return refuse(op, " for unranked memrefs");
+  Pointer pointer = pointerOf(op->getOperand(0));
+  pointers[op->getResult(0)] = std::move(pointer);
+  return success();
+}
+
+LogicalResult FunctionEmitter::memrefOp(Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<memref::LoadOp, memref::StoreOp, memref::AllocaOp,
+            memref::SubViewOp, memref::ReinterpretCastOp, memref::ViewOp,
+            memref::ExtractStridedMetadataOp, memref::AtomicRMWOp,
+            memref::GenericAtomicRMWOp, memref::DimOp>(
+          [&](auto each) { return emit(each); })
+      .Case<memref::ExpandShapeOp, memref::CollapseShapeOp>(
+          [&](auto) { return emitReshape(op); })
+      .Case<memref::CastOp, memref::MemorySpaceCastOp,
+            memref::AssumeAlignmentOp>([&](auto) { return emitSameMemory(op); })
+      .Default([&](Operation *) { return refuse(op); });
 }
 
 } // namespace mgpu::kernels::cuda

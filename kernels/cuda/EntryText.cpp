@@ -29,7 +29,8 @@ EntryText::EntryText(const CudaKernel &kernel, const CudaEmitOptions &options)
               : "unsigned long long";
 }
 
-std::string EntryText::header() const {
+/// What the text is, and its macros in words.
+std::string EntryText::comment() const {
   std::string text = "// " + kernel.name;
   if (!options.location.empty())
     text += ": the launch at " + options.location;
@@ -50,14 +51,14 @@ std::string EntryText::header() const {
             "//                         thread is\n";
   else
     text += std::string("//   MGPU_BLOCK_X, _Y, _Z  threads of a block; ") +
-            (lanes ? "MGPU_BLOCK_X * MGPU_VECTOR is fixed" : "fixed") +
+            (vectorForm ? "MGPU_BLOCK_X * MGPU_VECTOR is fixed" : "fixed") +
             ": the kernel\n"
             "//                         " +
             kernel.reason +
             "\n"
             "//   MGPU_ITEMS            blocks of the source, along x, that "
             "one block is\n";
-  if (lanes)
+  if (vectorForm)
     text +=
         "//   MGPU_VECTOR           neighbours along x that one thread is, "
         "computed together\n"
@@ -97,6 +98,12 @@ std::string EntryText::header() const {
               : "ceil(gridX / MGPU_ITEMS)";
   text += " blocks along x. A part of the grid is a launch of\n// fewer blocks "
           "from block first on, or of the source's blocks base to end.\n";
+  return text;
+}
+
+/// Defaults of the macros, and errors for values that they cannot have.
+std::string EntryText::macros() const {
+  std::string text;
   auto macro = [&](const std::string &name, const std::string &value) {
     text +=
         "#ifndef " + name + "\n#define " + name + " " + value + "\n#endif\n";
@@ -115,12 +122,13 @@ std::string EntryText::header() const {
   macro("MGPU_FAST_MATH", "0");
   macro("MGPU_PDL", "0");
   if (!kernel.reshapable)
-    text += std::string("#if MGPU_BLOCK_X") + (lanes ? " * MGPU_VECTOR" : "") +
+    text += std::string("#if MGPU_BLOCK_X") +
+            (vectorForm ? " * MGPU_VECTOR" : "") +
             " != " + std::to_string(options.block.x) +
             " || MGPU_BLOCK_Y != " + std::to_string(options.block.y) +
             " || MGPU_BLOCK_Z != " + std::to_string(options.block.z) +
             "\n#error \"" + kernel.name + " " + kernel.reason + "\"\n#endif\n";
-  if (lanes)
+  if (vectorForm)
     text += "#if MGPU_VECTOR < 1 || " + std::to_string(options.block.x) +
             " % MGPU_VECTOR != 0\n#error \"MGPU_VECTOR must divide " +
             std::to_string(options.block.x) +
@@ -134,12 +142,18 @@ std::string EntryText::header() const {
     text += "enum { mgpuUnroll = MGPU_UNROLL };\n";
   if (stages)
     text += stageMacros();
-  text += "\nstruct MgpuLaunch { // the grid of the source, and where this "
-          "launch begins\n"
-          "  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;\n"
-          "  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part "
-          "that runs\n"
-          "};\n";
+  return text;
+}
+
+std::string EntryText::header() const {
+  std::string text =
+      comment() + macros() +
+      "\nstruct MgpuLaunch { // the grid of the source, and where this "
+      "launch begins\n"
+      "  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;\n"
+      "  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part "
+      "that runs\n"
+      "};\n";
   if (hasThread)
     text += "struct MgpuThread { // ids and sizes as the source sees them\n"
             "  int blockX, blockY, blockZ, threadX, threadY, threadZ, gridX, "
@@ -290,7 +304,7 @@ std::string EntryText::ids(const std::string &indent, const std::string &body,
       set("thread" + u, "(global" + u + " % " + size + ")");
     } else if (!inLoop) {
       set("thread" + u,
-          isX && lanes ? "threadIdx.x * MGPU_VECTOR" : "threadIdx." + l);
+          isX && vectorForm ? "threadIdx.x * MGPU_VECTOR" : "threadIdx." + l);
       if (!isX)
         set("block" + u, "(launch.base" + u + " + blockIdx." + l +
                              " + launch.first" + u + ")");
@@ -307,7 +321,7 @@ std::string EntryText::entry(const std::string &body) const {
   std::string parameters;
   for (const CudaParameter &each : kernel.parameters)
     parameters += each.type + each.name + ", ";
-  std::string text =
+  const std::string head =
       std::string(awaitFunction) +
       "extern \"C\" __global__ void\n"
       "#if MGPU_CLUSTER_X > 1\n"
@@ -317,31 +331,43 @@ std::string EntryText::entry(const std::string &body) const {
       "MGPU_MIN_BLOCKS)\n" +
       kernel.name + "(" + parameters + "const MgpuLaunch launch) {\n" +
       awaitCall;
-  if (!kernel.reshapable) {
-    text += ids("  ", body, /*inLoop=*/false) +
-            "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"
-            "    const unsigned sourceX = launch.baseX + (blockIdx.x + "
-            "launch.firstX) * MGPU_ITEMS + item;\n"
-            "    if (sourceX >= launch.endX) // for all threads alike\n"
-            "      break;\n" +
-            ids("    ", body, /*inLoop=*/true);
-    if (usesShared)
-      text += "    if (item > 0)\n      __syncthreads(); // shared memory is "
-              "used again\n";
-    return text + body + ownLine.str() + "  }\n}\n";
-  }
-  if (stages)
-    text += stageArrays();
-  std::string inside, noAxis, blocks;
+  return head + (kernel.reshapable ? anyBlocks(body) : fixedBlocks(body)) +
+         "}\n";
+}
+
+/// The body for blocks of the source's size, each of which is several.
+std::string EntryText::fixedBlocks(const std::string &body) const {
+  std::string text =
+      ids("  ", body, /*inLoop=*/false) +
+      "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"
+      "    const unsigned sourceX = launch.baseX + (blockIdx.x + "
+      "launch.firstX) * MGPU_ITEMS + item;\n"
+      "    if (sourceX >= launch.endX) // for all threads alike\n"
+      "      break;\n" +
+      ids("    ", body, /*inLoop=*/true);
+  if (usesShared)
+    text += "    if (item > 0)\n      __syncthreads(); // shared memory is "
+            "used again\n";
+  return text + body + ownLine.str() + "  }\n";
+}
+
+/// Threads along an axis that the launch does not have leave.
+std::string EntryText::leaveWithoutAxis() const {
+  std::string noAxis, blocks;
   for (char upper : {'Y', 'Z'})
     if (llvm::none_of(axes, [&](const Axis &a) { return a.upper == upper; })) {
       std::string u(1, upper), l(1, char(upper - 'A' + 'a'));
       noAxis += (noAxis.empty() ? "" : " || ") + ("threadIdx." + l + " != 0");
       blocks += (blocks.empty() ? "" : " * ") + ("MGPU_BLOCK_" + u);
     }
-  if (!noAxis.empty())
-    text +=
-        "#if " + blocks + " > 1\n  if (" + noAxis + ")\n    return;\n#endif\n";
+  if (noAxis.empty())
+    return "";
+  return "#if " + blocks + " > 1\n  if (" + noAxis + ")\n    return;\n#endif\n";
+}
+
+/// Whether a thread is in the launch, where blocks hang over.
+std::string EntryText::insideLaunch() const {
+  std::string inside;
   for (const Axis &axis : axes) {
     std::string u(1, axis.upper), size = std::to_string(axis.block);
     // A launch has no more clusters than it takes to cover its grid: where they
@@ -354,6 +380,12 @@ std::string EntryText::entry(const std::string &body) const {
     inside += "(" + size + " % " + unit + " == 0 || global" + u + " < (" +
               count + ")launch.end" + u + " * " + size + ")";
   }
+  return inside;
+}
+
+/// The body for blocks of any size, whose threads know their global index.
+std::string EntryText::anyBlocks(const std::string &body) const {
+  std::string text = (stages ? stageArrays() : "") + leaveWithoutAxis();
   for (const Axis &axis : llvm::drop_begin(axes)) {
     std::string l(1, axis.letter), u(1, axis.upper),
         size = std::to_string(axis.block);
@@ -372,13 +404,13 @@ std::string EntryText::entry(const std::string &body) const {
           "#endif\n"
           "    const " +
           count + " globalX = (" + count + ")launch.baseX * " + size +
-          (lanes ? " + (((" : " + ((") + count +
+          (vectorForm ? " + (((" : " + ((") + count +
           ")(blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_X + "
           "threadIdx.x" +
-          (lanes ? ") * MGPU_VECTOR;\n" : ";\n") +
+          (vectorForm ? ") * MGPU_VECTOR;\n" : ";\n") +
           ids("    ", body, /*inLoop=*/true) + (stages ? stageCopies() : "") +
-          "    if (" + inside + ") {\n" + body + ownLine.str() +
-          "    }\n  }\n}\n";
+          "    if (" + insideLaunch() + ") {\n" + body + ownLine.str() +
+          "    }\n  }\n";
   return text;
 }
 

@@ -49,13 +49,19 @@ struct EntryText {
   llvm::SmallVector<Axis, 3> axes;   ///< those that are longer than 1, and x
   std::string count;                 ///< the type that counts threads
   const StagePlan *stages = nullptr; ///< where MGPU_STAGE may be 1
-  bool lanes = false;                ///< MGPU_VECTOR may be more than 1
+  bool vectorForm = false;           ///< MGPU_VECTOR may be more than 1
   bool usesShared = false;
   bool hasThread = false; ///< the text has a MgpuThread
 
 private:
   std::string stageMacros() const;
   std::string stageArrays() const;
+  std::string comment() const;
+  std::string macros() const;
+  std::string fixedBlocks(const std::string &body) const;
+  std::string anyBlocks(const std::string &body) const;
+  std::string leaveWithoutAxis() const;
+  std::string insideLaunch() const;
   std::string stageCopies() const;
   /// Threads of a block, and this one's number among them, x fastest.
   std::pair<std::string, std::string> threads() const;

@@ -6,9 +6,9 @@
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/lower/SubgroupMatrix.h"
 
-#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -33,7 +33,7 @@ std::string FunctionEmitter::typeOf(Value value) {
   return isNarrow(value) ? "int" : cType(value.getType());
 }
 
-std::string FunctionEmitter::wide(Value value) {
+std::string FunctionEmitter::asLongLong(Value value) {
   std::string text = use(value);
   return isNarrow(value) ? "(long long)" + text : text;
 }
@@ -208,6 +208,7 @@ void FunctionEmitter::assign(ValueRange to, ValueRange from) {
 LogicalResult FunctionEmitter::elementwise(
     Operation *op,
     llvm::function_ref<std::string(ArrayRef<std::string>)> scalar) {
+  assert(op->getNumResults() == 1 && "an elementwise operation has a result");
   Value result = op->getResult(0);
   SmallVector<std::string> operands;
   auto vector = dyn_cast<VectorType>(result.getType());
@@ -221,12 +222,31 @@ LogicalResult FunctionEmitter::elementwise(
   }
   std::string expression = scalar(operands);
   declare(result);
-  out.line("for (int lane = 0; lane < " +
-           std::to_string(vector.getNumElements()) + "; ++lane)");
-  ++out.depth;
-  out.line(scalars[result] + "[lane] = " + expression + ";");
-  --out.depth;
+  forElements(vector.getNumElements(),
+              scalars[result] + "[lane] = " + expression);
   return success();
+}
+
+void FunctionEmitter::forElements(int64_t count, const std::string &statement,
+                                  int64_t first) {
+  out.line("for (int lane = " + std::to_string(first) + "; lane < " +
+           std::to_string(count) + "; ++lane)");
+  ++out.depth;
+  out.line(statement + ";");
+  --out.depth;
+}
+
+void FunctionEmitter::packed(ArrayRef<std::string> statements) {
+  std::string line;
+  for (const std::string &statement : statements) {
+    if (!line.empty() && line.size() + statement.size() > 90) {
+      out.line(line);
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + statement;
+  }
+  if (!line.empty())
+    out.line(line);
 }
 
 LogicalResult FunctionEmitter::checkTypes(Operation *op) {
@@ -270,22 +290,22 @@ LogicalResult FunctionEmitter::operation(Operation *op) {
   if (failed(checkTypes(op)))
     return failure();
   out.at(op->getLoc());
-  for (auto emit : {&FunctionEmitter::arithOp, &FunctionEmitter::indexOp,
-                    &FunctionEmitter::mathOp, &FunctionEmitter::memrefOp,
-                    &FunctionEmitter::controlOp, &FunctionEmitter::gpuOp,
-                    &FunctionEmitter::matrixOp, &FunctionEmitter::vectorOp}) {
-    FailureOr<bool> done = (this->*emit)(op);
-    if (failed(done))
-      return failure();
-    if (*done)
-      return success();
-  }
-  return refuse(op);
+  return TypeSwitch<Dialect *, LogicalResult>(op->getDialect())
+      .Case<arith::ArithDialect, index::IndexDialect, ub::UBDialect>(
+          [&](auto *) { return arithOp(op); })
+      .Case<math::MathDialect>([&](auto *) { return mathOp(op); })
+      .Case<memref::MemRefDialect>([&](auto *) { return memrefOp(op); })
+      .Case<cf::ControlFlowDialect, func::FuncDialect, scf::SCFDialect>(
+          [&](auto *) { return controlOp(op); })
+      .Case<gpu::GPUDialect>([&](auto *) { return gpuOp(op); })
+      .Case<vector::VectorDialect>([&](auto *) { return vectorOp(op); })
+      .Default([&](Dialect *) { return refuse(op); });
 }
 
 LogicalResult FunctionEmitter::statements(Block &block) {
   for (Operation &op : block.without_terminator())
-    if (failed(lanes && !inPart ? laneOperation(&op) : operation(&op)))
+    if (failed(vectorForm && !inPart ? vectorFormOperation(&op)
+                                     : operation(&op)))
       return failure();
   return success();
 }

@@ -2,20 +2,25 @@
 #ifndef MGPU_KERNELS_CUDA_FUNCTIONEMITTER_H
 #define MGPU_KERNELS_CUDA_FUNCTIONEMITTER_H
 
-// One function of a kernel as C++, an operation a statement. Each Emit*.cpp
-// has the operations of one dialect.
+// Writes one function of a kernel as C++, an operation a statement. Each
+// Emit*.cpp has the operations of one dialect, which it looks up by their type.
 
 #include "kernels/cuda/CudaHelpers.h"
 #include "kernels/cuda/CudaText.h"
 #include "kernels/cuda/IndexRanges.h"
-#include "kernels/cuda/LaneForm.h"
 #include "kernels/cuda/StagePlan.h"
+#include "kernels/cuda/VectorForm.h"
 #include "support/Types.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -55,17 +60,17 @@ struct KernelContext {
   llvm::DenseMap<mlir::Operation *, std::string> functions;
   StagePlan stages;        ///< of the entry
   bool hasUnroll = false;  ///< a loop asks MGPU_UNROLL
-  bool hasProduct = false; ///< and what it needs of the card is said
+  bool hasProduct = false; ///< and what it needs of the GPU is said
   /// Functions that, or whose callees, ask for the thread's ids.
   llvm::DenseSet<mlir::Operation *> needThread;
 };
 
 class FunctionEmitter {
 public:
-  /// With `lanes`, emits the form for MGPU_VECTOR threads at once.
+  /// With `vectorForm`, emits the form for MGPU_VECTOR threads at once.
   FunctionEmitter(KernelContext &kernel, Text &out,
-                  const LaneForm *lanes = nullptr)
-      : kernel(kernel), out(out), lanes(lanes) {
+                  const VectorForm *vectorForm = nullptr)
+      : kernel(kernel), out(out), vectorForm(vectorForm) {
     for (const auto &[function, name] : kernel.functions)
       names.reserve(name);
   }
@@ -95,7 +100,7 @@ private:
   std::string typeOf(Value value);
   bool isNarrow(Value value) { return kernel.ranges.fitsInt(value); }
   /// `use`, as a long long where it is an int.
-  std::string wide(Value value);
+  std::string asLongLong(Value value);
   /// `use`, as the unsigned type of the value's MLIR width.
   std::string asUnsigned(Value value);
   std::string freshName(Value value, llvm::StringRef otherwise = "v");
@@ -116,6 +121,11 @@ private:
   mlir::LogicalResult elementwise(
       Operation *op,
       llvm::function_ref<std::string(llvm::ArrayRef<std::string>)> scalar);
+  /// for (int lane = first; lane < count; ++lane) statement;
+  void forElements(int64_t count, const std::string &statement,
+                   int64_t first = 0);
+  /// Short statements, several to a line.
+  void packed(llvm::ArrayRef<std::string> statements);
   std::string helper(llvm::StringRef name) {
     kernel.helpers.use(name);
     return name.str();
@@ -128,26 +138,43 @@ private:
   mlir::LogicalResult statements(mlir::Block &block);
   mlir::LogicalResult terminator(Operation *op);
 
-  mlir::FailureOr<bool> arithOp(Operation *op);
-  mlir::FailureOr<bool> indexOp(Operation *op);
-  mlir::FailureOr<bool> mathOp(Operation *op);
-  mlir::FailureOr<bool> memrefOp(Operation *op);
-  mlir::FailureOr<bool> controlOp(Operation *op);
-  mlir::FailureOr<bool> gpuOp(Operation *op);
-  mlir::FailureOr<bool> matrixOp(Operation *op);
-  mlir::FailureOr<bool> vectorOp(Operation *op);
+  /// An operation of the dialect, or of several that go together; it is
+  /// refused where there is no function for it.
+  mlir::LogicalResult arithOp(Operation *op); ///< and ub, and index
+  mlir::LogicalResult integerOp(Operation *op);
+  mlir::LogicalResult mathOp(Operation *op);
+  mlir::LogicalResult memrefOp(Operation *op);
+  mlir::LogicalResult controlOp(Operation *op);
+  mlir::LogicalResult gpuOp(Operation *op);
+  mlir::LogicalResult matrixOp(Operation *op);
+  mlir::LogicalResult vectorOp(Operation *op);
 
-  // Arithmetic on integers, of any dialect. ---------------------------------
-  mlir::LogicalResult addSubMul(Operation *op, char sign, bool noOverflow);
+  // Arithmetic, of any dialect. --------------------------------------------
+  /// The result is `a sign b`, or a call of the function with all operands.
+  mlir::LogicalResult infix(Operation *op, llvm::StringRef sign);
+  mlir::LogicalResult callOf(Operation *op, const std::string &name);
+  mlir::LogicalResult addSubMul(Operation *op, char sign);
   mlir::LogicalResult divide(Operation *op, char sign, bool isSigned);
-  mlir::LogicalResult compare(Operation *op, llvm::StringRef sign,
-                              bool isSigned, bool isEquality);
+  mlir::LogicalResult compare(Operation *op, llvm::StringRef predicate);
   mlir::LogicalResult minMax(Operation *op, char sign, bool isSigned);
   mlir::LogicalResult rounded(Operation *op, llvm::StringRef name);
   mlir::LogicalResult ceilDivUnsigned(Operation *op);
   mlir::LogicalResult bitwise(Operation *op, char sign);
   mlir::LogicalResult shift(Operation *op, llvm::StringRef sign, bool isSigned);
-  mlir::LogicalResult extended(mlir::Operation *op);
+  mlir::LogicalResult extended(Operation *op);
+  mlir::LogicalResult countBits(Operation *op);
+  mlir::LogicalResult integerCast(Operation *op);
+  mlir::LogicalResult emitIndexCast(Operation *op);
+  mlir::LogicalResult toFloat(Operation *op, bool isSigned);
+  mlir::LogicalResult fromFloat(Operation *op, bool isSigned);
+  mlir::LogicalResult emit(mlir::arith::ConstantOp op);
+  mlir::LogicalResult emit(mlir::ub::PoisonOp op);
+  mlir::LogicalResult emit(mlir::arith::SelectOp op);
+  mlir::LogicalResult emit(mlir::arith::DivFOp op);
+  mlir::LogicalResult emit(mlir::arith::ExtFOp op);
+  mlir::LogicalResult emit(mlir::arith::TruncFOp op);
+  mlir::LogicalResult emit(mlir::arith::BitcastOp op);
+  mlir::LogicalResult emit(mlir::math::AbsIOp op);
   /// `expression`, of type int or wider, as the operation's element type.
   std::string narrow(Type type, const std::string &expression);
   /// v[0] * v[1] + v[2], rounded once.
@@ -155,19 +182,39 @@ private:
   std::string combine(mlir::gpu::AllReduceOperation kind, Type type,
                       const std::string &a, const std::string &b);
 
+  // Vectors. ---------------------------------------------------------------
+  void setElements(Value result, int64_t count,
+                   llvm::function_ref<std::string(int64_t)> value);
+  mlir::LogicalResult moveRow(Operation *op, Value memref,
+                              mlir::ValueRange indices, Value value,
+                              bool isStore);
+  mlir::LogicalResult emit(mlir::vector::LoadOp op);
+  mlir::LogicalResult emit(mlir::vector::StoreOp op);
+  mlir::LogicalResult emit(mlir::vector::BroadcastOp op);
+  mlir::LogicalResult emit(mlir::vector::FMAOp op);
+  mlir::LogicalResult emit(mlir::vector::ShuffleOp op);
+  mlir::LogicalResult emit(mlir::vector::ShapeCastOp op);
+  mlir::LogicalResult emit(mlir::vector::ExtractOp op);
+  mlir::LogicalResult emit(mlir::vector::InsertOp op);
+  mlir::LogicalResult emit(mlir::vector::ReductionOp op);
+  mlir::LogicalResult emit(mlir::vector::FromElementsOp op);
+  mlir::LogicalResult emit(mlir::vector::ToElementsOp op);
+  mlir::LogicalResult emit(mlir::vector::StepOp op);
   std::optional<std::pair<std::string, int64_t>>
   partAt(mlir::VectorType type, llvm::ArrayRef<mlir::OpFoldResult> position);
 
   // Control. -----------------------------------------------------------------
   void writeUnroll(mlir::scf::ForOp op);
-  mlir::LogicalResult emitFor(mlir::scf::ForOp op);
-  mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
-  mlir::LogicalResult emitIf(mlir::scf::IfOp op);
+  mlir::LogicalResult emit(mlir::scf::ForOp op);
+  mlir::LogicalResult emit(mlir::scf::WhileOp op);
+  mlir::LogicalResult emit(mlir::scf::IfOp op);
+  mlir::LogicalResult emit(mlir::scf::IndexSwitchOp op);
+  mlir::LogicalResult emit(mlir::scf::ExecuteRegionOp op);
+  mlir::LogicalResult emit(mlir::func::CallOp op);
+  mlir::LogicalResult emit(mlir::cf::AssertOp op);
+  void giveYields(mlir::Region &region, mlir::ResultRange results);
   /// The statements of one of its regions, and what it yields.
   mlir::LogicalResult branchOfIf(mlir::scf::IfOp op, mlir::Region &region);
-  mlir::LogicalResult emitSwitch(mlir::scf::IndexSwitchOp op);
-  mlir::LogicalResult emitExecuteRegion(mlir::scf::ExecuteRegionOp op);
-  mlir::LogicalResult emitCall(mlir::func::CallOp op);
   mlir::LogicalResult emitCombiner(mlir::Region &region, Operation *op,
                                    std::string &name);
 
@@ -179,23 +226,29 @@ private:
   std::string loaded(mlir::memref::LoadOp load);
   std::string linear(const Pointer &pointer, mlir::ValueRange indices,
                      bool withOffset);
-  mlir::LogicalResult emitAlloca(mlir::memref::AllocaOp op);
-  mlir::LogicalResult emitSubview(mlir::memref::SubViewOp op);
-  mlir::LogicalResult emitReinterpret(mlir::memref::ReinterpretCastOp op);
+  mlir::LogicalResult emit(mlir::memref::LoadOp op);
+  mlir::LogicalResult emit(mlir::memref::StoreOp op);
+  mlir::LogicalResult emit(mlir::memref::AllocaOp op);
+  mlir::LogicalResult emit(mlir::memref::SubViewOp op);
+  mlir::LogicalResult emit(mlir::memref::ReinterpretCastOp op);
+  mlir::LogicalResult emit(mlir::memref::ViewOp op);
+  mlir::LogicalResult emit(mlir::memref::DimOp op);
+  mlir::LogicalResult emit(mlir::memref::ExtractStridedMetadataOp op);
   mlir::LogicalResult emitReshape(Operation *op);
-  mlir::LogicalResult emitView(mlir::memref::ViewOp op);
+  mlir::LogicalResult emitSameMemory(Operation *op);
   /// A size, stride or offset as the result of an operation.
   void give(mlir::Value result, const Extent &extent);
-  mlir::LogicalResult emitMetadata(mlir::memref::ExtractStridedMetadataOp op);
-  mlir::LogicalResult emitAtomic(mlir::memref::AtomicRMWOp op);
-  mlir::LogicalResult emitGenericAtomic(mlir::memref::GenericAtomicRMWOp op);
+  mlir::LogicalResult emit(mlir::memref::AtomicRMWOp op);
+  mlir::LogicalResult emit(mlir::memref::GenericAtomicRMWOp op);
+  std::string updated(mlir::arith::AtomicRMWKind kind, Type type,
+                      const std::string &value);
   Extent extentOf(mlir::OpFoldResult value);
   /// "const float *" for memrefs that are only read.
   std::string pointerType(Value memref);
 
-  // Several threads at once (LaneForm.h).
+  // Several threads at once (VectorForm.h).
   // --------------------------------------
-  mlir::LogicalResult laneOperation(Operation *op);
+  mlir::LogicalResult vectorFormOperation(Operation *op);
   mlir::LogicalResult partsOf(Operation *op);
   mlir::FailureOr<bool> partsAccess(Operation *op);
   mlir::LogicalResult partsIf(mlir::scf::IfOp op);
@@ -209,18 +262,43 @@ private:
   std::string newParts(Value value, llvm::StringRef name = "");
   /// Whether a value is an array of parts here.
   bool isParts(Value value) const {
-    return lanes && !inPart && lanes->isVarying(value);
+    return vectorForm && !inPart && vectorForm->isVarying(value);
   }
 
   // GPU. ----------------------------------------------------------------------
   std::string linearThread();
   std::string numThreads() { return std::to_string(kernel.block.volume()); }
+  std::string threadAlong(mlir::gpu::Dimension dim);
+  std::string combinerOf(mlir::gpu::AllReduceOperation kind, Type type);
+  /// The lane that each lane reads, and where that has a value.
+  struct LanesRead {
+    std::string formula, valid;
+  };
+  mlir::LogicalResult
+  exchange(Operation *op, llvm::function_ref<LanesRead(const std::string &lane,
+                                                       const std::string &from)>
+                              read);
+  mlir::LogicalResult emit(mlir::gpu::GlobalIdOp op);
+  mlir::LogicalResult emit(mlir::gpu::BarrierOp op);
+  mlir::LogicalResult emit(mlir::gpu::DynamicSharedMemoryOp op);
+  mlir::LogicalResult emit(mlir::gpu::AllReduceOp op);
+  mlir::LogicalResult emit(mlir::gpu::SubgroupReduceOp op);
+  mlir::LogicalResult emit(mlir::gpu::ShuffleOp op);
+  mlir::LogicalResult emit(mlir::gpu::RotateOp op);
+  mlir::LogicalResult emit(mlir::gpu::PrintfOp op);
   /// Between memory and the elements, `name`, that this lane has of a matrix.
   mlir::LogicalResult moveMatrix(Value memory, mlir::ValueRange indices,
                                  int64_t leading, bool isTransposed,
                                  mlir::gpu::MMAMatrixType type,
                                  const std::string &name, bool isStore);
-  mlir::LogicalResult emitProduct(mlir::gpu::SubgroupMmaComputeOp op);
+  void fillMatrix(Value result, const std::string &expression);
+  mlir::LogicalResult emit(mlir::gpu::SubgroupMmaLoadMatrixOp op);
+  mlir::LogicalResult emit(mlir::gpu::SubgroupMmaStoreMatrixOp op);
+  mlir::LogicalResult emit(mlir::gpu::SubgroupMmaComputeOp op);
+  mlir::LogicalResult emit(mlir::gpu::SubgroupMmaConstantMatrixOp op);
+  mlir::LogicalResult emit(mlir::gpu::SubgroupMmaElementwiseOp op);
+  mlir::LogicalResult emit(mlir::gpu::SubgroupMmaExtractThreadLocalOp op);
+  mlir::LogicalResult emit(mlir::gpu::SubgroupMmaInsertThreadLocalOp op);
   std::string matrixElement(mlir::gpu::MMAElementwiseOp kind, Type type,
                             Type from, const std::string &a,
                             const std::string &b);
@@ -230,7 +308,7 @@ private:
   Names names;
   llvm::DenseMap<Value, std::string> scalars;
   llvm::DenseMap<Value, Pointer> pointers;
-  const LaneForm *lanes;
+  const VectorForm *vectorForm;
   bool hasGlobals = false;
   bool inPart = false;    ///< in a loop over the parts
   bool hasOwnIds = false; ///< there, and `at` is the part's

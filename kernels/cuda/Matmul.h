@@ -4,7 +4,7 @@
 
 // Matrix products in CUDA C++ of their own: tiles in shared memory, several
 // elements to a thread. What such a kernel means is its body, a thread for each
-// element of C that adds A * B in order of k (planner/import/TensorLaunch);
+// element of C that adds A * B in order of k (dialect/conversion/linalg);
 // the text adds in that order too, so the bits are those of the body.
 
 #include "kernels/cuda/CudaEmitter.h"

@@ -2,10 +2,10 @@
 #ifndef MGPU_KERNELS_CUDA_PRODUCTBODY_H
 #define MGPU_KERNELS_CUDA_PRODUCTBODY_H
 
-// Kernels of a matrix product with elementwise operations before and after it
-// (planner/import/TensorFusion): what happens to one element of C around its
-// sum, as functions, so that a text which computes sums in its own way can call
-// them.
+// Kernels of a matmul with elementwise operations before and after it
+// (dialect/conversion/linalg/PointRun.h): what happens to one element of C
+// around its sum, as functions, so that a text which computes sums in its own
+// way can call them.
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

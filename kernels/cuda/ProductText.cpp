@@ -18,8 +18,8 @@ ProductText::ProductText(ModuleOp module, const CudaEmitOptions &options,
                          bool takesMaps)
     : product(*matmulShapeOf(module)), options(options), space(space),
       takesMaps(takesMaps) {
-  kernel.name = kernel.entry = names.fresh(options.name);
-  kernel.block = options.block;
+  kernel.name = kernel.image.entry = names.fresh(options.name);
+  kernel.image.sourceBlock = options.block;
   kernel.reshapable = true;
   kernel.reason = space.reason;
   kernel.vectorReason = "has tiles instead";
@@ -40,10 +40,10 @@ void ProductText::addParameter(unsigned position, const std::string &type) {
       position == product.a.position || position == product.b.position;
   Type given = product.entry.getArgumentTypes()[position];
   kernel.parameters.push_back({arguments[position], type});
-  kernel.parameterBytes.push_back(isFactor && takesMaps ? tensorMapBytes
-                                  : isa<MemRefType>(given)
-                                      ? 8
-                                      : std::max(widthOf(given), 8u) / 8);
+  kernel.image.parameterBytes.push_back(isFactor && takesMaps ? tensorMapBytes
+                                        : isa<MemRefType>(given)
+                                            ? 8
+                                            : std::max(widthOf(given), 8u) / 8);
   words["PARAMETERS"] += type + arguments[position] + ", ";
   if (isFactor)
     return;
@@ -64,6 +64,60 @@ static SmallVector<unsigned> dropUnused(func::FuncOp part, unsigned count) {
   return kept;
 }
 
+/// The function "first" or "last" of what is around the product, and the words
+/// that call it. `types` are those of the kernel's arguments that it uses.
+LogicalResult ProductText::emitPart(func::FuncOp part, StringRef which,
+                                    KernelContext &context, Text &out,
+                                    std::vector<std::string> &types) {
+  const bool isLast = which == "last", hasBatch = product.c.batch > 1;
+  SmallVector<unsigned> kept = dropUnused(part, unsigned(arguments.size()));
+  FunctionEmitter emitter(context, out);
+  emitter.setGlobals(true);
+  auto parameters = emitter.parameters(part);
+  if (failed(parameters))
+    return failure();
+  if (parameters->size() != kept.size() + isLast)
+    return part.emitOpError("has an argument that is not a single value");
+  std::string list, call;
+  for (auto [k, position] : llvm::enumerate(kept)) {
+    const auto &[type, name] = (*parameters)[k];
+    list += type + name + ", ";
+    // The function is given the first element.
+    auto memref =
+        dyn_cast<MemRefType>(product.entry.getArgumentTypes()[position]);
+    SmallVector<int64_t> strides;
+    int64_t offset = 0;
+    if (memref)
+      (void)memref.getStridesAndOffset(strides, offset);
+    call += arguments[position] +
+            (offset ? " + " + std::to_string(offset) + "LL" : "") + ", ";
+    if (types[position].empty() || !memref ||
+        !StringRef(type).starts_with("const "))
+      types[position] = type;
+  }
+  const std::string name = kernel.name + "_" + which.str(),
+                    ids = hasBatch ? "row, column, batch" : "row, column";
+  if (isLast) {
+    const auto &sum = (*parameters)[kept.size()];
+    list += sum.type + sum.name + ", ";
+    words["STORE"] = name + "(" + call;
+    words["END"] = ", " + ids + ")";
+  } else {
+    words["FIRST"] = name + "(" + call + ids + ")";
+  }
+  out.atNowhere();
+  out.open("static __device__ __forceinline__ " +
+           (isLast ? "void" : words["CTYPE"]) + " " + name + "(" + list +
+           "const int globalY, const int globalX" +
+           (hasBatch ? ", const int globalZ" : "") + ")");
+  if (failed(emitter.body(part)))
+    return failure();
+  out.atNowhere();
+  out.close();
+  out.line("");
+  return success();
+}
+
 LogicalResult ProductText::prepareAround() {
   OwningOpRef<ModuleOp> around = splitProduct(product.loop);
   if (failed(normaliseKernel(*around, options.block)))
@@ -76,57 +130,11 @@ LogicalResult ProductText::prepareAround() {
   context.helpers = helpers;
   Text out;
   std::vector<std::string> types(arguments.size());
-  std::string ids =
-      ", row, column" + std::string(product.c.batch > 1 ? ", batch" : "");
-  for (const char *which : {"first", "last"}) {
-    const bool isLast = StringRef(which) == "last";
-    auto part =
-        around->lookupSymbol<func::FuncOp>("product." + std::string(which));
-    SmallVector<unsigned> kept = dropUnused(part, unsigned(arguments.size()));
-    FunctionEmitter emitter(context, out);
-    emitter.setGlobals(true);
-    auto parameters = emitter.parameters(part);
-    if (failed(parameters))
+  for (const char *which : {"first", "last"})
+    if (failed(emitPart(
+            around->lookupSymbol<func::FuncOp>("product." + std::string(which)),
+            which, context, out, types)))
       return failure();
-    if (parameters->size() != kept.size() + isLast)
-      return part.emitOpError("has an argument that is no single value");
-    std::string list, call;
-    for (auto [k, position] : llvm::enumerate(kept)) {
-      const auto &[type, name] = (*parameters)[k];
-      list += type + name + ", ";
-      // The function is given the first element.
-      auto memref =
-          dyn_cast<MemRefType>(product.entry.getArgumentTypes()[position]);
-      SmallVector<int64_t> strides;
-      int64_t offset = 0;
-      if (memref)
-        (void)memref.getStridesAndOffset(strides, offset);
-      call += arguments[position] +
-              (offset ? " + " + std::to_string(offset) + "LL" : "") + ", ";
-      if (types[position].empty() || !memref ||
-          !StringRef(type).starts_with("const "))
-        types[position] = type;
-    }
-    std::string name = kernel.name + "_" + which;
-    if (isLast) {
-      list += (*parameters)[kept.size()].type +
-              (*parameters)[kept.size()].name + ", ";
-      words["STORE"] = name + "(" + call;
-      words["END"] = ids + ")";
-    } else {
-      words["FIRST"] = name + "(" + call + ids.substr(2) + ")";
-    }
-    out.atNowhere();
-    out.open("static __device__ __forceinline__ " +
-             (isLast ? "void" : words["CTYPE"]) + " " + name + "(" + list +
-             "const int globalY, const int globalX" +
-             (product.c.batch > 1 ? ", const int globalZ" : "") + ")");
-    if (failed(emitter.body(part)))
-      return failure();
-    out.atNowhere();
-    out.close();
-    out.line("");
-  }
   helpers = context.helpers;
   functions = out.text;
   if (StringRef(functions).contains("#line"))
@@ -204,8 +212,9 @@ CudaKernel ProductText::write(const char *head, const char *body) {
   macro("MGPU_MIN_BLOCKS", 1);
   macro("MGPU_PDL", 0);
   text += fill(body, words);
-  kernel.source = functions.empty() ? std::move(text)
-                                    : withOwnLines(text, kernel.name + ".cu");
+  kernel.image.blob = functions.empty()
+                          ? std::move(text)
+                          : withOwnLines(text, kernel.name + ".cu");
   return std::move(kernel);
 }
 

@@ -14,6 +14,8 @@
 
 namespace mgpu::kernels::cuda {
 
+struct KernelContext;
+
 class ProductText {
 public:
   /// `reserved`: names of the text, with blanks between them, which arguments
@@ -42,12 +44,15 @@ public:
 
   MatmulShape product;
   CudaKernel kernel;
-  Words words;
+  Substitutions words;
   Helpers helpers;
   std::string a, b; ///< names of the arguments
 
 private:
   mlir::LogicalResult prepareAround();
+  mlir::LogicalResult emitPart(mlir::func::FuncOp part, llvm::StringRef which,
+                               KernelContext &context, Text &out,
+                               std::vector<std::string> &types);
   void addParameter(unsigned position, const std::string &type);
 
   const CudaEmitOptions &options;

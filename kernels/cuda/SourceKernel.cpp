@@ -68,14 +68,14 @@ Result<CudaKernel> emitSourceKernel(ModuleOp module,
   auto function = module.lookupSymbol<func::FuncOp>("entry");
   CudaKernel kernel;
   kernel.name = options.name;
-  kernel.entry = wordOf(source, "entry");
-  kernel.takesPart = false;
-  kernel.block = options.block;
+  kernel.image.entry = wordOf(source, "entry");
+  kernel.image.takesPart = false;
+  kernel.image.sourceBlock = options.block;
   kernel.reason = reasonOf(source);
   kernel.vectorReason = "is CUDA C++ of its own";
   if (auto bytes =
           function->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes"))
-    kernel.dynamicSharedBytes = uint32_t(bytes.getInt());
+    kernel.image.dynamicSharedBytes = uint32_t(bytes.getInt());
   for (auto [k, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto memref = dyn_cast<MemRefType>(type);
     Type element = memref ? memref.getElementType() : type;
@@ -89,16 +89,16 @@ Result<CudaKernel> emitSourceKernel(ModuleOp module,
     }
     kernel.parameters.push_back(
         {"p" + std::to_string(k), memref ? text + " *" : text});
-    kernel.parameterBytes.push_back(
+    kernel.image.parameterBytes.push_back(
         memref ? 8 : std::max(cuda::widthOf(element), 8u) / 8);
   }
   for (const auto &[name, values] : tunablesOf(source))
-    kernel.source += "#ifndef " + name + "\n#define " + name + " " +
-                     std::to_string(values.front()) + "\n#endif\n";
-  kernel.source += "#line 1 " + cuda::quoted(wordOf(source, "file")) + "\n" +
-                   wordOf(source, "text");
-  if (!StringRef(kernel.source).ends_with("\n"))
-    kernel.source += "\n";
+    kernel.image.blob += "#ifndef " + name + "\n#define " + name + " " +
+                         std::to_string(values.front()) + "\n#endif\n";
+  kernel.image.blob += "#line 1 " + cuda::quoted(wordOf(source, "file")) +
+                       "\n" + wordOf(source, "text");
+  if (!StringRef(kernel.image.blob).ends_with("\n"))
+    kernel.image.blob += "\n";
   return kernel;
 }
 

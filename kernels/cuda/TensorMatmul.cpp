@@ -22,7 +22,7 @@ constexpr uint32_t lanes = 32, instructionRows = 16;
 constexpr const char *headText = R"(// $NAME$$AT$.
 // $WHAT$: $BATCHES$$M$ x $K$ and $K$ x $N$, on tensor cores.
 // CUDA C++ that includes nothing, for NVRTC and sm_80 or later. Sums are of f32, in the
-// order of k but for the 16 steps of an instruction, whose order is the card's. Macros (-D):
+// order of k but for the 16 steps of an instruction, whose order is the GPU's. Macros (-D):
 //   MGPU_BLOCK_X, _Y   32, and the warps of a block
 //   MGPU_TILE_X, _Y    columns of a block by 32, and its rows by MGPU_BLOCK_Y
 //   MGPU_WARPS_Y       warps that lie one above the other

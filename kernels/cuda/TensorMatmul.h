@@ -4,7 +4,7 @@
 
 // Matrix products of f16 and bf16 on tensor cores (mma.sync), their tiles
 // brought to shared memory by copies that run ahead (cp.async). Sums are in
-// f32, from what C held, rounded once where C is narrower. A card may add the
+// f32, from what C held, rounded once where C is narrower. A GPU may add the
 // 16 products of one instruction in an order of its own, and the body of such a
 // kernel rounds each sum of a narrow C: so the bits may differ from the body's,
 // unless all sums are exact.
@@ -15,7 +15,7 @@
 namespace mgpu::kernels {
 
 /// Why there is no such text for the kernel; empty where there is one. Of a
-/// kernel that is no matrix product of two f16 or bf16 matrices: "-".
+/// kernel that is not a matrix product of two f16 or bf16 matrices: "-".
 std::string tensorMatmulRefusal(mlir::ModuleOp kernel);
 
 /// The text. A block of MGPU_BLOCK_Y warps (MGPU_BLOCK_X is 32) computes

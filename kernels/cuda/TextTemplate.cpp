@@ -3,7 +3,7 @@
 
 namespace mgpu::kernels::cuda {
 
-std::string fill(std::string text, const Words &words) {
+std::string fill(std::string text, const Substitutions &words) {
   for (size_t at = 0; (at = text.find('$', at)) != std::string::npos;) {
     size_t end = text.find('$', at + 1);
     const std::string &word = words.at(text.substr(at + 1, end - at - 1));

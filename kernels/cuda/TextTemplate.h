@@ -9,10 +9,10 @@
 namespace mgpu::kernels::cuda {
 
 /// What is between a text's $NAME$.
-using Words = std::map<std::string, std::string>;
+using Substitutions = std::map<std::string, std::string>;
 
 /// `text` with each $NAME$ replaced by its word, which must exist.
-std::string fill(std::string text, const Words &words);
+std::string fill(std::string text, const Substitutions &words);
 
 /// A macro's value where none is given with -D.
 std::string macroDefault(const std::string &name, uint32_t value);
@@ -20,7 +20,7 @@ std::string macroDefault(const std::string &name, uint32_t value);
 /// With MGPU_PDL: a function that waits for the kernel the launch follows,
 /// which need not have ended, and its call, the first statement of an entry.
 /// Only then the next kernel may begin: so no more than two of a chain are on
-/// the card at once. CudaShim.h replaces the function by defining
+/// the GPU at once. CudaShim.h replaces the function by defining
 /// MGPU_AWAIT_GRIDS. PTX ISA, "griddepcontrol".
 inline constexpr const char *awaitFunction =
     R"(#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS

@@ -8,7 +8,7 @@ namespace mgpu::kernels::cuda {
 
 /// What WgmmaMatmul's text needs of sm_90a: barriers in shared memory that
 /// count bytes, tensor copies, descriptors of tiles and products of warpgroups.
-/// Each instruction is a function of its own, which a test that has no card
+/// Each instruction is a function of its own, which a test that has no GPU
 /// replaces by defining MGPU_WGMMA and functions of the same names; descriptors
 /// are made by plain arithmetic, which it does not replace. `type` is "f16" or
 /// "bf16".

@@ -29,7 +29,7 @@ constexpr const char *wgmmaHead = R"(// $NAME$$AT$.
 // $WHAT$: $BATCHES$$M$ x $K$ and $K$ x $N$, on tensor cores by warpgroups (wgmma),
 // from tiles that tensor copies bring (TMA). CUDA C++ that includes nothing, for NVRTC and
 // sm_90a alone. Sums are of f32, in the order of k but for the 16 steps of an instruction,
-// whose order is the card's. Macros (-D):
+// whose order is the GPU's. Macros (-D):
 //   MGPU_BLOCK_X, _Y   32, and the warps of a block: 4, 8 or 12 that multiply and one that loads
 //   MGPU_TILE_X        columns of a block by 32: 2, 4 or 8
 //   MGPU_TILE_Y        rows of a block by the warps that multiply: 16 or 32
@@ -269,13 +269,13 @@ Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
   text.helpers.use(type);
   if (failed(text.prepare()))
     return fail(ErrorKind::Unsupported, "");
-  text.kernel.dynamicSharedBytes =
+  text.kernel.image.dynamicSharedBytes =
       uint32_t(space.sharedBytesOf(space.defaults));
   std::vector<const cuda::MatmulOperand *> factors{&product.a, &product.b};
   if (product.b.position < product.a.position)
     std::swap(factors[0], factors[1]);
   for (const cuda::MatmulOperand *factor : factors)
-    text.kernel.tensorMaps.push_back(mapOf(*factor));
+    text.kernel.image.tensorMaps.push_back(mapOf(*factor));
   text.words["BATCH"] = product.c.batch > 1
                             ? "(int)(launch.baseZ + blockIdx.z + launch.firstZ)"
                             : "0";

@@ -14,7 +14,7 @@
 namespace mgpu::kernels {
 
 /// Why there is no such text for the kernel; empty where there is one. Of a
-/// kernel that is no matrix product of two f16 or bf16 matrices: "-".
+/// kernel that is not a matrix product of two f16 or bf16 matrices: "-".
 std::string wgmmaMatmulRefusal(mlir::ModuleOp kernel);
 
 /// The text. Of a block's MGPU_BLOCK_Y warps (MGPU_BLOCK_X is 32) the last one

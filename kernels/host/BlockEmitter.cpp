@@ -203,78 +203,39 @@ LogicalResult BlockEmitter::flush(Block *source, bool last) {
   return success();
 }
 
+Value BlockEmitter::times(Value x, int64_t y) {
+  return arith::MulIOp::create(b, kernel.getLoc(), x, constant(y));
+}
+
+Value BlockEmitter::plus(Value x, Value y) {
+  return arith::AddIOp::create(b, kernel.getLoc(), x, y);
+}
+
+Value BlockEmitter::openLoop(int64_t extent) {
+  if (extent == 1)
+    return constant(0);
+  Value low = constant(0), high = constant(extent), one = constant(1);
+  auto loop = scf::ForOp::create(b, kernel.getLoc(), low, high, one);
+  b.setInsertionPointToStart(loop.getBody());
+  return loop.getInductionVar();
+}
+
+LogicalResult BlockEmitter::emitInnermost(Thread &thread, bool inLoop) {
+  if (inLoop && pendingIsParallel())
+    mark(tile.active() ? ParallelTile : ParallelThreads);
+  thread.linear =
+      plus(thread.ids[0],
+           times(plus(thread.ids[1], times(thread.ids[2], block.y)), block.x));
+  return emitThread(thread);
+}
+
 LogicalResult BlockEmitter::emitThreadLoops() {
-  Location loc = kernel.getLoc();
-  bool parallel = pendingIsParallel();
-  auto times = [&](Value x, int64_t y) -> Value {
-    return arith::MulIOp::create(b, loc, x, constant(y));
-  };
-  auto plus = [&](Value x, Value y) -> Value {
-    return arith::AddIOp::create(b, loc, x, y);
-  };
-  auto openLoop = [&](int64_t extent) -> Value {
-    if (extent == 1)
-      return constant(0);
-    Value low = constant(0), high = constant(extent), one = constant(1);
-    auto loop = scf::ForOp::create(b, loc, low, high, one);
-    b.setInsertionPointToStart(loop.getBody());
-    return loop.getInductionVar();
-  };
-  auto emitInnermost = [&](Thread &thread, bool inLoop) {
-    if (inLoop && parallel)
-      mark(tile.active() ? ParallelTile : ParallelThreads);
-    thread.linear = plus(
-        thread.ids[0],
-        times(plus(thread.ids[1], times(thread.ids[2], block.y)), block.x));
-    return emitThread(thread);
-  };
   if (!tile.active()) {
     OpBuilder::InsertionGuard guard(b);
-    // Items lie far enough apart to be vectors of their own.
-    int64_t row = block.x / shape.items;
     Thread thread;
     thread.ids[2] = openLoop(block.z);
     thread.ids[1] = openLoop(block.y);
-    if (!rowsOf) {
-      Value first = openLoop(row);
-      for (uint32_t item = 0; item < shape.items; ++item) {
-        Thread each = thread;
-        each.ids[0] = item == 0 ? first : plus(first, constant(item * row));
-        if (failed(emitInnermost(each, item == 0 && numThreads > 1)))
-          return failure();
-      }
-      return success();
-    }
-    auto range = rowRange(rowsGuards, thread, rowsOf);
-    if (failed(range))
-      return failure();
-    auto [first, length] = *range;
-    if (rowsOf.getElseRegion().empty()) {
-      Value any = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                                        length, constant(0));
-      auto guarded = scf::IfOp::create(b, loc, any, /*withElseRegion=*/false);
-      b.setInsertionPointToStart(guarded.thenBlock());
-    }
-    // In 32 bits, so that one vector compares as many threads as it computes.
-    auto narrow = [&](Value value) -> Value {
-      return arith::IndexCastUIOp::create(b, loc, b.getI32Type(), value);
-    };
-    first = narrow(first);
-    length = narrow(length);
-    Value inRow = openLoop(row);
-    for (uint32_t item = 0; item < shape.items; ++item) {
-      Thread each = thread;
-      each.ids[0] = item == 0 ? inRow : plus(inRow, constant(item * row));
-      Value distance =
-          arith::SubIOp::create(b, loc, narrow(each.ids[0]), first);
-      each.map.map(rowsOf.getCondition(),
-                   arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                         distance, length)
-                       .getResult());
-      if (failed(emitInnermost(each, item == 0)))
-        return failure();
-    }
-    return success();
+    return rowsOf ? emitRange(thread) : emitRow(thread);
   }
   for (int64_t row = 0; row < tile.height; ++row) {
     OpBuilder::InsertionGuard guard(b);
@@ -285,6 +246,54 @@ LogicalResult BlockEmitter::emitThreadLoops() {
     thread.ids[0] = plus(tile.x, column);
     thread.local = plus(constant(row * tile.width), column);
     if (failed(emitInnermost(thread, tile.width > 1)))
+      return failure();
+  }
+  return success();
+}
+
+/// All threads of a row. Items lie far enough apart to be vectors of their own.
+LogicalResult BlockEmitter::emitRow(const Thread &thread) {
+  const int64_t row = block.x / shape.items;
+  Value first = openLoop(row);
+  for (uint32_t item = 0; item < shape.items; ++item) {
+    Thread each = thread;
+    each.ids[0] = item == 0 ? first : plus(first, constant(item * row));
+    if (failed(emitInnermost(each, item == 0 && numThreads > 1)))
+      return failure();
+  }
+  return success();
+}
+
+/// The same where a guard holds for a range of the row, which is found before.
+LogicalResult BlockEmitter::emitRange(const Thread &thread) {
+  Location loc = kernel.getLoc();
+  const int64_t row = block.x / shape.items;
+  auto range = rowRange(rowsGuards, thread, rowsOf);
+  if (failed(range))
+    return failure();
+  auto [first, length] = *range;
+  if (rowsOf.getElseRegion().empty()) {
+    Value any = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, length,
+                                      constant(0));
+    auto guarded = scf::IfOp::create(b, loc, any, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(guarded.thenBlock());
+  }
+  // In 32 bits, so that one vector compares as many threads as it computes.
+  auto narrow = [&](Value value) -> Value {
+    return arith::IndexCastUIOp::create(b, loc, b.getI32Type(), value);
+  };
+  first = narrow(first);
+  length = narrow(length);
+  Value inRow = openLoop(row);
+  for (uint32_t item = 0; item < shape.items; ++item) {
+    Thread each = thread;
+    each.ids[0] = item == 0 ? inRow : plus(inRow, constant(item * row));
+    Value distance = arith::SubIOp::create(b, loc, narrow(each.ids[0]), first);
+    each.map.map(rowsOf.getCondition(),
+                 arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                       distance, length)
+                     .getResult());
+    if (failed(emitInnermost(each, item == 0)))
       return failure();
   }
   return success();

@@ -106,6 +106,11 @@ private:
   /// operands being among the stores.
   mlir::LogicalResult flush(mlir::Block *source, bool last = false);
   mlir::LogicalResult emitThreadLoops();
+  mlir::LogicalResult emitRow(const Thread &thread);
+  mlir::LogicalResult emitRange(const Thread &thread);
+  mlir::LogicalResult emitInnermost(Thread &thread, bool inLoop);
+  /// Goes into a loop over 0 to `extent`; its index, 0 where that is 1.
+  Value openLoop(int64_t extent);
   mlir::LogicalResult emitThread(Thread &thread);
   /// Marks the loop around where code is being emitted (LoopMark).
   void mark(unsigned what);
@@ -134,6 +139,8 @@ private:
   void storeVarying(mlir::ValueRange values, mlir::ValueRange targets,
                     mlir::ArrayRef<Value> arrays);
   Value constant(int64_t value);
+  Value times(Value x, int64_t y);
+  Value plus(Value x, Value y);
 
   mlir::func::FuncOp kernel, target;
   HostShape shape;

@@ -20,6 +20,7 @@
 #include "mlir/IR/RegionGraphTraits.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <bit>
 #include <cmath>
@@ -50,6 +51,9 @@ private:
   Value direction(ValueRange indices);
   Value stored(const Wide &x, Type type, ValueRange indices);
   LogicalResult widen(Operation *op);
+  Wide truncated(arith::TruncFOp op);
+  Wide loaded(memref::LoadOp load);
+  Wide converted(Operation *op);
   LogicalResult widenFloat(Operation *op);
   LogicalResult widenBranch(BranchOpInterface branch);
 
@@ -174,84 +178,105 @@ LogicalResult Widener::widenBranch(BranchOpInterface branch) {
   return success();
 }
 
+Wide Widener::truncated(arith::TruncFOp op) {
+  Wide x = wide.at(op.getIn());
+  Value error = errorOf(x, op.getIn().getType());
+  // What only goes to memory is rounded there, once and in every run.
+  bool isStored = llvm::all_of(op->getUsers(), [&](Operation *user) {
+    auto store = dyn_cast<memref::StoreOp>(user);
+    return store && !arrays.contains(store.getMemref());
+  });
+  return isStored ? Wide{x.value, error}
+                  : rounded(x.value, error, 1, op.getType());
+}
+
+Wide Widener::loaded(memref::LoadOp load) {
+  if (!arrays.contains(load.getMemref()))
+    return leaf(load.getResult());
+  const Wide &array = arrays.at(load.getMemref());
+  auto from = [&](Value part) -> Value {
+    return memref::LoadOp::create(b, loc, part, load.getIndices());
+  };
+  Value value = from(array.value), error = from(array.error),
+        magnitude = from(array.magnitude), terms = from(array.terms);
+  return {value, error, magnitude, terms};
+}
+
+/// A float of an integer, exact where the type has the number.
+Wide Widener::converted(Operation *op) {
+  Value result = op->getResult(0);
+  Value value = apply(op, op->getOperand(0));
+  Value here = leaf(result).value;
+  Value same =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, here, value);
+  return {value,
+          select(same, real(0), rounded(value, {}, 1, result.getType()).error)};
+}
+
 LogicalResult Widener::widenFloat(Operation *op) {
   Value result = op->getResult(0);
   Type type = result.getType();
   auto at = [&](unsigned k) { return wide.at(op->getOperand(k)); };
-  auto plain = [&](auto typed) { // the same operation on the wide values
-    return apply(typed, {at(0).value, at(1).value});
+  auto plain = [&] { // the same operation on the wide values
+    return apply(op, {at(0).value, at(1).value});
   };
-  Wide &out = wide[result];
-  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-    llvm::APFloat value = cast<FloatAttr>(constant.getValue()).getValue();
-    bool ignored;
-    value.convert(llvm::APFloat::IEEEdouble(),
-                  llvm::APFloat::rmNearestTiesToEven, &ignored);
-    out = {real(value.convertToDouble()), real(0)};
-  } else if (auto load = dyn_cast<memref::LoadOp>(op);
-             load && arrays.contains(load.getMemref())) {
-    const Wide &array = arrays.at(load.getMemref());
-    auto from = [&](Value part) -> Value {
-      return memref::LoadOp::create(b, loc, part, load.getIndices());
-    };
-    out = {from(array.value), from(array.error), from(array.magnitude),
-           from(array.terms)};
-  } else if (isa<memref::LoadOp, memref::AtomicRMWOp, arith::BitcastOp,
-                 LLVM::LoadOp>(op)) {
-    out = leaf(result);
-  } else if (isa<arith::AddFOp, arith::SubFOp>(op)) {
-    Wide x = at(0), y = at(1);
-    out = sum(x, y, plain(op));
-  } else if (isa<arith::MulFOp>(op)) {
-    Wide x = at(0), y = at(1);
-    out = product(x, y, plain(op), type);
-  } else if (isa<arith::DivFOp>(op)) {
-    Wide x = at(0), y = at(1);
-    out = quotient(x, y, plain(op), type);
-  } else if (isa<math::FmaOp>(op)) { // or a product that is rounded, and a sum
-    Wide x = at(0), y = at(1), z = at(2);
-    Wide part = product(x, y, times(x.value, y.value), type);
-    out = sum(part, z, apply(op, {x.value, y.value, z.value}));
-  } else if (isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
-                 arith::MinNumFOp>(op)) {
-    Wide x = at(0), y = at(1);
-    out = larger(x, y, plain(op), type);
-  } else if (isa<arith::NegFOp, math::AbsFOp>(op)) {
-    Wide x = at(0);
-    x.value = apply(op, x.value);
-    out = x;
-  } else if (isa<arith::SelectOp>(op)) {
-    out = either(op->getOperand(0), at(1), at(2));
-  } else if (isa<arith::ExtFOp>(op)) {
-    Wide x = at(0);
-    out = {x.value, errorOf(x, op->getOperand(0).getType())};
-  } else if (isa<arith::TruncFOp>(op)) {
-    Wide x = at(0);
-    Value error = errorOf(x, op->getOperand(0).getType());
-    // What only goes to memory is rounded there, once and in every run.
-    bool isStored = llvm::all_of(result.getUsers(), [&](Operation *user) {
-      auto store = dyn_cast<memref::StoreOp>(user);
-      return store && !arrays.contains(store.getMemref());
-    });
-    out = isStored ? Wide{x.value, error} : rounded(x.value, error, 1, type);
-  } else if (isa<arith::SIToFPOp, arith::UIToFPOp>(op)) {
-    Value value = apply(op, op->getOperand(0));
-    Value here = leaf(result).value;
-    // Exact where the type has the number.
-    Value same =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, here, value);
-    out = {value, select(same, real(0), rounded(value, {}, 1, type).error)};
-  } else if (isa<arith::RemFOp>(op) ||
-             (isa<math::MathDialect>(op->getDialect()) &&
-              llvm::all_of(op->getOperandTypes(), isFloat))) {
-    SmallVector<Wide> operands;
-    for (unsigned k = 0; k < op->getNumOperands(); ++k)
-      operands.push_back(at(k));
-    out = evaluated(op, operands, type);
-  } else {
-    wide.erase(result);
+  std::optional<Wide> out =
+      TypeSwitch<Operation *, std::optional<Wide>>(op)
+          .Case([&](arith::ConstantOp constant) {
+            llvm::APFloat value =
+                cast<FloatAttr>(constant.getValue()).getValue();
+            bool ignored;
+            value.convert(llvm::APFloat::IEEEdouble(),
+                          llvm::APFloat::rmNearestTiesToEven, &ignored);
+            return Wide{real(value.convertToDouble()), real(0)};
+          })
+          .Case([&](memref::LoadOp load) { return loaded(load); })
+          .Case<memref::AtomicRMWOp, arith::BitcastOp, LLVM::LoadOp>(
+              [&](auto) { return leaf(result); })
+          .Case<arith::AddFOp, arith::SubFOp>(
+              [&](auto) { return sum(at(0), at(1), plain()); })
+          .Case([&](arith::MulFOp) {
+            return product(at(0), at(1), plain(), type);
+          })
+          .Case([&](arith::DivFOp) {
+            return quotient(at(0), at(1), plain(), type);
+          })
+          .Case([&](math::FmaOp) { // or a product that is rounded, and a sum
+            Wide x = at(0), y = at(1), z = at(2);
+            Wide part = product(x, y, times(x.value, y.value), type);
+            return sum(part, z, apply(op, {x.value, y.value, z.value}));
+          })
+          .Case<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+                arith::MinNumFOp>(
+              [&](auto) { return larger(at(0), at(1), plain(), type); })
+          .Case<arith::NegFOp, math::AbsFOp>([&](auto) {
+            Wide x = at(0);
+            x.value = apply(op, x.value);
+            return x;
+          })
+          .Case([&](arith::SelectOp) {
+            return either(op->getOperand(0), at(1), at(2));
+          })
+          .Case([&](arith::ExtFOp) {
+            Wide x = at(0);
+            return Wide{x.value, errorOf(x, op->getOperand(0).getType())};
+          })
+          .Case([&](arith::TruncFOp truncate) { return truncated(truncate); })
+          .Case<arith::SIToFPOp, arith::UIToFPOp>(
+              [&](auto) { return converted(op); })
+          .Default([&](Operation *) -> std::optional<Wide> {
+            if (!isa<arith::RemFOp>(op) &&
+                !(isa<math::MathDialect>(op->getDialect()) &&
+                  llvm::all_of(op->getOperandTypes(), isFloat)))
+              return std::nullopt;
+            SmallVector<Wide> operands;
+            for (unsigned k = 0; k < op->getNumOperands(); ++k)
+              operands.push_back(at(k));
+            return evaluated(op, operands, type);
+          });
+  if (!out)
     return op->emitOpError("has no rule for its rounding error");
-  }
+  wide[result] = *out;
   return success();
 }
 

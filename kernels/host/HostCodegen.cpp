@@ -95,7 +95,7 @@ Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
   MGPU_TRY_ASSIGN(std::unique_ptr<llvm::TargetMachine> machine,
                   makeTargetMachine(options.cpu));
   llvm::LLVMContext context;
-  // A loop that stays scalar is no news for the user.
+  // A loop that stays scalar is not news for the user.
   context.setDiagnosticHandlerCallBack(
       [](const llvm::DiagnosticInfo *, void *) {});
   std::unique_ptr<llvm::Module> code =

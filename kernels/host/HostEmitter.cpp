@@ -31,9 +31,9 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
   registerHostEmitDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
-  ir::FirstError error(context, ir::FirstError::Others::Miss);
+  ir::FirstError first(context, ir::FirstError::Others::Miss);
   auto stop = [&](const char *otherwise) {
-    return fail(error.kind, error.message.empty() ? otherwise : error.message);
+    return fail(first.error(otherwise));
   };
   HostShape shape =
       options.config ? HostShape(block, *options.config) : HostShape(block);

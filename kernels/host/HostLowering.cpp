@@ -54,7 +54,7 @@ static LogicalResult lowerNearOne(ModuleOp module) {
 }
 
 /// maxnumf and minnumf as maximumf and minimumf of what is a number: of two
-/// zeros +0 is the larger, as on cards. MLIR leaves that open.
+/// zeros +0 is the larger, as on GPUs. MLIR leaves that open.
 static void expandNumberOnly(ModuleOp module) {
   module.walk([](Operation *op) {
     if (!isa<arith::MaxNumFOp, arith::MinNumFOp>(op))

@@ -100,6 +100,100 @@ static void exportShape(OpBuilder &b, Location loc, const HostShape &shape) {
                          b.getI32TensorAttr(words));
 }
 
+/// The part of a launch that a call of the object runs, along each axis.
+struct Extent {
+  Value begin[3], count[3];
+};
+
+/// Maps the kernel's arguments to what the ABI gives, and those that the launch
+/// adds to sizes of the part.
+static FailureOr<Extent> mapArguments(OpBuilder &b, func::FuncOp kernel,
+                                      AbiReader &reader, IRMapping &uniform) {
+  const unsigned numOwn = kernel.getNumArguments() - NumLaunchArguments;
+  for (unsigned k = 0; k < numOwn; ++k) {
+    Type type = kernel.getArgument(k).getType();
+    Value value = reader.argument(k, type);
+    if (!value)
+      return kernel.emitError()
+             << "argument " << k << " of the kernel has type " << type
+             << "; the host target takes memrefs of static shape and layout "
+                "and scalars of at most 64 bits";
+    uniform.map(kernel.getArgument(k), value);
+  }
+  Extent part;
+  for (unsigned k = 0; k < 3; ++k) {
+    uniform.map(kernel.getArgument(numOwn + GridDim + k),
+                reader.launchField(offsetof(HostLaunch, grid) + 4 * k, 32));
+    part.begin[k] = reader.launchField(offsetof(HostLaunch, first) + 4 * k, 32);
+    part.count[k] = reader.launchField(offsetof(HostLaunch, count) + 4 * k, 32);
+    uniform.map(kernel.getArgument(numOwn + FirstBlock + k), part.begin[k]);
+    uniform.map(kernel.getArgument(numOwn + EndBlock + k),
+                arith::AddIOp::create(b, kernel.getLoc(), part.begin[k],
+                                      part.count[k]));
+  }
+  return part;
+}
+
+/// The object's own blocks: those of the source, or as KernelPrepare numbers
+/// them.
+static void countOwnBlocks(OpBuilder &b, Location loc, const HostShape &shape,
+                           Extent &part) {
+  const uint32_t *block[3] = {&shape.block.x, &shape.block.y, &shape.block.z};
+  const uint32_t *covered[3] = {&shape.covered.x, &shape.covered.y,
+                                &shape.covered.z};
+  for (unsigned k = 0; k < 3; ++k) {
+    if (*block[k] == *covered[k])
+      continue;
+    auto number = [&](uint32_t value) -> Value {
+      return arith::ConstantIndexOp::create(b, loc, value);
+    };
+    Value threads =
+        arith::MulIOp::create(b, loc, part.count[k], number(*block[k]));
+    part.count[k] =
+        arith::CeilDivUIOp::create(b, loc, threads, number(*covered[k]));
+    part.begin[k] = number(0);
+  }
+}
+
+/// A loop from block `first` to `last` of the part, whose ids it carries: they
+/// count along, which spares each block its divisions.
+static scf::ForOp makeBlockLoop(OpBuilder &b, Location loc, const Extent &part,
+                                Value first, Value last) {
+  auto [begin, count] = part;
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value line = arith::DivUIOp::create(b, loc, first, count[0]);
+  SmallVector<Value> firstIds{arith::RemUIOp::create(b, loc, first, count[0]),
+                              arith::RemUIOp::create(b, loc, line, count[1]),
+                              arith::DivUIOp::create(b, loc, line, count[1])};
+  Value end[2];
+  for (unsigned k = 0; k < 3; ++k) {
+    firstIds[k] = arith::AddIOp::create(b, loc, begin[k], firstIds[k]);
+    if (k < 2)
+      end[k] = arith::AddIOp::create(b, loc, begin[k], count[k]);
+  }
+  auto blocks = scf::ForOp::create(b, loc, first, last, one, firstIds);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(blocks.getBody());
+  ValueRange ids = blocks.getRegionIterArgs();
+  Value nextX = arith::AddIOp::create(b, loc, ids[0], one);
+  Value endOfLine =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, nextX, end[0]);
+  Value nextY = arith::AddIOp::create(b, loc, ids[1], one);
+  Value endOfPlane = arith::AndIOp::create(
+      b, loc, endOfLine,
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, nextY, end[1]));
+  Value nextZ = arith::AddIOp::create(b, loc, ids[2], one);
+  auto select = [&](Value condition, Value x, Value y) -> Value {
+    return arith::SelectOp::create(b, loc, condition, x, y);
+  };
+  SmallVector<Value> next{
+      select(endOfLine, begin[0], nextX),
+      select(endOfPlane, begin[1], select(endOfLine, nextY, ids[1])),
+      select(endOfPlane, nextZ, ids[2])};
+  scf::YieldOp::create(b, loc, next);
+  return blocks;
+}
+
 LogicalResult makeThreadLoops(func::FuncOp kernel, const HostShape &shape) {
   MLIRContext *context = kernel.getContext();
   Location loc = kernel.getLoc();
@@ -116,81 +210,20 @@ LogicalResult makeThreadLoops(func::FuncOp kernel, const HostShape &shape) {
   b.setInsertionPointToStart(body);
   AbiReader reader(b, function);
   IRMapping uniform;
-  unsigned numOwn = kernel.getNumArguments() - NumLaunchArguments;
-  for (unsigned k = 0; k < numOwn; ++k) {
-    Type type = kernel.getArgument(k).getType();
-    Value value = reader.argument(k, type);
-    if (!value)
-      return kernel.emitError()
-             << "argument " << k << " of the kernel has type " << type
-             << "; the host target takes memrefs of static shape and layout "
-                "and scalars of at most 64 bits";
-    uniform.map(kernel.getArgument(k), value);
-  }
-  Value begin[3], count[3];
-  for (unsigned k = 0; k < 3; ++k) {
-    uniform.map(kernel.getArgument(numOwn + GridDim + k),
-                reader.launchField(offsetof(HostLaunch, grid) + 4 * k, 32));
-    begin[k] = reader.launchField(offsetof(HostLaunch, first) + 4 * k, 32);
-    count[k] = reader.launchField(offsetof(HostLaunch, count) + 4 * k, 32);
-    uniform.map(kernel.getArgument(numOwn + FirstBlock + k), begin[k]);
-    uniform.map(kernel.getArgument(numOwn + EndBlock + k),
-                arith::AddIOp::create(b, loc, begin[k], count[k]));
-  }
-  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-  Value one = arith::ConstantIndexOp::create(b, loc, 1);
-  // The object's own blocks: those of the source, or as KernelPrepare numbers
-  // them.
-  const uint32_t *block[3] = {&shape.block.x, &shape.block.y, &shape.block.z};
-  const uint32_t *covered[3] = {&shape.covered.x, &shape.covered.y,
-                                &shape.covered.z};
-  for (unsigned k = 0; k < 3; ++k) {
-    if (*block[k] == *covered[k])
-      continue;
-    auto number = [&](uint32_t value) -> Value {
-      return arith::ConstantIndexOp::create(b, loc, value);
-    };
-    Value threads = arith::MulIOp::create(b, loc, count[k], number(*block[k]));
-    count[k] = arith::CeilDivUIOp::create(b, loc, threads, number(*covered[k]));
-    begin[k] = zero;
-  }
+  FailureOr<Extent> part = mapArguments(b, kernel, reader, uniform);
+  if (failed(part))
+    return failure();
+  countOwnBlocks(b, loc, shape, *part);
   Value first = reader.launchField(offsetof(HostLaunch, firstBlock), 64);
   Value last = reader.launchField(offsetof(HostLaunch, lastBlock), 64);
-  // The ids count along, which spares each block its divisions.
-  Value line = arith::DivUIOp::create(b, loc, first, count[0]);
-  SmallVector<Value> firstIds{arith::RemUIOp::create(b, loc, first, count[0]),
-                              arith::RemUIOp::create(b, loc, line, count[1]),
-                              arith::DivUIOp::create(b, loc, line, count[1])};
-  Value end[2];
-  for (unsigned k = 0; k < 3; ++k) {
-    firstIds[k] = arith::AddIOp::create(b, loc, begin[k], firstIds[k]);
-    if (k < 2)
-      end[k] = arith::AddIOp::create(b, loc, begin[k], count[k]);
-  }
-  auto blocks = scf::ForOp::create(b, loc, first, last, one, firstIds);
+  scf::ForOp blocks = makeBlockLoop(b, loc, *part, first, last);
   func::ReturnOp::create(b, loc);
-  b.setInsertionPointToStart(blocks.getBody());
-  ValueRange ids = blocks.getRegionIterArgs();
-  for (unsigned k = 0; k < 3; ++k)
-    uniform.map(kernel.getArgument(numOwn + BlockId + k), ids[k]);
-  Value nextX = arith::AddIOp::create(b, loc, ids[0], one);
-  Value endOfLine =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, nextX, end[0]);
-  Value nextY = arith::AddIOp::create(b, loc, ids[1], one);
-  Value endOfPlane = arith::AndIOp::create(
-      b, loc, endOfLine,
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, nextY, end[1]));
-  Value nextZ = arith::AddIOp::create(b, loc, ids[2], one);
-  auto select = [&](Value condition, Value x, Value y) -> Value {
-    return arith::SelectOp::create(b, loc, condition, x, y);
-  };
-  SmallVector<Value> next{
-      select(endOfLine, begin[0], nextX),
-      select(endOfPlane, begin[1], select(endOfLine, nextY, ids[1])),
-      select(endOfPlane, nextZ, ids[2])};
-  auto yield = scf::YieldOp::create(b, loc, next);
+  for (auto [k, id] : llvm::enumerate(blocks.getRegionIterArgs()))
+    uniform.map(kernel.getArgument(kernel.getNumArguments() -
+                                   NumLaunchArguments + BlockId + unsigned(k)),
+                id);
   BlockEmitter emitter(kernel, function, shape, std::move(uniform));
-  b.setInsertionPoint(yield);
+  b.setInsertionPoint(blocks.getBody()->getTerminator());
   if (failed(emitter.run(b)))
     return failure();
   kernel.erase();

@@ -21,9 +21,10 @@
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AttrTypeSubElements.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Inliner.h"
+#include "mlir/Transforms/InliningUtils.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -82,6 +83,8 @@ LogicalResult inlineCalls(ModuleOp module, func::FuncOp entry) {
   // Functions that call the one before twice double with each level.
   constexpr size_t most = 1 << 16;
   size_t made = 0;
+  InlinerInterface interface(module.getContext());
+  const InlinerConfig config;
   for (;;) {
     SmallVector<func::CallOp> calls;
     entry.walk([&](func::CallOp call) { calls.push_back(call); });
@@ -93,20 +96,17 @@ LogicalResult inlineCalls(ModuleOp module, func::FuncOp entry) {
         return call.emitOpError()
                << "calls '" << call.getCallee()
                << "', which has no body in the kernel's module";
-      OpBuilder b(call);
-      IRMapping map;
-      map.map(callee.getArguments(), call.getOperands());
-      Block &body = callee.getBody().front();
-      for (Operation &op : body.without_terminator())
-        b.clone(op, map)->walk([&](Operation *) { ++made; });
+      for (Operation &op : callee.getBody().front().without_terminator())
+        op.walk([&](Operation *) { ++made; });
       if (made > most)
         return call.emitOpError()
                << "stands for more than " << most
                << " operations, with what it calls, where calls are inlined, "
                   "as the host target does; call less often, or in a loop";
-      for (auto [result, value] : llvm::zip_equal(
-               call.getResults(), body.getTerminator()->getOperands()))
-        result.replaceAllUsesWith(map.lookupOrDefault(value));
+      if (failed(inlineRegion(interface, config.getCloneCallback(),
+                              &callee.getBody(), call, call.getOperands(),
+                              call.getResults())))
+        return call.emitOpError("cannot be inlined");
       call.erase();
     }
   }

@@ -31,7 +31,7 @@ enum LaunchArgument : unsigned {
 mlir::FailureOr<mlir::func::FuncOp> prepareKernel(mlir::ModuleOp module,
                                                   Dim3 block, Dim3 covered);
 
-/// Of a gpu.dynamic_shared_memory.
+/// The error at a gpu.dynamic_shared_memory in any other launch.
 inline constexpr const char *noDynamicMemory =
     "needs a launch with a dynamic_shared_memory_size above 0";
 

@@ -13,7 +13,7 @@
 
 namespace mgpu::kernels {
 
-/// Which shapes of a launch do what the source's does.
+/// Which launch shapes are equivalent to the source's.
 struct LaunchShape {
   bool reshapable = false;
   std::string reason;
@@ -48,7 +48,7 @@ std::optional<mlir::gpu::Dimension> globalIndexOf(mlir::Operation *sum,
 /// memory or subgroup operations keeps its block.
 LaunchShape launchShapeOf(mlir::ModuleOp module, Dim3 block);
 
-/// Of an alloca; 0 where it is no workgroup memory.
+/// Of an alloca; 0 where it is not workgroup memory.
 int64_t workgroupBytes(mlir::memref::AllocaOp alloca);
 
 } // namespace mgpu::kernels

@@ -21,7 +21,8 @@ using namespace mlir;
 
 namespace mgpu::kernels {
 
-/// What a cluster query is where clusters are of one block; null for others.
+/// The value of a cluster query where each cluster is one block; null for other
+/// operations.
 static Value clusterValue(Operation *op, OpBuilder &b) {
   Location loc = op->getLoc();
   if (auto id = dyn_cast<gpu::ClusterIdOp>(op))
@@ -35,16 +36,17 @@ static Value clusterValue(Operation *op, OpBuilder &b) {
   return {};
 }
 
-/// Loops over the dimensions from `dim` on; returns the reductions' values.
-static SmallVector<Value> nestFrom(scf::ParallelOp op, unsigned dim,
-                                   OpBuilder &b, IRMapping &map,
-                                   ValueRange carried) {
-  if (dim == op.getNumLoops()) {
-    Block &body = *op.getBody();
-    for (Operation &each : body.without_terminator())
+/// Makes a nest of scf.for, whose iterations combine the reductions in order:
+/// scf::parallelForToNestedFors takes loops without results only.
+static void nestLoops(scf::ParallelOp op) {
+  auto makeBody = [&](OpBuilder &b, Location, ValueRange ids,
+                      ValueRange carried) {
+    IRMapping map;
+    map.map(op.getInductionVars(), ids);
+    for (Operation &each : op.getBody()->without_terminator())
       b.clone(each, map);
-    auto reduce = cast<scf::ReduceOp>(body.getTerminator());
-    SmallVector<Value> next;
+    auto reduce = cast<scf::ReduceOp>(op.getBody()->getTerminator());
+    scf::ValueVector next;
     for (auto [k, region] : llvm::enumerate(reduce.getReductions())) {
       Block &combine = region.front();
       map.map(combine.getArgument(0), carried[k]);
@@ -56,25 +58,18 @@ static SmallVector<Value> nestFrom(scf::ParallelOp op, unsigned dim,
           map.lookupOrDefault(combine.getTerminator()->getOperand(0)));
     }
     return next;
-  }
-  auto loop =
-      scf::ForOp::create(b, op.getLoc(), op.getLowerBound()[dim],
-                         op.getUpperBound()[dim], op.getStep()[dim], carried);
-  Block &body = *loop.getBody();
-  if (body.mightHaveTerminator())
-    body.getTerminator()->erase();
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(&body);
-  map.map(op.getInductionVars()[dim], loop.getInductionVar());
-  SmallVector<Value> inner =
-      nestFrom(op, dim + 1, b, map, loop.getRegionIterArgs());
-  scf::YieldOp::create(b, op.getLoc(), inner);
-  return SmallVector<Value>(loop.getResults());
+  };
+  OpBuilder b(op);
+  scf::LoopNest nest =
+      scf::buildLoopNest(b, op.getLoc(), op.getLowerBound(), op.getUpperBound(),
+                         op.getStep(), op.getInitVals(), makeBody);
+  op.replaceAllUsesWith(nest.results);
+  op.erase();
 }
 
 LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
-  // Those of what is written here and by eraseDeadCode: a text that has none
-  // of their operations has not loaded them.
+  // The dialects of what is written here and by eraseDeadCode: a text that has
+  // none of their operations has not loaded them.
   module.getContext()
       ->loadDialect<arith::ArithDialect, math::MathDialect,
                     memref::MemRefDialect, scf::SCFDialect, ub::UBDialect,
@@ -99,12 +94,7 @@ LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
     op->getResult(0).replaceAllUsesWith(clusterValue(op, b));
     op->erase();
   }
-  for (scf::ParallelOp op : parallels) {
-    OpBuilder b(op);
-    IRMapping map;
-    op.replaceAllUsesWith(nestFrom(op, 0, b, map, op.getInitVals()));
-    op.erase();
-  }
+  llvm::for_each(parallels, nestLoops);
   expandOperations(module);
   if (failed(checkSubgroupMatrices(module, block)))
     return failure();

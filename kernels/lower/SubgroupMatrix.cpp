@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -187,6 +188,35 @@ static LogicalResult checkProduct(gpu::SubgroupMmaComputeOp op) {
   return success();
 }
 
+static WalkResult checkElementwise(gpu::SubgroupMmaElementwiseOp op) {
+  auto from = cast<gpu::MMAMatrixType>(op.getArgs()[0].getType());
+  if (from.getShape() != op.getType().getShape() ||
+      from.getOperand() != op.getType().getOperand())
+    return WalkResult(op->emitOpError("gives a matrix of another shape"));
+  using Kind = gpu::MMAElementwiseOp;
+  Kind kind = op.getOpType();
+  bool isUnary =
+      kind == Kind::NEGATEF || kind == Kind::NEGATES || kind == Kind::EXTF;
+  bool isInteger = kind == Kind::ADDI || kind == Kind::MULI ||
+                   kind == Kind::SUBI || kind == Kind::DIVS ||
+                   kind == Kind::DIVU || kind == Kind::NEGATES;
+  if (op.getArgs().size() != (isUnary ? 1u : 2u) ||
+      isInteger != isa<IntegerType>(from.getElementType()) ||
+      (kind != Kind::EXTF &&
+       from.getElementType() != op.getType().getElementType()))
+    return WalkResult(op->emitOpError("has operands that do not go with ")
+                      << gpu::stringifyMMAElementwiseOp(kind));
+  return WalkResult::advance();
+}
+
+/// An element of a matrix is named by its number among those of its lane.
+static WalkResult checkIndices(Operation *op, ValueRange indices) {
+  if (indices.size() != 1)
+    return WalkResult(op->emitOpError("needs one index, the element's number "
+                                      "among those of its lane"));
+  return WalkResult::advance();
+}
+
 LogicalResult checkSubgroupMatrices(ModuleOp module, Dim3 block) {
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
     for (Type type :
@@ -221,44 +251,24 @@ LogicalResult checkSubgroupMatrices(ModuleOp module, Dim3 block) {
           scalar && !scalar.isSignless())
         return WalkResult(op->emitOpError("has a scalar of type ")
                           << type << ", which is not supported; use i32");
-    if (auto load = dyn_cast<gpu::SubgroupMmaLoadMatrixOp>(op))
-      return checkMemory(op, load.getSrcMemref().getType(),
-                         cast<gpu::MMAMatrixType>(load.getType()));
-    if (auto store = dyn_cast<gpu::SubgroupMmaStoreMatrixOp>(op))
-      return checkMemory(op, store.getDstMemref().getType(),
-                         cast<gpu::MMAMatrixType>(store.getSrc().getType()));
-    if (auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op))
-      return checkProduct(product);
-    if (auto each = dyn_cast<gpu::SubgroupMmaElementwiseOp>(op)) {
-      auto from = cast<gpu::MMAMatrixType>(each.getArgs()[0].getType());
-      if (from.getShape() != each.getType().getShape() ||
-          from.getOperand() != each.getType().getOperand())
-        return WalkResult(op->emitOpError("gives a matrix of another shape"));
-      using Kind = gpu::MMAElementwiseOp;
-      Kind kind = each.getOpType();
-      bool isUnary =
-          kind == Kind::NEGATEF || kind == Kind::NEGATES || kind == Kind::EXTF;
-      bool isInteger = kind == Kind::ADDI || kind == Kind::MULI ||
-                       kind == Kind::SUBI || kind == Kind::DIVS ||
-                       kind == Kind::DIVU || kind == Kind::NEGATES;
-      if (each.getArgs().size() != (isUnary ? 1u : 2u) ||
-          isInteger != isa<IntegerType>(from.getElementType()) ||
-          (kind != Kind::EXTF &&
-           from.getElementType() != each.getType().getElementType()))
-        return WalkResult(op->emitOpError("has operands that do not go with ")
-                          << gpu::stringifyMMAElementwiseOp(kind));
-    }
-    ValueRange indices;
-    if (auto extract = dyn_cast<gpu::SubgroupMmaExtractThreadLocalOp>(op))
-      indices = extract.getIndices();
-    else if (auto insert = dyn_cast<gpu::SubgroupMmaInsertThreadLocalOp>(op))
-      indices = insert.getIndices();
-    else
-      return WalkResult::advance();
-    if (indices.size() != 1)
-      return WalkResult(op->emitOpError("needs one index, the element's number "
-                                        "among those of its lane"));
-    return WalkResult::advance();
+    return TypeSwitch<Operation *, WalkResult>(op)
+        .Case([&](gpu::SubgroupMmaLoadMatrixOp load) {
+          return checkMemory(op, load.getSrcMemref().getType(),
+                             cast<gpu::MMAMatrixType>(load.getType()));
+        })
+        .Case([&](gpu::SubgroupMmaStoreMatrixOp store) {
+          return checkMemory(
+              op, store.getDstMemref().getType(),
+              cast<gpu::MMAMatrixType>(store.getSrc().getType()));
+        })
+        .Case([](gpu::SubgroupMmaComputeOp each) { return checkProduct(each); })
+        .Case([](gpu::SubgroupMmaElementwiseOp each) {
+          return checkElementwise(each);
+        })
+        .Case<gpu::SubgroupMmaExtractThreadLocalOp,
+              gpu::SubgroupMmaInsertThreadLocalOp>(
+            [](auto each) { return checkIndices(each, each.getIndices()); })
+        .Default(WalkResult::advance());
   });
   return failure(result.wasInterrupted());
 }

@@ -6,7 +6,7 @@
 // as many elements as any other, where the `mma.sync` instructions of PTX want
 // them ("Matrix Fragments" of the PTX ISA), on every target: so what the
 // gpu dialect leaves open, which lane has which element, is the same on the
-// host and on a card.
+// host and on a GPU.
 
 #include "support/Types.h"
 

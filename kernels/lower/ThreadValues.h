@@ -26,7 +26,7 @@ private:
   std::vector<mlir::Attribute> find(mlir::Value value);
 
   Dim3 block;
-  /// A vector stays where it is when others come.
+  /// References stay valid when further values are computed.
   llvm::DenseMap<mlir::Value, std::unique_ptr<std::vector<mlir::Attribute>>>
       known;
 };

@@ -32,6 +32,8 @@ public:
   LogicalResult run();
 
 private:
+  using Passages = SmallVector<std::optional<Passage>>;
+  LogicalResult makePassages(Passages &in, Passages &out);
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
   }
@@ -214,17 +216,10 @@ Value Rewriter::loadPiece(const Passage &from) {
   return fromStored(value, from.piece);
 }
 
-LogicalResult Rewriter::run() {
-  if (op.getWarpSize() != uint64_t(subgroupSize))
-    return op.emitOpError("is for subgroups of ")
-           << op.getWarpSize() << " lanes; those of the targets have 32";
+/// How the operands and results go between lane 0 and the others; none where
+/// lane 0 takes its own.
+LogicalResult Rewriter::makePassages(Passages &in, Passages &out) {
   Block &body = op.getWarpRegion().front();
-  for (Operation &each : body)
-    if (Operation *meeting = findConvergent(&each))
-      return meeting->emitOpError("is inside gpu.warp_execute_on_lane_0, where "
-                                  "there is one lane alone; move it out");
-  auto yield = cast<gpu::YieldOp>(body.getTerminator());
-  SmallVector<std::optional<Passage>> in, out;
   for (auto [argument, value] :
        llvm::zip_equal(body.getArguments(), ValueRange(op.getArgs()))) {
     in.emplace_back();
@@ -241,13 +236,29 @@ LogicalResult Rewriter::run() {
     in.back() = *made;
   }
   for (auto [yielded, result] :
-       llvm::zip_equal(yield.getOperands(), op.getResults())) {
+       llvm::zip_equal(body.getTerminator()->getOperands(), op.getResults())) {
     FailureOr<Passage> made =
         passage(yielded.getType(), result.getType(), "dealt");
     if (failed(made))
       return failure();
     out.push_back(*made);
   }
+  return success();
+}
+
+LogicalResult Rewriter::run() {
+  if (op.getWarpSize() != uint64_t(subgroupSize))
+    return op.emitOpError("is for subgroups of ")
+           << op.getWarpSize() << " lanes; those of the targets have 32";
+  Block &body = op.getWarpRegion().front();
+  for (Operation &each : body)
+    if (Operation *meeting = findConvergent(&each))
+      return meeting->emitOpError("is inside gpu.warp_execute_on_lane_0, where "
+                                  "there is one lane alone; move it out");
+  Passages in, out;
+  if (failed(makePassages(in, out)))
+    return failure();
+  auto yield = cast<gpu::YieldOp>(body.getTerminator());
   bool isShared = !out.empty() ||
                   llvm::any_of(in, [](auto &each) { return each.has_value(); });
   if (isShared)

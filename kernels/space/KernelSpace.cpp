@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/space/KernelSpace.h"
 
+#include "kernels/abi/LaunchBlocks.h"
+
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
@@ -9,7 +11,7 @@ namespace mgpu::planner {
 
 using P = KernelParameter;
 
-static constexpr uint32_t mostThreads = 1024; // of a block, of every card
+static constexpr uint32_t mostThreads = 1024; // of a block, of every GPU
 static constexpr uint32_t warpSize = 32;
 
 static constexpr std::string_view parameterNames[numKernelParameters] = {
@@ -30,7 +32,7 @@ std::string toText(const KernelConfig &config) {
   return text;
 }
 
-/// "16,4"; false where that is no list of so many numbers below 2^32.
+/// "16,4"; false where that is not a list of so many numbers below 2^32.
 static bool readTunables(std::string_view text, KernelConfig &out) {
   out.tunables = {};
   out.numTunables = 0;
@@ -93,7 +95,7 @@ Dim3 KernelSpace::covered(const KernelConfig &config) const {
           config[P::BlockZ]};
 }
 
-/// Of the tiles of one block; a card gives shared memory in units.
+/// Of the tiles of one block; a GPU gives shared memory in units.
 static uint64_t bytesOfTiles(const KernelSpace &space,
                              const KernelConfig &config) {
   constexpr uint64_t alignment = 16, unit = 128;
@@ -126,15 +128,9 @@ uint64_t KernelSpace::sharedBytesOf(const KernelConfig &config) const {
 
 Dim3 KernelSpace::launchGrid(const KernelConfig &config,
                              Dim3 sourceGrid) const {
-  Dim3 unit = covered(config);
-  auto blocks = [](uint64_t grid, uint64_t source, uint64_t covered) {
-    return uint32_t((grid * source + covered - 1) / covered);
-  };
-  const uint32_t x = blocks(sourceGrid.x, block.x, unit.x),
-                 cluster = config[P::ClusterX];
-  return {(x + cluster - 1) / cluster * cluster,
-          blocks(sourceGrid.y, block.y, unit.y),
-          blocks(sourceGrid.z, block.z, unit.z)};
+  const LaunchBlocks blocks =
+      launchBlocks(sourceGrid, block, covered(config), config[P::ClusterX]);
+  return {uint32_t(blocks.x), uint32_t(blocks.y), uint32_t(blocks.z)};
 }
 
 namespace {
@@ -227,10 +223,10 @@ Broken findBroken(const KernelSpace &space, const KernelConfig &config) {
       (space.stagedBytes != 0 || !space.tiles.empty()) &&
       !space.stagesAreDynamic && shared > mostStatic)
     return {"static shared memory",
-            fmt::format("{} bytes of tiles; at most {} without asking the card",
+            fmt::format("{} bytes of tiles; at most {} without asking the GPU",
                         shared, mostStatic)};
   if (space.registersBesideSums != 0) {
-    // Of every card that has such a kernel (device/api/DeviceProfile.cpp).
+    // Of every GPU that has such a kernel (device/api/DeviceProfile.cpp).
     constexpr uint64_t registers = 65536;
     uint64_t sums = uint64_t(config[P::TileX]) * config[P::TileY],
              needed = sums + space.registersBesideSums,

@@ -2,10 +2,10 @@
 #ifndef MGPU_KERNELS_SPACE_KERNELSPACE_H
 #define MGPU_KERNELS_SPACE_KERNELSPACE_H
 
-// The ways to build and launch one kernel. The compiler half says which are
-// legal (pipeline/compiler/KernelBuild.h); a tuner enumerates them. All of them
-// compute the same bits, and none changes the DAG: a KernelCall's grid stays
-// that of the source.
+// The variants of one kernel, and how each is launched. The compiler half says
+// which are legal (pipeline/compiler/KernelBuild.h); a tuner enumerates them.
+// All of them compute the same bits, and none changes the DAG: a KernelCall's
+// grid stays that of the source.
 
 #include "support/Result.h"
 #include "support/Types.h"
@@ -32,7 +32,7 @@ enum class KernelParameter : uint8_t {
   TileY,     ///< values in registers; both 0: chosen by the emitter.
              ///< Cuda: threads of the source along x and y, blockX and blockY
              ///< apart, that one thread of a matrix product is; else 0
-  ClusterX,  ///< Cuda: neighbouring blocks along x that a card of sm_90 or
+  ClusterX,  ///< Cuda: neighbouring blocks along x that a GPU of sm_90 or
              ///< later runs at once on multiprocessors near each other
 };
 inline constexpr size_t numKernelParameters = 10;
@@ -61,7 +61,7 @@ struct KernelConfig {
 /// "tunables=16,4" where there are any.
 std::string toText(const KernelConfig &config);
 /// Reads toText's form; parameters left out keep those of `base`. Usage for an
-/// unknown name or a value that is no number.
+/// unknown name or a value that is not a number.
 Result<KernelConfig> parseKernelConfig(std::string_view text,
                                        KernelConfig base = {});
 
@@ -75,7 +75,7 @@ struct KernelChoice {
   bool operator==(const KernelChoice &) const = default;
 };
 
-/// A macro that not all kernels have: of one that is CUDA C++ of its own, with
+/// A kernel-specific macro: of a kernel that is CUDA C++ of its own, with
 /// the values its author gave it, of a product, or MGPU_STAGE.
 struct KernelTunable {
   std::string name;
@@ -114,13 +114,13 @@ struct KernelSpace {
   /// `stagedPadding` more, as many as the product of the first `stagedTunables`
   /// tunables says.
   uint32_t stagedBytes = 0, stagedTunables = 1, stagedPadding = 1;
-  /// The stages are dynamic shared memory, of which a card gives more.
+  /// The stages are dynamic shared memory, of which a GPU gives more.
   bool stagesAreDynamic = false;
   /// Of one on tensor cores: what each of the blockY warps of a block covers
   /// along x and y is a multiple of it. The last tunable is how many of them
   /// lie one above the other.
   uint32_t warpTile = 0;
-  /// Of blockY: warps that bring data for the others and cover nothing.
+  /// Producer warps, counted in blockY, that only load data for the others.
   uint32_t loadingWarps = 0;
   /// Of one whose sums, tileX * tileY for each thread, stay in registers: what
   /// a thread needs beside them; 0 where the compiler may do as it likes.

@@ -1,10 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/space/SpaceText.h"
 
-#include "support/LineText.h"
+#include "support/JsonFields.h"
 
 #include <algorithm>
-#include <fmt/ranges.h>
+
+namespace mgpu::planner {
+
+static void fields(JsonFields &f, KernelChoice &choice) {
+  f("values", choice.values);
+  f.require(!choice.values.empty(), "values");
+  f("reason", choice.reason);
+}
+
+static void fields(JsonFields &f, KernelTunable &tunable) {
+  f("name", tunable.name);
+  f("values", tunable.values);
+  f.require(!tunable.values.empty(), "values");
+}
+
+static void fields(JsonFields &f, KernelTile &tile) {
+  f("element_bytes", tile.elementBytes);
+  f("along", tile.along);
+  f("halo", tile.halo);
+}
+
+static void fields(JsonFields &f, KernelConfig &config) {
+  f("values", config.values);
+  std::vector<uint32_t> tunables(
+      config.tunables.begin(),
+      config.tunables.begin() +
+          std::min<size_t>(config.numTunables, mostKernelTunables));
+  f("tunables", tunables);
+  const bool fits = tunables.size() <= mostKernelTunables;
+  f.require(fits, "tunables");
+  if (!f.reads() || !fits)
+    return;
+  config.numTunables = uint32_t(tunables.size());
+  std::copy(tunables.begin(), tunables.end(), config.tunables.begin());
+}
+
+void fields(JsonFields &f, KernelSpace &space) {
+  std::string target = space.target == KernelTarget::Cuda ? "cuda" : "host";
+  f("target", target);
+  f.require(target == "cuda" || target == "host", "target");
+  if (f.reads()) {
+    space.target = target == "cuda" ? KernelTarget::Cuda : KernelTarget::Host;
+    for (size_t k = 0; k < numKernelParameters; ++k)
+      space.choices.push_back({KernelParameter(k), {}, ""});
+  }
+  f("block", space.block);
+  f("max_grid", space.maxGrid);
+  f("reshapable", space.reshapable);
+  f("reason", space.reason);
+  f("shared_bytes", space.sharedBytes);
+  f("staged_bytes", space.stagedBytes);
+  f("staged_tunables", space.stagedTunables);
+  f("staged_padding", space.stagedPadding);
+  f("stages_are_dynamic", space.stagesAreDynamic);
+  f("warp_tile", space.warpTile);
+  f("loading_warps", space.loadingWarps);
+  f("registers_beside_sums", space.registersBesideSums);
+  for (KernelChoice &choice : space.choices)
+    f(toString(choice.parameter).data(), choice);
+  f("tunables", space.tunables);
+  f.require(space.tunables.size() <= mostKernelTunables, "tunables");
+  f("tiles", space.tiles);
+  f.require(space.tiles.empty() || !space.tunables.empty(), "tiles");
+  f("defaults", space.defaults);
+}
+
+} // namespace mgpu::planner
 
 namespace mgpu::kernels {
 
@@ -14,197 +80,82 @@ using planner::KernelSpace;
 using planner::KernelTile;
 using planner::KernelTunable;
 
-static std::string_view toWord(planner::KernelTarget target) {
-  return target == planner::KernelTarget::Cuda ? "cuda" : "host";
-}
-
 std::string spaceText(const KernelSpace &space) {
-  auto list = [](const std::vector<uint32_t> &values) {
-    return fmt::format("{} {}", values.size(), fmt::join(values, " "));
-  };
-  std::string text = fmt::format(
-      "{} block {} {} {} grid {} {} {} {} {} shared {} staged {} {} {} {} "
-      "warps {} {} registers {}",
-      toWord(space.target), space.block.x, space.block.y, space.block.z,
-      space.maxGrid.x, space.maxGrid.y, space.maxGrid.z,
-      space.reshapable ? "reshapable" : "fixed", quoteText(space.reason),
-      space.sharedBytes, space.stagedBytes, space.stagedTunables,
-      space.stagedPadding, space.stagesAreDynamic ? "dynamic" : "static",
-      space.warpTile, space.loadingWarps, space.registersBesideSums);
-  for (const KernelChoice &choice : space.choices)
-    text += fmt::format(" {} {} {}", toString(choice.parameter),
-                        list(choice.values), quoteText(choice.reason));
-  text += fmt::format(" tunables {}", space.tunables.size());
-  for (const KernelTunable &tunable : space.tunables)
-    text +=
-        fmt::format(" {} {}", quoteText(tunable.name), list(tunable.values));
-  if (!space.tiles.empty())
-    text += fmt::format(" tiles {}", space.tiles.size());
-  for (const KernelTile &tile : space.tiles) {
-    text += fmt::format(" {}", tile.elementBytes);
-    for (size_t k = 0; k < tile.along.size(); ++k)
-      text += fmt::format(" {} {}", uint32_t(tile.along[k]), tile.halo[k]);
-  }
-  return text + fmt::format(" defaults {} {}",
-                            fmt::join(space.defaults.values, " "),
-                            list({space.defaults.tunables.begin(),
-                                  space.defaults.tunables.begin() +
-                                      space.defaults.numTunables}));
+  return JsonFields::text(space);
 }
-
-namespace {
-
-/// Beyond these nothing that the emitter writes goes, and products of them
-/// stay countable.
-constexpr uint32_t mostValues = 64, mostValue = 1 << 20;
-
-Result<std::vector<uint32_t>> parseList(LineReader &line,
-                                        uint32_t most = mostValue) {
-  MGPU_TRY_ASSIGN(uint32_t count, line.integer<uint32_t>("count"));
-  if (count > mostValues)
-    return line.bad("a list of values is too long");
-  std::vector<uint32_t> values(count);
-  for (uint32_t &value : values) {
-    MGPU_TRY_ASSIGN(value, line.integer<uint32_t>("value"));
-    if (value > most)
-      return line.bad("a value is too large");
-  }
-  return values;
-}
-
-/// One of two words.
-Result<bool> parseFlag(LineReader &line, std::string_view yes,
-                       std::string_view no) {
-  const bool is = line.peek() == yes;
-  MGPU_TRY(line.keyword(is ? yes : no));
-  return is;
-}
-
-Result<void> parseChoices(LineReader &line, KernelSpace &space) {
-  for (size_t k = 0; k < planner::numKernelParameters; ++k) {
-    KernelChoice choice;
-    choice.parameter = KernelParameter(k);
-    MGPU_TRY(line.keyword(toString(choice.parameter)));
-    MGPU_TRY_ASSIGN(choice.values, parseList(line));
-    if (choice.values.empty() ||
-        !std::is_sorted(choice.values.begin(), choice.values.end()))
-      return line.bad("a parameter's values are none, or not ascending");
-    // Of the others a block has so many, or is made of so many.
-    const bool mayBeNone = choice.parameter == KernelParameter::Unroll ||
-                           (choice.parameter == KernelParameter::Vector &&
-                            space.target == planner::KernelTarget::Host) ||
-                           choice.parameter == KernelParameter::TileX ||
-                           choice.parameter == KernelParameter::TileY;
-    if (choice.values.front() == 0 && !mayBeNone)
-      return line.bad("a parameter that counts is 0");
-    MGPU_TRY_ASSIGN(choice.reason, line.quoted());
-    space.choices.push_back(std::move(choice));
-  }
-  return {};
-}
-
-Result<void> parseTunables(LineReader &line, KernelSpace &space) {
-  MGPU_TRY(line.keyword("tunables"));
-  MGPU_TRY_ASSIGN(uint32_t count, line.integer<uint32_t>("count"));
-  if (count > planner::mostKernelTunables)
-    return line.bad("a kernel has too many tunables");
-  for (uint32_t k = 0; k < count; ++k) {
-    KernelTunable tunable;
-    MGPU_TRY_ASSIGN(tunable.name, line.quoted());
-    MGPU_TRY_ASSIGN(tunable.values, parseList(line, UINT32_MAX));
-    if (tunable.values.empty())
-      return line.bad("a tunable has no value");
-    space.tunables.push_back(std::move(tunable));
-  }
-  return {};
-}
-
-/// What bundles of before there were tiles do not have.
-Result<void> parseTiles(LineReader &line, KernelSpace &space) {
-  if (line.peek() != "tiles")
-    return {};
-  MGPU_TRY(line.keyword("tiles"));
-  MGPU_TRY_ASSIGN(uint32_t count, line.integer<uint32_t>("count"));
-  constexpr uint32_t mostBytes = 16, mostHalo = 1024;
-  if (count > mostValues || space.tunables.empty())
-    return line.bad("a kernel has too many tiles, or nothing that sets them");
-  for (uint32_t k = 0; k < count; ++k) {
-    KernelTile tile;
-    MGPU_TRY_ASSIGN(tile.elementBytes, line.integer<uint32_t>("byte count"));
-    for (size_t axis = 0; axis < tile.along.size(); ++axis) {
-      MGPU_TRY_ASSIGN(uint32_t along, line.integer<uint32_t>("axis"));
-      MGPU_TRY_ASSIGN(tile.halo[axis], line.integer<uint32_t>("halo"));
-      if (along > 1 || tile.halo[axis] > mostHalo)
-        return line.bad("a tile's axis is no flag, or its halo too wide");
-      tile.along[axis] = along != 0;
-    }
-    if (tile.elementBytes == 0 || tile.elementBytes > mostBytes)
-      return line.bad("a tile's elements are of no size, or too large");
-    space.tiles.push_back(tile);
-  }
-  return {};
-}
-
-} // namespace
 
 Result<KernelSpace> parseSpace(std::string_view text) {
-  LineReader line("space of a kernel,", text, 1);
-  KernelSpace space;
-  MGPU_TRY_ASSIGN(const bool isHost, parseFlag(line, "host", "cuda"));
-  space.target =
-      isHost ? planner::KernelTarget::Host : planner::KernelTarget::Cuda;
-  for (auto [word, dims] :
-       {std::pair("block", &space.block), {"grid", &space.maxGrid}}) {
-    MGPU_TRY(line.keyword(word));
-    for (uint32_t *size : {&dims->x, &dims->y, &dims->z}) {
-      MGPU_TRY_ASSIGN(*size, line.integer<uint32_t>("dimension"));
-    }
-  }
-  if (space.block.volume() == 0 || space.block.volume() > mostValue)
-    return line.bad("a block has no threads, or too many");
-  MGPU_TRY_ASSIGN(space.reshapable, parseFlag(line, "reshapable", "fixed"));
-  MGPU_TRY_ASSIGN(space.reason, line.quoted());
-  MGPU_TRY(line.keyword("shared"));
-  MGPU_TRY_ASSIGN(space.sharedBytes, line.integer<uint32_t>("byte count"));
-  MGPU_TRY(line.keyword("staged"));
-  for (uint32_t *each :
-       {&space.stagedBytes, &space.stagedTunables, &space.stagedPadding}) {
-    MGPU_TRY_ASSIGN(*each, line.integer<uint32_t>("count"));
-  }
-  MGPU_TRY_ASSIGN(space.stagesAreDynamic, parseFlag(line, "dynamic", "static"));
-  MGPU_TRY(line.keyword("warps"));
-  for (uint32_t *each : {&space.warpTile, &space.loadingWarps}) {
-    MGPU_TRY_ASSIGN(*each, line.integer<uint32_t>("count"));
-  }
-  MGPU_TRY(line.keyword("registers"));
-  MGPU_TRY_ASSIGN(space.registersBesideSums, line.integer<uint32_t>("count"));
-  MGPU_TRY(parseChoices(line, space));
-  MGPU_TRY(parseTunables(line, space));
-  MGPU_TRY(parseTiles(line, space));
-  if (space.stagedBytes > 0 && space.stagedTunables > space.tunables.size())
-    return line.bad("more tunables say what is staged than there are");
-  MGPU_TRY(line.keyword("defaults"));
+  MGPU_TRY_ASSIGN(KernelSpace space,
+                  JsonFields::read<KernelSpace>("the space of a kernel", text));
+  MGPU_TRY(checkSpace(space));
+  return space;
+}
+
+/// Beyond these nothing that the emitter writes goes.
+static constexpr uint32_t mostValues = 64, mostValue = 1 << 20,
+                          mostTileBytes = 16, mostHalo = 1024;
+
+/// What is wrong, or null.
+static const char *faultOf(const KernelSpace &space,
+                           const KernelChoice &choice) {
+  const auto &values = choice.values;
+  if (values.size() > mostValues)
+    return "a list of values is too long";
+  if (!std::is_sorted(values.begin(), values.end()))
+    return "a parameter's values are not ascending";
+  if (values.back() > mostValue)
+    return "a value is too large";
+  // A block has as many of the others, or is made of so many.
+  const bool mayBeNone = choice.parameter == KernelParameter::Unroll ||
+                         (choice.parameter == KernelParameter::Vector &&
+                          space.target == planner::KernelTarget::Host) ||
+                         choice.parameter == KernelParameter::TileX ||
+                         choice.parameter == KernelParameter::TileY;
+  if (values.front() == 0 && !mayBeNone)
+    return "a parameter that counts is 0";
+  return nullptr;
+}
+
+static bool isSmall(const KernelTile &tile) {
+  return tile.elementBytes > 0 && tile.elementBytes <= mostTileBytes &&
+         std::all_of(tile.halo.begin(), tile.halo.end(),
+                     [](uint32_t halo) { return halo <= mostHalo; });
+}
+
+Result<void> checkSpace(const KernelSpace &space) {
+  auto bad = [](const std::string &how) {
+    return fail(ErrorKind::Invalid, "the space of a kernel: " + how);
+  };
   auto isOneOf = [](const std::vector<uint32_t> &values, uint32_t value) {
     return std::find(values.begin(), values.end(), value) != values.end();
   };
-  for (size_t k = 0; k < planner::numKernelParameters; ++k) {
-    uint32_t &value = space.defaults.values[k];
-    MGPU_TRY_ASSIGN(value, line.integer<uint32_t>("value"));
-    if (!isOneOf(space.choices[k].values, value))
-      return line.bad("a default is none of its values");
+  const Dim3 block = space.block;
+  if (block.volume() == 0 ||
+      std::max({block.x, block.y, block.z}) > mostValue ||
+      block.volume() > mostValue)
+    return bad("a block has no threads, or too many");
+  for (const KernelChoice &choice : space.choices) {
+    if (const char *fault = faultOf(space, choice))
+      return bad(fault);
+    if (!isOneOf(choice.values, space.defaults[choice.parameter]))
+      return bad("a default is none of its values");
   }
-  MGPU_TRY_ASSIGN(std::vector<uint32_t> tunables, parseList(line, UINT32_MAX));
-  if (tunables.size() != space.tunables.size())
-    return line.bad("the defaults have other tunables");
-  for (size_t k = 0; k < tunables.size(); ++k)
-    if (!isOneOf(space.tunables[k].values, tunables[k]))
-      return line.bad("a default is none of its values");
-  space.defaults.numTunables = uint32_t(tunables.size());
-  std::copy(tunables.begin(), tunables.end(), space.defaults.tunables.begin());
-  MGPU_TRY(line.expectEnd());
+  if (space.defaults.numTunables != space.tunables.size())
+    return bad("the defaults have other tunables");
+  for (size_t k = 0; k < space.tunables.size(); ++k) {
+    if (space.tunables[k].values.size() > mostValues)
+      return bad("a list of values is too long");
+    if (!isOneOf(space.tunables[k].values, space.defaults.tunables[k]))
+      return bad("a default is none of its values");
+  }
+  if (space.tiles.size() > mostValues ||
+      !std::all_of(space.tiles.begin(), space.tiles.end(), isSmall))
+    return bad("a kernel has too many tiles, or one that is too large");
+  if (space.stagedBytes > 0 && space.stagedTunables > space.tunables.size())
+    return bad("more tunables say what is staged than there are");
   if (Result<void> ok = space.check(space.defaults); !ok)
-    return line.bad("its defaults are not legal: " + ok.error().message);
-  return space;
+    return bad("its defaults are not legal: " + ok.error().message);
+  return {};
 }
 
 } // namespace mgpu::kernels

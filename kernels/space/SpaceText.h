@@ -2,17 +2,33 @@
 #ifndef MGPU_KERNELS_SPACE_SPACETEXT_H
 #define MGPU_KERNELS_SPACE_SPACETEXT_H
 
-// The space of a kernel as text, for bundles: who has no compiler tunes by it.
+// The space of a kernel as JSON, for bundles and the cache of texts: a machine
+// without the compiler tunes by it.
 
 #include "kernels/space/KernelSpace.h"
+
+namespace mgpu {
+class JsonFields;
+} // namespace mgpu
+
+namespace mgpu::planner {
+
+/// Reading refuses a space that its own functions cannot work on.
+void fields(JsonFields &f, KernelSpace &space);
+
+} // namespace mgpu::planner
 
 namespace mgpu::kernels {
 
 /// One line; parseSpace() reads it.
 std::string spaceText(const planner::KernelSpace &space);
-/// Invalid where spaceText() would not have written it: then, too, where the
-/// defaults are not legal in it, or a block of them has no threads.
+/// Invalid where spaceText() would not have written it, and as checkSpace().
 Result<planner::KernelSpace> parseSpace(std::string_view text);
+
+/// Whether figures that come from anyone are within what emitters write, so
+/// that products of them stay countable, and the defaults are legal. Invalid
+/// with the reason.
+Result<void> checkSpace(const planner::KernelSpace &space);
 
 } // namespace mgpu::kernels
 

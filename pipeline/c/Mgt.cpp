@@ -121,7 +121,8 @@ Result<std::span<std::byte>> memoryOf(mgt_program *program, size_t index,
                                       const void *data, size_t bytes,
                                       const char *call) {
   const planner::ProgramArgument &argument = program->argument(index);
-  std::span<std::byte> memory = program->bundle->hostBuffer(*argument.buffer);
+  std::span<std::byte> memory =
+      program->bundle->runner().hostBuffer(*argument.buffer);
   if (bytes != memory.size() || (!data && bytes != 0))
     return fail(ErrorKind::Usage,
                 fmt::format("{}: '{}' has {} bytes, and {} are given", call,
@@ -218,7 +219,7 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
       return fail(ErrorKind::Usage,
                   "mgt_memory: data and bytes must not be null");
     std::span<std::byte> memory =
-        program->bundle->hostBuffer(*program->argument(index).buffer);
+        program->bundle->runner().hostBuffer(*program->argument(index).buffer);
     *data = memory.data();
     *bytes = memory.size();
     program->isWritten[index] = true;
@@ -231,8 +232,9 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
   return guarded([&]() -> Result<void> {
     MGPU_TRY_ASSIGN(size_t index, find(program, name, "mgt_bind"));
     MGPU_TRY(memoryOf(program, index, data, bytes, "mgt_bind"));
-    MGPU_TRY(program->bundle->bind(*program->argument(index).buffer,
-                                   {static_cast<std::byte *>(data), bytes}));
+    MGPU_TRY(program->bundle->runner().bind(
+        *program->argument(index).buffer,
+        {static_cast<std::byte *>(data), bytes}));
     program->isWritten[index] = true;
     return {};
   });
@@ -248,7 +250,7 @@ mgt_status mgt_load(mgt_program *program) {
                     fmt::format("mgt_load: argument '{}' is read but has no "
                                 "value; call mgt_write first",
                                 program->argument(k).name));
-    MGPU_TRY(program->bundle->load());
+    MGPU_TRY(program->bundle->runner().load());
     program->isLoaded = true;
     return {};
   });
@@ -257,13 +259,13 @@ mgt_status mgt_load(mgt_program *program) {
 mgt_status mgt_replay(mgt_program *program) {
   return guarded([&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_replay"));
-    return program->bundle->replay();
+    return program->bundle->runner().replay();
   });
 }
 
 mgt_status mgt_fetch(mgt_program *program) {
   return guarded([&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_fetch"));
-    return program->bundle->fetch();
+    return program->bundle->runner().fetch();
   });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/c/OpenedBundle.h"
 
-#include "capture/graph/Cards.h"
-#include "device/cuda/Libraries.h"
+#include "capture/graph/Communication.h"
+#include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
 #include "device/host/HostTarget.h"
 #include "kernels/compile/CudaObjects.h"
@@ -28,33 +28,35 @@ OpenedBundle::open(const std::string &path, const std::string &target,
                             "cuda:K, cuda:K,L or cuda:K/N",
                             target));
   MGPU_TRY_ASSIGN(auto several,
-                  device::severalCards(target, out->theProgram.dag.numDevices));
+                  device::severalGpus(target, out->theProgram.dag.numDevices));
   if (!several && !nccl.empty())
     return fail(ErrorKind::Usage,
-                fmt::format("NCCL's settings ({}) are for several cards: open "
+                fmt::format("NCCL's settings ({}) are for several GPUs: open "
                             "the program on cuda:0,1, or without",
                             nccl));
-  MGPU_TRY(several ? out->openCards(bundle, *several, settings)
-           : device::isCudaTarget(target) ? out->openCard(bundle, target)
+  MGPU_TRY(several ? out->openRanks(bundle, *several, settings)
+           : device::isCudaTarget(target) ? out->openGpu(bundle, target)
                                           : out->openHost(bundle, target));
   return out;
 }
 
-Result<void> OpenedBundle::bind(planner::BufferId id,
-                                std::span<std::byte> memory) {
-  return cards ? cards->bind(id, memory)
-               : replayer->rebind(theProgram.dag, plan, id, memory);
+Result<void>
+OpenedBundle::run(std::unique_ptr<device::Driver> driver,
+                  std::span<const std::vector<std::byte>> kernels) {
+  MGPU_TRY_ASSIGN(Replayer replayer,
+                  Replayer::create(theProgram.dag, plan, kernels, *driver));
+  theRunner = runOnOneTarget(std::move(driver), std::move(replayer),
+                             theProgram.dag, plan);
+  return {};
 }
 
 Result<void> OpenedBundle::openHost(Bundle &bundle, const std::string &target) {
-  MGPU_TRY_ASSIGN(driver,
+  MGPU_TRY_ASSIGN(auto driver,
                   device::openHostTarget(target, theProgram.dag.numDevices,
                                          bundle.threads()));
   std::vector<std::string_view> levels = device::cpuLevels();
   MGPU_TRY_ASSIGN(auto kernels, bundle.hostKernels(levels));
-  MGPU_TRY_ASSIGN(replayer, Replayer::create(theProgram.dag, plan,
-                                             kernels.objects, *driver));
-  return {};
+  return run(std::move(driver), kernels.objects);
 }
 
 Result<std::vector<std::vector<std::byte>>>
@@ -79,35 +81,34 @@ static Result<device::CudaCompile> ownCompiler(Bundle &bundle) {
   };
 }
 
-Result<void> OpenedBundle::openCard(Bundle &bundle, const std::string &target) {
-  MGPU_TRY_ASSIGN(device::CudaTarget card,
-                  device::oneCard(target, theProgram.dag.numDevices));
+Result<void> OpenedBundle::openGpu(Bundle &bundle, const std::string &target) {
+  MGPU_TRY_ASSIGN(device::CudaTarget gpu,
+                  device::oneGpu(target, theProgram.dag.numDevices));
   device::CudaOptions options;
-  options.card = card.cards[0];
-  options.numDevices = card.devicesOnCard;
+  options.gpu = gpu.gpus[0];
+  options.numDevices = gpu.devicesOnGpu;
   MGPU_TRY_ASSIGN(options.compile, ownCompiler(bundle));
-  MGPU_TRY_ASSIGN(driver, device::createCudaDriver(options));
+  MGPU_TRY_ASSIGN(auto driver, device::createCudaDriver(options));
   MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, driver->architecture()));
-  MGPU_TRY_ASSIGN(replayer,
-                  Replayer::create(theProgram.dag, plan, kernels, *driver));
-  return {};
+  return run(std::move(driver), kernels);
 }
 
-Result<void> OpenedBundle::openCards(Bundle &bundle,
+Result<void> OpenedBundle::openRanks(Bundle &bundle,
                                      const std::vector<int> &ordinals,
                                      const device::NcclOptions &nccl) {
-  MGPU_TRY(checkAcrossCards(theProgram.dag));
+  MGPU_TRY(checkAcrossRanks(theProgram.dag)); // before CUDA is looked for
   MGPU_TRY_ASSIGN(std::string arch, device::architectureOf(ordinals));
   MGPU_TRY(device::checkNcclMixing());
   MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, arch));
   MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
-  CardThreads::Options options;
-  for (int card : ordinals)
-    options.names.push_back(fmt::format("cuda:{}", card));
+  Ranks::Options options;
+  options.policy = RankPolicy::Threads;
+  for (int gpu : ordinals)
+    options.names.push_back(fmt::format("cuda:{}", gpu));
   auto open = [ordinals, nccl, compile, deadline = options.deadline](
                   uint32_t rank, std::function<Result<void>()> watch) {
     device::CudaOptions how;
-    how.card = ordinals[rank];
+    how.gpu = ordinals[rank];
     how.only = DeviceId{int32_t(rank)};
     how.deadline = deadline;
     how.nccl = nccl;
@@ -115,9 +116,9 @@ Result<void> OpenedBundle::openCards(Bundle &bundle,
     how.compile = compile;
     return device::createCudaDriver(how);
   };
-  MGPU_TRY_ASSIGN(cards,
-                  CardThreads::start(theProgram.dag, plan, std::move(kernels),
-                                     open, std::move(options)));
+  MGPU_TRY_ASSIGN(theRunner,
+                  Ranks::start(theProgram.dag, plan, std::move(kernels), open,
+                               std::move(options)));
   return {};
 }
 

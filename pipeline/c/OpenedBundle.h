@@ -4,53 +4,42 @@
 
 // A bundle on the target that was named, ready to be replayed.
 
-#include "capture/ranks/CardThreads.h"
+#include "capture/ranks/Ranks.h"
 #include "capture/replay/Bundle.h"
-#include "capture/replay/Replayer.h"
-
 #include "device/cuda/CudaTarget.h"
 
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 
 namespace mgpu::capture {
 
 class OpenedBundle {
 public:
-  /// `target` is "host", "host:N", "" or one of cards
+  /// `target` is "host", "host:N", "" or one of GPUs
   /// (device/cuda/CudaTarget.h); `nccl` as device::parseNccl(), "" but on
-  /// several cards.
+  /// several GPUs.
   static Result<std::unique_ptr<OpenedBundle>> open(const std::string &path,
                                                     const std::string &target,
                                                     const std::string &nccl);
 
   const planner::Program &program() const { return theProgram; }
-  std::span<std::byte> hostBuffer(planner::BufferId id) {
-    return cards ? cards->hostBuffer(id) : replayer->hostBuffer(id);
-  }
-  /// As Replayer::rebind().
-  Result<void> bind(planner::BufferId id, std::span<std::byte> memory);
-  Result<void> load() { return cards ? cards->load() : replayer->load(); }
-  Result<void> replay() { return cards ? cards->replay() : replayer->replay(); }
-  Result<void> fetch() { return cards ? cards->fetch() : replayer->fetch(); }
+  Runner &runner() { return *theRunner; }
 
 private:
   OpenedBundle() = default;
   Result<void> openHost(Bundle &bundle, const std::string &target);
-  Result<void> openCard(Bundle &bundle, const std::string &target);
-  Result<void> openCards(Bundle &bundle, const std::vector<int> &ordinals,
+  Result<void> openGpu(Bundle &bundle, const std::string &target);
+  Result<void> openRanks(Bundle &bundle, const std::vector<int> &ordinals,
                          const device::NcclOptions &nccl);
-  /// The bundle's kernels for cards, with what they need in the plan.
+  Result<void> run(std::unique_ptr<device::Driver> driver,
+                   std::span<const std::vector<std::byte>> kernels);
+  /// The bundle's kernels for GPUs, with what they need in the plan.
   Result<std::vector<std::vector<std::byte>>>
   takeCubins(Bundle &bundle, const std::string &arch);
 
   planner::Program theProgram;
   planner::Plan plan;
-  std::unique_ptr<device::Driver> driver;
-  std::optional<Replayer> replayer;   ///< goes before its driver
-  std::unique_ptr<CardThreads> cards; ///< in the place of both
+  std::unique_ptr<Runner> theRunner;
 };
 
 } // namespace mgpu::capture

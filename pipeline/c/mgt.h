@@ -48,20 +48,20 @@ typedef struct mgt_program mgt_program;
 
 /* Opens a bundle on `target`:
  *   "host", "host:N"   this machine; NULL is "host"
- *   "cuda:K/N"         NVIDIA card K as N devices; "cuda:K" as one
- *   "cuda:K,L,..."     several cards, a device each; "cuda" as many as it takes
- * A card takes the bundle's cubins for its architecture (MGT_ABSENT where it
+ *   "cuda:K/N"         NVIDIA GPU K as N devices; "cuda:K" as one
+ *   "cuda:K,L,..."     several GPUs, a device each; "cuda" as many as it takes
+ * A GPU takes the bundle's cubins for its architecture (MGT_ABSENT where it
  * has none); NVRTC is needed for bundles of older versions alone. The driver
- * and NCCL are looked for here; nothing of CUDA is linked. The card's primary
+ * and NCCL are looked for here; nothing of CUDA is linked. The GPU's primary
  * context is used, and the caller's current one, streams and environment stay
  * as they are.
  *
- * Several cards are driven by a thread of the library's for each, with a rank
+ * Several GPUs are driven by a thread of the library's for each, with a rank
  * of NCCL; all meet before each launch, as one may block until the others are
  * launched. NCCL_GRAPH_MIXING_SUPPORT must be 0 in the environment before the
- * process starts. Programs that share two cards are replayed one after the
+ * process starts. Programs that share two GPUs are replayed one after the
  * other, never at once, and no call of NCCL's of the caller's own runs on these
- * cards beside a replay. */
+ * GPUs beside a replay. */
 mgt_status mgt_open(const char *path, const char *target,
                     mgt_program **program);
 
@@ -71,7 +71,7 @@ mgt_status mgt_open(const char *path, const char *target,
  * library for what it lacks is told so (MGT_UNSUPPORTED). */
 typedef struct mgt_options {
   size_t size; /* sizeof(mgt_options) */
-  /* Of NCCL on several cards, as mgpu-tune's --nccl: "overlap" (communicators
+  /* Of NCCL on several GPUs, as mgpu-tune's --nccl: "overlap" (communicators
    * that share at most one rank run at once), "windows" (arenas in symmetric
    * memory), "min-ctas=N", "max-ctas=N", "ctas=default|efficiency|zero", with
    * commas between. Read by the call. MGT_USAGE on other targets. */
@@ -114,10 +114,10 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
 
 /* From here on `data` is the argument's or result's memory, of as many bytes;
  * it stays the caller's, who keeps it until the program is closed or the
- * argument is bound again; of a program that was lost, for good. On a card it
+ * argument is bound again; of a program that was lost, for good. On a GPU it
  * is pinned (cudaHostAlloc, cudaHostRegister), on several for all of them
  * (cudaHostRegisterPortable). It counts as written. Nothing is copied by it;
- * not for every replay, as graphs are changed or built anew, on several cards
+ * not for every replay, as graphs are changed or built anew, on several GPUs
  * always anew. A call that fails otherwise than with MGT_USAGE may leave the
  * program lost. */
 mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
@@ -127,12 +127,12 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
  * arguments are to start anew. Usage error while an argument that is read has
  * not been written. */
 mgt_status mgt_load(mgt_program *program);
-/* One run, done when it returns; on the host it allocates nothing. A card that
+/* One run, done when it returns; on the host it allocates nothing. A GPU that
  * does not end within two minutes, or whose context CUDA loses, is an error
- * that names the card and the collective; of several cards the others then give
+ * that names the GPU and the collective; of several GPUs the others then give
  * up, within seconds. The program is lost: every later load, replay and fetch
- * says so, and what a card may still be writing is not freed, not by
- * mgt_close() either. Start the process again to use the card. */
+ * says so, and what a GPU may still be writing is not freed, not by
+ * mgt_close() either. Start the process again to use the GPU. */
 mgt_status mgt_replay(mgt_program *program);
 /* Brings back what is resident and was written. */
 mgt_status mgt_fetch(mgt_program *program);

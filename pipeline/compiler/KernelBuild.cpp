@@ -7,7 +7,6 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/ADT/StringExtras.h"
 
 #include <memory>
 
@@ -43,15 +42,15 @@ Result<Parsed> parse(const planner::KernelSpec &spec) {
 
 } // namespace
 
-tl::unexpected<Error> failOf(const planner::KernelSpec &spec,
-                             const Error &error) {
-  const size_t end = error.message.find(": '");
-  const bool hasPlace = end != std::string::npos && end > 0 &&
-                        llvm::isDigit(error.message[end - 1]);
-  return fail(error.kind, hasPlace
-                              ? error.message + " (kernel " + spec.name + ")"
-                              : spec.location + ": kernel " + spec.name + ": " +
-                                    error.message);
+tl::unexpected<Error> failOf(const planner::KernelSpec &spec, Error error) {
+  if (error.location.empty()) {
+    error.location = spec.location;
+    error.message =
+        spec.location + ": kernel " + spec.name + ": " + error.message;
+  } else {
+    error.message += " (kernel " + spec.name + ")";
+  }
+  return fail(std::move(error));
 }
 
 Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
@@ -61,6 +60,17 @@ Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
   if (!space)
     return failOf(spec, space.error());
   return space;
+}
+
+Result<std::vector<std::byte>>
+compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu) {
+  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  HostEmitOptions options;
+  options.cpu = cpu;
+  auto object = emitHostKernel(*parsed.module, spec.block, options);
+  if (!object)
+    return failOf(spec, object.error());
+  return object;
 }
 
 Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,

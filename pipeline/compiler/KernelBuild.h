@@ -2,7 +2,7 @@
 #ifndef MGPU_PIPELINE_COMPILER_KERNELBUILD_H
 #define MGPU_PIPELINE_COMPILER_KERNELBUILD_H
 
-// From a DAG's kernel to what a tuner wants of it: the ways to build it, and
+// From a DAG's kernel to what a tuner wants of it: the variants of it, and
 // the object of one of them. No MLIR in this interface. Each function makes a
 // context of its own, so calls may run at the same time.
 
@@ -20,6 +20,11 @@ namespace mgpu::kernels {
 Result<planner::KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec,
                                            Dim3 maxGrid,
                                            planner::KernelTarget target);
+
+/// Compiles `spec` for the host target as it is launched in the source, for
+/// `cpu` as HostEmitOptions has it. Errors name the launch.
+Result<std::vector<std::byte>>
+compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu);
 
 struct HostBuild {
   std::vector<std::byte> object; ///< as Driver::loadKernel takes it
@@ -44,8 +49,7 @@ buildErrorKernel(const planner::KernelSpec &spec);
 
 /// What kept a kernel from being compiled: one sentence that begins with the
 /// operation's place where there is one, else with the launch's.
-tl::unexpected<Error> failOf(const planner::KernelSpec &spec,
-                             const Error &error);
+tl::unexpected<Error> failOf(const planner::KernelSpec &spec, Error error);
 
 } // namespace mgpu::kernels
 

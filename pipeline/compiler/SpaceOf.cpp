@@ -2,10 +2,10 @@
 #include "pipeline/compiler/SpaceOf.h"
 
 #include "dialect/mgpu/Diagnostics.h"
-#include "kernels/cuda/LaneForm.h"
 #include "kernels/cuda/Matmul.h"
 #include "kernels/cuda/SourceKernel.h"
 #include "kernels/cuda/StagePlan.h"
+#include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/LaunchShape.h"
 #include "kernels/lower/Normalise.h"
 
@@ -132,10 +132,10 @@ void SpaceBuilder::cuda() {
                               : std::set<uint32_t>{},
         "the kernel has no counted loop");
   offer(P::MinBlocks, {1, 2, 3, 4, 6, 8, 16});
-  // 8 is the most that every card with clusters takes.
+  // 8 is the most that every GPU with clusters takes.
   offer(P::ClusterX, {1, 2, 4, 8});
   for (P each : {P::TileX, P::TileY})
-    offer(each, {}, "threads of a card run by themselves");
+    offer(each, {}, "threads of a GPU run by themselves");
 }
 
 void SpaceBuilder::build() {
@@ -165,11 +165,9 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration())
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");
-  ir::FirstError error(kernel.getContext(), ir::FirstError::Others::Miss);
+  ir::FirstError first(kernel.getContext(), ir::FirstError::Others::Miss);
   if (failed(normaliseKernel(kernel, block)))
-    return fail(error.kind, error.message.empty()
-                                ? "its affine operations could not be lowered"
-                                : error.message);
+    return fail(first.error("its affine operations could not be lowered"));
   LaunchShape shape = launchShapeOf(kernel, block);
   KernelSpace space;
   space.target = target;

@@ -31,7 +31,7 @@ static bool isPermute(CollectiveOp op) {
 
 static double meanOfLog(const CollectiveRow &row) {
   // Data-sheet NVLink rates, bytes per microsecond and direction; a row's
-  // architecture does not say which card it was, so the largest of each.
+  // architecture does not say which GPU it was, so the largest of each.
   double link = row.architecture >= 100  ? 900e3
                 : row.architecture >= 90 ? 450e3
                                          : 300e3;

@@ -14,26 +14,26 @@ static constexpr double reachableShare = 0.8;
 static constexpr double ridge = 1e-3;
 static constexpr int degree = 3;
 
-double rooflineUs(const MatmulShape &shape, const MatmulRates &rates) {
+double rooflineUs(const MatmulSize &shape, const MatmulRates &rates) {
   return std::max(shape.flops() / rates.flopsPerUs,
                   shape.bytes() / rates.bytesPerUs);
 }
 
-static double correctedUs(const MatmulShape &shape, const MatmulRates &rates) {
+static double correctedUs(const MatmulSize &shape, const MatmulRates &rates) {
   return launchUs + std::max(shape.flops() / rates.flopsPerUs / reachableShare,
                              shape.bytes() / rates.bytesPerUs);
 }
 
 /// How much longer the tiles take than if the last wave were full, as a
 /// logarithm.
-static double waveLoss(const MatmulShape &shape, const MatmulRates &rates,
+static double waveLoss(const MatmulSize &shape, const MatmulRates &rates,
                        double tileM, double tileN) {
   double tiles =
       shape.batch * std::ceil(shape.m / tileM) * std::ceil(shape.n / tileN);
   return std::log(std::ceil(tiles / rates.smCount) * rates.smCount / tiles);
 }
 
-static std::vector<double> features(const MatmulShape &shape,
+static std::vector<double> features(const MatmulSize &shape,
                                     const MatmulRates &rates) {
   auto scaled = [](double value, double low, double high, double middle,
                    double half) {
@@ -64,7 +64,7 @@ MatmulModel MatmulModel::fit(std::span<const MatmulRow> rows,
   std::vector<double> matrix, values;
   size_t width = 0;
   for (const MatmulRow &row : rows) {
-    MatmulShape shape{row.batch, row.m, row.n, row.k, row.isBf16 ? 2.0 : 4.0};
+    MatmulSize shape{row.batch, row.m, row.n, row.k, row.isBf16 ? 2.0 : 4.0};
     std::vector<double> x = features(shape, rates);
     width = x.size();
     matrix.insert(matrix.end(), x.begin(), x.end());
@@ -73,7 +73,7 @@ MatmulModel MatmulModel::fit(std::span<const MatmulRow> rows,
   return MatmulModel(ridgeFit(matrix, width, values, ridge));
 }
 
-double MatmulModel::us(const MatmulShape &shape,
+double MatmulModel::us(const MatmulSize &shape,
                        const MatmulRates &rates) const {
   std::vector<double> x = features(shape, rates);
   double sum = 0;

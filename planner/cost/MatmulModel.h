@@ -14,14 +14,14 @@
 
 namespace mgpu::planner {
 
-/// What a card can do; rates per microsecond.
+/// What a GPU can do; rates per microsecond.
 struct MatmulRates {
   double flopsPerUs = 0; ///< of the element type, dense
   double bytesPerUs = 0; ///< device memory
   double smCount = 0;
 };
 
-struct MatmulShape {
+struct MatmulSize {
   double batch = 1, m = 1, n = 1, k = 1;
   double elementBytes = 2;
 
@@ -33,12 +33,12 @@ struct MatmulShape {
 };
 
 /// max(flops / rate, bytes / bandwidth): the baseline, microseconds.
-double rooflineUs(const MatmulShape &shape, const MatmulRates &rates);
+double rooflineUs(const MatmulSize &shape, const MatmulRates &rates);
 
 class MatmulModel {
 public:
   /// Fits the correction to `rows`, all of one architecture and type, measured
-  /// on a card of `rates`. Rows: 100 and more.
+  /// on a GPU of `rates`. Rows: 100 and more.
   static MatmulModel fit(std::span<const MatmulRow> rows,
                          const MatmulRates &rates);
   /// The fit shipped for an architecture and type, or null.
@@ -46,9 +46,9 @@ public:
   explicit MatmulModel(std::vector<double> weights)
       : weights(std::move(weights)) {}
 
-  /// Microseconds on a card of `rates`. Outside the shapes measured (batch 1 to
+  /// Microseconds on a GPU of `rates`. Outside the shapes measured (batch 1 to
   /// 4; m, n, k 256 to 4096) the roofline is corrected as at the nearest one.
-  double us(const MatmulShape &shape, const MatmulRates &rates) const;
+  double us(const MatmulSize &shape, const MatmulRates &rates) const;
   const std::vector<double> &coefficients() const { return weights; }
 
 private:

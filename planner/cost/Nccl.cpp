@@ -57,6 +57,30 @@ bool hasAlgorithms(CollectiveKind kind) {
          kind == CollectiveKind::Broadcast;
 }
 
+/// What a ring does for a collective.
+struct RingWork {
+  double steps, crossing; ///< and those between nodes
+  double traffic;         ///< bytes over a link per byte of payload
+};
+
+static RingWork ringWork(CollectiveKind kind, double ranks, uint32_t nodes) {
+  const RingWork once{ranks - 1, nodes - 1.0, (ranks - 1) / ranks};
+  switch (kind) {
+  case CollectiveKind::AllReduce:
+    return {2 * once.steps, 2 * once.crossing, 2 * once.traffic};
+  case CollectiveKind::AllGather:
+  case CollectiveKind::ReduceScatter:
+  case CollectiveKind::AllToAll:
+    return once;
+  case CollectiveKind::Broadcast:
+    return {ranks, once.crossing, 1};
+  case CollectiveKind::Permute:
+  case CollectiveKind::SendRecv:
+    return {1, nodes > 1 ? 1.0 : 0.0, 1};
+  }
+  return once;
+}
+
 std::vector<NcclTime> ncclEstimates(const device::Topology &topology,
                                     CollectiveKind kind, double bytes,
                                     uint32_t ranks, uint32_t nodes) {
@@ -71,25 +95,7 @@ std::vector<NcclTime> ncclEstimates(const device::Topology &topology,
     bus = std::min(bus, topology.nic->count * topology.nic->bytesPerSecond /
                             1e6 * netShare);
   double llMost = several ? llSeveralNodesBytesPerUs : generation.llBytesPerUs;
-
-  // Steps of the ring, and bytes over a link per byte of payload.
-  double steps = n - 1, crossing = nodes - 1.0, traffic = (n - 1) / n;
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    steps *= 2, crossing *= 2, traffic *= 2;
-    break;
-  case CollectiveKind::AllGather:
-  case CollectiveKind::ReduceScatter:
-  case CollectiveKind::AllToAll:
-    break;
-  case CollectiveKind::Broadcast:
-    steps = n, traffic = 1;
-    break;
-  case CollectiveKind::Permute:
-  case CollectiveKind::SendRecv:
-    steps = 1, crossing = several ? 1 : 0, traffic = 1;
-    break;
-  }
+  const auto [steps, crossing, traffic] = ringWork(kind, n, nodes);
 
   std::vector<NcclTime> times;
   auto offer = [&](double us, CollectiveAlgorithm::Shape shape,

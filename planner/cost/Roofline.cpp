@@ -10,7 +10,7 @@ LatencyEstimator::~LatencyEstimator() = default;
 
 // One virtual device of the `host` target. All five are assumed: round figures
 // for one core of a current server, and memory copies between devices. They
-// order plans sensibly; they are no claim about a machine.
+// order plans sensibly; they are not a claim about a machine.
 RooflineRates hostRates() {
   return {
       .flopsPerUs = 8e3,     // assumed: 8 GFLOP/s on one core

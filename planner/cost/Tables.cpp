@@ -41,7 +41,8 @@ struct Line {
     bool good = error == std::errc() && end == text.data() + text.size() &&
                 value > 0 && value < 1e300;
     if (!good && fault.empty())
-      fault = fmt::format("\"{}\" is no number above 0", text.substr(0, 40));
+      fault = fmt::format("\"{}\" is not a valid number above 0",
+                          text.substr(0, 40));
     return good ? value : 1;
   }
   uint32_t architecture(size_t index) {
@@ -50,7 +51,7 @@ struct Line {
     if (text.starts_with("sm_"))
       std::from_chars(text.data() + 3, text.data() + text.size(), value);
     if (value == 0 && fault.empty())
-      fault = fmt::format("\"{}\" is no architecture such as sm_90",
+      fault = fmt::format("\"{}\" is not a valid architecture such as sm_90",
                           text.substr(0, 40));
     return value;
   }
@@ -114,7 +115,7 @@ Result<std::vector<CollectiveRow>> parseCollectives(std::string_view text,
           if (line.fields[1] == name)
             row.op = op, known = true;
         if (!known)
-          line.fault = fmt::format("\"{}\" is no operation known here",
+          line.fault = fmt::format("\"{}\" is not an operation known here",
                                    line.fields[1].substr(0, 40));
         double ranks = line.positive(3);
         if (ranks > 1e6 && line.fault.empty())
@@ -140,7 +141,7 @@ Result<std::vector<MatmulRow>> parseMatmuls(std::string_view text,
         row.k = line.positive(4);
         row.isBf16 = line.fields[5] == "bf16xbf16->bf16";
         if (!row.isBf16 && line.fields[5] != "f32xf32->f32")
-          line.fault = fmt::format("\"{}\" are no types known here",
+          line.fault = fmt::format("\"{}\" are not types known here",
                                    line.fields[5].substr(0, 40));
         row.us = 2 * row.batch * row.m * row.n * row.k / line.positive(6) * 1e6;
         rows.push_back(row);

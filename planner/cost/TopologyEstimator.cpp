@@ -245,7 +245,7 @@ Estimate TopologyEstimator::copy(const Dag &dag, const CopyCall &call) const {
                     (topology.device.memoryBytesPerSecond / 1e6 * share.memory),
             origin, "copy inside a device's memory"};
   bool host = from.isHost() || to.isHost();
-  // Between cards a copy is a send, whose start is not a copy engine's.
+  // Between GPUs a copy is a send, whose start is not a copy engine's.
   if (topology.calibration && !host && nodeOf(from) == nodeOf(to))
     if (auto us = measuredUs(*topology.calibration, CollectiveKind::SendRecv,
                              bytes, 2))
@@ -264,7 +264,7 @@ Estimate TopologyEstimator::copy(const Dag &dag, const CopyCall &call) const {
 /// m, n and k of a product of bf16 matrices that reads `in` bytes, writes
 /// `out` and takes `flops`: m n = out / 2, k = flops / (2 m n), and m and n
 /// have the sum in / (2 k). Nothing where that has no solution.
-static std::optional<MatmulShape> shapeOf(double flops, double in, double out) {
+static std::optional<MatmulSize> shapeOf(double flops, double in, double out) {
   double product = out / 2, k = product > 0 ? flops / (2 * product) : 0;
   if (!(k >= 1))
     return std::nullopt;
@@ -274,7 +274,7 @@ static std::optional<MatmulShape> shapeOf(double flops, double in, double out) {
   double m = (sum + std::sqrt(std::max(square, 0.0))) / 2, n = product / m;
   if (square < 0 || n < 1)
     return std::nullopt;
-  return MatmulShape{1, m, n, k, 2};
+  return MatmulSize{1, m, n, k, 2};
 }
 
 Estimate TopologyEstimator::kernel(const DagNode &node) const {

@@ -62,7 +62,7 @@ std::vector<Dim3> largestGrids(const Dag &dag) {
   return grids;
 }
 
-std::span<const DeviceId> laneDevices(const DagNode &node) {
+std::span<const DeviceId> streamDevices(const DagNode &node) {
   static constexpr DeviceId hostOnly[] = {DeviceId::host()};
   if (node.devices.empty())
     return hostOnly;

@@ -230,9 +230,9 @@ struct Dag {
 /// for one that is not called.
 std::vector<Dim3> largestGrids(const Dag &dag);
 
-/// The devices whose lanes a node takes: `devices`, or the host alone for a
+/// The devices whose streams a node takes: `devices`, or the host alone for a
 /// host-to-host copy, which lists none.
-std::span<const DeviceId> laneDevices(const DagNode &node);
+std::span<const DeviceId> streamDevices(const DagNode &node);
 
 /// What a node occupies on each of its devices; the planning model runs one
 /// node of each class per device at a time

@@ -99,7 +99,7 @@ Result<void> checkArgument(const Dag &dag, const ProgramArgument &argument,
   const Buffer &buffer = dag.buffer(*argument.buffer);
   if (!buffer.device.isHost() ||
       (!isResult && buffer.role != BufferRole::Argument))
-    return bad(fmt::format("\"{}\" is buffer \"{}\", which is no argument",
+    return bad(fmt::format("\"{}\" is buffer \"{}\", which is not an argument",
                            argument.name, buffer.name));
   Result<int64_t> bytes = arrayBytes(argument.elementType, argument.shape);
   if (!bytes || uint64_t(*bytes) != buffer.sizeBytes)

@@ -213,8 +213,8 @@ Result<void> Parser::parseLaunch(LineReader &line) {
     std::string_view what = word.substr(0, plus);
     if (plus == std::string_view::npos || what.size() < 2 ||
         (what[0] != 'b' && what[0] != 's'))
-      return line.bad(
-          fmt::format("\"{}\" is no argument of a kernel", word.substr(0, 40)));
+      return line.bad(fmt::format("\"{}\" is not an argument of a kernel",
+                                  word.substr(0, 40)));
     KernelArgument argument;
     if (what[0] == 'b') {
       MGPU_TRY_ASSIGN(uint32_t id, line.integerOf<uint32_t>(what.substr(1),
@@ -225,7 +225,8 @@ Result<void> Parser::parseLaunch(LineReader &line) {
       auto [end, error] =
           std::from_chars(what.data() + 1, what.data() + what.size(), bits, 16);
       if (error != std::errc() || end != what.data() + what.size())
-        return line.bad(fmt::format("\"{}\" is no scalar", what.substr(0, 40)));
+        return line.bad(
+            fmt::format("\"{}\" is not a scalar", what.substr(0, 40)));
       argument.value = bits;
     }
     MGPU_TRY_ASSIGN(argument.offsetBytes,
@@ -305,7 +306,7 @@ Result<void> Parser::parseUse(LineReader &line) {
   MGPU_TRY_ASSIGN(use.buffer, readBufferId(line));
   std::string_view how = line.word();
   if (how != "r" && how != "w" && how != "rw" && how != "-")
-    return line.bad(fmt::format("\"{}\" is no use; write r, w, rw or -",
+    return line.bad(fmt::format("\"{}\" is not a use; write r, w, rw or -",
                                 how.substr(0, 40)));
   use.reads = how.starts_with('r');
   use.writes = how.ends_with('w');
@@ -326,7 +327,7 @@ Result<void> Parser::parseAfter(LineReader &line) {
     std::string_view word = line.word();
     size_t kind = edgeLetters.find(word[0]);
     if (kind == std::string_view::npos)
-      return line.bad(fmt::format("\"{}\" is no dependence; it begins with "
+      return line.bad(fmt::format("\"{}\" is not a dependence; it begins with "
                                   "d, a, o or c",
                                   word.substr(0, 40)));
     MGPU_TRY_ASSIGN(uint32_t from,

@@ -2,6 +2,7 @@
 #include "planner/dag/ProgramText.h"
 
 #include "planner/dag/ProgramWords.h"
+#include "support/Assert.h"
 #include "support/LineText.h"
 #include "support/Sha256.h"
 
@@ -177,8 +178,25 @@ private:
 
 } // namespace
 
+/// Whether the text of a sound program reads back as the program. It is looked
+/// at while the program is small.
+[[maybe_unused]] static bool
+readsBack(std::string_view text, const Program &program, const Blobs &blobs) {
+  if (program.dag.nodes.size() > 256 || !program.check())
+    return true;
+  Result<Program> back = readProgram(
+      text, [&](const std::string &hash) -> Result<std::vector<std::byte>> {
+        return blobs.at(hash);
+      });
+  Blobs again;
+  return back && Writer(*back, again).run() == text;
+}
+
 std::string toText(const Program &program, Blobs &blobs) {
-  return Writer(program, blobs).run();
+  std::string text = Writer(program, blobs).run();
+  MGPU_ASSERT(readsBack(text, program, blobs),
+              "a program's text reads back as the program");
+  return text;
 }
 
 } // namespace mgpu::planner

@@ -15,7 +15,7 @@ Result<ElementType> readElementType(LineReader &line) {
   std::optional<ElementType> type = parseElementType(word);
   if (!type)
     return line.bad(
-        fmt::format("\"{}\" is no element type", word.substr(0, 40)));
+        fmt::format("\"{}\" is not an element type", word.substr(0, 40)));
   return *type;
 }
 

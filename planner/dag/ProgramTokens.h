@@ -20,7 +20,8 @@ Result<T> readChoice(LineReader &line, std::string_view noun, T last,
   for (unsigned k = 0; k <= unsigned(last); ++k)
     if (nameOf(T(k)) == word)
       return T(k);
-  return line.bad(fmt::format("\"{}\" is no {}", word.substr(0, 40), noun));
+  return line.bad(
+      fmt::format("\"{}\" is not a valid {}", word.substr(0, 40), noun));
 }
 
 Result<bool> readFlag(LineReader &line);

@@ -237,7 +237,7 @@ private:
       MGPU_TRY_ASSIGN(node.name, fields.text("name"));
     }
     if (!call)
-      return fields.bad("kind", fmt::format("is \"{}\", which is no kind of "
+      return fields.bad("kind", fmt::format("is \"{}\", which is not a kind of "
                                             "node",
                                             kind.substr(0, 40)));
     MGPU_TRY(readDevices(fields, node, *call));

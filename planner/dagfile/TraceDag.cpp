@@ -19,7 +19,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// Nothing where the event is no collective.
+/// Nothing where the event is not a collective.
 std::optional<CollectiveKind> collectiveOf(const TraceEvent &event) {
   std::string kernel = lower(event.name), text = lower(event.collective);
   if (text.empty() && kernel.starts_with("nccl"))

@@ -240,8 +240,8 @@ Result<std::vector<TraceEvent>> readTraceEvents(std::string_view text,
                 fmt::format("{}: the trace cannot be read", source));
   if (!handler.hasEvents)
     return fail(ErrorKind::Invalid,
-                fmt::format("{}: \"traceEvents\" is no array of the file's "
-                            "object: this is no trace of a profiler",
+                fmt::format("{}: \"traceEvents\" is not an array of the file's "
+                            "object: this is not a trace of a profiler",
                             source));
   return std::move(handler.events);
 }

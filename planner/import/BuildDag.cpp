@@ -3,7 +3,6 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "planner/import/Interpreter.h"
-#include "planner/import/Phases.h"
 #include "support/Array.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -52,210 +51,149 @@ const std::string *lookUp(const std::map<std::string, std::string> &map,
   return nullptr;
 }
 
+uint32_t configuredDevices(ModuleOp module) {
+  for (auto config : module.getOps<ir::DeviceConfigOp>())
+    return config.getConfig().getNumDevices();
+  return 0;
+}
+
 class Import {
 public:
   /// `loop`, if any, is to stay rolled.
   Import(ModuleOp module, const ImportOptions &options, scf::ForOp loop)
       : module(module), options(options),
-        interpreter(module, options, program.dag, loop) {}
+        host({.name = options.entry,
+              .numDevices = configuredDevices(module),
+              .racesAreErrors = options.racesAreErrors}),
+        recorder(host.recorder), interpreter(module, options, host, loop) {}
 
   Result<ImportedProgram> run();
-  bool triedToRoll() const { return interpreter.rolledTrips().has_value(); }
+  bool triedToRoll() const { return recorder.rolledTrips().has_value(); }
 
 private:
   Result<void> bindArgument(func::FuncOp function, unsigned index,
                             Interpreter::Values &values);
-  Result<void> bindResults(func::FuncOp function,
-                           const Interpreter::Values &values);
-  Result<void> checkNames(func::FuncOp function);
-  Result<void> rollLoop();
-  Result<void> checkRoles(func::FuncOp function);
+  Result<std::optional<ArgumentRole>>
+  roleOf(func::FuncOp function, unsigned index, const std::string &name);
+  Result<HostValue> bindScalar(Type type, const ArgumentSpec &argument,
+                               unsigned index);
+  Result<void> checkOptions() const;
+  Result<void> bindResults(const Interpreter::Values &values);
 
   ModuleOp module;
   const ImportOptions &options;
-  ImportedProgram program;
+  HostScope host;
+  Recorder &recorder;
   Interpreter interpreter;
-  std::vector<bool> roleGiven;
 };
+
+/// An error at an argument of the entry function.
+tl::unexpected<Error> refuse(BlockArgument argument, ErrorKind kind,
+                             std::string text) {
+  emitError(argument.getLoc()) << text;
+  return fail(kind, std::move(text));
+}
+
+/// The role that the user or the program gives, if one does.
+Result<std::optional<ArgumentRole>>
+Import::roleOf(func::FuncOp function, unsigned index, const std::string &name) {
+  const std::string *ofUser = lookUp(options.roles, name, index);
+  std::string text;
+  if (auto attribute =
+          function.getArgAttrOfType<StringAttr>(index, "mgpu.role"))
+    text = attribute.str();
+  if (ofUser)
+    text = *ofUser;
+  if (text.empty())
+    return std::nullopt;
+  std::optional<ArgumentRole> role = parseRole(text);
+  BlockArgument argument = function.getArgument(index);
+  bool isScalar =
+      role == ArgumentRole::Specialised || role == ArgumentRole::Dynamic;
+  if (!role || isScalar == isa<MemRefType>(argument.getType()))
+    return refuse(argument, ofUser ? ErrorKind::Usage : ErrorKind::Invalid,
+                  fmt::format("argument '{}' cannot have role '{}'; memrefs "
+                              "take input, output or resident, scalars "
+                              "specialised or dynamic",
+                              name, text));
+  return role;
+}
+
+/// A scalar whose value is compiled in.
+Result<HostValue> Import::bindScalar(Type type, const ArgumentSpec &argument,
+                                     unsigned index) {
+  const std::string *text = lookUp(options.scalars, argument.name, index);
+  if (!text)
+    return fail(ErrorKind::Usage,
+                fmt::format("argument '{0}' of @{1} is a scalar without a "
+                            "value; give --arg {0}=NUMBER",
+                            argument.name, options.entry));
+  auto value = parseScalar(type, argument.elementType, *text);
+  if (!value)
+    return failIn(fmt::format("--arg {}: ", argument.name), value.error());
+  recorder.addSpecialised(argument.name, argument.elementType, *text,
+                          argument.place);
+  return HostValue(*value);
+}
 
 Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
                                   Interpreter::Values &values) {
   BlockArgument argument = function.getArgument(index);
-  ProgramArgument bound;
+  ArgumentSpec bound;
   bound.name = nameOf(argument.getLoc(), std::to_string(index));
+  bound.place = host.placeOf(argument.getLoc());
   if (auto name = function.getArgAttrOfType<StringAttr>(index, "mgpu.name"))
     bound.name = name.str();
   Type type = argument.getType();
   auto shaped = dyn_cast<MemRefType>(type);
   auto elementType = elementTypeOf(shaped ? shaped.getElementType() : type);
-  auto refuse = [&](ErrorKind kind, std::string text) {
-    emitError(argument.getLoc()) << text;
-    return fail(kind, std::move(text));
-  };
   if (!elementType)
-    return refuse(ErrorKind::Unsupported,
+    return refuse(argument, ErrorKind::Unsupported,
                   fmt::format("argument '{}' of @{} has a type that cannot be "
                               "bound; use memrefs and numbers",
                               bound.name, options.entry));
   bound.elementType = *elementType;
-
-  std::optional<ArgumentRole> role;
-  std::string roleText;
-  if (auto attribute =
-          function.getArgAttrOfType<StringAttr>(index, "mgpu.role"))
-    roleText = attribute.str();
-  if (const std::string *given = lookUp(options.roles, bound.name, index))
-    roleText = *given;
-  if (!roleText.empty()) {
-    role = parseRole(roleText);
-    bool scalarRole =
-        role == ArgumentRole::Specialised || role == ArgumentRole::Dynamic;
-    if (!role || scalarRole == bool(shaped))
-      return refuse(lookUp(options.roles, bound.name, index)
-                        ? ErrorKind::Usage
-                        : ErrorKind::Invalid,
-                    fmt::format("argument '{}' cannot have role '{}'; memrefs "
-                                "take input, output or resident, scalars "
-                                "specialised or dynamic",
-                                bound.name, roleText));
+  MGPU_TRY_ASSIGN(bound.role, roleOf(function, index, bound.name));
+  bound.isRoleOfUser = lookUp(options.roles, bound.name, index);
+  if (!shaped && bound.role != ArgumentRole::Dynamic) {
+    MGPU_TRY_ASSIGN(HostValue value, bindScalar(type, bound, index));
+    values.push_back(std::move(value));
+    return {};
   }
-  roleGiven.push_back(role.has_value());
-
-  auto addArgumentBuffer = [&](MemRefType bufferType) {
-    bound.buffer = interpreter.addBuffer(bound.name, DeviceId::host(),
-                                         BufferRole::Argument, bufferType);
-    program.dag.buffers.back().index = index;
-  };
-  if (role == ArgumentRole::Dynamic) {
-    bound.role = *role;
-    addArgumentBuffer(MemRefType::get({}, type));
-    values.push_back(DynamicValue{*bound.buffer});
-  } else if (!shaped) {
-    bound.role = ArgumentRole::Specialised;
-    const std::string *text = lookUp(options.scalars, bound.name, index);
-    if (!text)
-      return fail(ErrorKind::Usage,
-                  fmt::format("argument '{0}' of @{1} is a scalar without a "
-                              "value; give --arg {0}=NUMBER",
-                              bound.name, options.entry));
-    auto value = parseScalar(type, *elementType, *text);
-    if (!value)
-      return fail(value.error().kind, fmt::format("--arg {}: {}", bound.name,
-                                                  value.error().message));
-    bound.value = *text;
-    values.push_back(*value);
-  } else {
+  if (shaped) {
     if (!shaped.hasStaticShape() || !shaped.getLayout().isIdentity())
       return fail(ErrorKind::Unsupported,
                   fmt::format("argument '{}' of @{} must have a static shape "
                               "and the identity layout",
                               bound.name, options.entry));
-    bound.role = role.value_or(ArgumentRole::Input);
     bound.shape = shaped.getShape().vec();
-    addArgumentBuffer(shaped);
-    values.push_back(
-        MemRefValue{*bound.buffer,
-                    0,
-                    {shaped.getShape().begin(), shaped.getShape().end()},
-                    rowMajorStrides(shaped.getShape())});
   }
-  program.arguments.push_back(std::move(bound));
+  BufferId buffer = recorder.addArgument(std::move(bound));
+  values.push_back(shaped ? HostValue(recorder.whole(buffer))
+                          : HostValue(DynamicValue{buffer}));
   return {};
 }
 
-Result<void> Import::bindResults(func::FuncOp function,
-                                 const Interpreter::Values &values) {
-  for (auto [index, value] : llvm::enumerate(values)) {
-    auto *view = std::get_if<MemRefValue>(&value);
-    ProgramArgument result;
-    result.name = fmt::format("r{}", index);
-    result.role = ArgumentRole::Output;
-    Buffer *buffer = view ? &program.dag.buffers[view->buffer.value] : nullptr;
-    bool whole = buffer && buffer->device.isHost() && view->offset == 0 &&
-                 std::equal(view->sizes.begin(), view->sizes.end(),
-                            buffer->shape.begin(), buffer->shape.end()) &&
-                 view->strides == rowMajorStrides(buffer->shape);
-    if (!whole)
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("result {} of @{} is not a whole host buffer; "
-                              "copy it into one and return that",
-                              index, options.entry));
-    if (buffer->role == BufferRole::HostLocal) {
-      buffer->role = BufferRole::Result;
-      buffer->index = uint32_t(index);
+Result<void> Import::bindResults(const Interpreter::Values &values) {
+  for (const HostValue &value : values) {
+    auto *view = std::get_if<View>(&value);
+    MGPU_TRY(recorder.addResult(view ? std::optional(*view) : std::nullopt));
+  }
+  return {};
+}
+
+/// Whether the user's options name arguments that there are.
+Result<void> Import::checkOptions() const {
+  for (const auto *map : {&options.scalars, &options.roles})
+    for (const auto &[key, value] : *map) {
+      bool known = false;
+      const auto &arguments = recorder.soFar().arguments;
+      for (size_t k = 0; k < arguments.size(); ++k)
+        known |= key == arguments[k].name || key == std::to_string(k);
+      if (!known)
+        return fail(ErrorKind::Usage, fmt::format("@{} has no argument '{}'",
+                                                  options.entry, key));
     }
-    result.elementType = buffer->elementType;
-    result.shape = buffer->shape;
-    result.buffer = view->buffer;
-    program.results.push_back(std::move(result));
-  }
-  return {};
-}
-
-// An argument is known by its name or its number, a result by its name: what
-// two of them answer to would be one of them only.
-Result<void> Import::checkNames(func::FuncOp function) {
-  auto refuse = [&](size_t index, const std::string &why) {
-    std::string text =
-        fmt::format("argument {} of @{} is named '{}', {}: give "
-                    "it another name (mgpu.name)",
-                    index, options.entry, program.arguments[index].name, why);
-    emitError(function.getArgument(unsigned(index)).getLoc()) << text;
-    return fail(ErrorKind::Invalid, std::move(text));
-  };
-  std::map<std::string, size_t> taken;
-  for (size_t k = 0; k < function.getNumResults(); ++k)
-    taken.emplace(fmt::format("r{}", k), function.getNumArguments() + k);
-  for (size_t k = 0; k < program.arguments.size(); ++k) {
-    const std::string &name = program.arguments[k].name;
-    if (name.empty())
-      return refuse(k, "which is no name");
-    const bool isNumber =
-        name.find_first_not_of("0123456789") == std::string::npos;
-    if (isNumber && name != std::to_string(k))
-      return refuse(k, "which reads as the number of an argument");
-    auto [other, isNew] = taken.emplace(name, k);
-    if (!isNew)
-      return refuse(k, other->second < k
-                           ? fmt::format("as argument {} is", other->second)
-                           : "as a result is");
-  }
-  return {};
-}
-
-Result<void> Import::checkRoles(func::FuncOp function) {
-  std::vector<bool> isWritten(program.dag.buffers.size(), false);
-  for (const DagNode &node : program.dag.nodes)
-    for (const BufferUse &use : node.uses)
-      if (use.writes)
-        isWritten[use.buffer.value] = true;
-  for (size_t k = 0; k < program.arguments.size(); ++k) {
-    const ProgramArgument &argument = program.arguments[k];
-    if (!roleGiven[k] || argument.role != ArgumentRole::Input ||
-        !argument.buffer || !isWritten[argument.buffer->value])
-      continue;
-    std::string text =
-        fmt::format("argument '{}' of @{} cannot have role 'input', as the "
-                    "program writes it: give it role 'output', or none",
-                    argument.name, options.entry);
-    emitError(function.getArgument(unsigned(k)).getLoc()) << text;
-    return fail(lookUp(options.roles, argument.name, unsigned(k))
-                    ? ErrorKind::Usage
-                    : ErrorKind::Invalid,
-                std::move(text));
-  }
-  return {};
-}
-
-Result<void> Import::rollLoop() {
-  if (!interpreter.rolledTrips())
-    return {};
-  MGPU_TRY_ASSIGN(std::vector<BufferId> newIds,
-                  dropSecondTrip(program.dag, *interpreter.rolledTrips()));
-  for (auto *list : {&program.arguments, &program.results})
-    for (ProgramArgument &bound : *list)
-      if (bound.buffer)
-        bound.buffer = newIds[bound.buffer->value];
   return {};
 }
 
@@ -266,46 +204,36 @@ Result<ImportedProgram> Import::run() {
                 fmt::format("no function @{} with a body; name one with "
                             "--entry",
                             options.entry));
-  program.dag.name = options.entry;
   ir::FirstError firstError(module.getContext(), ir::FirstError::Others::See);
   Interpreter::Values values;
   for (unsigned k = 0; k < function.getNumArguments(); ++k)
     MGPU_TRY(bindArgument(function, k, values));
-  MGPU_TRY(checkNames(function));
-  for (const auto *map : {&options.scalars, &options.roles})
-    for (const auto &[key, value] : *map) {
-      bool known = false;
-      for (size_t k = 0; k < program.arguments.size(); ++k)
-        known |= key == program.arguments[k].name || key == std::to_string(k);
-      if (!known)
-        return fail(ErrorKind::Usage, fmt::format("@{} has no argument '{}'",
-                                                  options.entry, key));
-    }
+  if (auto ok = recorder.checkNames(function.getNumResults()); !ok)
+    return fail(ok.error().kind, host.lastError());
+  MGPU_TRY(checkOptions());
   auto results = interpreter.runEntry(function, std::move(values));
-  if (failed(results))
-    return fail(interpreter.isUnsupported() ? ErrorKind::Unsupported
-                                            : ErrorKind::Invalid,
-                firstError.message);
-  MGPU_TRY(bindResults(function, *results));
-  MGPU_TRY(rollLoop());
-  MGPU_TRY(checkRoles(function));
-  inferRoles(program, roleGiven);
-  assignPhases(program);
-  program.numRaces = interpreter.numRaces();
-  if (auto reasons = module->getAttrOfType<ArrayAttr>("mgpu.not_fused"))
-    for (auto reason : reasons.getAsRange<StringAttr>())
-      program.notFused.push_back(reason.str());
-  for (const Buffer &buffer : program.dag.buffers)
-    if (buffer.sizeBytes >= uint64_t(1) << 62)
-      return fail(ErrorKind::Invalid,
-                  fmt::format("buffer '{}' of 2^62 bytes or more cannot be "
-                              "addressed; make its shape smaller",
-                              buffer.name));
-  program.dag.normalize();
-  if (auto ok = program.dag.check(); !ok)
-    return fail(ErrorKind::Internal,
-                "importer made an illegal DAG: " + ok.error().message);
-  return std::move(program);
+  auto located = [&](const Error &error) {
+    Error found = firstError.error(error.message);
+    found.kind = error.kind;
+    return fail(std::move(found));
+  };
+  if (!results)
+    return located(results.error());
+  MGPU_TRY(bindResults(*results));
+  ImportedProgram imported;
+  imported.numRaces = recorder.numRaces();
+  auto program = recorder.finish();
+  if (!program)
+    return located(program.error());
+  static_cast<Program &>(imported) = std::move(*program);
+  return imported;
+}
+
+/// The program names GPUs by number; which ones it gets is not its choice.
+void warnOfDeviceIds(ModuleOp module) {
+  for (auto config : module.getOps<ir::DeviceConfigOp>())
+    if (config.getConfig().getDeviceIds())
+      config.emitWarning("deviceIds is ignored: --target chooses the GPUs");
 }
 
 } // namespace
@@ -315,6 +243,7 @@ Result<ImportedProgram> Import::run() {
 // and the user hears of that attempt only.
 Result<ImportedProgram> buildDag(ModuleOp module,
                                  const ImportOptions &options) {
+  warnOfDeviceIds(module);
   auto function = module.lookupSymbol<func::FuncOp>(options.entry);
   scf::ForOp loop = function ? findLoopToRoll(function) : scf::ForOp();
   std::string whyNot;

@@ -7,6 +7,7 @@
 // the bytes it touches. The walk also checks the program's own streams, waits
 // and syncs: races, deadlocks, ownership, use after free (docs/semantics.md).
 
+#include "dialect/conversion/FuseProducts.h"
 #include "planner/dag/Program.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -39,9 +40,6 @@ struct ImportOptions {
 
 struct ImportedProgram : Program {
   uint32_t numRaces = 0;
-  /// "X at FILE:LINE:COLUMN with Y at ...: why", of computations on device
-  /// buffers that follow each other and share no launch.
-  std::vector<std::string> notFused;
 };
 
 /// Diagnostics go to the module's context, at the ops concerned; the Error
@@ -50,34 +48,39 @@ struct ImportedProgram : Program {
 Result<ImportedProgram> buildDag(mlir::ModuleOp module,
                                  const ImportOptions &options);
 
-/// Matrix products that share launches with elementwise operations.
-enum class FuseProducts {
-  None,
-  Wide, ///< not those of f16 and bf16, which cards leave to a library
-  All
-};
+using conversion::FuseProducts;
 
 struct ParseOptions {
-  /// linalg operations and parallel loops share launches where they can
-  /// (TensorFusion.h).
+  /// The function whose host code, with what it calls, is lowered.
+  std::string entry = "main";
+  /// linalg operations and parallel loops share launches where they can.
   bool fuse = true;
   FuseProducts products = FuseProducts::Wide;
 };
 
-/// Parses `path` ("-" is standard input), gives launches one form (linalg and
-/// parallel loops as launches, ids as operations) and keeps the SSA names of
-/// function arguments and buffers as NameLocs. What it prints to stderr, with
-/// the lines concerned, goes to `onDiagnostic` as well.
-mlir::OwningOpRef<mlir::ModuleOp> parseProgram(
+struct ParsedProgram {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// "X at FILE:LINE:COLUMN with Y at ...: why", of computations on device
+  /// buffers that follow each other and share no launch.
+  std::vector<std::string> notFused;
+};
+
+/// Parses `path` ("-" is standard input), keeps the SSA names of function
+/// arguments and buffers as NameLocs, and gives all device work one form, by
+/// the passes of dialect/conversion. What it prints to stderr, with the lines
+/// concerned, goes to `onDiagnostic` as well. Kinds of errors: Invalid for a
+/// wrong program, Unsupported for what has no form as a launch.
+Result<ParsedProgram> parseProgram(
     const std::string &path, mlir::MLIRContext &context,
     llvm::function_ref<void(mlir::Diagnostic &)> onDiagnostic = nullptr,
     const ParseOptions &options = {});
 
 /// The same of text in memory; `name` stands for it in locations. Diagnostics
 /// go to the context's handlers alone.
-mlir::OwningOpRef<mlir::ModuleOp>
-parseProgramText(llvm::StringRef text, const std::string &name,
-                 mlir::MLIRContext &context, const ParseOptions &options = {});
+Result<ParsedProgram> parseProgramText(llvm::StringRef text,
+                                       const std::string &name,
+                                       mlir::MLIRContext &context,
+                                       const ParseOptions &options = {});
 
 } // namespace mgpu::planner
 

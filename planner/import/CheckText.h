@@ -18,9 +18,8 @@ inline constexpr unsigned mostNesting = 256;
 /// The operators of one expression: affine ones nest without brackets.
 inline constexpr unsigned mostSigns = 1024;
 
-/// Invalid where `text` is no text but bytes (compressed, MLIR's bytecode, ...)
-/// or is nested too deep. `name` is
-/// what the error calls it.
+/// Invalid where `text` is not text but bytes (compressed, MLIR's bytecode,
+/// ...) or is nested too deep. `name` is what the error calls it.
 Result<void> checkProgramText(std::string_view text, std::string_view name);
 
 } // namespace mgpu::planner

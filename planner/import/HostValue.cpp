@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/HostValue.h"
 
-#include "mlir/IR/Location.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -46,12 +45,6 @@ std::string textOf(mlir::Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;
   return text;
-}
-
-std::string nameOf(mlir::Location location, llvm::StringRef fallback) {
-  if (auto name = mlir::dyn_cast<mlir::NameLoc>(location))
-    return name.getName().str();
-  return fallback.str();
 }
 
 } // namespace mgpu::planner

@@ -31,7 +31,7 @@ constexpr size_t maxBoxesPerRoot = 12;
 struct KernelView {
   Value root;
   AffineForm offset; ///< elements, within the root buffer
-  llvm::SmallVector<int64_t, 4> sizes, strides;
+  std::vector<int64_t> sizes, strides;
 };
 
 class Summariser {
@@ -232,7 +232,7 @@ const KernelView *Summariser::viewOf(Value memref) {
 std::optional<KernelView> Summariser::computeView(Value memref) {
   if (!body.isAncestor(memref.getParentRegion())) {
     HostValue outer = valueOf(memref);
-    auto *host = std::get_if<MemRefValue>(&outer);
+    auto *host = std::get_if<View>(&outer);
     if (!host)
       return std::nullopt;
     return KernelView{memref, AffineForm{host->offset, {}}, host->sizes,
@@ -403,7 +403,7 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
   // cast from; follow the operands that are memrefs down to captured values.
   if (!body.isAncestor(memref.getParentRegion())) {
     HostValue outer = valueOf(memref);
-    auto *host = std::get_if<MemRefValue>(&outer);
+    auto *host = std::get_if<View>(&outer);
     if (!host)
       return;
     uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(

@@ -40,7 +40,7 @@ struct KernelSummary {
   std::optional<OutOfBounds> outOfBounds; ///< the first
 };
 
-/// `valueOf` gives what a value defined outside `body` is (a MemRefValue for
+/// `valueOf` gives what a value defined outside `body` is (a View for
 /// the captured memrefs, an attribute for scalars).
 KernelSummary
 summariseKernel(mlir::Region &body, Dim3 grid, Dim3 block,

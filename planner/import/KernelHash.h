@@ -33,7 +33,7 @@ public:
   explicit KernelHasher(mlir::ModuleOp module) : module(module) {}
 
   std::string hash(const KernelParts &kernel);
-  /// Of a kernel that is no launch's body.
+  /// Of a kernel that is not a launch's body.
   std::string hash(mlir::ModuleOp kernel, Dim3 block);
 
 private:

@@ -15,7 +15,7 @@ namespace {
 
 /// The captured memref's type with every dynamic part filled in from the view;
 /// the part of the offset the type does not state goes into the address.
-MemRefType staticTypeOf(MemRefType type, const MemRefValue &view,
+MemRefType staticTypeOf(MemRefType type, const View &view,
                         int64_t &addressOffset) {
   llvm::SmallVector<int64_t> strides;
   int64_t offset = 0;
@@ -31,8 +31,7 @@ MemRefType staticTypeOf(MemRefType type, const MemRefValue &view,
     return type;
   auto layout = StridedLayoutAttr::get(type.getContext(), offset, view.strides);
   bool identity =
-      !isEmpty && offset == 0 &&
-      ArrayRef(view.strides) == ArrayRef(rowMajorStrides(view.sizes));
+      !isEmpty && offset == 0 && view.strides == rowMajorStrides(view.sizes);
   return MemRefType::get(view.sizes, type.getElementType(),
                          identity ? MemRefLayoutAttrInterface() : layout,
                          type.getMemorySpace());
@@ -79,7 +78,7 @@ collectCaptures(ir::LaunchOp launch, ArrayRef<Value> values,
       continue;
     }
     HostValue known = valueOf(value);
-    if (auto *view = std::get_if<MemRefValue>(&known)) {
+    if (auto *view = std::get_if<View>(&known)) {
       auto type = dyn_cast<MemRefType>(value.getType());
       if (!type) { // a scalar in memory
         captures.push_back(
@@ -156,21 +155,17 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
       (function ? function.getName() : StringRef("kernel")).str();
   if (auto name = launch->getAttrOfType<StringAttr>("mgpu.name"))
     base = name.str();
-  auto [kernel, isNew] =
-      intern(hasher.hash(parts), launch, block, base, result.arguments.size());
-  if (isNew && makesTexts)
-    kernels[kernel.value].source = printKernel(*buildKernelModule(parts));
-  result.kernel = kernel;
-  bySignature.try_emplace(key, kernel);
+  result.kernel =
+      intern(hasher.hash(parts), launch, block, base, result.arguments.size(),
+             [&] { return printKernel(*buildKernelModule(parts)); });
+  bySignature.try_emplace(key, result.kernel);
   return result;
 }
 
-std::pair<KernelId, bool> KernelTable::intern(std::string hash,
-                                              ir::LaunchOp launch, Dim3 block,
-                                              const std::string &base,
-                                              size_t numArguments) {
-  auto [at, isNew] =
-      byHash.try_emplace(hash, KernelId{uint32_t(kernels.size())});
+KernelId KernelTable::intern(std::string hash, ir::LaunchOp launch, Dim3 block,
+                             const std::string &base, size_t numArguments,
+                             llvm::function_ref<std::string()> textOf) {
+  auto [at, isNew] = byHash.try_emplace(hash);
   if (isNew) {
     KernelSpec spec;
     spec.name = base + "_kernel" + std::to_string(namesUsed[base]++);
@@ -178,9 +173,11 @@ std::pair<KernelId, bool> KernelTable::intern(std::string hash,
     spec.location = ir::describeLocations(launch.getLoc());
     spec.block = block;
     spec.numArguments = uint32_t(numArguments);
-    kernels.push_back(std::move(spec));
+    if (makesTexts)
+      spec.source = textOf();
+    at->second = recorder.addKernel(std::move(spec));
   }
-  return {at->second, isNew};
+  return at->second;
 }
 
 } // namespace mgpu::planner

@@ -17,17 +17,16 @@ namespace mgpu::planner {
 
 class KernelTable {
 public:
-  /// Kernels of `module` are appended to `kernels`; equal ones share an entry.
+  /// Kernels of `module` are added to `recorder`; equal ones share an entry.
   /// Without `makesTexts` they have no source.
-  KernelTable(mlir::ModuleOp module, std::vector<KernelSpec> &kernels,
-              bool makesTexts)
-      : kernels(kernels), makesTexts(makesTexts), hasher(module) {}
+  KernelTable(mlir::ModuleOp module, Recorder &recorder, bool makesTexts)
+      : recorder(recorder), makesTexts(makesTexts), hasher(module) {}
 
   struct Outlined {
     KernelId kernel;
     std::vector<KernelArgument> arguments;
   };
-  /// `valueOf` may answer a scalar with a MemRefValue: the kernel then reads it
+  /// `valueOf` may answer a scalar with a View: the kernel then reads it
   /// from there. Fails after a diagnostic at the op that cannot be captured.
   mlir::FailureOr<Outlined>
   outline(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
@@ -39,12 +38,13 @@ public:
                 llvm::function_ref<HostValue(mlir::Value)> valueOf);
 
 private:
-  /// The kernel of that hash, and whether it is new; `base` begins its name.
-  std::pair<KernelId, bool> intern(std::string hash, ir::LaunchOp launch,
-                                   Dim3 block, const std::string &base,
-                                   size_t numArguments);
+  /// The kernel of that hash, made of `textOf()` if it is new; `base` begins
+  /// its name.
+  KernelId intern(std::string hash, ir::LaunchOp launch, Dim3 block,
+                  const std::string &base, size_t numArguments,
+                  llvm::function_ref<std::string()> textOf);
 
-  std::vector<KernelSpec> &kernels;
+  Recorder &recorder;
   bool makesTexts;
   KernelHasher hasher;
   llvm::StringMap<KernelId> byHash;

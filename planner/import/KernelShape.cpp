@@ -17,7 +17,7 @@ public:
   Encoder(KernelShape &shape, Region &body) : shape(shape), body(body) {}
 
   void region(Region &region) {
-    // Inverted, so that it is no pointer and not the 0 that ends a block.
+    // Inverted, so that it is not a pointer and not the 0 that ends a block.
     word(~uintptr_t(std::distance(region.begin(), region.end())));
     for (Block &block : region) {
       word(numberOf(&block));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mgpu.launch: the kernel, its shape, and the bytes it touches.
-#include "planner/import/Interpreter.h"
-#include "planner/import/KernelAccess.h"
+#include "planner/import/Commands.h"
 
 namespace mgpu::planner {
 
@@ -15,7 +14,7 @@ summariseSource(ir::LaunchOp op, llvm::function_ref<HostValue(Value)> valueOf) {
   KernelSummary summary;
   for (auto [k, arg] : llvm::enumerate(op.getArgs())) {
     HostValue value = valueOf(arg);
-    auto *view = std::get_if<MemRefValue>(&value);
+    auto *view = std::get_if<View>(&value);
     if (!view)
       continue;
     Type element = cast<MemRefType>(arg.getType()).getElementType();
@@ -26,186 +25,110 @@ summariseSource(ir::LaunchOp op, llvm::function_ref<HostValue(Value)> valueOf) {
   return summary;
 }
 
-FailureOr<BufferId> Interpreter::parameterOn(DeviceId device, Value scalar,
-                                             DynamicValue value) {
-  auto [at, isNew] = parameters.try_emplace({device, value.buffer});
-  if (!isNew)
-    return at->second;
-  // Of a value that stays the same, once before the loop.
-  if (inRolledLoop && !findInduction(scalar))
-    rolled->hoisted.push_back({uint32_t(dag.nodes.size())});
-  at->second =
-      addBuffer(dag.buffer(value.buffer).name + ".parameter", device,
-                BufferRole::Temporary, MemRefType::get({}, scalar.getType()));
-  RecordedNode entry;
-  DagNode &node = entry.node;
-  Box box = Box::flat(0, int64_t(dag.buffer(value.buffer).sizeBytes));
-  node.name =
-      dag.buffer(at->second).name + "_" + std::to_string(dag.nodes.size());
-  node.devices = {device};
-  node.bytesRead = node.bytesWritten = dag.buffer(value.buffer).sizeBytes;
-  node.uses = {{value.buffer, box, true, false},
-               {at->second, box, false, true}};
-  node.work = CopyCall{value.buffer, at->second, box, box};
-  // No call of the program: it stands before all of them, on no queue.
-  entry.calls.push_back({SourcePoint{}, VectorClock(), scalar.getLoc()});
-  if (failed(recorder.record(std::move(entry), /*isOpen=*/false)))
-    return failure();
-  return at->second;
+static Result<void> checkBounds(ir::LaunchOp op, const KernelSummary &summary,
+                                Dim3 grid, Dim3 block) {
+  const auto &outside = summary.outOfBounds;
+  if (!outside)
+    return {};
+  InFlightDiagnostic diagnostic =
+      outside->op->emitOpError("index ")
+      << outside->dimension << " runs from " << outside->first << " to "
+      << outside->last << ", outside the " << outside->size << " of the memref";
+  diagnostic.attachNote(op.getLoc())
+      << "in this launch of " << grid.volume() << " blocks of "
+      << block.volume() << " threads";
+  return reported(std::move(diagnostic));
 }
 
-LogicalResult Interpreter::visitLaunch(ir::LaunchOp op) {
-  auto device = deviceOf(op, op.getDevice());
-  if (failed(device))
-    return failure();
-  if (device->isHost())
-    return op.emitOpError("cannot run on the host");
-  int64_t dynamicSharedBytes = 0;
-  if (Value size = op.getDynamicSharedMemorySize()) {
-    auto bytes = integerOf(op, size, "the dynamic shared memory size");
-    if (failed(bytes))
-      return failure();
-    if (*bytes < 0)
-      return op.emitOpError("the dynamic shared memory size is ") << *bytes;
-    dynamicSharedBytes = *bytes;
+Result<int64_t> Commands::sharedBytesOf(ir::LaunchOp op) {
+  Value size = op.getDynamicSharedMemorySize();
+  if (!size)
+    return 0;
+  MGPU_TRY_ASSIGN(auto bytes,
+                  host.integerOf(op, size, "the dynamic shared memory size"));
+  if (bytes < 0)
+    return reported(op.emitOpError("the dynamic shared memory size is ")
+                    << bytes);
+  return bytes;
+}
+
+Result<Dim3> Commands::dimsOf(ir::LaunchOp op, OperandRange sizes,
+                              const char *what) {
+  uint32_t found[3] = {1, 1, 1};
+  for (auto [k, value] : llvm::enumerate(sizes)) {
+    MGPU_TRY_ASSIGN(auto size, host.integerOf(op, value, what));
+    if (size < 1 || size > UINT32_MAX)
+      return reported(op.emitOpError(what) << " is " << size);
+    found[k] = uint32_t(size);
   }
-  auto dims = [&](OperandRange sizes, const char *what) -> FailureOr<Dim3> {
-    uint32_t found[3] = {1, 1, 1};
-    for (auto [k, value] : llvm::enumerate(sizes)) {
-      auto size = integerOf(op, value, what);
-      if (failed(size))
-        return failure();
-      if (*size < 1 || *size > UINT32_MAX)
-        return op.emitOpError(what) << " is " << *size;
-      found[k] = uint32_t(*size);
-    }
-    return Dim3{found[0], found[1], found[2]};
-  };
-  auto grid = dims(op.getGrid(), "the grid size");
-  if (failed(grid))
-    return failure();
-  auto block = dims(op.getBlock(), "the block size");
-  if (failed(block))
-    return failure();
-  constexpr uint32_t mostBlocks = INT32_MAX, mostBeside = 65535;
-  if (grid->x > mostBlocks || grid->y > mostBeside || grid->z > mostBeside)
-    return op.emitOpError("a grid of ")
-           << grid->x << " x " << grid->y << " x " << grid->z
-           << " blocks; CUDA allows at most " << mostBlocks << " along x and "
-           << mostBeside << " along y and z";
-  // One by one as well: the volume may pass 64 bits.
-  constexpr uint32_t most = 1024, mostAlongZ = 64;
-  if (block->z > mostAlongZ && block->volume() <= most)
-    return op.emitOpError("a block of ")
-           << block->x << " x " << block->y << " x " << block->z
-           << " threads; CUDA allows at most " << mostAlongZ
-           << " along z: use x or y";
-  if (std::max({block->x, block->y, block->z}) > most || block->volume() > most)
-    return op.emitOpError("a block of ")
-           << block->x << " x " << block->y << " x " << block->z
-           << " threads; CUDA allows at most 1024";
+  return Dim3{found[0], found[1], found[2]};
+}
+
+Result<void> Commands::addUses(ir::LaunchOp op, const KernelSummary &summary,
+                               LaunchSpec &launch) {
+  launch.flops = summary.flops;
+  for (const KernelAccess &access : summary.accesses) {
+    MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, access.root));
+    launch.uses.push_back({{view.buffer, access.box, access.reads,
+                            access.writes, access.blockSteps},
+                           access.exact});
+  }
+  return {};
+}
+
+Result<void> Commands::issue(ir::LaunchOp op) {
+  MGPU_TRY_ASSIGN(auto device, host.deviceOf(op, op.getDevice()));
+  MGPU_TRY_ASSIGN(auto sharedBytes, sharedBytesOf(op));
+  MGPU_TRY_ASSIGN(auto grid, dimsOf(op, op.getGrid(), "the grid size"));
+  MGPU_TRY_ASSIGN(auto block, dimsOf(op, op.getBlock(), "the block size"));
+  const Place place = host.placeOf(op.getLoc());
+  MGPU_TRY(recorder.checkLaunchShape(device, grid, block, place));
 
   llvm::SmallVector<BufferId, 2> parametersRead;
-  LogicalResult parametersMade = success();
+  Result<void> parametersMade;
   auto valueOfOuter = [&](Value value) -> HostValue {
-    auto *dynamic = std::get_if<DynamicValue>(&valueOf(value));
+    auto *dynamic = std::get_if<DynamicValue>(&host.valueOf(value));
     if (!dynamic)
-      return valueOf(value);
-    auto parameter = parameterOn(*device, value, *dynamic);
-    if (failed(parameter)) {
-      parametersMade = failure();
+      return host.valueOf(value);
+    auto parameter = recorder.parameterOn(device, dynamic->buffer,
+                                          host.placeOf(value.getLoc()));
+    if (!parameter) {
+      parametersMade = fail(parameter.error());
       return {};
     }
     if (!llvm::is_contained(parametersRead, *parameter))
       parametersRead.push_back(*parameter);
-    return MemRefValue{*parameter, 0, {}, {}};
+    return View{*parameter, 0, {}, {}};
   };
-  if (op.hasSource())
+  const bool isSource = op.hasSource();
+  if (isSource)
     for (auto [k, arg] : llvm::enumerate(op.getArgs()))
-      if (std::holds_alternative<DynamicValue>(valueOf(arg)))
-        return notSupported(op, "argument " + Twine(k) +
-                                    " is a dynamic scalar, which lies in "
-                                    "memory, but a kernel given as source "
-                                    "takes its value; give it the role "
-                                    "specialised, or pass a memref");
+      if (std::holds_alternative<DynamicValue>(host.valueOf(arg)))
+        return notSupported(
+            op, "argument " + Twine(k) +
+                    " is a dynamic scalar, which lies in memory, but a kernel "
+                    "given as source takes its value; give it the role "
+                    "specialised, or pass a memref");
   auto outlined =
-      op.hasSource()
-          ? kernels.outlineSource(op, *block, dynamicSharedBytes, valueOfOuter)
-          : kernels.outline(op, *block, dynamicSharedBytes, valueOfOuter);
-  if (failed(outlined) || failed(parametersMade))
-    return failure();
+      isSource ? kernels.outlineSource(op, block, sharedBytes, valueOfOuter)
+               : kernels.outline(op, block, sharedBytes, valueOfOuter);
+  MGPU_TRY(parametersMade);
+  if (failed(outlined))
+    return fail(ErrorKind::Invalid, "the kernel was refused");
   KernelSummary summary =
-      op.hasSource()
-          ? summariseSource(op, valueOfOuter)
-          : summariseKernel(op.getBody(), *grid, *block, valueOfOuter);
-
-  if (const auto &outside = summary.outOfBounds) {
-    InFlightDiagnostic diagnostic = outside->op->emitOpError("index ")
-                                    << outside->dimension << " runs from "
-                                    << outside->first << " to " << outside->last
-                                    << ", outside the " << outside->size
-                                    << " of the memref";
-    diagnostic.attachNote(op.getLoc())
-        << "in this launch of " << grid->volume() << " blocks of "
-        << block->volume() << " threads";
-    return diagnostic;
-  }
-
-  RecordedNode entry;
-  DagNode &node = entry.node;
-  node.name = dag.kernels[outlined->kernel.value].name + "_" +
-              std::to_string(dag.nodes.size());
-  node.devices = {*device};
-  node.flops = summary.flops;
-  for (const KernelAccess &access : summary.accesses) {
-    auto view = memrefOf(op, access.root);
-    if (failed(view))
-      return failure();
-    const Buffer &buffer = dag.buffer(view->buffer);
-    if (buffer.device != *device)
-      return op.emitOpError("kernel on device ")
-             << device->value << " uses buffer '" << buffer.name << "' of "
-             << (buffer.device.isHost()
-                     ? std::string("the host")
-                     : "device " + std::to_string(buffer.device.value));
-    auto [low, high] = access.box.byteRange();
-    if (access.exact && (low < 0 || uint64_t(high) > buffer.sizeBytes))
-      return op.emitOpError("kernel reaches outside buffer '")
-             << buffer.name << "': bytes " << low << " to " << high << " of "
-             << buffer.sizeBytes;
-    // A guard keeps the rest of such a box from being touched.
-    Box box = access.box;
-    std::array<int64_t, 3> blockSteps = access.blockSteps;
-    if (low < high && (low < 0 || uint64_t(high) > buffer.sizeBytes)) {
-      low = std::max<int64_t>(low, 0);
-      high = std::max(low, std::min(high, int64_t(buffer.sizeBytes)));
-      box = Box::flat(low, high - low);
-      blockSteps = {};
-    }
-    uint64_t bytes = uint64_t(box.numElements()) * box.elementBytes;
-    node.bytesRead += access.reads ? bytes : 0;
-    node.bytesWritten += access.writes ? bytes : 0;
-    node.uses.push_back({view->buffer, std::move(box), access.reads,
-                         access.writes, blockSteps});
-    entry.inexact.push_back(!access.exact);
-  }
-  for (BufferId parameter : parametersRead) {
-    uint64_t bytes = dag.buffer(parameter).sizeBytes;
-    node.uses.push_back({parameter, Box::flat(0, int64_t(bytes)),
-                         /*reads=*/true, /*writes=*/false});
-    entry.inexact.push_back(false);
-    node.bytesRead += bytes;
-  }
-  node.work =
-      KernelCall{outlined->kernel, *grid, std::move(outlined->arguments)};
-  auto chain = chainOf(op, op.getStream(), *device);
-  if (failed(chain))
-    return failure();
-  if (op.getStream() && order.deviceOf(*chain) != *device)
-    return op.emitOpError("launches on device ")
-           << device->value << " with a stream of device "
-           << order.deviceOf(*chain).value;
-  return enqueue(op, std::move(entry), *chain, !op.getStream());
+      isSource ? summariseSource(op, valueOfOuter)
+               : summariseKernel(op.getBody(), grid, block, valueOfOuter);
+  MGPU_TRY(checkBounds(op, summary, grid, block));
+  LaunchSpec launch{device, outlined->kernel, grid,
+                    std::move(outlined->arguments)};
+  MGPU_TRY(addUses(op, summary, launch));
+  for (BufferId parameter : parametersRead)
+    launch.uses.push_back(
+        {{parameter,
+          Box::flat(0, int64_t(recorder.dag().buffer(parameter).sizeBytes)),
+          /*reads=*/true, /*writes=*/false}});
+  MGPU_TRY_ASSIGN(auto site, host.siteOf(op, op.getStream()));
+  return recorder.launch(std::move(launch), site);
 }
 
 } // namespace mgpu::planner

@@ -4,19 +4,19 @@
 // arguments by them.
 #include "planner/import/BuildDag.h"
 #include "planner/import/CheckText.h"
-#include "planner/import/GpuLaunch.h"
 #include "planner/import/SourceNames.h"
-#include "planner/import/TensorLaunch.h"
 
-#include "dialect/mgpu/MgpuDialect.h"
+#include "dialect/conversion/Passes.h"
+#include "dialect/mgpu/Diagnostics.h"
 #include "support/FileIO.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/Verifier.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -95,19 +95,55 @@ static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
   return module;
 }
 
-/// One form for the walks to come: ids are operations, not block arguments, and
-/// what devices compute is in launches.
-static OwningOpRef<ModuleOp> unifyLaunches(OwningOpRef<ModuleOp> module,
-                                           const ParseOptions &options) {
-  if (module && (failed(launchGpuOps(*module)) ||
-                 failed(launchTensorOps(*module, options))))
-    return nullptr;
-  if (module)
-    module->walk<WalkOrder::PreOrder>([](ir::LaunchOp launch) {
-      launch.replaceIdArguments();
-      return WalkResult::skip();
-    });
-  return module;
+namespace {
+
+/// Collects the texts of remarks.
+class RemarkTexts : public remark::detail::MLIRRemarkStreamerBase {
+public:
+  explicit RemarkTexts(std::vector<std::string> &texts) : texts(texts) {}
+  void streamOptimizationRemark(const remark::detail::Remark &found) override {
+    texts.push_back(found.getArgs().front().val);
+  }
+
+private:
+  std::vector<std::string> &texts;
+};
+
+} // namespace
+
+/// Runs the passes of dialect/conversion.
+static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
+                                   const ParseOptions &options) {
+  if (!module)
+    return fail(ErrorKind::Invalid, "it does not parse");
+  ParsedProgram program{std::move(module), {}};
+  MLIRContext &context = *program.module->getContext();
+  remark::RemarkCategories categories;
+  categories.missed = "mgpu-fuse-launches";
+  (void)remark::enableOptimizationRemarks(
+      context, std::make_unique<RemarkTexts>(program.notFused),
+      std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
+  Error error{ErrorKind::Invalid, ""};
+  ScopedDiagnosticHandler first(&context, [&](Diagnostic &diagnostic) {
+    if (error.message.empty() &&
+        diagnostic.getSeverity() == DiagnosticSeverity::Error) {
+      error.message = diagnostic.str();
+      if (ir::isUnsupported(diagnostic))
+        error.kind = ErrorKind::Unsupported;
+    }
+    return failure(); // on to handlers made before it
+  });
+  PassManager passes(&context);
+  conversion::LaunchPipelineOptions pipeline;
+  pipeline.entry = options.entry;
+  pipeline.fuse = options.fuse;
+  pipeline.products = options.products;
+  conversion::buildLaunchPipeline(passes, pipeline);
+  LogicalResult result = passes.run(*program.module);
+  context.setRemarkEngine(nullptr);
+  if (failed(result))
+    return fail(std::move(error));
+  return program;
 }
 
 static OwningOpRef<ModuleOp> parseNamed(llvm::SourceMgr &sources,
@@ -171,7 +207,7 @@ static std::unique_ptr<llvm::MemoryBuffer> openProgram(const std::string &path,
       path);
 }
 
-OwningOpRef<ModuleOp> parseProgram(const std::string &path,
+Result<ParsedProgram> parseProgram(const std::string &path,
                                    MLIRContext &context,
                                    function_ref<void(Diagnostic &)> seen,
                                    const ParseOptions &options) {
@@ -185,7 +221,7 @@ OwningOpRef<ModuleOp> parseProgram(const std::string &path,
   });
   auto refuse = [&](const std::string &why) {
     emitError(UnknownLoc::get(&context)) << why;
-    return nullptr;
+    return fail(ErrorKind::Invalid, why);
   };
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> file = openProgram(path, &error);
@@ -196,16 +232,16 @@ OwningOpRef<ModuleOp> parseProgram(const std::string &path,
       !checked)
     return refuse(checked.error().message);
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
-  return unifyLaunches(parseNamed(sources, path, context), options);
+  return lower(parseNamed(sources, path, context), options);
 }
 
-OwningOpRef<ModuleOp> parseProgramText(StringRef text, const std::string &name,
+Result<ParsedProgram> parseProgramText(StringRef text, const std::string &name,
                                        MLIRContext &context,
                                        const ParseOptions &options) {
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
                              llvm::SMLoc());
-  return unifyLaunches(parseNamed(sources, name, context), options);
+  return lower(parseNamed(sources, name, context), options);
 }
 
 } // namespace mgpu::planner

@@ -137,7 +137,7 @@ FailureOr<StringRef> readSource(ir::LaunchOp launch,
                      bytes->size());
     if (text.find('\0') != std::string::npos)
       return launch.emitOpError("takes its kernel from '")
-             << path << "', which is no text";
+             << path << "', which is not text";
     // What is compiled is known by the text of this file.
     static const std::regex absolute(
         "(^|\\n)[ \\t]*#[ \\t]*include[ \\t]*[\"<]/");
@@ -175,7 +175,7 @@ findReference(ir::LaunchOp launch,
       launch->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(name);
   if (!function || function.isExternal())
     return launch.emitOpError("names the reference ")
-           << name << ", which is no function with a body in this module";
+           << name << ", which is not a function with a body in this module";
   if (function.getNumArguments() != launch.getArgs().size() ||
       function.getNumResults() != 0)
     return launch.emitOpError("names the reference ")
@@ -184,8 +184,8 @@ findReference(ir::LaunchOp launch,
   for (auto [k, arg] : llvm::enumerate(launch.getArgs())) {
     Type wanted = arg.getType();
     HostValue value = valueOf(arg);
-    if (auto *view = std::get_if<MemRefValue>(&value)) {
-      if (ArrayRef(view->strides) != ArrayRef(rowMajorStrides(view->sizes)))
+    if (auto *view = std::get_if<View>(&value)) {
+      if (view->strides != rowMajorStrides(view->sizes))
         return launch.emitOpError("argument ")
                << k << " has gaps between its elements, and a reference takes "
                << "memrefs without";
@@ -210,7 +210,7 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
   llvm::SmallVector<Type> types;
   for (auto [k, arg] : llvm::enumerate(launch.getArgs())) {
     HostValue value = valueOf(arg);
-    if (auto *view = std::get_if<MemRefValue>(&value)) {
+    if (auto *view = std::get_if<View>(&value)) {
       Type element = cast<MemRefType>(arg.getType()).getElementType();
       int64_t bytes = mgpu::sizeBytes(*elementTypeOf(element));
       result.arguments.push_back({view->buffer, view->offset * bytes});
@@ -277,11 +277,9 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
   std::string base = entry.str();
   if (auto name = launch->getAttrOfType<StringAttr>("mgpu.name"))
     base = name.str();
-  auto [kernel, isFirst] = intern(KernelHasher(*module).hash(*module, block),
-                                  launch, block, base, result.arguments.size());
-  if (isFirst && makesTexts)
-    kernels[kernel.value].source = printKernel(*module);
-  result.kernel = made->second = kernel;
+  result.kernel = made->second =
+      intern(KernelHasher(*module).hash(*module, block), launch, block, base,
+             result.arguments.size(), [&] { return printKernel(*module); });
   return result;
 }
 

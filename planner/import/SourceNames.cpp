@@ -85,7 +85,7 @@ const SourceText *SourceNames::textOf(Location location) {
   if (!place)
     return nullptr;
   auto [at, isNew] = files.try_emplace(place.getFilename());
-  // Names such as "-" and "<stdin>" are no files.
+  // Names such as "-" and "<stdin>" are not files.
   if (isNew)
     if (auto buffer =
             llvm::MemoryBuffer::getFile(place.getFilename().getValue()))

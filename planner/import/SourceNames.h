@@ -35,7 +35,7 @@ private:
   std::vector<size_t> lines;
 };
 
-/// Keeps the name as a location around the op's; numbers are no names.
+/// Keeps the name as a location around the op's; numbers are not names.
 void setName(mlir::Operation *op, llvm::StringRef name);
 void setName(mlir::BlockArgument argument, llvm::StringRef name);
 

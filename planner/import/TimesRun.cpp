@@ -104,7 +104,7 @@ public:
   explicit Conditions(AffineEvaluator &affine) : affine(affine) {}
 
   /// Both sides of `and` hold where it does, neither of `or` where it does
-  /// not; of what is no comparison nothing is known.
+  /// not; of what is not a comparison nothing is known.
   void require(Value condition, bool holds) {
     Operation *op = condition.getDefiningOp();
     if (holds ? isa_and_nonnull<arith::AndIOp>(op)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/ArenaLayout.h"
 
-#include "planner/plan/LaneClocks.h"
+#include "planner/plan/StreamClocks.h"
+#include "support/Assert.h"
 
 #include <algorithm>
 #include <map>
@@ -41,7 +42,7 @@ class Layouter {
 
 public:
   Layouter(const Plan &plan, const Dag &dag)
-      : plan(plan), dag(dag), clocks(LaneClocks::of(plan, dag)),
+      : plan(plan), dag(dag), clocks(StreamClocks::of(plan, dag)),
         offsets(dag.buffers.size(), 0), arenas(dag.numDevices),
         lastUsesOf(dag.buffers.size()) {}
 
@@ -56,6 +57,14 @@ public:
     for (const DeviceArena &arena : arenas) {
       layout.arenaBytes.push_back(arena.top);
       layout.lowerBoundBytes.push_back(arena.peak);
+      MGPU_ASSERT(arena.peak <= arena.top, "no layout is below its bound");
+    }
+    for (const Placement &placement : layout.placements) {
+      MGPU_ASSERT(placement.offset % arenaAlignment == 0 &&
+                      placement.offset +
+                              dag.buffer(placement.buffer).sizeBytes <=
+                          arenaOf(placement.buffer.value).top,
+                  "a buffer lies aligned in its device's arena");
     }
     return layout;
   }
@@ -133,37 +142,37 @@ private:
     noteLastUses(id);
   }
 
-  /// For each lane, how many of its steps are before every use of the buffer.
+  /// For each stream, how many of its steps are before every use of the buffer.
   std::vector<uint32_t> doneBefore(uint32_t id) const {
-    std::vector<uint32_t> done(clocks.laneCount(), UINT32_MAX);
+    std::vector<uint32_t> done(clocks.streamCount(), UINT32_MAX);
     for (uint32_t step : stepsOf[id]) {
       std::span<const uint32_t> clock = clocks.of(step);
-      for (size_t lane = 0; lane < done.size(); ++lane) {
+      for (size_t stream = 0; stream < done.size(); ++stream) {
         // The step itself is not before the step.
-        uint32_t count = clock[lane] - (lane == clocks.home(step) ? 1 : 0);
-        done[lane] = std::min(done[lane], count);
+        uint32_t count = clock[stream] - (stream == clocks.home(step) ? 1 : 0);
+        done[stream] = std::min(done[stream], count);
       }
     }
     return done;
   }
 
-  /// Per lane in use, the last of the buffer's steps, as (lane, count).
+  /// Per stream in use, the last of the buffer's steps, as (stream, count).
   void noteLastUses(uint32_t id) {
     LastUses &last = lastUsesOf[id];
     for (uint32_t step : stepsOf[id]) {
-      uint32_t lane = clocks.home(step), count = clocks.count(step);
+      uint32_t stream = clocks.home(step), count = clocks.count(step);
       auto it = std::find_if(last.begin(), last.end(),
-                             [&](auto &use) { return use.first == lane; });
+                             [&](auto &use) { return use.first == stream; });
       if (it == last.end())
-        last.emplace_back(lane, count);
+        last.emplace_back(stream, count);
       else
         it->second = std::max(it->second, count);
     }
   }
 
   bool mayFollow(const std::vector<uint32_t> &done, uint32_t owner) const {
-    for (auto [lane, count] : lastUsesOf[owner])
-      if (done[lane] < count)
+    for (auto [stream, count] : lastUsesOf[owner])
+      if (done[stream] < count)
         return false;
     return true;
   }
@@ -214,7 +223,7 @@ private:
 
   const Plan &plan;
   const Dag &dag;
-  LaneClocks clocks;
+  StreamClocks clocks;
   std::vector<uint64_t> offsets;
   std::vector<DeviceArena> arenas;
   std::vector<std::vector<uint32_t>> stepsOf; ///< per buffer, ascending

@@ -3,9 +3,10 @@
 #define MGPU_PLANNER_PLAN_ARENALAYOUT_H
 
 // Where each device buffer lies. Two Temporary buffers may share bytes only
-// when every use of one is before every use of the other by the plan's own lane
-// order and waits, so no timing can make them collide. Resident buffers, and
-// buffers touched while loading or fetching, outlive a replay and never share.
+// when every use of one is before every use of the other by the plan's own
+// stream order and waits, so no timing can make them collide. Resident buffers,
+// and buffers touched while loading or fetching, outlive a replay and never
+// share.
 
 #include "planner/plan/Plan.h"
 
@@ -25,8 +26,8 @@ struct ArenaLayout {
 
 /// Best fit in plan order: a buffer takes, at its first use, the smallest run
 /// of bytes whose former owners are all done by then, else new bytes. Needs a
-/// plan whose lanes and waits are in range. Time: O(uses * lanes), and a look
-/// at each free range per buffer.
+/// plan whose streams and waits are in range. Time: O(uses * streams), and a
+/// look at each free range per buffer.
 ArenaLayout layoutArena(const Plan &plan, const Dag &dag);
 
 } // namespace mgpu::planner

@@ -22,16 +22,17 @@ struct StreamId {
 
 /// One stream of one device. The host's own work (host-to-host copies) runs
 /// on streams of DeviceId::host().
-struct Lane {
+struct PlanStream {
   DeviceId device;
   StreamId stream;
-  auto operator<=>(const Lane &) const = default;
+  auto operator<=>(const PlanStream &) const = default;
 };
 
 struct PlanStep {
   NodeId node;
-  std::vector<Lane> lanes;   ///< one per device the node occupies, ascending
-  std::vector<NodeId> waits; ///< nodes of other lanes it waits for, ascending
+  std::vector<PlanStream>
+      streams;               ///< one per device the node occupies, ascending
+  std::vector<NodeId> waits; ///< nodes of other streams it waits for, ascending
   double startUs = 0;        ///< predicted
   double durationUs = 0;     ///< predicted
   /// Of a collective: how NCCL does it fastest by the model, where that says.
@@ -54,7 +55,7 @@ struct Plan {
   uint32_t numDevices = 0;
   uint32_t streamsPerDevice = 1;
   std::vector<PlanStep> steps;       ///< creation order, a topological order;
-                                     ///< order within a lane = this order
+                                     ///< order within a stream = this order
   std::vector<Placement> placements; ///< every device buffer, by BufferId
   std::vector<uint64_t> arenaBytes;  ///< per device
   double makespanUs = 0; ///< of all phases; of a rolled loop, one trip

@@ -42,7 +42,7 @@ Result<PlanAlone> parsePlanAlone(std::string_view text) {
 
 namespace {
 
-/// A step, and who runs before it on its lanes.
+/// A step, and who runs before it on its streams.
 struct Seen {
   const PlanStep *step = nullptr;
   std::string name, before;
@@ -50,13 +50,13 @@ struct Seen {
 
 std::map<std::pair<std::string, uint32_t>, Seen> stepsOf(const PlanAlone &of) {
   std::vector<const PlanStep *> byNode;
-  std::map<Lane, std::string> last;
+  std::map<PlanStream, std::string> last;
   std::map<uint32_t, Seen> seen;
   for (const PlanStep &step : of.plan.steps) {
     Seen one{&step, of.dag.node(step.node).name, ""};
-    for (Lane lane : step.lanes) {
-      one.before += last[lane] + "\n";
-      last[lane] = one.name;
+    for (PlanStream stream : step.streams) {
+      one.before += last[stream] + "\n";
+      last[stream] = one.name;
     }
     seen.emplace(step.node.value, std::move(one));
   }
@@ -99,16 +99,17 @@ PlanDiff diffPlans(const PlanAlone &a, const PlanAlone &b) {
       continue;
     }
     const Seen &y = it->second;
-    bool lanes = x.step->lanes != y.step->lanes;
+    bool streams = x.step->streams != y.step->streams;
     double duration = y.step->durationUs - x.step->durationUs;
     bool slower = std::abs(duration) >
                   1e-6 * std::max(x.step->durationUs, y.step->durationUs);
-    if (!lanes && !slower && x.before == y.before) {
+    if (!streams && !slower && x.before == y.before) {
       ++diff.same;
       continue;
     }
     diff.changes.push_back({key.first, y.step->startUs - x.step->startUs,
-                            duration, lanes, x.step->startUs, y.step->startUs});
+                            duration, streams, x.step->startUs,
+                            y.step->startUs});
   }
   for (const auto &[key, y] : inB)
     if (!inA.count(key))
@@ -140,7 +141,7 @@ std::string toText(const PlanDiff &diff, size_t most) {
         change.bStartUs, change.aStartUs, change.startUs));
     if (change.durationUs != 0)
       append(fmt::format(", takes {:+.3f} us", change.durationUs));
-    out += change.hasOtherLanes ? ", on other streams\n" : "\n";
+    out += change.hasOtherStreams ? ", on other streams\n" : "\n";
   }
   if (diff.changes.size() > most)
     append(fmt::format("  and {} more\n", diff.changes.size() - most));

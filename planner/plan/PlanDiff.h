@@ -21,7 +21,7 @@ Result<PlanAlone> parsePlanAlone(std::string_view text);
 struct StepChange {
   std::string name;
   double startUs = 0, durationUs = 0;
-  bool hasOtherLanes = false;
+  bool hasOtherStreams = false;
   double aStartUs = 0, bStartUs = 0;
 };
 struct PlanDiff {
@@ -30,12 +30,12 @@ struct PlanDiff {
   uint64_t aArenaBytes = 0, bArenaBytes = 0; ///< the largest of a device
   uint64_t aWaits = 0, bWaits = 0;
   std::vector<std::string> onlyInA, onlyInB; ///< names of steps
-  std::vector<StepChange> changes; ///< other lanes, duration or place in order;
-                                   ///< the largest change of start first
+  std::vector<StepChange> changes; ///< other streams, duration or place in
+                                   ///< order; the largest change of start first
   uint32_t same = 0;               ///< steps with none of that
 };
 /// Steps are paired by name, those of one name in node order. A step whose
-/// order on its lane is the same does not count as moved, whatever its time.
+/// order on its stream is the same does not count as moved, whatever its time.
 PlanDiff diffPlans(const PlanAlone &a, const PlanAlone &b);
 
 /// In words; at most `most` steps of each list.

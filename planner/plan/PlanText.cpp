@@ -16,7 +16,7 @@
 //   step 8 "sum" on 0.2 1.2 by tree LL128 start 3.5 for 9
 //   end
 //
-// A lane is device.stream, `host.0` on the host. `by` is NCCL's algorithm and
+// A stream is device.stream, `host.0` on the host. `by` is NCCL's algorithm and
 // protocol, where one was chosen; version 1 had none. `after` lists waits.
 // Names repeat what the DAG says, so that a plan read against another DAG is
 // refused. Numbers are the shortest text that reads back to the same double.
@@ -31,10 +31,10 @@
 
 namespace mgpu::planner {
 
-static std::string laneText(Lane lane) {
-  return lane.device.isHost()
-             ? fmt::format("host.{}", lane.stream.value)
-             : fmt::format("{}.{}", lane.device.value, lane.stream.value);
+static std::string streamText(PlanStream stream) {
+  return stream.device.isHost()
+             ? fmt::format("host.{}", stream.stream.value)
+             : fmt::format("{}.{}", stream.device.value, stream.stream.value);
 }
 
 std::string toText(const Plan &plan, const Dag &dag) {
@@ -57,8 +57,8 @@ std::string toText(const Plan &plan, const Dag &dag) {
   for (const PlanStep &step : plan.steps) {
     append(fmt::format("step {} {} on", step.node.value,
                        quoteText(dag.node(step.node).name)));
-    for (Lane lane : step.lanes)
-      append(" " + laneText(lane));
+    for (PlanStream stream : step.streams)
+      append(" " + streamText(stream));
     if (step.algorithm)
       append(fmt::format(" by {} {}", toString(step.algorithm->shape),
                          toString(step.algorithm->protocol)));
@@ -199,26 +199,27 @@ private:
     return line.expectEnd();
   }
 
-  Result<Lane> parseLane(LineReader &line) {
+  Result<PlanStream> parseStream(LineReader &line) {
     std::string_view word = line.word();
     size_t dot = word.find('.');
     if (dot == std::string_view::npos)
-      return line.bad(fmt::format("\"{}\" is no lane; write device.stream or "
-                                  "host.stream",
-                                  word.substr(0, 40)));
-    Lane lane;
+      return line.bad(
+          fmt::format("\"{}\" is not a stream; write device.stream or "
+                      "host.stream",
+                      word.substr(0, 40)));
+    PlanStream stream;
     if (word.substr(0, dot) != "host") {
       MGPU_TRY_ASSIGN(
           uint32_t device,
           line.integerOf<uint32_t>(word.substr(0, dot), "device number"));
       if (device >= dag.numDevices)
         return line.bad(fmt::format("the program has no device {}", device));
-      lane.device = DeviceId{int32_t(device)};
+      stream.device = DeviceId{int32_t(device)};
     }
     MGPU_TRY_ASSIGN(
-        lane.stream.value,
+        stream.stream.value,
         line.integerOf<uint32_t>(word.substr(dot + 1), "stream number"));
-    return lane;
+    return stream;
   }
 
   Result<void> parseAlgorithm(LineReader &line, PlanStep &step) {
@@ -227,11 +228,11 @@ private:
     step.algorithm = parseCollectiveAlgorithm(shape, protocol);
     if (!step.algorithm)
       return line.bad(
-          fmt::format("\"{} {}\" is no algorithm and protocol; write "
+          fmt::format("\"{} {}\" is not an algorithm and protocol; write "
                       "ring, tree or nvls and LL, LL128 or Simple",
                       shape.substr(0, 40), protocol.substr(0, 40)));
     if (workClass(dag.node(step.node)) != WorkClass::Collective)
-      return line.bad(fmt::format("node {} is no collective, and has no "
+      return line.bad(fmt::format("node {} is not a collective, and has no "
                                   "algorithm",
                                   step.node.value));
     return {};
@@ -251,8 +252,8 @@ private:
                                   name));
     MGPU_TRY(line.keyword("on"));
     while (!line.atEnd() && line.peek() != "start" && line.peek() != "by") {
-      MGPU_TRY_ASSIGN(Lane lane, parseLane(line));
-      step.lanes.push_back(lane);
+      MGPU_TRY_ASSIGN(PlanStream stream, parseStream(line));
+      step.streams.push_back(stream);
     }
     if (line.peek() == "by") {
       MGPU_TRY(parseAlgorithm(line, step));

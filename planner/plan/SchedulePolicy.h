@@ -6,18 +6,18 @@ namespace mgpu::planner {
 
 /// What a schedule may do that the program does not say. Each is a transform
 /// with a switch and a gain of its own (transform/Transform.h).
-struct Freedoms {
+struct SchedulePolicy {
   /// Nodes are created in an order that is chosen; else in the program's.
   bool order = true;
   /// A collective starts as early as its inputs allow; else only after all that
   /// stands before it in the program on its devices.
   bool early = true;
-  /// What running side by side makes slower runs in turn; else the schedule
+  /// Work that would slow down when overlapped is serialised; else the schedule
   /// forks wherever the program lets it.
   bool join = true;
-  bool operator==(const Freedoms &) const = default;
+  bool operator==(const SchedulePolicy &) const = default;
 };
-inline constexpr Freedoms noFreedoms{false, false, false};
+inline constexpr SchedulePolicy strictPolicy{false, false, false};
 
 } // namespace mgpu::planner
 

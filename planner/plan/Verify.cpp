@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The judge of plans. It shares nothing with the schedulers: it numbers lanes,
-// keeps vector clocks and places uses on its own.
+// The judge of plans. It shares nothing with the schedulers: it numbers
+// streams, keeps vector clocks and places uses on its own.
 //
-// Cost, for n steps, e DAG edges and waits, L lanes in use:
+// Cost, for n steps, e DAG edges and waits, L streams in use:
 // clocks take O((n + e) * L) time and n * L words; VerifyMemory.cpp says what
 // memory takes.
 
@@ -21,7 +21,7 @@ namespace mgpu::planner {
 
 namespace {
 
-// 16 GiB of clocks: a million steps on 4,096 lanes.
+// 16 GiB of clocks: a million steps on 4,096 streams.
 constexpr uint64_t maxClockWords = uint64_t(1) << 32;
 
 class Verifier {
@@ -59,7 +59,7 @@ private:
                              plan.streamsPerDevice, limits.streamsPerDevice));
     for (double time : {plan.makespanUs, plan.lowerBoundUs})
       if (!std::isfinite(time) || time < 0)
-        return bad("its makespan or bound is no time");
+        return bad("its makespan or bound is not a finite time");
     return {};
   }
 
@@ -74,7 +74,7 @@ private:
                                s, step.node.value, dag.nodes.size()));
       if (stepOf[step.node.value] != absent)
         return bad(fmt::format("{} has two steps", stepText(s)));
-      MGPU_TRY(checkLanes(s));
+      MGPU_TRY(checkStreams(s));
       if (s > 0 &&
           dag.node(plan.steps[s - 1].node).phase > dag.node(step.node).phase)
         return bad(fmt::format("{} comes after {}, which belongs to a later "
@@ -96,8 +96,9 @@ private:
       }
       for (double time : {step.startUs, step.durationUs})
         if (!std::isfinite(time) || time < 0)
-          return bad(fmt::format("{} has a start or duration that is no time",
-                                 stepText(s)));
+          return bad(fmt::format(
+              "{} has a start or duration that is not a finite time",
+              stepText(s)));
       stepOf[step.node.value] = s;
     }
     for (uint32_t i = 0; i < dag.nodes.size(); ++i)
@@ -106,61 +107,62 @@ private:
     return {};
   }
 
-  Result<void> checkLanes(uint32_t s) {
+  Result<void> checkStreams(uint32_t s) {
     const PlanStep &step = plan.steps[s];
     std::vector<DeviceId> devices = dag.node(step.node).devices;
     if (devices.empty())
       devices.push_back(DeviceId::host());
-    if (step.lanes.size() != devices.size())
-      return bad(fmt::format("{} has {} lanes for {} devices", stepText(s),
-                             step.lanes.size(), devices.size()));
+    if (step.streams.size() != devices.size())
+      return bad(fmt::format("{} has {} streams for {} devices", stepText(s),
+                             step.streams.size(), devices.size()));
     for (size_t k = 0; k < devices.size(); ++k) {
-      if (step.lanes[k].device != devices[k])
-        return bad(fmt::format("{} has a lane on device {} where its device {} "
-                               "belongs",
-                               stepText(s), step.lanes[k].device.value,
-                               devices[k].value));
-      if (step.lanes[k].stream.value >= plan.streamsPerDevice)
+      if (step.streams[k].device != devices[k])
+        return bad(fmt::format(
+            "{} has a stream on device {} where its device {} "
+            "belongs",
+            stepText(s), step.streams[k].device.value, devices[k].value));
+      if (step.streams[k].stream.value >= plan.streamsPerDevice)
         return bad(fmt::format("{} runs on stream {}, but the plan has {} per "
                                "device",
-                               stepText(s), step.lanes[k].stream.value,
+                               stepText(s), step.streams[k].stream.value,
                                plan.streamsPerDevice));
     }
     return {};
   }
 
   Result<void> buildClocks() {
-    std::map<Lane, uint32_t> laneNumber;
+    std::map<PlanStream, uint32_t> streamNumber;
     for (const PlanStep &step : plan.steps)
-      for (Lane lane : step.lanes)
-        laneNumber.try_emplace(lane, uint32_t(laneNumber.size()));
-    order.numLanes = laneNumber.size();
-    if (plan.steps.size() * uint64_t(order.numLanes) > maxClockWords)
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("plan: {} steps on {} lanes are more than verify "
-                              "can hold; plan with fewer streams",
-                              plan.steps.size(), order.numLanes));
-    order.clock.assign(plan.steps.size() * order.numLanes, 0);
+      for (PlanStream stream : step.streams)
+        streamNumber.try_emplace(stream, uint32_t(streamNumber.size()));
+    order.numStreams = streamNumber.size();
+    if (plan.steps.size() * uint64_t(order.numStreams) > maxClockWords)
+      return fail(
+          ErrorKind::Unsupported,
+          fmt::format("plan: {} steps on {} streams are more than verify "
+                      "can hold; plan with fewer streams",
+                      plan.steps.size(), order.numStreams));
+    order.clock.assign(plan.steps.size() * order.numStreams, 0);
     order.home.resize(plan.steps.size());
-    std::vector<uint32_t> tail(order.numLanes, UINT32_MAX);
+    std::vector<uint32_t> tail(order.numStreams, UINT32_MAX);
     for (uint32_t s = 0; s < plan.steps.size(); ++s) {
-      uint32_t *mine = &order.clock[s * order.numLanes];
+      uint32_t *mine = &order.clock[s * order.numStreams];
       auto include = [&](uint32_t earlier) {
-        const uint32_t *theirs = &order.clock[earlier * order.numLanes];
-        for (size_t lane = 0; lane < order.numLanes; ++lane)
-          if (theirs[lane] > mine[lane])
-            mine[lane] = theirs[lane];
+        const uint32_t *theirs = &order.clock[earlier * order.numStreams];
+        for (size_t stream = 0; stream < order.numStreams; ++stream)
+          if (theirs[stream] > mine[stream])
+            mine[stream] = theirs[stream];
       };
       const PlanStep &step = plan.steps[s];
       for (NodeId wait : step.waits)
         include(stepOf[wait.value]);
-      for (Lane lane : step.lanes) {
-        uint32_t number = laneNumber[lane];
+      for (PlanStream stream : step.streams) {
+        uint32_t number = streamNumber[stream];
         if (tail[number] != UINT32_MAX)
           include(tail[number]);
       }
-      for (Lane lane : step.lanes) {
-        order.home[s] = laneNumber[lane];
+      for (PlanStream stream : step.streams) {
+        order.home[s] = streamNumber[stream];
         tail[order.home[s]] = s;
         ++mine[order.home[s]];
       }
@@ -176,7 +178,7 @@ private:
     for (const DepEdge &edge : dag.edges)
       if (!isBefore(stepOf[edge.from.value], stepOf[edge.to.value]))
         return bad(fmt::format("{} must follow {} ({} dependence), but neither "
-                               "lane order nor waits say so",
+                               "stream order nor waits say so",
                                nodeText(edge.to), nodeText(edge.from),
                                toString(edge.kind)));
     return {};
@@ -257,9 +259,10 @@ private:
       uint64_t offset = plan.placements[next++].offset;
       uint64_t arena = plan.arenaBytes[size_t(buffer.device.value)];
       if (offset % arenaAlignment != 0)
-        return bad(fmt::format("buffer \"{}\" lies at offset {}, which is no "
-                               "multiple of {}",
-                               buffer.name, offset, arenaAlignment));
+        return bad(
+            fmt::format("buffer \"{}\" lies at offset {}, which is not a "
+                        "multiple of {}",
+                        buffer.name, offset, arenaAlignment));
       if (offset > arena || buffer.sizeBytes > arena - offset)
         return bad(fmt::format("buffer \"{}\" at offset {} ends outside the "
                                "arena of device {}, which has {} bytes",
@@ -272,9 +275,10 @@ private:
       base[id] = int64_t(offset);
     }
     if (next != plan.placements.size())
-      return bad(fmt::format("it places buffer {} which is no device buffer or "
-                             "is placed twice",
-                             plan.placements[next].buffer.value));
+      return bad(
+          fmt::format("it places buffer {} which is not a device buffer or "
+                      "is placed twice",
+                      plan.placements[next].buffer.value));
     return {};
   }
 

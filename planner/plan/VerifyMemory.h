@@ -10,14 +10,14 @@ namespace mgpu::planner {
 
 /// Which steps of a plan end before which begin, by vector clocks.
 struct StepOrder {
-  size_t numLanes = 0;
-  std::vector<uint32_t> clock; ///< [step][lane]: steps of the lane done
-  std::vector<uint32_t> home;  ///< a lane of the step
+  size_t numStreams = 0;
+  std::vector<uint32_t> clock; ///< [step][stream]: steps of the stream done
+  std::vector<uint32_t> home;  ///< a stream of the step
 
   bool isBefore(uint32_t earlier, uint32_t later) const {
-    uint32_t lane = home[earlier];
-    return earlier < later &&
-           clock[later * numLanes + lane] >= clock[earlier * numLanes + lane];
+    uint32_t stream = home[earlier];
+    return earlier < later && clock[later * numStreams + stream] >=
+                                  clock[earlier * numStreams + stream];
   }
 };
 

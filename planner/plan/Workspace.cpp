@@ -13,33 +13,33 @@ void addWorkspaces(Dag &dag, Plan &plan, std::span<const uint64_t> bytes) {
     return call && call->kernel.value < bytes.size() ? bytes[call->kernel.value]
                                                      : 0;
   };
-  std::map<Lane, uint64_t> needs;
+  std::map<PlanStream, uint64_t> needs;
   for (const PlanStep &step : plan.steps)
     if (uint64_t need = needOf(dag.node(step.node));
-        need && !step.lanes.empty())
-      needs[step.lanes[0]] = std::max(needs[step.lanes[0]], need);
-  std::map<Lane, BufferId> buffers;
-  for (const auto &[lane, need] : needs) {
+        need && !step.streams.empty())
+      needs[step.streams[0]] = std::max(needs[step.streams[0]], need);
+  std::map<PlanStream, BufferId> buffers;
+  for (const auto &[stream, need] : needs) {
     BufferId id{uint32_t(dag.buffers.size())};
     Buffer &buffer = dag.buffers.emplace_back();
-    buffer.name =
-        fmt::format("workspace {}.{}", lane.device.value, lane.stream.value);
-    buffer.device = lane.device;
+    buffer.name = fmt::format("workspace {}.{}", stream.device.value,
+                              stream.stream.value);
+    buffer.device = stream.device;
     buffer.role = BufferRole::Temporary;
     buffer.elementType = ElementType::I8;
     buffer.shape = {int64_t(need)};
     buffer.sizeBytes = need;
-    uint64_t &arena = plan.arenaBytes[size_t(lane.device.value)];
+    uint64_t &arena = plan.arenaBytes[size_t(stream.device.value)];
     arena = (arena + arenaAlignment - 1) / arenaAlignment * arenaAlignment;
     plan.placements.push_back({id, arena});
     arena += need;
-    buffers.emplace(lane, id);
+    buffers.emplace(stream, id);
   }
   for (const PlanStep &step : plan.steps) {
     DagNode &node = dag.nodes[step.node.value];
-    if (needOf(node) == 0 || step.lanes.empty())
+    if (needOf(node) == 0 || step.streams.empty())
       continue;
-    BufferId id = buffers.at(step.lanes[0]);
+    BufferId id = buffers.at(step.streams[0]);
     Box box = Box::flat(0, int64_t(dag.buffer(id).sizeBytes));
     node.uses.push_back({id, std::move(box), /*reads=*/false, /*writes=*/true});
     std::get<KernelCall>(node.work).arguments.push_back({id, 0});

@@ -51,7 +51,7 @@ PlanSummary summarize(const Plan &plan, const Dag &dag) {
     summary.serialMakespanUs += step.durationUs;
     summary.waits += step.waits.size();
     const DagNode &node = dag.node(step.node);
-    for (DeviceId device : laneDevices(node))
+    for (DeviceId device : streamDevices(node))
       spans[resourceIndex(device, workClass(node))].emplace_back(
           step.startUs, step.startUs + step.durationUs);
   }
@@ -121,11 +121,12 @@ std::string explain(const Plan &plan, const Dag &dag) {
                                 plan.scheduler, plan.model);
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep &step = replayed.steps[s];
-    std::string lanes;
-    for (Lane lane : step.lanes)
-      lanes += lane.device.isHost() ? fmt::format(" host.{}", lane.stream.value)
-                                    : fmt::format(" {}.{}", lane.device.value,
-                                                  lane.stream.value);
+    std::string streams;
+    for (PlanStream stream : step.streams)
+      streams +=
+          stream.device.isHost()
+              ? fmt::format(" host.{}", stream.stream.value)
+              : fmt::format(" {}.{}", stream.device.value, stream.stream.value);
     std::string by =
         step.algorithm
             ? fmt::format(" by {} {}", toString(step.algorithm->shape),
@@ -133,7 +134,7 @@ std::string explain(const Plan &plan, const Dag &dag) {
             : "";
     out +=
         fmt::format("{:>12.3f} us  +{:<12.3f}{}  {} \"{}\"{}: {}\n",
-                    step.startUs, step.durationUs, lanes, step.node.value,
+                    step.startUs, step.durationUs, streams, step.node.value,
                     dag.node(step.node).name, by, reasonText(reasons[s], dag));
   }
   PlanSummary summary = summarize(replayed, dag);

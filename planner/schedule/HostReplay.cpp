@@ -10,7 +10,7 @@ namespace mgpu::planner {
 static constexpr double handOverUs = 0.13;
 
 /// Of one phase, which the first thread tells the others to begin and at whose
-/// end it waits for them (device/host/LanePool.cpp).
+/// end it waits for them (device/host/WorkerPool.cpp).
 static double phaseUs(const Plan &plan, const Dag &dag,
                       const Predecessors &predecessors, Phase phase,
                       uint32_t threads) {

@@ -40,7 +40,7 @@ std::vector<Fork> forksOf(const Plan &plan, const Dag &dag,
   for (uint32_t s : byStart) {
     const DagNode &node = dag.node(plan.steps[s].node);
     WorkClass mine = workClass(node);
-    for (DeviceId device : laneDevices(node)) {
+    for (DeviceId device : streamDevices(node)) {
       for (WorkClass other : allClasses) {
         uint32_t t = running[resourceIndex(device, other)];
         if (other == mine || t == none)
@@ -168,13 +168,13 @@ std::vector<bool> runsBeside(const Plan &plan, const Dag &dag,
   return beside;
 }
 
-static FreedomChange comparePlaces(const Plan *without, const Plan &with,
-                                   const Dag &dag) {
+static PolicyChange comparePlaces(const Plan *without, const Plan &with,
+                                  const Dag &dag) {
   std::vector<size_t> place(dag.nodes.size());
   std::iota(place.begin(), place.end(), size_t(0));
   for (size_t s = 0; without && s < without->steps.size(); ++s)
     place[without->steps[s].node.value] = s;
-  FreedomChange change;
+  PolicyChange change;
   for (size_t s = 0; s < with.steps.size(); ++s)
     change.nodes += place[with.steps[s].node.value] != s;
   change.lines.push_back(fmt::format("{} of {} nodes are created at another "
@@ -183,13 +183,13 @@ static FreedomChange comparePlaces(const Plan *without, const Plan &with,
   return change;
 }
 
-static FreedomChange compareStarts(const Plan &with, const Dag &dag) {
+static PolicyChange compareStarts(const Plan &with, const Dag &dag) {
   std::vector<double> starts(dag.nodes.size()), ends(dag.nodes.size());
   for (const PlanStep &step : with.steps) {
     starts[step.node.value] = step.startUs;
     ends[step.node.value] = step.startUs + step.durationUs;
   }
-  FreedomChange change;
+  PolicyChange change;
   uint32_t collectives = 0;
   double most = 0;
   std::vector<std::vector<uint32_t>> places = placesOfCollectives(dag);
@@ -210,12 +210,11 @@ static FreedomChange compareStarts(const Plan &with, const Dag &dag) {
   return change;
 }
 
-static FreedomChange compareForks(const Plan &without, const Plan &with,
-                                  const Dag &dag,
-                                  const Contention &contention) {
+static PolicyChange compareForks(const Plan &without, const Plan &with,
+                                 const Dag &dag, const Contention &contention) {
   std::vector<bool> before = runsBeside(without, dag, contention),
                     after = runsBeside(with, dag, contention);
-  FreedomChange change;
+  PolicyChange change;
   for (size_t i = 0; i < before.size(); ++i)
     change.nodes += before[i] && !after[i];
   for (size_t a = 0; a < std::size(allClasses); ++a)
@@ -228,12 +227,12 @@ static FreedomChange compareForks(const Plan &without, const Plan &with,
   return change;
 }
 
-FreedomChange compareFreedom(TransformKind freedom, const Plan *without,
-                             const Plan &with, const Dag &dag,
-                             const Contention &contention) {
-  if (freedom == TransformKind::Order)
+PolicyChange comparePolicy(TransformKind policyFlag, const Plan *without,
+                           const Plan &with, const Dag &dag,
+                           const Contention &contention) {
+  if (policyFlag == TransformKind::Order)
     return comparePlaces(without, with, dag);
-  if (freedom == TransformKind::Early)
+  if (policyFlag == TransformKind::Early)
     return compareStarts(with, dag);
   return compareForks(without ? *without : with, with, dag, contention);
 }

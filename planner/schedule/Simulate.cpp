@@ -22,24 +22,24 @@ public:
       : dag(dag), contention(contention), count(plan.steps.size()),
         devicesOf(count), classOf(count), after(count), needs(count, 0) {
     std::vector<uint32_t> stepOf(dag.nodes.size(), 0);
-    std::map<Lane, uint32_t> lanes;
+    std::map<PlanStream, uint32_t> streams;
     std::vector<uint32_t> resources(numResources(dag), none);
     for (uint32_t s = 0; s < count; ++s) {
       const PlanStep &step = plan.steps[s];
       const DagNode &node = dag.node(step.node);
       stepOf[step.node.value] = s;
       classOf[s] = workClass(node);
-      for (DeviceId device : laneDevices(node))
+      for (DeviceId device : streamDevices(node))
         devicesOf[s].push_back(uint32_t(device.value + 1));
       std::vector<uint32_t> before;
       for (NodeId wait : step.waits)
         before.push_back(stepOf[wait.value]);
-      for (Lane lane : step.lanes) {
-        auto [it, fresh] = lanes.try_emplace(lane, s);
+      for (PlanStream stream : step.streams) {
+        auto [it, fresh] = streams.try_emplace(stream, s);
         if (!fresh)
           before.push_back(std::exchange(it->second, s));
       }
-      for (DeviceId device : laneDevices(node)) {
+      for (DeviceId device : streamDevices(node)) {
         uint32_t &holder = resources[resourceIndex(device, classOf[s])];
         if (holder != none)
           before.push_back(holder);

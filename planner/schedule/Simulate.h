@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_SCHEDULE_SIMULATE_H
 #define MGPU_PLANNER_SCHEDULE_SIMULATE_H
 
-// Plays a plan event by event: steps start as soon as lanes, waits, resources
+// Plays a plan event by event: steps start as soon as streams, waits, resources
 // and phases allow, and slow each other down while they run side by side.
 
 #include "planner/cost/Contention.h"

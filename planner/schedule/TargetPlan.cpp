@@ -24,14 +24,14 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
 static Result<TargetPlan> planOverlapped(const Dag &dag,
                                          const TopologyEstimator &machine,
                                          const TargetOptions &options,
-                                         Freedoms freedoms,
+                                         SchedulePolicy schedulePolicy,
                                          rcpsp::Budget &budget) {
   TargetPlan result;
-  MGPU_TRY_ASSIGN(result.model, overlap::OverlapModel::create(
+  MGPU_TRY_ASSIGN(result.model, search::OverlapModel::create(
                                     dag, options.scaleComm, &machine));
   MGPU_TRY_ASSIGN(result.overlap,
-                  overlap::planOverlap(dag, *result.model, options.memoryBytes,
-                                       options.seed, budget, freedoms));
+                  search::planOverlap(dag, *result.model, options.memoryBytes,
+                                      options.seed, budget, schedulePolicy));
   result.plan = result.overlap->plan;
   bool frozen =
       std::all_of(dag.nodes.begin(), dag.nodes.end(), [](const DagNode &node) {
@@ -55,26 +55,26 @@ public:
                const TargetOptions &options, rcpsp::Budget &budget)
       : source(dag), chosen(machine), plain(machine.withoutAlgorithms()),
         options(options), budget(budget), current(dag),
-        freedoms(options.freedoms) {}
+        schedulePolicy(options.schedulePolicy) {}
 
   Result<TargetPlan> run() {
     for (const Transform &transform : options.transforms)
       parts += takesPart(transform);
-    Result<TargetPlan> first = plan(current, plain, freedoms);
+    Result<TargetPlan> first = plan(current, plain, schedulePolicy);
     if (!first && first.error().kind != ErrorKind::Invalid)
       return first;
     if (first)
       best = std::move(*first);
     for (size_t k = 0; k < options.transforms.size();)
-      if (freedomOf(options.transforms[k].kind))
+      if (policyFlagOf(options.transforms[k].kind))
         ++k;
       else
         MGPU_TRY(tryNext(k));
     if (!best)
       return first;
     for (const Transform &transform : options.transforms)
-      if (auto freedom = freedomOf(transform.kind);
-          freedom && freedoms.*freedom)
+      if (auto policyFlag = policyFlagOf(transform.kind);
+          policyFlag && schedulePolicy.*policyFlag)
         MGPU_TRY(weigh(transform.kind));
     return finish();
   }
@@ -84,13 +84,13 @@ private:
 
   /// Whether a transform leads to a search of its own.
   bool takesPart(const Transform &transform) const {
-    if (!freedoms.order)
+    if (!schedulePolicy.order)
       return false;
     if (transform.kind == TransformKind::Order)
       return false; // without it there is nothing to search
     if (transform.kind == TransformKind::NoFork)
       return !source.spmd;
-    if (freedomOf(transform.kind))
+    if (policyFlagOf(transform.kind))
       return true;
     if (isFree(transform))
       return !chunkGroups(source).empty();
@@ -99,7 +99,7 @@ private:
   }
 
   Result<TargetPlan> plan(const Dag &of, const TopologyEstimator &on,
-                          Freedoms allowed) {
+                          SchedulePolicy allowed) {
     rcpsp::Budget part = budget.part(parts);
     Result<TargetPlan> result =
         of.spmd ? planOverlapped(of, on, options, allowed, part)
@@ -121,14 +121,14 @@ private:
             [&](const Dag &of) -> Result<double> {
               if (of.spmd) {
                 rcpsp::Budget first(1e9, 0);
-                MGPU_TRY_ASSIGN(
-                    TargetPlan plan,
-                    planOverlapped(of, machine(), options, freedoms, first));
+                MGPU_TRY_ASSIGN(TargetPlan plan,
+                                planOverlapped(of, machine(), options,
+                                               schedulePolicy, first));
                 return plan.plan.makespanUs;
               }
               ScheduleOptions schedule;
               schedule.streamsPerDevice = options.streamsPerDevice;
-              schedule.freedoms = freedoms;
+              schedule.schedulePolicy = schedulePolicy;
               MGPU_TRY_ASSIGN(Plan plan, scheduleList(of, machine(), schedule));
               return simulate(plan, of, contentionOf(machine().machine()))
                   .makespanUs;
@@ -188,8 +188,8 @@ private:
       gain.left.insert(gain.left.end(), left.begin(), left.end());
       bool ofAlgorithms = gain.transform.kind == TransformKind::Algorithm;
       if (gain.changes > 0)
-        if (Result<TargetPlan> after =
-                plan(trial, ofAlgorithms ? chosen : machine(), freedoms)) {
+        if (Result<TargetPlan> after = plan(
+                trial, ofAlgorithms ? chosen : machine(), schedulePolicy)) {
           gain.afterUs = after->plan.makespanUs;
           gain.contendedAfterUs = after->contendedUs;
           if (isBetter(*after)) {
@@ -218,11 +218,11 @@ private:
     return arenas.empty() ? 0 : *std::max_element(arenas.begin(), arenas.end());
   }
 
-  /// What a freedom brings, against a plan without it; which stays where it is
-  /// no longer, and of the same length needs no more memory.
+  /// What a schedule policy brings, against a plan without it; which stays
+  /// where it is no longer, and of the same length needs no more memory.
   Result<void> weigh(TransformKind kind) {
-    Freedoms allowed = freedoms;
-    allowed.*freedomOf(kind) = false;
+    SchedulePolicy allowed = schedulePolicy;
+    allowed.*policyFlagOf(kind) = false;
     // The overlap search is of a model without contention, and forks in any
     // case.
     bool isSame = kind == TransformKind::NoFork && source.spmd;
@@ -230,9 +230,9 @@ private:
         isSame ? *best : plan(current, machine(), allowed);
     if (!without && without.error().kind != ErrorKind::Invalid)
       return fail(without.error());
-    FreedomChange change =
-        compareFreedom(kind, without ? &without->plan : nullptr, best->plan,
-                       current, contentionOf(machine().machine()));
+    PolicyChange change =
+        comparePolicy(kind, without ? &without->plan : nullptr, best->plan,
+                      current, contentionOf(machine().machine()));
     TransformGain gain;
     gain.transform = kind;
     gain.changes = change.nodes;
@@ -255,7 +255,7 @@ private:
       kept.emplace_back(toString(kind));
     } else {
       best = std::move(*without);
-      freedoms = allowed;
+      schedulePolicy = allowed;
     }
     gains.push_back(std::move(gain));
     return {};
@@ -287,7 +287,7 @@ private:
         recordAlgorithms(best->overlap->plan, best->algorithms);
     }
     if (isChanged) {
-      if (best->overlap && best->plan.model == overlap::frozenModelName)
+      if (best->overlap && best->plan.model == search::frozenModelName)
         best->plan.model +=
             ", what transforms changed scaled as estimated on " + chosen.name();
       best->dag = std::move(current);
@@ -304,7 +304,7 @@ private:
   uint64_t parts = 1; ///< of the budget
   Dag current;
   bool chooses = false, isChanged = false;
-  Freedoms freedoms;
+  SchedulePolicy schedulePolicy;
   std::optional<TargetPlan> best;
   std::vector<TransformGain> gains;
   std::vector<std::string> kept;

@@ -21,17 +21,18 @@ struct TargetOptions {
   uint64_t seed = 0;
   double scaleComm = 1; ///< of DAGs that are spmd: times the collectives
   /// Tried in order; each is kept if the plan after it is shorter. Those that
-  /// are freedoms come last: each is kept if the plan without it is longer,
-  /// or as long with more memory.
+  /// are schedule policies come last: each is kept if the plan without it is
+  /// longer, or as long with more memory.
   std::vector<Transform> transforms;
   /// What the schedule may do from the start; those of `transforms` among them.
-  Freedoms freedoms;
+  SchedulePolicy schedulePolicy;
   std::vector<OpFactor> ops; ///< TransformContext::ops
 };
 
 /// What a transform did for the plan. Times are makespans in microseconds; 0
 /// before where nothing fitted the memory, and after where nothing changed or
-/// fitted. Of a freedom, before is the plan without it, of the same DAG.
+/// fitted. Of a schedule policy, before is the plan without it, of the same
+/// DAG.
 struct TransformGain {
   Transform transform = TransformKind::Copies;
   uint32_t changes = 0;
@@ -57,8 +58,8 @@ struct TargetPlan {
   /// The same of all nodes one after the other, where contention cannot be.
   double serialUs = 0;
   /// Of DAGs that are spmd: model, schedule and bounds.
-  std::optional<overlap::OverlapModel> model;
-  std::optional<overlap::OverlapOutcome> overlap;
+  std::optional<search::OverlapModel> model;
+  std::optional<search::OverlapOutcome> overlap;
 };
 
 /// "" is the memory of the topology's devices, "none" no limit.
@@ -70,13 +71,12 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
 /// `streamsPerDevice` streams and, until `budget` ends (a node is a plan), to
 /// list schedules of disturbed priorities. Of those that fit the memory the one
 /// of the least makespan with contention is kept, and forks are taken out of it
-/// where that makes it shorter. All that as far as the freedoms reach: without
-/// `order` there is nothing to search. Each transform that changes something
-/// takes
-/// an equal share of the budget, and is kept if the plan gets shorter: with
-/// contention, or, of a DAG that is spmd, by the model that its search is of.
-/// What does not fit is Invalid, and the error says at which step, what is live
-/// there and how much is missing.
+/// where that makes it shorter. All that as far as the schedule policies reach:
+/// without `order` there is nothing to search. Each transform that changes
+/// something takes an equal share of the budget, and is kept if the plan gets
+/// shorter: with contention, or, of a DAG that is spmd, by the model that its
+/// search is of. What does not fit is Invalid, and the error says at which
+/// step, what is live there and how much is missing.
 Result<TargetPlan> planForTarget(const Dag &dag,
                                  const TopologyEstimator &machine,
                                  const TargetOptions &options,

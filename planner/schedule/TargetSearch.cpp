@@ -81,8 +81,9 @@ namespace {
 class Search {
 public:
   Search(const Dag &dag, const TopologyEstimator &machine,
-         const TargetOptions &options, Freedoms freedoms)
-      : dag(dag), machine(machine), options(options), freedoms(freedoms),
+         const TargetOptions &options, SchedulePolicy schedulePolicy)
+      : dag(dag), machine(machine), options(options),
+        schedulePolicy(schedulePolicy),
         contention(contentionOf(machine.machine())) {}
 
   Result<TargetPlan> run(rcpsp::Budget &budget) {
@@ -98,17 +99,17 @@ public:
          streams /= 2) {
       ScheduleOptions schedule;
       schedule.streamsPerDevice = streams;
-      schedule.freedoms = freedoms;
+      schedule.schedulePolicy = schedulePolicy;
       MGPU_TRY_ASSIGN(Plan plan, scheduleList(dag, machine, schedule));
       MGPU_TRY(consider(std::move(plan)));
-      if (!freedoms.join && hasPlan())
+      if (!schedulePolicy.join && hasPlan())
         break;
     }
-    if (freedoms.join || !hasPlan())
+    if (schedulePolicy.join || !hasPlan())
       MGPU_TRY(consider(std::move(serial)));
-    if (freedoms.order)
+    if (schedulePolicy.order)
       MGPU_TRY(disturb(durations, budget));
-    if (freedoms.join && hasPlan())
+    if (schedulePolicy.join && hasPlan())
       MGPU_TRY(join());
     if (!hasPlan())
       return fail(doesNotFit(smallest, dag, options.memoryBytes));
@@ -173,14 +174,14 @@ private:
       for (size_t i = 0; i < tails.size(); ++i)
         priorities[i] = tails[i] * (1 + share * (random.uniform() - 0.5));
       uint32_t most = std::max(options.streamsPerDevice, 1u),
-               streams =
-                   freedoms.join ? 1 + uint32_t(random.below(most)) : most;
+               streams = schedulePolicy.join ? 1 + uint32_t(random.below(most))
+                                             : most;
       ScheduleOptions schedule;
-      schedule.freedoms = freedoms;
+      schedule.schedulePolicy = schedulePolicy;
       MGPU_TRY_ASSIGN(Plan plan,
                       finishPlan("list search",
                                  listOrder(dag, durations, priorities, streams,
-                                           freedoms.early),
+                                           schedulePolicy.early),
                                  streams, WaitPolicy::Dependences, dag, machine,
                                  schedule));
       double before = best.contendedUs;
@@ -196,7 +197,7 @@ private:
   const Dag &dag;
   const TopologyEstimator &machine;
   const TargetOptions &options;
-  Freedoms freedoms;
+  SchedulePolicy schedulePolicy;
   Contention contention;
   std::vector<double> tails; ///< longest path from each node's start
   TargetPlan best;
@@ -206,9 +207,10 @@ private:
 } // namespace
 
 Result<TargetPlan> searchLists(const Dag &dag, const TopologyEstimator &machine,
-                               const TargetOptions &options, Freedoms freedoms,
+                               const TargetOptions &options,
+                               SchedulePolicy schedulePolicy,
                                rcpsp::Budget &budget) {
-  return Search(dag, machine, options, freedoms).run(budget);
+  return Search(dag, machine, options, schedulePolicy).run(budget);
 }
 
 } // namespace mgpu::planner

@@ -9,15 +9,16 @@
 namespace mgpu::planner {
 
 /// A DAG as it is, not spmd: list schedules, those of disturbed priorities, and
-/// what joinForks() makes of the best, as far as `freedoms` allow. Invalid
-/// where nothing fits the memory. A node of the budget is a plan.
+/// what joinForks() makes of the best, as far as `schedulePolicy` allow.
+/// Invalid where nothing fits the memory. A node of the budget is a plan.
 Result<TargetPlan> searchLists(const Dag &dag, const TopologyEstimator &machine,
-                               const TargetOptions &options, Freedoms freedoms,
+                               const TargetOptions &options,
+                               SchedulePolicy schedulePolicy,
                                rcpsp::Budget &budget);
 
 /// Takes forks out of a verified plan, as long as that makes its makespan with
 /// contention shorter: all of two classes of work, then single ones, what loses
-/// most first. Steps, lanes and buffers stay where they are; a step gets one
+/// most first. Steps, streams and buffers stay where they are; a step gets one
 /// wait more for what it ran beside. The number of waits added.
 uint32_t joinForks(Plan &plan, const Dag &dag, const Contention &contention);
 
@@ -29,13 +30,13 @@ std::vector<bool> runsBeside(const Plan &plan, const Dag &dag,
 /// What `freedom` (one of them) changed between two plans of one DAG: the
 /// number of nodes, and lines for people. `without` is null where nothing fits
 /// without it.
-struct FreedomChange {
+struct PolicyChange {
   uint32_t nodes = 0;
   std::vector<std::string> lines;
 };
-FreedomChange compareFreedom(TransformKind freedom, const Plan *without,
-                             const Plan &with, const Dag &dag,
-                             const Contention &contention);
+PolicyChange comparePolicy(TransformKind policyFlag, const Plan *without,
+                           const Plan &with, const Dag &dag,
+                           const Contention &contention);
 
 /// For durations of nodes that TargetPlan::isScaled tells of.
 inline constexpr const char *scaledWords =

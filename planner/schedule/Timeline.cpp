@@ -18,38 +18,38 @@ std::string toChromeTrace(const Plan &plan, const Dag &dag) {
     return device.isHost() ? plan.numDevices : uint32_t(device.value);
   };
   Json events = Json::array();
-  std::map<Lane, bool> lanes;
+  std::map<PlanStream, bool> streams;
   for (const PlanStep &step : plan.steps)
-    for (Lane lane : step.lanes)
-      lanes[lane] = true;
+    for (PlanStream stream : step.streams)
+      streams[stream] = true;
   DeviceId named{INT32_MIN};
-  for (const auto &[lane, present] : lanes) {
-    uint32_t process = processOf(lane.device);
-    if (lane.device != named) {
-      named = lane.device;
+  for (const auto &[stream, present] : streams) {
+    uint32_t process = processOf(stream.device);
+    if (stream.device != named) {
+      named = stream.device;
       events.push_back({{"ph", "M"},
                         {"name", "process_name"},
                         {"pid", process},
-                        {"args", {{"name", deviceName(lane.device)}}}});
+                        {"args", {{"name", deviceName(stream.device)}}}});
     }
     events.push_back(
         {{"ph", "M"},
          {"name", "thread_name"},
          {"pid", process},
-         {"tid", lane.stream.value},
-         {"args", {{"name", fmt::format("stream {}", lane.stream.value)}}}});
+         {"tid", stream.stream.value},
+         {"args", {{"name", fmt::format("stream {}", stream.stream.value)}}}});
   }
   for (const PlanStep &step : plan.steps) {
     const DagNode &node = dag.node(step.node);
     Json waits = Json::array();
     for (NodeId wait : step.waits)
       waits.push_back(wait.value);
-    for (Lane lane : step.lanes)
+    for (PlanStream stream : step.streams)
       events.push_back({{"ph", "X"},
                         {"name", node.name},
                         {"cat", toString(workClass(node))},
-                        {"pid", processOf(lane.device)},
-                        {"tid", lane.stream.value},
+                        {"pid", processOf(stream.device)},
+                        {"tid", stream.stream.value},
                         {"ts", step.startUs},
                         {"dur", step.durationUs},
                         {"args",
@@ -81,13 +81,13 @@ static std::string dotQuote(std::string_view text) {
 
 std::string toDot(const Plan &plan, const Dag &dag) {
   std::string out = "digraph plan {\n  rankdir=TB;\n  node [shape=box];\n";
-  // A node on several lanes is drawn in its first.
-  std::map<Lane, std::vector<const PlanStep *>> lanes;
+  // A node on several streams is drawn in its first.
+  std::map<PlanStream, std::vector<const PlanStep *>> streams;
   for (const PlanStep &step : plan.steps)
-    lanes[step.lanes.front()].push_back(&step);
-  for (const auto &[lane, steps] : lanes) {
-    std::string name =
-        fmt::format("{} stream {}", deviceName(lane.device), lane.stream.value);
+    streams[step.streams.front()].push_back(&step);
+  for (const auto &[stream, steps] : streams) {
+    std::string name = fmt::format("{} stream {}", deviceName(stream.device),
+                                   stream.stream.value);
     out += fmt::format("  subgraph {} {{\n    label={};\n",
                        dotQuote("cluster " + name), dotQuote(name));
     for (const PlanStep *step : steps) {
@@ -99,10 +99,10 @@ std::string toDot(const Plan &plan, const Dag &dag) {
     }
     out += "  }\n";
   }
-  std::map<Lane, NodeId> last;
+  std::map<PlanStream, NodeId> last;
   for (const PlanStep &step : plan.steps) {
-    for (Lane lane : step.lanes) {
-      auto [it, first] = last.try_emplace(lane, step.node);
+    for (PlanStream stream : step.streams) {
+      auto [it, first] = last.try_emplace(stream, step.node);
       if (!first)
         out +=
             fmt::format("  n{} -> n{};\n", it->second.value, step.node.value);

@@ -16,7 +16,7 @@ std::string toChromeTrace(const Plan &plan, const Dag &dag);
 /// The same as a picture: one row per stream, a tooltip per step.
 std::string toSvg(const Plan &plan, const Dag &dag);
 
-/// Graphviz: one cluster per lane in its order, waits as edges between.
+/// Graphviz: one cluster per stream in its order, waits as edges between.
 std::string toDot(const Plan &plan, const Dag &dag);
 
 struct DeviceTimes {
@@ -32,7 +32,7 @@ struct PlanSummary {
   double ratio = 1;            ///< makespan over bound; 1 for an empty plan
   double serialMakespanUs = 0; ///< the sum of all durations
   std::vector<DeviceTimes> devices;
-  uint64_t waits = 0;       ///< cross-lane waits
+  uint64_t waits = 0;       ///< cross-stream waits
   uint64_t bufferBytes = 0; ///< sum of device buffers; arenas may be smaller
   uint64_t arenaBytes = 0;
   /// Of all devices: no arenas of this plan are smaller (ArenaLayout.h); and

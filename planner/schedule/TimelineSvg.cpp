@@ -37,12 +37,12 @@ static double tickOf(double span) {
 std::string toSvg(const Plan &plan, const Dag &dag) {
   constexpr double left = 110, width = 1200, row = 22, top = 28;
   static constexpr const char *colours[] = {"#4c78a8", "#54a24b", "#f58518"};
-  std::map<Lane, size_t> rows;
+  std::map<PlanStream, size_t> rows;
   for (const PlanStep &step : plan.steps)
-    for (Lane lane : step.lanes)
-      rows.try_emplace(lane, 0);
+    for (PlanStream stream : step.streams)
+      rows.try_emplace(stream, 0);
   size_t count = 0;
-  for (auto &[lane, index] : rows)
+  for (auto &[stream, index] : rows)
     index = count++;
   double span = plan.makespanUs > 0 ? plan.makespanUs : 1;
   double scale = width / span, height = top + row * double(count);
@@ -67,21 +67,21 @@ std::string toSvg(const Plan &plan, const Dag &dag) {
                        tick * k));
   append(fmt::format("<text x=\"{}\" y=\"{}\">us</text>\n", left + width + 4,
                      height + 14));
-  for (const auto &[lane, index] : rows) {
-    std::string name = lane.device.isHost()
+  for (const auto &[stream, index] : rows) {
+    std::string name = stream.device.isHost()
                            ? std::string("host")
-                           : fmt::format("device {}", lane.device.value);
+                           : fmt::format("device {}", stream.device.value);
     append(fmt::format("<text x=\"4\" y=\"{}\">{} stream {}</text>\n",
                        top + row * double(index) + 15, name,
-                       lane.stream.value));
+                       stream.stream.value));
   }
   for (const PlanStep &step : plan.steps) {
     const DagNode &node = dag.node(step.node);
-    for (Lane lane : step.lanes)
+    for (PlanStream stream : step.streams)
       append(fmt::format(
           "<rect x=\"{:.3f}\" y=\"{}\" width=\"{:.3f}\" height=\"{}\" "
           "fill=\"{}\"><title>{} {} at {:.3f} for {:.3f} us</title></rect>\n",
-          left + step.startUs * scale, top + row * double(rows[lane]) + 2,
+          left + step.startUs * scale, top + row * double(rows[stream]) + 2,
           std::max(step.durationUs * scale, 0.2), row - 4,
           colours[size_t(workClass(node))], step.node.value, escape(node.name),
           step.startUs, step.durationUs));

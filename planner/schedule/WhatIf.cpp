@@ -40,7 +40,7 @@ static Result<void> applyOne(const std::string &change, const Dag &planned,
   device::Topology &topology = out.topology;
   size_t equals = change.rfind('=');
   if (equals == std::string::npos || !change.ends_with('x'))
-    return wrong(change, "it is no NAME=FACTORx");
+    return wrong(change, "it is not a NAME=FACTORx");
   std::string name = change.substr(0, equals);
   const char *begin = change.data() + equals + 1,
              *end = change.data() + change.size() - 1;

@@ -2,7 +2,7 @@
  *
  * The C interface from C: replays the bundle of examples/ops and compares with
  * what its operations mean. Usage: mgt_test BUNDLE [TARGET [WORDS [SETTINGS]]];
- * with WORDS a card fails sooner or later, and they are in what is said of it;
+ * with WORDS a GPU fails sooner or later, and they are in what is said of it;
  * with SETTINGS of NCCL it cannot be opened. */
 #include "pipeline/c/mgt.h"
 
@@ -102,7 +102,7 @@ static void options(const char *path) {
   newer.known.size = sizeof newer.known;
   newer.known.nccl = "overlap";
   FAILS(mgt_open_with(path, "host:4", &newer.known, &program), MGT_USAGE,
-        "NCCL's settings (overlap) are for several cards");
+        "NCCL's settings (overlap) are for several GPUs");
   newer.known.nccl = "overlap,fast";
   FAILS(mgt_open_with(path, "cuda:0,1,2,3", &newer.known, &program), MGT_USAGE,
         "NCCL setting 'fast'");
@@ -112,7 +112,7 @@ static void options(const char *path) {
   REQUIRE(program == NULL);
 }
 
-/* In the program's place: memory of the caller's, which for cards is pinned for
+/* In the program's place: memory of the caller's, which for GPUs is pinned for
  * all of them, and so here another program's. */
 static void bind(mgt_program *program, const char *path, const char *target) {
   static float own[4][16];
@@ -148,7 +148,7 @@ static void bind(mgt_program *program, const char *path, const char *target) {
   mgt_close(other);
 }
 
-/* Until a card fails; then the program is lost, and says so. */
+/* Until a GPU fails; then the program is lost, and says so. */
 static void lose(mgt_program *program, const char *words) {
   size_t replay;
   for (replay = 0; replay < 100; ++replay)
@@ -236,7 +236,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   bind(program, argv[1], target);
-  if (target && !strchr(target, '/')) /* of four devices: several cards */
+  if (target && !strchr(target, '/')) /* of four devices: several GPUs */
     settings(argv[1], target);
   printf("replays through the C interface on %s give what they should\n",
          target ? target : "the host");

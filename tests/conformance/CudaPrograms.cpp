@@ -34,26 +34,26 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
         kernels::cornersOf(space, 8, byWarpgroups ? "sm_90" : "sm_80");
     planner::KernelConfig config =
         corners.empty() ? space.defaults : corners[random() % corners.size()];
-    device::CudaKernelObject object;
+    KernelImage object;
     object.entry = entry;
     object.arch = "sm_90";
     object.sourceBlock = spec.block;
     object.block = config.block();
     object.covers = space.covered(config);
     object.clusterX = config[planner::KernelParameter::ClusterX];
-    object.takesPart = kernel.takesPart;
-    object.awaits = twins.onAwait && kernel.takesPart;
-    object.tensorMaps = kernel.tensorMaps;
+    object.takesPart = kernel.image.takesPart;
+    object.awaits = twins.onAwait && kernel.image.takesPart;
+    object.tensorMaps = kernel.image.tensorMaps;
     if (useCublasLt)
       object.product = kernels::libraryProduct(spec.source);
     constexpr uint64_t enough = 8192; // for FakeCublasLt
     object.workspaceBytes = object.product ? enough : 0;
     needed.push_back(object.workspaceBytes);
-    object.cubin = fake::fakeCubin({entry});
+    object.setBytes(fake::fakeCubin({entry}));
     kernels::TwinConfig twin{entry, std::move(kernel), std::move(space),
                              config};
     object.dynamicSharedBytes = twin.dynamicSharedBytes();
-    objects.push_back(device::encodeCudaKernel(object));
+    objects.push_back(encodeImage(object));
     twins.add(std::move(twin));
   }
   programs.push_back(std::move(objects));
@@ -69,7 +69,7 @@ void CudaPrograms::registerKernels(uint64_t seed) const {
     kernel.parameterSizes = twins.parameterSizes(entry);
     std::vector<size_t> sizes = kernel.parameterSizes;
     constexpr size_t launchBytes = 12 * sizeof(unsigned);
-    const bool takesPart = config.kernel.takesPart;
+    const bool takesPart = config.kernel.image.takesPart;
     if (takesPart)
       kernel.parameterSizes.push_back(launchBytes);
     kernel.run = [this, entry, sizes, takesPart](void **parameters,
@@ -115,10 +115,10 @@ CudaPrograms::openRank(uint32_t rank, uint64_t seed,
   return fake::openRank(options);
 }
 
-void CudaPrograms::readyThreads(uint32_t cards, uint64_t seed) const {
+void CudaPrograms::readyThreads(uint32_t gpus, uint64_t seed) const {
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
   registerKernels(seed);
-  fake::FakeCuda::instance().cards = int(cards);
+  fake::FakeCuda::instance().gpus = int(gpus);
   fake::FakeNccl::reset();
 }
 

@@ -47,8 +47,8 @@ public:
   Result<std::unique_ptr<device::Driver>>
   openRank(uint32_t rank, uint64_t seed, std::function<Result<void>()> watch,
            std::chrono::milliseconds deadline = std::chrono::seconds(20)) const;
-  /// A machine for ranks that are threads, with a card each.
-  void readyThreads(uint32_t cards, uint64_t seed) const;
+  /// A machine for ranks that are threads, with a GPU each.
+  void readyThreads(uint32_t gpus, uint64_t seed) const;
   /// One of them, in its thread.
   Result<std::unique_ptr<device::Driver>>
   openThread(uint32_t rank, std::function<Result<void>()> watch) const;

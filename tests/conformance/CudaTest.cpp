@@ -6,18 +6,23 @@
 #include "tests/conformance/CudaPrograms.h"
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
+#include "tests/unit/Sweep.h"
 #include "tests/unit/cuda/FakeCuda.h"
 #include "tests/unit/db/TempFolder.h"
 
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 #include "kernels/compile/NvrtcCompiler.h"
+#include "pipeline/Kernels.h"
+#include "pipeline/Load.h"
+#include "pipeline/MakeBundle.h"
+#include "pipeline/compiler/MlirCompiler.h"
 #include "planner/plan/Verify.h"
 #include "planner/plan/Workspace.h"
 #include "planner/schedule/transform/Transform.h"
-#include "tools/mgpu-tune/CudaKernels.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -143,35 +148,40 @@ TEST(CudaSource, AFileOfCudaCppIsAKernelLikeAnyOther) {
 /// What the command loads of a bundle of it, for which it needs no compiler:
 /// the text and the cubin that were put in, launched as it was written; and
 /// they compute what the program does.
-TEST(CudaSource, ABundleOfItRunsOnCards) {
+TEST(CudaSource, ABundleOfItRunsOnGpus) {
   if (!kernels::NvrtcCompiler::open())
     GTEST_SKIP() << "there is no NVRTC";
   db::TempFolder folder;
-  tune::Options options;
+  pipeline::LoadOptions options;
+  options.compiler = &pipeline::mlirCompiler();
   options.file = std::string(MGPU_EXAMPLES) + "/source/source.mlir";
-  options.bundleFile = folder / "source.mgpu";
-  options.bundleLevels = {"x86-64-v2"};
-  options.bundleArchs = {"sm_90"};
-  options.useTuned = false;
-  options.json = true;
-  auto made = tune::runBundle(options);
+  auto source = pipeline::loadProgram(options);
+  ASSERT_TRUE(source) << source.error().message;
+  pipeline::PrepareOptions prepare;
+  prepare.useTuned = false;
+  auto made = pipeline::makeBundle(std::move(*source), prepare,
+                                   {{"x86-64-v2"}, {"sm_90"}});
   ASSERT_TRUE(made) << made.error().message;
-  options.file = options.bundleFile;
-  auto program = tune::loadProgram(options, true);
+  pipeline::LoadOptions bundled;
+  bundled.file = folder / "source.mgpu";
+  bundled.racesAreErrors = true;
+  auto written = capture::writeBundle(bundled.file, made->contents);
+  ASSERT_TRUE(written) << written.error().message;
+  auto program = pipeline::loadProgram(bundled);
   ASSERT_TRUE(program) << program.error().message;
   const planner::Dag &dag = program->dag;
-  auto texts = tune::cudaTexts(*program, nullptr);
+  auto texts = pipeline::cudaTexts(*program, nullptr);
   ASSERT_TRUE(texts) << texts.error().message;
   auto cubins = program->bundle->cubins("sm_90");
   ASSERT_TRUE(cubins) << cubins.error().message;
-  auto loaded = tune::cudaKernels(*program, "sm_90", nullptr);
+  auto loaded = pipeline::cudaKernels(*program, "sm_90", nullptr);
   ASSERT_TRUE(loaded) << loaded.error().message;
   size_t files = 0;
   for (size_t k = 0; k < texts->size(); ++k) {
-    auto object = device::decodeCudaKernel("k", loaded->objects[k]);
+    auto object = decodeImage("k", loaded->objects[k]);
     ASSERT_TRUE(object) << object.error().message;
-    EXPECT_EQ(object->cubin, (*cubins)[k]);
-    EXPECT_EQ(object->takesPart, (*texts)[k].takesPart);
+    EXPECT_TRUE(std::ranges::equal(object->bytes(), (*cubins)[k]));
+    EXPECT_EQ(object->takesPart, (*texts)[k].image.takesPart);
     auto emitted = kernels::emitCudaText(
         dag.kernels[k].source,
         {dag.kernels[k].name, dag.kernels[k].location, dag.kernels[k].block,
@@ -182,7 +192,7 @@ TEST(CudaSource, ABundleOfItRunsOnCards) {
     ++files;
     EXPECT_EQ(object->entry, "rowMean");
     EXPECT_EQ(object->block, dag.kernels[k].block);
-    EXPECT_EQ((*texts)[k].source, emitted->source);
+    EXPECT_EQ((*texts)[k].image.blob, emitted->image.blob);
   }
   EXPECT_EQ(files, 1u);
   std::mt19937_64 random(1);
@@ -259,7 +269,7 @@ void checkProducts(void (*choose)(CudaPrograms &), const char *call,
   }
 }
 
-/// Plans to tensor maps to warpgroups: what a card does with
+/// Plans to tensor maps to warpgroups: what a GPU does with
 /// --tensor-cores=wgmma, whose maps the driver makes; of two of the products.
 TEST(CudaProducts, ByWarpgroupsGiveTheBitsOfTheHost) {
   checkProducts([](CudaPrograms &programs) { programs.useWgmma = true; },
@@ -370,7 +380,7 @@ TEST(CudaEarly, ProductsByWarpgroupsWaitToo) {
 }
 
 TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
-  constexpr uint64_t count = 24;
+  const uint64_t count = sweep(12, 24);
   Importer importer;
   KernelCache cache;
   CudaPrograms programs;

@@ -4,6 +4,7 @@
 // on two.
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/Execute.h"
+#include "tests/unit/Sweep.h"
 
 #include "pipeline/compiler/KernelBuild.h"
 #include "planner/plan/Verify.h"
@@ -43,11 +44,11 @@ TEST_P(ExamplePlans, AllGiveTheSameBits) {
   for (const std::string &scheduler : schedulers) {
     auto plan = makePlan(dag, scheduler);
     ASSERT_TRUE(plan) << scheduler << ": " << plan.error().message;
-    for (uint32_t lanes : {1, 2}) {
-      auto got = execute(dag, *plan, *objects, *inputs, lanes, 2);
+    for (uint32_t threads : {1, 2}) {
+      auto got = execute(dag, *plan, *objects, *inputs, threads, 2);
       ASSERT_TRUE(got) << scheduler << ": " << got.error().message;
       ASSERT_EQ(difference(*expected, *got), "")
-          << "scheduler " << scheduler << " on " << lanes << " lanes";
+          << "scheduler " << scheduler << " on " << threads << " threads";
     }
   }
 }
@@ -102,7 +103,7 @@ TEST_P(ExamplePlans, KernelsOfAnyShapeGiveTheSameBits) {
     EXPECT_GT(legal.back().size(), 1u) << dag.kernels[k].name;
   }
   std::mt19937 random(7);
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < int(sweep(1, 3)); ++round) {
     std::string chosen;
     for (size_t k = 0; k < grids.size(); ++k) {
       const planner::KernelConfig &config =

@@ -35,10 +35,10 @@ Result<Plan> makePlan(const Dag &dag, const std::string &scheduler) {
 
 Result<HostData> execute(const Dag &dag, const Plan &plan,
                          const std::vector<std::vector<std::byte>> &objects,
-                         const HostData &inputs, uint32_t numLanes,
+                         const HostData &inputs, uint32_t numThreads,
                          uint32_t numReplays) {
   MGPU_TRY_ASSIGN(auto driver, device::createHostDriver(
-                                   std::max(dag.numDevices, 1u), numLanes));
+                                   std::max(dag.numDevices, 1u), numThreads));
   return execute(dag, plan, objects, inputs, *driver, numReplays);
 }
 

@@ -21,11 +21,11 @@ using HostData = std::map<std::string, std::vector<std::byte>>;
 Result<planner::Plan> makePlan(const planner::Dag &dag,
                                const std::string &scheduler);
 
-/// Load, `numReplays` replays and fetch on `numLanes` threads. Arguments not
+/// Load, `numReplays` replays and fetch on `numThreads` threads. Arguments not
 /// in `inputs` are zero. Returns every argument and result as it is after.
 Result<HostData> execute(const planner::Dag &dag, const planner::Plan &plan,
                          const std::vector<std::vector<std::byte>> &objects,
-                         const HostData &inputs, uint32_t numLanes,
+                         const HostData &inputs, uint32_t numThreads,
                          uint32_t numReplays = 1);
 
 /// The same on `driver`, with objects it loads.

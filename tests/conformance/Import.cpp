@@ -38,20 +38,23 @@ ImportOutcome Importer::import(const ImportRequest &request) {
       outcome.errors.push_back(ir::describeLocation(diagnostic.getLocation()) +
                                ": " + diagnostic.str());
   });
-  OwningOpRef<ModuleOp> module = planner::parseProgramText(
+  auto parsed = planner::parseProgramText(
       request.text, request.name, state->context,
-      {.fuse = request.fuse,
+      {.entry = request.entry,
+       .fuse = request.fuse,
        .products = request.fuseNarrowProducts ? planner::FuseProducts::All
                                               : planner::FuseProducts::Wide});
-  if (!module)
+  if (!parsed) {
+    outcome.dag = fail(std::move(parsed.error()));
     return outcome;
+  }
   planner::ImportOptions options;
   options.entry = request.entry;
   options.scalars = request.scalars;
   options.racesAreErrors = request.racesAreErrors;
   options.nodeLimit = request.nodeLimit;
   options.rollFrom = request.rollFrom;
-  auto imported = planner::buildDag(*module, options);
+  auto imported = planner::buildDag(*parsed->module, options);
   if (!imported) {
     outcome.dag = fail(std::move(imported.error()));
     return outcome;

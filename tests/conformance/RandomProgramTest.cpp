@@ -2,12 +2,13 @@
 //
 // Random programs under serial, list and shuffled plans against the reference
 // machine. MGPU_CONFORMANCE_SEED=N runs the program of that seed alone;
-// MGPU_CONFORMANCE_COUNT=N runs more of them.
+// MGPU_CONFORMANCE_COUNT=N runs as many as that.
 #include "tests/conformance/RandomProgram.h"
 
 #include "planner/plan/Verify.h"
 #include "support/Array.h"
 #include "tests/conformance/Import.h"
+#include "tests/unit/Sweep.h"
 
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -81,8 +82,8 @@ void check(Importer &importer, KernelCache &cache, const RandomProgram &program,
   for (std::string scheduler : {"serial", "list", "1", "2", "3", "4"}) {
     auto plan = makePlan(dag, scheduler);
     ASSERT_TRUE(plan) << scheduler << ": " << plan.error().message;
-    uint32_t lanes = scheduler == "serial" ? 1 : 2;
-    auto got = execute(dag, *plan, *objects, inputs, lanes);
+    uint32_t threads = scheduler == "serial" ? 1 : 2;
+    auto got = execute(dag, *plan, *objects, inputs, threads);
     ASSERT_TRUE(got) << scheduler << ": " << got.error().message;
     ASSERT_EQ(compare(program, *got), "") << "scheduler " << scheduler;
     if (first.empty())
@@ -112,7 +113,8 @@ TEST(RandomPrograms, AgreeWithTheReferenceMachine) {
   KernelCache cache;
   uint64_t start = fromEnvironment("MGPU_CONFORMANCE_SEED", 0);
   bool isOne = std::getenv("MGPU_CONFORMANCE_SEED") != nullptr;
-  uint64_t count = fromEnvironment("MGPU_CONFORMANCE_COUNT", isOne ? 1 : 150);
+  uint64_t count =
+      fromEnvironment("MGPU_CONFORMANCE_COUNT", isOne ? 1 : sweep(50, 150));
   Counts counts;
   for (uint64_t seed = start; seed < start + count; ++seed) {
     check(importer, cache, makeRandomProgram(seed), seed, counts);
@@ -129,7 +131,8 @@ TEST(RandomPrograms, RolledLoopsAgreeWithTheReferenceMachine) {
   KernelCache cache;
   uint64_t start = fromEnvironment("MGPU_CONFORMANCE_SEED", 0);
   bool isOne = std::getenv("MGPU_CONFORMANCE_SEED") != nullptr;
-  uint64_t count = fromEnvironment("MGPU_CONFORMANCE_COUNT", isOne ? 1 : 150);
+  uint64_t count =
+      fromEnvironment("MGPU_CONFORMANCE_COUNT", isOne ? 1 : sweep(50, 150));
   size_t used = 0;
   Counts counts;
   for (uint64_t seed = start; seed < start + count; ++seed) {

@@ -4,6 +4,7 @@
 // a launch and some must not: the bits are those of a launch for each.
 #include "tests/conformance/Execute.h"
 #include "tests/conformance/Import.h"
+#include "tests/unit/Sweep.h"
 
 #include <gtest/gtest.h>
 
@@ -226,7 +227,7 @@ TEST_P(TensorFusion, GivesTheBitsOfALaunchForEach) {
   Importer importer;
   KernelCache cache;
   size_t launches[2] = {}, buffers[2] = {}, products = 0, fusedProducts = 0;
-  for (uint32_t seed = 0; seed < 16; ++seed) {
+  for (uint32_t seed = 0; seed < sweep(8, 16); ++seed) {
     Generator generator(seed, GetParam());
     std::string text = generator.program();
     products += generator.products;

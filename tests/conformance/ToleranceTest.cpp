@@ -7,7 +7,7 @@
 
 #include "device/host/HostDriver.h"
 #include "pipeline/compiler/KernelBuild.h"
-#include "tuner/session/Evaluator.h"
+#include "tuner/candidate/Evaluator.h"
 
 #include <cstring>
 #include <gtest/gtest.h>
@@ -370,14 +370,14 @@ TEST_P(ToleranceTest, TakesOtherOrdersAndNoOtherResults) {
     ASSERT_TRUE(space) << space.error().message;
     spaces.push_back(std::move(*space));
   }
-  tuner::OpenDriver open = [](uint32_t devices, uint32_t lanes,
-                              std::span<const int> cpus) {
-    return device::createHostDriver(devices, lanes, cpus);
+  device::DriverFactory open = [](uint32_t devices, uint32_t threads,
+                                  std::span<const int> cpus) {
+    return device::createHostDriver(devices, threads, cpus);
   };
   tuner::TuningSubject subject{
       dag, data, spaces,
       [&](uint32_t kernel, const planner::KernelConfig &config,
-          uint32_t) -> Result<tuner::Bytes> {
+          uint32_t) -> Result<Bytes> {
         MGPU_TRY_ASSIGN(auto build,
                         kernels::buildHostKernel(dag.kernels[kernel],
                                                  spaces[kernel], config));
@@ -402,7 +402,7 @@ TEST_P(ToleranceTest, TakesOtherOrdersAndNoOtherResults) {
     tuner::Realization candidate = **realized;
     ASSERT_EQ(objects->size(), candidate.kernels.size());
     for (size_t k = 0; k < objects->size(); ++k)
-      candidate.kernels[k] = std::make_shared<tuner::Bytes>((*objects)[k]);
+      candidate.kernels[k] = std::make_shared<Bytes>((*objects)[k]);
     auto admitted = (*evaluator)->admit(candidate);
     ASSERT_TRUE(admitted) << admitted.error().message;
     EXPECT_EQ(admitted->has_value(), variant.isAccepted)
@@ -410,8 +410,7 @@ TEST_P(ToleranceTest, TakesOtherOrdersAndNoOtherResults) {
         << (*admitted ? toText((*admitted)->agreement())
                       : admitted->error().what);
     if (!*admitted)
-      EXPECT_EQ(admitted->error().kind, tuner::FaultKind::WrongResult)
-          << variant.name;
+      EXPECT_EQ(admitted->error().kind, FaultKind::WrongResult) << variant.name;
     RecordProperty(variant.name, *admitted ? toText((*admitted)->agreement())
                                            : admitted->error().what);
   }

@@ -10,7 +10,8 @@
 #include "planner/schedule/TargetPlan.h"
 #include "support/Random.h"
 #include "tests/conformance/Import.h"
-#include "tuner/session/TransformSpace.h"
+#include "tests/unit/Sweep.h"
+#include "tuner/space/TransformSpace.h"
 
 #include <gtest/gtest.h>
 
@@ -285,7 +286,7 @@ private:
   int64_t rows = 0, columns = 0;
 };
 
-/// With a freedom of the schedule for each bit, on a machine on which copies
+/// With a schedule policy for each bit, on a machine on which copies
 /// and collectives are better not run side by side. Counts what they did.
 Result<planner::Plan> planFreely(const planner::Dag &dag, unsigned bits,
                                  std::map<std::string, uint32_t> &changes) {
@@ -293,9 +294,10 @@ Result<planner::Plan> planFreely(const planner::Dag &dag, unsigned bits,
   MGPU_TRY_ASSIGN(device::Topology topology,
                   device::openTopology("sim:pcie-l40s-4"));
   TargetOptions options;
-  options.freedoms = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
+  options.schedulePolicy = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
   for (TransformKind kind : allTransforms)
-    if (auto freedom = freedomOf(kind); freedom && options.freedoms.*freedom)
+    if (auto policyFlag = policyFlagOf(kind);
+        policyFlag && options.schedulePolicy.*policyFlag)
       options.transforms.emplace_back(kind);
   rcpsp::Budget budget(1e6, 10);
   MGPU_TRY_ASSIGN(
@@ -362,7 +364,8 @@ std::map<std::string, uint32_t> changesIn(RandomProgram (*make)(uint64_t),
       ASSERT_TRUE(plan) << bits << ": " << plan.error().message;
       auto got = execute(*outcome.dag, *plan, *objects, {}, 2, 2);
       ASSERT_TRUE(got) << bits << ": " << got.error().message;
-      ASSERT_EQ(difference(*expected, *got), "") << "freedoms " << bits;
+      ASSERT_EQ(difference(*expected, *got), "")
+          << "schedule policies " << bits;
     }
   };
   for (uint64_t seed = 0; seed < count; ++seed) {
@@ -376,8 +379,8 @@ std::map<std::string, uint32_t> changesIn(RandomProgram (*make)(uint64_t),
 }
 
 TEST(TransformPrograms, KeepValuesAndBits) {
-  auto changes =
-      changesIn([](uint64_t seed) { return Reductions(seed).make(); }, 30);
+  auto changes = changesIn(
+      [](uint64_t seed) { return Reductions(seed).make(); }, sweep(15, 30));
   for (const char *name : {"copies", "scatter", "bucket", "chunk2", "split",
                            "order", "early", "nofork"})
     EXPECT_GT(changes[name], 8u) << name;

@@ -2,7 +2,7 @@
 //
 // The pages of a damaged database: whatever they hold, reading them ends.
 #include "db/PageScan.h"
-#include "db/Problem.h"
+#include "db/TuningProblem.h"
 
 #include <cstdlib>
 
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (const db::Value &value : record.columns)
       if (auto *text = std::get_if<std::string>(&value)) {
         // What is taken for a problem is one, in its canonical form.
-        auto problem = db::Problem::parse(*text);
+        auto problem = db::TuningProblem::parse(*text);
         if (problem && problem->text() != *text)
           std::abort();
         auto pairs = db::parsePairs(*text);

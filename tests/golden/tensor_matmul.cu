@@ -1,7 +1,7 @@
 // matmul_kernel0_tensor_cores: the launch at tests/lit/kernels/Inputs/products.mlir:31:3.
 // dc += da * db: 200 x 96 and 96 x 160, on tensor cores.
 // CUDA C++ that includes nothing, for NVRTC and sm_80 or later. Sums are of f32, in the
-// order of k but for the 16 steps of an instruction, whose order is the card's. Macros (-D):
+// order of k but for the 16 steps of an instruction, whose order is the GPU's. Macros (-D):
 //   MGPU_BLOCK_X, _Y   32, and the warps of a block
 //   MGPU_TILE_X, _Y    columns of a block by 32, and its rows by MGPU_BLOCK_Y
 //   MGPU_WARPS_Y       warps that lie one above the other

@@ -2,7 +2,7 @@
 // dc += da * db: 200 x 96 and 96 x 160, on tensor cores by warpgroups (wgmma),
 // from tiles that tensor copies bring (TMA). CUDA C++ that includes nothing, for NVRTC and
 // sm_90a alone. Sums are of f32, in the order of k but for the 16 steps of an instruction,
-// whose order is the card's. Macros (-D):
+// whose order is the GPU's. Macros (-D):
 //   MGPU_BLOCK_X, _Y   32, and the warps of a block: 4, 8 or 12 that multiply and one that loads
 //   MGPU_TILE_X        columns of a block by 32: 2, 4 or 8
 //   MGPU_TILE_Y        rows of a block by the warps that multiply: 16 or 32

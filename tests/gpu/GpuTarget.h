@@ -7,8 +7,8 @@
 
 namespace mgpu::gpu {
 
-/// Card 0 as `numDevices` devices.
-Result<std::unique_ptr<device::Driver>> openCard(uint32_t numDevices);
+/// GPU 0 as `numDevices` devices.
+Result<std::unique_ptr<device::Driver>> openGpu(uint32_t numDevices);
 Result<std::vector<std::byte>> compile(const std::string &source,
                                        const std::string &name,
                                        const std::string &arch);

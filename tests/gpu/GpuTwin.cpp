@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Twins.h over a real driver, and a main that skips every test without a card.
+// Twins.h over a real driver, and a main that skips every test without a GPU.
 // Of collectives and copies there are fewer cases than over the double;
 // MGPU_GPU_CASES=all in the environment has all of them.
 #include "tests/unit/cuda/RawDriver.h"
@@ -17,7 +17,7 @@ namespace mgpu {
 
 namespace gpu {
 
-Result<std::unique_ptr<device::Driver>> openCard(uint32_t numDevices) {
+Result<std::unique_ptr<device::Driver>> openGpu(uint32_t numDevices) {
   device::CudaOptions options;
   options.numDevices = numDevices;
   options.deadline = std::chrono::seconds(30);
@@ -39,7 +39,7 @@ namespace fake {
 
 Result<std::unique_ptr<device::Driver>> openCudaTwin(uint32_t numDevices,
                                                      uint64_t) {
-  return gpu::openCard(numDevices);
+  return gpu::openGpu(numDevices);
 }
 
 bool areCasesFew() {
@@ -57,7 +57,7 @@ std::shared_ptr<const device::CudaApi> rawDriver() {
 bool mayDisagree() { return true; }
 
 std::vector<std::byte> rawCubin() {
-  auto driver = gpu::openCard(1);
+  auto driver = gpu::openGpu(1);
   if (!driver)
     return {};
   auto cubin = gpu::compile(
@@ -72,7 +72,7 @@ std::vector<std::byte> rawCubin() {
 
 namespace {
 
-/// The card's context, as making and ending it takes longer than most tests,
+/// The GPU's context, as making and ending it takes longer than most tests,
 /// which open a driver for each case. Tests that lose it are to end with none.
 class HeldContext : public testing::Environment {
 public:
@@ -111,7 +111,7 @@ int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   if (GTEST_FLAG_GET(list_tests))
     return RUN_ALL_TESTS();
-  auto driver = mgpu::gpu::openCard(1);
+  auto driver = mgpu::gpu::openGpu(1);
   auto compiler = mgpu::kernels::NvrtcCompiler::open();
   if (!driver || !compiler) {
     std::fprintf(stderr, "%s\n",

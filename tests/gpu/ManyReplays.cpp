@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One program replayed many times on a card:
+// One program replayed many times on a GPU:
 //   gpu-replays FILE COUNT SECONDS ENTRY RULE [NAME=VALUE ...] -- TARGET...
 // FILE is a bundle, or with the compiler half a program. After 1, 10, 100, ...
 // and COUNT replays all results are compared, as RULE says:
 //   bits     with those of as many replays on the host, bit for bit
 //   same:T   the first with the host's, of which no number may be further off
-//            than T of the array's largest; all others with the card's own
+//            than T of the array's largest; all others with the GPU's own
 //            first, bit for bit: of a program that carries no state
 //   again:T  the first as with same; all of them with those of a second run on
-//            the card, bit for bit
-// Between a tenth of the replays and all of them neither the card's free memory
+//            the GPU, bit for bit
+// Between a tenth of the replays and all of them neither the GPU's free memory
 // may go on shrinking nor this process go on growing (Growth.h). Prints a JSON
 // object on a line for each target. SECONDS is for each target: where they are
 // over before COUNT, the line says how many replays there were and that they
 // are not all (`complete`). Exit code 1 after a difference or growth, 3 without
-// a card.
-#include "device/cuda/CudaApi.h"
+// a GPU.
+#include "device/cuda/api/CudaApi.h"
+#include "pipeline/Load.h"
+#include "pipeline/Run.h"
 #include "support/Clock.h"
 #include "tests/gpu/Growth.h"
-#include "tools/mgpu-tune/Arguments.h"
-#include "tools/mgpu-tune/Target.h"
-#include "tools/mgpu-tune/Tuned.h"
+#ifdef MGPU_TUNE_COMPILES
+#include "pipeline/compiler/MlirCompiler.h"
+#endif
 
 #include "capture/replay/Replayer.h"
 
@@ -57,21 +59,21 @@ int64_t residentBytes() {
   return int64_t(resident - shared) * sysconf(_SC_PAGESIZE);
 }
 
-/// What the card has left, asked in its primary context.
-Result<int64_t> freeBytes(int card) {
+/// What the GPU has left, asked in its primary context.
+Result<int64_t> freeBytes(int gpu) {
   MGPU_TRY_ASSIGN(auto api, device::openCuda());
   CUdevice device = 0;
   CUcontext context = nullptr, popped = nullptr;
   size_t free = 0, total = 0;
   const bool isKnown =
-      api->cuDeviceGet(&device, card) == CUDA_SUCCESS &&
+      api->cuDeviceGet(&device, gpu) == CUDA_SUCCESS &&
       api->cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS &&
       api->cuCtxPushCurrent(context) == CUDA_SUCCESS &&
       api->cuMemGetInfo(&free, &total) == CUDA_SUCCESS &&
       api->cuCtxPopCurrent(&popped) == CUDA_SUCCESS &&
       api->cuDevicePrimaryCtxRelease(device) == CUDA_SUCCESS;
   if (!isKnown)
-    return fail(ErrorKind::Absent, "the card does not say what is free");
+    return fail(ErrorKind::Absent, "the GPU does not say what is free");
   return int64_t(free);
 }
 
@@ -84,41 +86,44 @@ struct Seen {
 /// The program on one target, with its arguments bound and loaded.
 class Side {
 public:
-  static Result<std::unique_ptr<Side>> open(const tune::Options &given,
+  static Result<std::unique_ptr<Side>> open(const pipeline::LoadOptions &given,
                                             const std::string &target) {
     auto side = std::make_unique<Side>();
-    tune::Options options = given;
+    pipeline::LoadOptions options = given;
     options.target = target;
-    options.useTuned = false;
-    MGPU_TRY_ASSIGN(side->program, tune::loadProgram(options, false));
+    options.usesRecord = false;
+    pipeline::PrepareOptions prepare;
+    prepare.useTuned = false;
+    MGPU_TRY_ASSIGN(side->program, pipeline::loadProgram(options));
     // Random numbers for every array without a value, the same on all targets.
     int seed = 0;
-    for (const tune::Binding &binding : side->program.bindings)
-      if (binding.buffer && !binding.isResult &&
-          !options.arguments.contains(binding.name))
-        options.arguments[binding.name] = fmt::format("random:{}", seed++);
+    auto &values = side->program.from.arguments;
+    for (const planner::ProgramArgument &argument : side->program.arguments)
+      if (argument.buffer && !values.contains(argument.name))
+        values[argument.name] = fmt::format("random:{}", seed++);
     const uint32_t devices = side->program.dag.numDevices;
-    const bool isCard = tune::isCudaTarget(target);
-    if (isCard) {
-      MGPU_TRY_ASSIGN(side->driver, tune::openTarget(target, devices));
+    const bool isGpu = pipeline::isCudaTarget(target);
+    if (isGpu) {
+      MGPU_TRY_ASSIGN(side->driver, pipeline::openTarget(target, devices));
     }
-    MGPU_TRY_ASSIGN(side->prepared,
-                    tune::prepare(side->program, options,
-                                  isCard ? side->driver->architecture() : ""));
-    if (!isCard) {
-      tune::OpenOptions how;
-      how.lanes = side->prepared.lanes;
-      MGPU_TRY_ASSIGN(side->driver, tune::openTarget(target, devices, how));
+    MGPU_TRY_ASSIGN(
+        side->prepared,
+        pipeline::prepare(side->program, prepare,
+                          isGpu ? side->driver->architecture() : ""));
+    if (!isGpu) {
+      pipeline::OpenOptions how;
+      how.threads = side->prepared.threads;
+      MGPU_TRY_ASSIGN(side->driver, pipeline::openTarget(target, devices, how));
     }
     MGPU_TRY_ASSIGN(
         capture::Replayer replayer,
         capture::Replayer::create(side->program.dag, side->prepared.plan,
                                   side->prepared.kernels, *side->driver));
     side->replayer.emplace(std::move(replayer));
-    MGPU_TRY_ASSIGN(auto values, tune::loadArguments(side->program, options));
-    for (const auto &[binding, array] : values)
+    MGPU_TRY_ASSIGN(auto arrays, pipeline::loadArguments(side->program));
+    for (const auto &[argument, array] : arrays)
       std::copy(array.bytes.begin(), array.bytes.end(),
-                side->replayer->hostBuffer(*binding->buffer).begin());
+                side->replayer->hostBuffer(*argument->buffer).begin());
     MGPU_TRY(side->replayer->load());
     return side;
   }
@@ -127,19 +132,20 @@ public:
   Result<std::vector<Seen>> results() {
     MGPU_TRY(replayer->fetch());
     std::vector<Seen> all;
-    for (const tune::Binding &binding : program.bindings)
-      if (binding.buffer) {
-        auto bytes = replayer->hostBuffer(*binding.buffer);
-        all.push_back({binding.name,
-                       program.dag.buffer(*binding.buffer).elementType,
-                       {bytes.begin(), bytes.end()}});
-      }
+    for (const auto *list : {&program.arguments, &program.results})
+      for (const planner::ProgramArgument &argument : *list)
+        if (argument.buffer) {
+          auto bytes = replayer->hostBuffer(*argument.buffer);
+          all.push_back({argument.name,
+                         program.dag.buffer(*argument.buffer).elementType,
+                         {bytes.begin(), bytes.end()}});
+        }
     return all;
   }
 
-  tune::Program program;
+  pipeline::LoadedProgram program;
   std::unique_ptr<device::Driver> driver;
-  tune::Prepared prepared;
+  pipeline::Prepared prepared;
   std::optional<capture::Replayer> replayer;
 };
 
@@ -200,11 +206,12 @@ double furthest(const std::vector<Seen> &got,
   return most;
 }
 
-/// What goes on beside the card's replays, and what its results are held to.
+/// What goes on beside the GPU's replays, and what its results are held to.
 class Other {
 public:
-  static Result<Other> open(const tune::Options &options, const Rule &rule,
-                            const std::string &target, uint32_t devices) {
+  static Result<Other> open(const pipeline::LoadOptions &options,
+                            const Rule &rule, const std::string &target,
+                            uint32_t devices) {
     Other other;
     other.rule = rule;
     MGPU_TRY_ASSIGN(other.host,
@@ -224,8 +231,8 @@ public:
   }
   /// The array that is wrong, or empty; of the first replay `line` also says
   /// what there is to say.
-  Result<std::string> compare(Side &card, json &line) {
-    MGPU_TRY_ASSIGN(auto got, card.results());
+  Result<std::string> compare(Side &gpu, json &line) {
+    MGPU_TRY_ASSIGN(auto got, gpu.results());
     std::string wrong;
     if (rule.isBits || first.empty()) {
       MGPU_TRY_ASSIGN(auto expected, host->results());
@@ -252,18 +259,19 @@ public:
 private:
   Rule rule;
   std::unique_ptr<Side> host, again;
-  std::vector<Seen> first; ///< the card's own, after one replay
+  std::vector<Seen> first; ///< the GPU's own, after one replay
 };
 
-Result<json> compare(const tune::Options &options, const Rule &rule,
+Result<json> compare(const pipeline::LoadOptions &options, const Rule &rule,
                      const std::string &target, uint64_t count,
                      double seconds) {
-  MGPU_TRY_ASSIGN(auto card, Side::open(options, target));
+  MGPU_TRY_ASSIGN(auto gpu, Side::open(options, target));
   MGPU_TRY_ASSIGN(Other other, Other::open(options, rule, target,
-                                           card->program.dag.numDevices));
-  MGPU_TRY_ASSIGN(tune::CudaTarget where, tune::parseCudaTarget(target));
+                                           gpu->program.dag.numDevices));
+  MGPU_TRY_ASSIGN(pipeline::CudaTarget where,
+                  pipeline::parseCudaTarget(target));
   // When memory is looked at, and when results are; at the one also the other,
-  // so that what comparing takes is no growth.
+  // so that what comparing takes is not growth.
   const std::array<uint64_t, 3> looks{count / 10, count / 10 + count * 9 / 20,
                                       count};
   std::set<uint64_t> stops(looks.begin(), looks.end());
@@ -278,26 +286,26 @@ Result<json> compare(const tune::Options &options, const Rule &rule,
                         : rule.isAgain ? "close, then with a second run"
                                        : "close, then with the first replay"}};
   json checked = json::array();
-  gpu::Growth host, onCard;
+  gpu::Growth host, onGpu;
   std::string differs;
   uint64_t done = 0;
   size_t looked = 0;
   for (uint64_t stop : stops) {
     for (; done < stop && secondsSince(start) < seconds; ++done) {
-      MGPU_TRY(card->replayer->replay());
+      MGPU_TRY(gpu->replayer->replay());
       MGPU_TRY(other.replay());
     }
     if (done == 0)
       break;
-    MGPU_TRY_ASSIGN(differs, other.compare(*card, out));
+    MGPU_TRY_ASSIGN(differs, other.compare(*gpu, out));
     checked.push_back(done);
     if (!differs.empty() || done < stop)
       break;
     if (done == looks[looked]) {
       malloc_trim(0); // what was freed is not growth
       host.bytes[looked] = residentBytes();
-      MGPU_TRY_ASSIGN(const int64_t left, freeBytes(where.cards[0]));
-      onCard.bytes[looked++] = -left;
+      MGPU_TRY_ASSIGN(const int64_t left, freeBytes(where.gpus[0]));
+      onGpu.bytes[looked++] = -left;
     }
   }
   out["replays"] = done;
@@ -306,8 +314,8 @@ Result<json> compare(const tune::Options &options, const Rule &rule,
   bool grows = false;
   if (looked == looks.size()) {
     out["host_growth_bytes"] = host.halves();
-    out["card_growth_bytes"] = onCard.halves();
-    grows = host.goesOn(hostSlackBytes) || onCard.goesOn(0);
+    out["gpu_growth_bytes"] = onGpu.halves();
+    grows = host.goesOn(hostSlackBytes) || onGpu.goesOn(0);
   }
   if (!differs.empty())
     out["differs"] = differs;
@@ -327,7 +335,10 @@ int main(int argc, char **argv) {
                          "bits|same:T|again:T [NAME=VALUE ...] -- TARGET...\n");
     return 2;
   }
-  tune::Options options;
+  pipeline::LoadOptions options;
+#ifdef MGPU_TUNE_COMPILES
+  options.compiler = &pipeline::mlirCompiler();
+#endif
   options.file = words[0];
   options.entry = words[3];
   for (auto word = words.begin() + 5; word < dashes; ++word)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // NCCL's collectives captured into graphs, a process for each rank:
-//   gpu-ranks 1       one rank on card 0
-//   gpu-ranks N       N ranks on cards 0 to N - 1
-//   gpu-ranks N one   N ranks on card 0, which NCCL 2.30 and later may allow
+//   gpu-ranks 1       one rank on GPU 0
+//   gpu-ranks N       N ranks on GPUs 0 to N - 1
+//   gpu-ranks N one   N ranks on GPU 0, which NCCL 2.30 and later may allow
 //   gpu-ranks N die   the last of N ranks ends before the second replay; the
 //                     others must say so within the deadline
-// Exit code 77, which ctest counts as skipped, where there are too few cards,
+// Exit code 77, which ctest counts as skipped, where there are too few GPUs,
 // no NCCL or one too old; with MGPU_REQUIRE_GPU in the environment only for too
-// few cards and too old an NCCL. A program of its own, because CUDA may not be
+// few GPUs and too old an NCCL. A program of its own, because CUDA may not be
 // called before a fork.
 #include "capture/ranks/SharedControl.h"
 #include "device/cuda/CudaDriver.h"
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
 #include "tests/gpu/GpuTarget.h"
 
 #include <cstdio>
@@ -112,11 +112,11 @@ Result<void> checkKind(Driver &driver, CollectiveKind kind, uint32_t ranks,
   return exec->launchTimed(timings);
 }
 
-Result<void> runRank(uint32_t ranks, uint32_t rank, int card, bool dies,
+Result<void> runRank(uint32_t ranks, uint32_t rank, int gpu, bool dies,
                      Shared &shared) {
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
   CudaOptions options;
-  options.card = card;
+  options.gpu = gpu;
   options.only = DeviceId{int32_t(rank)};
   options.deadline = std::chrono::seconds(dies ? 10 : 60);
   options.compile = [](auto &...args) {
@@ -174,10 +174,10 @@ int main(int argc, char **argv) {
     int major = 0, minor = 0;
     std::sscanf(nccl->version.c_str(), "%d.%d", &major, &minor);
     bool isTooOld = onOne && major * 100 + minor < 230;
-    bool areTooFew = !onOne && machine->cards.size() < ranks;
+    bool areTooFew = !onOne && machine->gpus.size() < ranks;
     if (isTooOld || areTooFew)
-      std::fprintf(stderr, "skipped: %zu cards, NCCL %s\n",
-                   machine->cards.size(), nccl->version.c_str());
+      std::fprintf(stderr, "skipped: %zu GPUs, NCCL %s\n", machine->gpus.size(),
+                   nccl->version.c_str());
     _exit(isTooOld || areTooFew ? skipped : 0);
   }
   int status = 0;

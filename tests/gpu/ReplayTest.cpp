@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Kernels and replays on a card: launch shapes, many replays, events, faults.
+// Kernels and replays on a GPU: launch shapes, many replays, events, faults.
 
 #include "device/cuda/CudaDriver.h"
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 #include "tests/gpu/GpuTarget.h"
 
 #include <gtest/gtest.h>
@@ -33,12 +33,12 @@ extern "C" __global__ void forever(volatile unsigned int *counts,
 )cuda";
 
 Result<KernelHandle> load(Driver &driver, const std::string &entry) {
-  CudaKernelObject object;
+  KernelImage object;
   object.entry = entry;
   object.arch = driver.architecture();
-  MGPU_TRY_ASSIGN(object.cubin,
-                  gpu::compile(countSource, "count", object.arch));
-  return driver.loadKernel(entry, encodeCudaKernel(object));
+  MGPU_TRY_ASSIGN(auto cubin, gpu::compile(countSource, "count", object.arch));
+  object.setBytes(cubin);
+  return driver.loadKernel(entry, encodeImage(object));
 }
 
 struct Program {
@@ -50,7 +50,7 @@ struct Program {
 /// One launch of `entry` and a copy of its counts to the host.
 Result<Program> build(const std::string &entry, Dim3 grid) {
   Program program;
-  MGPU_TRY_ASSIGN(program.driver, gpu::openCard(2));
+  MGPU_TRY_ASSIGN(program.driver, gpu::openGpu(2));
   uint64_t bytes = grid.volume() * 4;
   MGPU_TRY_ASSIGN(std::byte * counts, program.driver->allocate({1}, bytes));
   MGPU_TRY_ASSIGN(std::byte * host,

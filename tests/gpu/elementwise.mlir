@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Kernels that do nothing but move their data: bench-cuda measures them beside the
-// card's own copy, in the shapes of their spaces. 256 MiB an array, five times what
-// the largest cache of a card holds; examples.py --bundle may make it smaller.
+// GPU's own copy, in the shapes of their spaces. 256 MiB an array, five times what
+// the largest cache of a GPU holds; examples.py --bundle may make it smaller.
 mgpu.device_config @config #mgpu.device_config<numDevices = 1>
 
 func.func @main(%hx: memref<67108864xf32>, %hy: memref<67108864xf32>, %hz: memref<67108864xf32>) {

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every example on a card must give the bits it gives on the host target.
+"""Every example on a GPU must give the bits it gives on the host target.
 
-But those of CLOSE, which call a function that is not the same on a card to the last bit:
+But those of CLOSE, which call a function that is not the same on a GPU to the last bit:
 they must come close to the host's results, and within the many replays of --replays they
-must repeat the card's own bits (ManyReplays.cpp).
+must repeat the GPU's own bits (ManyReplays.cpp).
 
 The tensor-core forms of matrix products (products.mlir) must give the host's bits, on
 numbers whose sums are exact: mma.sync, and wgmma on sm_90, of which each is off by default until it has, on
-some card; and cuBLASLt, where it is.
+some GPU; and cuBLASLt, where it is.
 
 Usage: examples.py MGPU_TUNE FOLDER [REPEAT]
        examples.py --replays COUNT SECONDS GPU_REPLAYS MGPU_TUNE FOLDER
@@ -18,10 +18,10 @@ FOLDER is examples/, or what --bundle wrote, which needs no compiler where it ru
 --replays replays each example COUNT times on each target (gpu-replays), for at most SECONDS;
 --under runs each twice under a tool that says what is wrong (compute-sanitizer). ELEMENTS is
 the size of the arrays of elementwise.mlir.
-Exit code 77, which ctest counts as skipped, without a card or NVRTC; unless MGPU_REQUIRE_GPU is set.
+Exit code 77, which ctest counts as skipped, without a GPU or NVRTC; unless MGPU_REQUIRE_GPU is set.
 Prints one JSON line for each run: example, target, microseconds of a replay.
 Whether a form of mgpu's own passed is stored in the database (`mgpu-tune db form`), where it is
-looked up when a card's default is chosen.
+looked up when a GPU's default is chosen.
 """
 
 import array
@@ -39,23 +39,23 @@ import tempfile
 EXAMPLES = [("saxpy", "main", {"a": "2.5"}), ("heat", "main", {}), ("mandelbrot", "main", {}),
             ("mlp", "main", {}), ("attention", "main", {}), ("ops", "main", {}), ("digits", "main", {"rate": "0.5"}),
             ("digits", "eval", {})]
-# Programs with a function that docs/numerics.md's table allows a card to round otherwise, and
-# how results repeat on one card: "same" after each replay, or "again" in a second run, where
+# Programs with a function that docs/numerics.md's table allows a GPU to round otherwise, and
+# how results repeat on one GPU: "same" after each replay, or "again" in a second run, where
 # training carries its state, and what differs in a last bit, from replay to replay.
 CLOSE = {("attention", "main"): "same", ("digits", "main"): "again"}
 # How far from the host's, as a share of the largest number of the array. Their function is exp,
-# 1 unit of 2^-23 off on the host and 2 on a card: 3 between them, 6 for the quotient of a
+# 1 unit of 2^-23 off on the host and 2 on a GPU: 3 between them, 6 for the quotient of a
 # softmax. Five times that is for the sums behind it; of 48 terms one left out is far more.
 TOLERANCE = 2.0 ** -18
 # Where random numbers will not do: of these, training makes NaN within ten thousand steps, whose
-# bits a card has others of.
+# bits a GPU has others of.
 DATA = {("digits", "main"): {"x": "digits.csv.gz:0-63@0-1435", "y": "digits.csv.gz:64@0-1435",
                              "b1": "zeros", "b2": "zeros"}}
 
 ARCHS = "sm_80,sm_90,sm_100"
 # Of --tensor-cores, and the architecture it is for; none: all of ARCHS.
 FORMS = {"mma": None, "wgmma": "sm_90", "cublaslt": None}
-# What compute-sanitizer says, in small letters, where it cannot work with a card at all.
+# What compute-sanitizer says, in small letters, where it cannot work with a GPU at all.
 NO_TOOL = "device not supported"
 HERE = os.path.dirname(os.path.abspath(__file__))
 PRODUCTS = os.path.join(HERE, "products.mlir")
@@ -110,8 +110,8 @@ def write_bundles(tune, examples, out, elements=None):
     # Without cubins: what a first replay costs where they are compiled, or in the database.
     subprocess.run([tune, "bundle", f"{examples}/mlp/mlp.mlir", "-o", f"{out}/mlp-texts.mgpu"],
                    check=True)
-    # With the sizes of a card, which the build writes.
-    calibrate = f"{os.path.dirname(os.path.abspath(tune))}/../tools/mgpu-tune/calibrate-card.mlir"
+    # With the sizes of a GPU, which the build writes.
+    calibrate = f"{os.path.dirname(os.path.abspath(tune))}/../tools/mgpu-tune/calibrate-gpu.mlir"
     subprocess.run([tune, "bundle", calibrate, "--arch", ARCHS, "-o", f"{out}/calibrate.mgpu"],
                    check=True)
     shutil.copy(f"{examples}/digits/digits.csv.gz", out)
@@ -123,20 +123,20 @@ def run(tune, *words):
 
 
 def machine(tune):
-    """The architectures of the cards, if there is a compiler, and which libraries are there."""
+    """The architectures of the GPUs, if there is a compiler, and which libraries are there."""
     report = json.loads(run(tune, "doctor", "--json").stdout)
-    cards = [card["arch"] for card in report.get("cards", []) if "version" in report["nvrtc"]]
-    return cards, {key for key in ("nccl", "cublaslt") if "version" in report[key]}
+    gpus = [gpu["arch"] for gpu in report.get("gpus", []) if "version" in report["nvrtc"]]
+    return gpus, {key for key in ("nccl", "cublaslt") if "version" in report[key]}
 
 
-def find_cards(tune):
-    """What machine() says, where there is a card; ends the script where there is none."""
-    cards, libraries = machine(tune)
-    if cards:
-        return cards, libraries
+def find_gpus(tune):
+    """What machine() says, where there is a GPU; ends the script where there is none."""
+    gpus, libraries = machine(tune)
+    if gpus:
+        return gpus, libraries
     if os.environ.get("MGPU_REQUIRE_GPU"):
-        sys.exit("there is no card, or no NVRTC: see mgpu-tune doctor")
-    print("skipped: no card or no NVRTC")
+        sys.exit("there is no GPU, or no NVRTC: see mgpu-tune doctor")
+    print("skipped: no GPU or no NVRTC")
     sys.exit(77)
 
 
@@ -248,7 +248,7 @@ def check_products(tune, folder, target, form):
                 else {"replay_us": figure})
     print(json.dumps(line), flush=True)
     if form != "cublaslt" and target.startswith("cuda"):
-        # From now on the default of such products on this card, or never.
+        # From now on the default of such products on this GPU, or never.
         figure = ["--replay-us", str(line["replay_us"])] if line["ok"] else \
             ["--failed", str(line.get("error") or f"{wrong} differ")]
         stored = run(tune, "db", "form", form, "--target", target, *figure)
@@ -280,7 +280,7 @@ def replay_often(count, seconds, replays, tune, folder):
 
 
 def run_under(tool, tune, folder):
-    """A line for each example, run under `tool`; 77 where it does not work with the card."""
+    """A line for each example, run under `tool`; 77 where it does not work with the GPU."""
     code = 0
     for name, entry, scalars in EXAMPLES:
         words = program(folder, name, entry, scalars)
@@ -307,19 +307,19 @@ def main():
         write_bundles(*sys.argv[2:])
         return
     if sys.argv[1] == "--replays":
-        find_cards(sys.argv[5])
+        find_gpus(sys.argv[5])
         sys.exit(replay_often(*sys.argv[2:]))
     if sys.argv[1] == "--under":
-        find_cards(sys.argv[3])
+        find_gpus(sys.argv[3])
         sys.exit(run_under(*sys.argv[2:]))
     tune, examples = sys.argv[1], sys.argv[2]
     repeat = int(sys.argv[3]) if len(sys.argv) > 3 else 2
-    cards, libraries = find_cards(tune)
+    gpus, libraries = find_gpus(tune)
     failures = 0
     for form, arch in FORMS.items():
         if form == "cublaslt" and form not in libraries:
             print(json.dumps({"example": "products", "form": form, "skipped": "no cuBLASLt"}))
-        elif arch in (None, cards[0]):
+        elif arch in (None, gpus[0]):
             failures += not check_products(tune, examples, "cuda:0", form)
         else:
             print(json.dumps({"example": "products", "form": form, "skipped": f"not {arch}"}))
@@ -333,7 +333,7 @@ def main():
             if expected is None:
                 sys.exit(f"{name} on the host: {why}")
             targets = targets_of(devices)
-            if "nccl" in libraries and 1 < devices <= len(cards):
+            if "nccl" in libraries and 1 < devices <= len(gpus):
                 targets.append("cuda")
             for target in targets:
                 got, figure = replay(tune, words, arrays, outputs, target, repeat, folder)

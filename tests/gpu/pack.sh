@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# One archive of all that run.sh needs on a machine with a card: programs that need the C library
+# One archive of all that run.sh needs on a machine with a GPU: programs that need the C library
 # alone, bundles, and the scripts. There:
 #   tar -xf mgpu-gpu.tar.gz && mgpu-gpu/run
 # Usage: pack.sh BUILD_DIR STATIC_DIR OUT.tar.gz
@@ -65,5 +65,5 @@ try 0 "$there/bin/gpu-test" --gtest_list_tests
 try 2 "$there/bin/gpu-ranks"
 try 2 "$there/bin/gpu-replays"
 try 0 "$there/bin/mgpu-tune" run "$there/bundles/mlp-main.mgpu" --arg x=random:1 --arg w1=random:2 --arg w2=random:3
-[[ -e /dev/nvidiactl ]] || try 3 "$there/run" "$work/none" # there is no card here
+[[ -e /dev/nvidiactl ]] || try 3 "$there/run" "$work/none" # there is no GPU here
 echo "$out: $bytes bytes"

@@ -34,7 +34,7 @@ LIMITS = {"doctor": 15, "examples": 75, "profile": 10, "gpu-ranks 1": 15, "gpu-t
           "memcheck gpu-test": 10, "racecheck examples": 10, "racecheck gpu-test": 5}
 # For everything; no step begins with less than LEAST left.
 BUDGET, LEAST = 465, 3
-# What the driver of the rehearsal calls its card (tests/rehearsal).
+# What the driver of the rehearsal calls its GPU (tests/rehearsal).
 DOUBLE = "test double"
 # Each may be there as either; the programs prefer the first.
 LIBRARIES = [("libnvrtc.so.13", "libnvrtc.so.12"), ("libnccl.so.2",),
@@ -77,15 +77,15 @@ def add_python_packages(environment):
         environment["LD_LIBRARY_PATH"] = ":".join(kept)
 
 
-def hold_cards():
-    """Open files of the cards. Where nobody has one open the driver shuts the card down, and
+def hold_gpus():
+    """Open files of the GPUs. Where nobody has one open the driver shuts the GPU down, and
     starting it again takes each process seconds (NVIDIA's "Driver Persistence")."""
     held = []
     for path in sorted(glob.glob("/dev/nvidia[0-9]*")):
         try:
             held.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         except OSError:
-            pass  # a card of somebody else's
+            pass  # a GPU of somebody else's
     return held
 
 
@@ -94,7 +94,7 @@ class Run:
         self.bin, self.bundles, self.results = binaries, bundles, results
         self.work = tempfile.mkdtemp(prefix="mgpu-gpu-")
         self.started = time.monotonic()
-        self.held = hold_cards()
+        self.held = hold_gpus()
         self.slack = 1
         self.environment = {**os.environ, "MGPU_REQUIRE_GPU": "1",
                             "MGPU_DB": f"{self.work}/t.db"}
@@ -184,15 +184,15 @@ class Run:
                 archive.add(path, os.path.basename(path))
         os.replace(logs + ".new", logs)
 
-    def find_card(self):
-        """Names the result after the card; exits with 3 without one."""
+    def find_gpu(self):
+        """Names the result after the GPU; exits with 3 without one."""
         start = time.monotonic()
         code, out, error = self.call(30, [f"{self.bin}/mgpu-tune", "doctor", "--json"])
         try:
             doctor = json.loads(out)
-            name = doctor["cards"][0]["name"]
+            name = doctor["gpus"][0]["name"]
         except (ValueError, KeyError, IndexError, TypeError):
-            print(f"no card (doctor: exit code {code}): {error.strip()}", file=sys.stderr)
+            print(f"no GPU (doctor: exit code {code}): {error.strip()}", file=sys.stderr)
             sys.exit(3)
         self.result["doctor"] = doctor
         self.result["date"] = str(datetime.date.today())
@@ -200,9 +200,9 @@ class Run:
         if self.is_double:
             # Of the limits only that they work is of interest, on any machine.
             self.slack = 6
-            self.result["rehearsal"] = "no card: a test double; no figure here means anything"
+            self.result["rehearsal"] = "no GPU: a test double; no figure here means anything"
             if os.path.realpath(self.results) == os.path.realpath(RESULTS):
-                sys.exit(f"'{name}' is no card: its results do not go to {RESULTS}; name another folder")
+                sys.exit(f"'{name}' is not a GPU: its results do not go to {RESULTS}; name another folder")
         gpu = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         os.makedirs(self.results, exist_ok=True)
         self.path = f"{self.results}/{gpu}-{self.result['date']}.json"
@@ -274,7 +274,7 @@ class Run:
 
     @staticmethod
     def count(out, line):
-        # A filter that matches nothing is no failure to gtest.
+        # A filter that matches nothing is not a failure to gtest.
         found = re.search(r"Running (\d+) tests? from", out)
         line["tests"] = int(found.group(1)) if found else 0
         failed = sorted(set(re.findall(r"^\[  FAILED  \] ([\w./]+)", out, re.M)))
@@ -285,7 +285,7 @@ class Run:
 
     def ranks(self, *kinds):
         for ranks in kinds:
-            # 77: the cards are too few, or NCCL is too old.
+            # 77: the GPUs are too few, or NCCL is too old.
             self.step(f"gpu-ranks {ranks}", [f"{self.bin}/gpu-ranks", *ranks.split()], skips=(77,))
 
     def first_replays(self):
@@ -300,7 +300,7 @@ class Run:
     def sanitizers(self):
         found = shutil.which("compute-sanitizer",
                              path=os.environ.get("PATH", "") + ":/usr/local/cuda/bin")
-        # What CUDA answers to a question is no error of the program that asks.
+        # What CUDA answers to a question is not an error of the program that asks.
         more = {"memcheck": ["--report-api-errors", "no"], "racecheck": []}
         for tool, options in more.items():
             if not found:
@@ -337,16 +337,16 @@ class Run:
         judged("a replay call costs at most a bare launch and 0.5 us of processor time",
                max(launches, default=None), lambda us: us <= 0.5)
         shares = [each["best"]["share"] for each in lines if each["part"] == "bandwidth"]
-        judged("elementwise kernels reach 0.92 of the copy within the card", min(shares, default=None),
+        judged("elementwise kernels reach 0.92 of the copy within the GPU", min(shares, default=None),
                lambda share: share >= 0.92)
         spans = [each["over_one_stream"] for each in lines if each["part"] == "span"]
-        judged("the card takes no longer for a replay than for launches into a stream",
+        judged("the GPU takes no longer for a replay than for launches into a stream",
                max(spans, default=None), lambda ratio: ratio <= 1)
         torch = [each["span_over_torch"] for each in self.result.get("torch", [])]
         judged("nor than for torch.cuda.CUDAGraph", max(torch, default=None), lambda ratio: ratio <= 1)
 
     def torch(self):
-        # 77: there is no PyTorch that sees the card.
+        # 77: there is no PyTorch that sees the GPU.
         less = ["64"] if self.is_double else []
         self.step("torch", [sys.executable, f"{HERE}/torch_graphs.py", f"{self.bin}/bench-cuda", *less],
                   skips=(77,), read=self.lines("torch"))
@@ -390,7 +390,7 @@ class Run:
                                     "-o", node], read=keep)
 
     def all(self):
-        self.find_card()
+        self.find_gpu()
         self.examples()
         self.profile()
         self.ranks("1")

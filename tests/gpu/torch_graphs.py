@@ -3,11 +3,11 @@
 """Replays beside torch.cuda.CUDAGraph of the same kernels.
 
 Usage: torch_graphs.py BENCH_CUDA [MOST_NODES]
-One JSON line for each shape: the card's time for a replay (`span`) and what the caller
+One JSON line for each shape: the GPU's time for a replay (`span`) and what the caller
 waits (`call`: until it is done), ours and PyTorch's, the medians of ROUNDS samples taken in
 turn, and their ratios. Ours are those of `BENCH_CUDA --serve`, a process beside this one,
 which also gives the cubin: PyTorch captures launches of that very kernel.
-Exit code 77 where there is no PyTorch or it sees no card.
+Exit code 77 where there is no PyTorch or it sees no GPU.
 """
 
 import contextlib
@@ -110,7 +110,7 @@ def capture(torch, driver, kind, nodes):
 
 
 def sample(torch, graph):
-    """Microseconds of a replay: the caller's and the card's."""
+    """Microseconds of a replay: the caller's and the GPU's."""
     calls, spans = [], []
     before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     for _ in range(PER_SAMPLE):
@@ -130,7 +130,7 @@ def main():
     try:
         import torch
         if not torch.cuda.is_available():
-            raise ImportError("it sees no card")
+            raise ImportError("it sees no GPU")
     except ImportError as problem:
         print(f"no PyTorch: {problem}", file=sys.stderr)
         sys.exit(77)

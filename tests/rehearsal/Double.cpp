@@ -5,8 +5,8 @@
 // programs which know nothing of doubles run over them. All of CUDA's rules
 // that the doubles keep are kept; what is broken or left behind when the
 // process ends is written to MGPU_REHEARSAL/violations. Ranks that are
-// processes meet in the file MGPU_REHEARSAL_WORLD. There is one card, or
-// as many as MGPU_REHEARSAL_CARDS says; NCCL's version is as
+// processes meet in the file MGPU_REHEARSAL_WORLD. There is one GPU, or
+// as many as MGPU_REHEARSAL_GPUS says; NCCL's version is as
 // MGPU_REHEARSAL_NCCL says.
 #include "tests/rehearsal/Exports.h"
 #include "tests/rehearsal/KernelTexts.h"
@@ -104,18 +104,18 @@ __attribute__((constructor)) void start() {
   owner = getpid();
   FakeCuda &fake = FakeCuda::reset(uint64_t(owner));
   registerDeviceKernels(fake);
-  fake.cardName = "Fake Card (test double)";
-  fake.cardBytes = size_t(4) << 30;
-  if (const char *cards = std::getenv("MGPU_REHEARSAL_CARDS"))
-    fake.cards = std::atoi(cards);
-  // "CARD:LAUNCH", where it loses its context.
+  fake.gpuName = "Fake GPU (test double)";
+  fake.gpuBytes = size_t(4) << 30;
+  if (const char *gpus = std::getenv("MGPU_REHEARSAL_GPUS"))
+    fake.gpus = std::atoi(gpus);
+  // "GPU:LAUNCH", where it loses its context.
   if (const char *fault = std::getenv("MGPU_REHEARSAL_FAULT")) {
     const char *launch = std::strchr(fault, ':');
-    fake.wrongCard = std::atoi(fault);
+    fake.wrongGpu = std::atoi(fault);
     fake.onLaunch = [left =
                          launch ? std::atoi(launch + 1) : 1](uint64_t) mutable {
       FakeCuda &fake = FakeCuda::instance();
-      if (fake.current()->card == fake.wrongCard && --left == 0)
+      if (fake.current()->gpu == fake.wrongGpu && --left == 0)
         fake.launchFault = CUDA_ERROR_ILLEGAL_ADDRESS;
     };
   }

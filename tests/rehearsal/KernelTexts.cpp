@@ -35,8 +35,8 @@ std::string nameOf(std::span<const std::byte> cubin, const char *suffix) {
 namespace {
 
 /// MGPU_REHEARSAL_EXP: so many units in the last place exp is off by at most,
-/// as a card's is. Here it is the host's otherwise, which hides what comparing
-/// its bits would find on a card.
+/// as a GPU's is. Here it is the host's otherwise, which hides what comparing
+/// its bits would find on a GPU.
 unsigned unitsOfExp() {
   const char *units = std::getenv("MGPU_REHEARSAL_EXP");
   return units ? unsigned(std::atoi(units)) : 0;

@@ -21,15 +21,15 @@ def has_bits(lines):
     return len(close) == 4 and all(each["host_bits"] for each in close)
 
 
-# What each part is with one card of sm_90.
+# What each part is with one GPU of sm_90.
 PARTS = {"examples": lambda lines: len(lines) == 13 and has_bits(lines),
          "replays": lambda lines: len(lines) == 10 and has_bits(lines) and all(
              each["replays"] == 120 and "host_growth_bytes" in each for each in lines),
          "first_replay": lambda lines: len(lines) == 1 and lines[0]["cold_ms"] > lines[0]["bundle_ms"] > 0,
          "torch": lambda lines: len(lines) == 3,
          "sanitizer": lambda lines: len(lines) == 16}
-BENCH = {"card": 1, "launch": 8, "span": 8, "bandwidth": 3}
-# Two cards, NCCL 2.30 and calibrate are not rehearsed.
+BENCH = {"gpu": 1, "launch": 8, "span": 8, "bandwidth": 3}
+# Two GPUs, NCCL 2.30 and calibrate are not rehearsed.
 SKIPPED = {"calibrate", "gpu-ranks 2", "gpu-ranks 4", "gpu-ranks 2 one", "gpu-ranks 4 one", "gpu-ranks 2 die"}
 
 
@@ -40,7 +40,7 @@ def main():
         faults.append(f"there is a rehearsal's result in {real}")
     found = os.listdir(folder)
     results = [name for name in found if name.endswith(".json")]
-    if len(results) != 1 or not results[0].startswith("fake-card-test-double-") or \
+    if len(results) != 1 or not results[0].startswith("fake-gpu-test-double-") or \
             set(found) != {results[0], results[0].replace(".json", "-logs.tar.gz")}:
         sys.exit(f"not one result and its logs: {found}")
     with open(f"{folder}/{results[0]}", encoding="utf-8") as file:

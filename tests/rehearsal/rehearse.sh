@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# tests/gpu/run.sh from its beginning to its end without a card: the same programs and scripts
+# tests/gpu/run.sh from its beginning to its end without a GPU: the same programs and scripts
 # over test doubles of CUDA's libraries, so that what is wrong with them is found before there
-# is a card; and commands on several cards. No figure it prints means anything.
+# is a GPU; and commands on several GPUs. No figure it prints means anything.
 # Usage: rehearse.sh BUILD_DIR [TAR]
 #   BUILD_DIR  of the preset dev
 #   TAR        what pack.sh wrote: its programs and bundles are rehearsed, and not BUILD_DIR's
@@ -34,7 +34,7 @@ if [[ -s $MGPU_REHEARSAL/violations ]]; then
   code=1
 fi
 
-# A card's exp is not the host's: two units of its last place off, what has to be close passes, and
+# A GPU's exp is not the host's: two units of its last place off, what has to be close passes, and
 # what has to have the bits does not.
 off() { # EXAMPLE RULE [NAME=VALUE ...]
   local example=$1 rule=$2
@@ -51,6 +51,6 @@ differs() { { off "$@" || true; } | grep '"differs"' > /dev/null; }
 differs attention bits || { echo "an exp that is two units off has the host's bits"; code=1; }
 differs digits "same:$tolerance" "${digits[@]}" || { echo "training repeats its first step"; code=1; }
 python3 "$here/check_result.py" "$work/results" "$root/bench/results" || code=1
-# Several cards by processes, which run.sh does not do.
-python3 "$here/cards.py" "$build/bin/mgpu-tune" "$root" "$libraries" || code=1
+# Several GPUs by processes, which run.sh does not do.
+python3 "$here/gpus.py" "$build/bin/mgpu-tune" "$root" "$libraries" || code=1
 exit $code

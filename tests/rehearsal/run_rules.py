@@ -43,7 +43,7 @@ class Steps(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         self.run = run.Run(self.folder, self.folder, self.folder)
-        self.run.path = f"{self.folder}/card.json"
+        self.run.path = f"{self.folder}/gpu.json"
         self.limits = dict(run.LIMITS)
         self.addCleanup(lambda: (run.LIMITS.clear(), run.LIMITS.update(self.limits)))
 
@@ -101,7 +101,7 @@ class Steps(unittest.TestCase):
         self.assertFalse(self.run.result["complete"])
         self.assertTrue(self.run.result["passed"])
 
-    def test_a_sanitizer_without_the_card_is_skipped(self):
+    def test_a_sanitizer_without_the_gpu_is_skipped(self):
         said = "========= Error: Device not supported. Please refer to"
         line = self.step(f"echo '{said}'; exit 1", no_tool=run.NO_TOOL, read=self.run.count)
         self.assertEqual((line["status"], line["skipped"]), ("skipped", said))
@@ -131,11 +131,11 @@ class Steps(unittest.TestCase):
     def test_all_logs_are_in_one_archive(self):
         self.step("echo first")
         self.step("yes | head -c 50000; exit 1")
-        with tarfile.open(f"{self.folder}/card-logs.tar.gz") as archive:
+        with tarfile.open(f"{self.folder}/gpu-logs.tar.gz") as archive:
             self.assertEqual(archive.getnames(), ["01.log", "02.log"])
             self.assertGreater(archive.getmember("02.log").size, 50000)
         self.assertEqual(len(self.run.result["steps"][1]["log"]), run.LOG_BYTES)
-        self.assertEqual(sorted(os.listdir(self.folder)), ["card-logs.tar.gz", "card.json"])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["gpu-logs.tar.gz", "gpu.json"])
 
 
 class Machines(unittest.TestCase):
@@ -208,7 +208,7 @@ class Results(unittest.TestCase):
             json.dumps(line, allow_nan=False)
 
     def test_what_is_close_calls_such_a_function(self):
-        """CLOSE has just the programs with a function that a card may round otherwise."""
+        """CLOSE has just the programs with a function that a GPU may round otherwise."""
         source = os.path.join(os.path.dirname(os.path.dirname(HERE)), "examples")
         exact = {"sqrt", "fma", "absf", "absi", "copysign", "floor", "ceil", "trunc", "round", "roundeven"}
         for name, entry, _ in examples.EXAMPLES:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Candidates for a card, tuned over the double of the driver, which minds how it is opened.
+"""Candidates for a GPU, tuned over the double of the driver, which minds how it is opened.
 
 Usage: tune.py MGPU_TUNE PROGRAM LIBRARIES    (PROGRAM: examples/saxpy's, or its bundle)
 """

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs single passes over programs in the mgpu dialect and every upstream one.
+// Runs our passes and upstream's over programs in the mgpu dialect and every
+// upstream one.
+#include "dialect/conversion/Passes.h"
 #include "dialect/mgpu/MgpuDialect.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -11,6 +13,7 @@
 
 int main(int argc, char **argv) {
   mlir::registerAllPasses();
+  mgpu::conversion::registerPasses();
   mlir::DialectRegistry registry;
   registry.insert<mgpu::ir::MgpuDialect>();
   mlir::registerAllDialects(registry);

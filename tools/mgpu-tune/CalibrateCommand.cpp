@@ -2,14 +2,14 @@
 //
 // `mgpu-tune calibrate`: a target as a topology, measured.
 #include "bench/measure/Environment.h"
+#include "bench/profile/CalibrateRanks.h"
 #include "device/cuda/CudaDriver.h"
+#include "pipeline/GpuIdentity.h"
+#include "pipeline/Kernels.h"
+#include "pipeline/Load.h"
 #include "support/FileIO.h"
-#include "tools/mgpu-tune/CalibrateCards.h"
-#include "tools/mgpu-tune/CubinCache.h"
-#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/Runner.h"
-#include "tools/mgpu-tune/Target.h"
+#include "tools/mgpu-tune/OpenRanks.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -21,7 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 namespace {
 
@@ -31,8 +31,8 @@ using planner::KernelCall;
 constexpr std::string_view hostKernels =
 #include "tools/mgpu-tune/Calibrate-host.inc"
     ;
-constexpr std::string_view cardKernels =
-#include "tools/mgpu-tune/Calibrate-card.inc"
+constexpr std::string_view gpuKernels =
+#include "tools/mgpu-tune/Calibrate-gpu.inc"
     ;
 
 /// What calibrate.mlir says of its kernels, in its order: for each number of
@@ -57,28 +57,29 @@ public:
   const int value;
 };
 
-Result<Program> loadKernels(const Options &options, bool isCard) {
-  Options loading = options;
+Result<LoadedProgram> loadKernels(const LoadOptions &options, bool isGpu) {
+  LoadOptions loading = options;
+  loading.racesAreErrors = true;
   if (!options.file.empty())
-    return loadProgram(loading, true);
+    return loadProgram(loading);
   // In memory, for the importer, which takes names.
   const Descriptor file(memfd_create("calibrate.mlir", MFD_CLOEXEC));
-  const std::string_view text = isCard ? cardKernels : hostKernels;
+  const std::string_view text = isGpu ? gpuKernels : hostKernels;
   if (file.value < 0 ||
       write(file.value, text.data(), text.size()) != ssize_t(text.size()))
     return fail(ErrorKind::Absent, "there is no memory for a file of the "
                                    "kernels to compile");
   loading.file = fmt::format("/proc/self/fd/{}", file.value);
-  return loadProgram(loading, true);
+  return loadProgram(loading);
 }
 
 /// `workspaceBytes` is what a call needs beside its arguments, and has as one
 /// more (planner/plan/Workspace.h).
-tuner::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
+bench::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
                                   const std::vector<std::byte> &object,
                                   uint64_t workspaceBytes) {
   const auto &call = std::get<KernelCall>(node.work);
-  tuner::CalibrationKernel out;
+  bench::CalibrationKernel out;
   out.name = dag.kernels[call.kernel.value].name;
   out.object = object;
   out.grid = call.grid;
@@ -100,33 +101,34 @@ tuner::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
 }
 
 /// The bytes of each of its buffers.
-uint64_t bytesOf(const tuner::CalibrationKernel &kernel) {
+uint64_t bytesOf(const bench::CalibrationKernel &kernel) {
   return kernel.arguments.empty() ? 0 : kernel.arguments.front().memoryBytes;
 }
 
 /// By calibrate.mlir, compiled for a target.
 struct Kernels {
-  tuner::CalibrationKernel memory, arithmetic;
-  std::vector<tuner::CalibrationMatmul> matmuls;
+  bench::CalibrationKernel memory, arithmetic;
+  std::vector<bench::CalibrationMatmul> matmuls;
 };
 
 /// `architecture` is the target's.
-Result<Kernels> compileKernels(const Options &options,
+Result<Kernels> compileKernels(const LoadOptions &options,
                                const std::string &architecture) {
-  MGPU_TRY_ASSIGN(Program program, loadKernels(options, !architecture.empty()));
+  MGPU_TRY_ASSIGN(LoadedProgram program,
+                  loadKernels(options, !architecture.empty()));
   std::vector<std::vector<std::byte>> objects;
   std::vector<uint64_t> workspaceBytes(program.dag.kernels.size());
   if (architecture.empty()) {
-    MGPU_TRY_ASSIGN(HostKernels kernels, tune::hostKernels(program, ""));
+    MGPU_TRY_ASSIGN(HostKernels kernels, pipeline::hostKernels(program, ""));
     objects = std::move(kernels.objects);
   } else {
-    auto cache = openCubinCache(options);
+    auto cache = openCubinCache(options.database);
     MGPU_TRY_ASSIGN(kernels::CudaObjects kernels,
                     cudaKernels(program, architecture, cache.get()));
     objects = std::move(kernels.objects);
     workspaceBytes = std::move(kernels.workspaceBytes);
   }
-  std::vector<tuner::CalibrationKernel> kernels;
+  std::vector<bench::CalibrationKernel> kernels;
   for (const DagNode &node : program.dag.nodes)
     if (const auto *call = std::get_if<KernelCall>(&node.work))
       kernels.push_back(kernelOf(program.dag, node, objects[call->kernel.value],
@@ -147,7 +149,7 @@ Result<Kernels> compileKernels(const Options &options,
   return out;
 }
 
-/// What no measurement says. Of cards it asks the driver.
+/// What no measurement says. Of GPUs it asks the driver.
 Result<device::Topology> describe(const std::string &target, uint32_t devices,
                                   const device::Driver &driver) {
   device::Topology about;
@@ -167,20 +169,19 @@ Result<device::Topology> describe(const std::string &target, uint32_t devices,
   MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
   MGPU_TRY_ASSIGN(device::CudaMachine machine, device::inspectCuda());
   // Where several differ, what the least of them has.
-  for (int ordinal : cuda.cards) {
-    if (size_t(ordinal) >= machine.cards.size())
+  for (int ordinal : cuda.gpus) {
+    if (size_t(ordinal) >= machine.gpus.size())
       return fail(ErrorKind::Absent,
-                  fmt::format("there is no card {}", ordinal));
-    const device::CudaMachine::Card &card = machine.cards[size_t(ordinal)];
+                  fmt::format("there is no GPU {}", ordinal));
+    const device::CudaMachine::Gpu &gpu = machine.gpus[size_t(ordinal)];
     device::Topology::Device &least = about.device;
-    if (least.name.find(card.name) == std::string::npos)
-      least.name += (least.name.empty() ? "" : ", ") + card.name;
-    const uint64_t bytes = card.memoryBytes / cuda.devicesOnCard;
+    if (least.name.find(gpu.name) == std::string::npos)
+      least.name += (least.name.empty() ? "" : ", ") + gpu.name;
+    const uint64_t bytes = gpu.memoryBytes / cuda.devicesOnGpu;
     least.memoryBytes =
         least.memoryBytes ? std::min(least.memoryBytes, bytes) : bytes;
-    least.smCount = least.smCount
-                        ? std::min(least.smCount, card.multiprocessors)
-                        : card.multiprocessors;
+    least.smCount = least.smCount ? std::min(least.smCount, gpu.multiprocessors)
+                                  : gpu.multiprocessors;
   }
   about.device.architecture =
       uint32_t(std::atoi(driver.architecture().c_str() + 3)); // of "sm_90"
@@ -217,9 +218,9 @@ void print(const device::Topology &t, const std::string &path) {
 
 } // namespace
 
-Result<int> runCalibrate(const Options &options) {
-  MGPU_TRY(checkFiles(options));
-  std::string target = options.target;
+Result<int> runCalibrate(const CalibrateOptions &options) {
+  MGPU_TRY(filesRead(options.load).write("-o", options.output));
+  std::string target = options.load.target;
   if (target.empty())
     target = fmt::format("host:{}",
                          std::clamp(bench::readEnvironment().cores, 2u, 8u));
@@ -227,24 +228,24 @@ Result<int> runCalibrate(const Options &options) {
   uint32_t devices = 1;
   if (isCudaTarget(target)) {
     MGPU_TRY_ASSIGN(cuda, parseCudaTarget(target));
-    devices = std::max(cuda.devicesOnCard, uint32_t(cuda.cards.size()));
+    devices = std::max(cuda.devicesOnGpu, uint32_t(cuda.gpus.size()));
   } else {
     MGPU_TRY_ASSIGN(devices, targetDevices(target, 1));
-    if (options.given.count("--deadline"))
-      return fail(ErrorKind::Usage, "--deadline is for cards: use it with "
+    if (options.load.given.contains("--deadline"))
+      return fail(ErrorKind::Usage, "--deadline is for GPUs: use it with "
                                     "--target cuda:0");
   }
-  const bool areCards = cuda.cards.size() > 1;
-  if (!areCards && !options.nccl.empty())
-    return fail(ErrorKind::Usage, "--nccl is for several cards: use it with "
+  const bool areGpus = cuda.gpus.size() > 1;
+  if (!areGpus && !options.nccl.empty())
+    return fail(ErrorKind::Usage, "--nccl is for several GPUs: use it with "
                                   "--target cuda:0,1");
   Kernels kernels;
-  // Several cards' processes write what they say themselves to nowhere.
+  // Several GPUs' processes write what they say themselves to nowhere.
   const Descriptor words(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-  auto input = [&](device::Driver &driver) -> Result<tuner::CalibrationInput> {
+  auto input = [&](device::Driver &driver) -> Result<bench::CalibrationInput> {
     MGPU_TRY_ASSIGN(device::Topology about, describe(target, devices, driver));
-    about.name = options.calibrationFile;
-    tuner::CalibrationInput out{
+    about.name = options.output;
+    bench::CalibrationInput out{
         driver,
         kernels.memory,
         kernels.arithmetic,
@@ -260,31 +261,34 @@ Result<int> runCalibrate(const Options &options) {
     return out;
   };
   device::Topology measured;
-  if (areCards) {
-    MGPU_TRY_ASSIGN(CardsToOpen opening, cardsToOpen(cuda.cards, options));
-    MGPU_TRY_ASSIGN(const std::string architecture, architectureOf(cuda.cards));
-    MGPU_TRY_ASSIGN(kernels, compileKernels(options, architecture));
-    MGPU_TRY_ASSIGN(measured, calibrateCards(devices, std::move(opening.open),
-                                             std::move(opening.how), input));
+  if (areGpus) {
+    MGPU_TRY_ASSIGN(RanksToOpen opening,
+                    ranksToOpen(cuda.gpus, options, options.load.database));
+    MGPU_TRY_ASSIGN(const std::string architecture, architectureOf(cuda.gpus));
+    MGPU_TRY_ASSIGN(kernels, compileKernels(options.load, architecture));
+    MGPU_TRY_ASSIGN(measured,
+                    bench::calibrateRanks(devices, std::move(opening.open),
+                                          std::move(opening.how), input));
   } else {
     OpenOptions how;
     how.profiles = true;
-    how.compile = ownCompiler(options.database);
+    how.compile = ownCompiler(options.load.database);
     how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
     MGPU_TRY_ASSIGN(auto driver, openTarget(target, devices, how));
-    MGPU_TRY_ASSIGN(kernels, compileKernels(options, driver->architecture()));
-    MGPU_TRY_ASSIGN(const tuner::CalibrationInput made, input(*driver));
-    MGPU_TRY_ASSIGN(measured, tuner::calibrate(made));
+    MGPU_TRY_ASSIGN(kernels,
+                    compileKernels(options.load, driver->architecture()));
+    MGPU_TRY_ASSIGN(const bench::CalibrationInput made, input(*driver));
+    MGPU_TRY_ASSIGN(measured, bench::calibrate(made));
   }
   const std::string text = device::topologyText(measured);
   // What is written is what can be read.
-  MGPU_TRY(device::parseTopology(text, options.calibrationFile));
-  MGPU_TRY(writeFileAtomic(options.calibrationFile, text));
+  MGPU_TRY(device::parseTopology(text, options.output));
+  MGPU_TRY(writeFileAtomic(options.output, text));
   if (options.json)
     fmt::print("{}", text);
   else
-    print(measured, options.calibrationFile);
+    print(measured, options.output);
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

@@ -1,28 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune check`.
+#include "pipeline/Load.h"
 #include "support/Plural.h"
-#include "tools/mgpu-tune/Program.h"
+#include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 
-Result<int> runCheck(const Options &options) {
+static std::string roleText(planner::ArgumentRole role) {
+  if (role == planner::ArgumentRole::InOut)
+    return "input, output";
+  return std::string(toString(role));
+}
+
+static void printArgument(const char *what,
+                          const planner::ProgramArgument &argument) {
+  std::string shape;
+  for (int64_t size : argument.shape)
+    shape += fmt::format("{}x", size);
+  fmt::print("  {} {}: {}{} ({})\n", what, argument.name, shape,
+             toString(argument.elementType), roleText(argument.role));
+}
+
+Result<int> runCheck(const ProgramOptions &options) {
   std::vector<Message> messages;
-  Result<Program> program =
-      loadProgram(options, /*racesAreErrors=*/true, &messages,
-                  /*kernelTexts=*/false);
+  LoadOptions load = options.load;
+  load.racesAreErrors = true;
+  load.kernelTexts = false;
+  Result<LoadedProgram> program = loadProgram(load, &messages);
   if (program && program->bundle)
     if (auto sound = program->bundle->verify(); !sound)
       program = fail(std::move(sound.error()));
   if (options.json) {
-    json out{{"file", options.file}, {"ok", program.has_value()}};
+    json out{{"file", load.file}, {"ok", program.has_value()}};
     out["messages"] = json::array();
     for (const Message &message : messages)
       out["messages"].push_back({{"severity", message.severity},
@@ -40,7 +57,7 @@ Result<int> runCheck(const Options &options) {
   if (options.json)
     return 0;
   const planner::Dag &dag = program->dag;
-  fmt::print("{}: ok: {}, {}, {}, {}, {}\n", options.file,
+  fmt::print("{}: ok: {}, {}, {}, {}, {}\n", load.file,
              counted(dag.numDevices, "device"),
              counted(dag.nodes.size(), "node"),
              counted(dag.edges.size(), "dependency", "dependencies"),
@@ -49,15 +66,11 @@ Result<int> runCheck(const Options &options) {
   if (dag.loop.trips > 1)
     fmt::print("  loop {}: rolled, {} trips\n", dag.loop.location,
                dag.loop.trips);
-  for (const Binding &binding : program->bindings) {
-    std::string shape;
-    for (int64_t size : binding.shape)
-      shape += fmt::format("{}x", size);
-    fmt::print("  {} {}: {}{} ({})\n", binding.isResult ? "result" : "argument",
-               binding.name, shape, toString(binding.elementType),
-               binding.role);
-  }
+  for (const planner::ProgramArgument &argument : program->arguments)
+    printArgument("argument", argument);
+  for (const planner::ProgramArgument &result : program->results)
+    printArgument("result", result);
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

@@ -2,8 +2,9 @@
 //
 // `mgpu-tune compare FILE A B`.
 #include "db/FileSystem.h"
+#include "pipeline/Load.h"
 #include "support/Units.h"
-#include "tools/mgpu-tune/Tuned.h"
+#include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,25 +12,26 @@
 #include <cmath>
 #include <random>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 
 namespace {
 
 /// What `word` means: "default", "serial", "tuned", a database or a plan.
-Result<tuner::Realization>
-realize(const std::string &word, const Program &program, const Options &options,
-        const TuneContext &context, tuner::Evaluator &evaluator) {
+Result<tuner::Realization> realize(const std::string &word,
+                                   const LoadedProgram &program,
+                                   const TuneContext &context,
+                                   tuner::Evaluator &evaluator) {
   tuner::ProgramConfig config = evaluator.defaults();
   std::string planFile;
   if (word == "serial") {
     config.scheduler = "serial";
-    config.streams = config.lanes = 1;
+    config.streams = config.threads = 1;
   } else if (word == "tuned" || word.ends_with(".db")) {
     std::string path = word;
     if (word == "tuned") {
-      MGPU_TRY_ASSIGN(path, db::databasePath(options.database));
+      MGPU_TRY_ASSIGN(path, db::databasePath(program.from.database));
     }
     MGPU_TRY_ASSIGN(auto found, readDecision(program, context, path));
     if (!found)
@@ -46,10 +48,9 @@ realize(const std::string &word, const Program &program, const Options &options,
     return fail(ErrorKind::Invalid,
                 fmt::format("{}: {}", word, realized.error().what));
   if (!planFile.empty()) {
-    Program changed = program;
+    planner::Dag changed = program.dag;
     MGPU_TRY_ASSIGN(realized->plan, readPlan(planFile, changed));
-    realized->dag =
-        std::make_shared<const planner::Dag>(std::move(changed.dag));
+    realized->dag = std::make_shared<const planner::Dag>(std::move(changed));
   }
   return std::move(*realized);
 }
@@ -66,77 +67,95 @@ json toJson(const bench::Summary &summary) {
           {"samples", summary.count}};
 }
 
-} // namespace
+/// Two ways to run the program, measured against each other.
+struct Meeting {
+  std::unique_ptr<tuner::Evaluator> evaluator;
+  std::vector<tuner::Candidate> sides;
+  bench::HeadToHead met;
+};
 
-Result<int> runCompare(const Options &options) {
-  MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.compareBudget));
-  MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
-  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
-  MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
-  tuner::ProgramData data(program.dag, std::move(inputs));
-  tuner::TuningSubject subject = tuningSubject(program, options, context, data);
+Result<Meeting> meet(const LoadedProgram &program, const TuneContext &context,
+                     const tuner::TuningSubject &subject,
+                     const SearchBudget &budget,
+                     const CompareOptions &options) {
+  Meeting out;
   tuner::EvaluatorOptions evaluation;
   evaluation.cache =
       options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
   evaluation.pinThreads = options.pinThreads;
   evaluation.freshSeed = std::random_device()();
-  MGPU_TRY_ASSIGN(auto evaluator,
-                  tuner::Evaluator::create(subject, evaluation));
-  std::vector<tuner::Candidate> sides;
-  for (const std::string *word : {&options.sideA, &options.sideB}) {
+  MGPU_TRY_ASSIGN(out.evaluator, tuner::Evaluator::create(subject, evaluation));
+  for (const std::string *word : {&options.a, &options.b}) {
     MGPU_TRY_ASSIGN(auto realized,
-                    realize(*word, program, options, context, *evaluator));
-    MGPU_TRY_ASSIGN(auto admitted, evaluator->admit(realized));
+                    realize(*word, program, context, *out.evaluator));
+    MGPU_TRY_ASSIGN(auto admitted, out.evaluator->admit(realized));
     if (!admitted)
       return fail(ErrorKind::Invalid,
                   fmt::format("{} {}", *word, admitted.error().what));
-    sides.push_back(std::move(*admitted));
+    out.sides.push_back(std::move(*admitted));
   }
-  std::optional<tuner::Fault> faultA, faultB;
+  std::optional<Fault> faultA, faultB;
   bench::HeadToHeadOptions meeting;
   meeting.comparison.precision = 0.005;
   meeting.maxSeconds = std::min(budget.seconds, 3600.0);
   meeting.mostPairs = size_t(std::min<uint64_t>(budget.evaluations, 1'000'000));
-  MGPU_TRY_ASSIGN(bench::HeadToHead met,
-                  bench::headToHead(subjectOf(sides[0], faultA),
-                                    subjectOf(sides[1], faultB), meeting));
-  std::string sentence =
-      bench::describe(met.comparison, options.sideA, options.sideB);
+  MGPU_TRY_ASSIGN(out.met,
+                  bench::headToHead(subjectOf(out.sides[0], faultA),
+                                    subjectOf(out.sides[1], faultB), meeting));
+  return out;
+}
+
+void printJson(const Meeting &meeting, const CompareOptions &options) {
+  const bench::HeadToHead &met = meeting.met;
+  const bench::Comparison &found = met.comparison;
+  auto percent = [](double share) {
+    return std::isfinite(share) ? json(100 * share) : json();
+  };
+  json out{{"file", options.load.file},
+           {"a", options.a},
+           {"b", options.b},
+           {"verdict", bench::toString(found.verdict)},
+           {"change_percent",
+            {{"middle", percent(found.change.middle)},
+             {"low", percent(found.change.low)},
+             {"high", percent(found.change.high)}}},
+           {"pairs", found.pairs},
+           {"pinned_cpus", bench::cpusText(meeting.evaluator->cpus())},
+           {"discarded", met.discarded},
+           {"agreement",
+            {{"a", toText(meeting.sides[0].agreement())},
+             {"b", toText(meeting.sides[1].agreement())}}},
+           {"times", {{"a", toJson(met.a)}, {"b", toJson(met.b)}}}};
+  fmt::print("{}\n", out.dump(2));
+}
+
+} // namespace
+
+Result<int> runCompare(const CompareOptions &options) {
+  MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
+  MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
+  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
+  MGPU_TRY_ASSIGN(auto inputs, programInputs(program));
+  tuner::ProgramData data(program.dag, std::move(inputs));
+  const tuner::TuningSubject subject = tuningSubject(program, context, data);
+  MGPU_TRY_ASSIGN(const Meeting meeting,
+                  meet(program, context, subject, budget, options));
   if (options.json) {
-    const bench::Comparison &found = met.comparison;
-    auto percent = [](double share) {
-      return std::isfinite(share) ? json(100 * share) : json();
-    };
-    json out{{"file", options.file},
-             {"a", options.sideA},
-             {"b", options.sideB},
-             {"verdict", bench::toString(found.verdict)},
-             {"change_percent",
-              {{"middle", percent(found.change.middle)},
-               {"low", percent(found.change.low)},
-               {"high", percent(found.change.high)}}},
-             {"pairs", found.pairs},
-             {"pinned_cpus", bench::cpusText(evaluator->cpus())},
-             {"discarded", met.discarded},
-             {"agreement",
-              {{"a", toText(sides[0].agreement())},
-               {"b", toText(sides[1].agreement())}}},
-             {"times", {{"a", toJson(met.a)}, {"b", toJson(met.b)}}}};
-    fmt::print("{}\n", out.dump(2));
+    printJson(meeting, options);
     return 0;
   }
-  fmt::print("{}\n", sentence);
+  const auto &[evaluator, sides, met] = meeting;
+  fmt::print("{}\n", bench::describe(met.comparison, options.a, options.b));
   for (const auto &[word, summary] :
-       {std::pair(&options.sideA, &met.a), std::pair(&options.sideB, &met.b)})
+       {std::pair(&options.a, &met.a), std::pair(&options.b, &met.b)})
     fmt::print("  {:<12} {:.2f} us median of {} (min {:.2f}, p95 {:.2f})\n",
                *word, summary->median.middle * 1e6, summary->count,
                summary->min * 1e6, summary->p95 * 1e6);
   for (size_t k = 0; k < sides.size(); ++k)
     if (!sides[k].agreement().isSameBits())
       fmt::print("  {:<12} gives the reference's results {}\n",
-                 k == 0 ? options.sideA : options.sideB,
-                 toText(sides[k].agreement()));
+                 k == 0 ? options.a : options.b, toText(sides[k].agreement()));
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

@@ -4,57 +4,48 @@
 #include "tools/mgpu-tune/DbCommand.h"
 
 #include "db/FileSystem.h"
-#include "tools/mgpu-tune/OptionChecks.h"
+#include "tools/mgpu-tune/CommonOptions.h"
 
 #include <memory>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
-void addDatabase(CLI::App *command, Options &options, bool withSite) {
-  command
-      ->add_option("--db", options.database,
-                   "The database; else MGPU_DB, else mgpu/mgpu.db in the "
-                   "user's cache directory")
-      ->type_name("FILE");
-  if (withSite)
-    command
-        ->add_option("--db-site", options.site,
-                     "A read-only database to look in where the first has "
-                     "nothing; else MGPU_DB_SITE")
-        ->type_name("FILE");
-}
-
-Result<db::TuningStore> openStore(const Options &options, db::Access access,
-                                  bool withSite) {
-  MGPU_TRY_ASSIGN(std::string path, db::databasePath(options.database));
+Result<db::TuningStore> openStore(const std::string &database,
+                                  db::Access access, const std::string *site) {
+  MGPU_TRY_ASSIGN(std::string path, db::databasePath(database));
   db::StoreOptions store;
   store.database.access = access;
-  if (withSite)
-    store.site = db::sitePath(options.site);
+  if (site)
+    store.site = db::sitePath(*site);
   return db::TuningStore::open(path, store);
 }
 
-using Run = Result<int> (*)(const Options &, const DbOptions &);
+/// --db-site of commands that look results up.
+static void addSite(CLI::App *command, std::string &site) {
+  addValue(command, "--db-site", site, "FILE",
+           "A read-only database to look in where the first has "
+           "nothing; else MGPU_DB_SITE");
+}
 
-void addDbCommand(CLI::App &app, Options &options, Command &command) {
+using Run = Result<int> (*)(const DbOptions &);
+
+void addDbCommand(CommandLine &line) {
   auto db = std::make_shared<DbOptions>();
-  CLI::App *group = app.add_subcommand(
+  CLI::App *group = line.app.add_subcommand(
       "db", "List, explain, exchange and check what was measured");
   group->require_subcommand(1);
   auto add = [&](const char *name, const char *help, Run run,
                  bool withSite = false) {
     CLI::App *each = group->add_subcommand(name, help);
-    addDatabase(each, options, withSite);
-    each->add_flag("--json", options.json, "Print the result as JSON");
-    each->callback([&command, db, run] {
-      command = [db, run](const Options &given) { return run(given, *db); };
-    });
+    addDatabase(each, db->database);
+    if (withSite)
+      addSite(each, db->site);
+    addJson(each, db->json);
+    onChosen(each, line, db, run);
     return each;
   };
 
-  add(
-      "list", "List the problems: trials, failures, the winner",
-      [](const Options &given, const DbOptions &) { return runDbList(given); },
+  add("list", "List the problems: trials, failures, the winner", runDbList,
       true);
 
   CLI::App *show =
@@ -76,7 +67,7 @@ void addDbCommand(CLI::App &app, Options &options, Command &command) {
       ->required();
   auto coordinate = [&](const char *name, std::optional<std::string> &into,
                         const char *help) {
-    explain->add_option(name, into, help)->type_name("TEXT");
+    addValue(explain, name, into, "TEXT", help);
   };
   coordinate("--program", db->program, "What is tuned");
   coordinate("--shape", db->shape, "Sizes, as n=1024,type=f32");
@@ -90,10 +81,8 @@ void addDbCommand(CLI::App &app, Options &options, Command &command) {
       add("export", "Write problems and trials as JSON lines", runDbExport);
   exported->add_option("KEY", db->keys,
                        "Fronts of the keys of the problems; else all");
-  exported
-      ->add_option("-o,--output", db->output,
-                   "Write to FILE instead of the standard output")
-      ->type_name("FILE");
+  addValue(exported, "-o,--output", db->output, "FILE",
+           "Write to FILE instead of the standard output");
 
   add("import", "Take in what `db export` wrote", runDbImport)
       ->add_option("FILE", db->files,
@@ -102,19 +91,17 @@ void addDbCommand(CLI::App &app, Options &options, Command &command) {
       ->required();
 
   CLI::App *form = add("form",
-                       "Store that a form of --tensor-cores has run on a card "
+                       "Store that a form of --tensor-cores has run on a GPU "
                        "and gave the right bits, or did not (tests/gpu/run.sh)",
                        runDbForm);
   takeWord(form->add_option("FORM", db->form, "mma or wgmma")->required(),
            {"mma", "wgmma"});
-  form->add_option("--target", options.target, "The card: cuda:0, ...")
-      ->type_name("TARGET");
-  takeNumber(form->add_option("--replay-us", db->medianUs,
-                              "The median time of its replays, whose bits "
-                              "were right")
-                 ->type_name("MICROSECONDS"),
+  addValue(form, "--target", db->target, "TARGET", "The GPU: cuda:0, ...");
+  takeNumber(addValue(form, "--replay-us", db->medianUs, "MICROSECONDS",
+                      "The median time of its replays, whose bits "
+                      "were right"),
              1e-3, 1e12);
-  form->add_option("--failed", db->fault, "What went wrong")->type_name("TEXT");
+  addValue(form, "--failed", db->fault, "TEXT", "What went wrong");
 
   CLI::App *merge =
       add("merge", "Take in the results of other databases", runDbMerge);
@@ -125,23 +112,17 @@ void addDbCommand(CLI::App &app, Options &options, Command &command) {
 
   CLI::App *prune =
       add("prune", "Remove results, texts and cubins", runDbPrune);
-  prune
-      ->add_option("--older", db->older,
-                   "Remove configurations last tried more than DAYS (90d) ago, "
-                   "except winners and those that failed")
-      ->type_name("DAYS");
-  prune
-      ->add_option("--problem", db->keys,
-                   "Remove this problem with all its trials; may be repeated")
-      ->type_name("KEY");
-  prune
-      ->add_option("--blobs", db->blobs,
-                   "Remove the texts and cubins not used for longest until "
-                   "the rest fits in SIZE (256MiB)")
-      ->type_name("SIZE");
+  addValue(prune, "--older", db->older, "DAYS",
+           "Remove configurations last tried more than DAYS (90d) ago, "
+           "except winners and those that failed");
+  addValue(prune, "--problem", db->keys, "KEY",
+           "Remove this problem with all its trials; may be repeated");
+  addValue(prune, "--blobs", db->blobs, "SIZE",
+           "Remove the texts and cubins not used for longest until "
+           "the rest fits in SIZE (256MiB)");
 
   add("verify", "Read the whole file and say what of it is sound", runDbVerify)
       ->add_option("FILE", db->files, "Databases; else that of --db");
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

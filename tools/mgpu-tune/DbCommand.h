@@ -5,32 +5,25 @@
 // `mgpu-tune db ...` and the options of all commands that use the database.
 
 #include "db/TuningStore.h"
-#include "tools/mgpu-tune/Options.h"
+#include "tools/mgpu-tune/CommandLine.h"
 
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+namespace mgpu::pipeline {
 
-namespace mgpu::tune {
+/// The file that --db names, over that of --db-site if `site` is not null.
+Result<db::TuningStore> openStore(const std::string &database,
+                                  db::Access access,
+                                  const std::string *site = nullptr);
 
-/// --db and, for commands that look results up, --db-site.
-void addDatabase(CLI::App *command, Options &options, bool withSite);
-
-/// The file --db names, over that of --db-site if `withSite`.
-Result<db::TuningStore> openStore(const Options &options, db::Access access,
-                                  bool withSite);
-
-using Command = std::function<Result<int>(const Options &)>;
-/// Adds `db` with its subcommands, which set `command` when they are chosen.
-void addDbCommand(CLI::App &app, Options &options, Command &command);
-
-/// What the subcommands of `db` take beside Options.
+/// What the subcommands of `db` take.
 struct DbOptions {
+  std::string database, site; ///< --db, --db-site
+  bool json = false;
+  std::string target;            ///< form
   std::string key;               ///< show, explain
   std::vector<std::string> keys; ///< export; prune --problem
   std::vector<std::string> files;
@@ -45,16 +38,16 @@ struct DbOptions {
       environment, policy;
 };
 
-Result<int> runDbList(const Options &options);
-Result<int> runDbShow(const Options &options, const DbOptions &db);
-Result<int> runDbExplain(const Options &options, const DbOptions &db);
-Result<int> runDbForm(const Options &options, const DbOptions &db);
-Result<int> runDbExport(const Options &options, const DbOptions &db);
-Result<int> runDbImport(const Options &options, const DbOptions &db);
-Result<int> runDbMerge(const Options &options, const DbOptions &db);
-Result<int> runDbPrune(const Options &options, const DbOptions &db);
-Result<int> runDbVerify(const Options &options, const DbOptions &db);
+Result<int> runDbList(const DbOptions &options);
+Result<int> runDbShow(const DbOptions &options);
+Result<int> runDbExplain(const DbOptions &options);
+Result<int> runDbForm(const DbOptions &options);
+Result<int> runDbExport(const DbOptions &options);
+Result<int> runDbImport(const DbOptions &options);
+Result<int> runDbMerge(const DbOptions &options);
+Result<int> runDbPrune(const DbOptions &options);
+Result<int> runDbVerify(const DbOptions &options);
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline
 
 #endif // MGPU_TOOLS_MGPU_TUNE_DBCOMMAND_H

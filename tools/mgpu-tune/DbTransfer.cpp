@@ -9,10 +9,10 @@
 #include "db/Verify.h"
 #include "support/Clock.h"
 #include "support/FileIO.h"
+#include "support/FileNames.h"
 #include "support/Plural.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/Program.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,7 +20,7 @@
 #include <charconv>
 #include <cstdio>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 
@@ -31,25 +31,28 @@ static tl::unexpected<Error> damaged(const std::string &what, uint64_t rows) {
                           counted(rows, "damaged row"), what));
 }
 
-Result<int> runDbExport(const Options &options, const DbOptions &db) {
-  if (options.json && db.output.empty())
+Result<int> runDbExport(const DbOptions &options) {
+  if (options.json && options.output.empty())
     return fail(ErrorKind::Usage, "the export is JSON lines already; --json "
                                   "counts them where -o takes them");
-  FileUses uses = filesRead(options);
-  MGPU_TRY(uses.write("-o", db.output));
+  LoadOptions load;
+  load.database = options.database;
+  FileUses uses = filesRead(load);
+  MGPU_TRY(uses.write("-o", options.output));
   MGPU_TRY_ASSIGN(db::TuningStore store,
-                  openStore(options, db::Access::ReadOnly, false));
+                  openStore(options.database, db::Access::ReadOnly));
   std::string text;
   auto sink = [&](std::string_view line) -> Result<void> {
-    if (db.output.empty())
+    if (options.output.empty())
       fmt::print("{}", line);
     else
       text += line;
     return {};
   };
-  MGPU_TRY_ASSIGN(db::Transferred done, db::exportText(store, db.keys, sink));
-  if (!db.output.empty())
-    MGPU_TRY(writeFileAtomic(db.output, text));
+  MGPU_TRY_ASSIGN(db::Transferred done,
+                  db::exportText(store, options.keys, sink));
+  if (!options.output.empty())
+    MGPU_TRY(writeFileAtomic(options.output, text));
   if (options.json)
     fmt::print("{}\n", json{{"problems", done.problems},
                             {"trials", done.trials},
@@ -60,7 +63,7 @@ Result<int> runDbExport(const Options &options, const DbOptions &db) {
   return 0;
 }
 
-static void printTransferred(const Options &options,
+static void printTransferred(const DbOptions &options,
                              const db::Transferred &done) {
   if (options.json)
     fmt::print("{}\n", json{{"problems", done.problems},
@@ -84,17 +87,17 @@ static void add(db::Transferred &sum, const db::Transferred &each) {
   sum.damaged += each.damaged;
 }
 
-Result<int> runDbImport(const Options &options, const DbOptions &db) {
+Result<int> runDbImport(const DbOptions &options) {
   constexpr uint64_t mostText = uint64_t(4) << 30;
   std::vector<std::vector<db::ProblemTrials>> parsed;
-  for (const std::string &file : db.files) {
+  for (const std::string &file : options.files) {
     std::string path = file == "-" ? "/dev/stdin" : file;
     MGPU_TRY_ASSIGN(std::string text, readText(path, mostText));
     MGPU_TRY_ASSIGN(auto each, db::parseText(text, file));
     parsed.push_back(std::move(each));
   }
   MGPU_TRY_ASSIGN(db::TuningStore store,
-                  openStore(options, db::Access::Create, false));
+                  openStore(options.database, db::Access::Create));
   db::Transferred sum;
   for (const auto &each : parsed) {
     MGPU_TRY_ASSIGN(db::Transferred done, db::recordAll(store, each));
@@ -104,19 +107,20 @@ Result<int> runDbImport(const Options &options, const DbOptions &db) {
   return 0;
 }
 
-Result<int> runDbMerge(const Options &options, const DbOptions &db) {
-  for (const std::string &file : db.files)
+Result<int> runDbMerge(const DbOptions &options) {
+  for (const std::string &file : options.files)
     MGPU_TRY(fileSize(file)); // Before anything is made.
   MGPU_TRY_ASSIGN(db::TuningStore store,
-                  openStore(options, db::Access::Create, false));
+                  openStore(options.database, db::Access::Create));
   db::Transferred sum;
-  for (const std::string &file : db.files) {
-    MGPU_TRY_ASSIGN(db::Transferred done, db::merge(store, file, db.salvage));
+  for (const std::string &file : options.files) {
+    MGPU_TRY_ASSIGN(db::Transferred done,
+                    db::merge(store, file, options.salvage));
     add(sum, done);
   }
   printTransferred(options, sum);
   // Who asked for the sound part has it.
-  if (sum.damaged > 0 && !db.salvage)
+  if (sum.damaged > 0 && !options.salvage)
     return damaged("what was merged", sum.damaged);
   return 0;
 }
@@ -134,21 +138,21 @@ static Result<int64_t> daysAgo(const std::string &text) {
   return unixMilliseconds() - int64_t(days * 86'400'000);
 }
 
-Result<int> runDbPrune(const Options &options, const DbOptions &db) {
-  if (db.older.empty() && db.blobs.empty() && db.keys.empty())
+Result<int> runDbPrune(const DbOptions &options) {
+  if (options.older.empty() && options.blobs.empty() && options.keys.empty())
     return fail(ErrorKind::Usage, "say what is to go: --older DAYS, --problem "
                                   "KEY or --blobs SIZE");
   db::PruneOptions what;
-  if (!db.older.empty()) {
-    MGPU_TRY_ASSIGN(what.beforeMs, daysAgo(db.older));
+  if (!options.older.empty()) {
+    MGPU_TRY_ASSIGN(what.beforeMs, daysAgo(options.older));
   }
-  if (!db.blobs.empty()) {
-    MGPU_TRY_ASSIGN(what.blobBytes, parseByteSize(db.blobs, "--blobs"));
+  if (!options.blobs.empty()) {
+    MGPU_TRY_ASSIGN(what.blobBytes, parseByteSize(options.blobs, "--blobs"));
   }
   MGPU_TRY_ASSIGN(db::TuningStore store,
-                  openStore(options, db::Access::ReadWrite, false));
-  for (const std::string &key : db.keys) {
-    MGPU_TRY_ASSIGN(db::Problem problem, db::findByKey(store, key));
+                  openStore(options.database, db::Access::ReadWrite));
+  for (const std::string &key : options.keys) {
+    MGPU_TRY_ASSIGN(db::TuningProblem problem, db::findByKey(store, key));
     what.problems.push_back(std::move(problem));
   }
   MGPU_TRY_ASSIGN(db::Pruned done, db::prune(store, what));
@@ -198,8 +202,8 @@ static void print(const std::string &file, const db::VerifyReport &report) {
              counted(report.salvageable, "trial"), file);
 }
 
-Result<int> runDbVerify(const Options &options, const DbOptions &db) {
-  std::vector<std::string> files = db.files;
+Result<int> runDbVerify(const DbOptions &options) {
+  std::vector<std::string> files = options.files;
   if (files.empty()) {
     MGPU_TRY_ASSIGN(std::string path, db::databasePath(options.database));
     files.push_back(std::move(path));
@@ -236,4 +240,4 @@ Result<int> runDbVerify(const Options &options, const DbOptions &db) {
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

@@ -11,11 +11,11 @@
 
 #include <algorithm>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 
-static json toJson(const db::Problem &problem) {
+static json toJson(const db::TuningProblem &problem) {
   return {{"key", problem.key()},
           {"program", problem.program},
           {"shape", problem.shape},
@@ -56,15 +56,16 @@ static void warnOfDamage(const db::TuningStore &store) {
 /// Characters of a key that are printed; enough to be the only one.
 static constexpr size_t keyWidth = 12;
 
-Result<int> runDbList(const Options &options) {
-  MGPU_TRY_ASSIGN(db::TuningStore store,
-                  openStore(options, db::Access::ReadOnly, true));
+Result<int> runDbList(const DbOptions &options) {
+  MGPU_TRY_ASSIGN(
+      db::TuningStore store,
+      openStore(options.database, db::Access::ReadOnly, &options.site));
   MGPU_TRY_ASSIGN(auto problems, store.problems());
   json out{{"database", store.path()}, {"problems", json::array()}};
   if (!options.json)
     fmt::print("{:<{}} {:>8} {:>8} {:>12}  {:<24} {:<24} {}\n", "key", keyWidth,
                "trials", "failed", "best us", "shape", "device", "program");
-  for (const db::Problem &problem : problems) {
+  for (const db::TuningProblem &problem : problems) {
     MGPU_TRY_ASSIGN(db::ProblemSummary summary, store.summary(problem));
     if (options.json) {
       json each = toJson(problem);
@@ -89,7 +90,7 @@ Result<int> runDbList(const Options &options) {
   return 0;
 }
 
-static void printFields(const db::Problem &problem) {
+static void printFields(const db::TuningProblem &problem) {
   fmt::print("key           {}\nprogram       {}\nshape         {}\n"
              "device        {}\narchitecture  {}\ndriver        {}\n"
              "environment   {}\npolicy        {}\n",
@@ -98,10 +99,11 @@ static void printFields(const db::Problem &problem) {
              problem.environment, problem.policy);
 }
 
-Result<int> runDbShow(const Options &options, const DbOptions &db) {
-  MGPU_TRY_ASSIGN(db::TuningStore store,
-                  openStore(options, db::Access::ReadOnly, true));
-  MGPU_TRY_ASSIGN(db::Problem problem, db::findByKey(store, db.key));
+Result<int> runDbShow(const DbOptions &options) {
+  MGPU_TRY_ASSIGN(
+      db::TuningStore store,
+      openStore(options.database, db::Access::ReadOnly, &options.site));
+  MGPU_TRY_ASSIGN(db::TuningProblem problem, db::findByKey(store, options.key));
   MGPU_TRY_ASSIGN(db::Trials found, store.trials(problem));
   MGPU_TRY_ASSIGN(auto best, store.best(problem));
   auto rank = [](const db::Trial &trial) {
@@ -124,9 +126,9 @@ Result<int> runDbShow(const Options &options, const DbOptions &db) {
   fmt::print("winner        {}\n\n", best ? best->configuration : "none");
   fmt::print("{:>12} {:>25} {:>8} {:>8}  {:<10} {}\n", "median us",
              "95 % interval", "samples", "seconds", "status", "configuration");
-  size_t shown = db.limit == 0
+  size_t shown = options.limit == 0
                      ? found.trials.size()
-                     : std::min<size_t>(db.limit, found.trials.size());
+                     : std::min<size_t>(options.limit, found.trials.size());
   for (size_t k = 0; k < shown; ++k) {
     const db::Trial &trial = found.trials[k];
     bool ok = trial.status == db::TrialStatus::Ok;
@@ -145,26 +147,27 @@ Result<int> runDbShow(const Options &options, const DbOptions &db) {
   return 0;
 }
 
-Result<int> runDbExplain(const Options &options, const DbOptions &db) {
-  MGPU_TRY_ASSIGN(db::TuningStore store,
-                  openStore(options, db::Access::ReadOnly, true));
-  MGPU_TRY_ASSIGN(db::Problem asked, db::findByKey(store, db.key));
+Result<int> runDbExplain(const DbOptions &options) {
+  MGPU_TRY_ASSIGN(
+      db::TuningStore store,
+      openStore(options.database, db::Access::ReadOnly, &options.site));
+  MGPU_TRY_ASSIGN(db::TuningProblem asked, db::findByKey(store, options.key));
   auto replace = [](std::string &field, const auto &given) {
     if (given)
       field = *given;
   };
-  replace(asked.program, db.program);
-  replace(asked.device, db.device);
-  replace(asked.architecture, db.architecture);
-  replace(asked.driver, db.driver);
-  replace(asked.environment, db.environment);
-  replace(asked.policy, db.policy);
-  if (db.shape) {
-    auto pairs = db::parsePairs(*db.shape);
+  replace(asked.program, options.program);
+  replace(asked.device, options.device);
+  replace(asked.architecture, options.architecture);
+  replace(asked.driver, options.driver);
+  replace(asked.environment, options.environment);
+  replace(asked.policy, options.policy);
+  if (options.shape) {
+    auto pairs = db::parsePairs(*options.shape);
     if (!pairs)
       return fail(ErrorKind::Usage,
                   fmt::format("--shape: {}", pairs.error().message));
-    asked.shape = *db.shape;
+    asked.shape = *options.shape;
   }
   MGPU_TRY_ASSIGN(db::LookUp found, store.lookUp(asked));
   bool any = found.match != db::Match::None;
@@ -198,4 +201,4 @@ Result<int> runDbExplain(const Options &options, const DbOptions &db) {
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

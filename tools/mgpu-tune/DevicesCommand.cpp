@@ -2,7 +2,7 @@
 //
 // `mgpu-tune devices`: what can follow --target on this machine.
 #include "device/cuda/CudaDriver.h"
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
 #include "support/Result.h"
 #include "tools/mgpu-tune/Doctor.h"
 #include "tools/mgpu-tune/Options.h"
@@ -13,11 +13,11 @@
 #include <algorithm>
 #include <thread>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 
-Result<int> runDevices(const Options &options) {
+Result<int> runDevices(const HardwareOptions &options) {
   json targets = json::array();
   auto add = [&](const std::string &name, bool available,
                  const std::string &description) {
@@ -34,23 +34,23 @@ Result<int> runDevices(const Options &options) {
   if (!machine)
     add("cuda", false, machine.error().message);
   else
-    for (size_t k = 0; k < machine->cards.size(); ++k) {
-      const device::CudaMachine::Card &card = machine->cards[k];
-      add(fmt::format("cuda:{}", k), card.computeMode != "prohibited",
+    for (size_t k = 0; k < machine->gpus.size(); ++k) {
+      const device::CudaMachine::Gpu &gpu = machine->gpus[k];
+      add(fmt::format("cuda:{}", k), gpu.computeMode != "prohibited",
           fmt::format("{}, {}, {:.1f} GB, {} multiprocessors; cuda:{}/N is it "
                       "as N devices",
-                      card.name, card.arch, double(card.memoryBytes) * 1e-9,
-                      card.multiprocessors, k));
+                      gpu.name, gpu.arch, double(gpu.memoryBytes) * 1e-9,
+                      gpu.multiprocessors, k));
     }
   auto nccl = device::findNccl();
-  const size_t cards = machine ? machine->cards.size() : 0;
-  add("cuda:K,L", cards > 1 && nccl,
-      cards > 1 && !nccl
+  const size_t gpus = machine ? machine->gpus.size() : 0;
+  add("cuda:K,L", gpus > 1 && nccl,
+      gpus > 1 && !nccl
           ? nccl.error().message
-          : fmt::format("{} cards are visible; {}", cards, severalCardsNote));
+          : fmt::format("{} GPUs are visible; {}", gpus, severalGpusNote));
   if (options.json)
     fmt::print("{}\n", json{{"targets", std::move(targets)}}.dump(2));
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

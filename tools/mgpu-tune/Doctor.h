@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 /// The lines printed, and the same as JSON.
 struct Report {
@@ -24,16 +24,16 @@ struct Report {
   }
 };
 
-/// The driver, its cards, and which reach each other's memory. `driverMajor` is
+/// The driver, its GPUs, and which reach each other's memory. `driverMajor` is
 /// left alone where there is no driver.
 void reportMachine(const Result<device::CudaMachine> &machine, Report &report,
                    int &driverMajor);
 
 /// What `doctor` and `devices` say of it until it has been tried.
-inline constexpr const char *severalCardsNote =
-    "several cards at a time and NCCL: built, and never yet used on hardware "
+inline constexpr const char *severalGpusNote =
+    "several GPUs at a time and NCCL: built, and never yet used on hardware "
     "(docs/limits.md)";
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline
 
 #endif // MGPU_TOOLS_MGPU_TUNE_DOCTOR_H

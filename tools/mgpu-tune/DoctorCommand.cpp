@@ -2,7 +2,7 @@
 //
 // `mgpu-tune doctor`: what of CUDA is there, and what will therefore not work.
 #include "device/cuda/CudaDriver.h"
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/Doctor.h"
@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 
@@ -155,7 +155,7 @@ void reportEnvironment(Report &report) {
   };
   if (isSet("NCCL_GRAPH_MIXING_SUPPORT"))
     report.problems.push_back("NCCL_GRAPH_MIXING_SUPPORT is set: on several "
-                              "cards it is 0, whatever it says");
+                              "GPUs it is 0, whatever it says");
   if (isSet("NCCL_COMM_BLOCKING"))
     report.problems.push_back("NCCL_COMM_BLOCKING is set: a rank that waits "
                               "for a dead one cannot give up by itself, and is "
@@ -177,7 +177,7 @@ void reportEnvironment(Report &report) {
 
 } // namespace
 
-Result<int> runDoctor(const Options &options) {
+Result<int> runDoctor(const HardwareOptions &options) {
   Report report;
   int driverMajor = 0;
   reportDriver(report, driverMajor);
@@ -200,7 +200,7 @@ Result<int> runDoctor(const Options &options) {
                               cupti.error().message);
   reportPermissions(report);
   reportEnvironment(report);
-  report.problems.push_back(severalCardsNote);
+  report.problems.push_back(severalGpusNote);
   report.out["will_not_work"] = report.problems;
   if (options.json) {
     fmt::print("{}\n", report.out.dump(2));
@@ -214,4 +214,4 @@ Result<int> runDoctor(const Options &options) {
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

@@ -4,11 +4,10 @@
 #include "db/FileSystem.h"
 #include "support/ArgumentValue.h"
 #include "support/FileNames.h"
-#include "tools/mgpu-tune/Program.h"
 
 #include <fmt/format.h>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 void FileUses::read(const std::string &who, const std::string &path) {
   if (path.empty() || path == "-")
@@ -43,36 +42,21 @@ Result<void> FileUses::write(const std::string &who, const std::string &path) {
   return {};
 }
 
-FileUses filesRead(const Options &options) {
+FileUses
+filesRead(const LoadOptions &load,
+          const std::vector<std::pair<std::string, std::string>> &others) {
   FileUses uses;
-  uses.read("FILE", options.file);
-  if (!options.writesPlan)
-    uses.read("--plan", options.planFile);
-  uses.read("--collectives", options.collectivesFile);
-  if (options.target.starts_with("sim:"))
-    uses.read("--target", options.target.substr(4));
-  for (const auto &[key, value] : options.arguments)
+  uses.read("FILE", load.file);
+  for (const auto &[who, path] : others)
+    uses.read(who, path);
+  if (load.target.starts_with("sim:"))
+    uses.read("--target", load.target.substr(4));
+  for (const auto &[key, value] : load.arguments)
     uses.read("--arg " + key, argumentFile(value));
-  if (auto path = db::databasePath(options.database))
-    uses.readDatabase(options.database.empty() ? "the database" : "--db",
-                      *path);
-  uses.readDatabase("--db-site", db::sitePath(options.site));
+  if (auto path = db::databasePath(load.database))
+    uses.readDatabase(load.database.empty() ? "the database" : "--db", *path);
+  uses.readDatabase("--db-site", db::sitePath(""));
   return uses;
 }
 
-Result<void> checkFiles(const Options &options) {
-  FileUses uses = filesRead(options);
-  for (const auto &[key, file] : options.outputs)
-    MGPU_TRY(uses.write("--out " + key, file));
-  MGPU_TRY(uses.write("--trace", options.traceFile));
-  MGPU_TRY(uses.write("--dot", options.dotFile));
-  MGPU_TRY(uses.write("--svg", options.svgFile));
-  if (options.writesPlan)
-    MGPU_TRY(uses.write("-o", options.planFile));
-  for (const std::string *file :
-       {&options.bundleFile, &options.calibrationFile, &options.reportFile})
-    MGPU_TRY(uses.write("-o", *file));
-  return {};
-}
-
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

@@ -9,31 +9,33 @@
 
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 /// Files by what they are (support/FileNames.h) and who names them.
 class FileUses {
 public:
-  /// Of what `who` ("--arg x") reads; "" and "-" are no files.
+  /// Says that `who` ("--arg x") reads a file; "" and "-" are not files.
   void read(const std::string &who, const std::string &path);
   /// The database and what SQLite keeps beside it.
   void readDatabase(const std::string &who, const std::string &path);
-  /// Usage where a file cannot be put at `path` (checkOutputPath()), or another
-  /// reads or writes that file; to be called after the reads.
+  /// Says that `who` writes a file; to be called after the reads and before the
+  /// work. Usage where no file can be put at `path` (checkOutputPath()), or
+  /// another reads or writes it. An empty path writes nothing.
   Result<void> write(const std::string &who, const std::string &path);
 
 private:
   std::map<std::string, std::string> readers, writers; ///< by identity
 };
 
-/// What the options of any command but `db` read.
-FileUses filesRead(const Options &options);
+/// The files that loading a program reads, with further ones by who names them
+/// ("--plan"), and the databases of any command but `db`.
+FileUses
+filesRead(const LoadOptions &load,
+          const std::vector<std::pair<std::string, std::string>> &others = {});
 
-/// write() of all that the options of any command but `db` have written to one
-/// file; to be called before the work.
-Result<void> checkFiles(const Options &options);
-
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline
 
 #endif // MGPU_TOOLS_MGPU_TUNE_FILEUSES_H

@@ -2,13 +2,13 @@
 //
 // `mgpu-tune kernels`.
 #include "device/api/DeviceProfile.h"
-#include "device/cuda/Libraries.h"
+#include "device/cuda/api/Libraries.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/space/Occupancy.h"
+#include "pipeline/Kernels.h"
+#include "pipeline/Load.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
-#include "tools/mgpu-tune/CubinCache.h"
-#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/FileUses.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 #include <filesystem>
 #include <sys/stat.h>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 
@@ -32,30 +32,6 @@ static std::string sourceFile(std::string_view text) {
     return "";
   text.remove_prefix(at + mark.size());
   return std::string(text.substr(0, text.find('"')));
-}
-
-static Result<void> writeTexts(const std::vector<kernels::CudaText> &texts,
-                               const Options &options) {
-  const std::string &folder = options.emitFolder;
-  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
-    return fail(ErrorKind::Usage, fmt::format("cannot make the folder '{}': {}",
-                                              folder, std::strerror(errno)));
-  FileUses uses = filesRead(options);
-  for (const kernels::CudaText &text : texts)
-    if (text.form == "file") { // a text of the user's own
-      const std::filesystem::path source = sourceFile(text.source);
-      uses.read("the program",
-                (std::filesystem::path(options.file).parent_path() / source)
-                    .string());
-    }
-  auto pathOf = [&](const kernels::CudaText &text) {
-    return folder + "/" + text.name + ".cu";
-  };
-  for (const kernels::CudaText &text : texts)
-    MGPU_TRY(uses.write("--emit", pathOf(text)));
-  for (const kernels::CudaText &text : texts)
-    MGPU_TRY(writeFileAtomic(pathOf(text), text.source));
-  return {};
 }
 
 namespace {
@@ -87,21 +63,21 @@ static std::vector<Work> workOf(const planner::Dag &dag) {
 }
 
 static Survey survey(const planner::KernelSpace &space,
-                     const device::DeviceProfile *card) {
+                     const device::DeviceProfile *gpu) {
   Survey result;
-  planner::KernelRefusal ofCard;
+  planner::KernelRefusal ofGpu;
   for (const auto &config : space.legal(UINT64_MAX, &result.refused)) {
     Result<void> ok;
-    if (card)
-      ok = kernels::checkOnDevice(space, config, *card);
+    if (gpu)
+      ok = kernels::checkOnDevice(space, config, *gpu);
     if (ok)
       ++result.legal;
-    else if (ofCard.count++ == 0)
-      ofCard = {fmt::format("limits of {}", card->name), 1, config,
-                ok.error().message};
+    else if (ofGpu.count++ == 0)
+      ofGpu = {fmt::format("limits of {}", gpu->name), 1, config,
+               ok.error().message};
   }
-  if (ofCard.count > 0)
-    result.refused.push_back(std::move(ofCard));
+  if (ofGpu.count > 0)
+    result.refused.push_back(std::move(ofGpu));
   return result;
 }
 
@@ -145,36 +121,36 @@ struct Listed {
 
 } // namespace
 
-static Result<void> measure(Listed &listed, const CompiledText &compiled,
-                            const device::DeviceProfile *card) {
+static Result<void> measure(Listed &listed,
+                            const kernels::CompiledText &compiled,
+                            const device::DeviceProfile *gpu) {
   const kernels::CudaText &text = *listed.text;
   listed.usage = compiled.usage;
   listed.spill = listed.usage->spillStoreBytes + listed.usage->spillLoadBytes;
-  listed.shared = listed.usage->sharedBytes + text.dynamicSharedBytes;
-  if (!card)
+  listed.shared = listed.usage->sharedBytes + text.image.dynamicSharedBytes;
+  if (!gpu)
     return {};
   MGPU_TRY_ASSIGN(kernels::Occupancy found,
                   kernels::occupancyOf(*listed.usage,
-                                       uint32_t(text.launchBlock.volume()),
-                                       text.dynamicSharedBytes, *card));
+                                       uint32_t(text.image.block.volume()),
+                                       text.image.dynamicSharedBytes, *gpu));
   listed.occupancy = found.fraction;
   return {};
 }
 
 /// What a text and a candidate for its place have in common.
-static json listedJson(const Listed &listed,
-                       const device::DeviceProfile *card) {
+static json listedJson(const Listed &listed, const device::DeviceProfile *gpu) {
   const kernels::CudaText &text = *listed.text;
   json out{
       {"name", text.name},
       {"form", text.form},
-      {"entry", text.entry},
+      {"entry", text.image.entry},
       {"enabled", text.disabled.empty() || listed.isUsed},
       {"reason", text.disabled.empty() ? text.reason : listed.disabled},
       {"reshapable", text.reshapable},
       {"launch_block",
-       {text.launchBlock.x, text.launchBlock.y, text.launchBlock.z}},
-      {"source", text.source},
+       {text.image.block.x, text.image.block.y, text.image.block.z}},
+      {"source", text.image.blob},
       {"space", listed.space ? spaceJson(*text.space, *listed.space) : json()}};
   if (listed.error)
     out["error"] = listed.error->message;
@@ -184,10 +160,10 @@ static json listedJson(const Listed &listed,
   out["spill_bytes"] = listed.spill;
   out["shared_bytes"] = listed.shared;
   out["occupancy"] = listed.occupancy ? json(*listed.occupancy) : json();
-  // __launch_bounds__ keeps the registers of any block within the card's.
-  out["max_threads"] = !card             ? json()
-                       : text.reshapable ? json(card->maxThreadsPerBlock)
-                                         : json(text.launchBlock.volume());
+  // __launch_bounds__ keeps the registers of any block within the GPU's.
+  out["max_threads"] = !gpu              ? json()
+                       : text.reshapable ? json(gpu->maxThreadsPerBlock)
+                                         : json(text.image.block.volume());
   return out;
 }
 
@@ -197,9 +173,10 @@ static void printLine(const Listed &listed, const std::string &intensity) {
   fmt::print(
       "{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n",
       text.disabled.empty() ? text.name : "  " + text.form,
-      text.source.empty() ? "-"
-                          : fmt::format("{}x{}x{}", text.launchBlock.x,
-                                        text.launchBlock.y, text.launchBlock.z),
+      text.image.blob.empty()
+          ? "-"
+          : fmt::format("{}x{}x{}", text.image.block.x, text.image.block.y,
+                        text.image.block.z),
       isCompiled ? fmt::to_string(listed.usage->registers) : "-",
       isCompiled ? fmt::to_string(listed.spill) : "-",
       isCompiled ? fmt::to_string(listed.shared) : "-",
@@ -212,115 +189,143 @@ static void printLine(const Listed &listed, const std::string &intensity) {
                                : text.reason);
 }
 
-Result<int> runKernels(const Options &options) {
-  MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
-  for (const planner::DagNode &node : program.dag.nodes)
-    if (std::holds_alternative<planner::OpaqueCall>(node.work))
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("'{}' is known only by its costs and has no "
-                              "kernels: give the program it was made of",
-                              options.file));
-  auto cache = openCubinCache(options);
-  MGPU_TRY_ASSIGN(auto emitted, eachCudaText(program, cache.get()));
-  MGPU_TRY(checkPdl(options.pdl, options.arch));
-  std::vector<kernels::CudaText> texts;
+namespace {
+
+/// The kernels of a program and the candidates for their places.
+struct Listing {
+  const LoadedProgram &program;
+  const std::string &arch;
+  const device::DeviceProfile *gpu; ///< null: an architecture without limits
+  std::vector<kernels::CudaText> texts = {}; ///< by KernelId
+  std::vector<Listed> all = {}; ///< each kernel's text, then its candidates
+  /// What is compiled, as indices of `all`, and what came of it.
+  std::vector<size_t> compiled = {};
+  std::vector<Result<kernels::CompiledText>> results = {};
+
+  void list(const std::vector<Result<kernels::CudaText>> &emitted);
+  /// Leaves out what the GPU cannot launch.
+  void checkLaunches();
+  Result<void> compile(device::BlobCache *cache, uint64_t seconds);
+
+private:
+  void add(size_t kernel, const kernels::CudaText &text,
+           const Result<kernels::CudaText> &emitted);
+};
+
+void Listing::add(size_t kernel, const kernels::CudaText &text,
+                  const Result<kernels::CudaText> &emitted) {
+  Listed &listed = all.emplace_back();
+  listed.text = &text;
+  listed.kernel = kernel;
+  if (!emitted)
+    listed.error = emitted.error();
+  // What is used is compiled, and fails where it cannot be.
+  std::string refusal =
+      text.disabled.empty() ? "" : kernels::archRefusal(text, arch);
+  const bool isFor = refusal.empty();
+  listed.disabled =
+      isFor || text.image.blob.empty() ? text.disabled : std::move(refusal);
+  if (text.image.product && text.form == "cublaslt" &&
+      texts[kernel].image.product) {
+    // Whether it is used is known only where the GPU is; here, this machine is
+    // asked.
+    auto library = device::findCublasLt();
+    listed.isUsed = library.has_value();
+    listed.disabled = library
+                          ? fmt::format("used in its kernel's place, where a "
+                                        "GPU has it (here {})",
+                                        library->version)
+                          : library.error().message;
+  }
+  if (!text.image.blob.empty() && isFor)
+    compiled.push_back(all.size() - 1);
+}
+
+void Listing::list(const std::vector<Result<kernels::CudaText>> &emitted) {
   for (size_t k = 0; k < emitted.size(); ++k) {
     const planner::KernelSpec &spec = program.dag.kernels[k];
     kernels::CudaText none;
     none.name = spec.name;
-    none.block = none.launchBlock = spec.block;
-    texts.push_back(emitted[k] ? std::move(*emitted[k]) : std::move(none));
+    none.image.sourceBlock = none.image.block = spec.block;
+    texts.push_back(emitted[k] ? *emitted[k] : std::move(none));
   }
-  const device::DeviceProfile *card =
-      device::profileOfArchitecture(options.arch);
-  // Each kernel's text, then the candidates for its place.
-  std::vector<Listed> all;
-  std::vector<kernels::CudaText> sources;
-  std::vector<size_t> compiledAs;
   for (size_t k = 0; k < texts.size(); ++k) {
-    auto add = [&](const kernels::CudaText &text) {
-      Listed &listed = all.emplace_back();
-      listed.text = &text;
-      listed.kernel = k;
-      if (!emitted[k])
-        listed.error = emitted[k].error();
-      // What is used is compiled, and fails where it cannot be.
-      std::string refusal =
-          text.disabled.empty() ? "" : kernels::archRefusal(text, options.arch);
-      bool isFor = refusal.empty();
-      listed.disabled =
-          isFor || text.source.empty() ? text.disabled : std::move(refusal);
-      if (text.product && text.form == "cublaslt" && texts[k].product) {
-        // Known only where the card is; here, of this machine.
-        auto library = device::findCublasLt();
-        listed.isUsed = library.has_value();
-        listed.disabled =
-            library ? fmt::format("used in its kernel's place, where a card "
-                                  "has it (here {})",
-                                  library->version)
-                    : library.error().message;
-      }
-      compiledAs.push_back(text.source.empty() || !isFor ? SIZE_MAX
-                                                         : sources.size());
-      if (compiledAs.back() != SIZE_MAX)
-        sources.push_back(text);
-    };
-    add(texts[k]);
+    add(k, texts[k], emitted[k]);
     for (const kernels::CudaText &candidate : texts[k].candidates)
-      add(candidate);
+      add(k, candidate, emitted[k]);
   }
-  // The texts need no NVRTC, so they are written before it is asked for.
-  if (!options.emitFolder.empty()) {
-    MGPU_TRY(writeTexts(sources, options));
-  }
-  // Nor is a launch compiled that the card cannot hold.
-  std::vector<kernels::CudaText> launchable;
-  for (size_t k = 0; k < all.size(); ++k) {
-    if (compiledAs[k] == SIZE_MAX)
-      continue;
+}
+
+void Listing::checkLaunches() {
+  std::erase_if(compiled, [&](size_t k) {
     const kernels::CudaText &text = *all[k].text;
     Result<void> fits;
-    if (card && text.space)
-      fits = kernels::checkOnDevice(*text.space, text.space->defaults, *card);
-    if (fits) {
-      compiledAs[k] = launchable.size();
-      launchable.push_back(text);
-      continue;
-    }
-    compiledAs[k] = SIZE_MAX;
-    all[k].error = errorAt(
-        program.dag.kernels[all[k].kernel].location,
-        Error{fits.error().kind, fmt::format("kernel '{}' as it is launched "
-                                             "has {}",
-                                             text.name, fits.error().message)});
-  }
-  MGPU_TRY_ASSIGN(auto compiled,
-                  compileTexts(launchable, options.arch, cache.get(),
-                               compileLimits(options.compileSeconds)));
-  for (size_t k = 0; k < all.size(); ++k) {
-    if (all[k].text->space && compiledAs[k] != SIZE_MAX)
-      all[k].space = survey(*all[k].text->space, card);
-    if (compiledAs[k] == SIZE_MAX)
-      continue;
-    Result<CompiledText> &text = compiled[compiledAs[k]];
-    if (text)
-      MGPU_TRY(measure(all[k], *text, card));
+    if (gpu && text.space)
+      fits = kernels::checkOnDevice(*text.space, text.space->defaults, *gpu);
+    if (!fits)
+      all[k].error =
+          errorAt(program.dag.kernels[all[k].kernel].location,
+                  Error{fits.error().kind,
+                        fmt::format("kernel '{}' as it is launched has {}",
+                                    text.name, fits.error().message)});
+    return !fits;
+  });
+}
+
+Result<void> Listing::compile(device::BlobCache *cache, uint64_t seconds) {
+  std::vector<kernels::CudaText> sources;
+  for (size_t k : compiled)
+    sources.push_back(*all[k].text);
+  MGPU_TRY_ASSIGN(results, kernels::compileTexts(sources, arch, cache,
+                                                 compileLimits(seconds)));
+  for (size_t c = 0; c < compiled.size(); ++c) {
+    Listed &listed = all[compiled[c]];
+    if (listed.text->space)
+      listed.space = survey(*listed.text->space, gpu);
+    if (results[c])
+      MGPU_TRY(measure(listed, *results[c], gpu));
     else
-      all[k].error = errorAt(program.dag.kernels[all[k].kernel].location,
-                             std::move(text.error()));
+      listed.error = errorAt(program.dag.kernels[listed.kernel].location,
+                             std::move(results[c].error()));
   }
-  json out{{"file", options.file}, {"arch", options.arch}};
-  out["device"] = card ? json(card->name) : json();
+  return {};
+}
+
+Result<void> writeTexts(const Listing &listing, const KernelsOptions &options) {
+  const std::string &folder = options.emitFolder;
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+    return fail(ErrorKind::Usage, fmt::format("cannot make the folder '{}': {}",
+                                              folder, std::strerror(errno)));
+  FileUses uses = filesRead(options.load);
+  const auto beside = std::filesystem::path(options.load.file).parent_path();
+  for (size_t k : listing.compiled)
+    if (const auto &text = *listing.all[k].text; text.form == "file")
+      uses.read("the program", (beside / sourceFile(text.image.blob)).string());
+  auto pathOf = [&](const kernels::CudaText &text) {
+    return folder + "/" + text.name + ".cu";
+  };
+  for (size_t k : listing.compiled)
+    MGPU_TRY(uses.write("--emit", pathOf(*listing.all[k].text)));
+  for (size_t k : listing.compiled)
+    MGPU_TRY(writeFileAtomic(pathOf(*listing.all[k].text),
+                             listing.all[k].text->image.blob));
+  return {};
+}
+
+void print(const Listing &listing, const KernelsOptions &options) {
+  const device::DeviceProfile *gpu = listing.gpu;
+  json out{{"file", options.load.file}, {"arch", options.arch}};
+  out["device"] = gpu ? json(gpu->name) : json();
   out["kernels"] = json::array();
   if (!options.json)
     fmt::print("{:<24} {:>10} {:>9} {:>5} {:>6} {:>9} {:>7} {:>7}  {}\n",
                "kernel", "block", "registers", "spill", "shared", "occupancy",
                "flop/B", "configs", "shapes");
-  std::vector<Work> work = workOf(program.dag);
-  for (const Listed &listed : all) {
+  const std::vector<Work> work = workOf(listing.program.dag);
+  for (const Listed &listed : listing.all) {
     const kernels::CudaText &text = *listed.text;
     if (!text.disabled.empty()) {
-      out["kernels"].back()["candidates"].push_back(listedJson(listed, card));
+      out["kernels"].back()["candidates"].push_back(listedJson(listed, gpu));
       if (!options.json)
         printLine(listed, "-");
       continue;
@@ -329,8 +334,9 @@ Result<int> runKernels(const Options &options) {
     json intensity;
     if (done.bytes > 0 && text.form != "file") // whose work nobody knows
       intensity = done.flops / double(done.bytes);
-    json kernel = listedJson(listed, card);
-    kernel["block"] = {text.block.x, text.block.y, text.block.z};
+    json kernel = listedJson(listed, gpu);
+    kernel["block"] = {text.image.sourceBlock.x, text.image.sourceBlock.y,
+                       text.image.sourceBlock.z};
     kernel["flops"] = done.flops;
     kernel["bytes"] = done.bytes;
     kernel["arithmetic_intensity"] = intensity;
@@ -343,15 +349,35 @@ Result<int> runKernels(const Options &options) {
   }
   if (options.json)
     fmt::print("{}\n", out.dump(2));
-  else if (card)
-    fmt::print("{}, occupancy on {}; {}\n", options.arch, card->name,
-               counted(texts.size(), "kernel"));
+  else if (gpu)
+    fmt::print("{}, occupancy on {}; {}\n", options.arch, gpu->name,
+               counted(listing.texts.size(), "kernel"));
   else
-    fmt::print("{}; {}\n", options.arch, counted(texts.size(), "kernel"));
-  for (const Listed &listed : all)
+    fmt::print("{}; {}\n", options.arch,
+               counted(listing.texts.size(), "kernel"));
+}
+
+} // namespace
+
+Result<int> runKernels(const KernelsOptions &options) {
+  MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
+  MGPU_TRY(checkHasKernels(program, "has no kernels"));
+  auto cache = openCubinCache(options.load.database);
+  MGPU_TRY_ASSIGN(const auto emitted, eachCudaText(program, cache.get()));
+  MGPU_TRY(checkPdl(options.load.pdl, options.arch));
+  Listing listing{program, options.arch,
+                  device::profileOfArchitecture(options.arch)};
+  listing.list(emitted);
+  // The texts need no NVRTC, so they are written before it is asked for.
+  if (!options.emitFolder.empty())
+    MGPU_TRY(writeTexts(listing, options));
+  listing.checkLaunches();
+  MGPU_TRY(listing.compile(cache.get(), options.load.compileSeconds));
+  print(listing, options);
+  for (const Listed &listed : listing.all)
     if (listed.error)
       return fail(*listed.error);
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 namespace {
 
@@ -109,4 +109,4 @@ std::string usageError(const CLI::App &app, const CLI::ParseError &error,
                      isGroup ? "commands" : "options");
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

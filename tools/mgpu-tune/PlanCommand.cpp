@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune plan`.
-#include "db/FileSystem.h"
-#include "device/api/Topology.h"
+#include "pipeline/Kernels.h"
+#include "pipeline/Load.h"
+#include "pipeline/Target.h"
 #include "planner/schedule/HostReplay.h"
 #include "planner/schedule/Simulate.h"
-#include "planner/schedule/TargetPlan.h"
 #include "planner/schedule/Timeline.h"
-#include "planner/schedule/WhatIf.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
-#include "support/Units.h"
-#include "tools/mgpu-tune/CudaKernels.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/Program.h"
-#include "tools/mgpu-tune/Target.h"
-#include "tools/mgpu-tune/Tuned.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,11 +19,13 @@
 #include <cstdio>
 #include <map>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 
-static json toJson(const planner::AlgorithmChoice &choice) {
+namespace {
+
+json toJson(const planner::AlgorithmChoice &choice) {
   auto words = [](const planner::NcclTime &time) {
     return json{{"name", toString(time.algorithm.shape)},
                 {"protocol", toString(time.algorithm.protocol)},
@@ -44,8 +40,8 @@ static json toJson(const planner::AlgorithmChoice &choice) {
   return out;
 }
 
-static json toJson(const planner::Plan &plan, const planner::Dag &dag,
-                   const std::vector<planner::AlgorithmChoice> &algorithms) {
+json toJson(const planner::Plan &plan, const planner::Dag &dag,
+            const std::vector<planner::AlgorithmChoice> &algorithms) {
   planner::PlanSummary summary = planner::summarize(plan, dag);
   json out{{"scheduler", plan.scheduler},
            {"model", plan.model},
@@ -64,13 +60,13 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag,
     choices.emplace(choice.node, &choice);
   json &nodes = out["nodes"] = json::array();
   for (const planner::PlanStep &step : plan.steps) {
-    json lanes = json::array();
-    for (planner::Lane lane : step.lanes)
-      lanes.push_back(
-          {{"device", lane.device.value}, {"stream", lane.stream.value}});
+    json streams = json::array();
+    for (planner::PlanStream stream : step.streams)
+      streams.push_back(
+          {{"device", stream.device.value}, {"stream", stream.stream.value}});
     nodes.push_back({{"id", step.node.value},
                      {"name", dag.node(step.node).name},
-                     {"lanes", std::move(lanes)},
+                     {"streams", std::move(streams)},
                      {"start_us", step.startUs},
                      {"end_us", step.startUs + step.durationUs}});
     if (auto it = choices.find(step.node); it != choices.end())
@@ -83,204 +79,79 @@ static json toJson(const planner::Plan &plan, const planner::Dag &dag,
   return out;
 }
 
-/// A machine that is not here.
-static Result<planner::TopologyEstimator> openMachine(const Options &options) {
-  using namespace planner;
-  MGPU_TRY_ASSIGN(device::Topology topology,
-                  device::openTopology(options.target));
-  std::shared_ptr<const CollectiveTable> table;
-  if (!options.collectivesFile.empty()) {
-    MGPU_TRY_ASSIGN(auto rows, readCollectives(options.collectivesFile));
-    MGPU_TRY_ASSIGN(auto made, CollectiveTable::create(std::move(rows)));
-    table = std::make_shared<const CollectiveTable>(std::move(made));
-  }
-  return TopologyEstimator(std::move(topology), std::move(table));
-}
-
-/// `memory` in bytes, or 0 for what the options say; of that, `workspace` is
-/// for cuBLASLt.
-static Result<planner::TargetPlan>
-planForMachine(const planner::Dag &dag,
-               const planner::TopologyEstimator &machine,
-               const Options &options, uint64_t workspace, uint64_t memory = 0,
-               std::vector<planner::OpFactor> ops = {}) {
-  using namespace planner;
-  if (options.scheduler != "list")
-    return fail(ErrorKind::Usage,
-                fmt::format("--scheduler {} is for the host; sim targets are "
-                            "planned by search",
-                            options.scheduler));
-  TargetOptions target;
-  MGPU_TRY_ASSIGN(target.memoryBytes,
-                  memoryLimit(machine.machine(), options.memory));
-  if (memory > 0)
-    target.memoryBytes = memory;
-  if (target.memoryBytes <= workspace)
-    return fail(ErrorKind::Invalid,
-                fmt::format("cuBLASLt needs {} bytes of each device, which has "
-                            "{}: allow more --memory, or use "
-                            "--tensor-cores=none",
-                            workspace, target.memoryBytes));
-  target.memoryBytes -= workspace;
-  target.streamsPerDevice = options.streams;
-  target.seed = options.seed;
-  MGPU_TRY_ASSIGN(planner::TransformChoice choice,
-                  planner::parseTransforms(options.transforms));
-  target.transforms = std::move(choice.transforms);
-  target.freedoms = choice.freedoms;
-  target.ops = std::move(ops);
-  MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
-  rcpsp::Budget search(budget.seconds, budget.evaluations);
-  return planForTarget(dag, machine, target, search);
-}
-
-/// The bytes of the fullest device, resident ones included.
-static uint64_t memoryOf(const planner::TargetPlan &plan,
-                         const planner::Dag &dag) {
-  if (plan.overlap)
-    return plan.overlap->peakBytes;
-  uint64_t most = 0;
-  for (uint64_t bytes : plan.plan.arenaBytes)
-    most = std::max(most, bytes + dag.residentBytes);
-  return most;
-}
-
-/// What one point of the front is: of several with no more memory and time the
-/// others are left out.
-struct FrontPoint {
-  uint64_t memory = 0;
-  double makespanUs = 0, contendedUs = 0, lowerBoundUs = 0;
-  std::vector<std::string> transforms;
-};
-
-/// Plans under ever less memory until nothing fits.
-static Result<int> runPareto(const planner::Dag &dag,
-                             const planner::TopologyEstimator &machine,
-                             const Options &options, uint64_t workspace) {
-  constexpr double step = 0.9;
-  std::vector<FrontPoint> front;
-  // What plans are chosen by: see planForTarget().
-  auto time = [&](const FrontPoint &point) {
-    return dag.spmd ? point.makespanUs : point.contendedUs;
-  };
-  uint64_t limit = 0;
-  std::string stopped;
-  do {
-    auto plan = planForMachine(dag, machine, options, workspace, limit);
-    if (!plan && (front.empty() || plan.error().kind != ErrorKind::Invalid))
-      return fail(plan.error());
-    if (!plan) {
-      stopped = plan.error().message;
-      break;
-    }
-    FrontPoint point{memoryOf(*plan, plan->dag ? *plan->dag : dag) + workspace,
-                     plan->plan.makespanUs, plan->contendedUs,
-                     plan->plan.lowerBoundUs, plan->plan.transforms};
-    limit = uint64_t(double(point.memory) * step);
-    while (!front.empty() && time(front.back()) >= time(point))
-      front.pop_back();
-    front.push_back(std::move(point));
-  } while (limit > 0);
-  if (options.json) {
+int printFront(const Front &front, bool asJson) {
+  if (asJson) {
     json rows = json::array();
-    for (const FrontPoint &point : front)
+    for (const FrontPoint &point : front.points)
       rows.push_back({{"memory_bytes", point.memory},
                       {"makespan_us", point.makespanUs},
                       {"contended_makespan_us", point.contendedUs},
                       {"lower_bound_us", point.lowerBoundUs},
                       {"transforms", point.transforms}});
     fmt::print("{}\n",
-               json{{"front", std::move(rows)}, {"below", stopped}}.dump(
+               json{{"front", std::move(rows)}, {"below", front.stopped}}.dump(
                    2, ' ', false, json::error_handler_t::replace));
     return 0;
   }
   fmt::print("{:>16}  {:>14}  {:>9}  {:>18}  transforms\n", "memory (bytes)",
              "makespan (us)", "more", "with contention");
-  for (const FrontPoint &point : front) {
-    double least = time(front.front());
+  for (const FrontPoint &point : front.points) {
+    double least = front.points.front().chosenUs;
     fmt::print("{:>16}  {:>14.3f}  {:>+7.2f} %  {:>18.3f}  {}\n", point.memory,
                point.makespanUs,
-               least > 0 ? 100 * (time(point) / least - 1) : 0,
+               least > 0 ? 100 * (point.chosenUs / least - 1) : 0,
                point.contendedUs,
                point.transforms.empty()
                    ? "none"
                    : fmt::format("{}", fmt::join(point.transforms, " ")));
   }
-  if (!stopped.empty())
-    fmt::print("below: {}\n", stopped);
+  if (!front.stopped.empty())
+    fmt::print("below: {}\n", front.stopped);
   return 0;
 }
 
-/// Plans the changed program on the changed machine and prints both. `plan` is
-/// of `planned`.
-static Result<void>
-runWhatIf(const planner::Dag &dag, const planner::TopologyEstimator &machine,
-          const planner::TargetPlan &plan, const planner::Dag &planned,
-          const Options &options, uint64_t workspace, json *out) {
-  MGPU_TRY_ASSIGN(planner::WhatIf changed,
-                  planner::applyWhatIf(options.whatIf, machine, dag, planned));
-  planner::TopologyEstimator other = machine.on(std::move(changed.topology));
-  MGPU_TRY_ASSIGN(auto then, planForMachine(changed.dag, other, options,
-                                            workspace, 0, changed.made));
-  std::vector<std::string> absent; // what the new plan was not made to have
-  for (const planner::OpFactor &op : changed.made)
-    if (const planner::Dag &made = then.dag ? *then.dag : changed.dag;
-        std::none_of(made.nodes.begin(), made.nodes.end(),
-                     [&](const planner::DagNode &node) {
-                       return op.matches(node.name);
-                     }))
-      absent.push_back(op.pattern);
+json toJson(const ChangedPlan &then, const std::vector<std::string> &changes) {
+  return {{"changes", changes},
+          {"makespan_us", then.plan.plan.makespanUs},
+          {"lower_bound_us", then.plan.plan.lowerBoundUs},
+          {"contended_makespan_us", then.plan.contendedUs},
+          {"scaled", then.scaled},
+          {"absent", then.absent}};
+}
+
+void printWhatIf(const planner::TargetPlan &now, const ChangedPlan &then,
+                 const std::vector<std::string> &changes) {
   auto percent = [](double from, double to) {
     return from > 0 ? 100 * (to / from - 1) : 0;
   };
-  if (out)
-    (*out)["what_if"] = {{"changes", options.whatIf},
-                         {"makespan_us", then.plan.makespanUs},
-                         {"lower_bound_us", then.plan.lowerBoundUs},
-                         {"contended_makespan_us", then.contendedUs},
-                         {"scaled", changed.scaled},
-                         {"absent", absent}};
-  else
-    fmt::print("what if {}: makespan {:.3f} -> {:.3f} us ({:+.2f} %), bound "
-               "{:.3f} -> {:.3f} us, with contention {:.3f} -> {:.3f} us "
-               "({:+.2f} %)\n",
-               fmt::join(options.whatIf, ", "), plan.plan.makespanUs,
-               then.plan.makespanUs,
-               percent(plan.plan.makespanUs, then.plan.makespanUs),
-               plan.plan.lowerBoundUs, then.plan.lowerBoundUs, plan.contendedUs,
-               then.contendedUs, percent(plan.contendedUs, then.contendedUs));
-  if (!out && changed.scaled > 0)
+  fmt::print(
+      "what if {}: makespan {:.3f} -> {:.3f} us ({:+.2f} %), bound "
+      "{:.3f} -> {:.3f} us, with contention {:.3f} -> {:.3f} us "
+      "({:+.2f} %)\n",
+      fmt::join(changes, ", "), now.plan.makespanUs, then.plan.plan.makespanUs,
+      percent(now.plan.makespanUs, then.plan.plan.makespanUs),
+      now.plan.lowerBoundUs, then.plan.plan.lowerBoundUs, now.contendedUs,
+      then.plan.contendedUs, percent(now.contendedUs, then.plan.contendedUs));
+  if (then.scaled > 0)
     fmt::print("  {} durations of the file, scaled as estimated on both "
                "machines (assumed)\n",
-               changed.scaled);
-  if (!out)
-    for (const std::string &name : absent)
-      fmt::print("  its plan is better off without {}\n", name);
-  return {};
+               then.scaled);
+  for (const std::string &name : then.absent)
+    fmt::print("  its plan is better off without {}\n", name);
 }
 
 constexpr uint32_t noisePlays = 400;
 
-/// The median and the 95th percentile of the makespan.
-static std::pair<double, double>
-playWithNoise(const planner::Plan &plan, const planner::Dag &dag,
-              const planner::TopologyEstimator &machine,
-              const Options &options) {
-  std::vector<double> plays = planner::simulateNoise(
-      plan, dag, planner::contentionOf(machine.machine()),
-      options.noisePercent / 100, noisePlays, options.seed);
-  return {plays[plays.size() / 2], plays[plays.size() * 95 / 100]};
-}
-
 /// Options that only make sense for a machine that is not here.
-static Result<void> refuseSimOptions(const Options &options) {
-  const char *given = options.given.count("--budget")    ? "--budget"
-                      : !options.memory.empty()          ? "--memory"
-                      : !options.collectivesFile.empty() ? "--collectives"
-                      : !options.whatIf.empty()          ? "--what-if"
-                      : options.noisePercent > 0         ? "--noise"
-                      : options.pareto                   ? "--pareto"
-                                                         : nullptr;
+Result<void> refuseSimOptions(const PlanCommandOptions &options) {
+  const char *given = options.load.given.contains("--budget") ? "--budget"
+                      : !options.machine.memory.empty()       ? "--memory"
+                      : !options.machine.collectivesFile.empty()
+                          ? "--collectives"
+                      : !options.whatIf.empty()  ? "--what-if"
+                      : options.noisePercent > 0 ? "--noise"
+                      : options.pareto           ? "--pareto"
+                                                 : nullptr;
   if (given)
     return fail(ErrorKind::Usage,
                 fmt::format("{} is for targets sim:NAME; the host is what it "
@@ -290,14 +161,14 @@ static Result<void> refuseSimOptions(const Options &options) {
 }
 
 /// Options of one plan, beside one that makes many.
-static Result<void> refuseBesidePareto(const Options &options) {
+Result<void> refuseBesidePareto(const PlanCommandOptions &options) {
   const char *given = !options.whatIf.empty()      ? "--what-if"
                       : options.explain            ? "--explain"
                       : options.noisePercent > 0   ? "--noise"
                       : !options.dotFile.empty()   ? "--dot"
                       : !options.traceFile.empty() ? "--trace"
                       : !options.svgFile.empty()   ? "--svg"
-                      : !options.planFile.empty()  ? "-o"
+                      : !options.output.empty()    ? "-o"
                                                    : nullptr;
   if (given)
     return fail(ErrorKind::Usage,
@@ -307,140 +178,217 @@ static Result<void> refuseBesidePareto(const Options &options) {
   return {};
 }
 
-Result<int> runPlan(const Options &options) {
-  if (options.pareto)
-    MGPU_TRY(refuseBesidePareto(options));
-  MGPU_TRY(checkFiles(options));
-  const bool isElsewhere = options.target.starts_with("sim:");
-  MGPU_TRY_ASSIGN(Program program,
-                  loadProgram(options, false, nullptr,
-                              !isElsewhere && looksForTuned(options)));
+/// A plan, and what is known of it beside.
+struct PlanReport {
   planner::Plan plan;
+  uint32_t threads = 0; ///< that replay it on the host, where that is known
+  // Of a machine that is not here:
   std::optional<planner::TopologyEstimator> machine;
   std::optional<planner::TargetPlan> target;
-  uint32_t threads = 0;   // that replay it on the host, where that is known
-  planner::Dag source;    // of --what-if: before the transforms
-  uint64_t workspace = 0; // of each device of a machine, for cuBLASLt
-  if (isElsewhere) {
-    MGPU_TRY_ASSIGN(machine, openMachine(options));
-    if (options.given.count("--seed") && !program.dag.spmd &&
-        options.noisePercent == 0)
-      return fail(ErrorKind::Usage,
-                  "--seed: nothing of this plan is random: give --noise, or "
-                  "leave it out");
-    workspace = productWorkspace(program, options.streams);
-    if (options.pareto)
-      return runPareto(program.dag, *machine, options, workspace);
-    if (!options.whatIf.empty())
-      source = program.dag;
-    MGPU_TRY_ASSIGN(target,
-                    planForMachine(program.dag, *machine, options, workspace));
-    plan = target->plan;
-    if (target->dag)
-      program.dag = std::move(*target->dag);
-  } else {
-    MGPU_TRY(refuseSimOptions(options));
-    MGPU_TRY(checkSeed(options));
-    if (!options.target.empty()) // its rates are the model's
-      MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
-    MGPU_TRY_ASSIGN(auto choice, findTuned(program, options));
-    if (choice) {
-      MGPU_TRY_ASSIGN(const std::string path,
-                      db::databasePath(options.database));
-      MGPU_TRY(transformChosen(program, *choice));
-      MGPU_TRY_ASSIGN(plan, planChosen(program.dag, *choice, path));
-      threads = choice->config.lanes;
-    } else {
-      MGPU_TRY_ASSIGN(plan, planOf(program, options));
-    }
-  }
-  if (!options.dotFile.empty())
-    MGPU_TRY(
-        writeFileAtomic(options.dotFile, planner::toDot(plan, program.dag)));
-  if (!options.traceFile.empty())
-    MGPU_TRY(writeFileAtomic(options.traceFile,
-                             planner::toChromeTrace(plan, program.dag)));
-  if (!options.svgFile.empty())
-    MGPU_TRY(
-        writeFileAtomic(options.svgFile, planner::toSvg(plan, program.dag)));
-  if (!options.planFile.empty())
-    MGPU_TRY(
-        writeFileAtomic(options.planFile, planner::toText(plan, program.dag)));
+  uint64_t workspace = 0; ///< of each device, for cuBLASLt
+  planner::Dag source;    ///< for --what-if: before the transforms
+  std::optional<ChangedPlan> changed;
+  /// The median and the 95th percentile of the makespan.
   std::optional<std::pair<double, double>> noise;
-  if (target && options.noisePercent > 0)
-    noise = playWithNoise(plan, program.dag, *machine, options);
-  if (options.json) {
-    json out = toJson(plan, program.dag,
-                      target ? target->algorithms
-                             : std::vector<planner::AlgorithmChoice>());
-    if (noise)
-      out["noise"] = {{"percent", options.noisePercent},
-                      {"p50_us", noise->first},
-                      {"p95_us", noise->second}};
-    if (program.recordedUs > 0)
-      out["recorded_us"] = program.recordedUs;
-    if (target) {
-      out["contended_makespan_us"] = target->contendedUs;
-      out["contended_serial_us"] = target->serialUs;
-      for (const planner::TransformGain &gain : target->gains)
-        out["transforms"].push_back(
-            {{"name", toString(gain.transform)},
-             {"changes", gain.changes},
-             {"makespan_before_us", gain.beforeUs},
-             {"makespan_after_us", gain.afterUs},
-             {"contended_before_us", gain.contendedBeforeUs},
-             {"contended_after_us", gain.contendedAfterUs},
-             {"kept", gain.isKept},
-             {"left", gain.left}});
-    }
-    if (!options.whatIf.empty())
-      MGPU_TRY(runWhatIf(source, *machine, *target, program.dag, options,
-                         workspace, &out));
-    fmt::print("{}\n", out.dump(2));
-    return 0;
+};
+
+/// Plans for the host or GPUs.
+Result<void> planHere(LoadedProgram &program, const PlanCommandOptions &options,
+                      PlanReport &report) {
+  MGPU_TRY(refuseSimOptions(options));
+  MGPU_TRY(checkSeed(options.prepare, options.load.given));
+  const std::string &target = options.load.target;
+  if (!target.empty()) // its rates are the model's
+    MGPU_TRY(targetDevices(target, program.dag.numDevices));
+  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options.prepare));
+  if (!choice) {
+    MGPU_TRY_ASSIGN(report.plan, makePlan(program, options.prepare));
+    return {};
   }
+  MGPU_TRY(transformChosen(program, *choice));
+  MGPU_TRY_ASSIGN(report.plan, makePlan(program, *choice));
+  report.threads = choice->config.threads;
+  return {};
+}
+
+/// Plans for a machine that is not here. `program` is left as the plan's
+/// transforms change it.
+Result<void> planElsewhere(LoadedProgram &program,
+                           const PlanCommandOptions &options,
+                           const MachineRequest &request, PlanReport &report) {
   if (!options.whatIf.empty())
-    MGPU_TRY(runWhatIf(source, *machine, *target, program.dag, options,
-                       workspace, nullptr));
-  std::string recorded;
-  if (noise)
-    recorded = fmt::format(
-        "with durations that vary by {} %: {:.3f} us in half "
-        "of {} plays, {:.3f} us in 95 % (with contention)\n",
-        options.noisePercent, noise->first, noisePlays, noise->second);
+    report.source = program.dag;
+  MGPU_TRY_ASSIGN(report.target, makePlan(program.dag, request));
+  report.plan = report.target->plan;
+  if (report.target->dag)
+    program.dag = std::move(*report.target->dag);
+  if (options.noisePercent > 0) {
+    std::vector<double> plays = planner::simulateNoise(
+        report.plan, program.dag,
+        planner::contentionOf(request.machine.machine()),
+        options.noisePercent / 100, noisePlays, options.prepare.seed);
+    report.noise = {plays[plays.size() / 2], plays[plays.size() * 95 / 100]};
+  }
+  return {};
+}
+
+Result<void> writeFiles(const planner::Plan &plan, const planner::Dag &dag,
+                        const PlanCommandOptions &options) {
+  if (!options.dotFile.empty())
+    MGPU_TRY(writeFileAtomic(options.dotFile, planner::toDot(plan, dag)));
+  if (!options.traceFile.empty())
+    MGPU_TRY(
+        writeFileAtomic(options.traceFile, planner::toChromeTrace(plan, dag)));
+  if (!options.svgFile.empty())
+    MGPU_TRY(writeFileAtomic(options.svgFile, planner::toSvg(plan, dag)));
+  if (!options.output.empty())
+    MGPU_TRY(writeFileAtomic(options.output, planner::toText(plan, dag)));
+  return {};
+}
+
+void printJson(const PlanReport &report, const LoadedProgram &program,
+               const PlanCommandOptions &options) {
+  const auto &target = report.target;
+  json out = toJson(report.plan, program.dag,
+                    target ? target->algorithms
+                           : std::vector<planner::AlgorithmChoice>());
+  if (report.noise)
+    out["noise"] = {{"percent", options.noisePercent},
+                    {"p50_us", report.noise->first},
+                    {"p95_us", report.noise->second}};
   if (program.recordedUs > 0)
-    recorded += fmt::format(
+    out["recorded_us"] = program.recordedUs;
+  if (target) {
+    out["contended_makespan_us"] = target->contendedUs;
+    out["contended_serial_us"] = target->serialUs;
+    for (const planner::TransformGain &gain : target->gains)
+      out["transforms"].push_back(
+          {{"name", toString(gain.transform)},
+           {"changes", gain.changes},
+           {"makespan_before_us", gain.beforeUs},
+           {"makespan_after_us", gain.afterUs},
+           {"contended_before_us", gain.contendedBeforeUs},
+           {"contended_after_us", gain.contendedAfterUs},
+           {"kept", gain.isKept},
+           {"left", gain.left}});
+  }
+  if (report.changed)
+    out["what_if"] = toJson(*report.changed, options.whatIf);
+  fmt::print("{}\n", out.dump(2));
+}
+
+/// What was recorded of a trace, and what --noise found.
+std::string besidePlan(const PlanReport &report, const LoadedProgram &program,
+                       double noisePercent) {
+  std::string text;
+  if (report.noise)
+    text = fmt::format("with durations that vary by {} %: {:.3f} us in half "
+                       "of {} plays, {:.3f} us in 95 % (with contention)\n",
+                       noisePercent, report.noise->first, noisePlays,
+                       report.noise->second);
+  const planner::Plan &plan = report.plan;
+  if (program.recordedUs > 0)
+    text += fmt::format(
         "recorded: {:.3f} us; in this order: {:.3f} us ({:+.2f} %), bound "
         "{:.3f} us\n",
         program.recordedUs, plan.makespanUs,
         100 * (plan.makespanUs / program.recordedUs - 1), plan.lowerBoundUs);
+  return text;
+}
+
+void printExplained(const PlanReport &report, const LoadedProgram &program) {
+  fmt::print("{}", planner::explain(report.plan, program.dag));
+  for (const std::string &reason : program.notFused)
+    fmt::print("not fused: {}\n", reason);
+  if (report.workspace > 0)
+    fmt::print("of the memory of each device, {} bytes are kept for "
+               "cuBLASLt's workspaces\n",
+               report.workspace);
+  if (report.threads > 0)
+    fmt::print("a replay on {} of this machine: {:.3f} us ({})\n",
+               counted(report.threads, "thread"),
+               planner::hostReplayUs(report.plan, program.dag, report.threads),
+               report.plan.model);
+  if (report.target)
+    fmt::print("{}",
+               explainModel(*report.target, program.dag, *report.machine));
+}
+
+void printText(const PlanReport &report, const LoadedProgram &program,
+               const PlanCommandOptions &options) {
+  if (report.changed)
+    printWhatIf(*report.target, *report.changed, options.whatIf);
+  const planner::Plan &plan = report.plan;
+  const std::string beside = besidePlan(report, program, options.noisePercent);
   if (options.explain) {
-    fmt::print("{}{}", recorded, planner::explain(plan, program.dag));
-    for (const std::string &reason : program.notFused)
-      fmt::print("not fused: {}\n", reason);
-    if (workspace > 0)
-      fmt::print("of the memory of each device, {} bytes are kept for "
-                 "cuBLASLt's workspaces\n",
-                 workspace);
-    if (threads > 0)
-      fmt::print("a replay on {} of this machine: {:.3f} us ({})\n",
-                 counted(threads, "thread"),
-                 planner::hostReplayUs(plan, program.dag, threads), plan.model);
-    if (target)
-      fmt::print("{}", explainModel(*target, program.dag, *machine));
-    return 0;
+    fmt::print("{}", beside);
+    printExplained(report, program);
+    return;
   }
-  if (options.planFile.empty() && options.whatIf.empty()) {
-    fmt::print(stderr, "{}", recorded);
+  if (options.output.empty() && options.whatIf.empty()) {
+    fmt::print(stderr, "{}", beside);
     fmt::print("{}", planner::toText(plan, program.dag));
-    return 0;
+    return;
   }
-  fmt::print("{}", recorded);
+  fmt::print("{}", beside);
   fmt::print("{}: makespan {:.3f} us, bound {:.3f} us ({}){}\n", plan.scheduler,
              plan.makespanUs, plan.lowerBoundUs, plan.model,
-             options.planFile.empty() ? ""
-                                      : ", written to " + options.planFile);
+             options.output.empty() ? "" : ", written to " + options.output);
+}
+
+/// Files that are written must not be read.
+Result<void> checkFiles(const PlanCommandOptions &options) {
+  FileUses uses = filesRead(
+      options.load, {{"--collectives", options.machine.collectivesFile}});
+  MGPU_TRY(uses.write("--trace", options.traceFile));
+  MGPU_TRY(uses.write("--dot", options.dotFile));
+  MGPU_TRY(uses.write("--svg", options.svgFile));
+  return uses.write("-o", options.output);
+}
+
+} // namespace
+
+Result<int> runPlan(const PlanCommandOptions &options) {
+  if (options.pareto)
+    MGPU_TRY(refuseBesidePareto(options));
+  MGPU_TRY(checkFiles(options));
+  const bool isElsewhere = options.load.target.starts_with("sim:");
+  LoadOptions load = options.load;
+  load.usesRecord = options.prepare.useTuned && options.output.empty();
+  load.kernelTexts = !isElsewhere && looksForTuned(load, options.prepare);
+  load.productTexts = isElsewhere; // the workspaces take of its memory
+  MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
+  PlanReport report;
+  if (!isElsewhere) {
+    MGPU_TRY(planHere(program, options, report));
+  } else {
+    MGPU_TRY_ASSIGN(report.machine, openMachine(load.target, options.machine));
+    if (load.given.contains("--seed") && !program.dag.spmd &&
+        options.noisePercent == 0)
+      return fail(ErrorKind::Usage,
+                  "--seed: nothing of this plan is random: give --noise, or "
+                  "leave it out");
+    report.workspace = productWorkspace(program, options.prepare.streams);
+    const MachineRequest request{*report.machine, options.prepare,
+                                 options.machine, report.workspace};
+    if (options.pareto) {
+      MGPU_TRY_ASSIGN(const Front front, makeFront(program.dag, request));
+      return printFront(front, options.json);
+    }
+    MGPU_TRY(planElsewhere(program, options, request, report));
+  }
+  MGPU_TRY(writeFiles(report.plan, program.dag, options));
+  if (!options.whatIf.empty()) {
+    const MachineRequest request{*report.machine, options.prepare,
+                                 options.machine, report.workspace};
+    MGPU_TRY_ASSIGN(report.changed, planWhatIf(report.source, program.dag,
+                                               request, options.whatIf));
+  }
+  if (options.json)
+    printJson(report, program, options);
+  else
+    printText(report, program, options);
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

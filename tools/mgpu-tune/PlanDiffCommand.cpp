@@ -3,12 +3,13 @@
 // `mgpu-tune compare A.plan B.plan`.
 #include "planner/plan/PlanDiff.h"
 #include "support/FileIO.h"
-#include "tools/mgpu-tune/Program.h"
+#include "support/FileNames.h"
+#include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 
@@ -18,14 +19,13 @@ static Result<planner::PlanAlone> readAlone(const std::string &path) {
   MGPU_TRY_ASSIGN(std::string text, readText(path, mostText));
   auto plan = planner::parsePlanAlone(text);
   if (!plan)
-    return fail(plan.error().kind,
-                fmt::format("{}: {}", path, plan.error().message));
+    return failIn(fmt::format("{}: ", path), plan.error());
   return plan;
 }
 
-Result<int> runPlanDiff(const Options &options) {
-  MGPU_TRY_ASSIGN(planner::PlanAlone a, readAlone(options.file));
-  MGPU_TRY_ASSIGN(planner::PlanAlone b, readAlone(options.sideA));
+Result<int> runPlanDiff(const CompareOptions &options) {
+  MGPU_TRY_ASSIGN(planner::PlanAlone a, readAlone(options.load.file));
+  MGPU_TRY_ASSIGN(planner::PlanAlone b, readAlone(options.a));
   planner::PlanDiff diff = planner::diffPlans(a, b);
   if (!options.json) {
     if (a.plan.model != b.plan.model)
@@ -38,7 +38,7 @@ Result<int> runPlanDiff(const Options &options) {
     changes.push_back({{"name", change.name},
                        {"start_us", {change.aStartUs, change.bStartUs}},
                        {"duration_change_us", change.durationUs},
-                       {"other_streams", change.hasOtherLanes}});
+                       {"other_streams", change.hasOtherStreams}});
   json out{{"models", {a.plan.model, b.plan.model}},
            {"transforms", {a.plan.transforms, b.plan.transforms}},
            {"makespan_us", {diff.aMakespanUs, diff.bMakespanUs}},
@@ -53,4 +53,4 @@ Result<int> runPlanDiff(const Options &options) {
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

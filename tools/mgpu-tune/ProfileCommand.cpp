@@ -3,20 +3,21 @@
 // `mgpu-tune profile`: the time of each node, beside what the plan predicts.
 #include "db/FileSystem.h"
 #include "device/api/Topology.h"
+#include "pipeline/Faults.h"
+#include "pipeline/GpuIdentity.h"
+#include "pipeline/Kernels.h"
+#include "pipeline/Load.h"
+#include "pipeline/Target.h"
+#include "pipeline/Trace.h"
 #include "planner/cost/TopologyEstimator.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
-#include "tools/mgpu-tune/CardTuning.h"
-#include "tools/mgpu-tune/CudaKernels.h"
-#include "tools/mgpu-tune/Faults.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/Target.h"
-#include "tools/mgpu-tune/Trace.h"
-#include "tools/mgpu-tune/Tuned.h"
-#include "tuner/session/MeasuredTimes.h"
-#include "tuner/session/ProfileFacts.h"
+#include "tools/mgpu-tune/Options.h"
+#include "tuner/record/MeasuredTimes.h"
+#include "tuner/record/ProfileFacts.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -24,7 +25,7 @@
 #include <algorithm>
 #include <unistd.h>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 using tuner::NodeProfile;
@@ -32,16 +33,23 @@ using tuner::ProfileFacts;
 
 namespace {
 
+PrepareOptions prepareOptions(const ProfileOptions &options) {
+  PrepareOptions prepare;
+  prepare.useTuned = options.useTuned;
+  return prepare;
+}
+
 /// The tuned configuration, else the default one.
-Result<TunedChoice> chooseFor(const Program &program, const Options &options,
+Result<TunedChoice> chooseFor(const LoadedProgram &program,
+                              const ProfileOptions &options,
                               const std::string &path) {
-  // The file is made if it is not there, so that is no error here.
-  Options looking = options;
+  // The file is made if it is not there, so that is not an error here.
+  PrepareOptions looking = prepareOptions(options);
   looking.useTuned &= access(path.c_str(), F_OK) == 0;
   MGPU_TRY_ASSIGN(auto choice, findTuned(program, looking));
   if (choice)
     return std::move(*choice);
-  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
+  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
   auto config =
       tuner::defaultConfig(program.dag, context.spaces, context.limits);
   return TunedChoice{std::move(context), std::move(config), false};
@@ -51,8 +59,8 @@ Result<TunedChoice> chooseFor(const Program &program, const Options &options,
 /// be.
 std::vector<uint32_t> threadCounts(const TunedChoice &choice) {
   if (choice.isTuned)
-    return {choice.config.lanes};
-  if (const uint32_t most = choice.context.limits.mostLanes; most > 1)
+    return {choice.config.threads};
+  if (const uint32_t most = choice.context.limits.mostThreads; most > 1)
     return {1, most};
   return {1};
 }
@@ -73,13 +81,13 @@ std::optional<double> hiddenPercent(const ProfileFacts &facts) {
   return 100 * facts.hiddenUs / facts.communicationUs;
 }
 
-json toJson(const ProfileFacts &facts, bool isTuned, const Options &options,
-            const std::string &path) {
-  json out{{"file", options.file},
+json toJson(const ProfileFacts &facts, bool isTuned,
+            const ProfileOptions &options, const std::string &path) {
+  json out{{"file", options.load.file},
            {"tuned", isTuned},
            {"timed_by", facts.timedBy},
            {"model", facts.model},
-           {"repeat", options.profileRepeat},
+           {"repeat", options.repeat},
            {"threads", facts.threads},
            {"pinned_cpus", facts.pinnedCpus},
            {"predicted_before_us", facts.predictedUs},
@@ -132,17 +140,17 @@ void printNodes(std::vector<NodeProfile> nodes) {
 }
 
 void print(const ProfileFacts &facts, const std::string &path) {
-  const bool onCard = facts.threads == 0;
+  const bool onGpu = facts.threads == 0;
   fmt::print("replay on {}: {:.3f} us predicted from these times "
              "({:+.1f} %; {:.3f} us before, {}), {} measured, {} samples\n",
-             onCard ? "the card" : counted(facts.threads, "thread"),
+             onGpu ? "the GPU" : counted(facts.threads, "thread"),
              facts.recomputedUs, errorPercent(facts), facts.predictedUs,
              facts.model, medianText(facts.replay), facts.samples);
   if (facts.span.us > 0)
-    fmt::print("of it the card is busy from the first node to the last: {}\n",
+    fmt::print("of it the GPU is busy from the first node to the last: {}\n",
                medianText(facts.span));
   fmt::print("serial{}: {}; planned is {:+.1f} %\n",
-             onCard ? "" : " on one thread", medianText(facts.serial),
+             onGpu ? "" : " on one thread", medianText(facts.serial),
              100 * (facts.replay.us / facts.serial.us - 1));
   if (auto percent = hiddenPercent(facts))
     fmt::print("overlap achieved: beside {:.1f} % of the {:.3f} us of copies "
@@ -151,16 +159,17 @@ void print(const ProfileFacts &facts, const std::string &path) {
   fmt::print("nodes timed by {}\nstored in {}\n", facts.timedBy, path);
 }
 
-Result<void> writeTrace(const Program &program, const Options &options,
-                        const tuner::ProfileSamples &samples, bool onCard) {
+Result<void> writeTrace(const LoadedProgram &program,
+                        const ProfileOptions &options,
+                        const bench::ProfileSamples &samples, bool onGpu) {
   if (options.traceFile.empty())
     return {};
   return writeFileAtomic(options.traceFile,
-                         traceText(program.dag, {samples.last}, onCard));
+                         traceText(program.dag, {samples.last}, onGpu));
 }
 
-int printFacts(const ProfileFacts &facts, bool isTuned, const Options &options,
-               const std::string &path) {
+int printFacts(const ProfileFacts &facts, bool isTuned,
+               const ProfileOptions &options, const std::string &path) {
   if (options.json) {
     fmt::print("{}\n",
                toJson(facts, isTuned, options, path)
@@ -172,7 +181,7 @@ int printFacts(const ProfileFacts &facts, bool isTuned, const Options &options,
   return 0;
 }
 
-/// The machine built in whose cards are of this architecture; none: none is.
+/// The machine built in whose GPUs are of this architecture; none: none is.
 std::optional<device::Topology> topologyOf(std::string_view arch) {
   for (std::string_view name : device::builtinTopologies()) {
     auto topology = device::openTopology(fmt::format("sim:{}", name));
@@ -182,24 +191,25 @@ std::optional<device::Topology> topologyOf(std::string_view arch) {
   return std::nullopt;
 }
 
-/// On one card, as one or several devices.
-Result<int> profileCard(Program &program, const Options &options,
-                        const std::string &path) {
+/// On one GPU, as one or several devices.
+Result<int> profileGpu(LoadedProgram &program, const ProfileOptions &options,
+                       const std::string &path) {
   OpenOptions how;
-  how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
-  MGPU_TRY_ASSIGN(how.compile, ownCompilerOf(program, options.database));
+  how.deadline = std::chrono::minutes(2);
+  MGPU_TRY_ASSIGN(how.compile, ownCompilerOf(program));
   // Opened once to ask what it is, and again by the measurement, with memory.
   std::string arch;
   {
-    MGPU_TRY_ASSIGN(auto driver,
-                    openTarget(options.target, program.dag.numDevices, how));
+    MGPU_TRY_ASSIGN(auto driver, openTarget(options.load.target,
+                                            program.dag.numDevices, how));
     arch = driver->architecture();
   }
   MGPU_TRY_ASSIGN(tuner::TargetIdentity identity,
-                  identifyCard(options.target, true));
-  MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
+                  identifyGpu(options.load.target, true));
+  MGPU_TRY_ASSIGN(auto inputs, programInputs(program));
   const planner::Dag original = program.dag;
-  MGPU_TRY_ASSIGN(Prepared prepared, prepare(program, options, arch));
+  MGPU_TRY_ASSIGN(Prepared prepared,
+                  prepare(program, prepareOptions(options), arch));
   if (auto topology = topologyOf(arch)) {
     const planner::TopologyEstimator model(std::move(*topology));
     for (planner::PlanStep &step : prepared.plan.steps)
@@ -213,25 +223,26 @@ Result<int> profileCard(Program &program, const Options &options,
   tuner::ProgramData data(program.dag, std::move(inputs));
   how.profiles = true;
   auto open = [&](uint32_t devices, uint32_t, std::span<const int>) {
-    return openTarget(options.target, devices, how);
+    return openTarget(options.load.target, devices, how);
   };
-  tuner::ProfileInput input{program.dag, prepared.kernels, data, open, {},
+  auto bind = [&](capture::Replayer &replayer) { data.bind(replayer, 0); };
+  bench::ProfileInput input{program.dag, prepared.kernels, bind, open, {},
                             true};
-  const std::vector<tuner::ProfileSubject> subjects{{prepared.plan, 0}};
+  const std::vector<bench::ProfileSubject> subjects{{prepared.plan, 0}};
   MGPU_TRY_ASSIGN(
-      tuner::Profile profile,
-      tuner::measureProfile(input, serial, subjects, options.profileRepeat));
-  const tuner::ProfileSamples &samples = profile.subjects.front();
+      bench::Profile profile,
+      bench::measureProfile(input, serial, subjects, options.repeat));
+  const bench::ProfileSamples &samples = profile.subjects.front();
   ProfileFacts facts = tuner::describeProfile(
       program.dag,
-      {{"scheduler", prepared.plan.scheduler}, {"target", options.target}},
+      {{"scheduler", prepared.plan.scheduler}, {"target", options.load.target}},
       subjects.front(), samples, profile.serialUs);
   facts.timedBy = profile.timedBy;
   std::vector<tuner::KernelObject> compiled;
   for (const std::vector<std::byte> &object : prepared.kernels)
-    compiled.push_back(std::make_shared<tuner::Bytes>(object));
+    compiled.push_back(std::make_shared<Bytes>(object));
   const bench::Environment environment = bench::readEnvironment();
-  const db::Problem key = tuner::programProblem(
+  const db::TuningProblem key = tuner::programProblem(
       {original, compiled, environment, MGPU_VERSION, program.dag.numDevices,
        false, std::move(identity)});
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
@@ -242,60 +253,63 @@ Result<int> profileCard(Program &program, const Options &options,
 
 } // namespace
 
-Result<int> runProfile(const Options &options) {
-  MGPU_TRY(checkFiles(options));
-  MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
-  MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
-  if (isCudaTarget(options.target))
-    return profileCard(program, options, path);
-  nameFaults(program, options);
+Result<int> runProfile(const ProfileOptions &options) {
+  MGPU_TRY(filesRead(options.load).write("--trace", options.traceFile));
+  LoadOptions load = options.load;
+  load.usesRecord = options.useTuned;
+  MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
+  MGPU_TRY_ASSIGN(const std::string path, db::databasePath(load.database));
+  if (isCudaTarget(options.load.target))
+    return profileGpu(program, options, path);
+  nameFaults(program);
   MGPU_TRY_ASSIGN(TunedChoice choice, chooseFor(program, options, path));
-  const db::Problem key =
+  const db::TuningProblem key =
       tuner::programProblem(choice.context.keys(program.dag, false));
-  MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
+  MGPU_TRY_ASSIGN(auto inputs, programInputs(program));
   std::optional<tuner::ProgramFacts> about;
   if (!choice.isTuned) // else `tune` has said it
-    about = factsOf(program, choice.context, options);
+    about = factsOf(program, choice.context, /*coldCaches=*/false);
   MGPU_TRY(transformChosen(program, choice));
   tuner::ProgramData data(program.dag, std::move(inputs));
-  MGPU_TRY_ASSIGN(auto kernels, compileConfig(program, choice.context,
-                                              choice.config, options));
+  MGPU_TRY_ASSIGN(auto kernels,
+                  compileConfig(program, choice.context, choice.config));
   planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
   MGPU_TRY_ASSIGN(planner::Plan serial,
                   planner::scheduleSerial(program.dag, roofline));
-  std::vector<tuner::ProfileSubject> subjects;
+  std::vector<bench::ProfileSubject> subjects;
   for (uint32_t threads : threadCounts(choice)) {
-    choice.config.lanes = threads;
+    choice.config.threads = threads;
     // Not tuned here, a bundle runs as it was planned.
-    MGPU_TRY_ASSIGN(planner::Plan plan,
-                    program.bundle && !choice.isTuned
-                        ? program.bundle->plan()
-                        : planChosen(program.dag, choice, path));
+    MGPU_TRY_ASSIGN(planner::Plan plan, program.bundle && !choice.isTuned
+                                            ? program.bundle->plan()
+                                            : makePlan(program, choice));
     subjects.push_back({std::move(plan), threads});
   }
-  auto open = [&](uint32_t devices, uint32_t lanes,
+  auto open = [&](uint32_t devices, uint32_t threads,
                   std::span<const int> workerCpus) {
-    return openTarget(options.target, devices,
-                      OpenOptions{.lanes = lanes, .workerCpus = workerCpus});
+    return openTarget(
+        options.load.target, devices,
+        OpenOptions{.threads = threads, .workerCpus = workerCpus});
   };
+  auto bind = [&](capture::Replayer &replayer) { data.bind(replayer, 0); };
   const std::vector<int> cpus =
       options.pinThreads ? bench::cpusInOrder() : std::vector<int>();
   choice.context.environment.pinnedCpus = bench::cpusText(cpus);
   MGPU_TRY_ASSIGN(
-      tuner::Profile profile,
-      tuner::measureProfile({program.dag, kernels, data, open, cpus}, serial,
-                            subjects, options.profileRepeat));
+      bench::Profile profile,
+      bench::measureProfile({program.dag, kernels, bind, open, cpus}, serial,
+                            subjects, options.repeat));
   const size_t best = profile.fastest();
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
   const tuner::KeyInput keys = choice.context.keys(program.dag, false);
   for (size_t k = 0; k < subjects.size(); ++k) {
-    choice.config.lanes = subjects[k].threads;
+    choice.config.threads = subjects[k].threads;
     MGPU_TRY(tuner::storeNodeTimes(keys, choice.config,
                                    profile.subjects[k].nodeUs, store));
   }
-  choice.config.lanes = subjects[best].threads;
+  choice.config.threads = subjects[best].threads;
   if (!choice.isTuned && !program.bundle)
-    MGPU_TRY(tuner::storeThreads(keys, choice.config.lanes,
+    MGPU_TRY(tuner::storeThreads(keys, choice.config.threads,
                                  profile.subjects[best].replayUs, store));
   db::Pairs configuration =
       tuner::toPairs(choice.config, program.dag, choice.context.spaces);
@@ -304,7 +318,8 @@ Result<int> runProfile(const Options &options) {
   ProfileFacts facts = tuner::describeProfile(
       program.dag, std::move(configuration), subjects[best],
       profile.subjects[best], profile.serialUs);
-  facts.pinnedCpus = bench::cpusText(bench::cpusFor(cpus, choice.config.lanes));
+  facts.pinnedCpus =
+      bench::cpusText(bench::cpusFor(cpus, choice.config.threads));
   facts.timedBy = profile.timedBy;
   if (about) {
     about->peaks = bench::measurePeaks();
@@ -323,4 +338,4 @@ Result<int> runProfile(const Options &options) {
   return printFacts(facts, choice.isTuned, options, path);
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

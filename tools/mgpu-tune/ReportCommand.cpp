@@ -2,10 +2,10 @@
 //
 // `mgpu-tune report`: what the database knows of the tuning of one program.
 #include "db/FileSystem.h"
+#include "pipeline/Load.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/Tuned.h"
 #include "tuner/report/ReadReport.h"
 
 #include <fmt/format.h>
@@ -13,15 +13,15 @@
 #include <algorithm>
 #include <filesystem>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using tuner::TunedProgram;
 
 namespace {
 
 /// "html", "md", "json" or "csv".
-Result<std::string> formatOf(const Options &options) {
-  const std::string &asked = options.reportFormat;
+Result<std::string> formatOf(const ReportOptions &options) {
+  const std::string &asked = options.format;
   if (options.json && !asked.empty() && asked != "json")
     return fail(ErrorKind::Usage,
                 fmt::format("--json and --format {} contradict each other: "
@@ -31,7 +31,7 @@ Result<std::string> formatOf(const Options &options) {
     return std::string("json");
   if (!asked.empty())
     return asked;
-  const std::string &path = options.reportFile;
+  const std::string &path = options.output;
   for (const char *format : {"md", "json", "csv"})
     if (path.ends_with(std::string(".") + format))
       return std::string(format);
@@ -46,9 +46,9 @@ Result<std::string> formatOf(const Options &options) {
 
 /// Those of the program in FILE: its structure and its sizes are the same.
 std::vector<TunedProgram> ofProgram(std::vector<TunedProgram> programs,
-                                    const Program &program) {
+                                    const LoadedProgram &program) {
   const bench::Environment environment = bench::readEnvironment();
-  const db::Problem wanted = tuner::programProblem(
+  const db::TuningProblem wanted = tuner::programProblem(
       {program.dag, {}, environment, MGPU_VERSION, 1, false});
   std::erase_if(programs, [&](const TunedProgram &each) {
     return each.problem.program != wanted.program ||
@@ -59,14 +59,13 @@ std::vector<TunedProgram> ofProgram(std::vector<TunedProgram> programs,
 
 /// What the program says of itself, for a session that never came to its end;
 /// its timeline is predicted.
-Result<tuner::ProgramFacts> predictedFacts(const Program &program,
-                                           const Options &options) {
-  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
-  tuner::ProgramFacts facts = factsOf(program, context, options);
+Result<tuner::ProgramFacts> predictedFacts(const LoadedProgram &program) {
+  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
+  tuner::ProgramFacts facts = factsOf(program, context, /*coldCaches=*/false);
   MGPU_TRY_ASSIGN(planner::Plan plan,
-                  tuner::planFor(program.dag, tuner::defaultConfig(
-                                                  program.dag, context.spaces,
-                                                  context.limits)));
+                  tuner::makePlan(program.dag, tuner::defaultConfig(
+                                                   program.dag, context.spaces,
+                                                   context.limits)));
   facts.before = tuner::describeReplay(program.dag, plan, {});
   return facts;
 }
@@ -82,7 +81,8 @@ std::string listOf(const std::vector<TunedProgram> &programs) {
 
 /// The one to report on. Invalid where there is none.
 Result<TunedProgram> choose(std::vector<TunedProgram> programs,
-                            const Program *program, const Options &options,
+                            const LoadedProgram *program,
+                            const ReportOptions &options,
                             const std::string &path) {
   if (programs.empty())
     return fail(ErrorKind::Invalid,
@@ -97,9 +97,9 @@ Result<TunedProgram> choose(std::vector<TunedProgram> programs,
           ErrorKind::Invalid,
           fmt::format("'{}' has nothing of '{}' with these arguments: "
                       "tune or profile it, or name one of {} by --problem",
-                      path, options.file, all));
+                      path, options.load.file, all));
   }
-  const std::string &key = options.reportProblem;
+  const std::string &key = options.problem;
   if (!key.empty()) {
     std::erase_if(programs, [&](const TunedProgram &each) {
       return !each.problem.key().starts_with(key);
@@ -121,19 +121,17 @@ Result<TunedProgram> choose(std::vector<TunedProgram> programs,
 
 } // namespace
 
-Result<int> runReport(const Options &options) {
+Result<int> runReport(const ReportOptions &options) {
   MGPU_TRY_ASSIGN(const std::string format, formatOf(options));
   const bool isPage = format == "html";
-  Options named = options;
-  if (named.reportFile.empty() && isPage)
-    named.reportFile = "report.html";
-  const std::string &output = named.reportFile;
-  MGPU_TRY(checkFiles(named));
+  const std::string output =
+      options.output.empty() && isPage ? "report.html" : options.output;
+  MGPU_TRY(filesRead(options.load).write("-o", output));
   MGPU_TRY_ASSIGN(db::TuningStore store,
-                  openStore(options, db::Access::ReadOnly, false));
-  std::optional<Program> program;
-  if (!options.file.empty()) {
-    MGPU_TRY_ASSIGN(program, loadProgram(options, false));
+                  openStore(options.load.database, db::Access::ReadOnly));
+  std::optional<LoadedProgram> program;
+  if (!options.load.file.empty()) {
+    MGPU_TRY_ASSIGN(program, loadProgram(options.load));
   }
   MGPU_TRY_ASSIGN(auto programs, tuner::tunedPrograms(store));
   MGPU_TRY_ASSIGN(TunedProgram chosen,
@@ -142,8 +140,7 @@ Result<int> runReport(const Options &options) {
   MGPU_TRY_ASSIGN(tuner::Report report,
                   tuner::readReport(store, chosen.problem));
   if (program && !report.isDecided && !report.timelineBefore) {
-    MGPU_TRY_ASSIGN(tuner::ProgramFacts facts,
-                    predictedFacts(*program, options));
+    MGPU_TRY_ASSIGN(tuner::ProgramFacts facts, predictedFacts(*program));
     MGPU_TRY_ASSIGN(report, tuner::readReport(store, chosen.problem, facts));
   }
   const std::string text = isPage            ? tuner::toHtml(report)
@@ -159,4 +156,4 @@ Result<int> runReport(const Options &options) {
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

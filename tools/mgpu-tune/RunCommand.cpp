@@ -2,120 +2,26 @@
 //
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
 #include "bench/measure/Summary.h"
-#include "capture/replay/Replayer.h"
-#include "device/cuda/Libraries.h"
-#include "support/Clock.h"
+#include "capture/graph/Communication.h"
+#include "device/cuda/api/Libraries.h"
+#include "pipeline/Faults.h"
+#include "pipeline/GpuIdentity.h"
+#include "pipeline/Load.h"
+#include "pipeline/Trace.h"
 #include "support/FileIO.h"
-#include "support/Npy.h"
-#include "tools/mgpu-tune/Arguments.h"
-#include "tools/mgpu-tune/CudaKernels.h"
-#include "tools/mgpu-tune/Faults.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/Program.h"
-#include "tools/mgpu-tune/Rounds.h"
-#include "tools/mgpu-tune/Runner.h"
-#include "tools/mgpu-tune/Target.h"
-#include "tools/mgpu-tune/Trace.h"
-#include "tools/mgpu-tune/Tuned.h"
+#include "tools/mgpu-tune/OpenRanks.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 
 namespace {
-
-Result<void> bindArguments(const Program &program, const Options &options,
-                           Runner &runner) {
-  MGPU_TRY_ASSIGN(auto values, loadArguments(program, options));
-  for (const auto &[binding, array] : values) {
-    std::span<std::byte> bytes = runner.hostBuffer(*binding->buffer);
-    if (bytes.size() != array.bytes.size())
-      return fail(ErrorKind::Internal,
-                  fmt::format("--arg {}: {} bytes for a buffer of {}",
-                              binding->name, array.bytes.size(), bytes.size()));
-    std::copy(array.bytes.begin(), array.bytes.end(), bytes.begin());
-  }
-  return {};
-}
-
-using Outputs = std::map<std::string, std::string>;
-
-Result<void> checkOutputs(const Program &program, const Outputs &outputs) {
-  for (const auto &[key, file] : outputs) {
-    MGPU_TRY_ASSIGN(const Binding *binding,
-                    findBinding(program, key, "--out", true));
-    if (!binding->buffer)
-      return fail(ErrorKind::Usage,
-                  fmt::format("--out {}: it is a scalar, not an output", key));
-    if (file.size() < 5 || file.compare(file.size() - 4, 4, ".npy") != 0)
-      return fail(
-          ErrorKind::Usage,
-          fmt::format("--out {}={}: outputs are written as .npy", key, file));
-  }
-  return {};
-}
-
-Result<void> writeOutputs(const Program &program, const Outputs &outputs,
-                          Runner &runner) {
-  for (const auto &[key, file] : outputs) {
-    MGPU_TRY_ASSIGN(const Binding *binding,
-                    findBinding(program, key, "--out", true));
-    std::span<std::byte> bytes = runner.hostBuffer(*binding->buffer);
-    MGPU_TRY(writeNpy(file, Array{binding->elementType,
-                                  binding->shape,
-                                  {bytes.begin(), bytes.end()}}));
-  }
-  return {};
-}
-
-/// A round after the first, ready to be bound, and what it took.
-struct MadeRound {
-  std::vector<std::pair<planner::BufferId, std::span<std::byte>>> memory;
-  double bindUs = 0;
-  bench::Summary replayed;
-};
-
-/// In memory that the target reaches: to bind it is then all there is to do.
-Result<std::vector<MadeRound>> makeRounds(const Program &program,
-                                          const std::vector<Round> &rounds,
-                                          Runner &runner) {
-  std::vector<MadeRound> made(rounds.size());
-  for (size_t k = 0; k < rounds.size(); ++k) {
-    MGPU_TRY_ASSIGN(auto values, loadRound(program, rounds[k]));
-    for (const auto &[binding, array] : values) {
-      MGPU_TRY_ASSIGN(std::span<std::byte> memory,
-                      runner.makeMemory(*binding->buffer));
-      if (memory.size() != array.bytes.size())
-        return fail(ErrorKind::Internal,
-                    fmt::format("--arg {}: {} bytes for a buffer of {}",
-                                binding->name, array.bytes.size(),
-                                memory.size()));
-      std::copy(array.bytes.begin(), array.bytes.end(), memory.begin());
-      made[k].memory.push_back({*binding->buffer, memory});
-    }
-  }
-  return made;
-}
-
-/// Binds the round's data, replays, and fetches; the last in microseconds.
-Result<double> runRound(MadeRound &round, uint64_t repeat, Runner &runner) {
-  Clock::time_point start = Clock::now();
-  for (const auto &[id, memory] : round.memory)
-    MGPU_TRY(runner.bind(id, memory));
-  round.bindUs = microsecondsSince(start);
-  MGPU_TRY_ASSIGN(std::vector<double> samples, runner.replay(repeat));
-  round.replayed = bench::summarize(std::move(samples));
-  start = Clock::now();
-  MGPU_TRY(runner.fetch());
-  return microsecondsSince(start);
-}
 
 json toJson(const bench::Summary &replayed, uint64_t repeat) {
   return {{"repeat", repeat},    {"median", replayed.median.middle},
@@ -133,198 +39,166 @@ std::string textOf(const bench::Summary &replayed, uint64_t repeat) {
   return text;
 }
 
-/// A program on one target that this process opened.
-class OneTarget final : public Runner {
-public:
-  /// `dag` and `plan` must outlive it.
-  OneTarget(std::unique_ptr<device::Driver> driver, capture::Replayer replayer,
-            const planner::Dag &dag, const planner::Plan &plan)
-      : driver(std::move(driver)), replayer(std::move(replayer)), dag(dag),
-        plan(plan) {}
-
-  std::string description() const override { return driver->description(); }
-  std::span<std::byte> hostBuffer(planner::BufferId id) override {
-    return replayer.hostBuffer(id);
-  }
-  Result<std::span<std::byte>> makeMemory(planner::BufferId id) override {
-    const size_t bytes = replayer.hostBuffer(id).size();
-    MGPU_TRY_ASSIGN(std::byte * memory,
-                    driver->allocate(DeviceId::host(), bytes));
-    return std::span(memory, bytes);
-  }
-  Result<void> bind(planner::BufferId id,
-                    std::span<std::byte> memory) override {
-    return replayer.rebind(dag, plan, id, memory);
-  }
-  Result<void> load() override { return replayer.load(); }
-  Result<std::vector<double>> replay(uint64_t count) override {
-    std::vector<double> samples;
-    samples.reserve(count);
-    for (uint64_t r = 0; r < count; ++r) {
-      Clock::time_point start = Clock::now();
-      MGPU_TRY(replayer.replay());
-      samples.push_back(microsecondsSince(start));
-    }
-    return samples;
-  }
-  Result<void> fetch() override { return replayer.fetch(); }
-  Result<std::vector<capture::TimedReplay>> replayTimed() override {
-    MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());
-    return std::vector<capture::TimedReplay>{std::move(timed)};
-  }
-  Result<void> close() override { return {}; }
-
-private:
-  std::unique_ptr<device::Driver> driver;
-  capture::Replayer replayer;
-  const planner::Dag &dag;
-  const planner::Plan &plan;
-};
-
-/// The times before anything runs.
+/// What the phases took, in microseconds.
 struct Times {
-  double importUs = 0;
-  Prepared prepared;
+  double importUs = 0, loadUs = 0, readyUs = 0, fetchUs = 0;
+  MadeRound first;
+  std::vector<MadeRound> later;
 };
 
-Result<std::unique_ptr<Runner>> openOne(Program &program,
-                                        const Options &options,
-                                        Clock::time_point start, Times &times) {
-  OpenOptions openOptions;
-  openOptions.deadline =
-      std::chrono::milliseconds(options.deadlineSeconds * 1000);
-  openOptions.profiles = !options.traceFile.empty();
-  const bool onCard = isCudaTarget(options.target);
+/// Usage for options that do not go with the target, before anything is read.
+Result<void> checkTarget(const RunOptions &options) {
+  const LoadOptions &load = options.load;
+  if (isCudaTarget(load.target) && !options.prepare.cpu.empty())
+    return fail(ErrorKind::Usage,
+                "--cpu is for the host's kernels: leave it out, or --target");
+  if (load.tensorCores == "cublaslt" && isCudaTarget(load.target))
+    MGPU_TRY(device::findCublasLt());
+  return {};
+}
+
+/// The same of options that need the program to be told.
+Result<void> checkGpus(const RunOptions &options, bool areSeveral) {
+  if (!areSeveral && !options.nccl.empty())
+    return fail(ErrorKind::Usage, "--nccl is for several GPUs: use it with "
+                                  "--target cuda:0,1");
+  return {};
+}
+
+Result<std::unique_ptr<Runner>> openOne(LoadedProgram &program,
+                                        const RunOptions &options,
+                                        Prepared &prepared,
+                                        const std::function<void()> &opened) {
   for (const char *option : {"--tensor-cores", "--pdl", "--deadline"})
-    if (!onCard && options.given.count(option))
+    if (!isCudaTarget(program.from.target) &&
+        options.load.given.contains(option))
       return fail(
           ErrorKind::Usage,
-          fmt::format("{} is for cards: use it with --target cuda:0", option));
-  std::unique_ptr<device::Driver> driver;
-  if (onCard) {
-    MGPU_TRY_ASSIGN(openOptions.compile,
-                    ownCompilerOf(program, options.database));
-    MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
-                                       openOptions));
-  } else {
-    MGPU_TRY(targetDevices(options.target, program.dag.numDevices));
+          fmt::format("{} is for GPUs: use it with --target cuda:0", option));
+  OpenOptions open;
+  open.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  open.profiles = !options.traceFile.empty();
+  return openTargetRunner(program, options.prepare, open, prepared, opened);
+}
+
+Result<std::unique_ptr<Runner>>
+openSeveral(LoadedProgram &program, const std::vector<int> &gpus,
+            const RunOptions &options, Prepared &prepared,
+            const std::function<void()> &opened) {
+  MGPU_TRY(capture::checkAcrossRanks(program.dag));
+  MGPU_TRY_ASSIGN(const std::string arch, architectureOf(gpus));
+  opened();
+  MGPU_TRY_ASSIGN(prepared, prepare(program, options.prepare, arch));
+  return openRanks(program, prepared, gpus, options);
+}
+
+/// Replays all rounds. Replays that write their own inputs are steps of a
+/// computation, and the count is the user's, so none is spent on warming up.
+Result<void> replayRounds(const LoadedProgram &program,
+                          const RunOptions &options,
+                          const std::vector<Round> &rounds, Runner &runner,
+                          Times &times) {
+  MGPU_TRY_ASSIGN(times.fetchUs, runRound(times.first, options.repeat, runner));
+  MGPU_TRY(writeOutputs(program, options.outputs, runner));
+  for (size_t k = 0; k < rounds.size(); ++k) {
+    MGPU_TRY_ASSIGN(double us,
+                    runRound(times.later[k], options.repeat, runner));
+    times.fetchUs += us;
+    MGPU_TRY(writeOutputs(program, rounds[k].outputs, runner));
   }
-  times.importUs = microsecondsSince(start);
-  MGPU_TRY_ASSIGN(
-      times.prepared,
-      prepare(program, options, onCard ? driver->architecture() : ""));
-  if (!onCard) {
-    openOptions.lanes = times.prepared.lanes;
-    MGPU_TRY_ASSIGN(driver, openTarget(options.target, program.dag.numDevices,
-                                       openOptions));
-  }
-  MGPU_TRY_ASSIGN(capture::Replayer replayer,
-                  capture::Replayer::create(program.dag, times.prepared.plan,
-                                            times.prepared.kernels, *driver));
-  return std::unique_ptr<Runner>(
-      std::make_unique<OneTarget>(std::move(driver), std::move(replayer),
-                                  program.dag, times.prepared.plan));
+  if (options.traceFile.empty())
+    return {};
+  MGPU_TRY_ASSIGN(auto timed, runner.replayTimed());
+  return writeFileAtomic(
+      options.traceFile,
+      traceText(program.dag, timed, isCudaTarget(program.from.target)));
+}
+
+void printJson(const LoadedProgram &program, const RunOptions &options,
+               const Prepared &prepared, const Times &times,
+               const Runner &runner) {
+  auto replayed = [&](const MadeRound &round) {
+    return toJson(bench::summarize(round.replayUs), options.repeat);
+  };
+  json out{{"file", options.load.file},
+           {"target", runner.description()},
+           {"scheduler", prepared.plan.scheduler},
+           {"tuned", prepared.isTuned},
+           {"cpu", prepared.cpu},
+           {"nodes", program.dag.nodes.size()},
+           {"import_us", times.importUs},
+           {"plan_us", prepared.planUs},
+           {"compile_us", prepared.compileUs},
+           {"load_us", times.loadUs},
+           {"ready_us", times.readyUs},
+           {"fetch_us", times.fetchUs},
+           {"replay_us", replayed(times.first)}};
+  for (const MadeRound &round : times.later)
+    out["rounds"].push_back(
+        {{"bind_us", round.bindUs}, {"replay_us", replayed(round)}});
+  fmt::print("{}\n", out.dump(2));
+}
+
+void printText(const Prepared &prepared, const Times &times, uint64_t repeat) {
+  auto replayed = [&](const MadeRound &round) {
+    return textOf(bench::summarize(round.replayUs), repeat);
+  };
+  fmt::print("prepare {:.3f} ms (import {:.3f}, plan {:.3f}, compile {:.3f})\n",
+             (times.importUs + prepared.planUs + prepared.compileUs) / 1e3,
+             times.importUs / 1e3, prepared.planUs / 1e3,
+             prepared.compileUs / 1e3);
+  fmt::print("load    {:.3f} ms\n", times.loadUs / 1e3);
+  fmt::print("replay  {}\n", replayed(times.first));
+  for (size_t k = 0; k < times.later.size(); ++k)
+    fmt::print("round {} {}, its data bound in {:.3f} ms\n", k + 2,
+               replayed(times.later[k]), times.later[k].bindUs / 1e3);
+  fmt::print("fetch   {:.3f} ms\n", times.fetchUs / 1e3);
 }
 
 } // namespace
 
-Result<int> runRun(const Options &given) {
-  Options options = given;
-  MGPU_TRY(checkFiles(given));
-  MGPU_TRY(checkSeed(given));
-  MGPU_TRY_ASSIGN(const std::vector<Round> rounds, takeRounds(options));
-  if (isCudaTarget(options.target) && !options.cpu.empty())
-    return fail(ErrorKind::Usage,
-                "--cpu is for the host's kernels: leave it out, or --target");
-  if (options.tensorCores == "cublaslt" && isCudaTarget(options.target))
-    MGPU_TRY(device::findCublasLt());
+Result<int> runRun(const RunOptions &given) {
+  RunOptions options = given;
+  FileUses uses =
+      filesRead(options.load, {{"--plan", options.prepare.planFile}});
+  for (const auto &[key, file] : options.outputs)
+    MGPU_TRY(uses.write("--out " + key, file));
+  MGPU_TRY(uses.write("--trace", options.traceFile));
+  MGPU_TRY(checkSeed(options.prepare, options.load.given));
+  MGPU_TRY_ASSIGN(const std::vector<Round> rounds,
+                  takeRounds(options.load.arguments, options.outputs));
+  MGPU_TRY(checkTarget(options));
   const Clock::time_point began = Clock::now();
-  Clock::time_point start = began;
   MGPU_TRY(parseNccl(options.nccl));
-  MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
+  options.load.usesRecord = mayUseRecord(options.prepare);
+  MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
   MGPU_TRY(checkOutputs(program, options.outputs));
   for (const Round &round : rounds)
     MGPU_TRY(checkOutputs(program, round.outputs));
-  MGPU_TRY_ASSIGN(auto cards,
-                  severalCards(options.target, program.dag.numDevices));
-  if (!cards && !options.nccl.empty())
-    return fail(ErrorKind::Usage, "--nccl is for several cards: use it with "
-                                  "--target cuda:0,1");
-  if (!isCudaTarget(options.target))
-    nameFaults(program, options);
+  MGPU_TRY_ASSIGN(const auto gpus,
+                  severalGpus(options.load.target, program.dag.numDevices));
+  MGPU_TRY(checkGpus(options, gpus.has_value()));
+  if (!isCudaTarget(options.load.target))
+    nameFaults(program);
   Times times;
-  std::unique_ptr<Runner> runner;
-  if (cards) {
-    MGPU_TRY_ASSIGN(std::string arch, architectureOf(program, *cards));
-    times.importUs = microsecondsSince(start);
-    MGPU_TRY_ASSIGN(times.prepared, prepare(program, options, arch));
-    MGPU_TRY_ASSIGN(runner,
-                    openCards(program, times.prepared, *cards, options));
-  } else {
-    MGPU_TRY_ASSIGN(runner, openOne(program, options, start, times));
-  }
-  const Prepared &prepared = times.prepared;
-  const planner::Plan &plan = prepared.plan;
-  const double importUs = times.importUs, planUs = prepared.planUs,
-               compileUs = prepared.compileUs;
-  MGPU_TRY(bindArguments(program, options, *runner));
-  MGPU_TRY_ASSIGN(std::vector<MadeRound> later,
-                  makeRounds(program, rounds, *runner));
-
-  start = Clock::now();
+  Prepared prepared;
+  auto opened = [&] { times.importUs = microsecondsSince(began); };
+  MGPU_TRY_ASSIGN(const std::unique_ptr<Runner> runner,
+                  gpus ? openSeveral(program, *gpus, options, prepared, opened)
+                       : openOne(program, options, prepared, opened));
+  MGPU_TRY(bindArguments(program, *runner));
+  MGPU_TRY_ASSIGN(times.later, makeRounds(program, rounds, *runner));
+  const Clock::time_point start = Clock::now();
   MGPU_TRY(runner->load());
-  double loadUs = microsecondsSince(start);
-  const double readyUs = microsecondsSince(began);
-  // Replays that write their own inputs are steps of a computation; the count
-  // is the user's, so none is spent on warming up.
-  MadeRound first;
-  MGPU_TRY_ASSIGN(double fetchUs, runRound(first, options.repeat, *runner));
-  MGPU_TRY(writeOutputs(program, options.outputs, *runner));
-  for (size_t k = 0; k < later.size(); ++k) {
-    MGPU_TRY_ASSIGN(double us, runRound(later[k], options.repeat, *runner));
-    fetchUs += us;
-    MGPU_TRY(writeOutputs(program, rounds[k].outputs, *runner));
-  }
-  if (!options.traceFile.empty()) {
-    MGPU_TRY_ASSIGN(auto timed, runner->replayTimed());
-    MGPU_TRY(writeFileAtomic(
-        options.traceFile,
-        traceText(program.dag, timed, isCudaTarget(options.target))));
-  }
+  times.loadUs = microsecondsSince(start);
+  times.readyUs = microsecondsSince(began);
+  MGPU_TRY(replayRounds(program, options, rounds, *runner, times));
   MGPU_TRY(runner->close());
-
-  if (options.json) {
-    json out{{"file", options.file},
-             {"target", runner->description()},
-             {"scheduler", plan.scheduler},
-             {"tuned", prepared.isTuned},
-             {"cpu", prepared.cpu},
-             {"nodes", program.dag.nodes.size()},
-             {"import_us", importUs},
-             {"plan_us", planUs},
-             {"compile_us", compileUs},
-             {"load_us", loadUs},
-             {"ready_us", readyUs},
-             {"fetch_us", fetchUs},
-             {"replay_us", toJson(first.replayed, options.repeat)}};
-    for (const MadeRound &round : later)
-      out["rounds"].push_back(
-          {{"bind_us", round.bindUs},
-           {"replay_us", toJson(round.replayed, options.repeat)}});
-    fmt::print("{}\n", out.dump(2));
-    return 0;
-  }
-  fmt::print("prepare {:.3f} ms (import {:.3f}, plan {:.3f}, compile {:.3f})\n",
-             (importUs + planUs + compileUs) / 1e3, importUs / 1e3,
-             planUs / 1e3, compileUs / 1e3);
-  fmt::print("load    {:.3f} ms\n", loadUs / 1e3);
-  fmt::print("replay  {}\n", textOf(first.replayed, options.repeat));
-  for (size_t k = 0; k < later.size(); ++k)
-    fmt::print("round {} {}, its data bound in {:.3f} ms\n", k + 2,
-               textOf(later[k].replayed, options.repeat),
-               later[k].bindUs / 1e3);
-  fmt::print("fetch   {:.3f} ms\n", fetchUs / 1e3);
+  if (options.json)
+    printJson(program, options, prepared, times, *runner);
+  else
+    printText(prepared, times, options.repeat);
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

@@ -2,9 +2,10 @@
 //
 // `mgpu-tune tune`.
 #include "db/FileSystem.h"
+#include "pipeline/Load.h"
 #include "support/Plural.h"
 #include "support/Units.h"
-#include "tools/mgpu-tune/Tuned.h"
+#include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,7 +17,7 @@
 #include <random>
 #include <unistd.h>
 
-namespace mgpu::tune {
+namespace mgpu::pipeline {
 
 using nlohmann::json;
 using tuner::TuningResult;
@@ -128,7 +129,7 @@ std::string coverageText(const std::vector<TuningResult::Part> &parts) {
                           : together;
 }
 
-json toJson(const TuningResult &result, const Program &program,
+json toJson(const TuningResult &result, const LoadedProgram &program,
             const TuneContext &context, const std::string &path,
             const std::string &sentence) {
   json config = json::object();
@@ -138,7 +139,7 @@ json toJson(const TuningResult &result, const Program &program,
   json failures = json::array();
   for (const tuner::FailedCandidate &failed : result.failed)
     failures.push_back({{"configuration", failed.configuration},
-                        {"kind", tuner::toString(failed.fault.kind)},
+                        {"kind", toString(failed.fault.kind)},
                         {"what", failed.fault.what}});
   json environment = json::object();
   for (auto &[name, value] : context.environment.entries())
@@ -185,21 +186,21 @@ json toJson(const TuningResult &result, const Program &program,
   return out;
 }
 
-void print(const TuningResult &result, const Program &program,
+void print(const TuningResult &result, const LoadedProgram &program,
            const TuneContext &context, const std::string &path,
-           const std::string &sentence, const Options &options) {
-  fmt::print("{} on {}: {} device{}", options.file,
+           const std::string &sentence) {
+  fmt::print("{} on {}: {} device{}", program.from.file,
              context.target ? context.target->device : "host", context.devices,
              context.devices == 1 ? "" : "s");
   if (context.target)
     fmt::print("\n");
   else
-    fmt::print(", up to {} thread{}\n", context.limits.mostLanes,
-               context.limits.mostLanes == 1 ? "" : "s");
+    fmt::print(", up to {} thread{}\n", context.limits.mostThreads,
+               context.limits.mostThreads == 1 ? "" : "s");
   if (!result.fromStore) {
     std::map<std::string_view, int> kinds;
     for (const tuner::FailedCandidate &failed : result.failed)
-      ++kinds[tuner::toString(failed.fault.kind)];
+      ++kinds[toString(failed.fault.kind)];
     std::string failures;
     for (auto &[kind, count] : kinds)
       failures += fmt::format(", {} {}", count, kind);
@@ -235,65 +236,87 @@ void print(const TuningResult &result, const Program &program,
     fmt::print("{}    {}\n", result.fromStore ? "found" : "stored", path);
 }
 
+/// What an earlier session decided, as a result of this one.
+TuningResult resultOf(const tuner::StoredDecision &earlier,
+                      const LoadedProgram &program,
+                      const TuneContext &context) {
+  TuningResult result;
+  result.fromStore = true;
+  result.config = earlier.config;
+  result.isDefault =
+      result.config ==
+      tuner::defaultConfig(program.dag, context.spaces, context.limits);
+  result.tunedUs = earlier.us;
+  result.defaultUs = earlier.defaultUs;
+  result.exhausted = earlier.exhausted;
+  result.agreement = earlier.agreement;
+  return result;
+}
+
+/// Whether an earlier session spent the budget. An interrupted one is taken up
+/// again.
+bool isEnough(const tuner::StoredDecision &earlier,
+              const SearchBudget &budget) {
+  return earlier.complete &&
+         (earlier.exhausted ||
+          (std::isfinite(budget.seconds)
+               ? earlier.seconds >= 0.9 * budget.seconds
+               : earlier.evaluations >= budget.evaluations));
+}
+
+/// Searches until the budget is spent.
+Result<TuningResult> search(const LoadedProgram &program,
+                            const TuneContext &context,
+                            const SearchBudget &budget,
+                            const TuneOptions &options,
+                            db::TuningStore &store) {
+  MGPU_TRY_ASSIGN(auto inputs, programInputs(program));
+  tuner::ProgramData data(program.dag, std::move(inputs));
+  tuner::TuningOptions tuning;
+  tuning.budget = budget;
+  tuning.strategy = options.strategy;
+  tuning.seed = options.seed;
+  tuning.version = MGPU_VERSION;
+  tuning.devices = context.devices;
+  tuning.name = nameOf(program);
+  tuning.evaluation.cache =
+      options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
+  tuning.evaluation.compilers = context.environment.cores;
+  tuning.evaluation.pinThreads = options.pinThreads;
+  // CUDA maps far more than a candidate uses, all of it data to the system.
+  tuning.evaluation.memoryBytes =
+      context.target ? 0 : context.environment.memoryBytes;
+  tuning.evaluation.freshSeed = std::random_device()();
+  ProgressLine line;
+  tuning.progress = std::ref(line);
+  tuning.stop = &interrupted;
+  return tuner::tune(tuningSubject(program, context, data), tuning, &store);
+}
+
 } // namespace
 
-Result<int> runTune(const Options &options) {
+Result<int> runTune(const TuneOptions &options) {
   CatchInterrupt catching;
-  MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.tuneBudget));
-  MGPU_TRY_ASSIGN(Program program, loadProgram(options, false));
-  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program, options));
-  MGPU_TRY_ASSIGN(const std::string path, db::databasePath(options.database));
+  MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
+  MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
+  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
+  MGPU_TRY_ASSIGN(const std::string path,
+                  db::databasePath(options.load.database));
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
   const tuner::KeyInput keys = context.keys(program.dag, options.coldCaches);
   MGPU_TRY_ASSIGN(auto earlier, tuner::findDecision(keys, context.spaces,
                                                     context.settings, store));
   TuningResult result;
   std::string sentence;
-  // What was spent on it counts; an interrupted session is taken up again.
-  bool enough = earlier && earlier->complete &&
-                (earlier->exhausted ||
-                 (std::isfinite(budget.seconds)
-                      ? earlier->seconds >= 0.9 * budget.seconds
-                      : earlier->evaluations >= budget.evaluations));
-  if (enough) {
-    result.fromStore = true;
-    result.config = earlier->config;
-    result.isDefault =
-        result.config ==
-        tuner::defaultConfig(program.dag, context.spaces, context.limits);
-    result.tunedUs = earlier->us;
-    result.defaultUs = earlier->defaultUs;
-    result.exhausted = earlier->exhausted;
+  if (earlier && isEnough(*earlier, budget)) {
+    result = resultOf(*earlier, program, context);
     sentence = earlier->sentence;
-    result.agreement = earlier->agreement;
   } else {
-    MGPU_TRY_ASSIGN(auto inputs, programInputs(program, options));
-    tuner::ProgramData data(program.dag, std::move(inputs));
     if (earlier) { // the rest of a larger budget
       budget.seconds -= std::min(budget.seconds, earlier->seconds);
       budget.evaluations -= std::min(budget.evaluations, earlier->evaluations);
     }
-    tuner::TuningSubject subject =
-        tuningSubject(program, options, context, data);
-    tuner::TuningOptions tuning;
-    tuning.budget = budget;
-    tuning.strategy = options.strategy;
-    tuning.seed = options.seed;
-    tuning.version = MGPU_VERSION;
-    tuning.devices = context.devices;
-    tuning.name = {options.file, options.entry, options.arguments};
-    tuning.evaluation.cache =
-        options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
-    tuning.evaluation.compilers = context.environment.cores;
-    tuning.evaluation.pinThreads = options.pinThreads;
-    // CUDA maps far more than a candidate uses, all of it data to the system.
-    tuning.evaluation.memoryBytes =
-        context.target ? 0 : context.environment.memoryBytes;
-    tuning.evaluation.freshSeed = std::random_device()();
-    ProgressLine line;
-    tuning.progress = std::ref(line);
-    tuning.stop = &interrupted;
-    MGPU_TRY_ASSIGN(result, tuner::tune(subject, tuning, &store));
+    MGPU_TRY_ASSIGN(result, search(program, context, budget, options, store));
     sentence = result.comparison
                    ? bench::describe(result.comparison->comparison,
                                      "the best found", "the default")
@@ -303,8 +326,8 @@ Result<int> runTune(const Options &options) {
     fmt::print("{}\n",
                toJson(result, program, context, path, sentence).dump(2));
   else
-    print(result, program, context, path, sentence, options);
+    print(result, program, context, path, sentence);
   return 0;
 }
 
-} // namespace mgpu::tune
+} // namespace mgpu::pipeline

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The kernels that `mgpu-tune calibrate` measures a machine with: it takes them
 // one by one, in this order (tools/mgpu-tune/CalibrateCommand.cpp). As a
-// program it means nothing. The sizes are the host's; calibrate-card.mlir, which
-// the build writes beside itself, has a card's (CMakeLists.txt).
+// program it means nothing. The sizes are the host's; calibrate-gpu.mlir, which
+// the build writes beside itself, has a GPU's (CMakeLists.txt).
 
 !array = memref<4194304xf32>
 #blocks = 16384 : index

@@ -5,7 +5,7 @@
 
 namespace mgpu::tuner {
 
-/// RFC 4180; and what begins like a formula is no formula to a spreadsheet.
+/// RFC 4180; and what begins like a formula is not a formula to a spreadsheet.
 static std::string field(std::string_view text) {
   std::string out = "\"";
   if (!text.empty() &&

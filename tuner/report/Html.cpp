@@ -3,7 +3,7 @@
 // One file: the text and tables as HTML, readable without scripts; the data as
 // JSON, which page/report.js draws with ECharts.
 #include "tuner/report/Assets.h"
-#include "tuner/report/Words.h"
+#include "tuner/report/ReportText.h"
 
 #include <algorithm>
 #include <cmath>

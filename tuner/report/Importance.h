@@ -2,7 +2,7 @@
 #ifndef MGPU_TUNER_REPORT_IMPORTANCE_H
 #define MGPU_TUNER_REPORT_IMPORTANCE_H
 
-#include "db/Problem.h"
+#include "db/TuningProblem.h"
 
 #include <string>
 #include <vector>

@@ -20,15 +20,15 @@ static ordered_json toJson(const std::optional<ReportTimeline> &given) {
   const Timeline &timeline = given->timeline;
   ordered_json steps = ordered_json::array();
   for (const TimelineStep &step : timeline.steps) {
-    ordered_json lanes = ordered_json::array();
-    for (planner::Lane lane : step.lanes)
-      lanes.push_back(
-          {{"device", lane.device.value}, {"stream", lane.stream.value}});
+    ordered_json streams = ordered_json::array();
+    for (planner::PlanStream stream : step.streams)
+      streams.push_back(
+          {{"device", stream.device.value}, {"stream", stream.stream.value}});
     steps.push_back({{"node", step.node},
                      {"name", step.name},
                      {"source", step.source},
                      {"kind", toString(step.kind)},
-                     {"lanes", std::move(lanes)},
+                     {"streams", std::move(streams)},
                      {"start_us", step.startUs},
                      {"end_us", step.endUs}});
   }

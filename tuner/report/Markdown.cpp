@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tuner/report/Words.h"
+#include "tuner/report/ReportText.h"
 
 #include <algorithm>
 #include <fmt/format.h>

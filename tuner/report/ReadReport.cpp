@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/report/ReadReport.h"
 
-#include "tuner/report/Words.h"
-#include "tuner/session/Keys.h"
+#include "tuner/record/Keys.h"
+#include "tuner/report/ReportText.h"
+#include "tuner/space/ProgramSpace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,12 +18,12 @@ using nlohmann::json;
 
 namespace {
 
-db::Problem decisionOf(db::Problem problem) {
+db::TuningProblem decisionOf(db::TuningProblem problem) {
   problem.policy += decidedSuffix;
   return problem;
 }
 
-bool isProgram(const db::Problem &problem) {
+bool isProgram(const db::TuningProblem &problem) {
   return !problem.program.starts_with(kernelPrefix) &&
          (problem.policy == policyText(false) ||
           problem.policy == policyText(true));
@@ -54,7 +55,7 @@ std::string fileName(const std::string &path) {
 
 class Reader {
 public:
-  Reader(db::TuningStore &store, const db::Problem &program)
+  Reader(db::TuningStore &store, const db::TuningProblem &program)
       : store(store), decisionKey(decisionOf(program)) {
     report.problem = program;
     report.database = store.path();
@@ -201,9 +202,9 @@ private:
   Result<void> addKernelTrials() {
     if (!facts || facts->kernels.empty())
       return {};
-    std::map<std::string, db::Problem> byKey;
+    std::map<std::string, db::TuningProblem> byKey;
     MGPU_TRY_ASSIGN(auto problems, store.problems());
-    for (db::Problem &problem : problems)
+    for (db::TuningProblem &problem : problems)
       if (problem.program.starts_with(kernelPrefix))
         byKey.emplace(problem.key(), std::move(problem));
     for (size_t k = 0; k < facts->kernels.size(); ++k) {
@@ -340,7 +341,7 @@ private:
   }
 
   db::TuningStore &store;
-  db::Problem decisionKey;
+  db::TuningProblem decisionKey;
   std::optional<ProgramFacts> facts;
   uint64_t damaged = 0;
   Report report;
@@ -352,7 +353,7 @@ Result<std::vector<TunedProgram>> tunedPrograms(db::TuningStore &store) {
   std::vector<TunedProgram> found;
   MGPU_TRY_ASSIGN(auto problems, store.problems());
   std::set<std::string> seen;
-  for (db::Problem &problem : problems) {
+  for (db::TuningProblem &problem : problems) {
     if (problem.policy.ends_with(profiledSuffix))
       problem.policy.resize(problem.policy.size() -
                             std::strlen(profiledSuffix));
@@ -360,7 +361,7 @@ Result<std::vector<TunedProgram>> tunedPrograms(db::TuningStore &store) {
       continue;
     TunedProgram each;
     for (const char *suffix : {"", decidedSuffix, profiledSuffix}) {
-      db::Problem about = problem;
+      db::TuningProblem about = problem;
       about.policy += suffix;
       MGPU_TRY_ASSIGN(db::Trials trials, store.trials(about));
       for (const db::Trial &trial : trials.trials) {
@@ -382,7 +383,8 @@ Result<std::vector<TunedProgram>> tunedPrograms(db::TuningStore &store) {
   return found;
 }
 
-Result<Report> readReport(db::TuningStore &store, const db::Problem &program,
+Result<Report> readReport(db::TuningStore &store,
+                          const db::TuningProblem &program,
                           const std::optional<ProgramFacts> &known) {
   return Reader(store, program).run(known);
 }

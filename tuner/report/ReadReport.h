@@ -9,7 +9,7 @@ namespace mgpu::tuner {
 
 /// A program that was tuned, decided upon or not, or profiled.
 struct TunedProgram {
-  db::Problem problem;
+  db::TuningProblem problem;
   std::string name;   ///< of its file, where it is known
   int64_t timeMs = 0; ///< of what was stored last
 };
@@ -18,7 +18,8 @@ Result<std::vector<TunedProgram>> tunedPrograms(db::TuningStore &store);
 
 /// `known` is what the program itself says, where it is at hand: used where the
 /// database does not say it.
-Result<Report> readReport(db::TuningStore &store, const db::Problem &program,
+Result<Report> readReport(db::TuningStore &store,
+                          const db::TuningProblem &program,
                           const std::optional<ProgramFacts> &known = {});
 
 } // namespace mgpu::tuner

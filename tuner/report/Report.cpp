@@ -21,8 +21,8 @@ std::vector<Exposed> exposedStretches(const Timeline &timeline) {
   std::map<int32_t, std::vector<Stretch>> kernels;
   for (const TimelineStep &step : timeline.steps)
     if (step.kind == planner::WorkClass::Kernel)
-      for (planner::Lane lane : step.lanes)
-        kernels[lane.device.value].push_back({step.startUs, step.endUs});
+      for (planner::PlanStream stream : step.streams)
+        kernels[stream.device.value].push_back({step.startUs, step.endUs});
   for (auto &[device, busy] : kernels) {
     std::sort(busy.begin(), busy.end());
     std::vector<Stretch> joined;
@@ -38,9 +38,9 @@ std::vector<Exposed> exposedStretches(const Timeline &timeline) {
     const TimelineStep &step = timeline.steps[k];
     if (step.kind == planner::WorkClass::Kernel)
       continue;
-    for (planner::Lane lane : step.lanes) {
-      const int32_t device = lane.device.value;
-      if (lane.device.isHost())
+    for (planner::PlanStream stream : step.streams) {
+      const int32_t device = stream.device.value;
+      if (stream.device.isHost())
         continue; // the host runs no kernels
       double from = step.startUs;
       auto add = [&](double to) {

@@ -5,11 +5,11 @@
 // What is known of the tuning of one program, for people. All of it comes from
 // the database: equal databases, equal reports.
 
-#include "db/Problem.h"
 #include "db/Trial.h"
+#include "db/TuningProblem.h"
+#include "tuner/record/ProfileFacts.h"
+#include "tuner/record/ProgramFacts.h"
 #include "tuner/report/Importance.h"
-#include "tuner/session/ProfileFacts.h"
-#include "tuner/session/ProgramFacts.h"
 
 #include <optional>
 #include <string>
@@ -88,7 +88,7 @@ struct Decision {
 };
 
 struct Report {
-  db::Problem problem;
+  db::TuningProblem problem;
   std::string database;
   std::string title; ///< the file's name, else the front of the problem's key
   SubjectName subject;

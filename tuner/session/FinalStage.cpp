@@ -21,7 +21,7 @@ static constexpr double secondsToDescribe = 0.05;
 Result<ProgramFacts> Session::describe(const ProgramConfig &winner,
                                        Candidate &run, Candidate &defaultRun) {
   ProgramFacts facts = describeProgram(subject.dag, options.name);
-  if (!subject.target) // those of a card are not measured
+  if (!subject.target) // those of a GPU are not measured
     facts.peaks = bench::measurePeaks();
   for (size_t k = 0; k < facts.kernels.size(); ++k)
     facts.kernels[k].key = kernelKeys[k].key();
@@ -29,7 +29,7 @@ Result<ProgramFacts> Session::describe(const ProgramConfig &winner,
                   std::optional<Timeline> &timeline,
                   double KernelFacts::*kernelUs) -> Result<void> {
     MGPU_TRY_ASSIGN(auto dag, evaluator->programAfter(config.transforms));
-    MGPU_TRY_ASSIGN(planner::Plan plan, planFor(*dag, config));
+    MGPU_TRY_ASSIGN(planner::Plan plan, makePlan(*dag, config));
     if (auto spans = candidate.timeline(secondsToDescribe))
       timeline = describeReplay(*dag, plan, *spans);
     if (auto times = candidate.nodeTimes(secondsToDescribe))
@@ -105,7 +105,8 @@ Result<void> Session::decide(const ProgramConfig &winner,
   return record(decisionKey, trial);
 }
 
-Result<void> Session::finalStage() {
+/// The default, what won before, and the fastest that were measured.
+std::vector<ProgramConfig> Session::finalConfigs() const {
   std::vector<const Known *> order;
   for (auto &[text, entry] : known)
     if (!entry.fault)
@@ -122,12 +123,14 @@ Result<void> Session::finalStage() {
   for (const Known *entry : order)
     if (entry->us < referenceUs && configs.size() < 1 + mostFinalists)
       add(entry->config);
+  return configs;
+}
 
-  // Their processes, the default's first.
-  std::vector<Candidate> finalists;
-  std::vector<ProgramConfig> theirs;
+/// Starts a process for each that passes the check, the default's first.
+Result<std::vector<Session::Finalist>> Session::openFinalists() {
+  std::vector<Finalist> finalists;
   std::set<std::string> identities;
-  for (const ProgramConfig &config : configs) {
+  for (const ProgramConfig &config : finalConfigs()) {
     MGPU_TRY_ASSIGN(auto realized, evaluator->realize(config));
     if (!realized ||
         !identities.insert(Evaluator::identity(*realized, config)).second)
@@ -139,14 +142,51 @@ Result<void> Session::finalStage() {
           record(programKey, failedTrial(textOf(config), admitted.error(), 0)));
       continue;
     }
-    finalists.push_back(std::move(*admitted));
-    theirs.push_back(config);
+    finalists.push_back({config, std::move(*admitted)});
   }
-  if (finalists.empty() || theirs[0] != evaluator->defaults())
+  if (finalists.empty() || finalists[0].config != evaluator->defaults())
     return fail(ErrorKind::Invalid,
                 "the default plan does not pass the check it passed before: "
                 "the program gives other results from run to run");
+  return finalists;
+}
 
+Result<std::optional<bench::HeadToHead>>
+Session::meetDefault(Finalist &winner, Finalist &defaults, double seconds) {
+  using Met = std::optional<bench::HeadToHead>;
+  std::optional<Fault> mine, theirs;
+  bench::HeadToHeadOptions last;
+  last.comparison = options.comparison;
+  last.comparison.precision = 0.01;
+  last.mostPairs = 512;
+  last.maxSeconds = seconds;
+  last.seed = options.seed + 1;
+  auto met = bench::headToHead(subjectOf(winner.run, mine),
+                               subjectOf(defaults.run, theirs), last);
+  if (theirs)
+    return fail(ErrorKind::Invalid,
+                fmt::format("the default plan {}", theirs->what));
+  if (!mine && !met)
+    return fail(met.error());
+  if (!mine) {
+    // After all those replays, and on data it never saw.
+    MGPU_TRY_ASSIGN(auto sound, evaluator->checkFresh(winner.run));
+    if (!sound)
+      mine = sound.error();
+  }
+  if (!mine)
+    return Met(std::move(*met));
+  MGPU_TRY(drop(winner, *mine));
+  return Met();
+}
+
+Result<void> Session::drop(const Finalist &finalist, const Fault &fault) {
+  noteFailure(textOf(finalist.config), fault);
+  return record(programKey, failedTrial(textOf(finalist.config), fault, 0));
+}
+
+Result<void> Session::finalStage() {
+  MGPU_TRY_ASSIGN(std::vector<Finalist> finalists, openFinalists());
   const double left = std::max(allUntil - elapsed(), 1.0);
   const double share = isStopped() ? 1 : std::min(0.45 * left, 4.0);
   std::vector<size_t> running(finalists.size());
@@ -156,57 +196,38 @@ Result<void> Session::finalStage() {
     std::vector<std::optional<Fault>> faults(finalists.size());
     std::vector<bench::Subject> subjects;
     for (size_t k : running)
-      subjects.push_back(subjectOf(finalists[k], faults[k]));
+      subjects.push_back(subjectOf(finalists[k].run, faults[k]));
     bench::RaceOptions racing;
     racing.comparison = options.comparison;
     racing.maxSeconds = share;
     racing.seed = options.seed;
     MGPU_TRY_ASSIGN(bench::RaceResult race, bench::race(subjects, racing));
-    auto drop = [&](size_t k, const Fault &fault) -> Result<void> {
-      std::erase(running, k);
-      noteFailure(textOf(theirs[k]), fault);
-      return record(programKey, failedTrial(textOf(theirs[k]), fault, 0));
-    };
     if (faults[0])
       return fail(ErrorKind::Invalid,
                   fmt::format("the default plan {}", faults[0]->what));
     const size_t winner = running[race.winner];
     for (size_t k : std::vector<size_t>(running))
-      if (faults[k])
-        MGPU_TRY(drop(k, *faults[k]));
+      if (faults[k]) {
+        std::erase(running, k);
+        MGPU_TRY(drop(finalists[k], *faults[k]));
+      }
     if (winner == 0)
       break;
     say(Stage::Final, fmt::format("winner of {}: {}", subjects.size(),
-                                  textOf(theirs[winner])));
-    bench::HeadToHeadOptions last;
-    last.comparison = options.comparison;
-    last.comparison.precision = 0.01;
-    last.mostPairs = 512;
-    last.maxSeconds = share;
-    last.seed = options.seed + 1;
-    auto met = bench::headToHead(subjectOf(finalists[winner], faults[winner]),
-                                 subjectOf(finalists[0], faults[0]), last);
-    if (faults[0])
-      return fail(ErrorKind::Invalid,
-                  fmt::format("the default plan {}", faults[0]->what));
-    if (faults[winner]) {
-      MGPU_TRY(drop(winner, *faults[winner]));
+                                  textOf(finalists[winner].config)));
+    MGPU_TRY_ASSIGN(auto met,
+                    meetDefault(finalists[winner], finalists[0], share));
+    if (!met) {
+      std::erase(running, winner);
       continue;
     }
-    if (!met)
-      return fail(met.error());
-    // After all those replays, and on data it never saw.
-    MGPU_TRY_ASSIGN(auto sound, evaluator->checkFresh(finalists[winner]));
-    if (!sound) {
-      MGPU_TRY(drop(winner, sound.error()));
-      continue;
-    }
-    bool faster = met->comparison.verdict == bench::Verdict::Fast;
-    const size_t decided = faster ? winner : 0;
-    return decide(theirs[decided], std::move(*met), finalists[decided],
-                  finalists[0]);
+    const bool faster = met->comparison.verdict == bench::Verdict::Fast;
+    Finalist &decided = finalists[faster ? winner : 0];
+    return decide(decided.config, std::move(*met), decided.run,
+                  finalists[0].run);
   }
-  return decide(theirs[0], std::nullopt, finalists[0], finalists[0]);
+  return decide(finalists[0].config, std::nullopt, finalists[0].run,
+                finalists[0].run);
 }
 
 } // namespace mgpu::tuner

@@ -17,6 +17,17 @@ static constexpr size_t mostPromising = 8;
 /// That predicting them may take; and a tenth of the stage.
 static constexpr double mostSecondsToPredict = 5;
 
+/// Enough to tell whether a configuration is worth more time.
+static bench::HeadToHeadOptions quickLook(uint64_t seed) {
+  bench::HeadToHeadOptions look;
+  look.comparison.margin = look.comparison.precision = 0.02;
+  look.comparison.slowIsEnough = true;
+  look.mostPairs = 32;
+  look.maxSeconds = 0.5;
+  look.seed = seed;
+  return look;
+}
+
 Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
   using Cost = std::optional<double>;
   const std::string text = textOf(config);
@@ -57,15 +68,10 @@ Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
     return failed(admitted.error());
 
   std::optional<Fault> mine, theirs;
-  bench::HeadToHeadOptions look;
-  look.comparison.margin = look.comparison.precision = 0.02;
-  look.comparison.slowIsEnough = true;
-  look.mostPairs = 32;
-  look.maxSeconds = 0.5;
-  look.seed = options.seed + result.evaluated;
   auto found =
       bench::headToHead(subjectOf(*admitted, mine),
-                        subjectOf(evaluator->defaultCandidate(), theirs), look);
+                        subjectOf(evaluator->defaultCandidate(), theirs),
+                        quickLook(options.seed + result.evaluated));
   if (theirs)
     return fail(ErrorKind::Invalid,
                 fmt::format("the default plan {}", theirs->what));
@@ -91,7 +97,7 @@ Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
   return Cost(entry.us);
 }
 
-/// The best of each kernel under the default plan, on every number of lanes,
+/// The best of each kernel under the default plan, on every number of threads,
 /// before any search: what an interrupted session has, too.
 std::vector<ProgramConfig>
 Session::firstConfigs(const ProgramSpace &space) const {
@@ -100,13 +106,13 @@ Session::firstConfigs(const ProgramSpace &space) const {
     configs.push_back(earlier->config);
   ProgramConfig best = evaluator->defaults();
   best.kernels = bestAlone;
-  for (uint32_t lanes = subject.mostLanes; lanes >= 1; --lanes) {
-    best.lanes = lanes;
+  for (uint32_t threads = subject.mostThreads; threads >= 1; --threads) {
+    best.threads = threads;
     configs.push_back(best);
   }
   ProgramConfig serial = best;
   serial.scheduler = "serial";
-  serial.streams = serial.lanes = 1;
+  serial.streams = serial.threads = 1;
   configs.push_back(serial);
   std::erase_if(configs, [&](const ProgramConfig &config) {
     return !space.find(config);
@@ -120,7 +126,7 @@ Result<NodeTimes> Session::priorTimes() {
   NodeTimes times(subject.dag.nodes.size());
   if (store && options.evaluation.cache == bench::CacheMode::Hot) {
     ProgramConfig single = evaluator->defaults();
-    single.lanes = 1;
+    single.threads = 1;
     MGPU_TRY_ASSIGN(times, readNodeTimes(keys(), single, *store));
   }
   for (size_t k = 0; k < times.size(); ++k) {
@@ -148,11 +154,11 @@ Result<std::vector<ProgramConfig>> Session::promisingConfigs() {
       continue;
     MGPU_TRY_ASSIGN(auto dag, evaluator->programAfter(list));
     std::optional<std::pair<double, ProgramConfig>> best;
-    for (uint32_t lanes = 1; lanes <= subject.mostLanes; lanes *= 2) {
+    for (uint32_t threads = 1; threads <= subject.mostThreads; threads *= 2) {
       ProgramConfig config = evaluator->defaults();
       config.kernels = bestAlone;
       config.transforms = list;
-      config.lanes = lanes;
+      config.threads = threads;
       MGPU_TRY_ASSIGN(double us, predictedUs(*dag, config, prior));
       if (!best || us < best->first)
         best = {us, std::move(config)};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The first stage: kernels, each by the time of its own nodes. They do not
-// share resources on one lane, so one candidate tries a configuration of every
-// kernel at once and tells of each.
+// share resources on one thread, so one candidate tries a configuration of
+// every kernel at once and tells of each.
 #include "planner/schedule/list/Paths.h"
 #include "tuner/session/Session.h"
 #include "tuner/strategy/SearchStrategy.h"
@@ -18,7 +18,7 @@ using namespace planner;
 
 /// A kernel below this share of the time of all kernels is left alone.
 static constexpr double leastShare = 0.01;
-/// Ways to build a kernel that go on to the joint stage, the default among
+/// Variants of a kernel that go on to the joint stage, the default among
 /// them, and the most points they may span there with the plans, all of which
 /// are listed.
 static constexpr size_t mostChosen = 5;
@@ -85,7 +85,7 @@ Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
     total += kernelSum(subject.dag, baseTimes, k);
   for (uint32_t k = 0; k < subject.dag.kernels.size(); ++k) {
     double us = kernelSum(subject.dag, baseTimes, k);
-    auto space = spaceOf(subject.kernels[k], subject.card);
+    auto space = spaceOf(subject.kernels[k], subject.gpu);
     if (!space) {
       if (space.error().kind != ErrorKind::Unsupported)
         return fail(space.error());
@@ -187,7 +187,7 @@ Result<void> Session::tryKernels(std::vector<KernelSearch *> searches,
                                  const std::vector<KernelConfig> &configs,
                                  Candidate &base, double began) {
   ProgramConfig config = evaluator->defaults();
-  config.lanes = 1;
+  config.threads = 1;
   for (size_t s = 0; s < searches.size(); ++s)
     config.kernels[searches[s]->kernel] = configs[s];
   MGPU_TRY_ASSIGN(auto ratios, measureKernels(config, base));
@@ -201,7 +201,7 @@ Result<void> Session::tryKernels(std::vector<KernelSearch *> searches,
   ++result.evaluated;
   for (size_t s = 0; s < searches.size(); ++s) {
     KernelSearch &search = *searches[s];
-    const db::Problem &key = kernelKeys[search.kernel];
+    const db::TuningProblem &key = kernelKeys[search.kernel];
     auto id = findConfig(*search.space, configs[s]);
     search.tried.insert(*id);
     std::string text = db::pairsText(pairsOf(configs[s]));
@@ -284,18 +284,33 @@ void Session::keepBestKernels(std::vector<KernelSearch> &searches,
   }
 }
 
+Result<void> Session::noteNotBuilt(KernelSearch &search,
+                                   const KernelConfig &config,
+                                   const Fault &fault, double seconds) {
+  const ConfigId id = *findConfig(*search.space, config);
+  search.strategy->report(id, std::nullopt);
+  search.tried.insert(id);
+  noteFailure(fmt::format("kernel {}: {}",
+                          subject.dag.kernels[search.kernel].name,
+                          toText(config)),
+              fault);
+  return record(kernelKeys[search.kernel],
+                failedTrial(db::pairsText(pairsOf(config)), fault, seconds));
+}
+
 Result<void> Session::kernelStage() {
   result.spaceSize = 1;
   ProgramConfig single = evaluator->defaults();
-  single.lanes = 1; // nothing runs beside the kernel that is timed
+  single.threads = 1; // nothing runs beside the kernel that is timed
   MGPU_TRY_ASSIGN(auto realized, evaluator->realize(single));
   if (!realized)
     return fail(ErrorKind::Invalid, realized.error().what);
   MGPU_TRY_ASSIGN(auto base, evaluator->admit(*realized));
   if (!base)
-    return fail(ErrorKind::Invalid, fmt::format("the default plan on one lane "
-                                                "{}",
-                                                base.error().what));
+    return fail(ErrorKind::Invalid,
+                fmt::format("the default plan on one thread "
+                            "{}",
+                            base.error().what));
   auto times = base->nodeTimes(4 * secondsPerLook);
   if (!times)
     return fail(ErrorKind::Invalid, times.error().what);
@@ -306,7 +321,7 @@ Result<void> Session::kernelStage() {
          result.evaluated < kernelsMost) {
     std::vector<KernelSearch *> active;
     std::vector<KernelConfig> configs;
-    std::vector<KernelFarm::Job> jobs;
+    std::vector<CompilePool::Job> jobs;
     for (KernelSearch &search : searches) {
       if (search.done)
         continue;
@@ -332,17 +347,8 @@ Result<void> Session::kernelStage() {
         soundConfigs.push_back(configs[k]);
         continue;
       }
-      const ConfigId id = *findConfig(*active[k]->space, configs[k]);
-      active[k]->strategy->report(id, std::nullopt);
-      active[k]->tried.insert(id);
-      noteFailure(fmt::format("kernel {}: {}",
-                              subject.dag.kernels[active[k]->kernel].name,
-                              toText(configs[k])),
-                  built[k].error());
-      MGPU_TRY(record(
-          kernelKeys[active[k]->kernel],
-          failedTrial(db::pairsText(pairsOf(configs[k])), built[k].error(),
-                      (elapsed() - began) / double(active.size()))));
+      MGPU_TRY(noteNotBuilt(*active[k], configs[k], built[k].error(),
+                            (elapsed() - began) / double(active.size())));
     }
     if (!sound.empty())
       MGPU_TRY(tryKernels(sound, soundConfigs, *base, began));

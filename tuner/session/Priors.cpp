@@ -39,10 +39,10 @@ double PriorTimes::durationUs(const Dag &dag, NodeId id) const {
 
 Result<double> predictedUs(const Dag &dag, const ProgramConfig &config,
                            const LatencyEstimator &times) {
-  MGPU_TRY_ASSIGN(Plan plan, planFor(dag, config));
+  MGPU_TRY_ASSIGN(Plan plan, makePlan(dag, config));
   for (PlanStep &step : plan.steps)
     step.durationUs = times.durationUs(dag, step.node);
-  return hostReplayUs(plan, dag, config.lanes);
+  return hostReplayUs(plan, dag, config.threads);
 }
 
 } // namespace mgpu::tuner

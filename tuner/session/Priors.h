@@ -5,7 +5,7 @@
 // What is expected of a configuration before it is measured: where a search
 // begins, and nothing more.
 
-#include "tuner/session/MeasuredTimes.h"
+#include "tuner/record/MeasuredTimes.h"
 
 #include <array>
 

@@ -6,8 +6,8 @@
 // a file of its own.
 
 #include "support/Clock.h"
-#include "tuner/session/Keys.h"
-#include "tuner/session/MeasuredTimes.h"
+#include "tuner/record/Keys.h"
+#include "tuner/record/MeasuredTimes.h"
 #include "tuner/session/TuningSession.h"
 
 namespace mgpu::tuner {
@@ -42,7 +42,7 @@ private:
                           bench::Interval change, size_t samples,
                           double deviationUs, double seconds,
                           const Agreement &agreement = {}) const;
-  Result<void> record(const db::Problem &problem, const db::Trial &trial);
+  Result<void> record(const db::TuningProblem &problem, const db::Trial &trial);
   std::string textOf(const ProgramConfig &config) const;
   KeyInput keys() const;
 
@@ -51,6 +51,9 @@ private:
   Result<void> kernelStage();
   Result<void> openKernelSearches(std::vector<KernelSearch> &searches,
                                   const std::vector<double> &baseTimes);
+  Result<void> noteNotBuilt(KernelSearch &search,
+                            const planner::KernelConfig &config,
+                            const Fault &fault, double seconds);
   /// Times of the nodes of each kernel over those of the default.
   struct KernelRatios {
     std::vector<double> times; ///< by KernelId
@@ -80,7 +83,20 @@ private:
   Result<NodeTimes> priorTimes();
 
   // FinalStage.cpp
+  /// A configuration that may win, and its process.
+  struct Finalist {
+    ProgramConfig config;
+    Candidate run;
+  };
   Result<void> finalStage();
+  std::vector<ProgramConfig> finalConfigs() const;
+  Result<std::vector<Finalist>> openFinalists();
+  /// Compares the two, and checks the winner on data it never saw; none if the
+  /// winner failed, which is then recorded.
+  Result<std::optional<bench::HeadToHead>>
+  meetDefault(Finalist &winner, Finalist &defaults, double seconds);
+  /// Records that it failed.
+  Result<void> drop(const Finalist &finalist, const Fault &fault);
   /// `run` and `defaultRun` are the winner's process and the default's.
   Result<void> decide(const ProgramConfig &winner,
                       std::optional<bench::HeadToHead> comparison,
@@ -95,8 +111,8 @@ private:
   Clock::time_point started;
   std::unique_ptr<Evaluator> evaluator;
   bench::Environment environment;
-  db::Problem programKey, decisionKey;
-  std::vector<db::Problem> kernelKeys;
+  db::TuningProblem programKey, decisionKey;
+  std::vector<db::TuningProblem> kernelKeys;
   double referenceUs = 0; ///< the default, when it was first measured
   double spentBefore = 0; ///< seconds, since the last decision
   uint64_t evaluatedBefore = 0;
@@ -106,11 +122,11 @@ private:
   uint64_t kernelsMost = 0, allMost = 0;
 
   std::vector<TransformList> lists; ///< that the program can be given
-  /// Ways to build each kernel, the default first, then the best.
+  /// Variants of each kernel, the default first, then the best.
   std::vector<std::vector<planner::KernelConfig>> chosen;
   std::vector<planner::KernelConfig> bestAlone; ///< of each kernel by itself
   std::vector<double> bestRatio; ///< its time over the default's, by KernelId
-  std::vector<double> nodeUs;    ///< of the default on one lane, by NodeId
+  std::vector<double> nodeUs;    ///< of the default on one thread, by NodeId
   std::map<std::string, Known> known;  ///< by configuration text
   std::map<std::string, Known> equals; ///< by identity of the realization
   double bestUs = 0;

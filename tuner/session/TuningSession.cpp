@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/session/TuningSession.h"
 
-#include "tuner/session/Provenance.h"
+#include "tuner/record/Provenance.h"
 #include "tuner/session/Session.h"
 
 #include <algorithm>
@@ -116,7 +116,7 @@ db::Trial Session::measuredTrial(std::string configuration, double us,
   return trial;
 }
 
-Result<void> Session::record(const db::Problem &problem,
+Result<void> Session::record(const db::TuningProblem &problem,
                              const db::Trial &trial) {
   return store ? store->record(problem, trial) : Result<void>();
 }
@@ -161,7 +161,7 @@ Result<void> Session::loadTrials() {
     else
       entry.us = trial.medianUs;
   }
-  for (const db::Problem &key : kernelKeys) {
+  for (const db::TuningProblem &key : kernelKeys) {
     MGPU_TRY_ASSIGN(db::Trials ofKernel, store->trials(key));
     for (const db::Trial &trial : ofKernel.trials)
       spend(trial);
@@ -250,7 +250,7 @@ findDecision(const KeyInput &keys,
              std::span<const TargetSetting> settings, db::TuningStore &store) {
   std::optional<StoredDecision> found;
   MGPU_TRY_ASSIGN(db::Trials trials, store.trials(decisionProblem(keys)));
-  const db::Problem program = programProblem(keys);
+  const db::TuningProblem program = programProblem(keys);
   // The latest: it met the ones before it.
   for (auto trial = trials.trials.rbegin(); trial != trials.trials.rend();
        ++trial) {

@@ -16,9 +16,9 @@
 #include "bench/measure/Environment.h"
 #include "db/TuningStore.h"
 #include "support/Units.h"
-#include "tuner/session/Evaluator.h"
-#include "tuner/session/Keys.h"
-#include "tuner/session/ProgramFacts.h"
+#include "tuner/candidate/Evaluator.h"
+#include "tuner/record/Keys.h"
+#include "tuner/record/ProgramFacts.h"
 
 #include <atomic>
 
@@ -42,7 +42,7 @@ struct TuningOptions {
   std::string strategy = "surrogate";
   uint64_t seed = 1;
   EvaluatorOptions evaluation;
-  /// Of the last word between winner and default.
+  /// For the last comparison of winner and default.
   bench::ComparisonOptions comparison;
   std::string version;  ///< of mgpu, for the keys
   uint32_t devices = 1; ///< of the target, for the keys

@@ -105,7 +105,7 @@ Result<ConfigSpace> ConfigSpace::fromPoints(std::vector<Parameter> parameters,
   if (points.empty() || points.size() % width != 0 ||
       points.size() / width > std::numeric_limits<ConfigId>::max())
     return fail(ErrorKind::Invalid,
-                fmt::format("{} values are no whole points of {} parameters",
+                fmt::format("{} values are not whole points of {} parameters",
                             points.size(), width));
   for (size_t k = 0; k < points.size(); ++k)
     if (points[k] >= space.parameterList[k % width].values.size())

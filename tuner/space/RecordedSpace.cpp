@@ -2,10 +2,10 @@
 #include "tuner/space/RecordedSpace.h"
 
 #include "support/FileIO.h"
+#include "support/Number.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
 
@@ -27,15 +27,6 @@ std::vector<std::string_view> split(std::string_view line) {
   }
 }
 
-std::optional<double> numberOf(std::string_view field) {
-  double number;
-  auto [end, error] =
-      std::from_chars(field.data(), field.data() + field.size(), number);
-  if (error != std::errc() || end != field.data() + field.size())
-    return std::nullopt;
-  return number;
-}
-
 /// The distinct fields of one column as a parameter, and each row's position.
 Parameter makeParameter(std::string_view name,
                         std::span<const std::vector<std::string_view>> rows,
@@ -43,11 +34,11 @@ Parameter makeParameter(std::string_view name,
                         size_t width) {
   Parameter parameter{std::string(name), {}, {}};
   bool ordered = std::all_of(rows.begin(), rows.end(), [&](const auto &row) {
-    return numberOf(row[column]).has_value();
+    return numberFrom<double>(row[column]).has_value();
   });
   if (ordered) {
     for (const auto &row : rows)
-      parameter.values.push_back(*numberOf(row[column]));
+      parameter.values.push_back(*numberFrom<double>(row[column]));
     std::sort(parameter.values.begin(), parameter.values.end());
     parameter.values.erase(
         std::unique(parameter.values.begin(), parameter.values.end()),
@@ -55,7 +46,7 @@ Parameter makeParameter(std::string_view name,
     for (size_t r = 0; r < rows.size(); ++r)
       points[r * width + column] = uint16_t(
           std::lower_bound(parameter.values.begin(), parameter.values.end(),
-                           *numberOf(rows[r][column])) -
+                           *numberFrom<double>(rows[r][column])) -
           parameter.values.begin());
     return parameter;
   }
@@ -115,8 +106,7 @@ Result<RecordedSpace> parseRecordedSpace(std::string_view text,
     parameters.push_back(makeParameter(header[p], rows, p, points, width));
   auto space = ConfigSpace::fromPoints(std::move(parameters), points);
   if (!space)
-    return fail(space.error().kind,
-                fmt::format("{}: {}", name, space.error().message));
+    return failIn(fmt::format("{}: ", name), space.error());
   RecordedSpace recorded{std::move(name), std::move(*space), {}, {}};
   recorded.timeMs.resize(rows.size());
   recorded.costMs.resize(rows.size());
@@ -125,18 +115,18 @@ Result<RecordedSpace> parseRecordedSpace(std::string_view text,
         std::span<const uint16_t>(points).subspan(r * width, width));
     auto bad = [&](size_t column) {
       return fail(ErrorKind::Invalid,
-                  fmt::format("{}: point {} ({}): '{}' is no {}", recorded.name,
-                              r, recorded.space.describe(id), rows[r][column],
-                              header[column]));
+                  fmt::format("{}: point {} ({}): '{}' is not a valid {}",
+                              recorded.name, r, recorded.space.describe(id),
+                              rows[r][column], header[column]));
     };
     const bool ok = rows[r].back() == "ok";
     if (ok) {
-      recorded.timeMs[id] = numberOf(rows[r][width]);
+      recorded.timeMs[id] = numberFrom<double>(rows[r][width]);
       if (!recorded.timeMs[id] || !(*recorded.timeMs[id] > 0))
         return bad(width);
     }
     for (size_t column = width + 2; column < width + 5; ++column) {
-      auto cost = numberOf(rows[r][column]);
+      auto cost = numberFrom<double>(rows[r][column]);
       if (!cost && (ok || !rows[r][column].empty()))
         return bad(column);
       if (cost && !(*cost >= 0))

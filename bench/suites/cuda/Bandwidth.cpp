@@ -3,7 +3,7 @@
 
 #include "bench/measure/Summary.h"
 #include "capture/replay/Bundle.h"
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "support/Clock.h"
@@ -88,7 +88,7 @@ public:
 
   kernels::CompileJob jobOf(const planner::KernelConfig &config,
                             const std::string &arch) const {
-    kernels::CompileJob job{text.source, text.name + ".cu",
+    kernels::CompileJob job{text.image.blob, text.name + ".cu",
                             kernels::compileOptions(text),
                             kernels::archOf(text, arch)};
     for (auto &[macro, value] : kernels::macrosOf(*text.space, config))
@@ -99,16 +99,16 @@ public:
   Result<std::unique_ptr<device::GraphExec>>
   build(device::Driver &driver, const planner::KernelConfig &config,
         const kernels::CompiledKernel &compiled) const {
-    device::CudaKernelObject object;
-    object.entry = text.entry;
+    KernelImage object;
+    object.entry = text.image.entry;
     object.arch = driver.architecture();
-    object.sourceBlock = text.block;
+    object.sourceBlock = text.image.sourceBlock;
     object.block = config.block();
     object.covers = text.space->covered(config);
-    object.dynamicSharedBytes = text.dynamicSharedBytes;
-    object.cubin = compiled.cubin;
+    object.dynamicSharedBytes = text.image.dynamicSharedBytes;
+    object.setBytes(compiled.cubin);
     MGPU_TRY_ASSIGN(device::KernelHandle handle,
-                    driver.loadKernel(name, device::encodeCudaKernel(object)));
+                    driver.loadKernel(name, encodeImage(object)));
     auto graph = driver.createGraph();
     std::vector<device::GraphNodeId> before;
     for (uint32_t k = 0; k < perSample; ++k) {
@@ -138,7 +138,7 @@ struct Pair {
 
 class Copies {
 public:
-  Copies(BareCard &card, device::Driver &driver) : card(card), driver(driver) {}
+  Copies(BareGpu &gpu, device::Driver &driver) : gpu(gpu), driver(driver) {}
   Result<void> prepare(uint64_t size) {
     bytes = size;
     MGPU_TRY_ASSIGN(to, driver.allocate({0}, bytes));
@@ -146,14 +146,14 @@ public:
     return {};
   }
   Result<double> bytesPerUs() {
-    MGPU_TRY_ASSIGN(double us, card.copyUs(CUdeviceptr(uintptr_t(to)),
-                                           CUdeviceptr(uintptr_t(from)), bytes,
-                                           perSample));
+    MGPU_TRY_ASSIGN(double us,
+                    gpu.copyUs(CUdeviceptr(uintptr_t(to)),
+                               CUdeviceptr(uintptr_t(from)), bytes, perSample));
     return 2 * double(bytes) / us;
   }
 
 private:
-  BareCard &card;
+  BareGpu &gpu;
   device::Driver &driver;
   std::byte *to = nullptr, *from = nullptr;
   uint64_t bytes = 0;
@@ -163,7 +163,7 @@ Result<Pair> sample(const Subject &subject, device::GraphExec &exec,
                     Copies &copies) {
   MGPU_TRY_ASSIGN(std::optional<double> us, exec.launchSpan());
   if (!us || *us <= 0)
-    return fail(ErrorKind::Internal, "a card has no clock");
+    return fail(ErrorKind::Internal, "a GPU has no clock");
   MGPU_TRY_ASSIGN(double copied, copies.bytesPerUs());
   return Pair{double(subject.bytes) * perSample / *us, copied};
 }
@@ -186,9 +186,69 @@ Result<Summary> shareOf(const Subject &subject, device::GraphExec &exec,
   return summarize(std::move(shares));
 }
 
+/// A kernel in all its shapes, as long as there is time, beside copies.
+Result<json> measureKernel(const planner::Dag &dag,
+                           const planner::DagNode &node,
+                           std::span<const kernels::CudaText> texts,
+                           const kernels::NvrtcCompiler &compiler,
+                           device::Driver &driver, Copies &copies,
+                           const std::string &bundle, double seconds) {
+  const Clock::time_point start = Clock::now();
+  const auto &call = std::get<planner::KernelCall>(node.work);
+  if (!texts[call.kernel.value].space)
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' has no space for kernel '{}': make it anew",
+                            bundle, dag.kernels[call.kernel.value].name));
+  Subject subject(dag, call, texts[call.kernel.value],
+                  node.bytesRead + node.bytesWritten);
+  MGPU_TRY(subject.prepare(driver));
+  const std::vector<planner::KernelConfig> shapes = shapesOf(subject.space());
+  std::vector<kernels::CompileJob> jobs;
+  for (const planner::KernelConfig &config : shapes)
+    jobs.push_back(subject.jobOf(config, driver.architecture()));
+  auto compiled = compiler.compileAll(jobs);
+  std::vector<std::unique_ptr<device::GraphExec>> execs;
+  json all = json::array();
+  size_t best = 0, leftOut = 0;
+  double bestShare = 0, rate = 0, copied = 0;
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    execs.push_back(nullptr);
+    if (k >= leastShapes && secondsSince(start) > seconds) {
+      ++leftOut;
+      continue;
+    }
+    MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(compiled[k]));
+    MGPU_TRY_ASSIGN(execs[k], subject.build(driver, shapes[k], kernel));
+    MGPU_TRY_ASSIGN(Summary share,
+                    shareOf(subject, *execs[k], copies, 5, rate, copied));
+    json one = toJson(shapes[k]);
+    one["share"] = share.median.middle;
+    all.push_back(std::move(one));
+    if (share.median.middle > bestShare) {
+      bestShare = share.median.middle;
+      best = k;
+    }
+  }
+  // The best was chosen by its samples, which flatter it: new ones.
+  json out{{"kernel", subject.name}, {"bytes", subject.bytes}};
+  for (auto [what, k] : {std::pair("source", size_t(0)), {"best", best}}) {
+    MGPU_TRY_ASSIGN(Summary share,
+                    shareOf(subject, *execs[k], copies, 25, rate, copied));
+    out[what] = toJson(shapes[k]);
+    out[what].update({{"share", share.median.middle},
+                      {"share_p25", share.p25},
+                      {"share_p75", share.p75},
+                      {"gb_per_s", rate / 1e3},
+                      {"copy_gb_per_s", copied / 1e3}});
+  }
+  out["shapes"] = std::move(all);
+  out["shapes_left_out"] = leftOut;
+  return out;
+}
+
 } // namespace
 
-Result<void> measureBandwidth(BareCard &card, device::Driver &driver,
+Result<void> measureBandwidth(BareGpu &gpu, device::Driver &driver,
                               const BandwidthOptions &options,
                               const std::function<void(const json &)> &report) {
   MGPU_TRY_ASSIGN(capture::Bundle bundle,
@@ -203,61 +263,13 @@ Result<void> measureBandwidth(BareCard &card, device::Driver &driver,
       calls.push_back(&node);
   for (const planner::Buffer &buffer : dag.buffers)
     largest = std::max(largest, buffer.sizeBytes);
-  Copies copies(card, driver);
+  Copies copies(gpu, driver);
   MGPU_TRY(copies.prepare(largest));
   for (const planner::DagNode *node : calls) {
-    const Clock::time_point start = Clock::now();
-    const auto &call = std::get<planner::KernelCall>(node->work);
-    if (!texts[call.kernel.value].space)
-      return fail(ErrorKind::Invalid,
-                  fmt::format("'{}' has no space for kernel '{}': make it anew",
-                              options.bundle,
-                              dag.kernels[call.kernel.value].name));
-    Subject subject(dag, call, texts[call.kernel.value],
-                    node->bytesRead + node->bytesWritten);
-    MGPU_TRY(subject.prepare(driver));
-    const std::vector<planner::KernelConfig> shapes = shapesOf(subject.space());
-    std::vector<kernels::CompileJob> jobs;
-    for (const planner::KernelConfig &config : shapes)
-      jobs.push_back(subject.jobOf(config, driver.architecture()));
-    auto compiled = compiler.compileAll(jobs);
-    std::vector<std::unique_ptr<device::GraphExec>> execs;
-    json all = json::array();
-    size_t best = 0, leftOut = 0;
-    double bestShare = 0, rate = 0, copied = 0;
-    for (size_t k = 0; k < shapes.size(); ++k) {
-      execs.push_back(nullptr);
-      if (k >= leastShapes &&
-          secondsSince(start) > options.seconds / double(calls.size())) {
-        ++leftOut;
-        continue;
-      }
-      MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(compiled[k]));
-      MGPU_TRY_ASSIGN(execs[k], subject.build(driver, shapes[k], kernel));
-      MGPU_TRY_ASSIGN(Summary share,
-                      shareOf(subject, *execs[k], copies, 5, rate, copied));
-      json one = toJson(shapes[k]);
-      one["share"] = share.median.middle;
-      all.push_back(std::move(one));
-      if (share.median.middle > bestShare) {
-        bestShare = share.median.middle;
-        best = k;
-      }
-    }
-    // The best was chosen by its samples, which flatter it: new ones.
-    json out{{"kernel", subject.name}, {"bytes", subject.bytes}};
-    for (auto [what, k] : {std::pair("source", size_t(0)), {"best", best}}) {
-      MGPU_TRY_ASSIGN(Summary share,
-                      shareOf(subject, *execs[k], copies, 25, rate, copied));
-      out[what] = toJson(shapes[k]);
-      out[what].update({{"share", share.median.middle},
-                        {"share_p25", share.p25},
-                        {"share_p75", share.p75},
-                        {"gb_per_s", rate / 1e3},
-                        {"copy_gb_per_s", copied / 1e3}});
-    }
-    out["shapes"] = std::move(all);
-    out["shapes_left_out"] = leftOut;
+    MGPU_TRY_ASSIGN(json out,
+                    measureKernel(dag, *node, texts, compiler, driver, copies,
+                                  options.bundle,
+                                  options.seconds / double(calls.size())));
     report(out);
   }
   return {};

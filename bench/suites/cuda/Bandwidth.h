@@ -2,10 +2,10 @@
 #ifndef MGPU_BENCH_SUITES_CUDA_BANDWIDTH_H
 #define MGPU_BENCH_SUITES_CUDA_BANDWIDTH_H
 
-// Elementwise kernels in the shapes of their spaces, beside the card's own
+// Elementwise kernels in the shapes of their spaces, beside the GPU's own
 // copy.
 
-#include "bench/suites/cuda/BareCard.h"
+#include "bench/suites/cuda/BareGpu.h"
 
 #include "device/api/GraphDriver.h"
 
@@ -24,7 +24,7 @@ struct BandwidthOptions {
 /// copy moves in the same time, as the source has it and at best, and by shape.
 /// Both count what is read and what is written.
 Result<void>
-measureBandwidth(BareCard &card, device::Driver &driver,
+measureBandwidth(BareGpu &gpu, device::Driver &driver,
                  const BandwidthOptions &options,
                  const std::function<void(const nlohmann::json &)> &report);
 

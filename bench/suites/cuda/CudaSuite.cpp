@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the CUDA target costs and gains on card 0: one JSON object on a line for
+// What the CUDA target costs and gains on GPU 0: one JSON object on a line for
 // each figure, everything a ratio or difference of samples taken in turn.
 //   launch     a whole replay call beside cuGraphLaunch and a poll of the same
 //              nodes and edges: chains and layers of 1 to 4096 nodes
-//   span       the card's time for a replay beside launches into one stream,
+//   span       the GPU's time for a replay beside launches into one stream,
 //              and into eight
-//   bandwidth  elementwise kernels beside the copy within the card
+//   bandwidth  elementwise kernels beside the copy within the GPU
 //   serve      samples for another program, as it asks
 //   (tests/gpu/torch_graphs.py)
-// Without a card it says so and ends with 0; with MGPU_REQUIRE_GPU in the
+// Without a GPU it says so and ends with 0; with MGPU_REQUIRE_GPU in the
 // environment with 3.
 #include "bench/measure/Summary.h"
 #include "bench/suites/cuda/Bandwidth.h"
@@ -55,7 +55,7 @@ public:
   explicit Suite(Settings settings) : settings(settings) {}
 
   Result<void> open() {
-    MGPU_TRY_ASSIGN(card, BareCard::open());
+    MGPU_TRY_ASSIGN(gpu, BareGpu::open());
     device::CudaOptions options;
     options.compile = [](auto &...what) {
       return kernels::compileCubin(what...);
@@ -63,7 +63,7 @@ public:
     MGPU_TRY_ASSIGN(driver, device::createCudaDriver(options));
     MGPU_TRY_ASSIGN(cubin, kernels::compileCubin(stepSource(), "step.cu",
                                                  driver->architecture()));
-    MGPU_TRY_ASSIGN(kernel, card->load(cubin, "step"));
+    MGPU_TRY_ASSIGN(kernel, gpu->load(cubin, "step"));
     return {};
   }
 
@@ -79,7 +79,7 @@ public:
   Result<void> spans();
   Result<void> serve();
 
-  std::unique_ptr<BareCard> card;
+  std::unique_ptr<BareGpu> gpu;
   std::unique_ptr<device::Driver> driver;
 
 private:
@@ -108,12 +108,12 @@ Result<void> Suite::launches() {
   for (const StepShape &shape : shapes()) {
     MGPU_TRY_ASSIGN(StepProgram program,
                     StepProgram::make(shape, cubin, *driver));
-    MGPU_TRY_ASSIGN(BareCard::Graph bare,
-                    card->makeGraph(kernel, program.launches, program.edges));
+    MGPU_TRY_ASSIGN(BareGpu::Graph bare,
+                    gpu->makeGraph(kernel, program.launches, program.edges));
     std::vector<double> ours, theirs, call, wall, cpu, oursCpu, theirsCpu;
     Result<void> ok = rounds([&](bool counts) -> Result<void> {
       double launchUs = 0;
-      MGPU_TRY_ASSIGN(CallCost other, card->replay(bare, launchUs));
+      MGPU_TRY_ASSIGN(CallCost other, gpu->replay(bare, launchUs));
       const CallCost start = costNow();
       MGPU_TRY(program.replay());
       const CallCost mine = costNow() - start;
@@ -128,7 +128,7 @@ Result<void> Suite::launches() {
       cpu.push_back(mine.cpuUs - other.cpuUs);
       return {};
     });
-    card->destroy(bare);
+    gpu->destroy(bare);
     MGPU_TRY(ok);
     MGPU_TRY(program.checkResult());
     const size_t count = ours.size();
@@ -158,10 +158,10 @@ Result<void> Suite::spans() {
     MGPU_TRY(rounds([&](bool counts) -> Result<void> {
       MGPU_TRY_ASSIGN(double graphUs, program.replaySpan());
       MGPU_TRY_ASSIGN(double oneUs,
-                      card->spanInStream(kernel, program.launches));
+                      gpu->spanInStream(kernel, program.launches));
       MGPU_TRY_ASSIGN(
           double eightUs,
-          card->spanInStreams(kernel, program.launches, program.edges, 8));
+          gpu->spanInStreams(kernel, program.launches, program.edges, 8));
       if (counts) {
         graph.push_back(graphUs);
         one.push_back(oneUs);
@@ -226,7 +226,7 @@ Result<void> Suite::serve() {
 } // namespace
 
 int main(int argc, char **argv) {
-  CLI::App app("What the CUDA target costs and gains on card 0, a JSON object "
+  CLI::App app("What the CUDA target costs and gains on GPU 0, a JSON object "
                "on a line for each figure");
   Settings settings;
   BandwidthOptions bandwidth;
@@ -261,14 +261,14 @@ int main(int argc, char **argv) {
   if (serves) {
     ok = suite.serve();
   } else {
-    report({{"part", "card"},
+    report({{"part", "gpu"},
             {"target", suite.driver->description()},
             {"architecture", suite.driver->architecture()}});
     ok = suite.launches();
     if (ok)
       ok = suite.spans();
     if (ok && !bandwidth.bundle.empty())
-      ok = measureBandwidth(*suite.card, *suite.driver, bandwidth,
+      ok = measureBandwidth(*suite.gpu, *suite.driver, bandwidth,
                             [](const json &line) {
                               json out = line;
                               out["part"] = "bandwidth";

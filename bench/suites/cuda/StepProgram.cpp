@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/suites/cuda/StepProgram.h"
 
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 #include "planner/dag/DagBuilder.h"
 #include "planner/schedule/list/PlanBuilder.h"
 
@@ -120,12 +120,12 @@ Result<StepProgram> StepProgram::make(const StepShape &shape,
       Plan plan,
       finishPlan("columns", std::move(order), width, WaitPolicy::Dependences,
                  dag, RooflineEstimator(hostRates(), "host roofline"), {}));
-  device::CudaKernelObject object;
+  KernelImage object;
   object.entry = "step";
   object.arch = driver.architecture();
   object.sourceBlock = object.block = object.covers = {1, 1, 1};
-  object.cubin.assign(cubin.begin(), cubin.end());
-  const std::vector<std::byte> kernel = device::encodeCudaKernel(object);
+  object.setBytes(cubin);
+  const std::vector<std::byte> kernel = encodeImage(object);
   MGPU_TRY_ASSIGN(
       capture::Replayer replayer,
       capture::Replayer::create(dag, plan, std::span(&kernel, 1), driver));
@@ -160,7 +160,7 @@ Result<StepProgram> StepProgram::make(const StepShape &shape,
 Result<double> StepProgram::replaySpan() {
   MGPU_TRY_ASSIGN(std::optional<double> us, replayer.replaySpan());
   if (!us)
-    return fail(ErrorKind::Internal, "a card has no clock");
+    return fail(ErrorKind::Internal, "a GPU has no clock");
   return *us;
 }
 

@@ -6,7 +6,7 @@
 // launching costs: planned and replayed as any program is, and the same nodes
 // by the driver's own calls.
 
-#include "bench/suites/cuda/BareCard.h"
+#include "bench/suites/cuda/BareGpu.h"
 
 #include "capture/replay/Replayer.h"
 
@@ -33,7 +33,7 @@ public:
                                   device::Driver &driver);
 
   Result<void> replay() { return replayer.replay(); }
-  /// By the card's clock.
+  /// By the GPU's clock.
   Result<double> replaySpan();
   /// Invalid where the last replay did not leave what all nodes in order leave.
   Result<void> checkResult();

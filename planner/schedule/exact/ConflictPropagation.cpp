@@ -195,14 +195,14 @@ bool ConflictSearch::orderPair(uint32_t before, uint32_t after,
   return dropUpper(before, trail.upper(after) - duration);
 }
 
-/// Puts into `reason` why at time t the lanes `shortLanes` are short: enough
+/// Puts into `reason` why at time t the fields `shortFields` are short: enough
 /// activities that must run then, `except` left out, to exceed the capacity of
-/// one lane together with the needs of `except` if there is one.
+/// one field together with the needs of `except` if there is one.
 void ConflictSearch::explainTimetable(Time t, uint32_t word,
-                                      uint64_t shortLanes, uint32_t except) {
-  uint32_t lane = uint32_t(std::countr_zero(shortLanes)) / 16;
+                                      uint64_t shortFields, uint32_t except) {
+  uint32_t field = uint32_t(std::countr_zero(shortFields)) / 16;
   auto part = [&](uint64_t value) {
-    return int32_t(value >> (16 * lane) & 0x7fff);
+    return int32_t(value >> (16 * field) & 0x7fff);
   };
   int32_t surplus = -part(whole[word]);
   if (except != BoundTrail::none)
@@ -260,10 +260,10 @@ bool ConflictSearch::propagateTimetable(uint32_t word) {
   return true;
 }
 
-/// Lanes that are short if `a` ran at time t as well; in [from, to) the table
+/// Fields that are short if `a` ran at time t as well; in [from, to) the table
 /// has it already.
-uint64_t ConflictSearch::lanesShort(uint32_t a, Time t, uint32_t word,
-                                    Time from, Time to) const {
+uint64_t ConflictSearch::fieldsShort(uint32_t a, Time t, uint32_t word,
+                                     Time from, Time to) const {
   if (from <= t && t < to)
     return 0;
   return guard & ~(table[size_t(t)] - needs[size_t(a) * words + word]);
@@ -274,13 +274,13 @@ bool ConflictSearch::filterStart(uint32_t a, uint32_t word, Time from,
   Time duration = problem.duration(a);
   for (Time low = trail.lower(a);;) {
     Time t = low + duration - 1;
-    while (t >= low && lanesShort(a, t, word, from, to) == 0)
+    while (t >= low && fieldsShort(a, t, word, from, to) == 0)
       --t;
     if (t < low)
       return true;
     reason.clear();
     pushReason(reason, trail.atLeast(a, t - duration + 1));
-    explainTimetable(t, word, lanesShort(a, t, word, from, to), a);
+    explainTimetable(t, word, fieldsShort(a, t, word, from, to), a);
     if (!raiseLower(a, t + 1))
       return false;
     low = t + 1;
@@ -291,13 +291,13 @@ bool ConflictSearch::filterEnd(uint32_t a, uint32_t word, Time from, Time to) {
   Time duration = problem.duration(a);
   for (Time high = trail.upper(a);;) {
     Time t = high;
-    while (t < high + duration && lanesShort(a, t, word, from, to) == 0)
+    while (t < high + duration && fieldsShort(a, t, word, from, to) == 0)
       ++t;
     if (t == high + duration)
       return true;
     reason.clear();
     pushReason(reason, trail.atMost(a, t));
-    explainTimetable(t, word, lanesShort(a, t, word, from, to), a);
+    explainTimetable(t, word, fieldsShort(a, t, word, from, to), a);
     if (!dropUpper(a, t - duration))
       return false;
     high = t - duration;

@@ -71,10 +71,10 @@ private:
   bool propagatePair(const Pair &pair);
   bool orderPair(uint32_t before, uint32_t after, Literal choice);
   bool propagateTimetable(uint32_t word);
-  void explainTimetable(Time t, uint32_t word, uint64_t shortLanes,
+  void explainTimetable(Time t, uint32_t word, uint64_t shortFields,
                         uint32_t except);
-  uint64_t lanesShort(uint32_t activity, Time t, uint32_t word, Time from,
-                      Time to) const;
+  uint64_t fieldsShort(uint32_t activity, Time t, uint32_t word, Time from,
+                       Time to) const;
   bool filterStart(uint32_t activity, uint32_t word, Time from, Time to);
   bool filterEnd(uint32_t activity, uint32_t word, Time from, Time to);
   bool imply(Literal literal);
@@ -106,7 +106,7 @@ private:
   std::vector<Literal> reason, redundant;  ///< scratch
   bool infeasible = false;
 
-  // Timetable: free lanes with guard bits, as Profile keeps them.
+  // Timetable: free fields with guard bits, as Profile keeps them.
   uint32_t words = 0;
   uint64_t guard = 0;
   std::vector<uint64_t> needs, whole, table;

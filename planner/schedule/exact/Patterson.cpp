@@ -90,8 +90,7 @@ Result<Problem> parsePatterson(std::string_view text, std::string_view source) {
     return numbers.bad("more text follows the last activity");
   Result<Problem> problem = Problem::create(std::move(description));
   if (!problem)
-    return fail(problem.error().kind,
-                fmt::format("{}: {}", source, problem.error().message));
+    return failIn(fmt::format("{}: ", source), problem.error());
   return problem;
 }
 
@@ -125,7 +124,7 @@ Result<SolutionList> parseSolutionList(std::string_view text,
         !list.try_emplace({values[0], values[1]}, Time(values[2])).second)
       return fail(ErrorKind::Invalid,
                   fmt::format("{}: line {}: instance {} {} is given twice or "
-                              "its makespan is no time",
+                              "its makespan is not a finite time",
                               source, line, values[0], values[1]));
   }
   if (list.empty())

@@ -6,7 +6,7 @@
 // feasible schedule out. An object keeps the scratch memory of one problem, so
 // that a metaheuristic makes a schedule in microseconds.
 
-#include "planner/schedule/exact/Profile.h"
+#include "planner/schedule/exact/ResourceProfile.h"
 
 namespace mgpu::planner::rcpsp {
 
@@ -37,7 +37,7 @@ public:
 
 private:
   const Problem *problem;
-  Profile profile;
+  ResourceProfile profile;
   std::vector<uint32_t> rank; ///< place in topological()
   std::vector<uint32_t> missing, ready, counts;
   std::vector<Time> earliest;

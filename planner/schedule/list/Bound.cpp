@@ -80,7 +80,7 @@ double makespanLowerBound(const Dag &dag, const LatencyEstimator &latency) {
       if (node.phase != phase)
         continue;
       bound = std::max(bound, paths.head[i] + (*durations)[i] + paths.tail[i]);
-      for (DeviceId device : laneDevices(node))
+      for (DeviceId device : streamDevices(node))
         byResource[resourceIndex(device, workClass(node))].push_back(i);
     }
     for (std::vector<uint32_t> &jobs : byResource)

@@ -26,7 +26,7 @@ public:
         streams(streams), predecessors(dag), successors(dag),
         missing(dag.nodes.size()), footprintOf(dag.nodes.size()),
         busy(numResources(dag), false),
-        lanes((size_t(dag.numDevices) + 1) * streams),
+        streamStates((size_t(dag.numDevices) + 1) * streams),
         footprintsOn(size_t(dag.numDevices) + 1) {
     if (early)
       return;
@@ -43,7 +43,7 @@ public:
     std::map<std::pair<WorkClass, std::vector<DeviceId>>, uint32_t> known;
     for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
       missing[i] += uint32_t(predecessors.of(NodeId{i}).size());
-      auto devices = laneDevices(dag.nodes[i]);
+      auto devices = streamDevices(dag.nodes[i]);
       std::pair key(workClass(dag.nodes[i]),
                     std::vector<DeviceId>(devices.begin(), devices.end()));
       auto [it, fresh] =
@@ -76,7 +76,7 @@ private:
     std::priority_queue<Ready> ready;
     bool touched; ///< listed in `touchedFootprints`
   };
-  struct LaneState {
+  struct StreamState {
     bool busy = false, used = false;
     NodeId last;
     uint32_t lastStep = 0;
@@ -89,8 +89,8 @@ private:
     }
   };
 
-  LaneState &lane(DeviceId device, uint32_t stream) {
-    return lanes[size_t(device.value + 1) * streams + stream];
+  StreamState &stateOf(DeviceId device, uint32_t stream) {
+    return streamStates[size_t(device.value + 1) * streams + stream];
   }
   void touch(uint32_t footprint) {
     if (!footprints[footprint].touched) {
@@ -123,7 +123,7 @@ private:
     for (size_t k = 0; k < footprint.devices.size(); ++k) {
       DeviceId device = footprint.devices[k];
       busy[resourceIndex(device, footprint.work)] = false;
-      lane(device, order[end.step].lanes[k].stream.value).busy = false;
+      stateOf(device, order[end.step].streams[k].stream.value).busy = false;
       for (uint32_t neighbour : footprintsOn[size_t(device.value + 1)])
         touch(neighbour);
     }
@@ -162,7 +162,7 @@ private:
         return false;
       bool idle = false;
       for (uint32_t stream = 0; stream < streams && !idle; ++stream)
-        idle = !lane(device, stream).busy;
+        idle = !stateOf(device, stream).busy;
       if (!idle)
         return false;
     }
@@ -177,7 +177,7 @@ private:
     uint32_t best = 0;
     std::tuple<int, uint32_t> bestRank(-1, 0);
     for (uint32_t stream = 0; stream < streams; ++stream) {
-      const LaneState &state = lane(device, stream);
+      const StreamState &state = stateOf(device, stream);
       if (state.busy)
         continue;
       int rank = 1;
@@ -206,9 +206,9 @@ private:
     OrderedStep step{NodeId{node}, {}};
     for (DeviceId device : footprint.devices) {
       uint32_t stream = pickStream(node, device, footprint.work);
-      lane(device, stream) = {true, true, NodeId{node}, index};
+      stateOf(device, stream) = {true, true, NodeId{node}, index};
       busy[resourceIndex(device, footprint.work)] = true;
-      step.lanes.push_back({device, StreamId{stream}});
+      step.streams.push_back({device, StreamId{stream}});
     }
     order.push_back(std::move(step));
     ends.push({now + durations[node], node, index});
@@ -226,7 +226,7 @@ private:
   std::vector<uint32_t> footprintOf;
   std::vector<Footprint> footprints;
   std::vector<bool> busy;
-  std::vector<LaneState> lanes;
+  std::vector<StreamState> streamStates;
   std::vector<std::vector<uint32_t>> footprintsOn; ///< by device, host first
   std::vector<uint32_t> touchedFootprints;
   std::priority_queue<End, std::vector<End>, std::greater<>> ends;
@@ -247,8 +247,8 @@ Result<Plan> scheduleList(const Dag &dag, const LatencyEstimator &latency,
                           const ScheduleOptions &options) {
   MGPU_TRY_ASSIGN(uint32_t streams,
                   checkInput(dag, options.streamsPerDevice, options));
-  bool early = options.freedoms.early;
-  if (!options.freedoms.order)
+  bool early = options.schedulePolicy.early;
+  if (!options.schedulePolicy.order)
     return finishPlan("list", programOrder(dag, streams, early), streams,
                       WaitPolicy::Dependences, dag, latency, options);
   MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, latency));

@@ -2,7 +2,8 @@
 #include "planner/schedule/list/PlanBuilder.h"
 
 #include "planner/plan/ArenaLayout.h"
-#include "planner/plan/LaneClocks.h"
+#include "planner/plan/StreamClocks.h"
+#include "support/Assert.h"
 
 #include <algorithm>
 #include <cmath>
@@ -44,7 +45,7 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
     bool used = false;
   };
   std::vector<Holder> resources(numResources(dag));
-  std::map<Lane, Holder> lanes;
+  std::map<PlanStream, Holder> streams;
   std::vector<double> endOf(dag.nodes.size(), 0);
   std::vector<StartReason> reasons(plan.steps.size());
   Predecessors predecessors(dag);
@@ -79,13 +80,13 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
                 depends(step.node, wait) ? StartReason::Dependence
                                          : StartReason::Order,
                 wait);
-    for (Lane lane : step.lanes)
-      if (const Holder &tail = lanes[lane]; tail.used)
+    for (PlanStream stream : step.streams)
+      if (const Holder &tail = streams[stream]; tail.used)
         constrain(tail.until,
                   depends(step.node, tail.node) ? StartReason::Dependence
                                                 : StartReason::Stream,
                   tail.node);
-    for (DeviceId device : laneDevices(node))
+    for (DeviceId device : streamDevices(node))
       if (const Holder &holder =
               resources[resourceIndex(device, workClass(node))];
           holder.used)
@@ -97,9 +98,9 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
     reasons[s] = reason;
     Holder mine{start + step.durationUs, step.node, true};
     endOf[step.node.value] = mine.until;
-    for (Lane lane : step.lanes)
-      lanes[lane] = mine;
-    for (DeviceId device : laneDevices(node))
+    for (PlanStream stream : step.streams)
+      streams[stream] = mine;
+    for (DeviceId device : streamDevices(node))
       resources[resourceIndex(device, workClass(node))] = mine;
     if (!latest.used || mine.until > latest.until)
       latest = mine;
@@ -166,10 +167,10 @@ static void assignWaits(Plan &plan, WaitPolicy policy, bool early,
   std::vector<std::vector<uint32_t>> places;
   if (!early)
     places = placesOfCollectives(dag);
-  std::set<Lane> lanes;
+  std::set<PlanStream> streams;
   for (const PlanStep &step : plan.steps)
-    lanes.insert(step.lanes.begin(), step.lanes.end());
-  LaneClocks clocks(plan.steps.size(), lanes.size());
+    streams.insert(step.streams.begin(), step.streams.end());
+  StreamClocks clocks(plan.steps.size(), streams.size());
   std::vector<uint32_t> stepOf(dag.nodes.size());
   Predecessors predecessors(dag);
   std::vector<uint32_t> needed;
@@ -187,7 +188,7 @@ static void assignWaits(Plan &plan, WaitPolicy policy, bool early,
     if (policy == WaitPolicy::Everything && s > 0)
       needed.push_back(s - 1);
     std::sort(needed.begin(), needed.end(), std::greater<>());
-    clocks.begin(step.lanes);
+    clocks.begin(step.streams);
     for (uint32_t earlier : needed)
       if (!clocks.follows(earlier)) {
         clocks.join(earlier);
@@ -196,6 +197,17 @@ static void assignWaits(Plan &plan, WaitPolicy policy, bool early,
     clocks.end();
     std::sort(step.waits.begin(), step.waits.end());
   }
+}
+
+/// Whether the plan's text reads back as the plan. It is looked at while the
+/// DAG is small. (Whether the plan is safe is for verify(), whose answer is an
+/// error of the program where a DAG from a file lacks edges.)
+[[maybe_unused]] static bool readsBack(const Plan &plan, const Dag &dag) {
+  if (plan.steps.size() > 256)
+    return true;
+  const std::string text = toText(plan, dag);
+  Result<Plan> back = parsePlan(text, dag);
+  return back && toText(*back, dag) == text;
 }
 
 Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
@@ -216,10 +228,10 @@ Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
   for (OrderedStep &step : order) {
     plan.steps.emplace_back();
     plan.steps.back().node = step.node;
-    plan.steps.back().lanes = std::move(step.lanes);
+    plan.steps.back().streams = std::move(step.streams);
     plan.steps.back().durationUs = durations[step.node.value];
   }
-  assignWaits(plan, policy, options.freedoms.early, dag);
+  assignWaits(plan, policy, options.schedulePolicy.early, dag);
   predictTimes(plan, dag);
   ArenaLayout layout = layoutArena(plan, dag);
   plan.placements = std::move(layout.placements);
@@ -234,6 +246,7 @@ Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
                       "are allowed; use more devices or smaller buffers",
                       device, plan.arenaBytes[device], dag.residentBytes,
                       options.limits.arenaBytes));
+  MGPU_ASSERT(readsBack(plan, dag), "a plan's text reads back as the plan");
   return plan;
 }
 

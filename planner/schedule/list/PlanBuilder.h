@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_SCHEDULE_LIST_PLANBUILDER_H
 #define MGPU_PLANNER_SCHEDULE_LIST_PLANBUILDER_H
 
-// What all schedulers share: they choose an order and lanes, this adds waits,
+// What all schedulers share: they choose an order and streams, this adds waits,
 // predicted times, the arena and the bound.
 
 #include "planner/schedule/list/Schedulers.h"
@@ -35,9 +35,9 @@ struct StartReason {
   NodeId node;
 };
 
-/// Predicts the times of a plan whose steps, lanes and waits are set: sets each
-/// startUs and the makespan under the planning model, steps taking resources
-/// in plan order. Returns the reason of each start.
+/// Predicts the times of a plan whose steps, streams and waits are set: sets
+/// each startUs and the makespan under the planning model, steps taking
+/// resources in plan order. Returns the reason of each start.
 std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag);
 
 enum class WaitPolicy {
@@ -47,11 +47,11 @@ enum class WaitPolicy {
 
 struct OrderedStep {
   NodeId node;
-  std::vector<Lane> lanes;
+  std::vector<PlanStream> streams;
 };
 
 /// The order of list scheduling: at each time, of the nodes that can start, the
-/// one of the greatest priority first. `early` as in Freedoms.
+/// one of the greatest priority first. `early` as in SchedulePolicy.
 std::vector<OrderedStep> listOrder(const Dag &dag,
                                    const std::vector<double> &durations,
                                    const std::vector<double> &priorities,
@@ -67,8 +67,8 @@ std::vector<OrderedStep> programOrder(const Dag &dag, uint32_t streams,
 std::vector<std::vector<uint32_t>> placesOfCollectives(const Dag &dag);
 
 /// Builds a plan from `order` (a topological order, phases ascending) and the
-/// lanes of each step of it. Waits are minimal: none is implied by lane order
-/// and the other waits. Fails when a limit is exceeded.
+/// streams of each step of it. Waits are minimal: none is implied by stream
+/// order and the other waits. Fails when a limit is exceeded.
 Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
                         uint32_t streamsPerDevice, WaitPolicy policy,
                         const Dag &dag, const LatencyEstimator &latency,

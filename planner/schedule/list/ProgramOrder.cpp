@@ -13,7 +13,7 @@ std::vector<std::vector<uint32_t>> placesOfCollectives(const Dag &dag) {
                                            (size_t(dag.numDevices) + 1));
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     const DagNode &node = dag.nodes[i];
-    for (DeviceId device : laneDevices(node)) {
+    for (DeviceId device : streamDevices(node)) {
       std::vector<uint32_t> &mine =
           since[size_t(node.phase) * (size_t(dag.numDevices) + 1) +
                 size_t(device.value + 1)];
@@ -48,8 +48,8 @@ std::vector<OrderedStep> programOrder(const Dag &dag, uint32_t streams,
                       : work == WorkClass::Collective ? 1
                                                       : 2;
     OrderedStep step{NodeId{i}, {}};
-    for (DeviceId device : laneDevices(node))
-      step.lanes.push_back({device, StreamId{std::min(stream, streams - 1)}});
+    for (DeviceId device : streamDevices(node))
+      step.streams.push_back({device, StreamId{std::min(stream, streams - 1)}});
     order.push_back(std::move(step));
     done[i] = true;
     for (NodeId next : successors.of(NodeId{i}))

@@ -3,7 +3,7 @@
 #define MGPU_PLANNER_SCHEDULE_LIST_SCHEDULERS_H
 
 // One free function per scheduling algorithm, one .cpp each. All return a
-// complete plan: lanes, waits, predicted times, arena layout, bound.
+// complete plan: streams, waits, predicted times, arena layout, bound.
 //
 // The planning model, to which all predicted times and the bound refer:
 // - A device runs one kernel, one copy and one collective at a time; the three
@@ -13,7 +13,7 @@
 // - The phases (planner/dag/Dag.h) follow each other: none starts before the
 //   one before has ended. A dependence across phases still gets its wait.
 // - Durations do not depend on what else runs.
-// Resources shape predicted times only; correctness rests on lanes and waits.
+// Resources shape predicted times only; correctness rests on streams and waits.
 
 #include "planner/cost/LatencyEstimator.h"
 #include "planner/plan/Plan.h"
@@ -25,7 +25,7 @@ namespace mgpu::planner {
 struct ScheduleOptions {
   PlanLimits limits;
   uint32_t streamsPerDevice = 4; ///< the list scheduler uses at most this many
-  Freedoms freedoms;             ///< of the list scheduler; it knows no `join`
+  SchedulePolicy schedulePolicy; ///< of the list scheduler; it knows no `join`
 };
 
 /// Program order, one stream per device, each node after the one before it on
@@ -35,9 +35,9 @@ Result<Plan> scheduleSerial(const Dag &dag, const LatencyEstimator &latency,
 
 /// Priority list scheduling: longest path to the end first; the stream that
 /// lets the node start first. Collectives of one communicator keep DAG order.
-/// Without Freedoms::order, program order: kernels, collectives and copies on a
-/// stream each, as far as there are streams; collectives, where they may be
-/// early, right behind the last node they need.
+/// Without SchedulePolicy::order, program order: kernels, collectives and
+/// copies on a stream each, as far as there are streams; collectives, where
+/// they may be early, right behind the last node they need.
 Result<Plan> scheduleList(const Dag &dag, const LatencyEstimator &latency,
                           const ScheduleOptions &options = {});
 

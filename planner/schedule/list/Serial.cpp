@@ -13,8 +13,8 @@ Result<Plan> scheduleSerial(const Dag &dag, const LatencyEstimator &latency,
       if (dag.nodes[i].phase != phase)
         continue;
       OrderedStep step{NodeId{i}, {}};
-      for (DeviceId device : laneDevices(dag.nodes[i]))
-        step.lanes.push_back({device, StreamId{0}});
+      for (DeviceId device : streamDevices(dag.nodes[i]))
+        step.streams.push_back({device, StreamId{0}});
       order.push_back(std::move(step));
     }
   return finishPlan("serial", std::move(order), streams, WaitPolicy::Everything,

@@ -29,8 +29,8 @@ Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
       ready[pick] = ready.back();
       ready.pop_back();
       OrderedStep step{NodeId{node}, {}};
-      for (DeviceId device : laneDevices(dag.nodes[node]))
-        step.lanes.push_back(
+      for (DeviceId device : streamDevices(dag.nodes[node]))
+        step.streams.push_back(
             {device, StreamId{uint32_t(random.below(streams))}});
       order.push_back(std::move(step));
       for (NodeId next : successors.of(NodeId{node}))
@@ -39,7 +39,7 @@ Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
     }
   }
   ScheduleOptions free = options;
-  free.freedoms = {};
+  free.schedulePolicy = {};
   return finishPlan("shuffled", std::move(order), streams,
                     WaitPolicy::Dependences, dag, latency, free);
 }

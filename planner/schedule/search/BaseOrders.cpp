@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 namespace {
 
@@ -144,4 +144,4 @@ std::vector<double> pathPriorities(const OverlapModel &model) {
   return tails;
 }
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search

@@ -6,10 +6,10 @@
 
 #include <limits>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 /// A topological order that needs little memory when run one node at a time.
-/// Two rules, both local: a node whose output is no smaller than its inputs
+/// Two rules, both local: a node whose output is not smaller than its inputs
 /// (weights gathered or converted, constants) waits until something that is not
 /// such a node needs it; a ready node whose inputs it frees are larger than its
 /// output runs at once, if more than `comfort` bytes are live. Otherwise in the
@@ -42,6 +42,6 @@ std::vector<double> pathPriorities(const OverlapModel &model);
 /// ended.
 OverlapSchedule inOrderSchedule(const OverlapModel &model, bool early);
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search
 
 #endif // MGPU_PLANNER_SCHEDULE_SEARCH_BASEORDERS_H

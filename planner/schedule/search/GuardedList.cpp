@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 // Ready nodes that memory refuses are looked at again at each start; of very
 // many only the first are.
@@ -137,7 +137,7 @@ void GuardedList::finish(uint32_t node) {
     openGate();
 }
 
-bool GuardedList::startOne(uint8_t lane, uint64_t limit,
+bool GuardedList::startOne(uint8_t resource, uint64_t limit,
                            OverlapSchedule &schedule) {
   auto admissible = [&](uint32_t node) {
     uint64_t bytes = model.outBytes[node];
@@ -148,20 +148,21 @@ bool GuardedList::startOne(uint8_t lane, uint64_t limit,
   };
   auto take = [&](std::set<std::pair<double, uint32_t>>::iterator it) {
     uint32_t node = it->second;
-    ready[lane].erase(it);
+    ready[resource].erase(it);
     start(node, schedule);
     return true;
   };
   int looks = 0;
-  for (auto it = ready[lane].begin(); it != ready[lane].end(); ++it) {
+  for (auto it = ready[resource].begin(); it != ready[resource].end(); ++it) {
     if (++looks > maxLooks)
       break;
     if (admissible(it->second))
       return take(it);
   }
   if (cursor < base.size()) {
-    auto it = ready[lane].find({-(*priorities)[base[cursor]], base[cursor]});
-    if (it != ready[lane].end() && admissible(base[cursor]))
+    auto it =
+        ready[resource].find({-(*priorities)[base[cursor]], base[cursor]});
+    if (it != ready[resource].end() && admissible(base[cursor]))
       return take(it);
   }
   return false;
@@ -186,23 +187,23 @@ bool GuardedList::run(const std::vector<uint32_t> &newBase,
   while (schedule.order.size() < model.size() || until[0] != never ||
          until[1] != never) {
     // A collective first: it waits for less, and hides behind the kernel.
-    for (uint8_t lane : {1, 0})
-      if (until[lane] == never && startOne(lane, limit, schedule)) {
-        running[lane] = schedule.order.back();
-        until[lane] = now + model.durations[running[lane]];
-        schedule.makespan = std::max(schedule.makespan, until[lane]);
+    for (uint8_t resource : {1, 0})
+      if (until[resource] == never && startOne(resource, limit, schedule)) {
+        running[resource] = schedule.order.back();
+        until[resource] = now + model.durations[running[resource]];
+        schedule.makespan = std::max(schedule.makespan, until[resource]);
       }
     // Nothing runs and nothing fits cannot be: base[cursor] then fits.
     if (until[0] == never && until[1] == never)
       return false;
     now = std::min(until[0], until[1]);
-    for (uint8_t lane : {1, 0})
-      if (until[lane] <= now) {
-        until[lane] = never;
-        finish(running[lane]);
+    for (uint8_t resource : {1, 0})
+      if (until[resource] <= now) {
+        until[resource] = never;
+        finish(running[resource]);
       }
   }
   return true;
 }
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search

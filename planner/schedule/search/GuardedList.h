@@ -9,7 +9,7 @@
 
 #include <set>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 /// Most bytes live when the nodes run one at a time in `order`, the resident
 /// ones among them.
@@ -42,7 +42,7 @@ public:
 
 private:
   void prepare(const std::vector<uint32_t> &base);
-  bool startOne(uint8_t lane, uint64_t limit, OverlapSchedule &schedule);
+  bool startOne(uint8_t resource, uint64_t limit, OverlapSchedule &schedule);
   void start(uint32_t node, OverlapSchedule &schedule);
   void finish(uint32_t node);
   void release(uint32_t node);
@@ -58,13 +58,13 @@ private:
   std::vector<std::vector<uint32_t>> consumers;
   std::vector<uint32_t> openConsumers;
   std::vector<uint8_t> started, ended;
-  std::set<std::pair<double, uint32_t>> ready[2]; ///< by lane
+  std::set<std::pair<double, uint32_t>> ready[2]; ///< by resource
   PeakTree tree;
   uint64_t live = 0;   ///< bytes, resident ones included
   uint32_t cursor = 0; ///< first place of `base` that has not started
   double now = 0;
 };
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search
 
 #endif // MGPU_PLANNER_SCHEDULE_SEARCH_GUARDEDLIST_H

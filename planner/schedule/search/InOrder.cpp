@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 OverlapSchedule inOrderSchedule(const OverlapModel &model, bool early) {
   constexpr double never = std::numeric_limits<double>::infinity();
@@ -21,16 +21,16 @@ OverlapSchedule inOrderSchedule(const OverlapModel &model, bool early) {
   }
   double now = 0, until[2] = {never, never};
   uint32_t running[2] = {0, 0}, kernel = 0, collective = 0;
-  auto skip = [&](uint32_t &next, uint8_t lane) {
-    while (next < n && model.isCollective[next] != lane)
+  auto skip = [&](uint32_t &next, uint8_t resource) {
+    while (next < n && model.isCollective[next] != resource)
       ++next;
   };
-  auto start = [&](uint32_t node, uint8_t lane) {
+  auto start = [&](uint32_t node, uint8_t resource) {
     schedule.starts[node] = now;
     schedule.order.push_back(node);
-    running[lane] = node;
-    until[lane] = now + model.durations[node];
-    schedule.makespan = std::max(schedule.makespan, until[lane]);
+    running[resource] = node;
+    until[resource] = now + model.durations[node];
+    schedule.makespan = std::max(schedule.makespan, until[resource]);
   };
   skip(kernel, 0);
   skip(collective, 1);
@@ -51,10 +51,10 @@ OverlapSchedule inOrderSchedule(const OverlapModel &model, bool early) {
       skip(++kernel, 0);
     }
     now = std::min(until[0], until[1]);
-    for (uint8_t lane : {1, 0})
-      if (until[lane] <= now) {
-        until[lane] = never;
-        for (uint32_t next : model.successors(running[lane]))
+    for (uint8_t resource : {1, 0})
+      if (until[resource] <= now) {
+        until[resource] = never;
+        for (uint32_t next : model.successors(running[resource]))
           if (--missing[next] == 0 && model.isCollective[next])
             ready.insert(next);
       }
@@ -62,4 +62,4 @@ OverlapSchedule inOrderSchedule(const OverlapModel &model, bool early) {
   return schedule;
 }
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search

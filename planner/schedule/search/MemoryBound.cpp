@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 namespace {
 
@@ -173,4 +173,4 @@ MemoryBound memoryBound(const OverlapModel &model,
   return best;
 }
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search

@@ -4,7 +4,7 @@
 
 #include "planner/schedule/search/OverlapModel.h"
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 /// A proof that some memory is needed, whatever the schedule.
 struct MemoryBound {
@@ -26,6 +26,6 @@ MemoryBound memoryBound(const OverlapModel &model,
                         const std::vector<uint32_t> &order, uint32_t candidates,
                         uint64_t enough);
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search
 
 #endif // MGPU_PLANNER_SCHEDULE_SEARCH_MEMORYBOUND_H

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 Result<OverlapModel> OverlapModel::create(const Dag &dag, double scaleComm,
                                           const LatencyEstimator *latency) {
@@ -210,4 +210,4 @@ std::optional<double> hiddenShare(const OverlapBounds &bounds,
   return 1 - (makespan - bounds.kernels - least) / (bounds.collectives - least);
 }
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 /// A DAG as flat arrays; nodes are numbered as in the file, topologically.
 class OverlapModel {
@@ -76,6 +76,6 @@ OverlapBounds makespanBounds(const OverlapModel &model);
 /// nothing when C <= E.
 std::optional<double> hiddenShare(const OverlapBounds &bounds, double makespan);
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search
 
 #endif // MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPMODEL_H

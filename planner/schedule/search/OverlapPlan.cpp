@@ -3,7 +3,7 @@
 
 #include "planner/plan/ArenaLayout.h"
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 Plan makePlan(const OverlapModel &model, const OverlapSchedule &schedule,
               const Dag &dag) {
@@ -15,18 +15,18 @@ Plan makePlan(const OverlapModel &model, const OverlapSchedule &schedule,
   plan.streamsPerDevice = 2;
   plan.makespanUs = schedule.makespan;
   plan.steps.reserve(model.size());
-  // Per lane: the step begun last and the one before it, and what the other
-  // lane has waited for of it already.
+  // Per stream: the step begun last and the one before it, and what the other
+  // stream has waited for of it already.
   uint32_t latest[2] = {none, none}, former[2] = {none, none},
            known[2] = {none, none};
   for (uint32_t node : schedule.order) {
-    uint8_t lane = model.isCollective[node], other = 1 - lane;
+    uint8_t stream = model.isCollective[node], other = 1 - stream;
     PlanStep step;
     step.node = NodeId{node};
     step.startUs = schedule.starts[node];
     step.durationUs = model.durations[node];
     for (DeviceId device : dag.nodes[node].devices)
-      step.lanes.push_back({device, StreamId{lane}});
+      step.streams.push_back({device, StreamId{stream}});
     uint32_t ended = latest[other];
     if (ended != none &&
         schedule.starts[ended] + model.durations[ended] > step.startUs)
@@ -35,8 +35,8 @@ Plan makePlan(const OverlapModel &model, const OverlapSchedule &schedule,
       step.waits.push_back(NodeId{ended});
       known[other] = ended;
     }
-    former[lane] = latest[lane];
-    latest[lane] = node;
+    former[stream] = latest[stream];
+    latest[stream] = node;
     plan.steps.push_back(std::move(step));
   }
   ArenaLayout layout = layoutArena(plan, dag);
@@ -45,4 +45,4 @@ Plan makePlan(const OverlapModel &model, const OverlapSchedule &schedule,
   return plan;
 }
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search

@@ -5,7 +5,7 @@
 #include "planner/plan/Plan.h"
 #include "planner/schedule/search/OverlapModel.h"
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 /// The schedule as a plan of `dag`: kernels on stream 0, collectives on stream
 /// 1. Each step waits for what the other stream has ended by its start, so that
@@ -15,6 +15,6 @@ namespace mgpu::planner::overlap {
 Plan makePlan(const OverlapModel &model, const OverlapSchedule &schedule,
               const Dag &dag);
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search
 
 #endif // MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPPLAN_H

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 static constexpr uint32_t proofCandidates = 12;
 
@@ -85,9 +85,10 @@ static Result<OverlapOutcome> planInOrder(const Dag &dag,
 
 Result<OverlapOutcome> planOverlap(const Dag &dag, const OverlapModel &model,
                                    uint64_t memoryLimit, uint64_t seed,
-                                   rcpsp::Budget &budget, Freedoms freedoms) {
-  if (!freedoms.order)
-    return planInOrder(dag, model, memoryLimit, freedoms.early, budget);
+                                   rcpsp::Budget &budget,
+                                   SchedulePolicy schedulePolicy) {
+  if (!schedulePolicy.order)
+    return planInOrder(dag, model, memoryLimit, schedulePolicy.early, budget);
   OverlapOutcome best;
   std::optional<Error> refusal;
   OverlapSearch search(
@@ -101,7 +102,7 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const OverlapModel &model,
           refusal = std::move(outcome.error());
         return outcome.has_value();
       },
-      !freedoms.early);
+      !schedulePolicy.early);
   if (!search.first())
     return fail(search.leastPeak() > memoryLimit || !refusal
                     ? doesNotFit(dag, model, memoryLimit, search)
@@ -114,4 +115,4 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const OverlapModel &model,
   return best;
 }
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search

@@ -10,7 +10,7 @@
 #include "planner/schedule/exact/Budget.h"
 #include "planner/schedule/search/OverlapModel.h"
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 /// Plan::model of what is planned by frozen durations alone.
 inline constexpr std::string_view frozenModelName = "frozen model F";
@@ -23,16 +23,16 @@ struct OverlapOutcome {
   double firstSeconds = 0; ///< until the first verified plan
 };
 
-/// Searches until `budget` ends or the bound is met. Without Freedoms::order
-/// there is one schedule, inOrderSchedule(); `join` is nothing to the model,
-/// which has no contention. Invalid when nothing fits `memoryLimit` bytes: the
-/// error names the step, what is live there and how much is missing, with a
-/// proof by a minimum cut where there is one.
+/// Searches until `budget` ends or the bound is met. Without
+/// SchedulePolicy::order there is one schedule, inOrderSchedule(); `join` is
+/// nothing to the model, which has no contention. Invalid when nothing fits
+/// `memoryLimit` bytes: the error names the step, what is live there and how
+/// much is missing, with a proof by a minimum cut where there is one.
 Result<OverlapOutcome> planOverlap(const Dag &dag, const OverlapModel &model,
                                    uint64_t memoryLimit, uint64_t seed,
                                    rcpsp::Budget &budget,
-                                   Freedoms freedoms = {});
+                                   SchedulePolicy schedulePolicy = {});
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search
 
 #endif // MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPPLANNER_H

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 static constexpr int maxLowerings = 12;
 static constexpr double never = std::numeric_limits<double>::infinity();
@@ -132,4 +132,4 @@ void OverlapSearch::improve(rcpsp::Budget &budget) {
   }
 }
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search

@@ -9,7 +9,7 @@
 
 #include <functional>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 /// Ever better schedules of one model within a limit of memory. The first
 /// comes from the low-memory order and its plain urgency; then other orders
@@ -64,6 +64,6 @@ private:
   UrgencyRule bestRule;
 };
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search
 
 #endif // MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPSEARCH_H

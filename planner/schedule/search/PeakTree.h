@@ -2,12 +2,14 @@
 #ifndef MGPU_PLANNER_SCHEDULE_SEARCH_PEAKTREE_H
 #define MGPU_PLANNER_SCHEDULE_SEARCH_PEAKTREE_H
 
+#include "support/Assert.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
 
-namespace mgpu::planner::overlap {
+namespace mgpu::planner::search {
 
 /// An array that adds to a range and tells the largest of a range, both in
 /// O(log n): a segment tree whose sums stay where they were added.
@@ -25,6 +27,7 @@ public:
   void add(uint32_t begin, uint32_t end, int64_t value) {
     if (begin >= end)
       return;
+    MGPU_ASSERT(end <= leaves, "a range lies within the array");
     size_t low = begin + leaves, high = end + leaves;
     for (; low < high; low /= 2, high /= 2) {
       if (low & 1)
@@ -40,6 +43,7 @@ public:
     int64_t left = INT64_MIN, right = INT64_MIN;
     if (begin >= end)
       return left;
+    MGPU_ASSERT(end <= leaves, "a range lies within the array");
     // What was added above a node counts for it: going up, both sides take it.
     size_t low = begin + leaves, high = end - 1 + leaves;
     left = largest[low];
@@ -75,6 +79,6 @@ private:
   std::vector<int64_t> largest, added;
 };
 
-} // namespace mgpu::planner::overlap
+} // namespace mgpu::planner::search
 
 #endif // MGPU_PLANNER_SCHEDULE_SEARCH_PEAKTREE_H

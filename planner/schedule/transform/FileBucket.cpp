@@ -10,7 +10,7 @@ namespace {
 
 class Grouping {
 public:
-  Grouping(Dag &dag, const TransformContext &context, Leavings &left)
+  Grouping(Dag &dag, const TransformContext &context, SkippedCandidates &left)
       : dag(dag), left(left), rewrite(dag, context),
         taken(dag.nodes.size(), false) {}
 
@@ -120,7 +120,7 @@ private:
   }
 
   Dag &dag;
-  Leavings &left;
+  SkippedCandidates &left;
   FileRewrite rewrite;
   std::vector<bool> taken;
   std::vector<uint32_t> order;
@@ -129,7 +129,7 @@ private:
 } // namespace
 
 Result<uint32_t> bucketFileReduces(Dag &dag, const TransformContext &context,
-                                   Leavings &left) {
+                                   SkippedCandidates &left) {
   return Grouping(dag, context, left).run();
 }
 

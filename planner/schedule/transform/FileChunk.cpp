@@ -14,7 +14,7 @@ class FileChunking {
 public:
   /// `countOf(collective)`: into how many parts; 1 leaves it.
   FileChunking(Dag &dag, std::function<uint32_t(uint32_t)> countOf,
-               const TransformContext &context, Leavings &left)
+               const TransformContext &context, SkippedCandidates &left)
       : dag(dag), countOf(std::move(countOf)), left(left),
         rewrite(dag, context) {}
 
@@ -131,7 +131,7 @@ private:
   Dag &dag;
   std::function<uint32_t(uint32_t)> countOf;
   uint32_t count = 1; ///< of the collective looked at
-  Leavings &left;
+  SkippedCandidates &left;
   FileRewrite rewrite;
 };
 
@@ -139,7 +139,7 @@ private:
 
 Result<uint32_t> chunkFileReduces(Dag &dag, uint32_t count,
                                   const TransformContext &context,
-                                  Leavings &left) {
+                                  SkippedCandidates &left) {
   return FileChunking(
              dag, [&](uint32_t) { return count; }, context, left)
       .run();
@@ -147,7 +147,7 @@ Result<uint32_t> chunkFileReduces(Dag &dag, uint32_t count,
 
 std::vector<std::vector<NodeId>> fileChunkGroups(const Dag &dag) {
   Dag copy = dag;
-  Leavings left;
+  SkippedCandidates left;
   return FileChunking(
              copy, [](uint32_t) { return 2u; }, {}, left)
       .groups();
@@ -155,7 +155,7 @@ std::vector<std::vector<NodeId>> fileChunkGroups(const Dag &dag) {
 
 Result<uint32_t> chunkFileReduces(Dag &dag, const std::vector<uint32_t> &counts,
                                   const TransformContext &context,
-                                  Leavings &left) {
+                                  SkippedCandidates &left) {
   std::vector<std::vector<NodeId>> groups = fileChunkGroups(dag);
   std::map<uint32_t, uint32_t> byNode;
   for (size_t g = 0; g < groups.size(); ++g)

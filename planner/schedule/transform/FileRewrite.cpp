@@ -9,13 +9,13 @@
 
 namespace mgpu::planner {
 
-void Leavings::add(const Dag &dag, uint32_t node, std::string why) {
+void SkippedCandidates::add(const Dag &dag, uint32_t node, std::string why) {
   Left &left = byReason[std::move(why)];
   if (left.count++ == 0)
     left.first = fmt::format("{} \"{}\"", node, dag.nodes[node].name);
 }
 
-std::vector<std::string> Leavings::lines() const {
+std::vector<std::string> SkippedCandidates::lines() const {
   std::vector<std::pair<uint32_t, std::string>> found;
   for (const auto &[why, left] : byReason)
     found.emplace_back(left.count, fmt::format("{} left, the first node {}: {}",

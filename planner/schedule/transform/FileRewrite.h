@@ -14,7 +14,7 @@
 namespace mgpu::planner {
 
 /// Counts why candidates were left, for people.
-class Leavings {
+class SkippedCandidates {
 public:
   void add(const Dag &dag, uint32_t node, std::string why);
   /// One line per reason, the most frequent first: how many, and the first.
@@ -79,18 +79,18 @@ private:
 
 // One .cpp each; the number of changes.
 Result<uint32_t> scatterFileReduces(Dag &dag, const TransformContext &context,
-                                    Leavings &left);
+                                    SkippedCandidates &left);
 Result<uint32_t> bucketFileReduces(Dag &dag, const TransformContext &context,
-                                   Leavings &left);
+                                   SkippedCandidates &left);
 Result<uint32_t> splitFileReduces(Dag &dag, const TransformContext &context,
-                                  Leavings &left);
+                                  SkippedCandidates &left);
 Result<uint32_t> chunkFileReduces(Dag &dag, uint32_t count,
                                   const TransformContext &context,
-                                  Leavings &left);
+                                  SkippedCandidates &left);
 /// `counts`: one per group.
 Result<uint32_t> chunkFileReduces(Dag &dag, const std::vector<uint32_t> &counts,
                                   const TransformContext &context,
-                                  Leavings &left);
+                                  SkippedCandidates &left);
 std::vector<std::vector<NodeId>> fileChunkGroups(const Dag &dag);
 
 } // namespace mgpu::planner

@@ -12,7 +12,7 @@ namespace {
 /// table of one entry per rank.
 class Scattering {
 public:
-  Scattering(Dag &dag, const TransformContext &context, Leavings &left)
+  Scattering(Dag &dag, const TransformContext &context, SkippedCandidates &left)
       : dag(dag), left(left), rewrite(dag, context) {}
 
   Result<uint32_t> run() {
@@ -72,7 +72,7 @@ private:
       // More work than an operation per byte is more than a slice.
       if (!call || call->isCollective || !call->isSlice ||
           slice.flops > double(slice.outBytes))
-        why = "a node that reads it is no slice";
+        why = "a node that reads it is not a slice";
       else if (slice.outBytes * *ranks != bytes)
         why = "a slice of it is not one part per rank";
       else if (!part || part == whole ||
@@ -134,14 +134,14 @@ private:
   }
 
   Dag &dag;
-  Leavings &left;
+  SkippedCandidates &left;
   FileRewrite rewrite;
 };
 
 } // namespace
 
 Result<uint32_t> scatterFileReduces(Dag &dag, const TransformContext &context,
-                                    Leavings &left) {
+                                    SkippedCandidates &left) {
   return Scattering(dag, context, left).run();
 }
 

@@ -7,7 +7,7 @@
 namespace mgpu::planner {
 
 Result<uint32_t> splitFileReduces(Dag &dag, const TransformContext &context,
-                                  Leavings &left) {
+                                  SkippedCandidates &left) {
   FileRewrite rewrite(dag, context);
   uint32_t changes = 0, count = uint32_t(dag.nodes.size());
   for (uint32_t i = 0; i < count; ++i) {

@@ -9,7 +9,7 @@
 namespace mgpu::planner {
 
 /// Part `index` of `count` along axis 0 (x) to 2 (z), equal but for a block
-/// where the grid's size along it is no multiple of `count`; it is no less.
+/// where the grid's size along it is not a multiple of `count`; it is not less.
 GridPart partAlong(Dim3 grid, unsigned axis, uint32_t index, uint32_t count);
 
 /// The bytes that the blocks of `part` touch by a use of a launch over `grid`.

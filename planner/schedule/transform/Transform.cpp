@@ -3,9 +3,9 @@
 
 #include "planner/schedule/transform/FileRewrite.h"
 #include "planner/schedule/transform/Rewrite.h"
+#include "support/Number.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <set>
 
@@ -41,14 +41,14 @@ std::string_view toString(TransformKind kind) {
   return "unknown";
 }
 
-bool Freedoms::*freedomOf(TransformKind kind) {
+bool SchedulePolicy::*policyFlagOf(TransformKind kind) {
   switch (kind) {
   case TransformKind::Order:
-    return &Freedoms::order;
+    return &SchedulePolicy::order;
   case TransformKind::Early:
-    return &Freedoms::early;
+    return &SchedulePolicy::early;
   case TransformKind::NoFork:
-    return &Freedoms::join;
+    return &SchedulePolicy::join;
   default:
     return nullptr;
   }
@@ -73,14 +73,10 @@ std::optional<Transform> parseTransform(std::string_view text) {
     return transform;
   for (size_t at = name.size(); at < text.size();) {
     size_t end = std::min(text.find('/', at + 1), text.size());
-    std::string_view word = text.substr(at + 1, end - at - 1);
-    uint32_t count = 0;
-    auto [stop, error] =
-        std::from_chars(word.data(), word.data() + word.size(), count);
-    if (error != std::errc() || stop != word.data() + word.size() ||
-        count < 1 || count > maxChunks)
+    auto count = numberFrom<uint32_t>(text.substr(at + 1, end - at - 1));
+    if (!count || *count < 1 || *count > maxChunks)
       return std::nullopt;
-    transform.counts.push_back(count);
+    transform.counts.push_back(*count);
     at = end;
   }
   if (transform.kind != TransformKind::Chunk || transform.counts.empty())
@@ -90,7 +86,7 @@ std::optional<Transform> parseTransform(std::string_view text) {
 
 Result<TransformChoice> parseTransforms(const std::string &text) {
   TransformChoice choice;
-  bool isBased = false; // on all freedoms, by "auto" or "none"
+  bool isBased = false; // on all schedule policies, by "auto" or "none"
   for (size_t at = 0; at <= text.size();) {
     size_t comma = std::min(text.find(',', at), text.size());
     std::string name = text.substr(at, comma - at);
@@ -112,11 +108,11 @@ Result<TransformChoice> parseTransforms(const std::string &text) {
                               "bucket, chunk, chunk2, chunk4, chunk8, split, "
                               "order, early, nofork; auto,-NAME is all but one",
                               text, name));
-    if (auto freedom = freedomOf(transform->kind)) {
-      if (!choice.namesFreedoms && !isBased)
-        choice.freedoms = noFreedoms;
-      choice.namesFreedoms = true;
-      choice.freedoms.*freedom = !isLess;
+    if (auto policyFlag = policyFlagOf(transform->kind)) {
+      if (!choice.namesPolicy && !isBased)
+        choice.schedulePolicy = strictPolicy;
+      choice.namesPolicy = true;
+      choice.schedulePolicy.*policyFlag = !isLess;
     }
     if (isLess)
       std::erase_if(choice.transforms, [&](const Transform &other) {
@@ -175,7 +171,7 @@ uint32_t numChunks(TransformKind kind) {
 /// Of a DAG some of whose nodes are known only by their cost.
 static Result<uint32_t> transformFile(Dag &dag, const Transform &transform,
                                       const TransformContext &context) {
-  Leavings left;
+  SkippedCandidates left;
   Result<uint32_t> changes = 0;
   switch (transform.kind) {
   case TransformKind::Chunk:

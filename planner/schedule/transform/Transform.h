@@ -54,7 +54,8 @@ enum class TransformKind : uint8_t {
   Chunk,
   /// all_reduce: reduce_scatter, then all_gather, with room between them.
   Split,
-  /// What the schedule is free to do (Freedoms.h); the DAG stays as it is.
+  /// What the schedule is free to do (SchedulePolicy.h); the DAG stays as it
+  /// is.
   Order,
   Early,
   NoFork,
@@ -65,8 +66,8 @@ inline constexpr TransformKind allTransforms[] = {
     TransformKind::Chunk8,    TransformKind::Chunk,  TransformKind::Split,
     TransformKind::Order,     TransformKind::Early,  TransformKind::NoFork};
 
-/// The freedom that a transform is; null of those that change the DAG.
-bool Freedoms::*freedomOf(TransformKind kind);
+/// The schedule policy that a transform is; null of those that change the DAG.
+bool SchedulePolicy::*policyFlagOf(TransformKind kind);
 
 /// One number of chunks for all collectives: alternatives of each other, of
 /// which at most one is worth having.
@@ -97,15 +98,16 @@ std::optional<Transform> parseTransform(std::string_view text);
 /// What --transforms names.
 struct TransformChoice {
   std::vector<Transform> transforms;
-  Freedoms freedoms; ///< of the schedule; those of `transforms` among them
-  /// Whether the text says anything of freedoms.
-  bool namesFreedoms = false;
+  SchedulePolicy
+      schedulePolicy; ///< of the schedule; those of `transforms` among them
+  /// Whether the text says anything of schedule policies.
+  bool namesPolicy = false;
 };
 /// "auto": all but one number of chunks for all; "none": none, and a schedule
 /// that is free; else a list with commas. "-NAME" in it takes away from what
 /// stands before it, from "auto" where the list begins with that. A list that
-/// begins with a name has the freedoms it names alone, or all of them if it
-/// names none. Errors are Usage.
+/// begins with a name has the schedule policies it names alone, or all of them
+/// if it names none. Errors are Usage.
 Result<TransformChoice> parseTransforms(const std::string &text);
 
 /// Collectives that can be cut at least in two, those that share kernels

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Computations on device buffers that are no launches.
+// Computations on device buffers that are not launches.
 // RUN: split-file %s %t
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/fine | FileCheck %s --check-prefix=FINE
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/host | FileCheck %s --check-prefix=HOST
@@ -10,7 +10,7 @@
 
 // FINE: ok: {{.*}} 1 node,
 // FINE: exit=0
-// HOST: error: 'linalg.copy' op computes on a memref that is no device's as far as the text shows; copy it to a buffer of mgpu.alloc in this function, or write an mgpu.launch
+// HOST: error: 'linalg.copy' op computes on a memref that is not a device's as far as the text shows; copy it to a buffer of mgpu.alloc in this function, or write an mgpu.launch
 // HOST: exit=1
 // DEVICES: error: 'mgpu.launch' op kernel on device 0 uses buffer 'b' of device 1
 // DEVICES: exit=1

@@ -1,7 +1,7 @@
 // RUN: mgpu-opt --split-input-file --verify-diagnostics %s
 
 func.func @no_grid(%d: !mgpu.device, %n: index) {
-  // expected-error @below {{'mgpu.launch' op expected 1 to 3 sizes of the grid, got 0}}
+  // expected-error @below {{'mgpu.launch' op expected 1 to 3 sizes of the grid, got 0 [launch_c1]}}
   mgpu.launch %d grid() block(%n) {
   }
   return
@@ -10,7 +10,7 @@ func.func @no_grid(%d: !mgpu.device, %n: index) {
 // -----
 
 func.func @four_sizes(%d: !mgpu.device, %n: index) {
-  // expected-error @below {{'mgpu.launch' op expected 1 to 3 sizes of the block, got 4}}
+  // expected-error @below {{'mgpu.launch' op expected 1 to 3 sizes of the block, got 4 [launch_c1]}}
   mgpu.launch %d grid(%n) block(%n, %n, %n, %n) {
   }
   return
@@ -20,7 +20,7 @@ func.func @four_sizes(%d: !mgpu.device, %n: index) {
 
 func.func @empty_grid(%d: !mgpu.device, %n: index) {
   %c0 = arith.constant 0 : index
-  // expected-error @below {{'mgpu.launch' op sizes of the grid must be at least 1, got 0}}
+  // expected-error @below {{'mgpu.launch' op sizes of the grid must be at least 1, got 0 [launch_c2]}}
   mgpu.launch %d grid(%n, %c0) block(%n) {
   }
   return
@@ -30,7 +30,7 @@ func.func @empty_grid(%d: !mgpu.device, %n: index) {
 
 func.func @empty_block(%d: !mgpu.device, %n: index) {
   %c = arith.constant -3 : index
-  // expected-error @below {{'mgpu.launch' op sizes of the block must be at least 1, got -3}}
+  // expected-error @below {{'mgpu.launch' op sizes of the block must be at least 1, got -3 [launch_c2]}}
   mgpu.launch %d grid(%n) block(%c) {
   }
   return
@@ -41,7 +41,7 @@ func.func @empty_block(%d: !mgpu.device, %n: index) {
 func.func @host_launch(%n: index) {
   %c-1 = arith.constant -1 : index
   %h = mgpu.get_device %c-1 : !mgpu.device
-  // expected-error @below {{'mgpu.launch' op cannot launch a kernel on the host}}
+  // expected-error @below {{'mgpu.launch' op cannot launch a kernel on the host [launch_c3]}}
   mgpu.launch %h grid(%n) block(%n) {
   }
   return
@@ -51,7 +51,7 @@ func.func @host_launch(%n: index) {
 
 func.func @negative_shared(%d: !mgpu.device, %n: index) {
   %c = arith.constant -8 : i32
-  // expected-error @below {{'mgpu.launch' op dynamic shared memory size must not be negative, got -8}}
+  // expected-error @below {{'mgpu.launch' op dynamic shared memory size must not be negative, got -8 [launch_c4]}}
   mgpu.launch %d grid(%n) block(%n) dynamic_shared_memory_size %c {
   }
   return
@@ -60,7 +60,7 @@ func.func @negative_shared(%d: !mgpu.device, %n: index) {
 // -----
 
 func.func @workgroup_space(%d: !mgpu.device, %n: index) {
-  // expected-error @below {{'mgpu.launch' op workgroup buffers must be memrefs of static shape and identity layout in the workgroup address space, got 'memref<8xf32>'}}
+  // expected-error @below {{'mgpu.launch' op workgroup buffers must be memrefs of static shape and identity layout in the workgroup address space, got 'memref<8xf32>' [launch_c6]}}
   mgpu.launch %d grid(%n) block(%n) workgroup(%w : memref<8xf32>) {
   }
   return
@@ -69,7 +69,7 @@ func.func @workgroup_space(%d: !mgpu.device, %n: index) {
 // -----
 
 func.func @workgroup_dynamic(%d: !mgpu.device, %n: index) {
-  // expected-error @below {{got 'memref<?xf32, #gpu.address_space<workgroup>>'}}
+  // expected-error @below {{got 'memref<?xf32, #gpu.address_space<workgroup>>' [launch_c6]}}
   mgpu.launch %d grid(%n) block(%n) workgroup(%w : memref<?xf32, #gpu.address_space<workgroup>>) {
   }
   return
@@ -78,7 +78,7 @@ func.func @workgroup_dynamic(%d: !mgpu.device, %n: index) {
 // -----
 
 func.func @four_ids(%d: !mgpu.device, %n: index) {
-  // expected-error @below {{'mgpu.launch' op takes 0, 3, 6, 9 or 12 index arguments in its body (block ids, thread ids, grid sizes, block sizes), got 4}}
+  // expected-error @below {{'mgpu.launch' op takes 0, 3, 6, 9 or 12 index arguments in its body (block ids, thread ids, grid sizes, block sizes), got 4 [launch_c5]}}
   mgpu.launch %d grid(%n) block(%n) {
   ^bb0(%a: index, %b: index, %c: index, %e: index):
   }

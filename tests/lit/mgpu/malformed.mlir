@@ -13,7 +13,7 @@ func.func @get_device_without_index() {
 // -----
 
 // The top level has no order: the use comes first.
-// expected-error @below {{'mgpu.create_communicator' op devices 0 and 1 of the communicator are the same}}
+// expected-error @below {{'mgpu.create_communicator' op devices 0 and 1 of the communicator are the same [create_communicator_c2]}}
 %c = "mgpu.create_communicator"(%d, %d) : (!mgpu.device, !mgpu.device) -> !mgpu.communicator
 %d = "mgpu.get_device"() : () -> !mgpu.device
 
@@ -36,7 +36,7 @@ func.func @get_device_without_index() {
 %i = arith.constant 5 : index
 "mgpu.broadcast"(%b, %c, %i) : (memref<4xf32>, !mgpu.communicator, index) -> ()
 %b = memref.alloc() : memref<4xf32>
-// expected-error @below {{'mgpu.create_communicator' op expected at least one device}}
+// expected-error @below {{'mgpu.create_communicator' op expected at least one device [create_communicator_c1]}}
 %c = "mgpu.create_communicator"() : () -> !mgpu.communicator
 
 // -----

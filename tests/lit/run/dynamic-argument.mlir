@@ -5,7 +5,7 @@
 // RUN: mgpu-tune plan %s | FileCheck %s --check-prefix=PLAN
 // RUN: not mgpu-tune run %s --target host:2 --arg a=2.5 --arg x=iota 2>&1 | FileCheck %s --check-prefix=MISSING
 
-// A dynamic scalar is no part of the plan: kernels read it from device memory,
+// A dynamic scalar is not part of the plan: kernels read it from device memory,
 // where one copy for each device and scalar puts it.
 // CHECK: 0.0 2.5 5.0 {{.*}} 95.0 97.5 32.0 33.0 {{.*}} 55.0
 // PLAN-COUNT-4: step {{[0-9]+}} "{{a|n}}.parameter

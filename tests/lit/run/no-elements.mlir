@@ -1,5 +1,5 @@
 // Sums of nothing are what was there before, on the host and in the text for
-// cards alike.
+// GPUs alike.
 // RUN: mgpu-tune run %s --arg h=iota --out h=%t.npy
 // RUN: %python -c "import sys,struct; print(*map(int,struct.unpack('<5f',open(sys.argv[1],'rb').read()[-20:])))" %t.npy | FileCheck %s
 // RUN: mgpu-tune kernels %s | FileCheck %s --check-prefix=TEXT

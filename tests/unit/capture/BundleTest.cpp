@@ -119,18 +119,18 @@ BundleContents makeContents() {
       }
   kernels::CudaText cuda;
   cuda.name = "axpy_kernel0";
-  cuda.entry = "axpy";
-  cuda.source = "extern \"C\" \0 void"s;
+  cuda.image.entry = "axpy";
+  cuda.image.blob = "extern \"C\" \0 void"s;
   cuda.reason = "why \"not\"";
-  cuda.block = {4, 1, 1};
-  cuda.launchBlock = {32, 2, 1};
-  cuda.covers = {64, 4, 1};
+  cuda.image.sourceBlock = {4, 1, 1};
+  cuda.image.block = {32, 2, 1};
+  cuda.image.covers = {64, 4, 1};
   cuda.reshapable = true;
-  cuda.takesPart = false;
-  cuda.dynamicSharedBytes = 12;
-  cuda.awaits = true;
-  cuda.parameterBytes = {8, 4, 128};
-  cuda.onlyArch = "sm_90a";
+  cuda.image.takesPart = false;
+  cuda.image.dynamicSharedBytes = 12;
+  cuda.image.awaits = true;
+  cuda.image.parameterBytes = {8, 4, 128};
+  cuda.image.arch = "sm_90a";
   MatrixProduct product;
   product.factors = ElementType::BF16;
   product.m = 20;
@@ -138,8 +138,8 @@ BundleContents makeContents() {
   product.k = 40;
   product.batch = 2;
   product.matrices = {{{1, 8, 40, 800}, {2, 0, 30, 1200}, {0, 3, 33, 660}}};
-  cuda.product = product;
-  cuda.tensorMaps = {
+  cuda.image.product = product;
+  cuda.image.tensorMaps = {
       {2, 32, ElementType::BF16, {40, 20, 3}, {96, 1920}, {64, 64, 1}}};
   cuda.space = makeSpace();
   forms.cuda = std::move(cuda);
@@ -315,7 +315,7 @@ protected:
     ASSERT_TRUE(store) << store.error().message;
     record = store->record();
     planner::toText(contents.program, blobs);
-    for (const db::KernelImage &image : record.images)
+    for (const db::ImageRecord &image : record.images)
       blobs[image.blob] = *store->blob(image.blob);
   }
   /// As a stranger would: seals and hashes fit what is written.
@@ -356,7 +356,7 @@ TEST_F(BundleErrors, OtherFiles) {
   expect(ErrorKind::Usage, "cannot be opened");
   ASSERT_TRUE(writeFileAtomic(path, "text, not a database, of many words"));
   EXPECT_FALSE(db::isDatabaseFile(path));
-  expect(ErrorKind::Invalid, "is no bundle, or its first page is damaged");
+  expect(ErrorKind::Invalid, "is not a bundle, or its first page is damaged");
   ASSERT_TRUE(writeFileAtomic(path, ""));
   EXPECT_FALSE(db::isDatabaseFile(path));
   EXPECT_FALSE(Bundle::open(path));
@@ -406,7 +406,7 @@ TEST_F(BundleErrors, BytesThatChanged) {
 
 TEST_F(BundleErrors, KernelsThatChanged) {
   ASSERT_TRUE(reopen(path).verify());
-  for (const db::KernelImage &image : record.images) {
+  for (const db::ImageRecord &image : record.images) {
     auto kept = blobs[image.blob];
     blobs[image.blob].push_back(std::byte(1));
     write();
@@ -415,6 +415,43 @@ TEST_F(BundleErrors, KernelsThatChanged) {
     expectError(sound.error(), ErrorKind::Invalid,
                 "the bytes of hash " + image.blob + " have changed");
     blobs[image.blob] = kept;
+  }
+}
+
+TEST_F(BundleErrors, KernelsOfAnOlderMgpuAreRefused) {
+  std::string older = "name \"axpy_kernel0\" entry \"axpy\" block 4 1 1";
+  auto bytes = std::as_bytes(std::span(older));
+  std::string hash = Sha256().add(bytes).hex();
+  blobs[hash].assign(bytes.begin(), bytes.end());
+  for (db::ImageRecord &image : record.images) {
+    if (image.form == "cuda")
+      image.facts = older;
+    if (image.form == "host-space")
+      image.blob = hash;
+  }
+  write();
+  Bundle bundle = reopen(path);
+  EXPECT_TRUE(bundle.hostKernels(allLevels));
+  const std::string words = "was made by an older mgpu";
+  expectError(bundle.cudaTexts().error(), ErrorKind::Invalid, words);
+  expectError(bundle.hostSpaces().error(), ErrorKind::Invalid, words);
+}
+
+TEST_F(BundleErrors, HeadersOfKernelsThatCannotBe) {
+  for (auto [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"\"cluster_x\":1", "\"cluster_x\":0"},
+           {"\"block\":[32,2,1]", "\"block\":[64,2,1]"}, // not the space's
+           {"\"awaits\":true", "\"awaits\":1"},
+           {"\"max_grid\"", "\"most_grid\""}}) {
+    db::BundleRecord kept = record;
+    for (db::ImageRecord &image : record.images)
+      if (image.form == "cuda")
+        change(image.facts, from, to);
+    write();
+    auto texts = reopen(path).cudaTexts();
+    ASSERT_FALSE(texts) << to;
+    EXPECT_EQ(texts.error().kind, ErrorKind::Invalid);
+    record = std::move(kept);
   }
 }
 

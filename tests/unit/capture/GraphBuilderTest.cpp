@@ -38,12 +38,12 @@ protected:
   std::unique_ptr<device::Driver> driver = *device::createHostDriver(2, 1);
 };
 
-TEST_F(GraphBuilding, KeepsLaneOrderAndWaits) {
+TEST_F(GraphBuilding, KeepsStreamOrderAndWaits) {
   auto graph = build();
   ASSERT_TRUE(graph) << graph.error().message;
   ASSERT_EQ(graph->dagNodes.size(), 7u);
   EXPECT_EQ(graph->dagNodes[0].value, 2u);
-  // Lanes give 0-2-4-6 and 1-3-5; down_y1 (5) shares none with reduce (6).
+  // Streams give 0-2-4-6 and 1-3-5; down_y1 (5) shares none with reduce (6).
   std::vector<GraphEdge> expected{{0, 2}, {1, 3}, {2, 4},
                                   {3, 5}, {4, 6}, {5, 6}};
   EXPECT_EQ(graph->edges, expected);
@@ -113,7 +113,7 @@ struct Chain {
       dag.nodes.push_back(node);
       PlanStep step;
       step.node = {k};
-      step.lanes = {{{0}, {k == 3 ? 1u : 0u}}};
+      step.streams = {{{0}, {k == 3 ? 1u : 0u}}};
       plan.steps.push_back(step);
       nodes.push_back({k});
     }

@@ -18,9 +18,9 @@ float *floats(Replayer &replayer, uint32_t buffer) {
       replayer.hostBuffer(BufferId{buffer}).data());
 }
 
-class ReplayerOnLanes : public testing::TestWithParam<uint32_t> {};
+class ReplayerOnThreads : public testing::TestWithParam<uint32_t> {};
 
-TEST_P(ReplayerOnLanes, LoadsReplaysAndFetches) {
+TEST_P(ReplayerOnThreads, LoadsReplaysAndFetches) {
   TestProgram program = makeTestProgram(MGPU_TEST_KERNEL);
   auto driver = *device::createHostDriver(2, GetParam());
   auto made =
@@ -61,7 +61,8 @@ TEST_P(ReplayerOnLanes, LoadsReplaysAndFetches) {
   EXPECT_EQ(replayer.graph(Phase::Fetch).dagNodes.size(), 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, ReplayerOnLanes, testing::Values(1u, 2u, 4u));
+INSTANTIATE_TEST_SUITE_P(Threads, ReplayerOnThreads,
+                         testing::Values(1u, 2u, 4u));
 
 class ReplayerErrors : public testing::Test {
 protected:

@@ -41,11 +41,13 @@ TEST(SharedControl, NobodyWaitsForOneThatGaveUp) {
   ASSERT_FALSE(late);
   EXPECT_NE(late.error().message.find("waited 20 ms for rank 1"),
             std::string::npos);
+  EXPECT_EQ(late.error().cause, ErrorCause::Own);
   control->abort();
   auto given = control->largest(1, 2, 1, std::chrono::seconds(20));
   ASSERT_FALSE(given);
-  EXPECT_NE(given.error().message.find("another card failed"),
+  EXPECT_NE(given.error().message.find("another GPU failed"),
             std::string::npos);
+  EXPECT_EQ(given.error().cause, ErrorCause::OtherRank);
 }
 
 } // namespace

@@ -72,11 +72,11 @@ inline TestProgram makeTestProgram(const char *kernelPath) {
     PlanStep step;
     step.node = id;
     for (DeviceId device : dag.nodes.back().devices)
-      step.lanes.push_back({device, {id.value % 2}});
-    if (step.lanes.empty())
-      step.lanes.push_back({DeviceId::host(), {0}});
+      step.streams.push_back({device, {id.value % 2}});
+    if (step.streams.empty())
+      step.streams.push_back({DeviceId::host(), {0}});
     for (uint32_t from : after)
-      step.waits.push_back({from}); // superfluous within a lane, and harmless
+      step.waits.push_back({from}); // superfluous within a stream, and harmless
     program.plan.steps.push_back(step);
   };
   auto copy = [](uint32_t from, Box fromBox, uint32_t to, Box toBox) {

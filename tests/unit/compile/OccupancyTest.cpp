@@ -22,11 +22,11 @@ EntryUsage usage(uint32_t registers, uint32_t shared) {
 
 TEST(DeviceProfiles, AreThoseOfAllArchitectures) {
   std::set<std::string_view> names;
-  for (const device::DeviceProfile &card : device::deviceProfiles()) {
-    names.insert(card.name);
-    EXPECT_EQ(card.maxSharedBytesPerBlock + card.reservedSharedBytesPerBlock,
-              card.sharedBytesPerMultiprocessor)
-        << card.name;
+  for (const device::DeviceProfile &gpu : device::deviceProfiles()) {
+    names.insert(gpu.name);
+    EXPECT_EQ(gpu.maxSharedBytesPerBlock + gpu.reservedSharedBytesPerBlock,
+              gpu.sharedBytesPerMultiprocessor)
+        << gpu.name;
   }
   for (const char *name : {"A100", "H100", "H200", "B200", "RTX 4090", "L40S"})
     EXPECT_TRUE(names.contains(name)) << name;
@@ -71,32 +71,32 @@ TEST(Occupancy, WhatExceedsTheDeviceIsRefused) {
 #if __has_include(<cuda_occupancy.h>)
 TEST(Occupancy, AgreesWithTheToolkitEverywhere) {
   size_t compared = 0;
-  for (const device::DeviceProfile &card : device::deviceProfiles())
+  for (const device::DeviceProfile &gpu : device::deviceProfiles())
     for (uint32_t threads = 1; threads <= 1024; threads += 31)
       for (uint32_t registers : {1, 16, 31, 32, 40, 64, 65, 96, 128, 168, 255})
         for (uint32_t shared : {0u, 1u, 128u, 4000u, 16384u, 49152u})
           for (uint32_t dynamic : {0u, 1000u, 50000u, 98304u, 165000u}) {
             cudaOccDeviceProp prop;
-            prop.computeMajor = int(card.architecture / 10);
-            prop.computeMinor = int(card.architecture % 10);
-            prop.maxThreadsPerBlock = int(card.maxThreadsPerBlock);
+            prop.computeMajor = int(gpu.architecture / 10);
+            prop.computeMinor = int(gpu.architecture % 10);
+            prop.maxThreadsPerBlock = int(gpu.maxThreadsPerBlock);
             prop.maxThreadsPerMultiprocessor =
-                int(card.maxThreadsPerMultiprocessor);
-            prop.regsPerBlock = int(card.registersPerMultiprocessor);
-            prop.regsPerMultiprocessor = int(card.registersPerMultiprocessor);
+                int(gpu.maxThreadsPerMultiprocessor);
+            prop.regsPerBlock = int(gpu.registersPerMultiprocessor);
+            prop.regsPerMultiprocessor = int(gpu.registersPerMultiprocessor);
             prop.warpSize = 32;
             prop.sharedMemPerBlock = 48 * 1024;
-            prop.sharedMemPerMultiprocessor = card.sharedBytesPerMultiprocessor;
+            prop.sharedMemPerMultiprocessor = gpu.sharedBytesPerMultiprocessor;
             prop.numSms = 1;
-            prop.sharedMemPerBlockOptin = card.maxSharedBytesPerBlock;
-            prop.reservedSharedMemPerBlock = card.reservedSharedBytesPerBlock;
+            prop.sharedMemPerBlockOptin = gpu.maxSharedBytesPerBlock;
+            prop.reservedSharedMemPerBlock = gpu.reservedSharedBytesPerBlock;
             cudaOccFuncAttributes function;
             function.maxThreadsPerBlock = 1024;
             function.numRegs = int(registers);
             function.sharedSizeBytes = shared;
             function.partitionedGCConfig = PARTITIONED_GC_OFF;
             function.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
-            function.maxDynamicSharedSizeBytes = card.maxSharedBytesPerBlock;
+            function.maxDynamicSharedSizeBytes = gpu.maxSharedBytesPerBlock;
             function.numBlockBarriers = 1;
             cudaOccDeviceState state;
             state.cacheConfig = CACHE_PREFER_SHARED;
@@ -107,10 +107,10 @@ TEST(Occupancy, AgreesWithTheToolkitEverywhere) {
                     &expected, &prop, &function, &state, int(threads), dynamic),
                 CUDA_OCC_SUCCESS);
             auto ours =
-                occupancyOf(usage(registers, shared), threads, dynamic, card);
+                occupancyOf(usage(registers, shared), threads, dynamic, gpu);
             ASSERT_EQ(ours ? ours->blocksPerMultiprocessor : 0,
                       uint32_t(expected.activeBlocksPerMultiprocessor))
-                << card.name << " " << threads << " threads " << registers
+                << gpu.name << " " << threads << " threads " << registers
                 << " registers " << shared << "+" << dynamic << " bytes";
             ++compared;
           }

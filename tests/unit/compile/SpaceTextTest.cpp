@@ -2,6 +2,7 @@
 #include "kernels/space/SpaceText.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace mgpu::kernels {
 namespace {
@@ -52,14 +53,12 @@ TEST(SpaceText, ReadsBack) {
   EXPECT_EQ(*space, large);
 }
 
-// A host's vector of 0 lanes is LLVM's choice, and an older bundle's space has
-// no tiles.
-TEST(SpaceText, ReadsTheHostsAndOlderOnes) {
+// A host's vector of 0 lanes is LLVM's choice.
+TEST(SpaceText, ReadsTheHosts) {
   planner::KernelSpace space = smallSpace();
   space.target = planner::KernelTarget::Host;
   space.choices[size_t(P::Vector)].values = {0, 4};
   space.tiles.clear();
-  EXPECT_EQ(spaceText(space).find("tiles"), std::string::npos);
   space.defaults[P::Vector] = 4;
   auto read = parseSpace(spaceText(space));
   ASSERT_TRUE(read) << read.error().message;
@@ -69,36 +68,56 @@ TEST(SpaceText, ReadsTheHostsAndOlderOnes) {
 TEST(SpaceText, APartIsRefused) {
   const std::string text = spaceText(smallSpace());
   for (size_t at = 0; at < text.size(); ++at)
-    if (text[at] == ' ')
-      EXPECT_FALSE(parseSpace(text.substr(0, at))) << text.substr(0, at);
+    EXPECT_FALSE(parseSpace(text.substr(0, at))) << text.substr(0, at);
   EXPECT_FALSE(parseSpace(text + " 1"));
+  // Nor one without a field.
+  const auto whole = nlohmann::json::parse(text);
+  for (const auto &[name, value] : whole.items()) {
+    auto part = whole;
+    part.erase(name);
+    EXPECT_FALSE(parseSpace(part.dump())) << name;
+  }
 }
 
 // A bundle may come from anyone: what its numbers are used for divides by
 // some, enumerates others and indexes by the rest.
 TEST(SpaceText, NumbersThatCannotBeAreRefused) {
+  auto one = [](const std::string &name) {
+    return "\"" + name + "\":{\"reason\":\"\",\"values\":[1]}";
+  };
+  const std::string items = one("items"), vector = one("vector"),
+                    minBlocks = one("min_blocks"), clusterX = one("cluster_x");
+  std::string many, tunables = "{\"name\":\"T\",\"values\":[8]}";
+  for (int k = 0; k < 64; ++k)
+    many += "64,";
+  for (int k = 0; k < 8; ++k)
+    tunables += ",{\"name\":\"T\",\"values\":[8]}";
   for (auto [from, to] : std::vector<std::pair<std::string, std::string>>{
-           {"block_x 3 32 64 128", "block_x 0 "},
-           {"block_x 3 32 64 128", "block_x 3 64 32 128"},
-           {"block_x 3 32 64 128", "block_x 3 0 64 128"},
-           {"block_x 3 32 64 128", "block_x 3 32 64 1048577"},
-           {"block_x 3 32 64 128", "block_x 65 32 64 128"},
-           {"block_x 3 32 64 128", "block_x 2 32 128"}, // not the default's
-           {"items 1 1", "items 1 0"},
-           {"vector 1 1", "vector 1 0"},
-           {"min_blocks 1 1", "min_blocks 1 0"},
-           {"cluster_x 1 1", "cluster_x 1 0"},
-           {"block 64 1 1", "block 64 0 1"},
-           {"block 64 1 1", "block 4294967295 4294967295 1"},
-           {"staged 0 1", "staged 4 2"}, // by a tunable that is not there
-           {"tunables 1", "tunables 9"},
-           {"\"DEPTH\" 2 8 16", "\"DEPTH\" 0 "},
-           {"1 8", "0 "},
-           {"tiles 1 4", "tiles 65 4"},
-           {"tiles 1 4", "tiles 1 0"},
-           {"tiles 1 4 1 2", "tiles 1 4 2 2"},
-           {"tiles 1 4 1 2", "tiles 1 4 1 1025"},
-           {"cuda", "card"}}) {
+           {"[32,64,128]", "[0]"},
+           {"[32,64,128]", "[]"},
+           {"[32,64,128]", "[64,32,128]"},
+           {"[32,64,128]", "[0,64,128]"},
+           {"[32,64,128]", "[32,64,1048577]"},
+           {"[32,64,128]", "[" + many + "64]"},
+           {"[32,64,128]", "[32,128]"}, // not the default's
+           {items, "\"items\":{\"reason\":\"\",\"values\":[0]}"},
+           {vector, "\"vector\":{\"reason\":\"\",\"values\":[0]}"},
+           {minBlocks, "\"min_blocks\":{\"reason\":\"\",\"values\":[0]}"},
+           {clusterX, "\"cluster_x\":{\"reason\":\"\",\"values\":[0]}"},
+           {"\"block\":[64,1,1]", "\"block\":[64,0,1]"},
+           {"\"block\":[64,1,1]", "\"block\":[4294967295,4294967295,1]"},
+           // By a tunable that is not there.
+           {"\"staged_bytes\":0,\"staged_padding\":1,\"staged_tunables\":1",
+            "\"staged_bytes\":4,\"staged_padding\":1,\"staged_tunables\":2"},
+           {"[{\"name\":\"DEPTH\",\"values\":[8,16]}]", "[" + tunables + "]"},
+           {"[8,16]", "[]"},
+           {"\"tunables\":[8]", "\"tunables\":[]"},
+           {"\"tunables\":[8]", "\"tunables\":[9]"},
+           {"[true,false,false]", "[2,false,false]"},
+           {"[2,0,0]", "[1025,0,0]"},
+           {"\"element_bytes\":4", "\"element_bytes\":0"},
+           {"\"element_bytes\":4", "\"element_bytes\":17"},
+           {"\"cuda\"", "\"GPU\""}}) {
     const std::string text = changed(from, to);
     auto space = parseSpace(text);
     ASSERT_FALSE(space) << text;

@@ -34,27 +34,28 @@ CudaText textOf(const std::string &name) {
   space.defaults.tunables[0] = 16;
   CudaText text;
   text.name = name;
-  text.entry = name + "_entry";
-  text.source = std::string("a\0b", 3) + name;
+  text.image.entry = name + "_entry";
+  text.image.blob = std::string("a\0b", 3) + name;
   text.reason = "because";
-  text.block = {32, 4, 1};
-  text.launchBlock = {64, 1, 1};
-  text.covers = {128, 4, 1};
+  text.image.sourceBlock = {32, 4, 1};
+  text.image.block = {64, 1, 1};
+  text.image.covers = {128, 4, 1};
   text.reshapable = true;
-  text.takesPart = false;
-  text.dynamicSharedBytes = 48;
-  text.awaits = true;
-  text.parameterBytes = {8, 4, 2};
-  text.tensorMaps = {
+  text.image.takesPart = false;
+  text.image.dynamicSharedBytes = 48;
+  text.image.awaits = true;
+  text.image.parameterBytes = {8, 4, 2};
+  text.image.tensorMaps = {
       {2, 64, ElementType::BF16, {64, 32, 1}, {128, 4096}, {64, 8, 1}}};
-  text.product = MatrixProduct{ElementType::F16,
-                               ElementType::F32,
-                               2,
-                               3,
-                               4,
-                               5,
-                               {{{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 7, 8, 9}}}};
-  text.onlyArch = "sm_90a";
+  text.image.product =
+      MatrixProduct{ElementType::F16,
+                    ElementType::F32,
+                    2,
+                    3,
+                    4,
+                    5,
+                    {{{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 7, 8, 9}}}};
+  text.image.arch = "sm_90a";
   text.space = space;
   text.form = "tiles";
   text.leastArch = 80;

@@ -6,8 +6,8 @@
 #include "FakeCupti.h"
 #include "FakeTarget.h"
 
+#include "bench/profile/Calibrate.h"
 #include "planner/cost/TopologyEstimator.h"
-#include "tuner/session/Calibrate.h"
 
 #include <gtest/gtest.h>
 
@@ -16,17 +16,17 @@ namespace {
 using namespace mgpu;
 using namespace mgpu::device;
 using namespace mgpu::fake;
-using tuner::CalibrationInput;
-using tuner::CalibrationKernel;
+using bench::CalibrationInput;
+using bench::CalibrationKernel;
 
 CalibrationKernel kernel(const std::string &entry) {
-  CudaKernelObject object;
+  KernelImage object;
   object.entry = entry;
   object.arch = "sm_90";
-  object.cubin = fakeCubin({entry});
+  object.setBytes(fakeCubin({entry}));
   CalibrationKernel out;
   out.name = entry;
-  out.object = encodeCudaKernel(object);
+  out.object = encodeImage(object);
   out.grid = {4, 1, 1};
   out.arguments = {{4096, 16}, {0, 7}};
   out.flops = 250e3;
@@ -71,14 +71,14 @@ protected:
                            {},
                            ""};
     input.about.name = "fake";
-    input.about.device.name = "Fake Card";
+    input.about.device.name = "Fake GPU";
     input.about.device.architecture = 90;
     input.about.device.memoryBytes = 64 << 20;
     input.about.device.smCount = 3;
     input.source = "measured by calibrate on 2025-11-22: ";
     input.largestBytes = 65536;
     input.secondsPerFigure = 0.01;
-    return tuner::calibrate(input);
+    return bench::calibrate(input);
   }
 
   FakeCuda *fake = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Collectives between logical devices of one card: the text of the CUDA
+// Collectives between logical devices of one GPU: the text of the CUDA
 // target's kernels, compiled for the processor, against the host target.
 
 #include "DeviceKernelList.h"
@@ -223,7 +223,7 @@ TEST(Collectives, AllGatherInPlaceReadsItsOwnSlice) {
   twins.close();
 }
 
-TEST(Collectives, AsManyRanksAsACardTakes) {
+TEST(Collectives, AsManyRanksAsAGpuTakes) {
   compare({CollectiveKind::AllReduce, ElementType::F32, ReductionKind::Sum,
            maxReductionRanks, Layout::Packed, 100},
           5, 1);

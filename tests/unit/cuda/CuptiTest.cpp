@@ -52,11 +52,11 @@ protected:
     auto opened = createCudaDriver(api, options, nullptr, nullptr, table);
     ASSERT_TRUE(opened) << opened.error().message;
     driver = std::move(*opened);
-    CudaKernelObject object;
+    KernelImage object;
     object.entry = "add";
     object.arch = "sm_90";
-    object.cubin = fakeCubin({"add"});
-    auto handle = driver->loadKernel("add", encodeCudaKernel(object));
+    object.setBytes(fakeCubin({"add"}));
+    auto handle = driver->loadKernel("add", encodeImage(object));
     ASSERT_TRUE(handle) << handle.error().message;
     out = *driver->allocate({0}, 4);
     host = *driver->allocate(DeviceId::host(), 4);
@@ -86,7 +86,7 @@ protected:
     ASSERT_EQ(timings.size(), 3u);
     for (uint32_t k = 0; k < 3; ++k)
       EXPECT_EQ(timings[k].node.value, k);
-    EXPECT_EQ(timings[0].lane, 1u);
+    EXPECT_EQ(timings[0].queue, 1u);
     EXPECT_LT(timings[0].startUs, timings[0].endUs);
     EXPECT_LE(timings[0].endUs, timings[1].startUs);
     EXPECT_LT(timings[1].startUs, timings[1].endUs);

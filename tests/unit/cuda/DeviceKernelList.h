@@ -2,7 +2,7 @@
 #ifndef MGPU_TESTS_UNIT_CUDA_DEVICEKERNELLIST_H
 #define MGPU_TESTS_UNIT_CUDA_DEVICEKERNELLIST_H
 
-#include "device/cuda/DeviceKernels.h"
+#include "device/cuda/api/DeviceKernels.h"
 
 #include <vector>
 

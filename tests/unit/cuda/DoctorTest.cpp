@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `mgpu-tune doctor` says of a driver and cards, which this machine need
+// What `mgpu-tune doctor` says of a driver and GPUs, which this machine need
 // not have.
 #include "FakeTarget.h"
 
@@ -14,48 +14,48 @@ using namespace mgpu;
 using namespace mgpu::device;
 using namespace mgpu::fake;
 
-tune::Report reportOf(int cards, bool areApart, int &driverMajor) {
+pipeline::Report reportOf(int gpus, bool areApart, int &driverMajor) {
   FakeCuda &fake = freshMachine();
-  fake.cards = cards;
+  fake.gpus = gpus;
   fake.areApart = areApart;
   auto api = std::make_shared<CudaApi>(*FakeCuda::api());
   Result<void> ready = initializeCuda(*api);
-  tune::Report report;
-  tune::reportMachine(ready ? inspectCuda(*api)
-                            : Result<CudaMachine>(fail(ready.error())),
-                      report, driverMajor);
+  pipeline::Report report;
+  pipeline::reportMachine(ready ? inspectCuda(*api)
+                                : Result<CudaMachine>(fail(ready.error())),
+                          report, driverMajor);
   return report;
 }
 
-std::string textOf(const tune::Report &report, const std::string &title) {
+std::string textOf(const pipeline::Report &report, const std::string &title) {
   for (const auto &[key, text] : report.lines)
     if (key == title)
       return text;
   return "";
 }
 
-TEST(Doctor, TellsOfCardsClocksAndPeers) {
+TEST(Doctor, TellsOfGpusClocksAndPeers) {
   int driverMajor = 0;
-  tune::Report report = reportOf(3, false, driverMajor);
+  pipeline::Report report = reportOf(3, false, driverMajor);
   EXPECT_EQ(driverMajor, 13);
   EXPECT_EQ(textOf(report, "driver"), "knows CUDA 13.0");
-  EXPECT_EQ(textOf(report, "card 2"),
-            "Fake Card, sm_90, 67108864 bytes, 3 multiprocessors, 1980 MHz, "
+  EXPECT_EQ(textOf(report, "GPU 2"),
+            "Fake GPU, sm_90, 67108864 bytes, 3 multiprocessors, 1980 MHz, "
             "memory 2619 MHz, compute mode default, "
             "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
   EXPECT_EQ(textOf(report, "peers of 1"), "0, 2");
-  EXPECT_EQ(report.out["cards"][1]["clock_khz"], 1980000);
+  EXPECT_EQ(report.out["gpus"][1]["clock_khz"], 1980000);
   EXPECT_EQ(report.out["peer_access"][0],
             nlohmann::json::array({true, true, true}));
   EXPECT_TRUE(report.problems.empty());
 }
 
-TEST(Doctor, SaysWhichCardsDoNotReachEachOther) {
+TEST(Doctor, SaysWhichGpusDoNotReachEachOther) {
   int driverMajor = 0;
-  tune::Report report = reportOf(3, true, driverMajor);
+  pipeline::Report report = reportOf(3, true, driverMajor);
   EXPECT_EQ(textOf(report, "peers of 1"), "none");
   ASSERT_EQ(report.problems.size(), 1u);
-  EXPECT_EQ(report.problems[0].find("fast collectives of cards 0 and 1, 0 and "
+  EXPECT_EQ(report.problems[0].find("fast collectives of GPUs 0 and 1, 0 and "
                                     "2, 1 and 2: "),
             0u)
       << report.problems[0];
@@ -63,7 +63,7 @@ TEST(Doctor, SaysWhichCardsDoNotReachEachOther) {
 
 TEST(Doctor, SaysThatThereIsNoDriver) {
   int driverMajor = 0;
-  tune::Report report = reportOf(0, false, driverMajor);
+  pipeline::Report report = reportOf(0, false, driverMajor);
   EXPECT_EQ(driverMajor, 0);
   EXPECT_EQ(textOf(report, "driver").find("no: cuInit"), 0u)
       << textOf(report, "driver");

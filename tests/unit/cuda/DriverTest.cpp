@@ -39,12 +39,12 @@ FakeKernel countingKernel() {
 }
 
 std::vector<std::byte> countingObject(uint32_t dynamicSharedBytes = 0) {
-  CudaKernelObject object;
+  KernelImage object;
   object.entry = "count";
   object.arch = "sm_90";
   object.dynamicSharedBytes = dynamicSharedBytes;
-  object.cubin = fakeCubin({"count", "other"});
-  return encodeCudaKernel(object);
+  object.setBytes(fakeCubin({"count", "other"}));
+  return encodeImage(object);
 }
 
 class DriverTest : public testing::Test {
@@ -65,7 +65,7 @@ TEST_F(DriverTest, SaysWhatItIs) {
   EXPECT_EQ(driver->numDevices(), 2u);
   EXPECT_EQ(driver->architecture(), "sm_90");
   EXPECT_EQ(driver->description(),
-            "cuda: Fake Card (card 0, sm_90) as 2 devices, driver 13.0");
+            "cuda: Fake GPU (GPU 0, sm_90) as 2 devices, driver 13.0");
 }
 
 TEST_F(DriverTest, MemoryIsZeroAndAligned) {
@@ -89,9 +89,9 @@ TEST_F(DriverTest, OutOfMemorySaysHowMuchAndWhatWouldFit) {
   EXPECT_EQ(more.error().kind, ErrorKind::Absent);
   EXPECT_EQ(more.error().message,
             "no room for 8388608 bytes for the memory of device 1 on cuda:0/2 "
-            "(Fake Card): 4194304 of its 67108864 bytes are free, and so many "
+            "(Fake GPU): 4194304 of its 67108864 bytes are free, and so many "
             "would fit here, or 33554432 for each of the 2 devices; use "
-            "smaller buffers or fewer devices on the card");
+            "smaller buffers or fewer devices on the GPU");
   // What it says fits does.
   EXPECT_TRUE(driver->allocate({1}, 4194304));
 }
@@ -173,18 +173,18 @@ TEST_F(DriverTest, KernelObjectsAreChecked) {
   ASSERT_FALSE(foreign);
   EXPECT_EQ(foreign.error().kind, ErrorKind::Invalid);
   // In the cubin, but not known: as an entry that was not compiled.
-  CudaKernelObject object;
+  KernelImage object;
   object.entry = "other";
-  object.cubin = fakeCubin({"count"});
-  auto missing = driver->loadKernel("k", encodeCudaKernel(object));
+  object.setBytes(fakeCubin({"count"}));
+  auto missing = driver->loadKernel("k", encodeImage(object));
   ASSERT_FALSE(missing);
   EXPECT_NE(missing.error().message.find("cuLibraryGetKernel for kernel k"),
             std::string::npos);
-  // The card's limit for the kernel, not CUDA's.
+  // The GPU's limit for the kernel, not CUDA's.
   fake->kernels["count"].maxThreads = 128;
   object.entry = "count";
   object.block = object.sourceBlock = object.covers = {256, 1, 1};
-  auto wide = driver->loadKernel("k", encodeCudaKernel(object));
+  auto wide = driver->loadKernel("k", encodeImage(object));
   ASSERT_FALSE(wide);
   EXPECT_NE(wide.error().message.find("at most 128"), std::string::npos);
 }
@@ -246,7 +246,7 @@ TEST_F(DriverTest, TimedReplaysGiveOrderedSpans) {
     ASSERT_TRUE(ok) << ok.error().message;
     EXPECT_EQ(*reinterpret_cast<uint32_t *>(*host), 3 * run);
     ASSERT_EQ(timings.size(), 2u);
-    EXPECT_EQ(timings[0].lane, 1u);
+    EXPECT_EQ(timings[0].queue, 1u);
     EXPECT_GT(timings[0].startUs, 0);
     EXPECT_GT(timings[0].endUs, timings[0].startUs);
     EXPECT_GE(timings[1].startUs, timings[0].endUs);
@@ -304,39 +304,39 @@ TEST_F(DriverTest, AnExecutableOutlivesItsDriver) {
   EXPECT_TRUE(fake->violations.empty());
 }
 
-TEST(Cards, AreCountedBeforeTheyAreUsed) {
+TEST(Gpus, AreCountedBeforeTheyAreUsed) {
   freshMachine();
   CudaOptions options = fakeOptions(1);
-  options.card = 1;
+  options.gpu = 1;
   auto driver = openFake(options);
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().kind, ErrorKind::Absent);
-  EXPECT_NE(driver.error().message.find("no card 1: this machine shows 1"),
+  EXPECT_NE(driver.error().message.find("no GPU 1: this machine shows 1"),
             std::string::npos);
-  FakeCuda::instance().cards = 2;
+  FakeCuda::instance().gpus = 2;
   EXPECT_TRUE(openFake(options));
-  options.numDevices = maxDevicesOnCard + 1;
+  options.numDevices = maxDevicesOnGpu + 1;
   driver = openFake(options);
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().kind, ErrorKind::Usage);
 }
 
-TEST(Cards, AreInspectedWithoutAContext) {
+TEST(Gpus, AreInspectedWithoutAContext) {
   FakeCuda &fake = freshMachine();
-  fake.cards = 3;
+  fake.gpus = 3;
   auto api = std::make_shared<CudaApi>(*FakeCuda::api());
   ASSERT_TRUE(initializeCuda(*api));
   auto machine = inspectCuda(*api);
   ASSERT_TRUE(machine) << machine.error().message;
   EXPECT_EQ(machine->driver, "13.0");
-  ASSERT_EQ(machine->cards.size(), 3u);
-  const CudaMachine::Card &card = machine->cards[1];
-  EXPECT_EQ(card.name, "Fake Card");
-  EXPECT_EQ(card.uuid, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
-  EXPECT_EQ(card.arch, "sm_90");
-  EXPECT_EQ(card.memoryBytes, fake.cardBytes);
-  EXPECT_EQ(card.computeMode, "default");
-  EXPECT_EQ(card.reaches, std::vector<bool>(3, true));
+  ASSERT_EQ(machine->gpus.size(), 3u);
+  const CudaMachine::Gpu &gpu = machine->gpus[1];
+  EXPECT_EQ(gpu.name, "Fake GPU");
+  EXPECT_EQ(gpu.uuid, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
+  EXPECT_EQ(gpu.arch, "sm_90");
+  EXPECT_EQ(gpu.memoryBytes, fake.gpuBytes);
+  EXPECT_EQ(gpu.computeMode, "default");
+  EXPECT_EQ(gpu.reaches, std::vector<bool>(3, true));
   EXPECT_EQ(fake.leaks(), std::vector<std::string>());
 }
 

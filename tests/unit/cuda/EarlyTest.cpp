@@ -25,7 +25,7 @@ FakeKernel steppingKernel(bool waits) {
   return kernel;
 }
 
-/// A program of launches from word to word of a card's memory.
+/// A program of launches from word to word of a GPU's memory.
 struct Words {
   static constexpr size_t count = 16;
 
@@ -47,14 +47,14 @@ struct Words {
   }
 
   KernelHandle load(const char *entry, bool awaits) {
-    CudaKernelObject object;
+    KernelImage object;
     object.entry = entry;
     object.arch = "sm_90";
     object.takesPart = false;
     object.sourceBlock = object.block = object.covers = {1, 1, 1};
     object.awaits = awaits;
-    object.cubin = fakeCubin({"waits", "hurries"});
-    return *driver->loadKernel(entry, encodeCudaKernel(object));
+    object.setBytes(fakeCubin({"waits", "hurries"}));
+    return *driver->loadKernel(entry, encodeImage(object));
   }
   uint64_t *word(size_t k) { return reinterpret_cast<uint64_t *>(memory) + k; }
   GraphNodeId step(KernelHandle kernel, size_t to, size_t from,
@@ -172,7 +172,7 @@ TEST(Early, OnlyAKernelThatWaitsAfterOneOther) {
   words.close();
 }
 
-TEST(Early, NotOnCardsBeforeSm90) {
+TEST(Early, NotOnGpusBeforeSm90) {
   Words words(0, 8);
   EXPECT_FALSE(words.driver->awaits(words.waits));
   GraphNodeId first = words.step(words.waits, 1, 0, {});

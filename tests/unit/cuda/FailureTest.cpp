@@ -5,7 +5,7 @@
 
 #include "FakeTarget.h"
 
-#include "device/cuda/CudaError.h"
+#include "device/cuda/api/CudaError.h"
 
 #include <fstream>
 #include <gtest/gtest.h>
@@ -29,12 +29,12 @@ Result<void> scenario(bool &isTearingDown) {
   MGPU_TRY_ASSIGN(std::byte * a, driver->allocate({0}, 4096));
   MGPU_TRY_ASSIGN(std::byte * b, driver->allocate({1}, 4096));
   MGPU_TRY_ASSIGN(std::byte * host, driver->allocate(DeviceId::host(), 4096));
-  CudaKernelObject object;
+  KernelImage object;
   object.entry = "nothing";
   object.dynamicSharedBytes = 64 * 1024;
-  object.cubin = fakeCubin({"nothing"});
+  object.setBytes(fakeCubin({"nothing"}));
   MGPU_TRY_ASSIGN(KernelHandle kernel,
-                  driver->loadKernel("nothing", encodeCudaKernel(object)));
+                  driver->loadKernel("nothing", encodeImage(object)));
   std::unique_ptr<GraphDriver> graph = driver->createGraph();
   Box flat{0, {64}, {4}, 4}, rows{0, {8, 8}, {64, 4}, 4};
   MGPU_TRY_ASSIGN(GraphNodeId up,

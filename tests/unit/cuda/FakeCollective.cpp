@@ -234,12 +234,12 @@ private:
 
 } // namespace
 
-/// The cards that are ranks of both.
+/// The GPUs that are ranks of both.
 static size_t sharedRanks(const FakeComm &a, const FakeComm &b) {
   size_t shared = 0;
   for (int k = 0; k < a.ranks; ++k)
     for (int j = 0; j < b.ranks; ++j)
-      shared += a.meeting->cards[k] == b.meeting->cards[j];
+      shared += a.meeting->gpus[k] == b.meeting->gpus[j];
   return shared;
 }
 

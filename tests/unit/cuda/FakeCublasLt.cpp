@@ -294,7 +294,7 @@ CublasStatus matmul(CublasLtHandle handle, CublasLtOperation operation,
       !isProduct(*with, *first, *second, *fourth))
     return CublasStatus::InvalidValue;
   if (on->context != context->context || fake.current() != context->context)
-    violation("cublasLtMatmul with another card current");
+    violation("cublasLtMatmul with another GPU current");
   if (algorithm->data[0] != hashOf(*with, {first, second, third, fourth}))
     return CublasStatus::NotSupported;
   const void *ends[] = {a, b, c, d};
@@ -305,7 +305,7 @@ CublasStatus matmul(CublasLtHandle handle, CublasLtOperation operation,
       violation("a matrix is less aligned than the algorithm was chosen for");
     if (!fake.isDeviceRange(uint64_t(uintptr_t(ends[k])),
                             Product::extent(*layouts[k]))) {
-      violation("cublasLtMatmul on what is no memory of the card");
+      violation("cublasLtMatmul on what is not memory of the GPU");
       return CublasStatus::InvalidValue;
     }
   }
@@ -315,7 +315,7 @@ CublasStatus matmul(CublasLtHandle handle, CublasLtOperation operation,
   if (workspaceBytes > 0 &&
       (uintptr_t(workspace) % 16 != 0 ||
        !fake.isDeviceRange(uint64_t(uintptr_t(workspace)), workspaceBytes)))
-    violation("a workspace that is no aligned memory of the card");
+    violation("a workspace that is not aligned memory of the GPU");
   Product product;
   product.a = *first;
   product.b = *second;

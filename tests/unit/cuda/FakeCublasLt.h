@@ -10,7 +10,7 @@
 
 #include "FakeCuda.h"
 
-#include "device/cuda/CublasLtApi.h"
+#include "device/cuda/api/CublasLtApi.h"
 
 namespace mgpu::fake {
 

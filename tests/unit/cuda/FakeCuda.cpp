@@ -117,7 +117,7 @@ std::vector<std::string> FakeCuda::leaks() const {
   add("executables", execs.size());
   add("log callbacks", logs.size());
   size_t retained = 0;
-  for (const auto &[card, entry] : primary)
+  for (const auto &[gpu, entry] : primary)
     retained += size_t(entry.second);
   add("retained primary contexts", retained);
   size_t current = 0;
@@ -133,7 +133,7 @@ CUresult init(unsigned flags) {
   MGPU_FAKE_ENTER("cuInit");
   if (flags != 0) // 5189: flags must be 0
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  if (fake.cards == 0)
+  if (fake.gpus == 0)
     return fake.refuse(CUDA_ERROR_NO_DEVICE);
   fake.initialized = true;
   return CUDA_SUCCESS;
@@ -160,13 +160,13 @@ CUresult errorString(CUresult, const char **text) {
 
 CUresult deviceCount(int *count) {
   MGPU_FAKE_ENTER("cuDeviceGetCount");
-  *count = fake.cards;
+  *count = fake.gpus;
   return CUDA_SUCCESS;
 }
 
 CUresult deviceGet(CUdevice *device, int ordinal) {
   MGPU_FAKE_ENTER("cuDeviceGet");
-  if (ordinal < 0 || ordinal >= fake.cards)
+  if (ordinal < 0 || ordinal >= fake.gpus)
     return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
   *device = 100 + ordinal; // a handle, not the ordinal
   return CUDA_SUCCESS;
@@ -176,7 +176,7 @@ CUresult deviceName(char *name, int length, CUdevice device) {
   MGPU_FAKE_ENTER("cuDeviceGetName");
   if (!isDevice(fake, device))
     return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
-  std::strncpy(name, fake.cardName.c_str(), size_t(length));
+  std::strncpy(name, fake.gpuName.c_str(), size_t(length));
   return CUDA_SUCCESS;
 }
 
@@ -229,7 +229,7 @@ CUresult deviceTotalMem(size_t *bytes, CUdevice device) {
   MGPU_FAKE_ENTER("cuDeviceTotalMem");
   if (!isDevice(fake, device))
     return fake.refuse(CUDA_ERROR_INVALID_DEVICE);
-  *bytes = fake.cardBytes;
+  *bytes = fake.gpuBytes;
   return CUDA_SUCCESS;
 }
 

@@ -11,7 +11,7 @@
 // anything, unless it waits. Every handle is new: one that was destroyed is
 // never valid again.
 
-#include "device/cuda/CudaApi.h"
+#include "device/cuda/api/CudaApi.h"
 
 #include <algorithm>
 #include <deque>
@@ -40,7 +40,7 @@ struct FakeKernel {
 };
 
 struct Context {
-  int card;
+  int gpu;
   CUresult sticky = CUDA_SUCCESS; ///< what it is lost by
 };
 struct Memory {
@@ -165,18 +165,19 @@ public:
   static std::shared_ptr<const device::CudaApi> api();
 
   // What the machine is.
-  int cards = 1;
+  int gpus = 1;
   bool areApart = false; ///< none reaches another's memory
   int major = 9, minor = 0;
-  size_t cardBytes = 64 << 20;
+  size_t gpuBytes = 64 << 20;
   std::map<std::string, FakeKernel> kernels; ///< what cubins may name
-  /// The entries of code that is no fakeCubin(); none: it is no cubin either.
+  /// The entries of code that is not a fakeCubin(); none: it is not a cubin
+  /// either.
   std::function<std::vector<std::string>(const void *code)> entriesOf;
   /// Asked first: kernels of that code alone, whatever others are called.
   std::function<std::map<std::string, FakeKernel>(const void *code)> kernelsOf;
-  std::string cardName = "Fake Card";
+  std::string gpuName = "Fake GPU";
   bool remembersCalls = true; ///< in `called`
-  /// How long a node takes that is no library's; null: an eighth of a
+  /// How long a node takes that is not a library's; null: an eighth of a
   /// millisecond each.
   std::function<double(const Node &)> nodeMs;
 
@@ -186,7 +187,7 @@ public:
   int busyQueries = 1;                 ///< of a stream after a launch
   bool neverEnds = false;              ///< launches stay busy
   CUresult launchFault = CUDA_SUCCESS; ///< of every launch, when waited for
-  int wrongCard = -1; ///< neverEnds and launchFault are of it; -1: of all
+  int wrongGpu = -1; ///< neverEnds and launchFault are of it; -1: of all
   std::function<void(uint64_t)> onLaunch; ///< with the number of the launch
   uint64_t launches = 0;
   bool losesANode = false; ///< graphs are read back without their last node
@@ -215,14 +216,14 @@ public:
   CUresult enter(const char *name);
   CUresult refuse(CUresult code);
   Context *current() const; ///< of this thread
-  /// With `of`, as that context reaches it: cards meet in communications alone.
+  /// With `of`, as that context reaches it: GPUs meet in communications alone.
   bool isDeviceRange(uint64_t address, uint64_t bytes,
                      const Context *of = nullptr) const;
   bool isHostRange(const void *address, uint64_t bytes,
                    const Context *of = nullptr) const;
   size_t bytesTaken(const Context *of) const;
   bool isWrong(const Context &context) const {
-    return wrongCard < 0 || context.card == wrongCard;
+    return wrongGpu < 0 || context.gpu == wrongGpu;
   }
   bool hasLostContext() const {
     return contexts.any(
@@ -238,7 +239,7 @@ public:
 
   bool initialized = false;
   std::mt19937_64 random;
-  std::map<int, std::pair<Context *, int>> primary; ///< by card, with count
+  std::map<int, std::pair<Context *, int>> primary; ///< by GPU, with count
   std::map<std::thread::id, std::vector<Context *>> stacks;
   std::map<uint64_t, Memory> deviceMemory;
   std::map<uintptr_t, Memory> hostMemory;
@@ -271,7 +272,7 @@ private:
 /// A CUdevice is a handle: here 100 + ordinal, so that neither passes for the
 /// other.
 inline bool isDevice(const FakeCuda &fake, CUdevice device) {
-  return device >= 100 && device < 100 + fake.cards;
+  return device >= 100 && device < 100 + fake.gpus;
 }
 
 /// The entries of FakeMemory.cpp, FakeLibrary.cpp, FakeGraph.cpp and

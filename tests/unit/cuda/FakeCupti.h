@@ -7,7 +7,7 @@
 
 #include "FakeCuda.h"
 
-#include "device/cuda/CuptiApi.h"
+#include "device/cuda/cupti/CuptiApi.h"
 
 #include <cstdlib>
 

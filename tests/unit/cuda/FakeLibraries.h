@@ -7,8 +7,8 @@
 // libcuda.so.1 and libcupti.so.13. They know no double; who uses them gives
 // them theirs.
 
-#include "device/cuda/CudaApi.h"
-#include "device/cuda/CuptiApi.h"
+#include "device/cuda/api/CudaApi.h"
+#include "device/cuda/cupti/CuptiApi.h"
 
 extern "C" {
 /// The function of that name, or null.

@@ -121,7 +121,7 @@ CUresult setKernelAttribute(CUfunction_attribute attribute, int value,
   Kernel *object = liveKernel(fake, kernel);
   if (!object)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  // 8354: together with the static bytes up to the card's opt-in limit.
+  // 8354: together with the static bytes up to the GPU's opt-in limit.
   if (!isDevice(fake, device) ||
       attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
       value + object->code->sharedBytes > 227 * 1024)

@@ -19,7 +19,7 @@ CUresult memAlloc(CUdeviceptr *address, size_t bytes) {
   if (fake.isCapturingHere()) // 15459: a potentially unsafe call
     return fake.refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   const size_t taken = fake.bytesTaken(fake.current());
-  if (bytes > fake.cardBytes || taken > fake.cardBytes - bytes)
+  if (bytes > fake.gpuBytes || taken > fake.gpuBytes - bytes)
     return fake.refuse(CUDA_ERROR_OUT_OF_MEMORY);
   void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(memory, 0xa5, bytes); // 8582: the memory is not cleared
@@ -116,7 +116,7 @@ CUresult memInfo(size_t *free, size_t *total) {
   MGPU_FAKE_ENTER("cuMemGetInfo");
   if (!fake.current())
     return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
-  *total = fake.cardBytes;
+  *total = fake.gpuBytes;
   *free = *total - fake.bytesTaken(fake.current());
   return CUDA_SUCCESS;
 }

@@ -193,12 +193,12 @@ NcclResult initRank(NcclComm *out, int ranks, NcclId id, int rank,
   if (meeting.arrived.fetch_or(1u << rank) & (1u << rank))
     return NcclResult::InvalidUsage;
   // libnccl's init.cc: "Duplicate GPU detected".
-  constexpr int mostCards = 64;
-  const int card = getpid() * mostCards + fake.current()->card;
-  for (const std::atomic<int> &other : meeting.cards)
-    if (other == card)
+  constexpr int mostGpus = 64;
+  const int gpu = getpid() * mostGpus + fake.current()->gpu;
+  for (const std::atomic<int> &other : meeting.gpus)
+    if (other == gpu)
       return NcclResult::InvalidUsage;
-  meeting.cards[rank] = card;
+  meeting.gpus[rank] = gpu;
   FakeComm *comm = nccl.comms.add({&meeting,
                                    rank,
                                    ranks,
@@ -408,7 +408,7 @@ FakeComm *checked(const char *name, const void *send, size_t sendBytes,
   if (!comm || !on)
     return nullptr;
   if (on->context != comm->context || fake.current() != comm->context)
-    ncclViolation(std::string(name) + " with another card current");
+    ncclViolation(std::string(name) + " with another GPU current");
   if (comm->isFinalizing)
     ncclViolation(std::string(name) + " after ncclCommFinalize");
   for (auto [address, bytes] :
@@ -416,7 +416,7 @@ FakeComm *checked(const char *name, const void *send, size_t sendBytes,
         std::pair{static_cast<const void *>(recv), recvBytes}})
     if (bytes > 0 && !fake.isDeviceRange(uint64_t(uintptr_t(address)), bytes,
                                          comm->context)) {
-      ncclViolation(std::string(name) + " on what is no memory of the card");
+      ncclViolation(std::string(name) + " on what is not memory of the GPU");
       return nullptr;
     }
   code = NcclResult::Success;

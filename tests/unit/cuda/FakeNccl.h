@@ -3,7 +3,7 @@
 #define MGPU_TESTS_UNIT_CUDA_FAKENCCL_H
 
 // An NCCL that is not there, over FakeCuda: ranks are processes that were
-// forked after FakeWorld::create(), or threads with a card each, and their data
+// forked after FakeWorld::create(), or threads with a GPU each, and their data
 // really goes from one to the other, through memory they share. It keeps NCCL's
 // rules, each with the line of nccl.h (2.28.9) it is from or the words libnccl
 // has for it, knows nothing of plans, and counts its calls with those of
@@ -11,7 +11,7 @@
 
 #include "FakeCuda.h"
 
-#include "device/cuda/NcclApi.h"
+#include "device/cuda/nccl/NcclApi.h"
 
 #include <array>
 #include <atomic>
@@ -32,7 +32,7 @@ struct Meeting {
   static constexpr size_t maxRanks = 4;
   std::atomic<uint32_t> arrived; ///< a bit for each rank
   std::atomic<uint32_t> aborted, finalized;
-  std::atomic<int> cards[maxRanks]; ///< of ranks, unique among all processes
+  std::atomic<int> gpus[maxRanks]; ///< of ranks, unique among all processes
   static constexpr size_t maxWindows = 4;
   /// Of each window, which ranks have registered it, and how large it is.
   std::atomic<uint32_t> registered[maxWindows];

@@ -16,7 +16,7 @@ using device::NcclResult;
 namespace {
 
 // The address of memory of ncclMemAlloc is that of pages (the guide, "Memory
-// Allocator"), and it is memory of the card like any other.
+// Allocator"), and it is memory of the GPU like any other.
 NcclResult memAlloc(void **memory, size_t size) {
   MGPU_FAKE_NCCL_ENTER("ncclMemAlloc");
   FakeCuda &fake = FakeCuda::instance();
@@ -25,7 +25,7 @@ NcclResult memAlloc(void **memory, size_t size) {
   if (fake.isCapturingHere())
     ncclViolation("ncclMemAlloc within a capture");
   const size_t taken = fake.bytesTaken(fake.current());
-  if (size > fake.cardBytes || taken > fake.cardBytes - size)
+  if (size > fake.gpuBytes || taken > fake.gpuBytes - size)
     return NcclResult::UnhandledCudaError;
   *memory = std::aligned_alloc(4096, (size + 4095) / 4096 * 4096);
   std::memset(*memory, 0xa5, size);

@@ -42,7 +42,7 @@ CUresult checkKernel(FakeCuda &fake, const CUDA_KERNEL_NODE_PARAMS_v3 &params,
   if (params.ctx ? !fake.contexts.find(params.ctx) : !fake.current())
     return CUDA_ERROR_INVALID_CONTEXT;
   // CUDA C++ Programming Guide, Technical Specifications per Compute
-  // Capability: the same on every card.
+  // Capability: the same on every GPU.
   uint64_t threads = uint64_t(params.blockDimX) * params.blockDimY *
                      uint64_t(params.blockDimZ);
   if (!params.gridDimX || !params.gridDimY || !params.gridDimZ || !threads ||

@@ -8,7 +8,7 @@
 #include "FakeCuda.h"
 
 #include "device/cuda/OpenDriver.h"
-#include "kernels/abi/CudaKernelObject.h"
+#include "kernels/abi/KernelImage.h"
 
 #include <cstring>
 
@@ -19,7 +19,7 @@ inline Result<std::vector<std::byte>> compileForFake(const std::string &source,
                                                      const std::string &name,
                                                      const std::string &arch) {
   if (arch != "sm_90")
-    return fail(ErrorKind::Internal, "not the card's architecture: " + arch);
+    return fail(ErrorKind::Internal, "not the GPU's architecture: " + arch);
   for (const DeviceProgram &program : devicePrograms())
     if (program.source == source) {
       std::vector<std::string> entries;

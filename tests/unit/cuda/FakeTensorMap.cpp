@@ -22,7 +22,7 @@ CUresult encodeTiled(CUtensorMap *map, CUtensorMapDataType type,
   const bool is16 = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 ||
                     type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   // What is encoded here: three dimensions of 16-bit elements, zeros outside.
-  // 23242: cards of compute capability 9.0 and later have them.
+  // 23242: GPUs of compute capability 9.0 and later have them.
   if (fake.major < 9 || !map || !is16 || rank != 3 ||
       interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
       fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
@@ -56,7 +56,7 @@ CUresult encodeTiled(CUtensorMap *map, CUtensorMapDataType type,
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   // Not an error of the call, but of the copies.
   if (!fake.isDeviceRange(uint64_t(uintptr_t(address)), least))
-    fake.violations.push_back("a tensor map of what is no memory of the card");
+    fake.violations.push_back("a tensor map of what is not memory of the GPU");
   FakeTensorMap made{};
   made.magic = FakeTensorMap::theMagic;
   made.address = uint64_t(uintptr_t(address));

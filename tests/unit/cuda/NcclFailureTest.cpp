@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What goes wrong among cards: every call, ranks that do not take part, and
+// What goes wrong among GPUs: every call, ranks that do not take part, and
 // what NCCL does not have.
 #include "Ranks.h"
 
-#include "device/cuda/NcclCall.h"
+#include "device/cuda/nccl/NcclCall.h"
 
 #include <gtest/gtest.h>
 
@@ -301,7 +301,7 @@ TEST(NcclFailure, WhatNcclDoesNotHaveIsSaid) {
   auto old = reductionTypeOf(ElementType::F8E5M2, 8);
   ASSERT_FALSE(old);
   EXPECT_EQ(old.error().kind, ErrorKind::Unsupported);
-  // Two ranks of a collective on one card.
+  // Two ranks of a collective on one GPU.
   CollectiveNodeParams twice;
   twice.name = "twice";
   Box all{0, {8}, {4}, 4};

@@ -230,10 +230,10 @@ TEST_F(NcclRules, EndsOverlapOnlyInPlace) {
   expectViolation("ends that overlap");
 }
 
-TEST_F(NcclRules, MemoryIsTheCards) {
+TEST_F(NcclRules, MemoryIsTheGpus) {
   NcclComm comm = join();
   sum(comm, 4096);
-  expectViolation("on what is no memory of the card");
+  expectViolation("on what is not memory of the GPU");
 }
 
 TEST_F(NcclRules, RootsAndPeersAreRanks) {

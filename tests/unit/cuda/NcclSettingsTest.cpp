@@ -4,8 +4,8 @@
 
 #include "Ranks.h"
 
-#include "capture/graph/Cards.h"
-#include "device/cuda/Communicators.h"
+#include "capture/graph/Communication.h"
+#include "device/cuda/nccl/Communicators.h"
 
 #include <gtest/gtest.h>
 
@@ -111,7 +111,7 @@ std::vector<std::string> runAll(const NcclOptions &options) {
   });
 }
 
-TEST(NcclSettings, AllCallsOfACardFollowEachOther) {
+TEST(NcclSettings, AllCallsOfAGpuFollowEachOther) {
   EXPECT_EQ(runAll({}), (std::vector<std::string>{"01", "012", "01"}));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collectives among cards: a process for each, and the bytes of the host
+// Collectives among GPUs: a process for each, and the bytes of the host
 // target. Failures and NCCL's rules are in NcclFailureTest.cpp.
 #include "Ranks.h"
 

@@ -16,15 +16,14 @@ using namespace mgpu::fake;
 std::vector<CUgraphNodeType> typesOf(const Box &to, bool toHost,
                                      const Box &from, bool fromHost) {
   FakeCuda &fake = freshMachine();
-  fake.cardBytes = size_t(1) << 40;
+  fake.gpuBytes = size_t(1) << 40;
   auto driver = openFake(fakeOptions(1));
   EXPECT_TRUE(driver);
-  DeviceId card{0};
-  auto target = (*driver)->allocate(toHost ? DeviceId::host() : card, 1 << 16);
-  auto source =
-      (*driver)->allocate(fromHost ? DeviceId::host() : card, 1 << 16);
+  DeviceId gpu{0};
+  auto target = (*driver)->allocate(toHost ? DeviceId::host() : gpu, 1 << 16);
+  auto source = (*driver)->allocate(fromHost ? DeviceId::host() : gpu, 1 << 16);
   auto graph = (*driver)->createGraph();
-  auto node = graph->addCopy({"copy", card, *target, *source, to, from}, {});
+  auto node = graph->addCopy({"copy", gpu, *target, *source, to, from}, {});
   EXPECT_TRUE(node) << node.error().message;
   auto exec = graph->instantiate();
   EXPECT_TRUE(exec) << exec.error().message;

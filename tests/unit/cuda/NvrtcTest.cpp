@@ -7,9 +7,9 @@
 #include "../compile/Nvrtc.h"
 #include "../db/TempFolder.h"
 #include "db/SqliteBlobCache.h"
-#include "device/cuda/DeviceKernels.h"
+#include "device/cuda/api/DeviceKernels.h"
 #include "kernels/compile/PtxasLog.h"
-#include "tools/mgpu-tune/OwnKernels.h"
+#include "pipeline/OwnKernels.h"
 
 namespace {
 
@@ -58,7 +58,7 @@ TEST(DeviceKernels, AreCompiledOnceForADatabase) {
   const std::string source =
       device::reductionKernelSource(ElementType::F32, ReductionKind::Sum);
   const CompileJob job{source, "sum.cu", {"--fmad=false"}, "sm_90"};
-  auto compile = tune::ownCompiler(database);
+  auto compile = pipeline::ownCompiler(database);
   auto cubin = compile(source, "sum", "sm_90");
   ASSERT_TRUE(cubin) << cubin.error().message;
   auto again = compiler->compile(job);
@@ -79,7 +79,7 @@ TEST(DeviceKernels, ABundlesAreTaken) {
   dag.nodes = {node, node};
   const std::string sum =
       device::reductionKernelSource(ElementType::BF16, ReductionKind::Max);
-  auto programs = tune::ownPrograms(dag);
+  auto programs = pipeline::ownPrograms(dag);
   ASSERT_EQ(programs.size(), 2u) << "copies, and the reduction once";
   capture::OwnCubins given;
   uint8_t number = 0;
@@ -87,7 +87,7 @@ TEST(DeviceKernels, ABundlesAreTaken) {
     given[capture::ownKey("sm_90", text)] = {std::byte(++number),
                                              std::byte(text == sum)};
   db::TempFolder folder;
-  auto compile = tune::ownCompiler(folder / "a.db", given);
+  auto compile = pipeline::ownCompiler(folder / "a.db", given);
   auto reduction = compile(sum, "reduction", "sm_90");
   auto move = compile(device::moveKernelSource(), "move", "sm_90");
   ASSERT_TRUE(reduction && move);
@@ -96,7 +96,7 @@ TEST(DeviceKernels, ABundlesAreTaken) {
   EXPECT_EQ(move->at(1), std::byte(0));
   MGPU_OPEN_NVRTC(compiler);
   const std::string archs[] = {"sm_80", "sm_90"};
-  auto made = tune::compileOwn(dag, archs, nullptr);
+  auto made = pipeline::compileOwn(dag, archs, nullptr);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->size(), 4u);
   auto other = compile(sum, "reduction", "sm_80");

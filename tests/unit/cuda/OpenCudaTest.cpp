@@ -2,7 +2,7 @@
 
 // Finding the driver, on machines that have none, a wrong one or a stub.
 
-#include "device/cuda/CudaApi.h"
+#include "device/cuda/api/CudaApi.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

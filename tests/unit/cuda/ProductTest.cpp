@@ -130,15 +130,15 @@ protected:
   Result<void> add(const Case &test,
                    std::optional<GridPart> part = std::nullopt,
                    bool amongKernels = false) {
-    CudaKernelObject object;
+    KernelImage object;
     object.entry = "multiply";
     object.arch = "sm_90";
     object.sourceBlock = object.block = object.covers = block;
     object.product = productOf(test);
     object.workspaceBytes = workspaceBytes;
-    object.cubin = fakeCubin({"multiply"});
+    object.setBytes(fakeCubin({"multiply"}));
     MGPU_TRY_ASSIGN(KernelHandle handle,
-                    driver->loadKernel("multiply", encodeCudaKernel(object)));
+                    driver->loadKernel("multiply", encodeImage(object)));
     std::vector<uint64_t> arguments;
     for (std::byte *&each : memory) {
       MGPU_TRY_ASSIGN(each, driver->allocate({0}, blockBytes));
@@ -160,9 +160,8 @@ protected:
     object.product.reset();
     object.workspaceBytes = 0;
     object.awaits = true;
-    object.cubin = fakeCubin({"move"});
-    MGPU_TRY_ASSIGN(handle,
-                    driver->loadKernel("move", encodeCudaKernel(object)));
+    object.setBytes(fakeCubin({"move"}));
+    MGPU_TRY_ASSIGN(handle, driver->loadKernel("move", encodeImage(object)));
     for (std::byte *&each : outside) {
       MGPU_TRY_ASSIGN(each, driver->allocate({0}, blockBytes));
     }
@@ -315,7 +314,7 @@ TEST_F(ProductTest, ItBeginsBeforeTheKernelInFrontHasEnded) {
   EXPECT_GT(began, 5u);
 }
 
-/// Behind a copy, and on older cards, there is no such edge; and one of another
+/// Behind a copy, and on older GPUs, there is no such edge; and one of another
 /// kind into the library's call is none that keeps the order.
 TEST_F(ProductTest, OnlyAKernelCanBeginEarly) {
   open(true);

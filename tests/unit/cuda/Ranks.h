@@ -16,10 +16,10 @@
 
 namespace mgpu::fake {
 
-/// The options of rank `rank`, in a process or with a card of its own.
-inline device::CudaOptions rankOptions(uint32_t rank, int card = 0) {
+/// The options of rank `rank`, in a process or with a GPU of its own.
+inline device::CudaOptions rankOptions(uint32_t rank, int gpu = 0) {
   device::CudaOptions options = fakeOptions(1);
-  options.card = card;
+  options.gpu = gpu;
   options.only = DeviceId{int32_t(rank)};
   return options;
 }

@@ -2,7 +2,7 @@
 #ifndef MGPU_TESTS_UNIT_CUDA_RAWDRIVER_H
 #define MGPU_TESTS_UNIT_CUDA_RAWDRIVER_H
 
-#include "device/cuda/CudaApi.h"
+#include "device/cuda/api/CudaApi.h"
 
 #include <vector>
 

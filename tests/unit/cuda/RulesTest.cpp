@@ -239,11 +239,11 @@ TEST_F(Rules, SharedMemoryIsAskedForFirst) {
 TEST_F(Rules, APitchIsNoLessThanTheWidth) {
   CUgraphNodeParams params = copyParams();
   params.memcpy.copyParams.srcPitch = 8;
-  refuses("a source's pitch is no less than the width",
+  refuses("a source's pitch is not less than the width",
           [&] { return add(params); });
   params = copyParams();
   params.memcpy.copyParams.dstPitch = 8;
-  refuses("a destination's pitch is no less than the width",
+  refuses("a destination's pitch is not less than the width",
           [&] { return add(params); });
 }
 

@@ -34,12 +34,12 @@ protected:
     memory = *driver->allocate({0}, 4096);
   }
   KernelHandle load(const TensorMap &map) {
-    CudaKernelObject object;
+    KernelImage object;
     object.entry = "multiply";
     object.arch = "sm_90";
     object.tensorMaps = {map};
-    object.cubin = fakeCubin({"multiply"});
-    auto handle = driver->loadKernel("multiply", encodeCudaKernel(object));
+    object.setBytes(fakeCubin({"multiply"}));
+    auto handle = driver->loadKernel("multiply", encodeImage(object));
     EXPECT_TRUE(handle) << handle.error().message;
     return *handle;
   }
@@ -120,21 +120,21 @@ TEST_F(TensorMaps, WhatCannotBeEncodedIsAnError) {
 }
 
 TEST(TensorMapObject, MapsAreKept) {
-  CudaKernelObject object;
+  KernelImage object;
   object.entry = "multiply";
   object.arch = "sm_90";
   TensorMap other = theMap;
   other.argument = 2;
   other.type = ElementType::F16;
   object.tensorMaps = {theMap, other};
-  object.cubin = fakeCubin({"multiply"});
-  std::vector<std::byte> bytes = encodeCudaKernel(object);
-  auto back = decodeCudaKernel("k", bytes);
+  object.setBytes(fakeCubin({"multiply"}));
+  std::vector<std::byte> bytes = encodeImage(object);
+  auto back = decodeImage("k", bytes);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->tensorMaps, object.tensorMaps);
-  EXPECT_EQ(back->cubin, object.cubin);
-  for (size_t size = 0; size + object.cubin.size() <= bytes.size(); ++size)
-    EXPECT_FALSE(decodeCudaKernel("k", std::span(bytes).first(size))) << size;
+  EXPECT_EQ(back->blob, object.blob);
+  for (size_t size = 0; size + object.blob.size() <= bytes.size(); ++size)
+    EXPECT_FALSE(decodeImage("k", std::span(bytes).first(size))) << size;
 }
 
 } // namespace

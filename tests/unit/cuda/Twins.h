@@ -15,10 +15,10 @@
 
 namespace mgpu::fake {
 
-/// Card 0 as `numDevices` devices. `seed` decides what the driver may.
+/// GPU 0 as `numDevices` devices. `seed` decides what the driver may.
 Result<std::unique_ptr<device::Driver>> openCudaTwin(uint32_t numDevices,
                                                      uint64_t seed);
-/// Whether there is time for a part of the cases alone, as on a card.
+/// Whether there is time for a part of the cases alone, as on a GPU.
 bool areCasesFew();
 /// What the driver has to complain of since then; `isClosed` once nothing of
 /// it may be left.

@@ -32,11 +32,11 @@ protected:
     ASSERT_TRUE(opened) << opened.error().message;
     driver = std::move(*opened);
     for (const char *entry : {"add", "other"}) {
-      CudaKernelObject object;
+      KernelImage object;
       object.entry = entry;
       object.arch = "sm_90";
-      object.cubin = fakeCubin({"add", "other"});
-      auto handle = driver->loadKernel(entry, encodeCudaKernel(object));
+      object.setBytes(fakeCubin({"add", "other"}));
+      auto handle = driver->loadKernel(entry, encodeImage(object));
       ASSERT_TRUE(handle) << handle.error().message;
       kernels.push_back(*handle);
     }

@@ -243,13 +243,13 @@ TEST(NcclWindows, TheirKernelsBeginBehindAKernelOfOurs) {
     ASSERT_TRUE((*driver)->join(groupsOf({firstDevices(1)})));
     auto arena = (*driver)->allocateArena({0}, mostBytes, mostBytes);
     ASSERT_TRUE(arena) << arena.error().message;
-    CudaKernelObject object;
+    KernelImage object;
     object.entry = "fill";
     object.arch = "sm_90";
     object.takesPart = false;
     object.sourceBlock = object.block = object.covers = {1, 1, 1};
-    object.cubin = fakeCubin({"fill"});
-    auto kernel = (*driver)->loadKernel("fill", encodeCudaKernel(object));
+    object.setBytes(fakeCubin({"fill"}));
+    auto kernel = (*driver)->loadKernel("fill", encodeImage(object));
     ASSERT_TRUE(kernel) << kernel.error().message;
     auto graph = (*driver)->createGraph();
     auto filled = graph->addKernel(
@@ -302,7 +302,7 @@ TEST(NcclWindows, OutOfMemorySaysOfWhat) {
   auto much = (*driver)->allocateArena({0}, 1, uint64_t(1) << 30);
   ASSERT_FALSE(much);
   EXPECT_NE(much.error().message.find(
-                "ncclMemAlloc of 1073741824 bytes for a card's arena"),
+                "ncclMemAlloc of 1073741824 bytes for a GPU's arena"),
             std::string::npos)
       << much.error().message;
   driver->reset();

@@ -10,7 +10,7 @@ using namespace mgpu;
 
 int main() {
   std::printf("#include \"KernelShim.h\"\n"
-              "#include \"device/cuda/DeviceKernels.h\"\n");
+              "#include \"device/cuda/api/DeviceKernels.h\"\n");
   std::string registrations;
   size_t number = 0;
   for (const fake::DeviceProgram &program : fake::devicePrograms()) {

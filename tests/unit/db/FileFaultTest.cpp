@@ -156,11 +156,11 @@ TEST(FileKinds, WhatIsNoDatabaseIsRefusedAndNotTouched) {
 /// A database of three problems, and everything in it.
 struct Sample {
   std::string path;
-  std::vector<Problem> problems;
+  std::vector<TuningProblem> problems;
   std::map<std::string, std::vector<Trial>> trials; ///< by problem's text
   size_t numTrials = 0;
 
-  bool has(const Problem &problem, const Trial &trial) const {
+  bool has(const TuningProblem &problem, const Trial &trial) const {
     auto at = trials.find(problem.text());
     return at != trials.end() && std::find(at->second.begin(), at->second.end(),
                                            trial) != at->second.end();
@@ -172,7 +172,7 @@ Sample makeSample(const std::string &path) {
   auto store = TuningStore::open(path);
   EXPECT_TRUE(store);
   for (int p = 0; p < 3; ++p) {
-    Problem problem = problemOf("n=" + std::to_string(1 << p));
+    TuningProblem problem = problemOf("n=" + std::to_string(1 << p));
     std::vector<Trial> trials;
     for (int k = 0; k < 60; ++k) {
       std::string configuration =
@@ -211,7 +211,7 @@ void useDamaged(const Sample &sample, const std::string &path) {
     }
     return !result;
   };
-  for (const Problem &problem : sample.problems) {
+  for (const TuningProblem &problem : sample.problems) {
     if (auto found = store->trials(problem); !refused(found))
       for (const Trial &trial : found->trials) {
         Trial whole = trial;
@@ -328,7 +328,7 @@ TEST(DamagedFile, ASalvagedCopyHoldsAllOfASoundFile) {
   EXPECT_EQ(done->trials, sample.numTrials + 1);
   EXPECT_EQ(done->damaged, 0u);
   EXPECT_EQ((*copy->best(problemOf("n=1")))->configuration, "block=1,tile=1");
-  for (const Problem &problem : sample.problems) {
+  for (const TuningProblem &problem : sample.problems) {
     auto found = copy->trials(problem);
     ASSERT_TRUE(found);
     for (const Trial &trial : found->trials)
@@ -343,7 +343,7 @@ TEST(DamagedFile, AChangedFigureIsLeftOut) {
   Sample sample = makeSample(folder / "a.db");
   auto store = TuningStore::open(sample.path);
   ASSERT_TRUE(store);
-  const Problem &problem = sample.problems[0];
+  const TuningProblem &problem = sample.problems[0];
   std::string winner = (*store->best(problem))->configuration;
   ASSERT_TRUE(store->database().execute(
       "UPDATE trials SET median_us = 0.5 WHERE id IN (5, 6)"));

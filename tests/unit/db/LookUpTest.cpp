@@ -17,12 +17,12 @@ protected:
     store.emplace(std::move(*opened));
     return *store;
   }
-  static void record(TuningStore &store, const Problem &problem,
+  static void record(TuningStore &store, const TuningProblem &problem,
                      std::initializer_list<Trial> trials) {
     auto done = store.record(problem, std::vector<Trial>(trials));
     ASSERT_TRUE(done) << done.error().message;
   }
-  static LookUp lookUp(TuningStore &store, const Problem &problem) {
+  static LookUp lookUp(TuningStore &store, const TuningProblem &problem) {
     auto found = store.lookUp(problem);
     EXPECT_TRUE(found) << found.error().message;
     return found ? std::move(*found) : LookUp();
@@ -32,14 +32,15 @@ protected:
   std::optional<TuningStore> store;
 };
 
-Problem with(Problem problem, std::string Problem::*field, const char *value) {
+TuningProblem with(TuningProblem problem, std::string TuningProblem::*field,
+                   const char *value) {
   problem.*field = value;
   return problem;
 }
 
 TEST_F(LookUpTest, TakesTheNearestGrade) {
   TuningStore &store = open();
-  Problem asked = problemOf("m=64,n=1000");
+  TuningProblem asked = problemOf("m=64,n=1000");
   LookUp none = lookUp(store, asked);
   EXPECT_EQ(none.match, Match::None);
   EXPECT_EQ(none.reason,
@@ -47,13 +48,15 @@ TEST_F(LookUpTest, TakesTheNearestGrade) {
   EXPECT_FALSE(none.regret);
 
   // From the farthest to the nearest.
-  record(store, with(asked, &Problem::program, "conv"), {okTrial("t=1", 1)});
-  record(store, with(asked, &Problem::architecture, "sm_80"),
+  record(store, with(asked, &TuningProblem::program, "conv"),
+         {okTrial("t=1", 1)});
+  record(store, with(asked, &TuningProblem::architecture, "sm_80"),
          {okTrial("t=2", 1)});
   EXPECT_EQ(lookUp(store, asked).match, Match::None);
 
-  Problem h200 = with(asked, &Problem::device, "H200");
-  record(store, with(h200, &Problem::shape, "m=64,n=1"), {okTrial("t=3", 1)});
+  TuningProblem h200 = with(asked, &TuningProblem::device, "H200");
+  record(store, with(h200, &TuningProblem::shape, "m=64,n=1"),
+         {okTrial("t=3", 1)});
   EXPECT_EQ(lookUp(store, asked).match, Match::OtherDevice);
   EXPECT_EQ(lookUp(store, asked).trial.configuration, "t=3");
   record(store, h200, {okTrial("t=4", 1)});
@@ -61,11 +64,13 @@ TEST_F(LookUpTest, TakesTheNearestGrade) {
   EXPECT_NE(lookUp(store, asked).reason.find("device 'H200' instead of 'H100'"),
             std::string::npos);
 
-  Problem old = with(asked, &Problem::driver, "570.1");
-  record(store, with(old, &Problem::shape, "m=64,n=10"), {okTrial("t=5", 1)});
+  TuningProblem old = with(asked, &TuningProblem::driver, "570.1");
+  record(store, with(old, &TuningProblem::shape, "m=64,n=10"),
+         {okTrial("t=5", 1)});
   EXPECT_EQ(lookUp(store, asked).match, Match::OtherDriver);
   EXPECT_EQ(lookUp(store, asked).trial.configuration, "t=5");
-  record(store, with(asked, &Problem::policy, "hot"), {okTrial("t=6", 1)});
+  record(store, with(asked, &TuningProblem::policy, "hot"),
+         {okTrial("t=6", 1)});
   EXPECT_EQ(lookUp(store, asked).match, Match::OtherDriver);
   EXPECT_EQ(lookUp(store, asked).trial.configuration, "t=6");
   EXPECT_NE(lookUp(store, asked)
@@ -73,16 +78,16 @@ TEST_F(LookUpTest, TakesTheNearestGrade) {
                              "median'"),
             std::string::npos);
 
-  record(store, with(asked, &Problem::shape, "m=64,n=9000"),
+  record(store, with(asked, &TuningProblem::shape, "m=64,n=9000"),
          {okTrial("t=7", 1)});
   EXPECT_EQ(lookUp(store, asked).match, Match::OtherShape);
   EXPECT_EQ(lookUp(store, asked).trial.configuration, "t=7");
-  record(store, with(asked, &Problem::shape, "m=64,n=500"),
+  record(store, with(asked, &TuningProblem::shape, "m=64,n=500"),
          {okTrial("t=8", 1)});
   EXPECT_EQ(lookUp(store, asked).trial.configuration, "t=8");
 
   // Nearer, but of no use.
-  record(store, with(asked, &Problem::shape, "m=64,n=1001"),
+  record(store, with(asked, &TuningProblem::shape, "m=64,n=1001"),
          {failedTrial("t=9")});
   EXPECT_EQ(lookUp(store, asked).trial.configuration, "t=8");
   record(store, asked, {failedTrial("t=10")});
@@ -122,7 +127,8 @@ TEST_F(LookUpTest, RegretIsThatOfStoredPairs) {
   found = lookUp(store, problemOf("n=400"));
   EXPECT_DOUBLE_EQ(found.regret->expected, 12. / 10 - 1);
   // Pairs that differ in the shape say nothing of other drivers.
-  found = lookUp(store, with(problemOf("n=100"), &Problem::driver, "590"));
+  found =
+      lookUp(store, with(problemOf("n=100"), &TuningProblem::driver, "590"));
   ASSERT_TRUE(found.regret);
   EXPECT_NE(found.regret->basis.find("spread"), std::string::npos);
 }
@@ -140,7 +146,7 @@ TEST_F(LookUpTest, WithoutPairsItIsThatOfTheSpread) {
 }
 
 TEST_F(LookUpTest, ASitesFileLiesUnderTheUsers) {
-  Problem problem = problemOf("n=100");
+  TuningProblem problem = problemOf("n=100");
   {
     auto site = TuningStore::open(folder / "site.db");
     ASSERT_TRUE(site);
@@ -160,7 +166,7 @@ TEST_F(LookUpTest, ASitesFileLiesUnderTheUsers) {
   EXPECT_EQ(store.trials(problem)->trials.size(), 4u);
   EXPECT_EQ(store.summary(problem)->trials, 4u);
   EXPECT_EQ(store.problems()->size(), 2u);
-  // What fails here is no winner, whatever the site says.
+  // What fails here is not a winner, whatever the site says.
   record(store, problem, {failedTrial("c=c"), failedTrial("c=a")});
   EXPECT_EQ(lookUp(store, problem).trial.configuration, "c=b");
   EXPECT_EQ(lookUp(store, problem).trial.medianUs, 15);
@@ -175,7 +181,7 @@ TEST_F(LookUpTest, ASitesFileLiesUnderTheUsers) {
 }
 
 TEST_F(LookUpTest, FailuresOfTheSiteAreFailures) {
-  Problem problem = problemOf("n=100");
+  TuningProblem problem = problemOf("n=100");
   {
     auto site = TuningStore::open(folder / "site.db");
     ASSERT_TRUE(site);

@@ -99,7 +99,7 @@ TEST(Model, TheStoreDoesWhatListsDo) {
     std::optional<TuningStore> store(open("a.db"));
     for (uint64_t step = 0; step < 400; ++step) {
       std::string shape = "n=" + std::to_string(random.below(3));
-      Problem problem = problemOf(shape);
+      TuningProblem problem = problemOf(shape);
       uint64_t kind = random.below(20);
       if (kind == 0) {
         store.reset();

@@ -148,7 +148,7 @@ TEST(Migration, EveryReleasedVersionIsRead) {
     auto store = TuningStore::open(path);
     ASSERT_TRUE(store) << store.error().message;
     // What tests/unit/db/data/README.md says is in it.
-    Problem problem = problemOf("n=1024");
+    TuningProblem problem = problemOf("n=1024");
     auto found = store->trials(problem);
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_EQ(found->damaged, 0u);

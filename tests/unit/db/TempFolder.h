@@ -28,7 +28,7 @@ public:
   std::string path;
 };
 
-inline Problem problemOf(const std::string &shape) {
+inline TuningProblem problemOf(const std::string &shape) {
   return {"matmul", shape,      "H100",        "sm_90",
           "580.1",  "1 device", "cold, median"};
 }

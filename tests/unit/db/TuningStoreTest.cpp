@@ -17,12 +17,13 @@ TuningStore openStore(const std::string &path, const std::string &site = "") {
   return std::move(*store);
 }
 
-void record(TuningStore &store, const Problem &problem, const Trial &trial) {
+void record(TuningStore &store, const TuningProblem &problem,
+            const Trial &trial) {
   auto done = store.record(problem, trial);
   ASSERT_TRUE(done) << done.error().message;
 }
 
-std::string bestOf(TuningStore &store, const Problem &problem) {
+std::string bestOf(TuningStore &store, const TuningProblem &problem) {
   auto best = store.best(problem);
   EXPECT_TRUE(best) << best.error().message;
   return best && *best ? (*best)->configuration : "none";
@@ -30,7 +31,7 @@ std::string bestOf(TuningStore &store, const Problem &problem) {
 
 TEST(TuningStore, KeepsEveryTrialAcrossProcessesLives) {
   TempFolder folder;
-  Problem problem = problemOf("n=1024");
+  TuningProblem problem = problemOf("n=1024");
   std::vector<Trial> all{okTrial("tile=4", 10), okTrial("tile=8", 9),
                          okTrial("tile=4", 11), failedTrial("tile=16")};
   {
@@ -70,7 +71,7 @@ TEST(TuningStore, AFolderIsMadeForTheDefaultFileAlone) {
 TEST(TuningStore, AWorseResultNeverReplacesABetterOne) {
   TempFolder folder;
   TuningStore store = openStore(folder / "mgpu.db");
-  Problem problem = problemOf("n=1024");
+  TuningProblem problem = problemOf("n=1024");
   EXPECT_EQ(bestOf(store, problem), "none");
   record(store, problem, okTrial("tile=4", 10));
   EXPECT_EQ(bestOf(store, problem), "tile=4");
@@ -87,7 +88,7 @@ TEST(TuningStore, AWorseResultNeverReplacesABetterOne) {
 TEST(TuningStore, MoreSamplesOfAConfigurationCorrectIt) {
   TempFolder folder;
   TuningStore store = openStore(folder / "mgpu.db");
-  Problem problem = problemOf("n=1024");
+  TuningProblem problem = problemOf("n=1024");
   record(store, problem, okTrial("tile=4", 8, 3));
   record(store, problem, okTrial("tile=8", 10, 3));
   record(store, problem, okTrial("tile=4", 12, 100));
@@ -99,7 +100,7 @@ TEST(TuningStore, MoreSamplesOfAConfigurationCorrectIt) {
 TEST(TuningStore, AFailureIsForGood) {
   TempFolder folder;
   TuningStore store = openStore(folder / "mgpu.db");
-  Problem problem = problemOf("n=1024");
+  TuningProblem problem = problemOf("n=1024");
   record(store, problem, okTrial("tile=4", 8));
   record(store, problem, okTrial("tile=8", 10));
   EXPECT_FALSE(*store.isQuarantined(problem, "tile=4"));
@@ -118,7 +119,7 @@ TEST(TuningStore, AFailureIsForGood) {
 TEST(TuningStore, PruningChangesNoWinner) {
   TempFolder folder;
   TuningStore store = openStore(folder / "mgpu.db");
-  Problem problem = problemOf("n=1024");
+  TuningProblem problem = problemOf("n=1024");
   // Measured well long ago, and by chance lower since.
   Trial old = okTrial("tile=4", 12, 100), lucky = okTrial("tile=4", 8, 3);
   lucky.provenance.timeMs = 2'000'000'000'000;
@@ -138,7 +139,7 @@ TEST(TuningStore, PruningChangesNoWinner) {
 TEST(TuningStore, ImpossibleTrialsAreRefusedWhole) {
   TempFolder folder;
   TuningStore store = openStore(folder / "mgpu.db");
-  Problem problem = problemOf("n=1024");
+  TuningProblem problem = problemOf("n=1024");
   Trial silent = failedTrial("tile=4");
   silent.sentence.clear();
   Trial unmeasured = okTrial("tile=4", 1, 0);

@@ -22,8 +22,8 @@ std::vector<std::byte> kernelFile() {
   return bytes;
 }
 
-std::unique_ptr<Driver> makeDriver(uint32_t devices = 4, uint32_t lanes = 2) {
-  auto driver = createHostDriver(devices, lanes);
+std::unique_ptr<Driver> makeDriver(uint32_t devices = 4, uint32_t threads = 2) {
+  auto driver = createHostDriver(devices, threads);
   EXPECT_TRUE(driver);
   return std::move(*driver);
 }

@@ -141,7 +141,7 @@ TEST_P(ReplayEngine, PingPongBetweenDevices) {
   chain.expectReplayed(100);
 }
 
-TEST_P(ReplayEngine, LongNodesMakeLanesParkAndComeBack) {
+TEST_P(ReplayEngine, LongNodesMakeQueuesParkAndComeBack) {
   auto driver = createHostDriver(4, GetParam());
   ASSERT_TRUE(driver);
   auto graph = (*driver)->createGraph();
@@ -174,7 +174,7 @@ TEST_P(ReplayEngine, TimedReplayRunsTheSameAndOrdersTimes) {
   ASSERT_EQ(timings.size(), graph.nodes.size());
   for (size_t k = 0; k < timings.size(); ++k) {
     EXPECT_EQ(timings[k].node.value, k);
-    EXPECT_LT(timings[k].lane, GetParam());
+    EXPECT_LT(timings[k].queue, GetParam());
     EXPECT_LE(0, timings[k].startUs);
     EXPECT_LE(timings[k].startUs, timings[k].endUs);
     for (const TestNode *dependency : graph.nodes[k]->dependencies)
@@ -199,21 +199,21 @@ struct DeviceChain {
   }
 };
 
-TEST_P(ReplayEngine, LateWorkersGetTheirLanesBack) {
-  uint32_t numLanes = GetParam();
-  auto driver = createHostDriver(numLanes, numLanes);
+TEST_P(ReplayEngine, LateWorkersGetTheirQueuesBack) {
+  uint32_t numQueues = GetParam();
+  auto driver = createHostDriver(numQueues, numQueues);
   ASSERT_TRUE(driver);
   auto graph = (*driver)->createGraph();
   auto &host = static_cast<HostGraph &>(*graph);
   // Device 0 waits for all others at once, while their workers still wake up:
-  // the caller takes those lanes. Then every one has a chain of its own.
+  // the caller takes those queues. Then every one has a chain of its own.
   std::vector<GraphNodeId> first;
-  for (int32_t device = 1; device < int32_t(numLanes); ++device)
+  for (int32_t device = 1; device < int32_t(numQueues); ++device)
     first.push_back(*host.addCall({device}, [](void *) {}, nullptr, {}));
   GraphNodeId join = *host.addCall(
       {0}, [](void *) {}, nullptr, first);
-  std::vector<DeviceChain> chains(numLanes);
-  for (int32_t device = 1; device < int32_t(numLanes); ++device) {
+  std::vector<DeviceChain> chains(numQueues);
+  for (int32_t device = 1; device < int32_t(numQueues); ++device) {
     GraphNodeId last = join;
     for (uint32_t k = 0; k < 5000; ++k)
       last = *host.addCall({device}, DeviceChain::run, &chains[device],
@@ -224,7 +224,7 @@ TEST_P(ReplayEngine, LateWorkersGetTheirLanesBack) {
   for (int replay = 0; replay < 10; ++replay) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1)); // workers park
     ASSERT_TRUE((*exec)->launch());
-    for (uint32_t device = 1; device < numLanes; ++device) {
+    for (uint32_t device = 1; device < numQueues; ++device) {
       EXPECT_TRUE(chains[device].ranElsewhere)
           << "device " << device << " in replay " << replay;
       chains[device].ranElsewhere = false;
@@ -233,14 +233,14 @@ TEST_P(ReplayEngine, LateWorkersGetTheirLanesBack) {
 }
 
 TEST_P(ReplayEngine, ProgressCountersWrap) {
-  uint32_t numLanes = GetParam();
+  uint32_t numQueues = GetParam();
   for (uint32_t start : {0x7fffff80u, 0x80000010u, 0xffffff80u}) {
     SCOPED_TRACE(start);
     std::mt19937 random(start);
     std::vector<TestNode> nodes(200);
     std::vector<ProgramNode> shape;
     for (uint32_t k = 0; k < nodes.size(); ++k) {
-      shape.push_back({k % numLanes, {TestNode::run, &nodes[k]}, {}});
+      shape.push_back({k % numQueues, {TestNode::run, &nodes[k]}, {}});
       nodes[k].work = random() % 200;
       for (uint32_t e = 0; k > 0 && e < 2; ++e) {
         uint32_t dependency = k - 1 - random() % std::min(k, 10u);
@@ -248,11 +248,11 @@ TEST_P(ReplayEngine, ProgressCountersWrap) {
         nodes[k].dependencies.push_back(&nodes[dependency]);
       }
     }
-    Program program = buildProgram(shape, numLanes);
+    WorkerProgram program = buildProgram(shape, numQueues);
     ReplayJob job{&program, program.serial.data(), {}};
-    for (const LaneProgram &lane : program.lanes)
-      job.lanes.push_back(lane.ops.data());
-    LanePool pool(numLanes, start);
+    for (const WorkerQueue &queue : program.queues)
+      job.queues.push_back(queue.ops.data());
+    WorkerPool pool(numQueues, start);
     for (uint64_t replay = 1; replay <= 20; ++replay)
       pool.run(job);
     for (const TestNode &node : nodes) {
@@ -262,7 +262,7 @@ TEST_P(ReplayEngine, ProgressCountersWrap) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, ReplayEngine, testing::Values(1u, 2u, 3u, 4u),
+INSTANTIATE_TEST_SUITE_P(Queues, ReplayEngine, testing::Values(1u, 2u, 3u, 4u),
                          testing::PrintToStringParamName());
 
 /// Which CPUs each thread of this process may use, by its number.
@@ -281,7 +281,7 @@ std::map<int, std::set<int>> affinities() {
   return found;
 }
 
-TEST(LanePool, WorkersStayOnTheirCpus) {
+TEST(WorkerPool, WorkersStayOnTheirCpus) {
   // ThreadSanitizer adds a thread of its own to a process's first.
   std::thread([] {}).join();
   const auto before = affinities();
@@ -291,7 +291,7 @@ TEST(LanePool, WorkersStayOnTheirCpus) {
   const int cpus[] = {last, last, 1 << 20};
   std::multiset<size_t> sizes;
   {
-    LanePool pool(5, 0, cpus);
+    WorkerPool pool(5, 0, cpus);
     const std::multiset<size_t> expected = {1, 1, allowed.size(),
                                             allowed.size()};
     for (int k = 0; k < 500 && sizes != expected; ++k) {
@@ -309,29 +309,41 @@ TEST(LanePool, WorkersStayOnTheirCpus) {
   EXPECT_EQ(affinities(), before); // the caller's too
 }
 
-TEST(LaneProgram, DropsImpliedWaits) {
-  // Lane 0: a0 a1; lane 1: b0 after a1 and a0, b1 after a0.
+TEST(WorkerPool, RefusesAProgramForAnotherNumberOfQueues) {
+  EXPECT_DEATH(WorkerPool(0), "the caller has a queue of its own");
+  Op op{[](void *) {}, nullptr};
+  std::vector<ProgramNode> nodes{{0, op, {}}};
+  WorkerProgram program = buildProgram(nodes, 2);
+  ReplayJob job{&program,
+                program.serial.data(),
+                {program.queues[0].ops.data(), program.queues[1].ops.data()}};
+  WorkerPool one(1);
+  EXPECT_DEATH(one.run(job), "a program is for a pool of as many queues");
+}
+
+TEST(WorkerQueue, DropsImpliedWaits) {
+  // Queue 0: a0 a1; queue 1: b0 after a1 and a0, b1 after a0.
   Op op{[](void *) {}, nullptr};
   std::vector<ProgramNode> nodes{
       {0, op, {}}, {0, op, {}}, {1, op, {0, 1}}, {1, op, {0}}};
-  Program program = buildProgram(nodes, 2);
-  ASSERT_EQ(program.lanes[1].waits.size(), 1u);
-  EXPECT_EQ(program.lanes[1].waits[0].lane, 0u);
-  EXPECT_EQ(program.lanes[1].waits[0].ordinal, 1u);
-  // Lane 0 publishes once, after a1; its end waits for lane 1.
-  ASSERT_EQ(program.lanes[0].segments.size(), 2u);
-  EXPECT_EQ(program.lanes[0].segments[0].opEnd, 2u);
-  EXPECT_TRUE(program.lanes[0].segments[0].publishes);
-  ASSERT_EQ(program.lanes[0].waits.size(), 1u);
+  WorkerProgram program = buildProgram(nodes, 2);
+  ASSERT_EQ(program.queues[1].waits.size(), 1u);
+  EXPECT_EQ(program.queues[1].waits[0].queue, 0u);
+  EXPECT_EQ(program.queues[1].waits[0].ordinal, 1u);
+  // Queue 0 publishes once, after a1; its end waits for queue 1.
+  ASSERT_EQ(program.queues[0].segments.size(), 2u);
+  EXPECT_EQ(program.queues[0].segments[0].opEnd, 2u);
+  EXPECT_TRUE(program.queues[0].segments[0].publishes);
+  ASSERT_EQ(program.queues[0].waits.size(), 1u);
 }
 
-TEST(LaneProgram, DropsWaitsImpliedThroughAThirdLane) {
+TEST(WorkerQueue, DropsWaitsImpliedThroughAThirdQueue) {
   // c after b after a, and c after a directly.
   Op op{[](void *) {}, nullptr};
   std::vector<ProgramNode> nodes{{0, op, {}}, {1, op, {0}}, {2, op, {0, 1}}};
-  Program program = buildProgram(nodes, 3);
-  ASSERT_EQ(program.lanes[2].waits.size(), 1u);
-  EXPECT_EQ(program.lanes[2].waits[0].lane, 1u);
+  WorkerProgram program = buildProgram(nodes, 3);
+  ASSERT_EQ(program.queues[2].waits.size(), 1u);
+  EXPECT_EQ(program.queues[2].waits[0].queue, 1u);
 }
 
 } // namespace

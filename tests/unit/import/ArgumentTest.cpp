@@ -203,9 +203,10 @@ TEST(Argument, EachNameIsOfOne) {
   refused("%x: memref<4xf32>, %y: memref<4xf32> {mgpu.name = \"0\"}",
           "argument 1 of @main is named '0', which reads as the number of an "
           "argument: give it another name (mgpu.name)");
-  refused("%x: memref<4xf32> {mgpu.name = \"\"}",
-          "argument 0 of @main is named '', which is no name: give it another "
-          "name (mgpu.name)");
+  refused(
+      "%x: memref<4xf32> {mgpu.name = \"\"}",
+      "argument 0 of @main is named '', which is not a name: give it another "
+      "name (mgpu.name)");
   EXPECT_TRUE(
       importText(program("", "%x: memref<4xf32> {mgpu.name = \"0\"}")).program);
 }
@@ -259,7 +260,7 @@ TEST(Phase, ContestedUploadsAreReplayed) {
     for (size_t k = 0; k < 3; ++k)
       EXPECT_EQ(phaseOf(imported.dag(), k), Phase::Replay) << second << k;
   }
-  // Other bytes of one buffer, and what a device puts there, are no contest.
+  // Other bytes of one buffer, and what a device puts there, are not a contest.
   auto half = [](const std::string &name, const std::string &of,
                  const std::string &at) {
     return "  " + name + " = memref.subview " + of + "[" + at +
@@ -300,6 +301,50 @@ TEST(Phase, ScatterAndReplicateOfResidentRunAtLoad) {
   ASSERT_EQ(imported.dag().nodes.size(), 4u);
   for (size_t k = 0; k < 4; ++k)
     EXPECT_EQ(phaseOf(imported.dag(), k), Phase::Load) << k;
+}
+
+// `body` after a constant %k of 64 numbers.
+static Imported withConstant(const std::string &body,
+                             const std::string &arguments) {
+  return importText(
+      "memref.global constant @k : memref<64xf32> = "
+      "dense<2.0>\n" +
+      program("  %k = memref.get_global @k : memref<64xf32>\n" + body,
+              arguments));
+}
+
+// A constant that was on the device before is there in the next replay.
+TEST(Phase, ConstantsAreUploadedOnce) {
+  Imported imported =
+      withConstant(toDevice("%a", "%k") + memcpy("%a2", "%d0", "%a", "%d0") +
+                       toHost("%x", "%a2"),
+                   "%x: memref<64xf32>");
+  ASSERT_TRUE(imported.program) << imported.text();
+  EXPECT_EQ(phaseOf(imported.dag(), 0), Phase::Load);
+  EXPECT_EQ(phaseOf(imported.dag(), 1), Phase::Replay);
+  for (const Buffer &buffer : imported.dag().buffers)
+    if (!buffer.device.isHost()) {
+      EXPECT_EQ(buffer.role, buffer.name == "a" ? BufferRole::Resident
+                                                : BufferRole::Temporary)
+          << buffer.name;
+    }
+}
+
+// What a device, or the host, writes over a constant has to give way to it in
+// the next replay; and so does work that used its place before it came.
+TEST(Phase, ConstantsThatAreOverwrittenAreUploadedAgain) {
+  const std::string arguments = "%x: memref<64xf32>, %y: memref<64xf32>";
+  for (const std::string &after :
+       {storeA, toDevice("%a", "%x"), memcpy("%a", "%d0", "%a2", "%d0")}) {
+    Imported imported = withConstant(
+        toDevice("%a", "%k") + toHost("%y", "%a") + after, arguments);
+    ASSERT_TRUE(imported.program) << imported.text();
+    EXPECT_EQ(phaseOf(imported.dag(), 0), Phase::Replay) << after;
+  }
+  Imported late =
+      withConstant(toHost("%y", "%a") + toDevice("%a", "%k"), arguments);
+  ASSERT_TRUE(late.program) << late.text();
+  EXPECT_EQ(phaseOf(late.dag(), 1), Phase::Replay);
 }
 
 TEST(Ownership, PlaceComesFromWhereTheBufferIsMade) {

@@ -53,12 +53,13 @@ Imported importText(const std::string &text, const ImportOptions &options) {
       (isError ? imported.errors : imported.warnings)
           .push_back(diagnostic.str());
   });
-  OwningOpRef<ModuleOp> module = parseProgramText(text, "test.mlir", context);
-  if (!module) {
-    imported.error = Error{ErrorKind::Invalid, "it does not parse"};
+  auto parsed =
+      parseProgramText(text, "test.mlir", context, {.entry = options.entry});
+  if (!parsed) {
+    imported.error = parsed.error();
     return imported;
   }
-  auto built = buildDag(*module, options);
+  auto built = buildDag(*parsed->module, options);
   if (built)
     imported.program = std::move(*built);
   else

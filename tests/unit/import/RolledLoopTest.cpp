@@ -132,7 +132,7 @@ TEST(RolledLoop, InductionValuesReachKernels) {
                          "  %n = arith.index_cast %v : index to i32\n";
   EXPECT_EQ(valuesOf(eight, computed),
             (std::vector<int32_t>{2, -5, -12, -19, -26, -33, -40, -47}));
-  // Cut to eight bits the values wrap, so they are no line once widened.
+  // Cut to eight bits the values wrap, so they are not a line once widened.
   std::string wraps = "  %k = arith.constant 100 : i8\n"
                       "  %y = arith.index_cast %q : index to i8\n"
                       "  %t = arith.muli %y, %k : i8\n"

@@ -6,6 +6,7 @@
 #include "RandomKernel.h"
 
 #include "pipeline/compiler/KernelBuild.h"
+#include "tests/unit/Sweep.h"
 
 #include <gtest/gtest.h>
 #include <random>
@@ -74,7 +75,7 @@ void expectSame(const KernelCase &test, size_t count) {
 
 TEST(Config, KernelsWithStructure) {
   for (const KernelCase &each : structuredCases())
-    expectSame(each, 6);
+    expectSame(each, sweep(3, 6));
 }
 
 TEST(Config, EveryOperation) {
@@ -84,7 +85,7 @@ TEST(Config, EveryOperation) {
 
 // Each batch as its default and under other configurations.
 TEST(Config, RandomKernels) {
-  auto [first, count] = random::seedRange(1000, 60);
+  auto [first, count] = random::seedRange(1000, sweep(24, 60));
   random::inBatches(first, count, 10, [](const random::Batch &batch) {
     const auto &[seeds, kernels] = batch;
     std::string text = random::textOf(kernels);
@@ -128,7 +129,7 @@ TEST(Config, IdsOfTheSource) {
               {10, 6},
               {{'l', 2880}},
               {}},
-             24);
+             sweep(8, 24));
 }
 
 TEST(Config, GlobalIndicesInNarrowIntegers) {

@@ -21,20 +21,20 @@ bool takesAllCorners() {
 }
 
 /// What device::profileOfArchitecture knows it by: of a "sm_90a", "sm_90".
-static const device::DeviceProfile &cardOf(const std::string &arch) {
+static const device::DeviceProfile &gpuOf(const std::string &arch) {
   return *device::profileOfArchitecture(arch);
 }
 
 /// Whether the same configurations are legal on both (checkOnDevice).
 static bool allowTheSame(const device::DeviceProfile &a,
                          const device::DeviceProfile &b) {
-  auto limits = [](const device::DeviceProfile &card) {
+  auto limits = [](const device::DeviceProfile &gpu) {
     constexpr uint32_t firstWithClusters = 90;
     return std::tuple(
-        card.maxThreadsPerBlock, card.maxThreadsPerMultiprocessor,
-        card.maxBlocksPerMultiprocessor, card.sharedBytesPerMultiprocessor,
-        card.maxSharedBytesPerBlock, card.reservedSharedBytesPerBlock,
-        card.architecture >= firstWithClusters);
+        gpu.maxThreadsPerBlock, gpu.maxThreadsPerMultiprocessor,
+        gpu.maxBlocksPerMultiprocessor, gpu.sharedBytesPerMultiprocessor,
+        gpu.maxSharedBytesPerBlock, gpu.reservedSharedBytesPerBlock,
+        gpu.architecture >= firstWithClusters);
   };
   return limits(a) == limits(b);
 }
@@ -46,15 +46,15 @@ void CornerCheck::add(const CudaKernel &kernel,
   kernels.push_back({kernel, space});
   // The header names the macro; a function that has two forms asks for it.
   const bool hasFastForm =
-      kernel.source.find("#if MGPU_FAST_MATH") != std::string::npos;
+      kernel.image.blob.find("#if MGPU_FAST_MATH") != std::string::npos;
   const bool all = takesAllCorners();
   std::vector<planner::KernelConfig> corners;
   const device::DeviceProfile *of = nullptr;
   for (size_t a = 0; a < archs.size(); ++a) {
-    const device::DeviceProfile &card = cardOf(archs[a]);
-    if (!of || !allowTheSame(*of, card))
+    const device::DeviceProfile &gpu = gpuOf(archs[a]);
+    if (!of || !allowTheSame(*of, gpu))
       corners = cornersOf(space, SIZE_MAX, archs[a].c_str());
-    of = &card;
+    of = &gpu;
     EXPECT_FALSE(corners.empty()) << kernel.name << " for " << archs[a];
     std::vector<planner::KernelConfig> taken;
     for (size_t c = 0; c < corners.size() && (all || c < perArch); ++c)
@@ -77,7 +77,7 @@ void CornerCheck::add(const CudaKernel &kernel,
 
 BatchItem CornerCheck::itemOf(const Variant &variant) const {
   const Kernel &kernel = kernels[variant.kernel];
-  BatchItem item{kernel.text.source, kernel.text.entry, variant.entry,
+  BatchItem item{kernel.text.image.blob, kernel.text.image.entry, variant.entry,
                  macrosOf(kernel.space, variant.config)};
   if (variant.fastMath)
     item.macros.push_back({"MGPU_FAST_MATH", "1"});
@@ -138,7 +138,7 @@ void CornerCheck::check(const CompiledKernel &program, const std::string &arch,
                         std::span<const Variant> variants) const {
   EXPECT_FALSE(hasWarning(program.log)) << arch << ": " << program.log;
   const Cubin cubin = readCubin(program.cubin);
-  EXPECT_EQ(cubin.architecture, cardOf(arch).architecture);
+  EXPECT_EQ(cubin.architecture, gpuOf(arch).architecture);
   EXPECT_EQ(program.entries.size(), variants.size());
   EXPECT_EQ(cubin.entries.size(), variants.size());
   for (const Variant &each : variants) {
@@ -156,7 +156,7 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
                            const CubinEntry &inFile,
                            const std::string &arch) const {
   const Kernel &kernel = kernels[variant.kernel];
-  std::vector<uint32_t> sizes = kernel.text.parameterBytes;
+  std::vector<uint32_t> sizes = kernel.text.image.parameterBytes;
   std::vector<CubinParameter> expected;
   uint32_t offset = 0;
   auto put = [&](uint32_t bytes, uint32_t alignment) {
@@ -169,7 +169,7 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
   };
   for (uint32_t bytes : sizes)
     put(bytes, bytes == tensorMapBytes ? 64 : bytes);
-  if (kernel.text.takesPart)
+  if (kernel.text.image.takesPart)
     put(12 * sizeof(uint32_t), alignof(uint32_t)); // an MgpuLaunch
   EXPECT_TRUE(inFile.parameters == expected) << [&] {
     std::string text;
@@ -181,23 +181,22 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
     return text;
   }();
   EXPECT_EQ(usage.registers, inFile.registers);
-  const device::DeviceProfile &card = cardOf(arch);
+  const device::DeviceProfile &gpu = gpuOf(arch);
   // The driver's own is in the section on sm_90 and later (NVRTC 13.0).
-  const uint32_t reserved = inFile.sharedBytes && card.architecture >= 90
-                                ? card.reservedSharedBytesPerBlock
+  const uint32_t reserved = inFile.sharedBytes && gpu.architecture >= 90
+                                ? gpu.reservedSharedBytesPerBlock
                                 : 0;
   EXPECT_EQ(usage.sharedBytes + reserved, inFile.sharedBytes);
   // What a launch of the configuration has.
   const uint64_t threads = variant.config.block().volume(),
                  blocks = variant.config[P::MinBlocks];
   EXPECT_GT(usage.registers, 0u);
-  EXPECT_LE(usage.registers, card.maxRegistersPerThread);
-  EXPECT_LE(usage.registers * threads * blocks,
-            card.registersPerMultiprocessor);
+  EXPECT_LE(usage.registers, gpu.maxRegistersPerThread);
+  EXPECT_LE(usage.registers * threads * blocks, gpu.registersPerMultiprocessor);
   const TwinConfig twin{variant.entry, kernel.text, kernel.space,
                         variant.config};
   EXPECT_LE(usage.sharedBytes + twin.dynamicSharedBytes(),
-            card.maxSharedBytesPerBlock);
+            gpu.maxSharedBytesPerBlock);
   if (kernel.space.stagedBytes && !kernel.space.stagesAreDynamic) {
     EXPECT_EQ(usage.sharedBytes, kernel.space.sharedBytesOf(variant.config));
   }
@@ -209,7 +208,7 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
   if (variant.config == kernel.space.defaults) {
     EXPECT_EQ(usage.spillStoreBytes + usage.spillLoadBytes, 0u);
   }
-  if (kernel.text.source.find("__shared__") == std::string::npos) {
+  if (kernel.text.image.blob.find("__shared__") == std::string::npos) {
     EXPECT_EQ(usage.sharedBytes, 0u);
   }
 }

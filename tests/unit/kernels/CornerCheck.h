@@ -2,7 +2,7 @@
 #ifndef MGPU_TESTS_UNIT_KERNELS_CORNERCHECK_H
 #define MGPU_TESTS_UNIT_KERNELS_CORNERCHECK_H
 
-// Kernels in the corners of their spaces, compiled for cards. A test takes some
+// Kernels in the corners of their spaces, compiled for GPUs. A test takes some
 // corners of each kernel at random, others for each architecture; with
 // MGPU_CORNERS=all in the environment (make check-all) it takes them all.
 

@@ -54,7 +54,7 @@ TEST_P(CorpusCorners, GiveTheBitsOfTheHostTwin) {
   const std::vector<CorpusKernel> corpus = corpusKernels();
   for (size_t k = 0; k < corpus.size(); ++k) {
     const size_t operation = k / 3, shape = k % 3;
-    // The shape that is compiled for cards, where it is longer than a thread.
+    // The shape that is compiled for GPUs, where it is longer than a thread.
     if (operation % numParts != GetParam() ||
         (!takesAllCorners() &&
          std::max<size_t>(operation / numParts % 3, 1) != shape))

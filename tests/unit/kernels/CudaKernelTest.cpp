@@ -165,7 +165,9 @@ TEST(CudaEmitter, WhatCannotBeEmittedIsNamed) {
     EXPECT_NE(kernel.error().message.find(message), std::string::npos)
         << kernel.error().message;
     // At the operation, or at the function whose argument it is.
-    EXPECT_TRUE(kernel.error().message.starts_with(
+    EXPECT_TRUE(
+        kernel.error().message.starts_with(kernel.error().location + ": "));
+    EXPECT_TRUE(kernel.error().location.starts_with(
         std::string_view(kernel.error().message).find("argument of type") ==
                 std::string_view::npos
             ? "-:2:"
@@ -193,7 +195,7 @@ TEST(CudaEmitter, DeepConditionsGrowLinearly) {
     auto kernel = emitCudaText(module("%x: memref<64xf32>", body),
                                {"k", "", {32}, {2, 1, 1}});
     EXPECT_TRUE(kernel) << kernel.error().message;
-    return kernel ? std::ranges::count(kernel->source, '\n') : 0;
+    return kernel ? std::ranges::count(kernel->image.blob, '\n') : 0;
   };
   const auto some = sizeOf(20), more = sizeOf(40), most = sizeOf(60);
   EXPECT_LT(std::abs((most - more) - (more - some)), 20);
@@ -207,9 +209,10 @@ TEST(CudaEmitter, PrintfReadsEachArgumentAtItsOwnWidth) {
              "f32"),
       {"k", "", {32}, {1, 1, 1}});
   ASSERT_TRUE(kernel) << kernel.error().message;
-  EXPECT_NE(kernel->source.find("printf(\"%lld %lld %lld %f\", (long long)"),
-            std::string::npos)
-      << kernel->source;
+  EXPECT_NE(
+      kernel->image.blob.find("printf(\"%lld %lld %lld %f\", (long long)"),
+      std::string::npos)
+      << kernel->image.blob;
 }
 
 } // namespace

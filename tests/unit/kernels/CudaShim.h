@@ -168,37 +168,45 @@ static void shimYield() {
   swapcontext(&shimThreads[shimNow].context, &shimScheduler);
 }
 
+static unsigned long shimPassed; // barriers that all threads have come to
+
 static void __syncthreads() {
-  unsigned long mine = ++shimThreads[shimNow].barriers;
-  for (bool all = false; !all;) {
-    all = true;
-    for (const ShimThread &other : shimThreads)
-      if (!other.done && other.barriers < mine)
-        all = false;
-    if (!all)
+  const unsigned long mine = ++shimThreads[shimNow].barriers;
+  while (shimPassed < mine) {
+    // The next thread is the likeliest to be late.
+    const size_t count = shimThreads.size();
+    size_t k = 1;
+    for (; k < count; ++k)
+      if (const ShimThread &other = shimThreads[(shimNow + k) % count];
+          !other.done && other.barriers < mine)
+        break;
+    if (k < count)
       shimYield();
+    else
+      shimPassed = mine;
   }
 }
 
 // Two meetings: when all lanes of the mask have written, and when all have
 // read.
 static void shimMeet(unsigned mask) {
-  size_t first = shimNow / 32 * 32;
-  unsigned long mine = ++shimThreads[shimNow].exchanges;
-  for (bool all = false; !all;) {
-    all = true;
-    for (unsigned lane = 0; lane < 32; ++lane)
-      if (mask >> lane & 1) {
-        if (first + lane >= shimThreads.size()) {
-          fprintf(stderr, "shim: lane %u of the mask does not exist\n", lane);
-          abort();
-        }
-        if (shimThreads[first + lane].exchanges < mine)
-          all = false;
-      }
-    if (!all)
-      shimYield();
-  }
+  const size_t first = shimNow / 32 * 32;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if (mask >> lane & 1 && first + lane >= shimThreads.size()) {
+      fprintf(stderr, "shim: lane %u of the mask does not exist\n", lane);
+      abort();
+    }
+  const unsigned long mine = ++shimThreads[shimNow].exchanges;
+  auto isAnyLate = [&] {
+    for (unsigned k = 1; k < 32; ++k) { // the next is the likeliest
+      const unsigned lane = unsigned(shimNow + k) % 32;
+      if (mask >> lane & 1 && shimThreads[first + lane].exchanges < mine)
+        return true;
+    }
+    return false;
+  };
+  while (isAnyLate())
+    shimYield();
 }
 
 template <class T>
@@ -237,6 +245,7 @@ static void mgpuAwaitGrids() {
   const ShimIndex thread = threadIdx, block = blockIdx, size = blockDim;
   const ucontext_t scheduler = shimScheduler;
   const size_t now = shimNow;
+  const unsigned long passed = shimPassed;
   void (*const body)() = shimBody, (*const onAwait)() = shimOnAwait;
   const uint64_t *const arguments = shimArguments;
   unsigned grid[12];
@@ -250,6 +259,7 @@ static void mgpuAwaitGrids() {
   blockDim = size;
   shimScheduler = scheduler;
   shimNow = now;
+  shimPassed = passed;
   shimBody = body;
   shimOnAwait = onAwait;
   shimArguments = arguments;
@@ -278,11 +288,12 @@ static void shimLaunch(ShimIndex grid, ShimIndex block, void (*body)()) {
   shimBody = body;
   blockDim = block;
   shimThreads.assign(count, {});
-  std::vector<char> stacks(count * stackBytes);
+  char *const stacks = static_cast<char *>(malloc(count * stackBytes));
   for (unsigned z = 0; z < grid.z; ++z)
     for (unsigned y = 0; y < grid.y; ++y)
       for (unsigned x = 0; x < grid.x; ++x) {
         blockIdx = {x, y, z};
+        shimPassed = 0;
         shimResetWgmma();
         for (size_t t = 0; t < count; ++t) {
           ShimThread &thread = shimThreads[t];
@@ -309,4 +320,5 @@ static void shimLaunch(ShimIndex grid, ShimIndex block, void (*body)()) {
           }
         }
       }
+  free(stacks);
 }

@@ -79,11 +79,11 @@ std::optional<MatrixProduct> libraryProduct(const std::string &text) {
 
 uint32_t TwinConfig::dynamicSharedBytes() const {
   return space.stagesAreDynamic ? uint32_t(space.sharedBytesOf(config))
-                                : kernel.dynamicSharedBytes;
+                                : kernel.image.dynamicSharedBytes;
 }
 
 const TensorMap *TwinConfig::tensorMap(size_t k) const {
-  for (const TensorMap &map : kernel.tensorMaps)
+  for (const TensorMap &map : kernel.image.tensorMaps)
     if (map.argument == k)
       return &map;
   return nullptr;
@@ -91,10 +91,10 @@ const TensorMap *TwinConfig::tensorMap(size_t k) const {
 
 std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
                                              size_t limit, const char *arch) {
-  const device::DeviceProfile *card = device::profileOfArchitecture(arch);
+  const device::DeviceProfile *gpu = device::profileOfArchitecture(arch);
   std::vector<planner::KernelConfig> legal;
   for (const planner::KernelConfig &config : space.legal())
-    if (checkOnDevice(space, config, *card))
+    if (checkOnDevice(space, config, *gpu))
       legal.push_back(config);
   auto valueOf = [](const planner::KernelConfig &config, size_t k) {
     return k < planner::numKernelParameters
@@ -152,10 +152,10 @@ std::vector<BatchItem> CudaTwins::items(bool forShim) const {
                                      "#define __shared__ static\n",
                     asBefore = "#undef __shared__\n#define __shared__\n";
   for (const TwinConfig &config : configs) {
-    result.push_back({forShim && !config.kernel.takesPart
-                          ? sharedIsStatic + config.kernel.source + asBefore
-                          : config.kernel.source,
-                      config.kernel.entry, config.entry,
+    result.push_back({forShim && !config.kernel.image.takesPart
+                          ? sharedIsStatic + config.kernel.image.blob + asBefore
+                          : config.kernel.image.blob,
+                      config.kernel.image.entry, config.entry,
                       macrosOf(config.space, config.config)});
     if (onAwait && !leavesOutWaits)
       result.back().macros.push_back({"MGPU_PDL", "1"});
@@ -181,7 +181,7 @@ Result<void> CudaTwins::compile() {
     size_t numParameters = config.kernel.parameters.size();
     for (size_t a = 0; a < numParameters; ++a) {
       const std::string &type = config.kernel.parameters[a].type;
-      bool isLast = a + 1 == numParameters && !config.kernel.takesPart;
+      bool isLast = a + 1 == numParameters && !config.kernel.image.takesPart;
       std::string bits = "shimArguments[" + std::to_string(a) + "]";
       text +=
           (config.tensorMap(a) ? "*(const MgpuTensorMap *)" + bits
@@ -189,7 +189,7 @@ Result<void> CudaTwins::compile() {
                                                  : "*(" + type + "*)&" + bits) +
           (isLast ? "" : ", ");
     }
-    if (config.kernel.takesPart)
+    if (config.kernel.image.takesPart)
       text += space + "MgpuLaunch{shimGrid[0], shimGrid[1], shimGrid[2], "
                       "shimGrid[3], shimGrid[4], shimGrid[5], shimGrid[6], "
                       "shimGrid[7], shimGrid[8], shimGrid[9], shimGrid[10], "

@@ -36,7 +36,7 @@ std::optional<MatrixProduct> libraryProduct(const std::string &text);
 
 /// Up to `limit` of the corners of a space, at random: each parameter and
 /// tunable has its least or its greatest value, in all combinations, of those
-/// that are legal on the first card of `arch`, by default the smallest one.
+/// that are legal on the first GPU of `arch`, by default the smallest one.
 /// Where a rule lets not all have it, the first ones go before in one corner
 /// and the last ones in another.
 std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,

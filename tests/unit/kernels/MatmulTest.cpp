@@ -34,7 +34,7 @@ protected:
       auto kernel = emitCudaText(textOf(test),
                                  {test.name, "", sourceBlock, gridOf(test)});
       ASSERT_TRUE(kernel) << kernel.error().message;
-      ASSERT_NE(kernel->source.find("tileA"), std::string::npos)
+      ASSERT_NE(kernel->image.blob.find("tileA"), std::string::npos)
           << test.name << " is not taken for a matrix product";
       auto space = kernelSpaceOf(specOf(textOf(test), sourceBlock),
                                  gridOf(test), planner::KernelTarget::Cuda);
@@ -87,7 +87,7 @@ TEST(MatmulText, IsForProductsAlone) {
     auto kernel = emitCudaText(textWith(positions),
                                {"k", "", sourceBlock, gridOf(cases[1])});
     ASSERT_TRUE(kernel) << kernel.error().message;
-    EXPECT_EQ(kernel->source.find("tileA"), std::string::npos) << positions;
+    EXPECT_EQ(kernel->image.blob.find("tileA"), std::string::npos) << positions;
   }
 }
 

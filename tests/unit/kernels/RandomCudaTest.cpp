@@ -7,6 +7,7 @@
 #include "RandomKernel.h"
 
 #include "pipeline/compiler/KernelBuild.h"
+#include "tests/unit/Sweep.h"
 #include "tests/unit/compile/Nvrtc.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ std::vector<Emitted> emitBatches(uint64_t first, uint64_t count) {
 }
 
 TEST(RandomCuda, GivesTheBitsOfTheHostTwin) {
-  auto [first, count] = random::seedRange(7000, 48);
+  auto [first, count] = random::seedRange(7000, sweep(24, 48));
   const std::vector<Emitted> all = emitBatches(first, count);
   ASSERT_FALSE(all.empty());
   CudaTwins twins;
@@ -81,7 +82,7 @@ TEST(RandomCuda, GivesTheBitsOfTheHostTwin) {
 
 TEST(RandomCuda, NvrtcTakesItWithoutAWarning) {
   MGPU_OPEN_NVRTC(compiler);
-  auto [first, count] = random::seedRange(7000, 48);
+  auto [first, count] = random::seedRange(7000, sweep(24, 48));
   CornerCheck check;
   const char *const archs[] = {"sm_80", "sm_90", "sm_100"};
   size_t number = 0;

@@ -2,6 +2,8 @@
 #include "RandomKernel.h"
 #include "KernelRunner.h"
 
+#include "tests/unit/Sweep.h"
+
 #include <gtest/gtest.h>
 
 namespace mgpu::kernels {
@@ -30,14 +32,14 @@ void testBatch(const random::Batch &batch) {
 }
 
 TEST(RandomKernel, EmitterAgreesWithTheInterpreterBitForBit) {
-  auto [first, count] = random::seedRange(1, 24);
+  auto [first, count] = random::seedRange(1, sweep(12, 24));
   for (uint64_t seed = first; seed < first + count && !HasFatalFailure();
        ++seed)
     testBatch({{seed}, {Kernel::make(seed)}});
 }
 
 TEST(RandomKernel, BatchesUnderASwitchAgreeToo) {
-  auto [first, count] = random::seedRange(1000, 200);
+  auto [first, count] = random::seedRange(1000, sweep(60, 200));
   random::inBatches(first, count, 10, [](const random::Batch &batch) {
     if (!HasFatalFailure())
       testBatch(batch);

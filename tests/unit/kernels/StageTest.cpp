@@ -182,7 +182,7 @@ TEST(Stage, TheTextIsTheReviewedOne) {
   ASSERT_TRUE(kernel) << kernel.error().message;
   std::ifstream file(MGPU_SHIM_INCLUDE "/../../golden/staged_stencil.cu");
   std::string reviewed(std::istreambuf_iterator<char>(file), {});
-  EXPECT_EQ(kernel->source, reviewed)
+  EXPECT_EQ(kernel->image.blob, reviewed)
       << "tests/golden/staged_stencil.cu is to be reviewed";
 }
 
@@ -246,7 +246,7 @@ TEST(Stage, IsRefusedWhereItMightChangeABit) {
     EXPECT_TRUE(spaceOf(text, {32}, {2}).tunables.empty()) << why;
     auto kernel = emitCudaText(text, {"k", "", {32}, {2}});
     ASSERT_TRUE(kernel) << why << ": " << kernel.error().message;
-    EXPECT_EQ(kernel->source.find("MGPU_STAGE"), std::string::npos) << why;
+    EXPECT_EQ(kernel->image.blob.find("MGPU_STAGE"), std::string::npos) << why;
   }
 }
 

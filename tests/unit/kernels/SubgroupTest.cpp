@@ -504,7 +504,7 @@ TEST(HostSubgroup, LanesThatSurelyPartAreRefusedByName) {
       %r, %ok = gpu.shuffle xor %v, %one, %w : i32
       memref.store %r, %x[%t] : memref<64xi32>
     })",
-                    // A loop that is each subgroup's own is no help there.
+                    // A loop that is each subgroup's own is not a help there.
       inLoop = R"(
     scf.if %first {
       scf.for %k = %warp to %c32 step %c1 {

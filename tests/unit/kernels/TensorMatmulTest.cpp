@@ -7,6 +7,7 @@
 #include "KernelRunner.h"
 #include "ProductCases.h"
 
+#include "tests/unit/Sweep.h"
 #include "tests/unit/compile/Nvrtc.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +40,8 @@ protected:
       std::string name = test.name;
       ASSERT_TRUE(space.check(space.defaults));
       twins.add({name + "_default", kernel, space, space.defaults});
-      std::vector<planner::KernelConfig> corners = cornersOf(space, 3);
+      std::vector<planner::KernelConfig> corners =
+          cornersOf(space, sweep(2, 3));
       for (size_t k = 0; k < corners.size(); ++k)
         twins.add({fmt::format("{}_{}", name, k), kernel, space, corners[k]});
     }

@@ -10,6 +10,7 @@
 #include "kernels/compile/CubinElf.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/PtxasLog.h"
+#include "tests/unit/Sweep.h"
 #include "tests/unit/compile/Nvrtc.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ namespace {
 
 using P = planner::KernelParameter;
 
-constexpr const char *card = "sm_90";
+constexpr const char *gpu = "sm_90";
 
 constexpr ProductCase cases[] = {
     {"tiny", 1, 1, 8, 8, "bf16", "f32", 0, 0},
@@ -44,7 +45,7 @@ protected:
       std::string name = test.name;
       ASSERT_TRUE(space.check(space.defaults));
       twins.add({name + "_default", kernel, space, space.defaults});
-      std::vector<planner::KernelConfig> some = cornersOf(space, corners, card);
+      std::vector<planner::KernelConfig> some = cornersOf(space, corners, gpu);
       for (size_t k = 0; k < some.size(); ++k)
         twins.add({fmt::format("{}_{}", name, k), kernel, space, some[k]});
     }
@@ -54,7 +55,7 @@ protected:
 };
 
 TEST_F(WgmmaMatmul, TilesGiveTheBitsOfTheBody) {
-  add(3);
+  add(sweep(2, 3));
   auto compiled = twins.compile();
   ASSERT_TRUE(compiled) << compiled.error().message;
   for (const ProductCase &test : cases)
@@ -84,7 +85,7 @@ TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
     std::vector<uint32_t> bytes;
     for (const CubinParameter &parameter : entry.parameters)
       bytes.push_back(parameter.bytes);
-    std::vector<uint32_t> given = config.kernel.parameterBytes;
+    std::vector<uint32_t> given = config.kernel.image.parameterBytes;
     EXPECT_EQ(given[1], 128u);
     given.push_back(48);
     EXPECT_EQ(bytes, given);
@@ -125,12 +126,12 @@ TEST(WgmmaMatmulText, MapsSayWhereTheMatricesLie) {
       wgmmaText(textOf(cases[3]), {"view", "", sourceBlock, gridOf(cases[3])});
   TensorMap a{1, 32, ElementType::F16, {40, 65, 1}, {96, 65 * 96}, {64, 64, 1}},
       b{2, 0, ElementType::F16, {136, 40, 1}, {272, 40 * 272}, {64, 64, 1}};
-  EXPECT_EQ(kernel.tensorMaps, (std::vector<TensorMap>{a, b}));
+  EXPECT_EQ(kernel.image.tensorMaps, (std::vector<TensorMap>{a, b}));
   std::tie(kernel, space) =
       wgmmaText(textOf(cases[2]), {"batch", "", sourceBlock, gridOf(cases[2])});
   a = {1, 0, ElementType::BF16, {88, 33, 3}, {176, 33 * 176}, {64, 64, 1}};
-  EXPECT_EQ(kernel.tensorMaps[0], a);
-  EXPECT_EQ(kernel.parameterBytes, (std::vector<uint32_t>{8, 128, 128}));
+  EXPECT_EQ(kernel.image.tensorMaps[0], a);
+  EXPECT_EQ(kernel.image.parameterBytes, (std::vector<uint32_t>{8, 128, 128}));
 }
 
 TEST(WgmmaMatmulText, SaysWhatItIsNotFor) {
@@ -157,12 +158,13 @@ TEST(WgmmaMatmulText, SaysWhatItIsNotFor) {
   EXPECT_EQ(wgmmaRefusal(textOf(test)), "rows of A overlap");
 }
 
-TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheCard) {
+TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheGpu) {
   auto [kernel, space] =
       wgmmaText(textOf(cases[5]), {"whole", "", sourceBlock, gridOf(cases[5])});
   EXPECT_EQ(space.sharedBytesOf(space.defaults),
             1024 + 2 * 4 * 64 * (128 + 128u));
-  EXPECT_EQ(kernel.dynamicSharedBytes, space.sharedBytesOf(space.defaults));
+  EXPECT_EQ(kernel.image.dynamicSharedBytes,
+            space.sharedBytesOf(space.defaults));
   Dim3 covered = space.covered(space.defaults);
   EXPECT_EQ(covered.x, 128u);
   EXPECT_EQ(covered.y, 128u);
@@ -174,7 +176,7 @@ TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheCard) {
   EXPECT_EQ(refused.error().message,
             "256 sums and 40 other registers of each of 1 x 288 threads are "
             "85248; at most 65536");
-  const device::DeviceProfile *h100 = device::profileOfArchitecture(card);
+  const device::DeviceProfile *h100 = device::profileOfArchitecture(gpu);
   EXPECT_TRUE(checkOnDevice(space, space.defaults, *h100));
   config = space.defaults;
   config[P::TileX] = 8;

@@ -68,7 +68,7 @@ TEST(Arena, PredictedTimesAreNotTrusted) {
   dag.nodes[1].uses.erase(dag.nodes[1].uses.begin());
   Plan plan = *scheduleList(dag, hostModel());
   ASSERT_EQ(plan.arenaBytes[0], 1024u) << "one stream orders them";
-  plan.steps[1].lanes[0].stream.value = 1;
+  plan.steps[1].streams[0].stream.value = 1;
   EXPECT_FALSE(verify(plan, dag));
   EXPECT_EQ(layoutArena(plan, dag).arenaBytes[0], 2048u);
 }

@@ -98,7 +98,7 @@ TEST(MatmulModel, ShippedOnesAreBetweenTheDataSheetAndReason) {
                         architecture == 90 ? 3.35e6 : 8e6, 132};
       double before = 0;
       for (double size : {256, 512, 1024, 2048, 4096, 8192, 16384}) {
-        MatmulShape shape{1, size, size, size, isBf16 ? 2.0 : 4.0};
+        MatmulSize shape{1, size, size, size, isBf16 ? 2.0 : 4.0};
         double us = model->us(shape, rates);
         EXPECT_GT(us, rooflineUs(shape, rates) * 0.95) << size;
         EXPECT_GT(us, before) << size;

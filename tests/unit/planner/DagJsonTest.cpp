@@ -107,9 +107,10 @@ TEST(DagJson, ErrorsNameNodeAndField) {
   EXPECT_EQ(node(R"("id":4,"kind":"kernel","name":"a","deps":[])"),
             "t.json: node 0 \"a\": field \"id\" is 4; ids must be 0, 1, 2, ... "
             "in the order of the file");
-  EXPECT_EQ(node(R"("id":0,"kind":"fft","name":"a","deps":[])"),
-            "t.json: node 0 \"a\": field \"kind\" is \"fft\", which is no kind "
-            "of node");
+  EXPECT_EQ(
+      node(R"("id":0,"kind":"fft","name":"a","deps":[])"),
+      "t.json: node 0 \"a\": field \"kind\" is \"fft\", which is not a kind "
+      "of node");
   EXPECT_EQ(node(R"("id":0,"kind":"send","name":"a","deps":[])"),
             "t.json: node 0 \"a\": field \"bytes\" is missing");
   EXPECT_EQ(node(good + R"(,"duration_us":-1)"),

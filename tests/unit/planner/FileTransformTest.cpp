@@ -113,14 +113,14 @@ TEST(FileTransform, NoScatterWithoutProof) {
   struct Case {
     const char *from, *to, *why;
   } cases[] = {
-      {"dynamic-slice.2", "slice.2", "no slice"},
-      {"dynamic-slice.2", "fusion", "no slice"},
-      {"\"flops\":4194304", "\"flops\":67108864", "no slice"},
+      {"dynamic-slice.2", "slice.2", "not a slice"},
+      {"dynamic-slice.2", "fusion", "not a slice"},
+      {"\"flops\":4194304", "\"flops\":67108864", "not a slice"},
       {"\"out_bytes\":8388608", "\"out_bytes\":16777216", "one part per rank"},
       {"\"bytes_read\":32,", "\"bytes_read\":4,", "another part"},
       {"dynamic-slice.1", "constant.1", "another part"},
       {"\"deps\":[1,2]", "\"deps\":[2]", "another part"},
-      {"\"deps\":[3]", "\"deps\":[2,3]", "no slice"},
+      {"\"deps\":[3]", "\"deps\":[2,3]", "not a slice"},
       {"\"out_bytes\":67108864,\"deps\":[0]", "\"out_bytes\":64,\"deps\":[0]",
        ""},
       {"\"group\":8", "\"group\":4", "one part per rank"},

@@ -11,7 +11,7 @@
 
 using namespace mgpu;
 using namespace mgpu::planner;
-using namespace mgpu::planner::overlap;
+using namespace mgpu::planner::search;
 
 static Dag randomDag(uint64_t seed, uint32_t n) {
   Random rng(seed);

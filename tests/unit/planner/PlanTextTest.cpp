@@ -19,7 +19,7 @@ static void expectEqual(const Plan &a, const Plan &b) {
   ASSERT_EQ(a.steps.size(), b.steps.size());
   for (size_t s = 0; s < a.steps.size(); ++s) {
     EXPECT_EQ(a.steps[s].node, b.steps[s].node);
-    EXPECT_EQ(a.steps[s].lanes, b.steps[s].lanes);
+    EXPECT_EQ(a.steps[s].streams, b.steps[s].streams);
     EXPECT_EQ(a.steps[s].waits, b.steps[s].waits);
     EXPECT_EQ(a.steps[s].startUs, b.steps[s].startUs);
     EXPECT_EQ(a.steps[s].durationUs, b.steps[s].durationUs);
@@ -87,11 +87,11 @@ TEST_F(PlanTextErrors, NameTheLine) {
   EXPECT_EQ(message("\"list\"", "\"list"),
             "plan line 2: a name lacks its closing quote");
   EXPECT_EQ(message("streams 4", "streams -4"),
-            "plan line 5: \"-4\" is no count");
+            "plan line 5: \"-4\" is not a valid count");
   EXPECT_NE(message("makespan ", "makespan nan ")
-                .find("plan line 6: \"nan\" is no time"),
+                .find("plan line 6: \"nan\" is not a valid time"),
             std::string::npos);
-  EXPECT_NE(message("makespan ", "makespan -").find("no time"),
+  EXPECT_NE(message("makespan ", "makespan -").find("not a valid time"),
             std::string::npos);
   EXPECT_NE(message("place 0", "place 4000").find("no buffer 4000"),
             std::string::npos);
@@ -122,11 +122,11 @@ TEST_F(PlanTextErrors, OnlyCollectivesHaveAnAlgorithm) {
     if (isCollective)
       EXPECT_EQ(with(" by nvls Simple"), "accepted");
     else
-      EXPECT_NE(with(" by nvls Simple").find("no collective"),
+      EXPECT_NE(with(" by nvls Simple").find("not a collective"),
                 std::string::npos);
-    EXPECT_NE(with(" by star LL").find("\"star LL\" is no algorithm"),
+    EXPECT_NE(with(" by star LL").find("\"star LL\" is not an algorithm"),
               std::string::npos);
-    EXPECT_NE(with(" by ring").find("is no algorithm"), std::string::npos);
+    EXPECT_NE(with(" by ring").find("is not an algorithm"), std::string::npos);
   }
 }
 

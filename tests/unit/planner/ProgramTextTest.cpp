@@ -190,11 +190,11 @@ TEST_F(ProgramTextErrors, NameTheFault) {
             "program: buffer \"t\" lies on device 2, but the DAG has 2 "
             "devices");
   EXPECT_EQ(message("on 1 temporary", "on -1 temporary"),
-            "program line 4: \"-1\" is no device");
+            "program line 4: \"-1\" is not a valid device");
   EXPECT_EQ(message("temporary", "eternal"),
-            "program line 4: \"eternal\" is no role of a buffer");
+            "program line 4: \"eternal\" is not a valid role of a buffer");
   EXPECT_EQ(message("type f32", "type f31"),
-            "program line 3: \"f31\" is no element type");
+            "program line 3: \"f31\" is not an element type");
   EXPECT_EQ(message("value \"3\"", "value \"3"),
             "program line 6: a name lacks its closing quote");
   EXPECT_EQ(message("end\n", ""),
@@ -202,10 +202,11 @@ TEST_F(ProgramTextErrors, NameTheFault) {
   EXPECT_EQ(message("end\n", "end\nend\n"),
             "program line 17: text after \"end\"");
   EXPECT_EQ(message("for 1.5", "for nan"),
-            "program line 11: \"nan\" is no time in microseconds");
-  EXPECT_EQ(message("after d0", "after x0"),
-            "program line 15: \"x0\" is no dependence; it begins with d, a, o "
-            "or c");
+            "program line 11: \"nan\" is not a valid time in microseconds");
+  EXPECT_EQ(
+      message("after d0", "after x0"),
+      "program line 15: \"x0\" is not a dependence; it begins with d, a, o "
+      "or c");
   EXPECT_EQ(message("after d0", "after d1"),
             "program: edge 1 -> 1 does not go from a node to a later one");
   EXPECT_EQ(message("copy 0 0", "use 0 r 0:1\ncopy 0 0"),
@@ -246,7 +247,7 @@ TEST_F(ProgramTextErrors, LeaveNoBuffer) {
            "writes buffer \"t\" without saying so");
   // An argument the user binds is as large as its shape says.
   contains("shape 4 4 buffer 0", "shape 4 5 buffer 0", "has 64 bytes");
-  contains("buffer 0\nargument", "buffer 1\nargument", "is no argument");
+  contains("buffer 0\nargument", "buffer 1\nargument", "is not an argument");
   contains("buffer 0\nargument", "buffer 2\nargument", "is buffer 2");
   contains("shape value \"3\"", "shape buffer 0", "has role specialised");
   contains("x\" inout", "x\" specialised", "has role specialised");

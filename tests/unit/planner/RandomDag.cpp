@@ -166,8 +166,8 @@ std::vector<std::vector<bool>> bruteForceOrder(const Plan &plan) {
   for (size_t j = 0; j < n; ++j)
     for (size_t i = 0; i < j; ++i) {
       bool direct = false;
-      for (Lane a : plan.steps[i].lanes)
-        for (Lane b : plan.steps[j].lanes)
+      for (PlanStream a : plan.steps[i].streams)
+        for (PlanStream b : plan.steps[j].streams)
           direct |= a == b;
       for (NodeId wait : plan.steps[j].waits)
         direct |= wait == plan.steps[i].node;

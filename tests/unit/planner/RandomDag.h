@@ -29,7 +29,7 @@ bool meet(const std::set<int64_t> &a, const std::set<int64_t> &b);
 /// empty when it is safe. Shares no code with verify().
 std::string bruteForceFault(const Plan &plan, const Dag &dag);
 
-/// reach[i][j]: step i is before step j by lane order and waits.
+/// reach[i][j]: step i is before step j by stream order and waits.
 std::vector<std::vector<bool>> bruteForceOrder(const Plan &plan);
 
 inline RooflineEstimator hostModel() {

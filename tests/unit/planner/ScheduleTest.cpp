@@ -19,10 +19,10 @@ static void expectModelHolds(const Plan &plan, const Dag &dag) {
   for (const PlanStep &step : plan.steps) {
     std::pair span(step.startUs, step.startUs + step.durationUs);
     end = std::max(end, span.second);
-    for (Lane lane : step.lanes) {
-      int device = lane.device.value;
+    for (PlanStream stream : step.streams) {
+      int device = stream.device.value;
       spans[{0, device, int(workClass(dag.node(step.node)))}].push_back(span);
-      spans[{1, device, int(lane.stream.value)}].push_back(span);
+      spans[{1, device, int(stream.stream.value)}].push_back(span);
     }
   }
   for (auto &[key, list] : spans) {
@@ -172,21 +172,21 @@ TEST(Schedule, BoundSeesOneMachineBetweenHeadsAndTails) {
   EXPECT_DOUBLE_EQ(scheduleList(dag, model)->makespanUs, 14);
 }
 
-TEST(Timeline, TraceIsJsonWithOneSpanPerLane) {
+TEST(Timeline, TraceIsJsonWithOneSpanPerStream) {
   RooflineEstimator model = hostModel();
   Dag dag = randomDag(21);
   dag.nodes[0].name = "quote \" backslash \\ bad utf8 \xff";
   Plan plan = *scheduleList(dag, model);
   auto trace = nlohmann::json::parse(toChromeTrace(plan, dag));
-  size_t spans = 0, lanes = 0;
+  size_t spans = 0, streams = 0;
   for (const auto &event : trace["traceEvents"])
     if (event["ph"] == "X") {
       ++spans;
       EXPECT_TRUE(event["ts"].is_number() && event["dur"].is_number());
     }
   for (const PlanStep &step : plan.steps)
-    lanes += step.lanes.size();
-  EXPECT_EQ(spans, lanes);
+    streams += step.streams.size();
+  EXPECT_EQ(spans, streams);
   std::string dot = toDot(plan, dag);
   EXPECT_EQ(std::count(dot.begin(), dot.end(), '{'),
             std::count(dot.begin(), dot.end(), '}'));

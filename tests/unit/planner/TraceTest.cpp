@@ -159,7 +159,7 @@ TEST(Trace, FaultsAreNamed) {
                   " bytes: record it again");
   EXPECT_NE(message(trace("nonsense")).find("t.json: not valid JSON at line "),
             std::string::npos);
-  EXPECT_NE(message("{\"traceEvents\":{}}").find("is no array"),
+  EXPECT_NE(message("{\"traceEvents\":{}}").find("is not an array"),
             std::string::npos);
   EXPECT_NE(message(trace(work("a", -1, 1, 7, 1)))
                 .find("event 1 \"a\" of kernel has no usable \"ts\""),

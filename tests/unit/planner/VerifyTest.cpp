@@ -34,8 +34,8 @@ static std::string mutate(Plan &plan, const Dag &dag, std::mt19937_64 &random) {
     std::swap(plan.steps[any(plan.steps.size())], step);
     return "swap two steps";
   case 2: {
-    Lane &lane = step.lanes[any(step.lanes.size())];
-    lane.stream.value = uint32_t(any(plan.streamsPerDevice));
+    PlanStream &stream = step.streams[any(step.streams.size())];
+    stream.stream.value = uint32_t(any(plan.streamsPerDevice));
     return "move to another stream";
   }
   case 3: {
@@ -53,7 +53,7 @@ static std::string mutate(Plan &plan, const Dag &dag, std::mt19937_64 &random) {
     plan.steps.erase(plan.steps.begin() + (&step - plan.steps.data()));
     return "drop a step";
   case 5: {
-    // Each in the other's place, with its lanes and waits.
+    // Each in the other's place, with its streams and waits.
     std::vector<std::pair<size_t, size_t>> pairs;
     for (size_t a = 0; a < plan.steps.size(); ++a)
       for (size_t b = 0; b < a; ++b) {
@@ -152,9 +152,10 @@ TEST(Verify, RefusesMalformedPlans) {
   };
   EXPECT_TRUE(refused([](Plan &p) { p.steps[0].node.value = 99999; }));
   EXPECT_TRUE(refused([](Plan &p) { p.steps[0].waits = {NodeId{99999}}; }));
-  EXPECT_TRUE(refused([](Plan &p) { p.steps[0].lanes.clear(); }));
-  EXPECT_TRUE(refused([](Plan &p) { p.steps[0].lanes[0].stream.value = 7; }));
-  EXPECT_TRUE(refused([](Plan &p) { p.steps[0].lanes[0].device.value += 1; }));
+  EXPECT_TRUE(refused([](Plan &p) { p.steps[0].streams.clear(); }));
+  EXPECT_TRUE(refused([](Plan &p) { p.steps[0].streams[0].stream.value = 7; }));
+  EXPECT_TRUE(
+      refused([](Plan &p) { p.steps[0].streams[0].device.value += 1; }));
   EXPECT_TRUE(refused([](Plan &p) { p.placements.pop_back(); }));
   EXPECT_TRUE(refused([](Plan &p) { p.placements[0].offset += 8; }));
   EXPECT_TRUE(refused([](Plan &p) { p.placements[0].offset = ~255ull; }));
@@ -201,8 +202,8 @@ TEST(Verify, RefusesCollectivesInNoCertainOrder) {
   dag.edges.clear();
   ASSERT_TRUE(verify(plan, dag));
   plan.steps[1].waits.clear();
-  for (Lane &lane : plan.steps[1].lanes)
-    lane.stream.value = 3;
+  for (PlanStream &stream : plan.steps[1].streams)
+    stream.stream.value = 3;
   Result<void> verdict = verify(plan, dag);
   ASSERT_FALSE(verdict);
   EXPECT_NE(verdict.error().message.find("communicator 0"), std::string::npos);
@@ -254,7 +255,7 @@ TEST(Verify, RefusesUnorderedCollectivesThatShareTwoRanks) {
                                std::string::npos;
   }
   EXPECT_GT(refused, 10);
-  // One shared rank is no danger: its stream may take either first.
+  // One shared rank is not a danger: its stream may take either first.
   Dag apart = dagOf({{0, 1}, {1, 2}, {2, 3}});
   Plan plan = planOf(apart, 0);
   for (const PlanStep &step : plan.steps)

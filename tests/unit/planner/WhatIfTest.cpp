@@ -206,19 +206,19 @@ TEST(Exposed, NamesTheReasonAndTheTime) {
   EXPECT_DOUBLE_EQ(one.exposedUs, 5);
 }
 
-TEST(Svg, ShowsEveryStepOnItsLanes) {
+TEST(Svg, ShowsEveryStepOnItsStreams) {
   RooflineEstimator model = hostModel();
   Dag dag = randomDag(7);
   dag.nodes[0].name = "<&\"\xff";
   Plan plan = *scheduleList(dag, model);
   std::string svg = toSvg(plan, dag);
-  size_t lanes = 0, rectangles = 0;
+  size_t streams = 0, rectangles = 0;
   for (const PlanStep &step : plan.steps)
-    lanes += step.lanes.size();
+    streams += step.streams.size();
   for (size_t at = svg.find("<rect"); at != std::string::npos;
        at = svg.find("<rect", at + 1))
     ++rectangles;
-  EXPECT_EQ(rectangles, lanes + 3); // and the legend
+  EXPECT_EQ(rectangles, streams + 3); // and the legend
   EXPECT_NE(svg.find("&lt;&amp;&quot;?"), std::string::npos);
   EXPECT_TRUE(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
   EXPECT_EQ(svg.find("nan"), std::string::npos);

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/report/TestReport.h"
-#include "tuner/report/Words.h"
+#include "tuner/report/ReportText.h"
 
 namespace mgpu::tuner {
 namespace {
@@ -56,7 +56,7 @@ TEST(ReadReport, ComparesKernelsWithTheRoofOfWhatTheyTouch) {
   ASSERT_EQ(report->kernels.size(), 1u);
   const ReportKernel &kernel = report->kernels[0];
   // 4000 operations at 1000 a microsecond; 800 bytes at 400, the roof of the
-  // largest size that is no larger than the 400 bytes a launch touches.
+  // largest size that is not larger than the 400 bytes a launch touches.
   EXPECT_EQ(kernel.boundUs, 4);
   EXPECT_FALSE(kernel.isMemoryBound);
   EXPECT_NEAR(kernel.shareOfPeak(), 4.0 / 5, 1e-12); // of the tuned 5 us
@@ -105,7 +105,7 @@ TEST(ReadReport, SaysWhatIsNotThere) {
 TEST(ReadReport, WhatIsNoSessionIsNotRead) {
   Fixture fixture;
   EXPECT_FALSE(readReport(fixture.store, testProgram()));
-  db::Problem decision = testProgram();
+  db::TuningProblem decision = testProgram();
   decision.policy += decidedSuffix;
   for (const char *about :
        {"", "[]", "{\"session\":3}", "{\"session\":{},\"program\":{}}",
@@ -123,7 +123,7 @@ TEST(ReadReport, WhatIsNoSessionIsNotRead) {
 TEST(ReadReport, ListsProgramsAndNotTheirKernels) {
   Fixture fixture;
   fill(fixture.store, testFacts());
-  db::Problem other = testProgram();
+  db::TuningProblem other = testProgram();
   other.shape = "x=8xf32";
   addTrial(fixture.store, other, {{"lanes", "1"}}, 50, 100);
   auto programs = tunedPrograms(fixture.store);
@@ -194,7 +194,7 @@ TEST(ReadReport, SaysHowMuchOfTheSpaceWasTried) {
                                                    {"program", 100, 5}}));
   EXPECT_EQ(report->parts[0].coverage(), 0.25);
   EXPECT_NE(toMarkdown(*report).find(
-                "14 trials, 1 failed, of 1e+09 configurations; ways to build "
+                "14 trials, 1 failed, of 1e+09 configurations; variants of "
                 "one kernel by itself: 2 of 8 (25 %); plans with the best few "
                 "of them: 5 of 100 (5 %)."),
             std::string::npos)

@@ -4,7 +4,7 @@
 #include "support/Sha256.h"
 #include "tests/unit/report/TestReport.h"
 #include "tuner/report/Assets.h"
-#include "tuner/report/Words.h"
+#include "tuner/report/ReportText.h"
 
 #include <algorithm>
 

@@ -5,21 +5,21 @@
 // A database as a session leaves it, of a program made up.
 
 #include "tests/unit/db/TempFolder.h"
+#include "tuner/record/Keys.h"
 #include "tuner/report/ReadReport.h"
-#include "tuner/session/Keys.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 namespace mgpu::tuner {
 
-inline db::Problem testProgram() {
+inline db::TuningProblem testProgram() {
   return {"structure", "x=4xf32",   "host: a machine", "x86-64-v3",
           "mgpu test", "devices=2", policyText(false)};
 }
 
-inline db::Problem testKernel() {
-  db::Problem problem = testProgram();
+inline db::TuningProblem testKernel() {
+  db::TuningProblem problem = testProgram();
   problem.program = std::string(kernelPrefix) + "hash";
   return problem;
 }
@@ -36,22 +36,23 @@ inline ProgramFacts testFacts(const std::string &name = "kern") {
   Timeline &timeline = facts.before.emplace();
   timeline.isMeasured = true;
   timeline.scheduler = "list";
-  using planner::Lane;
+  using planner::PlanStream;
   using planner::WorkClass;
-  timeline.steps = {{0, name, "", WorkClass::Kernel, {Lane{{0}, {0}}}, 0, 4},
-                    {1,
-                     "sum",
-                     "",
-                     WorkClass::Collective,
-                     {Lane{{0}, {1}}, Lane{{1}, {1}}},
-                     2,
-                     10},
-                    {2, name, "", WorkClass::Kernel, {Lane{{1}, {0}}}, 6, 7}};
+  timeline.steps = {
+      {0, name, "", WorkClass::Kernel, {PlanStream{{0}, {0}}}, 0, 4},
+      {1,
+       "sum",
+       "",
+       WorkClass::Collective,
+       {PlanStream{{0}, {1}}, PlanStream{{1}, {1}}},
+       2,
+       10},
+      {2, name, "", WorkClass::Kernel, {PlanStream{{1}, {0}}}, 6, 7}};
   facts.after = facts.before;
   return facts;
 }
 
-inline void addTrial(db::TuningStore &store, const db::Problem &problem,
+inline void addTrial(db::TuningStore &store, const db::TuningProblem &problem,
                      const db::Pairs &pairs, double us, int64_t timeMs,
                      const std::string &environment = "{}") {
   db::Trial trial = db::okTrial(db::pairsText(pairs), us);
@@ -96,7 +97,7 @@ inline void fill(db::TuningStore &store, const ProgramFacts &facts,
   ASSERT_TRUE(store.record(testProgram(), bad));
   if (!decided)
     return;
-  db::Problem decision = testProgram();
+  db::TuningProblem decision = testProgram();
   decision.policy += decidedSuffix;
   nlohmann::json about{
       {"environment", {{"cpu", "a machine"}, {"load_average", "0.1"}}},

@@ -6,7 +6,7 @@
 namespace mgpu::tuner {
 namespace {
 
-using planner::Lane;
+using planner::PlanStream;
 using planner::WorkClass;
 
 TEST(Exposed, IsCommunicationWithNoKernelOnItsDevice) {
@@ -20,16 +20,16 @@ TEST(Exposed, CountsOverlappingKernelsOnce) {
   Timeline timeline;
   auto kernel = [&](double from, double to) {
     timeline.steps.push_back(
-        {0, "k", "", WorkClass::Kernel, {Lane{{0}, {0}}}, from, to});
+        {0, "k", "", WorkClass::Kernel, {PlanStream{{0}, {0}}}, from, to});
   };
   kernel(5, 6);
   kernel(1, 4);
   kernel(2, 3);
   kernel(4, 5);
   timeline.steps.push_back(
-      {1, "c", "", WorkClass::Copy, {Lane{{0}, {1}}}, 0, 7});
+      {1, "c", "", WorkClass::Copy, {PlanStream{{0}, {1}}}, 0, 7});
   timeline.steps.push_back(
-      {2, "h", "", WorkClass::Copy, {Lane{DeviceId::host(), {0}}}, 0, 7});
+      {2, "h", "", WorkClass::Copy, {PlanStream{DeviceId::host(), {0}}}, 0, 7});
   EXPECT_EQ(exposedStretches(timeline),
             (std::vector<Exposed>{{4, 0, 0, 1}, {4, 0, 6, 7}}));
 }
@@ -50,8 +50,8 @@ TEST(DescribeReplay, TakesMeasuredTimesAndDoubtsThem) {
   planner::Dag dag = twoNodes();
   dag.kernels.emplace_back().name = "k";
   planner::Plan plan;
-  plan.steps = {{{0}, {Lane{{0}, {0}}}, {}, 10, 5},
-                {{1}, {Lane{{0}, {1}}}, {}, 15, 5}};
+  plan.steps = {{{0}, {PlanStream{{0}, {0}}}, {}, 10, 5},
+                {{1}, {PlanStream{{0}, {1}}}, {}, 15, 5}};
   Timeline predicted = describeReplay(dag, plan, {});
   EXPECT_FALSE(predicted.isMeasured);
   EXPECT_EQ(predicted.steps.at(1).startUs, 5); // from the first step on

@@ -61,7 +61,7 @@ TEST(Csv, SelectsColumnsAndRows) {
   ASSERT_TRUE(array) << array.error().message;
   EXPECT_EQ(array->shape, (std::vector<int64_t>{2, 2}));
   EXPECT_EQ(valuesOf<float>(*array), (std::vector<float>{3, 1, 6, 4}));
-  // The column that is no number is only an error where it is selected.
+  // The column that is not a number is only an error where it is selected.
   EXPECT_TRUE(parseCsv(text, ElementType::F32, ranges("0-1"), {}, "t.csv"));
   EXPECT_EQ(messageOf(text, ElementType::F32),
             "'t.csv' line 5 column 2: 'x' is not a number of type f32");

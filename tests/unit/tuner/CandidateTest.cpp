@@ -3,7 +3,7 @@
 // Candidates that are sound pass and are measured; those that crash, hang,
 // write out of bounds or compute something else are caught by name, each in
 // the process it was given and at its own cost.
-#include "tuner/session/Candidate.h"
+#include "tuner/candidate/Candidate.h"
 
 #include "tests/unit/tuner/TestSubject.h"
 #include "tests/unit/tuner/WatchedDriver.h"
@@ -95,22 +95,22 @@ TEST(Candidate, IsMeasuredWhereItWasPinned) {
   Realization sound = setting.realization();
   // A replay takes 50 ms wherever its thread may move: far more than what a
   // busy machine takes from the others.
-  setting.options.openDriver = [](uint32_t devices, uint32_t lanes,
+  setting.options.openDriver = [](uint32_t devices, uint32_t threads,
                                   std::span<const int> workerCpus)
       -> Result<std::unique_ptr<device::Driver>> {
-    if (workerCpus.size() + 1 != lanes && !workerCpus.empty())
+    if (workerCpus.size() + 1 != threads && !workerCpus.empty())
       return fail(ErrorKind::Internal, "a CPU for each worker, or none");
     MGPU_TRY_ASSIGN(auto inner,
-                    device::createHostDriver(devices, lanes, workerCpus));
+                    device::createHostDriver(devices, threads, workerCpus));
     return std::unique_ptr<device::Driver>(
         std::make_unique<WatchedDriver>(std::move(inner), [](uint32_t) {
           if (usable() > 1)
             usleep(50'000);
         }));
   };
-  auto secondsOf = [&](std::vector<int> cpus, uint32_t lanes) {
+  auto secondsOf = [&](std::vector<int> cpus, uint32_t threads) {
     setting.options.cpus = std::move(cpus);
-    sound.lanes = lanes;
+    sound.threads = threads;
     auto candidate = Candidate::start(sound, *setting.data, setting.options);
     EXPECT_TRUE(candidate);
     // Checks come before and after.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tuner/session/MeasuredTimes.h"
+#include "tuner/record/MeasuredTimes.h"
 
 #include "db/Database.h"
 #include "tests/unit/db/TempFolder.h"
@@ -91,7 +91,7 @@ TEST(MeasuredTimes, TheNewestCounts) {
   const NodeTimes times = setting.read(setting.keys(), setting.config);
   EXPECT_EQ(times[node], 100);
   EXPECT_LT(*times[node + 1], 100);
-  // What is below the clock is no time.
+  // What is below the clock is not a finite time.
   samples[node] = {0, 0, 0};
   ASSERT_TRUE(storeNodeTimes(setting.keys(), setting.config, samples, file));
   EXPECT_EQ(setting.read(setting.keys(), setting.config)[node], 100);
@@ -102,7 +102,7 @@ TEST(MeasuredTimes, OtherWorkHasNone) {
   setting.store();
   const size_t all = setting.dag.nodes.size(), kernels = 4;
   ProgramConfig other = setting.config;
-  other.lanes = 2; // other threads
+  other.threads = 2; // other threads
   EXPECT_EQ(count(setting.read(setting.keys(), other)), 0u);
   other = setting.config; // built in another way
   other.kernels[0][planner::KernelParameter::Unroll] = 4;

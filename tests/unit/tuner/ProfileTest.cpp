@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tuner/session/ProfileFacts.h"
+#include "tuner/record/ProfileFacts.h"
 
 #include "planner/schedule/HostReplay.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/db/TempFolder.h"
 #include "tests/unit/tuner/ReductionProgram.h"
 #include "tests/unit/tuner/WatchedDriver.h"
-#include "tuner/session/ProgramSpace.h"
+#include "tuner/space/ProgramSpace.h"
 
 #include <nlohmann/json.hpp>
 #include <set>
 
 namespace mgpu::tuner {
 namespace {
+
+using namespace bench;
 
 constexpr double beside = planner::hostNodeUs;
 
@@ -50,14 +52,18 @@ struct Measured : ReductionSubject {
   std::vector<ProfileSubject> subjects;
   Profile profile;
 
+  std::function<void(capture::Replayer &)> bind() const {
+    return [this](capture::Replayer &replayer) { data->bind(replayer, 0); };
+  }
+
   explicit Measured(uint64_t rounds) {
     planner::RooflineEstimator model(planner::hostRates(), "host roofline");
     serial = *planner::scheduleSerial(dag, model);
     for (uint32_t threads : {1, 2})
       subjects.push_back({*planner::scheduleList(dag, model), threads});
     const std::vector<Bytes> kernels = {kernelWithFault(0)};
-    auto made = measureProfile({dag, kernels, *data, TestSubject::open}, serial,
-                               subjects, rounds);
+    auto made = measureProfile({dag, kernels, bind(), TestSubject::open},
+                               serial, subjects, rounds);
     EXPECT_TRUE(made) << made.error().message;
     if (made)
       profile = std::move(*made);
@@ -93,12 +99,12 @@ TEST(Profile, ThreadsArePinnedMeanwhileAndGivenBack) {
   Measured measured(1);
   std::vector<std::vector<int>> workers;
   std::set<int> ran;
-  auto open = [&](uint32_t devices, uint32_t lanes,
+  auto open = [&](uint32_t devices, uint32_t threads,
                   std::span<const int> workerCpus)
       -> Result<std::unique_ptr<device::Driver>> {
     workers.push_back({workerCpus.begin(), workerCpus.end()});
     MGPU_TRY_ASSIGN(auto inner,
-                    device::createHostDriver(devices, lanes, workerCpus));
+                    device::createHostDriver(devices, threads, workerCpus));
     return std::unique_ptr<device::Driver>(
         std::make_unique<WatchedDriver>(std::move(inner), [&](uint32_t) {
           if (bench::cpusInOrder().size() == 1)
@@ -107,7 +113,7 @@ TEST(Profile, ThreadsArePinnedMeanwhileAndGivenBack) {
   };
   const std::vector<Bytes> kernels = {kernelWithFault(0)};
   auto made =
-      measureProfile({measured.dag, kernels, *measured.data, open, cpus},
+      measureProfile({measured.dag, kernels, measured.bind(), open, cpus},
                      measured.serial, measured.subjects, 3);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(workers, (std::vector<std::vector<int>>{{}, {}, {cpus[1]}}));
@@ -129,9 +135,9 @@ TEST(Profile, TheFastestIsTheOneThatIsSoMostOften) {
 TEST(Profile, AKernelThatCannotBeLoadedIsAnError) {
   Measured measured(1);
   const std::vector<Bytes> kernels = {Bytes(100)};
-  auto made =
-      measureProfile({measured.dag, kernels, *measured.data, TestSubject::open},
-                     measured.serial, measured.subjects, 1);
+  auto made = measureProfile(
+      {measured.dag, kernels, measured.bind(), TestSubject::open},
+      measured.serial, measured.subjects, 1);
   EXPECT_FALSE(made);
 }
 
@@ -171,7 +177,7 @@ TEST(ProfileFacts, AreStoredAndTheNewestRead) {
   db::TempFolder folder;
   auto store = db::TuningStore::open(folder / "p.db");
   ASSERT_TRUE(store);
-  db::Problem program;
+  db::TuningProblem program;
   program.program = "p";
   program.policy = "hot";
   auto none = readProfile(program, *store);
@@ -180,7 +186,7 @@ TEST(ProfileFacts, AreStoredAndTheNewestRead) {
 
   Measured measured(2);
   ProfileFacts facts = factsOf(measured);
-  facts.nodes[0].name = "\"<\xff>"; // a name that is no UTF-8
+  facts.nodes[0].name = "\"<\xff>"; // a name that is not UTF-8
   ASSERT_TRUE(storeProfile(program, facts, "1", *store));
   facts = factsOf(measured);
   facts.threads = 7;
@@ -213,7 +219,7 @@ TEST(ProfileFacts, AreStoredAndTheNewestRead) {
   EXPECT_EQ(**found, facts);
 
   // Of a row that says something else the one before it counts.
-  db::Problem row = program;
+  db::TuningProblem row = program;
   row.policy += "; profiled";
   auto trials = store->trials(row);
   ASSERT_TRUE(trials);

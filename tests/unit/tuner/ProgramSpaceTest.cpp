@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tuner/session/ProgramSpace.h"
+#include "tuner/space/ProgramSpace.h"
 
 #include "tests/unit/tuner/TestSubject.h"
 
@@ -97,7 +97,7 @@ TEST(ProgramSpace, PointsAndConfigurationsAreTheSame) {
   auto space = ProgramSpace::create(fixture.program.dag, {{}}, {},
                                     {fixture.chosen}, {2, 8});
   ASSERT_TRUE(space) << space.error().message;
-  // 4 stream counts, 2 lane counts and 16 seeds or the program's order of the
+  // 4 stream counts, 2 thread count and 16 seeds or the program's order of the
   // list scheduler, collectives early or not, and one serial plan; each with
   // both kernels.
   EXPECT_EQ(space->points().size(), 2u * (4 * 2 * 17 * 2 + 1));
@@ -182,8 +182,8 @@ TEST(ProgramSpace, ConfigurationsGoThroughText) {
   const planner::Dag &dag = fixture.program.dag;
   ProgramConfig config;
   config.seed = 7;
-  config.lanes = 2;
-  config.freedoms.early = false;
+  config.threads = 2;
+  config.schedulePolicy.early = false;
   config.kernels = {fixture.chosen[1]};
   using K = planner::TransformKind;
   config.transforms = {{K::Chunk, {4, 1}}, K::Split};
@@ -219,13 +219,13 @@ TEST(ProgramSpace, AConfigurationIsAPlan) {
   const planner::Dag &dag = fixture.program.dag;
   auto space = ProgramSpace::create(dag, {{}}, {}, {fixture.chosen}, {2, 8});
   ASSERT_TRUE(space);
-  auto plain = planFor(dag, space->at(0));
+  auto plain = makePlan(dag, space->at(0));
   ASSERT_TRUE(plain);
   std::set<std::string> texts;
   for (ConfigId id = 0; id < space->points().size(); ++id) {
-    auto plan = planFor(dag, space->at(id));
+    auto plan = makePlan(dag, space->at(id));
     ASSERT_TRUE(plan) << plan.error().message;
-    EXPECT_EQ(toText(*plan, dag), toText(*planFor(dag, space->at(id)), dag));
+    EXPECT_EQ(toText(*plan, dag), toText(*makePlan(dag, space->at(id)), dag));
     texts.insert(toText(*plan, dag));
     // Whatever was drawn for the order, the durations are the model's.
     EXPECT_EQ(plan->lowerBoundUs, plain->lowerBoundUs);

@@ -38,11 +38,14 @@ TEST(RecordedSpace, WrongTablesAreNamed) {
   EXPECT_NE(words(head).find("no points"), std::string::npos);
   EXPECT_NE(words(head + "1,x,2\n").find("line 2: 3 fields"),
             std::string::npos);
-  EXPECT_NE(words(head + "1,x,no,0,1,1,1,ok\n").find("'no' is no time_ms"),
-            std::string::npos);
-  EXPECT_NE(words(head + "1,x,-1,0,1,1,1,ok\n").find("'-1' is no time_ms"),
-            std::string::npos);
-  EXPECT_NE(words(head + "1,x,1,0,-1,1,1,ok\n").find("'-1' is no compile_ms"),
+  EXPECT_NE(
+      words(head + "1,x,no,0,1,1,1,ok\n").find("'no' is not a valid time_ms"),
+      std::string::npos);
+  EXPECT_NE(
+      words(head + "1,x,-1,0,1,1,1,ok\n").find("'-1' is not a valid time_ms"),
+      std::string::npos);
+  EXPECT_NE(words(head + "1,x,1,0,-1,1,1,ok\n")
+                .find("'-1' is not a valid compile_ms"),
             std::string::npos);
   EXPECT_NE(
       words(head + "1,x,1,0,1,1,1,ok\n1,x,1,0,1,1,1,ok\n").find("given twice"),

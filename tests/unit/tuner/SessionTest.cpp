@@ -49,10 +49,10 @@ struct FaultySubject : TestSubject {
                 std::abort();
               return kernelWithFault(kind % 8);
             },
-            [](uint32_t devices, uint32_t lanes, std::span<const int> cpus) {
+            [](uint32_t devices, uint32_t threads, std::span<const int> cpus) {
               // A sanitizer's report of a crash may take longer than a hang.
               std::signal(SIGSEGV, SIG_DFL);
-              return open(devices, lanes, cpus);
+              return open(devices, threads, cpus);
             },
             2};
   }
@@ -132,11 +132,11 @@ struct SlowReductions : ReductionSubject {
   }
   TuningSubject subject() const {
     TuningSubject slow = ReductionSubject::subject();
-    slow.openDriver = [](uint32_t devices, uint32_t lanes,
+    slow.openDriver = [](uint32_t devices, uint32_t threads,
                          std::span<const int> workerCpus)
         -> Result<std::unique_ptr<device::Driver>> {
       MGPU_TRY_ASSIGN(auto inner,
-                      device::createHostDriver(devices, lanes, workerCpus));
+                      device::createHostDriver(devices, threads, workerCpus));
       return std::unique_ptr<device::Driver>(
           std::make_unique<WatchedDriver>(std::move(inner), wait));
     };
@@ -168,7 +168,7 @@ TEST(Session, ATransformThatGainsIsChosenStoredAndFoundAgain) {
   EXPECT_EQ((*found)->config, result->config);
   auto changed = transformed(reductions.dag, (*found)->config.transforms);
   ASSERT_TRUE(changed);
-  auto plan = planFor(*changed, (*found)->config);
+  auto plan = makePlan(*changed, (*found)->config);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->transforms, (std::vector<std::string>{"bucket"}));
   EXPECT_EQ(plan->steps.size(), reductions.dag.nodes.size() - 1);
@@ -255,7 +255,7 @@ TEST(Session, ResultsOfOneThatWasKilledAreThere) {
     uint64_t rows = 0;
     auto problems = store->problems();
     ASSERT_TRUE(problems);
-    for (const db::Problem &problem : *problems)
+    for (const db::TuningProblem &problem : *problems)
       rows += store->trials(problem)->trials.size();
     EXPECT_GT(rows, before);
     before = rows;

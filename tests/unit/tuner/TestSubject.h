@@ -7,7 +7,7 @@
 
 #include "device/host/HostDriver.h"
 #include "tests/unit/capture/TestProgram.h"
-#include "tuner/session/Evaluator.h"
+#include "tuner/candidate/Evaluator.h"
 
 #include <gtest/gtest.h>
 
@@ -71,8 +71,8 @@ struct TestSubject {
   TestSubject(const TestSubject &) = delete; // `data` refers to `program`
 
   static Result<std::unique_ptr<device::Driver>>
-  open(uint32_t devices, uint32_t lanes, std::span<const int> workerCpus) {
-    return device::createHostDriver(devices, lanes, workerCpus);
+  open(uint32_t devices, uint32_t threads, std::span<const int> workerCpus) {
+    return device::createHostDriver(devices, threads, workerCpus);
   }
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tuner/session/TransformSpace.h"
+#include "tuner/space/TransformSpace.h"
 
+#include "planner/dag/ContentHash.h"
 #include "tests/unit/tuner/ReductionProgram.h"
-#include "tuner/session/Keys.h"
 
 #include <set>
 
@@ -49,7 +49,7 @@ TEST(TransformSpace, EveryTransformOfAListHasWorkWhereItStands) {
     auto changed = transformed(dag, list);
     ASSERT_TRUE(changed) << changed.error().message;
     EXPECT_TRUE(changed->check());
-    programs.insert(contentHash(*changed));
+    programs.insert(planner::contentHash(*changed));
   }
   EXPECT_EQ(programs.size(), lists->size());
 

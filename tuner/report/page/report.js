@@ -103,23 +103,23 @@
     const given = data["timeline_" + which];
     if (!given)
       return;
-    const lanes = new Map();
-    const keyOf = (lane) => lane.device * 1000 + lane.stream;
+    const streams = new Map();
+    const keyOf = (stream) => stream.device * 1000 + stream.stream;
     for (const step of given.steps)
-      for (const lane of step.lanes)
-        lanes.set(keyOf(lane), lane);
-    const order = [...lanes.keys()].sort((a, b) => b - a);
+      for (const stream of step.streams)
+        streams.set(keyOf(stream), stream);
+    const order = [...streams.keys()].sort((a, b) => b - a);
     const row = new Map(order.map((key, k) => [key, k]));
-    const label = (lane) => (lane.device < 0 ? "host" : "device " + lane.device) + ", stream " + lane.stream;
+    const label = (stream) => (stream.device < 0 ? "host" : "device " + stream.device) + ", stream " + stream.stream;
     const items = { kernel: [], copy: [], collective: [] }, exposed = [];
     given.steps.forEach((step, k) => {
-      for (const lane of step.lanes)
-        items[step.kind].push([step.start_us, step.end_us, row.get(keyOf(lane)), k]);
+      for (const stream of step.streams)
+        items[step.kind].push([step.start_us, step.end_us, row.get(keyOf(stream)), k]);
     });
     for (const each of given.exposed)
-      for (const lane of given.steps[each.step].lanes)
-        if (lane.device === each.device)
-          exposed.push([each.start_us, each.end_us, row.get(keyOf(lane)), each.step]);
+      for (const stream of given.steps[each.step].streams)
+        if (stream.device === each.device)
+          exposed.push([each.start_us, each.end_us, row.get(keyOf(stream)), each.step]);
     const box = (kind) => (params, api) => {
       const from = api.coord([api.value(0), api.value(2)]), to = api.coord([api.value(1), api.value(2)]);
       const full = api.size([0, 1])[1] * 0.72, top = from[1] - full / 2;
@@ -140,7 +140,7 @@
     const option = Object.assign(base(c), {
       grid: { left: 118, right: 20, top: 30, bottom: 84 },
       xAxis: axis(c, "microseconds", { type: "value", min: 0, max: given.length_us }),
-      yAxis: axis(c, "", { type: "category", data: order.map((key) => label(lanes.get(key))), splitLine: { show: true, lineStyle: { color: c.line, opacity: 0.4 } } }),
+      yAxis: axis(c, "", { type: "category", data: order.map((key) => label(streams.get(key))), splitLine: { show: true, lineStyle: { color: c.line, opacity: 0.4 } } }),
       dataZoom: [{ type: "inside", filterMode: "weakFilter" },
                  { type: "slider", filterMode: "weakFilter", height: 22, bottom: 8, borderColor: c.line, textStyle: { color: c.soft },
                    labelFormatter: (value) => duration(value) }],

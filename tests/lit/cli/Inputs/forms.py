@@ -18,7 +18,7 @@ with open(plan, encoding="utf-8") as file:
 assert steps
 
 form = load(form)
-nodes = [(node["id"], node["name"], len(node["lanes"])) for node in form["nodes"]]
+nodes = [(node["id"], node["name"], len(node["streams"])) for node in form["nodes"]]
 assert nodes == [(int(i), name, len(lanes.split())) for i, name, lanes, _, _ in steps]
 ends = [node["end_us"] for node in form["nodes"]]
 assert abs(max(ends) - form["makespan_us"]) < 1e-6

@@ -1,4 +1,4 @@
-// What card 1 takes up is what card 0 brought to the host.
+// What GPU 1 takes up is what GPU 0 brought to the host.
 
 mgpu.device_config @config #mgpu.device_config<numDevices = 2>
 

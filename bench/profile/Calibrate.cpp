@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "bench/profile/Calibrate.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::bench {
+
+using namespace device;
+
+namespace {
+
+using Work = TimedWork;
+using Nodes = TimedWork::Nodes;
+using Members = std::vector<uint32_t>; ///< devices, by rank
+
+constexpr uint64_t smallestBytes = 4096;
+
+class Calibration {
+public:
+  explicit Calibration(const CalibrationInput &input)
+      : input(input), driver(input.driver), only(driver.onlyDevice()),
+        devices(only ? input.about.devices : driver.numDevices()),
+        here(only.value_or(DeviceId{0})),
+        beside(only ? *only : DeviceId{int32_t(devices > 1 ? 1 : 0)}),
+        times(driver, input.secondsPerFigure, input.largest, input.progress) {}
+  Result<Topology> run();
+
+private:
+  Result<void> load();
+  Result<Work> kernelWork(const CalibrationKernel &kernel, KernelHandle handle,
+                          DeviceId device,
+                          std::optional<GridPart> part = std::nullopt);
+  Work copyWork(std::string name, DeviceId device, std::byte *to,
+                const std::byte *from, uint64_t bytes) const;
+  Work collectiveWork(CollectiveKind kind, const Members &members,
+                      uint64_t bytes) const;
+  /// Of the sends to a neighbour the slowest.
+  Result<double> sendUs(uint64_t bytes);
+
+  Result<void> measureKernels(Topology &out);
+  Result<void> measureCopies(Topology &out);
+  Result<void> measureCollectives(Topology &out);
+  Result<void> measureContention(Topology &out);
+  /// `kernel` beside one that keeps k multiprocessors of a GPU busy with k
+  /// blocks; where devices are threads, beside k of those.
+  Result<void> measureBesideKernel(const Work &kernel, Topology &out);
+
+  std::byte *sendOf(DeviceId device) const {
+    return send[size_t(device.value)];
+  }
+  std::byte *recvOf(DeviceId device) const {
+    return recv[size_t(device.value)];
+  }
+
+  const CalibrationInput &input;
+  Driver &driver;
+  const std::optional<DeviceId> only; ///< of several GPUs
+  const uint32_t devices;
+  const DeviceId here;
+  const DeviceId beside; ///< where what runs beside that of `here` runs
+  ChainTimes times;
+  KernelHandle memoryKernel, arithmeticKernel;
+  std::vector<KernelHandle> matmulKernels;
+  /// By device, of largestBytes, in its arena in this order; null elsewhere.
+  std::vector<std::byte *> send, recv;
+  std::byte *host = nullptr;
+};
+
+Result<void> Calibration::load() {
+  MGPU_TRY_ASSIGN(memoryKernel,
+                  driver.loadKernel(input.memory.name, input.memory.object));
+  MGPU_TRY_ASSIGN(arithmeticKernel, driver.loadKernel(input.arithmetic.name,
+                                                      input.arithmetic.object));
+  for (const CalibrationMatmul &matmul : input.matmuls) {
+    MGPU_TRY_ASSIGN(
+        KernelHandle handle,
+        driver.loadKernel(matmul.kernel.name, matmul.kernel.object));
+    matmulKernels.push_back(handle);
+  }
+  for (int32_t k = 0; k < int32_t(devices); ++k) {
+    std::byte *arena = nullptr;
+    const uint64_t bytes = 2 * input.largestBytes;
+    if (!only || only->value == k) {
+      MGPU_TRY_ASSIGN(arena, driver.allocateArena({k}, bytes, bytes));
+    }
+    send.push_back(arena);
+    recv.push_back(arena ? arena + input.largestBytes : nullptr);
+  }
+  MGPU_TRY_ASSIGN(host, driver.allocate(DeviceId::host(), input.largestBytes));
+  return {};
+}
+
+Result<Work> Calibration::kernelWork(const CalibrationKernel &kernel,
+                                     KernelHandle handle, DeviceId device,
+                                     std::optional<GridPart> part) {
+  KernelNodeParams params{kernel.name, device, handle, kernel.grid, {}, part};
+  for (const CalibrationKernel::Argument &argument : kernel.arguments) {
+    uint64_t value = argument.bits;
+    if (argument.memoryBytes > 0) {
+      MGPU_TRY_ASSIGN(std::byte * memory,
+                      driver.allocate(device, argument.memoryBytes));
+      value += uint64_t(uintptr_t(memory));
+    }
+    params.arguments.push_back(value);
+  }
+  return Work{kernel.name, [params](GraphDriver &graph, const Nodes &after) {
+                return graph.addKernel(params, after);
+              }};
+}
+
+Work Calibration::copyWork(std::string name, DeviceId device, std::byte *to,
+                           const std::byte *from, uint64_t bytes) const {
+  const Box box = Box::flat(0, int64_t(bytes));
+  CopyNodeParams params{name, device, to, from, box, box};
+  return {std::move(name), [params](GraphDriver &graph, const Nodes &after) {
+            return graph.addCopy(params, after);
+          }};
+}
+
+/// No more than `bytes`, and as many elements for each rank.
+static uint64_t evenBytes(uint64_t bytes, uint64_t ranks) {
+  return bytes / (4 * ranks) * (4 * ranks);
+}
+
+Work Calibration::collectiveWork(CollectiveKind kind, const Members &members,
+                                 uint64_t bytes) const {
+  CollectiveNodeParams params;
+  params.name =
+      fmt::format("{} of {} x {} bytes", toString(kind), members.size(), bytes);
+  if (kind == CollectiveKind::SendRecv)
+    params.name += fmt::format(", {} to {}", members[0], members[1]);
+  params.kind = kind;
+  params.elementType = ElementType::F32;
+  const uint64_t all = bytes / 4, slice = all / members.size();
+  uint64_t sends = all, receives = all;
+  if (kind == CollectiveKind::AllGather)
+    sends = slice;
+  if (kind == CollectiveKind::ReduceScatter)
+    receives = slice;
+  auto box = [](uint64_t elements) {
+    Box out = Box::flat(0, int64_t(elements));
+    out.elementBytes = 4;
+    out.strides = {4};
+    return out;
+  };
+  bool isHere = !only;
+  for (uint32_t k : members) {
+    const DeviceId device{int32_t(k)};
+    params.members.push_back({device, sendOf(device), recvOf(device),
+                              box(sends), box(receives), 0,
+                              input.largestBytes});
+    isHere |= only == device;
+  }
+  if (!isHere)
+    return {params.name, nullptr};
+  return {params.name, [params](GraphDriver &graph, const Nodes &after) {
+            return graph.addCollective(params, after);
+          }};
+}
+
+Result<void> Calibration::measureKernels(Topology &out) {
+  MGPU_TRY_ASSIGN(Work memory, kernelWork(input.memory, memoryKernel, here));
+  MGPU_TRY_ASSIGN(double memoryUs, times.usOf(memory));
+  out.device.memoryBytesPerSecond = input.memory.bytes / memoryUs * 1e6;
+  MGPU_TRY_ASSIGN(Work arithmetic,
+                  kernelWork(input.arithmetic, arithmeticKernel, here));
+  MGPU_TRY_ASSIGN(double arithmeticUs, times.usOf(arithmetic));
+  out.device.flopsPerSecond = input.arithmetic.flops / arithmeticUs * 1e6;
+  MGPU_TRY_ASSIGN(Work tiny, kernelWork(input.memory, memoryKernel, here,
+                                        GridPart{{0, 0, 0}, {1, 1, 1}}));
+  tiny.name = "a launch";
+  MGPU_TRY_ASSIGN(out.calibration->launchUs, times.usOf(tiny));
+  double best = 0, bf16 = 0;
+  for (size_t k = 0; k < input.matmuls.size(); ++k) {
+    const CalibrationMatmul &matmul = input.matmuls[k];
+    MGPU_TRY_ASSIGN(Work work,
+                    kernelWork(matmul.kernel, matmulKernels[k], here));
+    MGPU_TRY_ASSIGN(double us, times.usOf(work));
+    out.calibration->matmuls.push_back(
+        {matmul.type, matmul.m, matmul.n, matmul.k, us});
+    double rate = 2.0 * matmul.m * matmul.n * matmul.k / us * 1e6;
+    (matmul.type == "bf16" ? bf16 : best) =
+        std::max(matmul.type == "bf16" ? bf16 : best, rate);
+  }
+  out.device.bf16FlopsPerSecond = bf16 > 0 ? bf16 : out.device.flopsPerSecond;
+  out.device.tf32FlopsPerSecond = best > 0 ? best : out.device.flopsPerSecond;
+  out.device.source = fmt::format(
+      "{}memory by y = a x + y over {} bytes, FP32 by chains of fused "
+      "multiply-adds, BF16 {}, TF32 {}",
+      input.source, uint64_t(input.memory.bytes),
+      bf16 > 0 ? "by products of bf16" : "as FP32: no product was given",
+      best > 0 ? "by products of f32, as this target has no TF32"
+               : "as FP32: no product was given");
+  return {};
+}
+
+/// The rate of what the smallest array does not take; a start that was measured
+/// too long takes no more than a hundredth off.
+static double rateOf(uint64_t largest, double us, double smallestUs) {
+  return double(largest - smallestBytes) / std::max(us - smallestUs, us / 100) *
+         1e6;
+}
+
+Result<void> Calibration::measureCopies(Topology &out) {
+  const uint64_t largest = input.largestBytes;
+  MGPU_TRY_ASSIGN(double latency,
+                  times.usOf(copyWork("copy of 4096 bytes from the host", here,
+                                      sendOf(here), host, smallestBytes)));
+  MGPU_TRY_ASSIGN(double up, times.usOf(copyWork("copy from the host", here,
+                                                 sendOf(here), host, largest)));
+  MGPU_TRY_ASSIGN(double down,
+                  times.usOf(copyWork("copy to the host", here, host,
+                                      sendOf(here), largest)));
+  out.calibration->copyLatencyUs = latency;
+  // The slower direction: a plan has one figure for both.
+  out.hostLink.bytesPerSecond = rateOf(largest, std::max(up, down), latency);
+  out.hostLink.source = fmt::format(
+      "{}copies of {} bytes, the slower direction", input.source, largest);
+  if (only)
+    return {}; // the link is by sends, with the collectives
+  if (devices > 1) {
+    MGPU_TRY_ASSIGN(double us,
+                    times.usOf(copyWork("copy to the next device", here,
+                                        recv[1], send[0], largest)));
+    out.link.bytesPerSecond = rateOf(largest, us, latency);
+    out.link.source = fmt::format("{}copies of {} bytes from device 0 to 1",
+                                  input.source, largest);
+    return {};
+  }
+  out.link.bytesPerSecond = out.hostLink.bytesPerSecond;
+  out.link.source = fmt::format(
+      "{}there is no second device, so the rate to the host", input.source);
+  return {};
+}
+
+Result<double> Calibration::sendUs(uint64_t bytes) {
+  double slowest = 0;
+  for (uint32_t from = 0; from < (only ? devices : 1); ++from) {
+    MGPU_TRY_ASSIGN(double us, times.usOf(collectiveWork(
+                                   CollectiveKind::SendRecv,
+                                   {from, (from + 1) % devices}, bytes)));
+    slowest = std::max(slowest, us);
+  }
+  return slowest;
+}
+
+Result<void> Calibration::measureCollectives(Topology &out) {
+  auto add = [&](CollectiveKind kind, uint32_t ranks, uint64_t bytes,
+                 double us) {
+    out.calibration->collectives.push_back(
+        {std::string(toString(kind)), ranks, bytes, us});
+  };
+  Members members;
+  for (uint32_t ranks : calibratedRanks(devices)) {
+    while (members.size() < ranks)
+      members.push_back(uint32_t(members.size()));
+    for (CollectiveKind kind :
+         {CollectiveKind::AllReduce, CollectiveKind::AllGather,
+          CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
+          CollectiveKind::Broadcast})
+      for (uint64_t most = smallestBytes; most <= input.largestBytes;
+           most *= 16) {
+        const uint64_t bytes = evenBytes(most, ranks);
+        MGPU_TRY_ASSIGN(double us,
+                        times.usOf(collectiveWork(kind, members, bytes)));
+        add(kind, ranks, bytes, us);
+      }
+  }
+  if (devices < 2)
+    return {};
+  double startUs = 0, us = 0;
+  uint64_t bytes = smallestBytes;
+  for (uint64_t next = bytes; next <= input.largestBytes; next *= 16) {
+    bytes = next;
+    MGPU_TRY_ASSIGN(us, sendUs(bytes));
+    startUs = startUs > 0 ? startUs : us;
+    add(CollectiveKind::SendRecv, 2, bytes, us);
+  }
+  if (!only)
+    return {};
+  out.link.bytesPerSecond = rateOf(bytes, us, startUs);
+  out.link.source =
+      fmt::format("{}sends of {} bytes to the next GPU, the slowest of {}",
+                  input.source, bytes, devices);
+  return {};
+}
+
+Result<void> Calibration::measureContention(Topology &out) {
+  const uint64_t bytes = input.largestBytes;
+  struct Named {
+    const char *name;
+    Work here, there;
+  };
+  MGPU_TRY_ASSIGN(Work kernelHere,
+                  kernelWork(input.memory, memoryKernel, here));
+  MGPU_TRY_ASSIGN(Work kernelThere,
+                  kernelWork(input.memory, memoryKernel, beside));
+  std::vector<Named> works{
+      {"kernel", kernelHere, kernelThere},
+      {"copy", copyWork("copy", here, sendOf(here), host, bytes),
+       copyWork("copy", beside, recvOf(beside), host, bytes)}};
+  // Of two devices a collective takes both, and leaves none to be beside. Of
+  // several GPUs it takes all, as each looks at its own.
+  if (devices > 2 || (devices == 2 && input.about.device.smCount > 1)) {
+    Members members{0, 1};
+    while (only && members.size() < devices)
+      members.push_back(uint32_t(members.size()));
+    const Work work = collectiveWork(CollectiveKind::AllReduce, members,
+                                     evenBytes(bytes, members.size()));
+    works.push_back({"collective", work, work});
+  }
+  auto add = [&](const Named &mine, const char *other,
+                 const Work &runs) -> Result<void> {
+    MGPU_TRY_ASSIGN(auto factor, times.factorOf(mine.here, {runs}));
+    if (factor)
+      out.calibration->contention.push_back({mine.name, other, *factor});
+    times.say(factor ? fmt::format("{} beside {}: {:.3f} times", mine.name,
+                                   other, *factor)
+                     : fmt::format("{} beside {}: never at a time", mine.name,
+                                   other));
+    return {};
+  };
+  // Where devices are threads, beside a collective of 0 and 1 is device 2.
+  const bool isGpu = input.about.device.smCount > 1;
+  for (const Named &mine : works)
+    for (const Named &other : works) {
+      if (std::string_view(mine.name) == other.name)
+        continue;
+      const bool meets = std::string_view(mine.name) == "collective" ||
+                         std::string_view(other.name) == "collective";
+      if (!meets || isGpu) {
+        MGPU_TRY(add(mine, other.name, other.there));
+        continue;
+      }
+      Named moved = mine;
+      Work runs = other.here;
+      for (bool isMine : {true, false}) {
+        const Named &which = isMine ? mine : other;
+        Work &into = isMine ? moved.here : runs;
+        if (std::string_view(which.name) == "kernel") {
+          MGPU_TRY_ASSIGN(into, kernelWork(input.memory, memoryKernel, {2}));
+        } else if (std::string_view(which.name) == "copy") {
+          into = copyWork("copy", {2}, recv[2], host, bytes);
+        }
+      }
+      MGPU_TRY(add(moved, other.name, runs));
+    }
+  return measureBesideKernel(kernelHere, out);
+}
+
+Result<void> Calibration::measureBesideKernel(const Work &kernel,
+                                              Topology &out) {
+  const bool isGpu = input.about.device.smCount > 1;
+  const uint32_t count = isGpu ? input.about.device.smCount : devices;
+  for (uint32_t k = isGpu ? std::max(1u, count / 8) : 1;
+       k <= (isGpu ? count / 2 : count - 1); k *= 2) {
+    std::vector<Work> others;
+    if (isGpu) {
+      GridPart part{{0, 0, 0},
+                    {std::min(k, input.arithmetic.grid.x),
+                     input.arithmetic.grid.y, input.arithmetic.grid.z}};
+      MGPU_TRY_ASSIGN(Work work, kernelWork(input.arithmetic, arithmeticKernel,
+                                            beside, part));
+      others.push_back(std::move(work));
+    } else {
+      for (uint32_t device = 1; device <= k; ++device) {
+        MGPU_TRY_ASSIGN(
+            Work work,
+            kernelWork(input.arithmetic, arithmeticKernel, {int32_t(device)}));
+        others.push_back(std::move(work));
+      }
+    }
+    MGPU_TRY_ASSIGN(auto factor, times.factorOf(kernel, others));
+    if (factor)
+      out.calibration->besideKernel.push_back({k, *factor});
+    times.say(
+        factor ? fmt::format("kernel beside one of {} multiprocessors: {:.3f} "
+                             "times",
+                             k, *factor)
+               : fmt::format("kernel beside one of {} multiprocessors: never "
+                             "at a time",
+                             k));
+  }
+  return {};
+}
+
+Result<Topology> Calibration::run() {
+  Topology out = input.about;
+  out.devices = devices;
+  out.calibration.emplace();
+  out.calibration->source = fmt::format(
+      "{}medians of chains in graphs; contention of nodes that others covered"
+      "{}",
+      input.source,
+      only ? "; all GPUs at once, of each figure the slowest GPU's" : "");
+  MGPU_TRY(load());
+  MGPU_TRY(measureKernels(out));
+  MGPU_TRY(measureCopies(out));
+  MGPU_TRY(measureCollectives(out));
+  MGPU_TRY(measureContention(out));
+  return out;
+}
+
+} // namespace
+
+std::vector<uint32_t> calibratedRanks(uint32_t devices) {
+  std::vector<uint32_t> out;
+  for (uint32_t ranks = 2; ranks < devices; ranks *= 2)
+    out.push_back(ranks);
+  if (devices > 1)
+    out.push_back(devices);
+  return out;
+}
+
+Result<Topology> calibrate(const CalibrationInput &input) {
+  return Calibration(input).run();
+}
+
+} // namespace mgpu::bench

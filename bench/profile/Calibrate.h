@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_BENCH_PROFILE_CALIBRATE_H
+#define MGPU_BENCH_PROFILE_CALIBRATE_H
+
+// Measures a target through device/api alone, and writes what it is like as a
+// topology, so that plans can be made for it elsewhere.
+
+#include "bench/profile/ChainTimes.h"
+#include "device/api/Topology.h"
+
+namespace mgpu::bench {
+
+/// A kernel, compiled for the target, and one way to call it.
+struct CalibrationKernel {
+  std::string name;
+  std::vector<std::byte> object;
+  Dim3 grid;
+  struct Argument {
+    uint64_t memoryBytes = 0; ///< of its own, zeroed; 0: a scalar
+    uint64_t bits = 0;        ///< of a scalar; of memory the offset in it
+  };
+  std::vector<Argument> arguments;
+  double flops = 0, bytes = 0; ///< of one call; bytes read and written
+};
+
+struct CalibrationMatmul {
+  std::string type; ///< "f32", "bf16"
+  uint32_t m = 0, n = 0, k = 0;
+  CalibrationKernel kernel;
+};
+
+struct CalibrationInput {
+  device::Driver &driver;
+  /// Bound by memory, and by arithmetic with one block for each of a grid of at
+  /// least as many as the device has multiprocessors.
+  CalibrationKernel memory, arithmetic;
+  std::vector<CalibrationMatmul> matmuls;
+  /// What cannot be measured: name, memory, multiprocessors, architecture, the
+  /// kind of the links, and how many GPUs there are. Its rates are replaced.
+  device::Topology about;
+  std::string source; ///< "measured by calibrate on DATE, on ...: "
+  /// The largest array that is copied, and communicated.
+  uint64_t largestBytes = uint64_t(16) << 20;
+  /// Time for each figure; at least three replays are made.
+  double secondsPerFigure = 0.3;
+  std::function<void(const std::string &)> progress = nullptr; ///< may be null
+  /// Set if several GPUs calibrate together, each in a rank of its own. Then
+  /// Driver::join() was called for all of calibratedRanks().
+  LargestOfAll largest = nullptr;
+};
+
+/// Measures one figure at a time by ChainTimes and takes medians. Contention is
+/// measured between two independent nodes: on one device if there is one, or if
+/// one of several GPUs is here, else on two. Nodes that do not overlap are left
+/// out. Several GPUs measure all at once, and each figure is the slowest GPU's.
+/// Errors: of the driver; Internal for a figure that is not above 0.
+Result<device::Topology> calibrate(const CalibrationInput &input);
+
+/// The numbers of devices, from the first on, for which collectives are
+/// measured: 2, 4, ... and all.
+std::vector<uint32_t> calibratedRanks(uint32_t devices);
+
+} // namespace mgpu::bench
+
+#endif // MGPU_BENCH_PROFILE_CALIBRATE_H

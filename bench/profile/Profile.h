@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_BENCH_PROFILE_PROFILE_H
+#define MGPU_BENCH_PROFILE_PROFILE_H
+
+// Times of the nodes of a program in replays on one target, the host or a GPU,
+// measured in this process. All times are microseconds.
+
+#include "bench/measure/Summary.h"
+#include "bench/profile/ReplaySpans.h"
+#include "device/api/DriverFactory.h"
+#include "planner/plan/Plan.h"
+
+namespace mgpu::bench {
+
+struct ProfileInput {
+  const planner::Dag &dag; ///< as the plans' transforms leave it
+  std::span<const std::vector<std::byte>> kernels; ///< by KernelId
+  std::function<void(capture::Replayer &)> bind;   ///< writes the inputs
+  device::DriverFactory openDriver;
+  /// Threads are pinned to these while they are measured, if there are any.
+  std::vector<int> cpus = {};
+  /// Whether the target has clocks of its own. The cost of the host's clock is
+  /// then not taken off; and whole replays are measured before any timed one,
+  /// since the target's clocks may slow all that comes after them.
+  bool onGpu = false;
+};
+
+/// A plan, and the threads it is replayed on; 0 on a GPU.
+struct ProfileSubject {
+  planner::Plan plan;
+  uint32_t threads = 1;
+};
+
+struct ProfileSamples {
+  Summary replayUs; ///< of whole replays in which no clock is read
+  /// By NodeId, one for each timed replay; empty for a node that a replay does
+  /// not run.
+  std::vector<std::vector<double>> nodeUs;
+  std::vector<Overlap> overlaps; ///< of each timed replay
+  /// Whole replays on the device's own clock; count 0 without one.
+  Summary spanUs;
+  capture::TimedReplay last; ///< of the timed ones, as it was measured
+  /// A timed replay of median length, as it was measured.
+  std::vector<capture::NodeSpan> timeline;
+};
+
+struct Profile {
+  Summary serialUs; ///< replays of the serial plan on one thread
+  std::vector<ProfileSamples> subjects; ///< as they were given
+  std::string timedBy;                  ///< Driver::timedBy()
+  /// The subject with the least upper quartile: another thread must not only be
+  /// faster at times.
+  size_t fastest() const;
+};
+
+/// Replays `serial`, on the host on one thread, and every subject in turn,
+/// `rounds` times, so that all see the same machine; after each replay of a
+/// subject come timed ones. The median cost of reading the clock is taken off
+/// each node. If the first subject runs on one thread, the times of all are
+/// then corrected as correctionFor() says of it. Errors: of the driver, the
+/// plan or a kernel.
+Result<Profile> measureProfile(const ProfileInput &input,
+                               const planner::Plan &serial,
+                               std::span<const ProfileSubject> subjects,
+                               uint64_t rounds);
+
+/// How times of nodes between readings of the clock become those of nodes in a
+/// replay without: `lessUs` less, but not below 0, times `factor`.
+struct Correction {
+  double lessUs = 0, factor = 1;
+  double of(double us) const;
+};
+
+struct TimedNode {
+  double us = 0;    ///< between two readings of the clock
+  double count = 1; ///< how often a replay runs it
+};
+
+/// So that the nodes of a replay on one thread, each with planner::hostNodeUs
+/// beside it, add up to `replayUs`. Where they are too long, reading the clock
+/// has delayed each by as much; where they are too short, what is missing is in
+/// all in proportion. Where neither can be (no node takes any time, or they do
+/// not fit even at 0), as near as it gets.
+Correction correctionFor(std::span<const TimedNode> nodes, double replayUs);
+
+} // namespace mgpu::bench
+
+#endif // MGPU_BENCH_PROFILE_PROFILE_H

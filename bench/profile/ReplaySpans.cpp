@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "bench/profile/ReplaySpans.h"
+
+#include <algorithm>
+
+namespace mgpu::bench {
+
+using namespace planner;
+
+std::vector<capture::NodeSpan>
+medianReplay(std::vector<std::vector<capture::NodeSpan>> replays) {
+  if (replays.empty())
+    return {};
+  auto length = [](const std::vector<capture::NodeSpan> &spans) {
+    double end = 0;
+    for (const capture::NodeSpan &span : spans)
+      end = std::max(end, span.endUs);
+    return end;
+  };
+  auto middle = replays.begin() + ptrdiff_t(replays.size() / 2);
+  std::nth_element(
+      replays.begin(), middle, replays.end(),
+      [&](const auto &a, const auto &b) { return length(a) < length(b); });
+  return std::move(*middle);
+}
+
+Overlap overlapOf(const Dag &dag, std::span<const capture::NodeSpan> spans) {
+  Overlap out;
+  out.share.assign(dag.nodes.size(), -1);
+  std::vector<const capture::NodeSpan *> order;
+  for (const capture::NodeSpan &span : spans)
+    order.push_back(&span);
+  std::sort(order.begin(), order.end(),
+            [](auto *a, auto *b) { return a->startUs < b->startUs; });
+  auto meets = [&](const DagNode &a, const DagNode &b) {
+    return std::any_of(a.devices.begin(), a.devices.end(), [&](DeviceId d) {
+      return std::find(b.devices.begin(), b.devices.end(), d) !=
+             b.devices.end();
+    });
+  };
+  // What covers a span: the union of the others' parts of it, which come in
+  // the order of their starts. Before one that starts earlier nothing may end
+  // later than the longest span before.
+  double longest = 0;
+  for (const capture::NodeSpan *span : order)
+    longest = std::max(longest, span->endUs - span->startUs);
+  for (size_t k = 0; k < order.size(); ++k) {
+    const capture::NodeSpan &mine = *order[k];
+    const DagNode &node = dag.node(mine.node);
+    const double length = mine.endUs - mine.startUs;
+    double any = 0, kernels = 0, anyTo = mine.startUs, kernelsTo = mine.startUs;
+    size_t first = k;
+    while (first > 0 && order[first - 1]->startUs > mine.startUs - longest)
+      --first;
+    for (size_t j = first; j < order.size() && order[j]->startUs < mine.endUs;
+         ++j) {
+      const capture::NodeSpan &other = *order[j];
+      const DagNode &beside = dag.node(other.node);
+      if (j == k || other.endUs <= mine.startUs || !meets(node, beside))
+        continue;
+      auto add = [&](double &sum, double &to) {
+        double from = std::max(to, other.startUs),
+               until = std::min(mine.endUs, other.endUs);
+        sum += std::max(0.0, until - from);
+        to = std::max(to, until);
+      };
+      add(any, anyTo);
+      if (workClass(beside) == WorkClass::Kernel)
+        add(kernels, kernelsTo);
+    }
+    out.share[mine.node.value] = length > 0 ? any / length : 0;
+    if (workClass(node) != WorkClass::Kernel) {
+      out.communicationUs += length;
+      out.hiddenUs += kernels;
+    }
+  }
+  return out;
+}
+
+} // namespace mgpu::bench

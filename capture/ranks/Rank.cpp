@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/ranks/Rank.h"
+
+#include "capture/graph/Communication.h"
+#include "support/Clock.h"
+
+namespace mgpu::capture {
+
+Rank::Rank(uint32_t rank, const RankJob &job)
+    : rank(rank), job(job),
+      rendezvous(job.memory.rendezvous(rank, job.deadline)) {}
+
+Result<void> Rank::perform(const RankRequest &request, Bytes &said) {
+  switch (request.step) {
+  case RankStep::Open:
+    return open(said);
+  case RankStep::Build:
+    return build();
+  case RankStep::Bind:
+    return replayer->rebind(job.dag, job.plan, request.buffer, request.memory);
+  case RankStep::Load:
+    return replayer->load();
+  case RankStep::Replay:
+    return replay(request.count, said);
+  case RankStep::Fetch:
+    return replayer->fetch();
+  case RankStep::Timed:
+    return replayTimed(said);
+  case RankStep::Work: {
+    MGPU_TRY_ASSIGN(std::string text, job.work(rank, *this));
+    append(said, text);
+    return {};
+  }
+  case RankStep::Close:
+    break;
+  }
+  return close(said);
+}
+
+Result<void> Rank::open(Bytes &said) {
+  MGPU_TRY_ASSIGN(driver,
+                  job.open(rank, [this] { return rendezvous->watch(); }));
+  // Host memory can be pinned once in a process: the first thread does it.
+  const bool areThreads = job.policy == RankPolicy::Threads;
+  const bool isPinned = areThreads && rank != 0;
+  if (isPinned)
+    MGPU_TRY(rendezvous->meet());
+  MGPU_TRY(driver->adoptHost(job.memory.host(), isPinned));
+  if (areThreads && !isPinned)
+    MGPU_TRY(rendezvous->meet());
+  for (const std::vector<DeviceId> &group : communicatingGroups(job.dag))
+    if (group.front().value == int32_t(rank)) {
+      MGPU_TRY_ASSIGN(device::GroupId id, driver->makeGroupId());
+      led.push_back(id);
+    }
+  append(said, driver->description());
+  return {};
+}
+
+Result<void> Rank::build() {
+  MGPU_TRY_ASSIGN(const std::vector<Bytes> ids,
+                  rendezvous->exchange(std::as_bytes(std::span(led))));
+  std::vector<ByteReader> readers(ids.begin(), ids.end());
+  std::vector<device::DeviceGroup> groups;
+  for (const std::vector<DeviceId> &group : communicatingGroups(job.dag))
+    groups.push_back(
+        {group, readers[size_t(group.front().value)].take<device::GroupId>()});
+  MGPU_TRY(driver->join(groups));
+  MGPU_TRY_ASSIGN(replayer,
+                  Replayer::create(job.dag, job.plan, job.kernels, *driver,
+                                   {job.memory.host(),
+                                    [this] { return rendezvous->meet(); }}));
+  return {};
+}
+
+Result<void> Rank::replay(uint64_t count, Bytes &said) {
+  for (uint64_t k = 0; k < count; ++k) {
+    const Clock::time_point start = Clock::now();
+    MGPU_TRY(replayer->replay());
+    append(said, microsecondsSince(start));
+  }
+  return {};
+}
+
+Result<void> Rank::replayTimed(Bytes &said) {
+  MGPU_TRY_ASSIGN(TimedReplay timed, replayer->replayTimed());
+  append(said, uint64_t(timed.nodes.size()));
+  append(said, std::as_bytes(std::span(timed.nodes)));
+  append(said, std::as_bytes(std::span(timed.host)));
+  return {};
+}
+
+Result<void> Rank::close(Bytes &said) {
+  replayer.reset();
+  if (job.policy == RankPolicy::Threads)
+    MGPU_TRY(rendezvous->meet());
+  driver.reset();
+  if (job.farewell && job.policy == RankPolicy::Processes)
+    append(said, job.farewell());
+  return {};
+}
+
+void Rank::abandon(const std::string &reason) {
+  if (driver)
+    driver->abandon(reason);
+}
+
+} // namespace mgpu::capture

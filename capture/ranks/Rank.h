@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_CAPTURE_RANKS_RANK_H
+#define MGPU_CAPTURE_RANKS_RANK_H
+
+// One GPU's part of a program on several, in a process or a thread of its own.
+
+#include "capture/ranks/RankMemory.h"
+#include "capture/replay/Replayer.h"
+
+namespace mgpu::capture {
+
+class Rank;
+
+/// What carries out the ranks of a program on one machine.
+enum class RankPolicy : uint8_t {
+  /// A process for each, forked before anything of CUDA is called. The process
+  /// that starts them never calls CUDA.
+  Processes,
+  /// A thread for each, for whoever cannot have processes. A launch may block
+  /// until the other GPUs are launched, so no thread launches two.
+  Threads,
+};
+
+/// What all ranks of a program are given; it outlives them.
+struct RankJob {
+  /// Opens the driver of one rank, in its process or thread. `watch` goes into
+  /// the driver's options.
+  using Open = std::function<Result<std::unique_ptr<device::Driver>>(
+      uint32_t rank, std::function<Result<void>()> watch)>;
+  /// Something else that a rank can do; all ranks do it together.
+  using Work = std::function<Result<std::string>(uint32_t rank, Rank &)>;
+  /// Asked in a rank's process once its driver is gone: what is wrong, if
+  /// anything.
+  using Farewell = std::function<std::string()>;
+
+  planner::Dag dag;
+  planner::Plan plan;
+  std::vector<Bytes> kernels; ///< by KernelId
+  RankMemory memory;
+  Open open;
+  RankPolicy policy = RankPolicy::Processes;
+  std::chrono::milliseconds deadline{}; ///< of waiting for the others
+  Work work = nullptr;                  ///< may be null
+  Farewell farewell = nullptr;          ///< may be null
+};
+
+enum class RankStep : uint8_t {
+  Open,   ///< opens the GPU; answers with its description
+  Build,  ///< joins the others and builds the graphs
+  Bind,   ///< Replayer::rebind(); threads only
+  Load,   ///< as Replayer
+  Replay, ///< answers with the microseconds of each replay
+  Fetch,  ///< as Replayer
+  Timed,  ///< Replayer::replayTimed(); answers with the spans
+  Work,   ///< answers with what RankJob::work says
+  Close,  ///< ends the driver in order; answers with RankJob::farewell
+};
+
+/// What all ranks are asked to do in one step.
+struct RankRequest {
+  RankStep step = RankStep::Open;
+  uint64_t count = 0;               ///< of replays
+  planner::BufferId buffer = {};    ///< to bind
+  std::span<std::byte> memory = {}; ///< to be bound to
+};
+
+class Rank {
+public:
+  Rank(uint32_t rank, const RankJob &job);
+
+  /// Appends its answer to `said`. Errors: of the step; Absent for memory.
+  Result<void> perform(const RankRequest &request, Bytes &said);
+
+  /// For RankJob::work.
+  device::Driver &target() { return *driver; }
+  Rendezvous &others() { return *rendezvous; }
+
+  bool isLost() const { return driver && !driver->checkAlive(); }
+  /// Leaves what there is of the GPU as it is.
+  void abandon(const std::string &reason);
+
+private:
+  Result<void> open(Bytes &said);
+  Result<void> build();
+  Result<void> replay(uint64_t count, Bytes &said);
+  Result<void> replayTimed(Bytes &said);
+  /// Threads meet before their drivers end: then nothing uses the host buffers
+  /// any more.
+  Result<void> close(Bytes &said);
+
+  const uint32_t rank;
+  const RankJob &job;
+  const std::unique_ptr<Rendezvous> rendezvous;
+  std::unique_ptr<device::Driver> driver;
+  std::vector<device::GroupId> led; ///< the groups this rank is the first of
+  std::optional<Replayer> replayer; ///< goes before its driver
+};
+
+} // namespace mgpu::capture
+
+#endif // MGPU_CAPTURE_RANKS_RANK_H

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/ranks/RankMemory.h"
+
+#include "capture/graph/Communication.h"
+#include "capture/replay/Replayer.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::capture {
+
+namespace {
+
+/// Ranks of one machine. Each has a room of equal size in `rooms`: the length
+/// of what it gave, then the bytes.
+class SharedRendezvous final : public Rendezvous {
+public:
+  SharedRendezvous(SharedControl &control, std::span<std::byte> rooms,
+                   uint32_t rank, uint32_t count,
+                   std::chrono::milliseconds deadline)
+      : control(control), rooms(rooms), rank(rank), count(count),
+        deadline(deadline) {}
+
+  Result<void> watch() override { return control.watch(rank); }
+  Result<void> meet() override { return control.meet(rank, count, deadline); }
+  Result<double> largest(double mine) override {
+    return control.largest(rank, count, mine, deadline);
+  }
+  Result<std::vector<Bytes>>
+  exchange(std::span<const std::byte> mine) override {
+    const std::span<std::byte> room = roomOf(rank);
+    const uint64_t size = mine.size();
+    if (room.size() < sizeof size + size)
+      return fail(ErrorKind::Internal,
+                  fmt::format("rank {} has {} bytes for the others, more than "
+                              "there is room for",
+                              rank, size));
+    std::memcpy(room.data(), &size, sizeof size);
+    std::copy(mine.begin(), mine.end(), room.begin() + sizeof size);
+    MGPU_TRY(meet());
+    std::vector<Bytes> all;
+    for (uint32_t other = 0; other < count; ++other) {
+      ByteReader reader(roomOf(other));
+      const auto given = reader.rest().subspan(sizeof size);
+      const auto first = given.first(reader.take<uint64_t>());
+      all.emplace_back(first.begin(), first.end());
+    }
+    MGPU_TRY(meet()); // from here on the rooms may be written again
+    return all;
+  }
+  void abort() override { control.abort(); }
+
+private:
+  std::span<std::byte> roomOf(uint32_t of) const {
+    const size_t bytes = rooms.size() / count;
+    return rooms.subspan(of * bytes, bytes);
+  }
+
+  SharedControl &control;
+  const std::span<std::byte> rooms;
+  const uint32_t rank, count;
+  const std::chrono::milliseconds deadline;
+};
+
+uint64_t wholePages(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+} // namespace
+
+Result<RankMemory> RankMemory::make(const planner::Dag &dag) {
+  if (dag.numDevices > SharedControl::maxRanks)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("{} GPUs, more than {}", dag.numDevices,
+                            SharedControl::maxRanks));
+  const HostLayout layout = hostLayout(dag);
+  RankMemory out;
+  out.numRanks = dag.numDevices;
+  // One rank may be the first of every group.
+  out.roomBytes = sizeof(uint64_t) +
+                  communicatingGroups(dag).size() * sizeof(device::GroupId);
+  out.hostOffset =
+      wholePages(sizeof(SharedControl) + out.numRanks * out.roomBytes);
+  MGPU_TRY_ASSIGN(out.memory,
+                  SharedMemory::make(out.hostOffset + layout.bytes));
+  MGPU_TRY(writeConstants(dag, layout, out.host()));
+  for (size_t k = 0; k < dag.buffers.size(); ++k)
+    out.buffers.push_back(
+        dag.buffers[k].device.isHost()
+            ? out.host().subspan(layout.offsets[k],
+                                 size_t(dag.buffers[k].sizeBytes))
+            : std::span<std::byte>());
+  return out;
+}
+
+std::unique_ptr<Rendezvous>
+RankMemory::rendezvous(uint32_t rank,
+                       std::chrono::milliseconds deadline) const {
+  return std::make_unique<SharedRendezvous>(
+      control(),
+      memory.bytes().subspan(sizeof(SharedControl), numRanks * roomBytes), rank,
+      numRanks, deadline);
+}
+
+} // namespace mgpu::capture

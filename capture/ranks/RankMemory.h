@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_CAPTURE_RANKS_RANKMEMORY_H
+#define MGPU_CAPTURE_RANKS_RANKMEMORY_H
+
+// What the ranks of a program on one machine share: a SharedControl, room for
+// what they exchange, and the host buffers.
+
+#include "capture/ranks/Rendezvous.h"
+#include "capture/ranks/SharedControl.h"
+#include "planner/dag/Dag.h"
+
+#include <memory>
+
+namespace mgpu::capture {
+
+class RankMemory {
+public:
+  /// Fresh memory with the program's constants. Unsupported for more GPUs than
+  /// a SharedControl has ranks.
+  static Result<RankMemory> make(const planner::Dag &dag);
+
+  SharedControl &control() const {
+    return *reinterpret_cast<SharedControl *>(memory.bytes().data());
+  }
+  /// For one rank. `deadline` is how long it waits for another (0: for ever).
+  std::unique_ptr<Rendezvous>
+  rendezvous(uint32_t rank, std::chrono::milliseconds deadline) const;
+  /// By hostLayout().
+  std::span<std::byte> host() const {
+    return memory.bytes().subspan(hostOffset);
+  }
+  /// As Replayer::hostBuffer().
+  std::span<std::byte> hostBuffer(planner::BufferId id) const {
+    return id.value < buffers.size() ? buffers[id.value]
+                                     : std::span<std::byte>();
+  }
+  /// The memory is then never freed: a GPU that is lost may still write it.
+  void keep() { memory.keep(); }
+
+private:
+  RankMemory() = default;
+
+  SharedMemory memory;
+  uint32_t numRanks = 0;
+  uint64_t roomBytes = 0; ///< of each rank, for what it exchanges
+  uint64_t hostOffset = 0;
+  std::vector<std::span<std::byte>> buffers; ///< by BufferId
+};
+
+} // namespace mgpu::capture
+
+#endif // MGPU_CAPTURE_RANKS_RANKMEMORY_H

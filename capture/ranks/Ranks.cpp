@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/ranks/Ranks.h"
+
+#include "capture/graph/Communication.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace mgpu::capture {
+
+Result<std::unique_ptr<Ranks>>
+Ranks::start(planner::Dag dag, planner::Plan plan, std::vector<Bytes> kernels,
+             RankJob::Open open, Options options) {
+  MGPU_TRY(checkAcrossRanks(dag));
+  MGPU_TRY_ASSIGN(RankMemory memory, RankMemory::make(dag));
+  auto job = std::make_shared<RankJob>(
+      RankJob{std::move(dag), std::move(plan), std::move(kernels),
+              std::move(memory), std::move(open), options.policy,
+              options.meeting(), options.work, options.farewell});
+  std::unique_ptr<Ranks> out(new Ranks(job, options));
+  MGPU_TRY_ASSIGN(out->crew, options.policy == RankPolicy::Processes
+                                 ? startRankProcesses(job)
+                                 : startRankThreads(job, options.grace));
+  const auto patience = options.patience();
+  MGPU_TRY(out->askAll({.step = RankStep::Open}, "opening", patience));
+  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank)
+    out->descriptions.push_back(ByteReader(out->crew->said(rank)).text());
+  MGPU_TRY(out->askAll({.step = RankStep::Build}, "building", patience));
+  return out;
+}
+
+Ranks::~Ranks() {
+  if (crew && job->policy == RankPolicy::Threads && !isClosed &&
+      !steps.isLost())
+    (void)askAll({.step = RankStep::Close}, "the end", limits.patience());
+}
+
+Result<void> Ranks::askAll(const RankRequest &request, const char *what,
+                           std::chrono::milliseconds patience) {
+  MGPU_TRY(steps.checkAlive());
+  crew->post(request);
+  return steps.gather(what, patience, job->memory.control(), *crew);
+}
+
+std::string Ranks::description() const {
+  return fmt::format("{}", fmt::join(descriptions, "; "));
+}
+
+std::span<std::byte> Ranks::hostBuffer(planner::BufferId id) {
+  auto own = bound.find(id.value);
+  return own == bound.end() ? job->memory.hostBuffer(id) : own->second;
+}
+
+Result<std::span<std::byte>> Ranks::makeMemory(planner::BufferId id) {
+  return std::span(made.emplace_back(hostBuffer(id).size()));
+}
+
+Result<void> Ranks::bind(planner::BufferId id, std::span<std::byte> memory) {
+  if (job->policy == RankPolicy::Processes) {
+    std::copy(memory.begin(), memory.end(), hostBuffer(id).begin());
+    return {};
+  }
+  // What is wrong on every GPU alike costs none of them.
+  MGPU_TRY(checkRebind(job->dag, id, memory));
+  MGPU_TRY(askAll({.step = RankStep::Bind, .buffer = id, .memory = memory},
+                  "binding memory of the caller's", limits.patience()));
+  bound[id.value] = memory;
+  return {};
+}
+
+Result<void> Ranks::load() { return askAll(RankStep::Load, "the load"); }
+
+Result<void> Ranks::fetch() { return askAll(RankStep::Fetch, "the fetch"); }
+
+Result<void> Ranks::replay(std::span<double> us) {
+  MGPU_TRY(askAll({.step = RankStep::Replay, .count = us.size()}, "the replay",
+                  limits.deadline));
+  std::fill(us.begin(), us.end(), 0);
+  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank) {
+    ByteReader said(crew->said(rank));
+    for (double &longest : us)
+      longest = std::max(longest, said.take<double>());
+  }
+  return {};
+}
+
+Result<std::vector<TimedReplay>> Ranks::replayTimed() {
+  MGPU_TRY(askAll(RankStep::Timed, "the timed replay"));
+  std::vector<TimedReplay> out;
+  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank) {
+    ByteReader said(crew->said(rank));
+    TimedReplay &timed = out.emplace_back();
+    NodeSpan node;
+    for (auto left = said.take<uint64_t>(); left > 0 && said.take(node); --left)
+      timed.nodes.push_back(node);
+    for (device::HostSpan span; said.take(span);)
+      timed.host.push_back(span);
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> Ranks::work(const char *what) {
+  MGPU_TRY(askAll(RankStep::Work, what));
+  std::vector<std::string> out;
+  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank)
+    out.push_back(ByteReader(crew->said(rank)).text());
+  return out;
+}
+
+Result<void> Ranks::close() {
+  isClosed = true;
+  MGPU_TRY(askAll(RankStep::Close, "the end"));
+  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank)
+    if (std::string complaint = ByteReader(crew->said(rank)).text();
+        !complaint.empty())
+      return fail(ErrorKind::Internal,
+                  fmt::format("rank {}: {}", rank, complaint));
+  return {};
+}
+
+} // namespace mgpu::capture

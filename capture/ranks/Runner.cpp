@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/ranks/Runner.h"
+
+#include "support/Clock.h"
+
+namespace mgpu::capture {
+
+namespace {
+
+class OneTarget final : public Runner {
+public:
+  OneTarget(std::unique_ptr<device::Driver> driver, Replayer replayer,
+            const planner::Dag &dag, const planner::Plan &plan)
+      : driver(std::move(driver)), replayer(std::move(replayer)), dag(dag),
+        plan(plan) {}
+
+  std::string description() const override { return driver->description(); }
+  std::span<std::byte> hostBuffer(planner::BufferId id) override {
+    return replayer.hostBuffer(id);
+  }
+  Result<std::span<std::byte>> makeMemory(planner::BufferId id) override {
+    const size_t bytes = replayer.hostBuffer(id).size();
+    MGPU_TRY_ASSIGN(std::byte * memory,
+                    driver->allocate(DeviceId::host(), bytes));
+    return std::span(memory, bytes);
+  }
+  Result<void> bind(planner::BufferId id,
+                    std::span<std::byte> memory) override {
+    return replayer.rebind(dag, plan, id, memory);
+  }
+  Result<void> load() override { return replayer.load(); }
+  Result<void> replay(std::span<double> us) override {
+    for (double &each : us) {
+      const Clock::time_point start = Clock::now();
+      MGPU_TRY(replayer.replay());
+      each = microsecondsSince(start);
+    }
+    return {};
+  }
+  Result<void> fetch() override { return replayer.fetch(); }
+  Result<std::vector<TimedReplay>> replayTimed() override {
+    MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());
+    return std::vector<TimedReplay>{std::move(timed)};
+  }
+  Result<void> close() override { return {}; }
+
+private:
+  std::unique_ptr<device::Driver> driver;
+  Replayer replayer; ///< goes before its driver
+  const planner::Dag &dag;
+  const planner::Plan &plan;
+};
+
+} // namespace
+
+std::unique_ptr<Runner> runOnOneTarget(std::unique_ptr<device::Driver> driver,
+                                       Replayer replayer,
+                                       const planner::Dag &dag,
+                                       const planner::Plan &plan) {
+  return std::make_unique<OneTarget>(std::move(driver), std::move(replayer),
+                                     dag, plan);
+}
+
+} // namespace mgpu::capture

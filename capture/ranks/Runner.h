@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_CAPTURE_RANKS_RUNNER_H
+#define MGPU_CAPTURE_RANKS_RUNNER_H
+
+#include "capture/replay/Replayer.h"
+
+namespace mgpu::capture {
+
+/// A program that is ready to run, on one target or on several GPUs (Ranks).
+class Runner {
+public:
+  virtual ~Runner() = default;
+  virtual std::string description() const = 0;
+  /// As Replayer::hostBuffer(); for as long as this lives.
+  virtual std::span<std::byte> hostBuffer(planner::BufferId id) = 0;
+  /// Memory as large as a host buffer, to be filled and given to bind().
+  virtual Result<std::span<std::byte>> makeMemory(planner::BufferId id) = 0;
+  /// From here on the buffer's bytes are those of `memory`.
+  virtual Result<void> bind(planner::BufferId id,
+                            std::span<std::byte> memory) = 0;
+  virtual Result<void> load() = 0;
+  /// Replays once for each of `us`, and writes the microseconds it took.
+  virtual Result<void> replay(std::span<double> us) = 0;
+  Result<void> replay() {
+    double us = 0;
+    return replay({&us, 1});
+  }
+  virtual Result<void> fetch() = 0;
+  /// By process.
+  virtual Result<std::vector<TimedReplay>> replayTimed() = 0;
+  /// Ends the drivers in order. No call may follow but description().
+  virtual Result<void> close() = 0;
+};
+
+/// On one target. `dag` and `plan` must outlive it.
+std::unique_ptr<Runner> runOnOneTarget(std::unique_ptr<device::Driver> driver,
+                                       Replayer replayer,
+                                       const planner::Dag &dag,
+                                       const planner::Plan &plan);
+
+} // namespace mgpu::capture
+
+#endif // MGPU_CAPTURE_RANKS_RUNNER_H

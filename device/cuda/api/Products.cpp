@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/cuda/api/Products.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+namespace {
+
+Result<CublasType> typeOf(ElementType type) {
+  switch (type) {
+  case ElementType::F16:
+    return CublasType::F16;
+  case ElementType::BF16:
+    return CublasType::Bf16;
+  case ElementType::F32:
+    return CublasType::F32;
+  case ElementType::F64:
+    return CublasType::F64;
+  default:
+    return fail(ErrorKind::Unsupported,
+                fmt::format("products of {} are not asked of cuBLASLt",
+                            toString(type)));
+  }
+}
+
+/// What cuBLASLt is told of a product; destroyed with it.
+class Description {
+public:
+  Description(const CublasLtApi &api, std::string where)
+      : api(api), where(std::move(where)) {}
+  ~Description() {
+    if (preference)
+      api.MatmulPreferenceDestroy(preference);
+    for (CublasLtLayout layout : {first, second, sums})
+      if (layout)
+        api.MatrixLayoutDestroy(layout);
+    if (operation)
+      api.MatmulDescDestroy(operation);
+  }
+  Description(const Description &) = delete;
+  Description &operator=(const Description &) = delete;
+
+  Result<void> check(CublasStatus status, const char *call) const {
+    if (status == CublasStatus::Success)
+      return {};
+    return cublasLtError(api, status, call, where);
+  }
+
+  Result<void> describe(const MatrixProduct &product) {
+    const bool isWide = product.sums == ElementType::F64;
+    MGPU_TRY(check(
+        api.MatmulDescCreate(&operation,
+                             isWide ? CublasCompute::F64 : CublasCompute::F32,
+                             isWide ? CublasType::F64 : CublasType::F32),
+        "cublasLtMatmulDescCreate"));
+    // By columns: B is n x k, A k x m, C n x m.
+    MGPU_TRY(layout(first, product, product.matrices[1], product.factors,
+                    product.n, product.k));
+    MGPU_TRY(layout(second, product, product.matrices[0], product.factors,
+                    product.k, product.m));
+    return layout(sums, product, product.matrices[2], product.sums, product.n,
+                  product.m);
+  }
+
+  Result<void> prefer(CublasLtPreferenceAttribute attribute, const void *value,
+                      size_t bytes) {
+    if (!preference)
+      MGPU_TRY(check(api.MatmulPreferenceCreate(&preference),
+                     "cublasLtMatmulPreferenceCreate"));
+    return check(
+        api.MatmulPreferenceSetAttribute(preference, attribute, value, bytes),
+        "cublasLtMatmulPreferenceSetAttribute");
+  }
+
+  CublasLtOperation operation = nullptr;
+  CublasLtLayout first = nullptr, second = nullptr, sums = nullptr;
+  CublasLtPreference preference = nullptr;
+
+private:
+  Result<void> layout(CublasLtLayout &into, const MatrixProduct &product,
+                      const MatrixProduct::Matrix &matrix, ElementType element,
+                      uint64_t rows, uint64_t columns) {
+    MGPU_TRY_ASSIGN(CublasType type, typeOf(element));
+    MGPU_TRY(check(api.MatrixLayoutCreate(&into, type, rows, columns,
+                                          int64_t(matrix.rowStride)),
+                   "cublasLtMatrixLayoutCreate"));
+    if (product.batch == 1)
+      return {};
+    auto count = int32_t(product.batch);
+    auto apart = int64_t(matrix.batchStride);
+    MGPU_TRY(check(
+        api.MatrixLayoutSetAttribute(into, CublasLtLayoutAttribute::BatchCount,
+                                     &count, sizeof count),
+        "cublasLtMatrixLayoutSetAttribute"));
+    return check(api.MatrixLayoutSetAttribute(
+                     into, CublasLtLayoutAttribute::StridedBatchOffset, &apart,
+                     sizeof apart),
+                 "cublasLtMatrixLayoutSetAttribute");
+  }
+
+  const CublasLtApi &api;
+  std::string where;
+};
+
+/// The largest power of two up to 256 that divides the address.
+uint32_t alignmentOf(const void *address) {
+  constexpr uint64_t most = 256;
+  uint64_t bits = uint64_t(uintptr_t(address)) | most;
+  return uint32_t(bits & (~bits + 1));
+}
+
+} // namespace
+
+Result<std::unique_ptr<Products>>
+Products::open(std::shared_ptr<const CublasLtApi> api, std::string where) {
+  std::unique_ptr<Products> products(
+      new Products(std::move(api), std::move(where)));
+  CublasStatus status = products->api->Create(&products->handle);
+  if (status != CublasStatus::Success)
+    return cublasLtError(*products->api, status, "cublasLtCreate",
+                         products->where);
+  return products;
+}
+
+void Products::close() {
+  if (handle)
+    api->Destroy(handle);
+  handle = nullptr;
+}
+
+Result<bool> Products::choose(ProductCall &call, std::string_view name) const {
+  using Preference = CublasLtPreferenceAttribute;
+  Description with(*api, fmt::format("for '{}' {}", name, where));
+  MGPU_TRY(with.describe(call.product));
+  MGPU_TRY(with.prefer(Preference::MaxWorkspaceBytes, &call.workspaceBytes,
+                       sizeof call.workspaceBytes));
+  for (auto [attribute, address] :
+       {std::pair<Preference, const void *>(Preference::MinAlignmentA, call.b),
+        {Preference::MinAlignmentB, call.a},
+        {Preference::MinAlignmentC, call.c},
+        {Preference::MinAlignmentD, call.c}}) {
+    uint32_t alignment = alignmentOf(address);
+    MGPU_TRY(with.prefer(attribute, &alignment, sizeof alignment));
+  }
+  CublasLtHeuristic best{};
+  int found = 0;
+  CublasStatus status = api->MatmulAlgoGetHeuristic(
+      handle, with.operation, with.first, with.second, with.sums, with.sums,
+      with.preference, 1, &best, &found);
+  if (status == CublasStatus::NotSupported ||
+      (status == CublasStatus::Success &&
+       (found == 0 || best.state != CublasStatus::Success)))
+    return false;
+  MGPU_TRY(with.check(status, "cublasLtMatmulAlgoGetHeuristic"));
+  call.algorithm = best.algorithm;
+  call.workspaceBytes = best.workspaceBytes;
+  return true;
+}
+
+Result<void> Products::issue(const ProductCall &call, std::byte *c,
+                             CUstream stream, std::string_view name) const {
+  Description with(*api, fmt::format("for '{}' {}", name, where));
+  MGPU_TRY(with.describe(call.product));
+  // Read by the host when the call is made. The type is that of the scale.
+  static constexpr float one = 1;
+  static constexpr double wideOne = 1;
+  const void *scale = call.product.sums == ElementType::F64
+                          ? static_cast<const void *>(&wideOne)
+                          : static_cast<const void *>(&one);
+  return with.check(api->Matmul(handle, with.operation, scale, call.b,
+                                with.first, call.a, with.second, scale, c,
+                                with.sums, c, with.sums, &call.algorithm,
+                                call.workspace, call.workspaceBytes, stream),
+                    "cublasLtMatmul");
+}
+
+uint64_t extentOfSums(const MatrixProduct &product) {
+  const MatrixProduct::Matrix &c = product.matrices[2];
+  return ((product.batch - 1) * c.batchStride + (product.m - 1) * c.rowStride +
+          product.n) *
+         sizeBytes(product.sums);
+}
+
+} // namespace mgpu::device

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_CUDA_CUPTI_CUPTISESSION_H
+#define MGPU_DEVICE_CUDA_CUPTI_CUPTISESSION_H
+
+// CUPTI's times of graphs and of their nodes. CUPTI has one client in a process
+// and calls it back without saying for whom, and CUDA 13.0's confuses a second
+// session; so there is one, begun once and never ended.
+//
+// Two ways, one after the other and never back: graphTrace() gives the time of
+// a whole launch at little cost; traceNodes() that of each node, at a cost that
+// all later launches of the process bear. With graph tracing on, nodes give no
+// records (cupti_activity.h, CUpti_ActivityGraphTrace2); and in CUDA 13.0
+// ending the trace of kernels may hang.
+
+#include "device/cuda/cupti/CuptiApi.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace mgpu::device {
+
+class CuptiSession {
+public:
+  /// The process's session, begun when first asked for; with another table a
+  /// new one, for tests. Absent where CUPTI refuses, with why and what to do;
+  /// it is asked once.
+  static Result<std::shared_ptr<CuptiSession>>
+  open(std::shared_ptr<const CuptiApi> api);
+
+  CuptiSession(const CuptiSession &) = delete;
+  CuptiSession &operator=(const CuptiSession &) = delete;
+
+  std::string version() const { return cuptiVersionText(api->version); }
+  /// Nanoseconds on the clock of the records; 0 where CUPTI does not say.
+  uint64_t now() const;
+
+  /// Records whole launches from here on, or no longer. Usage once nodes are.
+  Result<void> traceGraphs(bool on);
+  /// Records nodes from here on, of graphs instantiated from here on.
+  Result<void> traceNodes();
+  bool isTracingNodes() const { return tracesNodes; }
+
+  /// What CUDA makes of nodes when it instantiates a graph, between the two
+  /// calls: the node by the number its records will have.
+  void watchClones();
+  std::map<uint64_t, CUgraphNode> takeClones();
+  /// The number of a node itself; 0 where CUPTI does not say.
+  uint64_t numberOf(CUgraphNode node) const;
+
+  struct Record {
+    CuptiKind kind = CuptiKind::ConcurrentKernel;
+    uint64_t node = 0; ///< of the node; of a graph's trace that of the graph
+    uint64_t startNs = 0, endNs = 0; ///< both 0: CUPTI had no room for them
+    uint32_t device = 0, stream = 0;
+  };
+  /// The records of work that has ended since the last call, as far as CUPTI
+  /// hands them out now: buffers without an unfinished record, or with
+  /// `isForced` all. `dropped` counts those that are lost.
+  struct Collected {
+    std::vector<Record> records;
+    size_t dropped = 0;
+  };
+  Result<Collected> collect(bool isForced = false);
+
+private:
+  explicit CuptiSession(std::shared_ptr<const CuptiApi> api)
+      : api(std::move(api)) {}
+  Result<void> begin();
+  Result<void> check(CuptiResult code, const char *call) const;
+  void parse(uint8_t *buffer, size_t validSize);
+  static void onResource(void *, uint32_t domain, uint32_t id,
+                         const void *about);
+  static void onRequest(uint8_t **buffer, size_t *size, size_t *mostRecords);
+  static void onComplete(CUcontext, uint32_t, uint8_t *buffer, size_t size,
+                         size_t validSize);
+
+  std::shared_ptr<const CuptiApi> api;
+  CuptiSubscriber *subscriber = nullptr;
+  bool tracesNodes = false, tracesGraphs = false;
+  std::mutex mutex; ///< buffers come from threads of CUPTI's own
+  std::atomic<bool> watches = false;
+  std::map<uint64_t, CUgraphNode> clones;
+  std::vector<Record> records;
+};
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_CUDA_CUPTI_CUPTISESSION_H

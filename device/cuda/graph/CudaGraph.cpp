@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernel nodes, and what all kinds share. Copies are in CopyNodes.cpp,
+// collectives in CollectiveNodes.cpp.
+#include "device/cuda/graph/CudaGraph.h"
+
+#include "device/cuda/graph/CudaExec.h"
+#include "device/cuda/graph/TensorMaps.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+/// Of one launch, on every GPU (CUDA C++ Programming Guide, "Technical
+/// Specifications per Compute Capability").
+static constexpr uint64_t maxGridX = 2147483647, maxGridYZ = 65535;
+
+/// So many launches that a grid is taken for a mistake.
+static constexpr uint64_t maxParts = 4096;
+
+Result<void>
+CudaGraph::checkNode(std::string_view name, DeviceId device, bool hostAllowed,
+                     std::span<const GraphNodeId> dependencies) const {
+  MGPU_TRY(state->checkAlive());
+  if (spent)
+    return fail(ErrorKind::Usage,
+                fmt::format("node '{}' comes after the graph was instantiated: "
+                            "start a new graph",
+                            name));
+  if (device.isHost() ? !hostAllowed : !state->isHere(device))
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' is on device {}, but the devices are {}",
+                            name, device.value, state->devicesText()));
+  for (GraphNodeId dependency : dependencies)
+    if (dependency.value >= spec->ranges.size())
+      return fail(ErrorKind::Invalid,
+                  fmt::format("node '{}' depends on node {}, which does not "
+                              "exist yet: create it first",
+                              name, dependency.value));
+  return {};
+}
+
+CudaGraph::Specs
+CudaGraph::endsOf(std::span<const GraphNodeId> dependencies) const {
+  Specs ends;
+  for (GraphNodeId dependency : dependencies)
+    ends.push_back(spec->ranges[dependency.value].end);
+  // CUDA refuses a dependency that is named twice.
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  return ends;
+}
+
+uint32_t CudaGraph::append(NodeWork work, Specs dependencies) {
+  spec->nodes.push_back({std::move(work), std::move(dependencies)});
+  return uint32_t(spec->nodes.size() - 1);
+}
+
+uint32_t CudaGraph::join(Specs specs, const Specs &otherwise) {
+  if (specs.size() == 1)
+    return specs.front();
+  return append(EmptyNode{}, specs.empty() ? otherwise : std::move(specs));
+}
+
+GraphNodeId CudaGraph::finish(const std::string &name, DeviceId device,
+                              uint32_t first, std::optional<uint32_t> end) {
+  auto last = uint32_t(spec->nodes.size());
+  spec->ranges.push_back({first, last, end.value_or(last - 1), device, name});
+  return {uint32_t(spec->ranges.size() - 1)};
+}
+
+namespace {
+
+/// After the arguments: the grid, this launch's first block, and the part of
+/// the grid that runs, in blocks of the source. Kernels of older bundles take
+/// the first two alone.
+struct Launch {
+  uint32_t grid[3], first[3], base[3], end[3];
+};
+constexpr size_t wholeGridsOnly = offsetof(Launch, base);
+
+} // namespace
+
+Result<void> CudaGraph::checkParameters(const KernelNodeParams &params,
+                                        const LoadedKernel &kernel) const {
+  const std::vector<size_t> &sizes = kernel.parameterSizes;
+  const bool takesPart = kernel.launch.takesPart;
+  bool fits = sizes.size() == params.arguments.size() + takesPart &&
+              (!takesPart || sizes.back() == sizeof(Launch) ||
+               sizes.back() == wholeGridsOnly);
+  std::vector<bool> isMap(params.arguments.size());
+  for (const TensorMap &map : kernel.launch.tensorMaps)
+    if (map.argument < isMap.size())
+      isMap[map.argument] = true;
+    else
+      fits = false;
+  if (kernel.launch.product)
+    for (const MatrixProduct::Matrix &matrix : kernel.launch.product->matrices)
+      fits &= matrix.argument < isMap.size();
+  for (size_t k = 0; fits && k < isMap.size(); ++k)
+    fits = isMap[k] ? sizes[k] == tensorMapBytes : sizes[k] <= sizeof(uint64_t);
+  if (fits)
+    return {};
+  return fail(ErrorKind::Invalid,
+              fmt::format("node '{}' calls kernel {} with {} arguments{}, "
+                          "but it was compiled with {} parameters "
+                          "or others: compile it again",
+                          params.name, kernel.launch.entry,
+                          params.arguments.size(),
+                          takesPart ? " and its grid" : "", sizes.size()));
+}
+
+Result<GraphNodeId>
+CudaGraph::addKernel(const KernelNodeParams &params,
+                     std::span<const GraphNodeId> dependencies) {
+  MGPU_TRY(checkNode(params.name, params.device, false, dependencies));
+  if (params.kernel.value >= state->kernels.size())
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' calls kernel {}, but {} are loaded",
+                            params.name, params.kernel.value,
+                            state->kernels.size()));
+  const LoadedKernel &kernel = state->kernels[params.kernel.value];
+  if (kernel.launch.workspaceBytes == 0 || params.arguments.empty())
+    return addLaunch(params, kernel, nullptr, dependencies);
+  KernelNodeParams own = params;
+  auto *workspace =
+      reinterpret_cast<std::byte *>(uintptr_t(own.arguments.back()));
+  own.arguments.pop_back();
+  return addLaunch(own, kernel, workspace, dependencies);
+}
+
+/// Whether so many blocks can be launched, in parts if need be.
+static Result<void> checkBlocks(const KernelNodeParams &params,
+                                const LoadedKernel &kernel,
+                                const LaunchBlocks &blocks) {
+  auto parts = [](uint64_t count, uint64_t most) {
+    return (count + most - 1) / most;
+  };
+  if (parts(blocks.x, maxGridX) > maxParts ||
+      parts(blocks.y, maxGridYZ) * parts(blocks.z, maxGridYZ) > maxParts ||
+      blocks.x > UINT32_MAX || blocks.y > UINT32_MAX || blocks.z > UINT32_MAX)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("node '{}' has a grid of {} x {} x {} blocks, more "
+                            "than a few thousand launches of a GPU take",
+                            params.name, blocks.x, blocks.y, blocks.z));
+  if (!kernel.launch.takesPart &&
+      (blocks.x > maxGridX || blocks.y > maxGridYZ || blocks.z > maxGridYZ))
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' has a grid of {} x {} x {} blocks, and "
+                            "its kernel {} cannot be launched in parts: CUDA "
+                            "takes {} x {} x {}",
+                            params.name, blocks.x, blocks.y, blocks.z,
+                            kernel.launch.entry, maxGridX, maxGridYZ,
+                            maxGridYZ));
+  return {};
+}
+
+Result<GraphNodeId>
+CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
+                     std::byte *workspace,
+                     std::span<const GraphNodeId> dependencies) {
+  MGPU_TRY(checkParameters(params, kernel));
+  const std::vector<size_t> &sizes = kernel.parameterSizes;
+  const bool takesPart = kernel.launch.takesPart;
+  GridPart part = params.part.value_or(GridPart::whole(params.grid));
+  bool wholeOnly = !takesPart || sizes.back() == wholeGridsOnly;
+  if (!part.fits(params.grid) ||
+      (wholeOnly && part != GridPart::whole(params.grid)))
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' runs blocks outside its grid, or a part "
+                            "of it with a kernel that was compiled for whole "
+                            "grids: compile it again",
+                            params.name));
+  if (kernel.launch.product) {
+    MGPU_TRY_ASSIGN(auto node,
+                    addProduct(params, kernel, workspace, part, dependencies));
+    if (node)
+      return *node;
+  }
+  LaunchBlocks blocks = kernel.launch.blocksOf(part.count);
+  MGPU_TRY(checkBlocks(params, kernel, blocks));
+  MGPU_TRY_ASSIGN(std::vector<KernelArgument> arguments,
+                  kernelArguments(*state, kernel, params));
+  Specs after = endsOf(dependencies), made;
+  uint32_t first = uint32_t(spec->nodes.size());
+  // What a step became may be no kernel, or several: those are ended first.
+  const bool isEarly =
+      params.mayBeginEarly && state->awaits(kernel) && after.size() == 1 &&
+      std::holds_alternative<KernelLaunch>(spec->nodes[after[0]].work);
+  const Dim3 &block = kernel.launch.block;
+  const uint32_t cluster = kernel.launch.clusterX;
+  const uint64_t mostX = maxGridX / cluster * cluster; // whole clusters alone
+  // Where a dimension is 0 there is nothing to launch, and no loop runs.
+  for (uint64_t z = 0; z < blocks.z; z += maxGridYZ)
+    for (uint64_t y = 0; y < blocks.y; y += maxGridYZ)
+      for (uint64_t x = 0; x < blocks.x; x += mostX) {
+        KernelLaunch launch;
+        launch.kernel = kernel.kernel;
+        launch.grid = {uint32_t(std::min(blocks.x - x, mostX)),
+                       uint32_t(std::min(blocks.y - y, maxGridYZ)),
+                       uint32_t(std::min(blocks.z - z, maxGridYZ))};
+        launch.block = {block.x, block.y, block.z};
+        launch.sharedBytes = kernel.launch.dynamicSharedBytes;
+        for (const KernelArgument &argument : arguments)
+          std::visit(
+              [&](const auto &value) {
+                launch.addParameter(&value, sizeof value);
+              },
+              argument);
+        Launch chunk{{params.grid.x, params.grid.y, params.grid.z},
+                     {uint32_t(x), uint32_t(y), uint32_t(z)},
+                     {part.first.x, part.first.y, part.first.z},
+                     {part.first.x + part.count.x, part.first.y + part.count.y,
+                      part.first.z + part.count.z}};
+        if (takesPart)
+          launch.addParameter(&chunk, sizes.back());
+        made.push_back(append(std::move(launch), after));
+        spec->nodes.back().isEarly = isEarly;
+      }
+  join(std::move(made), after);
+  return finish(params.name, params.device, first);
+}
+
+Result<std::byte *> CudaGraph::stage(uint64_t bytes, std::string_view purpose) {
+  MGPU_TRY_ASSIGN(auto lent,
+                  state->borrow(state->firstDevice(), bytes, purpose));
+  spec->staging.push_back(std::move(lent));
+  return spec->staging.back().get();
+}
+
+Result<void> CudaGraph::instantiateOver(std::unique_ptr<GraphExec> &exec) {
+  auto *old = dynamic_cast<CudaExec *>(exec.get());
+  if (spent || !old || !old->isOf(*state)) {
+    MGPU_TRY_ASSIGN(exec, instantiate());
+    return {};
+  }
+  MGPU_TRY(state->checkAlive());
+  Result<bool> updated = old->update(spec);
+  if (updated && *updated) {
+    spent = true;
+    return {};
+  }
+  // Changed in part, it is of no use; and what cannot be changed is made anew.
+  if (!updated)
+    exec.reset();
+  MGPU_TRY(state->checkAlive());
+  MGPU_TRY_ASSIGN(exec, instantiate());
+  return {};
+}
+
+Result<std::unique_ptr<GraphExec>> CudaGraph::instantiate() {
+  if (spent)
+    return fail(ErrorKind::Usage, "this graph was instantiated already: "
+                                  "start a new graph");
+  MGPU_TRY(state->checkAlive());
+  spent = true;
+  return CudaExec::create(state, spec);
+}
+
+} // namespace mgpu::device

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_CUDA_GRAPH_CUDASTATE_H
+#define MGPU_DEVICE_CUDA_GRAPH_CUDASTATE_H
+
+// What a CUDA driver, its graphs and their executables share: the GPU's
+// context, its memory and its kernels. The last of them to go closes it, so
+// executables are destroyed before libraries, those before memory, and memory
+// before the context.
+
+#include "device/api/AddressMap.h"
+#include "device/cuda/api/CudaError.h"
+#include "device/cuda/api/CudaOptions.h"
+#include "device/cuda/api/Products.h"
+#include "device/cuda/cupti/CuptiSession.h"
+#include "device/cuda/nccl/Communicators.h"
+#include "kernels/abi/KernelImage.h"
+
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace mgpu::device {
+
+/// A kernel ready to be a graph node.
+struct LoadedKernel {
+  CUkernel kernel = nullptr;
+  KernelImage launch; ///< without the blob
+  std::vector<size_t> parameterSizes;
+};
+
+class CudaState {
+public:
+  static Result<std::shared_ptr<CudaState>>
+  open(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
+       std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
+  ~CudaState();
+  CudaState(const CudaState &) = delete;
+  CudaState &operator=(const CudaState &) = delete;
+
+  /// Makes the GPU's context current for a scope and then the caller's again.
+  class Current {
+  public:
+    explicit Current(CudaState &state);
+    ~Current();
+    Current(const Current &) = delete;
+    Current &operator=(const Current &) = delete;
+    Result<void> entered;
+
+  private:
+    CudaState &state;
+  };
+
+  /// An Error if `code` is one; `where` says what it was for. A code after
+  /// which the context is lost is remembered.
+  Result<void> check(CUresult code, std::string_view call,
+                     std::string_view where);
+  /// The first sentence that made the context unusable, as an error.
+  Result<void> checkAlive() const;
+  bool isLost() const;
+  void setLost(const std::string &reason);
+  /// setLost(), and what other ranks wait for here ends.
+  void giveUp(const std::string &reason);
+
+  /// Zeroed and 256-aligned: pinned host memory that the GPU can reach, or
+  /// the GPU's. `purpose` is for the error.
+  Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes,
+                               std::string_view purpose);
+  /// The purpose of a device's memory, for allocate().
+  static std::string memoryOf(DeviceId device) {
+    return "the memory of device " + std::to_string(device.value);
+  }
+  /// Driver::allocateArena().
+  Result<std::byte *> allocateArena(DeviceId device, uint64_t sizeBytes,
+                                    uint64_t mostBytes);
+  /// Memory of the first device, or the host's, for as long as somebody holds
+  /// it; then it is lent again. So graphs that are made anew with other
+  /// addresses, round after round, need no more than the first two.
+  Result<std::shared_ptr<std::byte>> borrow(DeviceId owner, uint64_t sizeBytes,
+                                            std::string_view purpose);
+  /// A word of the first device's that holds 1.
+  Result<const std::byte *> wordOfOne();
+  Result<KernelHandle> loadKernel(std::string_view name,
+                                  std::span<const std::byte> object);
+  /// The entry of a program of the target's own, compiled when first asked for.
+  Result<CUkernel> deviceKernel(const std::string &entry,
+                                const std::string &source);
+  /// cuBLASLt, opened when first asked for; null where there is none, which is
+  /// said.
+  Result<Products *> products();
+  /// Chooses how a product is computed within its workspace and computes it
+  /// once, into memory that nobody reads: what a library loads when it first
+  /// does a thing is then loaded before any capture. False where cuBLASLt has
+  /// no algorithm for it.
+  Result<bool> prepareProduct(ProductCall &call, std::string_view name);
+  /// Tells the user, once, by CudaOptions::warn.
+  void warnOnce(const std::string &sentence);
+  /// Returns once the work of `stream` is done; `what` is for the error. Among
+  /// several ranks a failure of another one ends it, too.
+  Result<void> wait(CUstream stream, std::string_view what);
+
+  /// Timed replays use CUPTI from here on, or events because of the error.
+  void setCupti(Result<std::shared_ptr<CuptiSession>> session);
+  void giveUpCupti(const std::string &reason) {
+    setCupti(fail(ErrorKind::Absent, reason));
+  }
+  /// Null: events.
+  CuptiSession *cupti() const { return cuptiSession.get(); }
+  std::string timedBy() const;
+  /// Warns where events time what CUPTI was to.
+  void sayEvents();
+
+  // Among several ranks (RankState.cpp).
+  std::optional<DeviceId> onlyDevice() const { return options.only; }
+  Result<GroupId> makeGroupId();
+  Result<void> join(std::span<const DeviceGroup> groups);
+  Result<void> adoptHost(std::span<std::byte> memory, bool isPinned);
+  /// Makes a call once outside of any graph, if its like was not yet.
+  Result<void> warmUp(const NcclCall &call, std::string_view name);
+  /// The devices whose memory and work are here.
+  bool isHere(DeviceId device) const {
+    return options.only
+               ? device == *options.only
+               : device.value >= 0 && device.value < int32_t(numDevices);
+  }
+  DeviceId firstDevice() const { return options.only.value_or(DeviceId{0}); }
+  std::string devicesText() const;
+
+  /// Both ends of a programmatic edge are of sm_90 or later: those before have
+  /// no griddepcontrol (PTX ISA).
+  bool awaits(const LoadedKernel &kernel) const {
+    return kernel.launch.awaits && major >= 9;
+  }
+  std::string arch() const;
+  std::string description() const;
+  /// "on cuda:0/4" for error texts.
+  const std::string &where() const { return whereText; }
+
+  const std::shared_ptr<const CudaApi> api;
+  const uint32_t numDevices;
+  CUcontext context = nullptr;
+  int multiprocessors = 1;
+  int major = 0, minor = 0; ///< compute capability
+  int lowestPriority = 0, highestPriority = 0;
+  AddressMap memory;
+  std::vector<LoadedKernel> kernels;
+  std::unique_ptr<Communicators> communicators; ///< null: all is on this GPU
+
+private:
+  CudaState(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
+            std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
+  Result<void> openGpu();
+  Result<void> fill(CUdeviceptr memory, unsigned char value, uint64_t bytes);
+  Result<CUlibrary> loadLibrary(std::string_view name,
+                                std::span<const std::byte> cubin);
+  Result<CUkernel> loadEntry(CUlibrary library, const std::string &entry,
+                             std::string_view name);
+  Result<void> setSharedBytes(CUkernel kernel, uint32_t bytes,
+                              std::string_view name);
+
+  CudaOptions options;
+  std::shared_ptr<const NcclApi> nccl;
+  CublasLtOpener openProducts; ///< null: there is none, or it was asked
+  std::unique_ptr<Products> theProducts;
+  std::unique_ptr<CudaLog> log;
+  CUdevice device = 0;
+  std::string gpuName, whereText;
+  CUstream stream = nullptr; ///< for zeroing memory
+  std::vector<CUdeviceptr> deviceMemory;
+  std::vector<std::byte *> windows; ///< memory of NCCL's
+  uint64_t deviceBytes = 0;         ///< of it, all together
+  /// Lent before and not now, by whether it is the host's, and size. Outlives
+  /// us in the hands of a borrower.
+  using Spare = std::multimap<std::pair<bool, uint64_t>, std::byte *>;
+  std::shared_ptr<Spare> spare = std::make_shared<Spare>();
+  std::byte *oneWord = nullptr;
+  std::vector<void *> hostMemory;
+  std::map<std::string, CUlibrary> libraries; ///< by SHA-256 of the cubin
+  std::map<std::string, CUkernel> deviceKernels;
+  std::map<CUkernel, uint32_t> sharedBytes; ///< dynamic, as asked for
+  std::vector<std::byte *> adopted;         ///< host memory of the caller's
+  std::set<std::string> warned;             ///< what warnOnce() has said
+  std::set<std::string> warm;               ///< kinds of NCCL's calls made once
+  std::shared_ptr<CuptiSession> cuptiSession;
+  std::string withoutCupti = "it was not asked for";
+  mutable std::mutex lostMutex;
+  std::string lost;
+};
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_CUDA_GRAPH_CUDASTATE_H

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/cuda/graph/TensorMaps.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+static_assert(sizeof(CUtensorMap) == tensorMapBytes);
+
+static Result<CUtensorMapDataType> dataTypeOf(ElementType type) {
+  switch (type) {
+  case ElementType::F16:
+    return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  case ElementType::BF16:
+    return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  default:
+    return fail(
+        ErrorKind::Unsupported,
+        fmt::format("tensor maps of {} are not supported", toString(type)));
+  }
+}
+
+static Result<CUtensorMap> encode(CudaState &state, const TensorMap &map,
+                                  uint64_t address, std::string_view name) {
+  const uint64_t begin = address + map.offsetBytes;
+  if (begin % tensorMapAlignment != 0)
+    return fail(ErrorKind::Invalid,
+                fmt::format("argument {} begins at {:#x}, no multiple of the "
+                            "{} bytes that its kernel's tensor copies take: "
+                            "choose another form with --tensor-cores=mma",
+                            map.argument, begin, tensorMapAlignment));
+  MGPU_TRY_ASSIGN(CUtensorMapDataType type, dataTypeOf(map.type));
+  const cuuint64_t sizes[] = {map.sizes[0], map.sizes[1], map.sizes[2]};
+  const cuuint64_t strides[] = {map.strideBytes[0], map.strideBytes[1]};
+  const cuuint32_t box[] = {map.box[0], map.box[1], map.box[2]};
+  const cuuint32_t steps[] = {1, 1, 1};
+  CUtensorMap encoded{}; // aligned as CUDA asks
+  MGPU_TRY(state.check(
+      state.api->cuTensorMapEncodeTiled(
+          &encoded, type, 3, reinterpret_cast<void *>(uintptr_t(begin)), sizes,
+          strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+          CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+      "cuTensorMapEncodeTiled",
+      fmt::format("for argument {} of '{}' {}", map.argument, name,
+                  state.where())));
+  return encoded;
+}
+
+Result<std::vector<KernelArgument>>
+kernelArguments(CudaState &state, const LoadedKernel &kernel,
+                const KernelNodeParams &params) {
+  std::vector<KernelArgument> out(params.arguments.begin(),
+                                  params.arguments.end());
+  if (kernel.launch.tensorMaps.empty())
+    return out;
+  CudaState::Current current(state);
+  MGPU_TRY(current.entered);
+  for (const TensorMap &map : kernel.launch.tensorMaps) {
+    auto made = encode(state, map, params.arguments[map.argument], params.name);
+    if (!made)
+      return failIn(fmt::format("node '{}': ", params.name), made.error());
+    out[map.argument] = *made;
+  }
+  return out;
+}
+
+} // namespace mgpu::device

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+namespace {
+#define GEN_PASS_REGISTRATION
+#include "dialect/conversion/Passes.h.inc"
+} // namespace
+
+void buildLaunchPipeline(OpPassManager &passes,
+                         const LaunchPipelineOptions &options) {
+  passes.addPass(createConvertGpuLaunchToMgpu({options.entry}));
+  if (options.fuse)
+    passes.addPass(createFuseLaunches({options.entry, options.products}));
+  passes.addPass(createConvertLinalgRowsToMgpu({options.entry}));
+  passes.addPass(createConvertLinalgPointsToMgpu({options.entry}));
+  passes.addPass(createConvertParallelLoopsToMgpu({options.entry}));
+  passes.addPass(createRemoveUnreadBuffers());
+  passes.addPass(createConvertLaunchIdsToGpu());
+}
+
+void registerPasses() {
+  registerConversionPasses();
+  PassPipelineRegistration<LaunchPipelineOptions>(
+      "mgpu-launch-pipeline",
+      "Convert all device work of a program into mgpu.launch",
+      buildLaunchPipeline);
+}
+
+} // namespace mgpu::conversion

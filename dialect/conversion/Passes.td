@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_CONVERSION_PASSES_TD
+#define MGPU_DIALECT_CONVERSION_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+// Each pass looks at what host code runs from this function on (HostCode.h):
+// functions that it does not reach stay as they are.
+def EntryOption : Option<"entry", "entry", "std::string", [{"main"}],
+    "The function whose host code, with what it calls, is converted">;
+
+def ConvertGpuLaunchToMgpu
+    : Pass<"convert-gpu-launch-to-mgpu", "::mlir::ModuleOp"> {
+  let summary = "Convert launches of the gpu dialect into mgpu.launch";
+  let description = [{
+    Turns each gpu.launch_func, with the gpu.func that it names, and each
+    gpu.launch into an mgpu.launch without a stream on the device of its
+    memrefs. Functions that kernels call are copied out of their gpu.module,
+    under another name where that is taken, and gpu.modules that are not used
+    any more are erased. gpu.wait and its tokens are erased, because order
+    follows from the memory that launches use.
+
+    An error names what mgpu.launch does not have: clusters of a given size,
+    kernels of several blocks of operations, streams of another dialect, tokens
+    of other operations, memory in other spaces or of a dynamic size.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def FuseLaunches : Pass<"mgpu-fuse-launches", "::mlir::ModuleOp"> {
+  let summary = "Find linalg operations and parallel loops that share a launch";
+  let description = [{
+    Gives linalg operations and scf.parallel loops on device buffers that follow
+    each other, and may run in one launch, the same number as attribute
+    `mgpu.launch_group`. The conversions below make one launch of each group,
+    and one of each operation without a group. A group is a run of operations on
+    the same rows (RowRun.h) or on the same points (PointRun.h).
+
+    A missed-optimisation remark of category `mgpu-fuse-launches` says why an
+    operation does not share a launch with the one before it.
+  }];
+  let options = [EntryOption,
+    Option<"products", "products", "::mgpu::conversion::FuseProducts",
+      "::mgpu::conversion::FuseProducts::Wide",
+      "Matrix products that share launches with elementwise operations",
+      [{::llvm::cl::values(
+        clEnumValN(::mgpu::conversion::FuseProducts::None, "none", "None"),
+        clEnumValN(::mgpu::conversion::FuseProducts::Wide, "wide",
+                   "Those of f32 and f64: a library computes the narrow ones"),
+        clEnumValN(::mgpu::conversion::FuseProducts::All, "all", "All"))}]>];
+}
+
+def ConvertLinalgRowsToMgpu
+    : Pass<"convert-linalg-rows-to-mgpu", "::mlir::ModuleOp"> {
+  let summary = "Convert reductions of rows into launches that share each row";
+  let description = [{
+    Turns linalg operations that reduce the rows of buffers, and softmax along
+    them, into launches in which several threads share a row, where rows are few
+    or long enough (RowThreads.h). The operations of a group share the rows.
+    docs/numerics.md states the order of sums. Other operations stay.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"];
+}
+
+def ConvertLinalgPointsToMgpu
+    : Pass<"convert-linalg-points-to-mgpu", "::mlir::ModuleOp"> {
+  let summary = "Convert linalg operations into launches, a thread a point";
+  let description = [{
+    Turns each linalg operation on device buffers, with the scf.parallel loops
+    of its group, into an mgpu.launch without a stream: a thread for each point
+    of the parallel dimensions, which runs the reduction dimensions one after
+    the other, the last one innermost; of softmax, a thread for each row.
+
+    An error names an operation that has no such form: it needs buffers of
+    static shapes, and no results.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"];
+}
+
+def ConvertParallelLoopsToMgpu
+    : Pass<"convert-parallel-loops-to-mgpu", "::mlir::ModuleOp"> {
+  let summary = "Convert scf.parallel in host code into launches";
+  let description = [{
+    Turns each scf.parallel that uses device buffers, with the other loops of
+    its group, into an mgpu.launch without a stream: a thread for each
+    iteration. Ranges may be values.
+
+    An error names a loop that has no such form: it has at most three
+    dimensions, and no results.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::scf::SCFDialect"];
+}
+
+def RemoveUnreadBuffers
+    : Pass<"mgpu-remove-unread-buffers", "::mlir::ModuleOp"> {
+  let summary = "Remove buffers that shared launches no longer read";
+  let description = [{
+    The conversions of groups mark an mgpu.alloc with `mgpu.forwarded` when a
+    launch takes what it has just stored there from a register. Removes such a
+    buffer, and the stores to it, where launches now only store there.
+  }];
+}
+
+def ConvertLaunchIdsToGpu
+    : Pass<"convert-launch-ids-to-gpu", "::mlir::ModuleOp"> {
+  let summary = "Convert id arguments of mgpu.launch into gpu operations";
+  let description = [{
+    Block arguments of an mgpu.launch that stand for ids and sizes become
+    gpu.block_id, gpu.thread_id, gpu.grid_dim and gpu.block_dim, so that later
+    walks know one form.
+  }];
+}
+
+#endif // MGPU_DIALECT_CONVERSION_PASSES_TD

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_CONVERSION_LINALG_COMPUTATIONS_H
+#define MGPU_DIALECT_CONVERSION_LINALG_COMPUTATIONS_H
+
+// Computations of host code on device buffers that are not launches yet:
+// linalg operations and scf.parallel.
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mgpu::conversion {
+
+/// The computations that become one launch, in program order.
+using LaunchGroup = llvm::SmallVector<mlir::Operation *>;
+
+/// The number of an operation's group, an integer attribute. An operation
+/// without it is a group of its own.
+inline constexpr llvm::StringLiteral launchGroupAttr = "mgpu.launch_group";
+
+/// All computations in host code from function `entry` on, in program order.
+llvm::SmallVector<mlir::Operation *> computationsOf(mlir::ModuleOp module,
+                                                    llvm::StringRef entry);
+
+/// The same by groups, in the order of their first operations.
+llvm::SmallVector<LaunchGroup> launchGroupsOf(mlir::ModuleOp module,
+                                              llvm::StringRef entry);
+
+/// Why a computation cannot become a launch, reported at it.
+mlir::LogicalResult refuseComputation(mlir::Operation *op);
+
+} // namespace mgpu::conversion
+
+#endif // MGPU_DIALECT_CONVERSION_LINALG_COMPUTATIONS_H

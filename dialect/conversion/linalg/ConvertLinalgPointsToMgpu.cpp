@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+#include "dialect/conversion/linalg/PointForm.h"
+#include "dialect/conversion/linalg/PointRun.h"
+#include "dialect/conversion/linalg/StructuredBody.h"
+#include "dialect/mgpu/HostCode.h"
+
+namespace mgpu::conversion {
+
+#define GEN_PASS_DEF_CONVERTLINALGPOINTSTOMGPU
+#include "dialect/conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// A thread for each row: its largest element, the sum of the exponentials of
+/// what is below that, in order, and the quotients.
+void buildSoftmax(linalg::SoftmaxOp op, PointLaunch &launch) {
+  Location loc = op.getLoc();
+  auto input = cast<MemRefType>(op.getInput().getType());
+  unsigned along = op.getDimension();
+  int64_t length = input.getDimSize(along);
+  OpBuilder &b = launch.body();
+  auto element = cast<FloatType>(input.getElementType());
+  SmallVector<Value> at(launch.point);
+  at.insert(at.begin() + along, Value());
+  auto loadAt = [&](OpBuilder &inner, Value memref, Value counter) -> Value {
+    at[along] = counter;
+    return memref::LoadOp::create(inner, loc, memref, at);
+  };
+  auto store = [&](OpBuilder &inner, Value value, Value counter) {
+    at[along] = counter;
+    memref::StoreOp::create(inner, loc, value, op.getOutput(), at);
+  };
+  Value lowest = arith::ConstantOp::create(
+      b, loc,
+      FloatAttr::get(element, APFloat::getInf(element.getFloatSemantics(),
+                                              /*Negative=*/true)));
+  Value zero = arith::ConstantOp::create(b, loc, FloatAttr::get(element, 0.0));
+  Value largest = makeLoop(b, loc, length, lowest,
+                           [&](OpBuilder &inner, Value k, ValueRange carried) {
+                             Value x = loadAt(inner, op.getInput(), k);
+                             return SmallVector<Value>{arith::MaxNumFOp::create(
+                                 inner, loc, carried[0], x)};
+                           })[0];
+  Value sum = makeLoop(
+      b, loc, length, zero, [&](OpBuilder &inner, Value k, ValueRange carried) {
+        Value x = loadAt(inner, op.getInput(), k);
+        Value below = arith::SubFOp::create(inner, loc, x, largest);
+        Value power = math::ExpOp::create(inner, loc, below);
+        store(inner, power, k);
+        return SmallVector<Value>{
+            arith::AddFOp::create(inner, loc, carried[0], power)};
+      })[0];
+  makeLoop(b, loc, length, {}, [&](OpBuilder &inner, Value k, ValueRange) {
+    Value power = loadAt(inner, op.getOutput(), k);
+    store(inner, arith::DivFOp::create(inner, loc, power, sum), k);
+    return SmallVector<Value>();
+  });
+}
+
+LogicalResult launchSoftmax(linalg::SoftmaxOp op) {
+  auto input = dyn_cast<MemRefType>(op.getInput().getType());
+  auto output = dyn_cast<MemRefType>(op.getOutput().getType());
+  if (!input || !output || !input.hasStaticShape() || !output.hasStaticShape())
+    return refuseComputation(op);
+  FailureOr<Value> device =
+      ir::deviceOfAll(op, ValueRange{op.getInput(), op.getOutput()});
+  if (failed(device))
+    return failure();
+  SmallVector<int64_t> rows(input.getShape());
+  rows.erase(rows.begin() + op.getDimension());
+  if (input.getNumElements() != 0) {
+    PointLaunch launch(op, *device, rows);
+    buildSoftmax(op, launch);
+  }
+  op->erase();
+  return success();
+}
+
+/// Makes the launch of operations with constant ranges, at least one of which
+/// is a linalg operation.
+ir::LaunchOp launchPoints(const LaunchGroup &run, Value device) {
+  PointLaunch launch(run.back(), device, *extentsOf(rangesOf(run.back())));
+  linalg::LinalgOp product;
+  for (Operation *each : run) {
+    auto op = dyn_cast<linalg::LinalgOp>(each);
+    if (!op) {
+      auto loop = cast<scf::ParallelOp>(each);
+      buildLoopBody(launch.body(), loop,
+                    countersOf(launch.body(), loop, launch.point));
+      continue;
+    }
+    if (isPlainMatmul(op))
+      product = op;
+    buildStructured(op, launch, isPlainMatmul(op) && run.size() > 1);
+  }
+  if (product) {
+    // Which operand is which, for a target with a text of its own. Around a
+    // product among others C need not be there any more.
+    launch.launch.getArgsMutable().assign(
+        run.size() > 1 ? ValueRange(product.getDpsInputs())
+                       : ValueRange(product->getOperands()));
+    launch.launch->setAttr("mgpu.matmul", UnitAttr::get(product->getContext()));
+  }
+  return launch.launch;
+}
+
+LogicalResult convert(const LaunchGroup &group) {
+  Operation *last = group.back();
+  if (group.size() == 1) {
+    if (auto softmax = dyn_cast<linalg::SoftmaxOp>(last))
+      return launchSoftmax(softmax);
+    auto op = dyn_cast<linalg::LinalgOp>(last);
+    if (!op || !hasPointForm(op))
+      return refuseComputation(last);
+  } else if (failed(checkPointGroup(group))) {
+    return failure();
+  }
+  SmallVector<Value> memrefs;
+  if (isa<scf::ParallelOp>(last))
+    memrefs = ir::memrefsOf(last);
+  else
+    llvm::copy_if(last->getOperands(), std::back_inserter(memrefs),
+                  [](Value each) { return isa<MemRefType>(each.getType()); });
+  FailureOr<Value> device = ir::deviceOfAll(last, memrefs);
+  if (failed(device))
+    return failure();
+  if (llvm::is_contained(*extentsOf(rangesOf(last)), 0))
+    last->erase(); // no points, and alone
+  else
+    replaceByLaunch(group, launchPoints(group, *device));
+  return success();
+}
+
+struct ConvertLinalgPointsToMgpu
+    : impl::ConvertLinalgPointsToMgpuBase<ConvertLinalgPointsToMgpu> {
+  using ConvertLinalgPointsToMgpuBase::ConvertLinalgPointsToMgpuBase;
+
+  void runOnOperation() override {
+    bool isChanged = false;
+    for (const LaunchGroup &group : launchGroupsOf(getOperation(), entry)) {
+      if (llvm::all_of(group, llvm::IsaPred<scf::ParallelOp>))
+        continue;
+      if (failed(convert(group)))
+        return signalPassFailure();
+      isChanged = true;
+    }
+    if (!isChanged)
+      markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
+
+} // namespace mgpu::conversion

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_CONVERSION_LINALG_FORWARDSTORES_H
+#define MGPU_DIALECT_CONVERSION_LINALG_FORWARDSTORES_H
+
+// What a shared launch saves: values stay in registers, and buffers that
+// nothing else reads go.
+
+#include "dialect/mgpu/MgpuDialect.h"
+
+namespace mgpu::conversion {
+
+/// Marks an mgpu.alloc from which a launch no longer loads what it has stored.
+inline constexpr llvm::StringLiteral forwardedAttr = "mgpu.forwarded";
+
+/// Marks the mgpu.alloc of `memref`, if it is one.
+void markForwarded(mlir::Value memref);
+
+/// Replaces loads that follow a store to the same place, in the same block of
+/// `launch`, by its value, and marks their buffers. The launch is one of
+/// computations that may share it (PointRun.h, RowRun.h): stores in between
+/// through other memrefs do not touch that place. Erases stores that are
+/// overwritten before anything reads them.
+void forwardStores(ir::LaunchOp launch);
+
+} // namespace mgpu::conversion
+
+#endif // MGPU_DIALECT_CONVERSION_LINALG_FORWARDSTORES_H

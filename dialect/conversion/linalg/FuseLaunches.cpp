@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+#include "dialect/conversion/linalg/PointForm.h"
+#include "dialect/conversion/linalg/PointRun.h"
+#include "dialect/conversion/linalg/RowRun.h"
+#include "dialect/mgpu/Diagnostics.h"
+
+#include "mlir/IR/Remarks.h"
+
+namespace mgpu::conversion {
+
+#define GEN_PASS_DEF_FUSELAUNCHES
+#include "dialect/conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+std::string describeOp(Operation *op) {
+  return op->getName().stripDialect().str() + " at " +
+         ir::describeLocation(op->getLoc());
+}
+
+/// The computation that comes after `last` in its block.
+Operation *nextComputation(Operation *last) {
+  for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
+    if (isa<linalg::LinalgOp, linalg::SoftmaxOp, scf::ParallelOp>(op))
+      return op;
+  return nullptr;
+}
+
+/// Says why what comes after `last` does not share its launch.
+void explain(Operation *last, StringRef why) {
+  Operation *next = nextComputation(last);
+  if (!next || why.empty())
+    return;
+  remark::missed(
+      next->getLoc(),
+      remark::RemarkOpts::name("not-fused").category("mgpu-fuse-launches"))
+      << StringRef(describeOp(next) + " with " + describeOp(last) + ": " +
+                   why.str());
+}
+
+/// The operations from `first` on that share a launch; `why` gets why the next
+/// one is not among them. Empty where `first` has no form as a launch.
+LaunchGroup groupFrom(Operation *first, FuseProducts products,
+                      std::string &why) {
+  LaunchGroup group;
+  if (!isa<scf::ParallelOp>(first)) {
+    RowRun run = findRowRun(first, /*fuse=*/true);
+    why = std::move(run.why);
+    for (const RowOp &each : run.ops)
+      group.push_back(each.op);
+    if (!group.empty())
+      return group;
+  }
+  if (isa<linalg::SoftmaxOp>(first)) {
+    why = "it has a thread for each row";
+    return {first};
+  }
+  auto loop = dyn_cast<scf::ParallelOp>(first);
+  auto structured = dyn_cast<linalg::LinalgOp>(first);
+  if (loop ? loop.getNumResults() != 0 || loop.getNumLoops() > 3
+           : !structured || !hasPointForm(structured))
+    return {};
+  why.clear();
+  group = fusibleFrom(first, products, why);
+  // Alone, such an operation would add in another order.
+  auto ofRows =
+      std::find_if(group.begin() + 1, group.end(), [](Operation *each) {
+        return rowRunOf({each}).has_value();
+      });
+  if (ofRows != group.end()) {
+    why = "it has a block for each row, which adds in another order";
+    group.erase(ofRows, group.end());
+  }
+  return group;
+}
+
+struct FuseLaunches : impl::FuseLaunchesBase<FuseLaunches> {
+  using FuseLaunchesBase::FuseLaunchesBase;
+
+  void runOnOperation() override {
+    Builder b(&getContext());
+    llvm::SmallPtrSet<Operation *, 8> done;
+    int64_t numGroups = 0;
+    for (Operation *op : computationsOf(getOperation(), entry)) {
+      if (done.contains(op))
+        continue;
+      std::string why;
+      LaunchGroup group = groupFrom(op, products, why);
+      if (group.empty())
+        continue;
+      done.insert(group.begin(), group.end());
+      explain(group.back(), why);
+      if (group.size() < 2)
+        continue;
+      for (Operation *each : group)
+        each->setAttr(launchGroupAttr, b.getI64IntegerAttr(numGroups));
+      ++numGroups;
+    }
+    if (numGroups == 0)
+      markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
+
+} // namespace mgpu::conversion

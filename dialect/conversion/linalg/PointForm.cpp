@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/linalg/PointForm.h"
+
+#include "dialect/mgpu/HostCode.h"
+#include "dialect/mgpu/MgpuDialect.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+bool isPlainMatmul(linalg::LinalgOp op) {
+  if (auto matmul = dyn_cast<linalg::MatmulOp>(op.getOperation()))
+    return !matmul.hasUserDefinedMaps();
+  if (auto matmul = dyn_cast<linalg::BatchMatmulOp>(op.getOperation()))
+    return !matmul.hasUserDefinedMaps();
+  return false;
+}
+
+bool hasPointForm(linalg::LinalgOp op) {
+  if (!op.hasPureBufferSemantics() || op->getNumResults() != 0 ||
+      ShapedType::isDynamicShape(op.getStaticLoopRanges()))
+    return false;
+  // An output that a reduction dimension picks has no one owner.
+  for (OpOperand &init : op.getDpsInitsMutable())
+    for (AffineExpr each : op.getMatchingIndexingMap(&init).getResults())
+      for (auto [k, kind] : llvm::enumerate(op.getIteratorTypesArray()))
+        if (kind != utils::IteratorType::parallel && each.isFunctionOfDim(k))
+          return false;
+  return true;
+}
+
+/// How long its parallel dimensions are, in order.
+static SmallVector<int64_t> parallelExtents(linalg::LinalgOp op) {
+  SmallVector<int64_t> parallel;
+  for (auto [extent, kind] :
+       llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+    if (kind == utils::IteratorType::parallel)
+      parallel.push_back(extent);
+  return parallel;
+}
+
+bool isNarrowMatmul(linalg::LinalgOp op) {
+  Type element = getElementTypeOrSelf(op.getDpsInputOperand(0)->get());
+  return isPlainMatmul(op) && (element.isF16() || element.isBF16());
+}
+
+SmallVector<PointRange> rangesOf(Operation *op) {
+  SmallVector<PointRange> ranges;
+  if (auto loop = dyn_cast<scf::ParallelOp>(op)) {
+    for (auto [lower, upper, step] :
+         llvm::zip(loop.getLowerBound(), loop.getUpperBound(), loop.getStep()))
+      ranges.push_back({getAsOpFoldResult(lower), getAsOpFoldResult(upper),
+                        getAsOpFoldResult(step)});
+    return ranges;
+  }
+  Builder b(op->getContext());
+  for (int64_t extent : parallelExtents(cast<linalg::LinalgOp>(op)))
+    ranges.push_back(
+        {b.getIndexAttr(0), b.getIndexAttr(extent), b.getIndexAttr(1)});
+  return ranges;
+}
+
+std::optional<SmallVector<int64_t>> extentsOf(ArrayRef<PointRange> ranges) {
+  SmallVector<int64_t> extents;
+  for (const PointRange &range : ranges) {
+    auto lower = getConstantIntValue(range.lower),
+         upper = getConstantIntValue(range.upper),
+         step = getConstantIntValue(range.step);
+    if (!lower || !upper || !step || *step < 1)
+      return std::nullopt;
+    extents.push_back(
+        std::max<int64_t>(0, llvm::divideCeilSigned(*upper - *lower, *step)));
+  }
+  return extents;
+}
+
+namespace {
+
+/// Whether points that differ have different elements.
+bool isOwn(ArrayRef<PointRange> ranges, ArrayRef<unsigned> axes) {
+  auto extents = extentsOf(ranges);
+  for (size_t axis = 0; axis < ranges.size(); ++axis)
+    if ((!extents || (*extents)[axis] > 1) &&
+        !llvm::is_contained(axes, unsigned(axis)))
+      return false;
+  return true;
+}
+
+void addAccesses(linalg::LinalgOp op, PointForm &form) {
+  SmallVector<int> axisOf; // -1 of a reduction dimension
+  int numAxes = 0;
+  for (utils::IteratorType kind : op.getIteratorTypesArray())
+    axisOf.push_back(kind == utils::IteratorType::parallel ? numAxes++ : -1);
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    SmallVector<unsigned> axes;
+    bool isPoint = true;
+    for (AffineExpr each : op.getMatchingIndexingMap(&operand).getResults()) {
+      auto dimension = dyn_cast<AffineDimExpr>(each);
+      isPoint &= dimension && axisOf[dimension.getPosition()] >= 0;
+      if (isPoint)
+        axes.push_back(unsigned(axisOf[dimension.getPosition()]));
+    }
+    PointAccess access{operand.get(), op.isDpsInit(&operand), std::nullopt};
+    if (isPoint && isOwn(form.ranges, axes))
+      access.axes = std::move(axes);
+    form.accesses.push_back(std::move(access));
+  }
+}
+
+/// False where its body touches memory in another way than by loads and stores.
+bool addAccesses(scf::ParallelOp loop, PointForm &form) {
+  auto isOutside = [&](Value value) {
+    return !loop->isAncestor(value.getParentBlock()->getParentOp());
+  };
+  auto indexed = [&](Value memref, ValueRange indices, bool isWritten) {
+    if (!isOutside(ir::rootOf(memref)))
+      return; // a thread's own
+    PointAccess access{memref, isWritten, std::nullopt};
+    SmallVector<unsigned> axes;
+    for (Value index : indices)
+      for (auto [axis, each] : llvm::enumerate(loop.getInductionVars()))
+        if (index == each)
+          axes.push_back(unsigned(axis));
+    if (isOutside(memref) && axes.size() == indices.size() &&
+        isOwn(form.ranges, axes))
+      access.axes = std::move(axes);
+    if (!isOutside(memref))
+      access.memref = ir::rootOf(memref);
+    form.accesses.push_back(std::move(access));
+  };
+  bool isSeen = true;
+  loop.getBody()->walk([&](Operation *op) {
+    if (auto load = dyn_cast<memref::LoadOp>(op))
+      indexed(load.getMemRef(), load.getIndices(), false);
+    else if (auto store = dyn_cast<memref::StoreOp>(op))
+      indexed(store.getMemRef(), store.getIndices(), true);
+    else
+      isSeen &= isMemoryEffectFree(op) || isa<memref::AllocaOp>(op) ||
+                op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
+  });
+  // A value that was stored is handed on where no other name of that memory was
+  // stored to in between.
+  for (const PointAccess &one : form.accesses)
+    for (const PointAccess &other : form.accesses)
+      isSeen &= !(one.isWritten || other.isWritten) ||
+                ir::rootOf(one.memref) != ir::rootOf(other.memref) ||
+                one.memref == other.memref;
+  return isSeen;
+}
+
+} // namespace
+
+std::optional<PointForm> pointFormOf(Operation *op) {
+  PointForm form;
+  if (auto loop = dyn_cast<scf::ParallelOp>(op)) {
+    form.ranges = rangesOf(op);
+    if (loop->getNumResults() != 0 || loop.getNumLoops() > 3 ||
+        !addAccesses(loop, form))
+      return std::nullopt;
+  } else {
+    auto structured = dyn_cast<linalg::LinalgOp>(op);
+    if (!structured || !hasPointForm(structured))
+      return std::nullopt;
+    form.ranges = rangesOf(op);
+    addAccesses(structured, form);
+  }
+  SmallVector<Value> memrefs;
+  for (const PointAccess &access : form.accesses)
+    memrefs.push_back(access.memref);
+  form.device = ir::visibleDevice(memrefs);
+  return form;
+}
+
+} // namespace mgpu::conversion

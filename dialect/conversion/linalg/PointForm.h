@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_CONVERSION_LINALG_POINTFORM_H
+#define MGPU_DIALECT_CONVERSION_LINALG_POINTFORM_H
+
+// The points of a computation, each of which a thread computes, and what a
+// point does with memory.
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+#include <optional>
+
+namespace mgpu::conversion {
+
+/// Whether `op` becomes one launch with a thread for each point of its parallel
+/// dimensions: its shapes are static, it works on buffers, and no two threads
+/// write the same element.
+bool hasPointForm(mlir::linalg::LinalgOp op);
+
+/// Whether `op` is one of linalg's own matmuls, a batch or not, neither operand
+/// transposed.
+bool isPlainMatmul(mlir::linalg::LinalgOp op);
+
+/// Whether it is a plain matmul of f16 or bf16 factors, which GPUs compute by a
+/// library unless another form is asked for.
+bool isNarrowMatmul(mlir::linalg::LinalgOp op);
+
+/// One dimension of a computation's points.
+struct PointRange {
+  mlir::OpFoldResult lower, upper, step;
+  bool operator==(const PointRange &) const = default;
+};
+/// The ranges of an scf.parallel, or of a linalg operation that has a point
+/// form.
+llvm::SmallVector<PointRange> rangesOf(mlir::Operation *op);
+/// How long they are; none where one is not a constant.
+std::optional<llvm::SmallVector<int64_t>>
+extentsOf(llvm::ArrayRef<PointRange> ranges);
+
+/// What one operation does with a memref. `axes` are the dimensions of its
+/// points that index it, where each point has an element of its own and nothing
+/// else does; none if not.
+struct PointAccess {
+  mlir::Value memref;
+  bool isWritten = false;
+  std::optional<llvm::SmallVector<unsigned>> axes;
+};
+
+struct PointForm {
+  llvm::SmallVector<PointRange> ranges;
+  llvm::SmallVector<PointAccess> accesses;
+  /// Where all buffers it touches were allocated; null if that is not seen.
+  mlir::Value device;
+};
+
+/// The form of a linalg operation or scf.parallel; none if its threads do more
+/// than load and store at their points.
+std::optional<PointForm> pointFormOf(mlir::Operation *op);
+
+} // namespace mgpu::conversion
+
+#endif // MGPU_DIALECT_CONVERSION_LINALG_POINTFORM_H

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/linalg/RowThreads.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/Utils/GPUUtils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <functional>
+#include <numeric>
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+using Combine = gpu::AllReduceOperation;
+
+// So many threads share a row, whoever computes it: they decide the order of
+// its sums, which a tuner may not change.
+static constexpr int64_t threadsOfBlock = 256, subgroup = 32;
+// More rows than these give a thread of its own to each thread of a large GPU,
+// whose neighbours then read neighbouring columns, if not neighbouring rows.
+static constexpr int64_t mostRows = 8192;
+static constexpr int64_t leastColumn = 64;
+
+static int64_t countOf(ArrayRef<int64_t> rows) {
+  return std::accumulate(rows.begin(), rows.end(), int64_t(1),
+                         std::multiplies<>());
+}
+
+/// Rows beside each other in a block of Columns, and threads of each.
+static std::pair<int64_t, int64_t> columnsOf(ArrayRef<int64_t> rows) {
+  int64_t width = 8; // 32 bytes of f32, the least a GPU moves
+  while (width < subgroup && width < rows.back())
+    width *= 2;
+  return {width, threadsOfBlock / width};
+}
+
+std::optional<RowSharing> sharingOf(const RowForm &form) {
+  const int64_t rows = countOf(form.rows);
+  if (!form.isInner)
+    return rows <= mostRows && form.length >= leastColumn
+               ? std::optional(RowSharing::Columns)
+               : std::nullopt;
+  if (form.length < subgroup)
+    return std::nullopt;
+  return form.length >= threadsOfBlock && rows <= mostRows
+             ? RowSharing::Block
+             : RowSharing::Subgroup;
+}
+
+bool mayShareElements(RowSharing sharing, ArrayRef<int64_t> rows,
+                      int64_t length) {
+  const int64_t parts = sharing == RowSharing::Block ? threadsOfBlock
+                        : sharing == RowSharing::Subgroup
+                            ? subgroup
+                            : columnsOf(rows).second;
+  // A launch costs more than a few elements one after the other.
+  constexpr int64_t enough = 32 * threadsOfBlock, few = 8;
+  return countOf(rows) * parts >= enough ||
+         (sharing != RowSharing::Block && length <= few * parts);
+}
+
+RowThreads::RowThreads(Operation *last, Location loc, Value device,
+                       ArrayRef<int64_t> rows, RowSharing sharing)
+    : body(last), sharing(sharing) {
+  const std::array<int64_t, 3> sizes = sizesOf(rows);
+  std::array<int64_t, 3> threads{1, 1, 1};  // of a block
+  std::array<int64_t, 3> perBlock{1, 1, 1}; // rows, along each axis of the grid
+  switch (sharing) {
+  case RowSharing::Block:
+    threads[0] = parts = threadsOfBlock;
+    break;
+  case RowSharing::Subgroup: {
+    constexpr int64_t subgroups = threadsOfBlock / subgroup;
+    threads[0] = parts = subgroup;
+    threads[1] = perBlock[0] = threadsAlong(sizes[0], subgroups);
+    threads[2] = perBlock[1] = threadsAlong(sizes[1], subgroups / perBlock[0]);
+    break;
+  }
+  case RowSharing::Columns:
+    std::tie(width, parts) = columnsOf(rows);
+    threads = {width, parts, 1};
+    perBlock[0] = width;
+    break;
+  }
+  SmallVector<Value> grid, block;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    grid.push_back(index(loc, llvm::divideCeil(sizes[axis], perBlock[axis])));
+    block.push_back(index(loc, threads[axis]));
+  }
+  launch = makeLaunch(body, last, device, grid, block);
+  body.setInsertionPoint(launch.getBody().front().getTerminator());
+  auto thread = [&](unsigned axis, StringRef name) -> Value {
+    return gpu::ThreadIdOp::create(body, named(loc, name),
+                                   gpu::Dimension(axis));
+  };
+  Value ids[3];
+  for (unsigned axis = 0; axis < std::min<size_t>(rows.size(), 3); ++axis) {
+    ids[axis] =
+        gpu::BlockIdOp::create(body, named(loc, "row"), gpu::Dimension(axis));
+    if (perBlock[axis] == 1)
+      continue;
+    // A subgroup's rows lie along y and z of the block, as its lanes are x.
+    Value inBlock =
+        thread(sharing == RowSharing::Subgroup ? axis + 1 : axis, "rowInBlock");
+    ids[axis] = arith::AddIOp::create(
+        body, named(loc, "row"),
+        arith::MulIOp::create(body, loc, ids[axis], index(loc, perBlock[axis])),
+        inBlock);
+    if (sizes[axis] % perBlock[axis] == 0)
+      continue;
+    Value isRow = arith::CmpIOp::create(body, named(loc, "isRow"),
+                                        arith::CmpIPredicate::slt, ids[axis],
+                                        index(loc, sizes[axis]));
+    hasRow =
+        hasRow ? Value(arith::AndIOp::create(body, loc, hasRow, isRow)) : isRow;
+  }
+  row = pointOf(body, loc, rows, ids);
+  part = thread(sharing == RowSharing::Columns ? 1 : 0, "first");
+  if (sharing == RowSharing::Columns)
+    besides = thread(0, "rowInBlock");
+}
+
+Value RowThreads::index(Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(body, loc, value);
+}
+
+Value RowThreads::combined(Location loc, Combine kind, Value number) {
+  if (sharing == RowSharing::Columns)
+    return foldColumns(loc, kind, number);
+  auto attribute = gpu::AllReduceOperationAttr::get(body.getContext(), kind);
+  if (sharing == RowSharing::Subgroup)
+    return gpu::SubgroupReduceOp::create(body, loc, number, attribute,
+                                         /*uniform=*/body.getUnitAttr(),
+                                         /*cluster_size=*/IntegerAttr(),
+                                         /*cluster_stride=*/IntegerAttr());
+  return gpu::AllReduceOp::create(body, loc, number, attribute,
+                                  /*uniform=*/body.getUnitAttr());
+}
+
+Value RowThreads::foldColumns(Location loc, Combine kind, Value number) {
+  Value &tile = tiles[number.getType()];
+  if (tile) { // the numbers before these may still be wanted
+    gpu::BarrierOp::create(body, loc);
+  } else {
+    auto space = gpu::AddressSpaceAttr::get(
+        body.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace());
+    tile = launch.getBody().front().addArgument(
+        MemRefType::get({parts, width}, number.getType(),
+                        MemRefLayoutAttrInterface(), space),
+        loc);
+  }
+  memref::StoreOp::create(body, loc, number, tile, ValueRange{part, besides});
+  gpu::BarrierOp::create(body, loc);
+  auto load = [&](OpBuilder &b, Value at) -> Value {
+    return memref::LoadOp::create(b, loc, tile, ValueRange{at, besides});
+  };
+  Value first = load(body, index(loc, 0));
+  return makeLoop(
+      body, loc, parts - 1, first, [&](OpBuilder &b, Value k, ValueRange so) {
+        Value next = arith::AddIOp::create(
+            b, loc, k, arith::ConstantIndexOp::create(b, loc, 1));
+        return SmallVector<Value>{vector::makeArithReduction(
+            b, loc, gpu::convertReductionKind(kind), so[0], load(b, next))};
+      })[0];
+}
+
+} // namespace mgpu::conversion

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_ABI_KERNELIMAGE_H
+#define MGPU_KERNELS_ABI_KERNELIMAGE_H
+
+// A kernel for NVIDIA GPUs and how to launch one entry of it: as CUDA C++ when
+// an emitter made it, as a cubin when a driver loads it. The emitter, the
+// caches, the bundle and the driver hold the same struct.
+
+#include "kernels/abi/LaunchBlocks.h"
+#include "kernels/abi/MatrixProduct.h"
+#include "kernels/abi/TensorMap.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mgpu {
+
+class JsonFields;
+
+/// A launch of G blocks of the source's `sourceBlock` threads runs blocksOf(G)
+/// blocks of `block` threads. The kernel's parameters are the source's, then,
+/// if it takes its part, an MgpuLaunch: G, the first block of this chunk and
+/// the part of G that runs (kernels/cuda writes such kernels). One that does
+/// not take its part is launched whole.
+struct KernelImage {
+  std::string entry; ///< the function's name in the blob
+  /// What a cubin is compiled for, "sm_90"; the one architecture whose
+  /// instructions a text uses, "sm_90a", or empty for a text of any.
+  std::string arch;
+  Dim3 sourceBlock, block;
+  Dim3 covers;           ///< threads of the source that one block computes
+  uint32_t clusterX = 1; ///< blocks of a cluster, along x
+  bool takesPart = true;
+  uint32_t dynamicSharedBytes = 0;
+  /// A cubin waits for the kernel its launch follows before it does anything
+  /// (griddepcontrol.wait): the launch may begin before that has ended. A text
+  /// is to be compiled so, where that can be: awaitsOn() of kernels/compile.
+  bool awaits = false;
+  /// The size of each parameter but the MgpuLaunch. A cubin knows its own.
+  std::vector<uint32_t> parameterBytes;
+  /// Parameters of tensorMapBytes each: maps of the arrays whose addresses the
+  /// launch gives as these arguments.
+  std::vector<TensorMap> tensorMaps;
+  /// What a launch computes, where a library may compute it in its place.
+  std::optional<MatrixProduct> product;
+  /// The device memory the library may use for it: a launch has its address as
+  /// one more argument, which the entry does not take. 0: none, and no such
+  /// argument.
+  uint64_t workspaceBytes = 0;
+  std::string blob; ///< CUDA C++ or a cubin; empty where it is kept elsewhere
+  bool operator==(const KernelImage &) const = default;
+
+  LaunchBlocks blocksOf(Dim3 grid) const {
+    return launchBlocks(grid, sourceBlock, covers, clusterX);
+  }
+  std::span<const std::byte> bytes() const {
+    return std::as_bytes(std::span(blob));
+  }
+  void setBytes(std::span<const std::byte> bytes) {
+    blob.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  }
+};
+
+/// All but the blob: the JSON header of an encoded image, and part of what a
+/// bundle and the cache of texts keep (kernels/compile/CudaText.h). Reading
+/// refuses figures that no GPU takes.
+void fields(JsonFields &f, KernelImage &image);
+
+/// For a matrix product by cuBLASLt. NVIDIA's cuBLAS guide recommends 32 MiB on
+/// Hopper, and less elsewhere ("cublasSetWorkspace").
+inline constexpr uint64_t productWorkspaceBytes = uint64_t(32) << 20;
+
+/// JSON and the blob that it describes, as one run of bytes.
+std::vector<std::byte> frameBytes(std::string_view header,
+                                  std::string_view blob);
+/// The header and the blob; Invalid for what frameBytes() did not make.
+Result<std::pair<std::string_view, std::string_view>>
+unframeBytes(std::span<const std::byte> bytes);
+
+/// As Driver::loadKernel of the CUDA target takes it.
+std::vector<std::byte> encodeImage(const KernelImage &image);
+/// `name` is for errors. Invalid for bytes that encodeImage() did not make.
+Result<KernelImage> decodeImage(std::string_view name,
+                                std::span<const std::byte> bytes);
+
+} // namespace mgpu
+
+#endif // MGPU_KERNELS_ABI_KERNELIMAGE_H

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_ABI_LAUNCHBLOCKS_H
+#define MGPU_KERNELS_ABI_LAUNCHBLOCKS_H
+
+// How many blocks a compiled kernel runs for a launch of the source's.
+
+#include "support/Types.h"
+
+namespace mgpu {
+
+/// Along one axis: `count` blocks of the source have `source` threads each, and
+/// one block of the compiled kernel covers `covers` of them.
+constexpr uint64_t blocksAlong(uint64_t count, uint64_t source,
+                               uint64_t covers) {
+  return (count * source + covers - 1) / covers;
+}
+
+/// A dimension may exceed what CUDA takes in one launch.
+struct LaunchBlocks {
+  uint64_t x = 0, y = 0, z = 0;
+};
+
+/// Along x the last cluster is made whole.
+constexpr LaunchBlocks launchBlocks(Dim3 grid, Dim3 source, Dim3 covers,
+                                    uint32_t clusterX) {
+  const uint64_t x = blocksAlong(grid.x, source.x, covers.x);
+  return {(x + clusterX - 1) / clusterX * clusterX,
+          blocksAlong(grid.y, source.y, covers.y),
+          blocksAlong(grid.z, source.z, covers.z)};
+}
+
+} // namespace mgpu
+
+#endif // MGPU_KERNELS_ABI_LAUNCHBLOCKS_H

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/cuda/VectorForm.h"
+
+#include "kernels/lower/SubgroupBarrier.h"
+#include "kernels/lower/Uniformity.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels::cuda {
+
+static bool isIdAlongX(Operation *op) {
+  if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
+    return id.getDimension() == gpu::Dimension::x;
+  if (auto id = dyn_cast<gpu::GlobalIdOp>(op))
+    return id.getDimension() == gpu::Dimension::x;
+  return false;
+}
+
+bool VectorForm::runsOnce(Operation *op) const {
+  return op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() &&
+         (isMemoryEffectFree(op) || isa<memref::LoadOp, vector::LoadOp>(op)) &&
+         !isIdAlongX(op) && llvm::none_of(op->getOperands(), [&](Value value) {
+           return isVarying(value);
+         });
+}
+
+bool VectorForm::sharesControl(Operation *op) const {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return !isVarying(loop.getLowerBound()) &&
+           !isVarying(loop.getUpperBound()) && !isVarying(loop.getStep());
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return !isVarying(branch.getCondition());
+  return false;
+}
+
+void VectorForm::visit(Operation *op) {
+  if (isa<gpu::AllReduceOp>(op))
+    return; // one result for all
+  bool shared = sharesControl(op);
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    if (!shared)
+      mark(loop.getInductionVar());
+    for (auto [argument, result, init, yielded] :
+         llvm::zip_equal(loop.getRegionIterArgs(), loop.getResults(),
+                         loop.getInitArgs(), loop.getYieldedValues()))
+      if (!shared || isVarying(init) || isVarying(yielded) ||
+          isVarying(argument)) {
+        mark(argument);
+        mark(result);
+      }
+  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    for (Region *region : {&branch.getThenRegion(), &branch.getElseRegion()})
+      if (!region->empty())
+        for (auto [result, yielded] :
+             llvm::zip_equal(branch.getResults(),
+                             region->front().getTerminator()->getOperands()))
+          if (!shared || isVarying(yielded))
+            mark(result);
+  } else if (!op->hasTrait<OpTrait::IsTerminator>() && !runsOnce(op)) {
+    for (Value result : op->getResults())
+      mark(result);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Value argument : block.getArguments())
+          mark(argument);
+  }
+}
+
+/// The operations of a region that is gone through once for all threads.
+static void walkShared(Region &region,
+                       function_ref<void(Operation *)> callback) {
+  for (Operation &op : region.getOps()) {
+    callback(&op);
+    if (isa<scf::ForOp, scf::IfOp>(op))
+      for (Region &inner : op.getRegions())
+        walkShared(inner, callback);
+  }
+}
+
+void VectorForm::findRefusal(func::FuncOp entry) {
+  walkShared(entry.getBody(), [&](Operation *op) {
+    auto isOwnMemory = [&](Value value) {
+      return isa<MemRefType>(value.getType()) && isVarying(value);
+    };
+    if (!reason.empty())
+      return;
+    auto loop = dyn_cast<scf::ForOp>(op);
+    if (loop && loop.getUnsignedCmp())
+      reason = "has a loop that counts unsigned: " + describeUse(op);
+    else if (!isa<memref::AllocaOp>(op) &&
+             llvm::any_of(op->getResults(), isOwnMemory))
+      reason = "has a view for each thread: " + describeUse(op);
+  });
+  // All threads meet there, so it is done once for all of them.
+  entry.walk([&](Operation *op) {
+    if (!isa<gpu::AllReduceOp, gpu::BarrierOp>(op))
+      return;
+    for (Operation *above = op->getParentOp(); above != entry;
+         above = above->getParentOp())
+      if (!sharesControl(above) && reason.empty())
+        reason = describeUse(op) + " where its threads may part";
+  });
+}
+
+VectorForm::VectorForm(func::FuncOp entry) {
+  do {
+    changed = false;
+    entry.walk([&](Operation *op) {
+      if (op != entry.getOperation())
+        visit(op);
+    });
+  } while (changed);
+  findRefusal(entry);
+}
+
+/// Whether a cast or a sum, difference or product surely keeps the number,
+/// where it would else begin again within a buffer: an index that wraps around
+/// lies outside any.
+static bool keepsNumber(Operation *op, const IndexRanges &ranges) {
+  auto bitsOf = [](Type type) {
+    return type.isIndex() ? 64u : type.getIntOrFloatBitWidth();
+  };
+  Value first = op->getOperand(0);
+  const unsigned to = bitsOf(op->getResult(0).getType()),
+                 from = bitsOf(first.getType());
+  if (isa<arith::IndexCastUIOp>(op) && to > from)
+    return ranges.isNonNegative(first);
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op)) {
+    auto bounds = ranges.of(first);
+    return to >= from || (bounds && bounds->low.isSignedIntN(to) &&
+                          bounds->high.isSignedIntN(to));
+  }
+  return to == 64 || ranges.cannotOverflow(first, op->getOperand(1),
+                                           isa<arith::AddIOp>(op)   ? '+'
+                                           : isa<arith::SubIOp>(op) ? '-'
+                                                                    : '*');
+}
+
+std::optional<int64_t> VectorForm::step(Value value,
+                                        const IndexRanges &ranges) const {
+  if (!isVarying(value))
+    return 0;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return std::nullopt;
+  if (isIdAlongX(op))
+    return 1;
+  const bool isCast = isa<arith::IndexCastOp, arith::IndexCastUIOp>(op);
+  if ((!isCast && !isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) ||
+      !keepsNumber(op, ranges))
+    return std::nullopt;
+  if (isCast)
+    return step(op->getOperand(0), ranges);
+  auto a = step(op->getOperand(0), ranges), b = step(op->getOperand(1), ranges);
+  if (!a || !b)
+    return std::nullopt;
+  if (isa<arith::AddIOp>(op))
+    return *a + *b;
+  if (isa<arith::SubIOp>(op))
+    return *a - *b;
+  APInt factor;
+  if (*b == 0 && matchPattern(op->getOperand(1), m_ConstantInt(&factor)) &&
+      factor.isSignedIntN(16) && std::abs(*a) < (1 << 16))
+    return *a * factor.getSExtValue();
+  return std::nullopt;
+}
+
+/// Whether the threads of a block meet in nothing but reductions over all of
+/// them, and barriers.
+static bool meetInReductionsAlone(func::FuncOp entry) {
+  auto module = entry->getParentOfType<ModuleOp>();
+  return !module
+              .walk([&](Operation *op) {
+                auto alloca = dyn_cast<memref::AllocaOp>(op);
+                bool other = isConvergent(op) &&
+                             (!isa<gpu::AllReduceOp, gpu::BarrierOp>(op) ||
+                              !madeFor(op).empty() ||
+                              op->getParentOfType<func::FuncOp>() != entry);
+                other |=
+                    isa<gpu::LaneIdOp, gpu::SubgroupIdOp,
+                        gpu::DynamicSharedMemoryOp>(op) ||
+                    (alloca && gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(
+                                   alloca.getType()));
+                return other ? WalkResult::interrupt() : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
+std::string vectorRefusal(const LaunchShape &shape, func::FuncOp entry,
+                          Dim3 block) {
+  if (!shape.reshapable && !meetInReductionsAlone(entry))
+    return shape.reason;
+  if (block.x % 2 != 0)
+    return "has an odd number of threads along x";
+  return VectorForm(entry).refusal();
+}
+
+} // namespace mgpu::kernels::cuda

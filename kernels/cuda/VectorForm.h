@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_CUDA_VECTORFORM_H
+#define MGPU_KERNELS_CUDA_VECTORFORM_H
+
+#include "kernels/cuda/IndexRanges.h"
+#include "kernels/lower/LaunchShape.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <optional>
+#include <string>
+
+namespace mgpu::kernels::cuda {
+
+/// How a kernel is computed for MGPU_VECTOR threads of the source at once that
+/// are neighbours along x and belong to one block: what is the same for all of
+/// them is computed once, the rest is an array.
+class VectorForm {
+public:
+  explicit VectorForm(mlir::func::FuncOp entry);
+
+  /// Why there is no such form; empty where there is.
+  const std::string &refusal() const { return reason; }
+  bool isVarying(mlir::Value value) const { return varying.contains(value); }
+  /// Whether executing the operation once does what each thread's doing it
+  /// does, with the same result.
+  bool runsOnce(mlir::Operation *op) const;
+  /// Whether all of them take the same way through an scf.for or scf.if.
+  bool sharesControl(mlir::Operation *op) const;
+  /// By how much an integer grows from one thread to the next, where known: 0
+  /// for one that does not vary.
+  std::optional<int64_t> step(mlir::Value value,
+                              const IndexRanges &ranges) const;
+
+private:
+  void mark(mlir::Value value) { changed |= varying.insert(value).second; }
+  void visit(mlir::Operation *op);
+  void findRefusal(mlir::func::FuncOp entry);
+
+  llvm::DenseSet<mlir::Value> varying;
+  bool changed = false;
+  std::string reason;
+};
+
+/// Why MGPU_VECTOR of a kernel must be 1; empty where it may be more.
+std::string vectorRefusal(const LaunchShape &shape, mlir::func::FuncOp entry,
+                          Dim3 block);
+
+} // namespace mgpu::kernels::cuda
+
+#endif // MGPU_KERNELS_CUDA_VECTORFORM_H

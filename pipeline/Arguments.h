@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_ARGUMENTS_H
+#define MGPU_PIPELINE_ARGUMENTS_H
+
+// The values of --arg as arrays.
+
+#include "pipeline/LoadedProgram.h"
+#include "support/Array.h"
+
+namespace mgpu::pipeline {
+
+struct ArgumentArray {
+  const planner::ProgramArgument *argument;
+  Array value;
+};
+
+/// The value `spec` of the argument that the user calls `key`.
+Result<ArgumentArray>
+loadArgumentArray(const planner::ProgramArgument &argument,
+                  const std::string &key, const std::string &spec);
+
+/// The arrays of program.from.arguments, loaded and of the right shape. An
+/// argument that is read but has no value is a Usage error. With `makeUp` it
+/// gets one: random numbers of [0, 1) for floats, zeros for integers, which may
+/// be indices.
+Result<std::vector<ArgumentArray>> loadArguments(const LoadedProgram &program,
+                                                 bool makeUp = false);
+
+} // namespace mgpu::pipeline
+
+#endif // MGPU_PIPELINE_ARGUMENTS_H

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/Kernels.h"
+
+#include "db/FileSystem.h"
+#include "device/cuda/api/Libraries.h"
+#include "device/host/CpuLevel.h"
+#include "pipeline/Compiler.h"
+#include "planner/plan/Workspace.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::pipeline {
+
+std::unique_ptr<db::SqliteBlobCache>
+openCubinCache(const std::string &database) {
+  auto path = db::databasePath(database);
+  auto cache =
+      path ? db::SqliteBlobCache::open(*path) : tl::unexpected(path.error());
+  if (cache)
+    return std::move(*cache);
+  fmt::print(stderr, "mgpu-tune: warning: cubins are not kept: {}\n",
+             cache.error().message);
+  return nullptr;
+}
+
+Result<HostKernels> hostKernels(const LoadedProgram &program,
+                                const std::string &cpu) {
+  std::vector<std::string_view> levels = device::cpuLevels();
+  if (!cpu.empty()) {
+    if (std::find(levels.begin(), levels.end(), cpu) == levels.end())
+      return fail(ErrorKind::Absent,
+                  fmt::format("--cpu {}: this processor does not run it", cpu));
+    levels = {cpu};
+  }
+  if (program.bundle) {
+    MGPU_TRY_ASSIGN(auto kernels, program.bundle->hostKernels(levels));
+    return HostKernels{std::move(kernels.level), std::move(kernels.objects)};
+  }
+  HostKernels kernels{cpu.empty() ? "native" : cpu, {}};
+  MGPU_TRY_ASSIGN(kernels.objects,
+                  program.compiler().compileKernels(program.dag, kernels.cpu));
+  return kernels;
+}
+
+Result<std::vector<Result<kernels::CudaText>>>
+eachCudaText(const LoadedProgram &program, device::BlobCache *cache) {
+  if (program.bundle) {
+    MGPU_TRY_ASSIGN(auto stored, program.bundle->cudaTexts());
+    return std::vector<Result<kernels::CudaText>>(stored.begin(), stored.end());
+  }
+  auto texts = program.compiler().emitCudaKernels(program.dag,
+                                                  program.tensorCores, cache);
+  for (Result<kernels::CudaText> &text : texts) {
+    if (!text)
+      continue;
+    text->image.awaits = program.from.pdl && text->image.takesPart;
+    for (kernels::CudaText &candidate : text->candidates)
+      candidate.image.awaits = text->image.awaits;
+  }
+  return texts;
+}
+
+Result<std::vector<kernels::CudaText>> cudaTexts(const LoadedProgram &program,
+                                                 device::BlobCache *cache) {
+  MGPU_TRY_ASSIGN(auto each, eachCudaText(program, cache));
+  return allOf(std::move(each));
+}
+
+Result<void> checkPdl(bool isAsked, const std::string &arch) {
+  kernels::CudaText any;
+  any.image.awaits = true;
+  if (!isAsked || kernels::awaitsOn(any, arch))
+    return {};
+  return fail(ErrorKind::Unsupported,
+              fmt::format("--pdl: kernels wait for each other from sm_90 on, "
+                          "and not on {}: leave it out",
+                          arch));
+}
+
+kernels::CompileLimits compileLimits(uint64_t seconds) {
+  return {.timeout = std::chrono::seconds(seconds)};
+}
+
+Error errorAt(const std::string &location, Error error) {
+  if (!location.empty() && !error.message.starts_with(location))
+    error.message = location + ": " + error.message;
+  return error;
+}
+
+Result<kernels::CudaObjects> cudaKernels(const LoadedProgram &program,
+                                         const std::string &arch,
+                                         device::BlobCache *cache) {
+  MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts,
+                  cudaTexts(program, cache));
+  MGPU_TRY(checkPdl(program.from.pdl, arch));
+  std::vector<std::vector<std::byte>> cubins;
+  if (program.bundle)
+    if (auto stored = program.bundle->cubins(arch))
+      cubins = std::move(*stored);
+  if (cubins.empty()) {
+    MGPU_TRY_ASSIGN(
+        auto compiled,
+        kernels::compileTexts(texts, arch, cache,
+                              compileLimits(program.from.compileSeconds)));
+    for (size_t k = 0; k < compiled.size(); ++k) {
+      if (!compiled[k])
+        return fail(errorAt(program.dag.kernels[k].location,
+                            std::move(compiled[k].error())));
+      cubins.push_back(compiled[k]->program->cubin);
+    }
+  }
+  return kernels::cudaObjects(texts, std::move(cubins), arch,
+                              kernels::hasProducts(texts) &&
+                                  device::findCublasLt());
+}
+
+Result<device::CudaCompile> ownCompilerOf(const LoadedProgram &program) {
+  capture::OwnCubins given;
+  if (program.bundle) {
+    MGPU_TRY_ASSIGN(given, program.bundle->ownCubins());
+  }
+  return ownCompiler(program.from.database, std::move(given));
+}
+
+uint64_t productWorkspace(const LoadedProgram &program,
+                          uint32_t streamsPerDevice) {
+  // Few programs have a product, and writing kernels takes its time.
+  const std::vector<planner::KernelSpec> &specs = program.dag.kernels;
+  if (std::none_of(
+          specs.begin(), specs.end(), [](const planner::KernelSpec &spec) {
+            return spec.source.find("mgpu.matmul") != std::string::npos;
+          }))
+    return 0;
+  auto texts = cudaTexts(program, nullptr);
+  if (!texts)
+    return 0;
+  std::vector<bool> isUser;
+  for (const kernels::CudaText &text : *texts)
+    isUser.push_back(text.image.product.has_value());
+  return planner::mostWorkspace(program.dag, isUser, streamsPerDevice,
+                                productWorkspaceBytes);
+}
+
+} // namespace mgpu::pipeline

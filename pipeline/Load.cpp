@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/Load.h"
+
+#include "pipeline/Compiler.h"
+#include "pipeline/ProductForms.h"
+#include "planner/dagfile/DagJson.h"
+#include "planner/dagfile/TraceDag.h"
+#include "support/Array.h"
+#include "support/FileIO.h"
+#include "support/FileNames.h"
+#include "support/Plural.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mgpu::pipeline {
+
+namespace {
+
+/// Every --arg names an argument, and no two name the same one.
+Result<void> checkArgumentKeys(const planner::Program &program,
+                               const LoadOptions &options) {
+  std::map<const planner::ProgramArgument *, std::string> given;
+  for (const auto &[key, value] : options.arguments) {
+    MGPU_TRY_ASSIGN(const planner::ProgramArgument *argument,
+                    findArgument(program, key, "--arg", false));
+    auto [earlier, isNew] = given.try_emplace(argument, key);
+    if (!isNew)
+      return fail(ErrorKind::Usage,
+                  fmt::format("--arg {} and --arg {} are the same argument",
+                              earlier->second, key));
+  }
+  return {};
+}
+
+/// Whether the user's `text` is the scalar that `value` is.
+bool isSameScalar(const std::string &text, const std::string &value,
+                  ElementType type) {
+  std::byte given[8] = {}, made[8] = {};
+  return text == value ||
+         (storeText(text, type, given) && storeText(value, type, made) &&
+          std::equal(given, given + sizeof given, made));
+}
+
+/// What decided the program cannot be decided again.
+Result<void> checkMadeFor(const LoadedProgram &program,
+                          const LoadOptions &options) {
+  const db::ProgramRecord &origin = program.bundle->origin();
+  if (!options.roles.empty())
+    return fail(ErrorKind::Usage,
+                fmt::format("--role {}: the roles of a bundle are fixed: make "
+                            "it again from {}",
+                            options.roles.begin()->first, origin.source));
+  if (!options.fuse)
+    return fail(ErrorKind::Usage,
+                fmt::format("--no-fusion: the kernels of a bundle are made: "
+                            "make it again from {}",
+                            origin.source));
+  for (const char *option : {"--node-limit", "--roll-from"})
+    if (options.given.count(option))
+      return fail(ErrorKind::Usage,
+                  fmt::format("{}: the nodes of a bundle are made: make it "
+                              "again from {}",
+                              option, origin.source));
+  if (options.entry != "main" && options.entry != origin.entry)
+    return fail(ErrorKind::Usage,
+                fmt::format("--entry {}: the bundle is of @{}: make one of @{} "
+                            "from {}",
+                            options.entry, origin.entry, options.entry,
+                            origin.source));
+  for (size_t k = 0; k < program.arguments.size(); ++k) {
+    const planner::ProgramArgument &argument = program.arguments[k];
+    if (argument.buffer)
+      continue;
+    for (const std::string &key : {argument.name, std::to_string(k)})
+      if (auto given = options.arguments.find(key);
+          given != options.arguments.end() &&
+          !isSameScalar(given->second, argument.value, argument.elementType))
+        return fail(
+            ErrorKind::Usage,
+            fmt::format("--arg {0}={1}: the bundle was made for {2}={3},"
+                        " which decided its shape: leave it out, or "
+                        "make a bundle for {2}={1} from {4}",
+                        key, given->second, argument.name, argument.value,
+                        origin.source));
+  }
+  return {};
+}
+
+bool isBundle(const std::string &file) {
+  return file != "-" && db::isDatabaseFile(file);
+}
+
+Result<LoadedProgram> openBundle(const LoadOptions &options,
+                                 std::vector<Message> *) {
+  MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(options.file));
+  LoadedProgram program;
+  static_cast<planner::Program &>(program) = bundle.program();
+  program.bundle = std::make_shared<capture::Bundle>(std::move(bundle));
+  MGPU_TRY(checkMadeFor(program, options));
+  return program;
+}
+
+bool isNamedBundle(const std::string &file) { return file.ends_with(".mgpu"); }
+
+Result<LoadedProgram> refuseBundle(const LoadOptions &options,
+                                   std::vector<Message> *) {
+  return fail(ErrorKind::Invalid,
+              fmt::format("'{}' is not a bundle: `mgpu-tune bundle` makes them",
+                          options.file));
+}
+
+bool isJson(const std::string &file) {
+  return file.ends_with(".json") || file.ends_with(".json.gz");
+}
+
+/// A recorded trace or an mgpu-dag/2 file, by what it says of itself.
+Result<LoadedProgram> openJson(const LoadOptions &options,
+                               std::vector<Message> *) {
+  const std::string &path = options.file;
+  static constexpr uint64_t limit = uint64_t(4) << 30;
+  LoadedProgram program;
+  MGPU_TRY_ASSIGN(std::string text, readText(path, limit));
+  if (!planner::isTrace(text)) {
+    MGPU_TRY_ASSIGN(program.dag, planner::parseDagJson(text, path));
+    return program;
+  }
+  MGPU_TRY_ASSIGN(auto events, planner::readTraceEvents(text, path));
+  MGPU_TRY_ASSIGN(auto trace, planner::traceDag(std::move(events), path));
+  fmt::print(
+      stderr, "mgpu-tune: {}: {} of {} on {}, {:.3f} us\n", path,
+      counted(trace.dag.nodes.size(), "kernel or copy", "kernels and copies"),
+      counted(trace.dag.numDevices, "device"), counted(trace.streams, "stream"),
+      trace.recordedUs);
+  for (const std::string &note : trace.notes)
+    fmt::print(stderr, "mgpu-tune: note: {}\n", note);
+  program.dag = std::move(trace.dag);
+  program.recordedUs = trace.recordedUs;
+  return program;
+}
+
+bool isSource(const std::string &) { return true; }
+
+Result<LoadedProgram> importSource(const LoadOptions &options,
+                                   std::vector<Message> *messages) {
+  ImportOptions import = options;
+  if (std::string forms = passedForms(options); !forms.empty())
+    import.tensorCores = forms;
+  MGPU_TRY_ASSIGN(LoadedProgram program,
+                  options.compiler->importProgram(import, messages));
+  program.tensorCores = import.tensorCores;
+  auto isProduct = [](const planner::KernelSpec &kernel) {
+    return kernel.source.find("mgpu.matmul") != std::string::npos &&
+           kernel.source.find("f16>") != std::string::npos;
+  };
+  if (isByRecord(program.tensorCores) &&
+      std::any_of(program.dag.kernels.begin(), program.dag.kernels.end(),
+                  isProduct))
+    fmt::print(stderr,
+               "mgpu-tune: matrix products of f16 and bf16 by mgpu's own "
+               "form ({}), which the database says has passed on this GPU\n",
+               program.tensorCores.substr(byRecord.size()));
+  return program;
+}
+
+/// An option that a format has no use for, and the sentence that refuses it,
+/// in which {0} is the option and {1} the file.
+struct RefusedOption {
+  const char *option, *sentence;
+};
+
+struct Format {
+  const char *name;
+  bool (*accepts)(const std::string &file);
+  std::vector<RefusedOption> refused;
+  Result<LoadedProgram> (*load)(const LoadOptions &, std::vector<Message> *);
+};
+
+constexpr const char *holdsNodes =
+    "{0} is of .mlir programs: '{1}' holds nodes";
+
+/// The first format that accepts a file loads it.
+const Format formats[] = {
+    {"bundle",
+     isBundle,
+     {{"--tensor-cores", "{0}: the kernels of the bundle '{1}' are chosen; "
+                         "give the program it was made of"},
+      {"--pdl", "{0}: the kernels of the bundle '{1}' are built; give it to "
+                "`bundle`, with the program"}},
+     openBundle},
+    {"damaged bundle", isNamedBundle, {}, refuseBundle},
+    {"DAG or trace",
+     isJson,
+     {{"--entry", holdsNodes},
+      {"--role", holdsNodes},
+      {"--node-limit", holdsNodes},
+      {"--roll-from", holdsNodes},
+      {"--no-fusion", holdsNodes},
+      {"--tensor-cores", holdsNodes}},
+     openJson},
+    {"program", isSource, {}, importSource},
+};
+
+} // namespace
+
+Result<LoadedProgram> loadProgram(const LoadOptions &options,
+                                  std::vector<Message> *messages) {
+  if (options.file != "-")
+    MGPU_TRY(checkReadable(options.file));
+  const Format &format =
+      *std::find_if(std::begin(formats), std::end(formats),
+                    [&](const Format &f) { return f.accepts(options.file); });
+  for (const RefusedOption &each : format.refused)
+    if (options.given.contains(each.option))
+      return fail(ErrorKind::Usage, fmt::format(fmt::runtime(each.sentence),
+                                                each.option, options.file));
+  MGPU_TRY_ASSIGN(LoadedProgram program, format.load(options, messages));
+  program.from = options;
+  const std::vector<bool> reads = planner::readsFirst(program.dag);
+  for (const planner::ProgramArgument &argument : program.arguments)
+    program.needsValue.push_back(argument.buffer &&
+                                 reads[argument.buffer->value]);
+  MGPU_TRY(checkArgumentKeys(program, options));
+  return program;
+}
+
+} // namespace mgpu::pipeline

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_LOAD_H
+#define MGPU_PIPELINE_LOAD_H
+
+// The first step: a file the user named becomes a program. It may be an .mlir
+// program, a bundle, an mgpu-dag/2 file or a recorded trace.
+
+#include "pipeline/LoadedProgram.h"
+
+namespace mgpu::pipeline {
+
+/// Loads options.file and finds every value of options.arguments in it. The
+/// program's own diagnostics go to stderr with their source lines as they are
+/// found, and into `messages` when it is not null.
+Result<LoadedProgram> loadProgram(const LoadOptions &options,
+                                  std::vector<Message> *messages = nullptr);
+
+} // namespace mgpu::pipeline
+
+#endif // MGPU_PIPELINE_LOAD_H

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_LOADEDPROGRAM_H
+#define MGPU_PIPELINE_LOADEDPROGRAM_H
+
+// A program as the later steps take it: its DAG and arguments, what the user
+// asked for when it was loaded, and the compiler that can build its kernels.
+
+#include "capture/replay/Bundle.h"
+#include "planner/dag/Program.h"
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace mgpu::pipeline {
+
+class Compiler;
+/// The compiler of a build without the compiler half. Each call fails with
+/// Unsupported and a sentence that says so.
+const Compiler &noCompiler();
+
+/// What an .mlir program is specialised by.
+struct ImportOptions {
+  std::string file;
+  std::string entry = "main";
+  /// Values and roles by an argument's name or number, as the user wrote them.
+  std::map<std::string, std::string> arguments, roles;
+  uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
+  uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled
+  bool fuse = true;      ///< several linalg operations may share a launch
+  /// How GPUs compute matrix products: "mma", "wgmma", "cublaslt" or "none".
+  /// Empty: f16 and bf16 use a form that has passed on the GPU
+  /// (ProductForms.h), else cuBLASLt where it is installed.
+  std::string tensorCores;
+  bool racesAreErrors = false; ///< a proven race fails; else it is a warning
+  /// Kernels come with their source. Callers that compile none turn it off.
+  bool kernelTexts = true;
+  /// Kernels of a program with matrix products come with their source anyway.
+  bool productTexts = false;
+};
+
+struct LoadOptions : ImportOptions {
+  const Compiler *compiler = &noCompiler();
+  std::string target;   ///< "host:4", "cuda:0"; empty: the host
+  std::string database; ///< empty: MGPU_DB, or the user's cache directory
+  /// The database is asked for forms of matrix products that have passed.
+  bool usesRecord = true;
+  /// On GPUs a kernel may begin before the one it follows has ended, and waits
+  /// for it (programmatic dependent launch).
+  bool pdl = false;
+  uint64_t compileSeconds = 600; ///< time limit of NVRTC per program; 0: none
+  /// The options the user typed ("--role", ...). A file format that has no use
+  /// for one of them refuses it.
+  std::set<std::string> given;
+};
+
+/// A diagnostic as it was printed, for --json.
+struct Message {
+  std::string severity, location, text;
+};
+
+struct LoadedProgram : planner::Program {
+  LoadOptions from; ///< as the user asked
+  /// Where `from` left it open, the forms that have passed (ProductForms.h).
+  std::string tensorCores;
+  std::vector<bool>
+      needsValue; ///< by argument: it is read before it is written
+  uint32_t numRaces = 0;
+  std::vector<std::string> notFused; ///< as planner::ImportedProgram has it
+  std::shared_ptr<capture::Bundle> bundle; ///< null if it is not from a bundle
+  double recordedUs = 0; ///< how long a recorded trace took; else 0
+
+  const Compiler &compiler() const { return *from.compiler; }
+  /// Whether it is known only by what its nodes cost, and cannot run.
+  bool isOpaque() const;
+};
+
+/// The argument (or, with `results`, result) that the user means by the name
+/// or number `key` of `option`.
+Result<const planner::ProgramArgument *> findArgument(const planner::Program &,
+                                                      const std::string &key,
+                                                      const char *option,
+                                                      bool results);
+
+/// Unsupported, with "and `what`", where the program isOpaque().
+Result<void> checkHasKernels(const LoadedProgram &program, const char *what);
+
+} // namespace mgpu::pipeline
+
+#endif // MGPU_PIPELINE_LOADEDPROGRAM_H

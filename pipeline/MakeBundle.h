@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_MAKEBUNDLE_H
+#define MGPU_PIPELINE_MAKEBUNDLE_H
+
+// From a loaded program to a bundle: planned, and built for several machines.
+
+#include "pipeline/Prepare.h"
+
+namespace mgpu::pipeline {
+
+struct BundleOptions {
+  std::vector<std::string> levels; ///< CPU levels of the host's kernels
+  std::vector<std::string> archs;  ///< of cubins: "sm_90"
+  uint32_t alternatives = 0;       ///< more variants of each host kernel
+};
+
+struct MadeBundle {
+  capture::BundleContents contents;
+  bool isTuned = false; ///< with the configuration that `tune` found
+};
+/// What a bundle of the program holds. The program is not from a bundle.
+Result<MadeBundle> makeBundle(LoadedProgram program,
+                              const PrepareOptions &prepare,
+                              const BundleOptions &options);
+
+} // namespace mgpu::pipeline
+
+#endif // MGPU_PIPELINE_MAKEBUNDLE_H

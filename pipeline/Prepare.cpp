@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/Prepare.h"
+
+#include "db/FileSystem.h"
+#include "pipeline/Kernels.h"
+#include "pipeline/Target.h"
+#include "planner/plan/Workspace.h"
+#include "planner/schedule/list/PlanBuilder.h"
+#include "support/Clock.h"
+#include "tuner/record/MeasuredTimes.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace mgpu::pipeline {
+
+bool mayUseRecord(const PrepareOptions &options) {
+  return options.useTuned && !options.mustBeStored && options.planFile.empty();
+}
+
+static Result<db::TuningStore> openToRead(const std::string &path) {
+  db::StoreOptions storing;
+  storing.database.access = db::Access::ReadOnly;
+  return db::TuningStore::open(path, storing);
+}
+
+Result<void> transformChosen(LoadedProgram &program,
+                             const TunedChoice &choice) {
+  if (choice.config.transforms.empty())
+    return {};
+  MGPU_TRY_ASSIGN(program.dag,
+                  tuner::transformed(program.dag, choice.config.transforms));
+  return {};
+}
+
+Result<planner::Plan> makePlan(const LoadedProgram &program,
+                               const TunedChoice &choice) {
+  const planner::Dag &dag = program.dag;
+  MGPU_TRY_ASSIGN(const std::string path,
+                  db::databasePath(program.from.database));
+  planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
+  tuner::NodeTimes times(dag.nodes.size());
+  if (access(path.c_str(), R_OK) == 0)
+    // A damaged file costs the times, and findTuned() has said so.
+    if (auto store = openToRead(path)) {
+      MGPU_TRY_ASSIGN(times,
+                      tuner::readNodeTimes(choice.context.keys(dag, false),
+                                           choice.config, *store));
+    }
+  tuner::MeasuredEstimator measured(std::move(times), roofline);
+  if (measured.numMeasured() == 0)
+    return tuner::makePlan(dag, choice.config);
+  if (!choice.isTuned)
+    return tuner::makePlan(dag, choice.config, &measured);
+  MGPU_TRY_ASSIGN(planner::Plan plan, tuner::makePlan(dag, choice.config));
+  for (planner::PlanStep &step : plan.steps)
+    step.durationUs = measured.durationUs(dag, step.node);
+  plan.model = measured.name();
+  plan.lowerBoundUs = planner::makespanLowerBound(dag, measured);
+  planner::predictTimes(plan, dag);
+  return plan;
+}
+
+Result<std::optional<tuner::StoredDecision>>
+readDecision(const LoadedProgram &program, const TuneContext &context,
+             const std::string &path) {
+  MGPU_TRY_ASSIGN(db::TuningStore store, openToRead(path));
+  return tuner::findDecision(context.keys(program.dag, false), context.spaces,
+                             context.settings, store);
+}
+
+/// The number of threads that `profile` found fastest, if it was asked.
+static Result<std::optional<uint32_t>>
+profiledThreads(const LoadedProgram &program, const TuneContext &context,
+                const std::string &path) {
+  auto store = openToRead(path);
+  if (!store) // findTuned() has said so where it matters
+    return std::optional<uint32_t>();
+  return tuner::readThreads(context.keys(program.dag, false), *store);
+}
+
+bool looksForTuned(const LoadOptions &from, const PrepareOptions &options,
+                   bool usesCuda) {
+  if ((isCudaTarget(from.target) && !usesCuda) || !options.useTuned ||
+      options.isChosen || !from.tensorCores.empty() || from.pdl ||
+      !options.cpu.empty())
+    return false;
+  auto path = db::databasePath(from.database);
+  // No kernel is compiled for a key where there is no file to look in.
+  return path && (!from.database.empty() || access(path->c_str(), R_OK) == 0);
+}
+
+Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
+                                             const PrepareOptions &options,
+                                             bool usesCuda) {
+  using None = std::optional<TunedChoice>;
+  if (!looksForTuned(program.from, options, usesCuda))
+    return None();
+  const bool asked = !program.from.database.empty();
+  MGPU_TRY_ASSIGN(const std::string path,
+                  db::databasePath(program.from.database));
+  auto context = makeTuneContext(program, usesCuda);
+  // Nor is a bundle tuned here whose kernels are not for this machine.
+  if (!context &&
+      (context.error().kind == ErrorKind::Unsupported || program.bundle))
+    return None();
+  if (!context)
+    return fail(context.error());
+  auto found = readDecision(program, *context, path);
+  if (!found && asked)
+    return fail(found.error());
+  if (!found)
+    fmt::print(stderr, "mgpu-tune: warning: not tuned: {}\n",
+               found.error().message);
+  TunedChoice choice{std::move(*context), {}, false};
+  if (found && *found) {
+    choice.config = std::move((*found)->config);
+    choice.isTuned = true;
+    fmt::print(stderr,
+               "mgpu-tune: using the configuration tuned in '{}' ({})\n", path,
+               (*found)->sentence);
+  } else if (program.bundle) {
+    return None(); // it is the choice of whoever made it
+  } else {
+    choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
+                                         choice.context.limits);
+    MGPU_TRY_ASSIGN(auto threads,
+                    profiledThreads(program, choice.context, path));
+    choice.config.threads = std::min(threads.value_or(choice.config.threads),
+                                     choice.config.threads);
+  }
+  return None(std::move(choice));
+}
+
+/// Builds what a choice has tuned.
+static Result<void> buildChosen(const LoadedProgram &program,
+                                const TunedChoice &choice, Prepared &prepared) {
+  MGPU_TRY_ASSIGN(prepared.kernels,
+                  compileConfig(program, choice.context, choice.config));
+  prepared.threads = choice.config.threads;
+  prepared.isTuned = choice.isTuned;
+  return {};
+}
+
+/// Builds the default kernels, for GPUs of `arch` or for the host.
+static Result<void> buildDefault(LoadedProgram &program,
+                                 const PrepareOptions &options,
+                                 const std::string &arch, Prepared &prepared) {
+  if (!arch.empty()) {
+    auto cache = openCubinCache(program.from.database);
+    MGPU_TRY_ASSIGN(kernels::CudaObjects kernels,
+                    cudaKernels(program, arch, cache.get()));
+    prepared.kernels = std::move(kernels.objects);
+    planner::addWorkspaces(program.dag, prepared.plan, kernels.workspaceBytes);
+    return {};
+  }
+  MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, options.cpu));
+  prepared.kernels = std::move(kernels.objects);
+  prepared.cpu = std::move(kernels.cpu);
+  if (program.bundle && !options.isChosen && options.planFile.empty())
+    prepared.threads = program.bundle->threads();
+  return {};
+}
+
+Result<Prepared> prepare(LoadedProgram &program, const PrepareOptions &options,
+                         const std::string &arch) {
+  Prepared prepared;
+  const bool onGpu = !arch.empty();
+  const bool hasPlan = !options.planFile.empty() || options.mustBeStored;
+  Clock::time_point start = Clock::now();
+  // This comes before a plan's transforms: what was tuned is known by the
+  // program as it is.
+  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options, onGpu));
+  if (onGpu && choice && !choice->isTuned)
+    choice.reset(); // `profile` has nothing to say of a GPU
+  prepared.compileUs = microsecondsSince(start);
+  start = Clock::now();
+  if (!hasPlan && choice) {
+    MGPU_TRY(transformChosen(program, *choice));
+    MGPU_TRY_ASSIGN(prepared.plan, makePlan(program, *choice));
+  } else {
+    MGPU_TRY_ASSIGN(prepared.plan, makePlan(program, options));
+  }
+  prepared.planUs = microsecondsSince(start);
+  start = Clock::now();
+  if (onGpu)
+    prepared.cpu = arch;
+  MGPU_TRY(choice ? buildChosen(program, *choice, prepared)
+                  : buildDefault(program, options, arch, prepared));
+  prepared.compileUs += microsecondsSince(start);
+  return prepared;
+}
+
+} // namespace mgpu::pipeline

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_PREPARE_H
+#define MGPU_PIPELINE_PREPARE_H
+
+// The prepare step: a program gets its plan, its kernels and its threads, those
+// that `tune` found where the database has them.
+
+#include "pipeline/MakePlan.h"
+#include "pipeline/TuneContext.h"
+
+namespace mgpu::pipeline {
+
+struct PrepareOptions : PlanOptions {
+  bool useTuned = true; ///< look into the database
+  std::string cpu; ///< level of the host's kernels; empty: the best there is
+};
+
+/// Whether loading may ask the database for forms of matrix products
+/// (LoadOptions::usesRecord): not for a plan in a file, which any GPU may run.
+bool mayUseRecord(const PrepareOptions &options);
+
+/// What the database says of a program, or else the default.
+struct TunedChoice {
+  TuneContext context;
+  tuner::ProgramConfig config;
+  bool isTuned = false;
+};
+/// Whether findTuned() of an .mlir program looks into a database. There the
+/// program is known by its kernels as compiled.
+bool looksForTuned(const LoadOptions &from, const PrepareOptions &options,
+                   bool usesCuda = false);
+
+/// The tuned configuration where the database has exactly this program on this
+/// machine; said on stderr. None where there is no database to ask, or the user
+/// asked for a schedule. A database that cannot be read is an error if the user
+/// named it, else a warning. A GPU is looked up only with `usesCuda`, because
+/// it must be there to be known.
+Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
+                                             const PrepareOptions &options,
+                                             bool usesCuda = false);
+
+/// Applies the transforms of a choice, whose keys are those of the program
+/// before them.
+Result<void> transformChosen(LoadedProgram &program, const TunedChoice &choice);
+
+/// The plan of a choice, after transformChosen(). Times of its nodes that
+/// `profile` stored stand in place of the model's; Plan::model says how many.
+/// They order the plan too, unless it was tuned: then its configuration does.
+Result<planner::Plan> makePlan(const LoadedProgram &program,
+                               const TunedChoice &choice);
+
+/// The stored decision on the program in the file `path`, if it has one.
+Result<std::optional<tuner::StoredDecision>>
+readDecision(const LoadedProgram &program, const TuneContext &context,
+             const std::string &path);
+
+/// How to run a program: its plan, kernels and threads.
+struct Prepared {
+  planner::Plan plan;
+  std::vector<std::vector<std::byte>> kernels; ///< by KernelId
+  std::string cpu = "native"; ///< CPU level, or "sm_90", of the kernels
+  uint32_t threads = 0;       ///< threads that replay; 0: as many as useful
+  bool isTuned = false;
+  double planUs = 0, compileUs = 0; ///< the time it took to make them
+};
+/// Prepares what findTuned() says, else makePlan() and hostKernels(). --plan
+/// wins over a tuned plan and its transforms, not over tuned kernels and
+/// threads. `program` is left as the plan's transforms change it. `arch` is
+/// that of a cuda target's GPUs ("sm_90"), else empty. The memory that cuBLASLt
+/// needs of GPUs becomes a part of the program and its plan.
+Result<Prepared> prepare(LoadedProgram &program, const PrepareOptions &options,
+                         const std::string &arch = "");
+
+} // namespace mgpu::pipeline
+
+#endif // MGPU_PIPELINE_PREPARE_H

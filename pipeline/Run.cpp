@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/Run.h"
+
+#include "pipeline/Kernels.h"
+#include "support/Npy.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::pipeline {
+
+/// Copies the value of an argument into its memory.
+static Result<void> fill(const ArgumentArray &value,
+                         std::span<std::byte> memory) {
+  const auto &[argument, array] = value;
+  if (memory.size() != array.bytes.size())
+    return fail(ErrorKind::Internal,
+                fmt::format("--arg {}: {} bytes for a buffer of {}",
+                            argument->name, array.bytes.size(), memory.size()));
+  std::copy(array.bytes.begin(), array.bytes.end(), memory.begin());
+  return {};
+}
+
+Result<void> bindArguments(const LoadedProgram &program, Runner &runner) {
+  MGPU_TRY_ASSIGN(const auto values, loadArguments(program));
+  for (const ArgumentArray &value : values)
+    MGPU_TRY(fill(value, runner.hostBuffer(*value.argument->buffer)));
+  return {};
+}
+
+Result<std::vector<MadeRound>> makeRounds(const LoadedProgram &program,
+                                          const std::vector<Round> &rounds,
+                                          Runner &runner) {
+  std::vector<MadeRound> made(rounds.size());
+  for (size_t k = 0; k < rounds.size(); ++k) {
+    MGPU_TRY_ASSIGN(const auto values, loadRound(program, rounds[k]));
+    for (const ArgumentArray &value : values) {
+      const planner::BufferId id = *value.argument->buffer;
+      MGPU_TRY_ASSIGN(std::span<std::byte> memory, runner.makeMemory(id));
+      MGPU_TRY(fill(value, memory));
+      made[k].memory.push_back({id, memory});
+    }
+  }
+  return made;
+}
+
+Result<double> runRound(MadeRound &round, uint64_t repeat, Runner &runner) {
+  Clock::time_point start = Clock::now();
+  for (const auto &[id, memory] : round.memory)
+    MGPU_TRY(runner.bind(id, memory));
+  round.bindUs = microsecondsSince(start);
+  round.replayUs.resize(repeat);
+  MGPU_TRY(runner.replay(round.replayUs));
+  start = Clock::now();
+  MGPU_TRY(runner.fetch());
+  return microsecondsSince(start);
+}
+
+Result<void> checkOutputs(const LoadedProgram &program, const Pairs &outputs) {
+  for (const auto &[key, file] : outputs) {
+    MGPU_TRY_ASSIGN(const auto *argument,
+                    findArgument(program, key, "--out", true));
+    if (!argument->buffer)
+      return fail(ErrorKind::Usage,
+                  fmt::format("--out {}: it is a scalar, not an output", key));
+    if (file.size() < 5 || file.compare(file.size() - 4, 4, ".npy") != 0)
+      return fail(
+          ErrorKind::Usage,
+          fmt::format("--out {}={}: outputs are written as .npy", key, file));
+  }
+  return {};
+}
+
+Result<void> writeOutputs(const LoadedProgram &program, const Pairs &outputs,
+                          Runner &runner) {
+  for (const auto &[key, file] : outputs) {
+    MGPU_TRY_ASSIGN(const auto *argument,
+                    findArgument(program, key, "--out", true));
+    std::span<std::byte> bytes = runner.hostBuffer(*argument->buffer);
+    MGPU_TRY(writeNpy(file, Array{argument->elementType,
+                                  argument->shape,
+                                  {bytes.begin(), bytes.end()}}));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Runner>>
+openTargetRunner(LoadedProgram &program, const PrepareOptions &prepareOptions,
+                 OpenOptions open, Prepared &prepared,
+                 const std::function<void()> &opened) {
+  const std::string &target = program.from.target;
+  const uint32_t devices = program.dag.numDevices;
+  const bool onGpu = isCudaTarget(target);
+  std::unique_ptr<device::Driver> driver;
+  if (onGpu) {
+    MGPU_TRY_ASSIGN(open.compile, ownCompilerOf(program));
+    MGPU_TRY_ASSIGN(driver, openTarget(target, devices, open));
+  } else {
+    MGPU_TRY(targetDevices(target, devices));
+  }
+  opened();
+  MGPU_TRY_ASSIGN(prepared, prepare(program, prepareOptions,
+                                    onGpu ? driver->architecture() : ""));
+  if (!onGpu) {
+    open.threads = prepared.threads;
+    MGPU_TRY_ASSIGN(driver, openTarget(target, devices, open));
+  }
+  MGPU_TRY_ASSIGN(capture::Replayer replayer,
+                  capture::Replayer::create(program.dag, prepared.plan,
+                                            prepared.kernels, *driver));
+  return capture::runOnOneTarget(std::move(driver), std::move(replayer),
+                                 program.dag, prepared.plan);
+}
+
+} // namespace mgpu::pipeline

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_TRACE_H
+#define MGPU_PIPELINE_TRACE_H
+
+// A measured replay as a Chrome/Perfetto trace.
+
+#include "capture/replay/Replayer.h"
+
+#include <string>
+
+namespace mgpu::pipeline {
+
+/// By process. One row for each queue or thread of the device, more where its
+/// nodes overlap, and one for what the host does meanwhile. `onGpu`: rows are
+/// called devices, else threads.
+std::string traceText(const planner::Dag &dag,
+                      const std::vector<capture::TimedReplay> &processes,
+                      bool onGpu);
+
+} // namespace mgpu::pipeline
+
+#endif // MGPU_PIPELINE_TRACE_H

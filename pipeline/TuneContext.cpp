@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/TuneContext.h"
+
+#include "pipeline/Arguments.h"
+#include "pipeline/Compiler.h"
+#include "pipeline/GpuIdentity.h"
+#include "pipeline/Kernels.h"
+#include "pipeline/Target.h"
+#include "support/Parallel.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+namespace mgpu::pipeline {
+
+using tuner::ProgramConfig;
+
+tuner::KeyInput TuneContext::keys(const planner::Dag &dag,
+                                  bool coldCaches) const {
+  return {dag,     compiled,   environment, MGPU_VERSION,
+          devices, coldCaches, target};
+}
+
+/// What targets let be chosen of collectives, this one does not: the host, or
+/// one GPU as several devices.
+static std::vector<tuner::TargetSetting> settingsOf(const planner::Dag &dag) {
+  if (std::none_of(dag.nodes.begin(), dag.nodes.end(),
+                   [](const planner::DagNode &node) {
+                     return workClass(node) == planner::WorkClass::Collective;
+                   }))
+    return {};
+  constexpr const char *ofNccl = "is NCCL's, between several GPUs";
+  return {{"algorithm",
+           {"rank order"},
+           "devices of one memory have one algorithm for each collective"},
+          {"communicator_split", {"off"}, ofNccl},
+          {"cta_policy", {"none"}, ofNccl}};
+}
+
+static constexpr const char *pdl = "pdl";
+
+tuner::TargetSetting pdlSetting(const std::string &arch) {
+  const bool has = checkPdl(true, arch).has_value();
+  return {pdl,
+          has ? std::vector<std::string>{"off", "on"}
+              : std::vector<std::string>{"off"},
+          has ? "" : "GPUs before sm_90 have no kernels that wait"};
+}
+
+bool usesPdl(const std::map<std::string, std::string> &settings) {
+  auto at = settings.find(pdl);
+  return at != settings.end() && at->second == "on";
+}
+
+/// Adds what is a GPU's.
+static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
+                           bool usesCuda) {
+  const std::string &target = program.from.target;
+  MGPU_TRY_ASSIGN(auto several, severalGpus(target, program.dag.numDevices));
+  if (several)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("target '{}': this version measures on one GPU; "
+                            "cuda:{}/{} is one as so many devices",
+                            target, several->front(), program.dag.numDevices));
+  MGPU_TRY_ASSIGN(context.target, identifyGpu(target, usesCuda));
+  auto cache = openCubinCache(program.from.database);
+  MGPU_TRY_ASSIGN(context.texts, cudaTexts(program, cache.get()));
+  for (const kernels::CudaText &text : context.texts)
+    context.spaces.push_back(text.space.value_or(planner::KernelSpace()));
+  context.limits = {1, streamsOf(target, 8)};
+  if (!program.dag.kernels.empty())
+    context.settings.push_back(pdlSetting(context.target->architecture));
+  return {};
+}
+
+/// Of a kernel that is built already: one way.
+static planner::KernelSpace builtSpace() {
+  planner::KernelSpace space;
+  space.reason = "the bundle has it built";
+  for (size_t p = 0; p < planner::numKernelParameters; ++p)
+    space.choices.push_back({planner::KernelParameter(p),
+                             {space.defaults.values[p]},
+                             space.reason});
+  return space;
+}
+
+/// Adds the host's kernels of a bundle, which are built, each in one way or in
+/// some.
+static Result<void> addBuilt(TuneContext &context,
+                             const LoadedProgram &program) {
+  MGPU_TRY_ASSIGN(auto spaces, program.bundle->hostSpaces());
+  context.spaces = spaces
+                       ? std::move(*spaces)
+                       : std::vector(program.dag.kernels.size(), builtSpace());
+  MGPU_TRY_ASSIGN(HostKernels built, hostKernels(program, ""));
+  context.level = std::move(built.cpu);
+  for (std::vector<std::byte> &object : built.objects)
+    context.compiled.push_back(std::make_shared<Bytes>(std::move(object)));
+  return {};
+}
+
+Result<TuneContext> makeTuneContext(const LoadedProgram &program,
+                                    bool usesCuda) {
+  MGPU_TRY(checkHasKernels(program, "cannot run"));
+  const std::string &target = program.from.target;
+  TuneContext context;
+  MGPU_TRY_ASSIGN(context.devices,
+                  targetDevices(target, program.dag.numDevices));
+  context.environment = bench::readEnvironment();
+  context.settings = settingsOf(program.dag);
+  if (isCudaTarget(target)) {
+    MGPU_TRY(addGpu(context, program, usesCuda));
+  } else {
+    context.limits.mostThreads =
+        std::max(1u, std::min(context.devices, context.environment.cores));
+    if (program.bundle) {
+      MGPU_TRY(addBuilt(context, program));
+      return context;
+    }
+    MGPU_TRY_ASSIGN(context.spaces,
+                    program.compiler().hostKernelSpaces(program.dag));
+  }
+  const ProgramConfig defaults =
+      tuner::defaultConfig(program.dag, context.spaces, context.limits);
+  MGPU_TRY_ASSIGN(auto objects, compileConfig(program, context, defaults));
+  for (std::vector<std::byte> &object : objects)
+    context.compiled.push_back(std::make_shared<Bytes>(std::move(object)));
+  return context;
+}
+
+Result<std::vector<std::vector<std::byte>>>
+compileConfig(const LoadedProgram &program, const TuneContext &context,
+              const ProgramConfig &config, const std::string &cpu) {
+  auto cache = context.target ? openCubinCache(program.from.database) : nullptr;
+  const bool awaits = usesPdl(config.settings);
+  std::vector<Result<std::vector<std::byte>>> results(
+      program.dag.kernels.size());
+  const bool isBuilt = program.bundle && !context.target;
+  // A bundle's file is read by one thread at a time.
+  parallelFor(results.size(), isBuilt ? 1 : 0, [&](size_t k) {
+    bool isDefault = config.kernels[k] == context.spaces[k].defaults;
+    if (isDefault && cpu == "native" && !awaits && k < context.compiled.size())
+      results[k] = *context.compiled[k];
+    else if (context.target)
+      results[k] = kernels::buildGpuKernel(context.texts[k], config.kernels[k],
+                                           context.target->architecture, awaits,
+                                           cache.get());
+    else if (isBuilt)
+      results[k] = program.bundle->hostKernel(uint32_t(k), context.level,
+                                              config.kernels[k]);
+    else
+      results[k] = program.compiler().buildHostKernel(
+          program.dag, {uint32_t(k)}, context.spaces[k], config.kernels[k],
+          cpu);
+  });
+  return allOf(std::move(results));
+}
+
+std::string describeConfig(const ProgramConfig &config, const planner::Dag &dag,
+                           std::span<const planner::KernelSpace> spaces,
+                           std::string_view indent) {
+  std::string text = fmt::format(
+      "{}scheduler={} streams={} threads={} seed={}{}{}{}{}", indent,
+      config.scheduler, config.streams, config.threads, config.seed,
+      config.schedulePolicy.order ? "" : " order=program",
+      config.schedulePolicy.early ? "" : " early=off",
+      config.transforms.empty() ? "" : " ", tuner::toText(config.transforms));
+  for (auto &[name, value] : config.settings)
+    text += fmt::format(" {}={}", name, value);
+  text += '\n';
+  for (size_t k = 0; k < config.kernels.size(); ++k)
+    if (config.kernels[k] != spaces[k].defaults)
+      text += fmt::format("{}{}: {}\n", indent, dag.kernels[k].name,
+                          toText(config.kernels[k]));
+  return text;
+}
+
+Result<std::vector<tuner::ProgramInput>>
+programInputs(const LoadedProgram &program) {
+  MGPU_TRY_ASSIGN(auto arguments, loadArguments(program, true));
+  std::set<const planner::ProgramArgument *> given;
+  for (const auto &[key, value] : program.from.arguments) {
+    MGPU_TRY_ASSIGN(const planner::ProgramArgument *argument,
+                    findArgument(program, key, "--arg", false));
+    given.insert(argument);
+  }
+  std::string made;
+  std::vector<tuner::ProgramInput> inputs;
+  for (ArgumentArray &argument : arguments) {
+    if (!given.contains(argument.argument))
+      made += (made.empty() ? "" : ", ") + argument.argument->name;
+    inputs.push_back({*argument.argument->buffer, argument.value.elementType,
+                      std::move(argument.value.bytes)});
+  }
+  if (!made.empty())
+    fmt::print(stderr,
+               "mgpu-tune: no value for {}: random numbers are used "
+               "(zeros for integers)\n",
+               made);
+  return inputs;
+}
+
+/// Builds one kernel in a worker process, which inherits no connection to a
+/// database.
+static Result<Bytes> buildInWorker(const LoadedProgram &program,
+                                   const TuneContext &context, uint32_t kernel,
+                                   const planner::KernelConfig &config,
+                                   bool awaits) {
+  if (context.target)
+    return kernels::buildGpuKernel(context.texts[kernel], config,
+                                   context.target->architecture, awaits,
+                                   openCubinCache(program.from.database).get());
+  if (config == context.spaces[kernel].defaults)
+    return *context.compiled[kernel];
+  if (program.bundle) {
+    MGPU_TRY_ASSIGN(auto bundle, capture::Bundle::open(program.bundle->path()));
+    return bundle.hostKernel(kernel, context.level, config);
+  }
+  return program.compiler().buildHostKernel(
+      program.dag, {kernel}, context.spaces[kernel], config, "native");
+}
+
+tuner::TuningSubject tuningSubject(const LoadedProgram &program,
+                                   const TuneContext &context,
+                                   const tuner::ProgramData &data) {
+  tuner::TuningSubject subject{program.dag, data, context.spaces, {}, {}};
+  subject.build = [&](uint32_t kernel, const planner::KernelConfig &config,
+                      uint32_t variant) {
+    return buildInWorker(program, context, kernel, config, variant != 0);
+  };
+  subject.openDriver = [&](uint32_t, uint32_t threads,
+                           std::span<const int> workerCpus) {
+    return openTarget(
+        program.from.target, program.dag.numDevices,
+        OpenOptions{.threads = threads,
+                    .workerCpus = workerCpus,
+                    .compile = ownCompiler(program.from.database)});
+  };
+  subject.mostThreads = context.limits.mostThreads;
+  subject.compiled = context.compiled;
+  subject.mostStreams = context.limits.mostStreams;
+  subject.settings = context.settings;
+  subject.target = context.target;
+  if (context.target)
+    subject.gpu = device::profileOfArchitecture(context.target->architecture);
+  subject.accuracy = tuner::Accuracy{
+      [&](uint32_t kernel) {
+        return program.compiler().buildErrorKernel(program.dag, {kernel});
+      },
+      [](uint32_t devices, uint32_t threads, std::span<const int> workerCpus) {
+        return openTarget(
+            "host", devices,
+            OpenOptions{.threads = threads, .workerCpus = workerCpus});
+      }};
+  subject.variantOf = [](const std::map<std::string, std::string> &settings) {
+    return uint32_t(usesPdl(settings));
+  };
+  return subject;
+}
+
+tuner::SubjectName nameOf(const LoadedProgram &program) {
+  return {program.from.file, program.from.entry, program.from.arguments};
+}
+
+tuner::ProgramFacts factsOf(const LoadedProgram &program,
+                            const TuneContext &context, bool coldCaches) {
+  tuner::ProgramFacts facts =
+      tuner::describeProgram(program.dag, nameOf(program));
+  const tuner::KeyInput keys = context.keys(program.dag, coldCaches);
+  const std::vector<Dim3> grids = planner::largestGrids(program.dag);
+  for (uint32_t k = 0; k < facts.kernels.size(); ++k)
+    facts.kernels[k].key = tuner::kernelProblem(keys, {k}, grids[k]).key();
+  return facts;
+}
+
+} // namespace mgpu::pipeline

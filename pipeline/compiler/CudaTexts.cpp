@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/compiler/MlirCompiler.h"
+
+#include "kernels/compile/TextCache.h"
+#include "kernels/cuda/CudaEmitter.h"
+#include "kernels/cuda/LibraryMatmul.h"
+#include "kernels/cuda/Matmul.h"
+#include "kernels/cuda/SourceKernel.h"
+#include "kernels/cuda/TensorMatmul.h"
+#include "kernels/cuda/WgmmaMatmul.h"
+#include "kernels/lower/KernelDialects.h"
+#include "pipeline/ProductForms.h"
+#include "pipeline/compiler/KernelBuild.h"
+#include "pipeline/compiler/SpaceOf.h"
+#include "planner/import/SourceNames.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::pipeline {
+
+using namespace mlir;
+
+static kernels::CudaText textOf(kernels::CudaKernel kernel,
+                                planner::KernelSpace space) {
+  kernels::CudaText text;
+  text.name = kernel.name;
+  text.image = std::move(kernel.image);
+  text.image.block = space.defaults.block();
+  text.image.covers = space.covered(space.defaults);
+  text.reason = kernel.reason;
+  text.reshapable = kernel.reshapable;
+  text.space = std::move(space);
+  return text;
+}
+
+namespace {
+
+/// A form of matrix products of f16 and bf16.
+struct ProductForm {
+  const char *asked; ///< of --tensor-cores
+  const char *form, *test;
+  std::string (*refusal)(ModuleOp);
+  Result<kernels::CudaKernel> (*emit)(ModuleOp,
+                                      const kernels::CudaEmitOptions &);
+  planner::KernelSpace (*space)(ModuleOp, Dim3, Dim3);
+  uint32_t leastArch;
+  const char *onlyArch;
+};
+constexpr ProductForm productForms[] = {
+    {"mma", "tensor_cores", "--tensor-cores", kernels::tensorMatmulRefusal,
+     kernels::emitTensorMatmul, kernels::tensorMatmulSpace, 80, ""},
+    {"wgmma", "wgmma", "--tensor-cores=wgmma", kernels::wgmmaMatmulRefusal,
+     kernels::emitWgmmaMatmul, kernels::wgmmaMatmulSpace, 90, "sm_90a"},
+};
+
+} // namespace
+
+/// The forms of a matrix product of f16 or bf16, each with why it is not used;
+/// one without a source cannot be. None of another kernel.
+static std::vector<kernels::CudaText>
+productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
+             const std::string &tensorCores) {
+  std::vector<kernels::CudaText> texts;
+  for (const ProductForm &form : productForms) {
+    std::string refusal = form.refusal(module);
+    if (refusal == "-")
+      continue;
+    kernels::CudaEmitOptions options = given;
+    options.name += std::string("_") + form.form;
+    kernels::CudaText text;
+    text.image.sourceBlock = options.block;
+    if (refusal.empty()) {
+      if (auto kernel = form.emit(module, options))
+        text = textOf(std::move(*kernel),
+                      form.space(module, options.block, options.maxGrid));
+      else
+        refusal = "what is around the product cannot be emitted";
+    }
+    text.name = options.name;
+    text.form = form.form;
+    text.leastArch = form.leastArch;
+    text.image.arch = form.onlyArch;
+    const bool hasPassed =
+        isByRecord(tensorCores) && asksForForm(tensorCores, form.asked);
+    text.disabled =
+        !refusal.empty() ? refusal
+        : hasPassed
+            ? "has passed its test on this GPU, as has the form that is used"
+            : fmt::format("off until its test on a GPU (tests/gpu) has "
+                          "passed, which has not been run; {} uses it",
+                          form.test);
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+/// cuBLASLt as a candidate for a matrix product, whose text `text` is: the
+/// default of f16 and bf16 unless another form is asked for.
+static void addLibrary(ModuleOp module, const std::string &tensorCores,
+                       kernels::CudaText &text) {
+  std::string refusal = kernels::libraryMatmulRefusal(module);
+  if (refusal == "-")
+    return;
+  kernels::CudaText candidate;
+  candidate.name = text.name + "_cublaslt";
+  candidate.form = "cublaslt";
+  candidate.image.sourceBlock = text.image.sourceBlock;
+  candidate.disabled = refusal;
+  if (refusal.empty()) {
+    MatrixProduct product = kernels::libraryMatmul(module);
+    const bool isNarrow = sizeBytes(product.factors) == 2;
+    candidate.image.product = product;
+    candidate.disabled = isNarrow ? "another form was asked for"
+                                  : "--tensor-cores=cublaslt uses it";
+    const bool isOpen = tensorCores.empty() || isByRecord(tensorCores);
+    if (tensorCores == "cublaslt" ||
+        (isNarrow && isOpen && text.form != "tensor_cores" &&
+         text.form != "wgmma"))
+      text.image.product = product;
+  }
+  text.candidates.push_back(std::move(candidate));
+}
+
+/// What --tensor-cores asks for, taken out of `candidates`, if it is there.
+static std::optional<kernels::CudaText>
+takeAsked(std::vector<kernels::CudaText> &candidates,
+          const std::string &tensorCores) {
+  for (const char *asked : formsToTry)
+    for (const ProductForm &form : productForms)
+      for (auto at = candidates.begin(); at != candidates.end(); ++at)
+        if (asked == std::string_view(form.asked) &&
+            asksForForm(tensorCores, asked) && at->form == form.form &&
+            !at->image.blob.empty()) {
+          kernels::CudaText text = std::move(*at);
+          candidates.erase(at);
+          text.disabled.clear();
+          return text;
+        }
+  return std::nullopt;
+}
+
+namespace {
+
+DialectRegistry kernelDialects() {
+  DialectRegistry registry;
+  kernels::registerHostEmitDialects(registry);
+  return registry;
+}
+
+/// Emits kernels, all in one context: making one takes as long as emitting six
+/// small kernels.
+class TextEmitter {
+public:
+  explicit TextEmitter(const std::string &tensorCores)
+      : tensorCores(tensorCores) {
+    context.printOpOnDiagnostic(false);
+  }
+  Result<kernels::CudaText> emit(const planner::KernelSpec &spec, Dim3 grid);
+
+private:
+  std::string tensorCores;
+  planner::SourceNames names;
+  MLIRContext context{kernelDialects(), MLIRContext::Threading::DISABLED};
+};
+
+Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
+                                            Dim3 grid) {
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
+  if (!module)
+    return fail(
+        ErrorKind::Internal,
+        fmt::format("kernel {} does not parse after outlining", spec.name));
+  names.nameValues(*module);
+  auto space =
+      kernels::spaceOf(*module, spec.block, grid, planner::KernelTarget::Cuda);
+  if (!space)
+    return kernels::failOf(spec, space.error());
+  kernels::CudaEmitOptions options{kernels::entryNameOf(spec.name),
+                                   spec.location, spec.block, grid};
+  // It goes into a comment: a file's name may hold anything.
+  for (char &c : options.location)
+    if (llvm::isSpace(c))
+      c = ' ';
+  std::vector<kernels::CudaText> candidates =
+      productTexts(*module, options, tensorCores);
+  if (auto asked = takeAsked(candidates, tensorCores)) {
+    asked->candidates = std::move(candidates);
+    addLibrary(*module, tensorCores, *asked);
+    return std::move(*asked);
+  }
+  bool isTiled = kernels::isMatmul(*module),
+       isFile = kernels::isSourceKernel(*module);
+  auto kernel = kernels::emitCudaKernel(*module, options);
+  if (!kernel)
+    return kernels::failOf(spec, kernel.error());
+  kernels::CudaText text = textOf(std::move(*kernel), std::move(*space));
+  text.form = isFile ? "file" : isTiled ? "tiles" : "threads";
+  text.candidates = std::move(candidates);
+  addLibrary(*module, tensorCores, text);
+  return text;
+}
+
+} // namespace
+
+std::vector<Result<kernels::CudaText>>
+MlirCompiler::emitCudaKernels(const planner::Dag &dag,
+                              const std::string &tensorCores,
+                              device::BlobCache *cache) const {
+  // Of a program that changes a little, most entries stay.
+  constexpr size_t inEntry = 32;
+  std::vector<Dim3> grids = planner::largestGrids(dag);
+  std::vector<Result<kernels::CudaText>> texts;
+  kernels::TextCache kept(
+      cache, {kernels::emitterId(), "tensor cores " + tensorCores});
+  std::optional<TextEmitter> emitter;
+  for (size_t first = 0; first < dag.kernels.size(); first += inEntry) {
+    size_t count = std::min(inEntry, dag.kernels.size() - first);
+    std::span specs = std::span(dag.kernels).subspan(first, count);
+    std::span most = std::span(grids).subspan(first, count);
+    std::string key = kept.keyOf(specs, most);
+    if (auto found = kept.find(key, specs)) {
+      std::move(found->begin(), found->end(), std::back_inserter(texts));
+      continue;
+    }
+    if (!emitter)
+      emitter.emplace(tensorCores);
+    for (size_t k = 0; k < count; ++k)
+      texts.push_back(emitter->emit(specs[k], most[k]));
+    if (auto all =
+            allOf(std::vector(texts.end() - ptrdiff_t(count), texts.end())))
+      kept.store(key, specs, most, *all);
+  }
+  return texts;
+}
+
+} // namespace mgpu::pipeline

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/compiler/MlirCompiler.h"
+
+#include "dialect/mgpu/Diagnostics.h"
+#include "dialect/mgpu/MgpuDialect.h"
+#include "kernels/lower/KernelDialects.h"
+#include "pipeline/ProductForms.h"
+#include "planner/import/BuildDag.h"
+#include "planner/import/HostValue.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::pipeline {
+
+using namespace mlir;
+
+namespace {
+
+DialectRegistry programDialects() {
+  DialectRegistry registry;
+  registry.insert<ir::MgpuDialect>();
+  kernels::registerHostEmitDialects(registry);
+  return registry;
+}
+
+const char *severityName(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Error:
+    return "error";
+  case DiagnosticSeverity::Warning:
+    return "warning";
+  case DiagnosticSeverity::Note:
+    return "note";
+  case DiagnosticSeverity::Remark:
+    return "remark";
+  }
+  return "error";
+}
+
+/// Those that GPUs compute by a text of ours. A library's are launches of
+/// their own: its epilogues take the sums before they are rounded, so their
+/// bits would be others.
+planner::FuseProducts productsToFuse(const ImportOptions &options) {
+  if (options.tensorCores == "cublaslt")
+    return planner::FuseProducts::None;
+  // Every product that cuBLASLt takes has the form mma.
+  if (isByRecord(options.tensorCores) &&
+      !asksForForm(options.tensorCores, "mma"))
+    return planner::FuseProducts::Wide;
+  return options.tensorCores.empty() ? planner::FuseProducts::Wide
+                                     : planner::FuseProducts::All;
+}
+
+/// Whether a launch of the program is a matmul that a library may compute.
+bool hasMatmuls(ModuleOp module) {
+  return module
+      .walk([](ir::LaunchOp launch) {
+        return launch->hasAttr("mgpu.matmul") ? WalkResult::interrupt()
+                                              : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The values of scalars alone: other arguments are bound at run time.
+std::map<std::string, std::string> scalarsOf(ModuleOp module,
+                                             const ImportOptions &options) {
+  std::map<std::string, std::string> scalars;
+  auto entry = module.lookupSymbol<func::FuncOp>(options.entry);
+  if (!entry || entry.isExternal())
+    return scalars;
+  for (BlockArgument argument : entry.getArguments()) {
+    if (isa<MemRefType>(argument.getType()))
+      continue;
+    unsigned index = argument.getArgNumber();
+    std::string name =
+        planner::nameOf(argument.getLoc(), std::to_string(index));
+    if (auto given = entry.getArgAttrOfType<StringAttr>(index, "mgpu.name"))
+      name = given.str();
+    for (const std::string &key : {name, std::to_string(index)})
+      if (auto at = options.arguments.find(key); at != options.arguments.end())
+        scalars.emplace(key, at->second);
+  }
+  return scalars;
+}
+
+planner::ImportOptions importOptions(const ImportOptions &options,
+                                     ModuleOp module) {
+  planner::ImportOptions import;
+  import.entry = options.entry;
+  import.scalars = scalarsOf(module, options);
+  import.roles = options.roles;
+  import.nodeLimit = options.nodeLimit;
+  import.rollFrom = options.rollFrom;
+  import.racesAreErrors = options.racesAreErrors;
+  // What a library needs of a machine's memory is told by what it is asked for.
+  import.kernelTexts =
+      options.kernelTexts || (options.productTexts && hasMatmuls(module));
+  return import;
+}
+
+} // namespace
+
+Result<LoadedProgram>
+MlirCompiler::importProgram(const ImportOptions &options,
+                            std::vector<Message> *messages) const {
+  MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  // Opens the file again to show the line under each message.
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
+  uint32_t numErrors = 0;
+  auto record = [&](Diagnostic &diagnostic) {
+    numErrors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    if (messages) {
+      messages->push_back({severityName(diagnostic.getSeverity()),
+                           ir::describeLocation(diagnostic.getLocation()),
+                           diagnostic.str()});
+      for (Diagnostic &note : diagnostic.getNotes())
+        messages->push_back(
+            {"note", ir::describeLocation(note.getLocation()), note.str()});
+    }
+  };
+  auto countErrors = [&](Error error) {
+    if (numErrors > 0)
+      error.message = fmt::format(
+          "'{}': {} found; see above", options.file,
+          numErrors == 1 ? "1 error" : fmt::format("{} errors", numErrors));
+    return fail(std::move(error));
+  };
+  auto parsed = planner::parseProgram(
+      options.file, context, record,
+      {options.entry, options.fuse, productsToFuse(options)});
+  if (!parsed && parsed.error().kind == ErrorKind::Unsupported)
+    return countErrors(std::move(parsed.error()));
+  if (!parsed)
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' is not a valid program; the messages above "
+                            "say where",
+                            options.file));
+  ScopedDiagnosticHandler count(&context, [&](Diagnostic &diagnostic) {
+    record(diagnostic);
+    return failure(); // on to showLines
+  });
+  ModuleOp module = *parsed->module;
+  auto imported = planner::buildDag(module, importOptions(options, module));
+  if (!imported)
+    return countErrors(std::move(imported.error()));
+  LoadedProgram program;
+  static_cast<planner::Program &>(program) = std::move(*imported);
+  program.numRaces = imported->numRaces;
+  program.notFused = std::move(parsed->notFused);
+  return program;
+}
+
+} // namespace mgpu::pipeline

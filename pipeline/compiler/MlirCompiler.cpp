@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/compiler/MlirCompiler.h"
+
+#include "pipeline/compiler/KernelBuild.h"
+#include "support/Parallel.h"
+
+namespace mgpu::pipeline {
+
+using planner::Dag, planner::KernelId, planner::KernelSpace;
+
+/// `make(k)` of each kernel, on all cores.
+template <typename T, typename Make>
+static Result<std::vector<T>> eachKernel(const Dag &dag, Make make) {
+  std::vector<Result<T>> results(dag.kernels.size());
+  parallelFor(results.size(), 0, [&](size_t k) { results[k] = make(k); });
+  return allOf(std::move(results));
+}
+
+Result<std::vector<Compiler::Object>>
+MlirCompiler::compileKernels(const Dag &dag, const std::string &cpu) const {
+  return eachKernel<Object>(dag, [&](size_t k) {
+    return kernels::compileHostKernel(dag.kernels[k], cpu);
+  });
+}
+
+Result<std::vector<KernelSpace>>
+MlirCompiler::hostKernelSpaces(const Dag &dag) const {
+  const std::vector<Dim3> grids = planner::largestGrids(dag);
+  return eachKernel<KernelSpace>(dag, [&](size_t k) {
+    return kernels::kernelSpaceOf(dag.kernels[k], grids[k],
+                                  planner::KernelTarget::Host);
+  });
+}
+
+Result<Compiler::Object> MlirCompiler::buildHostKernel(
+    const Dag &dag, KernelId kernel, const KernelSpace &space,
+    const planner::KernelConfig &config, const std::string &cpu) const {
+  MGPU_TRY_ASSIGN(
+      auto build,
+      kernels::buildHostKernel(dag.kernels[kernel.value], space, config, cpu));
+  return std::move(build.object);
+}
+
+Result<Compiler::Object> MlirCompiler::buildErrorKernel(const Dag &dag,
+                                                        KernelId kernel) const {
+  return kernels::buildErrorKernel(dag.kernels[kernel.value]);
+}
+
+const Compiler &mlirCompiler() {
+  static const MlirCompiler compiler;
+  return compiler;
+}
+
+} // namespace mgpu::pipeline

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_COMPILER_MLIRCOMPILER_H
+#define MGPU_PIPELINE_COMPILER_MLIRCOMPILER_H
+
+#include "pipeline/Compiler.h"
+
+namespace mgpu::pipeline {
+
+/// The compiler half. It keeps nothing between calls, which may run at the
+/// same time.
+class MlirCompiler final : public Compiler {
+public:
+  Result<LoadedProgram>
+  importProgram(const ImportOptions &options,
+                std::vector<Message> *messages) const override;
+  Result<std::vector<Object>>
+  compileKernels(const planner::Dag &dag,
+                 const std::string &cpu) const override;
+  Result<std::vector<planner::KernelSpace>>
+  hostKernelSpaces(const planner::Dag &dag) const override;
+  Result<Object> buildHostKernel(const planner::Dag &dag,
+                                 planner::KernelId kernel,
+                                 const planner::KernelSpace &space,
+                                 const planner::KernelConfig &config,
+                                 const std::string &cpu) const override;
+  Result<Object> buildErrorKernel(const planner::Dag &dag,
+                                  planner::KernelId kernel) const override;
+  std::vector<Result<kernels::CudaText>>
+  emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores,
+                  device::BlobCache *cache) const override;
+};
+const Compiler &mlirCompiler();
+
+} // namespace mgpu::pipeline
+
+#endif // MGPU_PIPELINE_COMPILER_MLIRCOMPILER_H

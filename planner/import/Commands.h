@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_COMMANDS_H
+#define MGPU_PLANNER_IMPORT_COMMANDS_H
+
+// From mgpu operations of host code to calls of the recorder.
+
+#include "dialect/mgpu/MgpuDialect.h"
+#include "planner/import/HostScope.h"
+#include "planner/import/KernelAccess.h"
+#include "planner/import/KernelOutline.h"
+
+namespace mgpu::planner {
+
+class Commands {
+public:
+  Commands(mlir::ModuleOp module, bool kernelTexts, HostScope &host)
+      : host(host), recorder(host.recorder),
+        kernels(module, host.recorder, kernelTexts) {}
+
+  /// Issues an operation of the mgpu dialect. Fails after a diagnostic.
+  Result<void> visit(mlir::Operation *op);
+
+private:
+  // Commands.cpp: devices, streams, memory
+  Result<void> issue(ir::GetDeviceOp op);
+  Result<void> issue(ir::AllocOp op);
+  Result<void> issue(ir::ShardedAllocOp op);
+  Result<void> issue(ir::FreeOp op);
+  Result<void> issue(ir::ShardedFreeOp op);
+  Result<void> issue(ir::CreateStreamOp op);
+  Result<void> issue(ir::DestroyStreamOp op);
+  Result<void> issue(ir::SyncStreamOp op);
+  Result<void> issue(ir::SyncDeviceOp op);
+  Result<void> issue(ir::StreamWaitOp op);
+  Result<void> allocate(mlir::Operation *op, mlir::Value result,
+                        mlir::Value device, std::string name);
+  Result<void> freeBuffer(mlir::Operation *op, mlir::Value pointer,
+                          mlir::Value device);
+
+  // CopyCalls.cpp
+  Result<void> issue(ir::MemcpyOp op);
+  Result<void> issue(ir::ScatterOp op);
+  Result<void> issue(ir::UnevenScatterOp op);
+  Result<void> issue(ir::GatherOp op);
+  Result<void> issue(ir::ReplicateOp op);
+  /// The view, with a warning where `device` is not its buffer's.
+  Result<View> partOn(mlir::Operation *op, mlir::Value value,
+                      mlir::Value device, const char *what);
+  Result<void> copy(mlir::Operation *op, const View &destination,
+                    const View &source, mlir::Value stream);
+  /// The parts of a scatter or gather.
+  struct Shards {
+    mlir::Value whole, wholeDevice;
+    mlir::OperandRange shards, devices, streams;
+    int64_t axis;
+    llvm::ArrayRef<int64_t> sizes; ///< along the axis; empty: the shards' own
+    bool toShards;
+  };
+  Result<void> copyShards(mlir::Operation *op, const Shards &parts);
+
+  // CollectiveCalls.cpp
+  Result<void> issue(ir::CreateCommunicatorOp op);
+  Result<void> issue(ir::AllReduceOp op);
+  Result<void> issue(ir::AllGatherOp op);
+  Result<void> issue(ir::BroadcastOp op);
+  Result<void> issue(ir::SendOp op);
+  Result<void> issue(ir::RecvOp op);
+  /// What every rank's call has.
+  struct RankCall {
+    uint32_t communicator;
+    View buffer; ///< the one it sends, or its only one
+    CallSite site;
+  };
+  Result<RankCall> startCall(mlir::Operation *op, mlir::Value buffer,
+                             mlir::Value communicator, mlir::Value stream);
+
+  // LaunchCalls.cpp
+  Result<void> issue(ir::LaunchOp op);
+  Result<Dim3> dimsOf(ir::LaunchOp op, mlir::OperandRange sizes,
+                      const char *what);
+  Result<int64_t> sharedBytesOf(ir::LaunchOp op);
+  /// Which bytes the launch touches, and how much it computes.
+  Result<void> addUses(ir::LaunchOp op, const KernelSummary &summary,
+                       LaunchSpec &launch);
+
+  HostScope &host;
+  Recorder &recorder;
+  KernelTable kernels;
+};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_COMMANDS_H

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_RECORD_COLLECTIVEMATCHER_H
+#define MGPU_PLANNER_RECORD_COLLECTIVEMATCHER_H
+
+// Puts the single devices' calls together: the k-th call of each rank on a
+// communicator is one collective; sends and receives pair in order per
+// (sender, receiver). What does not match is a deadlock.
+
+#include "planner/record/NodeRecorder.h"
+#include "planner/record/View.h"
+
+#include <deque>
+#include <map>
+
+namespace mgpu::planner {
+
+struct Communicator {
+  std::vector<DeviceId> devices; ///< by rank
+  Place place;
+};
+
+/// One rank's call.
+struct CollectiveCallSite {
+  Place place;
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  ReductionKind reduction = ReductionKind::Sum;
+  ElementType elementType = ElementType::F32;
+  uint32_t communicator = 0, rank = 0;
+  uint32_t root = 0; ///< broadcast
+  uint32_t peer = 0; ///< send, recv
+  bool isSend = false;
+  View send = {}, recv = {}; ///< equal but for all-reduce and all-gather
+  SourcePoint point = {};
+  VectorClock before = {}; ///< SourceOrder::clockAt
+  VectorClock reach = {};  ///< SourceOrder::reachAt
+
+  std::string name() const; ///< for messages
+  bool sends() const;       ///< whether the caller's bytes go to other ranks
+  bool receives() const;    ///< whether the caller gets bytes of other ranks
+};
+
+class CollectiveMatcher {
+public:
+  CollectiveMatcher(Dag &dag, SourceOrder &order, NodeRecorder &recorder,
+                    Findings &findings)
+      : dag(dag), order(order), recorder(recorder), findings(findings) {}
+
+  uint32_t addCommunicator(Communicator communicator);
+  const Communicator &communicator(uint32_t index) const {
+    return communicators[index];
+  }
+
+  /// Takes a call already put on its queue; when it is the last of its
+  /// collective, the node is recorded.
+  Result<void> call(CollectiveCallSite site);
+
+  /// A deadlock is found if a call that some rank has not answered is among
+  /// what `reach` covers, i.e. the host is about to wait for it at `blocker`.
+  Result<void> checkBlocking(const VectorClock &reach, Place blocker) const;
+  /// Fails on a use of bytes that an unanswered call reads or writes.
+  Result<void> checkUses(const RecordedNode &node) const;
+  /// Whether the node is queued behind an unanswered call.
+  bool isBehindOpenCall(const RecordedNode &node) const;
+  /// Whether every call so far has been answered.
+  bool isIdle() const { return numPending == 0; }
+  /// Reports every call still unanswered at the end of the program.
+  Result<void> finish() const;
+
+private:
+  using Pending = std::vector<CollectiveCallSite>;
+  struct State {
+    std::vector<uint32_t> callsMade; ///< per rank
+    uint32_t firstOpen = 0;          ///< number of pending.front()
+    std::deque<Pending> pending;     ///< by call number, incomplete ones
+    std::map<std::pair<uint32_t, uint32_t>, std::deque<CollectiveCallSite>>
+        sends, receives; ///< by (sender, receiver)
+  };
+
+  Result<void> callCollective(CollectiveCallSite site);
+  Result<void> callPointToPoint(CollectiveCallSite site);
+  Result<void> checkMatch(const CollectiveCallSite &first,
+                          const CollectiveCallSite &site) const;
+  Result<void> checkOwnMatch(const Pending &calls,
+                             const VectorClock &reached) const;
+  Result<void> complete(Pending calls);
+  RecordedNode nodeOf(const Pending &calls) const;
+  void learnOrder(const Pending &calls, const VectorClock &reached);
+  /// The first unanswered call, in a fixed order, that `isSought`; or null.
+  const CollectiveCallSite *findOpen(
+      const std::function<bool(const CollectiveCallSite &)> &isSought) const;
+
+  Dag &dag;
+  SourceOrder &order;
+  NodeRecorder &recorder;
+  Findings &findings;
+  std::vector<Communicator> communicators;
+  std::vector<State> states;
+  uint32_t numPending = 0;
+};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_RECORD_COLLECTIVEMATCHER_H

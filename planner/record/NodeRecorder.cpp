@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/record/NodeRecorder.h"
+
+#include <algorithm>
+
+namespace mgpu::planner {
+
+namespace {
+// After so many, more of the same would hide the first.
+constexpr uint32_t maxReportedRaces = 20;
+
+uint32_t callOf(const RecordedNode &node, size_t use) {
+  return node.callOfUse.empty() ? 0 : node.callOfUse[use];
+}
+bool isExact(const RecordedNode &node, size_t use) {
+  return node.inexact.empty() || !node.inexact[use];
+}
+} // namespace
+
+std::optional<NodeRecorder::Conflict>
+NodeRecorder::unorderedConflict(NodeId from, const RecordedNode &to,
+                                const DagNode &toNode) const {
+  const RecordedNode &earlier = recorded[from.value];
+  const DagNode &fromNode = dag.node(from);
+  std::optional<Conflict> worst;
+  for (size_t u = 0; u < fromNode.uses.size(); ++u) {
+    const BufferUse &a = fromNode.uses[u];
+    const RecordedNode::Call &aCall = earlier.calls[callOf(earlier, u)];
+    for (size_t v = 0; v < toNode.uses.size(); ++v) {
+      const BufferUse &b = toNode.uses[v];
+      if (a.buffer != b.buffer || (!a.writes && !b.writes))
+        continue;
+      const RecordedNode::Call &bCall = to.calls[callOf(to, v)];
+      if (bCall.before.covers(aCall.point))
+        continue;
+      Overlap found = overlap(a.box, b.box);
+      if (found == Overlap::Yes && (!isExact(earlier, u) || !isExact(to, v)))
+        found = Overlap::Maybe;
+      if (found == Overlap::None || (worst && worst->overlap >= found))
+        continue;
+      worst = Conflict{found, aCall.place, bCall.place, a.buffer};
+    }
+  }
+  return worst;
+}
+
+Result<void> NodeRecorder::report(const Conflict &conflict) {
+  bool proven = conflict.overlap == Overlap::Yes;
+  bool isError = proven && racesAreErrors;
+  races += proven;
+  Finding finding;
+  finding.place = conflict.later;
+  finding.text = std::string(proven ? "race" : "possible race") +
+                 " on buffer '" + dag.buffer(conflict.buffer).name +
+                 "': nothing in the program's streams and waits orders this "
+                 "use after an earlier one; " +
+                 (isError ? "add mgpu.stream_wait or a sync between them"
+                          : "program order is kept");
+  finding.notes.push_back({"the earlier use is here", conflict.earlier});
+  bool isShown = ++reports <= maxReportedRaces;
+  if (isError)
+    return isShown ? findings.error(std::move(finding))
+                   : findings.asError(finding);
+  if (isShown)
+    findings.warn(std::move(finding));
+  return {};
+}
+
+const SourcePoint &NodeRecorder::pointOf(Use use) const {
+  const RecordedNode &node = recorded[use.node.value];
+  return node.calls[callOf(node, use.index)].point;
+}
+
+/// The nodes that `entry`, just appended as `id`, conflicts with and is not
+/// plainly ordered after.
+std::vector<NodeId> NodeRecorder::suspectsOf(NodeId id,
+                                             const RecordedNode &entry,
+                                             size_t firstEdge) {
+  std::vector<NodeId> suspects;
+  for (size_t e = firstEdge; e < dag.edges.size(); ++e) {
+    DepEdge edge = dag.edges[e];
+    if (edge.to != id || edge.kind == DepKind::Collective)
+      continue;
+    // One queue is in order: the common case needs no look at the boxes.
+    const RecordedNode &earlier = recorded[edge.from.value];
+    if (earlier.calls.size() != 1 || entry.calls.size() != 1 ||
+        !entry.calls[0].before.covers(earlier.calls[0].point))
+      suspects.push_back(edge.from);
+  }
+  addHiddenSuspects(id, entry, suspects);
+  return suspects;
+}
+
+void NodeRecorder::addHiddenSuspects(NodeId id, const RecordedNode &entry,
+                                     std::vector<NodeId> &suspects) {
+  const DagNode &node = dag.node(id);
+  for (uint32_t k = 0; k < node.uses.size(); ++k) {
+    const BufferUse &use = node.uses[k];
+    if (use.buffer.value >= hidden.size() || !isExact(entry, k))
+      continue;
+    const RecordedNode::Call &call = entry.calls[callOf(entry, k)];
+    auto [begin, end] = use.box.byteRange();
+    bool dense = use.box.isContiguous();
+    auto visit = [&, begin = begin, end = end](int64_t first, int64_t last,
+                                               const Use &known) {
+      SourcePoint point = pointOf(known);
+      if (order.hostClock().covers(point))
+        return false;
+      const BufferUse &earlier = dag.node(known.node).uses[known.index];
+      if ((earlier.writes || use.writes) && !call.before.covers(point) &&
+          std::ranges::find(suspects, known.node) == suspects.end() &&
+          overlap(earlier.box, use.box) == Overlap::Yes)
+        suspects.push_back(known.node);
+      // Who is not ordered after `known` is then not ordered after this use
+      // either, or was found to race with `known` just now.
+      bool covers =
+          dense ? begin <= first && last <= end : earlier.box == use.box;
+      return !covers || !(use.writes ||
+                          (!earlier.writes && point.chain == call.point.chain));
+    };
+    hidden[use.buffer.value].meet(begin, end, visit);
+  }
+}
+
+/// Keeps the sure uses in view that the tracker may no longer show because of
+/// a write of `entry` that may touch less than it says.
+void NodeRecorder::hideBehind(NodeId id, const RecordedNode &entry,
+                              size_t firstEdge) {
+  const DagNode &node = dag.node(id);
+  for (uint32_t k = 0; k < node.uses.size(); ++k) {
+    const BufferUse &use = node.uses[k];
+    if (!use.writes || isExact(entry, k))
+      continue;
+    for (size_t e = firstEdge; e < dag.edges.size(); ++e) {
+      NodeId from = dag.edges[e].from;
+      const DagNode &fromNode = dag.node(from);
+      for (uint32_t u = 0; u < fromNode.uses.size(); ++u) {
+        const BufferUse &earlier = fromNode.uses[u];
+        if (earlier.buffer != use.buffer || !isExact(recorded[from.value], u) ||
+            order.hostClock().covers(pointOf({from, u})) ||
+            overlap(earlier.box, use.box) == Overlap::None ||
+            !wasHidden.insert({from.value, u}).second)
+          continue;
+        if (hidden.size() <= use.buffer.value)
+          hidden.resize(use.buffer.value + 1);
+        auto [begin, end] = earlier.box.byteRange();
+        hidden[use.buffer.value].insert(begin, end, {from, u});
+      }
+    }
+  }
+}
+
+Result<void> NodeRecorder::judge(NodeId id, const RecordedNode &entry,
+                                 const std::vector<NodeId> &suspects) {
+  Result<void> result;
+  for (NodeId from : suspects)
+    if (auto conflict = unorderedConflict(from, entry, dag.node(id)))
+      keepFirst(result, report(*conflict));
+  return result;
+}
+
+Result<void> NodeRecorder::record(RecordedNode entry, bool isOpen) {
+  size_t firstEdge = dag.edges.size();
+  NodeId id = tracker.append(std::move(entry.node));
+  std::vector<NodeId> suspects = suspectsOf(id, entry, firstEdge);
+  hideBehind(id, entry, firstEdge);
+  if (isOpen && !suspects.empty()) {
+    deferred.push_back({id, std::move(suspects)});
+    recorded.push_back(std::move(entry));
+    return {};
+  }
+  Result<void> result = judge(id, entry, suspects);
+  // The clocks were needed for this check alone; keeping them would cost
+  // nodes x queues.
+  for (RecordedNode::Call &call : entry.calls)
+    call.before = VectorClock();
+  recorded.push_back(std::move(entry));
+  return result;
+}
+
+void NodeRecorder::learn(SourcePoint point, const VectorClock &clock) {
+  for (const Deferred &waiting : deferred)
+    for (RecordedNode::Call &call : recorded[waiting.node.value].calls)
+      if (call.before.covers(point))
+        call.before.join(clock);
+}
+
+Result<void> NodeRecorder::judgeDeferred(
+    const std::function<bool(const RecordedNode &)> &isOpen) {
+  Result<void> result;
+  std::erase_if(deferred, [&](const Deferred &waiting) {
+    RecordedNode &entry = recorded[waiting.node.value];
+    if (isOpen(entry))
+      return false;
+    keepFirst(result, judge(waiting.node, entry, waiting.suspects));
+    for (RecordedNode::Call &call : entry.calls)
+      call.before = VectorClock();
+    return true;
+  });
+  return result;
+}
+
+} // namespace mgpu::planner

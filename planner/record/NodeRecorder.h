@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_RECORD_NODERECORDER_H
+#define MGPU_PLANNER_RECORD_NODERECORDER_H
+
+// Appends nodes to the DAG in program order and judges each new dependence: if
+// the program's own streams and waits do not order it, it is a race.
+
+#include "planner/dag/DagBuilder.h"
+#include "planner/dag/IntervalIndex.h"
+#include "planner/record/Findings.h"
+#include "planner/record/SourceOrder.h"
+
+#include <functional>
+#include <set>
+
+namespace mgpu::planner {
+
+/// A node and what the race check needs to know about it. A collective has one
+/// call per rank, everything else has exactly one.
+struct RecordedNode {
+  struct Call {
+    SourcePoint point;  ///< its place on its queue
+    VectorClock before; ///< what its queue had waited for when it was issued
+    Place place;
+  };
+  DagNode node;
+  std::vector<Call> calls;
+  std::vector<uint32_t> callOfUse; ///< per use; empty: call 0 for all
+  std::vector<bool> inexact;       ///< per use: may touch less; empty: none may
+};
+
+class NodeRecorder {
+public:
+  NodeRecorder(Dag &dag, const SourceOrder &order, Findings &findings,
+               bool racesAreErrors)
+      : dag(dag), order(order), findings(findings), tracker(dag),
+        racesAreErrors(racesAreErrors) {}
+
+  /// Appends the node. Fails with the first of its races when races are errors.
+  /// `isOpen`: the node is queued behind a collective call that has no match
+  /// yet. What the node follows is known only once it has one, so its races are
+  /// judged by judgeDeferred.
+  Result<void> record(RecordedNode node, bool isOpen);
+  /// Nodes not judged yet that follow `point` follow all `clock` covers.
+  void learn(SourcePoint point, const VectorClock &clock);
+  /// Judges the deferred nodes that are not `isOpen` any more.
+  Result<void>
+  judgeDeferred(const std::function<bool(const RecordedNode &)> &isOpen);
+  uint32_t numRaces() const { return races; }
+
+private:
+  struct Conflict {
+    Overlap overlap = Overlap::None;
+    Place earlier, later;
+    BufferId buffer;
+  };
+  /// A use by its position in its node's `uses`.
+  struct Use {
+    NodeId node;
+    uint32_t index;
+  };
+  struct Deferred {
+    NodeId node;
+    std::vector<NodeId> suspects; ///< earlier nodes it may race with
+  };
+  std::vector<NodeId> suspectsOf(NodeId id, const RecordedNode &entry,
+                                 size_t firstEdge);
+  void addHiddenSuspects(NodeId id, const RecordedNode &entry,
+                         std::vector<NodeId> &suspects);
+  void hideBehind(NodeId id, const RecordedNode &entry, size_t firstEdge);
+  std::optional<Conflict> unorderedConflict(NodeId from, const RecordedNode &to,
+                                            const DagNode &toNode) const;
+  Result<void> judge(NodeId id, const RecordedNode &entry,
+                     const std::vector<NodeId> &suspects);
+  Result<void> report(const Conflict &conflict);
+  const SourcePoint &pointOf(Use use) const;
+
+  Dag &dag;
+  const SourceOrder &order;
+  Findings &findings;
+  DependencyTracker tracker;
+  bool racesAreErrors;
+  uint32_t races = 0, reports = 0;
+  std::vector<RecordedNode> recorded; ///< without `node`, which the DAG owns
+  std::vector<Deferred> deferred;
+  /// Per buffer, the sure uses that a write which may touch less took out of
+  /// the tracker's view: a later race with them is proven, one with that write
+  /// only possible.
+  std::vector<IntervalIndex<Use>> hidden;
+  std::set<std::pair<uint32_t, uint32_t>> wasHidden; ///< node, use
+};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_RECORD_NODERECORDER_H

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Each constraint of the mgpu dialect has a label, as all_reduce_c2. The dialect's document lists it, the
+message about it ends with it, and a test expects that message.
+
+The messages themselves are compared with the tests by mgpu-opt --verify-diagnostics.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+faults = []
+
+
+def labels(pattern, files):
+    found = [label for file in files for label in re.findall(pattern, file.read_text())]
+    if not found:
+        faults.append(f"no labels in {', '.join(str(file) for file in files)}")
+    return found
+
+
+def number(label):
+    operation, digits = label.rsplit("_c", 1)
+    return operation, int(digits)
+
+
+def compare(left, where, right, elsewhere):
+    for label in sorted(set(left) - set(right), key=number):
+        faults.append(f"{label} is in {where} and not in {elsewhere}")
+
+
+listed = labels(r"- \((\w+_c\d+)\)", [ROOT / "docs/generated/MgpuDialect.md"])
+tested = labels(r"expected-error.*\[(\w+_c\d+)\]\}\}", sorted((ROOT / "tests/lit/mgpu").glob("*.mlir")))
+compare(listed, "the dialect's document", tested, "a test of tests/lit/mgpu")
+compare(tested, "a test of tests/lit/mgpu", listed, "the dialect's document")
+for label in listed:
+    operation, position = number(label)
+    if listed.count(label) > 1:
+        faults.append(f"{label} is twice in the dialect's document")
+    if position > 1 and f"{operation}_c{position - 1}" not in listed:
+        faults.append(f"{label} has no label before it in the dialect's document")
+
+# A message without a label would be a constraint that nothing lists.
+for file in sorted((ROOT / "dialect/mgpu").glob("*Verify.cpp")) + [ROOT / "dialect/mgpu/MgpuDialect.cpp"]:
+    text = re.sub(r'"(?:[^"\\]|\\.)*"', lambda quoted: quoted[0].replace(";", ","), file.read_text())
+    for message in re.findall(r"\bemit(?:Op)?Error\([^;]*;", text):
+        if "rule(" not in message and not re.search(r"\[\w+_c\d+\]", message):
+            faults.append(f"{file.name}: a message without a label: {' '.join(message.split())}")
+
+print("\n".join(faults) or f"{len(listed)} constraints")
+sys.exit(bool(faults))

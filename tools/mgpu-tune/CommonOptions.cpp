@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mgpu-tune/CommonOptions.h"
+
+namespace mgpu::pipeline {
+
+void addPairs(CLI::App *command, const char *name, Pairs &into,
+              const char *help) {
+  command
+      ->add_option_function<std::vector<std::string>>(
+          name,
+          [name, &into](const std::vector<std::string> &pairs) {
+            for (const std::string &pair : pairs) {
+              size_t equals = pair.find('=');
+              if (equals == 0 || equals == std::string::npos ||
+                  equals + 1 == pair.size())
+                throw CLI::ValidationError(
+                    name, "'" + pair + "' is not of the form K=V");
+              if (!into.emplace(pair.substr(0, equals), pair.substr(equals + 1))
+                       .second)
+                throw CLI::ValidationError(name, "'" + pair.substr(0, equals) +
+                                                     "' is given twice");
+            }
+          },
+          help)
+      ->type_name("K=V")
+      ->expected(1)
+      ->allow_extra_args(false) // what follows the one value is not its
+      ->take_all();
+}
+
+void addJson(CLI::App *command, bool &json) {
+  command->add_flag("--json", json, "Print the result as JSON");
+}
+
+void addProgramOptions(CLI::App *command, ProgramOptions &options) {
+  LoadOptions &load = options.load;
+  command->add_option("--entry", load.entry, "The entry function")
+      ->capture_default_str();
+  addPairs(
+      command, "--arg", load.arguments,
+      "Value of argument K, a name or number (docs/cli.md lists the forms)");
+  addPairs(command, "--role", load.roles,
+           "Role of argument K: input, output, resident; of a scalar: "
+           "specialised, dynamic");
+  takeWhole(command
+                ->add_option("--node-limit", load.nodeLimit,
+                             "Most nodes the unrolled program may have")
+                ->capture_default_str(),
+            1, 1'000'000'000);
+  takeWhole(command
+                ->add_option("--roll-from", load.rollFrom,
+                             "Trips from which the program's loop stays "
+                             "rolled; 0: never")
+                ->capture_default_str());
+  command->add_flag(
+      "!--no-fusion", load.fuse,
+      "A launch for each linalg operation and parallel loop, even "
+      "where several could share one");
+  addJson(command, options.json);
+}
+
+void addProgram(CLI::App *command, ProgramOptions &options) {
+  command
+      ->add_option("FILE", options.load.file, "The program (.mlir) or bundle")
+      ->required();
+  addProgramOptions(command, options);
+}
+
+void addScheduling(CLI::App *command, PlanOptions &options) {
+  auto chosen = [&options](const auto &) { options.isChosen = true; };
+  takeWord(command
+               ->add_option("--scheduler", options.scheduler,
+                            "serial, list, or shuffled (a random legal plan, "
+                            "for tests)")
+               ->capture_default_str()
+               ->each(chosen),
+           {"serial", "list", "shuffled"});
+  takeWhole(command
+                ->add_option("--seed", options.seed,
+                             "Seed of --scheduler shuffled, and of what is "
+                             "random of plans for sim targets")
+                ->capture_default_str()
+                ->each(chosen));
+  addValue(command, "--transforms", options.transforms, "LIST",
+           "Changes to the program and its schedule that keep its bits: none, "
+           "a list of algorithm, copies, scatter, bucket, chunk, split, order, "
+           "early, nofork; auto: for sim targets those that gain; auto,-NAME: "
+           "all but one")
+      ->capture_default_str()
+      ->each([&options](const std::string &list) {
+        options.isChosen |= list != "none" && list != "auto";
+      });
+  takeWhole(
+      command->add_option("--streams", options.streams, "Streams per device")
+          ->capture_default_str()
+          ->each(chosen),
+      1, 8);
+}
+
+void addDatabase(CLI::App *command, std::string &database) {
+  addValue(command, "--db", database, "FILE",
+           "The database; else MGPU_DB, else mgpu/mgpu.db in the "
+           "user's cache directory");
+}
+
+void addTuned(CLI::App *command, LoadOptions &load, bool &useTuned) {
+  addDatabase(command, load.database);
+  command->add_flag("!--no-tuned", useTuned,
+                    "Do not look for a tuned configuration");
+}
+
+void addCompileTimeout(CLI::App *command, LoadOptions &load) {
+  takeWhole(addValue(command, "--compile-timeout", load.compileSeconds,
+                     "SECONDS", "Of each program that NVRTC compiles; 0: none")
+                ->capture_default_str(),
+            0, 1'000'000);
+}
+
+void addTensorCores(CLI::App *command, LoadOptions &load) {
+  takeWord(command->add_flag(
+               "--tensor-cores{mma}", load.tensorCores,
+               "On GPUs, products of f16 and bf16 by a form of ours, mma or "
+               "for sm_90 wgmma; all products by cublaslt; or none. Not "
+               "given: those of f16 and bf16 by a form that has passed on "
+               "the GPU (db form), else by cuBLASLt where it is"),
+           {"mma", "wgmma", "cublaslt", "none"});
+}
+
+void addPdl(CLI::App *command, LoadOptions &load) {
+  command->add_flag("--pdl", load.pdl,
+                    "On GPUs of sm_90 and later, a kernel that follows one "
+                    "other may begin before that has ended, and waits for it. "
+                    "Off until it has been seen to work on a GPU");
+}
+
+void addCold(CLI::App *command, MeasureOptions &options) {
+  command->add_flag("--cold", options.coldCaches, "Measure with cold caches");
+}
+
+void addPinning(CLI::App *command, MeasureOptions &options) {
+  command->add_flag(
+      "!--no-pin", options.pinThreads,
+      "Leave it to the system on which CPUs threads are measured");
+}
+
+void addTarget(CLI::App *command, LoadOptions &load) {
+  addValue(command, "--target", load.target, "TARGET",
+           "The machine: host[:N], N virtual devices; cuda:K[/N], GPU "
+           "K as N devices; cuda:K,L, several GPUs; plan takes "
+           "sim:NAME|FILE as well");
+}
+
+void addGpus(CLI::App *command, GpuOptions &options) {
+  addValue(command, "--nccl", options.nccl, "SETTING,...",
+           "Of several GPUs: overlap (communicators that share at "
+           "most one rank run at once), windows (arenas in NCCL's "
+           "symmetric memory, from 2.27 on), min-ctas=N, max-ctas=N, "
+           "ctas=default|efficiency|zero");
+  takeWhole(addValue(command, "--deadline", options.deadlineSeconds, "SECONDS",
+                     "Of each replay on a GPU, after which it is "
+                     "given up; 0: none")
+                ->capture_default_str(),
+            0, 1'000'000);
+}
+
+std::set<std::string> givenOptions(const CLI::App *command) {
+  std::set<std::string> given;
+  for (const CLI::Option *option : command->get_options())
+    if (option->count() > 0)
+      given.insert(option->get_name());
+  return given;
+}
+
+} // namespace mgpu::pipeline

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TOOLS_MGPU_TUNE_OPENRANKS_H
+#define MGPU_TOOLS_MGPU_TUNE_OPENRANKS_H
+
+// A program on several GPUs: a process for each.
+
+#include "capture/ranks/Ranks.h"
+#include "pipeline/Run.h"
+#include "tools/mgpu-tune/Options.h"
+
+namespace mgpu::pipeline {
+
+/// How to open a process for each GPU, as --deadline and --nccl say.
+struct RanksToOpen {
+  capture::RankJob::Open open;
+  capture::Ranks::Options how;
+};
+/// Usage for these options. `own` are a bundle's kernels of the target.
+Result<RanksToOpen> ranksToOpen(const std::vector<int> &gpus,
+                                const GpuOptions &options,
+                                const std::string &database,
+                                capture::OwnCubins own = {});
+
+/// `program` and `prepared` must outlive it.
+Result<std::unique_ptr<Runner>> openRanks(const LoadedProgram &program,
+                                          const Prepared &prepared,
+                                          const std::vector<int> &gpus,
+                                          const GpuOptions &options);
+
+} // namespace mgpu::pipeline
+
+#endif // MGPU_TOOLS_MGPU_TUNE_OPENRANKS_H

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The command lines of `check`, `run`, `plan`, `replay` and `bundle`.
+#include "tools/mgpu-tune/CommonOptions.h"
+
+namespace mgpu::pipeline {
+
+void addCheckCommand(CommandLine &line) {
+  auto shared = std::make_shared<ProgramOptions>();
+  CLI::App *command =
+      line.app.add_subcommand("check", "Find races, deadlocks, mismatched "
+                                       "collectives and bad shapes");
+  addProgram(command, *shared);
+  onChosen(command, line, shared, runCheck);
+}
+
+/// What `run` and `replay` have in common.
+static void addRun(CLI::App *command, RunOptions &options) {
+  addTarget(command, options.load);
+  addPairs(
+      command, "--out", options.outputs,
+      "Write argument or result K after the run to FILE.npy. Of both --arg "
+      "and --out, K@2=V is of a second round, which is replayed with the "
+      "program as it is loaded; K@3=V of a third");
+  takeWord(addValue(command, "--cpu", options.prepare.cpu, "LEVEL",
+                    "Level of the kernels; else the best here"),
+           cpuLevels);
+  takeWhole(command
+                ->add_option("--repeat", options.repeat,
+                             "Replays; each starts with what the one before "
+                             "left in the arguments")
+                ->capture_default_str(),
+            1, 1'000'000'000);
+  command->add_option("--trace", options.traceFile,
+                      "Write a Chrome/Perfetto trace of one more replay");
+  addGpus(command, options);
+}
+
+void addRunCommand(CommandLine &line) {
+  auto shared = std::make_shared<RunOptions>();
+  RunOptions &options = *shared;
+  CLI::App *command =
+      line.app.add_subcommand("run", "Plan, compile and run a program");
+  addProgram(command, options);
+  addScheduling(command, options.prepare);
+  addTuned(command, options.load, options.prepare.useTuned);
+  addRun(command, options);
+  addTensorCores(command, options.load);
+  addCompileTimeout(command, options.load);
+  addPdl(command, options.load);
+  onChosen(command, line, shared, runRun);
+}
+
+void addPlanCommand(CommandLine &line) {
+  auto shared = std::make_shared<PlanCommandOptions>();
+  PlanCommandOptions &options = *shared;
+  CLI::App *command =
+      line.app.add_subcommand("plan", "Show the schedule and why");
+  addProgram(command, options);
+  addTarget(command, options.load);
+  addScheduling(command, options.prepare);
+  addValue(command, "--memory", options.machine.memory, "SIZE",
+           "Memory of each device, as 100GB; of sim targets");
+  addValue(command, "--budget", options.machine.budget, "TIME|N",
+           "How long to search: 60s, or a number of schedules; of sim "
+           "targets")
+      ->capture_default_str();
+  addValue(command, "--collectives", options.machine.collectivesFile, "FILE",
+           "Measured times of collectives (.csv), instead of the "
+           "curves built in; of sim targets");
+  command->add_flag("--explain", options.explain, "Say why each step is where");
+  command->add_option("--dot", options.dotFile, "Write the plan as Graphviz");
+  command->add_option(
+      "--trace", options.traceFile,
+      "Write the predicted timeline as a Chrome/Perfetto trace");
+  command->add_option("--svg", options.svgFile,
+                      "Write the predicted timeline as a picture");
+  addValue(command, "--what-if", options.whatIf, "CHANGE",
+           "Plan again for link=2x, link.nvlink=2x, nic=2x, "
+           "host_link=2x, memory=2x, flops=2x or op:NAME=0.5x (NAME* "
+           "for all that begin so), and compare; of sim targets")
+      ->expected(1)
+      ->take_all();
+  takeNumber(addValue(command, "--noise", options.noisePercent, "PERCENT",
+                      "Of sim targets: the makespan's 50th and 95th "
+                      "percentile where each duration varies by so "
+                      "much"),
+             0, 100);
+  command->add_flag(
+      "--pareto", options.pareto,
+      "Plan under less and less memory, and list time over memory; "
+      "of sim targets");
+  command->add_option("-o,--output", options.output,
+                      "Write the plan's text form to FILE");
+  addTensorCores(command, options.load);
+  addTuned(command, options.load, options.prepare.useTuned);
+  onChosen(command, line, shared, runPlan);
+}
+
+void addReplayCommand(CommandLine &line) {
+  auto shared = std::make_shared<RunOptions>();
+  RunOptions &options = *shared;
+  options.prepare.mustBeStored = true;
+  CLI::App *command =
+      line.app.add_subcommand("replay", "Run a program with a stored plan");
+  addProgram(command, options);
+  command->add_option("--plan", options.prepare.planFile,
+                      "A plan written by `plan -o`; a bundle has its own");
+  addTuned(command, options.load, options.prepare.useTuned);
+  addRun(command, options);
+  addTensorCores(command, options.load);
+  addCompileTimeout(command, options.load);
+  addPdl(command, options.load);
+  onChosen(command, line, shared, runRun);
+}
+
+void addBundleCommand(CommandLine &line) {
+  auto shared = std::make_shared<BundleCommandOptions>();
+  BundleCommandOptions &options = *shared;
+  CLI::App *command = line.app.add_subcommand(
+      "bundle", "Put a program, planned and compiled, into one file");
+  addProgram(command, options);
+  command
+      ->add_option("-o,--output", options.output,
+                   "The bundle to write, as x.mgpu")
+      ->required();
+  addTarget(command, options.load);
+  addScheduling(command, options.prepare);
+  command->add_option("--plan", options.prepare.planFile,
+                      "Store this plan, written by `plan -o`");
+  options.bundle.levels = cpuLevels;
+  takeWord(command
+               ->add_option("--cpu", options.bundle.levels,
+                            "CPU levels to compile the host's kernels for")
+               ->delimiter(',')
+               ->type_name("LEVEL,...")
+               ->capture_default_str(),
+           cpuLevels);
+  command
+      ->add_option("--arch", options.bundle.archs,
+                   "Architectures to compile cubins for: sm_80,sm_90,...")
+      ->delimiter(',')
+      ->type_name("ARCH,...");
+  command
+      ->add_option("--alternatives", options.bundle.alternatives,
+                   "Other variants of each of the host's kernels, which "
+                   "`tune` may choose of a bundle (default 0)")
+      ->check(CLI::Range(0, 64));
+  addTensorCores(command, options.load);
+  addCompileTimeout(command, options.load);
+  addPdl(command, options.load);
+  addTuned(command, options.load, options.prepare.useTuned);
+  onChosen(command, line, shared, runBundle);
+}
+
+} // namespace mgpu::pipeline
