@@ -11,7 +11,7 @@
 
 namespace mgpu::pipeline {
 
-/// Of a problem's program.
+/// How the program of such a TuningProblem begins.
 static constexpr const char *problemHead = "product form ";
 
 static db::TuningProblem problemOf(const GpuIdentity &gpu,

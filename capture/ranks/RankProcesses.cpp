@@ -104,7 +104,7 @@ private:
 
   const std::shared_ptr<const RankJob> job;
   std::vector<ChildProcess> children;
-  // Of the step, by rank.
+  // The answers of this step, by rank.
   std::vector<Bytes> answers;
   std::vector<ChildProcess *> waiting; ///< null once it has answered
   std::deque<RankAnswer> unsent;       ///< of ranks that could not be asked
