@@ -6,8 +6,8 @@
 // on which bytes, and what must come before what. Every importer makes one,
 // every scheduler reads one; nothing here knows of streams or of time.
 
+#include "support/Collective.h"
 #include "support/Result.h"
-#include "support/Types.h"
 
 #include <array>
 #include <span>
@@ -122,6 +122,7 @@ struct CollectiveCall {
   ElementType elementType = ElementType::F32;
   uint32_t root = 0; ///< broadcast
   uint32_t communicator = 0;
+  std::vector<RankPair> pairs; ///< permute; ascending
   std::vector<CollectiveMember> members;
   bool operator==(const CollectiveCall &) const = default;
 };

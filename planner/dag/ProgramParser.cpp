@@ -260,6 +260,14 @@ Result<void> Parser::parseCollective(LineReader &line) {
   MGPU_TRY(line.keyword("communicator"));
   MGPU_TRY_ASSIGN(call.communicator,
                   line.integer<uint32_t>("communicator number"));
+  if (!line.atEnd())
+    MGPU_TRY(line.keyword("pairs"));
+  while (!line.atEnd()) {
+    RankPair pair;
+    MGPU_TRY_ASSIGN(pair.source, line.integer<uint32_t>("source"));
+    MGPU_TRY_ASSIGN(pair.target, line.integer<uint32_t>("target"));
+    call.pairs.push_back(pair);
+  }
   program.dag.nodes.back().work = std::move(call);
   return line.expectEnd();
 }

@@ -147,9 +147,14 @@ private:
     out += '\n';
   }
   void write(const CollectiveCall &call) {
-    add("collective {} {} {} root {} communicator {}\n", toString(call.kind),
+    add("collective {} {} {} root {} communicator {}", toString(call.kind),
         toString(call.reduction), toString(call.elementType), call.root,
         call.communicator);
+    if (!call.pairs.empty())
+      out += " pairs";
+    for (const RankPair &pair : call.pairs)
+      add(" {} {}", pair.source, pair.target);
+    out += '\n';
     for (const CollectiveMember &member : call.members) {
       add("member");
       addDevice(member.device);

@@ -105,7 +105,7 @@ private:
     }
     for (size_t rank = 0; elements > 0 && rank < call.members.size(); ++rank) {
       const CollectiveMember &member = call.members[rank];
-      CollectiveSlices slices = *slicesOf(call, rank);
+      CollectiveSlices slices = slicesOf(call, rank);
       if (slices.send == 1 && sends(call, rank))
         for (const Touch &writer : writersOf(member.send, member.sendBox, id))
           addWays(writer, member.sendBox, ways);

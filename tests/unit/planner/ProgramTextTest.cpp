@@ -125,6 +125,7 @@ TEST(ProgramText, SaysEverything) {
       CHANGE(std::get<CollectiveCall>(g.work).elementType = ElementType::I1),
       CHANGE(std::get<CollectiveCall>(g.work).root += 1),
       CHANGE(std::get<CollectiveCall>(g.work).communicator += 1),
+      CHANGE(std::get<CollectiveCall>(g.work).pairs.push_back({0, 1})),
       CHANGE(std::get<CollectiveCall>(g.work).members[0].device.value += 1),
       CHANGE(std::get<CollectiveCall>(g.work).members[0].send.value += 1),
       CHANGE(std::get<CollectiveCall>(g.work).members[0].recv.value += 1),
