@@ -14,7 +14,8 @@ import sys
 import tempfile
 
 EXAMPLES = [("saxpy", "main", ["a=2.5"]), ("heat", "main", []), ("mandelbrot", "main", []), ("mlp", "main", []),
-            ("attention", "main", []), ("ops", "main", []), ("digits", "main", ["rate=0.5"]), ("digits", "eval", [])]
+            ("attention", "main", []), ("ops", "main", []), ("exchange", "main", []),
+            ("digits", "main", ["rate=0.5"]), ("digits", "eval", [])]
 # The levels between the lowest and this machine's own have their turn in make check-all.
 ALL = os.environ.get("MGPU_SWEEPS") == "all"
 LEVELS = ["x86-64-v2"] + (["x86-64-v3", "x86-64-v4"] if ALL else [])

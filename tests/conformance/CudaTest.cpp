@@ -3,6 +3,7 @@
 // Examples and random programs give on the CUDA target, over a driver that is
 // not there, the bits they give on the host target: same plans, kernels in
 // other shapes, graph nodes in any order their edges allow.
+#include "tests/conformance/CollectivePrograms.h"
 #include "tests/conformance/CudaPrograms.h"
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
@@ -377,6 +378,33 @@ TEST(CudaEarly, ProductsByWarpgroupsWaitToo) {
         programs.beginEarly();
       },
       "cuTensorMapEncodeTiled", 4);
+}
+
+TEST(CudaCollectives, GiveTheBitsOfTheHost) {
+  std::mt19937_64 random(5);
+  CudaPrograms programs;
+  for (ElementType type : {ElementType::I1, ElementType::I16,
+                           ElementType::F8E5M2, ElementType::F64}) {
+    SCOPED_TRACE(toString(type));
+    ImportRequest request;
+    request.text = printProgram(makeCollectiveProgram(type));
+    request.name = std::string(toString(type));
+    ImportOutcome outcome = Importer().import(request);
+    ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+    auto number = programs.add(*outcome.dag, random);
+    ASSERT_TRUE(number) << number.error().message;
+    auto inputs = randomInputs(*outcome.dag, 3);
+    ASSERT_TRUE(inputs) << inputs.error().message;
+    auto serial = makePlan(*outcome.dag, "serial");
+    ASSERT_TRUE(serial) << serial.error().message;
+    auto expected = execute(*outcome.dag, *serial, {}, *inputs, 1, 1);
+    ASSERT_TRUE(expected) << expected.error().message;
+    for (const char *scheduler : {"list", "1"}) {
+      check(programs, *number, *outcome.dag, scheduler, *inputs, *expected, 1);
+      if (HasFatalFailure())
+        return;
+    }
+  }
 }
 
 TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {

@@ -14,6 +14,7 @@ std::vector<Example> allExamples() {
           {"mandelbrot", "main", {}},
           {"mlp", "main", {}},
           {"ops", "main", {}},
+          {"exchange", "main", {}},
           {"attention", "main", {}},
           {"digits", "main", {{"rate", "0.5"}}},
           {"digits", "eval", {}}};

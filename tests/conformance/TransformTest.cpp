@@ -267,8 +267,16 @@ private:
                    at[0].sizes[0] * program.numDevices <= 96;
     if (!gathers && op.collective == CollectiveKind::AllGather)
       op.collective = CollectiveKind::AllReduce;
+    // All around, or with zeros for rank 1.
+    if (op.collective == CollectiveKind::Broadcast && op.root % 2) {
+      op.collective = CollectiveKind::Permute;
+      for (int d = int(program.ops.size() % 2); d < program.numDevices; ++d)
+        op.pairs.emplace_back(d, (d + 1) % program.numDevices);
+    }
     bool inPlace = !gathers && (op.collective == CollectiveKind::Broadcast ||
-                                random.below(2) == 0);
+                                (op.collective == CollectiveKind::Permute
+                                     ? op.pairs.size() % 2 == 0
+                                     : random.below(2) == 0));
     for (int d = 0; d < program.numDevices; ++d) {
       op.from.push_back(at[d]);
       if (!inPlace)
