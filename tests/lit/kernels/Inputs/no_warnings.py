@@ -18,6 +18,7 @@ PROGRAMS = [
     ["examples/mlp/mlp.mlir"],
     ["examples/mandelbrot/mandelbrot.mlir"],
     ["examples/ops/ops.mlir"],
+    ["examples/exchange/exchange.mlir"],
     ["examples/source/source.mlir"],
     ["examples/attention/attention.mlir"],
     ["tests/lit/run/dynamic-shared-memory.mlir"],
