@@ -384,8 +384,12 @@ TEST(CudaEarly, ProductsByWarpgroupsWaitToo) {
 TEST(CudaCollectives, GiveTheBitsOfTheHost) {
   std::mt19937_64 random(5);
   CudaPrograms programs;
-  for (ElementType type : {ElementType::I1, ElementType::I16,
-                           ElementType::F8E5M2, ElementType::F64}) {
+  constexpr ElementType types[] = {
+      ElementType::I1,       ElementType::I16,  ElementType::F8E5M2,
+      ElementType::F64,      ElementType::I8,   ElementType::I32,
+      ElementType::I64,      ElementType::F16,  ElementType::Index,
+      ElementType::F8E4M3FN, ElementType::BF16, ElementType::F32};
+  for (ElementType type : std::span(types).first(sweep(4, std::size(types)))) {
     SCOPED_TRACE(toString(type));
     ImportRequest request;
     request.text = printProgram(makeCollectiveProgram(type));

@@ -173,7 +173,12 @@ INSTANTIATE_TEST_SUITE_P(All, GpusExamples, testing::ValuesIn(allExamples()),
 TEST(GpusCollectives, GiveTheBitsOfTheHost) {
   std::mt19937_64 random(5);
   CudaPrograms programs;
-  for (ElementType type : {ElementType::I8, ElementType::BF16}) {
+  constexpr ElementType types[] = {ElementType::I8,       ElementType::BF16,
+                                   ElementType::I32,      ElementType::I64,
+                                   ElementType::F16,      ElementType::Index,
+                                   ElementType::F32,      ElementType::F64,
+                                   ElementType::F8E4M3FN, ElementType::F8E5M2};
+  for (ElementType type : std::span(types).first(sweep(2, std::size(types)))) {
     SCOPED_TRACE(toString(type));
     ImportRequest request;
     request.text = printProgram(makeCollectiveProgram(type));
