@@ -36,7 +36,7 @@ OURS = {
     "planner/schedule/list": PLAN + ["planner/cost", "device/api"],
     "planner/schedule/exact": [],
     "planner/schedule/search": PLAN + ["planner/cost", "planner/schedule/exact"],
-    "planner/schedule/transform": PLAN + ["planner/cost"],
+    "planner/schedule/transform": PLAN + ["planner/cost", "device/api"],
     "planner/schedule": PLAN + ["planner/cost", "planner/schedule/*", "device/api"],
     "kernels/space": ["planner/dag", "device/api", "kernels/abi"],
     "kernels/lower": ["dialect/mgpu", "kernels/abi", "kernels/space"],

@@ -117,6 +117,8 @@ private:
   }
   void addWays(const Touch &touch, const Box &whole,
                std::vector<std::vector<int64_t>> &ways) const {
+    if (!whole.isContiguous()) // bytes say nothing of elements there
+      return;
     const DagNode &node = dag.nodes[touch.node];
     for (unsigned axis : {2u, 1u, 0u}) {
       if (axes[touch.node]

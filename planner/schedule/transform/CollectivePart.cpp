@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/transform/CollectivePart.h"
 
+#include "device/api/CopyNest.h"
+
 #include <tuple>
 
 namespace mgpu::planner {
@@ -57,21 +59,32 @@ int64_t sliceElements(const CollectiveCall &call) {
   return elements;
 }
 
-/// Elements [begin, end) of each of `slices` equal slices of a contiguous box.
-static std::optional<Box> partOfSlices(const Box &box, size_t slices,
+/// Elements [begin, end) of each of `slices` equal slices of a box, where they
+/// are a box: whole rows, if the elements of a slice do not follow each other.
+static std::optional<Box> partOfSlices(const Box &whole, size_t slices,
                                        int64_t begin, int64_t end) {
-  int64_t elements = box.numElements(), width = box.elementBytes;
-  if (!box.isContiguous() || elements % int64_t(slices) != 0 ||
-      elements / int64_t(slices) < end)
+  const auto count = int64_t(slices);
+  Box box = device::collapse(whole);
+  const int64_t elements = box.numElements() / count;
+  if (box.sizes.empty() || box.sizes[0] % count != 0 || elements < end)
     return std::nullopt;
-  int64_t slice = elements / int64_t(slices),
-          first = box.byteRange().first + begin * width;
-  if (slices == 1)
-    return Box{first, {end - begin}, {width}, box.elementBytes};
-  return Box{first,
-             {int64_t(slices), end - begin},
-             {slice * width, width},
-             box.elementBytes};
+  // The first slice, and how far the next one is.
+  box.sizes[0] /= count;
+  const int64_t step = box.sizes[0] * box.strides[0];
+  if (box.sizes[0] == 1 && box.sizes.size() > 1) {
+    box.sizes.erase(box.sizes.begin());
+    box.strides.erase(box.strides.begin());
+  }
+  const int64_t row = elements / box.sizes[0];
+  if (begin % row != 0 || end % row != 0)
+    return std::nullopt;
+  box.offset += begin / row * box.strides[0];
+  box.sizes[0] = (end - begin) / row;
+  if (count > 1) {
+    box.sizes.insert(box.sizes.begin(), count);
+    box.strides.insert(box.strides.begin(), step);
+  }
+  return box;
 }
 
 std::vector<CollectiveCall> cutCollective(const CollectiveCall &call,
