@@ -87,7 +87,7 @@ Result<void> Commands::issue(ir::PermuteOp op) {
   std::vector<RankPair> pairs;
   ArrayRef<int64_t> numbers = op.getPairs();
   for (size_t k = 0; k + 1 < numbers.size(); k += 2) {
-    // Too large a number stays one; the recorder compares it with the ranks.
+    // A number too large for a rank stays too large for the recorder.
     auto rank = [&](int64_t number) {
       return uint32_t(std::min<int64_t>(number, UINT32_MAX));
     };

@@ -165,7 +165,7 @@ private:
     one.change = changeFor(one);
   }
 
-  /// Of other collectives no transform makes one of several.
+  /// Only all_reduces are made into one by a transform.
   static bool isAllReduce(const DagNode &node) {
     if (auto *call = std::get_if<CollectiveCall>(&node.work))
       return call->kind == CollectiveKind::AllReduce;

@@ -157,8 +157,9 @@ private:
     return -1;
   }
 
-  /// None; a shift; all around; backwards, so that some keep their own; one
-  /// that sends to the last.
+  /// Pattern 0 has no pairs, 1 is a shift, 2 goes all around, 3 is backwards,
+  /// so that a rank in the middle keeps its own, in 4 the first sends to the
+  /// last.
   static std::vector<std::pair<int, int>> pairsOf(int pattern, int n) {
     std::vector<std::pair<int, int>> pairs;
     for (int r = 0; r < n; ++r)

@@ -122,7 +122,7 @@ private:
   std::vector<double> read(const View &view) const;
   bool write(const View &view, const std::vector<double> &values);
   bool launch(const Op &op);
-  /// MachineCollectives.cpp
+  // MachineCollectives.cpp
   bool collect(const Op &op);
   std::optional<std::vector<double>> reduced(const Op &op) const;
 

@@ -95,7 +95,7 @@ bool isSymmetric(const CollectiveNodeParams &params) {
                          : std::optional<int64_t>(0);
     if (!send || !recv)
       return false;
-    // Its ends would have to be packed here alone.
+    // This rank packs ends that overlap, and the others would not know.
     if (isPermute && sends && receives &&
         *send < *recv + bytesOf(member.recvBox) &&
         *recv < *send + bytesOf(member.sendBox))

@@ -125,8 +125,8 @@ std::vector<Values> reference(const CollectiveNodeParams &params,
   return out;
 }
 
-/// None; a shift; one of all ranks around; two that swap, where the first is
-/// alone with itself.
+/// The pairs of a case: 0 has none, 1 is a shift, 2 goes all around, in 3 the
+/// first rank sends to itself and the next two swap.
 std::vector<RankPair> somePairs(uint32_t n, uint32_t which) {
   std::vector<RankPair> pairs;
   if (which == 1 || which == 2)
