@@ -75,6 +75,9 @@ void addPlanCommand(CommandLine &line) {
       "Write the predicted timeline as a Chrome/Perfetto trace");
   command->add_option("--svg", options.svgFile,
                       "Write the predicted timeline as a picture");
+  addValue(command, "--certificate", options.certificateFile, "FILE",
+           "Write the proof of the plan's bound; of sim targets and DAG files "
+           "that are spmd");
   addValue(command, "--what-if", options.whatIf, "CHANGE",
            "Plan again for link=2x, link.nvlink=2x, nic=2x, "
            "host_link=2x, memory=2x, flops=2x or op:NAME=0.5x (NAME* "
