@@ -11,8 +11,9 @@ namespace mgpu::planner::search {
 // Each step takes this share off what is live beside the resident bytes.
 static constexpr double stepShare = 0.005;
 // So many moves without gain end the search; so many are made at least.
-static constexpr uint32_t peakPatience = 2000, leastMoves = 2000;
-// After so many moves without gain some that lose a little stay.
+static constexpr uint32_t peakPatience = 5000, leastMoves = 2000;
+// After so many moves without gain some that lose a little stay, as long as all
+// they lost is less than the excess at one place.
 static constexpr uint32_t quiet = 100;
 // How many places before it a node takes along what only it needs.
 static constexpr uint32_t farthestBack = 2000;
@@ -57,12 +58,12 @@ private:
   /// Moves until the targets are met, or the limits.
   bool reachTargets(const std::vector<uint64_t> &limits,
                     const rcpsp::Budget &budget) {
-    double change = 0, lowest = 0;
+    lost = 0;
     for (idle = 0; findPlace(limits); ++moves) {
       if (++idle > peakPatience || (moves > leastMoves && budget.isOutOfTime()))
         return false;
-      if ((change += move()) < lowest) {
-        lowest = change;
+      if ((lost += move()) < 0) {
+        lost = 0;
         idle = 0;
       }
     }
@@ -121,7 +122,7 @@ private:
       return 0;
     const double change = memory.reorder(begin, part, targets);
     const bool mayLose = idle > quiet && random.below(16) == 0;
-    if (change > (mayLose ? worstExcess : 0)) {
+    if (change > (mayLose ? worstExcess - lost : 0)) {
       memory.undo();
       return 0;
     }
@@ -246,6 +247,7 @@ private:
   Random random;
   uint32_t moves = 0, idle = 0;
   double worstExcess = 0;        ///< bytes above a target at one place
+  double lost = 0;               ///< excess above the least so far
   std::vector<uint64_t> targets; ///< bytes by device
   uint32_t peak = 0, device = 0; ///< what the next move is about
   std::vector<bool> isMoved;     ///< by node, within one move

@@ -67,20 +67,20 @@ std::optional<double> OverlapSearch::tryRung(const std::vector<uint32_t> &base,
   return offerWorking();
 }
 
-/// Goes on within the limits, from a sequence that takes more: it is
-/// lowered until a plan fits. First by as much as the plan before took too
-/// much; if that finds none and it is to be thorough, rung by rung. The rungs
-/// are of the sequence and not of the limits, so what is found for a limit is
-/// found for a greater one.
+/// Goes on within the limits, from a sequence that takes more: it is lowered
+/// until a plan fits, by as much as the plan before took too much, or rung by
+/// rung. The rungs are of the sequence and not of the limits, so what steps
+/// find for a limit they find for a greater one.
 bool OverlapSearch::descend(const std::vector<uint32_t> &base,
-                            const rcpsp::Budget &budget, bool isThorough) {
+                            const rcpsp::Budget &budget, Descent descent) {
   constexpr int bottom = 2000; // next to nothing is left
   const std::vector<uint64_t> peaks = sequencePeakBytes(problem, base);
   int first = 0;
   while (first < bottom && !fits(problem, rungBelow(peaks, first)))
     ++first;
   int k = first;
-  for (int leap = 0; leap < mostLeaps && k < bottom; ++leap) {
+  for (int leap = 0;
+       descent == Descent::Leaps && leap < mostLeaps && k < bottom; ++leap) {
     const std::vector<uint64_t> rung = rungBelow(peaks, k);
     std::optional<double> taken = tryRung(base, rung, budget);
     if (taken && *taken <= 1)
@@ -92,7 +92,8 @@ bool OverlapSearch::descend(const std::vector<uint32_t> &base,
     while (k<bottom &&double(rungBelow(peaks, k)[0])> enough)
       ++k;
   }
-  for (k = first + 1; isThorough && k <= first + mostRungs; ++k) {
+  for (k = first + 1; descent == Descent::Steps && k <= first + mostRungs;
+       ++k) {
     std::optional<double> taken = tryRung(base, rungBelow(peaks, k), budget);
     if (!taken || *taken <= 1 || budget.isOutOfTime())
       return taken && *taken <= 1;
@@ -104,16 +105,22 @@ bool OverlapSearch::descend(const std::vector<uint32_t> &base,
 /// takes less.
 bool OverlapSearch::settle(const rcpsp::Budget &budget, bool mayDescend) {
   return offerWorking() <= 1 ||
-         (mayDescend && descend(startOrder(problem, working()), budget, false));
+         (mayDescend &&
+          descend(startOrder(problem, working()), budget, Descent::Leaps));
 }
 
 bool OverlapSearch::first(const rcpsp::Budget &budget) {
   windows.listPasses(
       prioritiesOf(problem, streamHeads(problem, Direction::Forward, 0)),
       prioritiesOf(problem, streamHeads(problem, Direction::Backward, 0)));
-  return offerWorking() <= 1 ||
-         descend(startOrder(problem, windows.best()), budget, false) ||
-         descend(lowMemoryOrder(problem), budget, true);
+  if (offerWorking() <= 1)
+    return true;
+  const std::vector<uint32_t> passes = startOrder(problem, windows.best()),
+                              low = lowMemoryOrder(problem);
+  for (Descent descent : {Descent::Leaps, Descent::Steps})
+    if (descend(passes, budget, descent) || descend(low, budget, descent))
+      return true;
+  return false;
 }
 
 void OverlapSearch::improve(const Certificate &bound, rcpsp::Budget &budget) {
@@ -121,7 +128,7 @@ void OverlapSearch::improve(const Certificate &bound, rcpsp::Budget &budget) {
                      prioritiesOf(problem, bound.tails));
   // Where memory is short, from what the better priorities gave.
   if (isTight)
-    descend(startOrder(problem, windows.best()), budget, false);
+    descend(startOrder(problem, windows.best()), budget, Descent::Leaps);
   const double enough = bound.boundUs * (1 + 1e-12);
   for (uint64_t moves = 0, nextOffer = firstOffer;; ++moves) {
     const bool isOver = budget.exhausted();
