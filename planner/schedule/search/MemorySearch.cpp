@@ -7,10 +7,12 @@ namespace mgpu::planner::search {
 
 // One move in so many is backward.
 static constexpr uint64_t backwardOneIn = 3;
+// Of a window: sequences that fit are near each other.
+static constexpr double nearMove = 0.3;
 
 MemorySearch::MemorySearch(const Problem &problem, uint64_t seed)
-    : problem(problem), seed(seed), noise(problem, seed), decoder(problem),
-      serial(problem) {}
+    : problem(problem), seed(seed), noise(problem, seed, nearMove),
+      decoder(problem), serial(problem) {}
 
 bool MemorySearch::start(std::vector<uint32_t> &sequence,
                          const std::vector<uint64_t> &newLimits,

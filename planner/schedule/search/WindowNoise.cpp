@@ -6,10 +6,8 @@
 
 namespace mgpu::planner::search {
 
-// The length of a window, as a share of the makespan, and how far a node moves
-// at most, as a share of the window.
-static constexpr double shortestWindow = 0.001, longestWindow = 0.5,
-                        farthestMove = 1;
+// The length of a window, as a share of the makespan.
+static constexpr double shortestWindow = 0.001, longestWindow = 0.5;
 
 void WindowNoise::disturb(const Schedule &schedule, Direction direction,
                           std::vector<uint32_t> &order) {

@@ -13,8 +13,10 @@ namespace mgpu::planner::search {
 /// has moved by random times within the window.
 class WindowNoise {
 public:
-  WindowNoise(const Problem &problem, uint64_t seed)
-      : random(seed), problem(problem), sorter(problem) {}
+  /// A node moves by `farthestMove` of its window at most.
+  WindowNoise(const Problem &problem, uint64_t seed, double farthestMove)
+      : random(seed), problem(problem), farthestMove(farthestMove),
+        sorter(problem) {}
 
   /// Backward, the order is by the nodes' ends, the last first.
   void disturb(const Schedule &schedule, Direction direction,
@@ -28,6 +30,7 @@ public:
 
 private:
   const Problem &problem;
+  const double farthestMove;
   KeyOrder sorter;
   std::vector<double> keys;
 };

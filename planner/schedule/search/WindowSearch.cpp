@@ -7,8 +7,10 @@
 
 namespace mgpu::planner::search {
 
+static constexpr double farthestMove = 1; // of a window
+
 WindowSearch::WindowSearch(const Problem &problem, uint64_t seed)
-    : problem(problem), noise(problem, seed), decoder(problem) {
+    : problem(problem), noise(problem, seed, farthestMove), decoder(problem) {
   current.makespan = std::numeric_limits<double>::infinity();
 }
 
