@@ -69,7 +69,7 @@ Result<device::KernelObject> build(std::string_view operation, bool two,
   spec.name = operation;
   spec.block = {threads, 1, 1};
   spec.numArguments = 3;
-  spec.source = fmt::format(
+  spec.source = planner::MlirKernel{fmt::format(
       R"(func.func @entry(%x: {0}, %y: {0}, %z: {0}) {{
   %b = gpu.block_id x
   %t = gpu.thread_id x
@@ -83,7 +83,7 @@ Result<device::KernelObject> build(std::string_view operation, bool two,
   return
 }}
 )",
-      buffer, threads, operation, two ? ", %v" : "", type);
+      buffer, threads, operation, two ? ", %v" : "", type)};
   const Dim3 grid{atOnce / threads, 1, 1};
   MGPU_TRY_ASSIGN(auto space, kernels::kernelSpaceOf(
                                   spec, grid, planner::KernelTarget::Host));

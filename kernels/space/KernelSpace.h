@@ -7,6 +7,7 @@
 // All of them compute the same bits, and none changes the DAG: a KernelCall's
 // grid stays that of the source.
 
+#include "planner/dag/KernelSpec.h"
 #include "support/Result.h"
 #include "support/Types.h"
 
@@ -40,9 +41,6 @@ inline constexpr size_t numKernelParameters = 10;
 /// "tile_x", "tile_y", "cluster_x".
 std::string_view toString(KernelParameter parameter);
 
-/// A kernel has no more macros of its own (mgpu.launch's tunables).
-inline constexpr size_t mostKernelTunables = 8;
-
 /// A value for each parameter; those a target does not have keep the default.
 struct KernelConfig {
   std::array<uint32_t, numKernelParameters> values{1, 1, 1, 1, 0,
@@ -73,14 +71,6 @@ struct KernelChoice {
   std::vector<uint32_t> values; ///< ascending, never empty
   std::string reason; ///< where there is one value: why there is no other
   bool operator==(const KernelChoice &) const = default;
-};
-
-/// A kernel-specific macro: of a kernel that is CUDA C++ of its own, with
-/// the values its author gave it, of a product, or MGPU_STAGE.
-struct KernelTunable {
-  std::string name;
-  std::vector<uint32_t> values; ///< the default first, never empty
-  bool operator==(const KernelTunable &) const = default;
 };
 
 /// What a block keeps of a buffer in shared memory where the last tunable,
@@ -126,6 +116,7 @@ struct KernelSpace {
   /// a thread needs beside them; 0 where the compiler may do as it likes.
   uint32_t registersBesideSums = 0;
   std::vector<KernelChoice> choices; ///< every parameter, in their order
+  /// Those of a user's kernel, of a matrix product's text, or MGPU_STAGE.
   std::vector<KernelTunable> tunables;
   std::vector<KernelTile> tiles;
   KernelConfig defaults; ///< always legal

@@ -13,12 +13,6 @@ static void fields(JsonFields &f, KernelChoice &choice) {
   f("reason", choice.reason);
 }
 
-static void fields(JsonFields &f, KernelTunable &tunable) {
-  f("name", tunable.name);
-  f("values", tunable.values);
-  f.require(!tunable.values.empty(), "values");
-}
-
 static void fields(JsonFields &f, KernelTile &tile) {
   f("element_bytes", tile.elementBytes);
   f("along", tile.along);

@@ -3,7 +3,6 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "kernels/cuda/Matmul.h"
-#include "kernels/cuda/SourceKernel.h"
 #include "kernels/cuda/StagePlan.h"
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/LaunchShape.h"
@@ -155,11 +154,6 @@ void SpaceBuilder::build() {
 
 Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
                             KernelTarget target) {
-  if (isSourceKernel(kernel)) {
-    if (target == KernelTarget::Cuda)
-      return sourceKernelSpace(kernel, block, maxGrid);
-    MGPU_TRY(takeReference(kernel));
-  }
   if (target == KernelTarget::Cuda && isMatmul(kernel))
     return matmulSpace(kernel, block, maxGrid);
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");

@@ -6,6 +6,7 @@
 // on which bytes, and what must come before what. Every importer makes one,
 // every scheduler reads one; nothing here knows of streams or of time.
 
+#include "planner/dag/KernelSpec.h"
 #include "support/Result.h"
 #include "support/Types.h"
 
@@ -66,21 +67,6 @@ struct BufferUse {
   /// to the next along x, y and z. 0 where any block may touch all of it.
   std::array<int64_t, 3> blockSteps{0, 0, 0};
   bool operator==(const BufferUse &) const = default;
-};
-
-/// A kernel as the compiler half hands it over. `source` is a self-contained
-/// MLIR module with one gpu.func-like function `@entry`; equal `hash` means
-/// equal behaviour for equal arguments.
-struct KernelSpec {
-  std::string name; ///< for people; unique within the DAG
-  std::string hash; ///< SHA-256 of the canonical source and block size
-  std::string source;
-  std::string
-      location; ///< "file:line:column" of the launch; of one that stands
-                ///< for several operations, all, " + " between them
-  Dim3 block;   ///< threads per block it was specialised for
-  uint32_t numArguments = 0;
-  bool operator==(const KernelSpec &) const = default;
 };
 
 /// A pointer into a buffer, or the bits of a scalar (zero-extended).

@@ -38,11 +38,10 @@ public:
                 llvm::function_ref<HostValue(mlir::Value)> valueOf);
 
 private:
-  /// The kernel of that hash, made of `textOf()` if it is new; `base` begins
-  /// its name.
-  KernelId intern(std::string hash, ir::LaunchOp launch, Dim3 block,
-                  const std::string &base, size_t numArguments,
-                  llvm::function_ref<std::string()> textOf);
+  /// The kernel of that hash. A new one gets a name, which begins with the
+  /// launch's name or `base`, its place, and `sourceOf()`.
+  KernelId intern(KernelSpec spec, ir::LaunchOp launch, llvm::StringRef base,
+                  llvm::function_ref<decltype(KernelSpec::source)()> sourceOf);
 
   Recorder &recorder;
   bool makesTexts;

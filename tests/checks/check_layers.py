@@ -81,11 +81,9 @@ OTHERS = {
     r"benchmark/.*": ["bench/suites"],
     r"CLI/.*": ["tools", "bench/suites"],
 }
-# Single headers that one more folder may include. What is below goes with the next step of the
-# reshaping: a kernel that is a file gets a type of its own instead of an attribute.
+# Single headers that one more folder may include.
 # `doctor` prints what it finds, so its one test includes it where it is.
 FILES = {
-    "kernels/cuda/SourceKernel.h": ["kernels/host"],
     "tools/mgpu-tune/Doctor.h": ["tests/unit/cuda"],
 }
 

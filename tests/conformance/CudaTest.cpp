@@ -183,9 +183,8 @@ TEST(CudaSource, ABundleOfItRunsOnGpus) {
     EXPECT_TRUE(std::ranges::equal(object->bytes(), (*cubins)[k]));
     EXPECT_EQ(object->takesPart, (*texts)[k].image.takesPart);
     auto emitted = kernels::emitCudaText(
-        dag.kernels[k].source,
-        {dag.kernels[k].name, dag.kernels[k].location, dag.kernels[k].block,
-         planner::largestGrids(dag)[k]});
+        dag.kernels[k], {dag.kernels[k].name, dag.kernels[k].location,
+                         dag.kernels[k].block, planner::largestGrids(dag)[k]});
     ASSERT_TRUE(emitted) << emitted.error().message;
     if (object->takesPart)
       continue;

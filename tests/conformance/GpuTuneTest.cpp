@@ -135,8 +135,8 @@ private:
     const std::vector<Dim3> grids = planner::largestGrids(dag);
     for (uint32_t k = 0; k < dag.kernels.size(); ++k) {
       const planner::KernelSpec &spec = dag.kernels[k];
-      auto kernel = kernels::emitCudaText(
-          spec.source, {spec.name, "", spec.block, grids[k]});
+      auto kernel =
+          kernels::emitCudaText(spec, {spec.name, "", spec.block, grids[k]});
       ASSERT_TRUE(kernel) << kernel.error().message;
       auto space =
           kernels::kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda);

@@ -73,11 +73,12 @@ KernelCache::compile(const planner::Dag &dag) {
     auto known = objects.find(spec.hash);
     if (known == objects.end()) {
       MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
+      MGPU_TRY_ASSIGN(const std::string *text, spec.hostText());
       OwningOpRef<ModuleOp> module =
-          parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
+          parseSourceString<ModuleOp>(*text, ParserConfig(&context));
       if (!module)
         return fail(ErrorKind::Internal,
-                    "kernel " + spec.name + " does not parse:\n" + spec.source);
+                    "kernel " + spec.name + " does not parse:\n" + *text);
       MGPU_TRY_ASSIGN(auto object,
                       kernels::emitHostKernel(*module, spec.block));
       known = objects.emplace(spec.hash, std::move(object)).first;

@@ -95,7 +95,7 @@ BundleContents makeContents() {
   contents.origin = {"main", "a.mlir", "hash", "0.1", "arg n=6\n", ""};
   contents.program.dag = std::move(test.dag);
   planner::Dag &dag = contents.program.dag;
-  dag.kernels[0].source = "module {}";
+  dag.kernels[0].source = planner::MlirKernel{"module {}"};
   for (planner::DagNode &node : dag.nodes)
     addUses(node);
   using Role = planner::ArgumentRole;
@@ -368,9 +368,9 @@ TEST_F(BundleErrors, NewerVersion) {
 }
 
 TEST_F(BundleErrors, NewerProgram) {
-  change(record.program.text, "mgpu-program 2", "mgpu-program 3");
+  change(record.program.text, "mgpu-program 3", "mgpu-program 4");
   write();
-  expect(ErrorKind::Unsupported, "the program has version 3");
+  expect(ErrorKind::Unsupported, "the program has version 4");
 }
 
 TEST_F(BundleErrors, TablesThatAreNotOurs) {

@@ -71,7 +71,7 @@ planner::KernelSpec kernelOf(const std::string &name,
                              const std::string &source = "module {}") {
   planner::KernelSpec kernel;
   kernel.name = name;
-  kernel.source = source;
+  kernel.source = planner::MlirKernel{source};
   kernel.location = "p.mlir:3:4";
   kernel.block = {32, 4, 1};
   return kernel;
@@ -145,7 +145,13 @@ TEST(TextCache, TheKeyIsOfAllThatDecidesATextAndOfNothingElse) {
     keys.push_back(keyOf(maker, other, {1, 1, 1}));
   };
   add([](auto &k) { k.name = "other"; });
-  add([](auto &k) { k.source += " "; });
+  add([](auto &k) { k.source = planner::MlirKernel{"another"}; });
+  planner::CudaFile file{"text", "k.cu", "k", {}, {}, 0, ""};
+  add([&](auto &k) { k.source = file; });
+  file.text = "other";
+  add([&](auto &k) { k.source = file; });
+  file.tunables = {{"TILE", {8}}};
+  add([&](auto &k) { k.source = file; });
   add([](auto &k) { k.location = "q.mlir:3:4"; });
   add([](auto &k) { k.block = {4, 32, 1}; });
   for (size_t k = 0; k < keys.size(); ++k) {
@@ -196,9 +202,9 @@ TEST_F(NamedFile, IsPartOfTheKey) {
   std::string absent = key();
   EXPECT_NE(absent, first);
   EXPECT_NE(absent, second);
-  kernels[0].source = "x loc(\"/dev/zero\":1:2)";
+  kernels[0].source = planner::MlirKernel{"x loc(\"/dev/zero\":1:2)"};
   EXPECT_EQ(key(), "") << "not a file that can be read twice";
-  kernels[0].source = "x loc(\"a\\22b\":1:2)";
+  kernels[0].source = planner::MlirKernel{"x loc(\"a\\22b\":1:2)"};
   EXPECT_EQ(key(), "") << "written with escapes";
 }
 

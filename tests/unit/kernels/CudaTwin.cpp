@@ -4,6 +4,7 @@
 #include "FakeTensorMap.h"
 
 #include "kernels/compile/CudaConfig.h"
+#include "kernels/compile/CudaFileText.h"
 #include "kernels/cuda/LibraryMatmul.h"
 #include "kernels/cuda/TensorMatmul.h"
 #include "kernels/cuda/WgmmaMatmul.h"
@@ -31,6 +32,40 @@ Result<CudaKernel> emitCudaText(const std::string &text,
   if (!parsed)
     return fail(ErrorKind::Invalid, "the test's kernel does not parse");
   return emitCudaKernel(*parsed, options);
+}
+
+/// Of the types that the tests' files have.
+static std::string cTypeOf(ElementType type) {
+  switch (type) {
+  case ElementType::F32:
+    return "float";
+  case ElementType::F64:
+    return "double";
+  case ElementType::I32:
+    return "int";
+  default:
+    return "long long";
+  }
+}
+
+Result<CudaKernel> emitCudaText(const planner::KernelSpec &spec,
+                                const CudaEmitOptions &options) {
+  const planner::CudaFile *file = spec.cudaFile();
+  if (!file) {
+    MGPU_TRY_ASSIGN(const std::string *text, spec.hostText());
+    return emitCudaText(*text, options);
+  }
+  CudaText text = fileText(*file, options.name, options.block, options.maxGrid);
+  CudaKernel kernel;
+  kernel.name = text.name;
+  kernel.image = std::move(text.image);
+  kernel.reason = text.reason;
+  for (size_t k = 0; k < file->parameters.size(); ++k) {
+    const auto &[type, isPointer] = file->parameters[k];
+    kernel.parameters.push_back(
+        {"p" + std::to_string(k), cTypeOf(type) + (isPointer ? " *" : "")});
+  }
+  return kernel;
 }
 
 /// What `of` makes of the module.

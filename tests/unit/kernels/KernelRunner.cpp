@@ -104,7 +104,7 @@ std::vector<float> randomFloats(size_t count, uint32_t seed) {
 planner::KernelSpec specOf(const std::string &text, Dim3 block) {
   planner::KernelSpec spec;
   spec.name = "k";
-  spec.source = text;
+  spec.source = planner::MlirKernel{text};
   spec.location = "test";
   spec.block = block;
   return spec;

@@ -24,10 +24,11 @@ struct TwoDevices {
   BufferId buffers[2] = {onDevice("a", 0), onDevice("b", 1)};
   KernelId kernel = recorder.addKernel({.name = "scale",
                                         .hash = "scale",
-                                        .source = "",
+                                        .source = {},
                                         .location = "k:1",
                                         .block = {64},
-                                        .numArguments = 1});
+                                        .numArguments = 1,
+                                        .matmul = {}});
   uint32_t both =
       *recorder.createCommunicator({{0}, {1}}, recorder.place("p:1"));
 

@@ -20,7 +20,7 @@ inline planner::Dag makeReductions(bool parts, int sums = 2) {
   Dag dag;
   dag.name = "reductions";
   dag.numDevices = 2;
-  dag.kernels.push_back({"axpy", "hash", "", "r.mlir:1:1", {4, 1, 1}, 4});
+  dag.kernels.push_back({"axpy", "hash", {}, "r.mlir:1:1", {4, 1, 1}, 4, {}});
   auto buffer = [&](std::string name, int32_t device, BufferRole role) {
     Buffer made;
     made.name = std::move(name);
