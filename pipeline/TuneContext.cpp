@@ -78,10 +78,7 @@ static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
 static planner::KernelSpace builtSpace() {
   planner::KernelSpace space;
   space.reason = "the bundle has it built";
-  for (size_t p = 0; p < planner::numKernelParameters; ++p)
-    space.choices.push_back({planner::KernelParameter(p),
-                             {space.defaults.values[p]},
-                             space.reason});
+  space.offerDefaults(space.reason);
   return space;
 }
 

@@ -224,10 +224,12 @@ Bundle::hostKernels(std::span<const std::string_view> levels) {
                               : fmt::format("{}", fmt::join(levels, ", "))));
 }
 
-/// Bundles once had lines of words where there is JSON now.
+/// Bundles once had lines of words where there is JSON now, and fields for
+/// matmuls where kernels have rules.
 static Result<void> checkIsJson(const std::string &name,
                                 std::string_view text) {
-  if (text.starts_with('{'))
+  if (text.starts_with('{') &&
+      text.find("\"staged_bytes\"") == std::string_view::npos)
     return {};
   return fail(ErrorKind::Invalid,
               fmt::format("'{}' was made by an older mgpu, which described its "

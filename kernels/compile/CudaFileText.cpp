@@ -9,8 +9,8 @@ namespace mgpu::kernels {
 
 using P = planner::KernelParameter;
 
-planner::KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block,
-                               Dim3 maxGrid) {
+static planner::KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block,
+                                      Dim3 maxGrid) {
   planner::KernelSpace space;
   space.target = planner::KernelTarget::Cuda;
   space.block = block;
@@ -18,16 +18,13 @@ planner::KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block,
   space.reason =
       fmt::format("keeps its launch: CUDA C++ of its own, '{}'", file.file);
   space.sharedBytes = file.dynamicSharedBytes;
-  space.tunables = file.tunables;
   space.defaults[P::BlockX] = block.x;
   space.defaults[P::BlockY] = block.y;
   space.defaults[P::BlockZ] = block.z;
   space.defaults[P::Vector] = 1;
-  for (const planner::KernelTunable &tunable : space.tunables)
-    space.defaults.tunables[space.defaults.numTunables++] =
-        tunable.values.front();
-  for (size_t k = 0; k < planner::numKernelParameters; ++k)
-    space.choices.push_back({P(k), {space.defaults[P(k)]}, space.reason});
+  space.offerDefaults(space.reason);
+  for (const planner::KernelTunable &tunable : file.tunables)
+    space.addTunable(tunable);
   return space;
 }
 

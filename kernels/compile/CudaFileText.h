@@ -14,10 +14,6 @@ namespace mgpu::kernels {
 CudaText fileText(const planner::CudaFile &file, const std::string &name,
                   Dim3 block, Dim3 maxGrid);
 
-/// The space of that text.
-planner::KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block,
-                               Dim3 maxGrid);
-
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_COMPILE_CUDAFILETEXT_H

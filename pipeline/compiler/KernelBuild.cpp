@@ -61,7 +61,7 @@ Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
                                   KernelTarget target) {
   const planner::CudaFile *file = spec.cudaFile();
   if (file && target == KernelTarget::Cuda)
-    return fileSpace(*file, spec.block, maxGrid);
+    return *fileText(*file, "", spec.block, maxGrid).space;
   MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
   auto space = spaceOf(*parsed.module, spec.block, maxGrid, target);
   if (!space)

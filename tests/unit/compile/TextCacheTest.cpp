@@ -17,21 +17,13 @@ CudaText textOf(const std::string &name) {
   space.maxGrid = {7, 8, 9};
   space.reshapable = true;
   space.reason = "a reason";
-  space.sharedBytes = 1;
-  space.stagedBytes = 2;
-  space.stagedTunables = 3;
-  space.stagedPadding = 4;
-  space.warpTile = 5;
-  space.stagesAreDynamic = true;
-  space.loadingWarps = 6;
-  space.registersBesideSums = 7;
-  for (size_t k = 0; k < planner::numKernelParameters; ++k)
-    space.choices.push_back(
-        {planner::KernelParameter(k), {1, uint32_t(k + 2)}, "why"});
-  space.tunables = {{"TILE", {16, 32}}};
-  space.tiles = {{4, {true, false, true}, {2, 0, 3}}};
-  space.defaults.numTunables = 1;
-  space.defaults.tunables[0] = 16;
+  space.sharedBytes = planner::Formula::tunable(0) + 1;
+  space.sharedIsDynamic = true;
+  space.offerDefaults("why");
+  for (planner::KernelAxis &axis : space.axes)
+    axis.values.push_back(99);
+  space.addTunable({"TILE", {16, 32}});
+  space.require("a rule", 3, planner::Relation::Equal, -1, "a reason");
   CudaText text;
   text.name = name;
   text.image.entry = name + "_entry";
@@ -103,7 +95,7 @@ TEST(TextCache, EntriesCutShortOrGarbledAreMisses) {
   }
   // Lacks a parameter: what its functions take for granted.
   CudaText part = textOf("a");
-  part.space->choices.pop_back();
+  part.space->axes.clear();
   EXPECT_FALSE(unpackTexts(key, packTexts(key, std::vector<CudaText>{part})));
 }
 

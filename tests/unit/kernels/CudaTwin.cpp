@@ -113,8 +113,8 @@ std::optional<MatrixProduct> libraryProduct(const std::string &text) {
 }
 
 uint32_t TwinConfig::dynamicSharedBytes() const {
-  return space.stagesAreDynamic ? uint32_t(space.sharedBytesOf(config))
-                                : kernel.image.dynamicSharedBytes;
+  return space.sharedIsDynamic ? uint32_t(space.sharedBytesOf(config))
+                               : kernel.image.dynamicSharedBytes;
 }
 
 const TensorMap *TwinConfig::tensorMap(size_t k) const {
@@ -127,20 +127,12 @@ const TensorMap *TwinConfig::tensorMap(size_t k) const {
 std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
                                              size_t limit, const char *arch) {
   const device::DeviceProfile *gpu = device::profileOfArchitecture(arch);
-  std::vector<planner::KernelConfig> legal;
-  for (const planner::KernelConfig &config : space.legal())
-    if (checkOnDevice(space, config, *gpu))
-      legal.push_back(config);
-  auto valueOf = [](const planner::KernelConfig &config, size_t k) {
-    return k < planner::numKernelParameters
-               ? config.values[k]
-               : config.tunables[k - planner::numKernelParameters];
-  };
+  const std::vector<planner::KernelConfig> legal =
+      onDevice(space, *gpu).legal();
   std::vector<size_t> axes; // that have a choice
-  for (size_t k = 0; k < planner::numKernelParameters + space.tunables.size();
-       ++k)
+  for (size_t k = 0; k < space.axes.size(); ++k)
     if (std::any_of(legal.begin(), legal.end(), [&](const auto &config) {
-          return valueOf(config, k) != valueOf(legal.front(), k);
+          return config.at(k) != legal.front().at(k);
         }))
       axes.push_back(k);
   std::set<planner::KernelConfig> found;
@@ -149,14 +141,14 @@ std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
       std::vector<planner::KernelConfig> left = legal;
       for (size_t n = 0; n < axes.size() && left.size() > 1; ++n) {
         const size_t at = isReversed ? axes.size() - 1 - n : n;
-        uint32_t most = valueOf(left.front(), axes[at]);
+        uint32_t most = left.front().at(axes[at]);
         for (const planner::KernelConfig &config : left) {
-          const uint32_t value = valueOf(config, axes[at]);
+          const uint32_t value = config.at(axes[at]);
           most = greatest >> at & 1 ? std::max(most, value)
                                     : std::min(most, value);
         }
         std::erase_if(left, [&](const planner::KernelConfig &config) {
-          return valueOf(config, axes[at]) != most;
+          return config.at(axes[at]) != most;
         });
       }
       found.insert(left.begin(), left.end());

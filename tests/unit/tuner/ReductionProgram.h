@@ -107,10 +107,7 @@ struct ReductionSubject {
     space.block = {4, 1, 1};
     space.maxGrid = {2, 1, 1};
     space.defaults[planner::KernelParameter::BlockX] = 4;
-    for (size_t k = 0; k < planner::numKernelParameters; ++k) {
-      auto parameter = planner::KernelParameter(k);
-      space.choices.push_back({parameter, {space.defaults[parameter]}, ""});
-    }
+    space.offerDefaults("");
   }
   ReductionSubject(const ReductionSubject &) = delete;
 
