@@ -107,8 +107,6 @@ void addDbCommand(CommandLine &line) {
       add("merge", "Take in the results of other databases", runDbMerge);
   merge->add_option("FILE", db->files, "Databases; they are not changed")
       ->required();
-  merge->add_flag("--salvage", db->salvage,
-                  "They may be damaged: take what is sound");
 
   CLI::App *prune =
       add("prune", "Remove results, texts and cubins", runDbPrune);
