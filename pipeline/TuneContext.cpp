@@ -74,7 +74,7 @@ static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
   return {};
 }
 
-/// Of a kernel that is built already: one way.
+/// A kernel that is built already has one variant.
 static planner::KernelSpace builtSpace() {
   planner::KernelSpace space;
   space.reason = "the bundle has it built";

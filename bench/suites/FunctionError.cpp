@@ -145,7 +145,7 @@ Result<FunctionError> measure(std::string_view operation, uint64_t samples) {
       const double at = (double(chunk / 2 * atOnce + k) + 0.5) /
                         (double((chunks + 1) / 2) * atOnce);
       const bool isWide = chunk % 2 == 0;
-      // Of two arguments the second is drawn: a grid would be coarse.
+      // The second of two arguments is drawn: a grid would be coarse.
       const double other = double(random.below(1 << 30)) / double(1 << 30);
       x[k] = isWide ? finiteAt<T, Bits>(at) : T(40 * at - 20);
       y[k] = isWide ? finiteAt<T, Bits>(other) : T(40 * other - 20);

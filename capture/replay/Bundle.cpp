@@ -17,10 +17,10 @@ namespace mgpu::capture {
 
 using namespace planner;
 
-/// Of a line of ProgramRecord::options.
+/// How a line of ProgramRecord::options begins.
 static constexpr std::string_view threadsPrefix = "threads ";
 
-/// Of an image of the target's own: "sm_90" and the hash of its text.
+/// The name of an image of the target's own: "sm_90" and its text's hash.
 static constexpr std::string_view ownForm = "own-cubin";
 
 /// Points of a kernel's space for the host, legal or not; narrowed() gives no
@@ -50,7 +50,7 @@ Result<void> writeBundle(const std::string &path,
     record.images.push_back({k, std::move(form), std::move(target),
                              std::move(facts), std::move(hash)});
   };
-  // Of no kernel of the program's: they are with the first.
+  // They belong to no kernel of the program, and are with the first.
   for (const auto &[which, bytes] : contents.own)
     add(std::string(ownForm), which.first + " " + which.second, "", bytes);
   for (; k < contents.kernels.size(); ++k) {

@@ -21,7 +21,7 @@ namespace {
 /// the 128 bytes that a swizzle spans, as many as a wgmma has.
 constexpr uint32_t panel = 64, bytesOfElement = 2;
 
-/// Of dynamic shared memory, before the stages: the barriers, and up to the
+/// Bytes of dynamic shared memory before the stages: the barriers, and to the
 /// first multiple of it, where a swizzle's pattern begins.
 constexpr uint32_t patternBytes = 1024;
 

@@ -213,7 +213,7 @@ std::vector<Result<kernels::CudaText>>
 MlirCompiler::emitCudaKernels(const planner::Dag &dag,
                               const std::string &tensorCores,
                               device::BlobCache *cache) const {
-  // Of a program that changes a little, most entries stay.
+  // Most entries of a program that changes a little stay.
   constexpr size_t inEntry = 32;
   std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<Result<kernels::CudaText>> texts;

@@ -25,7 +25,7 @@ MemRefType staticTypeOf(MemRefType type, const View &view,
     addressOffset -= offset;
   else
     offset = 0;
-  // Of a buffer without elements MLIR takes strides to be unknown.
+  // MLIR takes the strides of a buffer without elements to be unknown.
   const bool isEmpty = llvm::is_contained(view.sizes, 0);
   if (!isEmpty && type.hasStaticShape() && type.getLayout().isIdentity())
     return type;

@@ -31,7 +31,7 @@ public:
   mlir::FailureOr<Outlined>
   outline(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
           llvm::function_ref<HostValue(mlir::Value)> valueOf);
-  /// The same of a launch whose kernel is a file of CUDA C++
+  /// outline() for a launch whose kernel is a file of CUDA C++
   /// (SourceKernel.cpp).
   mlir::FailureOr<Outlined>
   outlineSource(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
@@ -58,8 +58,8 @@ private:
   /// here is hashed.
   llvm::StringMap<KernelId> bySignature;
   llvm::StringMap<uint32_t> namesUsed;
-  /// Of launches given as source: their files' text, and the kernels made by
-  /// launch, block size and argument types.
+  /// The text of files that launches name, and the kernels made of them by
+  /// launch and block size.
   llvm::StringMap<std::string> files;
   std::map<std::vector<uintptr_t>, KernelId> bySource;
 };

@@ -24,16 +24,6 @@ namespace mgpu::pipeline {
 
 using nlohmann::json;
 
-/// Of the first line that a #line names.
-static std::string sourceFile(std::string_view text) {
-  constexpr std::string_view mark = "#line 1 \"";
-  const size_t at = text.find(mark);
-  if (at == text.npos)
-    return "";
-  text.remove_prefix(at + mark.size());
-  return std::string(text.substr(0, text.find('"')));
-}
-
 namespace {
 
 /// What all calls of a kernel do, as far as the importer counts: additions,
@@ -290,9 +280,9 @@ Result<void> writeTexts(const Listing &listing, const KernelsOptions &options) {
                                               folder, std::strerror(errno)));
   FileUses uses = filesRead(options.load);
   const auto beside = std::filesystem::path(options.load.file).parent_path();
-  for (size_t k : listing.compiled)
-    if (const auto &text = *listing.all[k].text; text.form == "file")
-      uses.read("the program", (beside / sourceFile(text.image.blob)).string());
+  for (const planner::KernelSpec &kernel : listing.program.dag.kernels)
+    if (const planner::CudaFile *file = kernel.cudaFile())
+      uses.read("the program", (beside / file->file).string());
   auto pathOf = [&](const kernels::CudaText &text) {
     return folder + "/" + text.name + ".cu";
   };
