@@ -134,10 +134,6 @@ Result<std::string> Database::journalMode() {
   return row ? query.text(0) : std::string();
 }
 
-int64_t Database::lastInsertId() const {
-  return sqlite3_last_insert_rowid(get());
-}
-
 /// SQLite's name of a file that nobody writes: without locks and journals.
 static std::string immutableUri(const std::string &path) {
   std::string uri = "file:";

@@ -3,7 +3,6 @@
 
 #include "kernels/host/HostEmitter.h"
 #include "kernels/lower/KernelDialects.h"
-#include "kernels/lower/KernelText.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -108,14 +107,6 @@ planner::KernelSpec specOf(const std::string &text, Dim3 block) {
   spec.location = "test";
   spec.block = block;
   return spec;
-}
-
-std::string canonicalText(const std::string &text) {
-  mlir::DialectRegistry registry;
-  registerHostEmitDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  auto parsed = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-  return parsed ? canonicalKernelText(*parsed) : std::string();
 }
 
 std::string module(const std::string &arguments, const std::string &body,
