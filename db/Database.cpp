@@ -46,8 +46,8 @@ static std::string reasonNotOpened(const std::string &name, sqlite3 *handle) {
 static std::string_view damageOf(Purpose purpose) {
   switch (purpose) {
   case Purpose::Results:
-    return "is damaged: `mgpu-tune db verify` says how much is lost, "
-           "`mgpu-tune db merge --salvage` keeps the rest in a new file";
+    return "is damaged (`mgpu-tune db verify` says where): move it away or "
+           "name another file, and what it held is measured again";
   case Purpose::Bundle:
     return "is damaged: make or copy the bundle again";
   case Purpose::Verify:
@@ -132,10 +132,6 @@ Result<std::string> Database::journalMode() {
                   Statement::prepare(*this, "PRAGMA journal_mode"));
   MGPU_TRY_ASSIGN(bool row, query.step());
   return row ? query.text(0) : std::string();
-}
-
-int64_t Database::lastInsertId() const {
-  return sqlite3_last_insert_rowid(get());
 }
 
 /// SQLite's name of a file that nobody writes: without locks and journals.

@@ -75,7 +75,6 @@ public:
   bool isReadOnly() const;
   /// "wal", "delete", ...
   Result<std::string> journalMode();
-  int64_t lastInsertId() const;
   /// What SQLite said last, as an error that names the file and the cure.
   Error lastError(int code) const;
   sqlite3 *get() const;

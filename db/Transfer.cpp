@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Transfer.h"
 
-#include "db/Salvage.h"
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -133,16 +131,8 @@ Result<Transferred> recordAll(TuningStore &store,
   return done;
 }
 
-Result<Transferred> merge(TuningStore &store, const std::string &path,
-                          bool salvage) {
+Result<Transferred> merge(TuningStore &store, const std::string &path) {
   Transferred done;
-  if (salvage) {
-    MGPU_TRY_ASSIGN(auto sound, salvageFile(path));
-    done.damaged = sound.lost;
-    for (const auto &[problem, trials] : sound.trials)
-      MGPU_TRY(record(store, problem, trials, done));
-    return done;
-  }
   StoreOptions options;
   options.database.access = Access::Untrusted;
   MGPU_TRY_ASSIGN(TuningStore from, TuningStore::open(path, options));

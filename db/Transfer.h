@@ -33,10 +33,8 @@ Result<std::vector<ProblemTrials>> parseText(std::string_view text,
 Result<Transferred> recordAll(TuningStore &store,
                               std::span<const ProblemTrials> all);
 
-/// Every trial of the database `path`, which need not be trusted. With
-/// `salvage` it may be damaged: what is sound is taken (db/Salvage.h).
-Result<Transferred> merge(TuningStore &store, const std::string &path,
-                          bool salvage);
+/// Every trial of the database `path`, which need not be trusted.
+Result<Transferred> merge(TuningStore &store, const std::string &path);
 
 /// The one problem whose key begins with `prefix`. Usage where it is not one.
 Result<TuningProblem> findByKey(TuningStore &store, const std::string &prefix);

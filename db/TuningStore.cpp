@@ -40,7 +40,6 @@ Result<TuningStore> TuningStore::open(const std::string &path,
 }
 
 const std::string &TuningStore::path() const { return user->database.path(); }
-bool TuningStore::hasSite() const { return site != nullptr; }
 Database &TuningStore::database() { return user->database; }
 
 Result<void> TuningStore::record(const TuningProblem &problem,

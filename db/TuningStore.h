@@ -120,7 +120,6 @@ public:
   uint64_t damaged() const;
 
   const std::string &path() const;
-  bool hasSite() const;
   Database &database();
 
 private:

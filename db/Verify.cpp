@@ -2,7 +2,6 @@
 #include "db/Verify.h"
 
 #include "db/RowSeals.h"
-#include "db/Salvage.h"
 #include "db/Schema.h"
 #include "db/SqliteBlobCache.h"
 #include "db/Statement.h"
@@ -96,17 +95,8 @@ Result<VerifyReport> verify(const std::string &path) {
     bool rows = tree && note(checkRows(*file, report));
     if (rows)
       note(checkBlobs(file->database, report));
-  } else if (file.error().kind == ErrorKind::Unsupported) {
-    return fail(file.error());
   } else {
-    report.faults.push_back(file.error().message);
-  }
-  if (!report.isSound()) {
-    MGPU_TRY_ASSIGN(Salvaged sound, salvageFile(path));
-    for (const auto &[problem, trials] : sound.trials)
-      report.salvageable += trials.size();
-    if (!file && report.salvageable == 0)
-      return fail(file.error());
+    return fail(file.error());
   }
   return report;
 }

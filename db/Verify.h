@@ -18,8 +18,6 @@ struct VerifyReport {
   uint64_t wrong = 0;
   /// What SQLite finds wrong with the tree of pages, at most 100.
   std::vector<std::string> faults;
-  /// Trials that can be taken out of a damaged file (db/Salvage.h).
-  uint64_t salvageable = 0;
 
   bool isSound() const { return damaged == 0 && wrong == 0 && faults.empty(); }
 };

@@ -125,12 +125,11 @@ Result<device::CudaCompile> ownCompilerOf(const LoadedProgram &program) {
 
 uint64_t productWorkspace(const LoadedProgram &program,
                           uint32_t streamsPerDevice) {
-  // Few programs have a product, and writing kernels takes its time.
+  // Few programs have a matmul, and writing kernels takes its time. A bundle
+  // holds them written, and an old one does not say which are matmuls.
   const std::vector<planner::KernelSpec> &specs = program.dag.kernels;
-  if (std::none_of(
-          specs.begin(), specs.end(), [](const planner::KernelSpec &spec) {
-            return spec.source.find("mgpu.matmul") != std::string::npos;
-          }))
+  if (!program.bundle &&
+      std::ranges::none_of(specs, &planner::KernelSpec::isMatmul))
     return 0;
   auto texts = cudaTexts(program, nullptr);
   if (!texts)

@@ -57,7 +57,7 @@ Result<void> checkMadeFor(const LoadedProgram &program,
                 fmt::format("--no-fusion: the kernels of a bundle are made: "
                             "make it again from {}",
                             origin.source));
-  for (const char *option : {"--node-limit", "--roll-from"})
+  for (const char *option : {"--node-limit", "--roll-from", "--devices"})
     if (options.given.count(option))
       return fail(ErrorKind::Usage,
                   fmt::format("{}: the nodes of a bundle are made: make it "
@@ -150,13 +150,11 @@ Result<LoadedProgram> importSource(const LoadOptions &options,
   MGPU_TRY_ASSIGN(LoadedProgram program,
                   options.compiler->importProgram(import, messages));
   program.tensorCores = import.tensorCores;
-  auto isProduct = [](const planner::KernelSpec &kernel) {
-    return kernel.source.find("mgpu.matmul") != std::string::npos &&
-           kernel.source.find("f16>") != std::string::npos;
+  auto isNarrow = [](const planner::KernelSpec &kernel) {
+    return kernel.matmul && sizeBytes(kernel.matmul->factors) == 2;
   };
   if (isByRecord(program.tensorCores) &&
-      std::any_of(program.dag.kernels.begin(), program.dag.kernels.end(),
-                  isProduct))
+      std::ranges::any_of(program.dag.kernels, isNarrow))
     fmt::print(stderr,
                "mgpu-tune: matrix products of f16 and bf16 by mgpu's own "
                "form ({}), which the database says has passed on this GPU\n",
@@ -195,6 +193,7 @@ const Format formats[] = {
      {{"--entry", holdsNodes},
       {"--role", holdsNodes},
       {"--node-limit", holdsNodes},
+      {"--devices", holdsNodes},
       {"--roll-from", holdsNodes},
       {"--no-fusion", holdsNodes},
       {"--tensor-cores", holdsNodes}},

@@ -27,6 +27,9 @@ struct ImportOptions {
   std::string entry = "main";
   /// Values and roles by an argument's name or number, as the user wrote them.
   std::map<std::string, std::string> arguments, roles;
+  /// How many devices run a function over tensors; 0: as many as its layouts
+  /// say, else one.
+  uint64_t devices = 0;
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
   uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled
   bool fuse = true;      ///< several linalg operations may share a launch

@@ -74,14 +74,11 @@ static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
   return {};
 }
 
-/// Of a kernel that is built already: one way.
+/// A kernel that is built already has one variant.
 static planner::KernelSpace builtSpace() {
   planner::KernelSpace space;
   space.reason = "the bundle has it built";
-  for (size_t p = 0; p < planner::numKernelParameters; ++p)
-    space.choices.push_back({planner::KernelParameter(p),
-                             {space.defaults.values[p]},
-                             space.reason});
+  space.offerDefaults(space.reason);
   return space;
 }
 

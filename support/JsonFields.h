@@ -125,6 +125,8 @@ private:
         return false;
       value = T(in.get<uint64_t>());
       return true;
+    } else if constexpr (std::is_same_v<T, int64_t>) {
+      return in.is_number_integer() && (value = in.get<int64_t>(), true);
     } else if constexpr (std::is_same_v<T, std::string>) {
       return in.is_string() && (value = in.get<std::string>(), true);
     } else if constexpr (std::is_same_v<T, ElementType>) {

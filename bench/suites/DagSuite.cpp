@@ -3,6 +3,7 @@
 #include "planner/dagfile/DagJson.h"
 #include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/TargetPlan.h"
+#include "planner/schedule/bound/MakespanBound.h"
 #include "support/FileIO.h"
 
 #include <chrono>
@@ -14,14 +15,14 @@ namespace mgpu::bench {
 using namespace planner;
 using namespace planner::search;
 
-static std::string planJson(const OverlapOutcome &outcome, const Dag &dag,
-                            const OverlapModel &model) {
+static std::string planJson(const OverlapOutcome &outcome, const Dag &dag) {
+  const planner::Problem &problem = outcome.problem;
   // A node's output is the first buffer it writes.
   std::vector<uint64_t> offsets(dag.buffers.size(), 0);
   for (const Placement &placement : outcome.plan.placements)
     offsets[placement.buffer.value] = placement.offset;
   nlohmann::json nodes = nlohmann::json::array();
-  for (uint32_t i = 0; i < model.size(); ++i) {
+  for (uint32_t i = 0; i < problem.size(); ++i) {
     nlohmann::json offset = nullptr;
     for (const BufferUse &use : dag.nodes[i].uses)
       if (use.writes) {
@@ -31,8 +32,8 @@ static std::string planJson(const OverlapOutcome &outcome, const Dag &dag,
     double start = outcome.schedule.starts[i];
     nodes.push_back({{"id", i},
                      {"start_us", start},
-                     {"end_us", start + model.durations[i]},
-                     {"stream", model.isCollective[i] ? 1 : 0},
+                     {"end_us", start + problem.durations[i]},
+                     {"stream", isCollective(problem, i) ? 1 : 0},
                      {"offset", std::move(offset)}});
   }
   nlohmann::json out{{"format", "mgpu-timed-plan/1"},
@@ -54,7 +55,7 @@ struct Outcome {
   uint64_t memoryLimit, schedules;
 
   std::optional<double> hidden() const {
-    return hiddenShare(planned.overlap->bounds,
+    return hiddenShare(planned.overlap->problem, planned.plan.lowerBoundUs,
                        planned.overlap->schedule.makespan);
   }
 };
@@ -64,7 +65,7 @@ static nlohmann::json resultJson(const Outcome &outcome,
   const auto &[dag, planned, machine, sourceNodes, loadSeconds, limit,
                schedules] = outcome;
   const OverlapOutcome &best = *planned.overlap;
-  const OverlapBounds &bounds = best.bounds;
+  const double bound = best.certificate.boundUs;
   const std::optional<double> hidden = outcome.hidden();
   nlohmann::json transforms = nlohmann::json::array();
   for (const TransformGain &gain : planned.gains)
@@ -85,12 +86,12 @@ static nlohmann::json resultJson(const Outcome &outcome,
           {"load_seconds", loadSeconds},
           {"first_plan_seconds", best.firstSeconds},
           {"makespan_us", best.schedule.makespan},
-          {"lower_bound_us", bounds.makespan},
-          {"ratio", best.schedule.makespan / bounds.makespan},
+          {"lower_bound_us", bound},
+          {"bound_by", toString(best.plan.boundBy)},
+          {"ratio", best.schedule.makespan / bound},
           {"contended_makespan_us", planned.contendedUs},
-          {"kernels_us", bounds.kernels},
-          {"collectives_us", bounds.collectives},
-          {"critical_path_us", bounds.criticalPath},
+          {"kernels_us", workOf(best.problem, FrozenResource::Kernels)},
+          {"collectives_us", workOf(best.problem, FrozenResource::Collectives)},
           {"hidden_share", hidden ? nlohmann::json(*hidden) : nlohmann::json()},
           {"peak_memory_bytes", best.peakBytes},
           {"arena_bytes", best.plan.arenaBytes[0] + dag.residentBytes},
@@ -105,21 +106,24 @@ static void printResult(const Outcome &outcome) {
   const auto &[dag, planned, machine, sourceNodes, loadSeconds, limit,
                schedules] = outcome;
   const OverlapOutcome &best = *planned.overlap;
-  const OverlapBounds &bounds = best.bounds;
+  const double bound = best.certificate.boundUs;
   const std::optional<double> hidden = outcome.hidden();
   for (const TransformGain &gain : planned.gains)
     if (gain.changes > 0)
       fmt::print("{}: {} changes, makespan {:.1f} -> {:.1f} us, {}\n",
                  toString(gain.transform), gain.changes, gain.beforeUs,
                  gain.afterUs, gain.isKept ? "kept" : "not kept");
-  fmt::print("{}: makespan {:.1f} us, bound {:.1f} us, ratio {:.5f}, hidden "
-             "{}, peak {:.3f} GB, arena {:.3f} GB, first plan {:.3f} s\n",
-             dag.name, best.schedule.makespan, bounds.makespan,
-             best.schedule.makespan / bounds.makespan,
-             hidden ? fmt::format("{:.2f} %", *hidden * 100) : "all",
-             double(best.peakBytes) / 1e9,
-             double(best.plan.arenaBytes[0] + dag.residentBytes) / 1e9,
-             best.firstSeconds);
+  fmt::print(
+      "{}: makespan {:.1f} us, bound {:.1f} us, ratio {:.5f} ({}), "
+      "hidden {}, peak {:.3f} GB, arena {:.3f} GB, first plan {:.3f} s\n",
+      dag.name, best.schedule.makespan, bound, best.schedule.makespan / bound,
+      best.plan.boundVerdict(),
+      hidden ? fmt::format("{:.2f} %", *hidden * 100) : "all",
+      double(best.peakBytes) / 1e9,
+      double(best.plan.arenaBytes[0] + dag.residentBytes) / 1e9,
+      best.firstSeconds);
+  fmt::print("  bound by {}: {}\n", toString(best.plan.boundBy),
+             explainBound(best.certificate, best.problem));
 }
 
 Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
@@ -144,7 +148,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
                   fmt::format("{}: node \"{}\" has no duration_us, which model "
                               "frozen needs of every node",
                               options.file, node.name));
-  rcpsp::Budget budget(common.seconds);
+  rcpsp::Budget budget(common.seconds, UINT64_MAX, common.clock);
   TopologyEstimator machine(std::move(topology));
   TargetOptions target;
   target.memoryBytes = limit;
@@ -164,8 +168,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
   if (planned.dag)
     dag = std::move(*planned.dag);
   if (!options.planOut.empty())
-    MGPU_TRY(writeFileAtomic(options.planOut,
-                             planJson(*planned.overlap, dag, *planned.model)));
+    MGPU_TRY(writeFileAtomic(options.planOut, planJson(*planned.overlap, dag)));
   if (!options.dagOut.empty()) {
     MGPU_TRY_ASSIGN(std::string text, dagJsonText(dag));
     MGPU_TRY(writeFileAtomic(options.dagOut, text));

@@ -75,7 +75,7 @@ planner::Dag smallProgram() {
   for (uint32_t k = 0; k < numKernels; ++k) {
     planner::KernelSpec spec;
     spec.name = "k" + std::to_string(k);
-    spec.source = kernelText(int(k), 6);
+    spec.source = planner::MlirKernel{kernelText(int(k), 6)};
     spec.block = {256};
     dag.kernels.push_back(std::move(spec));
     planner::DagNode node;

@@ -69,7 +69,7 @@ Result<device::KernelObject> build(std::string_view operation, bool two,
   spec.name = operation;
   spec.block = {threads, 1, 1};
   spec.numArguments = 3;
-  spec.source = fmt::format(
+  spec.source = planner::MlirKernel{fmt::format(
       R"(func.func @entry(%x: {0}, %y: {0}, %z: {0}) {{
   %b = gpu.block_id x
   %t = gpu.thread_id x
@@ -83,7 +83,7 @@ Result<device::KernelObject> build(std::string_view operation, bool two,
   return
 }}
 )",
-      buffer, threads, operation, two ? ", %v" : "", type);
+      buffer, threads, operation, two ? ", %v" : "", type)};
   const Dim3 grid{atOnce / threads, 1, 1};
   MGPU_TRY_ASSIGN(auto space, kernels::kernelSpaceOf(
                                   spec, grid, planner::KernelTarget::Host));
@@ -145,7 +145,7 @@ Result<FunctionError> measure(std::string_view operation, uint64_t samples) {
       const double at = (double(chunk / 2 * atOnce + k) + 0.5) /
                         (double((chunks + 1) / 2) * atOnce);
       const bool isWide = chunk % 2 == 0;
-      // Of two arguments the second is drawn: a grid would be coarse.
+      // The second of two arguments is drawn: a grid would be coarse.
       const double other = double(random.below(1 << 30)) / double(1 << 30);
       x[k] = isWide ? finiteAt<T, Bits>(at) : T(40 * at - 20);
       y[k] = isWide ? finiteAt<T, Bits>(other) : T(40 * other - 20);

@@ -83,11 +83,11 @@ findInstances(const PsplibOptions &options) {
   return instances;
 }
 
-static Result<void> solveOne(Instance &instance, const PsplibOptions &options,
-                             const CommonOptions &common) {
+static Result<void> solveOne(Instance &instance, const CommonOptions &common) {
   MGPU_TRY_ASSIGN(std::string text, readText(instance.path, mostText));
-  Budget budget(common.seconds, UINT64_MAX, options.clock);
-  MGPU_TRY_ASSIGN(Problem problem, parsePatterson(text, instance.path));
+  Budget budget(common.seconds, UINT64_MAX, common.clock);
+  MGPU_TRY_ASSIGN(planner::rcpsp::Problem problem,
+                  parsePatterson(text, instance.path));
   instance.solution = solve(problem, budget, common.seed);
   instance.seconds = budget.elapsed();
   Result<void> checked = problem.check(instance.solution.starts);
@@ -100,7 +100,7 @@ static Result<void> solveOne(Instance &instance, const PsplibOptions &options,
 }
 
 static void print(const std::vector<Instance> &instances,
-                  const PsplibOptions &options, const CommonOptions &common) {
+                  const CommonOptions &common) {
   double sum = 0;
   uint32_t atBest = 0, proven = 0;
   for (const Instance &instance : instances) {
@@ -129,7 +129,7 @@ static void print(const std::vector<Instance> &instances,
         {"proven", proven},
         {"seconds", common.seconds},
         {"seed", common.seed},
-        {"clock", options.clock == ClockKind::Wall ? "wall" : "cpu"}};
+        {"clock", common.clock == ClockKind::Wall ? "wall" : "cpu"}};
     fmt::print("{}\n", out.dump(1));
     return;
   }
@@ -148,12 +148,11 @@ Result<int> runPsplib(const PsplibOptions &options,
                       const CommonOptions &common) {
   MGPU_TRY_ASSIGN(std::vector<Instance> instances, findInstances(options));
   std::vector<Result<void>> results(instances.size());
-  parallelFor(instances.size(), options.threads, [&](size_t i) {
-    results[i] = solveOne(instances[i], options, common);
-  });
+  parallelFor(instances.size(), options.threads,
+              [&](size_t i) { results[i] = solveOne(instances[i], common); });
   for (Result<void> &result : results)
     MGPU_TRY(result);
-  print(instances, options, common);
+  print(instances, common);
   return 0;
 }
 

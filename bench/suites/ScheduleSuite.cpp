@@ -23,14 +23,6 @@ static void addPsplib(CLI::App &app, bench::PsplibOptions &psplib) {
   app.add_option("--threads", psplib.threads,
                  "Instances solved at a time; each search has one thread")
       ->check(CLI::Range(1u, 256u));
-  const std::map<std::string, planner::rcpsp::ClockKind> clocks{
-      {"wall", planner::rcpsp::ClockKind::Wall},
-      {"cpu", planner::rcpsp::ClockKind::ThreadCpu}};
-  app.add_option("--clock", psplib.clock,
-                 "What --seconds counts for each instance: wall (default), or "
-                 "cpu, the time its thread runs, for machines that are shared")
-      ->transform(CLI::CheckedTransformer(clocks))
-      ->default_str("wall");
 }
 
 static void addDag(CLI::App &app, bench::DagOptions &dag) {
@@ -69,6 +61,14 @@ int main(int argc, char **argv) {
                  "improvement pass alone")
       ->check(CLI::Range(0.0, 1e6))
       ->required();
+  const std::map<std::string, planner::rcpsp::ClockKind> clocks{
+      {"wall", planner::rcpsp::ClockKind::Wall},
+      {"cpu", planner::rcpsp::ClockKind::ThreadCpu}};
+  app.add_option("--clock", common.clock,
+                 "What --seconds counts: wall (default), or cpu, the time the "
+                 "search's thread runs, for machines that are shared")
+      ->transform(CLI::CheckedTransformer(clocks))
+      ->default_str("wall");
   app.add_option("--seed", common.seed, "Seed of the search");
   app.add_flag("--json", common.json, "Print JSON");
   try {

@@ -16,12 +16,12 @@ struct CommonOptions {
   double seconds = 0;
   uint64_t seed = 1;
   bool json = false;
+  planner::rcpsp::ClockKind clock = planner::rcpsp::ClockKind::Wall;
 };
 
 struct PsplibOptions {
   std::string directory, bestFile;
   uint32_t every = 1, threads = 1;
-  planner::rcpsp::ClockKind clock = planner::rcpsp::ClockKind::Wall;
 };
 
 /// Solves each instance the list names and the directory has; one that is
@@ -38,17 +38,18 @@ struct DagOptions {
   double scaleComm = 1;
 };
 
-/// Plans a DAG under frozen model F (OverlapModel.h) within the target's memory
-/// or the one given. JSON: `first_plan_seconds` (from the DAG in memory to a
-/// plan with arena, verified), `load_seconds`, `makespan_us`, `lower_bound_us`,
+/// Plans a DAG under frozen model F (FrozenProblem.h) within the target's
+/// memory or the one given. JSON: `first_plan_seconds` (from the DAG in memory
+/// to a plan with arena, verified), `load_seconds`, `makespan_us`,
+/// `lower_bound_us` (proven by a certificate that was checked) and `bound_by`,
 /// `ratio`, `hidden_share` (null when there is nothing to hide),
 /// `peak_memory_bytes` (the model's), `arena_bytes` (of the layout, resident
 /// bytes included), `memory_limit_bytes`, `kernels_us`, `collectives_us`,
-/// `critical_path_us`, `schedules`, `verified`, `transforms` (what each of them
-/// gained). After a transform all figures, and what is written, are of the DAG
-/// as it was left, of `nodes` nodes instead of `source_nodes`; `dagOut` gets it
-/// (dagcheck.py checks the plan against that). What cannot fit is an error that
-/// says why, with the proof where there is one.
+/// `schedules`, `verified`, `transforms` (what each of them gained). After a
+/// transform all figures, and what is written, are of the DAG as it was left,
+/// of `nodes` nodes instead of `source_nodes`; `dagOut` gets it (dagcheck.py
+/// checks the plan against that). What cannot fit is an error that says why,
+/// with the proof where there is one.
 Result<int> runDag(const DagOptions &options, const CommonOptions &common);
 
 } // namespace mgpu::bench

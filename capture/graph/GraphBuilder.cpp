@@ -220,16 +220,13 @@ Builder::addCollective(const DagNode &node, const CollectiveCall &call,
   params.reduction = call.reduction;
   params.elementType = call.elementType;
   params.root = call.root;
+  params.pairs = call.pairs;
   for (size_t rank = 0; rank < call.members.size(); ++rank) {
     const CollectiveMember &member = call.members[rank];
     device::CollectiveMemberParams out;
     out.device = member.device;
     // The sides a kind does not use may name any buffer, or none.
-    bool pair = call.kind == CollectiveKind::SendRecv;
-    bool sends =
-        pair ? rank == 0
-             : call.kind != CollectiveKind::Broadcast || rank == call.root;
-    bool receives = !pair || rank == 1;
+    auto [sends, receives] = sidesOf(call, rank);
     // Ends on other GPUs have no address here, but their boxes count, and
     // where they are.
     const bool here = isHere(member.device);

@@ -17,10 +17,10 @@ namespace mgpu::capture {
 
 using namespace planner;
 
-/// Of a line of ProgramRecord::options.
+/// How a line of ProgramRecord::options begins.
 static constexpr std::string_view threadsPrefix = "threads ";
 
-/// Of an image of the target's own: "sm_90" and the hash of its text.
+/// The name of an image of the target's own: "sm_90" and its text's hash.
 static constexpr std::string_view ownForm = "own-cubin";
 
 /// Points of a kernel's space for the host, legal or not; narrowed() gives no
@@ -50,7 +50,7 @@ Result<void> writeBundle(const std::string &path,
     record.images.push_back({k, std::move(form), std::move(target),
                              std::move(facts), std::move(hash)});
   };
-  // Of no kernel of the program's: they are with the first.
+  // They belong to no kernel of the program, and are with the first.
   for (const auto &[which, bytes] : contents.own)
     add(std::string(ownForm), which.first + " " + which.second, "", bytes);
   for (; k < contents.kernels.size(); ++k) {
@@ -224,10 +224,12 @@ Bundle::hostKernels(std::span<const std::string_view> levels) {
                               : fmt::format("{}", fmt::join(levels, ", "))));
 }
 
-/// Bundles once had lines of words where there is JSON now.
+/// Bundles once had lines of words where there is JSON now, and fields for
+/// matmuls where kernels have rules.
 static Result<void> checkIsJson(const std::string &name,
                                 std::string_view text) {
-  if (text.starts_with('{'))
+  if (text.starts_with('{') &&
+      text.find("\"staged_bytes\"") == std::string_view::npos)
     return {};
   return fail(ErrorKind::Invalid,
               fmt::format("'{}' was made by an older mgpu, which described its "

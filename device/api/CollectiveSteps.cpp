@@ -102,6 +102,15 @@ struct Builder {
       return {};
     case CollectiveKind::SendRecv:
       return addMove(0, sends[0], 1, recvs[1]);
+    case CollectiveKind::Permute:
+      for (uint32_t i = 0; i < n; ++i)
+        if (auto source = sourceOf(params.pairs, i)) {
+          MGPU_TRY(addMove(*source, sends[*source], i, recvs[i]));
+        } else if (recvs[i].numElements() > 0) {
+          out.moves.push_back(
+              zeroMove(params.members[i].recv, recvs[i], space.zeros));
+        }
+      return {};
     case CollectiveKind::AllGather:
       for (uint32_t i = 0; i < n; ++i) {
         int64_t send = sends[i].numElements(), recv = recvs[i].numElements();
@@ -168,6 +177,8 @@ struct Builder {
     if (!movesConflict())
       return {};
     for (BoxMove &move : out.moves) {
+      if (move.source == space.zeros)
+        continue;
       Box flat = packedBox(move.sourceBox);
       MGPU_TRY_ASSIGN(std::byte * held,
                       space.stage(uint64_t(flat.sizes[0]) * width));
@@ -247,6 +258,12 @@ struct Builder {
 
 } // namespace
 
+BoxMove zeroMove(std::byte *base, const Box &box, const std::byte *zeros) {
+  Box source{0, box.sizes, std::vector<int64_t>(box.sizes.size(), 0),
+             box.elementBytes};
+  return {base, box, zeros, std::move(source)};
+}
+
 Result<CollectiveSteps> collectiveSteps(const CollectiveNodeParams &params,
                                         const CollectiveSpace &space) {
   Builder builder{params, space, {}, sizeBytes(params.elementType), {}, {}};
@@ -254,10 +271,7 @@ Result<CollectiveSteps> collectiveSteps(const CollectiveNodeParams &params,
   if (n == 0)
     return fail(ErrorKind::Invalid, "a collective has no members");
   CollectiveKind kind = params.kind;
-  if (kind == CollectiveKind::Permute)
-    return fail(ErrorKind::Unsupported,
-                "permute is not supported yet: write it as "
-                "send and recv pairs");
+  MGPU_TRY(checkPairs(params.pairs, n));
   if (kind == CollectiveKind::Broadcast && params.root >= n)
     return fail(ErrorKind::Invalid,
                 fmt::format("broadcast from root {}, but there are {} ranks",
@@ -268,10 +282,8 @@ Result<CollectiveSteps> collectiveSteps(const CollectiveNodeParams &params,
                             "a receiver",
                             n));
   for (uint32_t i = 0; i < n; ++i) {
-    bool pair = kind == CollectiveKind::SendRecv;
-    bool sends =
-        pair ? i == 0 : kind != CollectiveKind::Broadcast || i == params.root;
-    MGPU_TRY(builder.checkMember(i, sends, !pair || i == 1));
+    auto [sends, receives] = sidesOf(params, i);
+    MGPU_TRY(builder.checkMember(i, sends, receives));
   }
   if (kind == CollectiveKind::AllReduce ||
       kind == CollectiveKind::ReduceScatter) {

@@ -11,6 +11,8 @@
 //   all_to_all      slice j of recv_i = slice i of send_j
 //   broadcast       recv_i = send_root; other sends are not looked at
 //   send_recv       recv_1 = send_0; the other two boxes are not looked at
+//   permute         recv_t = send_s for each pair (s, t), and zeros where t is
+//                   the target of none; other sends are not looked at
 // Slices are equal parts in row-major order. All sends are read as they were
 // before the collective, however sends and receives overlap.
 // The arithmetic, on every backend:
@@ -36,6 +38,10 @@ struct BoxMove {
   Box sourceBox;
 };
 
+/// Zeros for all elements of the box. `zeros` has as many bytes as an element,
+/// all of them 0.
+BoxMove zeroMove(std::byte *base, const Box &box, const std::byte *zeros);
+
 /// outputs[*][i] = inputs[0][i] op inputs[1][i] op ..., all contiguous. An
 /// output may be an input, but overlaps none otherwise.
 struct ElementwiseReduction {
@@ -56,6 +62,8 @@ struct CollectiveSteps {
 struct CollectiveSpace {
   /// Memory for so many bytes that the steps may use, aligned to 16.
   std::function<Result<std::byte *>(uint64_t)> stage;
+  /// 8 bytes of zeros, for a permute.
+  const std::byte *zeros = nullptr;
   /// Whether reductions must have their elements at multiples of their size.
   bool isAligned = false;
 };

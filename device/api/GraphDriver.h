@@ -6,8 +6,8 @@
 // kernels, and executable graphs built node by node. device/host implements it
 // with threads, device/cuda with CUDA Graphs.
 
+#include "support/Collective.h"
 #include "support/Result.h"
-#include "support/Types.h"
 
 #include <array>
 #include <cstddef>
@@ -65,7 +65,8 @@ struct CollectiveNodeParams {
   CollectiveKind kind = CollectiveKind::AllReduce;
   ReductionKind reduction = ReductionKind::Sum;
   ElementType elementType = ElementType::F32;
-  uint32_t root = 0;
+  uint32_t root = 0;                           ///< broadcast
+  std::vector<RankPair> pairs;                 ///< permute
   std::vector<CollectiveMemberParams> members; ///< by rank
 };
 

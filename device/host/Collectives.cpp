@@ -11,6 +11,8 @@ namespace mgpu::device {
 /// Half of a level-one cache holds the accumulator and one input.
 static constexpr size_t chunkBytes = 16384;
 
+static constexpr std::byte zeros[8] = {};
+
 static Result<std::vector<StridedCopy>>
 copiesOf(const std::vector<BoxMove> &moves) {
   std::vector<StridedCopy> copies;
@@ -38,7 +40,7 @@ Collective::create(const CollectiveNodeParams &params) {
     return out->staging.back().get();
   };
   MGPU_TRY_ASSIGN(CollectiveSteps steps,
-                  collectiveSteps(params, {stage, false}));
+                  collectiveSteps(params, {stage, zeros, false}));
   MGPU_TRY_ASSIGN(out->stageIn, copiesOf(steps.stageIn));
   MGPU_TRY_ASSIGN(out->moves, copiesOf(steps.moves));
   out->reductions = std::move(steps.reductions);

@@ -2,17 +2,24 @@
 #ifndef MGPU_DIALECT_CONVERSION_PASSES_H
 #define MGPU_DIALECT_CONVERSION_PASSES_H
 
-// The passes that lower programs to mgpu.launch, and the pipeline of them that
-// every program goes through. Passes.td describes each.
+// The passes that lower programs, and two pipelines of them: functions over
+// tensors become programs of the mgpu dialect, and all device work of a program
+// becomes mgpu.launch. Passes.td describes each pass.
 
 #include "dialect/conversion/FuseProducts.h"
 #include "dialect/mgpu/MgpuDialect.h"
+#include "dialect/spmd/SpmdDialect.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -45,7 +52,34 @@ struct LaunchPipelineOptions
 void buildLaunchPipeline(mlir::OpPassManager &passes,
                          const LaunchPipelineOptions &options);
 
-/// Makes the passes and the pipeline, `mgpu-launch-pipeline`, known to tools.
+struct SpmdPipelineOptions : mlir::PassPipelineOptions<SpmdPipelineOptions> {
+  Option<std::string> entry{
+      *this, "entry",
+      llvm::cl::desc("The function over tensors; others that it calls are "
+                     "inlined"),
+      llvm::cl::init("main")};
+  Option<int64_t> devices{
+      *this, "devices",
+      llvm::cl::desc("How many devices run it; 0: as many as its layouts or "
+                     "mgpu.device_config say, else one"),
+      llvm::cl::init(0)};
+};
+
+/// Adds the passes that make a program for devices and buffers of a function
+/// over tensors.
+void buildSpmdPipeline(mlir::OpPassManager &passes,
+                       const SpmdPipelineOptions &options);
+
+/// Whether `function` takes, gives or computes tensors, so that it needs
+/// buildSpmdPipeline().
+bool isTensorProgram(mlir::func::FuncOp function);
+
+/// Adds the dialects that a function over tensors may use, and what it takes to
+/// bufferize them.
+void registerTensorDialects(mlir::DialectRegistry &registry);
+
+/// Makes the passes and the pipelines, `mgpu-launch-pipeline` and
+/// `spmd-to-mgpu`, known to tools.
 void registerPasses();
 
 } // namespace mgpu::conversion

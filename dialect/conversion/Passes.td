@@ -124,4 +124,101 @@ def ConvertLaunchIdsToGpu
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// From functions over tensors to the mgpu dialect
+//===----------------------------------------------------------------------===//
+
+def SelectEntry : Pass<"mgpu-select-entry", "::mlir::ModuleOp"> {
+  let summary = "Make all functions but the entry private";
+  let description = [{
+    The inliner and symbol-dce then leave one function, so that no later pass
+    looks at what does not run.
+  }];
+  let options = [EntryOption];
+}
+
+def DecomposeTensors : Pass<"spmd-decompose-tensors", "::mlir::ModuleOp"> {
+  let summary = "Give tensor operations the forms that fusion looks into";
+  let description = [{
+    Turns tensor.concat into slices, folds slices of slices, and turns named
+    elementwise operations, broadcasts, transposes and reductions of linalg into
+    linalg.generic. Matrix products, convolutions and softmax keep their names.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def FuseElementwise : Pass<"spmd-fuse-elementwise", "::mlir::ModuleOp"> {
+  let summary = "Fuse elementwise operations, and reshapes between them";
+  let description = [{
+    Applies linalg's patterns for elementwise fusion, and for reshapes that a
+    linalg.generic can take in, where the value between has no other use.
+    Matrix products stay what they are, also beside a reshape.
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def FillSplats : Pass<"spmd-fill-splats", "::mlir::ModuleOp"> {
+  let summary = "Fill tensors instead of copying constants of one value";
+  let description = [{
+    Turns each use of a tensor constant whose elements are all equal into a
+    linalg.fill, which shares a launch with what uses it. Other constants are
+    copied to the devices when the program is loaded.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def PlaceArguments : Pass<"spmd-place-arguments", "::mlir::ModuleOp"> {
+  let summary = "Copy arguments to devices, and results back";
+  let description = [{
+    Gives the module an mgpu.device_config where it has none. Turns each
+    spmd.full_to_shard, and each use of an argument that all devices hold, into
+    one spmd.distribute for that argument, and each spmd.shard_to_full, and each
+    result that all devices hold, into an spmd.collect. A result with
+    `spmd.alias` is stored in the shard of the argument that it is the next
+    state of, and collected into that argument, whose role is then resident.
+    The attributes of the spmd dialect are gone afterwards.
+
+    An error names arguments of dynamic shape, layouts for different numbers of
+    devices, and values whose shape is not what the layout says.
+  }];
+  let options = [EntryOption,
+    Option<"devices", "devices", "int64_t", "0",
+           "How many devices run the function; 0: as many as its layouts or "
+           "mgpu.device_config say, else one">];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+    "::mgpu::spmd::SpmdDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::bufferization::BufferizationDialect"];
+}
+
+def KeepLoopBuffers : Pass<"spmd-keep-loop-buffers", "::mlir::ModuleOp"> {
+  let summary = "Give each tensor that a loop carries one buffer";
+  let description = [{
+    Stores what each trip of an scf.for yields where the tensor that it replaces
+    was. After bufferization the loop then carries no memrefs, so it can stay a
+    loop of the plan.
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect"];
+}
+
+def ConvertSpmdToMgpu : Pass<"convert-spmd-to-mgpu", "::mlir::ModuleOp"> {
+  let summary = "Make one function for N devices of the one that each runs";
+  let description = [{
+    Takes the entry function after bufferization, and as many devices as the
+    mgpu.device_config says. Buffers become an mgpu.alloc on each device, and
+    constants are copied there. The operations of one device stand together
+    between two collectives. The calls of a collective follow each other in rank
+    order. Loops and branches that all devices take alike stay one.
+
+    An error names what host code cannot do: decide by an element of a tensor,
+    use the mgpu dialect beside tensors, or name devices that there are not.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 #endif // MGPU_DIALECT_CONVERSION_PASSES_TD

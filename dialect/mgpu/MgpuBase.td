@@ -30,7 +30,7 @@ def Mgpu_Dialect : Dialect {
     whose first half is the first list; the same holds for the types, and either
     may be flat. The bracketed form is printed. `custom<Reduction>` and
     `custom<Sharding>` are an enumerator, bare or as a string; it is printed
-    bare.
+    bare. `custom<Pairs>` is a list of pairs, `[[0, 1], [1, 0]]`.
   }];
   let dependentDialects = ["::mlir::gpu::GPUDialect"];
   let useDefaultTypePrinterParser = 1;
@@ -135,6 +135,15 @@ def Mgpu_ShardKind : I32EnumAttr<"ShardKind",
 }
 def Mgpu_ShardKindAttr : EnumAttr<Mgpu_Dialect, Mgpu_ShardKind, "shard_kind"> {
   let assemblyFormat = "`<` $value `>`";
+}
+
+// A dimension of a buffer. An index attribute has 64 bits, and text may say a
+// negative number.
+def Mgpu_Axis : TypedAttrBase<Index, "IntegerAttr", IndexAttr.predicate,
+                              "index attribute"> {
+  let returnType = "int64_t";
+  let convertFromStorage = "$_self.getValue().getSExtValue()";
+  let constBuilderCall = "$_builder.getIndexAttr($0)";
 }
 
 //===----------------------------------------------------------------------===//

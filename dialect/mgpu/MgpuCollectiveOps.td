@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Included by MgpuOps.td, which has the base classes.
+// Included by MgpuOps.td, which has the base classes. Collectives that give
+// each device a part of its own are in MgpuExchangeOps.td.
 
 def Mgpu_CreateCommunicatorOp : Mgpu_NamedOp<"create_communicator",
     [MemoryEffects<[CountsCall]>]> {
@@ -53,37 +54,6 @@ def Mgpu_AllReduceOp : Mgpu_CollectiveOp<"all_reduce"> {
   let assemblyFormat = [{
     $sendBuf `,` $recvBuf `,` $comm `,` custom<Reduction>($reductionKind)
     (`stream` $stream^ `:` type($stream))?
-    attr-dict `:` type($sendBuf) `,` type($recvBuf) `,` type($comm)
-  }];
-}
-
-def Mgpu_AllGatherOp : Mgpu_CollectiveOp<"all_gather"> {
-  let summary = "All-gather across all GPUs in a communicator";
-  let description = [{
-    Each GPU sends `sendBuf` and every GPU receives the result in `recvBuf`.
-    The element types of the buffers must match.
-    GPU i's contribution appears at position i in the result.
-
-    `recvBuf` is as many times `sendBuf` along dimension 0 as the communicator
-    has GPUs; or both have the same shape, and GPU i contributes slice i along
-    dimension 0 of its `sendBuf`.
-
-    Constraints, by the label that ends the message about each:
-    - (all_gather_c1) both buffers have the same element type;
-    - (all_gather_c2) both buffers have the same rank;
-    - (all_gather_c3) buffers of rank 0 are for a communicator of one device;
-    - (all_gather_c4) both buffers have the same sizes but in dimension 0;
-    - (all_gather_c5) where both have the same shape, dimension 0 is divisible
-      by the number of devices;
-    - (all_gather_c6) else dimension 0 of `recvBuf` is as many times that of
-      `sendBuf` as there are devices.
-  }];
-  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$sendBuf,
-      Arg<AnyMemRef, "", [MemWrite]>:$recvBuf,
-      Arg<Mgpu_Communicator, "", [CountsCall]>:$comm,
-      Optional<Mgpu_Stream>:$stream);
-  let assemblyFormat = [{
-    $sendBuf `,` $recvBuf `,` $comm (`stream` $stream^ `:` type($stream))?
     attr-dict `:` type($sendBuf) `,` type($recvBuf) `,` type($comm)
   }];
 }

@@ -2,19 +2,35 @@
 //
 // Verifiers of communicators and collectives: what one call alone shows.
 // Matching the calls of several devices is the importer's work.
-#include "dialect/mgpu/MgpuDialect.h"
+#include "dialect/mgpu/MgpuCollectiveRules.h"
 
 #include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
 using namespace mgpu::ir;
 
-/// The number of members, where the communicator's creation is visible.
-static std::optional<int64_t> getRankCount(Value comm) {
+std::optional<int64_t> mgpu::ir::getRankCount(Value comm) {
   auto create = comm.getDefiningOp<CreateCommunicatorOp>();
   if (!create || create->getNumOperands() == 0)
     return std::nullopt;
   return create->getNumOperands();
+}
+
+LogicalResult mgpu::ir::verifySentType(Operation *op, MemRefType send,
+                                       MemRefType recv) {
+  if (send.getElementType() == recv.getElementType())
+    return success();
+  return op->emitOpError("send buffer has element type ")
+         << send.getElementType() << ", but receive buffer has "
+         << recv.getElementType() << rule(op, 1);
+}
+
+LogicalResult mgpu::ir::verifyReducedType(Operation *op, MemRefType send,
+                                          unsigned number) {
+  if (send.getElementType().isIntOrIndexOrFloat())
+    return success();
+  return op->emitOpError("expected a buffer of integers or floats, got ")
+         << send << rule(op, number);
 }
 
 static LogicalResult verifyRank(Operation *op, Value rank, Value comm,
@@ -32,15 +48,6 @@ static LogicalResult verifyRank(Operation *op, Value rank, Value comm,
                            << " is out of range: the communicator has "
                            << *count << (*count == 1 ? " device" : " devices")
                            << rule(op, 2);
-}
-
-static LogicalResult verifySameElementType(Operation *op, MemRefType send,
-                                           MemRefType recv) {
-  if (send.getElementType() == recv.getElementType())
-    return success();
-  return op->emitOpError("send buffer has element type ")
-         << send.getElementType() << ", but receive buffer has "
-         << recv.getElementType() << rule(op, 1);
 }
 
 LogicalResult CreateCommunicatorOp::verify() {
@@ -73,60 +80,13 @@ LogicalResult CreateCommunicatorOp::verify() {
 LogicalResult AllReduceOp::verify() {
   auto send = cast<MemRefType>(getSendBuf().getType());
   auto recv = cast<MemRefType>(getRecvBuf().getType());
-  if (failed(verifySameElementType(*this, send, recv)))
+  if (failed(verifySentType(*this, send, recv)))
     return failure();
   if (failed(verifyCompatibleShape(send.getShape(), recv.getShape())))
     return emitOpError("send and receive buffers must have the same shape, "
                        "got ")
            << send << " and " << recv << rule(*this, 2);
-  if (!send.getElementType().isIntOrIndexOrFloat())
-    return emitOpError("expected a buffer of integers or floats, got ")
-           << send << rule(*this, 3);
-  return success();
-}
-
-LogicalResult AllGatherOp::verify() {
-  auto send = cast<MemRefType>(getSendBuf().getType());
-  auto recv = cast<MemRefType>(getRecvBuf().getType());
-  std::optional<int64_t> count = getRankCount(getComm());
-  if (failed(verifySameElementType(*this, send, recv)))
-    return failure();
-  if (send.getRank() != recv.getRank())
-    return emitOpError("send buffer has rank ")
-           << send.getRank() << ", but receive buffer has " << recv.getRank()
-           << rule(*this, 2);
-  if (send.getRank() == 0) {
-    if (count && *count != 1)
-      return emitOpError("buffers of rank 0 cannot hold the contributions of ")
-             << *count << " devices" << rule(*this, 3);
-    return success();
-  }
-  if (failed(verifyCompatibleShape(send.getShape().drop_front(),
-                                   recv.getShape().drop_front())))
-    return emitOpError("send and receive buffers may differ in dimension 0 "
-                       "only, got ")
-           << send << " and " << recv << rule(*this, 4);
-  int64_t sendSize = send.getDimSize(0), recvSize = recv.getDimSize(0);
-  if (ShapedType::isDynamic(sendSize) || ShapedType::isDynamic(recvSize))
-    return success();
-  if (sendSize == recvSize) {
-    if (count && recvSize % *count != 0)
-      return emitOpError("size ")
-             << recvSize << " of dimension 0 is not divisible by the number of "
-             << "devices, " << *count << rule(*this, 5);
-    return success();
-  }
-  // Divides, for a product of hostile sizes could overflow.
-  bool isMultiple = sendSize > 0 && recvSize % sendSize == 0;
-  if (!isMultiple || (count && recvSize / sendSize != *count)) {
-    std::string times =
-        count ? std::to_string(*count) + " times it" : "a multiple of it";
-    return emitOpError("receive buffer must have the size of the send buffer "
-                       "or ")
-           << times << " in dimension 0, got " << recvSize << " and "
-           << sendSize << rule(*this, 6);
-  }
-  return success();
+  return verifyReducedType(*this, send, 3);
 }
 
 LogicalResult BroadcastOp::verify() {

@@ -64,6 +64,30 @@ static void printSharding(OpAsmPrinter &printer, Operation *,
   printer << stringifyShardKind(attr.getValue());
 }
 
+/// Parses `[[a, b], [c, d]]` into a, b, c, d.
+static ParseResult parsePairs(OpAsmParser &parser, DenseI64ArrayAttr &attr) {
+  SmallVector<int64_t> numbers;
+  auto parsePair = [&]() -> ParseResult {
+    return failure(
+        parser.parseLSquare() || parser.parseInteger(numbers.emplace_back()) ||
+        parser.parseComma() || parser.parseInteger(numbers.emplace_back()) ||
+        parser.parseRSquare());
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parsePair))
+    return failure();
+  attr = DenseI64ArrayAttr::get(parser.getContext(), numbers);
+  return success();
+}
+
+static void printPairs(OpAsmPrinter &printer, Operation *,
+                       DenseI64ArrayAttr attr) {
+  ArrayRef<int64_t> numbers = attr;
+  printer << '[';
+  for (size_t k = 0; k + 1 < numbers.size(); k += 2)
+    printer << (k ? ", [" : "[") << numbers[k] << ", " << numbers[k + 1] << ']';
+  printer << ']';
+}
+
 /// Parses `[a, b], [c, d]`, or `a, b, c, d`, which means the same.
 template <typename Item, typename ParseItem>
 static ParseResult parseTwo(OpAsmParser &parser, SmallVectorImpl<Item> &first,

@@ -288,7 +288,7 @@ def Mgpu_ShardedAllocOp : Mgpu_NamedOp<"sharded_alloc"> {
     - (sharded_alloc_c11) the layout of each shard is the identity.
   }];
   let arguments = (ins Variadic<Mgpu_Device>:$devices,
-      DenseI64ArrayAttr:$logicalShape, IndexAttr:$shardAxis,
+      DenseI64ArrayAttr:$logicalShape, Mgpu_Axis:$shardAxis,
       Mgpu_ShardKindAttr:$shardKind);
   let results = (outs Res<Variadic<AnyMemRef>, "", [MemAlloc]>:$shards);
   let assemblyFormat = [{
@@ -364,7 +364,7 @@ def Mgpu_ScatterOp : Mgpu_CommandOp<"scatter", [AttrSizedOperandSegments]> {
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$src,
       Mgpu_Device:$srcDevice, Arg<Variadic<AnyMemRef>, "", [MemWrite]>:$dstBufs,
       Variadic<Mgpu_Device>:$devices, Variadic<Mgpu_Stream>:$streams,
-      IndexAttr:$axis);
+      Mgpu_Axis:$axis);
   let assemblyFormat = [{
     $src `,` $srcDevice `,` custom<TwoLists>($dstBufs, $devices)
     (`streams` ` ` `[` $streams^ `]` `:` type($streams))?
@@ -413,7 +413,7 @@ def Mgpu_UnevenScatterOp
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$src,
       Mgpu_Device:$srcDevice, Arg<Variadic<AnyMemRef>, "", [MemWrite]>:$dstBufs,
       Variadic<Mgpu_Device>:$devices, Variadic<Mgpu_Stream>:$streams,
-      DenseI64ArrayAttr:$sliceSizes, IndexAttr:$axis);
+      DenseI64ArrayAttr:$sliceSizes, Mgpu_Axis:$axis);
   let assemblyFormat = [{
     $src `,` $srcDevice `,` custom<TwoLists>($dstBufs, $devices)
     (`streams` ` ` `[` $streams^ `]` `:` type($streams))?
@@ -457,7 +457,7 @@ def Mgpu_GatherOp : Mgpu_CommandOp<"gather", [AttrSizedOperandSegments]> {
   let arguments = (ins Arg<AnyMemRef, "", [MemWrite]>:$dst,
       Mgpu_Device:$dstDevice, Arg<Variadic<AnyMemRef>, "", [MemRead]>:$srcBufs,
       Variadic<Mgpu_Device>:$devices, Variadic<Mgpu_Stream>:$streams,
-      IndexAttr:$axis);
+      Mgpu_Axis:$axis);
   let assemblyFormat = [{
     $dst `,` $dstDevice `,` custom<TwoLists>($srcBufs, $devices)
     (`streams` ` ` `[` $streams^ `]` `:` type($streams))?
@@ -509,5 +509,6 @@ def Mgpu_ReplicateOp : Mgpu_CommandOp<"replicate", [AttrSizedOperandSegments]> {
 
 include "dialect/mgpu/MgpuKernelOps.td"
 include "dialect/mgpu/MgpuCollectiveOps.td"
+include "dialect/mgpu/MgpuExchangeOps.td"
 
 #endif // MGPU_DIALECT_MGPU_MGPUOPS_TD

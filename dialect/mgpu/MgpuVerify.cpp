@@ -258,12 +258,9 @@ static LogicalResult verifyDivisible(Operation *op, int64_t size, int64_t axis,
                                   << devices << rule(op, 6);
 }
 
-/// An index attribute holds 64 bits; text may say a negative number.
-static int64_t getAxisValue(const APInt &axis) { return axis.getSExtValue(); }
-
 LogicalResult ScatterOp::verify() {
   auto src = cast<MemRefType>(getSrc().getType());
-  int64_t axis = getAxisValue(getAxis());
+  int64_t axis = getAxis();
   if (failed(verifyDistribution(*this, src, getDstBufs(), getDevices(),
                                 getStreams(), axis,
                                 /*slicesAreSources=*/false)))
@@ -283,7 +280,7 @@ LogicalResult ScatterOp::verify() {
 
 LogicalResult UnevenScatterOp::verify() {
   auto src = cast<MemRefType>(getSrc().getType());
-  int64_t axis = getAxisValue(getAxis());
+  int64_t axis = getAxis();
   if (failed(verifyDistribution(*this, src, getDstBufs(), getDevices(),
                                 getStreams(), axis,
                                 /*slicesAreSources=*/false)))
@@ -317,7 +314,7 @@ LogicalResult UnevenScatterOp::verify() {
 
 LogicalResult GatherOp::verify() {
   auto dst = cast<MemRefType>(getDst().getType());
-  int64_t axis = getAxisValue(getAxis());
+  int64_t axis = getAxis();
   if (failed(verifyDistribution(*this, dst, getSrcBufs(), getDevices(),
                                 getStreams(), axis, /*slicesAreSources=*/true)))
     return failure();
@@ -360,7 +357,7 @@ LogicalResult ShardedAllocOp::verify() {
       return emitOpError("dimension ")
              << dim << " of the logical shape must not be negative, got "
              << size << rule(*this, 3);
-  int64_t axis = getAxisValue(getShardAxis());
+  int64_t axis = getShardAxis();
   ShardKind kind = getShardKind();
   if (failed(verifyAxis(*this, axis, logical.size())))
     return failure();

@@ -146,7 +146,7 @@ buildGpuKernel(CudaText text, const planner::KernelConfig &config,
   MGPU_TRY_ASSIGN(CompiledKernel compiled, compiler.compile(job));
   text.image.block = config.block();
   text.image.covers = text.space->covered(config);
-  if (text.space->stagesAreDynamic)
+  if (text.space->sharedIsDynamic)
     text.image.dynamicSharedBytes = uint32_t(text.space->sharedBytesOf(config));
   text.image.product.reset(); // it is mgpu's own kernel that is tuned
   MGPU_TRY(checkEntry(text, compiled, readCubin(compiled.cubin)));

@@ -11,9 +11,9 @@ std::vector<std::pair<std::string, std::string>>
 macrosOf(const planner::KernelSpace &space,
          const planner::KernelConfig &config) {
   std::vector<std::pair<std::string, std::string>> macros;
-  for (size_t k = 0; k < space.tunables.size(); ++k)
+  for (size_t k = 0; k < space.tunables().size(); ++k)
     macros.push_back(
-        {space.tunables[k].name, std::to_string(config.tunables[k])});
+        {space.tunables()[k].name, std::to_string(config.tunables[k])});
   for (auto [name, parameter] : {std::pair("MGPU_BLOCK_X", P::BlockX),
                                  {"MGPU_BLOCK_Y", P::BlockY},
                                  {"MGPU_BLOCK_Z", P::BlockZ},
@@ -28,42 +28,36 @@ macrosOf(const planner::KernelSpace &space,
   return macros;
 }
 
-Result<void> checkOnDevice(const planner::KernelSpace &space,
-                           const planner::KernelConfig &config,
-                           const device::DeviceProfile &device) {
-  MGPU_TRY(space.check(config));
-  auto refused = [&](const std::string &what, uint64_t asked, uint64_t most) {
-    return fail(ErrorKind::Invalid, std::to_string(asked) + " " + what + "; " +
-                                        std::string(device.name) + " has " +
-                                        std::to_string(most));
+planner::KernelSpace onDevice(planner::KernelSpace space,
+                              const device::DeviceProfile &device) {
+  using planner::Formula;
+  const std::string rule = "limits of " + std::string(device.name);
+  auto limit = [&](Formula asked, int64_t most, const std::string &what) {
+    space.require(rule, std::move(asked), planner::Relation::AtMost, most,
+                  "$left " + what + "; " + std::string(device.name) +
+                      " has $right");
+    space.constraints.back().bindsDefaults = true;
   };
-  constexpr uint32_t firstWithClusters = 90;
-  if (config[P::ClusterX] > 1 && device.architecture < firstWithClusters)
-    return refused("blocks of a cluster", config[P::ClusterX], 1);
-  uint64_t threads = config.block().volume(), blocks = config[P::MinBlocks];
-  if (threads > device.maxThreadsPerBlock)
-    return refused("threads of a block", threads, device.maxThreadsPerBlock);
-  const uint64_t bytes = space.sharedBytesOf(config);
-  if (bytes > device.maxSharedBytesPerBlock)
-    return refused("bytes of shared memory of a block", bytes,
-                   device.maxSharedBytesPerBlock);
-  if (blocks > device.maxBlocksPerMultiprocessor)
-    return refused("blocks on a multiprocessor", blocks,
-                   device.maxBlocksPerMultiprocessor);
-  constexpr uint64_t warp = 32; // as occupancyOf
-  const uint64_t sharedUnit = sharedUnitOf(device);
-  uint64_t resident = (threads + warp - 1) / warp * warp * blocks;
-  if (resident > device.maxThreadsPerMultiprocessor)
-    return refused("threads on a multiprocessor, those of " +
-                       std::to_string(blocks) + " blocks",
-                   resident, device.maxThreadsPerMultiprocessor);
-  uint64_t shared = bytes + device.reservedSharedBytesPerBlock;
-  shared = (shared + sharedUnit - 1) / sharedUnit * sharedUnit * blocks;
-  if (shared > device.sharedBytesPerMultiprocessor)
-    return refused("bytes of shared memory on a multiprocessor, those of " +
-                       std::to_string(blocks) + " blocks",
-                   shared, device.sharedBytesPerMultiprocessor);
-  return {};
+  constexpr uint32_t firstWithClusters = 90, warp = 32; // as occupancyOf
+  if (device.architecture < firstWithClusters)
+    limit(P::ClusterX, 1, "blocks of a cluster");
+  const Formula threads = Formula(P::BlockX) * P::BlockY * P::BlockZ,
+                &blocks = P::MinBlocks, &bytes = space.sharedBytes;
+  limit(threads, device.maxThreadsPerBlock, "threads of a block");
+  limit(bytes, device.maxSharedBytesPerBlock,
+        "bytes of shared memory of a block");
+  limit(blocks, device.maxBlocksPerMultiprocessor,
+        "blocks on a multiprocessor");
+  limit(Formula(threads).roundedUp(warp) * blocks,
+        device.maxThreadsPerMultiprocessor,
+        "threads on a multiprocessor, those of its blocks together");
+  limit((bytes + device.reservedSharedBytesPerBlock)
+                .roundedUp(sharedUnitOf(device)) *
+            blocks,
+        device.sharedBytesPerMultiprocessor,
+        "bytes of shared memory on a multiprocessor, those of its blocks "
+        "together");
+  return space;
 }
 
 } // namespace mgpu::kernels

@@ -19,13 +19,12 @@ std::vector<std::pair<std::string, std::string>>
 macrosOf(const planner::KernelSpace &space,
          const planner::KernelConfig &config);
 
-/// Whether a configuration may be compiled for a device: legal in its space,
-/// and its block, shared memory and blocks per multiprocessor within the
-/// device's limits, as far as they are known before ptxas has chosen registers
-/// (then occupancyOf says the rest). Invalid with the reason.
-Result<void> checkOnDevice(const planner::KernelSpace &space,
-                           const planner::KernelConfig &config,
-                           const device::DeviceProfile &device);
+/// `space` on a device: its rules, and the device's limits of blocks, shared
+/// memory and blocks per multiprocessor, as far as they are known before ptxas
+/// has chosen registers (then occupancyOf says the rest). They bind the
+/// defaults too.
+planner::KernelSpace onDevice(planner::KernelSpace space,
+                              const device::DeviceProfile &device);
 
 } // namespace mgpu::kernels
 

@@ -122,12 +122,17 @@ std::string TextCache::keyOf(std::span<const planner::KernelSpec> kernels,
   number(kernels.size());
   for (size_t k = 0; k < kernels.size(); ++k) {
     hash.addField(kernels[k].name).addField(kernels[k].location);
-    hash.addField(kernels[k].source);
     dims(kernels[k].block);
     dims(grids[k]);
-    auto here = filesNamedIn(kernels[k].source);
+    if (const planner::CudaFile *file = kernels[k].cudaFile()) {
+      hash.addField(JsonFields::text(*file)).addField(file->text);
+      continue;
+    }
+    auto source = kernels[k].hostText();
+    auto here = source ? filesNamedIn(**source) : std::nullopt;
     if (!here)
       return "";
+    hash.addField(**source);
     named.insert(here->begin(), here->end());
   }
   for (const std::string &path : named) {

@@ -6,7 +6,6 @@
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/FunctionEmitter.h"
 #include "kernels/cuda/Matmul.h"
-#include "kernels/cuda/SourceKernel.h"
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/KernelDialects.h"
 #include "kernels/lower/KernelPrepare.h"
@@ -287,8 +286,6 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
     return fail(ErrorKind::Invalid, "a block of " + dims(options.block) +
                                         " threads cannot be launched; use 1 "
                                         "to 1024 threads");
-  if (isSourceKernel(module))
-    return emitSourceKernel(module, options);
   if (isMatmul(module)) {
     auto product = emitMatmul(module, options);
     if (!product)

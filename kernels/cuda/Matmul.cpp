@@ -118,30 +118,25 @@ bool isMatmul(ModuleOp kernel) { return productOf(kernel).has_value(); }
 
 planner::KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   cuda::MatmulShape product = *productOf(kernel);
-  planner::KernelSpace space;
-  space.target = planner::KernelTarget::Cuda;
-  space.block = block;
-  space.maxGrid = maxGrid;
-  space.reshapable = true;
-  space.reason = "is a matrix product, in tiles of shared memory";
-  space.stagedBytes = cuda::widthOf(product.a.element) / 8;
-  space.tunables.push_back({depthName, {defaultDepth, 8, 32}});
-  planner::KernelConfig &defaults = space.defaults;
-  defaults.tunables[defaults.numTunables++] = defaultDepth;
+  planner::KernelConfig defaults;
   defaults[P::BlockX] = defaults[P::BlockY] = defaultThreads;
-  defaults[P::Vector] = 1;
   defaults[P::TileX] = tileOf(product.n());
   defaults[P::TileY] = tileOf(product.m());
-  for (size_t k = 0; k < planner::numKernelParameters; ++k)
-    space.choices.push_back({P(k), {defaults[P(k)]}, space.reason});
-  auto offer = [&](P parameter, std::vector<uint32_t> values) {
-    space.choices[size_t(parameter)] = {parameter, std::move(values), ""};
-  };
-  offer(P::BlockX, {8, 16, 32});
-  offer(P::BlockY, {4, 8, 16});
-  offer(P::TileX, {1, 2, 4, 8});
-  offer(P::TileY, {1, 2, 4, 8});
-  offer(P::MinBlocks, {1, 2, 3, 4});
+  planner::KernelSpace space =
+      cuda::tileSpace(defaults, block, maxGrid,
+                      "is a matrix product, in tiles of shared memory",
+                      {{depthName, {defaultDepth, 8, 32}}});
+  space.offer(P::BlockX, {8, 16, 32});
+  space.offer(P::BlockY, {4, 8, 16});
+  space.offer(P::TileX, {1, 2, 4, 8});
+  space.offer(P::TileY, {1, 2, 4, 8});
+  space.offer(P::MinBlocks, {1, 2, 3, 4});
+  // One element more puts a column of A's tile in all banks.
+  space.sharedBytes = planner::Formula(cuda::widthOf(product.a.element) / 8) *
+                      (space.covers[0] + space.covers[1] + 1) *
+                      planner::Formula::tunable(0);
+  space.requireLaunch();
+  space.requireStaticShared();
   return space;
 }
 

@@ -13,6 +13,26 @@ namespace mgpu::kernels::cuda {
 
 using P = planner::KernelParameter;
 
+planner::KernelSpace
+tileSpace(const planner::KernelConfig &defaults, Dim3 block, Dim3 maxGrid,
+          std::string reason,
+          const std::vector<planner::KernelTunable> &tunables) {
+  planner::KernelSpace space;
+  space.target = planner::KernelTarget::Cuda;
+  space.block = block;
+  space.maxGrid = maxGrid;
+  space.reshapable = true;
+  space.reason = std::move(reason);
+  space.covers = {planner::Formula(P::BlockX) * P::TileX,
+                  planner::Formula(P::BlockY) * P::TileY, P::BlockZ};
+  space.defaults = defaults;
+  space.defaults[P::Vector] = 1;
+  space.offerDefaults(space.reason);
+  for (const planner::KernelTunable &tunable : tunables)
+    space.addTunable(tunable);
+  return space;
+}
+
 ProductText::ProductText(ModuleOp module, const CudaEmitOptions &options,
                          const planner::KernelSpace &space, StringRef reserved,
                          bool takesMaps)
@@ -207,8 +227,8 @@ CudaKernel ProductText::write(const char *head, const char *body) {
   macro("MGPU_BLOCK_Y", defaults[P::BlockY]);
   macro("MGPU_TILE_X", defaults[P::TileX]);
   macro("MGPU_TILE_Y", defaults[P::TileY]);
-  for (size_t k = 0; k < space.tunables.size(); ++k)
-    macro(space.tunables[k].name, defaults.tunables[k]);
+  for (size_t k = 0; k < space.tunables().size(); ++k)
+    macro(space.tunables()[k].name, defaults.tunables[k]);
   macro("MGPU_MIN_BLOCKS", 1);
   macro("MGPU_PDL", 0);
   text += fill(body, words);

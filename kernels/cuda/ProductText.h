@@ -16,6 +16,14 @@ namespace mgpu::kernels::cuda {
 
 struct KernelContext;
 
+/// The space of a matmul's text, whose threads compute tileX x tileY elements
+/// each, before what else it offers and requires: of each parameter there is
+/// `defaults`, where blockX, blockY, tileX and tileY are set.
+planner::KernelSpace
+tileSpace(const planner::KernelConfig &defaults, Dim3 block, Dim3 maxGrid,
+          std::string reason,
+          const std::vector<planner::KernelTunable> &tunables);
+
 class ProductText {
 public:
   /// `reserved`: names of the text, with blanks between them, which arguments

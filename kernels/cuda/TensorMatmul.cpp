@@ -195,44 +195,46 @@ std::string tensorMatmulRefusal(ModuleOp kernel) {
 planner::KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block,
                                        Dim3 maxGrid) {
   cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);
-  planner::KernelSpace space;
-  space.target = planner::KernelTarget::Cuda;
-  space.block = block;
-  space.maxGrid = maxGrid;
-  space.reshapable = true;
-  space.reason = reasonText;
-  space.stagedBytes = cuda::widthOf(product.a.element) / 8;
-  space.stagedTunables = 2;
-  space.stagedPadding = 0;
-  space.warpTile = instructionRows;
-  space.tunables = {{"MGPU_DEPTH", {32, 16, 64}},
-                    {"MGPU_STAGES", {3, 2, 4}},
-                    {"MGPU_WARPS_Y", {2, 1, 4}}};
-  planner::KernelConfig &defaults = space.defaults;
-  for (const planner::KernelTunable &tunable : space.tunables)
-    defaults.tunables[defaults.numTunables++] = tunable.values.front();
   // 128 x 128 by 8 warps, less where the product is smaller.
   auto fit = [](int64_t extent, uint32_t unit, uint32_t least, uint32_t most) {
     return uint32_t(std::clamp<int64_t>(
         int64_t(llvm::PowerOf2Ceil(llvm::divideCeil(extent, unit))), least,
         most));
   };
+  planner::KernelConfig defaults;
   defaults[P::BlockX] = lanes;
   defaults[P::BlockY] = product.n() > 32 ? 8 : 4;
-  defaults[P::Vector] = 1;
   defaults[P::TileX] =
       fit(product.n(), lanes, defaults[P::BlockY] == 8 ? 2 : 1, 4);
   defaults[P::TileY] = fit(product.m(), defaults[P::BlockY],
                            2 * instructionRows / defaults[P::BlockY], 16);
-  for (size_t k = 0; k < planner::numKernelParameters; ++k)
-    space.choices.push_back({P(k), {defaults[P(k)]}, space.reason});
-  auto offer = [&](P parameter, std::vector<uint32_t> values) {
-    space.choices[size_t(parameter)] = {parameter, std::move(values), ""};
-  };
-  offer(P::BlockY, {4, 8, 16});
-  offer(P::TileX, {1, 2, 4, 8});
-  offer(P::TileY, {2, 4, 8, 16, 32});
-  offer(P::MinBlocks, {1, 2, 3, 4});
+  planner::KernelSpace space =
+      cuda::tileSpace(defaults, block, maxGrid, reasonText,
+                      {{"MGPU_DEPTH", {32, 16, 64}},
+                       {"MGPU_STAGES", {3, 2, 4}},
+                       {"MGPU_WARPS_Y", {2, 1, 4}}});
+  space.offer(P::BlockY, {4, 8, 16});
+  space.offer(P::TileX, {1, 2, 4, 8});
+  space.offer(P::TileY, {2, 4, 8, 16, 32});
+  space.offer(P::MinBlocks, {1, 2, 3, 4});
+  using planner::Formula, planner::Relation;
+  const Formula depth = Formula::tunable(0), stages = Formula::tunable(1),
+                warpsY = Formula::tunable(2), tile = instructionRows;
+  space.sharedBytes = Formula(cuda::widthOf(product.a.element) / 8) *
+                      (space.covers[0] + space.covers[1]) * depth * stages;
+  space.requireLaunch();
+  // Warps lie in warpsY rows of blockY / warpsY.
+  const char *whole = "whole tiles of a warp";
+  space.require(whole, P::BlockY, Relation::MultipleOf, warpsY,
+                "$left warps do not lie in $right rows");
+  space.require(whole, space.covers[0] * warpsY, Relation::MultipleOf,
+                P::BlockY * tile,
+                "the warps of a row do not divide the columns of a block in "
+                "tiles of 16 x 16");
+  space.require(whole, space.covers[1], Relation::MultipleOf, warpsY * tile,
+                "the rows of warps do not divide $left rows of a block in "
+                "tiles of 16 x 16");
+  space.requireStaticShared();
   return space;
 }
 

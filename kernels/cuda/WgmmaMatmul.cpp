@@ -21,7 +21,7 @@ namespace {
 /// the 128 bytes that a swizzle spans, as many as a wgmma has.
 constexpr uint32_t panel = 64, bytesOfElement = 2;
 
-/// Of dynamic shared memory, before the stages: the barriers, and up to the
+/// Bytes of dynamic shared memory before the stages: the barriers, and to the
 /// first multiple of it, where a swizzle's pattern begins.
 constexpr uint32_t patternBytes = 1024;
 
@@ -212,40 +212,41 @@ std::string wgmmaMatmulRefusal(ModuleOp kernel) {
 planner::KernelSpace wgmmaMatmulSpace(ModuleOp kernel, Dim3 block,
                                       Dim3 maxGrid) {
   cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);
-  planner::KernelSpace space;
-  space.target = planner::KernelTarget::Cuda;
-  space.block = block;
-  space.maxGrid = maxGrid;
-  space.reshapable = true;
-  space.reason = "is a matrix product, on tensor cores by warpgroups, from "
-                 "tiles that tensor copies bring";
-  space.sharedBytes = patternBytes;
-  space.stagedBytes = bytesOfElement;
-  space.stagedTunables = 2;
-  space.stagedPadding = 0;
-  space.stagesAreDynamic = true;
-  space.loadingWarps = 1;
-  space.registersBesideSums = 40;
-  space.tunables = {{"MGPU_DEPTH", {64, 128}}, {"MGPU_STAGES", {4, 2, 3, 6}}};
-  planner::KernelConfig &defaults = space.defaults;
-  for (const planner::KernelTunable &tunable : space.tunables)
-    defaults.tunables[defaults.numTunables++] = tunable.values.front();
+  planner::KernelConfig defaults;
   // 128 x 128 by two warpgroups, less where the product is smaller. 128 x 256
   // may spill a few registers around the loop.
   defaults[P::BlockX] = 32;
   defaults[P::BlockY] = product.m() > panel ? 9 : 5;
-  defaults[P::Vector] = 1;
   defaults[P::TileX] = product.n() > panel ? 4 : 2;
   defaults[P::TileY] = 16;
-  for (size_t k = 0; k < planner::numKernelParameters; ++k)
-    space.choices.push_back({P(k), {defaults[P(k)]}, space.reason});
-  auto offer = [&](P parameter, std::vector<uint32_t> values) {
-    space.choices[size_t(parameter)] = {parameter, std::move(values), ""};
-  };
-  offer(P::BlockY, {5, 9, 13});
-  offer(P::TileX, {2, 4, 8});
-  offer(P::TileY, {16, 32});
-  offer(P::MinBlocks, {1, 2});
+  planner::KernelSpace space = cuda::tileSpace(
+      defaults, block, maxGrid,
+      "is a matrix product, on tensor cores by warpgroups, from tiles that "
+      "tensor copies bring",
+      {{"MGPU_DEPTH", {64, 128}}, {"MGPU_STAGES", {4, 2, 3, 6}}});
+  space.offer(P::BlockY, {5, 9, 13});
+  space.offer(P::TileX, {2, 4, 8});
+  space.offer(P::TileY, {16, 32});
+  space.offer(P::MinBlocks, {1, 2});
+  using planner::Formula, planner::Relation;
+  // One warp loads for the others and computes nothing.
+  space.covers[1] = (Formula(P::BlockY) + -1) * P::TileY;
+  space.sharedBytes = Formula(bytesOfElement) *
+                          (space.covers[0] + space.covers[1]) *
+                          Formula::tunable(0) * Formula::tunable(1) +
+                      patternBytes;
+  space.sharedIsDynamic = true;
+  space.requireLaunch();
+  // Sums stay in registers, beside which a thread needs 40. So many has a
+  // multiprocessor of every GPU with these instructions
+  // (device/api/DeviceProfile.cpp).
+  constexpr uint32_t besideSums = 40, registers = 65536;
+  space.require("registers of a multiprocessor",
+                (Formula(P::TileX) * P::TileY + besideSums) * P::BlockX *
+                    P::BlockY * P::BlockZ * P::MinBlocks,
+                Relation::AtMost, registers,
+                "the sums and 40 other registers of each thread are $left; at "
+                "most $right");
   return space;
 }
 

@@ -2,7 +2,6 @@
 #include "kernels/host/HostEmitter.h"
 
 #include "dialect/mgpu/Diagnostics.h"
-#include "kernels/cuda/SourceKernel.h"
 #include "kernels/host/ErrorBounds.h"
 #include "kernels/host/HostCodegen.h"
 #include "kernels/host/ThreadLoops.h"
@@ -16,8 +15,6 @@ namespace mgpu::kernels {
 
 Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
                                               const HostEmitOptions &options) {
-  if (isSourceKernel(kernel))
-    MGPU_TRY(takeReference(kernel));
   constexpr uint64_t maxThreads = 1024;
   if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > maxThreads ||
       block.y > maxThreads || block.z > maxThreads ||

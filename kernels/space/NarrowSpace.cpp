@@ -18,12 +18,10 @@ public:
             const std::string &reason)
       : whole(whole), most(most), space(whole) {
     space.defaults = around;
-    for (KernelChoice &choice : space.choices) {
-      choice.values = {around[choice.parameter]};
-      choice.reason = reason;
+    for (size_t k = 0; k < space.axes.size(); ++k) {
+      space.axes[k].values = {around.at(k)};
+      space.axes[k].reason = reason;
     }
-    for (size_t k = 0; k < space.tunables.size(); ++k)
-      space.tunables[k].values = {around.tunables[k]};
   }
 
   /// Adds the next value of each of the axes; false where that gives no
@@ -31,18 +29,16 @@ public:
   bool widen(std::span<const size_t> axes) {
     KernelSpace wider = space;
     for (size_t axis : axes) {
-      const std::vector<uint32_t> &all = valuesOf(whole, axis);
-      std::vector<uint32_t> &taken = valuesOf(wider, axis);
+      const std::vector<uint32_t> &all = whole.axes[axis].values;
+      std::vector<uint32_t> &taken = wider.axes[axis].values;
       std::optional<uint32_t> next = nearest(all, taken);
       if (!next)
         return false;
-      if (axis < numKernelParameters) {
-        taken.insert(std::upper_bound(taken.begin(), taken.end(), *next),
-                     *next);
-        wider.choices[axis].reason.clear();
-      } else {
-        taken.push_back(*next);
-      }
+      wider.axes[axis].reason.clear();
+      taken.insert(axis < numKernelParameters
+                       ? std::upper_bound(taken.begin(), taken.end(), *next)
+                       : taken.end(),
+                   *next);
     }
     // A space is the product of its axes, so points are many before they are
     // too many; beyond this nobody looks at each.
@@ -60,18 +56,7 @@ public:
   KernelSpace take() { return std::move(space); }
 
 private:
-  static const std::vector<uint32_t> &valuesOf(const KernelSpace &space,
-                                               size_t axis) {
-    return axis < numKernelParameters
-               ? space.choices[axis].values
-               : space.tunables[axis - numKernelParameters].values;
-  }
-  static std::vector<uint32_t> &valuesOf(KernelSpace &space, size_t axis) {
-    return const_cast<std::vector<uint32_t> &>(
-        valuesOf(std::as_const(space), axis));
-  }
-
-  /// Of those not taken, the one next to those that are; of two, the larger.
+  /// The value not taken that is next to those taken; of two, the larger.
   static std::optional<uint32_t> nearest(const std::vector<uint32_t> &all,
                                          const std::vector<uint32_t> &taken) {
     std::optional<uint32_t> found;
@@ -118,8 +103,8 @@ KernelSpace narrowed(const KernelSpace &space, const KernelConfig &around,
     for (P parameter : group)
       axes.back().push_back(size_t(parameter));
   }
-  for (size_t k = 0; k < space.tunables.size(); ++k)
-    axes.push_back({numKernelParameters + k});
+  for (size_t k = numKernelParameters; k < space.axes.size(); ++k)
+    axes.push_back({k});
   for (bool grew = true; grew;) {
     grew = false;
     for (const std::vector<size_t> &each : axes)

@@ -7,22 +7,23 @@
 
 namespace mgpu::planner {
 
-static void fields(JsonFields &f, KernelChoice &choice) {
-  f("values", choice.values);
-  f.require(!choice.values.empty(), "values");
-  f("reason", choice.reason);
+static void fields(JsonFields &f, KernelAxis &axis) {
+  f("name", axis.name);
+  f("values", axis.values);
+  f.require(!axis.values.empty(), "values");
+  f("reason", axis.reason);
 }
 
-static void fields(JsonFields &f, KernelTunable &tunable) {
-  f("name", tunable.name);
-  f("values", tunable.values);
-  f.require(!tunable.values.empty(), "values");
-}
-
-static void fields(JsonFields &f, KernelTile &tile) {
-  f("element_bytes", tile.elementBytes);
-  f("along", tile.along);
-  f("halo", tile.halo);
+static void fields(JsonFields &f, KernelConstraint &constraint) {
+  auto relation = uint8_t(constraint.relation);
+  f("rule", constraint.rule);
+  f("left", constraint.left);
+  f("relation", relation);
+  f.require(relation <= uint8_t(Relation::ZeroTogether), "relation");
+  f("right", constraint.right);
+  f("reason", constraint.reason);
+  f("binds_defaults", constraint.bindsDefaults);
+  constraint.relation = Relation(relation);
 }
 
 static void fields(JsonFields &f, KernelConfig &config) {
@@ -44,29 +45,19 @@ void fields(JsonFields &f, KernelSpace &space) {
   std::string target = space.target == KernelTarget::Cuda ? "cuda" : "host";
   f("target", target);
   f.require(target == "cuda" || target == "host", "target");
-  if (f.reads()) {
-    space.target = target == "cuda" ? KernelTarget::Cuda : KernelTarget::Host;
-    for (size_t k = 0; k < numKernelParameters; ++k)
-      space.choices.push_back({KernelParameter(k), {}, ""});
-  }
+  space.target = target == "cuda" ? KernelTarget::Cuda : KernelTarget::Host;
   f("block", space.block);
   f("max_grid", space.maxGrid);
   f("reshapable", space.reshapable);
   f("reason", space.reason);
   f("shared_bytes", space.sharedBytes);
-  f("staged_bytes", space.stagedBytes);
-  f("staged_tunables", space.stagedTunables);
-  f("staged_padding", space.stagedPadding);
-  f("stages_are_dynamic", space.stagesAreDynamic);
-  f("warp_tile", space.warpTile);
-  f("loading_warps", space.loadingWarps);
-  f("registers_beside_sums", space.registersBesideSums);
-  for (KernelChoice &choice : space.choices)
-    f(toString(choice.parameter).data(), choice);
-  f("tunables", space.tunables);
-  f.require(space.tunables.size() <= mostKernelTunables, "tunables");
-  f("tiles", space.tiles);
-  f.require(space.tiles.empty() || !space.tunables.empty(), "tiles");
+  f("shared_is_dynamic", space.sharedIsDynamic);
+  f("covers", space.covers);
+  f("axes", space.axes);
+  f.require(space.axes.size() >= numKernelParameters &&
+                space.axes.size() <= numKernelParameters + mostKernelTunables,
+            "axes");
+  f("constraints", space.constraints);
   f("defaults", space.defaults);
 }
 
@@ -74,11 +65,8 @@ void fields(JsonFields &f, KernelSpace &space) {
 
 namespace mgpu::kernels {
 
-using planner::KernelChoice;
 using planner::KernelParameter;
 using planner::KernelSpace;
-using planner::KernelTile;
-using planner::KernelTunable;
 
 std::string spaceText(const KernelSpace &space) {
   return JsonFields::text(space);
@@ -92,69 +80,48 @@ Result<KernelSpace> parseSpace(std::string_view text) {
 }
 
 /// Beyond these nothing that the emitter writes goes.
-static constexpr uint32_t mostValues = 64, mostValue = 1 << 20,
-                          mostTileBytes = 16, mostHalo = 1024;
+static constexpr uint32_t mostValues = 64, mostValue = 1 << 20;
 
-/// What is wrong, or null.
+/// What is wrong with the values of a parameter, or null.
 static const char *faultOf(const KernelSpace &space,
-                           const KernelChoice &choice) {
-  const auto &values = choice.values;
-  if (values.size() > mostValues)
-    return "a list of values is too long";
+                           KernelParameter parameter) {
+  using P = KernelParameter;
+  const auto &values = space.choice(parameter).values;
   if (!std::is_sorted(values.begin(), values.end()))
     return "a parameter's values are not ascending";
   if (values.back() > mostValue)
     return "a value is too large";
   // A block has as many of the others, or is made of so many.
-  const bool mayBeNone = choice.parameter == KernelParameter::Unroll ||
-                         (choice.parameter == KernelParameter::Vector &&
-                          space.target == planner::KernelTarget::Host) ||
-                         choice.parameter == KernelParameter::TileX ||
-                         choice.parameter == KernelParameter::TileY;
+  const bool isHost = space.target == planner::KernelTarget::Host,
+             mayBeNone = parameter == P::Unroll || parameter == P::TileX ||
+                         parameter == P::TileY ||
+                         (parameter == P::Vector && isHost);
   if (values.front() == 0 && !mayBeNone)
     return "a parameter that counts is 0";
   return nullptr;
-}
-
-static bool isSmall(const KernelTile &tile) {
-  return tile.elementBytes > 0 && tile.elementBytes <= mostTileBytes &&
-         std::all_of(tile.halo.begin(), tile.halo.end(),
-                     [](uint32_t halo) { return halo <= mostHalo; });
 }
 
 Result<void> checkSpace(const KernelSpace &space) {
   auto bad = [](const std::string &how) {
     return fail(ErrorKind::Invalid, "the space of a kernel: " + how);
   };
-  auto isOneOf = [](const std::vector<uint32_t> &values, uint32_t value) {
-    return std::find(values.begin(), values.end(), value) != values.end();
-  };
   const Dim3 block = space.block;
   if (block.volume() == 0 ||
       std::max({block.x, block.y, block.z}) > mostValue ||
       block.volume() > mostValue)
     return bad("a block has no threads, or too many");
-  for (const KernelChoice &choice : space.choices) {
-    if (const char *fault = faultOf(space, choice))
-      return bad(fault);
-    if (!isOneOf(choice.values, space.defaults[choice.parameter]))
-      return bad("a default is none of its values");
-  }
-  if (space.defaults.numTunables != space.tunables.size())
+  if (space.defaults.numAxes() != space.axes.size())
     return bad("the defaults have other tunables");
-  for (size_t k = 0; k < space.tunables.size(); ++k) {
-    if (space.tunables[k].values.size() > mostValues)
+  for (size_t k = 0; k < space.axes.size(); ++k) {
+    const auto &[name, values, reason] = space.axes[k];
+    if (values.size() > mostValues)
       return bad("a list of values is too long");
-    if (!isOneOf(space.tunables[k].values, space.defaults.tunables[k]))
+    if (k < planner::numKernelParameters)
+      if (const char *fault = faultOf(space, KernelParameter(k)))
+        return bad(fault);
+    if (std::ranges::find(values, space.defaults.at(k)) == values.end())
       return bad("a default is none of its values");
   }
-  if (space.tiles.size() > mostValues ||
-      !std::all_of(space.tiles.begin(), space.tiles.end(), isSmall))
-    return bad("a kernel has too many tiles, or one that is too large");
-  if (space.stagedBytes > 0 && space.stagedTunables > space.tunables.size())
-    return bad("more tunables say what is staged than there are");
-  if (Result<void> ok = space.check(space.defaults); !ok)
-    return bad("its defaults are not legal: " + ok.error().message);
   return {};
 }
 

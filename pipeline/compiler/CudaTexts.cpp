@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/compiler/MlirCompiler.h"
 
+#include "kernels/compile/CudaFileText.h"
 #include "kernels/compile/TextCache.h"
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/cuda/LibraryMatmul.h"
 #include "kernels/cuda/Matmul.h"
-#include "kernels/cuda/SourceKernel.h"
 #include "kernels/cuda/TensorMatmul.h"
 #include "kernels/cuda/WgmmaMatmul.h"
 #include "kernels/lower/KernelDialects.h"
@@ -169,8 +169,12 @@ private:
 
 Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
                                             Dim3 grid) {
+  const std::string name = kernels::entryNameOf(spec.name);
+  if (const planner::CudaFile *file = spec.cudaFile())
+    return kernels::fileText(*file, name, spec.block, grid);
+  MGPU_TRY_ASSIGN(const std::string *source, spec.hostText());
   OwningOpRef<ModuleOp> module =
-      parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
+      parseSourceString<ModuleOp>(*source, ParserConfig(&context));
   if (!module)
     return fail(
         ErrorKind::Internal,
@@ -180,8 +184,7 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
       kernels::spaceOf(*module, spec.block, grid, planner::KernelTarget::Cuda);
   if (!space)
     return kernels::failOf(spec, space.error());
-  kernels::CudaEmitOptions options{kernels::entryNameOf(spec.name),
-                                   spec.location, spec.block, grid};
+  kernels::CudaEmitOptions options{name, spec.location, spec.block, grid};
   // It goes into a comment: a file's name may hold anything.
   for (char &c : options.location)
     if (llvm::isSpace(c))
@@ -193,13 +196,12 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
     addLibrary(*module, tensorCores, *asked);
     return std::move(*asked);
   }
-  bool isTiled = kernels::isMatmul(*module),
-       isFile = kernels::isSourceKernel(*module);
+  const bool isTiled = kernels::isMatmul(*module);
   auto kernel = kernels::emitCudaKernel(*module, options);
   if (!kernel)
     return kernels::failOf(spec, kernel.error());
   kernels::CudaText text = textOf(std::move(*kernel), std::move(*space));
-  text.form = isFile ? "file" : isTiled ? "tiles" : "threads";
+  text.form = isTiled ? "tiles" : "threads";
   text.candidates = std::move(candidates);
   addLibrary(*module, tensorCores, text);
   return text;
@@ -211,7 +213,7 @@ std::vector<Result<kernels::CudaText>>
 MlirCompiler::emitCudaKernels(const planner::Dag &dag,
                               const std::string &tensorCores,
                               device::BlobCache *cache) const {
-  // Of a program that changes a little, most entries stay.
+  // Most entries of a program that changes a little stay.
   constexpr size_t inEntry = 32;
   std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<Result<kernels::CudaText>> texts;

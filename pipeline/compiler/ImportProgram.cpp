@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/compiler/MlirCompiler.h"
 
+#include "dialect/conversion/Passes.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/lower/KernelDialects.h"
 #include "pipeline/ProductForms.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
+#include "planner/import/Scalars.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -24,6 +26,7 @@ DialectRegistry programDialects() {
   DialectRegistry registry;
   registry.insert<ir::MgpuDialect>();
   kernels::registerHostEmitDialects(registry);
+  conversion::registerTensorDialects(registry);
   return registry;
 }
 
@@ -76,10 +79,7 @@ std::map<std::string, std::string> scalarsOf(ModuleOp module,
     if (isa<MemRefType>(argument.getType()))
       continue;
     unsigned index = argument.getArgNumber();
-    std::string name =
-        planner::nameOf(argument.getLoc(), std::to_string(index));
-    if (auto given = entry.getArgAttrOfType<StringAttr>(index, "mgpu.name"))
-      name = given.str();
+    std::string name = planner::argumentName(entry, index);
     for (const std::string &key : {name, std::to_string(index)})
       if (auto at = options.arguments.find(key); at != options.arguments.end())
         scalars.emplace(key, at->second);
@@ -133,7 +133,8 @@ MlirCompiler::importProgram(const ImportOptions &options,
   };
   auto parsed = planner::parseProgram(
       options.file, context, record,
-      {options.entry, options.fuse, productsToFuse(options)});
+      {options.entry, options.fuse, productsToFuse(options),
+       int64_t(options.devices), options.arguments, options.roles});
   if (!parsed && parsed.error().kind == ErrorKind::Unsupported)
     return countErrors(std::move(parsed.error()));
   if (!parsed)

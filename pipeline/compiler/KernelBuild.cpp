@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/compiler/KernelBuild.h"
 
+#include "kernels/compile/CudaFileText.h"
 #include "kernels/host/HostEmitter.h"
 #include "kernels/lower/KernelDialects.h"
 #include "pipeline/compiler/SpaceOf.h"
@@ -17,31 +18,6 @@ using planner::KernelConfig;
 using planner::KernelSpace;
 using planner::KernelTarget;
 
-namespace {
-
-/// A kernel's source, parsed in a context of its own.
-struct Parsed {
-  std::unique_ptr<MLIRContext> context;
-  OwningOpRef<ModuleOp> module;
-};
-
-Result<Parsed> parse(const planner::KernelSpec &spec) {
-  DialectRegistry registry;
-  registerHostEmitDialects(registry);
-  Parsed result;
-  result.context =
-      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-  result.context->printOpOnDiagnostic(false);
-  result.module = parseSourceString<ModuleOp>(
-      spec.source, ParserConfig(result.context.get()));
-  if (!result.module)
-    return fail(ErrorKind::Internal,
-                "kernel " + spec.name + " does not parse after outlining");
-  return result;
-}
-
-} // namespace
-
 tl::unexpected<Error> failOf(const planner::KernelSpec &spec, Error error) {
   if (error.location.empty()) {
     error.location = spec.location;
@@ -53,8 +29,39 @@ tl::unexpected<Error> failOf(const planner::KernelSpec &spec, Error error) {
   return fail(std::move(error));
 }
 
+namespace {
+
+/// A kernel's module, parsed in a context of its own.
+struct Parsed {
+  std::unique_ptr<MLIRContext> context;
+  OwningOpRef<ModuleOp> module;
+};
+
+Result<Parsed> parse(const planner::KernelSpec &spec) {
+  auto text = spec.hostText();
+  if (!text)
+    return failOf(spec, text.error());
+  DialectRegistry registry;
+  registerHostEmitDialects(registry);
+  Parsed result;
+  result.context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  result.context->printOpOnDiagnostic(false);
+  result.module =
+      parseSourceString<ModuleOp>(**text, ParserConfig(result.context.get()));
+  if (!result.module)
+    return fail(ErrorKind::Internal,
+                "kernel " + spec.name + " does not parse after outlining");
+  return result;
+}
+
+} // namespace
+
 Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
                                   KernelTarget target) {
+  const planner::CudaFile *file = spec.cudaFile();
+  if (file && target == KernelTarget::Cuda)
+    return *fileText(*file, "", spec.block, maxGrid).space;
   MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
   auto space = spaceOf(*parsed.module, spec.block, maxGrid, target);
   if (!space)

@@ -3,7 +3,6 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "kernels/cuda/Matmul.h"
-#include "kernels/cuda/SourceKernel.h"
 #include "kernels/cuda/StagePlan.h"
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/LaunchShape.h"
@@ -16,66 +15,43 @@
 namespace mgpu::kernels {
 
 using namespace mlir;
+using planner::Formula;
 using planner::KernelSpace;
 using planner::KernelTarget;
+using planner::Relation;
 using P = planner::KernelParameter;
 
 namespace {
 
-/// Collects the values of each parameter.
-class SpaceBuilder {
-public:
-  SpaceBuilder(KernelSpace &space, const LaunchShape &shape,
-               std::string vectorReason)
-      : space(space), shape(shape), vectorReason(std::move(vectorReason)) {}
-
-  void build();
-
-private:
-  void offer(P parameter, std::set<uint32_t> values,
-             const std::string &reason = "");
-  void offerBlocks(const std::set<uint32_t> &x);
-  bool isLong(unsigned axis) const {
-    const uint32_t *block = &space.block.x, *grid = &space.maxGrid.x;
-    return uint64_t(block[axis]) * grid[axis] > 1;
-  }
-  void host();
-  void cuda();
-
-  KernelSpace &space;
-  const LaunchShape &shape;
-  std::string vectorReason; ///< why the text has no form for several threads
-};
-
-void SpaceBuilder::offer(P parameter, std::set<uint32_t> values,
-                         const std::string &reason) {
-  values.insert(space.defaults[parameter]);
-  space.choices[size_t(parameter)] = {parameter,
-                                      {values.begin(), values.end()},
-                                      values.size() == 1 ? reason : ""};
+bool isLong(const KernelSpace &space, unsigned axis) {
+  const uint32_t *block = &space.block.x, *grid = &space.maxGrid.x;
+  return uint64_t(block[axis]) * grid[axis] > 1;
 }
 
-void SpaceBuilder::offerBlocks(const std::set<uint32_t> &x) {
+void offerBlocks(KernelSpace &space) {
   if (!space.reshapable) {
     for (P each : {P::BlockX, P::BlockY, P::BlockZ})
-      offer(each, {}, space.reason);
+      space.offer(each, {}, space.reason);
     return;
   }
-  offer(P::BlockX, x);
+  space.offer(P::BlockX, {8, 16, 32, 64, 128, 256, 512, 1024});
   const char *flat = "the launch is one thread long along it";
-  offer(P::BlockY,
-        isLong(1) ? std::set<uint32_t>{1, 2, 4, 8, 16} : std::set<uint32_t>{},
-        flat);
-  offer(P::BlockZ,
-        isLong(2) ? std::set<uint32_t>{1, 2, 4} : std::set<uint32_t>{}, flat);
+  space.offer(P::BlockY,
+              isLong(space, 1) ? std::set<uint32_t>{1, 2, 4, 8, 16}
+                               : std::set<uint32_t>{},
+              flat);
+  space.offer(P::BlockZ,
+              isLong(space, 2) ? std::set<uint32_t>{1, 2, 4}
+                               : std::set<uint32_t>{},
+              flat);
 }
 
-void SpaceBuilder::host() {
+void offerHost(KernelSpace &space, const LaunchShape &shape) {
   if (!shape.ordered.empty()) {
     space.reshapable = false;
     space.reason = "keeps the order of its threads: " + shape.ordered;
   }
-  offerBlocks({8, 16, 32, 64, 128, 256, 512, 1024});
+  offerBlocks(space);
   std::set<uint32_t> items;
   if (shape.ordered.empty())
     for (uint32_t each : {2, 4})
@@ -85,28 +61,46 @@ void SpaceBuilder::host() {
     std::set<uint32_t> x;
     for (uint32_t each : items)
       x.insert(space.block.x / each);
-    offer(P::BlockX, x, space.reason);
+    space.offer(P::BlockX, x, space.reason);
   }
-  offer(P::Items, items, space.reason);
-  offer(P::Vector, {1, 4, 8, 16});
-  offer(P::Unroll,
-        shape.hasLoops ? std::set<uint32_t>{2, 4, 8} : std::set<uint32_t>{},
-        "the kernel has no loop");
-  offer(P::MinBlocks, {}, "a processor has no such bound");
-  offer(P::ClusterX, {}, "a processor has no clusters");
+  space.offer(P::Items, items, space.reason);
+  space.offer(P::Vector, {1, 4, 8, 16});
+  space.offer(P::Unroll,
+              shape.hasLoops ? std::set<uint32_t>{2, 4, 8}
+                             : std::set<uint32_t>{},
+              "the kernel has no loop");
+  space.offer(P::MinBlocks, {}, "a processor has no such bound");
+  space.offer(P::ClusterX, {}, "a processor has no clusters");
   const char *noTile = "no loop of the kernel hands values on";
   std::set<uint32_t> tileX, tileY;
   if (shape.hasCarryingLoops) {
     tileX = {8, 16, 32, 64, 128};
     tileY = {1, 2, 4, 8};
   }
-  offer(P::TileX, tileX, noTile);
-  offer(P::TileY, tileY, noTile);
+  space.offer(P::TileX, tileX, noTile);
+  space.offer(P::TileY, tileY, noTile);
+  const Formula row = Formula(P::BlockX) * P::Items;
+  space.covers[0] = row;
+  space.requireLaunch();
+  if (!space.reshapable)
+    space.require("the source's block", row, Relation::Equal, space.block.x,
+                  "block_x * items is $left, not the $right threads along x of "
+                  "the source's block, which the kernel keeps");
+  space.require("tiles of two sizes", P::TileX, Relation::ZeroTogether,
+                P::TileY,
+                "tile_x = $left and tile_y = $right: both are 0 or neither");
+  const char *tiles = "tiles that divide the block";
+  space.require(tiles, row, Relation::MultipleOf, P::TileX,
+                "a tile of $right does not divide a block of $left along x");
+  space.require(tiles, P::BlockY, Relation::MultipleOf, P::TileY,
+                "a tile of $right does not divide a block of $left along y");
 }
 
-void SpaceBuilder::cuda() {
-  offerBlocks({8, 16, 32, 64, 128, 256, 512, 1024});
-  offer(P::Items, {1, 2, 4, 8});
+/// `vectorReason`: why the text has no form for several threads, or empty.
+void offerCuda(KernelSpace &space, const LaunchShape &shape,
+               const std::string &vectorReason) {
+  offerBlocks(space);
+  space.offer(P::Items, {1, 2, 4, 8});
   std::set<uint32_t> vectors;
   if (vectorReason.empty())
     for (uint32_t each : {2, 4})
@@ -123,43 +117,48 @@ void SpaceBuilder::cuda() {
     std::set<uint32_t> x;
     for (uint32_t each : vectors)
       x.insert(space.block.x / each);
-    offer(P::BlockX, x, space.reason);
+    space.offer(P::BlockX, x, space.reason);
   }
-  offer(P::Vector, vectors,
-        vectorReason.empty() ? "has too few threads" : vectorReason);
-  offer(P::Unroll,
-        shape.hasCountedLoops ? std::set<uint32_t>{1, 2, 4, 8}
-                              : std::set<uint32_t>{},
-        "the kernel has no counted loop");
-  offer(P::MinBlocks, {1, 2, 3, 4, 6, 8, 16});
+  space.offer(P::Vector, vectors,
+              vectorReason.empty() ? "has too few threads" : vectorReason);
+  space.offer(P::Unroll,
+              shape.hasCountedLoops ? std::set<uint32_t>{1, 2, 4, 8}
+                                    : std::set<uint32_t>{},
+              "the kernel has no counted loop");
+  space.offer(P::MinBlocks, {1, 2, 3, 4, 6, 8, 16});
   // 8 is the most that every GPU with clusters takes.
-  offer(P::ClusterX, {1, 2, 4, 8});
+  space.offer(P::ClusterX, {1, 2, 4, 8});
   for (P each : {P::TileX, P::TileY})
-    offer(each, {}, "threads of a GPU run by themselves");
+    space.offer(each, {}, "threads of a GPU run by themselves");
+  const Formula threads = Formula(P::BlockX) * P::Vector;
+  space.covers[0] = threads * P::Items;
+  space.requireLaunch();
+  if (!space.reshapable)
+    space.require("the source's block", threads, Relation::Equal, space.block.x,
+                  "block_x * vector is $left, not the $right threads along x "
+                  "of the source's block, which the kernel keeps");
 }
 
-void SpaceBuilder::build() {
-  space.choices.resize(planner::numKernelParameters);
-  space.defaults[P::BlockX] = space.block.x;
-  space.defaults[P::BlockY] = space.block.y;
-  space.defaults[P::BlockZ] = space.block.z;
-  if (space.target == KernelTarget::Host) {
-    host();
-  } else {
-    space.defaults[P::Vector] = 1;
-    cuda();
+/// With MGPU_STAGE, the bytes of all tiles; a GPU gives shared memory in units.
+Formula bytesOf(const std::vector<cuda::StageTile> &tiles) {
+  constexpr int64_t alignment = 16, unit = 128;
+  const Formula threads[] = {Formula(P::BlockX) * P::Vector, P::BlockY,
+                             P::BlockZ};
+  Formula all = 0;
+  for (const cuda::StageTile &tile : tiles) {
+    Formula bytes = tile.elementBytes;
+    for (size_t k = 0; k < 3; ++k)
+      if (tile.along[k])
+        bytes = bytes * (threads[k] + tile.halo[k]);
+    all = all + std::move(bytes).roundedUp(alignment);
   }
+  return std::move(all).roundedUp(unit);
 }
 
 } // namespace
 
 Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
                             KernelTarget target) {
-  if (isSourceKernel(kernel)) {
-    if (target == KernelTarget::Cuda)
-      return sourceKernelSpace(kernel, block, maxGrid);
-    MGPU_TRY(takeReference(kernel));
-  }
   if (target == KernelTarget::Cuda && isMatmul(kernel))
     return matmulSpace(kernel, block, maxGrid);
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
@@ -176,19 +175,23 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   space.reshapable = shape.reshapable;
   space.reason = shape.reason;
   space.sharedBytes = shape.sharedBytes;
-  std::string vectorReason;
-  if (target == KernelTarget::Cuda)
-    vectorReason = cuda::vectorRefusal(shape, entry, block);
-  SpaceBuilder(space, shape, std::move(vectorReason)).build();
-  if (target == KernelTarget::Cuda) {
-    eraseDeadCode(kernel); // as the emitter does
-    for (const cuda::StageTile &tile :
-         cuda::stagePlanOf(entry, shape, block, maxGrid).tiles)
-      space.tiles.push_back({tile.elementBytes, tile.along, tile.halo});
-    if (!space.tiles.empty()) {
-      space.tunables.push_back({"MGPU_STAGE", {0, 1}});
-      space.defaults.numTunables = 1;
-    }
+  space.axes.resize(planner::numKernelParameters);
+  space.defaults[P::BlockX] = block.x;
+  space.defaults[P::BlockY] = block.y;
+  space.defaults[P::BlockZ] = block.z;
+  if (target == KernelTarget::Host) {
+    offerHost(space, shape);
+    return space;
+  }
+  space.defaults[P::Vector] = 1;
+  offerCuda(space, shape, cuda::vectorRefusal(shape, entry, block));
+  eraseDeadCode(kernel); // as the emitter does
+  const cuda::StagePlan plan = cuda::stagePlanOf(entry, shape, block, maxGrid);
+  if (!plan.empty()) {
+    space.addTunable({"MGPU_STAGE", {0, 1}});
+    space.sharedBytes =
+        space.sharedBytes + bytesOf(plan.tiles) * Formula::tunable(0);
+    space.requireStaticShared();
   }
   return space;
 }

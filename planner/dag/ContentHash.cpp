@@ -59,6 +59,8 @@ void addWork(HashWriter &out, const Dag &dag, const DagNode &node) {
   } else if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
     out.add(call->kind).add(call->reduction).add(call->elementType);
     out.add(call->root).add(call->communicator);
+    for (const RankPair &pair : call->pairs)
+      out.add(pair.source).add(pair.target);
     for (const CollectiveMember &member : call->members) {
       out.add(member.device.value).add(member.send.value);
       out.add(member.recv.value).add(member.sendBox).add(member.recvBox);

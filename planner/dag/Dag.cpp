@@ -282,6 +282,10 @@ private:
       if (call->members.empty() || call->root >= call->members.size())
         return bad(fmt::format("{} has {} members and root {}", label(i),
                                call->members.size(), call->root));
+      if (call->kind != CollectiveKind::Permute && !call->pairs.empty())
+        return bad(fmt::format("{} is not a permute and has pairs", label(i)));
+      if (Result<void> ok = checkPairs(call->pairs, call->members.size()); !ok)
+        return failIn(label(i) + ": ", ok.error());
       for (const CollectiveMember &member : call->members) {
         MGPU_TRY(checkBox(i, member.send, member.sendBox));
         MGPU_TRY(checkBox(i, member.recv, member.recvBox));

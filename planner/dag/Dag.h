@@ -6,8 +6,9 @@
 // on which bytes, and what must come before what. Every importer makes one,
 // every scheduler reads one; nothing here knows of streams or of time.
 
+#include "planner/dag/KernelSpec.h"
+#include "support/Collective.h"
 #include "support/Result.h"
-#include "support/Types.h"
 
 #include <array>
 #include <span>
@@ -68,21 +69,6 @@ struct BufferUse {
   bool operator==(const BufferUse &) const = default;
 };
 
-/// A kernel as the compiler half hands it over. `source` is a self-contained
-/// MLIR module with one gpu.func-like function `@entry`; equal `hash` means
-/// equal behaviour for equal arguments.
-struct KernelSpec {
-  std::string name; ///< for people; unique within the DAG
-  std::string hash; ///< SHA-256 of the canonical source and block size
-  std::string source;
-  std::string
-      location; ///< "file:line:column" of the launch; of one that stands
-                ///< for several operations, all, " + " between them
-  Dim3 block;   ///< threads per block it was specialised for
-  uint32_t numArguments = 0;
-  bool operator==(const KernelSpec &) const = default;
-};
-
 /// A pointer into a buffer, or the bits of a scalar (zero-extended).
 struct KernelArgument {
   std::variant<BufferId, uint64_t> value;
@@ -122,6 +108,7 @@ struct CollectiveCall {
   ElementType elementType = ElementType::F32;
   uint32_t root = 0; ///< broadcast
   uint32_t communicator = 0;
+  std::vector<RankPair> pairs; ///< permute; ascending
   std::vector<CollectiveMember> members;
   bool operator==(const CollectiveCall &) const = default;
 };

@@ -62,16 +62,13 @@ Result<void> checkUses(const Dag &dag, const DagNode &node) {
   auto *call = std::get_if<CollectiveCall>(&node.work);
   if (!call)
     return {};
-  bool pair = call->kind == CollectiveKind::SendRecv;
-  bool broadcast = call->kind == CollectiveKind::Broadcast;
   for (size_t rank = 0; rank < call->members.size(); ++rank) {
     const CollectiveMember &member = call->members[rank];
-    bool sends = pair ? rank == 0 : !broadcast || rank == call->root;
+    auto [sends, receives] = sidesOf(*call, rank);
     // What a root keeps where it is, it does not write.
-    bool receives = pair ? rank == 1
-                         : !broadcast || rank != call->root ||
-                               member.send != member.recv ||
-                               !(member.sendBox == member.recvBox);
+    receives &= call->kind != CollectiveKind::Broadcast || rank != call->root ||
+                member.send != member.recv ||
+                !(member.sendBox == member.recvBox);
     if (sends)
       MGPU_TRY(checkUse(dag, node, member.send, member.sendBox, false));
     if (receives)

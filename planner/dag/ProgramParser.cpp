@@ -6,6 +6,7 @@
 
 #include "planner/dag/ProgramTokens.h"
 #include "planner/dag/ProgramWords.h"
+#include "support/JsonFields.h"
 #include "support/LineText.h"
 
 #include <algorithm>
@@ -39,6 +40,7 @@ private:
   Result<void> parseAfter(LineReader &line);
 
   Result<std::vector<std::byte>> blob(LineReader &line);
+  Result<std::string> blobText(LineReader &line);
 
   /// What may follow within a node, in this order.
   enum class Part { None, Node, Work, Use, After };
@@ -61,14 +63,20 @@ Result<std::vector<std::byte>> Parser::blob(LineReader &line) {
   return bytes;
 }
 
+Result<std::string> Parser::blobText(LineReader &line) {
+  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, blob(line));
+  return std::string(reinterpret_cast<const char *>(bytes.data()),
+                     bytes.size());
+}
+
 Result<void> Parser::parseHeader() {
   LineReader line = lines.next();
   MGPU_TRY(line.keyword("mgpu-program"));
   MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-  if (version != 1 && version != 2)
+  if (version < 1 || version > 3)
     return fail(ErrorKind::Unsupported,
                 fmt::format("the program has version {}; this mgpu reads "
-                            "versions 1 and 2: use the mgpu that made it, or "
+                            "versions 1 to 3: use the mgpu that made it, or "
                             "newer",
                             version));
   MGPU_TRY(line.expectEnd());
@@ -138,10 +146,25 @@ Result<void> Parser::parseKernel(LineReader &line) {
   MGPU_TRY_ASSIGN(kernel.hash, line.quoted());
   MGPU_TRY(line.keyword("at"));
   MGPU_TRY_ASSIGN(kernel.location, line.quoted());
-  MGPU_TRY(line.keyword("source"));
-  MGPU_TRY_ASSIGN(std::vector<std::byte> source, blob(line));
-  kernel.source.assign(reinterpret_cast<const char *>(source.data()),
-                       source.size());
+  if (line.peek() == "matmul") {
+    line.word();
+    MGPU_TRY_ASSIGN(kernel.matmul.emplace().factors, readElementType(line));
+  }
+  if (line.peek() == "source") {
+    line.word();
+    MGPU_TRY_ASSIGN(std::string text, blobText(line));
+    kernel.source = MlirKernel{std::move(text)};
+  } else if (line.peek() == "cuda") {
+    line.word();
+    MGPU_TRY_ASSIGN(const std::string facts, line.quoted());
+    MGPU_TRY_ASSIGN(CudaFile file,
+                    JsonFields::read<CudaFile>("a kernel of CUDA C++", facts));
+    MGPU_TRY(line.keyword("text"));
+    MGPU_TRY_ASSIGN(file.text, blobText(line));
+    MGPU_TRY(line.keyword("reference"));
+    MGPU_TRY_ASSIGN(file.reference, blobText(line));
+    kernel.source = std::move(file);
+  }
   program.dag.kernels.push_back(std::move(kernel));
   return line.expectEnd();
 }
@@ -260,6 +283,14 @@ Result<void> Parser::parseCollective(LineReader &line) {
   MGPU_TRY(line.keyword("communicator"));
   MGPU_TRY_ASSIGN(call.communicator,
                   line.integer<uint32_t>("communicator number"));
+  if (!line.atEnd())
+    MGPU_TRY(line.keyword("pairs"));
+  while (!line.atEnd()) {
+    RankPair pair;
+    MGPU_TRY_ASSIGN(pair.source, line.integer<uint32_t>("source"));
+    MGPU_TRY_ASSIGN(pair.target, line.integer<uint32_t>("target"));
+    call.pairs.push_back(pair);
+  }
   program.dag.nodes.back().work = std::move(call);
   return line.expectEnd();
 }

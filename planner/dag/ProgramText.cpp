@@ -3,6 +3,7 @@
 
 #include "planner/dag/ProgramWords.h"
 #include "support/Assert.h"
+#include "support/JsonFields.h"
 #include "support/LineText.h"
 #include "support/Sha256.h"
 
@@ -18,7 +19,7 @@ public:
       : program(program), dag(program.dag), blobs(blobs) {}
 
   std::string run() {
-    add("mgpu-program 2\nprogram {} devices {} spmd {} resident {}\n",
+    add("mgpu-program 3\nprogram {} devices {} spmd {} resident {}\n",
         quoteText(dag.name), dag.numDevices, int(dag.spmd), dag.residentBytes);
     if (dag.loop != Loop())
       add("loop {} at {}\n", dag.loop.trips, quoteText(dag.loop.location));
@@ -28,11 +29,7 @@ public:
     for (const Buffer &buffer : dag.buffers)
       write(buffer);
     for (const KernelSpec &kernel : dag.kernels)
-      add("kernel {} block {} {} {} arguments {} hash {} at {} source {}\n",
-          quoteText(kernel.name), kernel.block.x, kernel.block.y,
-          kernel.block.z, kernel.numArguments, quoteText(kernel.hash),
-          quoteText(kernel.location),
-          store(std::as_bytes(std::span(kernel.source))));
+      write(kernel);
     for (const ProgramArgument &argument : program.arguments)
       write("argument", argument);
     for (const ProgramArgument &result : program.results)
@@ -82,6 +79,24 @@ private:
     addType(buffer.elementType, buffer.shape);
     if (buffer.role == BufferRole::Constant)
       add(" contents {}", store(buffer.contents));
+    out += '\n';
+  }
+
+  void write(const KernelSpec &kernel) {
+    add("kernel {} block {} {} {} arguments {} hash {} at {}",
+        quoteText(kernel.name), kernel.block.x, kernel.block.y, kernel.block.z,
+        kernel.numArguments, quoteText(kernel.hash),
+        quoteText(kernel.location));
+    if (kernel.matmul)
+      add(" matmul {}", toString(kernel.matmul->factors));
+    auto storeText = [&](const std::string &text) {
+      return store(std::as_bytes(std::span(text)));
+    };
+    if (auto *module = std::get_if<MlirKernel>(&kernel.source))
+      add(" source {}", storeText(module->text));
+    if (const CudaFile *file = kernel.cudaFile())
+      add(" cuda {} text {} reference {}", quoteText(JsonFields::text(*file)),
+          storeText(file->text), storeText(file->reference));
     out += '\n';
   }
 
@@ -147,9 +162,14 @@ private:
     out += '\n';
   }
   void write(const CollectiveCall &call) {
-    add("collective {} {} {} root {} communicator {}\n", toString(call.kind),
+    add("collective {} {} {} root {} communicator {}", toString(call.kind),
         toString(call.reduction), toString(call.elementType), call.root,
         call.communicator);
+    if (!call.pairs.empty())
+      out += " pairs";
+    for (const RankPair &pair : call.pairs)
+      add(" {} {}", pair.source, pair.target);
+    out += '\n';
     for (const CollectiveMember &member : call.members) {
       add("member");
       addDevice(member.device);

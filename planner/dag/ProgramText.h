@@ -4,7 +4,7 @@
 
 // A Program as text that is read back exactly, one fact per line:
 //
-//   mgpu-program 2
+//   mgpu-program 3
 //   program "main" devices 4 spmd 0 resident 0
 //   loop 20 at "f:7:1"                      of a program with a rolled loop
 //   induction 3 from 0 step 1               buffer 3 holds trip * 1
@@ -12,6 +12,10 @@
 //   buffer "t" on 2 temporary 0 bytes 4096 type f32 shape 32 32
 //   buffer "c" on host constant 0 bytes 4 type f32 shape 1 contents SHA256
 //   kernel "k" block 128 1 1 arguments 2 hash "H" at "f:3:1" source SHA256
+//   kernel "mm" block 32 8 1 arguments 3 hash "H" at "f:4:1" matmul bf16 source
+//       SHA256                              on the same line
+//   kernel "cu" block 64 1 1 arguments 1 hash "H" at "f:5:1" cuda "JSON" text
+//       SHA256 reference SHA256             the same; a file of CUDA C++
 //   argument "x" input type f32 shape 32 32 buffer 0
 //   argument "n" specialised type index shape value "3"
 //   result "r0" output type f32 shape 32 32 buffer 0
@@ -29,7 +33,8 @@
 //   end
 //
 // A launch of a part of its grid has `part X Y Z NX NY NZ`, the first block and
-// how many, before `with`. Version 1 had neither that nor `by`. `opaque`, work
+// how many, before `with`. Version 1 had neither that nor `by`; version 2 had
+// neither `matmul` nor `cuda` of kernels. `opaque`, work
 // known only by its cost, is in no bundle; it ends with `slice` and
 // `splittable N` where it is so.
 //

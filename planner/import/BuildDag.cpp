@@ -3,7 +3,7 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "planner/import/Interpreter.h"
-#include "support/Array.h"
+#include "planner/import/Scalars.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -23,32 +23,6 @@ std::optional<ArgumentRole> parseRole(llvm::StringRef text) {
       .Case("specialised", ArgumentRole::Specialised)
       .Case("dynamic", ArgumentRole::Dynamic)
       .Default(std::nullopt);
-}
-
-/// A user's number as a constant of `type`, read as arrays' numbers are.
-Result<Attribute> parseScalar(Type type, ElementType element,
-                              const std::string &text) {
-  Array value{element, {}, std::vector<std::byte>(sizeBytes(element))};
-  if (NumberText outcome = parseNumber(text, element, value.bytes.data());
-      outcome != NumberText::Stored)
-    return fail(ErrorKind::Usage, whyNotStored(outcome, text, element));
-  if (isa<FloatType>(type))
-    return FloatAttr::get(type, loadNumber(value, 0)); // exact
-  uint64_t bits = 0; // little-endian, as all machines that this runs on
-  std::copy(value.bytes.begin(), value.bytes.end(),
-            reinterpret_cast<std::byte *>(&bits));
-  const unsigned width =
-      type.isIndex() ? 64u : cast<IntegerType>(type).getWidth();
-  return IntegerAttr::get(type, llvm::APInt(64, bits).trunc(width));
-}
-
-/// The user's entry for argument `index`, by name or number.
-const std::string *lookUp(const std::map<std::string, std::string> &map,
-                          const std::string &name, unsigned index) {
-  for (const std::string &key : {name, std::to_string(index)})
-    if (auto at = map.find(key); at != map.end())
-      return &at->second;
-  return nullptr;
 }
 
 uint32_t configuredDevices(ModuleOp module) {
@@ -97,7 +71,7 @@ tl::unexpected<Error> refuse(BlockArgument argument, ErrorKind kind,
 /// The role that the user or the program gives, if one does.
 Result<std::optional<ArgumentRole>>
 Import::roleOf(func::FuncOp function, unsigned index, const std::string &name) {
-  const std::string *ofUser = lookUp(options.roles, name, index);
+  const std::string *ofUser = findText(options.roles, name, index);
   std::string text;
   if (auto attribute =
           function.getArgAttrOfType<StringAttr>(index, "mgpu.role"))
@@ -122,7 +96,7 @@ Import::roleOf(func::FuncOp function, unsigned index, const std::string &name) {
 /// A scalar whose value is compiled in.
 Result<HostValue> Import::bindScalar(Type type, const ArgumentSpec &argument,
                                      unsigned index) {
-  const std::string *text = lookUp(options.scalars, argument.name, index);
+  const std::string *text = findText(options.scalars, argument.name, index);
   if (!text)
     return fail(ErrorKind::Usage,
                 fmt::format("argument '{0}' of @{1} is a scalar without a "
@@ -140,10 +114,8 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
                                   Interpreter::Values &values) {
   BlockArgument argument = function.getArgument(index);
   ArgumentSpec bound;
-  bound.name = nameOf(argument.getLoc(), std::to_string(index));
+  bound.name = argumentName(function, index);
   bound.place = host.placeOf(argument.getLoc());
-  if (auto name = function.getArgAttrOfType<StringAttr>(index, "mgpu.name"))
-    bound.name = name.str();
   Type type = argument.getType();
   auto shaped = dyn_cast<MemRefType>(type);
   auto elementType = elementTypeOf(shaped ? shaped.getElementType() : type);
@@ -154,7 +126,7 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
                               bound.name, options.entry));
   bound.elementType = *elementType;
   MGPU_TRY_ASSIGN(bound.role, roleOf(function, index, bound.name));
-  bound.isRoleOfUser = lookUp(options.roles, bound.name, index);
+  bound.isRoleOfUser = findText(options.roles, bound.name, index);
   if (!shaped && bound.role != ArgumentRole::Dynamic) {
     MGPU_TRY_ASSIGN(HostValue value, bindScalar(type, bound, index));
     values.push_back(std::move(value));

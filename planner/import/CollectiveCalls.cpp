@@ -59,7 +59,42 @@ Result<void> Commands::issue(ir::AllGatherOp op) {
   MGPU_TRY_ASSIGN(auto call,
                   startCall(op, op.getSendBuf(), op.getComm(), op.getStream()));
   MGPU_TRY_ASSIGN(auto recv, host.memrefOf(op, op.getRecvBuf()));
-  return recorder.allGather(call.communicator, call.buffer, recv, call.site);
+  return recorder.allGather(call.communicator, op.getAxis(), call.buffer, recv,
+                            call.site);
+}
+
+Result<void> Commands::issue(ir::ReduceScatterOp op) {
+  MGPU_TRY_ASSIGN(auto call,
+                  startCall(op, op.getSendBuf(), op.getComm(), op.getStream()));
+  MGPU_TRY_ASSIGN(auto recv, host.memrefOf(op, op.getRecvBuf()));
+  return recorder.reduceScatter(call.communicator,
+                                reductionOf(op.getReductionKind()),
+                                op.getAxis(), call.buffer, recv, call.site);
+}
+
+Result<void> Commands::issue(ir::AllToAllOp op) {
+  MGPU_TRY_ASSIGN(auto call,
+                  startCall(op, op.getSendBuf(), op.getComm(), op.getStream()));
+  MGPU_TRY_ASSIGN(auto recv, host.memrefOf(op, op.getRecvBuf()));
+  return recorder.allToAll(call.communicator, op.getSplitAxis(),
+                           op.getConcatAxis(), call.buffer, recv, call.site);
+}
+
+Result<void> Commands::issue(ir::PermuteOp op) {
+  MGPU_TRY_ASSIGN(auto call,
+                  startCall(op, op.getSendBuf(), op.getComm(), op.getStream()));
+  MGPU_TRY_ASSIGN(auto recv, host.memrefOf(op, op.getRecvBuf()));
+  std::vector<RankPair> pairs;
+  ArrayRef<int64_t> numbers = op.getPairs();
+  for (size_t k = 0; k + 1 < numbers.size(); k += 2) {
+    // A number too large for a rank stays too large for the recorder.
+    auto rank = [&](int64_t number) {
+      return uint32_t(std::min<int64_t>(number, UINT32_MAX));
+    };
+    pairs.push_back({rank(numbers[k]), rank(numbers[k + 1])});
+  }
+  return recorder.permute(call.communicator, std::move(pairs), call.buffer,
+                          recv, call.site);
 }
 
 Result<void> Commands::issue(ir::BroadcastOp op) {

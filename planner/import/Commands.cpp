@@ -9,12 +9,13 @@ using namespace mlir;
 
 Result<void> Commands::visit(Operation *op) {
   return llvm::TypeSwitch<Operation *, Result<void>>(op)
-      .Case<ir::LaunchOp, ir::AllReduceOp, ir::AllGatherOp, ir::BroadcastOp,
-            ir::SendOp, ir::RecvOp, ir::CreateCommunicatorOp, ir::MemcpyOp,
-            ir::ScatterOp, ir::UnevenScatterOp, ir::GatherOp, ir::ReplicateOp,
-            ir::GetDeviceOp, ir::AllocOp, ir::ShardedAllocOp, ir::FreeOp,
-            ir::ShardedFreeOp, ir::CreateStreamOp, ir::DestroyStreamOp,
-            ir::SyncStreamOp, ir::SyncDeviceOp, ir::StreamWaitOp>(
+      .Case<ir::LaunchOp, ir::AllReduceOp, ir::AllGatherOp, ir::ReduceScatterOp,
+            ir::AllToAllOp, ir::PermuteOp, ir::BroadcastOp, ir::SendOp,
+            ir::RecvOp, ir::CreateCommunicatorOp, ir::MemcpyOp, ir::ScatterOp,
+            ir::UnevenScatterOp, ir::GatherOp, ir::ReplicateOp, ir::GetDeviceOp,
+            ir::AllocOp, ir::ShardedAllocOp, ir::FreeOp, ir::ShardedFreeOp,
+            ir::CreateStreamOp, ir::DestroyStreamOp, ir::SyncStreamOp,
+            ir::SyncDeviceOp, ir::StreamWaitOp>(
           [&](auto command) { return issue(command); })
       .Default([&](Operation *) {
         return notSupported(op, "cannot be captured here");

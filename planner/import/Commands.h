@@ -62,6 +62,9 @@ private:
   Result<void> issue(ir::CreateCommunicatorOp op);
   Result<void> issue(ir::AllReduceOp op);
   Result<void> issue(ir::AllGatherOp op);
+  Result<void> issue(ir::ReduceScatterOp op);
+  Result<void> issue(ir::AllToAllOp op);
+  Result<void> issue(ir::PermuteOp op);
   Result<void> issue(ir::BroadcastOp op);
   Result<void> issue(ir::SendOp op);
   Result<void> issue(ir::RecvOp op);

@@ -65,7 +65,7 @@ Result<void> Commands::copyShards(Operation *op, const Shards &parts) {
 Result<void> Commands::issue(ir::ScatterOp op) {
   MGPU_TRY_ASSIGN(auto whole, host.memrefOf(op, op.getSrc()));
   // The verifier knows that it divides, unless the type is dynamic.
-  int64_t axis = op.getAxis().getSExtValue();
+  int64_t axis = op.getAxis();
   auto count = int64_t(op.getDstBufs().size());
   int64_t size = whole.sizes[size_t(axis)];
   if (size % count != 0)
@@ -78,10 +78,9 @@ Result<void> Commands::issue(ir::ScatterOp op) {
 }
 
 Result<void> Commands::issue(ir::UnevenScatterOp op) {
-  return copyShards(op,
-                    {op.getSrc(), op.getSrcDevice(), op.getDstBufs(),
-                     op.getDevices(), op.getStreams(),
-                     op.getAxis().getSExtValue(), op.getSliceSizes(), true});
+  return copyShards(op, {op.getSrc(), op.getSrcDevice(), op.getDstBufs(),
+                         op.getDevices(), op.getStreams(), op.getAxis(),
+                         op.getSliceSizes(), true});
 }
 
 Result<void> Commands::issue(ir::GatherOp op) {
@@ -90,7 +89,7 @@ Result<void> Commands::issue(ir::GatherOp op) {
                          op.getSrcBufs(),
                          op.getDevices(),
                          op.getStreams(),
-                         op.getAxis().getSExtValue(),
+                         op.getAxis(),
                          {},
                          false});
 }

@@ -320,6 +320,21 @@ bool Summariser::isNested(const AffineForm &address, uint32_t counter,
   return true;
 }
 
+/// One dimension for each counter, {stride, size}, the largest stride first;
+/// neighbours that tile (block_id * block_dim + thread_id) become one.
+static void addDims(Box &box, std::vector<std::pair<int64_t, int64_t>> dims) {
+  std::sort(dims.begin(), dims.end(), std::greater<>());
+  for (auto [stride, size] : dims) {
+    if (!box.strides.empty() && box.strides.back() == stride * size) {
+      box.strides.back() = stride;
+      box.sizes.back() *= size;
+      continue;
+    }
+    box.strides.push_back(stride);
+    box.sizes.push_back(size);
+  }
+}
+
 void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
                              bool reads, bool writes) {
   const KernelView *view = viewOf(memref);
@@ -353,7 +368,7 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
     if (high > low) {
       uint32_t counter = affine.addCounter(high - low + 1);
       dense.terms.push_back({counter, 1});
-      // Of blocks that hang over the end, each keeps what it has before it.
+      // Each block that hangs over the end keeps what it has before it.
       if (index && affine.range(*index).first == low)
         if (auto apart = blocksApart(*index))
           overhangs.push_back({counter, apart->first, apart->second});
@@ -362,8 +377,6 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
       return wholeView(memref, reads, writes);
   }
 
-  // One dimension per counter, largest stride first; neighbours that tile
-  // (block_id * block_dim + thread_id) become one.
   Box box;
   box.elementBytes = bytes;
   box.offset = address.constant * bytes;
@@ -384,16 +397,7 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
           isNested(address, counter, overhang.axis, affine))
         blockSteps[overhang.axis] = overhang.step * stride;
   }
-  std::sort(dims.begin(), dims.end(), std::greater<>());
-  for (auto [stride, size] : dims) {
-    if (!box.strides.empty() && box.strides.back() == stride * size) {
-      box.strides.back() = stride;
-      box.sizes.back() *= size;
-      continue;
-    }
-    box.strides.push_back(stride);
-    box.sizes.push_back(size);
-  }
+  addDims(box, std::move(dims));
   record(*view, std::move(box), reads, writes, exact, blockSteps);
 }
 

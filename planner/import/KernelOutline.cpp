@@ -25,7 +25,7 @@ MemRefType staticTypeOf(MemRefType type, const View &view,
     addressOffset -= offset;
   else
     offset = 0;
-  // Of a buffer without elements MLIR takes strides to be unknown.
+  // MLIR takes the strides of a buffer without elements to be unknown.
   const bool isEmpty = llvm::is_contained(view.sizes, 0);
   if (!isEmpty && type.hasStaticShape() && type.getLayout().isIdentity())
     return type;
@@ -105,6 +105,13 @@ collectCaptures(ir::LaunchOp launch, ArrayRef<Value> values,
   return captures;
 }
 
+std::optional<MatmulFacts> matmulFacts(ir::LaunchOp launch) {
+  if (!launch->hasAttr("mgpu.matmul") || launch.getArgs().empty())
+    return std::nullopt;
+  auto type = elementTypeOf(getElementTypeOrSelf(launch.getArgs().front()));
+  return type ? std::optional(MatmulFacts{*type}) : std::nullopt;
+}
+
 /// All that decides the kernel, given the shape of its body.
 llvm::SmallVector<uintptr_t, 16> signatureOf(uint32_t shape, Dim3 block,
                                              int64_t dynamicSharedBytes,
@@ -151,30 +158,29 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
     return failure();
   KernelParts parts{launch, *captures, block, dynamicSharedBytes};
   auto function = launch->getParentOfType<func::FuncOp>();
-  std::string base =
-      (function ? function.getName() : StringRef("kernel")).str();
-  if (auto name = launch->getAttrOfType<StringAttr>("mgpu.name"))
-    base = name.str();
-  result.kernel =
-      intern(hasher.hash(parts), launch, block, base, result.arguments.size(),
-             [&] { return printKernel(*buildKernelModule(parts)); });
+  KernelSpec spec;
+  spec.hash = hasher.hash(parts);
+  spec.block = block;
+  spec.numArguments = uint32_t(result.arguments.size());
+  spec.matmul = matmulFacts(launch);
+  result.kernel = intern(
+      std::move(spec), launch, function ? function.getName() : "kernel",
+      [&] { return MlirKernel{printKernel(*buildKernelModule(parts))}; });
   bySignature.try_emplace(key, result.kernel);
   return result;
 }
 
-KernelId KernelTable::intern(std::string hash, ir::LaunchOp launch, Dim3 block,
-                             const std::string &base, size_t numArguments,
-                             llvm::function_ref<std::string()> textOf) {
-  auto [at, isNew] = byHash.try_emplace(hash);
+KernelId KernelTable::intern(
+    KernelSpec spec, ir::LaunchOp launch, StringRef base,
+    llvm::function_ref<decltype(KernelSpec::source)()> sourceOf) {
+  auto [at, isNew] = byHash.try_emplace(spec.hash);
   if (isNew) {
-    KernelSpec spec;
-    spec.name = base + "_kernel" + std::to_string(namesUsed[base]++);
-    spec.hash = std::move(hash);
+    if (auto name = launch->getAttrOfType<StringAttr>("mgpu.name"))
+      base = name;
+    spec.name = base.str() + "_kernel" + std::to_string(namesUsed[base]++);
     spec.location = ir::describeLocations(launch.getLoc());
-    spec.block = block;
-    spec.numArguments = uint32_t(numArguments);
     if (makesTexts)
-      spec.source = textOf();
+      spec.source = sourceOf();
     at->second = recorder.addKernel(std::move(spec));
   }
   return at->second;

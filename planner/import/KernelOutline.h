@@ -31,18 +31,17 @@ public:
   mlir::FailureOr<Outlined>
   outline(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
           llvm::function_ref<HostValue(mlir::Value)> valueOf);
-  /// The same of a launch whose kernel is a file of CUDA C++
+  /// outline() for a launch whose kernel is a file of CUDA C++
   /// (SourceKernel.cpp).
   mlir::FailureOr<Outlined>
   outlineSource(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
                 llvm::function_ref<HostValue(mlir::Value)> valueOf);
 
 private:
-  /// The kernel of that hash, made of `textOf()` if it is new; `base` begins
-  /// its name.
-  KernelId intern(std::string hash, ir::LaunchOp launch, Dim3 block,
-                  const std::string &base, size_t numArguments,
-                  llvm::function_ref<std::string()> textOf);
+  /// The kernel of that hash. A new one gets a name, which begins with the
+  /// launch's name or `base`, its place, and `sourceOf()`.
+  KernelId intern(KernelSpec spec, ir::LaunchOp launch, llvm::StringRef base,
+                  llvm::function_ref<decltype(KernelSpec::source)()> sourceOf);
 
   Recorder &recorder;
   bool makesTexts;
@@ -59,8 +58,8 @@ private:
   /// here is hashed.
   llvm::StringMap<KernelId> bySignature;
   llvm::StringMap<uint32_t> namesUsed;
-  /// Of launches given as source: their files' text, and the kernels made by
-  /// launch, block size and argument types.
+  /// The text of files that launches name, and the kernels made of them by
+  /// launch and block size.
   llvm::StringMap<std::string> files;
   std::map<std::vector<uintptr_t>, KernelId> bySource;
 };

@@ -4,6 +4,7 @@
 // arguments by them.
 #include "planner/import/BuildDag.h"
 #include "planner/import/CheckText.h"
+#include "planner/import/Scalars.h"
 #include "planner/import/SourceNames.h"
 
 #include "dialect/conversion/Passes.h"
@@ -33,11 +34,14 @@ static StringRef nameAt(llvm::SMRange range) {
   return text.take_until([](char c) { return c == ':' || c == '#'; });
 }
 
-/// Whether the op's result is a buffer of its own: nobody asks for the names
-/// of other values, and a location for each would cost as much as parsing it.
+/// Whether the op's result is a buffer of its own, or a tensor, which may get
+/// one: nobody asks for the names of other values, and a location for each
+/// would cost as much as parsing it.
 static bool makesBuffer(Operation &op) {
-  return isa<BaseMemRefType>(op.getResult(0).getType()) &&
-         llvm::none_of(op.getOperandTypes(), llvm::IsaPred<BaseMemRefType>);
+  Type type = op.getResult(0).getType();
+  return isa<TensorType>(type) ||
+         (isa<BaseMemRefType>(type) &&
+          llvm::none_of(op.getOperandTypes(), llvm::IsaPred<BaseMemRefType>));
 }
 
 /// Names buffers and arguments by the text at their locations; false when one
@@ -134,6 +138,14 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     return failure(); // on to handlers made before it
   });
   PassManager passes(&context);
+  auto entry = program.module->lookupSymbol<func::FuncOp>(options.entry);
+  if (entry && conversion::isTensorProgram(entry)) {
+    foldScalars(entry, options.scalars, options.roles);
+    conversion::SpmdPipelineOptions spmd;
+    spmd.entry = options.entry;
+    spmd.devices = options.devices;
+    conversion::buildSpmdPipeline(passes, spmd);
+  }
   conversion::LaunchPipelineOptions pipeline;
   pipeline.entry = options.entry;
   pipeline.fuse = options.fuse;
@@ -184,6 +196,25 @@ static OwningOpRef<ModuleOp> parseNamed(llvm::SourceMgr &sources,
   return module;
 }
 
+/// What MLIR's parser says of an operation of a dialect that is not registered,
+/// in words for users; empty for other messages.
+static std::string aboutUnknownDialect(StringRef message) {
+  if (message.consume_front("Dialect `")) {
+    StringRef dialect = message.take_until([](char c) { return c == '\''; });
+    StringRef op = message.split("custom op '").second;
+    return ("operation '" + op.take_until([](char c) { return c == '\''; }) +
+            "' is of the dialect '" + dialect +
+            "', which this version does not read; lower it to linalg, tensor, "
+            "arith, math and scf, or to mgpu (docs/limits.md)")
+        .str();
+  }
+  if (message.starts_with("operation being parsed with an unregistered"))
+    return "this operation is of a dialect that this version does not read; "
+           "lower it to linalg, tensor, arith, math and scf, or to mgpu "
+           "(docs/limits.md)";
+  return "";
+}
+
 /// LLVM maps regular files and knows `-`, but would read a device, or a pipe
 /// that never ends, until memory is full.
 static std::unique_ptr<llvm::MemoryBuffer> openProgram(const std::string &path,
@@ -219,6 +250,15 @@ Result<ParsedProgram> parseProgram(const std::string &path,
       seen(diagnostic);
     return failure(); // on to showLines
   });
+  bool isUnsupported = false;
+  ScopedDiagnosticHandler reword(&context, [&](Diagnostic &diagnostic) {
+    std::string words = aboutUnknownDialect(diagnostic.str());
+    if (words.empty())
+      return failure(); // on to those before it
+    isUnsupported = true;
+    emitError(diagnostic.getLocation()) << words;
+    return success();
+  });
   auto refuse = [&](const std::string &why) {
     emitError(UnknownLoc::get(&context)) << why;
     return fail(ErrorKind::Invalid, why);
@@ -232,7 +272,12 @@ Result<ParsedProgram> parseProgram(const std::string &path,
       !checked)
     return refuse(checked.error().message);
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
-  return lower(parseNamed(sources, path, context), options);
+  OwningOpRef<ModuleOp> module = parseNamed(sources, path, context);
+  if (!module && isUnsupported)
+    return fail(
+        ErrorKind::Unsupported,
+        "it has operations of dialects that this version does not read");
+  return lower(std::move(module), options);
 }
 
 Result<ParsedProgram> parseProgramText(StringRef text, const std::string &name,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Launches whose kernel is a file of CUDA C++: the file becomes an attribute of
-// an @entry without a body, so that what follows has one form of kernel.
+// Launches whose kernel is a file of CUDA C++.
 #include "planner/import/KernelOutline.h"
 
 #include "dialect/mgpu/MgpuDialect.h"
 #include "support/FileIO.h"
+#include "support/JsonFields.h"
+#include "support/Sha256.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -200,6 +201,51 @@ findReference(ir::LaunchOp launch,
   return function;
 }
 
+/// What the launch passes, and the types of it.
+LogicalResult readArguments(ir::LaunchOp launch,
+                            llvm::function_ref<HostValue(Value)> valueOf,
+                            std::vector<KernelArgument> &arguments,
+                            std::vector<CudaFile::Parameter> &parameters) {
+  for (auto [k, arg] : llvm::enumerate(launch.getArgs())) {
+    HostValue value = valueOf(arg);
+    auto type = elementTypeOf(getElementTypeOrSelf(arg));
+    if (!type)
+      return launch.emitOpError("argument ")
+             << k << " has type " << arg.getType()
+             << "; a kernel takes memrefs, and numbers that CUDA C++ has";
+    if (auto *view = std::get_if<View>(&value)) {
+      arguments.push_back(
+          {view->buffer, view->offset * int64_t(sizeBytes(*type))});
+      parameters.push_back({*type, true});
+    } else if (auto *scalar = std::get_if<Attribute>(&value)) {
+      arguments.push_back({bitsOf(*scalar), 0});
+      parameters.push_back({*type, false});
+    } else {
+      return launch.emitOpError("argument ")
+             << k << " is not known when the program is captured; pass "
+             << "memrefs and numbers";
+    }
+  }
+  return success();
+}
+
+/// The reference as a kernel of its own.
+FailureOr<OwningOpRef<ModuleOp>> referenceModule(ir::LaunchOp launch,
+                                                 func::FuncOp reference,
+                                                 int64_t dynamicSharedBytes) {
+  auto program = launch->getParentOfType<ModuleOp>();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(launch.getLoc());
+  auto entry = cast<func::FuncOp>(reference->clone());
+  entry.setName("entry");
+  entry.setPublic();
+  module->push_back(entry);
+  if (failed(checkCallees(entry, program)))
+    return failure();
+  cloneCallees(entry, program, *module);
+  setDynamicSharedBytes(*module, dynamicSharedBytes);
+  return module;
+}
+
 } // namespace
 
 FailureOr<KernelTable::Outlined>
@@ -207,30 +253,11 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
                            int64_t dynamicSharedBytes,
                            llvm::function_ref<HostValue(Value)> valueOf) {
   Outlined result;
-  llvm::SmallVector<Type> types;
-  for (auto [k, arg] : llvm::enumerate(launch.getArgs())) {
-    HostValue value = valueOf(arg);
-    if (auto *view = std::get_if<View>(&value)) {
-      Type element = cast<MemRefType>(arg.getType()).getElementType();
-      int64_t bytes = mgpu::sizeBytes(*elementTypeOf(element));
-      result.arguments.push_back({view->buffer, view->offset * bytes});
-      types.push_back(MemRefType::get({ShapedType::kDynamic}, element));
-    } else if (auto *scalar = std::get_if<Attribute>(&value)) {
-      if (!arg.getType().isIndex() &&
-          arg.getType().getIntOrFloatBitWidth() > 64)
-        return launch.emitOpError("argument ")
-               << k << " has type " << arg.getType()
-               << "; a kernel takes numbers of up to 64 bits";
-      result.arguments.push_back({bitsOf(*scalar), 0});
-      types.push_back(arg.getType());
-    } else {
-      return launch.emitOpError("argument ")
-             << k << " is not known when the program is captured; pass "
-             << "memrefs and numbers";
-    }
-  }
-  FailureOr<func::FuncOp> reference = findReference(launch, valueOf);
-  if (failed(reference))
+  CudaFile file;
+  FailureOr<func::FuncOp> reference = failure();
+  if (failed(
+          readArguments(launch, valueOf, result.arguments, file.parameters)) ||
+      failed(reference = findReference(launch, valueOf)))
     return failure();
   std::vector<uintptr_t> signature{
       reinterpret_cast<uintptr_t>(launch.getOperation()), block.x, block.y,
@@ -240,46 +267,36 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
     result.kernel = made->second;
     return result;
   }
-  std::string path = pathOf(launch);
-  auto text = readSource(launch, files, path);
+  auto text = readSource(launch, files, pathOf(launch));
   if (failed(text))
     return failure();
-  StringRef entry = cast<StringAttr>(launch->getAttr("entry")).getValue();
-  OwningOpRef<ModuleOp> module = ModuleOp::create(launch.getLoc());
-  OpBuilder builder(module->getBodyRegion());
-  auto function =
-      func::FuncOp::create(builder, launch.getLoc(), "entry",
-                           builder.getFunctionType(types, TypeRange()));
-  function.setPrivate();
-  llvm::SmallVector<NamedAttribute> tunables;
+  file.file = cast<StringAttr>(launch->getAttr("source")).str();
+  file.entry = cast<StringAttr>(launch->getAttr("entry")).str();
+  file.dynamicSharedBytes = uint32_t(dynamicSharedBytes);
   for (auto &[name, values] : launch.getTunables())
-    tunables.push_back(
-        builder.getNamedAttr(name, builder.getDenseI64ArrayAttr(values)));
-  function->setAttr(
-      "mgpu.cuda_source",
-      builder.getDictionaryAttr(
-          {builder.getNamedAttr("text", builder.getStringAttr(*text)),
-           builder.getNamedAttr("file", launch->getAttr("source")),
-           builder.getNamedAttr("entry", builder.getStringAttr(entry)),
-           builder.getNamedAttr("tunables",
-                                builder.getDictionaryAttr(tunables))}));
+    file.tunables.push_back({name.str(), {values.begin(), values.end()}});
+  Sha256 hash;
+  hash.addField("mgpu CUDA file 1").addField(JsonFields::text(file));
+  hash.addField(text->str());
   if (*reference) {
-    auto copy = cast<func::FuncOp>((*reference)->clone());
-    copy.setName("mgpu.reference");
-    copy.setPrivate();
-    module->push_back(copy);
-    auto program = launch->getParentOfType<ModuleOp>();
-    if (failed(checkCallees(copy, program)))
+    auto module = referenceModule(launch, *reference, dynamicSharedBytes);
+    if (failed(module))
       return failure();
-    cloneCallees(copy, program, *module);
+    hash.addField(KernelHasher(**module).hash(**module, block));
+    if (makesTexts)
+      file.reference = printKernel(**module);
   }
-  setDynamicSharedBytes(*module, dynamicSharedBytes);
-  std::string base = entry.str();
-  if (auto name = launch->getAttrOfType<StringAttr>("mgpu.name"))
-    base = name.str();
+  for (uint32_t size : {block.x, block.y, block.z})
+    hash.addField(std::to_string(size));
+  KernelSpec spec;
+  spec.hash = hash.hex();
+  spec.block = block;
+  spec.numArguments = uint32_t(result.arguments.size());
   result.kernel = made->second =
-      intern(KernelHasher(*module).hash(*module, block), launch, block, base,
-             result.arguments.size(), [&] { return printKernel(*module); });
+      intern(std::move(spec), launch, StringRef(file.entry), [&] {
+        file.text = text->str();
+        return std::move(file);
+      });
   return result;
 }
 

@@ -37,12 +37,17 @@ struct DeviceArena {
   uint64_t live = 0, peak = 0;
 };
 
+/// Which of the free runs that hold a buffer it takes: the smallest; or the
+/// first, but the end of the last if it is brief, so that what comes and goes
+/// does not cut up the place of what stays.
+enum class Fit : uint8_t { Smallest, Ends };
+
 class Layouter {
   using LastUses = std::vector<std::pair<uint32_t, uint32_t>>;
 
 public:
-  Layouter(const Plan &plan, const Dag &dag)
-      : plan(plan), dag(dag), clocks(StreamClocks::of(plan, dag)),
+  Layouter(const Plan &plan, const Dag &dag, Fit fit)
+      : plan(plan), dag(dag), fit(fit), clocks(StreamClocks::of(plan, dag)),
         offsets(dag.buffers.size(), 0), arenas(dag.numDevices),
         lastUsesOf(dag.buffers.size()) {}
 
@@ -189,8 +194,13 @@ private:
     uint64_t best = UINT64_MAX, bestSize = UINT64_MAX;
     uint64_t runBegin = 0, runEnd = 0;
     auto closeRun = [&] {
-      if (runEnd - runBegin >= size && runEnd - runBegin < bestSize)
-        best = runBegin, bestSize = runEnd - runBegin;
+      const uint64_t runSize = runEnd - runBegin;
+      if (runSize < size)
+        return;
+      if (fit == Fit::Smallest ? runSize < bestSize
+                               : isBrief(id) || best == UINT64_MAX)
+        best = fit == Fit::Ends && isBrief(id) ? runEnd - size : runBegin;
+      bestSize = std::min(bestSize, runSize);
     };
     for (auto &[offset, range] : arena.freeRanges) {
       bool usable = mayFollow(done, range.owner);
@@ -212,6 +222,17 @@ private:
   /// Takes [begin, end) out of the free ranges.
   static void occupy(DeviceArena &arena, uint64_t begin, uint64_t end) {
     auto it = arena.freeRanges.lower_bound(begin);
+    if (it != arena.freeRanges.begin())
+      if (auto before = std::prev(it);
+          before->first + before->second.size > begin) {
+        // It starts in the middle of a range: what is behind is one more.
+        auto [offset, range] = *before;
+        before->second.size = begin - offset;
+        it = arena.freeRanges
+                 .emplace(begin,
+                          FreeRange{offset + range.size - begin, range.owner})
+                 .first;
+      }
     while (it != arena.freeRanges.end() && it->first < end) {
       auto [offset, range] = *it;
       it = arena.freeRanges.erase(it);
@@ -221,8 +242,14 @@ private:
     }
   }
 
+  /// Whether a buffer is live for few of the plan's steps.
+  bool isBrief(uint32_t id) const {
+    return stepsOf[id].back() - stepsOf[id].front() < plan.steps.size() / 50;
+  }
+
   const Plan &plan;
   const Dag &dag;
+  const Fit fit;
   StreamClocks clocks;
   std::vector<uint64_t> offsets;
   std::vector<DeviceArena> arenas;
@@ -234,7 +261,21 @@ private:
 } // namespace
 
 ArenaLayout layoutArena(const Plan &plan, const Dag &dag) {
-  return Layouter(plan, dag).run();
+  ArenaLayout layout = Layouter(plan, dag, Fit::Smallest).run();
+  if (layout.arenaBytes == layout.lowerBoundBytes)
+    return layout;
+  const ArenaLayout other = Layouter(plan, dag, Fit::Ends).run();
+  // Each device has the smaller of its two arenas.
+  std::vector<bool> takesOther;
+  for (size_t d = 0; d < layout.arenaBytes.size(); ++d) {
+    takesOther.push_back(other.arenaBytes[d] < layout.arenaBytes[d]);
+    layout.arenaBytes[d] = std::min(layout.arenaBytes[d], other.arenaBytes[d]);
+  }
+  for (size_t k = 0; k < layout.placements.size(); ++k)
+    if (takesOther[size_t(
+            dag.buffer(layout.placements[k].buffer).device.value)])
+      layout.placements[k] = other.placements[k];
+  return layout;
 }
 
 } // namespace mgpu::planner

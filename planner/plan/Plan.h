@@ -46,6 +46,20 @@ struct Placement {
 };
 inline constexpr uint64_t arenaAlignment = 256;
 
+/// What proves a plan's lower bound; MakespanBound.h makes such proofs.
+enum class BoundArgument : uint8_t {
+  Unknown,
+  Work,         ///< all the work of one resource
+  CriticalPath, ///< the longest path
+  StreamHeads,  ///< one node, and what must run before and after it
+  StreamSet,    ///< nodes of one resource that share a head and a tail
+};
+inline constexpr std::array allBoundArguments = {
+    BoundArgument::Work, BoundArgument::CriticalPath,
+    BoundArgument::StreamHeads, BoundArgument::StreamSet};
+/// "work", "path", "heads", "set"; "" of Unknown.
+std::string_view toString(BoundArgument argument);
+
 struct Plan {
   std::string scheduler;
   std::string model; ///< what the durations come from
@@ -60,6 +74,11 @@ struct Plan {
   std::vector<uint64_t> arenaBytes;  ///< per device
   double makespanUs = 0; ///< of all phases; of a rolled loop, one trip
   double lowerBoundUs = 0;
+  BoundArgument boundBy = BoundArgument::Unknown;
+
+  /// How far from the least makespan the plan can be: "optimal", "within 0.39 %
+  /// of the optimum"; "" without a bound.
+  std::string boundVerdict() const;
 };
 
 /// The text form: readable, diffable, read back exactly.

@@ -2,14 +2,14 @@
 //
 // The text form of a plan, one fact per line:
 //
-//   mgpu-plan 2
+//   mgpu-plan 3
 //   scheduler "list"
 //   model "frozen durations"
 //   transforms copies bucket     what was done to the DAG first; may be absent
 //   devices 2
 //   streams 4
 //   makespan 12.5
-//   bound 11
+//   bound 11 by path             what proves it may be absent
 //   arena 0 1024                 device, bytes; one line per device
 //   place 3 "x" at 256           buffer, its name, offset
 //   step 7 "saxpy" on 0.1 start 1.5 for 2 after 3 4
@@ -17,10 +17,11 @@
 //   end
 //
 // A stream is device.stream, `host.0` on the host. `by` is NCCL's algorithm and
-// protocol, where one was chosen; version 1 had none. `after` lists waits.
-// Names repeat what the DAG says, so that a plan read against another DAG is
-// refused. Numbers are the shortest text that reads back to the same double.
-// Blank lines and lines that start with # are skipped.
+// protocol, where one was chosen; version 1 had none. Version 2 did not say
+// what proves the bound. `after` lists waits. Names repeat what the DAG says,
+// so that a plan read against another DAG is refused. Numbers are the shortest
+// text that reads back to the same double. Blank lines and lines that start
+// with # are skipped.
 
 #include "planner/plan/Plan.h"
 
@@ -31,6 +32,32 @@
 
 namespace mgpu::planner {
 
+std::string_view toString(BoundArgument argument) {
+  switch (argument) {
+  case BoundArgument::Unknown:
+    return "";
+  case BoundArgument::Work:
+    return "work";
+  case BoundArgument::CriticalPath:
+    return "path";
+  case BoundArgument::StreamHeads:
+    return "heads";
+  case BoundArgument::StreamSet:
+    return "set";
+  }
+  return "";
+}
+
+std::string Plan::boundVerdict() const {
+  if (!(lowerBoundUs > 0))
+    return "";
+  const double above = makespanUs / lowerBoundUs - 1;
+  // Sums in another order may round to just above the bound.
+  return above <= 1e-9
+             ? "optimal"
+             : fmt::format("within {:.3g} % of the optimum", 100 * above);
+}
+
 static std::string streamText(PlanStream stream) {
   return stream.device.isHost()
              ? fmt::format("host.{}", stream.stream.value)
@@ -38,7 +65,7 @@ static std::string streamText(PlanStream stream) {
 }
 
 std::string toText(const Plan &plan, const Dag &dag) {
-  std::string out = "mgpu-plan 2\n";
+  std::string out = "mgpu-plan 3\n";
   auto append = [&out](const std::string &text) { out += text; };
   append(fmt::format("scheduler {}\nmodel {}\n", quoteText(plan.scheduler),
                      quoteText(plan.model)));
@@ -46,8 +73,11 @@ std::string toText(const Plan &plan, const Dag &dag) {
     append(fmt::format("transforms {}\n", fmt::join(plan.transforms, " ")));
   append(fmt::format("devices {}\nstreams {}\n", plan.numDevices,
                      plan.streamsPerDevice));
-  append(fmt::format("makespan {}\nbound {}\n", numberText(plan.makespanUs),
+  append(fmt::format("makespan {}\nbound {}", numberText(plan.makespanUs),
                      numberText(plan.lowerBoundUs)));
+  if (plan.boundBy != BoundArgument::Unknown)
+    append(fmt::format(" by {}", toString(plan.boundBy)));
+  out += '\n';
   for (size_t device = 0; device < plan.arenaBytes.size(); ++device)
     append(fmt::format("arena {} {}\n", device, plan.arenaBytes[device]));
   for (const Placement &placement : plan.placements)
@@ -118,9 +148,9 @@ private:
     LineReader line = lines.next();
     MGPU_TRY(line.keyword("mgpu-plan"));
     MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-    if (version != 1 && version != 2)
+    if (version < 1 || version > 3)
       return line.bad(fmt::format("the plan has version {}; this program reads "
-                                  "versions 1 and 2",
+                                  "versions 1 to 3",
                                   version));
     MGPU_TRY(line.expectEnd());
     MGPU_TRY_ASSIGN(plan.scheduler, textLine("scheduler"));
@@ -146,7 +176,7 @@ private:
                               lines.number(), plan.numDevices, dag.numDevices));
     MGPU_TRY_ASSIGN(plan.streamsPerDevice, countLine("streams"));
     MGPU_TRY_ASSIGN(plan.makespanUs, timeLine("makespan"));
-    MGPU_TRY_ASSIGN(plan.lowerBoundUs, timeLine("bound"));
+    MGPU_TRY(parseBound());
     for (uint32_t device = 0; device < plan.numDevices; ++device) {
       LineReader line = lines.next();
       MGPU_TRY(line.keyword("arena"));
@@ -160,6 +190,24 @@ private:
       MGPU_TRY(line.expectEnd());
     }
     return {};
+  }
+
+  Result<void> parseBound() {
+    LineReader line = lines.next();
+    MGPU_TRY(line.keyword("bound"));
+    MGPU_TRY_ASSIGN(plan.lowerBoundUs, line.number("time in microseconds"));
+    if (line.atEnd())
+      return {};
+    MGPU_TRY(line.keyword("by"));
+    std::string_view word = line.word();
+    for (BoundArgument argument : allBoundArguments)
+      if (word == toString(argument))
+        plan.boundBy = argument;
+    if (plan.boundBy == BoundArgument::Unknown)
+      return line.bad(fmt::format("\"{}\" does not prove a bound; write work, "
+                                  "path, heads or set",
+                                  word.substr(0, 40)));
+    return line.expectEnd();
   }
 
   Result<std::string> textLine(std::string_view key) {

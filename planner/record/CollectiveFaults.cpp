@@ -38,17 +38,29 @@ CollectiveMatcher::checkMatch(const CollectiveCallSite &first,
     return mismatch(fmt::format("uses element type {} where the other has {}",
                                 toString(site.elementType),
                                 toString(first.elementType)));
+  if (site.axes != first.axes)
+    return mismatch(
+        site.kind == CollectiveKind::AllToAll
+            ? fmt::format("cuts along axis {} and joins along axis {} where "
+                          "the other has {} and {}",
+                          site.axes.split, site.axes.concat, first.axes.split,
+                          first.axes.concat)
+            : fmt::format("cuts along axis {} where the other cuts along axis "
+                          "{}",
+                          site.axes.split, first.axes.split));
   if (mine.sizes != other.sizes ||
       (!pair && site.recv.sizes != first.recv.sizes))
     return mismatch("uses a buffer of another shape");
-  if (site.kind == CollectiveKind::AllReduce &&
-      site.reduction != first.reduction)
+  if (site.reduction != first.reduction)
     return mismatch(fmt::format("reduces by {} where the other reduces by {}",
                                 toString(site.reduction),
                                 toString(first.reduction)));
   if (site.kind == CollectiveKind::Broadcast && site.root != first.root)
     return mismatch(fmt::format("names root {} where the other names {}",
                                 site.root, first.root));
+  if (site.pairs != first.pairs)
+    return mismatch(fmt::format("names the pairs {} where the other names {}",
+                                toString(site.pairs), toString(first.pairs)));
   return {};
 }
 

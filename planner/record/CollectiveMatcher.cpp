@@ -8,15 +8,19 @@
 namespace mgpu::planner {
 
 bool CollectiveCallSite::sends() const {
-  if (kind == CollectiveKind::Broadcast)
-    return rank == root;
-  return kind != CollectiveKind::SendRecv || isSend;
+  return kind == CollectiveKind::SendRecv ? isSend : sidesOf(*this, rank).sends;
 }
 
 bool CollectiveCallSite::receives() const {
-  if (kind == CollectiveKind::Broadcast)
+  if (kind == CollectiveKind::Broadcast) // the root's stay where they are
     return rank != root;
   return kind != CollectiveKind::SendRecv || !isSend;
+}
+
+bool CollectiveCallSite::sendsTo(uint32_t other) const {
+  if (kind == CollectiveKind::Permute)
+    return targetOf(pairs, rank) == other;
+  return sends();
 }
 
 uint32_t CollectiveMatcher::addCommunicator(Communicator communicator) {
@@ -87,6 +91,7 @@ RecordedNode CollectiveMatcher::nodeOf(const Pending &calls) const {
   work.reduction = first.reduction;
   work.elementType = first.elementType;
   work.root = first.root;
+  work.pairs = first.pairs;
   work.communicator = first.communicator;
   for (uint32_t k = 0; k < calls.size(); ++k) {
     const CollectiveCallSite &call = calls[k];
@@ -155,7 +160,7 @@ void CollectiveMatcher::learnOrder(const Pending &calls,
       continue;
     VectorClock sent;
     for (const CollectiveCallSite &other : calls)
-      if (other.sends() && other.rank != call.rank)
+      if (other.rank != call.rank && other.sendsTo(call.rank))
         sent.join(other.before);
     order.learn(call.point, sent);
     recorder.learn(call.point, sent);

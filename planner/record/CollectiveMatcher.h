@@ -19,6 +19,13 @@ struct Communicator {
   Place place;
 };
 
+/// The axes along which a call cuts what it sends and joins what it receives;
+/// one of them twice but for all_to_all.
+struct SliceAxes {
+  int64_t split = 0, concat = 0;
+  bool operator==(const SliceAxes &) const = default;
+};
+
 /// One rank's call.
 struct CollectiveCallSite {
   Place place;
@@ -27,16 +34,20 @@ struct CollectiveCallSite {
   ElementType elementType = ElementType::F32;
   uint32_t communicator = 0, rank = 0;
   uint32_t root = 0; ///< broadcast
-  uint32_t peer = 0; ///< send, recv
+  SliceAxes axes;
+  std::vector<RankPair> pairs; ///< permute, ascending
+  uint32_t peer = 0;           ///< send, recv
   bool isSend = false;
-  View send = {}, recv = {}; ///< equal but for all-reduce and all-gather
+  View send = {}, recv = {}; ///< equal of broadcast, send and recv
   SourcePoint point = {};
   VectorClock before = {}; ///< SourceOrder::clockAt
   VectorClock reach = {};  ///< SourceOrder::reachAt
 
   std::string name() const; ///< for messages
-  bool sends() const;       ///< whether the caller's bytes go to other ranks
-  bool receives() const;    ///< whether the caller gets bytes of other ranks
+  bool sends() const;       ///< whether it reads the caller's bytes
+  bool receives() const;    ///< whether it writes the caller's bytes
+  /// Whether another rank's bytes come from this one.
+  bool sendsTo(uint32_t other) const;
 };
 
 class CollectiveMatcher {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One rank's call of a collective: whose it is, on which queue, of which
-// bytes. CollectiveMatcher puts the calls together.
+// bytes. CollectiveMatcher puts the calls together. Collectives that cut
+// buffers along an axis are in RecordSlices.cpp.
 #include "planner/record/Recorder.h"
 
 #include <fmt/format.h>
@@ -85,22 +86,17 @@ Result<void> Recorder::receiveInto(CollectiveCallSite &call, const View &recv) {
   return checkDistinct(recv, call.place);
 }
 
-/// `inPlace` is the part of the result that may be sent as it lies there.
 Result<void> Recorder::checkOverlap(const CollectiveCallSite &call,
-                                    const View &inPlace) {
+                                    bool isInPlace, std::string_view advice) {
   uint32_t bytes = sizeBytes(call.elementType);
-  Box sent = boxOf(call.send, bytes);
-  if (call.send.buffer != call.recv.buffer || sent == boxOf(inPlace, bytes) ||
-      overlap(sent, boxOf(call.recv, bytes)) != Overlap::Yes)
+  if (isInPlace || call.send.buffer != call.recv.buffer ||
+      overlap(boxOf(call.send, bytes), boxOf(call.recv, bytes)) != Overlap::Yes)
     return {};
   return findings.callError(
       call.place,
       fmt::format("sends a part of buffer '{}' that overlaps the part it "
-                  "receives into; send {}, or another buffer",
-                  dag().buffer(call.recv.buffer).name,
-                  call.kind == CollectiveKind::AllGather
-                      ? "the rank's own slice of the result"
-                      : "just what is received"));
+                  "receives into; {}, or another buffer",
+                  dag().buffer(call.recv.buffer).name, advice));
 }
 
 Result<void> Recorder::allReduce(uint32_t communicator, ReductionKind reduction,
@@ -113,44 +109,8 @@ Result<void> Recorder::allReduce(uint32_t communicator, ReductionKind reduction,
     return findings.callError(
         site.place, "send and receive buffers must have the same shape; "
                     "of these dynamic types the sizes differ");
-  MGPU_TRY(checkOverlap(call, recv));
+  MGPU_TRY(checkOverlap(call, send == recv, "send just what is received"));
   call.reduction = reduction;
-  return matcher.call(std::move(call));
-}
-
-Result<void> Recorder::allGather(uint32_t communicator, const View &sent,
-                                 const View &recv, CallSite site) {
-  MGPU_TRY_ASSIGN(CollectiveCallSite call, startCall(CollectiveKind::AllGather,
-                                                     communicator, sent, site));
-  MGPU_TRY(receiveInto(call, recv));
-  auto refuse = [&](std::string text) {
-    return findings.callError(site.place, std::move(text));
-  };
-  int64_t ranks = int64_t(matcher.communicator(communicator).devices.size());
-  View &send = call.send;
-  if (send.sizes.empty() || recv.sizes.size() != send.sizes.size())
-    return refuse("needs buffers of equal rank, at least 1");
-  if (send.sizes == recv.sizes && ranks > 1) {
-    // Both as long as the result: rank i contributes slice i (in place).
-    if (send.sizes[0] % ranks != 0)
-      return refuse(
-          fmt::format("dimension 0 of {} does not divide among {} ranks",
-                      send.sizes[0], ranks));
-    send.sizes[0] /= ranks;
-    send.offset += int64_t(call.rank) * send.sizes[0] * send.strides[0];
-  } else if (recv.sizes[0] != ranks * send.sizes[0]) {
-    return refuse(
-        fmt::format("receives {} along dimension 0; {} ranks send {} each",
-                    recv.sizes[0], ranks, send.sizes[0]));
-  }
-  if (!std::equal(send.sizes.begin() + 1, send.sizes.end(),
-                  recv.sizes.begin() + 1))
-    return refuse("send and receive buffers differ in a dimension after the "
-                  "first");
-  View slice = recv;
-  slice.sizes[0] /= ranks;
-  slice.offset += int64_t(call.rank) * slice.sizes[0] * slice.strides[0];
-  MGPU_TRY(checkOverlap(call, slice));
   return matcher.call(std::move(call));
 }
 
@@ -166,6 +126,25 @@ Result<void> Recorder::broadcast(uint32_t communicator, int64_t root,
                                 root, ranks));
   MGPU_TRY(checkDistinct(buffer, site.place));
   call.root = uint32_t(root);
+  return matcher.call(std::move(call));
+}
+
+Result<void> Recorder::permute(uint32_t communicator,
+                               std::vector<RankPair> pairs, const View &send,
+                               const View &recv, CallSite site) {
+  MGPU_TRY_ASSIGN(CollectiveCallSite call,
+                  startCall(CollectiveKind::Permute, communicator, send, site));
+  MGPU_TRY(receiveInto(call, recv));
+  if (send.sizes != recv.sizes)
+    return findings.callError(
+        site.place, "send and receive buffers must have the same shape; "
+                    "of these dynamic types the sizes differ");
+  size_t ranks = matcher.communicator(communicator).devices.size();
+  if (Result<void> ok = checkPairs(pairs, ranks); !ok)
+    return findings.callError(site.place, std::move(ok.error().message));
+  MGPU_TRY(checkOverlap(call, send == recv, "send just what is received"));
+  std::ranges::sort(pairs);
+  call.pairs = std::move(pairs);
   return matcher.call(std::move(call));
 }
 

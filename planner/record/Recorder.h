@@ -179,15 +179,28 @@ public:
                                       Place place);
   Result<void> allReduce(uint32_t communicator, ReductionKind reduction,
                          const View &send, const View &recv, CallSite site);
-  /// `send` may have the size of `recv`: rank k then sends slice k of it.
-  Result<void> allGather(uint32_t communicator, const View &send,
-                         const View &recv, CallSite site);
+  /// Pairs are taken in any order.
+  Result<void> permute(uint32_t communicator, std::vector<RankPair> pairs,
+                       const View &send, const View &recv, CallSite site);
   Result<void> broadcast(uint32_t communicator, int64_t root,
                          const View &buffer, CallSite site);
   Result<void> send(uint32_t communicator, int64_t peer, const View &buffer,
                     CallSite site);
   Result<void> receive(uint32_t communicator, int64_t peer, const View &buffer,
                        CallSite site);
+
+  // RecordSlices.cpp: calls that cut a buffer into a slice for each rank, along
+  // an axis.
+
+  /// `send` may have the size of `recv`: rank k then sends slice k of it.
+  Result<void> allGather(uint32_t communicator, int64_t axis, const View &send,
+                         const View &recv, CallSite site);
+  Result<void> reduceScatter(uint32_t communicator, ReductionKind reduction,
+                             int64_t axis, const View &send, const View &recv,
+                             CallSite site);
+  Result<void> allToAll(uint32_t communicator, int64_t splitAxis,
+                        int64_t concatAxis, const View &send, const View &recv,
+                        CallSite site);
 
   /// The program, with roles and phases; the recorder keeps nothing.
   Result<Program> finish();
@@ -217,8 +230,16 @@ private:
                                        uint32_t communicator,
                                        const View &buffer, CallSite site);
   Result<void> receiveInto(CollectiveCallSite &call, const View &recv);
-  Result<void> checkOverlap(const CollectiveCallSite &call,
-                            const View &inPlace);
+  /// Fails where what is sent overlaps what is received, unless it `isInPlace`
+  /// as the collective allows. `advice` says what may be sent.
+  Result<void> checkOverlap(const CollectiveCallSite &call, bool isInPlace,
+                            std::string_view advice);
+  /// The start of the calls that cut along an axis: both views have a rank, and
+  /// the same one, and the axes are dimensions of theirs.
+  Result<CollectiveCallSite> startSliced(CollectiveKind kind,
+                                         uint32_t communicator, SliceAxes axes,
+                                         const View &send, const View &recv,
+                                         CallSite site);
   Result<void> pointToPoint(uint32_t communicator, int64_t peer,
                             const View &buffer, CallSite site, bool isSend);
 

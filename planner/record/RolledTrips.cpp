@@ -67,7 +67,7 @@ private:
   bool matches(const CollectiveCall &a, const CollectiveCall &b) {
     if (a.kind != b.kind || a.reduction != b.reduction ||
         a.elementType != b.elementType || a.root != b.root ||
-        a.communicator != b.communicator ||
+        a.communicator != b.communicator || a.pairs != b.pairs ||
         a.members.size() != b.members.size())
       return false;
     for (size_t k = 0; k < a.members.size(); ++k)

@@ -17,6 +17,23 @@ View wholeView(BufferId buffer, std::span<const int64_t> shape) {
   return {buffer, 0, {shape.begin(), shape.end()}, rowMajorStrides(shape)};
 }
 
+View sliceOf(const View &view, size_t axis, int64_t index, int64_t count) {
+  View slice = view;
+  slice.sizes[axis] /= count;
+  slice.offset += index * slice.sizes[axis] * slice.strides[axis];
+  return slice;
+}
+
+View bySlices(const View &view, size_t axis, int64_t count) {
+  if (axis == 0) // it has them so
+    return view;
+  View slices = sliceOf(view, axis, 0, count);
+  slices.strides.insert(slices.strides.begin(),
+                        slices.sizes[axis] * slices.strides[axis]);
+  slices.sizes.insert(slices.sizes.begin(), count);
+  return slices;
+}
+
 Box boxOf(const View &view, uint32_t elementBytes) {
   Box box;
   box.elementBytes = elementBytes;

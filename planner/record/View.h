@@ -17,6 +17,7 @@ struct View {
   BufferId buffer;
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
+  bool operator==(const View &) const = default;
 };
 
 /// Row-major strides of a shape, in elements.
@@ -24,6 +25,13 @@ std::vector<int64_t> rowMajorStrides(std::span<const int64_t> shape);
 
 /// The view of a whole buffer of that shape.
 View wholeView(BufferId buffer, std::span<const int64_t> shape);
+
+/// Slice `index` of `count` equal ones along an axis, whose size they divide.
+View sliceOf(const View &view, size_t axis, int64_t index, int64_t count);
+
+/// The view with its slices along an axis one after the other: in row-major
+/// order all elements of the first slice come before those of the second.
+View bySlices(const View &view, size_t axis, int64_t count);
 
 /// The bytes of a view.
 Box boxOf(const View &view, uint32_t elementBytes);

@@ -147,11 +147,12 @@ std::string explain(const Plan &plan, const Dag &dag) {
                        "counted here\n",
                        dag.loop.location, dag.loop.trips);
   out += fmt::format(
-      "makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}\n"
+      "makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}{}\n"
       "one node after the other {:.3f} us, {} cross-stream waits\n"
       "arenas {} bytes for {} bytes of device buffers; no layout "
       "takes less than {} (ratio {:.3f} at most)\n",
       summary.makespanUs, summary.lowerBoundUs, summary.ratio,
+      plan.boundVerdict().empty() ? "" : ": " + plan.boundVerdict(),
       summary.serialMakespanUs, summary.waits, summary.arenaBytes,
       summary.bufferBytes, summary.arenaBoundBytes, summary.arenaRatio);
   for (size_t d = 0; d < summary.devices.size(); ++d) {

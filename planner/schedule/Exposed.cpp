@@ -165,12 +165,23 @@ private:
     one.change = changeFor(one);
   }
 
+  /// Only all_reduces are made into one by a transform.
+  static bool isAllReduce(const DagNode &node) {
+    if (auto *call = std::get_if<CollectiveCall>(&node.work))
+      return call->kind == CollectiveKind::AllReduce;
+    auto *call = std::get_if<OpaqueCall>(&node.work);
+    return call && call->kind == CollectiveKind::AllReduce;
+  }
+
   std::string changeFor(const ExposedCollective &one) const {
     switch (one.reason) {
     case ExposedReason::ChainLimit:
       return "more streams (--streams)";
     case ExposedReason::RankOverlap:
-      return "one collective of both (--transforms bucket), or less before it";
+      return isAllReduce(dag.node(one.node))
+                 ? "one collective of both (--transforms bucket), or less "
+                   "before it"
+                 : "less communication before it";
     case ExposedReason::Memory:
       return "more memory (--memory)";
     case ExposedReason::Contention:

@@ -27,11 +27,10 @@ static Result<TargetPlan> planOverlapped(const Dag &dag,
                                          SchedulePolicy schedulePolicy,
                                          rcpsp::Budget &budget) {
   TargetPlan result;
-  MGPU_TRY_ASSIGN(result.model, search::OverlapModel::create(
-                                    dag, options.scaleComm, &machine));
   MGPU_TRY_ASSIGN(result.overlap,
-                  search::planOverlap(dag, *result.model, options.memoryBytes,
-                                      options.seed, budget, schedulePolicy));
+                  search::planOverlap(
+                      dag, {options.scaleComm, &machine, options.memoryBytes},
+                      options.seed, budget, schedulePolicy));
   result.plan = result.overlap->plan;
   bool frozen =
       std::all_of(dag.nodes.begin(), dag.nodes.end(), [](const DagNode &node) {
@@ -41,8 +40,8 @@ static Result<TargetPlan> planOverlapped(const Dag &dag,
     result.plan.model = machine.name();
   result.contendedUs =
       simulate(result.plan, dag, contentionOf(machine.machine())).makespanUs;
-  result.serialUs =
-      result.overlap->bounds.kernels + result.overlap->bounds.collectives;
+  for (double us : result.overlap->problem.durations)
+    result.serialUs += us;
   return result;
 }
 

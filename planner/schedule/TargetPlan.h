@@ -57,8 +57,7 @@ struct TargetPlan {
   double contendedUs = 0;
   /// The same of all nodes one after the other, where contention cannot be.
   double serialUs = 0;
-  /// Of DAGs that are spmd: model, schedule and bounds.
-  std::optional<search::OverlapModel> model;
+  /// Of DAGs that are spmd: problem, schedule and certificate.
   std::optional<search::OverlapOutcome> overlap;
 };
 

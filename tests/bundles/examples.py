@@ -14,7 +14,9 @@ import sys
 import tempfile
 
 EXAMPLES = [("saxpy", "main", ["a=2.5"]), ("heat", "main", []), ("mandelbrot", "main", []), ("mlp", "main", []),
-            ("attention", "main", []), ("ops", "main", []), ("digits", "main", ["rate=0.5"]), ("digits", "eval", [])]
+            ("attention", "main", []), ("ops", "main", []), ("exchange", "main", []),
+            ("tensor/attention", "main", []), ("tensor/fully-sharded", "main", ["rate=0.5"]),
+            ("digits", "main", ["rate=0.5"]), ("digits", "eval", [])]
 # The levels between the lowest and this machine's own have their turn in make check-all.
 ALL = os.environ.get("MGPU_SWEEPS") == "all"
 LEVELS = ["x86-64-v2"] + (["x86-64-v3", "x86-64-v4"] if ALL else [])
@@ -86,11 +88,13 @@ def main():
     levels = set()
     with tempfile.TemporaryDirectory() as folder:
         for name, entry, values in EXAMPLES:
-            file, bundle = f"{examples}/{name}/{name}.mlir", f"{folder}/{name}-{entry}.mgpu"
+            program = name if "/" in name else f"{name}/{name}"
+            file, stem = f"{examples}/{program}.mlir", name.replace("/", "-")
+            bundle = f"{folder}/{stem}-{entry}.mgpu"
             command(tune, "bundle", file, "--entry", entry, *pairs("--arg", values), "-o", bundle)
             listing = command(runtime, "check", bundle)
             arguments = re.findall(r"^  (argument|result) (\w+): \S+ \((.*)\)$", listing, re.M)
-            where = f"{folder}/{name}-{entry}"
+            where = f"{folder}/{stem}-{entry}"
             expected = run(tune, file, values, arguments, f"{where}-program", "--entry", entry)
             if not expected:
                 sys.exit(f"{name}: nothing to compare in\n{listing}")

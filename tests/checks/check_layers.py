@@ -24,20 +24,25 @@ OURS = {
     "device/cuda": ["device/api", "device/cuda/*"],
     "db": ["device/api"],
     "dialect/mgpu": [],
-    "dialect/conversion": ["dialect/mgpu"],
+    "dialect/spmd": ["dialect/mgpu"],
+    "dialect/conversion": ["dialect/mgpu", "dialect/spmd"],
     "dialect/conversion/linalg": ["dialect/mgpu", "dialect/conversion"],
     "dialect/conversion/gpu": ["dialect/mgpu", "dialect/conversion"],
+    "dialect/conversion/spmd": ["dialect/mgpu", "dialect/spmd", "dialect/conversion"],
     "planner/dag": [],
     "planner/record": ["planner/dag"],
     "planner/dagfile": ["planner/dag"],
     "planner/import": ["dialect/mgpu", "dialect/conversion", "planner/dag", "planner/record"],
     "planner/cost": ["planner/dag", "device/api"],
     "planner/plan": ["planner/dag"],
+    "planner/schedule/problem": ["planner/dag", "planner/cost"],
+    "planner/certificate": ["planner/schedule/problem"],
+    "planner/schedule/bound": ["planner/plan", "planner/schedule/problem", "planner/certificate"],
     "planner/schedule/list": PLAN + ["planner/cost", "device/api"],
     "planner/schedule/exact": [],
-    "planner/schedule/search": PLAN + ["planner/cost", "planner/schedule/exact"],
-    "planner/schedule/transform": PLAN + ["planner/cost"],
-    "planner/schedule": PLAN + ["planner/cost", "planner/schedule/*", "device/api"],
+    "planner/schedule/search": PLAN + ["planner/certificate", "planner/schedule/problem", "planner/schedule/bound", "planner/schedule/exact"],
+    "planner/schedule/transform": PLAN + ["planner/cost", "device/api"],
+    "planner/schedule": PLAN + ["planner/cost", "planner/certificate", "planner/schedule/*", "device/api"],
     "kernels/space": ["planner/dag", "device/api", "kernels/abi"],
     "kernels/lower": ["dialect/mgpu", "kernels/abi", "kernels/space"],
     "kernels/host": ["dialect/mgpu", "planner/dag", "kernels/abi", "kernels/space", "kernels/lower"],
@@ -81,11 +86,9 @@ OTHERS = {
     r"benchmark/.*": ["bench/suites"],
     r"CLI/.*": ["tools", "bench/suites"],
 }
-# Single headers that one more folder may include. What is below goes with the next step of the
-# reshaping: a kernel that is a file gets a type of its own instead of an attribute.
+# Single headers that one more folder may include.
 # `doctor` prints what it finds, so its one test includes it where it is.
 FILES = {
-    "kernels/cuda/SourceKernel.h": ["kernels/host"],
     "tools/mgpu-tune/Doctor.h": ["tests/unit/cuda"],
 }
 

@@ -37,8 +37,7 @@ protected:
       const planner::KernelSpec &spec = dag.kernels[k];
       auto space = kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda);
       ASSERT_TRUE(space) << space.error().message;
-      auto kernel =
-          emitCudaText(spec.source, {spec.name, "", spec.block, grids[k]});
+      auto kernel = emitCudaText(spec, {spec.name, "", spec.block, grids[k]});
       ASSERT_TRUE(kernel) << kernel.error().message;
       kernels.push_back({std::move(*kernel), std::move(*space)});
     }
@@ -68,8 +67,8 @@ TEST_P(ExampleCorners, GiveTheBitsOfTheHostTwin) {
     const uint32_t k = kernelOf[c];
     const planner::KernelCall &call = firstCall(dag, k);
     if (last != k) {
-      auto host =
-          LoadedKernel::fromText(dag.kernels[k].source, dag.kernels[k].block);
+      auto host = LoadedKernel::fromText(**dag.kernels[k].hostText(),
+                                         dag.kernels[k].block);
       ASSERT_TRUE(host) << host.error().message;
       initial = expected = memoryFor(dag, call);
       (*host)->run(call.grid, argumentsFor(call, expected));

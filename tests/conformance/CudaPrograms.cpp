@@ -21,12 +21,12 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     kernels::CudaEmitOptions options{spec.name, "", spec.block, grids[k]};
     kernels::CudaKernel kernel;
     planner::KernelSpace space;
-    const bool byWarpgroups =
-        useWgmma && kernels::wgmmaRefusal(spec.source).empty();
+    const bool byWarpgroups = useWgmma && !spec.cudaFile() &&
+                              kernels::wgmmaRefusal(**spec.hostText()).empty();
     if (byWarpgroups) {
-      std::tie(kernel, space) = kernels::wgmmaText(spec.source, options);
+      std::tie(kernel, space) = kernels::wgmmaText(**spec.hostText(), options);
     } else {
-      MGPU_TRY_ASSIGN(kernel, kernels::emitCudaText(spec.source, options));
+      MGPU_TRY_ASSIGN(kernel, kernels::emitCudaText(spec, options));
       MGPU_TRY_ASSIGN(space, kernels::kernelSpaceOf(
                                  spec, grids[k], planner::KernelTarget::Cuda));
     }
@@ -44,8 +44,8 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     object.takesPart = kernel.image.takesPart;
     object.awaits = twins.onAwait && kernel.image.takesPart;
     object.tensorMaps = kernel.image.tensorMaps;
-    if (useCublasLt)
-      object.product = kernels::libraryProduct(spec.source);
+    if (useCublasLt && spec.isMatmul())
+      object.product = kernels::libraryProduct(**spec.hostText());
     constexpr uint64_t enough = 8192; // for FakeCublasLt
     object.workspaceBytes = object.product ? enough : 0;
     needed.push_back(object.workspaceBytes);

@@ -3,6 +3,7 @@
 // Examples and random programs give on the CUDA target, over a driver that is
 // not there, the bits they give on the host target: same plans, kernels in
 // other shapes, graph nodes in any order their edges allow.
+#include "tests/conformance/CollectivePrograms.h"
 #include "tests/conformance/CudaPrograms.h"
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
@@ -183,9 +184,8 @@ TEST(CudaSource, ABundleOfItRunsOnGpus) {
     EXPECT_TRUE(std::ranges::equal(object->bytes(), (*cubins)[k]));
     EXPECT_EQ(object->takesPart, (*texts)[k].image.takesPart);
     auto emitted = kernels::emitCudaText(
-        dag.kernels[k].source,
-        {dag.kernels[k].name, dag.kernels[k].location, dag.kernels[k].block,
-         planner::largestGrids(dag)[k]});
+        dag.kernels[k], {dag.kernels[k].name, dag.kernels[k].location,
+                         dag.kernels[k].block, planner::largestGrids(dag)[k]});
     ASSERT_TRUE(emitted) << emitted.error().message;
     if (object->takesPart)
       continue;
@@ -364,7 +364,8 @@ TEST(CudaEarly, OnesThatDoNotWaitAreFound) {
   ASSERT_FALSE(HasFatalFailure());
   size_t wrong = 0;
   for (size_t k = 0; k < early.dags.size(); ++k)
-    wrong += !early.run(k, "serial", k).empty();
+    for (const char *scheduler : {"serial", "list"})
+      wrong += !early.run(k, scheduler, k).empty();
   EXPECT_GT(early.began, 0u);
   EXPECT_GT(wrong, 2u);
 }
@@ -377,6 +378,37 @@ TEST(CudaEarly, ProductsByWarpgroupsWaitToo) {
         programs.beginEarly();
       },
       "cuTensorMapEncodeTiled", 4);
+}
+
+TEST(CudaCollectives, GiveTheBitsOfTheHost) {
+  std::mt19937_64 random(5);
+  CudaPrograms programs;
+  constexpr ElementType types[] = {
+      ElementType::I1,       ElementType::I16,  ElementType::F8E5M2,
+      ElementType::F64,      ElementType::I8,   ElementType::I32,
+      ElementType::I64,      ElementType::F16,  ElementType::Index,
+      ElementType::F8E4M3FN, ElementType::BF16, ElementType::F32};
+  for (ElementType type : std::span(types).first(sweep(4, std::size(types)))) {
+    SCOPED_TRACE(toString(type));
+    ImportRequest request;
+    request.text = printProgram(makeCollectiveProgram(type));
+    request.name = std::string(toString(type));
+    ImportOutcome outcome = Importer().import(request);
+    ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+    auto number = programs.add(*outcome.dag, random);
+    ASSERT_TRUE(number) << number.error().message;
+    auto inputs = randomInputs(*outcome.dag, 3);
+    ASSERT_TRUE(inputs) << inputs.error().message;
+    auto serial = makePlan(*outcome.dag, "serial");
+    ASSERT_TRUE(serial) << serial.error().message;
+    auto expected = execute(*outcome.dag, *serial, {}, *inputs, 1, 1);
+    ASSERT_TRUE(expected) << expected.error().message;
+    for (const char *scheduler : {"list", "1"}) {
+      check(programs, *number, *outcome.dag, scheduler, *inputs, *expected, 1);
+      if (HasFatalFailure())
+        return;
+    }
+  }
 }
 
 TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {

@@ -4,6 +4,8 @@
 #include "support/FileIO.h"
 #include "tests/conformance/Import.h"
 
+#include <algorithm>
+
 namespace mgpu::conformance {
 
 void PrintTo(const Example &shown, std::ostream *os) { *os << shown.name; }
@@ -14,13 +16,21 @@ std::vector<Example> allExamples() {
           {"mandelbrot", "main", {}},
           {"mlp", "main", {}},
           {"ops", "main", {}},
+          {"exchange", "main", {}},
           {"attention", "main", {}},
+          {"tensor/attention", "main", {}},
+          {"tensor/data-parallel", "main", {{"rate", "0.5"}}},
+          {"tensor/tensor-parallel", "main", {{"rate", "0.5"}}},
+          {"tensor/fully-sharded", "main", {{"rate", "0.5"}}},
           {"digits", "main", {{"rate", "0.5"}}},
           {"digits", "eval", {}}};
 }
 
 std::string exampleName(const testing::TestParamInfo<Example> &info) {
-  return std::string(info.param.name) + "_" + info.param.entry;
+  std::string name = std::string(info.param.name) + "_" + info.param.entry;
+  std::ranges::replace_if(
+      name, [](char c) { return c == '/' || c == '-'; }, '_');
+  return name;
 }
 
 Result<ImportRequest> readProgram(const std::string &path) {
@@ -32,8 +42,11 @@ Result<ImportRequest> readProgram(const std::string &path) {
 }
 
 ImportOutcome importExample(const Example &example) {
-  std::string path = std::string(MGPU_EXAMPLES) + "/" + example.name + "/" +
-                     example.name + ".mlir";
+  // One that is alone in its folder has the folder's name.
+  std::string name = example.name;
+  if (name.find('/') == name.npos)
+    name += "/" + name;
+  std::string path = std::string(MGPU_EXAMPLES) + "/" + name + ".mlir";
   Result<ImportRequest> request = readProgram(path);
   if (!request)
     return {fail(request.error()), {}, {}, 0, {}};

@@ -88,7 +88,7 @@ protected:
       const kernels::CudaText &text = (*texts)[k];
       ASSERT_EQ(text.form, "threads"); // whose twin is made below
       auto kernel = kernels::emitCudaText(
-          dag.kernels[k].source,
+          dag.kernels[k],
           {text.image.entry, "", dag.kernels[k].block, grids[k]});
       ASSERT_TRUE(kernel) << kernel.error().message;
       twins.add({text.image.entry, std::move(*kernel), *text.space,

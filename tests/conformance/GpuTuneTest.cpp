@@ -135,18 +135,17 @@ private:
     const std::vector<Dim3> grids = planner::largestGrids(dag);
     for (uint32_t k = 0; k < dag.kernels.size(); ++k) {
       const planner::KernelSpec &spec = dag.kernels[k];
-      auto kernel = kernels::emitCudaText(
-          spec.source, {spec.name, "", spec.block, grids[k]});
+      auto kernel =
+          kernels::emitCudaText(spec, {spec.name, "", spec.block, grids[k]});
       ASSERT_TRUE(kernel) << kernel.error().message;
       auto space =
           kernels::kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda);
       ASSERT_TRUE(space) << space.error().message;
-      for (planner::KernelChoice &choice : space->choices)
-        std::erase_if(choice.values, [&](uint32_t value) {
-          return value != space->defaults[choice.parameter] &&
-                 (blocks.empty() || value > 4 ||
-                  choice.parameter != P::Items) &&
-                 (choice.parameter != P::BlockX ||
+      for (size_t p = 0; p < planner::numKernelParameters; ++p)
+        std::erase_if(space->axes[p].values, [&](uint32_t value) {
+          return value != space->defaults.at(p) &&
+                 (blocks.empty() || value > 4 || P(p) != P::Items) &&
+                 (P(p) != P::BlockX ||
                   std::count(blocks.begin(), blocks.end(), value) == 0);
         });
       spaces.push_back(*space);
@@ -300,7 +299,7 @@ TEST(GpuTune, AFileOfCudaCppIsTuned) {
   ASSERT_FALSE(HasFatalFailure());
   size_t ways = 0; // of the file; the other kernel has one
   for (const KernelSpace &space : gpu->spaces)
-    if (!space.tunables.empty())
+    if (!space.tunables().empty())
       ways = space.legal().size();
   ASSERT_GT(ways, 1u);
   auto result =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tests/conformance/Import.h"
 
+#include "dialect/conversion/Passes.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/host/HostEmitter.h"
@@ -18,6 +19,7 @@ static DialectRegistry programDialects() {
   DialectRegistry registry;
   registry.insert<ir::MgpuDialect>();
   kernels::registerHostEmitDialects(registry);
+  conversion::registerTensorDialects(registry);
   return registry;
 }
 
@@ -43,7 +45,8 @@ ImportOutcome Importer::import(const ImportRequest &request) {
       {.entry = request.entry,
        .fuse = request.fuse,
        .products = request.fuseNarrowProducts ? planner::FuseProducts::All
-                                              : planner::FuseProducts::Wide});
+                                              : planner::FuseProducts::Wide,
+       .scalars = request.scalars});
   if (!parsed) {
     outcome.dag = fail(std::move(parsed.error()));
     return outcome;
@@ -73,11 +76,12 @@ KernelCache::compile(const planner::Dag &dag) {
     auto known = objects.find(spec.hash);
     if (known == objects.end()) {
       MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
+      MGPU_TRY_ASSIGN(const std::string *text, spec.hostText());
       OwningOpRef<ModuleOp> module =
-          parseSourceString<ModuleOp>(spec.source, ParserConfig(&context));
+          parseSourceString<ModuleOp>(*text, ParserConfig(&context));
       if (!module)
         return fail(ErrorKind::Internal,
-                    "kernel " + spec.name + " does not parse:\n" + spec.source);
+                    "kernel " + spec.name + " does not parse:\n" + *text);
       MGPU_TRY_ASSIGN(auto object,
                       kernels::emitHostKernel(*module, spec.block));
       known = objects.emplace(spec.hash, std::move(object)).first;

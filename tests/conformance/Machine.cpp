@@ -32,15 +32,15 @@ double exactLimit(ElementType type) {
 
 /// Position in the root of the view's elements, row-major.
 static std::vector<int64_t> positions(const View &view, const Root &root) {
-  std::vector<int64_t> found;
-  int64_t rows = view.sizes.size() == 2 ? view.sizes[0] : 1;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < view.sizes.back(); ++j) {
-      int64_t at = view.offsets.back() + j * view.steps.back();
-      if (view.sizes.size() == 2)
-        at += (view.offsets[0] + i * view.steps[0]) * root.shape[1];
-      found.push_back(at);
-    }
+  std::vector<int64_t> found{0};
+  for (size_t k = 0; k < view.sizes.size(); ++k) {
+    std::vector<int64_t> next;
+    for (int64_t at : found)
+      for (int64_t i = 0; i < view.sizes[k]; ++i)
+        next.push_back(at * root.shape[k] + view.offsets[k] +
+                       i * view.steps[k]);
+    found = std::move(next);
+  }
   return found;
 }
 
@@ -123,43 +123,6 @@ bool Machine::launch(const Op &op) {
       }
     }
   return write(d, out);
-}
-
-bool Machine::collect(const Op &op) {
-  std::vector<std::vector<double>> sent;
-  for (const View &view : op.from)
-    sent.push_back(read(view));
-  std::vector<double> result;
-  switch (op.collective) {
-  case CollectiveKind::Broadcast:
-    result = sent[op.root];
-    break;
-  case CollectiveKind::AllGather:
-    for (size_t r = 0; r < sent.size(); ++r) {
-      // Both as long as the result: rank r gives its r-th part.
-      size_t part = size_t(op.to[0].numElements()) / sent.size();
-      size_t first = sent[r].size() > part ? r * part : 0;
-      result.insert(result.end(), sent[r].begin() + first,
-                    sent[r].begin() + first + part);
-    }
-    break;
-  default:
-    result = sent[0];
-    for (size_t r = 1; r < sent.size(); ++r)
-      for (size_t k = 0; k < result.size(); ++k) {
-        double &x = result[k], y = sent[r][k];
-        x = op.reduction == ReductionKind::Sum    ? x + y
-            : op.reduction == ReductionKind::Prod ? x * y
-            : op.reduction == ReductionKind::Min  ? std::min(x, y)
-                                                  : std::max(x, y);
-        if (std::abs(x) > exactLimit(program.roots[op.to[0].root].type))
-          return false;
-      }
-  }
-  for (const View &view : op.to)
-    if (!write(view, result))
-      return false;
-  return true;
 }
 
 bool Machine::runOnce(const Op &op) {

@@ -79,11 +79,11 @@ Printer::Named Printer::view(const View &view) {
   std::string rootType = typeOf(root.shape, root.type);
   if (view.isWholeRoot)
     return {base, rootType};
-  std::vector<int64_t> strides{view.steps.back()};
-  int64_t offset = view.offsets.back();
-  if (root.shape.size() == 2) {
-    strides.insert(strides.begin(), view.steps[0] * root.shape[1]);
-    offset += view.offsets[0] * root.shape[1];
+  std::vector<int64_t> strides(view.sizes.size());
+  int64_t offset = 0, stride = 1;
+  for (size_t k = view.sizes.size(); k-- > 0; stride *= root.shape[k]) {
+    strides[k] = view.steps[k] * stride;
+    offset += view.offsets[k] * stride;
   }
   std::vector<std::string> offsets;
   for (int64_t at : view.offsets)
@@ -297,23 +297,41 @@ void Printer::printLaunch(const Op &op) {
   line("}}");
 }
 
+static std::string pairsText(const std::vector<std::pair<int, int>> &pairs) {
+  std::string text;
+  for (auto [source, target] : pairs)
+    text += fmt::format("{}[{}, {}]", text.empty() ? "" : ", ", source, target);
+  return text;
+}
+
 void Printer::printCollective(const Op &op) {
   std::vector<Named> to = viewsOf(op.to), from = viewsOf(op.from);
   for (int r : op.callOrder) {
     std::string tail = fmt::format("%comm{}", op.communicator),
                 stream = streamOf(op, r);
-    if (op.collective == CollectiveKind::Broadcast)
+    std::string kind(toString(op.collective)), attributes;
+    switch (op.collective) {
+    case CollectiveKind::Broadcast:
       line("mgpu.broadcast {}, {}, %c{}{} : {}, !mgpu.communicator", to[r].name,
            tail, op.root, stream, to[r].type);
-    else
-      line("mgpu.{} {}, {}, {}{}{} : {}, {}, !mgpu.communicator",
-           op.collective == CollectiveKind::AllReduce ? "all_reduce"
-                                                      : "all_gather",
-           from[r].name, to[r].name, tail,
-           op.collective == CollectiveKind::AllReduce
-               ? ", " + std::string(toString(op.reduction))
-               : "",
-           stream, from[r].type, to[r].type);
+      continue;
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::AllReduce:
+      tail += ", " + std::string(toString(op.reduction));
+      break;
+    default:
+      break;
+    }
+    if (op.collective == CollectiveKind::AllToAll)
+      attributes = fmt::format(" splitAxis = {} concatAxis = {}", op.axis,
+                               op.concatAxis);
+    else if (op.collective == CollectiveKind::Permute)
+      attributes = fmt::format(" pairs = [{}]", pairsText(op.pairs));
+    else if (op.axis > 0 && op.collective != CollectiveKind::AllReduce)
+      attributes = fmt::format(" axis = {}", op.axis);
+    line("mgpu.{} {}, {}, {}{}{} : {}, {}, !mgpu.communicator", kind,
+         from[r].name, to[r].name, tail, stream, attributes, from[r].type,
+         to[r].type);
   }
 }
 

@@ -49,6 +49,8 @@ private:
   void copy();
   void shards();
   void launch();
+  void fit(Op &op, int ranks, std::vector<int64_t> &send,
+           std::vector<int64_t> &recv);
   void collective();
   void sendRecv();
   void order();
@@ -276,36 +278,75 @@ void Generator::launch() {
   emit(std::move(op));
 }
 
+/// Gives both sides of a collective sizes that fit together, from the sizes of
+/// some array.
+void Generator::fit(Op &op, int ranks, std::vector<int64_t> &send,
+                    std::vector<int64_t> &recv) {
+  op.axis = op.concatAxis = below(int(recv.size()));
+  switch (op.collective) {
+  case CollectiveKind::AllGather:
+    recv[op.axis] = ranks * (1 + below(2));
+    send = recv;
+    if (oneIn(2))
+      send[op.axis] /= ranks;
+    break;
+  case CollectiveKind::ReduceScatter:
+    send[op.axis] = ranks * (1 + below(2));
+    recv = send;
+    recv[op.axis] /= ranks;
+    break;
+  case CollectiveKind::AllToAll:
+    op.concatAxis = below(int(recv.size()));
+    send[op.axis] = ranks * (1 + below(2));
+    recv = send;
+    recv[op.axis] /= ranks;
+    recv[op.concatAxis] *= ranks;
+    break;
+  default:
+    break;
+  }
+}
+
 void Generator::collective() {
   if (program.communicators.empty())
     return;
+  using enum CollectiveKind;
   Op op{Op::Collective};
   op.communicator = below(int(program.communicators.size()));
   const std::vector<int> &devices = program.communicators[op.communicator];
   int ranks = int(devices.size());
-  op.collective = std::vector{
-      CollectiveKind::AllReduce, CollectiveKind::AllReduce,
-      CollectiveKind::AllGather, CollectiveKind::Broadcast}[below(4)];
+  op.collective = pick(std::vector{AllReduce, AllReduce, AllGather, Broadcast,
+                                   ReduceScatter, AllToAll, Permute});
   op.reduction = ReductionKind(below(4));
   op.root = below(ranks);
   op.callOrder = shuffled(ranks);
+  if (op.collective == Permute) {
+    std::vector<int> sources = shuffled(ranks), targets = shuffled(ranks);
+    for (int k = below(ranks + 1); k > 0; --k)
+      op.pairs.emplace_back(sources[k - 1], targets[k - 1]);
+  }
   ElementType type = anyType();
-  std::vector<int64_t> sizes = pick(rootShapes), sendSizes;
+  std::vector<int64_t> sizes = pick(rootShapes);
   for (int64_t &size : sizes)
     size = 1 + below(int(size));
-  bool gathers = op.collective == CollectiveKind::AllGather;
-  if (gathers)
-    sizes[0] = ranks * (1 + below(2));
-  sendSizes = sizes;
-  bool inPlace = oneIn(2) || op.collective == CollectiveKind::Broadcast;
-  if (gathers && !inPlace && oneIn(2))
-    sendSizes[0] /= ranks;
+  std::vector<int64_t> sendSizes = sizes;
+  fit(op, ranks, sendSizes, sizes);
+  bool isSame = sendSizes == sizes && op.axis == op.concatAxis;
+  bool inPlace = op.collective == Broadcast ||
+                 ((isSame || op.collective == ReduceScatter) && oneIn(2));
   for (int r = 0; r < ranks; ++r) {
-    op.to.push_back(pickView(devices[r], type, sizes));
-    op.from.push_back(inPlace ? op.to.back()
-                              : pickView(devices[r], type, sendSizes));
-    if (!inPlace && !disjoint(op.to.back(), op.from.back()))
-      return;
+    op.from.push_back(pickView(devices[r], type, sendSizes));
+    View to = op.from.back();
+    if (!inPlace) {
+      to = pickView(devices[r], type, sizes);
+      if (!disjoint(to, op.from.back()))
+        return;
+    } else if (!isSame) { // its own slice of what it sends
+      to.isWholeRoot = false;
+      to.sizes = sizes;
+      to.offsets[op.axis] += r * sizes[op.axis] * to.steps[op.axis];
+    }
+    op.to.push_back(std::move(to));
     op.streams.push_back(streamOf(devices[r]));
   }
   emit(std::move(op));

@@ -69,16 +69,18 @@ struct Op {
   std::vector<int> roots;   ///< Alloc, Free
   std::vector<int> streams; ///< one per part, -1: none; or empty
   bool isUneven = false;    ///< Scatter
-  int axis = 0;
+  int axis = 0;             ///< of an all_to_all: the one that is cut
+  int concatAxis = 0;       ///< of an all_to_all
   KernelTemplate kernel = KernelTemplate::Fill;
   int64_t scalar = 0;
   int device = -1; ///< SyncDevice
   CollectiveKind collective = CollectiveKind::AllReduce;
   ReductionKind reduction = ReductionKind::Sum;
   int communicator = 0, root = 0;
-  std::vector<int> callOrder; ///< the order in which the ranks call
-  int repeat = 1;             ///< in a loop when above 1
-  bool addsTrip = false;      ///< the scalar grows by the number of the trip
+  std::vector<std::pair<int, int>> pairs; ///< of a permute: source, target
+  std::vector<int> callOrder;             ///< the order in which the ranks call
+  int repeat = 1;                         ///< in a loop when above 1
+  bool addsTrip = false; ///< the scalar grows by the number of the trip
 };
 
 struct RandomProgram {
@@ -120,7 +122,9 @@ private:
   std::vector<double> read(const View &view) const;
   bool write(const View &view, const std::vector<double> &values);
   bool launch(const Op &op);
+  // MachineCollectives.cpp
   bool collect(const Op &op);
+  std::optional<std::vector<double>> reduced(const Op &op) const;
 
   const RandomProgram &program;
 };

@@ -3,7 +3,7 @@
 // Random programs under serial, list and shuffled plans against the reference
 // machine. MGPU_CONFORMANCE_SEED=N runs the program of that seed alone;
 // MGPU_CONFORMANCE_COUNT=N runs as many as that.
-#include "tests/conformance/RandomProgram.h"
+#include "tests/conformance/CollectivePrograms.h"
 
 #include "planner/plan/Verify.h"
 #include "support/Array.h"
@@ -124,6 +124,23 @@ TEST(RandomPrograms, AgreeWithTheReferenceMachine) {
   printf("%zu nodes, %zu kernels\n", counts.nodes, cache.size());
   for (const auto &[name, count] : counts.changes)
     printf("transform %s: %u changes\n", name.c_str(), count);
+}
+
+TEST(CollectivePrograms, EveryFormAgreesWithItsDefinition) {
+  Importer importer;
+  KernelCache cache;
+  Counts counts;
+  for (ElementType type :
+       {ElementType::I1, ElementType::I8, ElementType::I16, ElementType::I32,
+        ElementType::I64, ElementType::Index, ElementType::F8E4M3FN,
+        ElementType::F8E5M2, ElementType::F16, ElementType::BF16,
+        ElementType::F32, ElementType::F64}) {
+    SCOPED_TRACE(toString(type));
+    check(importer, cache, makeCollectiveProgram(type), 0, counts);
+    if (HasFailure())
+      break;
+  }
+  EXPECT_EQ(cache.size(), 0u);
 }
 
 TEST(RandomPrograms, RolledLoopsAgreeWithTheReferenceMachine) {

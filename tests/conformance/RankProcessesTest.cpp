@@ -3,6 +3,7 @@
 // Examples and random programs on several GPUs that are not there: a process
 // or a thread for each, an NCCL that moves their data, and the bits of the host
 // target.
+#include "tests/conformance/CollectivePrograms.h"
 #include "tests/conformance/CudaPrograms.h"
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
@@ -168,6 +169,41 @@ TEST_P(GpusExamples, GiveTheBitsOfTheHost) {
 
 INSTANTIATE_TEST_SUITE_P(All, GpusExamples, testing::ValuesIn(allExamples()),
                          exampleName);
+
+TEST(GpusCollectives, GiveTheBitsOfTheHost) {
+  std::mt19937_64 random(5);
+  CudaPrograms programs;
+  constexpr ElementType types[] = {ElementType::I8,       ElementType::BF16,
+                                   ElementType::I32,      ElementType::I64,
+                                   ElementType::F16,      ElementType::Index,
+                                   ElementType::F32,      ElementType::F64,
+                                   ElementType::F8E4M3FN, ElementType::F8E5M2};
+  for (ElementType type : std::span(types).first(sweep(2, std::size(types)))) {
+    SCOPED_TRACE(toString(type));
+    ImportRequest request;
+    request.text = printProgram(makeCollectiveProgram(type));
+    request.name = std::string(toString(type));
+    ImportOutcome outcome = Importer().import(request);
+    ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+    const planner::Dag &dag = *outcome.dag;
+    auto number = programs.add(dag, random);
+    ASSERT_TRUE(number) << number.error().message;
+    auto inputs = randomInputs(dag, 3);
+    ASSERT_TRUE(inputs) << inputs.error().message;
+    auto serial = makePlan(dag, "serial");
+    ASSERT_TRUE(serial) << serial.error().message;
+    auto expected = execute(dag, *serial, {}, *inputs, 1, 1);
+    ASSERT_TRUE(expected) << expected.error().message;
+    for (bool windows : {false, true}) {
+      SCOPED_TRACE(windows ? "windows" : "no windows");
+      programs.useWindows = windows;
+      check(programs, *number, dag, "1", *inputs, *expected, 1);
+      if (HasFatalFailure())
+        return;
+    }
+    check(programs, *number, dag, "list", *inputs, *expected, 1, onThreads);
+  }
+}
 
 /// Those whose GPUs meet in communications alone; the others are refused.
 TEST(GpusRandomPrograms, GiveTheBitsOfTheHost) {

@@ -237,7 +237,7 @@ TEST_P(SharedRows, AddInTheStatedOrderOnEachTarget) {
     for (size_t k = 0; k < bytes.size() / 4; ++k)
       floatsOf(bytes)[k] = float(int(random() % 20001) - 10000) / 777;
   }
-  auto host = LoadedKernel::fromText(spec.source, spec.block);
+  auto host = LoadedKernel::fromText(**spec.hostText(), spec.block);
   ASSERT_TRUE(host) << host.error().message;
   Memory expected = initial;
   (*host)->run(call.grid, argumentsFor(call, expected));
@@ -289,7 +289,7 @@ TEST_P(SharedRows, AddInTheStatedOrderOnEachTarget) {
   Dim3 grid = planner::largestGrids(dag)[0];
   auto space = kernelSpaceOf(spec, grid, planner::KernelTarget::Cuda);
   ASSERT_TRUE(space) << space.error().message;
-  auto kernel = emitCudaText(spec.source, {spec.name, "", spec.block, grid});
+  auto kernel = emitCudaText(spec, {spec.name, "", spec.block, grid});
   ASSERT_TRUE(kernel) << kernel.error().message;
   CudaTwins twins;
   auto add = [&](const std::string &name, planner::KernelConfig config) {
@@ -339,7 +339,7 @@ TEST(SharedRowsCorners, Compile) {
     Dim3 grid = planner::largestGrids(*outcome.dag)[0];
     auto space = kernelSpaceOf(spec, grid, planner::KernelTarget::Cuda);
     ASSERT_TRUE(space) << space.error().message;
-    auto kernel = emitCudaText(spec.source, {test.name, "", spec.block, grid});
+    auto kernel = emitCudaText(spec, {test.name, "", spec.block, grid});
     ASSERT_TRUE(kernel) << kernel.error().message;
     check.add(*kernel, *space);
   }

@@ -263,17 +263,29 @@ private:
         CollectiveKind::AllGather, CollectiveKind::Broadcast}[random.below(4)];
     op.reduction = random.below(2) ? ReductionKind::Max : ReductionKind::Min;
     op.root = int(random.below(uint64_t(program.numDevices)));
+    op.axis = op.root % 2;
+    int64_t most = op.axis ? 16 : 96;
     bool gathers = op.collective == CollectiveKind::AllGather &&
-                   at[0].sizes[0] * program.numDevices <= 96;
+                   at[0].sizes[size_t(op.axis)] * program.numDevices <= most;
     if (!gathers && op.collective == CollectiveKind::AllGather)
       op.collective = CollectiveKind::AllReduce;
+    // All around, or with zeros for rank 1.
+    if (op.collective == CollectiveKind::Broadcast && op.root % 2) {
+      op.collective = CollectiveKind::Permute;
+      for (int d = int(program.ops.size() % 2); d < program.numDevices; ++d)
+        op.pairs.emplace_back(d, (d + 1) % program.numDevices);
+    }
     bool inPlace = !gathers && (op.collective == CollectiveKind::Broadcast ||
-                                random.below(2) == 0);
+                                (op.collective == CollectiveKind::Permute
+                                     ? op.pairs.size() % 2 == 0
+                                     : random.below(2) == 0));
+    int64_t height = at[0].sizes[0];
+    if (gathers)
+      (op.axis == 0 ? height : columns) *= program.numDevices;
     for (int d = 0; d < program.numDevices; ++d) {
       op.from.push_back(at[d]);
       if (!inPlace)
-        at[d] =
-            allocated(d, at[d].sizes[0] * (gathers ? program.numDevices : 1));
+        at[d] = allocated(d, height);
       op.to.push_back(at[d]);
       op.callOrder.push_back(d);
     }
@@ -391,7 +403,7 @@ TEST(TransformPrograms, ChainsInChunksKeepValuesAndBits) {
       changesIn([](uint64_t seed) { return Chains(seed).make(); }, 30);
   for (const char *name :
        {"chunk2", "chunk4", "chunk8", "chunks of several numbers"})
-    EXPECT_GT(changes[name], 20u) << name;
+    EXPECT_GT(changes[name], 10u) << name;
 }
 
 } // namespace

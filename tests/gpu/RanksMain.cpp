@@ -59,6 +59,8 @@ float expectedOf(CollectiveKind kind, uint32_t ranks, uint32_t rank,
     return valueOf(uint32_t(slice), at);
   case CollectiveKind::AllToAll:
     return valueOf(uint32_t(slice), int64_t(rank) * count + at);
+  case CollectiveKind::Permute: // a shift by one
+    return rank == 0 ? 0 : valueOf(rank - 1, at);
   default: // Broadcast from the last
     return valueOf(ranks - 1, at);
   }
@@ -78,6 +80,9 @@ Result<void> checkKind(Driver &driver, CollectiveKind kind, uint32_t ranks,
   params.name = std::string(toString(kind));
   params.kind = kind;
   params.root = ranks - 1;
+  if (kind == CollectiveKind::Permute)
+    for (uint32_t r = 0; r + 1 < ranks; ++r)
+      params.pairs.push_back({r, r + 1});
   for (uint32_t r = 0; r < ranks; ++r)
     params.members.push_back({{int32_t(r)},
                               r == rank ? memory : nullptr,
@@ -142,7 +147,7 @@ Result<void> runRank(uint32_t ranks, uint32_t rank, int gpu, bool dies,
   for (CollectiveKind kind :
        {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter,
         CollectiveKind::AllGather, CollectiveKind::AllToAll,
-        CollectiveKind::Broadcast}) {
+        CollectiveKind::Broadcast, CollectiveKind::Permute}) {
     MGPU_TRY(meet());
     MGPU_TRY(checkKind(*driver, kind, ranks, rank, memory,
                        reinterpret_cast<float *>(host), [&] {

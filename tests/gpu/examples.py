@@ -37,8 +37,8 @@ import sys
 import tempfile
 
 EXAMPLES = [("saxpy", "main", {"a": "2.5"}), ("heat", "main", {}), ("mandelbrot", "main", {}),
-            ("mlp", "main", {}), ("attention", "main", {}), ("ops", "main", {}), ("digits", "main", {"rate": "0.5"}),
-            ("digits", "eval", {})]
+            ("mlp", "main", {}), ("attention", "main", {}), ("ops", "main", {}), ("exchange", "main", {}),
+            ("digits", "main", {"rate": "0.5"}), ("digits", "eval", {})]
 # Programs with a function that docs/numerics.md's table allows a GPU to round otherwise, and
 # how results repeat on one GPU: "same" after each replay, or "again" in a second run, where
 # training carries its state, and what differs in a last bit, from replay to replay.

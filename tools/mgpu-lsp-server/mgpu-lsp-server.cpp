@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Completion, hover and diagnostics in editors for programs in the mgpu
-// dialect; MLIR's language server does the work.
+// and spmd dialects; MLIR's language server does the work.
 #include "dialect/mgpu/MgpuDialect.h"
+#include "dialect/spmd/SpmdDialect.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/InitAllDialects.h"
@@ -11,7 +12,7 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mgpu::ir::MgpuDialect>();
+  registry.insert<mgpu::ir::MgpuDialect, mgpu::spmd::SpmdDialect>();
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));

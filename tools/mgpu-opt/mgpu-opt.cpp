@@ -16,6 +16,7 @@ int main(int argc, char **argv) {
   mgpu::conversion::registerPasses();
   mlir::DialectRegistry registry;
   registry.insert<mgpu::ir::MgpuDialect>();
+  mgpu::conversion::registerTensorDialects(registry);
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   return mlir::asMainReturnCode(

@@ -216,29 +216,42 @@ void print(const device::Topology &t, const std::string &path) {
              path);
 }
 
-} // namespace
-
-Result<int> runCalibrate(const CalibrateOptions &options) {
-  MGPU_TRY(filesRead(options.load).write("-o", options.output));
-  std::string target = options.load.target;
-  if (target.empty())
-    target = fmt::format("host:{}",
-                         std::clamp(bench::readEnvironment().cores, 2u, 8u));
-  CudaTarget cuda;
+/// What is calibrated.
+struct Calibrated {
+  std::string target;
+  CudaTarget cuda; ///< where it is GPUs
   uint32_t devices = 1;
-  if (isCudaTarget(target)) {
-    MGPU_TRY_ASSIGN(cuda, parseCudaTarget(target));
-    devices = std::max(cuda.devicesOnGpu, uint32_t(cuda.gpus.size()));
+  bool areGpus() const { return cuda.gpus.size() > 1; }
+};
+
+Result<Calibrated> calibrated(const CalibrateOptions &options) {
+  Calibrated out;
+  out.target = options.load.target;
+  if (out.target.empty())
+    out.target = fmt::format(
+        "host:{}", std::clamp(bench::readEnvironment().cores, 2u, 8u));
+  if (isCudaTarget(out.target)) {
+    MGPU_TRY_ASSIGN(out.cuda, parseCudaTarget(out.target));
+    out.devices =
+        std::max(out.cuda.devicesOnGpu, uint32_t(out.cuda.gpus.size()));
   } else {
-    MGPU_TRY_ASSIGN(devices, targetDevices(target, 1));
+    MGPU_TRY_ASSIGN(out.devices, targetDevices(out.target, 1));
     if (options.load.given.contains("--deadline"))
       return fail(ErrorKind::Usage, "--deadline is for GPUs: use it with "
                                     "--target cuda:0");
   }
-  const bool areGpus = cuda.gpus.size() > 1;
-  if (!areGpus && !options.nccl.empty())
+  if (!out.areGpus() && !options.nccl.empty())
     return fail(ErrorKind::Usage, "--nccl is for several GPUs: use it with "
                                   "--target cuda:0,1");
+  return out;
+}
+
+} // namespace
+
+Result<int> runCalibrate(const CalibrateOptions &options) {
+  MGPU_TRY(filesRead(options.load).write("-o", options.output));
+  MGPU_TRY_ASSIGN(const Calibrated what, calibrated(options));
+  const auto &[target, cuda, devices] = what;
   Kernels kernels;
   // Several GPUs' processes write what they say themselves to nowhere.
   const Descriptor words(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
@@ -261,7 +274,7 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
     return out;
   };
   device::Topology measured;
-  if (areGpus) {
+  if (what.areGpus()) {
     MGPU_TRY_ASSIGN(RanksToOpen opening,
                     ranksToOpen(cuda.gpus, options, options.load.database));
     MGPU_TRY_ASSIGN(const std::string architecture, architectureOf(cuda.gpus));

@@ -42,6 +42,10 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
   addPairs(command, "--role", load.roles,
            "Role of argument K: input, output, resident; of a scalar: "
            "specialised, dynamic");
+  takeWhole(command->add_option("--devices", load.devices,
+                                "How many devices run a function over tensors; "
+                                "else as many as its layouts say, or one"),
+            1, 65536);
   takeWhole(command
                 ->add_option("--node-limit", load.nodeLimit,
                              "Most nodes the unrolled program may have")

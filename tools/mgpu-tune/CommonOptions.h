@@ -62,6 +62,17 @@ void onChosen(CLI::App *command, CommandLine &line,
   });
 }
 
+/// Adds a command, which runs `run` with the options that come with it.
+template <typename Options>
+std::pair<CLI::App *, Options &>
+addCommand(CommandLine &line, const char *name, const char *help,
+           Result<int> (*run)(const Options &)) {
+  auto options = std::make_shared<Options>();
+  CLI::App *command = line.app.add_subcommand(name, help);
+  onChosen(command, line, options, run);
+  return {command, *options};
+}
+
 } // namespace mgpu::pipeline
 
 #endif // MGPU_TOOLS_MGPU_TUNE_COMMONOPTIONS_H

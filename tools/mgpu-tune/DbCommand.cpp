@@ -27,15 +27,16 @@ static void addSite(CLI::App *command, std::string &site) {
            "nothing; else MGPU_DB_SITE");
 }
 
-using Run = Result<int> (*)(const DbOptions &);
+namespace {
 
-void addDbCommand(CommandLine &line) {
-  auto db = std::make_shared<DbOptions>();
-  CLI::App *group = line.app.add_subcommand(
-      "db", "List, explain, exchange and check what was measured");
-  group->require_subcommand(1);
-  auto add = [&](const char *name, const char *help, Run run,
-                 bool withSite = false) {
+/// The subcommands of `db`, which share one struct of options.
+struct DbGroup {
+  CommandLine &line;
+  CLI::App *group;
+  std::shared_ptr<DbOptions> db = std::make_shared<DbOptions>();
+
+  CLI::App *add(const char *name, const char *help,
+                Result<int> (*run)(const DbOptions &), bool withSite = false) {
     CLI::App *each = group->add_subcommand(name, help);
     addDatabase(each, db->database);
     if (withSite)
@@ -43,8 +44,15 @@ void addDbCommand(CommandLine &line) {
     addJson(each, db->json);
     onChosen(each, line, db, run);
     return each;
-  };
+  }
+  void addViews();
+  void addTransfers();
+  void addCare();
+};
 
+} // namespace
+
+void DbGroup::addViews() {
   add("list", "List the problems: trials, failures, the winner", runDbList,
       true);
 
@@ -76,7 +84,9 @@ void addDbCommand(CommandLine &line) {
   coordinate("--driver", db->driver, "Versions of driver and toolkit");
   coordinate("--environment", db->environment, "Topology, clocks, threads");
   coordinate("--policy", db->policy, "How it is measured");
+}
 
+void DbGroup::addTransfers() {
   CLI::App *exported =
       add("export", "Write problems and trials as JSON lines", runDbExport);
   exported->add_option("KEY", db->keys,
@@ -103,13 +113,12 @@ void addDbCommand(CommandLine &line) {
              1e-3, 1e12);
   addValue(form, "--failed", db->fault, "TEXT", "What went wrong");
 
-  CLI::App *merge =
-      add("merge", "Take in the results of other databases", runDbMerge);
-  merge->add_option("FILE", db->files, "Databases; they are not changed")
+  add("merge", "Take in the results of other databases", runDbMerge)
+      ->add_option("FILE", db->files, "Databases; they are not changed")
       ->required();
-  merge->add_flag("--salvage", db->salvage,
-                  "They may be damaged: take what is sound");
+}
 
+void DbGroup::addCare() {
   CLI::App *prune =
       add("prune", "Remove results, texts and cubins", runDbPrune);
   addValue(prune, "--older", db->older, "DAYS",
@@ -123,6 +132,16 @@ void addDbCommand(CommandLine &line) {
 
   add("verify", "Read the whole file and say what of it is sound", runDbVerify)
       ->add_option("FILE", db->files, "Databases; else that of --db");
+}
+
+void addDbCommand(CommandLine &line) {
+  DbGroup commands{
+      line, line.app.add_subcommand(
+                "db", "List, explain, exchange and check what was measured")};
+  commands.group->require_subcommand(1);
+  commands.addViews();
+  commands.addTransfers();
+  commands.addCare();
 }
 
 } // namespace mgpu::pipeline

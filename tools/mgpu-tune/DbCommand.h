@@ -29,7 +29,6 @@ struct DbOptions {
   std::vector<std::string> files;
   std::string output; ///< export -o
   uint64_t limit = 20;
-  bool salvage = false;
   std::string older, blobs; ///< prune
   std::string form, fault;  ///< form
   double medianUs = 0;      ///< form

@@ -114,13 +114,11 @@ Result<int> runDbMerge(const DbOptions &options) {
                   openStore(options.database, db::Access::Create));
   db::Transferred sum;
   for (const std::string &file : options.files) {
-    MGPU_TRY_ASSIGN(db::Transferred done,
-                    db::merge(store, file, options.salvage));
+    MGPU_TRY_ASSIGN(db::Transferred done, db::merge(store, file));
     add(sum, done);
   }
   printTransferred(options, sum);
-  // Who asked for the sound part has it.
-  if (sum.damaged > 0 && !options.salvage)
+  if (sum.damaged > 0)
     return damaged("what was merged", sum.damaged);
   return 0;
 }
@@ -180,7 +178,6 @@ static json toJson(const std::string &path, const db::VerifyReport &report) {
           {"blobs", report.blobs},
           {"damaged", report.damaged},
           {"wrong", report.wrong},
-          {"salvageable", report.salvageable},
           {"faults", report.faults}};
 }
 
@@ -198,8 +195,7 @@ static void print(const std::string &file, const db::VerifyReport &report) {
                      "wrong winners or failures"));
   for (const std::string &fault : report.faults)
     fmt::print("  {}\n", fault);
-  fmt::print("  {} can be kept: mgpu-tune db merge --salvage --db NEW {}\n",
-             counted(report.salvageable, "trial"), file);
+  fmt::print("  move it away, and what it held is measured again\n");
 }
 
 Result<int> runDbVerify(const DbOptions &options) {

@@ -24,16 +24,6 @@ namespace mgpu::pipeline {
 
 using nlohmann::json;
 
-/// Of the first line that a #line names.
-static std::string sourceFile(std::string_view text) {
-  constexpr std::string_view mark = "#line 1 \"";
-  const size_t at = text.find(mark);
-  if (at == text.npos)
-    return "";
-  text.remove_prefix(at + mark.size());
-  return std::string(text.substr(0, text.find('"')));
-}
-
 namespace {
 
 /// What all calls of a kernel do, as far as the importer counts: additions,
@@ -65,33 +55,25 @@ static std::vector<Work> workOf(const planner::Dag &dag) {
 static Survey survey(const planner::KernelSpace &space,
                      const device::DeviceProfile *gpu) {
   Survey result;
-  planner::KernelRefusal ofGpu;
-  for (const auto &config : space.legal(UINT64_MAX, &result.refused)) {
-    Result<void> ok;
-    if (gpu)
-      ok = kernels::checkOnDevice(space, config, *gpu);
-    if (ok)
-      ++result.legal;
-    else if (ofGpu.count++ == 0)
-      ofGpu = {fmt::format("limits of {}", gpu->name), 1, config,
-               ok.error().message};
-  }
-  if (ofGpu.count > 0)
-    result.refused.push_back(std::move(ofGpu));
+  result.legal = (gpu ? kernels::onDevice(space, *gpu) : space)
+                     .legal(UINT64_MAX, &result.refused)
+                     .size();
   return result;
 }
 
 static json spaceJson(const planner::KernelSpace &space, const Survey &survey) {
-  json parameters = json::object(), refused = json::array();
-  for (const planner::KernelChoice &choice : space.choices) {
-    json &one = parameters[std::string(toString(choice.parameter))];
-    one["values"] = choice.values;
-    if (!choice.reason.empty())
-      one["reason"] = choice.reason;
+  json parameters = json::object(), tunables = json::object(),
+       refused = json::array();
+  for (size_t k = 0; k < space.axes.size(); ++k) {
+    const auto &[name, values, reason] = space.axes[k];
+    if (k >= planner::numKernelParameters) {
+      tunables[name] = values;
+      continue;
+    }
+    parameters[name]["values"] = values;
+    if (!reason.empty())
+      parameters[name]["reason"] = reason;
   }
-  json tunables = json::object();
-  for (const planner::KernelTunable &tunable : space.tunables)
-    tunables[tunable.name] = tunable.values;
   for (const planner::KernelRefusal &each : survey.refused)
     refused.push_back({{"rule", each.rule},
                        {"count", each.count},
@@ -261,7 +243,7 @@ void Listing::checkLaunches() {
     const kernels::CudaText &text = *all[k].text;
     Result<void> fits;
     if (gpu && text.space)
-      fits = kernels::checkOnDevice(*text.space, text.space->defaults, *gpu);
+      fits = kernels::onDevice(*text.space, *gpu).check(text.space->defaults);
     if (!fits)
       all[k].error =
           errorAt(program.dag.kernels[all[k].kernel].location,
@@ -298,9 +280,9 @@ Result<void> writeTexts(const Listing &listing, const KernelsOptions &options) {
                                               folder, std::strerror(errno)));
   FileUses uses = filesRead(options.load);
   const auto beside = std::filesystem::path(options.load.file).parent_path();
-  for (size_t k : listing.compiled)
-    if (const auto &text = *listing.all[k].text; text.form == "file")
-      uses.read("the program", (beside / sourceFile(text.image.blob)).string());
+  for (const planner::KernelSpec &kernel : listing.program.dag.kernels)
+    if (const planner::CudaFile *file = kernel.cudaFile())
+      uses.read("the program", (beside / file->file).string());
   auto pathOf = [&](const kernels::CudaText &text) {
     return folder + "/" + text.name + ".cu";
   };

@@ -40,7 +40,7 @@ struct RunOptions : ProgramOptions, GpuOptions {
 struct PlanCommandOptions : ProgramOptions {
   PrepareOptions prepare;
   std::string output; ///< -o
-  std::string dotFile, traceFile, svgFile;
+  std::string dotFile, traceFile, svgFile, certificateFile;
   bool explain = false;
   // For machines that are not here (--target sim:...):
   MachineOptions machine;

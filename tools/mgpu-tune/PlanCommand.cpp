@@ -7,6 +7,7 @@
 #include "planner/schedule/HostReplay.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/Timeline.h"
+#include "planner/schedule/bound/MakespanBound.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
@@ -48,7 +49,9 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
            {"devices", plan.numDevices},
            {"makespan_us", plan.makespanUs},
            {"lower_bound_us", plan.lowerBoundUs},
+           {"bound_by", toString(plan.boundBy)},
            {"ratio", summary.ratio},
+           {"verdict", plan.boundVerdict()},
            {"serial_makespan_us", summary.serialMakespanUs},
            {"loop_trips", dag.loop.trips},
            {"arena_bytes", plan.arenaBytes},
@@ -148,10 +151,11 @@ Result<void> refuseSimOptions(const PlanCommandOptions &options) {
                       : !options.machine.memory.empty()       ? "--memory"
                       : !options.machine.collectivesFile.empty()
                           ? "--collectives"
-                      : !options.whatIf.empty()  ? "--what-if"
-                      : options.noisePercent > 0 ? "--noise"
-                      : options.pareto           ? "--pareto"
-                                                 : nullptr;
+                      : !options.whatIf.empty()          ? "--what-if"
+                      : options.noisePercent > 0         ? "--noise"
+                      : options.pareto                   ? "--pareto"
+                      : !options.certificateFile.empty() ? "--certificate"
+                                                         : nullptr;
   if (given)
     return fail(ErrorKind::Usage,
                 fmt::format("{} is for targets sim:NAME; the host is what it "
@@ -162,14 +166,15 @@ Result<void> refuseSimOptions(const PlanCommandOptions &options) {
 
 /// Options of one plan, beside one that makes many.
 Result<void> refuseBesidePareto(const PlanCommandOptions &options) {
-  const char *given = !options.whatIf.empty()      ? "--what-if"
-                      : options.explain            ? "--explain"
-                      : options.noisePercent > 0   ? "--noise"
-                      : !options.dotFile.empty()   ? "--dot"
-                      : !options.traceFile.empty() ? "--trace"
-                      : !options.svgFile.empty()   ? "--svg"
-                      : !options.output.empty()    ? "-o"
-                                                   : nullptr;
+  const char *given = !options.whatIf.empty()            ? "--what-if"
+                      : options.explain                  ? "--explain"
+                      : options.noisePercent > 0         ? "--noise"
+                      : !options.dotFile.empty()         ? "--dot"
+                      : !options.traceFile.empty()       ? "--trace"
+                      : !options.svgFile.empty()         ? "--svg"
+                      : !options.certificateFile.empty() ? "--certificate"
+                      : !options.output.empty()          ? "-o"
+                                                         : nullptr;
   if (given)
     return fail(ErrorKind::Usage,
                 fmt::format("--pareto makes several plans and {} is of one: "
@@ -246,6 +251,18 @@ Result<void> writeFiles(const planner::Plan &plan, const planner::Dag &dag,
   return {};
 }
 
+/// The witness of the bound, which planOverlap() has checked.
+Result<void> writeCertificate(const PlanReport &report,
+                              const std::string &file) {
+  if (file.empty())
+    return {};
+  if (!report.target->overlap)
+    return fail(ErrorKind::Unsupported,
+                "--certificate: bounds are written with their proof for DAG "
+                "files that are spmd; leave it out for a program");
+  return writeFileAtomic(file, toText(report.target->overlap->certificate));
+}
+
 void printJson(const PlanReport &report, const LoadedProgram &program,
                const PlanCommandOptions &options) {
   const auto &target = report.target;
@@ -309,6 +326,10 @@ void printExplained(const PlanReport &report, const LoadedProgram &program) {
                counted(report.threads, "thread"),
                planner::hostReplayUs(report.plan, program.dag, report.threads),
                report.plan.model);
+  if (report.target && report.target->overlap)
+    fmt::print("bound by {}: {}\n", toString(report.plan.boundBy),
+               explainBound(report.target->overlap->certificate,
+                            report.target->overlap->problem));
   if (report.target)
     fmt::print("{}",
                explainModel(*report.target, program.dag, *report.machine));
@@ -331,8 +352,9 @@ void printText(const PlanReport &report, const LoadedProgram &program,
     return;
   }
   fmt::print("{}", beside);
-  fmt::print("{}: makespan {:.3f} us, bound {:.3f} us ({}){}\n", plan.scheduler,
-             plan.makespanUs, plan.lowerBoundUs, plan.model,
+  fmt::print("{}: makespan {:.3f} us, bound {:.3f} us, {} ({}){}\n",
+             plan.scheduler, plan.makespanUs, plan.lowerBoundUs,
+             plan.boundVerdict(), plan.model,
              options.output.empty() ? "" : ", written to " + options.output);
 }
 
@@ -343,6 +365,7 @@ Result<void> checkFiles(const PlanCommandOptions &options) {
   MGPU_TRY(uses.write("--trace", options.traceFile));
   MGPU_TRY(uses.write("--dot", options.dotFile));
   MGPU_TRY(uses.write("--svg", options.svgFile));
+  MGPU_TRY(uses.write("--certificate", options.certificateFile));
   return uses.write("-o", options.output);
 }
 
@@ -378,6 +401,7 @@ Result<int> runPlan(const PlanCommandOptions &options) {
     MGPU_TRY(planElsewhere(program, options, request, report));
   }
   MGPU_TRY(writeFiles(report.plan, program.dag, options));
+  MGPU_TRY(writeCertificate(report, options.certificateFile));
   if (!options.whatIf.empty()) {
     const MachineRequest request{*report.machine, options.prepare,
                                  options.machine, report.workspace};

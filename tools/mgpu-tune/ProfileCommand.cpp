@@ -74,7 +74,7 @@ double errorPercent(const ProfileFacts &facts) {
   return 100 * (facts.recomputedUs / facts.replay.us - 1);
 }
 
-/// Of copies and collectives, in percent; none without any.
+/// Hidden copies and collectives, in percent; none without any.
 std::optional<double> hiddenPercent(const ProfileFacts &facts) {
   if (facts.communicationUs <= 0)
     return std::nullopt;
@@ -251,6 +251,40 @@ Result<int> profileGpu(LoadedProgram &program, const ProfileOptions &options,
   return printFacts(facts, prepared.isTuned, options, path);
 }
 
+/// The plans to measure, one for each number of threads.
+Result<std::vector<bench::ProfileSubject>>
+subjectsOf(const LoadedProgram &program, TunedChoice &choice) {
+  std::vector<bench::ProfileSubject> subjects;
+  for (uint32_t threads : threadCounts(choice)) {
+    choice.config.threads = threads;
+    // Not tuned here, a bundle runs as it was planned.
+    MGPU_TRY_ASSIGN(planner::Plan plan, program.bundle && !choice.isTuned
+                                            ? program.bundle->plan()
+                                            : makePlan(program, choice));
+    subjects.push_back({std::move(plan), threads});
+  }
+  return subjects;
+}
+
+/// Stores what the nodes took, and with how many threads a replay is fastest,
+/// which `choice` then has.
+Result<void> storeTimes(const LoadedProgram &program, TunedChoice &choice,
+                        std::span<const bench::ProfileSubject> subjects,
+                        const bench::Profile &profile, db::TuningStore &store) {
+  const tuner::KeyInput keys = choice.context.keys(program.dag, false);
+  for (size_t k = 0; k < subjects.size(); ++k) {
+    choice.config.threads = subjects[k].threads;
+    MGPU_TRY(tuner::storeNodeTimes(keys, choice.config,
+                                   profile.subjects[k].nodeUs, store));
+  }
+  const size_t best = profile.fastest();
+  choice.config.threads = subjects[best].threads;
+  if (choice.isTuned || program.bundle)
+    return {};
+  return tuner::storeThreads(keys, choice.config.threads,
+                             profile.subjects[best].replayUs, store);
+}
+
 } // namespace
 
 Result<int> runProfile(const ProfileOptions &options) {
@@ -276,15 +310,7 @@ Result<int> runProfile(const ProfileOptions &options) {
   planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
   MGPU_TRY_ASSIGN(planner::Plan serial,
                   planner::scheduleSerial(program.dag, roofline));
-  std::vector<bench::ProfileSubject> subjects;
-  for (uint32_t threads : threadCounts(choice)) {
-    choice.config.threads = threads;
-    // Not tuned here, a bundle runs as it was planned.
-    MGPU_TRY_ASSIGN(planner::Plan plan, program.bundle && !choice.isTuned
-                                            ? program.bundle->plan()
-                                            : makePlan(program, choice));
-    subjects.push_back({std::move(plan), threads});
-  }
+  MGPU_TRY_ASSIGN(const auto subjects, subjectsOf(program, choice));
   auto open = [&](uint32_t devices, uint32_t threads,
                   std::span<const int> workerCpus) {
     return openTarget(
@@ -301,16 +327,7 @@ Result<int> runProfile(const ProfileOptions &options) {
                             subjects, options.repeat));
   const size_t best = profile.fastest();
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
-  const tuner::KeyInput keys = choice.context.keys(program.dag, false);
-  for (size_t k = 0; k < subjects.size(); ++k) {
-    choice.config.threads = subjects[k].threads;
-    MGPU_TRY(tuner::storeNodeTimes(keys, choice.config,
-                                   profile.subjects[k].nodeUs, store));
-  }
-  choice.config.threads = subjects[best].threads;
-  if (!choice.isTuned && !program.bundle)
-    MGPU_TRY(tuner::storeThreads(keys, choice.config.threads,
-                                 profile.subjects[best].replayUs, store));
+  MGPU_TRY(storeTimes(program, choice, subjects, profile, store));
   db::Pairs configuration =
       tuner::toPairs(choice.config, program.dag, choice.context.spaces);
   if (program.bundle && !choice.isTuned)

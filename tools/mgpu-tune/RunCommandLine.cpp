@@ -6,12 +6,12 @@
 namespace mgpu::pipeline {
 
 void addCheckCommand(CommandLine &line) {
-  auto shared = std::make_shared<ProgramOptions>();
-  CLI::App *command =
-      line.app.add_subcommand("check", "Find races, deadlocks, mismatched "
-                                       "collectives and bad shapes");
-  addProgram(command, *shared);
-  onChosen(command, line, shared, runCheck);
+  auto [command, options] =
+      addCommand<ProgramOptions>(line, "check",
+                                 "Find races, deadlocks, mismatched "
+                                 "collectives and bad shapes",
+                                 runCheck);
+  addProgram(command, options);
 }
 
 /// What `run` and `replay` have in common.
@@ -37,10 +37,8 @@ static void addRun(CLI::App *command, RunOptions &options) {
 }
 
 void addRunCommand(CommandLine &line) {
-  auto shared = std::make_shared<RunOptions>();
-  RunOptions &options = *shared;
-  CLI::App *command =
-      line.app.add_subcommand("run", "Plan, compile and run a program");
+  auto [command, options] = addCommand<RunOptions>(
+      line, "run", "Plan, compile and run a program", runRun);
   addProgram(command, options);
   addScheduling(command, options.prepare);
   addTuned(command, options.load, options.prepare.useTuned);
@@ -48,14 +46,11 @@ void addRunCommand(CommandLine &line) {
   addTensorCores(command, options.load);
   addCompileTimeout(command, options.load);
   addPdl(command, options.load);
-  onChosen(command, line, shared, runRun);
 }
 
 void addPlanCommand(CommandLine &line) {
-  auto shared = std::make_shared<PlanCommandOptions>();
-  PlanCommandOptions &options = *shared;
-  CLI::App *command =
-      line.app.add_subcommand("plan", "Show the schedule and why");
+  auto [command, options] = addCommand<PlanCommandOptions>(
+      line, "plan", "Show the schedule and why", runPlan);
   addProgram(command, options);
   addTarget(command, options.load);
   addScheduling(command, options.prepare);
@@ -75,6 +70,9 @@ void addPlanCommand(CommandLine &line) {
       "Write the predicted timeline as a Chrome/Perfetto trace");
   command->add_option("--svg", options.svgFile,
                       "Write the predicted timeline as a picture");
+  addValue(command, "--certificate", options.certificateFile, "FILE",
+           "Write the proof of the plan's bound; of sim targets and DAG files "
+           "that are spmd");
   addValue(command, "--what-if", options.whatIf, "CHANGE",
            "Plan again for link=2x, link.nvlink=2x, nic=2x, "
            "host_link=2x, memory=2x, flops=2x or op:NAME=0.5x (NAME* "
@@ -94,15 +92,12 @@ void addPlanCommand(CommandLine &line) {
                       "Write the plan's text form to FILE");
   addTensorCores(command, options.load);
   addTuned(command, options.load, options.prepare.useTuned);
-  onChosen(command, line, shared, runPlan);
 }
 
 void addReplayCommand(CommandLine &line) {
-  auto shared = std::make_shared<RunOptions>();
-  RunOptions &options = *shared;
+  auto [command, options] = addCommand<RunOptions>(
+      line, "replay", "Run a program with a stored plan", runRun);
   options.prepare.mustBeStored = true;
-  CLI::App *command =
-      line.app.add_subcommand("replay", "Run a program with a stored plan");
   addProgram(command, options);
   command->add_option("--plan", options.prepare.planFile,
                       "A plan written by `plan -o`; a bundle has its own");
@@ -111,14 +106,12 @@ void addReplayCommand(CommandLine &line) {
   addTensorCores(command, options.load);
   addCompileTimeout(command, options.load);
   addPdl(command, options.load);
-  onChosen(command, line, shared, runRun);
 }
 
 void addBundleCommand(CommandLine &line) {
-  auto shared = std::make_shared<BundleCommandOptions>();
-  BundleCommandOptions &options = *shared;
-  CLI::App *command = line.app.add_subcommand(
-      "bundle", "Put a program, planned and compiled, into one file");
+  auto [command, options] = addCommand<BundleCommandOptions>(
+      line, "bundle", "Put a program, planned and compiled, into one file",
+      runBundle);
   addProgram(command, options);
   command
       ->add_option("-o,--output", options.output,
@@ -150,7 +143,6 @@ void addBundleCommand(CommandLine &line) {
   addCompileTimeout(command, options.load);
   addPdl(command, options.load);
   addTuned(command, options.load, options.prepare.useTuned);
-  onChosen(command, line, shared, runBundle);
 }
 
 } // namespace mgpu::pipeline

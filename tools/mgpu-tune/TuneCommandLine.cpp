@@ -8,10 +8,9 @@
 namespace mgpu::pipeline {
 
 void addTuneCommand(CommandLine &line) {
-  auto shared = std::make_shared<TuneOptions>();
-  TuneOptions &options = *shared;
-  CLI::App *command = line.app.add_subcommand(
-      "tune", "Find the fastest plan and kernels, and remember them");
+  auto [command, options] = addCommand<TuneOptions>(
+      line, "tune", "Find the fastest plan and kernels, and remember them",
+      runTune);
   addProgram(command, options);
   addTarget(command, options.load);
   addValue(command, "--budget", options.budget, "TIME|N",
@@ -28,7 +27,6 @@ void addTuneCommand(CommandLine &line) {
                 ->capture_default_str());
   addCold(command, options);
   addPinning(command, options);
-  onChosen(command, line, shared, runTune);
 }
 
 void addCompareCommand(CommandLine &line) {
@@ -74,10 +72,9 @@ void addCompareCommand(CommandLine &line) {
 }
 
 void addProfileCommand(CommandLine &line) {
-  auto shared = std::make_shared<ProfileOptions>();
-  ProfileOptions &options = *shared;
-  CLI::App *command = line.app.add_subcommand(
-      "profile", "Measure each node beside what the plan predicts");
+  auto [command, options] = addCommand<ProfileOptions>(
+      line, "profile", "Measure each node beside what the plan predicts",
+      runProfile);
   addProgram(command, options);
   addTarget(command, options.load);
   addTuned(command, options.load, options.useTuned);
@@ -87,14 +84,12 @@ void addProfileCommand(CommandLine &line) {
   command->add_option("--trace", options.traceFile,
                       "Write a Chrome/Perfetto trace of one timed replay");
   addPinning(command, options);
-  onChosen(command, line, shared, runProfile);
 }
 
 void addCalibrateCommand(CommandLine &line) {
-  auto shared = std::make_shared<CalibrateOptions>();
-  CalibrateOptions &options = *shared;
-  CLI::App *command = line.app.add_subcommand(
-      "calibrate", "Measure a target, for plans of --target sim:FILE");
+  auto [command, options] = addCommand<CalibrateOptions>(
+      line, "calibrate", "Measure a target, for plans of --target sim:FILE",
+      runCalibrate);
   command->add_option("FILE", options.load.file,
                       "A bundle of the kernels measured with, "
                       "tools/mgpu-tune/calibrate.mlir; else they are compiled");
@@ -106,14 +101,12 @@ void addCalibrateCommand(CommandLine &line) {
       ->required();
   command->add_flag("--json", options.json,
                     "Print the topology instead of a summary");
-  onChosen(command, line, shared, runCalibrate);
 }
 
 void addReportCommand(CommandLine &line) {
-  auto shared = std::make_shared<ReportOptions>();
-  ReportOptions &options = *shared;
-  CLI::App *command = line.app.add_subcommand(
-      "report", "Write what was tuned, how, and what came of it, as a page");
+  auto [command, options] = addCommand<ReportOptions>(
+      line, "report",
+      "Write what was tuned, how, and what came of it, as a page", runReport);
   command->add_option("FILE", options.load.file,
                       "The program (.mlir); else the one that was tuned "
                       "last");
@@ -129,14 +122,12 @@ void addReportCommand(CommandLine &line) {
   addValue(command, "--problem", options.problem, "KEY",
            "Of the database, by its key or the front of one (`db "
            "list`)");
-  onChosen(command, line, shared, runReport);
 }
 
 void addKernelsCommand(CommandLine &line) {
-  auto shared = std::make_shared<KernelsOptions>();
-  KernelsOptions &options = *shared;
-  CLI::App *command = line.app.add_subcommand(
-      "kernels", "List the kernels: registers, occupancy, legal shapes");
+  auto [command, options] = addCommand<KernelsOptions>(
+      line, "kernels", "List the kernels: registers, occupancy, legal shapes",
+      runKernels);
   addProgram(command, options);
   command
       ->add_option("--arch", options.arch,
@@ -148,23 +139,19 @@ void addKernelsCommand(CommandLine &line) {
   addValue(command, "--emit", options.emitFolder, "FOLDER",
            "Write each kernel's CUDA C++ to FOLDER/NAME.cu");
   addDatabase(command, options.load.database);
-  onChosen(command, line, shared, runKernels);
 }
 
 void addDevicesCommand(CommandLine &line) {
-  auto shared = std::make_shared<HardwareOptions>();
-  CLI::App *command =
-      line.app.add_subcommand("devices", "List the targets of this machine");
-  addJson(command, shared->json);
-  onChosen(command, line, shared, runDevices);
+  auto [command, options] = addCommand<HardwareOptions>(
+      line, "devices", "List the targets of this machine", runDevices);
+  addJson(command, options.json);
 }
 
 void addDoctorCommand(CommandLine &line) {
-  auto shared = std::make_shared<HardwareOptions>();
-  CLI::App *command = line.app.add_subcommand(
-      "doctor", "Say what of CUDA this machine has, and what will not work");
-  addJson(command, shared->json);
-  onChosen(command, line, shared, runDoctor);
+  auto [command, options] = addCommand<HardwareOptions>(
+      line, "doctor",
+      "Say what of CUDA this machine has, and what will not work", runDoctor);
+  addJson(command, options.json);
 }
 
 } // namespace mgpu::pipeline

@@ -54,6 +54,8 @@ static db::Pairs shapeOf(const CollectiveCall &call) {
                      {"reduction", std::string(toString(call.reduction))},
                      {"root", std::to_string(call.root)},
                      {"ranks", std::to_string(call.members.size())}};
+  if (call.kind == CollectiveKind::Permute)
+    shape["pairs"] = toString(call.pairs);
   for (size_t k = 0; k < call.members.size(); ++k) {
     const CollectiveMember &member = call.members[k];
     shape[fmt::format("member{}", k)] =

@@ -153,98 +153,75 @@ Result<Plan> makePlan(const Dag &dag, const ProgramConfig &config,
   return plan;
 }
 
-/// Values of the parameters, then of the tunables.
-static KernelConfig configOf(std::span<const double> values) {
-  KernelConfig config;
-  for (size_t k = 0; k < values.size(); ++k)
-    (k < numKernelParameters ? config.values[k]
-                             : config.tunables[config.numTunables++]) =
-        uint32_t(values[k]);
-  return config;
+std::vector<SpaceParameter> describeSpace(const KernelSpace &kernel) {
+  std::vector<SpaceParameter> found;
+  for (const KernelAxis &axis : kernel.axes) {
+    SpaceParameter &each = found.emplace_back(axis.name);
+    each.reason = axis.reason;
+    for (uint32_t value : axis.values)
+      each.values.push_back(std::to_string(value));
+  }
+  return found;
+}
+
+/// Where `value` is among the values of a parameter.
+static std::optional<uint16_t> positionOf(const Parameter &parameter,
+                                          double value) {
+  auto at =
+      std::lower_bound(parameter.values.begin(), parameter.values.end(), value);
+  if (at == parameter.values.end() || *at != value)
+    return std::nullopt;
+  return uint16_t(at - parameter.values.begin());
 }
 
 Result<ConfigSpace> spaceOf(const KernelSpace &kernel,
                             const device::DeviceProfile *gpu) {
-  using P = KernelParameter;
   std::vector<Parameter> parameters;
-  for (const KernelChoice &choice : kernel.choices)
-    parameters.push_back({std::string(toString(choice.parameter)),
-                          {choice.values.begin(), choice.values.end()},
-                          {}});
-  // Numbers, as the others; the kernel's own order begins with the default.
-  for (const KernelTunable &tunable : kernel.tunables) {
-    Parameter parameter{
-        tunable.name, {tunable.values.begin(), tunable.values.end()}, {}};
-    std::vector<double> &values = parameter.values;
-    std::sort(values.begin(), values.end());
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-    parameters.push_back(std::move(parameter));
+  for (const auto &[name, values, reason] : kernel.axes) {
+    parameters.push_back({name, {values.begin(), values.end()}, {}});
+    // A tunable's own order begins with the default.
+    std::ranges::sort(parameters.back().values);
   }
-  auto of = [](P p) { return uint32_t(p); };
-  // The space's own check judges whole points; these rules of it, asked of a
-  // prefix, keep the walk off what no completion makes legal. The default
-  // passes whatever it is.
-  KernelConfig defaults = kernel.defaults;
-  std::vector<Constraint> constraints;
-  if (defaults.block().volume() <= 1024)
-    constraints.push_back(
-        {"block_x * block_y * block_z <= 1024",
-         {of(P::BlockX), of(P::BlockY), of(P::BlockZ)},
-         [](std::span<const double> v) { return v[0] * v[1] * v[2] <= 1024; }});
-  std::vector<uint32_t> all;
-  for (uint32_t k = 0; k < parameters.size(); ++k)
-    all.push_back(k);
-  constraints.push_back(
-      {"the kernel can be built so", all,
-       [&kernel, gpu](std::span<const double> values) {
-         const KernelConfig config = configOf(values);
-         return kernel.check(config) &&
-                (!gpu || kernels::checkOnDevice(kernel, config, *gpu));
-       }});
-  return ConfigSpace::generate(std::move(parameters), constraints);
+  constexpr uint64_t most = 10'000'000;
+  const std::vector<KernelConfig> legal =
+      gpu ? kernels::onDevice(kernel, *gpu).legal(most + 1)
+          : kernel.legal(most + 1);
+  if (legal.size() > most)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("a kernel has more than {} legal configurations; "
+                            "give its tunables fewer values",
+                            most));
+  if (legal.empty())
+    return fail(ErrorKind::Invalid,
+                "no configuration of a kernel fits the GPU");
+  std::vector<uint16_t> points;
+  points.reserve(legal.size() * parameters.size());
+  for (const KernelConfig &config : legal)
+    for (size_t k = 0; k < parameters.size(); ++k)
+      points.push_back(*positionOf(parameters[k], config.at(k)));
+  return ConfigSpace::fromPoints(std::move(parameters), std::move(points));
 }
 
 KernelConfig kernelConfigAt(const ConfigSpace &space, ConfigId id) {
-  std::vector<double> values;
+  KernelConfig config;
+  config.numTunables = space.numParameters() - uint32_t(numKernelParameters);
   for (uint32_t k = 0; k < space.numParameters(); ++k)
-    values.push_back(space.value(id, k));
-  return configOf(values);
+    config.at(k) = uint32_t(space.value(id, k));
+  return config;
 }
 
 std::optional<ConfigId> findConfig(const ConfigSpace &space,
                                    const KernelConfig &config) {
   std::vector<uint16_t> positions;
-  if (space.numParameters() != numKernelParameters + config.numTunables)
+  if (space.numParameters() != config.numAxes())
     return std::nullopt;
   for (uint32_t k = 0; k < space.numParameters(); ++k) {
-    const std::vector<double> &values = space.parameter(k).values;
-    auto at = std::find(values.begin(), values.end(),
-                        k < numKernelParameters
-                            ? config.values[k]
-                            : config.tunables[k - numKernelParameters]);
-    if (at == values.end())
+    auto position = positionOf(space.parameter(k), config.at(k));
+    if (!position)
       return std::nullopt;
-    positions.push_back(uint16_t(at - values.begin()));
+    positions.push_back(*position);
   }
   return space.find(positions);
-}
-
-std::vector<SpaceParameter> describeSpace(const KernelSpace &kernel) {
-  std::vector<SpaceParameter> found;
-  for (const KernelChoice &choice : kernel.choices) {
-    SpaceParameter &each = found.emplace_back();
-    each.name = toString(choice.parameter);
-    for (uint32_t value : choice.values)
-      each.values.push_back(std::to_string(value));
-    each.reason = choice.reason;
-  }
-  for (const KernelTunable &tunable : kernel.tunables) {
-    SpaceParameter &each = found.emplace_back();
-    each.name = tunable.name;
-    for (auto value : tunable.values)
-      each.values.push_back(fmt::format("{}", value));
-  }
-  return found;
 }
 
 /// Numbers of streams that a target has room for.
@@ -362,10 +339,9 @@ ProgramConfig ProgramSpace::at(ConfigId id) const {
 std::optional<ConfigId> ProgramSpace::find(const ProgramConfig &config) const {
   std::vector<uint16_t> positions(space.numParameters());
   auto place = [&](uint32_t parameter, double value) {
-    const std::vector<double> &values = space.parameter(parameter).values;
-    auto at = std::find(values.begin(), values.end(), value);
-    positions[parameter] = uint16_t(at - values.begin());
-    return at != values.end();
+    auto position = positionOf(space.parameter(parameter), value);
+    positions[parameter] = position.value_or(0);
+    return position.has_value();
   };
   const auto switches = transforms.valuesOf(config.transforms);
   if (!place(Scheduler, config.scheduler == "serial") ||

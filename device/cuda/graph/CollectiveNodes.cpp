@@ -79,7 +79,11 @@ CudaGraph::addCollective(const CollectiveNodeParams &params,
       bytes += (size + 255) / 256 * 256;
       return reinterpret_cast<std::byte *>(uintptr_t(256));
     };
-    MGPU_TRY(collectiveSteps(params, {measure, true}));
+    const std::byte *zeros = nullptr;
+    if (params.kind == CollectiveKind::Permute) {
+      MGPU_TRY_ASSIGN(zeros, state->zeros());
+    }
+    MGPU_TRY(collectiveSteps(params, {measure, zeros, true}));
     std::byte *staging = nullptr;
     if (bytes > 0) {
       MGPU_TRY_ASSIGN(staging, stage(bytes, "a collective's staging buffer"));
@@ -88,7 +92,7 @@ CudaGraph::addCollective(const CollectiveNodeParams &params,
       return std::exchange(staging, staging + (size + 255) / 256 * 256);
     };
     MGPU_TRY_ASSIGN(CollectiveSteps steps,
-                    collectiveSteps(params, {take, true}));
+                    collectiveSteps(params, {take, zeros, true}));
     Specs after = endsOf(dependencies);
     if (!steps.stageIn.empty()) {
       MGPU_TRY_ASSIGN(uint32_t staged, addMoves(steps.stageIn, after));

@@ -82,6 +82,10 @@ private:
   /// How many elements an end has on this GPU, once it is checked.
   Result<int64_t> elementsAt(const std::byte *base, const Box &box,
                              ElementType type) const;
+  /// What a permute does on the rank alone, after the call: a copy to itself,
+  /// or zeros.
+  Result<void> keepInside(const CollectiveNodeParams &params, uint32_t rank,
+                          Planned &out);
   Result<Planned> planNccl(const CollectiveNodeParams &params, uint32_t rank);
   /// By way of memory in which the box is contiguous.
   Result<void> pack(const std::byte *from, const Box &box, Planned &out);

@@ -223,6 +223,14 @@ Result<const std::byte *> CudaState::wordOfOne() {
   return oneWord = word;
 }
 
+Result<const std::byte *> CudaState::zeros() {
+  if (!zeroBytes) {
+    MGPU_TRY_ASSIGN(zeroBytes,
+                    allocate(firstDevice(), sizeof(uint64_t), "zeros"));
+  }
+  return zeroBytes;
+}
+
 Result<std::shared_ptr<std::byte>> CudaState::borrow(DeviceId owner,
                                                      uint64_t sizeBytes,
                                                      std::string_view purpose) {

@@ -79,6 +79,8 @@ public:
                                             std::string_view purpose);
   /// A word of the first device's that holds 1.
   Result<const std::byte *> wordOfOne();
+  /// 8 bytes of the first device's that hold 0.
+  Result<const std::byte *> zeros();
   Result<KernelHandle> loadKernel(std::string_view name,
                                   std::span<const std::byte> object);
   /// The entry of a program of the target's own, compiled when first asked for.
@@ -172,7 +174,7 @@ private:
   /// us in the hands of a borrower.
   using Spare = std::multimap<std::pair<bool, uint64_t>, std::byte *>;
   std::shared_ptr<Spare> spare = std::make_shared<Spare>();
-  std::byte *oneWord = nullptr;
+  std::byte *oneWord = nullptr, *zeroBytes = nullptr;
   std::vector<void *> hostMemory;
   std::map<std::string, CUlibrary> libraries; ///< by SHA-256 of the cubin
   std::map<std::string, CUkernel> deviceKernels;

@@ -27,7 +27,7 @@ static bool isSame(const CopyLaunch &a, const CopyLaunch &b) {
 static bool isSame(const NcclCall &a, const NcclCall &b) {
   return a.kind == b.kind && a.reduction == b.reduction && a.type == b.type &&
          a.send == b.send && a.recv == b.recv && a.count == b.count &&
-         a.root == b.root && a.peer == b.peer && a.group == b.group &&
+         a.root == b.root && a.pairs == b.pairs && a.group == b.group &&
          a.rank == b.rank && a.numRanks == b.numRanks;
 }
 

@@ -18,6 +18,18 @@ bool reduces(CollectiveKind kind) {
          kind == CollectiveKind::ReduceScatter;
 }
 
+/// What a rank gives to NCCL and gets from it: a permute's send to oneself and
+/// its zeros are copies.
+CollectiveSides ncclSidesOf(const CollectiveNodeParams &params, uint32_t rank) {
+  if (params.kind != CollectiveKind::Permute)
+    return sidesOf(params, rank);
+  auto isOther = [&](std::optional<uint32_t> peer) {
+    return peer && *peer != rank;
+  };
+  return {isOther(targetOf(params.pairs, rank)),
+          isOther(sourceOf(params.pairs, rank))};
+}
+
 /// The elements that NCCL calls the count, of what one rank has.
 Result<int64_t> sliceOf(const CollectiveNodeParams &params, int64_t send,
                         int64_t recv) {
@@ -58,6 +70,7 @@ Result<int64_t> sliceOf(const CollectiveNodeParams &params, int64_t send,
 /// every rank. What is sent to one rank need be at no equal place.
 bool isSymmetric(const CollectiveNodeParams &params) {
   const bool isPair = params.kind == CollectiveKind::SendRecv;
+  const bool isPermute = params.kind == CollectiveKind::Permute;
   const auto n = int64_t(params.members.size());
   const auto width = int64_t(sizeBytes(params.elementType));
   auto place = [&](const std::optional<uint64_t> &inArena,
@@ -75,17 +88,19 @@ bool isSymmetric(const CollectiveNodeParams &params) {
   std::optional<std::pair<int64_t, int64_t>> common; // of all ranks so far
   for (int64_t rank = 0; rank < n; ++rank) {
     const CollectiveMemberParams &member = params.members[size_t(rank)];
-    const bool sends = isPair ? rank == 0
-                              : params.kind != CollectiveKind::Broadcast ||
-                                    rank == int64_t(params.root);
-    const bool receives = !isPair || rank == 1;
+    auto [sends, receives] = ncclSidesOf(params, uint32_t(rank));
     auto send = sends ? place(member.sendInArena, member.sendBox)
                       : std::optional<int64_t>(0);
     auto recv = receives ? place(member.recvInArena, member.recvBox)
                          : std::optional<int64_t>(0);
     if (!send || !recv)
       return false;
-    if (isPair)
+    // This rank packs ends that overlap, and the others would not know.
+    if (isPermute && sends && receives &&
+        *send < *recv + bytesOf(member.recvBox) &&
+        *recv < *send + bytesOf(member.sendBox))
+      return false;
+    if (isPair || isPermute)
       continue;
     if (params.kind == CollectiveKind::AllGather) {
       const int64_t slice = bytesOf(member.recvBox) / n;
@@ -110,9 +125,7 @@ bool isSymmetric(const CollectiveNodeParams &params) {
 /// The ranks of a collective that are on one device.
 Result<std::vector<uint32_t>> ranksOn(DeviceId device,
                                       const CollectiveNodeParams &params) {
-  if (params.kind == CollectiveKind::Permute)
-    return fail(ErrorKind::Unsupported, "permute is not supported yet: write "
-                                        "it as send and recv pairs");
+  MGPU_TRY(checkPairs(params.pairs, params.members.size()));
   if (params.kind == CollectiveKind::SendRecv && params.members.size() != 2)
     return fail(ErrorKind::Invalid, "a send_recv has a sender and a receiver");
   std::vector<uint32_t> ranks;
@@ -133,12 +146,11 @@ Result<void> numberRanks(const CollectiveNodeParams &params, uint32_t rank,
     call.group = 0;
     call.rank = uint32_t(params.members[rank].device.value);
     call.numRanks = uint32_t(all.members(0).size());
-    call.peer = uint32_t(params.members[1 - rank].device.value);
-    if (call.peer >= call.numRanks)
-      return fail(ErrorKind::Invalid,
-                  fmt::format("device {} is none of the {} that run", call.peer,
-                              call.numRanks));
+    call.pairs = {{uint32_t(params.members[0].device.value),
+                   uint32_t(params.members[1].device.value)}};
+    MGPU_TRY(checkPairs(call.pairs, call.numRanks));
   } else {
+    call.pairs = params.pairs;
     auto isIt = [&](size_t group) {
       const std::vector<DeviceId> &members = all.members(group);
       return members.size() == n &&
@@ -192,16 +204,38 @@ Result<void> CudaGraph::unpack(std::byte *to, const Box &box, Planned &out) {
   return {};
 }
 
+Result<void> CudaGraph::keepInside(const CollectiveNodeParams &params,
+                                   uint32_t rank, Planned &out) {
+  for (const RankPair &pair : params.pairs) {
+    const int64_t sent = params.members[pair.source].sendBox.numElements(),
+                  wanted = params.members[pair.target].recvBox.numElements();
+    if (sent != wanted)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("rank {} sends {} elements and rank {} receives "
+                              "{}",
+                              pair.source, sent, pair.target, wanted));
+  }
+  const CollectiveMemberParams &mine = params.members[rank];
+  const std::optional<uint32_t> source = sourceOf(params.pairs, rank);
+  if (source && *source != rank)
+    return {};
+  MGPU_TRY(elementsAt(mine.recv, mine.recvBox, params.elementType));
+  if (source) {
+    MGPU_TRY(elementsAt(mine.send, mine.sendBox, params.elementType));
+    out.unpacking = {mine.recv, mine.recvBox, mine.send, mine.sendBox};
+  } else {
+    MGPU_TRY_ASSIGN(const std::byte *zeros, state->zeros());
+    out.unpacking = zeroMove(mine.recv, mine.recvBox, zeros);
+  }
+  return {};
+}
+
 Result<CudaGraph::Planned>
 CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
   const CollectiveMemberParams &mine = params.members[rank];
   const auto n = uint32_t(params.members.size());
   const CollectiveKind kind = params.kind;
-  const bool isPair = kind == CollectiveKind::SendRecv;
-  const bool sends =
-      isPair ? rank == 0
-             : kind != CollectiveKind::Broadcast || rank == params.root;
-  const bool receives = !isPair || rank == 1;
+  auto [sends, receives] = ncclSidesOf(params, rank);
   Planned out;
   NcclCall &call = out.call;
   call.kind = kind;
@@ -223,6 +257,8 @@ CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
     MGPU_TRY_ASSIGN(recv,
                     elementsAt(mine.recv, mine.recvBox, params.elementType));
   }
+  if (kind == CollectiveKind::Permute)
+    MGPU_TRY(keepInside(params, rank, out));
   MGPU_TRY_ASSIGN(int64_t slice, sliceOf(params, send, recv));
   if (!sends)
     slice = recv;
@@ -314,7 +350,11 @@ CudaGraph::addNccl(const CollectiveNodeParams &params,
     // In the order in which all ranks have them; an empty one stands in it too.
     addNcclOrder(call.group, after);
     if (call.count == 0) {
-      end = join({}, after);
+      if (planned.unpacking) {
+        MGPU_TRY_ASSIGN(end, addMove(*planned.unpacking, after));
+      } else {
+        end = join({}, after);
+      }
       return {};
     }
     // NCCL connects ranks when they first do a thing, which no capture allows.

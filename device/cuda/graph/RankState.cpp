@@ -143,11 +143,10 @@ Result<void> CudaState::adoptHost(std::span<std::byte> memory, bool isPinned) {
 Result<void> CudaState::warmUp(const NcclCall &call, std::string_view name) {
   // The same on every rank, or one would wait for a call another leaves out.
   // Who sends to whom counts: a pair connects one way.
-  std::string key = fmt::format(
-      "{} {} {} {} {} {} {} {}", call.group, toString(call.kind),
-      uint32_t(call.type), uint32_t(call.reduction), call.count, call.root,
-      call.kind == CollectiveKind::SendRecv ? int64_t(call.peer) : -1,
-      call.kind == CollectiveKind::SendRecv && call.send);
+  std::string key =
+      fmt::format("{} {} {} {} {} {} {}", call.group, toString(call.kind),
+                  uint32_t(call.type), uint32_t(call.reduction), call.count,
+                  call.root, toString(call.pairs));
   if (!warm.insert(key).second)
     return {};
   MGPU_TRY(checkAlive());

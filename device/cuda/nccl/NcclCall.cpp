@@ -92,6 +92,8 @@ bool NcclCall::isOverlapLegal() const {
     read *= numRanks;
     written *= numRanks;
     break;
+  case CollectiveKind::Permute: // nor has a group
+    break;
   default: // nccl.h:399, 412
     if (from == to)
       return true;
@@ -129,20 +131,29 @@ NcclResult issue(const NcclApi &api, const NcclCall &call, NcclComm comm,
   NcclResult code = api.GroupStart();
   if (isOver(code))
     return code;
-  bool isPair = call.kind == CollectiveKind::SendRecv;
-  uint64_t slice = call.count * bytesOf(call.type);
-  for (uint32_t k = 0; k < (isPair ? 1 : call.numRanks); ++k) {
-    int peer = int(isPair ? call.peer : k);
-    if (call.send && !isOver(code)) {
-      name = "ncclSend";
-      code = api.Send(call.send + k * slice, call.count, call.type, peer, comm,
-                      stream);
+  auto send = [&](const std::byte *from, uint32_t peer) {
+    if (isOver(code))
+      return;
+    name = "ncclSend";
+    code = api.Send(from, call.count, call.type, int(peer), comm, stream);
+  };
+  auto receive = [&](std::byte *to, uint32_t peer) {
+    if (isOver(code))
+      return;
+    name = "ncclRecv";
+    code = api.Recv(to, call.count, call.type, int(peer), comm, stream);
+  };
+  if (call.kind == CollectiveKind::AllToAll) {
+    uint64_t slice = call.count * bytesOf(call.type);
+    for (uint32_t k = 0; k < call.numRanks; ++k) {
+      send(call.send + k * slice, k);
+      receive(call.recv + k * slice, k);
     }
-    if (call.recv && !isOver(code)) {
-      name = "ncclRecv";
-      code = api.Recv(call.recv + k * slice, call.count, call.type, peer, comm,
-                      stream);
-    }
+  } else {
+    if (call.send)
+      send(call.send, *targetOf(call.pairs, call.rank));
+    if (call.recv)
+      receive(call.recv, *sourceOf(call.pairs, call.rank));
   }
   // A group that was begun is ended, whatever failed in it.
   NcclResult ended = api.GroupEnd();

@@ -8,6 +8,8 @@
 //   all_gather, broadcast        the calls of these names, on bytes
 //   all_to_all                   one group of a send and a recv for each rank
 //   send_recv                    a send on one rank, a recv on the other
+//   permute                      one group of at most a send and a recv; ranks
+//                                that have neither make no call
 // Floats are added in an order that NCCL chooses: the last bits may differ from
 // those of the host target, where that order decides them.
 
@@ -20,14 +22,14 @@ struct NcclCall {
   CollectiveKind kind = CollectiveKind::AllReduce;
   NcclReduction reduction = NcclReduction::Sum;
   NcclType type = NcclType::Int8;
-  /// Contiguous. Of send_recv only the side this rank has.
+  /// Contiguous. Of send_recv and permute only the sides this rank has.
   const std::byte *send = nullptr;
   std::byte *recv = nullptr;
   /// Elements of `type`: of a slice, where the kind has slices.
   uint64_t count = 0;
-  uint32_t root = 0; ///< of broadcast
-  uint32_t peer = 0; ///< of send_recv, in the group
-  size_t group = 0;  ///< of the driver's groups
+  uint32_t root = 0;           ///< of broadcast
+  std::vector<RankPair> pairs; ///< of send_recv and permute, in the group
+  size_t group = 0;            ///< of the driver's groups
   uint32_t rank = 0, numRanks = 1;
 
   /// Whether the bytes written and those read may share no byte, or only in

@@ -33,6 +33,8 @@ public:
   /// Asks the clock at each call: ask every few nodes.
   bool exhausted() const { return spent >= nodes || elapsed() >= seconds; }
 
+  bool isOutOfTime() const { return elapsed() >= seconds; }
+
 private:
   double now() const {
     timespec time;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/search/MemoryBound.h"
 
+#include "planner/schedule/search/SequenceMemory.h"
+
 #include <algorithm>
 
 namespace mgpu::planner::search {
@@ -91,71 +93,77 @@ private:
 
 } // namespace
 
-MemoryBound memoryBoundAt(const OverlapModel &model, uint32_t node) {
-  uint32_t n = model.size();
-  // 1: has ended in every case; 2: cannot have started; 0: open.
-  std::vector<uint8_t> fixed(n, 0);
+/// By node, when `node` starts: 1: has ended in every case; 2: cannot have
+/// ended; 0: open.
+static std::vector<uint8_t> fixedAt(const Problem &problem, uint32_t node) {
+  std::vector<uint8_t> fixed(problem.size(), 0);
   fixed[node] = 2;
-  for (uint32_t i = node + 1; i < n; ++i)
-    for (uint32_t before : model.predecessors(i))
+  for (uint32_t i = node + 1; i < problem.size(); ++i)
+    for (uint32_t before : problem.before[i])
       if (fixed[before] == 2)
         fixed[i] = 2;
-  for (uint32_t before : model.predecessors(node))
+  for (uint32_t before : problem.before[node])
     fixed[before] = 1;
   for (uint32_t i = node; i-- > 0;)
     if (fixed[i] == 1)
-      for (uint32_t before : model.predecessors(i))
+      for (uint32_t before : problem.before[i])
         fixed[before] = 1;
+  return fixed;
+}
 
-  // Vertices: source, sink, then nodes, then their outputs.
-  FlowNetwork network(2 + 2 * n);
+MemoryBound memoryBoundAt(const Problem &problem, uint32_t device,
+                          uint32_t node) {
+  const uint32_t n = problem.size(), buffers = uint32_t(problem.buffers.size());
+  const std::vector<uint8_t> fixed = fixedAt(problem, node);
+  // Vertices: source, sink, then nodes, then buffers.
+  FlowNetwork network(2 + n + buffers);
   auto vertex = [&](uint32_t i) {
     return fixed[i] == 1 ? 0 : fixed[i] == 2 ? 1 : 2 + i;
   };
-  for (uint32_t i = 0; i < n; ++i) {
-    for (uint32_t before : model.predecessors(i))
+  for (uint32_t i = 0; i < n; ++i)
+    for (uint32_t before : problem.before[i])
       if (vertex(i) != 1 && vertex(before) != 0)
         network.addArc(vertex(i), vertex(before), unlimited);
-    if (fixed[i] == 2 || model.outBytes[i] == 0)
-      continue;
-    uint32_t output = 2 + n + i;
-    network.addArc(vertex(i), output, int64_t(model.outBytes[i]));
-    for (uint32_t next : model.successors(i))
-      network.addArc(output, vertex(next), unlimited);
-    if (model.successors(i).empty())
-      network.addArc(output, 1, unlimited);
-  }
   MemoryBound bound;
   bound.node = node;
-  bound.bytes = model.residentBytes + model.outBytes[node] +
-                uint64_t(network.maxFlow(0, 1));
-  for (uint32_t i = 0; i < n; ++i)
-    if (fixed[i] != 2 && model.outBytes[i] > 0 &&
-        network.onSourceSide(vertex(i)) && !network.onSourceSide(2 + n + i))
-      bound.live.push_back(i);
+  bound.bytes = problem.devices[device].residentBytes;
+  auto counts = [&](uint32_t b) {
+    return problem.buffers[b].device == device && problem.buffers[b].bytes > 0;
+  };
+  for (uint32_t b = 0; b < buffers; ++b) {
+    const uint32_t maker = problem.users[b].front();
+    if (!counts(b))
+      continue;
+    if (maker == node)
+      bound.bytes += problem.buffers[b].bytes;
+    if (fixed[maker] == 2)
+      continue;
+    network.addArc(vertex(maker), 2 + n + b, int64_t(problem.buffers[b].bytes));
+    for (uint32_t user : problem.users[b].subspan(1))
+      network.addArc(2 + n + b, vertex(user), unlimited);
+    if (problem.buffers[b].isKept)
+      network.addArc(2 + n + b, 1, unlimited);
+  }
+  bound.bytes += uint64_t(network.maxFlow(0, 1));
+  for (uint32_t b = 0; b < buffers; ++b)
+    if (uint32_t maker = problem.users[b].front();
+        counts(b) && fixed[maker] != 2 && network.onSourceSide(vertex(maker)) &&
+        !network.onSourceSide(2 + n + b))
+      bound.live.push_back(b);
   std::sort(bound.live.begin(), bound.live.end(), [&](uint32_t a, uint32_t b) {
-    return model.outBytes[a] != model.outBytes[b]
-               ? model.outBytes[a] > model.outBytes[b]
-               : a < b;
+    return std::pair(problem.buffers[b].bytes, a) <
+           std::pair(problem.buffers[a].bytes, b);
   });
   return bound;
 }
 
-MemoryBound memoryBound(const OverlapModel &model,
+MemoryBound memoryBound(const Problem &problem, uint32_t device,
                         const std::vector<uint32_t> &order, uint32_t candidates,
                         uint64_t enough) {
-  std::vector<uint32_t> open(model.size());
-  for (uint32_t i = 0; i < model.size(); ++i)
-    open[i] = uint32_t(model.successors(i).size());
+  const SequenceMemory memory(problem, order);
   std::vector<std::pair<uint64_t, uint32_t>> steps;
-  uint64_t live = model.residentBytes;
-  for (uint32_t node : order) {
-    live += model.outBytes[node];
-    steps.push_back({live, node});
-    for (uint32_t before : model.predecessors(node))
-      if (--open[before] == 0)
-        live -= model.outBytes[before];
-  }
+  for (uint32_t k = 0; k < order.size(); ++k)
+    steps.push_back({uint64_t(memory.live(device, k)), order[k]});
   std::sort(steps.begin(), steps.end(), [](auto &a, auto &b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
   });
@@ -164,7 +172,7 @@ MemoryBound memoryBound(const OverlapModel &model,
     // What a step needs is no more than what it takes in some order.
     if (steps[k].first <= best.bytes)
       break;
-    MemoryBound bound = memoryBoundAt(model, steps[k].second);
+    MemoryBound bound = memoryBoundAt(problem, device, steps[k].second);
     if (bound.bytes > best.bytes)
       best = std::move(bound);
     if (best.bytes > enough)

@@ -2,10 +2,11 @@
 #include "planner/schedule/search/OverlapPlan.h"
 
 #include "planner/plan/ArenaLayout.h"
+#include "planner/schedule/problem/FrozenProblem.h"
 
 namespace mgpu::planner::search {
 
-Plan makePlan(const OverlapModel &model, const OverlapSchedule &schedule,
+Plan makePlan(const Problem &problem, const Schedule &schedule,
               const Dag &dag) {
   constexpr uint32_t none = UINT32_MAX;
   Plan plan;
@@ -14,22 +15,22 @@ Plan makePlan(const OverlapModel &model, const OverlapSchedule &schedule,
   plan.numDevices = dag.numDevices;
   plan.streamsPerDevice = 2;
   plan.makespanUs = schedule.makespan;
-  plan.steps.reserve(model.size());
+  plan.steps.reserve(problem.size());
   // Per stream: the step begun last and the one before it, and what the other
   // stream has waited for of it already.
   uint32_t latest[2] = {none, none}, former[2] = {none, none},
            known[2] = {none, none};
-  for (uint32_t node : schedule.order) {
-    uint8_t stream = model.isCollective[node], other = 1 - stream;
+  for (uint32_t node : startOrder(problem, schedule)) {
+    const uint8_t stream = isCollective(problem, node), other = 1 - stream;
     PlanStep step;
     step.node = NodeId{node};
     step.startUs = schedule.starts[node];
-    step.durationUs = model.durations[node];
+    step.durationUs = problem.durations[node];
     for (DeviceId device : dag.nodes[node].devices)
       step.streams.push_back({device, StreamId{stream}});
     uint32_t ended = latest[other];
     if (ended != none &&
-        schedule.starts[ended] + model.durations[ended] > step.startUs)
+        schedule.starts[ended] + problem.durations[ended] > step.startUs)
       ended = former[other];
     if (ended != none && ended != known[other]) {
       step.waits.push_back(NodeId{ended});

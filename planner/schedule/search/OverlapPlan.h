@@ -3,17 +3,17 @@
 #define MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPPLAN_H
 
 #include "planner/plan/Plan.h"
-#include "planner/schedule/search/OverlapModel.h"
+#include "planner/schedule/problem/Schedule.h"
 
 namespace mgpu::planner::search {
 
-/// The schedule as a plan of `dag`: kernels on stream 0, collectives on stream
+/// The schedule of a frozen problem as a plan of `dag`: kernels on stream 0,
+/// collectives on stream
 /// 1. Each step waits for what the other stream has ended by its start, so that
 /// what the schedule orders in time is ordered for good: every dependence, and
 /// every two buffers of which one ends before the other begins, which may then
 /// share bytes of the arena. The bound and model line are the caller's.
-Plan makePlan(const OverlapModel &model, const OverlapSchedule &schedule,
-              const Dag &dag);
+Plan makePlan(const Problem &problem, const Schedule &schedule, const Dag &dag);
 
 } // namespace mgpu::planner::search
 

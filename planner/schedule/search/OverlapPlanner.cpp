@@ -2,33 +2,41 @@
 #include "planner/schedule/search/OverlapPlanner.h"
 
 #include "planner/plan/Verify.h"
+#include "planner/schedule/bound/MakespanBound.h"
+#include "planner/schedule/search/InOrder.h"
 #include "planner/schedule/search/MemoryBound.h"
 #include "planner/schedule/search/OverlapPlan.h"
 #include "planner/schedule/search/OverlapSearch.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 namespace mgpu::planner::search {
 
 static constexpr uint32_t proofCandidates = 12;
 
-static Error doesNotFit(const Dag &dag, const OverlapModel &model,
-                        uint64_t limit, const OverlapSearch &search) {
-  uint64_t leastPeak = search.leastPeak();
-  MemoryBound proof =
-      memoryBound(model, search.lowMemory(), proofCandidates, limit);
+static Error doesNotFit(const Dag &dag, const Problem &problem,
+                        const std::vector<uint32_t> &lowest) {
+  const uint64_t limit = problem.devices[0].memoryBytes;
+  MemoryBound proof = memoryBound(problem, 0, lowest, proofCandidates, limit);
   auto gb = [](uint64_t bytes) { return double(bytes) / 1e9; };
+  const uint64_t least = sequencePeakBytes(problem, lowest)[0];
   if (proof.bytes <= limit)
-    return {ErrorKind::Invalid,
-            fmt::format("no order found fits {:.3f} GB: the least peak found "
-                        "is {:.3f} GB, and {:.3f} GB are proven necessary; "
-                        "allow more memory",
-                        gb(limit), gb(leastPeak), gb(proof.bytes))};
+    return {
+        ErrorKind::Invalid,
+        fmt::format("no plan was found that fits {:.3f} GB: the least "
+                    "peak found is {:.3f} GB{}, and {:.3f} GB are proven "
+                    "necessary; allow more memory",
+                    gb(limit), gb(least),
+                    least <= limit ? " with gaps in the arena beside it" : "",
+                    gb(proof.bytes))};
   std::string largest;
   for (size_t k = 0; k < proof.live.size() && k < 5; ++k) {
-    uint32_t node = proof.live[k];
+    uint32_t node = problem.users[proof.live[k]].front();
     largest += fmt::format("{}{} \"{}\" ({:.3f} GB)", k ? ", " : "", node,
-                           dag.nodes[node].name, gb(model.outBytes[node]));
+                           dag.nodes[node].name,
+                           gb(problem.buffers[proof.live[k]].bytes));
   }
   return {ErrorKind::Invalid,
           fmt::format("no schedule fits {:.3f} GB: when node {} \"{}\" starts, "
@@ -36,20 +44,20 @@ static Error doesNotFit(const Dag &dag, const OverlapModel &model,
                       "cut: {:.3f} GB resident, its output and {} others, the "
                       "largest of nodes {}); {:.3f} GB are missing",
                       gb(limit), proof.node, dag.nodes[proof.node].name,
-                      gb(proof.bytes), gb(model.residentBytes),
+                      gb(proof.bytes), gb(problem.devices[0].residentBytes),
                       proof.live.size(), largest, gb(proof.bytes - limit))};
 }
 
-/// Makes and verifies the plan of a schedule; its arena must fit as well.
-static Result<OverlapOutcome> finish(const Dag &dag, const OverlapModel &model,
-                                     const OverlapSchedule &schedule,
-                                     uint64_t limit) {
+/// Proves a plan of a schedule that fits.
+static Result<OverlapOutcome> finish(const Dag &dag, const Problem &problem,
+                                     const Schedule &schedule, Plan plan) {
+  const uint64_t limit = problem.devices[0].memoryBytes;
   OverlapOutcome outcome;
-  outcome.plan = makePlan(model, schedule, dag);
+  outcome.plan = std::move(plan);
   outcome.schedule = schedule;
-  outcome.peakBytes = peakMemory(model, schedule);
+  outcome.peakBytes = peakBytes(problem, schedule)[0];
   MGPU_TRY(verify(outcome.plan, dag, {2, limit}));
-  MGPU_TRY(check(model, schedule));
+  MGPU_TRY(check(problem, schedule));
   if (outcome.peakBytes > limit)
     return fail(
         ErrorKind::Internal,
@@ -57,62 +65,79 @@ static Result<OverlapOutcome> finish(const Dag &dag, const OverlapModel &model,
   return outcome;
 }
 
-static void complete(OverlapOutcome &outcome, const OverlapBounds &bounds,
-                     double firstSeconds) {
-  outcome.bounds = bounds;
-  outcome.firstSeconds = firstSeconds;
-  outcome.plan.lowerBoundUs = bounds.makespan;
+static void complete(OverlapOutcome &outcome, Problem problem,
+                     Certificate certificate, double firstSeconds) {
+  outcome.plan.lowerBoundUs = certificate.boundUs;
+  outcome.plan.boundBy = argumentOf(certificate);
   outcome.plan.scheduler = "overlap";
   outcome.plan.model = frozenModelName;
+  outcome.problem = std::move(problem);
+  outcome.certificate = std::move(certificate);
+  outcome.firstSeconds = firstSeconds;
 }
 
 /// The one schedule there is in the program's order.
-static Result<OverlapOutcome> planInOrder(const Dag &dag,
-                                          const OverlapModel &model,
-                                          uint64_t limit, bool early,
+static Result<OverlapOutcome> planInOrder(const Dag &dag, Problem problem,
+                                          bool early,
                                           const rcpsp::Budget &budget) {
-  OverlapSchedule schedule = inOrderSchedule(model, early);
-  if (uint64_t peak = peakMemory(model, schedule); peak > limit)
+  const uint64_t limit = problem.devices[0].memoryBytes;
+  Schedule schedule = inOrderSchedule(problem, early);
+  if (uint64_t peak = peakBytes(problem, schedule)[0]; peak > limit)
     return fail(ErrorKind::Invalid,
                 fmt::format("in the program's own order {:.3f} GB are live, "
                             "{:.3f} GB more than there are; let the order be "
                             "chosen (--transforms auto), or allow more memory",
                             double(peak) / 1e9, double(peak - limit) / 1e9));
-  MGPU_TRY_ASSIGN(OverlapOutcome outcome, finish(dag, model, schedule, limit));
-  complete(outcome, makespanBounds(model), budget.elapsed());
+  MGPU_TRY_ASSIGN(
+      OverlapOutcome outcome,
+      finish(dag, problem, schedule, makePlan(problem, schedule, dag)));
+  const double firstSeconds = budget.elapsed();
+  Certificate certificate = makespanBound(problem);
+  MGPU_TRY(check(certificate, problem));
+  complete(outcome, std::move(problem), std::move(certificate), firstSeconds);
   return outcome;
 }
 
-Result<OverlapOutcome> planOverlap(const Dag &dag, const OverlapModel &model,
-                                   uint64_t memoryLimit, uint64_t seed,
-                                   rcpsp::Budget &budget,
+Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
+                                   uint64_t seed, rcpsp::Budget &budget,
                                    SchedulePolicy schedulePolicy) {
+  MGPU_TRY_ASSIGN(Problem problem, frozenProblem(dag, options));
   if (!schedulePolicy.order)
-    return planInOrder(dag, model, memoryLimit, schedulePolicy.early, budget);
-  OverlapOutcome best;
-  std::optional<Error> refusal;
-  OverlapSearch search(
-      model, memoryLimit, seed,
-      [&](const OverlapSchedule &schedule) {
-        Result<OverlapOutcome> outcome =
-            finish(dag, model, schedule, memoryLimit);
-        if (outcome)
-          best = std::move(*outcome);
-        else
-          refusal = std::move(outcome.error());
-        return outcome.has_value();
-      },
-      !schedulePolicy.early);
-  if (!search.first())
-    return fail(search.leastPeak() > memoryLimit || !refusal
-                    ? doesNotFit(dag, model, memoryLimit, search)
-                    : *refusal);
-  double firstSeconds = budget.elapsed();
-  OverlapBounds bounds = makespanBounds(model);
-  search.setBound(bounds.makespan);
-  search.improve(budget);
-  complete(best, bounds, firstSeconds);
-  return best;
+    return planInOrder(dag, std::move(problem), schedulePolicy.early, budget);
+  FrozenOptions placed = options;
+  placed.keepsPlaces = !schedulePolicy.early;
+  MGPU_TRY_ASSIGN(const Problem searched, frozenProblem(dag, placed));
+  const double limit = double(options.memoryBytes);
+  std::optional<OverlapOutcome> best;
+  std::optional<Error> fault;
+  OverlapSearch search(searched, seed, [&](const Schedule &schedule) {
+    Plan plan = makePlan(problem, schedule, dag);
+    uint64_t bytes = peakBytes(problem, schedule)[0];
+    for (uint64_t arena : plan.arenaBytes)
+      bytes = std::max(bytes, arena + dag.residentBytes);
+    if (bytes > options.memoryBytes)
+      return double(bytes) / limit;
+    auto made = finish(dag, problem, schedule, std::move(plan));
+    if (!made) {
+      fault = std::move(made.error());
+      return std::numeric_limits<double>::infinity();
+    }
+    best = std::move(*made);
+    return 0.0;
+  });
+  const bool found = search.first(budget);
+  if (fault)
+    return fail(std::move(*fault));
+  if (!found)
+    return fail(doesNotFit(dag, searched, search.lowestSequence()));
+  const double firstSeconds = budget.elapsed();
+  Certificate certificate = makespanBound(problem);
+  MGPU_TRY(check(certificate, problem));
+  search.improve(certificate, budget);
+  if (fault)
+    return fail(std::move(*fault));
+  complete(*best, std::move(problem), std::move(certificate), firstSeconds);
+  return std::move(*best);
 }
 
 } // namespace mgpu::planner::search

@@ -1,134 +1,153 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/search/OverlapSearch.h"
 
+#include "planner/schedule/bound/StreamHeads.h"
+#include "planner/schedule/search/LowMemoryOrder.h"
+
 #include <algorithm>
+#include <cmath>
 #include <limits>
-#include <numeric>
 
 namespace mgpu::planner::search {
 
-static constexpr int maxLowerings = 12;
-static constexpr double never = std::numeric_limits<double>::infinity();
+// Each rung takes this share off the memory that schedules may take beside the
+// resident bytes. So many are tried by leaps, and so many one by one.
+static constexpr double rungShare = 0.005;
+static constexpr int mostLeaps = 6, mostRungs = 24;
+// Plans are made after so many moves, then after twice as many each time.
+static constexpr uint64_t firstOffer = 64;
 
-OverlapSearch::OverlapSearch(const OverlapModel &model, uint64_t limit,
-                             uint64_t seed, Accept accept, bool keepsPlaces)
-    : model(model), limit(limit), keepsPlaces(keepsPlaces),
-      accept(std::move(accept)), rng(seed), list(model, keepsPlaces) {
-  for (uint32_t i = 0; i < model.size(); ++i)
-    bound += model.isCollective[i] ? 0 : model.durations[i];
+/// Heads or tails with the nodes' own durations.
+static std::vector<double> prioritiesOf(const Problem &problem,
+                                        const std::vector<Claim> &claims) {
+  std::vector<double> priorities = problem.durations;
+  for (size_t i = 0; i < claims.size(); ++i)
+    priorities[i] += claims[i].us;
+  return priorities;
 }
 
-/// Makes a schedule and keeps it if it is the best so far.
-bool OverlapSearch::attempt(size_t order, const UrgencyRule &rule) {
-  const std::vector<uint32_t> &base = orders[order];
-  if (!list.run(base, urgency(model, base, rule, bound), limit, trial))
-    return false;
-  if (!bestSchedule.order.empty() && trial.makespan >= bestSchedule.makespan)
-    return false;
-  if (accept && !accept(trial))
-    return false;
-  std::swap(bestSchedule, trial);
-  bestOrder = order;
-  bestRule = rule;
-  return true;
+OverlapSearch::OverlapSearch(const Problem &problem, uint64_t seed, Offer offer)
+    : problem(problem), offer(std::move(offer)), windows(problem, seed),
+      memory(problem, seed), kept(std::numeric_limits<double>::infinity()) {}
+
+/// The share of the memory that the best schedule takes; 0 where a plan as
+/// short is kept already.
+double OverlapSearch::offerWorking() {
+  if (working().makespan >= kept)
+    return 0;
+  const double taken = offer(working());
+  if (taken <= 1)
+    kept = working().makespan;
+  return taken;
 }
 
-bool OverlapSearch::first() {
-  std::vector<uint32_t> program(model.size());
-  std::iota(program.begin(), program.end(), 0u);
-  std::vector<double> keys(program.begin(), program.end());
-  orders.assign(1, keepsPlaces ? program : lowMemoryOrder(model, keys));
-  lowestPeak = sequentialPeak(model, orders[0]);
-  for (int k = 0; k < maxLowerings && lowestPeak <= limit; ++k) {
-    if (attempt(0, {1000, 1000, {}}))
+/// The memory that schedules may take on rung `k` below the peaks of a
+/// sequence.
+std::vector<uint64_t>
+OverlapSearch::rungBelow(const std::vector<uint64_t> &peaks, int k) const {
+  std::vector<uint64_t> rung(peaks.size());
+  for (size_t d = 0; d < rung.size(); ++d) {
+    const uint64_t resident = problem.devices[d].residentBytes;
+    rung[d] = resident + uint64_t(double(peaks[d] - resident) *
+                                  std::pow(1 - rungShare, k));
+  }
+  return rung;
+}
+
+/// Tries to make a plan of a sequence that is lowered to `rung`: its memory as
+/// a share of the limit, or nothing where the sequence cannot be lowered so
+/// far.
+std::optional<double> OverlapSearch::tryRung(const std::vector<uint32_t> &base,
+                                             const std::vector<uint64_t> &rung,
+                                             const rcpsp::Budget &budget) {
+  sequence = base;
+  if (!memory.start(sequence, rung, budget))
+    return std::nullopt;
+  isTight = true;
+  return offerWorking();
+}
+
+/// Goes on within the limits, from a sequence that takes more: it is lowered
+/// until a plan fits, by as much as the plan before took too much, or rung by
+/// rung. The rungs are of the sequence and not of the limits, so what steps
+/// find for a limit they find for a greater one.
+bool OverlapSearch::descend(const std::vector<uint32_t> &base,
+                            const rcpsp::Budget &budget, Descent descent) {
+  constexpr int bottom = 2000; // next to nothing is left
+  const std::vector<uint64_t> peaks = sequencePeakBytes(problem, base);
+  int first = 0;
+  while (first < bottom && !fits(problem, rungBelow(peaks, first)))
+    ++first;
+  int k = first;
+  for (int leap = 0;
+       descent == Descent::Leaps && leap < mostLeaps && k < bottom; ++leap) {
+    const std::vector<uint64_t> rung = rungBelow(peaks, k);
+    std::optional<double> taken = tryRung(base, rung, budget);
+    if (taken && *taken <= 1)
       return true;
-    limit -= limit / 100;
+    if (!taken)
+      break;
+    // On one device the plan of this rung then takes all of the limit.
+    const double enough = double(rung[0]) / *taken;
+    while (k<bottom &&double(rungBelow(peaks, k)[0])> enough)
+      ++k;
+  }
+  for (k = first + 1; descent == Descent::Steps && k <= first + mostRungs;
+       ++k) {
+    std::optional<double> taken = tryRung(base, rungBelow(peaks, k), budget);
+    if (!taken || *taken <= 1 || budget.isOutOfTime())
+      return taken && *taken <= 1;
   }
   return false;
 }
 
-/// Where the kernels waited longest, and for which collective: asks for some
-/// of those, and for what they waited for, sooner.
-void OverlapSearch::hurry(UrgencyRule &rule) {
-  std::vector<std::pair<double, uint32_t>> gaps; // length, collective
-  double end = 0;
-  uint32_t last = UINT32_MAX; // collective that ended last so far, by order
-  std::vector<uint32_t> collectives;
-  for (uint32_t node : bestSchedule.order)
-    if (model.isCollective[node])
-      collectives.push_back(node);
-  size_t next = 0;
-  auto endOf = [&](uint32_t node) {
-    return bestSchedule.starts[node] + model.durations[node];
-  };
-  auto note = [&](double from, double to) {
-    for (; next < collectives.size() && endOf(collectives[next]) <= to; ++next)
-      last = collectives[next];
-    if (to > from && last != UINT32_MAX)
-      gaps.push_back({to - from, last});
-  };
-  for (uint32_t node : bestSchedule.order)
-    if (!model.isCollective[node]) {
-      note(end, bestSchedule.starts[node]);
-      end = endOf(node);
-    }
-  note(end, bestSchedule.makespan);
-  if (gaps.empty())
-    return;
-  if (rule.earlier.empty())
-    rule.earlier.assign(model.size(), 0);
-  double total = 0;
-  for (auto [length, node] : gaps)
-    total += length;
-  // A gap is picked in proportion to its length.
-  uint32_t count = 1 + rng.below(uint32_t(std::min<size_t>(gaps.size(), 40)));
-  for (uint32_t k = 0; k < count; ++k) {
-    double at = rng.uniform() * total;
-    size_t pick = 0;
-    while (pick + 1 < gaps.size() && at >= gaps[pick].first)
-      at -= gaps[pick++].first;
-    rule.earlier[gaps[pick].second] += gaps[pick].first * 4 * rng.uniform();
-  }
+/// Makes a plan of the best schedule; where that takes too much, of one that
+/// takes less.
+bool OverlapSearch::settle(const rcpsp::Budget &budget, bool mayDescend) {
+  return offerWorking() <= 1 ||
+         (mayDescend &&
+          descend(startOrder(problem, working()), budget, Descent::Leaps));
 }
 
-void OverlapSearch::improve(rcpsp::Budget &budget) {
-  auto done = [&] {
-    return bestSchedule.makespan <= bound || budget.exhausted();
-  };
-  if (orders.size() == 1 && !keepsPlaces) {
-    std::vector<uint32_t> program(model.size());
-    std::iota(program.begin(), program.end(), 0u);
-    std::vector<double> keys(program.begin(), program.end());
-    // Orders that use what memory there is: nearer to the program's.
-    for (double share : {0.75, 0.9, 0.97})
-      orders.push_back(
-          lowMemoryOrder(model, keys, uint64_t(double(limit) * share)));
-    keys = pathPriorities(model);
-    for (double &key : keys)
-      key = -key;
-    orders.push_back(std::move(program));
-    orders.push_back(lowMemoryOrder(model, keys));
-  }
-  for (size_t order = 0; order < orders.size(); ++order)
-    for (double margin : {0.0, 1e3, 1e4, 1e5, 5e5, never})
-      for (double lookahead : {300.0, 3000.0, 30000.0}) {
-        if (done())
-          return;
-        budget.spend();
-        attempt(order, {lookahead, margin, {}});
-      }
-  while (!done()) {
-    UrgencyRule rule = bestRule;
-    hurry(rule);
-    if (rng.below(4) == 0)
-      rule.lookahead *= 0.5 + rng.uniform();
-    if (rng.below(4) == 0 && rule.margin < never)
-      rule.margin *= 0.5 + rng.uniform();
-    if (rng.below(3) == 0)
-      for (double &value : rule.earlier)
-        value *= 0.5 + 0.5 * rng.uniform();
+bool OverlapSearch::first(const rcpsp::Budget &budget) {
+  windows.listPasses(
+      prioritiesOf(problem, streamHeads(problem, Direction::Forward, 0)),
+      prioritiesOf(problem, streamHeads(problem, Direction::Backward, 0)));
+  if (offerWorking() <= 1)
+    return true;
+  const std::vector<uint32_t> passes = startOrder(problem, windows.best()),
+                              low = lowMemoryOrder(problem);
+  for (Descent descent : {Descent::Leaps, Descent::Steps})
+    if (descend(passes, budget, descent) || descend(low, budget, descent))
+      return true;
+  return false;
+}
+
+void OverlapSearch::improve(const Certificate &bound, rcpsp::Budget &budget) {
+  windows.listPasses(prioritiesOf(problem, bound.heads),
+                     prioritiesOf(problem, bound.tails));
+  // Where memory is short, from what the better priorities gave.
+  if (isTight)
+    descend(startOrder(problem, windows.best()), budget, Descent::Leaps);
+  const double enough = bound.boundUs * (1 + 1e-12);
+  for (uint64_t moves = 0, nextOffer = firstOffer;; ++moves) {
+    const bool isOver = budget.exhausted();
+    if (isOver || working().makespan <= enough || moves == nextOffer) {
+      nextOffer = std::max(firstOffer, 2 * moves);
+      if (!settle(budget, !isOver) || isOver || kept <= enough)
+        return;
+    }
     budget.spend();
-    attempt(bestOrder, rule);
+    if (isTight) {
+      memory.move();
+      continue;
+    }
+    const double before = windows.best().makespan;
+    windows.move();
+    if (windows.best().makespan < before &&
+        !fits(problem, peakBytes(problem, windows.best())) &&
+        !settle(budget, true))
+      return;
   }
 }
 

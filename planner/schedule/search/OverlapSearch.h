@@ -2,66 +2,62 @@
 #ifndef MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPSEARCH_H
 #define MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPSEARCH_H
 
-#include "planner/schedule/exact/Budget.h"
-#include "planner/schedule/search/BaseOrders.h"
-#include "planner/schedule/search/GuardedList.h"
-#include "support/Random.h"
+#include "planner/certificate/Certificate.h"
+#include "planner/schedule/search/MemorySearch.h"
+#include "planner/schedule/search/WindowSearch.h"
 
 #include <functional>
+#include <optional>
 
 namespace mgpu::planner::search {
 
-/// Ever better schedules of one model within a limit of memory. The first
-/// comes from the low-memory order and its plain urgency; then other orders
-/// and rules; then feedback: a kernel that had to wait for a collective asks
-/// for it sooner, and the schedule is made again (in the manner of Storer, Wu
-/// and Vaccari's search in the space of problems, 1992). One seed, one
-/// sequence.
+/// Ever shorter schedules of a problem that fit its devices' memory: by
+/// WindowSearch as long as what that finds fits, then by MemorySearch. One
+/// seed, one sequence of schedules.
 class OverlapSearch {
 public:
-  /// Called with each schedule better than all before; it may refuse, as when
-  /// no arena of the limit's size holds the schedule's buffers.
-  using Accept = std::function<bool(const OverlapSchedule &)>;
+  /// Called with schedules that are shorter than all it kept. Returns the
+  /// memory that the schedule's plan takes as a share of the limit, of the
+  /// device where that is largest: up to 1 the plan was kept, above it was
+  /// refused.
+  using Offer = std::function<double(const Schedule &)>;
 
-  /// `limit` in bytes, resident ones included. If `keepsPlaces`, collectives
-  /// stay behind the kernels before them in the program, and its order is the
-  /// only base.
-  OverlapSearch(const OverlapModel &model, uint64_t limit, uint64_t seed,
-                Accept accept, bool keepsPlaces = false);
+  OverlapSearch(const Problem &problem, uint64_t seed, Offer offer);
   OverlapSearch(const OverlapSearch &) = delete;
 
-  /// The first schedule; false when the low-memory order does not fit the
-  /// limit, or all that was made of it was refused: then what the schedules may
-  /// take was lowered by a percent each time, for arenas have gaps.
-  bool first();
-  /// No schedule is shorter: the search ends where it is met. Until told, the
-  /// sum of the kernels.
-  void setBound(double microseconds) { bound = microseconds; }
-  /// Tries on until the budget ends or the bound is met; a node is a schedule
-  /// made. first() was true.
-  void improve(rcpsp::Budget &budget);
+  /// The first plan, from list passes by longest paths. False where none was
+  /// found that fits. Takes what time it takes to lower a peak; `budget` is
+  /// looked at only after that.
+  bool first(const rcpsp::Budget &budget);
+  /// Tries on until the budget ends or the bound is met; a node is a move.
+  /// first() was true.
+  void improve(const Certificate &bound, rcpsp::Budget &budget);
 
-  const OverlapSchedule &best() const { return bestSchedule; }
-  /// Peak of the first base, the low-memory order unless collectives keep their
-  /// places, run one node at a time.
-  uint64_t leastPeak() const { return lowestPeak; }
-  const std::vector<uint32_t> &lowMemory() const { return orders[0]; }
+  /// The sequence of the lowest peak that was found where first() was false.
+  const std::vector<uint32_t> &lowestSequence() const { return sequence; }
 
 private:
-  bool attempt(size_t order, const UrgencyRule &rule);
-  void hurry(UrgencyRule &rule);
+  const Schedule &working() const {
+    return isTight ? memory.best() : windows.best();
+  }
+  double offerWorking();
+  bool settle(const rcpsp::Budget &budget, bool mayDescend);
+  std::vector<uint64_t> rungBelow(const std::vector<uint64_t> &peaks,
+                                  int k) const;
+  std::optional<double> tryRung(const std::vector<uint32_t> &base,
+                                const std::vector<uint64_t> &rung,
+                                const rcpsp::Budget &budget);
+  enum class Descent : uint8_t { Leaps, Steps };
+  bool descend(const std::vector<uint32_t> &base, const rcpsp::Budget &budget,
+               Descent descent);
 
-  const OverlapModel &model;
-  uint64_t limit, lowestPeak = UINT64_MAX;
-  const bool keepsPlaces;
-  Accept accept;
-  double bound = 0;
-  Random rng;
-  GuardedList list;
-  std::vector<std::vector<uint32_t>> orders; ///< the low-memory one first
-  OverlapSchedule trial, bestSchedule;
-  size_t bestOrder = 0;
-  UrgencyRule bestRule;
+  const Problem &problem;
+  Offer offer;
+  WindowSearch windows;
+  MemorySearch memory;
+  bool isTight = false; ///< MemorySearch has taken over
+  double kept;          ///< the makespan of the best plan
+  std::vector<uint32_t> sequence;
 };
 
 } // namespace mgpu::planner::search

@@ -105,7 +105,7 @@ private:
     }
     for (size_t rank = 0; elements > 0 && rank < call.members.size(); ++rank) {
       const CollectiveMember &member = call.members[rank];
-      CollectiveSlices slices = *slicesOf(call, rank);
+      CollectiveSlices slices = slicesOf(call, rank);
       if (slices.send == 1 && sends(call, rank))
         for (const Touch &writer : writersOf(member.send, member.sendBox, id))
           addWays(writer, member.sendBox, ways);
@@ -117,6 +117,8 @@ private:
   }
   void addWays(const Touch &touch, const Box &whole,
                std::vector<std::vector<int64_t>> &ways) const {
+    if (!whole.isContiguous()) // bytes say nothing of elements there
+      return;
     const DagNode &node = dag.nodes[touch.node];
     for (unsigned axis : {2u, 1u, 0u}) {
       if (axes[touch.node]

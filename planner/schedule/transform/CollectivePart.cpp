@@ -1,62 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/transform/CollectivePart.h"
 
+#include "device/api/CopyNest.h"
+
 #include <tuple>
 
 namespace mgpu::planner {
 
 bool sends(const CollectiveCall &call, size_t rank) {
-  return call.kind == CollectiveKind::SendRecv    ? rank == 0
-         : call.kind == CollectiveKind::Broadcast ? rank == call.root
-                                                  : true;
+  return sidesOf(call, rank).sends;
 }
 bool receives(const CollectiveCall &call, size_t rank) {
   const CollectiveMember &member = call.members[rank];
-  return call.kind == CollectiveKind::SendRecv ? rank == 1
-         : call.kind == CollectiveKind::Broadcast
-             ? rank != call.root || member.send != member.recv ||
-                   !(member.sendBox == member.recvBox)
-             : true;
+  // What a root keeps where it is, it does not write.
+  return sidesOf(call, rank).receives &&
+         (call.kind != CollectiveKind::Broadcast || rank != call.root ||
+          member.send != member.recv || !(member.sendBox == member.recvBox));
 }
 
-std::optional<CollectiveSlices> slicesOf(const CollectiveCall &call,
-                                         size_t rank) {
+CollectiveSlices slicesOf(const CollectiveCall &call, size_t rank) {
   size_t ranks = call.members.size();
   const CollectiveMember &member = call.members[rank];
   switch (call.kind) {
   case CollectiveKind::AllReduce:
   case CollectiveKind::Broadcast:
+  case CollectiveKind::Permute:
   case CollectiveKind::SendRecv:
-    return CollectiveSlices{1, 1};
+    return {1, 1};
   case CollectiveKind::AllGather:
     // In place it sends its slice of the whole.
-    return CollectiveSlices{
-        member.sendBox.numElements() == member.recvBox.numElements() ? ranks
-                                                                     : 1,
-        ranks};
+    return {member.sendBox.numElements() == member.recvBox.numElements() ? ranks
+                                                                         : 1,
+            ranks};
   case CollectiveKind::ReduceScatter:
-    return CollectiveSlices{ranks, 1};
+    return {ranks, 1};
   case CollectiveKind::AllToAll:
-    return CollectiveSlices{ranks, ranks};
-  default:
-    return std::nullopt;
+    return {ranks, ranks};
   }
+  return {1, 1};
 }
 
 int64_t sliceElements(const CollectiveCall &call) {
   int64_t elements = 0;
   for (size_t rank = 0; rank < call.members.size(); ++rank) {
     const CollectiveMember &member = call.members[rank];
-    std::optional<CollectiveSlices> slices = slicesOf(call, rank);
+    CollectiveSlices slices = slicesOf(call, rank);
     for (auto [box, count, isUsed] :
-         {std::tuple(&member.sendBox, slices ? slices->send : 1,
-                     sends(call, rank)),
-          std::tuple(&member.recvBox, slices ? slices->recv : 1,
-                     receives(call, rank))}) {
+         {std::tuple(&member.sendBox, slices.send, sends(call, rank)),
+          std::tuple(&member.recvBox, slices.recv, receives(call, rank))}) {
       if (!isUsed)
         continue;
       int64_t mine = box->numElements() / int64_t(count);
-      if (!slices || mine == 0 || (elements != 0 && mine != elements))
+      if (mine == 0 || (elements != 0 && mine != elements))
         return 0;
       elements = mine;
     }
@@ -64,21 +59,32 @@ int64_t sliceElements(const CollectiveCall &call) {
   return elements;
 }
 
-/// Elements [begin, end) of each of `slices` equal slices of a contiguous box.
-static std::optional<Box> partOfSlices(const Box &box, size_t slices,
+/// Elements [begin, end) of each of `slices` equal slices of a box, where they
+/// are a box: whole rows, if the elements of a slice do not follow each other.
+static std::optional<Box> partOfSlices(const Box &whole, size_t slices,
                                        int64_t begin, int64_t end) {
-  int64_t elements = box.numElements(), width = box.elementBytes;
-  if (!box.isContiguous() || elements % int64_t(slices) != 0 ||
-      elements / int64_t(slices) < end)
+  const auto count = int64_t(slices);
+  Box box = device::collapse(whole);
+  const int64_t elements = box.numElements() / count;
+  if (box.sizes.empty() || box.sizes[0] % count != 0 || elements < end)
     return std::nullopt;
-  int64_t slice = elements / int64_t(slices),
-          first = box.byteRange().first + begin * width;
-  if (slices == 1)
-    return Box{first, {end - begin}, {width}, box.elementBytes};
-  return Box{first,
-             {int64_t(slices), end - begin},
-             {slice * width, width},
-             box.elementBytes};
+  // The first slice, and how far the next one is.
+  box.sizes[0] /= count;
+  const int64_t step = box.sizes[0] * box.strides[0];
+  if (box.sizes[0] == 1 && box.sizes.size() > 1) {
+    box.sizes.erase(box.sizes.begin());
+    box.strides.erase(box.strides.begin());
+  }
+  const int64_t row = elements / box.sizes[0];
+  if (begin % row != 0 || end % row != 0)
+    return std::nullopt;
+  box.offset += begin / row * box.strides[0];
+  box.sizes[0] = (end - begin) / row;
+  if (count > 1) {
+    box.sizes.insert(box.sizes.begin(), count);
+    box.strides.insert(box.strides.begin(), step);
+  }
+  return box;
 }
 
 std::vector<CollectiveCall> cutCollective(const CollectiveCall &call,
@@ -90,7 +96,7 @@ std::vector<CollectiveCall> cutCollective(const CollectiveCall &call,
     for (uint32_t k = 0; k < count; ++k) {
       const CollectiveMember &whole = call.members[rank];
       CollectiveMember &part = parts[k].members[rank];
-      CollectiveSlices slices = *slicesOf(call, rank);
+      CollectiveSlices slices = slicesOf(call, rank);
       std::optional<Box> from =
           partOfSlices(whole.sendBox, slices.send, way[k], way[k + 1]);
       std::optional<Box> to =

@@ -18,9 +18,7 @@ bool receives(const CollectiveCall &call, size_t rank);
 struct CollectiveSlices {
   size_t send = 1, recv = 1;
 };
-/// None of a collective that cannot be cut.
-std::optional<CollectiveSlices> slicesOf(const CollectiveCall &call,
-                                         size_t rank);
+CollectiveSlices slicesOf(const CollectiveCall &call, size_t rank);
 
 /// Elements of a slice, which all ranks must agree on; 0 where they do not.
 int64_t sliceElements(const CollectiveCall &call);

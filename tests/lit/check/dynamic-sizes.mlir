@@ -24,7 +24,7 @@
 // SHORT: exit=1
 // REDUCE: error: 'mgpu.all_reduce' op send and receive buffers must have the same shape; of these dynamic types the sizes differ
 // REDUCE: exit=1
-// GATHER: error: 'mgpu.all_gather' op send and receive buffers differ in a dimension after the first
+// GATHER: error: 'mgpu.all_gather' op send and receive buffers differ in a dimension other than 0
 // GATHER: exit=1
 // SELF: error: 'mgpu.memcpy' op writes a view of buffer 'a' of which several elements may lie in one place
 // SELF: exit=5

@@ -20,6 +20,9 @@ mgpu.device_config @config #mgpu.device_config<numDevices = 2>
 // CHECK-COUNT-2: mgpu.replicate
 // CHECK-COUNT-2: mgpu.all_reduce
 // CHECK-COUNT-2: mgpu.all_gather
+// CHECK-COUNT-2: mgpu.reduce_scatter
+// CHECK-COUNT-2: mgpu.all_to_all
+// CHECK-COUNT-2: mgpu.permute
 // CHECK-COUNT-2: mgpu.broadcast
 // CHECK-COUNT-2: mgpu.send
 // CHECK-COUNT-2: mgpu.recv
@@ -51,6 +54,12 @@ func.func @all(%d: !mgpu.device, %s: !mgpu.stream, %t: !mgpu.stream, %c: !mgpu.c
   mgpu.all_reduce %a, %b, %c, sum : memref<8xf32>, memref<8xf32>, !mgpu.communicator
   mgpu.all_gather %a, %b, %c : memref<8xf32>, memref<8xf32>, !mgpu.communicator
   mgpu.all_gather %a, %b, %c : memref<8xf32>, memref<8xf32>, !mgpu.communicator
+  mgpu.reduce_scatter %a, %b, %c, sum : memref<8xf32>, memref<8xf32>, !mgpu.communicator
+  mgpu.reduce_scatter %a, %b, %c, sum : memref<8xf32>, memref<8xf32>, !mgpu.communicator
+  mgpu.all_to_all %a, %b, %c splitAxis = 0 concatAxis = 0 : memref<8xf32>, memref<8xf32>, !mgpu.communicator
+  mgpu.all_to_all %a, %b, %c splitAxis = 0 concatAxis = 0 : memref<8xf32>, memref<8xf32>, !mgpu.communicator
+  mgpu.permute %a, %b, %c pairs = [] : memref<8xf32>, memref<8xf32>, !mgpu.communicator
+  mgpu.permute %a, %b, %c pairs = [] : memref<8xf32>, memref<8xf32>, !mgpu.communicator
   mgpu.broadcast %a, %c, %n : memref<8xf32>, !mgpu.communicator
   mgpu.broadcast %a, %c, %n : memref<8xf32>, !mgpu.communicator
   mgpu.send %a, %c, %n : memref<8xf32>, !mgpu.communicator

@@ -128,6 +128,30 @@ func.func @all_gather_element_type(%c: !mgpu.communicator, %a: memref<4xf32>, %b
 
 // -----
 
+func.func @all_gather_axis(%c: !mgpu.communicator, %a: memref<4x3xf32>, %b: memref<8x3xf32>) {
+  // expected-error @below {{'mgpu.all_gather' op axis 2 is out of range for buffers of rank 2 [all_gather_c7]}}
+  mgpu.all_gather %a, %b, %c axis = 2 : memref<4x3xf32>, memref<8x3xf32>, !mgpu.communicator
+  return
+}
+
+// -----
+
+func.func @all_gather_axis_of_scalar(%c: !mgpu.communicator, %a: memref<f32>) {
+  // expected-error @below {{'mgpu.all_gather' op axis 1 is out of range for buffers of rank 0 [all_gather_c7]}}
+  mgpu.all_gather %a, %a, %c axis = 1 : memref<f32>, memref<f32>, !mgpu.communicator
+  return
+}
+
+// -----
+
+func.func @all_gather_along_another(%c: !mgpu.communicator, %a: memref<4x3xf32>, %b: memref<8x3xf32>) {
+  // expected-error @below {{'mgpu.all_gather' op send and receive buffers may differ in dimension 1 only, got 'memref<4x3xf32>' and 'memref<8x3xf32>' [all_gather_c4]}}
+  mgpu.all_gather %a, %b, %c axis = 1 : memref<4x3xf32>, memref<8x3xf32>, !mgpu.communicator
+  return
+}
+
+// -----
+
 func.func @broadcast_root(%d: !mgpu.device, %e: !mgpu.device, %a: memref<4xf32>) {
   %c2 = arith.constant 2 : index
   %c = mgpu.create_communicator %d, %e : !mgpu.device, !mgpu.device -> !mgpu.communicator

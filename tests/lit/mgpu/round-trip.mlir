@@ -138,3 +138,27 @@ func.func @collectives(%d: !mgpu.device, %e: !mgpu.device, %s: !mgpu.stream, %a:
   mgpu.recv %b, %c, %r stream %s : !mgpu.stream : memref<8xf32>, !mgpu.communicator
   return
 }
+
+// CHECK-LABEL: func.func @exchange
+// CHECK-SAME: (%[[C:.*]]: !mgpu.communicator, %[[S:.*]]: !mgpu.stream, %[[A:.*]]: memref<4x6xf32>, %[[B:.*]]: memref<4x3xf32>, %[[T:.*]]: memref<2x12xf32>)
+func.func @exchange(%c: !mgpu.communicator, %s: !mgpu.stream, %a: memref<4x6xf32>, %b: memref<4x3xf32>, %t: memref<2x12xf32>) {
+  // CHECK: mgpu.all_gather %[[B]], %[[A]], %[[C]] axis = 1 : memref<4x3xf32>, memref<4x6xf32>, !mgpu.communicator
+  mgpu.all_gather %b, %a, %c axis = 1 : memref<4x3xf32>, memref<4x6xf32>, !mgpu.communicator
+  // CHECK: mgpu.all_gather %[[B]], %[[A]], %[[C]] stream %[[S]] : !mgpu.stream axis = 1 {note} : memref<4x3xf32>, memref<4x6xf32>, !mgpu.communicator
+  mgpu.all_gather %b, %a, %c stream %s : !mgpu.stream axis = 1 {note} : memref<4x3xf32>, memref<4x6xf32>, !mgpu.communicator
+  // CHECK: mgpu.all_gather %[[A]], %[[A]], %[[C]] : memref<4x6xf32>, memref<4x6xf32>, !mgpu.communicator
+  mgpu.all_gather %a, %a, %c axis = 0 : memref<4x6xf32>, memref<4x6xf32>, !mgpu.communicator
+  // CHECK: mgpu.reduce_scatter %[[A]], %[[B]], %[[C]], sum axis = 1 : memref<4x6xf32>, memref<4x3xf32>, !mgpu.communicator
+  mgpu.reduce_scatter %a, %b, %c, "sum" axis = 1 : memref<4x6xf32>, memref<4x3xf32>, !mgpu.communicator
+  // CHECK: mgpu.reduce_scatter %[[A]], %[[A]], %[[C]], max stream %[[S]] : !mgpu.stream {note} : memref<4x6xf32>, memref<4x6xf32>, !mgpu.communicator
+  mgpu.reduce_scatter %a, %a, %c, max stream %s : !mgpu.stream {note} : memref<4x6xf32>, memref<4x6xf32>, !mgpu.communicator
+  // CHECK: mgpu.all_to_all %[[A]], %[[T]], %[[C]] splitAxis = 0 concatAxis = 1 : memref<4x6xf32>, memref<2x12xf32>, !mgpu.communicator
+  mgpu.all_to_all %a, %t, %c splitAxis = 0 concatAxis = 1 : memref<4x6xf32>, memref<2x12xf32>, !mgpu.communicator
+  // CHECK: mgpu.all_to_all %[[A]], %[[A]], %[[C]] stream %[[S]] : !mgpu.stream splitAxis = 0 concatAxis = 0 {note} : memref<4x6xf32>, memref<4x6xf32>, !mgpu.communicator
+  mgpu.all_to_all %a, %a, %c stream %s : !mgpu.stream splitAxis = 0 concatAxis = 0 {note} : memref<4x6xf32>, memref<4x6xf32>, !mgpu.communicator
+  // CHECK: mgpu.permute %[[A]], %[[A]], %[[C]] pairs = {{\[\[}}0, 1], [1, 0]] : memref<4x6xf32>, memref<4x6xf32>, !mgpu.communicator
+  mgpu.permute %a, %a, %c pairs = [[0, 1], [1, 0]] : memref<4x6xf32>, memref<4x6xf32>, !mgpu.communicator
+  // CHECK: mgpu.permute %[[A]], %[[A]], %[[C]] stream %[[S]] : !mgpu.stream pairs = [] {note} : memref<4x6xf32>, memref<4x6xf32>, !mgpu.communicator
+  mgpu.permute %a, %a, %c stream %s : !mgpu.stream pairs = [] {note} : memref<4x6xf32>, memref<4x6xf32>, !mgpu.communicator
+  return
+}

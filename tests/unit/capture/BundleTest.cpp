@@ -53,24 +53,22 @@ planner::KernelSpace makeSpace() {
   space.maxGrid = {7, 3, 2};
   space.reshapable = true;
   space.reason = "why \"not\"";
-  space.sharedBytes = 48;
-  space.stagedBytes = 4;
-  space.stagedTunables = 2;
-  space.stagedPadding = 3;
-  space.stagesAreDynamic = true;
-  space.registersBesideSums = 9;
-  for (size_t p = 0; p < planner::numKernelParameters; ++p)
-    space.choices.push_back({P(p), {1}, "there is one"});
-  space.choices[size_t(P::BlockX)] = {P::BlockX, {32, 64}, ""};
-  space.choices[size_t(P::BlockY)] = {P::BlockY, {1, 2}, ""};
-  space.choices[size_t(P::Items)] = {P::Items, {1, 2}, ""};
-  space.choices[size_t(P::TileX)] = {P::TileX, {1, 2}, ""};
-  space.choices[size_t(P::TileY)] = {P::TileY, {1, 2}, ""};
-  space.tunables = {{"DEPTH", {8, 16}}, {"STAGES", {2, 3}}};
-  space.tiles = {{4, {true, false, true}, {2, 0, 1}}};
+  space.covers = {planner::Formula(P::BlockX) * P::TileX,
+                  planner::Formula(P::BlockY) * P::TileY, P::BlockZ};
+  space.sharedBytes = (planner::Formula(48) + P::TileX).roundedUp(16);
+  space.sharedIsDynamic = true;
   space.defaults.values = {32, 2, 1, 1, 1, 1, 1, 2, 2, 1};
-  space.defaults.numTunables = 2;
-  space.defaults.tunables = {16, 2};
+  space.offerDefaults("there is one");
+  space.offer(P::BlockX, {32, 64});
+  space.offer(P::BlockY, {1, 2});
+  space.offer(P::Items, {1, 2});
+  space.offer(P::TileX, {1, 2});
+  space.offer(P::TileY, {1, 2});
+  space.addTunable({"DEPTH", {16, 8}});
+  space.addTunable({"STAGES", {2, 3}});
+  space.require("a rule", planner::Formula::tunable(1) * 3,
+                planner::Relation::MultipleOf, -1, "a reason");
+  space.constraints.back().bindsDefaults = true;
   return space;
 }
 
@@ -81,11 +79,9 @@ planner::KernelSpace makeHostSpace() {
   space.block = {4, 1, 1};
   space.maxGrid = {7, 1, 1};
   space.reason = "its own";
-  for (size_t p = 0; p < planner::numKernelParameters; ++p)
-    space.choices.push_back({P(p), {space.defaults.values[p]}, "there is one"});
-  space.choices[size_t(P::BlockX)].values = {4};
-  space.choices[size_t(P::Vector)] = {P::Vector, {0, 1}, ""};
   space.defaults[P::BlockX] = 4;
+  space.offerDefaults("there is one");
+  space.offer(P::Vector, {0, 1});
   return space;
 }
 
@@ -95,7 +91,7 @@ BundleContents makeContents() {
   contents.origin = {"main", "a.mlir", "hash", "0.1", "arg n=6\n", ""};
   contents.program.dag = std::move(test.dag);
   planner::Dag &dag = contents.program.dag;
-  dag.kernels[0].source = "module {}";
+  dag.kernels[0].source = planner::MlirKernel{"module {}"};
   for (planner::DagNode &node : dag.nodes)
     addUses(node);
   using Role = planner::ArgumentRole;
@@ -368,9 +364,9 @@ TEST_F(BundleErrors, NewerVersion) {
 }
 
 TEST_F(BundleErrors, NewerProgram) {
-  change(record.program.text, "mgpu-program 2", "mgpu-program 3");
+  change(record.program.text, "mgpu-program 3", "mgpu-program 4");
   write();
-  expect(ErrorKind::Unsupported, "the program has version 3");
+  expect(ErrorKind::Unsupported, "the program has version 4");
 }
 
 TEST_F(BundleErrors, TablesThatAreNotOurs) {
@@ -418,23 +414,27 @@ TEST_F(BundleErrors, KernelsThatChanged) {
   }
 }
 
+// They were lines of words once, and then had fields for matmuls.
 TEST_F(BundleErrors, KernelsOfAnOlderMgpuAreRefused) {
-  std::string older = "name \"axpy_kernel0\" entry \"axpy\" block 4 1 1";
-  auto bytes = std::as_bytes(std::span(older));
-  std::string hash = Sha256().add(bytes).hex();
-  blobs[hash].assign(bytes.begin(), bytes.end());
-  for (db::ImageRecord &image : record.images) {
-    if (image.form == "cuda")
-      image.facts = older;
-    if (image.form == "host-space")
-      image.blob = hash;
+  for (const std::string older :
+       {"name \"axpy_kernel0\" entry \"axpy\" block 4 1 1",
+        R"({"name":"axpy_kernel0","space":{"staged_bytes":0}})"}) {
+    auto bytes = std::as_bytes(std::span(older));
+    std::string hash = Sha256().add(bytes).hex();
+    blobs[hash].assign(bytes.begin(), bytes.end());
+    for (db::ImageRecord &image : record.images) {
+      if (image.form == "cuda")
+        image.facts = older;
+      if (image.form == "host-space")
+        image.blob = hash;
+    }
+    write();
+    Bundle bundle = reopen(path);
+    EXPECT_TRUE(bundle.hostKernels(allLevels));
+    const std::string words = "was made by an older mgpu";
+    expectError(bundle.cudaTexts().error(), ErrorKind::Invalid, words);
+    expectError(bundle.hostSpaces().error(), ErrorKind::Invalid, words);
   }
-  write();
-  Bundle bundle = reopen(path);
-  EXPECT_TRUE(bundle.hostKernels(allLevels));
-  const std::string words = "was made by an older mgpu";
-  expectError(bundle.cudaTexts().error(), ErrorKind::Invalid, words);
-  expectError(bundle.hostSpaces().error(), ErrorKind::Invalid, words);
 }
 
 TEST_F(BundleErrors, HeadersOfKernelsThatCannotBe) {

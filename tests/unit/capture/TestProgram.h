@@ -54,7 +54,7 @@ inline TestProgram makeTestProgram(const char *kernelPath) {
   buffer("y0", 0, BufferRole::Temporary, half);
   buffer("y1", 1, BufferRole::Resident, half);
   buffer("sum", 0, BufferRole::Resident, half);
-  dag.kernels.push_back({"axpy", "hash", "", "a.mlir:1:1", {4, 1, 1}, 4});
+  dag.kernels.push_back({"axpy", "hash", {}, "a.mlir:1:1", {4, 1, 1}, 4, {}});
 
   Box all{0, {half}, {4}, 4}, second{half * 4, {half}, {4}, 4};
   auto node = [&](const char *name, Phase phase, std::vector<DeviceId> devices,

@@ -17,17 +17,16 @@ planner::KernelSpace smallSpace() {
   space.block = {64, 1, 1};
   space.maxGrid = {4, 1, 1};
   space.reshapable = true;
-  for (size_t p = 0; p < planner::numKernelParameters; ++p)
-    space.choices.push_back({P(p), {1}, ""});
-  space.choices[size_t(P::BlockX)].values = {32, 64, 128};
-  space.choices[size_t(P::TileX)].values = {0};
-  space.choices[size_t(P::TileY)].values = {0};
-  space.choices[size_t(P::Unroll)].values = {0};
-  space.tunables = {{"DEPTH", {8, 16}}};
-  space.tiles = {{4, {true, false, false}, {2, 0, 0}}};
+  space.defaults.values.fill(1);
+  space.offerDefaults("");
+  space.choice(P::BlockX).values = {32, 64, 128};
+  space.choice(P::TileX).values = {0};
+  space.choice(P::TileY).values = {0};
+  space.choice(P::Unroll).values = {0};
+  space.addTunable({"DEPTH", {8, 16}});
+  space.sharedBytes = planner::Formula::tunable(0).roundedUp(16);
+  space.require("a rule", P::Items, planner::Relation::AtMost, 7, "a reason");
   space.defaults.values = {64, 1, 1, 1, 1, 0, 1, 0, 0, 1};
-  space.defaults.numTunables = 1;
-  space.defaults.tunables = {8};
   return space;
 }
 
@@ -45,9 +44,8 @@ TEST(SpaceText, ReadsBack) {
   EXPECT_EQ(*space, smallSpace());
   // A tunable may be any number.
   planner::KernelSpace large = smallSpace();
-  large.tunables = {{"N", {UINT32_MAX, 3}}};
+  large.axes.back() = {"N", {UINT32_MAX, 3}, ""};
   large.defaults.tunables = {UINT32_MAX};
-  large.tiles.clear();
   space = parseSpace(spaceText(large));
   ASSERT_TRUE(space) << space.error().message;
   EXPECT_EQ(*space, large);
@@ -57,8 +55,7 @@ TEST(SpaceText, ReadsBack) {
 TEST(SpaceText, ReadsTheHosts) {
   planner::KernelSpace space = smallSpace();
   space.target = planner::KernelTarget::Host;
-  space.choices[size_t(P::Vector)].values = {0, 4};
-  space.tiles.clear();
+  space.choice(P::Vector).values = {0, 4};
   space.defaults[P::Vector] = 4;
   auto read = parseSpace(spaceText(space));
   ASSERT_TRUE(read) << read.error().message;
@@ -83,15 +80,16 @@ TEST(SpaceText, APartIsRefused) {
 // some, enumerates others and indexes by the rest.
 TEST(SpaceText, NumbersThatCannotBeAreRefused) {
   auto one = [](const std::string &name) {
-    return "\"" + name + "\":{\"reason\":\"\",\"values\":[1]}";
+    return "{\"name\":\"" + name + "\",\"reason\":\"\",\"values\":[1]}";
   };
   const std::string items = one("items"), vector = one("vector"),
                     minBlocks = one("min_blocks"), clusterX = one("cluster_x");
-  std::string many, tunables = "{\"name\":\"T\",\"values\":[8]}";
+  std::string many,
+      tunables = "{\"name\":\"T\",\"reason\":\"\",\"values\":[8]}";
   for (int k = 0; k < 64; ++k)
     many += "64,";
   for (int k = 0; k < 8; ++k)
-    tunables += ",{\"name\":\"T\",\"values\":[8]}";
+    tunables += ",{\"name\":\"T\",\"reason\":\"\",\"values\":[8]}";
   for (auto [from, to] : std::vector<std::pair<std::string, std::string>>{
            {"[32,64,128]", "[0]"},
            {"[32,64,128]", "[]"},
@@ -100,29 +98,40 @@ TEST(SpaceText, NumbersThatCannotBeAreRefused) {
            {"[32,64,128]", "[32,64,1048577]"},
            {"[32,64,128]", "[" + many + "64]"},
            {"[32,64,128]", "[32,128]"}, // not the default's
-           {items, "\"items\":{\"reason\":\"\",\"values\":[0]}"},
-           {vector, "\"vector\":{\"reason\":\"\",\"values\":[0]}"},
-           {minBlocks, "\"min_blocks\":{\"reason\":\"\",\"values\":[0]}"},
-           {clusterX, "\"cluster_x\":{\"reason\":\"\",\"values\":[0]}"},
+           {items, "{\"name\":\"items\",\"reason\":\"\",\"values\":[0]}"},
+           {vector, "{\"name\":\"vector\",\"reason\":\"\",\"values\":[0]}"},
+           {minBlocks,
+            "{\"name\":\"min_blocks\",\"reason\":\"\",\"values\":[0]}"},
+           {clusterX,
+            "{\"name\":\"cluster_x\",\"reason\":\"\",\"values\":[0]}"},
            {"\"block\":[64,1,1]", "\"block\":[64,0,1]"},
            {"\"block\":[64,1,1]", "\"block\":[4294967295,4294967295,1]"},
-           // By a tunable that is not there.
-           {"\"staged_bytes\":0,\"staged_padding\":1,\"staged_tunables\":1",
-            "\"staged_bytes\":4,\"staged_padding\":1,\"staged_tunables\":2"},
-           {"[{\"name\":\"DEPTH\",\"values\":[8,16]}]", "[" + tunables + "]"},
+           {"\"relation\":0", "\"relation\":4"},
+           {"{\"name\":\"DEPTH\",\"reason\":\"\",\"values\":[8,16]}", tunables},
            {"[8,16]", "[]"},
            {"\"tunables\":[8]", "\"tunables\":[]"},
            {"\"tunables\":[8]", "\"tunables\":[9]"},
-           {"[true,false,false]", "[2,false,false]"},
-           {"[2,0,0]", "[1025,0,0]"},
-           {"\"element_bytes\":4", "\"element_bytes\":0"},
-           {"\"element_bytes\":4", "\"element_bytes\":17"},
            {"\"cuda\"", "\"GPU\""}}) {
     const std::string text = changed(from, to);
     auto space = parseSpace(text);
     ASSERT_FALSE(space) << text;
     EXPECT_EQ(space.error().kind, ErrorKind::Invalid);
   }
+}
+
+// A formula that takes more values than it has, that reads an axis or has an
+// operation that is not there, or a unit of none, asks for more than there is.
+TEST(SpaceText, FormulasThatCannotBeWorkedOutAreTooLarge) {
+  const std::string steps = "[[1,10],[0,16],[4,0]]";
+  for (const char *to : {"[]", "[[0,16],[4,0]]", "[[1,18],[0,16],[4,0]]",
+                         "[[1,-1],[0,16],[4,0]]", "[[1,10],[0,0],[4,0]]",
+                         "[[0,4611686018427387904],[0,4],[3,0]]", "[[3,0]]"}) {
+    auto space = parseSpace(changed(steps, to));
+    ASSERT_TRUE(space) << to << ": " << space.error().message;
+    EXPECT_EQ(space->sharedBytesOf(space->defaults), uint64_t(INT64_MAX)) << to;
+  }
+  auto whole = parseSpace(changed(steps, steps));
+  EXPECT_EQ(whole->sharedBytesOf(whole->defaults), 16u);
 }
 
 } // namespace

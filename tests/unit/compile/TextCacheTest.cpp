@@ -17,21 +17,13 @@ CudaText textOf(const std::string &name) {
   space.maxGrid = {7, 8, 9};
   space.reshapable = true;
   space.reason = "a reason";
-  space.sharedBytes = 1;
-  space.stagedBytes = 2;
-  space.stagedTunables = 3;
-  space.stagedPadding = 4;
-  space.warpTile = 5;
-  space.stagesAreDynamic = true;
-  space.loadingWarps = 6;
-  space.registersBesideSums = 7;
-  for (size_t k = 0; k < planner::numKernelParameters; ++k)
-    space.choices.push_back(
-        {planner::KernelParameter(k), {1, uint32_t(k + 2)}, "why"});
-  space.tunables = {{"TILE", {16, 32}}};
-  space.tiles = {{4, {true, false, true}, {2, 0, 3}}};
-  space.defaults.numTunables = 1;
-  space.defaults.tunables[0] = 16;
+  space.sharedBytes = planner::Formula::tunable(0) + 1;
+  space.sharedIsDynamic = true;
+  space.offerDefaults("why");
+  for (planner::KernelAxis &axis : space.axes)
+    axis.values.push_back(99);
+  space.addTunable({"TILE", {16, 32}});
+  space.require("a rule", 3, planner::Relation::Equal, -1, "a reason");
   CudaText text;
   text.name = name;
   text.image.entry = name + "_entry";
@@ -71,7 +63,7 @@ planner::KernelSpec kernelOf(const std::string &name,
                              const std::string &source = "module {}") {
   planner::KernelSpec kernel;
   kernel.name = name;
-  kernel.source = source;
+  kernel.source = planner::MlirKernel{source};
   kernel.location = "p.mlir:3:4";
   kernel.block = {32, 4, 1};
   return kernel;
@@ -103,7 +95,7 @@ TEST(TextCache, EntriesCutShortOrGarbledAreMisses) {
   }
   // Lacks a parameter: what its functions take for granted.
   CudaText part = textOf("a");
-  part.space->choices.pop_back();
+  part.space->axes.clear();
   EXPECT_FALSE(unpackTexts(key, packTexts(key, std::vector<CudaText>{part})));
 }
 
@@ -145,7 +137,13 @@ TEST(TextCache, TheKeyIsOfAllThatDecidesATextAndOfNothingElse) {
     keys.push_back(keyOf(maker, other, {1, 1, 1}));
   };
   add([](auto &k) { k.name = "other"; });
-  add([](auto &k) { k.source += " "; });
+  add([](auto &k) { k.source = planner::MlirKernel{"another"}; });
+  planner::CudaFile file{"text", "k.cu", "k", {}, {}, 0, ""};
+  add([&](auto &k) { k.source = file; });
+  file.text = "other";
+  add([&](auto &k) { k.source = file; });
+  file.tunables = {{"TILE", {8}}};
+  add([&](auto &k) { k.source = file; });
   add([](auto &k) { k.location = "q.mlir:3:4"; });
   add([](auto &k) { k.block = {4, 32, 1}; });
   for (size_t k = 0; k < keys.size(); ++k) {
@@ -196,9 +194,9 @@ TEST_F(NamedFile, IsPartOfTheKey) {
   std::string absent = key();
   EXPECT_NE(absent, first);
   EXPECT_NE(absent, second);
-  kernels[0].source = "x loc(\"/dev/zero\":1:2)";
+  kernels[0].source = planner::MlirKernel{"x loc(\"/dev/zero\":1:2)"};
   EXPECT_EQ(key(), "") << "not a file that can be read twice";
-  kernels[0].source = "x loc(\"a\\22b\":1:2)";
+  kernels[0].source = planner::MlirKernel{"x loc(\"a\\22b\":1:2)"};
   EXPECT_EQ(key(), "") << "written with escapes";
 }
 

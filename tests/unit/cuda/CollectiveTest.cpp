@@ -114,6 +114,12 @@ void compare(const Case &c, uint64_t seed, size_t times) {
     params.reduction = c.reduction;
     params.elementType = c.type;
     params.root = c.ranks - 1;
+    // All but one around; the last is alone with itself now and then.
+    if (c.kind == CollectiveKind::Permute)
+      for (uint32_t r = 0; r + 1 < c.ranks; ++r)
+        params.pairs.push_back({r, r + 1 == c.ranks - 1 ? 0 : r + 1});
+    if (c.kind == CollectiveKind::Permute && seed % 2)
+      params.pairs.push_back({c.ranks - 1, c.ranks - 1});
     for (uint32_t r = 0; r < c.ranks; ++r) {
       CollectiveMemberParams member;
       member.device = {int32_t(r)};
@@ -189,7 +195,8 @@ TEST(Collectives, MoveAsTheHostDoes) {
   uint64_t seed = 1000;
   for (CollectiveKind kind :
        {CollectiveKind::AllGather, CollectiveKind::AllToAll,
-        CollectiveKind::Broadcast, CollectiveKind::SendRecv})
+        CollectiveKind::Broadcast, CollectiveKind::SendRecv,
+        CollectiveKind::Permute})
     for (ElementType type : {ElementType::I8, ElementType::F16,
                              ElementType::F32, ElementType::F64})
       for (uint32_t ranks : {1u, 2u, 3u, 4u, 8u})

@@ -7,6 +7,7 @@
 #include "device/host/HostDriver.h"
 
 #include <gtest/gtest.h>
+#include <numeric>
 #include <sys/mman.h>
 
 namespace {
@@ -47,7 +48,8 @@ Script randomScript(uint32_t ranks, uint64_t seed) {
   constexpr CollectiveKind kinds[] = {
       CollectiveKind::AllReduce,     CollectiveKind::AllGather,
       CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
-      CollectiveKind::Broadcast,     CollectiveKind::SendRecv};
+      CollectiveKind::Broadcast,     CollectiveKind::SendRecv,
+      CollectiveKind::Permute};
   for (int s = 0; s < 6; ++s) {
     CollectiveNodeParams params;
     params.name = "step " + std::to_string(s);
@@ -63,6 +65,16 @@ Script randomScript(uint32_t ranks, uint64_t seed) {
       members = {{int32_t(below(ranks))}, {int32_t(below(ranks))}};
     const auto n = int64_t(members.size());
     params.root = uint32_t(below(uint64_t(n)));
+    if (params.kind == CollectiveKind::Permute) {
+      std::vector<uint32_t> sources(n), targets(n);
+      std::iota(sources.begin(), sources.end(), 0u);
+      std::iota(targets.begin(), targets.end(), 0u);
+      std::shuffle(sources.begin(), sources.end(), random);
+      std::shuffle(targets.begin(), targets.end(), random);
+      for (int64_t k = below(uint64_t(n) + 1); k > 0; --k)
+        params.pairs.push_back(
+            {sources[size_t(k) - 1], targets[size_t(k) - 1]});
+    }
     const int64_t width = sizeBytes(params.elementType), slice = below(20);
     int64_t send = slice, recv = slice;
     bool isOwnSlice = below(2);

@@ -116,10 +116,12 @@ TEST(Collectives, AreOneKernelWhereTheLayoutAllows) {
   for (CollectiveKind kind :
        {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter,
         CollectiveKind::AllGather, CollectiveKind::AllToAll,
-        CollectiveKind::Broadcast}) {
+        CollectiveKind::Broadcast, CollectiveKind::Permute}) {
     auto graph = (*driver)->createGraph();
     CollectiveNodeParams params;
     params.kind = kind;
+    if (kind == CollectiveKind::Permute)
+      params.pairs = {{0, 1}, {2, 2}}; // and zeros
     for (int32_t r = 0; r < 4; ++r) {
       auto send = (*driver)->allocate({r}, 4096);
       auto recv = (*driver)->allocate({r}, 4096);

@@ -32,6 +32,8 @@ CollectiveNodeParams paramsOf(CollectiveKind kind, uint32_t here,
   params.kind = kind;
   params.elementType = ElementType::I32;
   const bool isPair = kind == CollectiveKind::SendRecv;
+  if (kind == CollectiveKind::Permute)
+    params.pairs = {{0, 1}, {1, 2}, {2, 0}};
   for (uint32_t rank = 0; rank < (isPair ? 2 : ranks); ++rank) {
     const auto [send, recv] = places(rank);
     const int64_t all = count * ranks;
@@ -75,6 +77,8 @@ int32_t resultOf(CollectiveKind kind, uint32_t rank, int64_t k) {
     return wordOf(peer, k % count);
   case CollectiveKind::AllToAll:
     return wordOf(peer, rank * count + k % count);
+  case CollectiveKind::Permute:
+    return wordOf((rank + ranks - 1) % ranks, k);
   default: // of rank 0
     return wordOf(0, k);
   }
@@ -147,7 +151,8 @@ std::vector<std::string> run(CollectiveKind kind, const Places &places) {
 constexpr CollectiveKind kinds[] = {
     CollectiveKind::AllReduce, CollectiveKind::ReduceScatter,
     CollectiveKind::AllGather, CollectiveKind::AllToAll,
-    CollectiveKind::Broadcast, CollectiveKind::SendRecv};
+    CollectiveKind::Broadcast, CollectiveKind::SendRecv,
+    CollectiveKind::Permute};
 
 /// At equal places: NCCL takes and puts everything in the windows.
 TEST(NcclWindows, CallsWithEqualPlacesGoThroughThem) {
@@ -173,10 +178,11 @@ TEST(NcclWindows, SoDoSlicesInPlace) {
 }
 
 /// At other places on each rank: by way of memory that is in no window. Of a
-/// send and its recv each may be where it likes.
+/// send and its recv each may be where it likes, and so in a permute.
 TEST(NcclWindows, CallsWithOtherPlacesGoAroundThem) {
   for (CollectiveKind kind : kinds) {
-    const bool isPair = kind == CollectiveKind::SendRecv;
+    const bool isPair =
+        kind == CollectiveKind::SendRecv || kind == CollectiveKind::Permute;
     for (const std::string &said : run(kind, [](uint32_t rank) {
            return std::pair<uint64_t, uint64_t>(256 * rank, 1024 + 256 * rank);
          })) {
@@ -186,6 +192,15 @@ TEST(NcclWindows, CallsWithOtherPlacesGoAroundThem) {
       EXPECT_EQ(said == "0", isPair) << toString(kind);
     }
   }
+}
+
+/// NCCL has no group in place, so a permute that is goes around them as well,
+/// on every rank.
+TEST(NcclWindows, PermutesInPlaceGoAroundThem) {
+  for (const std::string &said : run(CollectiveKind::Permute, [](uint32_t r) {
+         return std::pair<uint64_t, uint64_t>(512, r == 1 ? 512 : 1024);
+       }))
+    EXPECT_EQ(said, "2");
 }
 
 TEST(NcclWindows, OldLibrariesAreRefusedAndOthersSaidToHaveNone) {

@@ -154,7 +154,6 @@ TEST_F(LookUpTest, ASitesFileLiesUnderTheUsers) {
     record(*site, problemOf("n=300"), {okTrial("c=s", 10)});
   }
   TuningStore &store = open(folder / "site.db");
-  EXPECT_TRUE(store.hasSite());
   EXPECT_TRUE(lookUp(store, problem).fromSite);
   EXPECT_EQ(lookUp(store, problem).trial.configuration, "c=a");
   // The better of the two.

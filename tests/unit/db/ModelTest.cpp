@@ -133,13 +133,13 @@ TEST(Model, TheStoreDoesWhatListsDo) {
     }
     EXPECT_TRUE(verify(folder / "a.db")->isSound());
 
-    // By text, by merging and by salvage the same comes out.
+    // By text and by merging the same comes out.
     std::string text = exported(*store);
-    for (const char *name : {"text.db", "merge.db", "salvage.db"}) {
+    for (const char *name : {"text.db", "merge.db"}) {
       SCOPED_TRACE(name);
       TuningStore copy = open(name);
       auto done = name[0] == 't' ? recordAll(copy, *parseText(text, "text"))
-                                 : merge(copy, folder / "a.db", name[0] == 's');
+                                 : merge(copy, folder / "a.db");
       ASSERT_TRUE(done) << done.error().message;
       EXPECT_EQ(exported(copy), text);
       for (const auto &[shape, trials] : model.trials)

@@ -115,10 +115,32 @@ std::vector<Values> reference(const CollectiveNodeParams &params,
         out[i] = sends[0];
       break;
     case CollectiveKind::Permute:
+      out[i].assign(recvs[i].size(), 0);
+      for (const RankPair &pair : params.pairs)
+        if (pair.target == i)
+          out[i] = sends[pair.source];
       break;
     }
   }
   return out;
+}
+
+/// The pairs of a case: 0 has none, 1 is a shift, 2 goes all around, in 3 the
+/// first rank sends to itself and the next two swap.
+std::vector<RankPair> somePairs(uint32_t n, uint32_t which) {
+  std::vector<RankPair> pairs;
+  if (which == 1 || which == 2)
+    for (uint32_t r = 0; r < n; ++r)
+      if (which == 2 || r + 1 < n)
+        pairs.push_back({r, (r + 1) % n});
+  if (which == 3) {
+    pairs.push_back({0, 0});
+    if (n > 2) {
+      pairs.push_back({1, 2});
+      pairs.push_back({2, 1});
+    }
+  }
+  return pairs;
 }
 
 using Case = std::tuple<CollectiveKind, uint32_t, Layout, Layout, bool>;
@@ -136,6 +158,8 @@ TEST_P(Collectives, MatchesItsDefinition) {
       params.reduction = ReductionKind(reduction);
       params.elementType = ElementType::I64;
       params.root = n - 1;
+      if (kind == CollectiveKind::Permute)
+        params.pairs = somePairs(n, uint32_t(reduction));
       int64_t sendRows = gathers && !inPlace ? 1 : n;
       int64_t recvRows = scatters ? 1 : n;
       std::vector<Side> sends, recvs;
@@ -193,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(
         testing::Values(CollectiveKind::AllReduce, CollectiveKind::AllGather,
                         CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
-                        CollectiveKind::Broadcast),
+                        CollectiveKind::Broadcast, CollectiveKind::Permute),
         testing::Values(1u, 2u, 3u, 4u), layouts, layouts, testing::Bool()));
 
 INSTANTIATE_TEST_SUITE_P(
@@ -275,11 +299,12 @@ TEST(Collective, RejectsWhatDoesNotFit) {
   };
   auto kindOf = [&](CollectiveKind kind,
                     std::vector<CollectiveMemberParams> members,
-                    uint32_t root = 0) {
+                    uint32_t root = 0, std::vector<RankPair> pairs = {}) {
     CollectiveNodeParams params;
     params.kind = kind;
     params.elementType = ElementType::I64;
     params.root = root;
+    params.pairs = std::move(pairs);
     params.members = std::move(members);
     auto collective = Collective::create(params);
     EXPECT_FALSE(collective);
@@ -298,7 +323,13 @@ TEST(Collective, RejectsWhatDoesNotFit) {
   EXPECT_EQ(kindOf(AllToAll, two(3, 3)), ErrorKind::Invalid);
   EXPECT_EQ(kindOf(Broadcast, two(2, 2), 2), ErrorKind::Invalid);
   EXPECT_EQ(kindOf(SendRecv, {member(1, 1)}), ErrorKind::Invalid);
-  EXPECT_EQ(kindOf(Permute, two(1, 1)), ErrorKind::Unsupported);
+  EXPECT_EQ(kindOf(Permute, {member(1, 2), member(2, 1)}, 0, {{0, 0}}),
+            ErrorKind::Invalid);
+  EXPECT_EQ(kindOf(Permute, two(1, 1), 0, {{0, 2}}), ErrorKind::Invalid);
+  EXPECT_EQ(kindOf(Permute, two(1, 1), 0, {{0, 1}, {0, 0}}),
+            ErrorKind::Invalid);
+  EXPECT_EQ(kindOf(Permute, two(1, 1), 0, {{0, 1}, {1, 1}}),
+            ErrorKind::Invalid);
   auto noAddress = two(1, 1);
   noAddress[1].recv = nullptr;
   EXPECT_EQ(kindOf(AllReduce, noAddress), ErrorKind::Invalid);

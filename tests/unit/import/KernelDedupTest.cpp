@@ -21,8 +21,8 @@ std::string contentOf(const KernelSpec &kernel) {
   kernels::registerHostEmitDialects(registry);
   mlir::MLIRContext context(registry);
   auto module =
-      mlir::parseSourceString<mlir::ModuleOp>(kernel.source, &context);
-  EXPECT_TRUE(module) << kernel.source;
+      mlir::parseSourceString<mlir::ModuleOp>(**kernel.hostText(), &context);
+  EXPECT_TRUE(module) << **kernel.hostText();
   std::string text;
   llvm::raw_string_ostream stream(text);
   if (module)
@@ -98,7 +98,7 @@ TEST(KernelDedup, HashIsOfTheKernelNotOfItsPlace) {
   EXPECT_EQ(first.hash, second.hash);
   // The text does carry its places.
   EXPECT_NE(first.source, second.source);
-  EXPECT_NE(first.source.find("loc("), std::string::npos);
+  EXPECT_NE((*first.hostText())->find("loc("), std::string::npos);
 }
 
 // Bundles and databases know kernels by it: another process, another build,
@@ -118,8 +118,8 @@ TEST(KernelDedup, TextsAreLeftOutWithoutAnyOtherDifference) {
   Imported with = importText(text), without = importText(text, options);
   ASSERT_TRUE(with.program && without.program);
   Dag dag = with.dag();
-  ASSERT_FALSE(dag.kernels[0].source.empty());
-  dag.kernels[0].source.clear();
+  ASSERT_TRUE(dag.kernels[0].hostText());
+  dag.kernels[0].source = {};
   EXPECT_EQ(dag.kernels, without.dag().kernels);
   EXPECT_EQ(dag.nodes, without.dag().nodes);
 }
@@ -282,7 +282,7 @@ TEST(KernelDedup, SharedCalleesComeAlong) {
   Imported imported = importText(program(launch("%d0", "", body)) + callees);
   ASSERT_TRUE(imported.program) << imported.text();
   ASSERT_EQ(imported.dag().kernels.size(), 1u);
-  const std::string &source = imported.dag().kernels[0].source;
+  const std::string &source = **imported.dag().kernels[0].hostText();
   EXPECT_NE(source.find("@outer"), std::string::npos);
   EXPECT_NE(source.find("@inner"), std::string::npos);
   EXPECT_EQ(source.find("@other"), std::string::npos);

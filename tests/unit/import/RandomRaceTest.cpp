@@ -62,11 +62,24 @@ private:
     bool writes, sure;
     int start, end; ///< events
   };
-  /// An all_reduce or broadcast that one device has called.
+  enum class Kind { AllReduce, Broadcast, Permute };
+  /// A collective that one device has called.
   struct Open {
     int caller, buffer, start, end;
-    bool isBroadcast;
+    Kind kind;
     int root;
+    bool sends[2]; ///< of a permute: to the other device
+    /// Whether the other device's bytes come to `device`.
+    bool isTarget(int device) const {
+      return kind == Kind::AllReduce   ? true
+             : kind == Kind::Broadcast ? root != device
+                                       : sends[1 - device];
+    }
+    bool reads(int device) const { return isTarget(1 - device); }
+    /// A permute leaves zeros where nobody sends to.
+    bool writes(int device) const {
+      return kind == Kind::Permute || isTarget(device);
+    }
   };
 
   int pick(int count) { return int(random() % uint32_t(count)); }
@@ -178,7 +191,15 @@ private:
   }
 
   std::string callText(const Open &call, int stream) {
-    if (call.isBroadcast)
+    if (call.kind == Kind::Permute)
+      return fmt::format("  mgpu.permute {0}, {0}, %comm stream {1} : "
+                         "!mgpu.stream pairs = [{2}{3}{4}] : memref<64xf32>, "
+                         "memref<64xf32>, !mgpu.communicator\n",
+                         buffers[call.buffer], streams[stream],
+                         call.sends[0] ? "[0, 1]" : "",
+                         call.sends[0] && call.sends[1] ? ", " : "",
+                         call.sends[1] ? "[1, 0]" : "");
+    if (call.kind == Kind::Broadcast)
       return fmt::format("  mgpu.broadcast {}, %comm, %c{} stream {} : "
                          "!mgpu.stream : memref<64xf32>, "
                          "!mgpu.communicator\n",
@@ -198,7 +219,13 @@ private:
     int buffer = freeBuffer(device);
     if (buffer < 0)
       return;
-    Open made{device, buffer, 0, 0, pick(2) == 0, pick(2)};
+    Open made{device,
+              buffer,
+              0,
+              0,
+              Kind(pick(3)),
+              pick(2),
+              {pick(2) == 0, pick(2) == 0}};
     text += callText(made, streamOf(device));
     std::tie(made.start, made.end) = queue(streamOf(device));
     open.push_back(made);
@@ -215,17 +242,15 @@ private:
     for (const Open &call : {first, second}) {
       const Open &other = call.caller == first.caller ? second : first;
       matched.emplace_back(other.start, call.end);
-      bool sends = !call.isBroadcast || call.root == call.caller;
-      bool receives = !call.isBroadcast || call.root != call.caller;
-      if (sends)
+      if (call.reads(call.caller))
         uses.push_back(
             {numNodes, call.buffer, false, true, call.start, call.end});
-      if (receives) {
+      if (call.writes(call.caller))
         uses.push_back(
             {numNodes, call.buffer, true, true, call.start, call.end});
-        // It has waited for what the sender's queue had waited for.
+      // It has waited for what the sender's queue had waited for.
+      if (call.isTarget(call.caller))
         order(other.start, call.end);
-      }
     }
     ++numNodes;
   }

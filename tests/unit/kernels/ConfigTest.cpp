@@ -152,7 +152,7 @@ TEST(Config, BarriersKeepTheBlock) {
   const KernelCase &reverse = kernelCase("reverse");
   KernelSpace space = spaceOf(reverse.text, reverse.block, reverse.grid);
   EXPECT_FALSE(space.reshapable);
-  EXPECT_EQ(space.sharedBytes, 512u);
+  EXPECT_EQ(space.sharedBytesOf(space.defaults), 512u);
   for (const KernelConfig &config : space.legal())
     EXPECT_EQ(space.covered(config), space.block);
   KernelConfig other = space.defaults;
@@ -160,8 +160,8 @@ TEST(Config, BarriersKeepTheBlock) {
   auto refused = space.check(other);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "64 x 1 items are not the 128 threads along x of the source's "
-            "block, which the kernel keeps");
+            "block_x * items is 64, not the 128 threads along x of the "
+            "source's block, which the kernel keeps");
   other[P::Items] = 2;
   EXPECT_TRUE(space.check(other));
 }

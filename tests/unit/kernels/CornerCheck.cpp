@@ -25,7 +25,7 @@ static const device::DeviceProfile &gpuOf(const std::string &arch) {
   return *device::profileOfArchitecture(arch);
 }
 
-/// Whether the same configurations are legal on both (checkOnDevice).
+/// Whether the same configurations are legal on both (onDevice).
 static bool allowTheSame(const device::DeviceProfile &a,
                          const device::DeviceProfile &b) {
   auto limits = [](const device::DeviceProfile &gpu) {
@@ -197,10 +197,12 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
                         variant.config};
   EXPECT_LE(usage.sharedBytes + twin.dynamicSharedBytes(),
             gpu.maxSharedBytesPerBlock);
-  if (kernel.space.stagedBytes && !kernel.space.stagesAreDynamic) {
+  const auto tunables = kernel.space.tunables();
+  if (!tunables.empty() && tunables[0].name == "MGPU_DEPTH" &&
+      !kernel.space.sharedIsDynamic) {
     EXPECT_EQ(usage.sharedBytes, kernel.space.sharedBytesOf(variant.config));
   }
-  if (!kernel.space.tiles.empty()) {
+  if (!tunables.empty() && tunables[0].name == "MGPU_STAGE") {
     const uint64_t most = kernel.space.sharedBytesOf(variant.config);
     EXPECT_EQ(usage.sharedBytes == 0, most == 0);
     EXPECT_LE(usage.sharedBytes, most);

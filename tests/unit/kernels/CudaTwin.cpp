@@ -4,6 +4,7 @@
 #include "FakeTensorMap.h"
 
 #include "kernels/compile/CudaConfig.h"
+#include "kernels/compile/CudaFileText.h"
 #include "kernels/cuda/LibraryMatmul.h"
 #include "kernels/cuda/TensorMatmul.h"
 #include "kernels/cuda/WgmmaMatmul.h"
@@ -31,6 +32,40 @@ Result<CudaKernel> emitCudaText(const std::string &text,
   if (!parsed)
     return fail(ErrorKind::Invalid, "the test's kernel does not parse");
   return emitCudaKernel(*parsed, options);
+}
+
+/// Of the types that the tests' files have.
+static std::string cTypeOf(ElementType type) {
+  switch (type) {
+  case ElementType::F32:
+    return "float";
+  case ElementType::F64:
+    return "double";
+  case ElementType::I32:
+    return "int";
+  default:
+    return "long long";
+  }
+}
+
+Result<CudaKernel> emitCudaText(const planner::KernelSpec &spec,
+                                const CudaEmitOptions &options) {
+  const planner::CudaFile *file = spec.cudaFile();
+  if (!file) {
+    MGPU_TRY_ASSIGN(const std::string *text, spec.hostText());
+    return emitCudaText(*text, options);
+  }
+  CudaText text = fileText(*file, options.name, options.block, options.maxGrid);
+  CudaKernel kernel;
+  kernel.name = text.name;
+  kernel.image = std::move(text.image);
+  kernel.reason = text.reason;
+  for (size_t k = 0; k < file->parameters.size(); ++k) {
+    const auto &[type, isPointer] = file->parameters[k];
+    kernel.parameters.push_back(
+        {"p" + std::to_string(k), cTypeOf(type) + (isPointer ? " *" : "")});
+  }
+  return kernel;
 }
 
 /// What `of` makes of the module.
@@ -78,8 +113,8 @@ std::optional<MatrixProduct> libraryProduct(const std::string &text) {
 }
 
 uint32_t TwinConfig::dynamicSharedBytes() const {
-  return space.stagesAreDynamic ? uint32_t(space.sharedBytesOf(config))
-                                : kernel.image.dynamicSharedBytes;
+  return space.sharedIsDynamic ? uint32_t(space.sharedBytesOf(config))
+                               : kernel.image.dynamicSharedBytes;
 }
 
 const TensorMap *TwinConfig::tensorMap(size_t k) const {
@@ -92,20 +127,12 @@ const TensorMap *TwinConfig::tensorMap(size_t k) const {
 std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
                                              size_t limit, const char *arch) {
   const device::DeviceProfile *gpu = device::profileOfArchitecture(arch);
-  std::vector<planner::KernelConfig> legal;
-  for (const planner::KernelConfig &config : space.legal())
-    if (checkOnDevice(space, config, *gpu))
-      legal.push_back(config);
-  auto valueOf = [](const planner::KernelConfig &config, size_t k) {
-    return k < planner::numKernelParameters
-               ? config.values[k]
-               : config.tunables[k - planner::numKernelParameters];
-  };
+  const std::vector<planner::KernelConfig> legal =
+      onDevice(space, *gpu).legal();
   std::vector<size_t> axes; // that have a choice
-  for (size_t k = 0; k < planner::numKernelParameters + space.tunables.size();
-       ++k)
+  for (size_t k = 0; k < space.axes.size(); ++k)
     if (std::any_of(legal.begin(), legal.end(), [&](const auto &config) {
-          return valueOf(config, k) != valueOf(legal.front(), k);
+          return config.at(k) != legal.front().at(k);
         }))
       axes.push_back(k);
   std::set<planner::KernelConfig> found;
@@ -114,14 +141,14 @@ std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
       std::vector<planner::KernelConfig> left = legal;
       for (size_t n = 0; n < axes.size() && left.size() > 1; ++n) {
         const size_t at = isReversed ? axes.size() - 1 - n : n;
-        uint32_t most = valueOf(left.front(), axes[at]);
+        uint32_t most = left.front().at(axes[at]);
         for (const planner::KernelConfig &config : left) {
-          const uint32_t value = valueOf(config, axes[at]);
+          const uint32_t value = config.at(axes[at]);
           most = greatest >> at & 1 ? std::max(most, value)
                                     : std::min(most, value);
         }
         std::erase_if(left, [&](const planner::KernelConfig &config) {
-          return valueOf(config, axes[at]) != most;
+          return config.at(axes[at]) != most;
         });
       }
       found.insert(left.begin(), left.end());

@@ -22,6 +22,10 @@ namespace mgpu::kernels {
 Result<CudaKernel> emitCudaText(const std::string &text,
                                 const CudaEmitOptions &options);
 
+/// The same of a program's kernel; one of CUDA C++ is taken as it is.
+Result<CudaKernel> emitCudaText(const planner::KernelSpec &spec,
+                                const CudaEmitOptions &options);
+
 /// emitTensorMatmul of one, and its space.
 std::pair<CudaKernel, planner::KernelSpace>
 tensorText(const std::string &text, const CudaEmitOptions &options);

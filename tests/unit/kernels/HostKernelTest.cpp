@@ -319,18 +319,6 @@ TEST(HostKernel, DynamicWorkgroupMemoryAndAffineAndVectors) {
   EXPECT_TRUE(sameBits(out, expected));
 }
 
-TEST(KernelText, DependsOnMeaningAlone) {
-  std::string text = canonicalText(module("%x: f32", R"(
-    %y = arith.addf %x, %x : f32)"));
-  ASSERT_FALSE(text.empty());
-  EXPECT_EQ(text, canonicalText(module("%other: f32", R"(
-
-
-    %name = arith.addf %other, %other : f32 loc("elsewhere.mlir":3:4))")));
-  EXPECT_NE(text, canonicalText(module("%x: f32", R"(
-    %y = arith.mulf %x, %x : f32)")));
-}
-
 TEST(HostKernel, BadLaunchesAndLevelsAreRefused) {
   EXPECT_FALSE(LoadedKernel::fromText(module("", ""), {2048}));
   EXPECT_FALSE(LoadedKernel::fromText(module("", ""), {0}));

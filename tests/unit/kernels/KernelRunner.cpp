@@ -3,7 +3,6 @@
 
 #include "kernels/host/HostEmitter.h"
 #include "kernels/lower/KernelDialects.h"
-#include "kernels/lower/KernelText.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -104,18 +103,10 @@ std::vector<float> randomFloats(size_t count, uint32_t seed) {
 planner::KernelSpec specOf(const std::string &text, Dim3 block) {
   planner::KernelSpec spec;
   spec.name = "k";
-  spec.source = text;
+  spec.source = planner::MlirKernel{text};
   spec.location = "test";
   spec.block = block;
   return spec;
-}
-
-std::string canonicalText(const std::string &text) {
-  mlir::DialectRegistry registry;
-  registerHostEmitDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  auto parsed = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-  return parsed ? canonicalKernelText(*parsed) : std::string();
 }
 
 std::string module(const std::string &arguments, const std::string &body,

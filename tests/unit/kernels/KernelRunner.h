@@ -84,9 +84,6 @@ bool sameBits(const std::vector<T> &a, const std::vector<T> &b) {
 /// Numbers between -8 and 8.
 std::vector<float> randomFloats(size_t count, uint32_t seed);
 
-/// canonicalKernelText of a module given as text.
-std::string canonicalText(const std::string &text);
-
 /// Wraps the body of @entry into a module.
 std::string module(const std::string &arguments, const std::string &body,
                    const std::string &others = "");

@@ -107,8 +107,8 @@ TEST(Stage, ATileChangesNoBit) {
   for (const KernelCase *each :
        {&kernelCase("stencil"), &planeStencil, &boxStencil}) {
     planner::KernelSpace space = spaceOf(each->text, each->block, each->grid);
-    ASSERT_EQ(space.tunables.size(), 1u) << each->name;
-    EXPECT_EQ(space.tunables[0].name, "MGPU_STAGE");
+    ASSERT_EQ(space.tunables().size(), 1u) << each->name;
+    EXPECT_EQ(space.tunables()[0].name, "MGPU_STAGE");
     auto kernel =
         emitCudaText(each->text, {each->name, "", each->block, each->grid});
     ASSERT_TRUE(kernel) << kernel.error().message;
@@ -153,9 +153,6 @@ TEST(Stage, ATileChangesNoBit) {
 TEST(Stage, ATileIsTheBlockAndWhatLiesAroundIt) {
   planner::KernelSpace space =
       spaceOf(planeStencil.text, planeStencil.block, planeStencil.grid);
-  ASSERT_EQ(space.tiles.size(), 1u);
-  EXPECT_EQ(space.tiles[0],
-            (planner::KernelTile{4, {true, true, false}, {2, 2, 0}}));
   planner::KernelConfig config = space.defaults;
   EXPECT_EQ(space.sharedBytesOf(config), 0u);
   config.tunables[0] = 1;
@@ -170,9 +167,11 @@ TEST(Stage, ATileIsTheBlockAndWhatLiesAroundIt) {
   // Rows of 64 that follow each other, blocks along them: one long row.
   const KernelCase &rows = kernelCase("stencil");
   space = spaceOf(rows.text, rows.block, rows.grid);
-  ASSERT_EQ(space.tiles.size(), 1u);
-  EXPECT_EQ(space.tiles[0].along, (std::array<bool, 3>{true, false, false}));
-  EXPECT_EQ(space.tiles[0].halo[0], 65u);
+  config = space.defaults;
+  config.tunables[0] = 1;
+  config[P::BlockX] = 128;
+  config[P::BlockY] = 2; // not along it
+  EXPECT_EQ(space.sharedBytesOf(config), ((128 + 65) * 4 + 127) / 128 * 128u);
 }
 
 TEST(Stage, TheTextIsTheReviewedOne) {
@@ -243,7 +242,7 @@ TEST(Stage, IsRefusedWhereItMightChangeABit) {
                                       "%c1 = arith.constant 1 : index\n"
                                       "%c2 = arith.constant 2 : index\n") +
                               body);
-    EXPECT_TRUE(spaceOf(text, {32}, {2}).tunables.empty()) << why;
+    EXPECT_TRUE(spaceOf(text, {32}, {2}).tunables().empty()) << why;
     auto kernel = emitCudaText(text, {"k", "", {32}, {2}});
     ASSERT_TRUE(kernel) << why << ": " << kernel.error().message;
     EXPECT_EQ(kernel->image.blob.find("MGPU_STAGE"), std::string::npos) << why;

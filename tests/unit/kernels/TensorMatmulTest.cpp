@@ -92,8 +92,8 @@ TEST(TensorMatmulText, WarpsDivideABlock) {
   auto refused = space.check(config);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "8 warps, 2 of them one above the other, do not divide 128 columns "
-            "and 16 rows in tiles of 16 x 16");
+            "the rows of warps do not divide 16 rows of a block in tiles of "
+            "16 x 16");
   config.tunables[2] = 1;
   config[P::TileX] = 4;
   EXPECT_TRUE(space.check(config)) << space.check(config).error().message;

@@ -174,15 +174,15 @@ TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheGpu) {
   auto refused = space.check(config);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "256 sums and 40 other registers of each of 1 x 288 threads are "
-            "85248; at most 65536");
+            "the sums and 40 other registers of each thread are 85248; at most "
+            "65536");
   const device::DeviceProfile *h100 = device::profileOfArchitecture(gpu);
-  EXPECT_TRUE(checkOnDevice(space, space.defaults, *h100));
+  EXPECT_TRUE(onDevice(space, *h100).check(space.defaults));
   config = space.defaults;
   config[P::TileX] = 8;
   config.tunables[1] = 6;
   EXPECT_TRUE(space.check(config)) << space.check(config).error().message;
-  refused = checkOnDevice(space, config, *h100);
+  refused = onDevice(space, *h100).check(config);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
             "295936 bytes of shared memory of a block; H100 has 232448");

@@ -475,4 +475,50 @@ TEST(KernelPart, AnExchangeIsCutWithinEachSlice) {
   EXPECT_EQ(changes({0, 0, 0}), 0u);
 }
 
+/// On each of two devices a kernel of 4 blocks, each of which writes a row of
+/// 4; the columns of both side by side; and a kernel that reads these rows.
+TEST(KernelPart, AGatherOfColumnsIsCutByRows) {
+  Dag dag = Chain(64, 64, {4, 1, 1}).dag;
+  Box part{0, {4, 4}, {16, 4}, 4}; // 4 x 4 of the buffer's first 64 bytes
+  Box whole{0, {2, 4, 4}, {16, 32, 4}, 4}, rows{0, {4, 8}, {32, 4}, 4};
+  for (DagNode &node : dag.nodes)
+    if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
+      call->kind = CollectiveKind::AllGather;
+      node.uses.clear();
+      for (CollectiveMember &member : call->members) {
+        member.recv.value = member.send.value + 1;
+        member.sendBox = part;
+        member.recvBox = whole;
+        node.uses.push_back({member.send, part, true, false});
+        node.uses.push_back({member.recv, whole, false, true});
+      }
+    } else {
+      bool consumes = node.name == "consume";
+      node.uses.resize(1);
+      node.uses[0].box = consumes ? rows : part;
+      node.uses[0].blockSteps = {consumes ? 32 : 16, 0, 0};
+      node.uses[0].buffer.value += consumes;
+    }
+  std::vector<DagNode> nodes = std::move(dag.nodes);
+  dag.nodes.clear();
+  dag.edges.clear();
+  DependencyTracker tracker(dag);
+  for (DagNode &node : nodes)
+    tracker.append(std::move(node));
+  ASSERT_TRUE(dag.check());
+  auto count = applyTransform(dag, TransformKind::Chunk2);
+  ASSERT_TRUE(count) << count.error().message;
+  EXPECT_EQ(*count, 1u);
+  ASSERT_EQ(dag.nodes.size(), 10u) << "kernels on both sides are cut as well";
+  std::vector<Box> sent, received;
+  for (const DagNode &node : dag.nodes)
+    if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
+      sent.push_back(call->members[1].sendBox);
+      received.push_back(call->members[0].recvBox);
+    }
+  EXPECT_EQ(sent, (std::vector<Box>{{0, {8}, {4}, 4}, {32, {8}, {4}, 4}}));
+  EXPECT_EQ(received, (std::vector<Box>{{0, {2, 2, 4}, {16, 32, 4}, 4},
+                                        {64, {2, 2, 4}, {16, 32, 4}, 4}}));
+}
+
 } // namespace

@@ -15,15 +15,19 @@ KernelSpace makeSpace() {
   space.block = {64, 4, 1};
   space.maxGrid = {8, 8, 1};
   space.reshapable = true;
-  for (size_t p = 0; p < numKernelParameters; ++p)
-    space.choices.push_back({P(p), {space.defaults.values[p]}, "one"});
-  space.choices[size_t(P::BlockX)] = {P::BlockX, {16, 32, 64}, ""};
-  space.choices[size_t(P::BlockY)] = {P::BlockY, {4}, "one"};
-  space.choices[size_t(P::Vector)] = {P::Vector, {0, 1, 4, 8}, ""};
-  space.choices[size_t(P::TileX)] = {P::TileX, {0, 4, 8}, ""};
-  space.choices[size_t(P::TileY)] = {P::TileY, {0, 2, 4}, ""};
   space.defaults[P::BlockX] = 64;
   space.defaults[P::BlockY] = 4;
+  space.offerDefaults("one");
+  space.offer(P::BlockX, {16, 32, 64});
+  space.offer(P::Vector, {0, 1, 4, 8});
+  space.offer(P::TileX, {0, 4, 8});
+  space.offer(P::TileY, {0, 2, 4});
+  const Formula row = Formula(P::BlockX) * P::Items;
+  space.covers[0] = row;
+  space.requireLaunch();
+  space.require("two sizes", P::TileX, Relation::ZeroTogether, P::TileY, "");
+  space.require("divide", row, Relation::MultipleOf, P::TileX, "");
+  space.require("divide", P::BlockY, Relation::MultipleOf, P::TileY, "");
   return space;
 }
 
@@ -50,7 +54,7 @@ TEST(NarrowSpace, WhatHasOneValueSaysWhy) {
   const KernelSpace whole = makeSpace();
   const KernelSpace one = narrowed(whole, whole.defaults, 1, "kept");
   EXPECT_EQ(one.productSize(), 1u);
-  for (const KernelChoice &choice : one.choices)
+  for (const KernelAxis &choice : one.axes)
     EXPECT_EQ(choice.reason, "kept");
   // Vectors first; then tiles, whose sizes are none or both.
   const KernelSpace two = narrowed(whole, whole.defaults, 2, "kept");
@@ -63,7 +67,7 @@ TEST(NarrowSpace, WhatHasOneValueSaysWhy) {
 
 TEST(NarrowSpace, ASpaceTooLargeToCountHasAsManyAsFit) {
   KernelSpace space = makeSpace();
-  for (KernelChoice &choice : space.choices)
+  for (KernelAxis &choice : space.axes)
     for (uint32_t value = 100; value < 300; ++value)
       choice.values.push_back(value);
   EXPECT_EQ(space.productSize(), UINT64_MAX);

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/dagfile/DagJson.h"
 #include "planner/plan/Verify.h"
+#include "planner/schedule/bound/MakespanBound.h"
+#include "planner/schedule/search/LowerPeak.h"
 #include "planner/schedule/search/MemoryBound.h"
-#include "planner/schedule/search/OverlapPlan.h"
-#include "planner/schedule/search/OverlapSearch.h"
+#include "planner/schedule/search/OverlapPlanner.h"
+#include "planner/schedule/search/SequenceDecoder.h"
+#include "planner/schedule/search/SequenceMemory.h"
+#include "planner/schedule/search/WindowSearch.h"
+#include "support/Random.h"
+#include "tests/unit/planner/RandomProblem.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,8 +18,9 @@
 using namespace mgpu;
 using namespace mgpu::planner;
 using namespace mgpu::planner::search;
+using namespace mgpu::planner::testing;
 
-static Dag randomDag(uint64_t seed, uint32_t n) {
+static Dag randomFile(uint64_t seed, uint32_t n) {
   Random rng(seed);
   std::string text = R"({"format":"mgpu-dag/2","name":"r","devices":2,)"
                      R"("spmd":true,"resident_bytes":1000,"nodes":[)";
@@ -35,136 +42,237 @@ static Dag randomDag(uint64_t seed, uint32_t n) {
   return std::move(*dag);
 }
 
-/// Live bytes by definition, at each start in turn.
-static uint64_t peakByDefinition(const OverlapModel &model,
-                                 const OverlapSchedule &schedule) {
+/// Live bytes of the first device by definition, at each start in turn.
+static uint64_t peakByDefinition(const Problem &problem,
+                                 const Schedule &schedule) {
   uint64_t peak = 0;
-  for (uint32_t at = 0; at < model.size(); ++at) {
-    uint64_t live = model.residentBytes;
-    for (uint32_t i = 0; i < model.size(); ++i) {
-      double end = model.successors(i).empty() ? schedule.makespan : 0;
-      for (uint32_t next : model.successors(i))
-        end = std::max(end, schedule.starts[next] + model.durations[next]);
-      if (schedule.starts[i] <= schedule.starts[at] &&
-          end > schedule.starts[at])
-        live += model.outBytes[i];
+  for (uint32_t at = 0; at < problem.size(); ++at) {
+    uint64_t live = problem.devices[0].residentBytes;
+    for (uint32_t b = 0; b < problem.buffers.size(); ++b) {
+      double first = schedule.makespan,
+             last = problem.buffers[b].isKept ? schedule.makespan : 0;
+      for (uint32_t user : problem.users[b]) {
+        first = std::min(first, schedule.starts[user]);
+        last = std::max(last, schedule.starts[user] + problem.durations[user]);
+      }
+      if (problem.buffers[b].device == 0 && first <= schedule.starts[at] &&
+          last > schedule.starts[at])
+        live += problem.buffers[b].bytes;
     }
     peak = std::max(peak, live);
   }
   return peak;
 }
 
-TEST(Overlap, SchedulesAndPlansKeepEveryLimit) {
-  int tight = 0;
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
-    Dag dag = randomDag(seed, 90);
-    OverlapModel model = *OverlapModel::create(dag);
-    std::vector<double> keys(model.size());
-    std::iota(keys.begin(), keys.end(), 0.0);
-    std::vector<uint32_t> low = lowMemoryOrder(model, keys);
-    uint64_t least = sequentialPeak(model, low);
-    GuardedList list(model);
-    OverlapBounds bounds = makespanBounds(model);
-    double previous = 0;
-    for (uint64_t limit : {uint64_t(1) << 40, least + 2000, least}) {
-      OverlapSchedule schedule;
-      ASSERT_TRUE(list.run(low, pathPriorities(model), limit, schedule));
-      Result<void> legal = check(model, schedule);
-      EXPECT_TRUE(legal) << legal.error().message;
-      EXPECT_LE(peakMemory(model, schedule), limit);
-      EXPECT_EQ(peakMemory(model, schedule), peakByDefinition(model, schedule));
-      EXPECT_GE(schedule.makespan, bounds.makespan * (1 - 1e-12));
-      tight += previous > 0 && schedule.makespan > previous;
-      previous = schedule.makespan;
-      Plan plan = makePlan(model, schedule, dag);
-      Result<void> verdict = verify(plan, dag, {2, UINT64_MAX});
-      EXPECT_TRUE(verdict) << verdict.error().message;
+static std::vector<double> timesOf(const std::vector<Claim> &claims) {
+  std::vector<double> times;
+  for (const Claim &claim : claims)
+    times.push_back(claim.us);
+  return times;
+}
+
+TEST(Overlap, WindowsGiveSchedulesOfEveryProblem) {
+  int optimal = 0, problems = 0;
+  for (RandomProblemOptions options : {RandomProblemOptions{7, 2, 1, false, 3},
+                                       {7, 4, 3, false, 4},
+                                       {7, 2, 2, true, 4}})
+    for (uint64_t seed = 1; seed <= 40; ++seed) {
+      Problem problem = randomProblem(seed, options);
+      Certificate bound = makespanBound(problem);
+      WindowSearch search(problem, seed);
+      search.listPasses(timesOf(bound.heads), timesOf(bound.tails));
+      double before = search.best().makespan;
+      for (int k = 0; k < 100; ++k) {
+        search.move();
+        ASSERT_LE(search.best().makespan, before);
+        before = search.best().makespan;
+      }
+      Result<void> legal = check(problem, search.best());
+      ASSERT_TRUE(legal) << legal.error().message;
+      if (options.isCumulative)
+        continue; // it runs one node at a time
+      const double least = leastMakespan(problem);
+      EXPECT_GE(search.best().makespan, least - 1e-9);
+      optimal += search.best().makespan < least + 1e-9;
+      ++problems;
     }
-    OverlapSchedule schedule;
-    EXPECT_FALSE(list.run(low, pathPriorities(model), least - 1, schedule));
+  EXPECT_GT(optimal, problems * 9 / 10);
+}
+
+TEST(Overlap, SequencesThatFitAlwaysDecode) {
+  int waits = 0;
+  for (RandomProblemOptions options :
+       {RandomProblemOptions{40, 2, 1, false, 9}, {40, 4, 3, false, 9}})
+    for (uint64_t seed = 1; seed <= 40; ++seed) {
+      Problem problem = randomProblem(seed, options);
+      std::vector<uint32_t> order(problem.size());
+      std::iota(order.begin(), order.end(), 0u);
+      const std::vector<uint64_t> least = sequencePeakBytes(problem, order);
+      SequenceDecoder decoder(problem);
+      Schedule wide, narrow;
+      ASSERT_TRUE(decoder.decode(
+          order, std::vector<uint64_t>(least.size(), UINT64_MAX), wide.starts));
+      wide.makespan = decoder.makespan();
+      ASSERT_TRUE(decoder.decode(order, least, narrow.starts));
+      narrow.makespan = decoder.makespan();
+      for (const Schedule &schedule : {wide, narrow}) {
+        Result<void> legal = check(problem, schedule);
+        ASSERT_TRUE(legal) << legal.error().message;
+        EXPECT_EQ(peakBytes(problem, schedule)[0],
+                  peakByDefinition(problem, schedule));
+      }
+      for (size_t d = 0; d < least.size(); ++d)
+        EXPECT_LE(peakBytes(problem, narrow)[d], least[d]);
+      waits += narrow.makespan > wide.makespan;
+    }
+  EXPECT_GT(waits, 20); // the limits did bind
+}
+
+TEST(Overlap, ReorderedSequencesAreMeasuredAsNewOnes) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Problem problem = randomProblem(seed, {30, 3, 2, false, 9});
+    std::vector<uint32_t> order(problem.size());
+    std::iota(order.begin(), order.end(), 0u);
+    SequenceMemory memory(problem, order);
+    const std::vector<uint64_t> none(problem.devices.size(), 0);
+    Random random(seed);
+    for (int k = 0; k < 40; ++k) {
+      // Two neighbours without an edge change places.
+      uint32_t at = uint32_t(random.below(problem.size() - 1));
+      std::vector<uint32_t> part{memory.order()[at + 1], memory.order()[at]};
+      auto needs = problem.before[part[0]];
+      if (std::count(needs.begin(), needs.end(), part[1]))
+        continue;
+      memory.reorder(at, part, none);
+      if (random.below(2))
+        memory.undo();
+      SequenceMemory fresh(problem, memory.order());
+      for (uint32_t d = 0; d < none.size(); ++d)
+        for (uint32_t place = 0; place < problem.size(); ++place)
+          ASSERT_EQ(memory.live(d, place), fresh.live(d, place));
+      EXPECT_EQ(memory.peaks(), sequencePeakBytes(problem, memory.order()));
+    }
   }
-  EXPECT_GT(tight, 5); // the limits did bind
+}
+
+/// Plans under ever less memory: who finds one with less finds one with more.
+TEST(Overlap, PlansKeepEveryLimit) {
+  int lowered = 0, refused = 0;
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
+    Dag dag = randomFile(seed, 60);
+    bool isFound = true;
+    uint64_t limit = uint64_t(1) << 40;
+    for (int k = 0; k < 6; ++k) {
+      rcpsp::Budget budget(1e6, 60);
+      Result<OverlapOutcome> made =
+          planOverlap(dag, {1, nullptr, limit}, seed, budget);
+      if (!made) {
+        EXPECT_EQ(made.error().kind, ErrorKind::Invalid);
+        ++refused;
+        isFound = false;
+        limit = limit * 97 / 100;
+        continue;
+      }
+      EXPECT_TRUE(isFound) << "more memory was refused";
+      EXPECT_LE(made->peakBytes, limit);
+      EXPECT_LE(made->plan.arenaBytes[0] + dag.residentBytes, limit);
+      EXPECT_TRUE(check(made->problem, made->schedule));
+      EXPECT_TRUE(check(made->certificate, made->problem));
+      EXPECT_TRUE(verify(made->plan, dag, {2, limit}));
+      EXPECT_GE(made->plan.makespanUs, made->plan.lowerBoundUs * (1 - 1e-12));
+      EXPECT_NE(made->plan.boundBy, BoundArgument::Unknown);
+      lowered += k > 0; // the plan before took more
+      limit = made->peakBytes * 99 / 100;
+    }
+  }
+  EXPECT_GT(lowered, 4);
+  EXPECT_GT(refused, 10);
 }
 
 TEST(Overlap, CheckFindsWhatIsWrong) {
-  Dag dag = randomDag(3, 60);
-  OverlapModel model = *OverlapModel::create(dag);
-  OverlapSearch search(model, UINT64_MAX / 4, 1, {});
-  ASSERT_TRUE(search.first());
-  OverlapSchedule good = search.best();
-  ASSERT_TRUE(check(model, good));
+  Dag dag = randomFile(3, 60);
+  rcpsp::Budget budget(1e6, 20);
+  OverlapOutcome made = *planOverlap(dag, {}, 1, budget);
   int found = 0;
-  for (uint32_t i = 0; i < model.size(); ++i) {
-    OverlapSchedule bad = good;
+  for (uint32_t i = 0; i < made.problem.size(); ++i) {
+    Schedule bad = made.schedule;
     bad.starts[i] = std::max(0.0, bad.starts[i] - 0.5);
-    found += !check(model, bad);
+    found += !check(made.problem, bad);
   }
   EXPECT_GT(found, 40);
 }
 
-TEST(Overlap, SearchImprovesAndRepeats) {
-  Dag dag = randomDag(11, 300);
-  OverlapModel model = *OverlapModel::create(dag, 2);
-  OverlapBounds bounds = makespanBounds(model);
-  auto run = [&](uint64_t seed) {
-    OverlapSearch search(model, UINT64_MAX / 4, seed, {});
-    EXPECT_TRUE(search.first());
-    double first = search.best().makespan;
-    search.setBound(bounds.makespan);
-    rcpsp::Budget budget(1e6, 150);
-    search.improve(budget);
-    EXPECT_TRUE(check(model, search.best()));
-    EXPECT_LE(search.best().makespan, first);
-    return search.best().starts;
-  };
-  EXPECT_EQ(run(1), run(1));
+TEST(Overlap, SearchRepeats) {
+  Dag dag = randomFile(11, 300);
+  for (uint64_t limit : {uint64_t(1) << 40, uint64_t(500000)}) {
+    auto run = [&] {
+      rcpsp::Budget budget(1e6, 150);
+      auto made = planOverlap(dag, {2, nullptr, limit}, 1, budget);
+      EXPECT_TRUE(made) << made.error().message;
+      return made->schedule.starts;
+    };
+    EXPECT_EQ(run(), run());
+  }
 }
 
-/// The least peak over all orders of a small DAG, by sets of ended nodes.
-static uint64_t leastPeakExhaustive(const OverlapModel &model) {
-  uint32_t n = model.size();
+/// The least peak over all orders of a small problem on one device, by sets of
+/// ended nodes.
+static uint64_t leastPeakExhaustive(const Problem &problem) {
+  uint32_t n = problem.size();
   std::vector<uint64_t> best(size_t(1) << n, UINT64_MAX);
   best[0] = 0;
   for (uint32_t set = 0; set < best.size(); ++set) {
     if (best[set] == UINT64_MAX)
       continue;
-    uint64_t live = model.residentBytes;
-    for (uint32_t i = 0; i < n; ++i) {
-      bool needed = model.successors(i).empty();
-      for (uint32_t next : model.successors(i))
-        needed = needed || !(set >> next & 1);
-      if ((set >> i & 1) && needed)
-        live += model.outBytes[i];
-    }
     for (uint32_t i = 0; i < n; ++i) {
       bool ready = !(set >> i & 1);
-      for (uint32_t before : model.predecessors(i))
+      for (uint32_t before : problem.before[i])
         ready = ready && (set >> before & 1);
-      if (ready) {
-        uint64_t &to = best[set | 1u << i];
-        to = std::min(to, std::max(best[set], live + model.outBytes[i]));
+      if (!ready)
+        continue;
+      // While node i runs.
+      uint64_t live = problem.devices[0].residentBytes;
+      for (uint32_t b = 0; b < problem.buffers.size(); ++b) {
+        bool begun = false, isOpen = problem.buffers[b].isKept;
+        for (uint32_t user : problem.users[b]) {
+          begun = begun || user == i || (set >> user & 1);
+          isOpen = isOpen || !(set >> user & 1);
+        }
+        if (begun && isOpen)
+          live += problem.buffers[b].bytes;
       }
+      uint64_t &to = best[set | 1u << i];
+      to = std::min(to, std::max(best[set], live));
     }
   }
   return best.back();
 }
 
 TEST(Overlap, MemoryBoundNeverExceedsTheLeastPeak) {
-  int equal = 0;
+  int equal = 0, lowered = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
-    OverlapModel model = *OverlapModel::create(randomDag(seed, 12));
-    std::vector<uint32_t> order(model.size());
+    Problem problem = *frozenProblem(randomFile(seed, 12));
+    std::vector<uint32_t> order(problem.size());
     std::iota(order.begin(), order.end(), 0u);
-    uint64_t least = leastPeakExhaustive(model);
-    MemoryBound bound = memoryBound(model, order, 12, UINT64_MAX);
+    uint64_t least = leastPeakExhaustive(problem);
+    MemoryBound bound = memoryBound(problem, 0, order, 12, UINT64_MAX);
     EXPECT_LE(bound.bytes, least) << seed;
-    EXPECT_GE(sequentialPeak(model, order), least) << seed;
+    EXPECT_GE(sequencePeakBytes(problem, order)[0], least) << seed;
     equal += bound.bytes == least;
     // What it says is live is what it counts.
-    uint64_t sum = model.residentBytes + model.outBytes[bound.node];
-    for (uint32_t node : bound.live)
-      sum += model.outBytes[node];
+    uint64_t sum = problem.devices[0].residentBytes;
+    for (uint32_t b = 0; b < problem.buffers.size(); ++b)
+      if (problem.users[b].front() == bound.node)
+        sum += problem.buffers[b].bytes;
+    for (uint32_t b : bound.live)
+      sum += problem.buffers[b].bytes;
     EXPECT_EQ(sum, bound.bytes) << seed;
+    // Lowered as far as that can be.
+    rcpsp::Budget budget(1e6);
+    lowered += lowerPeak(problem, {least}, seed, budget, order);
+    EXPECT_FALSE(lowerPeak(problem, {least - 1}, seed, budget, order));
+    EXPECT_GE(sequencePeakBytes(problem, order)[0], least) << seed;
   }
   EXPECT_GT(equal, 15); // and it is often tight
+  EXPECT_GT(lowered, 30);
 }

@@ -16,6 +16,7 @@ static void expectEqual(const Plan &a, const Plan &b) {
   EXPECT_EQ(a.arenaBytes, b.arenaBytes);
   EXPECT_EQ(a.makespanUs, b.makespanUs);
   EXPECT_EQ(a.lowerBoundUs, b.lowerBoundUs);
+  EXPECT_EQ(a.boundBy, b.boundBy);
   ASSERT_EQ(a.steps.size(), b.steps.size());
   for (size_t s = 0; s < a.steps.size(); ++s) {
     EXPECT_EQ(a.steps[s].node, b.steps[s].node);
@@ -40,6 +41,7 @@ TEST(PlanText, ReadsBackExactly) {
     Result<Plan> plan = scheduleShuffled(dag, model, seed);
     ASSERT_TRUE(plan);
     std::mt19937_64 random(seed);
+    plan->boundBy = BoundArgument(seed % 5);
     for (PlanStep &step : plan->steps) { // doubles of many digits
       step.startUs += double(random()) * 0x1p-60;
       if (workClass(dag.node(step.node)) == WorkClass::Collective &&
@@ -78,10 +80,10 @@ protected:
 } // namespace
 
 TEST_F(PlanTextErrors, NameTheLine) {
-  EXPECT_EQ(message("mgpu-plan 2", "mgpu-plan 3"),
-            "plan line 1: the plan has version 3; this program reads versions "
-            "1 and 2");
-  EXPECT_EQ(message("mgpu-plan 2", "mgpu-plan 1"), "accepted");
+  EXPECT_EQ(message("mgpu-plan 3", "mgpu-plan 4"),
+            "plan line 1: the plan has version 4; this program reads versions "
+            "1 to 3");
+  EXPECT_EQ(message("mgpu-plan 3", "mgpu-plan 1"), "accepted");
   EXPECT_EQ(message("scheduler", "schedule"),
             "plan line 2: expected \"scheduler\", found \"schedule\"");
   EXPECT_EQ(message("\"list\"", "\"list"),
@@ -92,6 +94,9 @@ TEST_F(PlanTextErrors, NameTheLine) {
                 .find("plan line 6: \"nan\" is not a valid time"),
             std::string::npos);
   EXPECT_NE(message("makespan ", "makespan -").find("not a valid time"),
+            std::string::npos);
+  EXPECT_NE(message("\narena 0", " by luck\narena 0")
+                .find("plan line 7: \"luck\" does not prove a bound"),
             std::string::npos);
   EXPECT_NE(message("place 0", "place 4000").find("no buffer 4000"),
             std::string::npos);

@@ -79,7 +79,8 @@ TEST(ProgramText, SaysEverything) {
       CHANGE(p.dag.buffers.back().contents.push_back(std::byte(1))),
       CHANGE(p.dag.kernels[0].name += 'x'),
       CHANGE(p.dag.kernels[0].hash += 'x'),
-      CHANGE(p.dag.kernels[0].source += 'x'),
+      CHANGE(p.dag.kernels[0].source = MlirKernel{"another"}),
+      CHANGE(p.dag.kernels[0].matmul = MatmulFacts{ElementType::F8E5M2}),
       CHANGE(p.dag.kernels[0].location += 'x'),
       CHANGE(p.dag.kernels[0].block.z += 1),
       CHANGE(p.dag.kernels[0].numArguments += 1),
@@ -125,6 +126,7 @@ TEST(ProgramText, SaysEverything) {
       CHANGE(std::get<CollectiveCall>(g.work).elementType = ElementType::I1),
       CHANGE(std::get<CollectiveCall>(g.work).root += 1),
       CHANGE(std::get<CollectiveCall>(g.work).communicator += 1),
+      CHANGE(std::get<CollectiveCall>(g.work).pairs.push_back({0, 1})),
       CHANGE(std::get<CollectiveCall>(g.work).members[0].device.value += 1),
       CHANGE(std::get<CollectiveCall>(g.work).members[0].send.value += 1),
       CHANGE(std::get<CollectiveCall>(g.work).members[0].recv.value += 1),
@@ -148,7 +150,7 @@ namespace {
 /// One argument copied to a device, and back to a result.
 class ProgramTextErrors : public ::testing::Test {
 protected:
-  std::string text = R"(mgpu-program 2
+  std::string text = R"(mgpu-program 3
 program "main" devices 2 spmd 0 resident 0
 buffer "x" on host argument 0 bytes 64 type f32 shape 4 4
 buffer "t" on 1 temporary 0 bytes 64 type f32 shape 16
@@ -180,9 +182,10 @@ end
 
 TEST_F(ProgramTextErrors, NameTheFault) {
   EXPECT_EQ(message("end\n", "# a comment\n\n end \r\n"), "accepted");
-  EXPECT_EQ(message("mgpu-program 2", "mgpu-program 1"), "accepted");
-  EXPECT_EQ(message("mgpu-program 2", "mgpu-program 3"),
-            "the program has version 3; this mgpu reads versions 1 and 2: use "
+  for (const char *older : {"mgpu-program 1", "mgpu-program 2"})
+    EXPECT_EQ(message("mgpu-program 3", older), "accepted");
+  EXPECT_EQ(message("mgpu-program 3", "mgpu-program 4"),
+            "the program has version 4; this mgpu reads versions 1 to 3: use "
             "the mgpu that made it, or newer");
   EXPECT_EQ(message("devices 2", "devices 4000000000"),
             "program line 2: 4000000000 devices are more than 65536");

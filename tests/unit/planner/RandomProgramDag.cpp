@@ -29,7 +29,17 @@ Program randomProgram(uint64_t seed) {
     KernelSpec kernel;
     kernel.name = "k \n" + std::to_string(k);
     kernel.hash = "h" + std::to_string(pick(5));
-    kernel.source = "module {}\n\"quoted\" " + std::to_string(pick(3));
+    const std::string text = "module {}\n\"quoted\" " + std::to_string(pick(3));
+    if (pick(2)) {
+      kernel.source = MlirKernel{text};
+    } else if (pick(2)) {
+      CudaFile file{"\xff // " + text, "k\n.cu", "k", {}, {}, 16, text};
+      file.parameters = {{ElementType::F16, true}, {ElementType::I1, false}};
+      file.tunables = {{"TILE", {16, 8}}, {"DEPTH", {4}}};
+      kernel.source = file;
+    }
+    if (pick(2))
+      kernel.matmul = MatmulFacts{ElementType::BF16};
     kernel.location = k == 0 ? "" : "a file.mlir:3:4";
     kernel.block = {uint32_t(1 + pick(9)), 2, 3};
     kernel.numArguments = uint32_t(pick(4));

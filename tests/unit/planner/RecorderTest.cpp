@@ -24,10 +24,11 @@ struct TwoDevices {
   BufferId buffers[2] = {onDevice("a", 0), onDevice("b", 1)};
   KernelId kernel = recorder.addKernel({.name = "scale",
                                         .hash = "scale",
-                                        .source = "",
+                                        .source = {},
                                         .location = "k:1",
                                         .block = {64},
-                                        .numArguments = 1});
+                                        .numArguments = 1,
+                                        .matmul = {}});
   uint32_t both =
       *recorder.createCommunicator({{0}, {1}}, recorder.place("p:1"));
 
@@ -135,6 +136,52 @@ TEST(Recorder, AMismatchedCollectiveIsFoundAtBothPlaces) {
   EXPECT_EQ(unanswered.error().message,
             "p:2: deadlock: all_reduce is called by rank 0 but never by rank 1 "
             "(p:1: of this communicator)");
+}
+
+// Buffers of 64 floats as 8 x 8, whose right half is rank 1's.
+TEST(Recorder, SlicesAlongAnAxisComeFirst) {
+  TwoDevices two;
+  BufferId halves[2] = {two.onDevice("h", 0), two.onDevice("k", 1)};
+  for (int device : {0, 1}) {
+    ASSERT_TRUE(two.load(device, "p:2"));
+    View whole{two.buffers[device], 0, {8, 8}, {8, 1}};
+    View half{halves[device], 0, {8, 4}, {4, 1}};
+    ASSERT_TRUE(two.recorder.reduceScatter(two.both, ReductionKind::Max, 1,
+                                           whole, half, two.at("p:3", device)));
+    ASSERT_TRUE(two.recorder.allToAll(two.both, 1, 0, whole,
+                                      {halves[device], 0, {16, 4}, {4, 1}},
+                                      two.at("p:4", device)));
+    // Its own half of the result, where it lies.
+    ASSERT_TRUE(two.recorder.allGather(
+        two.both, 1, {two.buffers[device], device * 4, {8, 4}, {8, 1}}, whole,
+        two.at("p:5", device)));
+    ASSERT_TRUE(two.recorder.permute(two.both, {{1, 1}, {0, 0}}, whole, whole,
+                                     two.at("p:6", device)));
+  }
+  Result<Program> program = two.recorder.finish();
+  ASSERT_TRUE(program) << program.error().message;
+  auto call = [&](size_t node) {
+    return std::get<CollectiveCall>(program->dag.nodes[node].work);
+  };
+  ASSERT_EQ(program->dag.nodes.size(), 6u);
+  const Box byHalves{0, {2, 8, 4}, {16, 32, 4}, 4}, rows{0, {8, 4}, {16, 4}, 4};
+  EXPECT_EQ(call(2).members[1].sendBox, byHalves);
+  EXPECT_EQ(call(2).members[1].recvBox, rows);
+  EXPECT_EQ(call(3).members[0].sendBox, byHalves);
+  EXPECT_EQ(call(3).members[0].recvBox, (Box{0, {16, 4}, {16, 4}, 4}));
+  EXPECT_EQ(call(4).members[1].sendBox, (Box{16, {8, 4}, {32, 4}, 4}));
+  EXPECT_EQ(call(4).members[1].recvBox, byHalves);
+  EXPECT_EQ(call(5).pairs, (std::vector<RankPair>{{0, 0}, {1, 1}}));
+  expectPlanned(*program);
+}
+
+TEST(Recorder, PairsAreAskedFor) {
+  TwoDevices two;
+  View view = two.recorder.whole(two.buffers[0]);
+  auto outside =
+      two.recorder.permute(two.both, {{0, 2}}, view, view, two.at("p:2", 0));
+  ASSERT_FALSE(outside);
+  EXPECT_EQ(outside.error().message, "p:2: pair [0, 2] is outside of 2 ranks");
 }
 
 TEST(Recorder, ALoopKeepsOneTripAndItsPhases) {

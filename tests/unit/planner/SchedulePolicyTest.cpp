@@ -7,7 +7,7 @@
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/TargetSearch.h"
 #include "planner/schedule/list/PlanBuilder.h"
-#include "planner/schedule/search/BaseOrders.h"
+#include "planner/schedule/search/InOrder.h"
 #include "tests/unit/planner/Machines.h"
 #include "tests/unit/planner/RandomDag.h"
 
@@ -267,7 +267,7 @@ TEST(SchedulePolicy, OfFilesThatAreSpmdAreObeyed) {
   uint32_t kept[2] = {0, 0}, refused = 0;
   for (uint64_t seed = 0; seed < 30; ++seed) {
     Dag dag = randomFile(seed);
-    search::OverlapModel flat = *search::OverlapModel::create(dag);
+    Problem flat = *frozenProblem(dag);
     for (bool early : {false, true})
       EXPECT_TRUE(check(flat, search::inOrderSchedule(flat, early)));
     double last = 0;
@@ -291,7 +291,7 @@ TEST(SchedulePolicy, OfFilesThatAreSpmdAreObeyed) {
       }
       double kernelsEnd = 0, kernelStart = 0;
       for (uint32_t i = 0; i < flat.size(); ++i) {
-        if (flat.isCollective[i]) {
+        if (isCollective(flat, i)) {
           if (!options.schedulePolicy.early)
             EXPECT_GE(starts[i], kernelsEnd - 1e-6) << seed << ", " << i;
           continue;

@@ -9,8 +9,10 @@
 namespace mgpu::tuner {
 namespace {
 
+using planner::Formula;
 using planner::KernelConfig;
 using planner::KernelSpace;
+using planner::Relation;
 using P = planner::KernelParameter;
 
 KernelSpace hostSpace() {
@@ -19,13 +21,18 @@ KernelSpace hostSpace() {
   space.maxGrid = {32, 8, 1};
   space.reshapable = true;
   space.defaults[P::BlockX] = 32;
-  for (size_t k = 0; k < planner::numKernelParameters; ++k)
-    space.choices.push_back({P(k), {space.defaults[P(k)]}, ""});
-  space.choices[size_t(P::BlockX)].values = {8, 32, 256, 1024};
-  space.choices[size_t(P::BlockY)].values = {1, 2, 4};
-  space.choices[size_t(P::Items)].values = {1, 4};
-  space.choices[size_t(P::TileX)].values = {0, 16, 64};
-  space.choices[size_t(P::TileY)].values = {0, 1, 4};
+  space.offerDefaults("");
+  space.choice(P::BlockX).values = {8, 32, 256, 1024};
+  space.choice(P::BlockY).values = {1, 2, 4};
+  space.choice(P::Items).values = {1, 4};
+  space.choice(P::TileX).values = {0, 16, 64};
+  space.choice(P::TileY).values = {0, 1, 4};
+  const Formula row = Formula(P::BlockX) * P::Items;
+  space.covers[0] = row;
+  space.requireLaunch();
+  space.require("two sizes", P::TileX, Relation::ZeroTogether, P::TileY, "");
+  space.require("divide", row, Relation::MultipleOf, P::TileX, "");
+  space.require("divide", P::BlockY, Relation::MultipleOf, P::TileY, "");
   return space;
 }
 
@@ -49,12 +56,12 @@ TEST(ProgramSpace, TunablesAreSearchedLikeParameters) {
   KernelSpace kernel = hostSpace();
   kernel.target = planner::KernelTarget::Cuda;
   for (P unused : {P::Items, P::TileX, P::TileY})
-    kernel.choices[size_t(unused)].values = {kernel.defaults[unused]};
-  kernel.stagedBytes = 4;
-  kernel.stagedTunables = 2;
-  kernel.tunables = {{"MGPU_DEPTH", {32, 16, 64}}, {"MGPU_STAGES", {3, 2}}};
-  kernel.defaults.numTunables = 2;
-  kernel.defaults.tunables = {32, 3};
+    kernel.choice(unused).values = {kernel.defaults[unused]};
+  kernel.sharedBytes = Formula(4) * (kernel.covers[0] + kernel.covers[1] + 1) *
+                       Formula::tunable(0) * Formula::tunable(1);
+  kernel.requireStaticShared();
+  kernel.addTunable({"MGPU_DEPTH", {32, 16, 64}});
+  kernel.addTunable({"MGPU_STAGES", {3, 2}});
   auto space = spaceOf(kernel);
   ASSERT_TRUE(space) << space.error().message;
   std::vector<KernelConfig> legal = kernel.legal();
@@ -74,11 +81,8 @@ TEST(ProgramSpace, TunablesAreSearchedLikeParameters) {
   KernelSpace file;
   file.target = planner::KernelTarget::Cuda;
   file.defaults[P::BlockX] = 100;
-  for (size_t k = 0; k < planner::numKernelParameters; ++k)
-    file.choices.push_back({P(k), {file.defaults[P(k)]}, "is a file"});
-  file.tunables = {{"TILE", {16, 8, 32}}};
-  file.defaults.numTunables = 1;
-  file.defaults.tunables = {16};
+  file.offerDefaults("is a file");
+  file.addTunable({"TILE", {16, 8, 32}});
   file.block = {100, 1, 1};
   file.maxGrid = {4, 1, 1};
   auto ofFile = spaceOf(file);

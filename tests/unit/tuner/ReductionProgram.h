@@ -20,7 +20,7 @@ inline planner::Dag makeReductions(bool parts, int sums = 2) {
   Dag dag;
   dag.name = "reductions";
   dag.numDevices = 2;
-  dag.kernels.push_back({"axpy", "hash", "", "r.mlir:1:1", {4, 1, 1}, 4});
+  dag.kernels.push_back({"axpy", "hash", {}, "r.mlir:1:1", {4, 1, 1}, 4, {}});
   auto buffer = [&](std::string name, int32_t device, BufferRole role) {
     Buffer made;
     made.name = std::move(name);
@@ -107,10 +107,7 @@ struct ReductionSubject {
     space.block = {4, 1, 1};
     space.maxGrid = {2, 1, 1};
     space.defaults[planner::KernelParameter::BlockX] = 4;
-    for (size_t k = 0; k < planner::numKernelParameters; ++k) {
-      auto parameter = planner::KernelParameter(k);
-      space.choices.push_back({parameter, {space.defaults[parameter]}, ""});
-    }
+    space.offerDefaults("");
   }
   ReductionSubject(const ReductionSubject &) = delete;
 

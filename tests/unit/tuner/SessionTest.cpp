@@ -31,9 +31,8 @@ struct FaultySubject : TestSubject {
     space.block = {4, 1, 1};
     space.maxGrid = {2, 1, 1};
     space.defaults[P::BlockX] = 4;
-    for (size_t k = 0; k < planner::numKernelParameters; ++k)
-      space.choices.push_back({P(k), {space.defaults[P(k)]}, ""});
-    space.choices[size_t(P::Unroll)].values = std::move(unrolls);
+    space.offerDefaults("");
+    space.choice(P::Unroll).values = std::move(unrolls);
   }
 
   TuningSubject subject() const {

@@ -18,8 +18,13 @@ PROGRAMS = [
     ["examples/mlp/mlp.mlir"],
     ["examples/mandelbrot/mandelbrot.mlir"],
     ["examples/ops/ops.mlir"],
+    ["examples/exchange/exchange.mlir"],
     ["examples/source/source.mlir"],
     ["examples/attention/attention.mlir"],
+    ["examples/tensor/attention.mlir"],
+    ["examples/tensor/data-parallel.mlir", "--arg", "rate=0.5"],
+    ["examples/tensor/tensor-parallel.mlir", "--arg", "rate=0.5"],
+    ["examples/tensor/fully-sharded.mlir", "--arg", "rate=0.5"],
     ["tests/lit/run/dynamic-shared-memory.mlir"],
 ]
 

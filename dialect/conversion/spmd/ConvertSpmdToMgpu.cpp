@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+#include "dialect/conversion/spmd/Spread.h"
+#include "dialect/mgpu/Diagnostics.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/Verifier.h"
+
+namespace mgpu::conversion {
+
+#define GEN_PASS_DEF_CONVERTSPMDTOMGPU
+#include "dialect/conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// Whether the devices that `op` names are there, and each of them calls it.
+LogicalResult checkDevices(Operation *op, int64_t devices) {
+  auto isThere = [&](int64_t device) {
+    if (device < devices)
+      return success();
+    return LogicalResult(op->emitOpError() << "names device " << device
+                                           << "; there are " << devices);
+  };
+  if (auto permute = dyn_cast<spmd::PermuteOp>(op)) {
+    for (Attribute pair : permute.getPairs())
+      for (int64_t device : cast<DenseI64ArrayAttr>(pair).asArrayRef())
+        if (failed(isThere(device)))
+          return failure();
+    return success();
+  }
+  auto groups = op->getAttrOfType<ArrayAttr>("groups");
+  if (!groups) { // the rules about the size of a group can be checked now
+    Builder b(op->getContext());
+    op->setAttr("groups", b.getArrayAttr(b.getDenseI64ArrayAttr(
+                              spmd::groupsOf({}, devices)[0])));
+    return verify(op);
+  }
+  int64_t members = 0;
+  for (ArrayRef<int64_t> group : spmd::groupsOf(groups, devices))
+    for (int64_t device : group) {
+      if (failed(isThere(device)))
+        return failure();
+      ++members;
+    }
+  if (members != devices)
+    return op->emitOpError() << "has groups of " << members << " of the "
+                             << devices << " devices; each must be in one";
+  return success();
+}
+
+/// Whether the body of a linalg operation computes with numbers alone.
+LogicalResult checkBody(linalg::LinalgOp linalg) {
+  auto checked = linalg->walk([&](Operation *op) {
+    bool isTensors = isa<linalg::LinalgOp, memref::AllocOp, memref::CopyOp>(op);
+    if (op == linalg ||
+        (!isTensors && !isa_and_nonnull<spmd::SpmdDialect, ir::MgpuDialect>(
+                           op->getDialect())))
+      return WalkResult::advance();
+    ir::emitUnsupported(op)
+        << "stands in the body of '" << linalg->getName()
+        << "', which computes with numbers, not with tensors; move it before "
+           "that operation";
+    return WalkResult::interrupt();
+  });
+  return failure(checked.wasInterrupted());
+}
+
+/// Whether a device's program has only what a program for N devices can have.
+LogicalResult check(Operation *op, int64_t devices) {
+  if (isa_and_nonnull<ir::MgpuDialect>(op->getDialect()))
+    return ir::emitUnsupported(op)
+           << "'" << op->getName()
+           << "' cannot be in a function over tensors; write the collectives "
+              "of the spmd dialect there";
+  if (isa_and_nonnull<spmd::SpmdDialect>(op->getDialect()))
+    return isa<spmd::DeviceIndexOp, spmd::DistributeOp, spmd::CollectOp>(op)
+               ? success()
+               : checkDevices(op, devices);
+  if (isa<memref::LoadOp>(op))
+    return ir::emitUnsupported(op)
+           << "takes an element out of a tensor to decide what the program "
+              "does; only kernels can read tensors, so compute it from scalar "
+              "arguments";
+  auto alloc = dyn_cast<memref::AllocOp>(op);
+  if (alloc && !alloc.getType().hasStaticShape())
+    return ir::emitUnsupported(op)
+           << "makes a tensor of type " << alloc.getType()
+           << "; its shape must be known once scalar arguments are";
+  if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>) ||
+      llvm::any_of(op->getResultTypes(), llvm::IsaPred<TensorType>))
+    return ir::emitUnsupported(op)
+           << "'" << op->getName() << "' has no form on buffers";
+  return success();
+}
+
+struct ConvertSpmdToMgpu : impl::ConvertSpmdToMgpuBase<ConvertSpmdToMgpu> {
+  using ConvertSpmdToMgpuBase::ConvertSpmdToMgpuBase;
+
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
+    if (!function || function.isExternal())
+      return;
+    int64_t devices = 1;
+    for (auto config : getOperation().getOps<ir::DeviceConfigOp>())
+      devices = config.getConfig().getNumDevices();
+    auto checked = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (op == function)
+        return WalkResult::advance();
+      if (failed(check(op, devices)))
+        return WalkResult::interrupt();
+      auto linalg = dyn_cast<linalg::LinalgOp>(op);
+      if (!linalg)
+        return WalkResult::advance();
+      return failed(checkBody(linalg)) ? WalkResult::interrupt()
+                                       : WalkResult::skip();
+    });
+    if (checked.wasInterrupted())
+      return signalPassFailure();
+    Spread spread(function, devices);
+    if (Operation *op = spread.findUnmatched()) {
+      op->emitOpError()
+          << "stands in a loop or branch that devices do not take "
+             "alike, so that some of a group might not call it";
+      return signalPassFailure();
+    }
+    spread.run();
+  }
+};
+
+} // namespace
+
+} // namespace mgpu::conversion

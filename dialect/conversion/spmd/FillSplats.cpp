@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+
+namespace mgpu::conversion {
+
+#define GEN_PASS_DEF_FILLSPLATS
+#include "dialect/conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+struct FillSplats : impl::FillSplatsBase<FillSplats> {
+  using FillSplatsBase::FillSplatsBase;
+
+  void runOnOperation() override {
+    getOperation().walk([](arith::ConstantOp constant) {
+      auto type = dyn_cast<RankedTensorType>(constant.getType());
+      auto values = dyn_cast<SplatElementsAttr>(constant.getValue());
+      if (!type || !values)
+        return;
+      // One for each use: what is written in place needs a tensor of its own.
+      for (OpOperand &use : llvm::make_early_inc_range(constant->getUses())) {
+        OpBuilder b(use.getOwner());
+        Location loc = constant.getLoc();
+        Value number = arith::ConstantOp::create(
+            b, loc, values.getSplatValue<TypedAttr>());
+        Value empty = tensor::EmptyOp::create(b, loc, type.getShape(),
+                                              type.getElementType());
+        use.set(linalg::FillOp::create(b, loc, number, empty).getResult(0));
+      }
+      constant.erase();
+    });
+  }
+};
+
+} // namespace
+
+} // namespace mgpu::conversion

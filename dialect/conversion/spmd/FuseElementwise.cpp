@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mgpu::conversion {
+
+#define GEN_PASS_DEF_FUSEELEMENTWISE
+#include "dialect/conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// Whether what `operand` brings is used there alone, and both sides are plain
+/// loops: upstream would turn a matrix product into loops to take in a reshape.
+bool mayFold(OpOperand *operand) {
+  Operation *producer = operand->get().getDefiningOp();
+  auto isPlain = [](Operation *op) {
+    return !isa<linalg::LinalgOp>(op) || isa<linalg::GenericOp>(op);
+  };
+  return producer && producer->hasOneUse() && isPlain(producer) &&
+         isPlain(operand->getOwner());
+}
+
+struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
+  using FuseElementwiseBase::FuseElementwiseBase;
+
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    linalg::populateElementwiseOpsFusionPatterns(patterns, mayFold);
+    linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, mayFold);
+    linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
+    linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace mgpu::conversion

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+#include "dialect/spmd/SpmdDialect.h"
+
+#include "mlir/Conversion/TensorToLinalg/TensorToLinalgPass.h"
+#include "mlir/Conversion/TosaToArith/TosaToArith.h"
+#include "mlir/Conversion/TosaToLinalg/TosaToLinalg.h"
+#include "mlir/Conversion/TosaToSCF/TosaToSCF.h"
+#include "mlir/Conversion/TosaToTensor/TosaToTensor.h"
+#include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Linalg/Transforms/SubsetInsertionOpInterfaceImpl.h"
+#include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/IR/TensorInferTypeOpInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/Transforms/SubsetInsertionOpInterfaceImpl.h"
+#include "mlir/Dialect/Tosa/IR/TosaOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+/// One function of linalg, tensor, arith, math and scf.
+static void addNormalisation(OpPassManager &passes, const std::string &entry) {
+  passes.addPass(createSelectEntry({entry}));
+  passes.addPass(createInlinerPass());
+  passes.addPass(createSymbolDCEPass());
+  tosa::addTosaToLinalgPasses(passes, {}, {}, std::nullopt);
+  OpPassManager &function = passes.nest<func::FuncOp>();
+  function.addPass(createTosaToTensorPass());
+  function.addPass(createTosaToArithPass({.includeApplyRescale = true}));
+  function.addPass(createTosaToSCFPass());
+  passes.addPass(createConvertElementwiseToLinalgPass());
+  passes.addPass(createDecomposeTensors());
+  passes.addPass(createConvertTensorToLinalgPass());
+  passes.addPass(createFuseElementwise());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(createFillSplats());
+}
+
+static void addBufferization(OpPassManager &passes) {
+  bufferization::OneShotBufferizePassOptions options;
+  options.bufferizeFunctionBoundaries = true;
+  options.functionBoundaryTypeConversion =
+      bufferization::LayoutMapOption::IdentityLayoutMap;
+  options.allowReturnAllocsFromLoops = true;
+  passes.addPass(bufferization::createEmptyTensorEliminationPass());
+  passes.addPass(bufferization::createEmptyTensorToAllocTensorPass());
+  passes.addPass(bufferization::createOneShotBufferizePass(options));
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+}
+
+void buildSpmdPipeline(OpPassManager &passes,
+                       const SpmdPipelineOptions &options) {
+  addNormalisation(passes, options.entry);
+  passes.addPass(createPlaceArguments({options.entry, options.devices}));
+  passes.addPass(createKeepLoopBuffers());
+  addBufferization(passes);
+  passes.addPass(createConvertSpmdToMgpu({options.entry}));
+  passes.addPass(createCanonicalizerPass());
+}
+
+bool isTensorProgram(func::FuncOp function) {
+  auto hasTensors = [](TypeRange types) {
+    return llvm::any_of(types, llvm::IsaPred<TensorType>);
+  };
+  return function
+      .walk([&](Operation *op) {
+        auto inner = dyn_cast<func::FuncOp>(op);
+        return hasTensors(op->getResultTypes()) ||
+                       (inner && hasTensors(inner.getArgumentTypes()))
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void registerTensorDialects(DialectRegistry &registry) {
+  registry
+      .insert<bufferization::BufferizationDialect, linalg::LinalgDialect,
+              spmd::SpmdDialect, tensor::TensorDialect, tosa::TosaDialect>();
+  arith::registerBufferizableOpInterfaceExternalModels(registry);
+  bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
+      registry);
+  linalg::registerBufferizableOpInterfaceExternalModels(registry);
+  linalg::registerSubsetOpInterfaceExternalModels(registry);
+  scf::registerBufferizableOpInterfaceExternalModels(registry);
+  tensor::registerBufferizableOpInterfaceExternalModels(registry);
+  tensor::registerInferTypeOpInterfaceExternalModels(registry);
+  tensor::registerSubsetOpInterfaceExternalModels(registry);
+  spmd::registerBufferization(registry);
+}
+
+} // namespace mgpu::conversion

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The order of the program for N devices; SpreadOps.cpp has the operations.
+#include "dialect/conversion/spmd/Spread.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+static bool isMemref(Value value) {
+  return isa<BaseMemRefType>(value.getType());
+}
+
+static bool usesMemrefs(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        return llvm::any_of(inner->getOperands(), isMemref) ||
+                       llvm::any_of(inner->getResults(), isMemref)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+static bool isCollective(Operation *op) {
+  return isa<spmd::AllReduceOp, spmd::AllGatherOp, spmd::ReduceScatterOp,
+             spmd::AllToAllOp, spmd::BroadcastOp, spmd::PermuteOp>(op);
+}
+
+Spread::Spread(func::FuncOp function, int64_t numDevices)
+    : function(function), b(function.getContext()), maps(numDevices),
+      perDevice(function) {}
+
+/// Whether `op` gives all devices the same scalars.
+bool Spread::isUniform(Operation *op) const {
+  return isPure(op) && !usesMemrefs(op) &&
+         llvm::none_of(op->getResults(),
+                       [&](Value value) { return perDevice.contains(value); });
+}
+
+Operation *Spread::findUnmatched() const {
+  Operation *found = nullptr;
+  const_cast<func::FuncOp &>(function).walk([&](Operation *op) {
+    if (!isCollective(op))
+      return;
+    for (Operation *parent = op->getParentOp(); !isa<func::FuncOp>(parent);
+         parent = parent->getParentOp())
+      if (!perDevice.takesAlike(parent))
+        found = op;
+  });
+  return found;
+}
+
+void Spread::run() {
+  Block &old = function.front();
+  Block *body = new Block;
+  function.getBody().push_front(body);
+  for (BlockArgument argument : old.getArguments()) {
+    Value same = body->addArgument(argument.getType(), argument.getLoc());
+    for (IRMapping &map : maps)
+      map.map(argument, same);
+  }
+  b.setInsertionPointToEnd(body);
+  Location loc = function.getLoc();
+  auto handle = [&](int64_t index) {
+    Value number = arith::ConstantIndexOp::create(b, loc, index);
+    return ir::GetDeviceOp::create(b, loc, ir::DeviceType::get(b.getContext()),
+                                   number)
+        .getDevice();
+  };
+  host = handle(ir::hostDeviceIndex);
+  for (size_t device = 0; device < maps.size(); ++device)
+    devices.push_back(handle(device));
+  head = devices.back().getDefiningOp();
+  spreadBlock(old);
+  Operation *end = old.getTerminator();
+  SmallVector<Value> results = llvm::map_to_vector(
+      end->getOperands(), [&](Value value) { return on(0, value); });
+  func::ReturnOp::create(b, end->getLoc(), results);
+  old.dropAllReferences();
+  old.erase();
+}
+
+void Spread::spreadBlock(Block &block) {
+  Segment segment;
+  for (Operation &op : block.without_terminator()) {
+    if (isUniform(&op)) {
+      // Nothing of the segment gives it a value, so it may come first.
+      mapShared(&op, b.clone(op, maps[0])->getResults());
+    } else if (isCollective(&op)) {
+      spreadSegment(segment);
+      spreadCollective(&op);
+    } else if (perDevice.takesAlike(&op)) {
+      spreadSegment(segment);
+      spreadShared(&op);
+    } else {
+      segment.push_back(&op);
+    }
+  }
+  spreadSegment(segment);
+}
+
+void Spread::mapShared(Operation *op, ValueRange results) {
+  for (IRMapping &map : maps)
+    map.map(op->getResults(), results);
+}
+
+/// All operations of one device, then all of the next.
+void Spread::spreadSegment(Segment &segment) {
+  for (size_t device = 0; device < maps.size(); ++device)
+    for (Operation *op : segment)
+      emitOn(device, op);
+  segment.clear();
+}
+
+/// How many values stand for `value`: one for each device, or one for all.
+size_t Spread::countOf(Value value) const {
+  return perDevice.contains(value) ? maps.size() : 1;
+}
+
+/// The values that `targets` get of `values`, pair by pair.
+SmallVector<Value> Spread::spreadValues(ValueRange values, ValueRange targets) {
+  SmallVector<Value> spread;
+  for (auto [value, target] : llvm::zip(values, targets))
+    for (size_t device = 0; device < countOf(target); ++device)
+      spread.push_back(on(device, value));
+  return spread;
+}
+
+void Spread::mapEach(ValueRange old, ValueRange made) {
+  size_t next = 0;
+  for (Value value : old) {
+    bool isOnEach = perDevice.contains(value);
+    for (size_t device = 0; device < maps.size(); ++device)
+      maps[device].map(value, made[next + (isOnEach ? device : 0)]);
+    next += countOf(value);
+  }
+}
+
+/// Fills `region` with the one block of `old`, which ends with what `targets`
+/// get.
+void Spread::spreadRegion(Region &old, Region &region, ValueRange targets) {
+  Block &from = old.front(), &body = region.emplaceBlock();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(&body);
+  for (BlockArgument argument : from.getArguments())
+    body.addArguments(
+        SmallVector<Type>(countOf(argument), argument.getType()),
+        SmallVector<Location>(countOf(argument), argument.getLoc()));
+  mapEach(from.getArguments(), body.getArguments());
+  spreadBlock(from);
+  Operation *end = from.getTerminator();
+  if (auto condition = dyn_cast<scf::ConditionOp>(end))
+    scf::ConditionOp::create(b, end->getLoc(), on(0, condition.getCondition()),
+                             spreadValues(condition.getArgs(), targets));
+  else
+    scf::YieldOp::create(b, end->getLoc(),
+                         spreadValues(end->getOperands(), targets));
+}
+
+/// A loop or branch for all devices. What it carries or gives, and differs, is
+/// there once for each device.
+void Spread::spreadShared(Operation *op) {
+  OperationState state(op->getLoc(), op->getName());
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  state.addAttributes(llvm::to_vector(op->getDiscardableAttrs()));
+  for (Value result : op->getResults())
+    state.types.append(countOf(result), result.getType());
+  // By region: what the values at its end become.
+  SmallVector<ValueRange> targets(op->getNumRegions(), op->getResults());
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    for (Value bound :
+         {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+      state.operands.push_back(on(0, bound));
+    state.addOperands(
+        spreadValues(loop.getInitArgs(), loop.getRegionIterArgs()));
+    targets[0] = loop.getRegionIterArgs();
+  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    state.addOperands(on(0, branch.getCondition()));
+  } else {
+    auto each = cast<scf::WhileOp>(op);
+    state.addOperands(spreadValues(each.getInits(), each.getBeforeArguments()));
+    targets = {each.getAfterArguments(), each.getBeforeArguments()};
+  }
+  for (unsigned k = 0; k < op->getNumRegions(); ++k)
+    state.addRegion();
+  Operation *shared = b.create(state);
+  for (auto [k, old] : llvm::enumerate(op->getRegions()))
+    if (!old.empty())
+      spreadRegion(old, shared->getRegion(k), targets[k]);
+  mapEach(op->getResults(), shared->getResults());
+}
+
+} // namespace mgpu::conversion

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_CONVERSION_SPMD_SPREAD_H
+#define MGPU_DIALECT_CONVERSION_SPMD_SPREAD_H
+
+// Makes one function for N devices of the one that each of them runs.
+
+#include "dialect/conversion/spmd/PerDevice.h"
+#include "dialect/spmd/SpmdDialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/IRMapping.h"
+
+#include <map>
+
+namespace mgpu::conversion {
+
+/// Replaces the body of a bufferized function by one that names each device.
+/// The result has, for each buffer of a device, an mgpu.alloc there. Between
+/// two collectives the operations of one device stand together. The calls of
+/// one collective follow each other in rank order. Loops and branches that all
+/// devices take alike stay one, also where their bodies are several devices'.
+class Spread {
+public:
+  Spread(mlir::func::FuncOp function, int64_t devices);
+  void run();
+  /// A collective in a loop or branch that devices do not take alike, so that
+  /// some of a group might not call it; null where there is none.
+  mlir::Operation *findUnmatched() const;
+
+private:
+  using Segment = llvm::SmallVector<mlir::Operation *>;
+
+  void spreadBlock(mlir::Block &block);
+  void spreadSegment(Segment &segment);
+  void spreadShared(mlir::Operation *op);
+  void spreadCollective(mlir::Operation *op);
+  void spreadPermute(spmd::PermuteOp op);
+  void spreadRegion(mlir::Region &old, mlir::Region &region,
+                    mlir::ValueRange targets);
+  llvm::SmallVector<mlir::Value> spreadValues(mlir::ValueRange values,
+                                              mlir::ValueRange targets);
+  size_t countOf(mlir::Value value) const;
+  void mapEach(mlir::ValueRange old, mlir::ValueRange made);
+  void mapShared(mlir::Operation *op, mlir::ValueRange results);
+  void emitOn(int64_t device, mlir::Operation *op);
+  void emitControlFlow(int64_t device, mlir::Operation *op);
+  void emitAlloc(int64_t device, mlir::memref::AllocOp op);
+  void emitGlobal(int64_t device, mlir::memref::GetGlobalOp op);
+  void emitDistribute(int64_t device, spmd::DistributeOp op);
+  void emitCollect(int64_t device, spmd::CollectOp op);
+  void emitStore(int64_t device, mlir::memref::StoreOp op);
+
+  bool isUniform(mlir::Operation *op) const;
+  /// What stands for `value` on a device.
+  mlir::Value on(int64_t device, mlir::Value value) const {
+    return maps[device].lookupOrDefault(value);
+  }
+  mlir::Value communicator(llvm::ArrayRef<int64_t> group);
+  /// The part of a host buffer that a device has under `layout`.
+  mlir::Value partOf(mlir::Value full, spmd::LayoutAttr layout, int64_t device,
+                     mlir::Location loc);
+  mlir::Location named(mlir::Location loc, int64_t device);
+
+  mlir::func::FuncOp function;
+  mlir::OpBuilder b;
+  llvm::SmallVector<mlir::IRMapping> maps; ///< by device
+  PerDevice perDevice;                     ///< of the old body
+  mlir::Operation *head =
+      nullptr; ///< the last one of the start of the function
+  mlir::Value host;
+  llvm::SmallVector<mlir::Value> devices;
+  std::map<llvm::SmallVector<int64_t>, mlir::Value> communicators;
+  std::map<std::pair<std::string, int64_t>, mlir::Value> globals;
+};
+
+/// Whether `alloc` is memory of the host: what spmd.collect writes.
+bool isHostBuffer(mlir::memref::AllocOp alloc);
+
+} // namespace mgpu::conversion
+
+#endif // MGPU_DIALECT_CONVERSION_SPMD_SPREAD_H

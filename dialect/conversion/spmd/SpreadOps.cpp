@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What each operation of a device's program becomes.
+#include "dialect/conversion/spmd/Spread.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+bool isHostBuffer(memref::AllocOp alloc) {
+  return llvm::any_of(alloc->getUsers(), [&](Operation *user) {
+    auto collect = dyn_cast<spmd::CollectOp>(user);
+    return collect && collect.getInit() == alloc.getMemref();
+  });
+}
+
+/// The name of a value, with the device it is on where there are several.
+Location Spread::named(Location loc, int64_t device) {
+  auto name = dyn_cast<NameLoc>(loc);
+  if (!name || maps.size() == 1)
+    return loc;
+  return NameLoc::get(
+      StringAttr::get(b.getContext(),
+                      name.getName().getValue() + "_" + Twine(device)),
+      name.getChildLoc());
+}
+
+void Spread::emitOn(int64_t device, Operation *op) {
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](spmd::DeviceIndexOp index) {
+        maps[device].map(index.getIndex(),
+                         arith::ConstantIndexOp::create(b, op->getLoc(), device)
+                             .getResult());
+      })
+      .Case([&](spmd::DistributeOp each) { emitDistribute(device, each); })
+      .Case([&](spmd::CollectOp each) { emitCollect(device, each); })
+      .Case([&](memref::AllocOp each) { emitAlloc(device, each); })
+      .Case([&](memref::GetGlobalOp each) { emitGlobal(device, each); })
+      .Case([&](memref::StoreOp each) { emitStore(device, each); })
+      .Case<scf::ForOp, scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(
+          [&](auto) { emitControlFlow(device, op); })
+      .Default([&](Operation *) { b.clone(*op, maps[device]); });
+}
+
+/// A loop or branch that this device takes in its own way.
+void Spread::emitControlFlow(int64_t device, Operation *op) {
+  Operation *copy = b.insert(op->cloneWithoutRegions(maps[device]));
+  OpBuilder::InsertionGuard guard(b);
+  for (auto [k, old] : llvm::enumerate(op->getRegions())) {
+    if (old.empty())
+      continue;
+    Block &body = copy->getRegion(k).emplaceBlock();
+    b.setInsertionPointToEnd(&body);
+    for (BlockArgument argument : old.getArguments())
+      maps[device].map(argument,
+                       body.addArgument(argument.getType(), argument.getLoc()));
+    for (Operation &inner : old.front())
+      emitOn(device, &inner);
+  }
+}
+
+void Spread::emitAlloc(int64_t device, memref::AllocOp op) {
+  if (!isHostBuffer(op)) {
+    auto alloc = ir::AllocOp::create(b, named(op.getLoc(), device),
+                                     op.getType(), devices[device]);
+    maps[device].map(op.getMemref(), alloc.getPtr());
+  } else if (device == 0) {
+    mapShared(op, b.clone(*op)->getResults());
+  }
+}
+
+/// A constant is copied to each device once, before everything else.
+void Spread::emitGlobal(int64_t device, memref::GetGlobalOp op) {
+  Value &copy = globals[{op.getName().str(), device}];
+  if (!copy) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfter(head);
+    Value whole = b.clone(*op)->getResult(0);
+    Location loc = NameLoc::get(StringAttr::get(b.getContext(), op.getName()),
+                                op.getLoc());
+    copy = ir::AllocOp::create(b, named(loc, device), op.getType(),
+                               devices[device]);
+    head = ir::MemcpyOp::create(b, op.getLoc(), copy, whole, devices[device],
+                                host, Value());
+  }
+  maps[device].map(op.getResult(), copy);
+}
+
+Value Spread::partOf(Value full, spmd::LayoutAttr layout, int64_t device,
+                     Location loc) {
+  auto type = cast<MemRefType>(full.getType());
+  SmallVector<int64_t> sizes = layout.shardShape(type.getShape());
+  if (ArrayRef(sizes) == type.getShape())
+    return full;
+  return memref::SubViewOp::create(
+      b, loc, full, layout.shardOffsets(type.getShape(), device), sizes,
+      SmallVector<int64_t>(sizes.size(), 1));
+}
+
+void Spread::emitDistribute(int64_t device, spmd::DistributeOp op) {
+  Value part =
+      partOf(on(device, op.getInput()), op.getLayout(), device, op.getLoc());
+  ir::MemcpyOp::create(b, op.getLoc(), on(device, op.getInit()), part,
+                       devices[device], host, Value());
+}
+
+/// Of devices that hold the same part, the first one gives it.
+void Spread::emitCollect(int64_t device, spmd::CollectOp op) {
+  auto type = cast<MemRefType>(op.getInit().getType());
+  auto offsets = [&](int64_t of) {
+    return op.getLayout().shardOffsets(type.getShape(), of);
+  };
+  for (int64_t before = 0; before < device; ++before)
+    if (offsets(before) == offsets(device))
+      return;
+  Value part =
+      partOf(on(device, op.getInit()), op.getLayout(), device, op.getLoc());
+  ir::MemcpyOp::create(b, op.getLoc(), part, on(device, op.getInput()), host,
+                       devices[device], Value());
+}
+
+/// A store of host code is a kernel that fills one element.
+void Spread::emitStore(int64_t device, memref::StoreOp op) {
+  SmallVector<OpFoldResult> offsets;
+  for (Value index : op.getIndices())
+    offsets.push_back(getAsOpFoldResult(on(device, index)));
+  size_t rank = offsets.size();
+  SmallVector<OpFoldResult> ones(rank, b.getIndexAttr(1));
+  Value element = on(device, op.getMemref());
+  if (rank > 0)
+    element =
+        memref::SubViewOp::create(b, op.getLoc(), element, offsets, ones, ones);
+  linalg::FillOp::create(b, op.getLoc(), on(device, op.getValueToStore()),
+                         element);
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+Value Spread::communicator(ArrayRef<int64_t> group) {
+  Value &made = communicators[SmallVector<int64_t>(group)];
+  if (!made) {
+    SmallVector<Value> members = llvm::map_to_vector(
+        group, [&](int64_t device) { return devices[device]; });
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfter(head);
+    head = ir::CreateCommunicatorOp::create(
+        b, function.getLoc(), ir::CommunicatorType::get(b.getContext()),
+        members);
+    made = head->getResult(0);
+  }
+  return made;
+}
+
+/// Makes the call of the member of rank `rank`.
+static void makeCall(OpBuilder &b, Operation *op, Value send, Value recv,
+                     Value comm) {
+  Location loc = op->getLoc();
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](spmd::AllReduceOp each) {
+        ir::AllReduceOp::create(b, loc, send, recv, comm, Value(),
+                                each.getKind());
+      })
+      .Case([&](spmd::AllGatherOp each) {
+        ir::AllGatherOp::create(b, loc, send, recv, comm, Value(),
+                                each.getAxis());
+      })
+      .Case([&](spmd::ReduceScatterOp each) {
+        ir::ReduceScatterOp::create(b, loc, send, recv, comm, Value(),
+                                    each.getKind(), each.getAxis());
+      })
+      .Case([&](spmd::AllToAllOp each) {
+        ir::AllToAllOp::create(b, loc, send, recv, comm, Value(),
+                               each.getSplit(), each.getConcat());
+      })
+      .Case([&](spmd::BroadcastOp each) {
+        Value root = arith::ConstantIndexOp::create(b, loc, each.getRoot());
+        ir::BroadcastOp::create(b, loc, recv, comm, root, Value());
+      });
+}
+
+void Spread::spreadCollective(Operation *op) {
+  if (auto permute = dyn_cast<spmd::PermuteOp>(op))
+    return spreadPermute(permute);
+  auto destination = cast<DestinationStyleOpInterface>(op);
+  Value input = destination.getDpsInputs()[0];
+  Value init = destination.getDpsInits()[0];
+  auto broadcast = dyn_cast<spmd::BroadcastOp>(op);
+  auto groups = op->getAttrOfType<ArrayAttr>("groups");
+  for (ArrayRef<int64_t> group : spmd::groupsOf(groups, maps.size())) {
+    Value comm = communicator(group);
+    if (broadcast && input != init) { // it sends from where it receives
+      int64_t root = group[broadcast.getRoot()];
+      memref::CopyOp::create(b, op->getLoc(), on(root, input), on(root, init));
+    }
+    for (int64_t device : group)
+      makeCall(b, op, on(device, input), on(device, init), comm);
+  }
+}
+
+void Spread::spreadPermute(spmd::PermuteOp op) {
+  SmallVector<int64_t> pairs; // devices are ranks of the communicator of all
+  for (Attribute pair : op.getPairs())
+    llvm::append_range(pairs, cast<DenseI64ArrayAttr>(pair).asArrayRef());
+  SmallVector<int64_t> all =
+      llvm::to_vector(llvm::seq<int64_t>(0, maps.size()));
+  Value comm = communicator(all);
+  for (int64_t device : all)
+    ir::PermuteOp::create(b, op.getLoc(), on(device, op.getInput()),
+                          on(device, op.getInit()), comm, Value(), pairs);
+}
+
+} // namespace mgpu::conversion

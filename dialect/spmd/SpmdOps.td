@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_SPMD_SPMDOPS_TD
+#define MGPU_DIALECT_SPMD_SPMDOPS_TD
+
+include "dialect/mgpu/MgpuBase.td"
+include "dialect/spmd/SpmdBase.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Spmd_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Spmd_Dialect, mnemonic, traits>;
+
+def Spmd_Shaped : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef],
+                            "tensor or strided memref">;
+
+// Reads `input` and writes `init`, which is the result where it is a tensor.
+class Spmd_DestinationOp<string mnemonic>
+    : Spmd_Op<mnemonic, [DestinationStyleOpInterface,
+                         DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let results = (outs Variadic<AnyRankedTensor>:$result);
+  let hasVerifier = 1;
+  code declareInits = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+  }];
+  let extraClassDeclaration = declareInits;
+  let extraClassDefinition = [{
+    void $cppClass::getEffects(::llvm::SmallVectorImpl<
+        ::mlir::SideEffects::EffectInstance<::mlir::MemoryEffects::Effect>>
+        &effects) {
+      ::mgpu::spmd::addEffects(*this, effects);
+    }
+  }];
+}
+
+// A collective: each member of a group calls it.
+class Spmd_CollectiveOp<string mnemonic> : Spmd_DestinationOp<mnemonic> {
+  let extraClassDeclaration = declareInits # [{
+    /// The groups of devices, each in rank order; all `numDevices` devices in
+    /// one where the operation names none.
+    ::llvm::SmallVector<::llvm::SmallVector<int64_t>>
+    groupsOf(int64_t numDevices) {
+      return ::mgpu::spmd::groupsOf(getGroupsAttr(), numDevices);
+    }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// The whole and its shards
+//===----------------------------------------------------------------------===//
+
+def Spmd_DeviceIndexOp : Spmd_Op<"device_index", [Pure]> {
+  let summary = "The number of the device that runs this";
+  let results = (outs Index:$index);
+  let assemblyFormat = "attr-dict `:` type($index)";
+}
+
+def Spmd_FullToShardOp : Spmd_Op<"full_to_shard", [Pure]> {
+  let summary = "This device's shard of an argument";
+  let description = [{
+    `full` is an argument of the entry function. Its `spmd.layout` says which
+    part of it the device holds; without one, each device holds all of it.
+
+    Constraints, by the label that ends the message about each:
+    - (full_to_shard_c1) `full` is an argument of a function;
+    - (full_to_shard_c2) the result has the shape of a shard under the layout of
+      the argument;
+    - (full_to_shard_c3) both have the same element type.
+  }];
+  let arguments = (ins AnyRankedTensor:$full);
+  let results = (outs AnyRankedTensor:$shard);
+  let assemblyFormat = "$full attr-dict `:` type($full) `to` type($shard)";
+  let hasVerifier = 1;
+}
+
+def Spmd_ShardToFullOp : Spmd_Op<"shard_to_full", [Pure]> {
+  let summary = "A result made of the devices' shards";
+  let description = [{
+    `full` is returned by the entry function. The `spmd.layout` of that result
+    says which part of it each device holds; without one, each device holds all
+    of it. Of replicas the one on the device of the lowest number is taken.
+
+    Constraints, by the label that ends the message about each:
+    - (shard_to_full_c1) the result is returned by a function, and not used
+      otherwise;
+    - (shard_to_full_c2) `shard` has the shape of a shard under the layout of
+      the function's result;
+    - (shard_to_full_c3) both have the same element type.
+  }];
+  let arguments = (ins AnyRankedTensor:$shard);
+  let results = (outs AnyRankedTensor:$full);
+  let assemblyFormat = "$shard attr-dict `:` type($shard) `to` type($full)";
+  let hasVerifier = 1;
+}
+
+def Spmd_DistributeOp : Spmd_DestinationOp<"distribute"> {
+  let summary = "Copy each device's part of a host buffer to the device";
+  let description = [{
+    What `spmd.full_to_shard` becomes before bufferization: `input` lies on the
+    host, `init` on each device, and `layout` says which part it gets.
+
+    Constraints, by the label that ends the message about each:
+    - (distribute_c1) `init` has the shape of a shard of `input`;
+    - (distribute_c2) both have the same element type.
+  }];
+  let arguments = (ins Spmd_Shaped:$input, Spmd_Shaped:$init,
+                       Spmd_LayoutAttr:$layout);
+  let assemblyFormat = [{
+    $layout `ins` `(` $input `:` type($input) `)` `outs` `(` $init `:` type($init) `)`
+    attr-dict (`->` type($result)^)?
+  }];
+}
+
+def Spmd_CollectOp : Spmd_DestinationOp<"collect"> {
+  let summary = "Copy each device's part to a host buffer";
+  let description = [{
+    What `spmd.shard_to_full` becomes before bufferization: `input` lies on each
+    device, `init` on the host.
+
+    Constraints, by the label that ends the message about each:
+    - (collect_c1) `input` has the shape of a shard of `init`;
+    - (collect_c2) both have the same element type.
+  }];
+  let arguments = (ins Spmd_Shaped:$input, Spmd_Shaped:$init,
+                       Spmd_LayoutAttr:$layout);
+  let assemblyFormat = [{
+    $layout `ins` `(` $input `:` type($input) `)` `outs` `(` $init `:` type($init) `)`
+    attr-dict (`->` type($result)^)?
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+def Spmd_AllReduceOp : Spmd_CollectiveOp<"all_reduce"> {
+  let summary = "Combine the members' tensors, element by element";
+  let description = [{
+    Every member gets the same result. `input` and `init` may be one tensor.
+
+    Constraints, by the label that ends the message about each:
+    - (all_reduce_c1) `input` and `init` have the same shape;
+    - (all_reduce_c2) both have the same element type;
+    - (all_reduce_c3) there is a group; all have the same size, and no device
+      is in two.
+  }];
+  let arguments = (ins Mgpu_ReductionKindAttr:$kind, Spmd_Shaped:$input,
+                       Spmd_Shaped:$init, OptionalAttr<ArrayAttr>:$groups);
+  let assemblyFormat = [{
+    custom<Reduction>($kind) `ins` `(` $input `:` type($input) `)`
+    `outs` `(` $init `:` type($init) `)` (`groups` custom<Groups>($groups)^)?
+    attr-dict (`->` type($result)^)?
+  }];
+}
+
+def Spmd_AllGatherOp : Spmd_CollectiveOp<"all_gather"> {
+  let summary = "Concatenate the members' tensors along a dimension";
+  let description = [{
+    Every member gets all of them, in rank order.
+
+    Constraints, by the label that ends the message about each:
+    - (all_gather_c1) `axis` is a dimension of `input`;
+    - (all_gather_c2) `init` is `input` as many times along `axis` as a group
+      has members, and has its sizes otherwise;
+    - (all_gather_c3) both have the same element type;
+    - (all_gather_c4) there is a group; all have the same size, and no device
+      is in two.
+  }];
+  let arguments = (ins Spmd_Shaped:$input, Spmd_Shaped:$init,
+                       I64Attr:$axis, OptionalAttr<ArrayAttr>:$groups);
+  let assemblyFormat = [{
+    `ins` `(` $input `:` type($input) `)` `outs` `(` $init `:` type($init) `)`
+    `axis` `=` $axis (`groups` custom<Groups>($groups)^)?
+    attr-dict (`->` type($result)^)?
+  }];
+}
+
+def Spmd_ReduceScatterOp : Spmd_CollectiveOp<"reduce_scatter"> {
+  let summary = "Combine the members' tensors, and give each member one part";
+  let description = [{
+    The combined tensor is cut along `axis` into as many equal parts as the
+    group has members; the member of rank r gets part r.
+
+    Constraints, by the label that ends the message about each:
+    - (reduce_scatter_c1) `axis` is a dimension of `input`;
+    - (reduce_scatter_c2) `input` is `init` as many times along `axis` as a
+      group has members, and has its sizes otherwise;
+    - (reduce_scatter_c3) both have the same element type;
+    - (reduce_scatter_c4) there is a group; all have the same size, and no device
+      is in two.
+  }];
+  let arguments = (ins Mgpu_ReductionKindAttr:$kind, Spmd_Shaped:$input,
+                       Spmd_Shaped:$init, I64Attr:$axis,
+                       OptionalAttr<ArrayAttr>:$groups);
+  let assemblyFormat = [{
+    custom<Reduction>($kind) `ins` `(` $input `:` type($input) `)`
+    `outs` `(` $init `:` type($init) `)`
+    `axis` `=` $axis (`groups` custom<Groups>($groups)^)?
+    attr-dict (`->` type($result)^)?
+  }];
+}
+
+def Spmd_AllToAllOp : Spmd_CollectiveOp<"all_to_all"> {
+  let summary = "Each member sends a part to each member";
+  let description = [{
+    Each member cuts `input` along `split` into as many equal parts as the group
+    has members, and sends part r to the member of rank r. What a member gets it
+    concatenates along `concat`, in rank order.
+
+    Constraints, by the label that ends the message about each:
+    - (all_to_all_c1) `split` and `concat` are dimensions of `input`;
+    - (all_to_all_c2) dimension `split` is divisible by the size of a group;
+    - (all_to_all_c3) `init` is `input` with dimension `split` divided, and
+      dimension `concat` multiplied, by the size of a group;
+    - (all_to_all_c4) both have the same element type;
+    - (all_to_all_c5) there is a group; all have the same size, and no device
+      is in two.
+  }];
+  let arguments = (ins Spmd_Shaped:$input, Spmd_Shaped:$init,
+                       I64Attr:$split, I64Attr:$concat,
+                       OptionalAttr<ArrayAttr>:$groups);
+  let assemblyFormat = [{
+    `ins` `(` $input `:` type($input) `)` `outs` `(` $init `:` type($init) `)`
+    `split` `=` $split `concat` `=` $concat (`groups` custom<Groups>($groups)^)?
+    attr-dict (`->` type($result)^)?
+  }];
+}
+
+def Spmd_BroadcastOp : Spmd_CollectiveOp<"broadcast"> {
+  let summary = "Every member gets one member's tensor";
+  let description = [{
+    Constraints, by the label that ends the message about each:
+    - (broadcast_c1) `root` is a rank of a group;
+    - (broadcast_c2) `input` and `init` have the same shape;
+    - (broadcast_c3) both have the same element type;
+    - (broadcast_c4) there is a group; all have the same size, and no device
+      is in two.
+  }];
+  let arguments = (ins Spmd_Shaped:$input, Spmd_Shaped:$init, I64Attr:$root,
+                       OptionalAttr<ArrayAttr>:$groups);
+  let assemblyFormat = [{
+    `ins` `(` $input `:` type($input) `)` `outs` `(` $init `:` type($init) `)`
+    `root` `=` $root (`groups` custom<Groups>($groups)^)?
+    attr-dict (`->` type($result)^)?
+  }];
+}
+
+def Spmd_PermuteOp : Spmd_CollectiveOp<"permute"> {
+  let summary = "Members send their tensors to others";
+  let description = [{
+    `pairs` are devices, `[source, target]`. A device that is the target of none
+    gets zeros.
+
+    Constraints, by the label that ends the message about each:
+    - (permute_c1) each pair has two devices;
+    - (permute_c2) no device is the source of two pairs;
+    - (permute_c3) no device is the target of two pairs;
+    - (permute_c4) `input` and `init` have the same shape;
+    - (permute_c5) both have the same element type.
+  }];
+  let arguments = (ins Spmd_Shaped:$input, Spmd_Shaped:$init,
+                       ArrayAttr:$pairs);
+  let assemblyFormat = [{
+    `ins` `(` $input `:` type($input) `)` `outs` `(` $init `:` type($init) `)`
+    `pairs` custom<Groups>($pairs) attr-dict (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = declareInits;
+}
+
+#endif // MGPU_DIALECT_SPMD_SPMDOPS_TD

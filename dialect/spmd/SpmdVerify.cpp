@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The rules that the dialect's document lists, under the labels it has there.
+#include "dialect/spmd/SpmdDialect.h"
+
+#include "mlir/IR/Builders.h"
+
+#include <fmt/format.h>
+
+using namespace mlir;
+using namespace mgpu::spmd;
+using mgpu::ir::rule;
+
+//===----------------------------------------------------------------------===//
+// Attributes of functions
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkLayout(Operation *function, Type type,
+                                 LayoutAttr layout) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return function->emitError()
+           << layoutName << " is for ranked tensors of static shape, not "
+           << type << " [layout_c4]";
+  if (int64_t(layout.getSplit().size()) != tensor.getRank())
+    return function->emitError()
+           << "'split' has " << layout.getSplit().size() << " lists; " << type
+           << " has " << tensor.getRank() << " dimensions [layout_c5]";
+  for (unsigned dim = 0; dim < tensor.getRank(); ++dim)
+    if (tensor.getDimSize(dim) % layout.parts(dim) != 0)
+      return function->emitError()
+             << "dimension " << dim << " of " << type
+             << " is not divisible into " << layout.parts(dim)
+             << " equal parts [layout_c6]";
+  return success();
+}
+
+/// `spmd.layout` of a value of type `type`, or another attribute of ours.
+static LogicalResult checkAttribute(Operation *op, Type type,
+                                    NamedAttribute attribute) {
+  if (attribute.getName() != layoutName)
+    return op->emitError() << attribute.getName().getValue()
+                           << " is not an attribute of an argument or result"
+                              " [layout_c7]";
+  auto layout = dyn_cast<LayoutAttr>(attribute.getValue());
+  if (!layout)
+    return op->emitError() << layoutName
+                           << " must be a #spmd.layout [layout_c7]";
+  return checkLayout(op, type, layout);
+}
+
+LogicalResult SpmdDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                    unsigned index,
+                                                    NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return op->emitError() << attribute.getName().getValue()
+                           << " is for arguments of functions [layout_c7]";
+  return checkAttribute(op, function.getArgumentTypes()[index], attribute);
+}
+
+LogicalResult SpmdDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return op->emitError() << attribute.getName().getValue()
+                           << " is for results of functions [layout_c7]";
+  Type type = function.getResultTypes()[index];
+  if (attribute.getName() != aliasName)
+    return checkAttribute(op, type, attribute);
+  auto argument = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (!argument || argument.getInt() < 0 ||
+      argument.getInt() >= function.getNumArguments())
+    return op->emitError() << aliasName << " of result " << index
+                           << " must be the number of an argument [layout_c8]";
+  for (unsigned other = 0; other < index; ++other)
+    if (function.getResultAttr(other, aliasName) == argument)
+      return op->emitError() << "results " << other << " and " << index
+                             << " are both the next state of argument "
+                             << argument.getInt() << " [layout_c10]";
+  if (!isa<RankedTensorType>(type))
+    return op->emitError() << aliasName << " is for tensors, not " << type
+                           << " [layout_c8]";
+  unsigned at = argument.getInt();
+  if (function.getArgumentTypes()[at] != type ||
+      function.getArgAttr(at, layoutName) !=
+          function.getResultAttr(index, layoutName))
+    return op->emitError() << "result " << index << " and argument " << at
+                           << ", which it is the next state of, must have the "
+                              "same type and layout [layout_c9]";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The whole and its shards
+//===----------------------------------------------------------------------===//
+
+/// Rules `number` (shape) and `number` + 1 (element type).
+static LogicalResult checkShard(Operation *op, Value full, Value shard,
+                                LayoutAttr layout, unsigned number) {
+  auto fullType = cast<ShapedType>(full.getType());
+  auto shardType = cast<ShapedType>(shard.getType());
+  SmallVector<int64_t> expected =
+      layout && layout.getSplit().size() == size_t(fullType.getRank())
+          ? layout.shardShape(fullType.getShape())
+          : llvm::to_vector(fullType.getShape());
+  if (shardType.getShape() != ArrayRef(expected))
+    return op->emitOpError()
+           << "must have a shard of shape "
+           << RankedTensorType::get(expected, fullType.getElementType())
+           << ", not " << shardType << rule(op, number);
+  if (fullType.getElementType() != shardType.getElementType())
+    return op->emitOpError()
+           << "must keep the element type" << rule(op, number + 1);
+  return success();
+}
+
+LogicalResult FullToShardOp::verify() {
+  auto argument = dyn_cast<BlockArgument>(getFull());
+  auto function =
+      argument
+          ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp())
+          : nullptr;
+  if (!function || !argument.getOwner()->isEntryBlock())
+    return emitOpError() << "takes an argument of the function"
+                         << rule(*this, 1);
+  return checkShard(*this, getFull(), getShard(), layoutOf(function, argument),
+                    2);
+}
+
+LogicalResult ShardToFullOp::verify() {
+  if (!getFull().hasOneUse())
+    return emitOpError() << "must have a result that is returned, once"
+                         << rule(*this, 1);
+  OpOperand &use = *getFull().use_begin();
+  auto function = dyn_cast<FunctionOpInterface>(use.getOwner()->getParentOp());
+  if (!function || !use.getOwner()->hasTrait<OpTrait::ReturnLike>())
+    return emitOpError() << "must have a result that is returned, once"
+                         << rule(*this, 1);
+  if (use.getOperandNumber() >= function.getNumResults())
+    return success(); // the function's own verifier says so
+  return checkShard(*this, getFull(), getShard(),
+                    layoutOfResult(function, use.getOperandNumber()), 2);
+}
+
+LogicalResult DistributeOp::verify() {
+  return checkShard(*this, getInput(), getInit(), getLayout(), 1);
+}
+
+LogicalResult CollectOp::verify() {
+  return checkShard(*this, getInit(), getInput(), getLayout(), 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// Whether the groups are of one size, and no device is in two. The number of
+/// all devices is known when the program is spread over them.
+static LogicalResult checkGroups(Operation *op, ArrayAttr groups,
+                                 unsigned number) {
+  if (!groups)
+    return success();
+  llvm::SmallDenseSet<int64_t> seen;
+  size_t size = 0;
+  for (Attribute group : groups) {
+    auto devices = dyn_cast<DenseI64ArrayAttr>(group);
+    if (!devices || devices.empty() || (size && devices.size() != int(size)))
+      return op->emitOpError()
+             << "must have groups of the same size, of one device or more"
+             << rule(op, number);
+    size = devices.size();
+    for (int64_t device : devices.asArrayRef())
+      if (device < 0 || !seen.insert(device).second)
+        return op->emitOpError()
+               << "has device " << device
+               << " twice in its groups, or it is negative" << rule(op, number);
+  }
+  if (groups.empty())
+    return op->emitOpError()
+           << "must have at least one group" << rule(op, number);
+  return success();
+}
+
+/// The size of a group where the operation says it; else nothing.
+static std::optional<int64_t> groupSize(ArrayAttr groups) {
+  if (!groups)
+    return std::nullopt;
+  return cast<DenseI64ArrayAttr>(groups[0]).size();
+}
+
+static LogicalResult checkElements(Operation *op, Value input, Value init,
+                                   unsigned number) {
+  if (getElementTypeOrSelf(input) != getElementTypeOrSelf(init))
+    return op->emitOpError()
+           << "must have one element type in ins and outs" << rule(op, number);
+  return success();
+}
+
+/// Rules `number` (shape) and `number` + 1 (element type).
+static LogicalResult checkSame(Operation *op, Value input, Value init,
+                               unsigned number) {
+  if (cast<ShapedType>(input.getType()).getShape() !=
+      cast<ShapedType>(init.getType()).getShape())
+    return op->emitOpError()
+           << "must have one shape in ins and outs" << rule(op, number);
+  return checkElements(op, input, init, number + 1);
+}
+
+/// Whether `large` is `small` with dimension `axis` times the size of a group:
+/// rules 1 (axis), 2 (shapes) and 3 (element types).
+static LogicalResult checkParts(Operation *op, Value large, Value small,
+                                int64_t axis, ArrayAttr groups) {
+  auto largeType = cast<ShapedType>(large.getType());
+  auto smallType = cast<ShapedType>(small.getType());
+  if (axis < 0 || axis >= smallType.getRank())
+    return op->emitOpError() << "has no dimension " << axis << rule(op, 1);
+  auto wrong = [&] {
+    return op->emitOpError()
+           << "must have sizes that differ in dimension " << axis
+           << " alone, there by the size of a group, not " << smallType
+           << " and " << largeType << rule(op, 2);
+  };
+  if (largeType.getRank() != smallType.getRank())
+    return wrong();
+  for (int64_t dim = 0; dim < smallType.getRank(); ++dim) {
+    int64_t part = smallType.getDimSize(dim), all = largeType.getDimSize(dim);
+    if (dim != axis ? part != all
+                    : part == 0 || all % part ||
+                          all / part != groupSize(groups).value_or(all / part))
+      return wrong();
+  }
+  return checkElements(op, large, small, 3);
+}
+
+LogicalResult AllReduceOp::verify() {
+  if (failed(checkGroups(*this, getGroupsAttr(), 3)))
+    return failure();
+  return checkSame(*this, getInput(), getInit(), 1);
+}
+
+LogicalResult AllGatherOp::verify() {
+  if (failed(checkGroups(*this, getGroupsAttr(), 4)))
+    return failure();
+  return checkParts(*this, getInit(), getInput(), getAxis(), getGroupsAttr());
+}
+
+LogicalResult ReduceScatterOp::verify() {
+  if (failed(checkGroups(*this, getGroupsAttr(), 4)))
+    return failure();
+  return checkParts(*this, getInput(), getInit(), getAxis(), getGroupsAttr());
+}
+
+LogicalResult AllToAllOp::verify() {
+  if (failed(checkGroups(*this, getGroupsAttr(), 5)))
+    return failure();
+  auto input = cast<ShapedType>(getInput().getType());
+  auto init = cast<ShapedType>(getInit().getType());
+  int64_t rank = input.getRank(), split = getSplit(), concat = getConcat();
+  if (split < 0 || split >= rank || concat < 0 || concat >= rank)
+    return emitOpError() << "splits and concatenates dimensions of its input"
+                         << rule(*this, 1);
+  if (std::optional<int64_t> size = groupSize(getGroupsAttr())) {
+    SmallVector<int64_t> expected(input.getShape());
+    if (expected[split] % *size != 0)
+      return emitOpError() << "cannot split dimension " << split << " of "
+                           << input << " into " << *size << rule(*this, 2);
+    expected[split] /= *size;
+    expected[concat] *= *size;
+    if (init.getShape() != ArrayRef(expected))
+      return emitOpError() << "must give "
+                           << RankedTensorType::get(expected,
+                                                    input.getElementType())
+                           << rule(*this, 3);
+  }
+  return checkElements(*this, getInput(), getInit(), 4);
+}
+
+LogicalResult BroadcastOp::verify() {
+  if (failed(checkGroups(*this, getGroupsAttr(), 4)))
+    return failure();
+  int64_t root = getRoot();
+  if (root < 0 || root >= groupSize(getGroupsAttr()).value_or(root + 1))
+    return emitOpError() << "has no rank " << root << " in its groups"
+                         << rule(*this, 1);
+  return checkSame(*this, getInput(), getInit(), 2);
+}
+
+LogicalResult PermuteOp::verify() {
+  llvm::SmallDenseSet<int64_t> sources, targets;
+  for (Attribute each : getPairs()) {
+    auto pair = dyn_cast<DenseI64ArrayAttr>(each);
+    if (!pair || pair.size() != 2 || pair[0] < 0 || pair[1] < 0)
+      return emitOpError() << "must have pairs of two devices"
+                           << rule(*this, 1);
+    if (!sources.insert(pair[0]).second)
+      return emitOpError() << "sends from device " << pair[0] << " twice"
+                           << rule(*this, 2);
+    if (!targets.insert(pair[1]).second)
+      return emitOpError() << "sends to device " << pair[1] << " twice"
+                           << rule(*this, 3);
+  }
+  return checkSame(*this, getInput(), getInit(), 4);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_CERTIFICATE_CERTIFICATE_H
+#define MGPU_PLANNER_CERTIFICATE_CERTIFICATE_H
+
+// The witness of a lower bound: why no schedule of a problem ends earlier. It
+// claims for each node a head (the node cannot start before) and a tail (so
+// much follows its end in every schedule), each with its reason, and then one
+// argument that joins them. check() verifies it without search, and shares
+// nothing with what made it but the problem.
+
+#include "planner/schedule/problem/Problem.h"
+
+#include <variant>
+
+namespace mgpu::planner {
+
+/// It is at least 0.
+struct NoReason {};
+/// It is at least that of a neighbour (a predecessor of a head, a successor of
+/// a tail) plus the neighbour's duration.
+struct PathReason {
+  uint32_t node = 0;
+};
+/// Of the node's ancestors (of a tail: descendants), those on one resource
+/// whose head is at least `from` all start at or after `from`, and end before
+/// the node starts. So it is at least `from` plus the sum of their work.
+struct WorkReason {
+  uint32_t resource = 0;
+  double from = 0;
+};
+using Reason = std::variant<NoReason, PathReason, WorkReason>;
+
+struct Claim {
+  double us = 0;
+  Reason reason;
+};
+
+/// The bound is the head, the duration and the tail of one node.
+struct NodeArgument {
+  uint32_t node = 0;
+};
+/// The nodes on one resource whose head is at least `head` and whose tail is at
+/// least `tail`: the bound is `head` + the sum of their work + `tail`.
+struct SetArgument {
+  uint32_t resource = 0;
+  double head = 0, tail = 0;
+};
+
+struct Certificate {
+  double boundUs = 0;
+  std::variant<NodeArgument, SetArgument> argument;
+  std::vector<Claim> heads, tails; ///< by node
+};
+
+/// Verifies every claim in topological order, then the argument. Claims may
+/// exceed what their reasons give by a part in 10^10, for sums in another order
+/// round differently. The error names the node. Where a claim rests on work, it
+/// takes nodes^2 / 8 bytes at most and nodes / 64 steps for each edge.
+Result<void> check(const Certificate &certificate, const Problem &problem);
+
+/// The text form: readable, read back exactly.
+std::string toText(const Certificate &certificate);
+/// Errors name the line.
+Result<Certificate> parseCertificate(std::string_view text);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_CERTIFICATE_CERTIFICATE_H

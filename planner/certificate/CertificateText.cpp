@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The text form of a certificate, one claim per line:
+//
+//   mgpu-certificate 1
+//   nodes 2
+//   bound 12.5 by node 1         or: by set 0 head 2.5 tail 4
+//   head 0                       of node 0: needs no reason
+//   head 10 after 0              behind node 0
+//   tail 2.5 before 1            of node 0: node 1 follows
+//   tail 0
+//   end
+//
+// A head `work 1 from 4` is 4 and the work on resource 1 of the node's
+// ancestors whose heads are at least 4; a tail likewise, of descendants.
+// Numbers are the shortest text that reads back to the same double.
+
+#include "planner/certificate/Certificate.h"
+#include "support/LineText.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::planner {
+
+static void writeClaims(std::string &out, std::string_view name,
+                        std::string_view path,
+                        const std::vector<Claim> &claims) {
+  for (const Claim &claim : claims) {
+    out += fmt::format("{} {}", name, numberText(claim.us));
+    if (auto *by = std::get_if<PathReason>(&claim.reason))
+      out += fmt::format(" {} {}", path, by->node);
+    else if (auto *work = std::get_if<WorkReason>(&claim.reason))
+      out += fmt::format(" work {} from {}", work->resource,
+                         numberText(work->from));
+    out += '\n';
+  }
+}
+
+std::string toText(const Certificate &certificate) {
+  std::string out =
+      fmt::format("mgpu-certificate 1\nnodes {}\nbound {} by ",
+                  certificate.heads.size(), numberText(certificate.boundUs));
+  if (auto *node = std::get_if<NodeArgument>(&certificate.argument)) {
+    out += fmt::format("node {}\n", node->node);
+  } else {
+    const auto &set = std::get<SetArgument>(certificate.argument);
+    out += fmt::format("set {} head {} tail {}\n", set.resource,
+                       numberText(set.head), numberText(set.tail));
+  }
+  writeClaims(out, "head", "after", certificate.heads);
+  writeClaims(out, "tail", "before", certificate.tails);
+  return out + "end\n";
+}
+
+namespace {
+
+class CertificateParser {
+public:
+  explicit CertificateParser(std::string_view text)
+      : lines("certificate", text) {}
+
+  Result<Certificate> run() {
+    LineReader title = lines.next();
+    MGPU_TRY(title.keyword("mgpu-certificate"));
+    MGPU_TRY_ASSIGN(uint32_t version,
+                    title.integer<uint32_t>("version number"));
+    if (version != 1)
+      return title.bad("this program reads version 1");
+    MGPU_TRY(title.expectEnd());
+    LineReader count = lines.next();
+    MGPU_TRY(count.keyword("nodes"));
+    MGPU_TRY_ASSIGN(uint32_t nodes, count.integer<uint32_t>("node count"));
+    MGPU_TRY(count.expectEnd());
+    MGPU_TRY(parseBound());
+    MGPU_TRY(parseClaims(nodes, "head", "after", certificate.heads));
+    MGPU_TRY(parseClaims(nodes, "tail", "before", certificate.tails));
+    LineReader end = lines.next();
+    MGPU_TRY(end.keyword("end"));
+    MGPU_TRY(end.expectEnd());
+    if (LineReader line = lines.next(); !line.atEnd())
+      return line.bad("text after \"end\"");
+    return std::move(certificate);
+  }
+
+private:
+  Result<void> parseBound() {
+    LineReader line = lines.next();
+    MGPU_TRY(line.keyword("bound"));
+    MGPU_TRY_ASSIGN(certificate.boundUs, line.number("bound"));
+    MGPU_TRY(line.keyword("by"));
+    if (line.peek() == "node") {
+      NodeArgument argument;
+      (void)line.word();
+      MGPU_TRY_ASSIGN(argument.node, line.integer<uint32_t>("node number"));
+      certificate.argument = argument;
+      return line.expectEnd();
+    }
+    SetArgument argument;
+    MGPU_TRY(line.keyword("set"));
+    MGPU_TRY_ASSIGN(argument.resource, line.integer<uint32_t>("resource"));
+    MGPU_TRY(line.keyword("head"));
+    MGPU_TRY_ASSIGN(argument.head, line.number("head"));
+    MGPU_TRY(line.keyword("tail"));
+    MGPU_TRY_ASSIGN(argument.tail, line.number("tail"));
+    certificate.argument = argument;
+    return line.expectEnd();
+  }
+
+  Result<void> parseClaims(uint32_t nodes, std::string_view name,
+                           std::string_view path, std::vector<Claim> &claims) {
+    for (uint32_t i = 0; i < nodes; ++i) {
+      LineReader line = lines.next();
+      Claim claim;
+      MGPU_TRY(line.keyword(name));
+      MGPU_TRY_ASSIGN(claim.us, line.number(name));
+      if (line.peek() == path) {
+        PathReason reason;
+        (void)line.word();
+        MGPU_TRY_ASSIGN(reason.node, line.integer<uint32_t>("node number"));
+        claim.reason = reason;
+      } else if (!line.atEnd()) {
+        WorkReason reason;
+        MGPU_TRY(line.keyword("work"));
+        MGPU_TRY_ASSIGN(reason.resource, line.integer<uint32_t>("resource"));
+        MGPU_TRY(line.keyword("from"));
+        MGPU_TRY_ASSIGN(reason.from, line.number("time"));
+        claim.reason = reason;
+      }
+      MGPU_TRY(line.expectEnd());
+      claims.push_back(claim);
+    }
+    return {};
+  }
+
+  LineSource lines;
+  Certificate certificate;
+};
+
+} // namespace
+
+Result<Certificate> parseCertificate(std::string_view text) {
+  return CertificateParser(text).run();
+}
+
+} // namespace mgpu::planner

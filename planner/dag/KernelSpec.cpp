@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/dag/KernelSpec.h"
+
+#include "support/JsonFields.h"
+
+namespace mgpu::planner {
+
+void fields(JsonFields &f, KernelTunable &tunable) {
+  f("name", tunable.name);
+  f("values", tunable.values);
+  f.require(!tunable.values.empty(), "values");
+}
+
+static void fields(JsonFields &f, CudaFile::Parameter &parameter) {
+  f("type", parameter.type);
+  f("is_pointer", parameter.isPointer);
+}
+
+void fields(JsonFields &f, CudaFile &kernel) {
+  f("file", kernel.file);
+  f("entry", kernel.entry);
+  f("parameters", kernel.parameters);
+  f("tunables", kernel.tunables);
+  f.require(kernel.tunables.size() <= mostKernelTunables, "tunables");
+  f("dynamic_shared_bytes", kernel.dynamicSharedBytes);
+}
+
+Result<const std::string *> KernelSpec::hostText() const {
+  if (auto *module = std::get_if<MlirKernel>(&source))
+    return &module->text;
+  const CudaFile *file = cudaFile();
+  if (!file)
+    return fail(ErrorKind::Invalid, "kernel " + name + " has no source");
+  if (!file->reference.empty())
+    return &file->reference;
+  return fail(ErrorKind::Unsupported,
+              "'" + file->entry + "' is CUDA C++ in '" + file->file +
+                  "', which the host target cannot run; use --target cuda, "
+                  "write the kernel as the launch's body, or name a function "
+                  "that computes the same as its 'reference'");
+}
+
+} // namespace mgpu::planner

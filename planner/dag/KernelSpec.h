@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_DAG_KERNELSPEC_H
+#define MGPU_PLANNER_DAG_KERNELSPEC_H
+
+// A kernel as an importer or a builder describes it: MLIR, or a file of CUDA
+// C++, which needs no compiler of ours.
+
+#include "support/Result.h"
+#include "support/Types.h"
+
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace mgpu {
+class JsonFields;
+} // namespace mgpu
+
+namespace mgpu::planner {
+
+/// The text of a self-contained MLIR module with one function `@entry`.
+struct MlirKernel {
+  std::string text;
+  bool operator==(const MlirKernel &) const = default;
+};
+
+/// No kernel has more macros of its own (mgpu.launch's tunables).
+inline constexpr size_t mostKernelTunables = 8;
+
+/// A macro that only some kernels have, and the values it may take.
+struct KernelTunable {
+  std::string name;
+  std::vector<uint32_t> values; ///< the default first, never empty
+  bool operator==(const KernelTunable &) const = default;
+};
+
+/// A `__global__` function that a user wrote.
+struct CudaFile {
+  /// A pointer to elements of `type`, or one number of it.
+  struct Parameter {
+    ElementType type = ElementType::F32;
+    bool isPointer = false;
+    bool operator==(const Parameter &) const = default;
+  };
+
+  std::string text;  ///< of the whole file
+  std::string file;  ///< its name, for messages
+  std::string entry; ///< declared extern "C"
+  std::vector<Parameter> parameters;
+  std::vector<KernelTunable> tunables; ///< at most mostKernelTunables
+  uint32_t dynamicSharedBytes = 0;
+  /// An MlirKernel's text that computes the same, for the host; may be empty.
+  std::string reference;
+  bool operator==(const CudaFile &) const = default;
+};
+
+/// What is known of a kernel that is a matrix product.
+struct MatmulFacts {
+  ElementType factors = ElementType::F32; ///< of the elements of A
+  bool operator==(const MatmulFacts &) const = default;
+};
+
+/// Equal `hash` means equal behaviour for equal arguments.
+struct KernelSpec {
+  std::string name; ///< for people; unique within the DAG
+  std::string hash; ///< SHA-256 of the canonical source and block size
+  /// Nothing where it was not asked for (ImportOptions::kernelTexts).
+  std::variant<std::monostate, MlirKernel, CudaFile> source;
+  /// "file:line:column" of the launch; of one that stands for several
+  /// operations, all, " + " between them.
+  std::string location;
+  Dim3 block; ///< threads per block it was specialised for
+  uint32_t numArguments = 0;
+  std::optional<MatmulFacts> matmul;
+  bool operator==(const KernelSpec &) const = default;
+
+  const CudaFile *cudaFile() const { return std::get_if<CudaFile>(&source); }
+  bool isMatmul() const { return matmul.has_value(); }
+  /// The module to run on the host. Unsupported for a CudaFile without a
+  /// reference; Invalid where there is no source.
+  Result<const std::string *> hostText() const;
+};
+
+void fields(JsonFields &f, KernelTunable &tunable);
+/// All but the two texts, which JSON cannot hold byte by byte.
+void fields(JsonFields &f, CudaFile &kernel);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_DAG_KERNELSPEC_H

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_BOUND_MAKESPANBOUND_H
+#define MGPU_PLANNER_SCHEDULE_BOUND_MAKESPANBOUND_H
+
+#include "planner/plan/Plan.h"
+#include "planner/schedule/bound/StreamHeads.h"
+
+namespace mgpu::planner {
+
+/// No schedule of the problem ends before certificate.boundUs: the largest of
+/// head + duration + tail over nodes, and of a + work(S) + b over the sets S on
+/// one resource whose heads are at least a and whose tails are at least b (of a
+/// unit stream: Jackson's preemptive schedule; Carlier 1982), heads and tails
+/// being streamHeads(). check() verifies it.
+Certificate makespanBound(const Problem &problem);
+
+/// What kind of argument proves the bound.
+BoundArgument argumentOf(const Certificate &certificate);
+
+/// The argument in words: "5242 nodes on kernels, none before 357139.1 us, are
+/// 690375.0 us of work, and 148906.0 us follow each".
+std::string explainBound(const Certificate &certificate,
+                         const Problem &problem);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_SCHEDULE_BOUND_MAKESPANBOUND_H

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/problem/FrozenProblem.h"
+
+#include <cmath>
+#include <fmt/format.h>
+
+namespace mgpu::planner {
+
+static Result<double> frozenDuration(const Dag &dag, uint32_t node,
+                                     const LatencyEstimator *latency) {
+  const DagNode &of = dag.nodes[node];
+  if (of.durationUs)
+    return *of.durationUs;
+  if (latency)
+    return latency->durationUs(dag, NodeId{node});
+  return fail(ErrorKind::Invalid,
+              fmt::format("node {} \"{}\" has no duration_us; the frozen model "
+                          "needs one for every node",
+                          node, of.name));
+}
+
+/// Each collective behind the collective and the kernels before it.
+static void addPlaces(const Dag &dag, Problem::Description &description) {
+  std::vector<uint32_t> waiting;
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+    if (workClass(dag.nodes[i]) == WorkClass::Collective) {
+      for (uint32_t before : waiting)
+        description.precedences.push_back({before, i});
+      waiting.clear();
+    }
+    waiting.push_back(i);
+  }
+}
+
+Result<Problem> frozenProblem(const Dag &dag, const FrozenOptions &options) {
+  if (!dag.spmd)
+    return fail(
+        ErrorKind::Unsupported,
+        fmt::format("DAG \"{}\" is not spmd; the frozen model plans one "
+                    "device that stands for all",
+                    dag.name));
+  if (!(options.scaleComm >= 0) || !std::isfinite(options.scaleComm))
+    return fail(ErrorKind::Usage, "the scale of communication must be a "
+                                  "number from 0 on");
+  Problem::Description description;
+  description.resources = {"kernels", "collectives"};
+  description.devices = {{dag.residentBytes, options.memoryBytes}};
+  std::vector<bool> hasUser(dag.nodes.size());
+  for (const DepEdge &edge : dag.edges) {
+    description.precedences.push_back({edge.from.value, edge.to.value});
+    description.users.push_back({edge.from.value, edge.to.value});
+    hasUser[edge.from.value] = true;
+  }
+  if (options.keepsPlaces)
+    addPlaces(dag, description);
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+    const DagNode &node = dag.nodes[i];
+    MGPU_TRY_ASSIGN(double duration, frozenDuration(dag, i, options.latency));
+    const bool isScaled = workClass(node) == WorkClass::Collective;
+    description.durations.push_back(duration *
+                                    (isScaled ? options.scaleComm : 1));
+    FrozenResource resource =
+        isScaled ? FrozenResource::Collectives : FrozenResource::Kernels;
+    description.uses.push_back({i, {uint32_t(resource), 1}});
+    description.buffers.push_back({0, node.outBytes, !hasUser[i]});
+    description.users.push_back({i, i});
+  }
+  return Problem::create(std::move(description));
+}
+
+double workOf(const Problem &problem, FrozenResource resource) {
+  double sum = 0;
+  for (uint32_t i = 0; i < problem.size(); ++i)
+    if (problem.uses[i].front().resource == uint32_t(resource))
+      sum += problem.durations[i];
+  return sum;
+}
+
+std::optional<double> hiddenShare(const Problem &problem, double boundUs,
+                                  double makespan) {
+  const double kernels = workOf(problem, FrozenResource::Kernels),
+               collectives = workOf(problem, FrozenResource::Collectives),
+               least = boundUs - kernels;
+  if (collectives <= least)
+    return std::nullopt;
+  return 1 - (makespan - kernels - least) / (collectives - least);
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_PROBLEM_FROZENPROBLEM_H
+#define MGPU_PLANNER_SCHEDULE_PROBLEM_FROZENPROBLEM_H
+
+#include "planner/cost/LatencyEstimator.h"
+#include "planner/schedule/problem/Problem.h"
+
+namespace mgpu::planner {
+
+/// The resources of a frozen problem, in its order.
+enum class FrozenResource : uint8_t { Kernels, Collectives };
+
+struct FrozenOptions {
+  double scaleComm = 1; ///< multiplies the collectives' durations
+  /// For nodes without a frozen duration; null: there must be none.
+  const LatencyEstimator *latency = nullptr;
+  uint64_t memoryBytes = UINT64_MAX; ///< of the device
+  /// Collectives keep their order, and come after all kernels before them in
+  /// the program (SchedulePolicy::early is off).
+  bool keepsPlaces = false;
+};
+
+/// Frozen model F, under which plans of one mgpu-dag/2 file can be compared:
+/// one device (a file that is spmd), one kernel at a time, one collective at a
+/// time, frozen durations, no contention. A node's out_bytes are a buffer that
+/// it and its successors use; without successors it is kept to the end. Refuses
+/// a DAG that is not spmd, and a node without a duration.
+Result<Problem> frozenProblem(const Dag &dag,
+                              const FrozenOptions &options = {});
+
+/// Of a frozen problem.
+inline bool isCollective(const Problem &problem, uint32_t node) {
+  return problem.uses[node].front().resource ==
+         uint32_t(FrozenResource::Collectives);
+}
+
+/// The sum of the durations of a frozen problem's nodes on one resource, in
+/// microseconds.
+double workOf(const Problem &problem, FrozenResource resource);
+
+/// The share of the collectives' time that hides behind kernels, of what can
+/// hide: 1 - (exposed - E) / (C - E), where C is the sum of the collectives,
+/// exposed = makespan - W with W the sum of the kernels, and E = bound - W is
+/// what no schedule can hide. Nothing where C <= E.
+std::optional<double> hiddenShare(const Problem &problem, double boundUs,
+                                  double makespan);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_SCHEDULE_PROBLEM_FROZENPROBLEM_H

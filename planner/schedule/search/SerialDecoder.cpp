@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/search/SerialDecoder.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace mgpu::planner::search {
+
+// Sums in another order round differently: what fits but for this many
+// microseconds fits.
+static constexpr double gapRounding = 1e-7;
+
+double SerialDecoder::firstFit(const Gaps &of, double from, double duration) {
+  auto fitsAt = [&](const Gap &gap) {
+    return std::max(gap.begin, from) + duration <= gap.end + gapRounding;
+  };
+  if (from >= of.back().begin)
+    return from;
+  auto gap = std::partition_point(
+      of.begin(), of.end(), [&](const Gap &each) { return each.end <= from; });
+  while (!fitsAt(*gap))
+    ++gap;
+  return std::max(gap->begin, from);
+}
+
+void SerialDecoder::take(Gaps &of, double start, double duration) {
+  if (duration <= gapRounding)
+    return;
+  const double end = start + duration;
+  auto gap = of.end() - 1;
+  if (start < gap->begin)
+    gap = std::partition_point(of.begin(), of.end(), [&](const Gap &each) {
+      return each.end <= start + gapRounding;
+    });
+  const bool before = start - gap->begin > gapRounding,
+             after = gap->end - end > gapRounding;
+  if (before && after) {
+    const double begin = gap->begin;
+    gap->begin = end;
+    of.insert(gap, {begin, start});
+  } else if (before) {
+    gap->end = start;
+  } else if (after) {
+    gap->begin = end;
+  } else {
+    of.erase(gap);
+  }
+}
+
+double SerialDecoder::decode(const std::vector<uint32_t> &order,
+                             Direction direction, std::vector<double> &starts) {
+  for (Gaps &of : gaps)
+    of.assign(1, {0, std::numeric_limits<double>::infinity()});
+  starts.resize(problem.size());
+  double makespan = 0;
+  for (uint32_t node : order) {
+    const double duration = problem.durations[node];
+    double start = 0;
+    for (uint32_t needed : problem.needs(node, direction))
+      start = std::max(start, starts[needed] + problem.durations[needed]);
+    std::span<const ResourceUse> uses = problem.uses[node];
+    // Until all its resources agree.
+    for (size_t agreed = 0, k = 0; agreed < uses.size();
+         k = (k + 1) % uses.size()) {
+      double at = firstFit(gaps[uses[k].resource], start, duration);
+      agreed = at > start ? 1 : agreed + 1;
+      start = at;
+    }
+    for (const ResourceUse &use : uses)
+      take(gaps[use.resource], start, duration);
+    starts[node] = start;
+    makespan = std::max(makespan, start + duration);
+  }
+  return makespan;
+}
+
+} // namespace mgpu::planner::search

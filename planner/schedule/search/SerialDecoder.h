@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_SEARCH_SERIALDECODER_H
+#define MGPU_PLANNER_SCHEDULE_SEARCH_SERIALDECODER_H
+
+#include "planner/schedule/problem/Problem.h"
+
+namespace mgpu::planner::search {
+
+/// Makes a schedule of an order: serial generation with insertion (Kelley 1963;
+/// Kolisch 1996). Each node in turn takes the first gap of its resources that
+/// holds it, so work that comes late in the order still fills gaps before. A
+/// cumulative resource runs one node at a time as well, which is legal and
+/// wastes the rest of it. Memory is not looked at.
+class SerialDecoder {
+public:
+  explicit SerialDecoder(const Problem &problem)
+      : problem(problem), gaps(problem.numResources()) {}
+
+  /// Fills `starts` (backward: the times from a node's end to the end of all)
+  /// and returns the makespan. `order` holds all nodes, each after what it
+  /// needs.
+  double decode(const std::vector<uint32_t> &order, Direction direction,
+                std::vector<double> &starts);
+
+private:
+  struct Gap {
+    double begin, end;
+  };
+  using Gaps = std::vector<Gap>; ///< disjoint, rising; the last never ends
+
+  static double firstFit(const Gaps &of, double from, double duration);
+  static void take(Gaps &of, double start, double duration);
+
+  const Problem &problem;
+  std::vector<Gaps> gaps; ///< by resource
+};
+
+} // namespace mgpu::planner::search
+
+#endif // MGPU_PLANNER_SCHEDULE_SEARCH_SERIALDECODER_H

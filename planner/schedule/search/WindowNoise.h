@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_SEARCH_WINDOWNOISE_H
+#define MGPU_PLANNER_SCHEDULE_SEARCH_WINDOWNOISE_H
+
+#include "planner/schedule/problem/Schedule.h"
+#include "planner/schedule/search/KeyOrder.h"
+#include "support/Random.h"
+
+namespace mgpu::planner::search {
+
+/// The step that the searches repeat: a schedule's own order, in which a random
+/// share of the nodes of one random window of time, of one resource or of all,
+/// has moved by random times within the window.
+class WindowNoise {
+public:
+  /// A node moves by `farthestMove` of its window at most.
+  WindowNoise(const Problem &problem, uint64_t seed, double farthestMove)
+      : random(seed), problem(problem), farthestMove(farthestMove),
+        sorter(problem) {}
+
+  /// Backward, the order is by the nodes' ends, the last first.
+  void disturb(const Schedule &schedule, Direction direction,
+               std::vector<uint32_t> &order);
+  /// The order of a schedule for the other direction. `starts` are read in
+  /// `direction`, from which end times count.
+  void turn(const std::vector<double> &starts, double makespan,
+            Direction direction, std::vector<uint32_t> &order);
+
+  Random random;
+
+private:
+  const Problem &problem;
+  const double farthestMove;
+  KeyOrder sorter;
+  std::vector<double> keys;
+};
+
+} // namespace mgpu::planner::search
+
+#endif // MGPU_PLANNER_SCHEDULE_SEARCH_WINDOWNOISE_H

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A random tensor program on N devices gives the bits of the same program on
+// one device, which has no collectives and no layouts. MGPU_SPMD_SEED=N runs
+// the program of that seed alone.
+#include "tests/conformance/RandomSpmd.h"
+
+#include "support/Array.h"
+#include "support/Random.h"
+#include "tests/conformance/Execute.h"
+#include "tests/conformance/Import.h"
+#include "tests/unit/Sweep.h"
+
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+using namespace mgpu;
+using namespace mgpu::conformance;
+
+namespace {
+
+HostData inputsOf(const RandomSpmd &program, uint64_t seed) {
+  HostData inputs;
+  Random random(seed);
+  for (const std::string &name : program.arguments) {
+    std::vector<std::byte> bytes(spmdSide * spmdSide * sizeBytes(program.type));
+    for (size_t at = 0; at < bytes.size(); at += sizeBytes(program.type))
+      EXPECT_TRUE(
+          storeNumber(double(random.below(7)) - 3, program.type, &bytes[at]));
+    inputs[name] = std::move(bytes);
+  }
+  return inputs;
+}
+
+class Runner {
+public:
+  /// Results of the program under each of the plans, by name.
+  void run(const std::string &text, const HostData &inputs,
+           std::vector<std::string> schedulers, std::vector<HostData> &results);
+
+private:
+  Importer importer;
+  KernelCache cache;
+};
+
+void Runner::run(const std::string &text, const HostData &inputs,
+                 std::vector<std::string> schedulers,
+                 std::vector<HostData> &results) {
+  ImportRequest request;
+  request.text = text;
+  request.name = "spmd";
+  request.racesAreErrors = true;
+  ImportOutcome outcome = importer.import(request);
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message
+                           << (outcome.errors.empty() ? "" : outcome.errors[0]);
+  auto objects = cache.compile(*outcome.dag);
+  ASSERT_TRUE(objects) << objects.error().message;
+  for (const std::string &scheduler : schedulers) {
+    auto plan = makePlan(*outcome.dag, scheduler);
+    ASSERT_TRUE(plan) << plan.error().message;
+    auto got = execute(*outcome.dag, *plan, *objects, inputs, 2);
+    ASSERT_TRUE(got) << got.error().message;
+    planner::BufferId result = *outcome.results[0].buffer;
+    results.push_back({{"r0", got->at(outcome.dag->buffer(result).name)}});
+  }
+}
+
+TEST(Spmd, ManyDevicesGiveTheBitsOfOne) {
+  const char *only = std::getenv("MGPU_SPMD_SEED");
+  uint64_t first = only ? std::strtoull(only, nullptr, 10) : 0;
+  uint64_t end = only ? first + 1 : sweep(200, 4000);
+  Runner runner;
+  for (uint64_t seed = first; seed < end; ++seed) {
+    RandomSpmd program = randomSpmd(seed);
+    SCOPED_TRACE("MGPU_SPMD_SEED=" + std::to_string(seed) + "\n" +
+                 program.many);
+    HostData inputs = inputsOf(program, seed);
+    std::vector<HostData> one, many;
+    runner.run(program.one, inputs, {"serial"}, one);
+    runner.run(program.many, inputs, {"list", std::to_string(seed + 1)}, many);
+    if (HasFailure())
+      return;
+    for (const HostData &got : many)
+      ASSERT_EQ(difference(one[0], got), "");
+  }
+}
+
+} // namespace

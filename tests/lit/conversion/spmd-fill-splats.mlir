@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: mgpu-opt %s --spmd-fill-splats | FileCheck %s
+
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>) {
+  // Each use is written in place, so each has a fill of its own.
+  // CHECK: linalg.fill
+  // CHECK: linalg.matmul
+  // CHECK: linalg.fill
+  // CHECK: linalg.matmul
+  %zero = arith.constant dense<0.0> : tensor<2x2xf32>
+  %a = linalg.matmul ins(%x, %x : tensor<2x2xf32>, tensor<2x2xf32>) outs(%zero : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %b = linalg.matmul ins(%a, %x : tensor<2x2xf32>, tensor<2x2xf32>) outs(%zero : tensor<2x2xf32>) -> tensor<2x2xf32>
+  // CHECK-NOT: linalg.fill
+  %two = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  return %a, %b, %two : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>
+}

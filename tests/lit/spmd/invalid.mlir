@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: mgpu-opt --split-input-file --verify-diagnostics %s
+
+// -----
+
+// expected-error @below {{sizes of the mesh must be at least 1, and their product at most 65536 [layout_c1]}}
+func.func private @f(tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [0], split = [[]]>})
+
+// -----
+
+// expected-error @below {{sizes of the mesh must be at least 1, and their product at most 65536 [layout_c1]}}
+func.func private @f(tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [65536, 65536], split = [[]]>})
+
+// -----
+
+// expected-error @below {{the mesh has no axis 1 [layout_c2]}}
+func.func private @f(tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[1]]>})
+
+// -----
+
+// expected-error @below {{axis 0 is named twice [layout_c3]}}
+func.func private @f(tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0, 0]]>})
+
+// -----
+
+// expected-error @below {{spmd.layout is for ranked tensors of static shape, not 'memref<8xf32>' [layout_c4]}}
+func.func @f(%x: memref<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]]>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{spmd.layout is for ranked tensors of static shape, not 'tensor<?xf32>' [layout_c4]}}
+func.func @f(%x: tensor<?xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]]>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{'split' has 2 lists; 'tensor<8xf32>' has 1 dimensions [layout_c5]}}
+func.func @f(%x: tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0], []]>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{dimension 0 of 'tensor<9xf32>' is not divisible into 2 equal parts [layout_c6]}}
+func.func @f(%x: tensor<9xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]]>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{spmd.other is not an attribute of an argument or result [layout_c7]}}
+func.func @f(%x: tensor<8xf32> {spmd.other = 1}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{spmd.layout must be a #spmd.layout [layout_c7]}}
+func.func @f(%x: tensor<8xf32> {spmd.layout = 1}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{spmd.alias of result 0 must be the number of an argument [layout_c8]}}
+func.func @f(%x: tensor<8xf32>) -> (tensor<8xf32> {spmd.alias = 1}) {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+// expected-error @below {{result 0 and argument 0, which it is the next state of, must have the same type and layout [layout_c9]}}
+func.func @f(%x: tensor<8xf32>, %y: tensor<4xf32>) -> (tensor<4xf32> {spmd.alias = 0}) {
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  %y = tensor.empty() : tensor<8xf32>
+  // expected-error @below {{'spmd.full_to_shard' op takes an argument of the function [full_to_shard_c1]}}
+  %e = spmd.full_to_shard %y : tensor<8xf32> to tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]]>}) {
+  // expected-error @below {{'spmd.full_to_shard' op must have a shard of shape 'tensor<4xf32>', not 'tensor<8xf32>' [full_to_shard_c2]}}
+  %y = spmd.full_to_shard %x : tensor<8xf32> to tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{'spmd.full_to_shard' op must keep the element type [full_to_shard_c3]}}
+  %y = spmd.full_to_shard %x : tensor<8xf32> to tensor<8xf64>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{'spmd.shard_to_full' op must have a result that is returned, once [shard_to_full_c1]}}
+  %y = spmd.shard_to_full %x : tensor<8xf32> to tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) -> (tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]]>}) {
+  // expected-error @below {{'spmd.shard_to_full' op must have a shard of shape 'tensor<4xf32>', not 'tensor<8xf32>' [shard_to_full_c2]}}
+  %y = spmd.shard_to_full %x : tensor<8xf32> to tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<8xi32>) -> tensor<8xf32> {
+  // expected-error @below {{'spmd.shard_to_full' op must keep the element type [shard_to_full_c3]}}
+  %y = spmd.shard_to_full %x : tensor<8xi32> to tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+func.func @f(%a: memref<8xf32>, %b: memref<8xf32>) {
+  // expected-error @below {{'spmd.distribute' op must have a shard of shape 'tensor<4xf32>', not 'memref<8xf32>' [distribute_c1]}}
+  spmd.distribute #spmd.layout<mesh = [2], split = [[0]]> ins(%a : memref<8xf32>) outs(%b : memref<8xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<8xf32>, %b: memref<8xf32>) {
+  // expected-error @below {{'spmd.collect' op must have a shard of shape 'tensor<4xf32>', not 'memref<8xf32>' [collect_c1]}}
+  spmd.collect #spmd.layout<mesh = [2], split = [[0]]> ins(%a : memref<8xf32>) outs(%b : memref<8xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<8xf32>, %b: memref<4xf64>) {
+  // expected-error @below {{'spmd.distribute' op must keep the element type [distribute_c2]}}
+  spmd.distribute #spmd.layout<mesh = [2], split = [[0]]> ins(%a : memref<8xf32>) outs(%b : memref<4xf64>)
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4xf64>, %b: memref<8xf32>) {
+  // expected-error @below {{'spmd.collect' op must keep the element type [collect_c2]}}
+  spmd.collect #spmd.layout<mesh = [2], split = [[0]]> ins(%a : memref<4xf64>) outs(%b : memref<8xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_reduce' op must have groups of the same size, of one device or more [all_reduce_c3]}}
+  spmd.all_reduce sum ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) groups [[0, 1], [2]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_reduce' op has device 1 twice in its groups, or it is negative [all_reduce_c3]}}
+  spmd.all_reduce sum ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) groups [[0, 1], [2, 1]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_reduce' op must have at least one group [all_reduce_c3]}}
+  spmd.all_reduce sum ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) groups []
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_reduce' op must have one shape in ins and outs [all_reduce_c1]}}
+  spmd.all_reduce sum ins(%a : memref<4x6xf32>) outs(%d : memref<4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_reduce' op must have one element type in ins and outs [all_reduce_c2]}}
+  spmd.all_reduce sum ins(%a : memref<4x6xf32>) outs(%c : memref<4x6xi32>)
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_gather' op has no dimension 2 [all_gather_c1]}}
+  spmd.all_gather ins(%d : memref<4x3xf32>) outs(%a : memref<4x6xf32>) axis = 2
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_gather' op must have sizes that differ in dimension 1 alone, there by the size of a group, not 'memref<4x3xf32>' and 'memref<4x6xf32>' [all_gather_c2]}}
+  spmd.all_gather ins(%d : memref<4x3xf32>) outs(%a : memref<4x6xf32>) axis = 1 groups [[0, 1, 2]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_gather' op must have one element type in ins and outs [all_gather_c3]}}
+  spmd.all_gather ins(%e : memref<4x3xi32>) outs(%a : memref<4x6xf32>) axis = 1
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.reduce_scatter' op has no dimension -1 [reduce_scatter_c1]}}
+  spmd.reduce_scatter sum ins(%a : memref<4x6xf32>) outs(%d : memref<4x3xf32>) axis = -1
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.reduce_scatter' op must have sizes that differ in dimension 0 alone, there by the size of a group, not 'memref<4x3xf32>' and 'memref<4x6xf32>' [reduce_scatter_c2]}}
+  spmd.reduce_scatter sum ins(%a : memref<4x6xf32>) outs(%d : memref<4x3xf32>) axis = 0
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.reduce_scatter' op must have one element type in ins and outs [reduce_scatter_c3]}}
+  spmd.reduce_scatter sum ins(%a : memref<4x6xf32>) outs(%e : memref<4x3xi32>) axis = 1
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_to_all' op splits and concatenates dimensions of its input [all_to_all_c1]}}
+  spmd.all_to_all ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) split = 0 concat = 2
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_to_all' op cannot split dimension 0 of 'memref<4x6xf32>' into 3 [all_to_all_c2]}}
+  spmd.all_to_all ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) split = 0 concat = 1 groups [[0, 1, 2]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_to_all' op must give 'tensor<2x12xf32>' [all_to_all_c3]}}
+  spmd.all_to_all ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) split = 0 concat = 1 groups [[0, 1]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_to_all' op must have one element type in ins and outs [all_to_all_c4]}}
+  spmd.all_to_all ins(%a : memref<4x6xf32>) outs(%c : memref<4x6xi32>) split = 0 concat = 0
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.broadcast' op has no rank 2 in its groups [broadcast_c1]}}
+  spmd.broadcast ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) root = 2 groups [[0, 1]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.broadcast' op must have one shape in ins and outs [broadcast_c2]}}
+  spmd.broadcast ins(%a : memref<4x6xf32>) outs(%d : memref<4x3xf32>) root = 0
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.broadcast' op must have one element type in ins and outs [broadcast_c3]}}
+  spmd.broadcast ins(%a : memref<4x6xf32>) outs(%c : memref<4x6xi32>) root = 0
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.permute' op must have pairs of two devices [permute_c1]}}
+  spmd.permute ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) pairs [[0, 1, 2]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.permute' op sends from device 0 twice [permute_c2]}}
+  spmd.permute ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) pairs [[0, 1], [0, 2]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.permute' op sends to device 1 twice [permute_c3]}}
+  spmd.permute ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) pairs [[0, 1], [2, 1]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.permute' op must have one shape in ins and outs [permute_c4]}}
+  spmd.permute ins(%a : memref<4x6xf32>) outs(%d : memref<4x3xf32>) pairs []
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.permute' op must have one element type in ins and outs [permute_c5]}}
+  spmd.permute ins(%a : memref<4x6xf32>) outs(%c : memref<4x6xi32>) pairs []
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{expected sum, prod, min or max}}
+  spmd.all_reduce mean ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_gather' op has device 1 twice in its groups, or it is negative [all_gather_c4]}}
+  spmd.all_gather ins(%d : memref<4x3xf32>) outs(%a : memref<4x6xf32>) axis = 1 groups [[0, 1], [2, 1]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.reduce_scatter' op has device 1 twice in its groups, or it is negative [reduce_scatter_c4]}}
+  spmd.reduce_scatter sum ins(%a : memref<4x6xf32>) outs(%d : memref<4x3xf32>) axis = 1 groups [[0, 1], [2, 1]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.all_to_all' op has device 1 twice in its groups, or it is negative [all_to_all_c5]}}
+  spmd.all_to_all ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) split = 0 concat = 0 groups [[0, 1], [2, 1]]
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %c: memref<4x6xi32>, %d: memref<4x3xf32>, %e: memref<4x3xi32>, %g: memref<12xf32>) {
+  // expected-error @below {{'spmd.broadcast' op has device 1 twice in its groups, or it is negative [broadcast_c4]}}
+  spmd.broadcast ins(%a : memref<4x6xf32>) outs(%b : memref<4x6xf32>) root = 0 groups [[0, 1], [2, 1]]
+  return
+}
+
+// -----
+
+// expected-error @below {{results 0 and 1 are both the next state of argument 0 [layout_c10]}}
+func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {spmd.alias = 0}, tensor<4xf32> {spmd.alias = 0}) {
+  return %x, %x : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{spmd.alias is for tensors, not 'f32' [layout_c8]}}
+func.func @f(%x: f32) -> (f32 {spmd.alias = 0}) {
+  return %x : f32
+}
