@@ -137,6 +137,44 @@ def SelectEntry : Pass<"mgpu-select-entry", "::mlir::ModuleOp"> {
   let options = [EntryOption];
 }
 
+def ConvertShardToSpmd : Pass<"convert-shard-to-spmd", "::mlir::ModuleOp"> {
+  let summary = "Convert the shard dialect into the spmd dialect";
+  let description = [{
+    The devices are those of the shard.grid, row-major. shard.shard becomes
+    spmd.layout_constraint; collectives, shifts, a send with the recv behind it
+    and update_halo become collectives of devices; indices become numbers of the
+    device.
+
+    An error names what has no meaning here: a grid with `?`, a root that is not
+    a constant, annotations with halos or uneven parts.
+  }];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+    "::mgpu::spmd::SpmdDialect", "::mlir::arith::ArithDialect",
+    "::mlir::shard::ShardDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def PartitionTensors : Pass<"spmd-partition-tensors", "::mlir::ModuleOp"> {
+  let summary = "Make the program of one device of one over whole tensors";
+  let description = [{
+    Takes an entry function with spmd.layout_constraint. Finds the layout of
+    each value, forward and backward from those that the program asks for:
+    linalg, elementwise operations, reshapes, slices, pads and concatenations
+    are cut along the dimensions that the tensors share, as in an einsum. Where
+    two tensors want one axis of the mesh, the one is taken that makes devices
+    receive the fewest bytes. Then each operation becomes one on parts, with
+    slices and collectives where a layout changes, and with an all_reduce or
+    reduce_scatter behind a reduction whose index is cut. Operations without a
+    rule compute on whole tensors, on each device.
+
+    An error names operations on one device's part, which such a function must
+    not have.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::spmd::SpmdDialect",
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def DecomposeTensors : Pass<"spmd-decompose-tensors", "::mlir::ModuleOp"> {
   let summary = "Give tensor operations the forms that fusion looks into";
   let description = [{
@@ -191,6 +229,14 @@ def PlaceArguments : Pass<"spmd-place-arguments", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mgpu::ir::MgpuDialect",
     "::mgpu::spmd::SpmdDialect", "::mlir::tensor::TensorDialect",
     "::mlir::bufferization::BufferizationDialect"];
+}
+
+def CheckBufferizable : Pass<"spmd-check-bufferizable", "::mlir::ModuleOp"> {
+  let summary = "Report operations on tensors that have no form on buffers";
+  let description = [{
+    Bufferization would fail on them without saying that other programs run.
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect"];
 }
 
 def KeepLoopBuffers : Pass<"spmd-keep-loop-buffers", "::mlir::ModuleOp"> {

@@ -28,6 +28,7 @@ OURS = {
     "dialect/conversion": ["dialect/mgpu", "dialect/spmd"],
     "dialect/conversion/linalg": ["dialect/mgpu", "dialect/conversion"],
     "dialect/conversion/gpu": ["dialect/mgpu", "dialect/conversion"],
+    "dialect/conversion/shard": ["dialect/mgpu", "dialect/spmd", "dialect/conversion", "dialect/conversion/spmd"],
     "dialect/conversion/spmd": ["dialect/mgpu", "dialect/spmd", "dialect/conversion"],
     "planner/dag": [],
     "planner/record": ["planner/dag"],

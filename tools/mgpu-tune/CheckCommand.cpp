@@ -48,6 +48,8 @@ Result<int> runCheck(const ProgramOptions &options) {
     if (program) {
       out["nodes"] = program->dag.nodes.size();
       out["loop_trips"] = program->dag.loop.trips;
+      if (load.reportSharding)
+        out["sharding"] = program->sharding;
     } else
       out["error"] = program.error().message;
     fmt::print("{}\n", out.dump(2));
@@ -70,6 +72,8 @@ Result<int> runCheck(const ProgramOptions &options) {
     printArgument("argument", argument);
   for (const planner::ProgramArgument &result : program->results)
     printArgument("result", result);
+  for (const std::string &line : program->sharding)
+    fmt::print("  {}\n", line);
   return 0;
 }
 

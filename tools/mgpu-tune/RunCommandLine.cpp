@@ -12,6 +12,9 @@ void addCheckCommand(CommandLine &line) {
                                  "collectives and bad shapes",
                                  runCheck);
   addProgram(command, options);
+  command->add_flag("--sharding-report", options.load.reportSharding,
+                    "Print the layout of each tensor of an annotated program, "
+                    "and what each collective costs");
 }
 
 /// What `run` and `replay` have in common.

@@ -32,6 +32,7 @@ using namespace mlir;
 /// One function of linalg, tensor, arith, math and scf.
 static void addNormalisation(OpPassManager &passes, const std::string &entry) {
   passes.addPass(createSelectEntry({entry}));
+  passes.addPass(createConvertShardToSpmd());
   passes.addPass(createInlinerPass());
   passes.addPass(createSymbolDCEPass());
   tosa::addTosaToLinalgPasses(passes, {}, {}, std::nullopt);
@@ -39,6 +40,7 @@ static void addNormalisation(OpPassManager &passes, const std::string &entry) {
   function.addPass(createTosaToTensorPass());
   function.addPass(createTosaToArithPass({.includeApplyRescale = true}));
   function.addPass(createTosaToSCFPass());
+  passes.addPass(createPartitionTensors({entry}));
   passes.addPass(createConvertElementwiseToLinalgPass());
   passes.addPass(createDecomposeTensors());
   passes.addPass(createConvertTensorToLinalgPass());
@@ -54,6 +56,7 @@ static void addBufferization(OpPassManager &passes) {
   options.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   options.allowReturnAllocsFromLoops = true;
+  passes.addPass(createCheckBufferizable());
   passes.addPass(bufferization::createEmptyTensorEliminationPass());
   passes.addPass(bufferization::createEmptyTensorToAllocTensorPass());
   passes.addPass(bufferization::createOneShotBufferizePass(options));
@@ -87,9 +90,9 @@ bool isTensorProgram(func::FuncOp function) {
 }
 
 void registerTensorDialects(DialectRegistry &registry) {
-  registry
-      .insert<bufferization::BufferizationDialect, linalg::LinalgDialect,
-              spmd::SpmdDialect, tensor::TensorDialect, tosa::TosaDialect>();
+  registry.insert<bufferization::BufferizationDialect, linalg::LinalgDialect,
+                  shard::ShardDialect, spmd::SpmdDialect, tensor::TensorDialect,
+                  tosa::TosaDialect>();
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
       registry);
