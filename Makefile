@@ -43,7 +43,7 @@ check-sanitizers: setup ## The half that needs no LLVM under the sanitizers
 check-all: check check-sanitizers ## Both; the long sweeps, each header alone, a rehearsal of what runs on GPUs, both halves with g++ and sanitized, the fuzzers
 	@tests/checks/check_headers.sh build/dev
 	@MGPU_FAULTS=all $(CTEST) --preset dev -L faults
-	@MGPU_SWEEPS=all $(CTEST) --preset dev -R '^(test-kernels|test-cuda-kernels|conformance|conformance-cuda)[.]|^bundles.examples$$|^rehearsal.c-interface$$'
+	@MGPU_SWEEPS=all $(CTEST) --preset dev -R '^(test-kernels|test-cuda-kernels|conformance|conformance-cuda|stablehlo)[.]|^bundles.examples$$|^rehearsal.c-interface$$'
 	@MGPU_CORNERS=all $(CTEST) --preset dev -V -R Corners | grep -E 'corners:|tests passed|\*\*\*|FAILED'
 	@if [[ -e build/dev/tests/rehearsal/libraries/libcuda.so.1 ]]; then \
 	  $(call CONFIGURE,runtime-static); \

@@ -180,6 +180,12 @@ Result<MadeBundle> makeBundle(LoadedProgram program,
                               const PrepareOptions &prepare,
                               const BundleOptions &options) {
   MadeBundle made;
+  if (!program.expectations.empty())
+    return fail(ErrorKind::Unsupported,
+                fmt::format("{}: a bundle does not compare results with what "
+                            "they must be; take the check.* call out, or use "
+                            "'mgpu-tune run'",
+                            program.expectations.front().place));
   capture::BundleContents &contents = made.contents;
   MGPU_TRY_ASSIGN(contents.origin, originOf(program.from));
   MGPU_TRY_ASSIGN(auto choice, findTuned(program, prepare));

@@ -162,11 +162,18 @@ Result<void> HostMemory::visitReinterpretCast(Operation *op) {
 Result<void> HostMemory::visitReshape(Operation *op) {
   MGPU_TRY_ASSIGN(auto source, host.memrefOf(op, op->getOperand(0)));
   auto type = cast<MemRefType>(op->getResult(0).getType());
-  if (!type.hasStaticShape() || source.strides != rowMajorStrides(source.sizes))
-    return notSupported(op, "is supported for contiguous views of static "
-                            "shape only");
-  View view = wholeView(source.buffer, type.getShape());
-  view.offset = source.offset;
+  View view{source.buffer, source.offset, type.getShape().vec(), {}};
+  int64_t offset;
+  llvm::SmallVector<int64_t> strides;
+  if (source.strides == rowMajorStrides(source.sizes))
+    view.strides = rowMajorStrides(type.getShape());
+  else if (succeeded(type.getStridesAndOffset(strides, offset)))
+    view.strides.assign(strides.begin(), strides.end());
+  // Dimensions that are joined lie behind each other, or are of size 1: so the
+  // type's strides are those of the view.
+  if (!type.hasStaticShape() || view.strides.size() != view.sizes.size() ||
+      llvm::any_of(strides, ShapedType::isDynamic))
+    return notSupported(op, "is supported for views of static shape only");
   host.set(op->getResult(0), std::move(view));
   return {};
 }

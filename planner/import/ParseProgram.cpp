@@ -144,6 +144,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     conversion::SpmdPipelineOptions spmd;
     spmd.entry = options.entry;
     spmd.devices = options.devices;
+    spmd.tosa = conversion::hasTosa(*program.module);
     conversion::buildSpmdPipeline(passes, spmd);
   }
   conversion::LaunchPipelineOptions pipeline;

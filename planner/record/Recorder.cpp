@@ -85,14 +85,33 @@ Result<void> Recorder::checkNames(size_t numResults) {
   return {};
 }
 
+bool Recorder::isWholeOnHost(const View &view) const {
+  const View all = whole(view.buffer);
+  return dag().buffer(view.buffer).device.isHost() && view.offset == 0 &&
+         view.sizes == all.sizes && view.strides == all.strides;
+}
+
+Result<void> Recorder::addExpectation(Expectation expectation,
+                                      const View &found, const View &expected) {
+  if (!isWholeOnHost(found) || !isWholeOnHost(expected) ||
+      found.sizes != expected.sizes ||
+      dag().buffer(found.buffer).elementType !=
+          dag().buffer(expected.buffer).elementType)
+    return fail(ErrorKind::Internal,
+                "an expectation is not about two whole host buffers");
+  expectation.found = found.buffer;
+  expectation.expected = expected.buffer;
+  for (BufferId id : {found.buffer, expected.buffer})
+    if (Buffer &buffer = program.dag.buffers[id.value];
+        buffer.role == BufferRole::HostLocal)
+      buffer.role = BufferRole::Result;
+  program.expectations.push_back(std::move(expectation));
+  return {};
+}
+
 Result<void> Recorder::addResult(const std::optional<View> &view) {
   const size_t index = program.results.size();
-  auto isWhole = [&] {
-    const View all = whole(view->buffer);
-    return dag().buffer(view->buffer).device.isHost() && view->offset == 0 &&
-           view->sizes == all.sizes && view->strides == all.strides;
-  };
-  if (!view || !isWhole())
+  if (!view || !isWholeOnHost(*view))
     return fail(ErrorKind::Unsupported,
                 fmt::format("result {} of @{} is not a whole host buffer; "
                             "copy it into one and return that",
@@ -270,6 +289,9 @@ Result<void> Recorder::dropSecond() {
     for (ProgramArgument &bound : *list)
       if (bound.buffer)
         bound.buffer = newIds[bound.buffer->value];
+  for (Expectation &each : program.expectations)
+    for (BufferId *id : {&each.found, &each.expected})
+      *id = newIds[id->value];
   return {};
 }
 

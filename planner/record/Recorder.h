@@ -112,6 +112,9 @@ public:
   /// none stands for a value that is not a buffer.
   Result<void> addResult(const std::optional<View> &view);
   /// `contents` are those of a BufferRole::Constant.
+  /// The views are whole buffers of the host, of one type and shape.
+  Result<void> addExpectation(Expectation expectation, const View &found,
+                              const View &expected);
   BufferId addBuffer(std::string name, DeviceId device, BufferRole role,
                      ElementType type, std::vector<int64_t> shape,
                      std::vector<std::byte> contents = {});
@@ -213,6 +216,7 @@ private:
   tl::unexpected<Error> argumentError(size_t index, ErrorKind kind,
                                       std::string text);
   Result<void> checkRoles();
+  bool isWholeOnHost(const View &view) const;
   Result<void> dropSecond();
   Result<uint32_t> chainOf(std::optional<SourceStream> stream, DeviceId device,
                            Place place);

@@ -4,6 +4,7 @@
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Verifier.h"
 
 namespace mgpu::conversion {
@@ -110,6 +111,8 @@ struct ConvertSpmdToMgpu : impl::ConvertSpmdToMgpuBase<ConvertSpmdToMgpu> {
         return WalkResult::advance();
       if (failed(check(op, devices)))
         return WalkResult::interrupt();
+      if (isa<scf::ParallelOp>(op)) // a kernel
+        return WalkResult::skip();
       auto linalg = dyn_cast<linalg::LinalgOp>(op);
       if (!linalg)
         return WalkResult::advance();

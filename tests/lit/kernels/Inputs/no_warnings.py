@@ -22,6 +22,7 @@ PROGRAMS = [
     ["examples/source/source.mlir"],
     ["examples/attention/attention.mlir"],
     ["examples/tensor/attention.mlir"],
+    ["examples/stablehlo/mlp-step.mlir"],
     ["examples/tensor/data-parallel.mlir", "--arg", "rate=0.5"],
     ["examples/tensor/tensor-parallel.mlir", "--arg", "rate=0.5"],
     ["examples/tensor/fully-sharded.mlir", "--arg", "rate=0.5"],
