@@ -148,9 +148,12 @@ Result<void> Recorder::launch(LaunchSpec launch, CallSite site) {
                     launch.arguments.size(), kernel.name, kernel.numArguments));
   RecordedNode entry;
   DagNode &node = entry.node;
-  node.name = fmt::format("{}_{}", kernel.name, dag().nodes.size());
+  node.name =
+      fmt::format("{}_{}", launch.name.empty() ? kernel.name : launch.name,
+                  dag().nodes.size());
   node.devices = {launch.device};
   node.flops = launch.flops;
+  node.durationUs = launch.durationUs;
   for (LaunchUse &use : launch.uses)
     MGPU_TRY(addUse(entry, std::move(use), launch.device, site.place));
   node.work =

@@ -67,7 +67,9 @@ Result<void> Recorder::checkNames(size_t numResults) {
   };
   std::map<std::string, size_t> taken;
   for (size_t k = 0; k < numResults; ++k)
-    taken.emplace(fmt::format("r{}", k), program.arguments.size() + k);
+    taken.emplace(k < program.results.size() ? program.results[k].name
+                                             : fmt::format("r{}", k),
+                  program.arguments.size() + k);
   for (size_t k = 0; k < program.arguments.size(); ++k) {
     const std::string &name = program.arguments[k].name;
     if (name.empty())
@@ -85,7 +87,8 @@ Result<void> Recorder::checkNames(size_t numResults) {
   return {};
 }
 
-Result<void> Recorder::addResult(const std::optional<View> &view) {
+Result<void> Recorder::addResult(const std::optional<View> &view,
+                                 std::string name) {
   const size_t index = program.results.size();
   auto isWhole = [&] {
     const View all = whole(view->buffer);
@@ -102,7 +105,7 @@ Result<void> Recorder::addResult(const std::optional<View> &view) {
     buffer.role = BufferRole::Result;
     buffer.index = uint32_t(index);
   }
-  program.results.push_back({fmt::format("r{}", index),
+  program.results.push_back({name.empty() ? fmt::format("r{}", index) : name,
                              ArgumentRole::Output,
                              buffer.elementType,
                              buffer.shape,

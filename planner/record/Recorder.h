@@ -70,6 +70,8 @@ struct LaunchSpec {
   std::vector<KernelArgument> arguments = {};
   std::vector<LaunchUse> uses = {};
   double flops = 0;
+  std::string name = {}; ///< begins the node's name; empty: the kernel's
+  std::optional<double> durationUs = std::nullopt; ///< DagNode::durationUs
 };
 
 struct CopySpec {
@@ -109,8 +111,10 @@ public:
   /// name. finish() asks as well; this is for who knows the results before.
   Result<void> checkNames(size_t numResults);
   /// Binds the next result. Fails unless it is a whole buffer of the host;
-  /// none stands for a value that is not a buffer.
-  Result<void> addResult(const std::optional<View> &view);
+  /// none stands for a value that is not a buffer. Without a name it is "r0",
+  /// by its number.
+  Result<void> addResult(const std::optional<View> &view,
+                         std::string name = {});
   /// `contents` are those of a BufferRole::Constant.
   BufferId addBuffer(std::string name, DeviceId device, BufferRole role,
                      ElementType type, std::vector<int64_t> shape,

@@ -63,7 +63,7 @@ OURS = {
     "pipeline": RUNTIME + ["planner/dagfile", "planner/schedule", "planner/schedule/*", "planner/cost", "device/*", "capture/*", "bench/measure",
                            "tuner/*", "bench/profile"],
     "pipeline/compiler": PLAN + ["dialect/*", "kernels/*", "planner/import", "pipeline", "device/api"],
-    "pipeline/c": RUNTIME + ["capture/*", "device/*", "pipeline"],
+    "pipeline/c": RUNTIME + ["planner/record", "planner/schedule", "capture/*", "device/*", "pipeline"],
     "bench/suites": ["*"],
     "bench/suites/cuda": ["*"],
     "tools/mgpu-tune": ["*"],

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune check`.
+#include "pipeline/Faults.h"
 #include "pipeline/Load.h"
+#include "pipeline/Probe.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/Options.h"
 
@@ -29,15 +31,20 @@ static void printArgument(const char *what,
              toString(argument.elementType), roleText(argument.role));
 }
 
-Result<int> runCheck(const ProgramOptions &options) {
+Result<int> runCheck(const CheckOptions &options) {
   std::vector<Message> messages;
   LoadOptions load = options.load;
   load.racesAreErrors = true;
-  load.kernelTexts = false;
+  load.kernelTexts = options.probe;
   Result<LoadedProgram> program = loadProgram(load, &messages);
   if (program && program->bundle)
     if (auto sound = program->bundle->verify(); !sound)
       program = fail(std::move(sound.error()));
+  if (program && options.probe) {
+    nameFaults(*program);
+    if (auto kept = probeAccesses(*program); !kept)
+      program = fail(std::move(kept.error()));
+  }
   if (options.json) {
     json out{{"file", load.file}, {"ok", program.has_value()}};
     out["messages"] = json::array();

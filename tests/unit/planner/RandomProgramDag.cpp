@@ -33,9 +33,16 @@ Program randomProgram(uint64_t seed) {
     if (pick(2)) {
       kernel.source = MlirKernel{text};
     } else if (pick(2)) {
-      CudaFile file{"\xff // " + text, "k\n.cu", "k", {}, {}, 16, text};
+      CudaFile file{
+          "\xff // " + text, "k\n.cu", "k", {}, {}, 16, text, {}, {}, {}};
       file.parameters = {{ElementType::F16, true}, {ElementType::I1, false}};
       file.tunables = {{"TILE", {16, 8}}, {"DEPTH", {4}}};
+      if (pick(2)) { // of a builder
+        file.host = "void k() {} // " + text;
+        file.hostEntry = "k \"k\"";
+      }
+      if (pick(2))
+        file.cubins = {{"sm_80", std::string("\0\xff", 2)}, {"sm_90", text}};
       kernel.source = file;
     }
     if (pick(2))
