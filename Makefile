@@ -34,16 +34,21 @@ check: build ## All tests, and those of the half that needs no LLVM, built with 
 	@$(call BUILD,runtime-only)
 	@$(CTEST) --preset runtime-only
 
-check-sanitizers: setup ## The half that needs no LLVM under the sanitizers
+# What has threads of its own: kernels' compilers, devices, databases, replays and ranks.
+THREADED := capture_test compile_test db_test device_test mgt_test
+
+check-sanitizers: setup ## The half that needs no LLVM under the sanitizers; what has threads under that for races
 	@$(call BUILD,asan-ubsan)
 	@$(CTEST) --preset asan-ubsan
-	@$(call BUILD,tsan)
-	@$(CTEST) --preset tsan
+	@$(call CONFIGURE,tsan); cmake --build --preset tsan -j $(JOBS) --target $(THREADED)
+	@$(CTEST) --preset tsan -R '^($(subst $() ,|,$(strip $(THREADED))))[.]'
 
 check-all: check check-sanitizers ## Both; the long sweeps, each header alone, a rehearsal of what runs on GPUs, both halves with g++ and sanitized, the fuzzers
 	@tests/checks/check_headers.sh build/dev
 	@MGPU_FAULTS=all $(CTEST) --preset dev -L faults
-	@MGPU_SWEEPS=all $(CTEST) --preset dev -R '^(test-kernels|test-cuda-kernels|conformance|conformance-cuda)[.]|^bundles.examples$$|^rehearsal.c-interface$$'
+	@$(call BUILD,tsan)
+	@$(CTEST) --preset tsan
+	@MGPU_SWEEPS=all $(CTEST) --preset dev -R '^(test-kernels|test-cuda-kernels|conformance|conformance-cuda|stablehlo)[.]|^bundles.examples$$|^rehearsal.c-interface$$'
 	@MGPU_CORNERS=all $(CTEST) --preset dev -V -R Corners | grep -E 'corners:|tests passed|\*\*\*|FAILED'
 	@if [[ -e build/dev/tests/rehearsal/libraries/libcuda.so.1 ]]; then \
 	  $(call CONFIGURE,runtime-static); \

@@ -1,7 +1,9 @@
 # Finds the headers of the CUDA toolkit; nothing of CUDA is ever linked. Defines
 #   MGPU_CUDA_INCLUDE   their folder, or empty: MGPU_CUDA is OFF, or AUTO and they are not there
+#   MGPU_CUDA_VERSION   "13.0", or empty where cuda.h is not there
 #   MGPU_CUDA_DRIVER    whether they have all that device/cuda needs: cuda.h of 12.9 or later
 set(MGPU_CUDA_INCLUDE "")
+set(MGPU_CUDA_VERSION "")
 set(MGPU_CUDA_DRIVER OFF)
 if(NOT MGPU_CUDA STREQUAL "OFF")
   find_package(CUDAToolkit QUIET)
@@ -15,6 +17,12 @@ if(NOT MGPU_CUDA STREQUAL "OFF")
       if(newest)
         set(MGPU_CUDA_DRIVER ON)
       endif()
+    endif()
+  endif()
+  if(MGPU_CUDA_INCLUDE AND EXISTS "${MGPU_CUDA_INCLUDE}/cuda.h")
+    file(STRINGS "${MGPU_CUDA_INCLUDE}/cuda.h" newest REGEX "^#define CUDA_VERSION [0-9]+" LIMIT_COUNT 1)
+    if(newest MATCHES "([0-9]+)0([0-9])0$")
+      set(MGPU_CUDA_VERSION "${CMAKE_MATCH_1}.${CMAKE_MATCH_2}")
     endif()
   endif()
   if(MGPU_CUDA STREQUAL "ON" AND NOT MGPU_CUDA_DRIVER)

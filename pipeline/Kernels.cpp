@@ -88,6 +88,64 @@ Error errorAt(const std::string &location, Error error) {
   return error;
 }
 
+Result<std::optional<std::vector<std::byte>>>
+givenCubin(const planner::KernelSpec &kernel, const kernels::CudaText &text,
+           const std::string &arch) {
+  using Cubin = std::optional<std::vector<std::byte>>;
+  const planner::CudaFile *file = kernel.cudaFile();
+  if (!file || file->cubins.empty())
+    return Cubin();
+  auto at = file->cubins.find(arch);
+  if (at != file->cubins.end()) {
+    const auto bytes = std::as_bytes(std::span(at->second));
+    std::vector<std::byte> cubin(bytes.begin(), bytes.end());
+    MGPU_TRY(kernels::checkParameters(text, kernels::readCubin(cubin)));
+    return Cubin(std::move(cubin));
+  }
+  if (!file->text.empty())
+    return Cubin();
+  std::string known;
+  for (const auto &[other, cubin] : file->cubins)
+    known += (known.empty() ? "" : ", ") + other;
+  return fail(ErrorKind::Absent,
+              fmt::format("kernel '{}' came compiled for {} and without CUDA "
+                          "C++: give a cubin for {} too",
+                          kernel.name, known, arch));
+}
+
+/// The program's kernels for `arch`, those compiled that did not come so.
+static Result<std::vector<std::vector<std::byte>>>
+makeCubins(const LoadedProgram &program,
+           const std::vector<kernels::CudaText> &texts, const std::string &arch,
+           device::BlobCache *cache) {
+  std::vector<std::vector<std::byte>> cubins(texts.size());
+  std::vector<kernels::CudaText> others;
+  std::vector<size_t> made;
+  for (size_t k = 0; k < texts.size(); ++k) {
+    MGPU_TRY_ASSIGN(auto given,
+                    givenCubin(program.dag.kernels[k], texts[k], arch));
+    if (given) {
+      cubins[k] = std::move(*given);
+      continue;
+    }
+    others.push_back(texts[k]);
+    made.push_back(k);
+  }
+  if (others.empty())
+    return cubins;
+  MGPU_TRY_ASSIGN(
+      auto compiled,
+      kernels::compileTexts(others, arch, cache,
+                            compileLimits(program.from.compileSeconds)));
+  for (size_t k = 0; k < compiled.size(); ++k) {
+    if (!compiled[k])
+      return fail(errorAt(program.dag.kernels[made[k]].location,
+                          std::move(compiled[k].error())));
+    cubins[made[k]] = compiled[k]->program->cubin;
+  }
+  return cubins;
+}
+
 Result<kernels::CudaObjects> cudaKernels(const LoadedProgram &program,
                                          const std::string &arch,
                                          device::BlobCache *cache) {
@@ -99,16 +157,7 @@ Result<kernels::CudaObjects> cudaKernels(const LoadedProgram &program,
     if (auto stored = program.bundle->cubins(arch))
       cubins = std::move(*stored);
   if (cubins.empty()) {
-    MGPU_TRY_ASSIGN(
-        auto compiled,
-        kernels::compileTexts(texts, arch, cache,
-                              compileLimits(program.from.compileSeconds)));
-    for (size_t k = 0; k < compiled.size(); ++k) {
-      if (!compiled[k])
-        return fail(errorAt(program.dag.kernels[k].location,
-                            std::move(compiled[k].error())));
-      cubins.push_back(compiled[k]->program->cubin);
-    }
+    MGPU_TRY_ASSIGN(cubins, makeCubins(program, texts, arch, cache));
   }
   return kernels::cudaObjects(texts, std::move(cubins), arch,
                               kernels::hasProducts(texts) &&

@@ -47,6 +47,12 @@ Error errorAt(const std::string &location, Error error);
 /// `seconds` is the time limit of each program; 0 is none.
 kernels::CompileLimits compileLimits(uint64_t seconds);
 
+/// The cubin (or PTX) that came with the kernel for `arch`, if one did. Absent
+/// where the kernel has others and no text to compile.
+Result<std::optional<std::vector<std::byte>>>
+givenCubin(const planner::KernelSpec &kernel, const kernels::CudaText &text,
+           const std::string &arch);
+
 /// Kernels for GPUs of `arch`: those of the program's bundle where it has them
 /// for `arch`, else compiled.
 Result<kernels::CudaObjects> cudaKernels(const LoadedProgram &program,

@@ -30,6 +30,7 @@ struct ImportOptions {
   /// How many devices run a function over tensors; 0: as many as its layouts
   /// say, else one.
   uint64_t devices = 0;
+  bool reportSharding = false;    ///< fill LoadedProgram::sharding
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
   uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled
   bool fuse = true;      ///< several linalg operations may share a launch
@@ -71,7 +72,8 @@ struct LoadedProgram : planner::Program {
   std::vector<bool>
       needsValue; ///< by argument: it is read before it is written
   uint32_t numRaces = 0;
-  std::vector<std::string> notFused; ///< as planner::ImportedProgram has it
+  std::vector<std::string> notFused;       ///< as planner::ParsedProgram has it
+  std::vector<std::string> sharding;       ///< the same
   std::shared_ptr<capture::Bundle> bundle; ///< null if it is not from a bundle
   double recordedUs = 0; ///< how long a recorded trace took; else 0
 

@@ -49,6 +49,7 @@ Result<db::ProgramRecord> originOf(const LoadOptions &options) {
 Result<void> addHostKernels(const LoadedProgram &program,
                             const std::vector<std::string> &wanted,
                             const TunedChoice *choice,
+                            std::vector<std::string> &notes,
                             std::vector<capture::KernelForms> &kernels) {
   const bool forGpusAlone =
       std::any_of(kernels.begin(), kernels.end(), [](const auto &kernel) {
@@ -64,8 +65,9 @@ Result<void> addHostKernels(const LoadedProgram &program,
         choice ? compileConfig(program, choice->context, choice->config, level)
                : program.compiler().compileKernels(program.dag, level);
     if (!objects && objects.error().kind == ErrorKind::Unsupported) {
-      fmt::print(stderr, "mgpu-tune: note: no kernels for {}: {}\n",
-                 forGpusAlone ? "the host" : level, objects.error().message);
+      notes.push_back(fmt::format("no kernels for {}: {}",
+                                  forGpusAlone ? "the host" : level,
+                                  objects.error().message));
       if (forGpusAlone)
         return {};
       last = objects.error();
@@ -77,7 +79,7 @@ Result<void> addHostKernels(const LoadedProgram &program,
     for (size_t k = 0; k < objects->size(); ++k)
       kernels[k].host.emplace(level, std::move((*objects)[k]));
   }
-  if (added == 0)
+  if (added == 0 && !levels.empty())
     return fail(std::move(last));
   return {};
 }
@@ -125,15 +127,22 @@ Result<void> addAlternatives(const LoadedProgram &program,
   return {};
 }
 
-Result<void> addCubins(const LoadOptions &from,
-                       const std::vector<std::string> &archs,
-                       std::vector<capture::KernelForms> &kernels) {
+/// Those that the program does not have compiled already.
+Result<void> compileCubins(const LoadedProgram &program,
+                           const std::vector<std::string> &archs,
+                           std::vector<capture::KernelForms> &kernels) {
+  const LoadOptions &from = program.from;
   auto cache = openCubinCache(from.database);
   MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache.get()));
   for (const std::string &arch : archs) {
     MGPU_TRY(checkPdl(from.pdl, arch));
     std::vector<kernels::CompileJob> jobs;
-    for (const capture::KernelForms &kernel : kernels) {
+    std::vector<size_t> made;
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      const capture::KernelForms &kernel = kernels[k];
+      if (kernel.cubins.contains(arch))
+        continue;
+      made.push_back(k);
       jobs.push_back({kernel.cuda->image.blob, kernel.cuda->name + ".cu",
                       kernels::compileOptions(*kernel.cuda),
                       kernels::archOf(*kernel.cuda, arch)});
@@ -147,22 +156,38 @@ Result<void> addCubins(const LoadOptions &from,
         return fail(std::move(compiled[k].error()));
       if (kernels::hasWarning(compiled[k]->log))
         fmt::print(stderr, "{}\n", compiled[k]->log);
-      MGPU_TRY(kernels::checkEntry(*kernels[k].cuda, *compiled[k],
+      capture::KernelForms &kernel = kernels[made[k]];
+      MGPU_TRY(kernels::checkEntry(*kernel.cuda, *compiled[k],
                                    kernels::readCubin(compiled[k]->cubin)));
-      kernels[k].cubins.insert_or_assign(arch, std::move(compiled[k]->cubin));
+      kernel.cubins.insert_or_assign(arch, std::move(compiled[k]->cubin));
     }
   }
   return {};
 }
 
+Result<void> addCubins(const LoadedProgram &program,
+                       const std::vector<std::string> &archs,
+                       std::vector<capture::KernelForms> &kernels) {
+  bool hasAll = true;
+  for (const std::string &arch : archs)
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      MGPU_TRY_ASSIGN(auto given, givenCubin(program.dag.kernels[k],
+                                             *kernels[k].cuda, arch));
+      if (given)
+        kernels[k].cubins.emplace(arch, std::move(*given));
+      hasAll &= given.has_value();
+    }
+  return hasAll ? Result<void>() : compileCubins(program, archs, kernels);
+}
+
 /// Without --arch a kernel that CUDA C++ cannot express is not a hindrance.
 Result<void> addCudaKernels(const LoadedProgram &program,
                             const std::vector<std::string> &archs,
+                            std::vector<std::string> &notes,
                             std::vector<capture::KernelForms> &kernels) {
   auto texts = cudaTexts(program, nullptr);
   if (!texts && archs.empty() && texts.error().kind == ErrorKind::Unsupported) {
-    fmt::print(stderr, "mgpu-tune: note: no CUDA C++ in the bundle: {}\n",
-               texts.error().message);
+    notes.push_back("no CUDA C++ in the bundle: " + texts.error().message);
     return {};
   }
   if (!texts)
@@ -171,7 +196,7 @@ Result<void> addCudaKernels(const LoadedProgram &program,
     kernels[k].cuda = std::move((*texts)[k]);
   if (archs.empty() || kernels.empty())
     return {};
-  return addCubins(program.from, archs, kernels);
+  return addCubins(program, archs, kernels);
 }
 
 } // namespace
@@ -180,6 +205,12 @@ Result<MadeBundle> makeBundle(LoadedProgram program,
                               const PrepareOptions &prepare,
                               const BundleOptions &options) {
   MadeBundle made;
+  if (!program.expectations.empty())
+    return fail(ErrorKind::Unsupported,
+                fmt::format("{}: a bundle does not compare results with what "
+                            "they must be; take the check.* call out, or use "
+                            "'mgpu-tune run'",
+                            program.expectations.front().place));
   capture::BundleContents &contents = made.contents;
   MGPU_TRY_ASSIGN(contents.origin, originOf(program.from));
   MGPU_TRY_ASSIGN(auto choice, findTuned(program, prepare));
@@ -202,8 +233,10 @@ Result<MadeBundle> makeBundle(LoadedProgram program,
   contents.kernels.resize(program.dag.kernels.size());
   const TunedChoice *tuned = choice ? &*choice : nullptr;
   if (!contents.kernels.empty()) {
-    MGPU_TRY(addCudaKernels(program, options.archs, contents.kernels));
-    MGPU_TRY(addHostKernels(program, options.levels, tuned, contents.kernels));
+    MGPU_TRY(
+        addCudaKernels(program, options.archs, made.notes, contents.kernels));
+    MGPU_TRY(addHostKernels(program, options.levels, tuned, made.notes,
+                            contents.kernels));
     MGPU_TRY(addAlternatives(program, options.alternatives, tuned,
                              contents.kernels));
   }

@@ -9,14 +9,16 @@
 namespace mgpu::pipeline {
 
 struct BundleOptions {
-  std::vector<std::string> levels; ///< CPU levels of the host's kernels
-  std::vector<std::string> archs;  ///< of cubins: "sm_90"
-  uint32_t alternatives = 0;       ///< more variants of each host kernel
+  std::vector<std::string>
+      levels;                     ///< CPU levels of the host's kernels, or none
+  std::vector<std::string> archs; ///< of cubins: "sm_90"
+  uint32_t alternatives = 0;      ///< more variants of each host kernel
 };
 
 struct MadeBundle {
   capture::BundleContents contents;
-  bool isTuned = false; ///< with the configuration that `tune` found
+  bool isTuned = false;           ///< with the configuration that `tune` found
+  std::vector<std::string> notes; ///< what it lacks, and why
 };
 /// What a bundle of the program holds. The program is not from a bundle.
 Result<MadeBundle> makeBundle(LoadedProgram program,

@@ -102,7 +102,8 @@ openTargetRunner(LoadedProgram &program, const PrepareOptions &prepareOptions,
   MGPU_TRY_ASSIGN(prepared, prepare(program, prepareOptions,
                                     onGpu ? driver->architecture() : ""));
   if (!onGpu) {
-    open.threads = prepared.threads;
+    if (prepared.threads > 0)
+      open.threads = prepared.threads;
     MGPU_TRY_ASSIGN(driver, openTarget(target, devices, open));
   }
   MGPU_TRY_ASSIGN(capture::Replayer replayer,

@@ -16,10 +16,11 @@ namespace mgpu::pipeline {
 using capture::Runner;
 
 /// Opens the program's target, prepares the program for it, and builds its
-/// graphs. A GPU is opened first, as its architecture decides the kernels; the
-/// host afterwards, as the plan decides its threads. `program` and `prepared`,
-/// which is set, must outlive the runner. `opened` is called in between, when
-/// the import is done.
+/// graphs. Threads that the program was prepared for win over open.threads. A
+/// GPU is opened first, as its architecture decides the kernels; the host
+/// afterwards, as the plan decides its threads. `program` and `prepared`, which
+/// is set, must outlive the runner. `opened` is called in between, when the
+/// import is done.
 Result<std::unique_ptr<Runner>>
 openTargetRunner(LoadedProgram &program, const PrepareOptions &prepare,
                  OpenOptions open, Prepared &prepared,

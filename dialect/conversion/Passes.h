@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
@@ -63,6 +64,8 @@ struct SpmdPipelineOptions : mlir::PassPipelineOptions<SpmdPipelineOptions> {
       llvm::cl::desc("How many devices run it; 0: as many as its layouts or "
                      "mgpu.device_config say, else one"),
       llvm::cl::init(0)};
+  Option<bool> tosa{*this, "tosa", llvm::cl::desc("Convert operations of tosa"),
+                    llvm::cl::init(true)};
 };
 
 /// Adds the passes that make a program for devices and buffers of a function
@@ -73,6 +76,10 @@ void buildSpmdPipeline(mlir::OpPassManager &passes,
 /// Whether `function` takes, gives or computes tensors, so that it needs
 /// buildSpmdPipeline().
 bool isTensorProgram(mlir::func::FuncOp function);
+
+/// Whether the module has operations of tosa: what looks for them takes as long
+/// as a third of the rest.
+bool hasTosa(mlir::ModuleOp module);
 
 /// Adds the dialects that a function over tensors may use, and what it takes to
 /// bufferize them.

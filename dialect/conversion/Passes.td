@@ -137,6 +137,108 @@ def SelectEntry : Pass<"mgpu-select-entry", "::mlir::ModuleOp"> {
   let options = [EntryOption];
 }
 
+def ConvertShardToSpmd : Pass<"convert-shard-to-spmd", "::mlir::ModuleOp"> {
+  let summary = "Convert the shard dialect into the spmd dialect";
+  let description = [{
+    The devices are those of the shard.grid, row-major. shard.shard becomes
+    spmd.layout_constraint; collectives, shifts, a send with the recv behind it
+    and update_halo become collectives of devices; indices become numbers of the
+    device.
+
+    An error names what has no meaning here: a grid with `?`, a root that is not
+    a constant, annotations with halos or uneven parts.
+  }];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+    "::mgpu::spmd::SpmdDialect", "::mlir::arith::ArithDialect",
+    "::mlir::shard::ShardDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def PartitionTensors : Pass<"spmd-partition-tensors", "::mlir::ModuleOp"> {
+  let summary = "Make the program of one device of one over whole tensors";
+  let description = [{
+    Takes an entry function with spmd.layout_constraint. Finds the layout of
+    each value, forward and backward from those that the program asks for:
+    linalg, elementwise operations, reshapes, slices, pads and concatenations
+    are cut along the dimensions that the tensors share, as in an einsum. Where
+    two tensors want one axis of the mesh, the one is taken that makes devices
+    receive the fewest bytes. Then each operation becomes one on parts, with
+    slices and collectives where a layout changes, and with an all_reduce or
+    reduce_scatter behind a reduction whose index is cut. Operations without a
+    rule compute on whole tensors, on each device.
+
+    An error names operations on one device's part, which such a function must
+    not have.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::spmd::SpmdDialect",
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def PrepareStablehlo : Pass<"stablehlo-prepare", "::mlir::ModuleOp"> {
+  let summary = "Say in mgpu's words what exporters say of a function";
+  let description = [{
+    Before functions are inlined: stablehlo.composite becomes a call of its
+    decomposition. A constant whose elements are not in the file
+    (`dense_resource<__elided__>`) becomes an argument of the entry function,
+    one for each occurrence, named as the constant is.
+    `tf.aliasing_output = K` of an argument becomes `spmd.alias` of result K,
+    and `jax.arg_info` the name of an argument that has no other.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mlir::func::FuncDialect",
+                           "::mgpu::spmd::SpmdDialect"];
+}
+
+def ConvertRunParallelToSdy
+    : Pass<"convert-run-parallel-to-sdy", "::mlir::ModuleOp"> {
+  let summary = "Make a manual computation of interpreter.run_parallel";
+  let description = [{
+    The operands of all processes become tensors with an entry for each process,
+    of which each device takes its own.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mgpu::sdy::SdyDialect",
+                           "::mgpu::stablehlo::StablehloDialect"];
+}
+
+def ConvertSdyToSpmd : Pass<"convert-sdy-to-spmd", "::mlir::ModuleOp"> {
+  let summary = "Convert what JAX says of devices into the spmd dialect";
+  let description = [{
+    Of the entry function, into which all that it calls has been inlined.
+    Manual computations, Shardy's or XLA's custom calls, become code of one
+    device; what enters and leaves them at arguments and results gets a layout.
+    Code around them works on whole tensors and runs on each device.
+    Collectives of stablehlo become those of spmd.
+
+    Of a program with neither, Shardy's annotations become
+    spmd.layout_constraint. One with annotations of XLA alone is refused.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+    "::mlir::tensor::TensorDialect", "::mgpu::ir::MgpuDialect",
+    "::mgpu::spmd::SpmdDialect", "::mgpu::stablehlo::StablehloDialect"];
+}
+
+def ConvertStablehloToLinalg
+    : Pass<"convert-stablehlo-to-linalg", "::mlir::ModuleOp"> {
+  let summary = "Convert stablehlo and chlo into linalg, tensor and scf";
+  let description = [{
+    Converts the entry function, into which all that it calls has been inlined.
+    Integers lose their signs, and operations on them become signed or unsigned
+    ones. Tensors of rank 0 whose values follow from constants become numbers of
+    host code, which decide loops and branches. A stablehlo.while that counts
+    becomes an scf.for; a branch that depends on the devices' numbers becomes a
+    choice between the results of both.
+
+    An error names what has no form: a loop that goes on as long as the devices'
+    numbers say, complex and quantised numbers, tokens, and dynamic shapes.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def DecomposeTensors : Pass<"spmd-decompose-tensors", "::mlir::ModuleOp"> {
   let summary = "Give tensor operations the forms that fusion looks into";
   let description = [{
@@ -164,7 +266,8 @@ def FillSplats : Pass<"spmd-fill-splats", "::mlir::ModuleOp"> {
   let description = [{
     Turns each use of a tensor constant whose elements are all equal into a
     linalg.fill, which shares a launch with what uses it. Other constants are
-    copied to the devices when the program is loaded.
+    copied to the devices when the program is loaded. Each use of a tensor.empty
+    gets one of its own.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
@@ -191,6 +294,14 @@ def PlaceArguments : Pass<"spmd-place-arguments", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mgpu::ir::MgpuDialect",
     "::mgpu::spmd::SpmdDialect", "::mlir::tensor::TensorDialect",
     "::mlir::bufferization::BufferizationDialect"];
+}
+
+def CheckBufferizable : Pass<"spmd-check-bufferizable", "::mlir::ModuleOp"> {
+  let summary = "Report operations on tensors that have no form on buffers";
+  let description = [{
+    Bufferization would fail on them without saying that other programs run.
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect"];
 }
 
 def KeepLoopBuffers : Pass<"spmd-keep-loop-buffers", "::mlir::ModuleOp"> {

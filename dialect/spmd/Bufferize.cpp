@@ -67,6 +67,7 @@ void attachModels(MLIRContext *context) {
 void mgpu::spmd::registerBufferization(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, SpmdDialect *) {
     attachModels<DistributeOp, CollectOp, AllReduceOp, AllGatherOp,
-                 ReduceScatterOp, AllToAllOp, BroadcastOp, PermuteOp>(context);
+                 ReduceScatterOp, AllToAllOp, BroadcastOp, PermuteOp, MoveOp>(
+        context);
   });
 }

@@ -106,14 +106,25 @@ int64_t LayoutAttr::partOf(unsigned dim, int64_t device) const {
 SmallVector<int64_t> LayoutAttr::shardShape(ArrayRef<int64_t> full) const {
   SmallVector<int64_t> shape(full);
   for (unsigned dim = 0; dim < full.size(); ++dim)
-    shape[dim] /= parts(dim);
+    shape[dim] = full[dim] % parts(dim) == 0 ? full[dim] / parts(dim)
+                                             : ShapedType::kDynamic;
+  return shape;
+}
+
+SmallVector<int64_t> LayoutAttr::shardShape(ArrayRef<int64_t> full,
+                                            int64_t device) const {
+  SmallVector<int64_t> shape(full);
+  for (unsigned dim = 0; dim < full.size(); ++dim)
+    shape[dim] = full[dim] / parts(dim) +
+                 (partOf(dim, device) < full[dim] % parts(dim) ? 1 : 0);
   return shape;
 }
 
 SmallVector<int64_t> LayoutAttr::shardOffsets(ArrayRef<int64_t> full,
                                               int64_t device) const {
-  SmallVector<int64_t> offsets = shardShape(full);
+  SmallVector<int64_t> offsets(full.size());
   for (unsigned dim = 0; dim < full.size(); ++dim)
-    offsets[dim] *= partOf(dim, device);
+    offsets[dim] = full[dim] / parts(dim) * partOf(dim, device) +
+                   std::min(partOf(dim, device), full[dim] % parts(dim));
   return offsets;
 }

@@ -59,8 +59,9 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
   let description = [{
     Devices form a mesh of the sizes `mesh`; device numbers are row-major in it.
     `split` has a list of mesh axes for each dimension of the tensor. The
-    dimension is cut into as many equal parts as these axes have devices, the
-    first axis outermost. Devices that differ only along other axes hold the
+    dimension is cut into as many parts as these axes have devices, the first
+    axis outermost. Parts have the same size; where they cannot, the first ones
+    have one element more. Devices that differ only along other axes hold the
     same part (replicas).
 
     Example: on a mesh of 2 x 4 devices, rows are cut in two and columns are
@@ -77,7 +78,7 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     - (layout_c4) an argument or result with a layout is a ranked tensor of
       static shape;
     - (layout_c5) `split` has a list for each of its dimensions;
-    - (layout_c6) each dimension is divisible by the number of its parts;
+    - (layout_c6) each dimension has at least as many elements as parts;
     - (layout_c7) of this dialect, arguments and results of functions have
       `spmd.layout`, a `#spmd.layout`, and results `spmd.alias`, and no other
       attribute;
@@ -96,8 +97,12 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     int64_t parts(unsigned dim) const;
     /// Which part of dimension `dim` `device` holds, from 0.
     int64_t partOf(unsigned dim, int64_t device) const;
-    /// The shape of a device's shard of a tensor of shape `full`.
+    /// The shape of a shard of a tensor of shape `full`: dynamic where devices
+    /// have parts of different sizes.
     ::llvm::SmallVector<int64_t> shardShape(::llvm::ArrayRef<int64_t> full) const;
+    /// The shape of the shard of `device`.
+    ::llvm::SmallVector<int64_t> shardShape(::llvm::ArrayRef<int64_t> full,
+                                            int64_t device) const;
     /// Where the shard of `device` begins in a tensor of shape `full`.
     ::llvm::SmallVector<int64_t> shardOffsets(::llvm::ArrayRef<int64_t> full,
                                               int64_t device) const;

@@ -93,6 +93,37 @@ def Spmd_ShardToFullOp : Spmd_Op<"shard_to_full", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Spmd_LayoutConstraintOp
+    : Spmd_Op<"layout_constraint", [Pure, SameOperandsAndResultType]> {
+  let summary = "A whole tensor in the layout that the program asks for";
+  let description = [{
+    A function with layout constraints computes with whole tensors, as if there
+    were one device, and the layouts say how devices share the work. The pass
+    `spmd-partition-tensors` finds a layout for each other value, and makes the
+    program of one device of it. Arguments and results may have an
+    `spmd.layout`; other operations of this dialect must not be there.
+    Dimensions that `open` lists may be cut further.
+
+    Constraints, by the label that ends the message about each:
+    - (layout_constraint_c1) the tensor has a static shape, `split` has a list
+      for each of its dimensions, and each dimension has at least as many
+      elements as parts; `open` lists dimensions of it.
+
+    Example: the rows of a product are on both devices in halves.
+    ```mlir
+    %y = spmd.layout_constraint %x, <mesh = [2], split = [[0], []]>
+        : tensor<8x16xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$tensor, Spmd_LayoutAttr:$layout,
+                       OptionalAttr<DenseI64ArrayAttr>:$open);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $tensor `,` $layout (`open` $open^)? attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Spmd_DistributeOp : Spmd_DestinationOp<"distribute"> {
   let summary = "Copy each device's part of a host buffer to the device";
   let description = [{
@@ -265,6 +296,28 @@ def Spmd_PermuteOp : Spmd_CollectiveOp<"permute"> {
     `pairs` custom<Groups>($pairs) attr-dict (`->` type($result)^)?
   }];
   let extraClassDeclaration = declareInits;
+}
+
+def Spmd_MoveOp : Spmd_DestinationOp<"move"> {
+  let summary = "Give each device its part under another layout";
+  let description = [{
+    `input` is a device's part, under `from`, of a tensor of shape `full`, and
+    `init` gets its part under `to`. Parts may have different sizes. Devices
+    copy from each other what they lack; what a device has it copies itself.
+
+    Constraints, by the label that ends the message about each:
+    - (move_c1) both layouts have the same mesh;
+    - (move_c2) `input` has the shape of a shard under `from`;
+    - (move_c3) `init` has the shape of a shard under `to`;
+    - (move_c4) both have the same element type.
+  }];
+  let arguments = (ins Spmd_Shaped:$input, Spmd_Shaped:$init,
+                       Spmd_LayoutAttr:$from, Spmd_LayoutAttr:$to,
+                       DenseI64ArrayAttr:$full);
+  let assemblyFormat = [{
+    `from` $from `to` $to `full` `=` $full `ins` `(` $input `:` type($input) `)`
+    `outs` `(` $init `:` type($init) `)` attr-dict (`->` type($result)^)?
+  }];
 }
 
 #endif // MGPU_DIALECT_SPMD_SPMDOPS_TD

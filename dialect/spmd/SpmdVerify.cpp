@@ -27,11 +27,10 @@ static LogicalResult checkLayout(Operation *function, Type type,
            << "'split' has " << layout.getSplit().size() << " lists; " << type
            << " has " << tensor.getRank() << " dimensions [layout_c5]";
   for (unsigned dim = 0; dim < tensor.getRank(); ++dim)
-    if (tensor.getDimSize(dim) % layout.parts(dim) != 0)
+    if (tensor.getDimSize(dim) < layout.parts(dim))
       return function->emitError()
-             << "dimension " << dim << " of " << type
-             << " is not divisible into " << layout.parts(dim)
-             << " equal parts [layout_c6]";
+             << "dimension " << dim << " of " << type << " cannot be cut in "
+             << layout.parts(dim) << " parts [layout_c6]";
   return success();
 }
 
@@ -115,6 +114,42 @@ static LogicalResult checkShard(Operation *op, Value full, Value shard,
   return success();
 }
 
+LogicalResult LayoutConstraintOp::verify() {
+  auto type = cast<RankedTensorType>(getTensor().getType());
+  bool fits = type.hasStaticShape() &&
+              int64_t(getLayout().getSplit().size()) == type.getRank();
+  for (unsigned dim = 0; fits && dim < type.getRank(); ++dim)
+    fits = type.getDimSize(dim) >= getLayout().parts(dim);
+  for (int64_t dim : getOpen().value_or(ArrayRef<int64_t>()))
+    fits &= dim >= 0 && dim < type.getRank();
+  if (!fits)
+    return emitOpError() << "has a layout that " << type << " cannot have"
+                         << rule(*this, 1);
+  return success();
+}
+
+/// Whether `shaped` has the shape of a shard of a tensor of shape `full`.
+static bool isShard(Value shaped, LayoutAttr layout, ArrayRef<int64_t> full) {
+  auto type = cast<ShapedType>(shaped.getType());
+  return layout.getSplit().size() == full.size() &&
+         type.getRank() == int64_t(full.size()) &&
+         type.getShape() == ArrayRef(layout.shardShape(full));
+}
+
+LogicalResult MoveOp::verify() {
+  if (getFrom().getMesh() != getTo().getMesh())
+    return emitOpError() << "must have layouts on one mesh" << rule(*this, 1);
+  if (!isShard(getInput(), getFrom(), getFull()))
+    return emitOpError() << "must have an input that is a shard under 'from'"
+                         << rule(*this, 2);
+  if (!isShard(getInit(), getTo(), getFull()))
+    return emitOpError() << "must have an init that is a shard under 'to'"
+                         << rule(*this, 3);
+  if (getElementTypeOrSelf(getInput()) != getElementTypeOrSelf(getInit()))
+    return emitOpError() << "must keep the element type" << rule(*this, 4);
+  return success();
+}
+
 LogicalResult FullToShardOp::verify() {
   auto argument = dyn_cast<BlockArgument>(getFull());
   auto function =
@@ -129,18 +164,22 @@ LogicalResult FullToShardOp::verify() {
 }
 
 LogicalResult ShardToFullOp::verify() {
-  if (!getFull().hasOneUse())
-    return emitOpError() << "must have a result that is returned, once"
+  if (getFull().use_empty())
+    return emitOpError() << "must have a result that is returned"
                          << rule(*this, 1);
-  OpOperand &use = *getFull().use_begin();
-  auto function = dyn_cast<FunctionOpInterface>(use.getOwner()->getParentOp());
-  if (!function || !use.getOwner()->hasTrait<OpTrait::ReturnLike>())
-    return emitOpError() << "must have a result that is returned, once"
-                         << rule(*this, 1);
-  if (use.getOperandNumber() >= function.getNumResults())
-    return success(); // the function's own verifier says so
-  return checkShard(*this, getFull(), getShard(),
-                    layoutOfResult(function, use.getOperandNumber()), 2);
+  for (OpOperand &use : getFull().getUses()) {
+    auto function =
+        dyn_cast<FunctionOpInterface>(use.getOwner()->getParentOp());
+    if (!function || !use.getOwner()->hasTrait<OpTrait::ReturnLike>())
+      return emitOpError() << "must have a result that is returned"
+                           << rule(*this, 1);
+    unsigned result = use.getOperandNumber();
+    if (result < function.getNumResults() && // else its own verifier says so
+        failed(checkShard(*this, getFull(), getShard(),
+                          layoutOfResult(function, result), 2)))
+      return failure();
+  }
+  return success();
 }
 
 LogicalResult DistributeOp::verify() {

@@ -9,14 +9,18 @@ namespace mgpu::kernels {
 
 using P = planner::KernelParameter;
 
-static planner::KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block,
-                                      Dim3 maxGrid) {
+planner::KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block,
+                               Dim3 maxGrid, planner::KernelTarget target) {
   planner::KernelSpace space;
-  space.target = planner::KernelTarget::Cuda;
+  space.target = target;
   space.block = block;
   space.maxGrid = maxGrid;
   space.reason =
-      fmt::format("keeps its launch: CUDA C++ of its own, '{}'", file.file);
+      target == planner::KernelTarget::Cuda
+          ? fmt::format("keeps its launch: CUDA C++ of its own, '{}'",
+                        file.file)
+          : fmt::format("keeps its launch: C++ of its own, '{}'",
+                        file.hostEntry);
   space.sharedBytes = file.dynamicSharedBytes;
   space.defaults[P::BlockX] = block.x;
   space.defaults[P::BlockY] = block.y;
@@ -33,7 +37,7 @@ CudaText fileText(const planner::CudaFile &file, const std::string &name,
   CudaText text;
   text.name = name;
   text.form = "file";
-  text.space = fileSpace(file, block, maxGrid);
+  text.space = fileSpace(file, block, maxGrid, planner::KernelTarget::Cuda);
   text.reason = text.space->reason;
   KernelImage &image = text.image;
   image.entry = file.entry;

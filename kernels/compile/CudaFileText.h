@@ -14,6 +14,10 @@ namespace mgpu::kernels {
 CudaText fileText(const planner::CudaFile &file, const std::string &name,
                   Dim3 block, Dim3 maxGrid);
 
+/// What may be chosen of such a kernel on a target: its tunables alone.
+planner::KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block,
+                               Dim3 maxGrid, planner::KernelTarget target);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_COMPILE_CUDAFILETEXT_H

@@ -4,78 +4,29 @@
 // sentence.
 #include "pipeline/c/mgt.h"
 
+#include "pipeline/Version.h"
+#include "pipeline/c/Calls.h"
 #include "pipeline/c/OpenedBundle.h"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
-#include <exception>
-#include <fmt/format.h>
-#include <new>
+#include "planner/schedule/Timeline.h"
 
 using namespace mgpu;
+using capture::guarded;
 
-struct mgt_program {
-  std::unique_ptr<capture::OpenedBundle> bundle;
-  std::vector<bool> needsValue, isWritten; ///< by argument
-  bool isLoaded = false;
+mgt_program::mgt_program(std::unique_ptr<capture::OpenedProgram> of)
+    : opened(std::move(of)) {
+  std::vector<bool> reads = planner::readsFirst(program().dag);
+  for (const planner::ProgramArgument &argument : program().arguments)
+    needsValue.push_back(argument.buffer && reads[argument.buffer->value]);
+  isWritten.resize(numArguments());
+}
 
-  const planner::Program &program() const { return bundle->program(); }
-  size_t numArguments() const {
-    return program().arguments.size() + program().results.size();
-  }
-  const planner::ProgramArgument &argument(size_t index) const {
-    size_t count = program().arguments.size();
-    return index < count ? program().arguments[index]
-                         : program().results[index - count];
-  }
-};
+std::string &capture::lastError() {
+  thread_local std::string sentence;
+  return sentence;
+}
 
 namespace {
-
-thread_local std::string lastError;
-
-mgt_status failed(const Error &error) {
-  lastError = error.message;
-  return mgt_status(error.kind);
-}
-
-/// Runs `call`, which returns a Result<void>.
-template <typename Call>
-mgt_status guarded(Call call) {
-  try {
-    Result<void> done = call();
-    return done ? MGT_OK : failed(done.error());
-  } catch (const std::bad_alloc &) {
-    lastError.clear();
-    lastError.append("out of memory"); // within what a string holds by itself
-    return MGT_ABSENT;
-  } catch (const std::exception &error) {
-    return failed({ErrorKind::Internal, error.what()});
-  }
-}
-
-/// What a caller said, who may have been compiled against another header.
-Result<mgt_options> optionsOf(const mgt_options *given) {
-  mgt_options out{};
-  if (!given)
-    return out;
-  // "nccl" has been there from the beginning.
-  constexpr size_t least = offsetof(mgt_options, nccl) + sizeof out.nccl;
-  if (given->size < least)
-    return fail(ErrorKind::Usage,
-                fmt::format("mgt_open_with: the options' size is {}: set it to "
-                            "sizeof(mgt_options)",
-                            given->size));
-  std::memcpy(&out, given, std::min(given->size, sizeof out));
-  const auto *bytes = reinterpret_cast<const unsigned char *>(given);
-  if (std::any_of(bytes + std::min(given->size, sizeof out),
-                  bytes + given->size, [](unsigned char b) { return b; }))
-    return fail(ErrorKind::Unsupported,
-                "mgt_open_with: the options have one that this version of "
-                "libmgt does not know: use a newer one");
-  return out;
-}
 
 Result<void> open(const char *path, const char *target,
                   const mgt_options *given, mgt_program **out) {
@@ -83,17 +34,17 @@ Result<void> open(const char *path, const char *target,
     return fail(ErrorKind::Usage,
                 "mgt_open: path and program must not be null");
   *out = nullptr;
-  MGPU_TRY_ASSIGN(const mgt_options options, optionsOf(given));
-  auto made = std::make_unique<mgt_program>();
-  MGPU_TRY_ASSIGN(made->bundle, capture::OpenedBundle::open(
-                                    path, target ? target : "",
-                                    options.nccl ? options.nccl : ""));
-  std::vector<bool> reads = planner::readsFirst(made->program().dag);
-  for (const planner::ProgramArgument &argument : made->program().arguments)
-    made->needsValue.push_back(argument.buffer &&
-                               reads[argument.buffer->value]);
-  made->isWritten.resize(made->numArguments());
-  *out = made.release();
+  mgt_options options{};
+  if (given) {
+    // "nccl" has been there from the beginning.
+    constexpr size_t least = offsetof(mgt_options, nccl) + sizeof options.nccl;
+    MGPU_TRY_ASSIGN(
+        options, capture::sized(given, "mgt_open_with", "mgt_options", least));
+  }
+  MGPU_TRY_ASSIGN(auto opened, capture::OpenedBundle::open(
+                                   path, target ? target : "",
+                                   options.nccl ? options.nccl : ""));
+  *out = new mgt_program(std::move(opened));
   return {};
 }
 
@@ -122,7 +73,7 @@ Result<std::span<std::byte>> memoryOf(mgt_program *program, size_t index,
                                       const char *call) {
   const planner::ProgramArgument &argument = program->argument(index);
   std::span<std::byte> memory =
-      program->bundle->runner().hostBuffer(*argument.buffer);
+      program->opened->runner().hostBuffer(*argument.buffer);
   if (bytes != memory.size() || (!data && bytes != 0))
     return fail(ErrorKind::Usage,
                 fmt::format("{}: '{}' has {} bytes, and {} are given", call,
@@ -140,11 +91,34 @@ Result<void> requireLoaded(const mgt_program *program, const char *call) {
   return {};
 }
 
+std::string *errorOf(mgt_program *program) {
+  return program ? &program->error : nullptr;
+}
+
+/// Gives `text(program)` for as long as mgt_plan_text() says.
+template <typename Text>
+mgt_status giveText(mgt_program *program, const char **out, const char *call,
+                    Text text) {
+  return guarded(errorOf(program), [&]() -> Result<void> {
+    if (!program || !out)
+      return fail(ErrorKind::Usage,
+                  fmt::format("{}: program and text must not be null", call));
+    program->text = text();
+    *out = program->text.c_str();
+    return {};
+  });
+}
+
 } // namespace
 
 int mgt_version(void) { return MGT_VERSION; }
 
-const char *mgt_error(void) { return lastError.c_str(); }
+const char *mgt_version_text(void) {
+  static const std::string text = pipeline::versionText("libmgt", "");
+  return text.c_str();
+}
+
+const char *mgt_error(void) { return capture::lastError().c_str(); }
 
 mgt_status mgt_open(const char *path, const char *target,
                     mgt_program **program) {
@@ -153,7 +127,7 @@ mgt_status mgt_open(const char *path, const char *target,
 
 mgt_status mgt_open_with(const char *path, const char *target,
                          const mgt_options *options, mgt_program **program) {
-  return guarded([&] { return open(path, target, options, program); });
+  return guarded(nullptr, [&] { return open(path, target, options, program); });
 }
 
 void mgt_close(mgt_program *program) { delete program; }
@@ -164,7 +138,7 @@ size_t mgt_num_arguments(const mgt_program *program) {
 
 mgt_status mgt_get_argument(const mgt_program *program, size_t index,
                             mgt_argument *out) {
-  return guarded([&]() -> Result<void> {
+  return guarded(nullptr, [&]() -> Result<void> {
     if (!program || !out || index >= program->numArguments())
       return fail(
           ErrorKind::Usage,
@@ -188,7 +162,7 @@ mgt_status mgt_get_argument(const mgt_program *program, size_t index,
 
 mgt_status mgt_write(mgt_program *program, const char *name, const void *data,
                      size_t bytes) {
-  return guarded([&]() -> Result<void> {
+  return guarded(errorOf(program), [&]() -> Result<void> {
     MGPU_TRY_ASSIGN(size_t index, find(program, name, "mgt_write"));
     MGPU_TRY_ASSIGN(auto memory,
                     memoryOf(program, index, data, bytes, "mgt_write"));
@@ -201,7 +175,7 @@ mgt_status mgt_write(mgt_program *program, const char *name, const void *data,
 
 mgt_status mgt_read(mgt_program *program, const char *name, void *data,
                     size_t bytes) {
-  return guarded([&]() -> Result<void> {
+  return guarded(errorOf(program), [&]() -> Result<void> {
     MGPU_TRY_ASSIGN(size_t index, find(program, name, "mgt_read"));
     MGPU_TRY_ASSIGN(auto memory,
                     memoryOf(program, index, data, bytes, "mgt_read"));
@@ -213,13 +187,13 @@ mgt_status mgt_read(mgt_program *program, const char *name, void *data,
 
 mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
                       size_t *bytes) {
-  return guarded([&]() -> Result<void> {
+  return guarded(errorOf(program), [&]() -> Result<void> {
     MGPU_TRY_ASSIGN(size_t index, find(program, name, "mgt_memory"));
     if (!data || !bytes)
       return fail(ErrorKind::Usage,
                   "mgt_memory: data and bytes must not be null");
     std::span<std::byte> memory =
-        program->bundle->runner().hostBuffer(*program->argument(index).buffer);
+        program->opened->runner().hostBuffer(*program->argument(index).buffer);
     *data = memory.data();
     *bytes = memory.size();
     program->isWritten[index] = true;
@@ -229,10 +203,10 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
 
 mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
                     size_t bytes) {
-  return guarded([&]() -> Result<void> {
+  return guarded(errorOf(program), [&]() -> Result<void> {
     MGPU_TRY_ASSIGN(size_t index, find(program, name, "mgt_bind"));
     MGPU_TRY(memoryOf(program, index, data, bytes, "mgt_bind"));
-    MGPU_TRY(program->bundle->runner().bind(
+    MGPU_TRY(program->opened->runner().bind(
         *program->argument(index).buffer,
         {static_cast<std::byte *>(data), bytes}));
     program->isWritten[index] = true;
@@ -241,7 +215,7 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
 }
 
 mgt_status mgt_load(mgt_program *program) {
-  return guarded([&]() -> Result<void> {
+  return guarded(errorOf(program), [&]() -> Result<void> {
     if (!program)
       return fail(ErrorKind::Usage, "mgt_load: program must not be null");
     for (size_t k = 0; k < program->needsValue.size(); ++k)
@@ -250,22 +224,59 @@ mgt_status mgt_load(mgt_program *program) {
                     fmt::format("mgt_load: argument '{}' is read but has no "
                                 "value; call mgt_write first",
                                 program->argument(k).name));
-    MGPU_TRY(program->bundle->runner().load());
+    MGPU_TRY(program->opened->runner().load());
     program->isLoaded = true;
     return {};
   });
 }
 
 mgt_status mgt_replay(mgt_program *program) {
-  return guarded([&]() -> Result<void> {
+  return guarded(errorOf(program), [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_replay"));
-    return program->bundle->runner().replay();
+    return program->opened->runner().replay();
   });
 }
 
 mgt_status mgt_fetch(mgt_program *program) {
-  return guarded([&]() -> Result<void> {
+  return guarded(errorOf(program), [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_fetch"));
-    return program->bundle->runner().fetch();
+    return program->opened->runner().fetch();
+  });
+}
+
+const char *mgt_program_error(const mgt_program *program) {
+  return program ? program->error.c_str() : "";
+}
+
+mgt_status mgt_plan_text(mgt_program *program, const char **text) {
+  return giveText(program, text, "mgt_plan_text", [&] {
+    return planner::toText(program->opened->plan(), program->program().dag);
+  });
+}
+
+mgt_status mgt_explain(mgt_program *program, const char **text) {
+  return giveText(program, text, "mgt_explain", [&] {
+    return planner::explain(program->opened->plan(), program->program().dag);
+  });
+}
+
+mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,
+                     size_t *count) {
+  return guarded(errorOf(program), [&]() -> Result<void> {
+    MGPU_TRY(requireLoaded(program, "mgt_times"));
+    if (!times || !count)
+      return fail(ErrorKind::Usage,
+                  "mgt_times: times and count must not be null");
+    MGPU_TRY_ASSIGN(auto replays, program->opened->runner().replayTimed());
+    program->times.clear();
+    for (const capture::TimedReplay &replay : replays)
+      for (const capture::NodeSpan &span : replay.nodes) {
+        const planner::DagNode &node = program->program().dag.node(span.node);
+        program->times.push_back({node.name.c_str(), node.location.c_str(),
+                                  span.startUs, span.endUs});
+      }
+    *times = program->times.data();
+    *count = program->times.size();
+    return {};
   });
 }

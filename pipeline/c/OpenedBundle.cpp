@@ -2,6 +2,7 @@
 #include "pipeline/c/OpenedBundle.h"
 
 #include "capture/graph/Communication.h"
+#include "capture/ranks/Ranks.h"
 #include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
 #include "device/host/HostTarget.h"
@@ -19,7 +20,7 @@ OpenedBundle::open(const std::string &path, const std::string &target,
   MGPU_TRY_ASSIGN(const device::NcclOptions settings, device::parseNccl(nccl));
   MGPU_TRY_ASSIGN(Bundle bundle, Bundle::open(path));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
-  MGPU_TRY_ASSIGN(out->plan, bundle.plan());
+  MGPU_TRY_ASSIGN(out->thePlan, bundle.plan());
   out->theProgram = bundle.program();
   const std::string kind = target.substr(0, target.find(':'));
   if (!kind.empty() && kind != "host" && kind != "cuda")
@@ -44,9 +45,9 @@ Result<void>
 OpenedBundle::run(std::unique_ptr<device::Driver> driver,
                   std::span<const std::vector<std::byte>> kernels) {
   MGPU_TRY_ASSIGN(Replayer replayer,
-                  Replayer::create(theProgram.dag, plan, kernels, *driver));
+                  Replayer::create(theProgram.dag, thePlan, kernels, *driver));
   theRunner = runOnOneTarget(std::move(driver), std::move(replayer),
-                             theProgram.dag, plan);
+                             theProgram.dag, thePlan);
   return {};
 }
 
@@ -66,7 +67,7 @@ OpenedBundle::takeCubins(Bundle &bundle, const std::string &arch) {
   kernels::CudaObjects kernels = kernels::cudaObjects(
       texts, std::move(cubins), arch,
       kernels::hasProducts(texts) && device::findCublasLt());
-  planner::addWorkspaces(theProgram.dag, plan, kernels.workspaceBytes);
+  planner::addWorkspaces(theProgram.dag, thePlan, kernels.workspaceBytes);
   return std::move(kernels.objects);
 }
 
@@ -117,8 +118,8 @@ Result<void> OpenedBundle::openRanks(Bundle &bundle,
     return device::createCudaDriver(how);
   };
   MGPU_TRY_ASSIGN(theRunner,
-                  Ranks::start(theProgram.dag, plan, std::move(kernels), open,
-                               std::move(options)));
+                  Ranks::start(theProgram.dag, thePlan, std::move(kernels),
+                               open, std::move(options)));
   return {};
 }
 

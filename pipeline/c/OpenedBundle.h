@@ -4,16 +4,15 @@
 
 // A bundle on the target that was named, ready to be replayed.
 
-#include "capture/ranks/Ranks.h"
 #include "capture/replay/Bundle.h"
 #include "device/cuda/CudaTarget.h"
+#include "pipeline/c/OpenedProgram.h"
 
-#include <memory>
 #include <string>
 
 namespace mgpu::capture {
 
-class OpenedBundle {
+class OpenedBundle final : public OpenedProgram {
 public:
   /// `target` is "host", "host:N", "" or one of GPUs
   /// (device/cuda/CudaTarget.h); `nccl` as device::parseNccl(), "" but on
@@ -22,8 +21,9 @@ public:
                                                     const std::string &target,
                                                     const std::string &nccl);
 
-  const planner::Program &program() const { return theProgram; }
-  Runner &runner() { return *theRunner; }
+  const planner::Program &program() const override { return theProgram; }
+  const planner::Plan &plan() const override { return thePlan; }
+  Runner &runner() override { return *theRunner; }
 
 private:
   OpenedBundle() = default;
@@ -38,7 +38,7 @@ private:
   takeCubins(Bundle &bundle, const std::string &arch);
 
   planner::Program theProgram;
-  planner::Plan plan;
+  planner::Plan thePlan;
   std::unique_ptr<Runner> theRunner;
 };
 

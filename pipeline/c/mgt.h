@@ -2,7 +2,7 @@
 #ifndef MGPU_PIPELINE_C_MGT_H
 #define MGPU_PIPELINE_C_MGT_H
 
-/* Replays bundles (docs/bundles.md) from C:
+/* Replays bundles (docs/bundles.md) from C, and builds programs (below):
  *
  *   mgt_program *program;
  *   if (mgt_open("mlp.mgpu", "host", &program) != MGT_OK)
@@ -136,6 +136,247 @@ mgt_status mgt_load(mgt_program *program);
 mgt_status mgt_replay(mgt_program *program);
 /* Brings back what is resident and was written. */
 mgt_status mgt_fetch(mgt_program *program);
+
+/* The sentence of the last call on this program that failed; "" before. Valid
+ * until its next call. */
+const char *mgt_program_error(const mgt_program *program);
+/* The plan that is replayed, as `mgpu-tune plan -o` writes it, and in words:
+ * where and when each node is expected to run, and what it waits for. Valid
+ * until the program's next call. */
+mgt_status mgt_plan_text(mgt_program *program, const char **text);
+mgt_status mgt_explain(mgt_program *program, const char **text);
+
+typedef struct mgt_node_time {
+  const char *name;        /* of the node, as in the plan */
+  const char *location;    /* where it was built; "" if that is not known */
+  double start_us, end_us; /* from the beginning of the replay */
+} mgt_node_time;
+/* Replays once, slower than mgt_replay(), and says when each node ran, in plan
+ * order. Valid until the program's next call. */
+mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,
+                     size_t *count);
+
+/* Builds a program, without a file (docs/builder.md). Buffers and kernels are
+ * declared, then launches, copies and collectives follow each other in program
+ * order, each with the views that it reads and writes. What must follow what is
+ * found from those; there are no streams and no edges to declare.
+ *
+ * A call that fails leaves the builder as it was. Inside a loop calls are
+ * judged when the loop ends. A builder is used by one thread at a time. */
+typedef struct mgt_builder mgt_builder;
+typedef uint32_t mgt_buffer; /* a number that is the builder's */
+typedef uint32_t mgt_kernel;
+
+/* `name` is the program's; NULL is "main". */
+mgt_status mgt_builder_new(const char *name, uint32_t devices,
+                           mgt_builder **builder);
+void mgt_builder_free(mgt_builder *builder); /* takes NULL as well */
+/* As mgt_program_error(). */
+const char *mgt_builder_error(const mgt_builder *builder);
+/* Where the calls that follow stand, as "step.py:12": messages, plans and times
+ * name it. NULL is nowhere. */
+mgt_status mgt_builder_place(mgt_builder *builder, const char *place);
+
+/* Structs with a `size` grow at their end; what is zero there has its default.
+ * Set `size` to sizeof, and clear the rest. */
+
+typedef enum mgt_kind {
+  MGT_ARGUMENT = 0,  /* of the caller, on the host */
+  MGT_RESULT = 1,    /* made by the program, on the host */
+  MGT_TEMPORARY = 2, /* lives within a replay */
+  MGT_RESIDENT = 3,  /* of a device, lives across replays, 0 at first */
+  MGT_CONSTANT = 4,  /* on the host, with contents */
+} mgt_kind;
+#define MGT_HOST (-1)
+
+typedef struct mgt_buffer_spec {
+  size_t size;
+  const char *name;
+  int kind;             /* an mgt_kind */
+  int32_t device;       /* 0 ..., or MGT_HOST */
+  const char *type;     /* "f32", "bf16", "i64", ... NULL is "f32" */
+  size_t rank;          /* 0 is a single number */
+  const int64_t *shape; /* row-major */
+  const char *role;     /* of an argument: "input", "output", "inout",
+                           "resident", "dynamic"; NULL: from its uses */
+  const void *contents; /* of a constant: all its bytes */
+} mgt_buffer_spec;
+mgt_status mgt_builder_buffer(mgt_builder *builder, const mgt_buffer_spec *spec,
+                              mgt_buffer *buffer);
+
+/* A part of a buffer; all figures count elements. Where `sizes` is NULL it is
+ * the whole buffer; where `strides` is NULL they are those of the buffer's own
+ * shape, or, with another rank than it, those of `sizes` without gaps. */
+typedef struct mgt_view {
+  mgt_buffer buffer;
+  int64_t offset;
+  size_t rank;
+  const int64_t *sizes, *strides;
+} mgt_view;
+
+/* A macro, and the values it may take; the first is the default. */
+typedef struct mgt_tunable {
+  const char *name;
+  size_t num_values;
+  const uint32_t *values;
+} mgt_tunable;
+typedef struct mgt_cubin {
+  const char *arch; /* "sm_90" */
+  const void *data; /* a cubin, or PTX ended by 0 */
+  size_t bytes;
+} mgt_cubin;
+
+/* A kernel has one form or more: CUDA C++ whose entry is declared extern "C"
+ * __global__, cubins, and C++ for the host, a function that computes one block
+ * and takes an mgpu_block first (docs/builder.md). */
+typedef struct mgt_kernel_spec {
+  size_t size;
+  const char *name;       /* NULL: `entry` */
+  const char *entry;      /* of CUDA C++, of cubins, and of the host's C++ */
+  const char *host_entry; /* of the host's C++, where it has another */
+  const char *cuda;       /* a text, or NULL */
+  const char *host;       /* a text, or NULL */
+  uint32_t block[3];      /* 0 is 1 */
+  uint32_t dynamic_shared_bytes;
+  size_t num_tunables;
+  const mgt_tunable *tunables;
+  size_t num_cubins;
+  const mgt_cubin *cubins;
+} mgt_kernel_spec;
+mgt_status mgt_builder_kernel(mgt_builder *builder, const mgt_kernel_spec *spec,
+                              mgt_kernel *kernel);
+
+/* What a kernel does with an argument. */
+enum {
+  MGT_READ = 1,
+  MGT_WRITE = 2,
+  /* The view is touched, and no argument of the kernel: it reaches it through
+   * another one. */
+  MGT_NOT_PASSED = 4,
+};
+/* A view's address with what the kernel does there, or, where `type` is not
+ * NULL, a number of that type: its bits, zero-extended. */
+typedef struct mgt_arg {
+  int access;
+  mgt_view view;
+  const char *type;
+  uint64_t bits;
+} mgt_arg;
+
+typedef struct mgt_launch_spec {
+  size_t size;
+  mgt_kernel kernel;
+  int32_t device;
+  uint32_t grid[3]; /* blocks; 0 is 1 */
+  size_t num_args;
+  const mgt_arg *args;
+  const char *name;    /* in plans and times; NULL: the kernel's */
+  double flops;        /* what it costs, for the model, */
+  double microseconds; /* or how long it takes; 0: by the model */
+} mgt_launch_spec;
+mgt_status mgt_builder_launch(mgt_builder *builder,
+                              const mgt_launch_spec *spec);
+
+/* Views of as many elements, of one type. */
+mgt_status mgt_builder_copy(mgt_builder *builder, const mgt_view *destination,
+                            const mgt_view *source);
+/* `element` has the bytes of one element. */
+mgt_status mgt_builder_fill(mgt_builder *builder, const mgt_view *view,
+                            const void *element, size_t bytes);
+
+typedef enum mgt_collective {
+  MGT_ALL_REDUCE = 0,
+  MGT_ALL_GATHER = 1,
+  MGT_REDUCE_SCATTER = 2,
+  MGT_ALL_TO_ALL = 3,
+  MGT_PERMUTE = 4,
+  MGT_BROADCAST = 5,
+  MGT_SEND_RECV = 6, /* from member 0's `send` to member 1's `receive` */
+} mgt_collective;
+typedef enum mgt_reduction {
+  MGT_SUM = 0,
+  MGT_PROD = 1,
+  MGT_MIN = 2,
+  MGT_MAX = 3,
+} mgt_reduction;
+typedef struct mgt_collective_spec {
+  size_t size;
+  int kind;                /* an mgt_collective */
+  int reduction;           /* an mgt_reduction */
+  size_t num_members;      /* each on another device; rank k is number k */
+  const mgt_view *send;    /* by rank; */
+  const mgt_view *receive; /* NULL: in place, or what is NULL is the other */
+  int64_t axis;            /* cut, and joined, along it */
+  int64_t concat_axis;     /* all_to_all: joined along it */
+  int64_t root;            /* broadcast */
+  size_t num_pairs;        /* permute: source and target ranks */
+  const uint32_t *pairs;   /* 2 * num_pairs */
+} mgt_collective_spec;
+mgt_status mgt_builder_collective(mgt_builder *builder,
+                                  const mgt_collective_spec *spec);
+
+/* What is called until the loop's end runs `trips` times in each replay, from
+ * one graph. `value`, where it is not NULL, is the buffer of an i64 that is
+ * first + trip * step: a launch reads it through a pointer. One loop a
+ * program. */
+mgt_status mgt_builder_begin_loop(mgt_builder *builder, uint64_t trips,
+                                  int64_t first, int64_t step,
+                                  mgt_buffer *value);
+mgt_status mgt_builder_end_loop(mgt_builder *builder);
+/* In its place: forgets the loop, with all calls in it. */
+mgt_status mgt_builder_drop_loop(mgt_builder *builder);
+
+/* Whether what was built so far is a program: it says what is wrong. */
+mgt_status mgt_builder_check(mgt_builder *builder);
+
+/* Runs each launch on the host, in memory of its own, and compares what the
+ * kernel touches with what the launch says: where it differs there is a race
+ * that no other check finds. Kernels need C++ for the host. */
+mgt_status mgt_builder_probe(mgt_builder *builder);
+
+typedef struct mgt_plan_options {
+  size_t size;
+  const char *scheduler;  /* "list" (NULL), "serial", "shuffled" */
+  uint64_t seed;          /* of "shuffled" */
+  uint32_t streams;       /* of each device; 0 is 4 */
+  const char *transforms; /* as mgpu-tune's --transforms; NULL is none */
+  uint32_t threads;       /* that replay on the host; 0: as many as useful */
+  /* A machine that is not here, "sim:dgx-h200", to plan for without opening;
+   * NULL is the host. Its search takes `budget`, "2s" or a number of plans
+   * (NULL: 100), and tries all transforms where none are named. */
+  const char *machine;
+  const char *budget;
+} mgt_plan_options;
+/* As mgt_plan_text() and mgt_explain(), without a target to run on; NULL
+ * `options` are the defaults. Valid until the builder's next call. */
+mgt_status mgt_builder_plan_text(mgt_builder *builder,
+                                 const mgt_plan_options *options,
+                                 const char **text);
+mgt_status mgt_builder_explain(mgt_builder *builder,
+                               const mgt_plan_options *options,
+                               const char **text);
+/* Plans it, compiles its kernels and opens it: "host", "host:N", "cuda:K",
+ * "cuda:K/N". For several GPUs save it and open the bundle. The builder may go
+ * on, or be freed. */
+mgt_status mgt_builder_open(mgt_builder *builder, const char *target,
+                            const mgt_plan_options *options,
+                            mgt_program **program);
+
+typedef struct mgt_save_options {
+  size_t size;
+  const mgt_plan_options *plan; /* NULL: the defaults */
+  const char *cpu;  /* "x86-64-v2,x86-64-v3"; "none"; NULL: v2, v3 and v4 where
+                       every kernel has C++ for the host, else none */
+  const char *arch; /* GPUs to have cubins for: "sm_80,sm_90"; NULL is none */
+  uint32_t alternatives; /* as many more ways to build each kernel for the host,
+                            for mgpu-tune tune to choose among */
+} mgt_save_options;
+/* Writes a bundle, whole or not at all. */
+mgt_status mgt_builder_save(mgt_builder *builder, const char *path,
+                            const mgt_save_options *options);
+
+/* The version of the library, with the commit and what it was built with. */
+const char *mgt_version_text(void);
 
 #ifdef __cplusplus
 }

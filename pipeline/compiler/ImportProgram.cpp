@@ -134,7 +134,8 @@ MlirCompiler::importProgram(const ImportOptions &options,
   auto parsed = planner::parseProgram(
       options.file, context, record,
       {options.entry, options.fuse, productsToFuse(options),
-       int64_t(options.devices), options.arguments, options.roles});
+       int64_t(options.devices), options.arguments, options.roles,
+       options.reportSharding});
   if (!parsed && parsed.error().kind == ErrorKind::Unsupported)
     return countErrors(std::move(parsed.error()));
   if (!parsed)
@@ -154,6 +155,7 @@ MlirCompiler::importProgram(const ImportOptions &options,
   static_cast<planner::Program &>(program) = std::move(*imported);
   program.numRaces = imported->numRaces;
   program.notFused = std::move(parsed->notFused);
+  program.sharding = std::move(parsed->sharding);
   return program;
 }
 

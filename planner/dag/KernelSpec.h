@@ -3,11 +3,12 @@
 #define MGPU_PLANNER_DAG_KERNELSPEC_H
 
 // A kernel as an importer or a builder describes it: MLIR, or a file of CUDA
-// C++, which needs no compiler of ours.
+// C++, which needs no compiler of ours; a builder adds C++ for the host.
 
 #include "support/Result.h"
 #include "support/Types.h"
 
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -51,6 +52,12 @@ struct CudaFile {
   uint32_t dynamicSharedBytes = 0;
   /// An MlirKernel's text that computes the same, for the host; may be empty.
   std::string reference;
+  /// C++ that computes one block, for the host
+  /// (kernels/compile/HostCompiler.h), and the function in it; may be empty.
+  std::string host = {}, hostEntry = {};
+  /// Compiled by others, cubins or PTX, by architecture ("sm_90"). With them
+  /// `text` may be empty.
+  std::map<std::string, std::string> cubins = {};
   bool operator==(const CudaFile &) const = default;
 };
 
@@ -82,7 +89,8 @@ struct KernelSpec {
 };
 
 void fields(JsonFields &f, KernelTunable &tunable);
-/// All but the two texts, which JSON cannot hold byte by byte.
+/// All but the texts and cubins, which JSON cannot hold byte by byte, and what
+/// is beside them.
 void fields(JsonFields &f, CudaFile &kernel);
 
 } // namespace mgpu::planner

@@ -34,9 +34,27 @@ struct ProgramArgument {
   bool operator==(const ProgramArgument &) const = default;
 };
 
+/// What a program says that a value must be: `found` is compared with
+/// `expected`, of the same type and shape, once both are fetched.
+struct Expectation {
+  enum class How : uint8_t {
+    Equal,      ///< in bits; a NaN equals any
+    Close,      ///< within `ulps` units in the last place
+    AlmostEqual ///< of one sign, and within `tolerance`
+  };
+  How how = How::Equal;
+  BufferId found, expected;
+  uint64_t ulps = 0;
+  double tolerance = 0;
+  std::string place; ///< "model.mlir:12:5"
+  bool operator==(const Expectation &) const = default;
+};
+
 struct Program {
   Dag dag;
   std::vector<ProgramArgument> arguments, results;
+  /// `run` checks them; programs in bundles have none.
+  std::vector<Expectation> expectations;
   bool operator==(const Program &) const = default;
 
   /// Dag::check(), and: arguments and results are whole host buffers of their

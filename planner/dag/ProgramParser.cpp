@@ -73,10 +73,10 @@ Result<void> Parser::parseHeader() {
   LineReader line = lines.next();
   MGPU_TRY(line.keyword("mgpu-program"));
   MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-  if (version < 1 || version > 3)
+  if (version < 1 || version > 4)
     return fail(ErrorKind::Unsupported,
                 fmt::format("the program has version {}; this mgpu reads "
-                            "versions 1 to 3: use the mgpu that made it, or "
+                            "versions 1 to 4: use the mgpu that made it, or "
                             "newer",
                             version));
   MGPU_TRY(line.expectEnd());
@@ -163,6 +163,16 @@ Result<void> Parser::parseKernel(LineReader &line) {
     MGPU_TRY_ASSIGN(file.text, blobText(line));
     MGPU_TRY(line.keyword("reference"));
     MGPU_TRY_ASSIGN(file.reference, blobText(line));
+    if (!line.atEnd() && line.peek() == "host") {
+      line.word();
+      MGPU_TRY_ASSIGN(file.hostEntry, line.quoted());
+      MGPU_TRY_ASSIGN(file.host, blobText(line));
+    }
+    while (!line.atEnd() && line.peek() == "cubin") {
+      line.word();
+      MGPU_TRY_ASSIGN(std::string arch, line.quoted());
+      MGPU_TRY_ASSIGN(file.cubins[std::move(arch)], blobText(line));
+    }
     kernel.source = std::move(file);
   }
   program.dag.kernels.push_back(std::move(kernel));

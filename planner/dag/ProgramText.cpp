@@ -7,6 +7,7 @@
 #include "support/LineText.h"
 #include "support/Sha256.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace mgpu::planner {
@@ -19,8 +20,10 @@ public:
       : program(program), dag(program.dag), blobs(blobs) {}
 
   std::string run() {
-    add("mgpu-program 3\nprogram {} devices {} spmd {} resident {}\n",
-        quoteText(dag.name), dag.numDevices, int(dag.spmd), dag.residentBytes);
+    add("mgpu-program {}\n",
+        std::ranges::any_of(dag.kernels, isOfBuilder) ? 4 : 3);
+    add("program {} devices {} spmd {} resident {}\n", quoteText(dag.name),
+        dag.numDevices, int(dag.spmd), dag.residentBytes);
     if (dag.loop != Loop())
       add("loop {} at {}\n", dag.loop.trips, quoteText(dag.loop.location));
     for (const Induction &induction : dag.loop.inductions)
@@ -48,6 +51,10 @@ public:
   }
 
 private:
+  static bool isOfBuilder(const KernelSpec &kernel) {
+    const CudaFile *file = kernel.cudaFile();
+    return file && (!file->host.empty() || !file->cubins.empty());
+  }
   template <typename... T>
   void add(fmt::format_string<T...> format, T &&...values) {
     fmt::format_to(std::back_inserter(out), format, std::forward<T>(values)...);
@@ -94,9 +101,14 @@ private:
     };
     if (auto *module = std::get_if<MlirKernel>(&kernel.source))
       add(" source {}", storeText(module->text));
-    if (const CudaFile *file = kernel.cudaFile())
+    if (const CudaFile *file = kernel.cudaFile()) {
       add(" cuda {} text {} reference {}", quoteText(JsonFields::text(*file)),
           storeText(file->text), storeText(file->reference));
+      if (!file->host.empty())
+        add(" host {} {}", quoteText(file->hostEntry), storeText(file->host));
+      for (const auto &[arch, cubin] : file->cubins)
+        add(" cubin {} {}", quoteText(arch), storeText(cubin));
+    }
     out += '\n';
   }
 

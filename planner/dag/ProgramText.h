@@ -16,6 +16,7 @@
 //       SHA256                              on the same line
 //   kernel "cu" block 64 1 1 arguments 1 hash "H" at "f:5:1" cuda "JSON" text
 //       SHA256 reference SHA256             the same; a file of CUDA C++
+//       host "ENTRY" SHA256 cubin "sm_90" SHA256   the same, where it has them
 //   argument "x" input type f32 shape 32 32 buffer 0
 //   argument "n" specialised type index shape value "3"
 //   result "r0" output type f32 shape 32 32 buffer 0
@@ -34,9 +35,9 @@
 //
 // A launch of a part of its grid has `part X Y Z NX NY NZ`, the first block and
 // how many, before `with`. Version 1 had neither that nor `by`; version 2 had
-// neither `matmul` nor `cuda` of kernels. `opaque`, work
-// known only by its cost, is in no bundle; it ends with `slice` and
-// `splittable N` where it is so.
+// neither `matmul` nor `cuda` of kernels; version 4 is written where a kernel
+// has `host` or `cubin`. `opaque`, work known only by its cost, is in no
+// bundle; it ends with `slice` and `splittable N` where it is so.
 //
 // A box is OFFSET{+SIZE*STRIDE}:WIDTH, figures as in support/Types.h. `after`
 // letters: d data, a anti, o output, c collective. `cost`: flops, bytes read,

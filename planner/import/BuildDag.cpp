@@ -52,7 +52,8 @@ private:
   Result<HostValue> bindScalar(Type type, const ArgumentSpec &argument,
                                unsigned index);
   Result<void> checkOptions() const;
-  Result<void> bindResults(const Interpreter::Values &values);
+  Result<void> bindResults(func::FuncOp function,
+                           const Interpreter::Values &values);
 
   ModuleOp module;
   const ImportOptions &options;
@@ -146,10 +147,37 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
   return {};
 }
 
-Result<void> Import::bindResults(const Interpreter::Values &values) {
-  for (const HostValue &value : values) {
-    auto *view = std::get_if<View>(&value);
-    MGPU_TRY(recorder.addResult(view ? std::optional(*view) : std::nullopt));
+/// What a result attribute `mgpu.expect` says.
+Expectation expectationOf(DictionaryAttr attributes) {
+  Expectation expectation;
+  if (auto at = attributes.getAs<StringAttr>("at"))
+    expectation.place = at.str();
+  if (auto ulps = attributes.getAs<IntegerAttr>("ulps")) {
+    expectation.how = Expectation::How::Close;
+    expectation.ulps = ulps.getInt();
+  }
+  if (auto tolerance = attributes.getAs<FloatAttr>("tolerance")) {
+    expectation.how = Expectation::How::AlmostEqual;
+    expectation.tolerance = tolerance.getValueAsDouble();
+  }
+  return expectation;
+}
+
+/// Behind the results there are pairs of values that must be alike.
+Result<void> Import::bindResults(func::FuncOp function,
+                                 const Interpreter::Values &values) {
+  for (size_t k = 0; k < values.size(); ++k) {
+    auto *view = std::get_if<View>(&values[k]);
+    auto expected =
+        function.getResultAttrOfType<DictionaryAttr>(k, "mgpu.expect");
+    auto *other =
+        k + 1 < values.size() ? std::get_if<View>(&values[k + 1]) : nullptr;
+    if (!expected || !view || !other) {
+      MGPU_TRY(recorder.addResult(view ? std::optional(*view) : std::nullopt));
+      continue;
+    }
+    MGPU_TRY(recorder.addExpectation(expectationOf(expected), *view, *other));
+    ++k;
   }
   return {};
 }
@@ -191,7 +219,7 @@ Result<ImportedProgram> Import::run() {
   };
   if (!results)
     return located(results.error());
-  MGPU_TRY(bindResults(*results));
+  MGPU_TRY(bindResults(function, *results));
   ImportedProgram imported;
   imported.numRaces = recorder.numRaces();
   auto program = recorder.finish();

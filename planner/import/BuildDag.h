@@ -61,6 +61,7 @@ struct ParseOptions {
   /// As in ImportOptions. A function over tensors is specialised for the values
   /// of its integer scalars; values of other arguments are not looked at.
   std::map<std::string, std::string> scalars = {}, roles = {};
+  bool reportSharding = false; ///< fill ParsedProgram::sharding
 };
 
 struct ParsedProgram {
@@ -68,6 +69,9 @@ struct ParsedProgram {
   /// "X at FILE:LINE:COLUMN with Y at ...: why", of computations on device
   /// buffers that follow each other and share no launch.
   std::vector<std::string> notFused;
+  /// Of a program that is partitioned: a line for each layout, and for each
+  /// collective that it takes.
+  std::vector<std::string> sharding = {};
 };
 
 /// Parses `path` ("-" is standard input), keeps the SSA names of function

@@ -166,6 +166,15 @@ bool isControl(char c) {
 } // namespace
 
 Result<void> checkProgramText(std::string_view text, std::string_view name) {
+  // Such a file begins with the magic bytes, a version and who wrote it.
+  if (text.starts_with(magics[0].bytes) &&
+      text.substr(0, 32).find("StableHLO_v") != text.npos)
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' is StableHLO in bytecode (VHLO), not a "
+                            "program's text: jax.export's mlir_module(), or "
+                            "`stablehlo-translate --deserialize FILE`, gives "
+                            "the text",
+                            name));
   for (const Magic &magic : magics)
     if (text.starts_with(magic.bytes))
       return fail(ErrorKind::Invalid,

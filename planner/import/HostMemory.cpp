@@ -159,15 +159,59 @@ Result<void> HostMemory::visitReinterpretCast(Operation *op) {
   return {};
 }
 
+/// The view with each dimension cut into those of its group in `groups`, whose
+/// sizes are `sizes`.
+static View expand(const View &source, ArrayRef<int64_t> sizes,
+                   ArrayRef<ReassociationIndices> groups) {
+  View view{source.buffer, source.offset, sizes.vec(), {}};
+  view.strides.assign(sizes.size(), 1);
+  for (auto [stride, group] : llvm::zip(source.strides, groups)) {
+    int64_t step = stride;
+    for (int64_t dim : llvm::reverse(group)) {
+      view.strides[dim] = step;
+      step *= sizes[dim];
+    }
+  }
+  return view;
+}
+
+/// The view with one dimension for each group; nothing where the elements of a
+/// group are not evenly apart.
+static std::optional<View> collapse(const View &source, ArrayRef<int64_t> sizes,
+                                    ArrayRef<ReassociationIndices> groups) {
+  View view{source.buffer, source.offset, sizes.vec(), {}};
+  for (const ReassociationIndices &group : groups) {
+    std::optional<int64_t> innermost, next;
+    for (int64_t dim : llvm::reverse(group)) {
+      if (source.sizes[dim] == 1)
+        continue;
+      if (next && source.strides[dim] != *next)
+        return std::nullopt;
+      if (!innermost)
+        innermost = source.strides[dim];
+      next = source.strides[dim] * source.sizes[dim];
+    }
+    view.strides.push_back(innermost.value_or(1));
+  }
+  return view;
+}
+
 Result<void> HostMemory::visitReshape(Operation *op) {
   MGPU_TRY_ASSIGN(auto source, host.memrefOf(op, op->getOperand(0)));
   auto type = cast<MemRefType>(op->getResult(0).getType());
-  if (!type.hasStaticShape() || source.strides != rowMajorStrides(source.sizes))
-    return notSupported(op, "is supported for contiguous views of static "
-                            "shape only");
-  View view = wholeView(source.buffer, type.getShape());
-  view.offset = source.offset;
-  host.set(op->getResult(0), std::move(view));
+  if (!type.hasStaticShape())
+    return notSupported(op, "is supported for views of static shape only");
+  std::optional<View> view;
+  if (auto each = dyn_cast<memref::ExpandShapeOp>(op))
+    view = expand(source, type.getShape(), each.getReassociationIndices());
+  else
+    view =
+        collapse(source, type.getShape(),
+                 cast<memref::CollapseShapeOp>(op).getReassociationIndices());
+  if (!view)
+    return notSupported(op, "is supported for dimensions whose elements are "
+                            "evenly apart; copy the view first");
+  host.set(op->getResult(0), std::move(*view));
   return {};
 }
 

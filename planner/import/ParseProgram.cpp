@@ -101,16 +101,19 @@ static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
 
 namespace {
 
-/// Collects the texts of remarks.
+/// Collects the texts of the passes' remarks.
 class RemarkTexts : public remark::detail::MLIRRemarkStreamerBase {
 public:
-  explicit RemarkTexts(std::vector<std::string> &texts) : texts(texts) {}
+  explicit RemarkTexts(ParsedProgram &program) : program(program) {}
   void streamOptimizationRemark(const remark::detail::Remark &found) override {
+    auto &texts = found.getCategoryName() == "spmd-partition-tensors"
+                      ? program.sharding
+                      : program.notFused;
     texts.push_back(found.getArgs().front().val);
   }
 
 private:
-  std::vector<std::string> &texts;
+  ParsedProgram &program;
 };
 
 } // namespace
@@ -124,8 +127,10 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
   MLIRContext &context = *program.module->getContext();
   remark::RemarkCategories categories;
   categories.missed = "mgpu-fuse-launches";
+  if (options.reportSharding)
+    categories.analysis = "spmd-partition-tensors";
   (void)remark::enableOptimizationRemarks(
-      context, std::make_unique<RemarkTexts>(program.notFused),
+      context, std::make_unique<RemarkTexts>(program),
       std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
   Error error{ErrorKind::Invalid, ""};
   ScopedDiagnosticHandler first(&context, [&](Diagnostic &diagnostic) {
@@ -144,6 +149,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     conversion::SpmdPipelineOptions spmd;
     spmd.entry = options.entry;
     spmd.devices = options.devices;
+    spmd.tosa = conversion::hasTosa(*program.module);
     conversion::buildSpmdPipeline(passes, spmd);
   }
   conversion::LaunchPipelineOptions pipeline;

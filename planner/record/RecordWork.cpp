@@ -148,9 +148,12 @@ Result<void> Recorder::launch(LaunchSpec launch, CallSite site) {
                     launch.arguments.size(), kernel.name, kernel.numArguments));
   RecordedNode entry;
   DagNode &node = entry.node;
-  node.name = fmt::format("{}_{}", kernel.name, dag().nodes.size());
+  node.name =
+      fmt::format("{}_{}", launch.name.empty() ? kernel.name : launch.name,
+                  dag().nodes.size());
   node.devices = {launch.device};
   node.flops = launch.flops;
+  node.durationUs = launch.durationUs;
   for (LaunchUse &use : launch.uses)
     MGPU_TRY(addUse(entry, std::move(use), launch.device, site.place));
   node.work =
@@ -245,6 +248,9 @@ Result<void> Recorder::copy(const CopySpec &spec, CallSite site) {
                   chainOf(site.stream,
                           to.device.isHost() ? from.device : to.device,
                           site.place));
+  // As cudaMemcpyPeer does, it follows what both devices have to do.
+  if (!site.stream && !from.device.isHost() && !to.device.isHost())
+    order.waitFor(chain, order.defaultChain(from.device));
   return enqueue(std::move(entry), chain, site);
 }
 

@@ -67,7 +67,9 @@ Result<void> Recorder::checkNames(size_t numResults) {
   };
   std::map<std::string, size_t> taken;
   for (size_t k = 0; k < numResults; ++k)
-    taken.emplace(fmt::format("r{}", k), program.arguments.size() + k);
+    taken.emplace(k < program.results.size() ? program.results[k].name
+                                             : fmt::format("r{}", k),
+                  program.arguments.size() + k);
   for (size_t k = 0; k < program.arguments.size(); ++k) {
     const std::string &name = program.arguments[k].name;
     if (name.empty())
@@ -85,14 +87,34 @@ Result<void> Recorder::checkNames(size_t numResults) {
   return {};
 }
 
-Result<void> Recorder::addResult(const std::optional<View> &view) {
+bool Recorder::isWholeOnHost(const View &view) const {
+  const View all = whole(view.buffer);
+  return dag().buffer(view.buffer).device.isHost() && view.offset == 0 &&
+         view.sizes == all.sizes && view.strides == all.strides;
+}
+
+Result<void> Recorder::addExpectation(Expectation expectation,
+                                      const View &found, const View &expected) {
+  if (!isWholeOnHost(found) || !isWholeOnHost(expected) ||
+      found.sizes != expected.sizes ||
+      dag().buffer(found.buffer).elementType !=
+          dag().buffer(expected.buffer).elementType)
+    return fail(ErrorKind::Internal,
+                "an expectation is not about two whole host buffers");
+  expectation.found = found.buffer;
+  expectation.expected = expected.buffer;
+  for (BufferId id : {found.buffer, expected.buffer})
+    if (Buffer &buffer = program.dag.buffers[id.value];
+        buffer.role == BufferRole::HostLocal)
+      buffer.role = BufferRole::Result;
+  program.expectations.push_back(std::move(expectation));
+  return {};
+}
+
+Result<void> Recorder::addResult(const std::optional<View> &view,
+                                 std::string name) {
   const size_t index = program.results.size();
-  auto isWhole = [&] {
-    const View all = whole(view->buffer);
-    return dag().buffer(view->buffer).device.isHost() && view->offset == 0 &&
-           view->sizes == all.sizes && view->strides == all.strides;
-  };
-  if (!view || !isWhole())
+  if (!view || !isWholeOnHost(*view))
     return fail(ErrorKind::Unsupported,
                 fmt::format("result {} of @{} is not a whole host buffer; "
                             "copy it into one and return that",
@@ -102,7 +124,7 @@ Result<void> Recorder::addResult(const std::optional<View> &view) {
     buffer.role = BufferRole::Result;
     buffer.index = uint32_t(index);
   }
-  program.results.push_back({fmt::format("r{}", index),
+  program.results.push_back({name.empty() ? fmt::format("r{}", index) : name,
                              ArgumentRole::Output,
                              buffer.elementType,
                              buffer.shape,
@@ -270,6 +292,9 @@ Result<void> Recorder::dropSecond() {
     for (ProgramArgument &bound : *list)
       if (bound.buffer)
         bound.buffer = newIds[bound.buffer->value];
+  for (Expectation &each : program.expectations)
+    for (BufferId *id : {&each.found, &each.expected})
+      *id = newIds[id->value];
   return {};
 }
 

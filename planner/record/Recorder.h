@@ -70,6 +70,8 @@ struct LaunchSpec {
   std::vector<KernelArgument> arguments = {};
   std::vector<LaunchUse> uses = {};
   double flops = 0;
+  std::string name = {}; ///< begins the node's name; empty: the kernel's
+  std::optional<double> durationUs = std::nullopt; ///< DagNode::durationUs
 };
 
 struct CopySpec {
@@ -109,9 +111,14 @@ public:
   /// name. finish() asks as well; this is for who knows the results before.
   Result<void> checkNames(size_t numResults);
   /// Binds the next result. Fails unless it is a whole buffer of the host;
-  /// none stands for a value that is not a buffer.
-  Result<void> addResult(const std::optional<View> &view);
+  /// none stands for a value that is not a buffer. Without a name it is "r0",
+  /// by its number.
+  Result<void> addResult(const std::optional<View> &view,
+                         std::string name = {});
   /// `contents` are those of a BufferRole::Constant.
+  /// The views are whole buffers of the host, of one type and shape.
+  Result<void> addExpectation(Expectation expectation, const View &found,
+                              const View &expected);
   BufferId addBuffer(std::string name, DeviceId device, BufferRole role,
                      ElementType type, std::vector<int64_t> shape,
                      std::vector<std::byte> contents = {});
@@ -213,6 +220,7 @@ private:
   tl::unexpected<Error> argumentError(size_t index, ErrorKind kind,
                                       std::string text);
   Result<void> checkRoles();
+  bool isWholeOnHost(const View &view) const;
   Result<void> dropSecond();
   Result<uint32_t> chainOf(std::optional<SourceStream> stream, DeviceId device,
                            Place place);

@@ -16,6 +16,7 @@ import tempfile
 EXAMPLES = [("saxpy", "main", ["a=2.5"]), ("heat", "main", []), ("mandelbrot", "main", []), ("mlp", "main", []),
             ("attention", "main", []), ("ops", "main", []), ("exchange", "main", []),
             ("tensor/attention", "main", []), ("tensor/fully-sharded", "main", ["rate=0.5"]),
+            ("shard/transformer", "main", []),
             ("digits", "main", ["rate=0.5"]), ("digits", "eval", [])]
 # The levels between the lowest and this machine's own have their turn in make check-all.
 ALL = os.environ.get("MGPU_SWEEPS") == "all"

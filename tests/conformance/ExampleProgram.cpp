@@ -22,6 +22,9 @@ std::vector<Example> allExamples() {
           {"tensor/data-parallel", "main", {{"rate", "0.5"}}},
           {"tensor/tensor-parallel", "main", {{"rate", "0.5"}}},
           {"tensor/fully-sharded", "main", {{"rate", "0.5"}}},
+          {"shard/jacobi", "main", {}},
+          {"shard/training", "main", {{"rate", "0.5"}}},
+          {"shard/transformer", "main", {}},
           {"digits", "main", {{"rate", "0.5"}}},
           {"digits", "eval", {}}};
 }

@@ -3,6 +3,7 @@
 // A random tensor program on N devices gives the bits of the same program on
 // one device, which has no collectives and no layouts. MGPU_SPMD_SEED=N runs
 // the program of that seed alone.
+#include "tests/conformance/RandomSharded.h"
 #include "tests/conformance/RandomSpmd.h"
 
 #include "support/Array.h"
@@ -65,24 +66,31 @@ void Runner::run(const std::string &text, const HostData &inputs,
   }
 }
 
-TEST(Spmd, ManyDevicesGiveTheBitsOfOne) {
+/// Runs both programs of each seed, `make` being what writes them.
+void compareSeeds(RandomSpmd (*make)(uint64_t), unsigned few, unsigned many) {
   const char *only = std::getenv("MGPU_SPMD_SEED");
   uint64_t first = only ? std::strtoull(only, nullptr, 10) : 0;
-  uint64_t end = only ? first + 1 : sweep(200, 4000);
+  uint64_t end = only ? first + 1 : sweep(few, many);
   Runner runner;
   for (uint64_t seed = first; seed < end; ++seed) {
-    RandomSpmd program = randomSpmd(seed);
+    RandomSpmd program = make(seed);
     SCOPED_TRACE("MGPU_SPMD_SEED=" + std::to_string(seed) + "\n" +
                  program.many);
     HostData inputs = inputsOf(program, seed);
-    std::vector<HostData> one, many;
+    std::vector<HostData> one, all;
     runner.run(program.one, inputs, {"serial"}, one);
-    runner.run(program.many, inputs, {"list", std::to_string(seed + 1)}, many);
-    if (HasFailure())
+    runner.run(program.many, inputs, {"list", std::to_string(seed + 1)}, all);
+    if (testing::Test::HasFailure())
       return;
-    for (const HostData &got : many)
+    for (const HostData &got : all)
       ASSERT_EQ(difference(one[0], got), "");
   }
+}
+
+TEST(Spmd, ManyDevicesGiveTheBitsOfOne) { compareSeeds(randomSpmd, 200, 4000); }
+
+TEST(Spmd, AnnotatedProgramsGiveTheBitsOfPlainOnes) {
+  compareSeeds(randomSharded, 60, 4000);
 }
 
 } // namespace

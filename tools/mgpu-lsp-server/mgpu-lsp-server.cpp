@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Completion, hover and diagnostics in editors for programs in the mgpu
-// and spmd dialects; MLIR's language server does the work.
+// Completion, hover and diagnostics in editors for programs in our
+// dialects and StableHLO; MLIR's language server does the work.
 #include "dialect/mgpu/MgpuDialect.h"
+#include "dialect/sdy/SdyDialect.h"
 #include "dialect/spmd/SpmdDialect.h"
+#include "dialect/stablehlo/Companions.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/InitAllDialects.h"
@@ -12,7 +14,9 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mgpu::ir::MgpuDialect, mgpu::spmd::SpmdDialect>();
+  registry.insert<mgpu::ir::MgpuDialect, mgpu::sdy::SdyDialect,
+                  mgpu::spmd::SpmdDialect>();
+  mgpu::stablehlo::registerDialects(registry);
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));

@@ -33,6 +33,8 @@ Result<int> runBundle(const BundleCommandOptions &options) {
   MGPU_TRY_ASSIGN(
       const MadeBundle made,
       makeBundle(std::move(program), options.prepare, options.bundle));
+  for (const std::string &note : made.notes)
+    fmt::print(stderr, "mgpu-tune: note: {}\n", note);
   const capture::BundleContents &contents = made.contents;
   MGPU_TRY(capture::writeBundle(options.output, contents));
 

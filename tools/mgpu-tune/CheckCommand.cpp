@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune check`.
+#include "pipeline/Faults.h"
 #include "pipeline/Load.h"
+#include "pipeline/Probe.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/Options.h"
 
@@ -29,15 +31,20 @@ static void printArgument(const char *what,
              toString(argument.elementType), roleText(argument.role));
 }
 
-Result<int> runCheck(const ProgramOptions &options) {
+Result<int> runCheck(const CheckOptions &options) {
   std::vector<Message> messages;
   LoadOptions load = options.load;
   load.racesAreErrors = true;
-  load.kernelTexts = false;
+  load.kernelTexts = options.probe;
   Result<LoadedProgram> program = loadProgram(load, &messages);
   if (program && program->bundle)
     if (auto sound = program->bundle->verify(); !sound)
       program = fail(std::move(sound.error()));
+  if (program && options.probe) {
+    nameFaults(*program);
+    if (auto kept = probeAccesses(*program); !kept)
+      program = fail(std::move(kept.error()));
+  }
   if (options.json) {
     json out{{"file", load.file}, {"ok", program.has_value()}};
     out["messages"] = json::array();
@@ -48,6 +55,8 @@ Result<int> runCheck(const ProgramOptions &options) {
     if (program) {
       out["nodes"] = program->dag.nodes.size();
       out["loop_trips"] = program->dag.loop.trips;
+      if (load.reportSharding)
+        out["sharding"] = program->sharding;
     } else
       out["error"] = program.error().message;
     fmt::print("{}\n", out.dump(2));
@@ -70,6 +79,8 @@ Result<int> runCheck(const ProgramOptions &options) {
     printArgument("argument", argument);
   for (const planner::ProgramArgument &result : program->results)
     printArgument("result", result);
+  for (const std::string &line : program->sharding)
+    fmt::print("  {}\n", line);
   return 0;
 }
 

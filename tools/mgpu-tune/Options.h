@@ -23,6 +23,10 @@ struct ProgramOptions {
   bool json = false;
 };
 
+struct CheckOptions : ProgramOptions {
+  bool probe = false; ///< run the kernels (pipeline/Probe.h)
+};
+
 /// Options of several GPUs, and of how long a replay may take.
 struct GpuOptions {
   std::string nccl;               ///< "overlap,max-ctas=8"
@@ -100,7 +104,7 @@ struct HardwareOptions {
 
 /// Each returns the exit code after it has printed its result to stdout, or
 /// the error to be printed.
-Result<int> runCheck(const ProgramOptions &options);
+Result<int> runCheck(const CheckOptions &options);
 Result<int> runPlan(const PlanCommandOptions &options);
 Result<int> runRun(const RunOptions &options);
 Result<int> runKernels(const KernelsOptions &options);

@@ -4,6 +4,7 @@
 #include "bench/measure/Summary.h"
 #include "capture/graph/Communication.h"
 #include "device/cuda/api/Libraries.h"
+#include "pipeline/Expectations.h"
 #include "pipeline/Faults.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Load.h"
@@ -100,11 +101,13 @@ Result<void> replayRounds(const LoadedProgram &program,
                           Times &times) {
   MGPU_TRY_ASSIGN(times.fetchUs, runRound(times.first, options.repeat, runner));
   MGPU_TRY(writeOutputs(program, options.outputs, runner));
+  MGPU_TRY(checkExpectations(program, runner));
   for (size_t k = 0; k < rounds.size(); ++k) {
     MGPU_TRY_ASSIGN(double us,
                     runRound(times.later[k], options.repeat, runner));
     times.fetchUs += us;
     MGPU_TRY(writeOutputs(program, rounds[k].outputs, runner));
+    MGPU_TRY(checkExpectations(program, runner));
   }
   if (options.traceFile.empty())
     return {};

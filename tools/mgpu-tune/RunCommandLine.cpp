@@ -7,11 +7,17 @@ namespace mgpu::pipeline {
 
 void addCheckCommand(CommandLine &line) {
   auto [command, options] =
-      addCommand<ProgramOptions>(line, "check",
-                                 "Find races, deadlocks, mismatched "
-                                 "collectives and bad shapes",
-                                 runCheck);
+      addCommand<CheckOptions>(line, "check",
+                               "Find races, deadlocks, mismatched "
+                               "collectives and bad shapes",
+                               runCheck);
   addProgram(command, options);
+  command->add_flag("--sharding-report", options.load.reportSharding,
+                    "Print the layout of each tensor of an annotated program, "
+                    "and what each collective costs");
+  command->add_flag("--probe", options.probe,
+                    "Run each launch on the host, in memory of its own, and "
+                    "compare what it touches with what the program says");
 }
 
 /// What `run` and `replay` have in common.

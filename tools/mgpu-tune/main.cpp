@@ -2,9 +2,13 @@
 //
 // mgpu-tune: parse the command line, call the command, print what it says.
 #include "kernels/compile/NvrtcCompiler.h"
+#include "pipeline/Version.h"
 #include "tools/mgpu-tune/CommonOptions.h"
 #ifdef MGPU_TUNE_COMPILES
 #include "pipeline/compiler/MlirCompiler.h"
+#endif
+#ifndef MGPU_LLVM // the build says it where there is one
+#define MGPU_LLVM ""
 #endif
 
 #include <csignal>
@@ -73,7 +77,8 @@ int main(int argc, char **argv) {
                "graphs.",
                "mgpu-tune");
   app.require_subcommand(1);
-  app.set_version_flag("--version", MGPU_VERSION);
+  app.set_version_flag("--version",
+                       pipeline::versionText("mgpu-tune", MGPU_LLVM));
   pipeline::CommandLine line{app, theCompiler(), {}};
   addCommands(line);
   try {

@@ -112,6 +112,8 @@ void addAccesses(linalg::LinalgOp op, PointForm &form) {
       access.axes = std::move(axes);
     form.accesses.push_back(std::move(access));
   }
+  for (Value memref : memrefsReadInBody(op))
+    form.accesses.push_back({memref, false, std::nullopt});
 }
 
 /// False where its body touches memory in another way than by loads and stores.
@@ -156,6 +158,18 @@ bool addAccesses(scf::ParallelOp loop, PointForm &form) {
 }
 
 } // namespace
+
+SmallVector<Value> memrefsReadInBody(linalg::LinalgOp op) {
+  SmallVector<Value> found;
+  op->walk([&](Operation *inner) {
+    if (inner == op)
+      return;
+    for (Value value : inner->getOperands())
+      if (isa<MemRefType>(value.getType()) && !llvm::is_contained(found, value))
+        found.push_back(value);
+  });
+  return found;
+}
 
 std::optional<PointForm> pointFormOf(Operation *op) {
   PointForm form;

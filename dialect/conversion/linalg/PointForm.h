@@ -52,6 +52,9 @@ struct PointForm {
   mlir::Value device;
 };
 
+/// What the body of `op` reads beside its operands, anywhere.
+llvm::SmallVector<mlir::Value> memrefsReadInBody(mlir::linalg::LinalgOp op);
+
 /// The form of a linalg operation or scf.parallel; none if its threads do more
 /// than load and store at their points.
 std::optional<PointForm> pointFormOf(mlir::Operation *op);

@@ -164,6 +164,8 @@ static std::optional<RowForm> structuredForm(linalg::LinalgOp op, RowKind kind,
     }
     form.accesses.push_back(std::move(access));
   }
+  for (Value memref : memrefsReadInBody(op))
+    form.accesses.push_back({memref, false, std::nullopt});
   return form;
 }
 

@@ -4,6 +4,7 @@
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Verifier.h"
 
 namespace mgpu::conversion {
@@ -23,6 +24,12 @@ LogicalResult checkDevices(Operation *op, int64_t devices) {
     return LogicalResult(op->emitOpError() << "names device " << device
                                            << "; there are " << devices);
   };
+  if (auto move = dyn_cast<spmd::MoveOp>(op)) {
+    if (move.getFrom().numDevices() == devices)
+      return success();
+    return op->emitOpError() << "is for " << move.getFrom().numDevices()
+                             << " devices; there are " << devices;
+  }
   if (auto permute = dyn_cast<spmd::PermuteOp>(op)) {
     for (Attribute pair : permute.getPairs())
       for (int64_t device : cast<DenseI64ArrayAttr>(pair).asArrayRef())
@@ -83,11 +90,6 @@ LogicalResult check(Operation *op, int64_t devices) {
            << "takes an element out of a tensor to decide what the program "
               "does; only kernels can read tensors, so compute it from scalar "
               "arguments";
-  auto alloc = dyn_cast<memref::AllocOp>(op);
-  if (alloc && !alloc.getType().hasStaticShape())
-    return ir::emitUnsupported(op)
-           << "makes a tensor of type " << alloc.getType()
-           << "; its shape must be known once scalar arguments are";
   if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>) ||
       llvm::any_of(op->getResultTypes(), llvm::IsaPred<TensorType>))
     return ir::emitUnsupported(op)
@@ -110,6 +112,8 @@ struct ConvertSpmdToMgpu : impl::ConvertSpmdToMgpuBase<ConvertSpmdToMgpu> {
         return WalkResult::advance();
       if (failed(check(op, devices)))
         return WalkResult::interrupt();
+      if (isa<scf::ParallelOp>(op)) // a kernel
+        return WalkResult::skip();
       auto linalg = dyn_cast<linalg::LinalgOp>(op);
       if (!linalg)
         return WalkResult::advance();
@@ -125,7 +129,8 @@ struct ConvertSpmdToMgpu : impl::ConvertSpmdToMgpuBase<ConvertSpmdToMgpu> {
              "alike, so that some of a group might not call it";
       return signalPassFailure();
     }
-    spread.run();
+    if (failed(spread.run()))
+      signalPassFailure();
   }
 };
 

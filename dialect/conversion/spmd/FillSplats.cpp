@@ -10,6 +10,17 @@ using namespace mlir;
 
 namespace {
 
+/// Gives each use a tensor of its own. Of those that one empty tensor stands
+/// for, bufferization would compare each read with each write.
+void unshare(tensor::EmptyOp op) {
+  SmallVector<OpOperand *> uses =
+      llvm::map_to_vector(op->getUses(), [](OpOperand &use) { return &use; });
+  for (OpOperand *use : llvm::drop_begin(uses)) {
+    OpBuilder b(use->getOwner());
+    use->set(b.clone(*op)->getResult(0));
+  }
+}
+
 struct FillSplats : impl::FillSplatsBase<FillSplats> {
   using FillSplatsBase::FillSplatsBase;
 
@@ -31,6 +42,7 @@ struct FillSplats : impl::FillSplatsBase<FillSplats> {
       }
       constant.erase();
     });
+    getOperation().walk(unshare);
   }
 };
 

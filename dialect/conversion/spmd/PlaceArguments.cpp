@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/spmd/Reshard.h"
 #include "dialect/conversion/spmd/SavedTensors.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/spmd/SpmdDialect.h"
@@ -69,8 +70,8 @@ Value Placement::shardOf(BlockArgument argument) {
   auto type = cast<RankedTensorType>(argument.getType());
   spmd::LayoutAttr layout = layoutOr(spmd::layoutOf(function, argument), type);
   b.setInsertionPointToStart(&function.front());
-  Value init = emptyLike(b, argument.getLoc(),
-                         type.clone(layout.shardShape(type.getShape())));
+  Value init = emptyPart(b, argument.getLoc(), type.getShape(),
+                         type.getElementType(), layout);
   shard = spmd::DistributeOp::create(b, argument.getLoc(),
                                      TypeRange(init.getType()), argument, init,
                                      layout)
@@ -140,7 +141,7 @@ void Placement::placeResult(OpOperand &returned, Value shard) {
   returned.set(spmd::CollectOp::create(b, loc, TypeRange(type), shard, full,
                                        layoutOfResult(index))
                    ->getResult(0));
-  if (join)
+  if (join && join->use_empty()) // one part may be two results
     join.erase();
 }
 

@@ -28,7 +28,8 @@ static bool usesMemrefs(Operation *op) {
 
 static bool isCollective(Operation *op) {
   return isa<spmd::AllReduceOp, spmd::AllGatherOp, spmd::ReduceScatterOp,
-             spmd::AllToAllOp, spmd::BroadcastOp, spmd::PermuteOp>(op);
+             spmd::AllToAllOp, spmd::BroadcastOp, spmd::PermuteOp,
+             spmd::MoveOp>(op);
 }
 
 Spread::Spread(func::FuncOp function, int64_t numDevices)
@@ -55,7 +56,7 @@ Operation *Spread::findUnmatched() const {
   return found;
 }
 
-void Spread::run() {
+LogicalResult Spread::run() {
   Block &old = function.front();
   Block *body = new Block;
   function.getBody().push_front(body);
@@ -83,6 +84,7 @@ void Spread::run() {
   func::ReturnOp::create(b, end->getLoc(), results);
   old.dropAllReferences();
   old.erase();
+  return failure(isFailed);
 }
 
 void Spread::spreadBlock(Block &block) {

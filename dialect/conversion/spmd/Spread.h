@@ -23,7 +23,8 @@ namespace mgpu::conversion {
 class Spread {
 public:
   Spread(mlir::func::FuncOp function, int64_t devices);
-  void run();
+  /// Fails after a report.
+  mlir::LogicalResult run();
   /// A collective in a loop or branch that devices do not take alike, so that
   /// some of a group might not call it; null where there is none.
   mlir::Operation *findUnmatched() const;
@@ -36,6 +37,7 @@ private:
   void spreadShared(mlir::Operation *op);
   void spreadCollective(mlir::Operation *op);
   void spreadPermute(spmd::PermuteOp op);
+  void spreadMove(spmd::MoveOp op);
   void spreadRegion(mlir::Region &old, mlir::Region &region,
                     mlir::ValueRange targets);
   llvm::SmallVector<mlir::Value> spreadValues(mlir::ValueRange values,
@@ -44,6 +46,7 @@ private:
   void mapEach(mlir::ValueRange old, mlir::ValueRange made);
   void mapShared(mlir::Operation *op, mlir::ValueRange results);
   void emitOn(int64_t device, mlir::Operation *op);
+  void emitCopy(int64_t device, mlir::Operation *op);
   void emitControlFlow(int64_t device, mlir::Operation *op);
   void emitAlloc(int64_t device, mlir::memref::AllocOp op);
   void emitGlobal(int64_t device, mlir::memref::GetGlobalOp op);
@@ -56,6 +59,7 @@ private:
   mlir::Value on(int64_t device, mlir::Value value) const {
     return maps[device].lookupOrDefault(value);
   }
+  mlir::MemRefType typeOn(int64_t device, mlir::memref::AllocOp op);
   mlir::Value communicator(llvm::ArrayRef<int64_t> group);
   /// The part of a host buffer that a device has under `layout`.
   mlir::Value partOf(mlir::Value full, spmd::LayoutAttr layout, int64_t device,
@@ -69,6 +73,7 @@ private:
   mlir::Operation *head =
       nullptr; ///< the last one of the start of the function
   mlir::Value host;
+  bool isFailed = false;
   llvm::SmallVector<mlir::Value> devices;
   std::map<llvm::SmallVector<int64_t>, mlir::Value> communicators;
   std::map<std::pair<std::string, int64_t>, mlir::Value> globals;

@@ -3,6 +3,8 @@
 // What each operation of a device's program becomes.
 #include "dialect/conversion/spmd/Spread.h"
 
+#include "dialect/mgpu/Diagnostics.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -44,7 +46,18 @@ void Spread::emitOn(int64_t device, Operation *op) {
       .Case([&](memref::StoreOp each) { emitStore(device, each); })
       .Case<scf::ForOp, scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(
           [&](auto) { emitControlFlow(device, op); })
-      .Default([&](Operation *) { b.clone(*op, maps[device]); });
+      .Default([&](Operation *) { emitCopy(device, op); });
+}
+
+/// Numbers fold on the way, so that sizes of buffers are known.
+void Spread::emitCopy(int64_t device, Operation *op) {
+  Operation *copy = b.clone(*op, maps[device]);
+  SmallVector<Value> folded;
+  if (!isPure(op) || op->getNumRegions() > 0 || op->getNumResults() == 0 ||
+      failed(b.tryFold(copy, folded)) || folded.empty())
+    return;
+  maps[device].map(op->getResults(), folded);
+  copy->erase();
 }
 
 /// A loop or branch that this device takes in its own way.
@@ -64,14 +77,44 @@ void Spread::emitControlFlow(int64_t device, Operation *op) {
   }
 }
 
-void Spread::emitAlloc(int64_t device, memref::AllocOp op) {
-  if (!isHostBuffer(op)) {
-    auto alloc = ir::AllocOp::create(b, named(op.getLoc(), device),
-                                     op.getType(), devices[device]);
-    maps[device].map(op.getMemref(), alloc.getPtr());
-  } else if (device == 0) {
-    mapShared(op, b.clone(*op)->getResults());
+/// The type of a buffer with the sizes it has on a device; null where one is
+/// not known.
+MemRefType Spread::typeOn(int64_t device, memref::AllocOp op) {
+  SmallVector<int64_t> shape(op.getType().getShape());
+  auto size = op.getDynamicSizes().begin();
+  for (int64_t &each : shape) {
+    if (!ShapedType::isDynamic(each))
+      continue;
+    std::optional<int64_t> known = getConstantIntValue(on(device, *size++));
+    if (!known)
+      return {};
+    each = *known;
   }
+  return MemRefType::get(shape, op.getType().getElementType());
+}
+
+void Spread::emitAlloc(int64_t device, memref::AllocOp op) {
+  if (isHostBuffer(op)) {
+    if (device == 0)
+      mapShared(op, b.clone(*op)->getResults());
+    return;
+  }
+  MemRefType type = typeOn(device, op);
+  if (!type) {
+    if (device == 0)
+      ir::emitUnsupported(op)
+          << "makes a tensor of type " << op.getType()
+          << "; its shape must be known once scalar arguments are";
+    isFailed = true;
+    type = MemRefType::get(SmallVector<int64_t>(op.getType().getRank(), 1),
+                           op.getType().getElementType());
+  }
+  Value buffer =
+      ir::AllocOp::create(b, named(op.getLoc(), device), type, devices[device])
+          .getPtr();
+  if (type != op.getType()) // parts may differ in size between devices
+    buffer = memref::CastOp::create(b, op.getLoc(), op.getType(), buffer);
+  maps[device].map(op.getMemref(), buffer);
 }
 
 /// A constant is copied to each device once, before everything else.
@@ -94,7 +137,7 @@ void Spread::emitGlobal(int64_t device, memref::GetGlobalOp op) {
 Value Spread::partOf(Value full, spmd::LayoutAttr layout, int64_t device,
                      Location loc) {
   auto type = cast<MemRefType>(full.getType());
-  SmallVector<int64_t> sizes = layout.shardShape(type.getShape());
+  SmallVector<int64_t> sizes = layout.shardShape(type.getShape(), device);
   if (ArrayRef(sizes) == type.getShape())
     return full;
   return memref::SubViewOp::create(
@@ -186,6 +229,8 @@ static void makeCall(OpBuilder &b, Operation *op, Value send, Value recv,
 }
 
 void Spread::spreadCollective(Operation *op) {
+  if (auto move = dyn_cast<spmd::MoveOp>(op))
+    return spreadMove(move);
   if (auto permute = dyn_cast<spmd::PermuteOp>(op))
     return spreadPermute(permute);
   auto destination = cast<DestinationStyleOpInterface>(op);

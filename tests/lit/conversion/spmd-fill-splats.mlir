@@ -15,3 +15,12 @@ func.func @main(%x: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>, tenso
   %two = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
   return %a, %b, %two : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>
 }
+
+// CHECK-LABEL: func.func @empty
+func.func @empty(%x: tensor<4xf32>, %n: f32) -> (tensor<4xf32>, tensor<4xf32>) {
+  // CHECK-COUNT-2: tensor.empty
+  %e = tensor.empty() : tensor<4xf32>
+  %a = linalg.fill ins(%n : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %b = linalg.fill ins(%n : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %a, %b : tensor<4xf32>, tensor<4xf32>
+}

@@ -44,8 +44,8 @@ func.func @f(%x: tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [
 
 // -----
 
-// expected-error @below {{dimension 0 of 'tensor<9xf32>' is not divisible into 2 equal parts [layout_c6]}}
-func.func @f(%x: tensor<9xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]]>}) {
+// expected-error @below {{dimension 0 of 'tensor<3xf32>' cannot be cut in 4 parts [layout_c6]}}
+func.func @f(%x: tensor<3xf32> {spmd.layout = #spmd.layout<mesh = [4], split = [[0]]>}) {
   return
 }
 
@@ -105,7 +105,7 @@ func.func @f(%x: tensor<8xf32>) {
 // -----
 
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{'spmd.shard_to_full' op must have a result that is returned, once [shard_to_full_c1]}}
+  // expected-error @below {{'spmd.shard_to_full' op must have a result that is returned [shard_to_full_c1]}}
   %y = spmd.shard_to_full %x : tensor<8xf32> to tensor<8xf32>
   return
 }
@@ -394,4 +394,44 @@ func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {spmd.alias = 0}, tensor<4xf32
 // expected-error @below {{spmd.alias is for tensors, not 'f32' [layout_c8]}}
 func.func @f(%x: f32) -> (f32 {spmd.alias = 0}) {
   return %x : f32
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{'spmd.layout_constraint' op has a layout that 'tensor<8xf32>' cannot have [layout_constraint_c1]}}
+  %y = spmd.layout_constraint %x, <mesh = [2], split = [[0], []]> : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{'spmd.move' op must have layouts on one mesh [move_c1]}}
+  %y = spmd.move from <mesh = [2], split = [[0]]> to <mesh = [4], split = [[]]> full = [8] ins(%x : tensor<4xf32>) outs(%o : tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<5xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{'spmd.move' op must have an input that is a shard under 'from' [move_c2]}}
+  %y = spmd.move from <mesh = [2], split = [[0]]> to <mesh = [2], split = [[]]> full = [8] ins(%x : tensor<5xf32>) outs(%o : tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{'spmd.move' op must have an init that is a shard under 'to' [move_c3]}}
+  %y = spmd.move from <mesh = [2], split = [[0]]> to <mesh = [2], split = [[]]> full = [9] ins(%x : tensor<?xf32>) outs(%o : tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?xf32>, %o: tensor<9xf64>) {
+  // expected-error @below {{'spmd.move' op must keep the element type [move_c4]}}
+  %y = spmd.move from <mesh = [2], split = [[0]]> to <mesh = [2], split = [[]]> full = [9] ins(%x : tensor<?xf32>) outs(%o : tensor<9xf64>) -> tensor<9xf64>
+  return
 }

@@ -364,9 +364,9 @@ TEST_F(BundleErrors, NewerVersion) {
 }
 
 TEST_F(BundleErrors, NewerProgram) {
-  change(record.program.text, "mgpu-program 3", "mgpu-program 4");
+  change(record.program.text, "mgpu-program 3", "mgpu-program 5");
   write();
-  expect(ErrorKind::Unsupported, "the program has version 4");
+  expect(ErrorKind::Unsupported, "the program has version 5");
 }
 
 TEST_F(BundleErrors, TablesThatAreNotOurs) {

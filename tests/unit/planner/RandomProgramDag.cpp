@@ -21,7 +21,7 @@ static BufferId addHostBuffer(Dag &dag, std::string name, BufferRole role,
 Program randomProgram(uint64_t seed) {
   std::mt19937_64 random(seed * 2 + 1);
   auto pick = [&](uint64_t bound) { return random() % bound; };
-  Program program{randomDag(seed), {}, {}};
+  Program program{randomDag(seed), {}, {}, {}};
   Dag &dag = program.dag;
   dag.name = "odd \"name\"\t\\ " + std::to_string(seed);
   dag.residentBytes = pick(1000);
@@ -33,9 +33,16 @@ Program randomProgram(uint64_t seed) {
     if (pick(2)) {
       kernel.source = MlirKernel{text};
     } else if (pick(2)) {
-      CudaFile file{"\xff // " + text, "k\n.cu", "k", {}, {}, 16, text};
+      CudaFile file{
+          "\xff // " + text, "k\n.cu", "k", {}, {}, 16, text, {}, {}, {}};
       file.parameters = {{ElementType::F16, true}, {ElementType::I1, false}};
       file.tunables = {{"TILE", {16, 8}}, {"DEPTH", {4}}};
+      if (pick(2)) { // of a builder
+        file.host = "void k() {} // " + text;
+        file.hostEntry = "k \"k\"";
+      }
+      if (pick(2))
+        file.cubins = {{"sm_80", std::string("\0\xff", 2)}, {"sm_90", text}};
       kernel.source = file;
     }
     if (pick(2))

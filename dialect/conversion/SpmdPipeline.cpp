@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/sdy/SdyDialect.h"
 #include "dialect/spmd/SpmdDialect.h"
+#include "dialect/stablehlo/Companions.h"
 
 #include "mlir/Conversion/TensorToLinalg/TensorToLinalgPass.h"
 #include "mlir/Conversion/TosaToArith/TosaToArith.h"
@@ -17,6 +19,7 @@
 #include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Linalg/Transforms/SubsetInsertionOpInterfaceImpl.h"
 #include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/IR/TensorInferTypeOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
@@ -29,16 +32,29 @@ namespace mgpu::conversion {
 
 using namespace mlir;
 
-/// One function of linalg, tensor, arith, math and scf.
-static void addNormalisation(OpPassManager &passes, const std::string &entry) {
-  passes.addPass(createSelectEntry({entry}));
-  passes.addPass(createInlinerPass());
-  passes.addPass(createSymbolDCEPass());
+static void addTosa(OpPassManager &passes) {
   tosa::addTosaToLinalgPasses(passes, {}, {}, std::nullopt);
   OpPassManager &function = passes.nest<func::FuncOp>();
   function.addPass(createTosaToTensorPass());
   function.addPass(createTosaToArithPass({.includeApplyRescale = true}));
   function.addPass(createTosaToSCFPass());
+}
+
+/// One function of linalg, tensor, arith, math and scf.
+static void addNormalisation(OpPassManager &passes,
+                             const SpmdPipelineOptions &options) {
+  const std::string &entry = options.entry;
+  passes.addPass(createSelectEntry({entry}));
+  passes.addPass(createConvertShardToSpmd());
+  passes.addPass(createPrepareStablehlo({entry}));
+  passes.addPass(createConvertRunParallelToSdy());
+  passes.addPass(createInlinerPass());
+  passes.addPass(createSymbolDCEPass());
+  passes.addPass(createConvertSdyToSpmd({entry}));
+  passes.addPass(createConvertStablehloToLinalg({entry}));
+  if (options.tosa)
+    addTosa(passes);
+  passes.addPass(createPartitionTensors({entry}));
   passes.addPass(createConvertElementwiseToLinalgPass());
   passes.addPass(createDecomposeTensors());
   passes.addPass(createConvertTensorToLinalgPass());
@@ -54,21 +70,33 @@ static void addBufferization(OpPassManager &passes) {
   options.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   options.allowReturnAllocsFromLoops = true;
+  passes.addPass(createCheckBufferizable());
   passes.addPass(bufferization::createEmptyTensorEliminationPass());
   passes.addPass(bufferization::createEmptyTensorToAllocTensorPass());
   passes.addPass(bufferization::createOneShotBufferizePass(options));
+  passes.addPass(createForallToParallelLoopPass());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
 }
 
 void buildSpmdPipeline(OpPassManager &passes,
                        const SpmdPipelineOptions &options) {
-  addNormalisation(passes, options.entry);
+  addNormalisation(passes, options);
   passes.addPass(createPlaceArguments({options.entry, options.devices}));
   passes.addPass(createKeepLoopBuffers());
   addBufferization(passes);
   passes.addPass(createConvertSpmdToMgpu({options.entry}));
   passes.addPass(createCanonicalizerPass());
+}
+
+bool hasTosa(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        return isa_and_nonnull<tosa::TosaDialect>(op->getDialect())
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 bool isTensorProgram(func::FuncOp function) {
@@ -87,9 +115,10 @@ bool isTensorProgram(func::FuncOp function) {
 }
 
 void registerTensorDialects(DialectRegistry &registry) {
-  registry
-      .insert<bufferization::BufferizationDialect, linalg::LinalgDialect,
-              spmd::SpmdDialect, tensor::TensorDialect, tosa::TosaDialect>();
+  registry.insert<bufferization::BufferizationDialect, linalg::LinalgDialect,
+                  sdy::SdyDialect, shard::ShardDialect, spmd::SpmdDialect,
+                  tensor::TensorDialect, tosa::TosaDialect>();
+  stablehlo::registerDialects(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
       registry);

@@ -1,0 +1,59 @@
+# What `cmake --install` and CPack take, in two components: `runtime`, which needs no LLVM (libmgt.so,
+# its headers, find_package, pkg-config, Python), and `tools`, the programs with the compiler. A build
+# without the compiler has its mgpu-tune in `runtime`.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(config "${CMAKE_INSTALL_LIBDIR}/cmake/mgpu")
+set(pc "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+install(TARGETS mgt EXPORT mgpuTargets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT runtime
+  INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(FILES pipeline/c/mgt.h pipeline/c/mgt.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT runtime)
+install(EXPORT mgpuTargets NAMESPACE mgpu:: DESTINATION "${config}" COMPONENT runtime)
+configure_package_config_file(cmake/mgpuConfig.cmake.in "${CMAKE_BINARY_DIR}/mgpuConfig.cmake" INSTALL_DESTINATION "${config}")
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/mgpuConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+file(RELATIVE_PATH MGPU_PC_PREFIX "/${pc}" "/")
+string(REGEX REPLACE "/$" "" MGPU_PC_PREFIX "${MGPU_PC_PREFIX}")
+configure_file(cmake/mgpu.pc.in "${CMAKE_BINARY_DIR}/mgpu.pc" @ONLY)
+install(FILES "${CMAKE_BINARY_DIR}/mgpuConfig.cmake" "${CMAKE_BINARY_DIR}/mgpuConfigVersion.cmake" DESTINATION "${config}" COMPONENT runtime)
+install(FILES "${CMAKE_BINARY_DIR}/mgpu.pc" DESTINATION "${pc}" COMPONENT runtime)
+# Used where it is (PYTHONPATH), or by `pip install PREFIX/share/mgpu/python`.
+install(DIRECTORY pipeline/c/python/ DESTINATION "${CMAKE_INSTALL_DATADIR}/mgpu/python" COMPONENT runtime
+  FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "pyproject.toml" PATTERN "__pycache__" EXCLUDE)
+
+if(MGPU_COMPILER)
+  set(components runtime tools)
+  # Debian has LLVM's libraries in a folder of their own.
+  set_target_properties(mgpu-tune mgpu-opt mgpu-lsp-server PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS mgpu-tune mgpu-opt mgpu-lsp-server RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
+else()
+  set(components runtime)
+  install(TARGETS mgpu-tune RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
+endif()
+foreach(component ${components})
+  install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/mgpu-${component}" RENAME copyright COMPONENT ${component})
+endforeach()
+
+add_custom_target(uninstall
+  COMMAND "${CMAKE_COMMAND}" "-DFOLDER=${CMAKE_BINARY_DIR}" -P "${CMAKE_SOURCE_DIR}/cmake/Uninstall.cmake"
+  COMMENT "Removing what was installed" VERBATIM)
+
+set(CPACK_PACKAGE_NAME mgpu)
+set(CPACK_PACKAGE_VENDOR mgpu)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Builds, plans and replays multi-GPU graphs")
+set(CPACK_RESOURCE_FILE_LICENSE "${CMAKE_SOURCE_DIR}/LICENSE")
+set(CPACK_COMPONENTS_ALL ${components})
+set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The mgpu developers")
+set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME mgpu-runtime)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME mgpu-tools)
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "libmgt.so with its headers and Python package: builds, plans and replays graphs; needs no LLVM.")
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION "mgpu-tune, mgpu-opt and mgpu-lsp-server: checks, plans, compiles and tunes programs in MLIR.")
+include(CPack)

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/sdy/Annotated.h"
+
+#include "dialect/conversion/spmd/Reshard.h"
+#include "dialect/mgpu/Diagnostics.h"
+#include "dialect/spmd/SpmdDialect.h"
+
+#include <set>
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+namespace {
+
+/// Calls `visit` with each sharding in `function` and where it stands.
+void forEachSharding(
+    func::FuncOp function,
+    function_ref<void(Operation *, sdy::TensorShardingAttr)> visit) {
+  for (unsigned k = 0; k < function.getNumArguments(); ++k)
+    if (auto sharding = function.getArgAttrOfType<sdy::TensorShardingAttr>(
+            k, sdy::shardingName))
+      visit(function, sharding);
+  for (unsigned k = 0; k < function.getNumResults(); ++k)
+    if (auto sharding = function.getResultAttrOfType<sdy::TensorShardingAttr>(
+            k, sdy::shardingName))
+      visit(function, sharding);
+  function.walk([&](Operation *op) {
+    for (NamedAttribute attribute : op->getAttrs()) {
+      if (auto one = dyn_cast<sdy::TensorShardingAttr>(attribute.getValue()))
+        visit(op, one);
+      else if (auto each = dyn_cast<sdy::TensorShardingPerValueAttr>(
+                   attribute.getValue()))
+        for (sdy::TensorShardingAttr sharding : each.getShardings())
+          visit(op, sharding);
+    }
+  });
+}
+
+/// What an operation that computes nothing asks for: a constraint, or a
+/// collective on whole tensors. Null for others.
+sdy::TensorShardingAttr askedOf(Operation *op) {
+  if (isa<sdy::ShardingConstraintOp, sdy::ReshardOp>(op))
+    return op->getAttrOfType<sdy::TensorShardingAttr>("sharding");
+  if (isa<sdy::AllGatherOp, sdy::AllSliceOp, sdy::AllToAllOp, sdy::AllReduceOp,
+          sdy::ReduceScatterOp, sdy::CollectivePermuteOp>(op))
+    return op->getAttrOfType<sdy::TensorShardingAttr>("out_sharding");
+  return {};
+}
+
+/// The mesh of a program, its axes cut where a sharding takes a part of one.
+class FineMesh {
+public:
+  /// Fails with an error at the sharding that does not suit.
+  LogicalResult take(Operation *op, sdy::TensorShardingAttr sharding);
+  LogicalResult finish(Operation *op);
+  ArrayRef<int64_t> sizes() const { return fine; }
+  /// The layout of a sharding. The axes that it takes were taken before.
+  spmd::LayoutAttr layoutOf(sdy::TensorShardingAttr sharding) const;
+
+private:
+  sdy::MeshAttr mesh;
+  std::map<std::string, std::set<int64_t>> cuts; ///< products of sizes before
+  SmallVector<int64_t> fine;
+  std::map<std::pair<std::string, int64_t>, int64_t> first; ///< fine axis
+};
+
+LogicalResult FineMesh::take(Operation *op, sdy::TensorShardingAttr sharding) {
+  sdy::MeshAttr own = sdy::meshOf(op, sharding.getMesh());
+  if (!own || own.numDevices() == 1)
+    return success();
+  if (mesh && mesh != own)
+    return ir::emitUnsupported(op) << "has a sharding of a second mesh";
+  for (auto [k, id] : llvm::enumerate(own.getDeviceIds()))
+    if (id != int64_t(k))
+      return ir::emitUnsupported(op)
+             << "has a sharding of a mesh that lists its devices";
+  if (!sharding.getUnreduced().empty())
+    return ir::emitUnsupported(op) << "has a sharding with unreduced axes";
+  mesh = own;
+  for (sdy::DimensionShardingAttr dim : sharding.getDims())
+    for (sdy::AxisRefAttr axis : dim.getAxes())
+      if (axis.isSubAxis()) {
+        cuts[axis.getName().str()].insert(axis.getPreSize());
+        cuts[axis.getName().str()].insert(axis.getPreSize() * axis.getSize());
+      }
+  return success();
+}
+
+LogicalResult FineMesh::finish(Operation *op) {
+  if (!mesh)
+    return success();
+  for (sdy::MeshAxisAttr axis : mesh.getAxes()) {
+    std::set<int64_t> at = cuts[axis.getName().str()];
+    at.insert(axis.getSize());
+    int64_t before = 1;
+    for (int64_t next : at) {
+      if (next == 1 && axis.getSize() != 1)
+        continue;
+      if (next % before != 0 || axis.getSize() % next != 0)
+        return ir::emitUnsupported(op)
+               << "has shardings that cut axis '" << axis.getName().getValue()
+               << "' in ways that do not fit each other";
+      first[{axis.getName().str(), before}] = fine.size();
+      fine.push_back(next / before);
+      before = next;
+    }
+  }
+  return success();
+}
+
+spmd::LayoutAttr FineMesh::layoutOf(sdy::TensorShardingAttr sharding) const {
+  SmallVector<Axes> split;
+  for (sdy::DimensionShardingAttr dim : sharding.getDims()) {
+    split.emplace_back();
+    for (sdy::AxisRefAttr axis : dim.getAxes()) {
+      int64_t at = first.at({axis.getName().str(), axis.getPreSize()});
+      for (int64_t left = axis.sizeIn(mesh), size = 1; size < left; ++at) {
+        split.back().push_back(at);
+        size *= fine[at];
+      }
+    }
+  }
+  return layoutOfCuts(sharding.getContext(), fine, split);
+}
+
+/// Puts constraints behind values.
+class Constrain {
+public:
+  Constrain(func::FuncOp function, const FineMesh &mesh)
+      : function(function), mesh(mesh), b(function.getContext()) {}
+  LogicalResult run();
+
+private:
+  Value constrain(Operation *op, Value value, sdy::TensorShardingAttr sharding);
+  void constrainUses(Operation *op, Value value,
+                     sdy::TensorShardingAttr sharding);
+
+  func::FuncOp function;
+  const FineMesh &mesh;
+  OpBuilder b;
+  bool isFailed = false;
+};
+
+Value Constrain::constrain(Operation *op, Value value,
+                           sdy::TensorShardingAttr sharding) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  sdy::MeshAttr own = sdy::meshOf(op, sharding.getMesh());
+  if (!type || type.getRank() == 0 || !own || own.numDevices() == 1)
+    return value;
+  spmd::LayoutAttr layout = mesh.layoutOf(sharding);
+  SmallVector<int64_t> open;
+  for (auto [dim, each] : llvm::enumerate(sharding.getDims())) {
+    if (!each.getIsClosed())
+      open.push_back(dim);
+    if (type.isDynamicDim(dim) || type.getDimSize(dim) < layout.parts(dim)) {
+      ir::emitUnsupported(op) << "has dimension " << dim << " of " << type
+                              << " cut in " << layout.parts(dim) << " parts";
+      isFailed = true;
+      return value;
+    }
+  }
+  return spmd::LayoutConstraintOp::create(
+      b, value.getLoc(), value, layout,
+      open.empty() ? DenseI64ArrayAttr() : b.getDenseI64ArrayAttr(open));
+}
+
+void Constrain::constrainUses(Operation *op, Value value,
+                              sdy::TensorShardingAttr sharding) {
+  b.setInsertionPointAfterValue(value);
+  Value made = constrain(op, value, sharding);
+  if (made != value)
+    value.replaceAllUsesExcept(made, made.getDefiningOp());
+}
+
+LogicalResult Constrain::run() {
+  SmallVector<Operation *> ops;
+  function.walk([&](Operation *op) { ops.push_back(op); });
+  for (BlockArgument argument : function.getArguments())
+    if (auto sharding = function.getArgAttrOfType<sdy::TensorShardingAttr>(
+            argument.getArgNumber(), sdy::shardingName))
+      constrainUses(function, argument, sharding);
+  for (Operation *op : ops) {
+    if (sdy::TensorShardingAttr sharding = askedOf(op)) {
+      b.setInsertionPoint(op);
+      op->getResult(0).replaceAllUsesWith(
+          constrain(op, op->getOperand(0), sharding));
+      op->erase();
+    } else if (auto each = op->getAttrOfType<sdy::TensorShardingPerValueAttr>(
+                   sdy::shardingName)) {
+      for (auto [result, sharding] :
+           llvm::zip(op->getResults(), each.getShardings()))
+        constrainUses(op, result, sharding);
+      op->removeAttr(sdy::shardingName);
+    }
+  }
+  Operation *end = function.front().getTerminator();
+  b.setInsertionPoint(end);
+  for (OpOperand &returned : end->getOpOperands())
+    if (auto sharding = function.getResultAttrOfType<sdy::TensorShardingAttr>(
+            returned.getOperandNumber(), sdy::shardingName))
+      returned.set(constrain(function, returned.get(), sharding));
+  return failure(isFailed);
+}
+
+} // namespace
+
+LogicalResult constrainLayouts(func::FuncOp function) {
+  FineMesh mesh;
+  LogicalResult result = success();
+  forEachSharding(function, [&](Operation *op, sdy::TensorShardingAttr each) {
+    if (succeeded(result))
+      result = mesh.take(op, each);
+  });
+  if (failed(result) || failed(mesh.finish(function)))
+    return failure();
+  return mesh.sizes().empty() ? success() : Constrain(function, mesh).run();
+}
+
+} // namespace mgpu::conversion

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_CONVERSION_SDY_DEVICEGROUPS_H
+#define MGPU_DIALECT_CONVERSION_SDY_DEVICEGROUPS_H
+
+// Which devices a collective of StableHLO names.
+
+#include "dialect/conversion/sdy/Parts.h"
+#include "dialect/stablehlo/StablehloDialect.h"
+
+namespace mgpu::conversion {
+
+/// Devices in a grid of replicas, each of several partitions; numbers are
+/// row-major.
+struct ProcessGrid {
+  int64_t replicas = 1, partitions = 1;
+  int64_t devices() const { return replicas * partitions; }
+};
+
+/// What the numbers of a collective's groups mean.
+enum class GroupIds { Replicas, Partitions, ReplicasOfAllPartitions, Devices };
+
+/// As the specification has it, for collectives that have, or have no, mode for
+/// numbers of partitions.
+GroupIds groupIdsOf(stablehlo::ChannelHandleAttr channel, bool useGlobalIds,
+                    bool ofPartitions);
+
+/// The groups of devices. Fails with an error at `op`.
+mlir::FailureOr<spmd::DeviceGroups> groupsOf(mlir::Operation *op,
+                                             mlir::Attribute groups,
+                                             GroupIds ids, ProcessGrid grid);
+
+} // namespace mgpu::conversion
+
+#endif // MGPU_DIALECT_CONVERSION_SDY_DEVICEGROUPS_H

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Remarks about layouts, and about what it costs to change them.
+#include "dialect/conversion/spmd/Partition.h"
+#include "dialect/mgpu/Diagnostics.h"
+
+#include "mlir/IR/Remarks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+static void emitReport(Location loc, const std::string &text) {
+  remark::analysis(loc, remark::RemarkOpts::name("layout").category(
+                            "spmd-partition-tensors"))
+      << StringRef(text);
+}
+
+template <typename T>
+static std::string textOf(const T &value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << value;
+  return text;
+}
+
+/// The split of a layout, as `[[0], []]`.
+static std::string splitOf(spmd::LayoutAttr layout) {
+  return fmt::format("{}", cutsOf(layout));
+}
+
+/// "%x at FILE:LINE:COLUMN".
+static std::string placeOf(Value value) {
+  std::string name = ir::nameOf(value.getLoc(), "");
+  return (name.empty() ? "the value" : "%" + name) + " at " +
+         ir::describeLocation(value.getLoc());
+}
+
+static int64_t bytesOf(RankedTensorType type, ArrayRef<int64_t> shape) {
+  Type element = type.getElementType();
+  return ShapedType::getNumElements(shape) *
+         (element.isIntOrFloat()
+              ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8)
+              : 8);
+}
+
+void Partition::reportLayouts() {
+  auto report = [&](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || !type.hasStaticShape())
+      return;
+    spmd::LayoutAttr layout = layouts.of(value);
+    int64_t most = bytesOf(type, layout.shardShape(type.getShape(), 0));
+    emitReport(value.getLoc(),
+               fmt::format("{}: {} split {}, {} bytes on a device",
+                           placeOf(value), textOf(Type(type)), splitOf(layout),
+                           most));
+  };
+  for (BlockArgument argument : function.getArguments())
+    report(argument);
+  function.walk([&](Operation *op) {
+    if (!op->hasTrait<OpTrait::ConstantLike>() && !isa<tensor::EmptyOp>(op))
+      for (Value result : op->getResults())
+        report(result);
+  });
+}
+
+void Partition::reportChange(Value value, spmd::LayoutAttr from,
+                             spmd::LayoutAttr to, const Partial &partial) {
+  static constexpr const char *names[] = {"slice",      "all_to_all",
+                                          "all_gather", "reduce_scatter",
+                                          "all_reduce", "move"};
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<ReshardStep> steps =
+      planReshard(type.getShape(), from, to, partial.axes);
+  std::vector<std::string> made;
+  for (const ReshardStep &step : steps)
+    if (step.kind != ReshardStep::Slice)
+      made.push_back(names[step.kind]);
+  if (made.empty())
+    return;
+  int64_t bytes =
+      bytesReceived(steps, from.getMesh(),
+                    bytesOf(type, from.shardShape(type.getShape(), 0)));
+  std::string cause =
+      partial.axes.empty()
+          ? fmt::format("from {} to {}", splitOf(from), splitOf(to))
+          : fmt::format("partial along axes {}", partial.axes);
+  emitReport(
+      value.getLoc(),
+      fmt::format("{} of {}: {} bytes to each device, {}, for '{}' at {}",
+                  fmt::join(made, ", "), placeOf(value), bytes, cause,
+                  current->getName().getStringRef().str(),
+                  ir::describeLocation(current->getLoc())));
+}
+
+} // namespace mgpu::conversion

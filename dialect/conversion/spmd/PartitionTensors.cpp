@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+#include "dialect/conversion/spmd/Partition.h"
+#include "dialect/mgpu/Diagnostics.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mgpu::conversion {
+
+#define GEN_PASS_DEF_PARTITIONTENSORS
+#include "dialect/conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// What the entry of a program over whole tensors must not have: a device's
+/// own part of a tensor, or its number.
+LogicalResult checkWhole(func::FuncOp function) {
+  auto found = function.walk([](Operation *op) {
+    if (!isa_and_nonnull<spmd::SpmdDialect>(op->getDialect()) ||
+        isa<spmd::LayoutConstraintOp>(op))
+      return WalkResult::advance();
+    ir::emitUnsupported(op)
+        << "works on one device's part, and spmd.layout_constraint on whole "
+           "tensors; a function has one or the other";
+    return WalkResult::interrupt();
+  });
+  return failure(found.wasInterrupted());
+}
+
+/// Constants and fills get the layout of each use of their own, so each use
+/// gets one.
+void separateUses(func::FuncOp function) {
+  SmallVector<Operation *> cheap;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op->getNumResults() == 1 &&
+        isa<RankedTensorType>(op->getResult(0).getType()) &&
+        (op->hasTrait<OpTrait::ConstantLike>() ||
+         isa<tensor::EmptyOp, linalg::FillOp, tensor::SplatOp>(op)))
+      cheap.push_back(op);
+  });
+  for (Operation *op : llvm::reverse(cheap)) { // fills before what they fill
+    SmallVector<OpOperand *> uses =
+        llvm::map_to_vector(op->getUses(), [](OpOperand &use) { return &use; });
+    for (OpOperand *use : ArrayRef(uses).drop_front(uses.empty() ? 0 : 1))
+      use->set(OpBuilder(op).clone(*op)->getResult(0));
+  }
+}
+
+struct PartitionTensors : impl::PartitionTensorsBase<PartitionTensors> {
+  using PartitionTensorsBase::PartitionTensorsBase;
+
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
+    if (!function || function.isExternal() ||
+        !function
+             .walk([](spmd::LayoutConstraintOp) {
+               return WalkResult::interrupt();
+             })
+             .wasInterrupted())
+      return;
+    FailureOr<SmallVector<int64_t>> mesh = meshOf(function);
+    if (failed(mesh) || failed(checkWhole(function)))
+      return signalPassFailure();
+    separateUses(function);
+    Layouts layouts(function, *mesh);
+    if (failed(partition(function, layouts)))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace mgpu::conversion

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/spmd/Reshard.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <map>
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+SmallVector<Axes> cutsOf(spmd::LayoutAttr layout) {
+  return llvm::map_to_vector(layout.getSplit(), [](DenseI64ArrayAttr axes) {
+    return Axes(axes.asArrayRef());
+  });
+}
+
+spmd::LayoutAttr layoutOfCuts(MLIRContext *context, ArrayRef<int64_t> mesh,
+                              ArrayRef<Axes> cuts) {
+  return spmd::LayoutAttr::get(context, mesh,
+                               llvm::map_to_vector(cuts, [&](const Axes &axes) {
+                                 return DenseI64ArrayAttr::get(context, axes);
+                               }));
+}
+
+int64_t countAlong(ArrayRef<int64_t> mesh, ArrayRef<int64_t> axes) {
+  int64_t count = 1;
+  for (int64_t axis : axes)
+    count *= mesh[axis];
+  return count;
+}
+
+/// How far apart neighbours along `axis` are: devices are row-major.
+static int64_t strideOf(ArrayRef<int64_t> mesh, int64_t axis) {
+  int64_t stride = 1;
+  for (int64_t size : mesh.drop_front(axis + 1))
+    stride *= size;
+  return stride;
+}
+
+ArrayAttr groupsAlong(Builder &b, ArrayRef<int64_t> mesh,
+                      ArrayRef<int64_t> axes) {
+  SmallVector<int64_t> all =
+      llvm::to_vector(llvm::seq<int64_t>(0, int64_t(mesh.size())));
+  std::map<int64_t, SmallVector<int64_t>> groups; // by the place elsewhere
+  int64_t size = countAlong(mesh, axes);
+  for (int64_t device = 0; device < countAlong(mesh, all); ++device) {
+    int64_t rank = 0, elsewhere = device;
+    for (int64_t axis : axes) {
+      int64_t place = device / strideOf(mesh, axis) % mesh[axis];
+      rank = rank * mesh[axis] + place;
+      elsewhere -= place * strideOf(mesh, axis);
+    }
+    groups[elsewhere].resize(size);
+    groups[elsewhere][rank] = device;
+  }
+  SmallVector<Attribute> attributes;
+  for (auto &[elsewhere, members] : groups)
+    attributes.push_back(b.getDenseI64ArrayAttr(members));
+  return b.getArrayAttr(attributes);
+}
+
+Value rankAlong(OpBuilder &b, Location loc, ArrayRef<int64_t> mesh,
+                ArrayRef<int64_t> axes) {
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value).getResult();
+  };
+  Value device = spmd::DeviceIndexOp::create(b, loc, b.getIndexType());
+  Value rank;
+  for (int64_t axis : axes) {
+    Value place = device;
+    if (int64_t stride = strideOf(mesh, axis); stride != 1)
+      place = arith::DivUIOp::create(b, loc, place, constant(stride));
+    if (axis != 0)
+      place = arith::RemUIOp::create(b, loc, place, constant(mesh[axis]));
+    if (rank) {
+      rank = arith::MulIOp::create(b, loc, rank, constant(mesh[axis]));
+      rank = arith::AddIOp::create(b, loc, rank, place);
+    } else {
+      rank = place;
+    }
+  }
+  return rank ? rank : constant(0);
+}
+
+/// How many elements part `rank` has.
+static OpFoldResult sizeOfPart(OpBuilder &b, Location loc, Value rank,
+                               int64_t size, int64_t parts) {
+  if (size % parts == 0)
+    return b.getIndexAttr(size / parts);
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value).getResult();
+  };
+  Value isLarge = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, rank,
+                                        constant(size % parts));
+  return arith::SelectOp::create(b, loc, isLarge, constant(size / parts + 1),
+                                 constant(size / parts))
+      .getResult();
+}
+
+Value beginOfPart(OpBuilder &b, Location loc, Value rank, int64_t size,
+                  int64_t parts) {
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value).getResult();
+  };
+  Value begin = arith::MulIOp::create(b, loc, rank, constant(size / parts));
+  if (size % parts == 0)
+    return begin;
+  Value larger = arith::MinUIOp::create(b, loc, rank, constant(size % parts));
+  return arith::AddIOp::create(b, loc, begin, larger);
+}
+
+Value emptyPart(OpBuilder &b, Location loc, ArrayRef<int64_t> full,
+                Type element, spmd::LayoutAttr layout) {
+  SmallVector<OpFoldResult> sizes;
+  for (auto [dim, size] : llvm::enumerate(layout.shardShape(full)))
+    sizes.push_back(
+        ShapedType::isDynamic(size)
+            ? sizeOfPart(b, loc,
+                         rankAlong(b, loc, layout.getMesh(),
+                                   layout.getSplit()[dim].asArrayRef()),
+                         full[dim], layout.parts(dim))
+            : b.getIndexAttr(size));
+  return tensor::EmptyOp::create(b, loc, sizes, element);
+}
+
+Value sliceOf(OpBuilder &b, Location loc, Value tensor, unsigned dim,
+              Value rank, int64_t parts) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> ones(type.getRank(), b.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, tensor);
+  sizes[dim] = sizeOfPart(b, loc, rank, type.getDimSize(dim), parts);
+  offsets[dim] = beginOfPart(b, loc, rank, type.getDimSize(dim), parts);
+  return tensor::ExtractSliceOp::create(b, loc, tensor, offsets, sizes, ones);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The cuts on the way from one layout to another.
+class Way {
+public:
+  Way(ArrayRef<int64_t> full, spmd::LayoutAttr from, spmd::LayoutAttr to)
+      : now(cutsOf(from)), target(cutsOf(to)), full(full), from(from), to(to) {}
+
+  /// Whether the parts of `dim` have the same size, before and after.
+  bool isEven(unsigned dim) const {
+    return full[dim] % to.parts(dim) == 0 && full[dim] % from.parts(dim) == 0;
+  }
+
+  /// Whether parts of different sizes change otherwise than by a cut of what
+  /// each device has whole.
+  bool mustMove() const {
+    for (unsigned dim = 0; dim < now.size(); ++dim)
+      if (now[dim] != target[dim] && !isEven(dim) && !now[dim].empty())
+        return true;
+    return false;
+  }
+
+  /// The axis that cuts `dim` next, where nothing of it must be undone first.
+  std::optional<int64_t> nextAxis(unsigned dim) const {
+    ArrayRef<int64_t> have = now[dim], want = target[dim];
+    if (have.size() >= want.size() || want.take_front(have.size()) != have)
+      return std::nullopt;
+    return want[have.size()];
+  }
+
+  bool mustUndo(unsigned dim) const {
+    ArrayRef<int64_t> have = now[dim], want = target[dim];
+    return have.size() > want.size() || want.take_front(have.size()) != have;
+  }
+
+  void reduce(ArrayRef<int64_t> partial);
+  void slice();
+  void undo(unsigned dim);
+
+  SmallVector<Axes> now, target;
+  SmallVector<ReshardStep> steps;
+
+private:
+  ArrayRef<int64_t> full;
+  spmd::LayoutAttr from, to;
+
+  bool isUsed(int64_t axis) const {
+    return llvm::any_of(
+        now, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
+  }
+};
+
+void Way::reduce(ArrayRef<int64_t> partial) {
+  Axes rest(partial);
+  for (unsigned dim = 0; dim < now.size(); ++dim)
+    while (auto axis = nextAxis(dim)) {
+      if (!llvm::is_contained(rest, *axis) || !isEven(dim))
+        break;
+      steps.push_back({ReshardStep::ReduceScatter, dim, 0, {*axis}});
+      now[dim].push_back(*axis);
+      llvm::erase(rest, *axis);
+    }
+  if (!rest.empty())
+    steps.push_back({ReshardStep::AllReduce, 0, 0, rest});
+}
+
+void Way::slice() {
+  for (unsigned dim = 0; dim < now.size(); ++dim) {
+    // Parts of different sizes are not cut again, so that is done at once.
+    if (!isEven(dim) &&
+        llvm::any_of(target[dim], [&](int64_t axis) { return isUsed(axis); }))
+      continue;
+    for (auto axis = nextAxis(dim); axis && !isUsed(*axis);
+         axis = nextAxis(dim)) {
+      if (!steps.empty() && steps.back().kind == ReshardStep::Slice &&
+          steps.back().dim == dim)
+        steps.back().axes.push_back(*axis);
+      else
+        steps.push_back({ReshardStep::Slice, dim, 0, {*axis}});
+      now[dim].push_back(*axis);
+    }
+  }
+}
+
+/// Takes the innermost axis from `dim`: to the dimension that wants it next, or
+/// by gathering.
+void Way::undo(unsigned dim) {
+  int64_t axis = now[dim].pop_back_val();
+  for (unsigned other = 0; other < now.size(); ++other)
+    if (other != dim && nextAxis(other) == axis && isEven(other)) {
+      steps.push_back({ReshardStep::AllToAll, other, dim, {axis}});
+      now[other].push_back(axis);
+      return;
+    }
+  if (!steps.empty() && steps.back().kind == ReshardStep::AllGather &&
+      steps.back().dim == dim)
+    steps.back().axes.insert(steps.back().axes.begin(), axis);
+  else
+    steps.push_back({ReshardStep::AllGather, dim, 0, {axis}});
+}
+
+} // namespace
+
+SmallVector<ReshardStep> planReshard(ArrayRef<int64_t> full,
+                                     spmd::LayoutAttr from, spmd::LayoutAttr to,
+                                     ArrayRef<int64_t> partial) {
+  Way way(full, from, to);
+  if (way.mustMove()) {
+    if (!partial.empty())
+      way.steps.push_back({ReshardStep::AllReduce, 0, 0, Axes(partial)});
+    way.steps.push_back({ReshardStep::Move, 0, 0, {}});
+    return way.steps;
+  }
+  way.reduce(partial);
+  way.slice();
+  for (unsigned dim = 0; dim < way.now.size(); ++dim)
+    while (way.mustUndo(dim))
+      way.undo(dim);
+  way.slice();
+  return way.steps;
+}
+
+int64_t bytesReceived(ArrayRef<ReshardStep> steps, ArrayRef<int64_t> mesh,
+                      int64_t bytes) {
+  int64_t received = 0;
+  for (const ReshardStep &step : steps) {
+    int64_t count = countAlong(mesh, step.axes);
+    switch (step.kind) {
+    case ReshardStep::Slice:
+      bytes /= count;
+      break;
+    case ReshardStep::AllToAll:
+      received += bytes / count * (count - 1);
+      break;
+    case ReshardStep::AllGather:
+      received += bytes * (count - 1);
+      bytes *= count;
+      break;
+    case ReshardStep::ReduceScatter:
+      received += bytes / count * (count - 1);
+      bytes /= count;
+      break;
+    case ReshardStep::AllReduce:
+      received += 2 * bytes / count * (count - 1);
+      break;
+    case ReshardStep::Move:
+      received += bytes; // about as much as a device has before
+      break;
+    }
+  }
+  return received;
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+static Value emitStep(OpBuilder &b, Location loc, Value local,
+                      ArrayRef<int64_t> mesh, const ReshardStep &step,
+                      ir::ReductionKind kind) {
+  auto type = cast<RankedTensorType>(local.getType());
+  int64_t count = countAlong(mesh, step.axes);
+  if (step.kind == ReshardStep::Slice)
+    return sliceOf(b, loc, local, step.dim, rankAlong(b, loc, mesh, step.axes),
+                   count);
+  ArrayAttr groups = groupsAlong(b, mesh, step.axes);
+  if (step.kind == ReshardStep::AllReduce)
+    return spmd::AllReduceOp::create(b, loc, TypeRange(local.getType()), kind,
+                                     local, local, groups)
+        ->getResult(0);
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, local);
+  auto resize = [&](unsigned dim, bool grows) {
+    int64_t size = type.getDimSize(dim);
+    sizes[dim] = b.getIndexAttr(grows ? size * count : size / count);
+  };
+  resize(step.dim, step.kind == ReshardStep::AllGather);
+  if (step.kind == ReshardStep::AllToAll)
+    resize(step.other, true);
+  Value init = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
+  Type made = init.getType();
+  switch (step.kind) {
+  case ReshardStep::AllToAll:
+    return spmd::AllToAllOp::create(b, loc, TypeRange(made), local, init,
+                                    step.dim, step.other, groups)
+        ->getResult(0);
+  case ReshardStep::AllGather:
+    return spmd::AllGatherOp::create(b, loc, TypeRange(made), local, init,
+                                     step.dim, groups)
+        ->getResult(0);
+  case ReshardStep::ReduceScatter:
+    return spmd::ReduceScatterOp::create(b, loc, TypeRange(made), kind, local,
+                                         init, step.dim, groups)
+        ->getResult(0);
+  default:
+    llvm_unreachable("a step that is made elsewhere");
+  }
+}
+
+Value reshard(OpBuilder &b, Location loc, ArrayRef<int64_t> full, Value local,
+              spmd::LayoutAttr from, spmd::LayoutAttr to,
+              const Partial &partial) {
+  for (const ReshardStep &step : planReshard(full, from, to, partial.axes)) {
+    if (step.kind != ReshardStep::Move) {
+      local = emitStep(b, loc, local, from.getMesh(), step, partial.kind);
+      continue;
+    }
+    auto type = cast<RankedTensorType>(local.getType());
+    Value init = emptyPart(b, loc, full, type.getElementType(), to);
+    local = spmd::MoveOp::create(b, loc, TypeRange(init.getType()), local, init,
+                                 from, to, full)
+                ->getResult(0);
+  }
+  return local;
+}
+
+} // namespace mgpu::conversion

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_CONVERSION_SPMD_RESHARD_H
+#define MGPU_DIALECT_CONVERSION_SPMD_RESHARD_H
+
+// From one layout of a tensor to another, by slices and collectives.
+
+#include "dialect/spmd/SpmdDialect.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace mgpu::conversion {
+
+/// Axes of a mesh.
+using Axes = llvm::SmallVector<int64_t, 2>;
+
+/// The axes that cut each dimension under `layout`.
+llvm::SmallVector<Axes> cutsOf(spmd::LayoutAttr layout);
+spmd::LayoutAttr layoutOfCuts(mlir::MLIRContext *context,
+                              llvm::ArrayRef<int64_t> mesh,
+                              llvm::ArrayRef<Axes> cuts);
+
+/// How many devices there are along `axes`.
+int64_t countAlong(llvm::ArrayRef<int64_t> mesh, llvm::ArrayRef<int64_t> axes);
+
+/// The groups of devices that differ along `axes` alone. A device's rank is its
+/// place along them, row-major in the order of `axes`.
+mlir::ArrayAttr groupsAlong(mlir::Builder &b, llvm::ArrayRef<int64_t> mesh,
+                            llvm::ArrayRef<int64_t> axes);
+
+/// The rank of the device that runs this in its group along `axes`.
+mlir::Value rankAlong(mlir::OpBuilder &b, mlir::Location loc,
+                      llvm::ArrayRef<int64_t> mesh,
+                      llvm::ArrayRef<int64_t> axes);
+
+/// Part `rank` of `parts` of dimension `dim`, whose size is static.
+mlir::Value sliceOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
+                    unsigned dim, mlir::Value rank, int64_t parts);
+
+/// Where part `rank` of `parts` of `size` elements begins. Parts have the same
+/// size; where they cannot, the first ones have one element more.
+mlir::Value beginOfPart(mlir::OpBuilder &b, mlir::Location loc,
+                        mlir::Value rank, int64_t size, int64_t parts);
+
+/// A tensor of undefined elements: a device's part of one of shape `full`.
+mlir::Value emptyPart(mlir::OpBuilder &b, mlir::Location loc,
+                      llvm::ArrayRef<int64_t> full, mlir::Type element,
+                      spmd::LayoutAttr layout);
+
+/// Sums, or other reductions, of which each device along `axes` has a part.
+struct Partial {
+  Axes axes;
+  ir::ReductionKind kind = ir::ReductionKind::Sum;
+};
+
+/// One step from a layout to another. Move goes to the last layout at once.
+struct ReshardStep {
+  enum Kind { Slice, AllToAll, AllGather, ReduceScatter, AllReduce, Move } kind;
+  unsigned dim = 0;   ///< that is sliced, gathered, or cut further
+  unsigned other = 0; ///< AllToAll: the dimension that is no longer cut
+  Axes axes;
+};
+
+/// The steps from `from`, with partial results along `partial`, to `to`. What
+/// can be sliced is sliced first; an axis that goes from one dimension to
+/// another is an all_to_all, and a sum that is cut afterwards a reduce_scatter.
+/// Where parts of different sizes would have to change, devices copy from each
+/// other. `full` is the shape of the whole tensor.
+llvm::SmallVector<ReshardStep> planReshard(llvm::ArrayRef<int64_t> full,
+                                           spmd::LayoutAttr from,
+                                           spmd::LayoutAttr to,
+                                           llvm::ArrayRef<int64_t> partial);
+
+/// Bytes that a device receives in these steps, of a tensor that has
+/// `localBytes` on it before them.
+int64_t bytesReceived(llvm::ArrayRef<ReshardStep> steps,
+                      llvm::ArrayRef<int64_t> mesh, int64_t localBytes);
+
+/// Makes the operations of the steps for a device's part of a tensor of shape
+/// `full`.
+mlir::Value reshard(mlir::OpBuilder &b, mlir::Location loc,
+                    llvm::ArrayRef<int64_t> full, mlir::Value local,
+                    spmd::LayoutAttr from, spmd::LayoutAttr to,
+                    const Partial &partial = {});
+
+} // namespace mgpu::conversion
+
+#endif // MGPU_DIALECT_CONVERSION_SPMD_RESHARD_H

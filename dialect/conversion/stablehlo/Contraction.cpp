@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Matrix products, and the sums that they and convolutions are.
+#include "dialect/conversion/stablehlo/Products.h"
+
+#include "dialect/stablehlo/StablehloDialect.h"
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+using namespace mgpu::stablehlo;
+
+Type sumType(Type result) {
+  auto type = dyn_cast<FloatType>(result);
+  return type && type.getWidth() < 32 ? Float32Type::get(type.getContext())
+                                      : result;
+}
+
+static Value zeros(Lowering &low, RankedTensorType type) {
+  return low.filledWith(type,
+                        arith::ConstantOp::create(
+                            low.b, low.b.getZeroAttr(type.getElementType())));
+}
+
+/// `sum` as the element type of the result.
+static Value rounded(Lowering &low, Value sum, Type element) {
+  auto type = cast<RankedTensorType>(sum.getType());
+  if (type.getElementType() == element)
+    return sum;
+  return low.elementwise(
+      type.clone(element), sum, [&](ImplicitLocOpBuilder &b, ValueRange in) {
+        return SmallVector<Value>{castFloat(b, in[0], element)};
+      });
+}
+
+Value makeSum(Lowering &low, const Products &of) {
+  Type element = signlessTensor(of.op->getResult(0)).getElementType();
+  Type wide = sumType(element);
+  SmallVector<Type> from;
+  for (Value factor : of.op->getOperands())
+    from.push_back(getElementTypeOrSelf(factor.getType()));
+  Generic generic;
+  generic.inputs = {of.lhs, of.rhs};
+  generic.inits = {zeros(low, RankedTensorType::get(of.shape, wide))};
+  generic.maps = {of.lhsMap, of.rhsMap, of.sumMap};
+  generic.parallel = of.parallel;
+  generic.reduction = of.reduction;
+  auto body = [&](ImplicitLocOpBuilder &b, ValueRange in) {
+    Value x = convertNumber(b, in[0], from[0], wide);
+    Value y = convertNumber(b, in[1], from[1], wide);
+    if (isa<FloatType>(wide))
+      return SmallVector<Value>{arith::AddFOp::create(
+          b, in[2], arith::MulFOp::create(b, x, y).getResult())};
+    if (wide.isInteger(1))
+      return SmallVector<Value>{arith::OrIOp::create(
+          b, in[2], arith::AndIOp::create(b, x, y).getResult())};
+    return SmallVector<Value>{arith::AddIOp::create(
+        b, in[2], arith::MulIOp::create(b, x, y).getResult())};
+  };
+  return rounded(low, low.generic(generic, body)[0], element);
+}
+
+namespace {
+
+/// The dimensions of a product.
+struct ProductDims {
+  ArrayRef<int64_t> lhsBatch, rhsBatch, lhsSum, rhsSum;
+  SmallVector<int64_t> lhsFree, rhsFree;
+
+  ProductDims(ArrayRef<int64_t> lhsBatch, ArrayRef<int64_t> rhsBatch,
+              ArrayRef<int64_t> lhsSum, ArrayRef<int64_t> rhsSum,
+              int64_t lhsRank, int64_t rhsRank)
+      : lhsBatch(lhsBatch), rhsBatch(rhsBatch), lhsSum(lhsSum), rhsSum(rhsSum) {
+    for (int64_t k = 0; k < lhsRank; ++k)
+      if (!llvm::is_contained(lhsBatch, k) && !llvm::is_contained(lhsSum, k))
+        lhsFree.push_back(k);
+    for (int64_t k = 0; k < rhsRank; ++k)
+      if (!llvm::is_contained(rhsBatch, k) && !llvm::is_contained(rhsSum, k))
+        rhsFree.push_back(k);
+  }
+};
+
+SmallVector<int64_t> joined(std::initializer_list<ArrayRef<int64_t>> parts) {
+  SmallVector<int64_t> all;
+  for (ArrayRef<int64_t> part : parts)
+    llvm::append_range(all, part);
+  return all;
+}
+
+int64_t sizeOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> dimensions) {
+  int64_t size = 1;
+  for (int64_t k : dimensions)
+    size *= shape[k];
+  return size;
+}
+
+/// A matmul of linalg, which has texts of its own for GPUs, where the factors
+/// are matrices as they lie in memory; null otherwise.
+Value makeMatmul(Lowering &low, Operation *op, const ProductDims &dims) {
+  RankedTensorType type = signlessTensor(op->getResult(0));
+  auto lhsType = signlessTensor(op->getOperand(0));
+  auto rhsType = signlessTensor(op->getOperand(1));
+  auto inOrder = [](ArrayRef<int64_t> order) {
+    return llvm::equal(order, llvm::seq<int64_t>(0, order.size()));
+  };
+  if (!isa<FloatType>(type.getElementType()) ||
+      lhsType.getElementType() != rhsType.getElementType() ||
+      !inOrder(joined({dims.lhsBatch, dims.lhsFree, dims.lhsSum})) ||
+      !inOrder(joined({dims.rhsBatch, dims.rhsSum, dims.rhsFree})))
+    return {};
+  int64_t batch = sizeOf(lhsType.getShape(), dims.lhsBatch);
+  int64_t m = sizeOf(lhsType.getShape(), dims.lhsFree);
+  int64_t k = sizeOf(lhsType.getShape(), dims.lhsSum);
+  int64_t n = sizeOf(rhsType.getShape(), dims.rhsFree);
+  bool isBatch = !dims.lhsBatch.empty();
+  auto shape = [&](int64_t rows, int64_t columns) {
+    SmallVector<int64_t> made;
+    if (isBatch)
+      made.push_back(batch);
+    made.append({rows, columns});
+    return made;
+  };
+  Value lhs = low.reshaped(low[op->getOperand(0)], shape(m, k));
+  Value rhs = low.reshaped(low[op->getOperand(1)], shape(k, n));
+  Value sum = zeros(
+      low, RankedTensorType::get(shape(m, n), sumType(type.getElementType())));
+  SmallVector<Value> factors{lhs, rhs};
+  Value made =
+      isBatch ? linalg::BatchMatmulOp::create(low.b, factors, sum).getResult(0)
+              : linalg::MatmulOp::create(low.b, factors, sum).getResult(0);
+  return low.reshaped(rounded(low, made, type.getElementType()),
+                      type.getShape());
+}
+
+Value makeProduct(Lowering &low, Operation *op, const ProductDims &dims) {
+  if (Value made = makeMatmul(low, op, dims))
+    return made;
+  auto lhsType = signlessTensor(op->getOperand(0));
+  auto rhsType = signlessTensor(op->getOperand(1));
+  RankedTensorType type = signlessTensor(op->getResult(0));
+  SmallVector<AffineExpr> lhs(lhsType.getRank()), rhs(rhsType.getRank());
+  unsigned next = 0;
+  for (auto [x, y] : llvm::zip(dims.lhsBatch, dims.rhsBatch))
+    lhs[x] = rhs[y] = low.dim(next++);
+  for (int64_t x : dims.lhsFree)
+    lhs[x] = low.dim(next++);
+  for (int64_t y : dims.rhsFree)
+    rhs[y] = low.dim(next++);
+  unsigned parallel = next;
+  for (auto [x, y] : llvm::zip(dims.lhsSum, dims.rhsSum))
+    lhs[x] = rhs[y] = low.dim(next++);
+  MLIRContext *context = low.b.getContext();
+  auto map = [&](ArrayRef<AffineExpr> places) {
+    return AffineMap::get(next, 0, places, context);
+  };
+  AffineMap sum =
+      AffineMap::getMultiDimIdentityMap(next, context).getMajorSubMap(parallel);
+  return makeSum(low, {op, low[op->getOperand(0)], low[op->getOperand(1)],
+                       llvm::to_vector(type.getShape()), map(lhs), map(rhs),
+                       sum, parallel, next - parallel});
+}
+
+LogicalResult lowerDotGeneral(Lowering &low, DotGeneralOp op) {
+  DotDimensionNumbersAttr numbers = op.getDotDimensionNumbers();
+  ProductDims dims(numbers.getLhsBatchingDimensions(),
+                   numbers.getRhsBatchingDimensions(),
+                   numbers.getLhsContractingDimensions(),
+                   numbers.getRhsContractingDimensions(),
+                   cast<ShapedType>(op.getLhs().getType()).getRank(),
+                   cast<ShapedType>(op.getRhs().getType()).getRank());
+  low.set(op.getResult(), makeProduct(low, op, dims));
+  return success();
+}
+
+LogicalResult lowerDot(Lowering &low, DotOp op) {
+  int64_t lhsRank = cast<ShapedType>(op.getLhs().getType()).getRank();
+  int64_t rhsRank = cast<ShapedType>(op.getRhs().getType()).getRank();
+  int64_t last = lhsRank - 1, first = 0;
+  ProductDims dims({}, {}, last, first, lhsRank, rhsRank);
+  low.set(op.getResult(), makeProduct(low, op, dims));
+  return success();
+}
+
+} // namespace
+
+ArrayRef<NamedFamily> contractionFamily() {
+  static const NamedFamily all[] = {
+      family<DotOp, lowerDot>(),
+      family<DotGeneralOp, lowerDotGeneral>(),
+  };
+  return all;
+}
+
+} // namespace mgpu::conversion

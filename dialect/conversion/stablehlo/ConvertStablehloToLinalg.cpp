@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+#include "dialect/conversion/stablehlo/Lowering.h"
+
+namespace mgpu::conversion {
+
+#define GEN_PASS_DEF_CONVERTSTABLEHLOTOLINALG
+#include "dialect/conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// What a kernel cannot hold, in words; empty for other types.
+StringRef whyNotTaken(Type type) {
+  if (auto tensor = dyn_cast<TensorType>(type)) {
+    auto ranked = dyn_cast<RankedTensorType>(type);
+    if (!ranked || !ranked.hasStaticShape())
+      return "its shape is not static; export the program for the shapes it "
+             "is run with";
+    type = tensor.getElementType();
+  }
+  if (isa<ComplexType>(type))
+    return "complex numbers are not read by this version";
+  if (isa<TupleType>(type))
+    return "tuples are not read by this version; export the program without";
+  if (type.isInteger() && type.getIntOrFloatBitWidth() != 1 &&
+      type.getIntOrFloatBitWidth() < 8)
+    return "integers of less than 8 bits are not read by this version";
+  if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() <= 8 &&
+      !isa<Float8E4M3FNType, Float8E5M2Type>(type))
+    return "of floats of 8 bits and less, f8E4M3FN and f8E5M2 are read";
+  StringRef dialect = type.getDialect().getNamespace();
+  if (dialect == "quant")
+    return "quantised numbers are not read by this version";
+  if (dialect == "stablehlo")
+    return "tokens are not read by this version";
+  return "";
+}
+
+LogicalResult checkTypes(Operation *op) {
+  auto check = [&](Type type) -> LogicalResult {
+    StringRef why = whyNotTaken(type);
+    if (why.empty())
+      return success();
+    return ir::emitUnsupported(op)
+           << "has a value of type " << type << ": " << why;
+  };
+  for (Type type : op->getOperandTypes())
+    if (failed(check(type)))
+      return failure();
+  for (Type type : op->getResultTypes())
+    if (failed(check(type)))
+      return failure();
+  return success();
+}
+
+/// Ends the body with what it returns, and then what is expected of values.
+void addResults(func::FuncOp function, Lowering &low) {
+  Operation *end = function.back().getTerminator();
+  SmallVector<Value> results = low.all(end->getOperands());
+  unsigned first = results.size();
+  for (const Expectation &each : low.expectations)
+    results.append({each.found, each.expected});
+  func::ReturnOp::create(low.b, results);
+  SmallVector<Attribute> attributes;
+  for (unsigned k = 0; k < first; ++k)
+    attributes.push_back(low.b.getDictionaryAttr(function.getResultAttrs(k)));
+  function.setFunctionType(FunctionType::get(
+      function.getContext(), function.front().getArgumentTypes(),
+      ValueRange(results).getTypes()));
+  auto dictionary = [&](StringRef name, Attribute value) {
+    return low.b.getDictionaryAttr(low.b.getNamedAttr(name, value));
+  };
+  for (const Expectation &each : low.expectations) {
+    attributes.push_back(dictionary("mgpu.expect", each.attributes));
+    attributes.push_back(dictionary("mgpu.expected", low.b.getUnitAttr()));
+  }
+  function.setAllResultAttrs(attributes);
+}
+
+/// Makes a body of linalg for `function`, and a signature without unsigned
+/// integers.
+LogicalResult convert(func::FuncOp function) {
+  Block &old = function.front();
+  Lowering low(function.getContext());
+  Block *body = new Block;
+  function.getBody().push_front(body);
+  for (BlockArgument argument : old.getArguments())
+    low.set(argument,
+            body->addArgument(signless(argument.getType()), argument.getLoc()));
+  low.b.setInsertionPointToEnd(body);
+  LogicalResult lowered = low.lowerBlock(old);
+  if (succeeded(lowered)) {
+    low.b.setLoc(old.getTerminator()->getLoc());
+    addResults(function, low);
+  }
+  old.dropAllReferences();
+  old.erase();
+  return lowered;
+}
+
+struct ConvertStablehloToLinalg
+    : impl::ConvertStablehloToLinalgBase<ConvertStablehloToLinalg> {
+  using ConvertStablehloToLinalgBase::ConvertStablehloToLinalgBase;
+
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
+    if (!function || function.isExternal() || !function.getBody().hasOneBlock())
+      return;
+    bool isStablehlo = false;
+    auto checked = function.walk([&](Operation *op) {
+      if (!isOfStablehlo(op))
+        return WalkResult::advance();
+      isStablehlo = true;
+      return failed(checkTypes(op)) ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+    });
+    if (checked.wasInterrupted())
+      return signalPassFailure();
+    bool hasUnsigned = llvm::any_of(function.getArgumentTypes(), [](Type type) {
+      return signless(type) != type;
+    });
+    if (!isStablehlo && !hasUnsigned)
+      return;
+    if (failed(convert(function)))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace mgpu::conversion

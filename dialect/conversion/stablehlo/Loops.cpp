@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Loops: host code decides how long they go on, by numbers that it knows.
+#include "dialect/conversion/stablehlo/HostNumbers.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+using namespace mgpu::stablehlo;
+
+namespace {
+
+/// A loop that counts: `while (i < end) { ...; i += step; }`.
+struct Counter {
+  unsigned index;
+  Value end; ///< a number of the source from before the loop
+};
+
+class LoopLowering {
+public:
+  LoopLowering(Lowering &low, WhileOp op)
+      : low(low), op(op), body(op.getBody().front()),
+        next(body.getTerminator()->getOperands()), host(low, op) {}
+  LogicalResult run();
+
+private:
+  std::optional<APInt> stepOf(unsigned k) const;
+  bool isInvariant(unsigned k) const { return next[k] == body.getArgument(k); }
+  Value before(Value value);
+  std::optional<Counter> findCounter();
+  void bind(Block &block, ValueRange carried);
+  SmallVector<Value> carriedOf(ValueRange values);
+  LogicalResult makeFor(Counter counter);
+  LogicalResult makeWhile();
+  Value inductionAt(unsigned k, Value trip);
+  bool isCarried(unsigned k) const {
+    return !isInvariant(k) && !(trips && host.isNumber(k) && stepOf(k));
+  }
+
+  Lowering &low;
+  WhileOp op;
+  Block &body;
+  OperandRange next;
+  HostNumbers host;
+  Value trips; ///< of a loop that counts
+};
+
+/// What a carried number grows by in each trip.
+std::optional<APInt> LoopLowering::stepOf(unsigned k) const {
+  auto sum = next[k].getDefiningOp<AddOp>();
+  if (!sum || sum->getBlock() != &body)
+    return std::nullopt;
+  Value argument = body.getArgument(k);
+  Value other = sum.getLhs() == argument   ? sum.getRhs()
+                : sum.getRhs() == argument ? sum.getLhs()
+                                           : Value();
+  Operation *constant = other ? other.getDefiningOp() : nullptr;
+  auto step = constant ? dyn_cast_or_null<IntegerAttr>(splatOf(constant))
+                       : IntegerAttr();
+  if (!step || step.getType().isInteger(1))
+    return std::nullopt;
+  return step.getValue();
+}
+
+/// `value` of the condition as one from before the loop; null where it changes.
+Value LoopLowering::before(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || argument.getOwner() != &op.getCond().front())
+    return low.number(value) ? value : Value();
+  unsigned k = argument.getArgNumber();
+  Value init = op.getOperand()[k];
+  return isInvariant(k) && low.number(init) ? init : Value();
+}
+
+std::optional<Counter> LoopLowering::findCounter() {
+  Block &condition = op.getCond().front();
+  auto test =
+      condition.getTerminator()->getOperand(0).getDefiningOp<CompareOp>();
+  if (!test || test.getComparisonDirection() != ComparisonDirection::LT)
+    return std::nullopt;
+  auto counter = dyn_cast<BlockArgument>(test.getLhs());
+  if (!counter || counter.getOwner() != &condition ||
+      isUnsigned(getElementTypeOrSelf(counter.getType())))
+    return std::nullopt;
+  unsigned k = counter.getArgNumber();
+  std::optional<APInt> step = stepOf(k);
+  if (!host.isNumber(k) || !step || !step->isStrictlyPositive())
+    return std::nullopt;
+  Value end = before(test.getRhs());
+  Operation *constant = test.getRhs().getDefiningOp();
+  if (!end && constant && splatOf(constant))
+    end = test.getRhs();
+  return end ? std::optional(Counter{k, end}) : std::nullopt;
+}
+
+/// The number `k` after `trip` trips.
+Value LoopLowering::inductionAt(unsigned k, Value trip) {
+  Value init = low.number(op.getOperand()[k]);
+  Value count = arith::IndexCastOp::create(low.b, init.getType(), trip);
+  Value step = arith::ConstantOp::create(
+      low.b, low.b.getIntegerAttr(init.getType(), *stepOf(k)));
+  Value grown = arith::MulIOp::create(low.b, count, step);
+  return arith::AddIOp::create(low.b, init, grown);
+}
+
+/// Says what the arguments of `block` are: what does not change, and what
+/// counts, is not among `carried`.
+void LoopLowering::bind(Block &block, ValueRange carried) {
+  unsigned at = 0;
+  for (unsigned k = 0; k < block.getNumArguments(); ++k) {
+    Value argument = block.getArgument(k), init = op.getOperand()[k];
+    if (isInvariant(k) && low.number(init))
+      low.setNumber(argument, low.number(init));
+    else if (isInvariant(k))
+      low.set(argument, low[init]);
+    else if (!isCarried(k))
+      continue;
+    else if (host.isNumber(k))
+      low.setNumber(argument, carried[at++]);
+    else
+      low.set(argument, carried[at++]);
+  }
+}
+
+SmallVector<Value> LoopLowering::carriedOf(ValueRange values) {
+  SmallVector<Value> carried;
+  for (auto [k, value] : llvm::enumerate(values))
+    if (isCarried(k))
+      carried.push_back(host.isNumber(k) ? low.number(value) : low[value]);
+  return carried;
+}
+
+LogicalResult LoopLowering::makeFor(Counter counter) {
+  ImplicitLocOpBuilder &b = low.b;
+  if (!low.number(counter.end))
+    low.setNumber(counter.end, arith::ConstantOp::create(
+                                   b, splatOf(counter.end.getDefiningOp())));
+  auto asIndex = [&](Value number) -> Value {
+    return arith::IndexCastOp::create(b, b.getIndexType(), number);
+  };
+  Value begin = asIndex(low.number(op.getOperand()[counter.index]));
+  Value end = asIndex(low.number(counter.end));
+  Value step = low.index(stepOf(counter.index)->getSExtValue());
+  Value length = arith::SubIOp::create(b, end, begin);
+  length = arith::MaxSIOp::create(b, length, low.index(0));
+  trips = arith::CeilDivSIOp::create(b, length, step);
+  SmallVector<Value> inits = carriedOf(op.getOperand());
+  auto loop = scf::ForOp::create(b, low.index(0), trips, low.index(1), inits);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    bind(body, loop.getRegionIterArgs());
+    for (unsigned k = 0; k < body.getNumArguments(); ++k)
+      if (!isInvariant(k) && !isCarried(k))
+        low.setNumber(body.getArgument(k),
+                      inductionAt(k, loop.getInductionVar()));
+    if (failed(low.lowerBlock(body)))
+      return failure();
+    if (!inits.empty()) {
+      b.setLoc(op.getLoc());
+      scf::YieldOp::create(b, carriedOf(next));
+    }
+  }
+  b.setLoc(op.getLoc());
+  unsigned at = 0;
+  for (auto [k, result] : llvm::enumerate(op.getResults())) {
+    Value init = op.getOperand()[k];
+    if (isInvariant(k) && low.number(init))
+      low.setNumber(result, low.number(init));
+    else if (isInvariant(k))
+      low.set(result, low[init]);
+    else if (!isCarried(k))
+      low.setNumber(result, inductionAt(k, trips));
+    else if (host.isNumber(k))
+      low.setNumber(result, loop.getResult(at++));
+    else
+      low.set(result, loop.getResult(at++));
+  }
+  return success();
+}
+
+LogicalResult LoopLowering::makeWhile() {
+  ImplicitLocOpBuilder &b = low.b;
+  SmallVector<Value> inits = carriedOf(op.getOperand());
+  SmallVector<Type> types = llvm::to_vector(ValueRange(inits).getTypes());
+  auto loop = scf::WhileOp::create(b, types, inits);
+  SmallVector<Location> places(types.size(), op.getLoc());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *test = b.createBlock(&loop.getBefore(), {}, types, places);
+    Block &condition = op.getCond().front();
+    bind(condition, test->getArguments());
+    if (failed(low.lowerBlock(condition)))
+      return failure();
+    b.setLoc(op.getLoc());
+    scf::ConditionOp::create(
+        b, low.number(condition.getTerminator()->getOperand(0)),
+        test->getArguments());
+    Block *trip = b.createBlock(&loop.getAfter(), {}, types, places);
+    bind(body, trip->getArguments());
+    if (failed(low.lowerBlock(body)))
+      return failure();
+    b.setLoc(op.getLoc());
+    scf::YieldOp::create(b, carriedOf(next));
+  }
+  unsigned at = 0;
+  for (auto [k, result] : llvm::enumerate(op.getResults())) {
+    Value init = op.getOperand()[k];
+    if (isInvariant(k) && low.number(init))
+      low.setNumber(result, low.number(init));
+    else if (isInvariant(k))
+      low.set(result, low[init]);
+    else if (host.isNumber(k))
+      low.setNumber(result, loop.getResult(at++));
+    else
+      low.set(result, loop.getResult(at++));
+  }
+  return success();
+}
+
+LogicalResult LoopLowering::run() {
+  if (!host.decides())
+    return refuse(op) << "goes on as long as numbers on the devices say; a "
+                         "plan has loops whose trips are known beforehand, so "
+                         "give it a fixed number of trips";
+  if (std::optional<Counter> counter = findCounter())
+    return makeFor(*counter);
+  return makeWhile();
+}
+
+LogicalResult lowerWhile(Lowering &low, WhileOp op) {
+  return LoopLowering(low, op).run();
+}
+
+} // namespace
+
+ArrayRef<NamedFamily> loopFamily() {
+  static const NamedFamily all[] = {
+      family<WhileOp, lowerWhile>(),
+  };
+  return all;
+}
+
+} // namespace mgpu::conversion

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The walk in program order, and scalar code.
+#include "dialect/conversion/stablehlo/Lowering.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+Value Lowering::operator[](Value old) {
+  if (Value made = tensors.lookup(old))
+    return made;
+  Value number = numbers.lookup(old);
+  if (!number)
+    return old; // of an operation that stays as it is
+  // Made where it is first needed; that may be in a loop, so it is not kept.
+  return filledWith(RankedTensorType::get({}, number.getType()), number);
+}
+
+/// By name.
+static FamilyLowering findFamily(OperationName name) {
+  static const llvm::StringMap<FamilyLowering> all = [] {
+    llvm::StringMap<FamilyLowering> map;
+    for (auto family : {movementFamily(), indexingFamily(), scatterFamily(),
+                        reductionFamily(), windowFamily(), sortFamily(),
+                        solveFamily(), contractionFamily(), convolutionFamily(),
+                        loopFamily(), branchFamily(), callFamily()})
+      for (const NamedFamily &each : family)
+        map[each.name] = each.lower;
+    return map;
+  }();
+  return all.lookup(name.getStringRef());
+}
+
+bool isOfStablehlo(Operation *op) {
+  return llvm::is_contained({"stablehlo", "chlo", "mhlo", "check"},
+                            op->getName().getDialectNamespace());
+}
+
+LogicalResult Lowering::lowerElementwise(Operation *op) {
+  ScalarBuilder build = findScalarBuilder(op->getName());
+  auto isKnown = [&](Value value) {
+    return isHostInteger(value) && number(value);
+  };
+  if (isHostInteger(op->getResult(0)) &&
+      llvm::all_of(op->getOperands(), isKnown)) {
+    SmallVector<Value> in = llvm::map_to_vector(
+        op->getOperands(), [&](Value value) { return number(value); });
+    setNumber(op->getResult(0), build({b, op, in}));
+    return success();
+  }
+  set(op->getResult(0),
+      elementwise(
+          signlessTensor(op->getResult(0)), all(op->getOperands()),
+          [&](ImplicitLocOpBuilder &body, ValueRange in) {
+            return SmallVector<Value>{build({body, op, llvm::to_vector(in)})};
+          }));
+  return success();
+}
+
+LogicalResult Lowering::lower(Operation *op) {
+  b.setLoc(op->getLoc());
+  if (FamilyLowering family = findFamily(op->getName()))
+    return family(*this, op);
+  if (findScalarBuilder(op->getName()))
+    return lowerElementwise(op);
+  if (isOfStablehlo(op))
+    return refuse(op) << "is not read by this version (docs/limits.md)";
+  // The number of a device is one that host code knows.
+  if (auto one = dyn_cast<tensor::FromElementsOp>(op);
+      one && isHostInteger(one.getResult())) {
+    setNumber(one.getResult(), (*this)[one.getElements()[0]]);
+    return success();
+  }
+  // Operations of other dialects stay.
+  IRMapping map;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (!map.contains(operand) &&
+          (tensors.contains(operand) || numbers.contains(operand)))
+        map.map(operand, (*this)[operand]);
+  });
+  Operation *copy = b.clone(*op, map);
+  for (Value result : copy->getResults())
+    result.setType(signless(result.getType()));
+  setAll(op->getResults(), copy->getResults());
+  return success();
+}
+
+LogicalResult Lowering::lowerBlock(Block &from) {
+  for (Operation &op : from.without_terminator())
+    if (failed(lower(&op)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Scalar code
+//===----------------------------------------------------------------------===//
+
+bool isScalarIdentity(Operation *op) {
+  return op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+         llvm::is_contained({"stablehlo.reshape", "stablehlo.broadcast_in_dim",
+                             "stablehlo.optimization_barrier", "mhlo.copy",
+                             "stablehlo.transpose"},
+                            op->getName().getStringRef()) &&
+         cast<ShapedType>(op->getResult(0).getType()).getRank() == 0;
+}
+
+LogicalResult checkScalars(Region &region) {
+  if (!region.hasOneBlock())
+    return refuse(region.getParentOp()) << "has a region of several blocks";
+  for (Operation &op : region.front().without_terminator()) {
+    bool isScalar = llvm::all_of(op.getResultTypes(), [](Type type) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      return tensor && tensor.getRank() == 0;
+    });
+    if (isScalar && (isScalarIdentity(&op) || findScalarBuilder(op.getName()) ||
+                     splatOf(&op)))
+      continue;
+    return refuse(&op) << "stands in the region of '"
+                       << region.getParentOp()->getName()
+                       << "', which may have operations on single numbers "
+                          "alone";
+  }
+  return success();
+}
+
+SmallVector<Value> Lowering::inlined(ImplicitLocOpBuilder &body, Region &region,
+                                     ValueRange arguments) {
+  DenseMap<Value, Value> made;
+  for (auto [argument, value] : llvm::zip(region.getArguments(), arguments))
+    made[argument] = value;
+  auto valuesOf = [&](Operation &op) {
+    return llvm::map_to_vector(op.getOperands(), [&](Value operand) -> Value {
+      if (Value value = made.lookup(operand))
+        return value;
+      if (Value value = number(operand)) // from above
+        return value;
+      return tensor::ExtractOp::create(body, tensors.lookup(operand),
+                                       ValueRange());
+    });
+  };
+  for (Operation &op : region.front().without_terminator()) {
+    SmallVector<Value> in = valuesOf(op);
+    Value result;
+    if (isScalarIdentity(&op))
+      result = in[0];
+    else if (TypedAttr splat = splatOf(&op))
+      result = arith::ConstantOp::create(body, splat);
+    else
+      result = findScalarBuilder(op.getName())({body, &op, in});
+    made[op.getResult(0)] = result;
+  }
+  return valuesOf(*region.front().getTerminator());
+}
+
+} // namespace mgpu::conversion

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+#include "dialect/mgpu/Diagnostics.h"
+#include "dialect/stablehlo/StablehloDialect.h"
+
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace mgpu::conversion {
+
+#define GEN_PASS_DEF_PREPARESTABLEHLO
+#include "dialect/conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// A composite is a call of its decomposition.
+void callDecomposition(stablehlo::CompositeOp op) {
+  OpBuilder b(op);
+  op->replaceAllUsesWith(
+      func::CallOp::create(b, op.getLoc(), op.getDecomposition(),
+                           op->getResultTypes(), op.getInputs()));
+  op.erase();
+}
+
+/// Whether the elements of a constant were left out of the file.
+bool isElided(stablehlo::ConstantOp op) {
+  auto resource = dyn_cast<DenseResourceElementsAttr>(op.getValue());
+  return resource && !resource.getRawHandle().getBlob();
+}
+
+/// Makes arguments of constants whose elements are not in the file: one for
+/// each occurrence, handed down through calls.
+class ElidedWeights {
+public:
+  explicit ElidedWeights(ModuleOp module) : module(module) {}
+  void run(func::FuncOp entry) {
+    (void)weightsOf(entry);
+    nameArguments(entry);
+  }
+
+private:
+  using Weights = SmallVector<stablehlo::ConstantOp>;
+  const Weights &weightsOf(func::FuncOp function);
+  void nameArguments(func::FuncOp entry);
+
+  ModuleOp module;
+  llvm::MapVector<Operation *, Weights> done;
+};
+
+/// What `function` needs, in order. Calls are not recursive in programs that
+/// the inliner takes; a cycle ends here with what is known.
+const ElidedWeights::Weights &ElidedWeights::weightsOf(func::FuncOp function) {
+  auto [at, isNew] = done.try_emplace(function);
+  if (!isNew || function.isExternal())
+    return at->second;
+  Weights own;
+  SmallVector<std::pair<func::CallOp, Weights>> calls;
+  function.walk([&](Operation *op) {
+    if (auto constant = dyn_cast<stablehlo::ConstantOp>(op);
+        constant && isElided(constant))
+      own.push_back(constant);
+    auto call = dyn_cast<func::CallOp>(op);
+    auto callee = call ? module.lookupSymbol<func::FuncOp>(call.getCallee())
+                       : func::FuncOp();
+    if (!callee)
+      return;
+    calls.push_back({call, weightsOf(callee)});
+    for (stablehlo::ConstantOp weight : calls.back().second)
+      if (!llvm::is_contained(own, weight))
+        own.push_back(weight);
+  });
+  DenseMap<Operation *, Value> arguments;
+  for (stablehlo::ConstantOp weight : own) {
+    unsigned index = function.getNumArguments();
+    (void)function.insertArgument(index, weight.getType(), {}, weight.getLoc());
+    arguments[weight] = function.getArgument(index);
+    if (weight->getParentOfType<func::FuncOp>() == function)
+      weight.replaceAllUsesWith(function.getArgument(index));
+  }
+  for (auto &[call, weights] : calls)
+    for (stablehlo::ConstantOp weight : weights)
+      call.getOperandsMutable().append(arguments[weight]);
+  return done[function] = std::move(own);
+}
+
+/// By the constant's SSA name, with a number where that is taken.
+void ElidedWeights::nameArguments(func::FuncOp entry) {
+  llvm::StringSet<> taken;
+  const Weights &weights = done[entry];
+  unsigned given = entry.getNumArguments() - weights.size();
+  auto nameOf = [&](unsigned index) {
+    return ir::nameOf(entry.getArgument(index).getLoc(), std::to_string(index));
+  };
+  for (unsigned index = 0; index < given; ++index)
+    taken.insert(nameOf(index));
+  for (unsigned index = given; index < entry.getNumArguments(); ++index) {
+    std::string name = nameOf(index);
+    for (unsigned k = 1; !taken.insert(name).second; ++k)
+      name = nameOf(index) + "_" + std::to_string(k);
+    entry.setArgAttr(index, "mgpu.name",
+                     StringAttr::get(entry.getContext(), name));
+  }
+}
+
+/// The name that the exported function had for an argument: an attribute, or a
+/// location `loc("x")`, around which the parser may have put the SSA name.
+StringAttr nameOfArgument(func::FuncOp entry, unsigned index) {
+  for (StringRef name : {"jax.arg_info", "mhlo.arg_name"})
+    if (auto text = entry.getArgAttrOfType<StringAttr>(index, name))
+      return text;
+  auto outer = dyn_cast<NameLoc>(entry.getArgument(index).getLoc());
+  auto inner = outer ? dyn_cast<NameLoc>(outer.getChildLoc()) : NameLoc();
+  return inner ? inner.getName() : StringAttr();
+}
+
+/// What exporters say of arguments, in mgpu's words.
+LogicalResult takeAttributes(func::FuncOp entry) {
+  OpBuilder b(entry.getContext());
+  for (unsigned index = 0; index < entry.getNumArguments(); ++index) {
+    auto alias =
+        entry.getArgAttrOfType<IntegerAttr>(index, "tf.aliasing_output");
+    if (alias) {
+      int64_t result = alias.getInt();
+      if (result < 0 || result >= entry.getNumResults() ||
+          entry.getResultTypes()[result] != entry.getArgumentTypes()[index])
+        return entry.emitError()
+               << "argument " << index << " has tf.aliasing_output = " << result
+               << ", which is no result of its type";
+      if (!entry.getResultAttr(result, spmd::aliasName))
+        entry.setResultAttr(result, spmd::aliasName,
+                            b.getI64IntegerAttr(index));
+    }
+    StringAttr name = nameOfArgument(entry, index);
+    if (name && !name.empty() && !entry.getArgAttr(index, "mgpu.name"))
+      entry.setArgAttr(index, "mgpu.name", name);
+  }
+  return success();
+}
+
+struct PrepareStablehlo : impl::PrepareStablehloBase<PrepareStablehlo> {
+  using PrepareStablehloBase::PrepareStablehloBase;
+
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
+    if (!function || function.isExternal())
+      return;
+    getOperation().walk(callDecomposition);
+    ElidedWeights(getOperation()).run(function);
+    if (failed(takeAttributes(function)))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace mgpu::conversion

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Functions of floats, and what rounds them.
+#include "dialect/conversion/stablehlo/Scalars.h"
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+namespace {
+
+template <typename Op>
+Value unary(const Scalar &s) {
+  return Op::create(s.b, s.in[0]);
+}
+
+template <typename Op>
+Value binary(const Scalar &s) {
+  return Op::create(s.b, s.in[0], s.in[1]);
+}
+
+/// 1 / (1 + exp(-x)).
+Value logistic(const Scalar &s) {
+  Value one = s.constant(1);
+  Value power =
+      math::ExpOp::create(s.b, arith::NegFOp::create(s.b, s.in[0]).getResult());
+  return arith::DivFOp::create(
+      s.b, one, arith::AddFOp::create(s.b, one, power).getResult());
+}
+
+Value isFinite(const Scalar &s) {
+  Value infinity = arith::ConstantOp::create(
+      s.b, s.b.getFloatAttr(
+               s.type(), llvm::APFloat::getInf(
+                             cast<FloatType>(s.type()).getFloatSemantics())));
+  Value size = math::AbsFOp::create(s.b, s.in[0]);
+  return arith::CmpFOp::create(s.b, arith::CmpFPredicate::OLT, size, infinity);
+}
+
+} // namespace
+
+llvm::ArrayRef<NamedScalar> functionScalars() {
+  static const NamedScalar all[] = {
+      {"stablehlo.exponential", unary<math::ExpOp>},
+      {"stablehlo.exponential_minus_one", unary<math::ExpM1Op>},
+      {"stablehlo.log", unary<math::LogOp>},
+      {"stablehlo.log_plus_one", unary<math::Log1pOp>},
+      {"stablehlo.logistic", logistic},
+      {"stablehlo.sqrt", unary<math::SqrtOp>},
+      {"stablehlo.rsqrt", unary<math::RsqrtOp>},
+      {"stablehlo.cbrt", unary<math::CbrtOp>},
+      {"stablehlo.sine", unary<math::SinOp>},
+      {"stablehlo.cosine", unary<math::CosOp>},
+      {"stablehlo.tan", unary<math::TanOp>},
+      {"stablehlo.tanh", unary<math::TanhOp>},
+      {"stablehlo.atan2", binary<math::Atan2Op>},
+      {"stablehlo.ceil", unary<math::CeilOp>},
+      {"stablehlo.floor", unary<math::FloorOp>},
+      {"stablehlo.round_nearest_even", unary<math::RoundEvenOp>},
+      {"stablehlo.round_nearest_afz", unary<math::RoundOp>},
+      {"stablehlo.is_finite", isFinite},
+  };
+  return all;
+}
+
+} // namespace mgpu::conversion

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_CONVERSION_STABLEHLO_SCALARS_H
+#define MGPU_DIALECT_CONVERSION_STABLEHLO_SCALARS_H
+
+// What elementwise operations compute of one element of each operand, in
+// operations of arith and math.
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mgpu::conversion {
+
+/// `type` with integers that have no sign; tensors of them as well.
+mlir::Type signless(mlir::Type type);
+/// Unsigned integers and booleans.
+bool isUnsigned(mlir::Type elementType);
+
+/// One element of an operation of the source.
+struct Scalar {
+  mlir::ImplicitLocOpBuilder &b;
+  mlir::Operation *op;
+  llvm::ArrayRef<mlir::Value> in; ///< integers without a sign
+
+  /// The element type of an operand of the source, with its sign.
+  mlir::Type from(unsigned k = 0) const {
+    return mlir::getElementTypeOrSelf(op->getOperand(k).getType());
+  }
+  mlir::Type to() const {
+    return mlir::getElementTypeOrSelf(op->getResult(0).getType());
+  }
+  mlir::Type type() const { return in[0].getType(); }
+  bool isFloat() const { return mlir::isa<mlir::FloatType>(type()); }
+  bool isBool() const { return type().isInteger(1); }
+  unsigned width() const { return type().getIntOrFloatBitWidth(); }
+
+  /// A number of the first operand's type, or of `type`.
+  mlir::Value constant(mlir::Type type, double value) const;
+  mlir::Value constant(double value) const { return constant(type(), value); }
+  mlir::Value bits(const llvm::APInt &value) const;
+};
+
+using ScalarBuilder = mlir::Value (*)(const Scalar &);
+/// By the name of the operation; null for one that is not elementwise.
+ScalarBuilder findScalarBuilder(mlir::OperationName name);
+
+// The tables that findScalarBuilder() looks into.
+struct NamedScalar {
+  llvm::StringLiteral name; ///< with the dialect's
+  ScalarBuilder build;
+};
+llvm::ArrayRef<NamedScalar> arithmeticScalars();
+llvm::ArrayRef<NamedScalar> functionScalars();
+llvm::ArrayRef<NamedScalar> conversionScalars();
+llvm::ArrayRef<NamedScalar> chloScalars();
+
+/// The bits of a float as a signed integer that orders all floats: -NaN, -inf,
+/// ..., -0, +0, ..., +inf, NaN.
+mlir::Value totalOrder(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
+/// `value` as a value of the float type `to`, rounded once where it is
+/// narrower.
+mlir::Value castFloat(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
+                      mlir::Type to);
+/// `value` as `to`, as stablehlo.convert does; `from` and `to` have signs.
+mlir::Value convertNumber(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
+                          mlir::Type from, mlir::Type to);
+
+} // namespace mgpu::conversion
+
+#endif // MGPU_DIALECT_CONVERSION_STABLEHLO_SCALARS_H

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Stable sorting by merging: in each round every element of the result finds,
+// by bisection, which element of the two runs of its pair it is.
+#include "dialect/conversion/stablehlo/Lowering.h"
+
+#include "dialect/stablehlo/StablehloDialect.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+using namespace mgpu::stablehlo;
+
+namespace {
+
+/// Whether elements `lhs` (one of each tensor) come before `rhs`.
+using Comparator = llvm::function_ref<Value(
+    ImplicitLocOpBuilder &, ArrayRef<Value> lhs, ArrayRef<Value> rhs)>;
+
+class MergeRound {
+public:
+  MergeRound(Lowering &low, ValueRange from, unsigned dimension, int64_t run,
+             Comparator before)
+      : low(low), from(llvm::to_vector(from)), dimension(dimension), run(run),
+        size(cast<RankedTensorType>(from[0].getType()).getDimSize(dimension)),
+        before(before) {}
+
+  SmallVector<Value> make();
+
+private:
+  using Builder = ImplicitLocOpBuilder;
+  Value constant(Builder &b, int64_t value) {
+    return arith::ConstantIndexOp::create(b, value);
+  }
+  /// The elements at `at` of this row; beyond its end, those at its end.
+  SmallVector<Value> elements(Builder &b, Value at) {
+    SmallVector<Value> place = point;
+    place[dimension] = arith::MinUIOp::create(b, at, constant(b, size - 1));
+    return llvm::map_to_vector(from, [&](Value input) -> Value {
+      return tensor::ExtractOp::create(b, input, place);
+    });
+  }
+  /// Whether element `j` of the second run comes before element `i` of the
+  /// first.
+  Value isSecondBefore(Builder &b, Value i, Value j) {
+    SmallVector<Value> first =
+        elements(b, arith::AddIOp::create(b, firstBegin, i));
+    SmallVector<Value> second =
+        elements(b, arith::AddIOp::create(b, secondBegin, j));
+    return before(b, second, first);
+  }
+  Value fromFirst(Builder &b, Value number);
+  SmallVector<Value> element(Builder &b);
+
+  Lowering &low;
+  SmallVector<Value> from;
+  unsigned dimension;
+  int64_t run, size;
+  Comparator before;
+  SmallVector<Value> point;
+  Value firstBegin, secondBegin, firstSize, secondSize;
+};
+
+/// How many of the first `number` elements of a merged pair are of its first
+/// run.
+Value MergeRound::fromFirst(Builder &b, Value number) {
+  Value zero = constant(b, 0), one = constant(b, 1);
+  Value least = arith::MaxSIOp::create(
+      b, zero, arith::SubIOp::create(b, number, secondSize).getResult());
+  Value most = arith::MinSIOp::create(b, number, firstSize);
+  int64_t steps = llvm::Log2_64_Ceil(run) + 1;
+  auto loop = scf::ForOp::create(
+      b, zero, constant(b, steps), one, ValueRange{least, most},
+      [&](OpBuilder &nested, Location loc, Value, ValueRange bounds) {
+        Builder inner(loc, nested);
+        Value sum = arith::AddIOp::create(inner, bounds[0], bounds[1]);
+        Value middle = arith::ShRUIOp::create(inner, sum, one);
+        Value other = arith::SubIOp::create(
+            inner, arith::SubIOp::create(inner, number, middle), one);
+        Value isOpen = arith::CmpIOp::create(inner, arith::CmpIPredicate::slt,
+                                             bounds[0], bounds[1]);
+        // `other` is at least 0 where the search is open.
+        other = arith::SelectOp::create(inner, isOpen, other, zero);
+        Value lessFirst = isSecondBefore(inner, middle, other);
+        Value next = arith::AddIOp::create(inner, middle, one);
+        Value from = arith::SelectOp::create(inner, lessFirst, bounds[0], next);
+        Value to = arith::SelectOp::create(inner, lessFirst, middle, bounds[1]);
+        scf::YieldOp::create(
+            inner,
+            ValueRange{arith::SelectOp::create(inner, isOpen, from, bounds[0]),
+                       arith::SelectOp::create(inner, isOpen, to, bounds[1])});
+      });
+  return loop.getResult(0);
+}
+
+SmallVector<Value> MergeRound::element(Builder &b) {
+  point.clear();
+  for (int64_t k = 0; k < cast<ShapedType>(from[0].getType()).getRank(); ++k)
+    point.push_back(linalg::IndexOp::create(b, k));
+  Value at = point[dimension], length = constant(b, run);
+  Value end = constant(b, size), pair = constant(b, 2 * run);
+  Value number = arith::RemUIOp::create(b, at, pair);
+  firstBegin = arith::SubIOp::create(b, at, number);
+  auto cut = [&](Value place) {
+    return arith::MinUIOp::create(b, place, end).getResult();
+  };
+  secondBegin = cut(arith::AddIOp::create(b, firstBegin, length));
+  firstSize = arith::SubIOp::create(b, secondBegin, firstBegin);
+  Value secondEnd = cut(arith::AddIOp::create(b, secondBegin, length));
+  secondSize = arith::SubIOp::create(b, secondEnd, secondBegin);
+  Value i = fromFirst(b, number);
+  Value j = arith::SubIOp::create(b, number, i);
+  auto less = [&](Value x, Value y) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, x, y)
+        .getResult();
+  };
+  Value hasFirst = less(i, firstSize), hasSecond = less(j, secondSize);
+  SmallVector<Value> first =
+      elements(b, arith::AddIOp::create(b, firstBegin, i));
+  SmallVector<Value> second =
+      elements(b, arith::AddIOp::create(b, secondBegin, j));
+  Value takes = arith::AndIOp::create(b, hasSecond, before(b, second, first));
+  Value noFirst = arith::XOrIOp::create(
+      b, hasFirst, arith::ConstantOp::create(b, b.getBoolAttr(true)));
+  takes = arith::OrIOp::create(b, takes, noFirst);
+  SmallVector<Value> taken;
+  for (auto [one, other] : llvm::zip(first, second))
+    taken.push_back(arith::SelectOp::create(b, takes, other, one));
+  return taken;
+}
+
+SmallVector<Value> MergeRound::make() {
+  Generic of;
+  of.parallel = cast<RankedTensorType>(from[0].getType()).getRank();
+  for (Value each : from) {
+    of.inits.push_back(low.empty(cast<RankedTensorType>(each.getType())));
+    of.maps.push_back(low.b.getMultiDimIdentityMap(of.parallel));
+  }
+  return low.generic(of, [&](Builder &b, ValueRange) { return element(b); });
+}
+
+SmallVector<Value> sorted(Lowering &low, SmallVector<Value> inputs,
+                          unsigned dimension, Comparator before) {
+  int64_t size =
+      cast<RankedTensorType>(inputs[0].getType()).getDimSize(dimension);
+  for (int64_t run = 1; run < size; run *= 2)
+    inputs = MergeRound(low, inputs, dimension, run, before).make();
+  return inputs;
+}
+
+LogicalResult lowerSort(Lowering &low, SortOp op) {
+  if (failed(checkScalars(op.getComparator())))
+    return failure();
+  int64_t dimension = op.getDimension();
+  if (dimension < 0)
+    dimension += cast<ShapedType>(op.getInputs()[0].getType()).getRank();
+  auto before = [&](ImplicitLocOpBuilder &b, ArrayRef<Value> lhs,
+                    ArrayRef<Value> rhs) {
+    SmallVector<Value> arguments;
+    for (auto [one, other] : llvm::zip(lhs, rhs))
+      arguments.append({one, other});
+    return low.inlined(b, op.getComparator(), arguments)[0];
+  };
+  low.setAll(op.getResults(),
+             sorted(low, low.all(op.getInputs()), dimension, before));
+  return success();
+}
+
+/// The largest numbers of each row, and their places: floats in their total
+/// order, of equal ones the first.
+LogicalResult lowerTopK(Lowering &low, Operation *op) {
+  Value input = low[op->getOperand(0)];
+  auto type = cast<RankedTensorType>(input.getType());
+  int64_t last = type.getRank() - 1;
+  Type element = getElementTypeOrSelf(op->getOperand(0).getType());
+  RankedTensorType places = signlessTensor(op->getResult(1));
+  Value numbers =
+      low.computed(places.clone(type.getShape()),
+                   [&](ImplicitLocOpBuilder &b, ValueRange point) -> Value {
+                     return arith::IndexCastOp::create(
+                         b, places.getElementType(), point[last]);
+                   });
+  auto before = [&](ImplicitLocOpBuilder &b, ArrayRef<Value> lhs,
+                    ArrayRef<Value> rhs) -> Value {
+    Value x = lhs[0], y = rhs[0];
+    if (isa<FloatType>(element))
+      x = totalOrder(b, x), y = totalOrder(b, y);
+    return arith::CmpIOp::create(b,
+                                 isUnsigned(element)
+                                     ? arith::CmpIPredicate::ugt
+                                     : arith::CmpIPredicate::sgt,
+                                 x, y);
+  };
+  SmallVector<Value> all = sorted(low, {input, numbers}, last, before);
+  auto made = cast<RankedTensorType>(op->getResult(0).getType());
+  SmallVector<int64_t> zeros(type.getRank(), 0), ones(type.getRank(), 1);
+  for (auto [result, each] : llvm::zip(op->getResults(), all))
+    low.set(result, low.sliced(each, zeros, made.getShape(), ones));
+  return success();
+}
+
+} // namespace
+
+ArrayRef<NamedFamily> sortFamily() {
+  static const NamedFamily all[] = {family<SortOp, lowerSort>(),
+                                    {"chlo.top_k", lowerTopK}};
+  return all;
+}
+
+} // namespace mgpu::conversion

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How the attributes are written.
+#include "dialect/stablehlo/StablehloSyntax.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mgpu::stablehlo;
+
+#include "dialect/stablehlo/StablehloEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/stablehlo/StablehloAttributes.cpp.inc"
+
+void StablehloDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialect/stablehlo/StablehloAttributes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Fields by name
+//===----------------------------------------------------------------------===//
+
+ParseResult mgpu::stablehlo::parseFields(AsmParser &parser,
+                                         ArrayRef<Field> fields) {
+  llvm::SmallDenseSet<StringRef> seen;
+  if (parser.parseLess())
+    return failure();
+  if (succeeded(parser.parseOptionalGreater()))
+    return success();
+  do {
+    llvm::SMLoc at = parser.getCurrentLocation();
+    StringRef name;
+    if (parser.parseKeyword(&name) || parser.parseEqual())
+      return failure();
+    const auto *field = llvm::find_if(
+        fields, [&](const Field &each) { return each.name == name; });
+    if (field == fields.end())
+      return parser.emitError(at) << "'" << name << "' is not a field of this";
+    if (!seen.insert(field->name).second)
+      return parser.emitError(at) << "'" << name << "' is written twice";
+    bool isList = std::holds_alternative<Dims *>(field->value);
+    if (isList ? parseDims(parser, *std::get<Dims *>(field->value))
+               : parser.parseInteger(*std::get<int64_t *>(field->value)))
+      return failure();
+  } while (succeeded(parser.parseOptionalComma()));
+  return parser.parseGreater();
+}
+
+void mgpu::stablehlo::printFields(AsmPrinter &printer,
+                                  ArrayRef<Printed> fields) {
+  StringRef separator = "";
+  printer << '<';
+  for (const Printed &field : fields) {
+    const auto *list = std::get_if<ArrayRef<int64_t>>(&field.value);
+    if (!field.always &&
+        (list ? list->empty() : std::get<int64_t>(field.value) == 0))
+      continue;
+    printer << separator << field.name << " = ";
+    separator = ", ";
+    if (list)
+      printDims(printer, *list);
+    else
+      printer << std::get<int64_t>(field.value);
+  }
+  printer << '>';
+}
+
+Attribute DotDimensionNumbersAttr::parse(AsmParser &parser, Type) {
+  Dims lhsBatching, rhsBatching, lhsContracting, rhsContracting;
+  if (parseFields(parser, {{"lhs_batching_dimensions", &lhsBatching},
+                           {"rhs_batching_dimensions", &rhsBatching},
+                           {"lhs_contracting_dimensions", &lhsContracting},
+                           {"rhs_contracting_dimensions", &rhsContracting}}))
+    return {};
+  return get(parser.getContext(), lhsBatching, rhsBatching, lhsContracting,
+             rhsContracting);
+}
+
+void DotDimensionNumbersAttr::print(AsmPrinter &printer) const {
+  printFields(printer,
+              {{"lhs_batching_dimensions", getLhsBatchingDimensions()},
+               {"rhs_batching_dimensions", getRhsBatchingDimensions()},
+               {"lhs_contracting_dimensions", getLhsContractingDimensions()},
+               {"rhs_contracting_dimensions", getRhsContractingDimensions()}});
+}
+
+Attribute GatherDimensionNumbersAttr::parse(AsmParser &parser, Type) {
+  Dims offset, collapsed, operandBatching, indicesBatching, map;
+  int64_t vectorDim = 0;
+  if (parseFields(parser, {{"offset_dims", &offset},
+                           {"collapsed_slice_dims", &collapsed},
+                           {"operand_batching_dims", &operandBatching},
+                           {"start_indices_batching_dims", &indicesBatching},
+                           {"start_index_map", &map},
+                           {"index_vector_dim", &vectorDim}}))
+    return {};
+  return get(parser.getContext(), offset, collapsed, operandBatching,
+             indicesBatching, map, vectorDim);
+}
+
+void GatherDimensionNumbersAttr::print(AsmPrinter &printer) const {
+  printFields(printer,
+              {{"offset_dims", getOffsetDims()},
+               {"collapsed_slice_dims", getCollapsedSliceDims()},
+               {"operand_batching_dims", getOperandBatchingDims()},
+               {"start_indices_batching_dims", getStartIndicesBatchingDims()},
+               {"start_index_map", getStartIndexMap()},
+               {"index_vector_dim", getIndexVectorDim()}});
+}
+
+Attribute ScatterDimensionNumbersAttr::parse(AsmParser &parser, Type) {
+  Dims window, inserted, inputBatching, indicesBatching, map;
+  int64_t vectorDim = 0;
+  if (parseFields(parser, {{"update_window_dims", &window},
+                           {"inserted_window_dims", &inserted},
+                           {"input_batching_dims", &inputBatching},
+                           {"scatter_indices_batching_dims", &indicesBatching},
+                           {"scatter_dims_to_operand_dims", &map},
+                           {"index_vector_dim", &vectorDim}}))
+    return {};
+  return get(parser.getContext(), window, inserted, inputBatching,
+             indicesBatching, map, vectorDim);
+}
+
+void ScatterDimensionNumbersAttr::print(AsmPrinter &printer) const {
+  printFields(
+      printer,
+      {{"update_window_dims", getUpdateWindowDims()},
+       {"inserted_window_dims", getInsertedWindowDims()},
+       {"input_batching_dims", getInputBatchingDims()},
+       {"scatter_indices_batching_dims", getScatterIndicesBatchingDims()},
+       {"scatter_dims_to_operand_dims", getScatterDimsToOperandDims()},
+       {"index_vector_dim", getIndexVectorDim()}});
+}
+
+Attribute OutputOperandAliasAttr::parse(AsmParser &parser, Type) {
+  Dims output, operand;
+  int64_t index = 0;
+  if (parseFields(parser, {{"output_tuple_indices", &output},
+                           {"operand_index", &index},
+                           {"operand_tuple_indices", &operand}}))
+    return {};
+  return get(parser.getContext(), output, index, operand);
+}
+
+void OutputOperandAliasAttr::print(AsmPrinter &printer) const {
+  printFields(printer,
+              {{"output_tuple_indices", getOutputTupleIndices(), true},
+               {"operand_index", getOperandIndex(), true},
+               {"operand_tuple_indices", getOperandTupleIndices(), true}});
+}
+
+//===----------------------------------------------------------------------===//
+// Others
+//===----------------------------------------------------------------------===//
+
+Attribute ConvDimensionNumbersAttr::parse(AsmParser &parser, Type) {
+  ConvDimensionNumbersAttr dims;
+  if (parser.parseLess() || parseConvDimensions(parser, dims) ||
+      parser.parseGreater())
+    return {};
+  return dims;
+}
+
+void ConvDimensionNumbersAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printConvDimensions(printer, *this);
+  printer << '>';
+}
+
+FailureOr<DotAlgorithmAttr> DotAlgorithmAttr::parseFields(AsmParser &parser) {
+  Type types[3];
+  int64_t counts[3];
+  StringRef typeNames[] = {"lhs_precision_type", "rhs_precision_type",
+                           "accumulation_type"};
+  StringRef countNames[] = {"lhs_component_count", "rhs_component_count",
+                            "num_primitive_operations"};
+  if (parser.parseLess())
+    return failure();
+  for (auto [name, type] : llvm::zip(typeNames, types))
+    if (parser.parseKeyword(name) || parser.parseEqual() ||
+        parser.parseType(type) || parser.parseComma())
+      return failure();
+  for (auto [name, count] : llvm::zip(countNames, counts))
+    if (parser.parseKeyword(name) || parser.parseEqual() ||
+        parser.parseInteger(count) || parser.parseComma())
+      return failure();
+  if (parser.parseKeyword("allow_imprecise_accumulation") ||
+      parser.parseEqual())
+    return failure();
+  bool allow = succeeded(parser.parseOptionalKeyword("true"));
+  if ((!allow && parser.parseKeyword("false")) || parser.parseGreater())
+    return failure();
+  return get(parser.getContext(), types[0], types[1], types[2], counts[0],
+             counts[1], counts[2], allow);
+}
+
+void DotAlgorithmAttr::printFields(AsmPrinter &printer) const {
+  printer << "<lhs_precision_type = " << getLhsPrecisionType()
+          << ", rhs_precision_type = " << getRhsPrecisionType()
+          << ", accumulation_type = " << getAccumulationType()
+          << ", lhs_component_count = " << getLhsComponentCount()
+          << ", rhs_component_count = " << getRhsComponentCount()
+          << ", num_primitive_operations = " << getNumPrimitiveOperations()
+          << ", allow_imprecise_accumulation = "
+          << (getAllowImpreciseAccumulation() ? "true" : "false") << '>';
+}
+
+Attribute DotAlgorithmAttr::parse(AsmParser &parser, Type) {
+  FailureOr<DotAlgorithmAttr> parsed = parseFields(parser);
+  return failed(parsed) ? DotAlgorithmAttr() : *parsed;
+}
+
+void DotAlgorithmAttr::print(AsmPrinter &printer) const {
+  printFields(printer);
+}
+
+Attribute TypeExtensionsAttr::parse(AsmParser &parser, Type) {
+  Dims bounds;
+  auto parseBound = [&]() -> ParseResult {
+    bounds.push_back(ShapedType::kDynamic);
+    if (succeeded(parser.parseOptionalQuestion()))
+      return success();
+    return parser.parseInteger(bounds.back());
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     parseBound))
+    return {};
+  return get(parser.getContext(), bounds);
+}
+
+void TypeExtensionsAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  llvm::interleaveComma(getBounds(), printer, [&](int64_t bound) {
+    if (ShapedType::isDynamic(bound))
+      printer << '?';
+    else
+      printer << bound;
+  });
+  printer << '>';
+}
+
+Attribute ResultAccuracyAttr::parse(AsmParser &parser, Type) {
+  FloatAttr atol, rtol;
+  int64_t ulps = 0;
+  ResultAccuracyModeAttr mode;
+  auto parseFloat = [&](StringRef name, FloatAttr &value) -> ParseResult {
+    double number = 0;
+    if (failed(parser.parseOptionalKeyword(name)))
+      return success();
+    if (parser.parseEqual() || parser.parseFloat(number) || parser.parseComma())
+      return failure();
+    value = parser.getBuilder().getF64FloatAttr(number);
+    return success();
+  };
+  if (parser.parseLess() || parseFloat("atol", atol) ||
+      parseFloat("rtol", rtol))
+    return {};
+  if (succeeded(parser.parseOptionalKeyword("ulps")) &&
+      (parser.parseEqual() || parser.parseInteger(ulps) || parser.parseComma()))
+    return {};
+  if (parser.parseKeyword("mode") || parser.parseEqual() ||
+      parser.parseAttribute(mode) || parser.parseGreater())
+    return {};
+  return get(parser.getContext(), atol, rtol, ulps, mode);
+}
+
+void ResultAccuracyAttr::print(AsmPrinter &printer) const {
+  auto printFloat = [&](StringRef name, FloatAttr value) {
+    if (!value)
+      return;
+    printer << name << " = ";
+    printer.printFloat(value.getValue());
+    printer << ", ";
+  };
+  printer << '<';
+  printFloat("atol", getAtol());
+  printFloat("rtol", getRtol());
+  if (getUlps())
+    printer << "ulps = " << getUlps() << ", ";
+  printer << "mode = " << getMode() << '>';
+}

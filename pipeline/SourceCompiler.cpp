@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/SourceCompiler.h"
+
+#include "db/FileSystem.h"
+#include "db/SqliteBlobCache.h"
+#include "device/host/CpuLevel.h"
+#include "kernels/compile/CudaFileText.h"
+#include "kernels/compile/HostCompiler.h"
+#include "support/Parallel.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::pipeline {
+
+using planner::CudaFile, planner::KernelSpec;
+
+static tl::unexpected<Error> absentForm(const KernelSpec &kernel,
+                                        const char *what, const char *advice) {
+  const std::string at = kernel.location.empty() ? "" : kernel.location + ": ";
+  return fail(ErrorKind::Unsupported,
+              fmt::format("{}kernel '{}' has no {}: {}", at, kernel.name, what,
+                          advice));
+}
+
+/// Unsupported where a kernel has no C++ for the host.
+static Result<void> checkHost(const planner::Dag &dag) {
+  for (const KernelSpec &kernel : dag.kernels)
+    if (const CudaFile *file = kernel.cudaFile(); !file || file->host.empty())
+      return absentForm(kernel, "C++ for the host",
+                        "give it, or open the program on a GPU");
+  return {};
+}
+
+/// Null where there is none: nothing but time is lost.
+static std::unique_ptr<device::BlobCache> openCache() {
+  if (auto path = db::databasePath(""))
+    if (auto opened = db::SqliteBlobCache::open(*path))
+      return std::move(*opened);
+  return nullptr;
+}
+
+/// Another machine that has the same database may be of another level than
+/// this one.
+static std::string levelOf(const std::string &cpu) {
+  const std::vector<std::string_view> levels = device::cpuLevels();
+  return cpu != "native" || levels.empty() ? cpu : std::string(levels.front());
+}
+
+Result<std::vector<Compiler::Object>>
+SourceCompiler::compileKernels(const planner::Dag &dag,
+                               const std::string &cpu) const {
+  MGPU_TRY(checkHost(dag));
+  const auto cache = openCache();
+  std::vector<Result<Object>> objects(dag.kernels.size());
+  parallelFor(objects.size(), 0, [&](size_t k) {
+    objects[k] = kernels::compileHostSource(dag.kernels[k], {}, levelOf(cpu),
+                                            cache.get());
+  });
+  return allOf(std::move(objects));
+}
+
+Result<std::vector<planner::KernelSpace>>
+SourceCompiler::hostKernelSpaces(const planner::Dag &dag) const {
+  MGPU_TRY(checkHost(dag));
+  const std::vector<Dim3> grids = planner::largestGrids(dag);
+  std::vector<planner::KernelSpace> spaces;
+  for (size_t k = 0; k < dag.kernels.size(); ++k)
+    spaces.push_back(kernels::fileSpace(*dag.kernels[k].cudaFile(),
+                                        dag.kernels[k].block, grids[k],
+                                        planner::KernelTarget::Host));
+  return spaces;
+}
+
+Result<Compiler::Object> SourceCompiler::buildHostKernel(
+    const planner::Dag &dag, planner::KernelId kernel,
+    const planner::KernelSpace &space, const planner::KernelConfig &config,
+    const std::string &cpu) const {
+  MGPU_TRY(space.check(config));
+  kernels::HostMacros macros;
+  for (size_t k = 0; k < space.tunables().size(); ++k)
+    macros.emplace_back(space.tunables()[k].name, config.tunables[k]);
+  return kernels::compileHostSource(dag.kernels[kernel.value], macros,
+                                    levelOf(cpu), openCache().get());
+}
+
+std::vector<Result<kernels::CudaText>>
+SourceCompiler::emitCudaKernels(const planner::Dag &dag, const std::string &,
+                                device::BlobCache *) const {
+  const std::vector<Dim3> grids = planner::largestGrids(dag);
+  std::vector<Result<kernels::CudaText>> texts;
+  for (size_t k = 0; k < dag.kernels.size(); ++k) {
+    const KernelSpec &kernel = dag.kernels[k];
+    const CudaFile *file = kernel.cudaFile();
+    if (!file || (file->text.empty() && file->cubins.empty()))
+      texts.push_back(absentForm(kernel, "CUDA C++ and no cubins",
+                                 "give one of them, or open the program on "
+                                 "the host"));
+    else
+      texts.push_back(
+          kernels::fileText(*file, kernel.name, kernel.block, grids[k]));
+  }
+  return texts;
+}
+
+const Compiler &sourceCompiler() {
+  static const SourceCompiler compiler;
+  return compiler;
+}
+
+LoadedProgram loadBuilt(const planner::Program &program,
+                        const std::string &target) {
+  LoadedProgram loaded;
+  static_cast<planner::Program &>(loaded) = program;
+  loaded.from.compiler = &sourceCompiler();
+  loaded.from.file = "(built by calls)"; // no file of the user's is meant
+  loaded.from.entry = program.dag.name;
+  loaded.from.target = target;
+  const std::vector<bool> reads = planner::readsFirst(program.dag);
+  for (const planner::ProgramArgument &argument : program.arguments)
+    loaded.needsValue.push_back(argument.buffer &&
+                                reads[argument.buffer->value]);
+  return loaded;
+}
+
+} // namespace mgpu::pipeline

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What becomes of a built program: it is checked, planned, opened, saved.
+#include "pipeline/MachinePlan.h"
+#include "pipeline/MakeBundle.h"
+#include "pipeline/Probe.h"
+#include "pipeline/SourceCompiler.h"
+#include "pipeline/c/BuilderHandle.h"
+#include "pipeline/c/OpenedBuilt.h"
+#include "planner/schedule/Timeline.h"
+
+using namespace mgpu;
+using namespace mgpu::planner;
+using namespace mgpu::capture;
+
+namespace {
+
+struct PlanChoice : pipeline::PrepareOptions {
+  uint32_t threads = 0;
+  std::string machine, budget = "100"; ///< "": the host
+};
+
+Result<PlanChoice> planChoice(const char *call, const mgt_plan_options *given) {
+  PlanChoice out;
+  out.useTuned = false;
+  out.transforms = "none";
+  if (!given)
+    return out;
+  MGPU_TRY_ASSIGN(const auto options, sized(given, call, "mgt_plan_options"));
+  constexpr uint32_t mostStreams = 1024;
+  if (options.streams > mostStreams || options.threads > mostStreams)
+    return usage(fmt::format("{}: {} streams and {} threads; {} are the most",
+                             call, options.streams, options.threads,
+                             mostStreams));
+  if (options.scheduler)
+    out.scheduler = options.scheduler;
+  if (out.scheduler != "list" && out.scheduler != "serial" &&
+      out.scheduler != "shuffled")
+    return usage(fmt::format("{}: '{}' is no scheduler; there are list, serial "
+                             "and shuffled",
+                             call, out.scheduler));
+  if (options.transforms)
+    out.transforms = options.transforms;
+  else if (options.machine)
+    out.transforms = "auto";
+  out.machine = textOf(options.machine);
+  if (options.budget)
+    out.budget = options.budget;
+  out.seed = options.seed;
+  if (options.streams > 0)
+    out.streams = options.streams;
+  out.threads = options.threads;
+  return out;
+}
+
+Result<void> requireHere(const char *call, const PlanChoice &choice) {
+  if (choice.machine.empty())
+    return {};
+  return fail(ErrorKind::Unsupported,
+              fmt::format("{}: '{}' can be planned for, not run on: leave the "
+                          "machine out",
+                          call, choice.machine));
+}
+
+/// Plans `program`, and leaves it as the plan's transforms change it.
+Result<Plan> planOf(pipeline::LoadedProgram &program,
+                    const PlanChoice &choice) {
+  if (choice.machine.empty())
+    return pipeline::makePlan(program, choice);
+  pipeline::MachineOptions options;
+  options.budget = choice.budget;
+  MGPU_TRY_ASSIGN(const TopologyEstimator machine,
+                  pipeline::openMachine(choice.machine, options));
+  MGPU_TRY_ASSIGN(TargetPlan made,
+                  pipeline::makePlan(program.dag, {machine, choice, options}));
+  if (made.dag)
+    program.dag = std::move(*made.dag);
+  return std::move(made.plan);
+}
+
+/// Gives `write(plan, dag)` of what was built so far.
+template <typename Write>
+mgt_status givePlan(mgt_builder *builder, const mgt_plan_options *options,
+                    const char **text, const char *call, Write write) {
+  return onBuilder(builder, call, [&]() -> Result<void> {
+    MGPU_TRY(requireNotNull(call, {text}));
+    MGPU_TRY_ASSIGN(const PlanChoice choice, planChoice(call, options));
+    MGPU_TRY_ASSIGN(const Program *program, builder->program.program());
+    auto loaded = pipeline::loadBuilt(*program, "");
+    MGPU_TRY_ASSIGN(const Plan plan, planOf(loaded, choice));
+    builder->text = write(plan, loaded.dag);
+    *text = builder->text.c_str();
+    return {};
+  });
+}
+
+Result<std::vector<std::string>> wordsOf(const char *call, const char *list,
+                                         std::string_view begin) {
+  std::vector<std::string> words;
+  for (std::string_view rest = list ? list : ""; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    if (!word.starts_with(begin))
+      return usage(
+          fmt::format("{}: '{}' does not begin with '{}'", call, word, begin));
+    words.emplace_back(word);
+  }
+  return words;
+}
+
+Result<void> save(mgt_builder &builder, const char *path,
+                  const mgt_save_options *given) {
+  const char *call = "mgt_builder_save";
+  MGPU_TRY(requireNotNull(call, {path}));
+  mgt_save_options options{};
+  if (given) {
+    MGPU_TRY_ASSIGN(options, sized(given, call, "mgt_save_options"));
+  }
+  MGPU_TRY_ASSIGN(const PlanChoice choice, planChoice(call, options.plan));
+  MGPU_TRY(requireHere(call, choice));
+  MGPU_TRY_ASSIGN(const Program *program, builder.program.program());
+  pipeline::BundleOptions forms;
+  constexpr uint32_t mostAlternatives = 1 << 16;
+  forms.alternatives = std::min(options.alternatives, mostAlternatives);
+  MGPU_TRY_ASSIGN(forms.archs, wordsOf(call, options.arch, "sm_"));
+  const std::vector<KernelSpec> &kernels = program->dag.kernels;
+  const bool forHost = std::ranges::all_of(kernels, [](const KernelSpec &each) {
+    return !each.cudaFile()->host.empty();
+  });
+  if (textOf(options.cpu) != "none") {
+    MGPU_TRY_ASSIGN(forms.levels, wordsOf(call, options.cpu, "x86-64-v"));
+    if (forms.levels.empty() && forHost)
+      forms.levels = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+  }
+  if (!kernels.empty() && forms.levels.empty() && forms.archs.empty())
+    return usage(fmt::format("{}: the bundle would run nowhere: give every "
+                             "kernel C++ for the host, or name GPUs in arch",
+                             call));
+  MGPU_TRY_ASSIGN(
+      const auto made,
+      pipeline::makeBundle(pipeline::loadBuilt(*program, ""), choice, forms));
+  return capture::writeBundle(path, made.contents);
+}
+
+} // namespace
+
+mgt_status mgt_builder_check(mgt_builder *builder) {
+  return onBuilder(builder, "mgt_builder_check", [&]() -> Result<void> {
+    MGPU_TRY(builder->program.program());
+    return {};
+  });
+}
+
+mgt_status mgt_builder_probe(mgt_builder *builder) {
+  return onBuilder(builder, "mgt_builder_probe", [&]() -> Result<void> {
+    MGPU_TRY_ASSIGN(const Program *program, builder->program.program());
+    return pipeline::probeAccesses(pipeline::loadBuilt(*program, ""));
+  });
+}
+
+mgt_status mgt_builder_plan_text(mgt_builder *builder,
+                                 const mgt_plan_options *options,
+                                 const char **text) {
+  return givePlan(
+      builder, options, text, "mgt_builder_plan_text",
+      [](const Plan &plan, const Dag &dag) { return toText(plan, dag); });
+}
+
+mgt_status mgt_builder_explain(mgt_builder *builder,
+                               const mgt_plan_options *options,
+                               const char **text) {
+  return givePlan(
+      builder, options, text, "mgt_builder_explain",
+      [](const Plan &plan, const Dag &dag) { return explain(plan, dag); });
+}
+
+mgt_status mgt_builder_open(mgt_builder *builder, const char *target,
+                            const mgt_plan_options *options,
+                            mgt_program **program) {
+  const char *call = "mgt_builder_open";
+  return onBuilder(builder, call, [&]() -> Result<void> {
+    MGPU_TRY(requireNotNull(call, {program}));
+    *program = nullptr;
+    MGPU_TRY_ASSIGN(const PlanChoice choice, planChoice(call, options));
+    MGPU_TRY(requireHere(call, choice));
+    MGPU_TRY_ASSIGN(const Program *built, builder->program.program());
+    MGPU_TRY_ASSIGN(auto opened,
+                    capture::OpenedBuilt::open(*built, textOf(target), choice,
+                                               choice.threads));
+    *program = new mgt_program(std::move(opened));
+    return {};
+  });
+}
+
+mgt_status mgt_builder_save(mgt_builder *builder, const char *path,
+                            const mgt_save_options *options) {
+  return onBuilder(builder, "mgt_builder_save",
+                   [&] { return save(*builder, path, options); });
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_C_CALLS_H
+#define MGPU_PIPELINE_C_CALLS_H
+
+// What all calls of the C interface share. No exception leaves one, and every
+// failure is a status and a sentence.
+
+#include "pipeline/c/mgt.h"
+#include "support/Result.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <fmt/format.h>
+#include <new>
+
+namespace mgpu::capture {
+
+/// mgt_error()'s, of this thread.
+std::string &lastError();
+
+/// Runs `call`, which returns a Result<void>. The sentence of a failure goes to
+/// the thread's, and to the handle's `own` if that is not null.
+template <typename Call>
+mgt_status guarded(std::string *own, Call call) {
+  auto failed = [own](const Error &error) {
+    lastError() = error.message;
+    if (own)
+      *own = error.message;
+    return mgt_status(error.kind);
+  };
+  try {
+    Result<void> done = call();
+    return done ? MGT_OK : failed(done.error());
+  } catch (const std::bad_alloc &) {
+    lastError().assign("out of memory"); // within what a string holds by itself
+    if (own)
+      own->assign("out of memory");
+    return MGT_ABSENT;
+  } catch (const std::exception &error) {
+    return failed({ErrorKind::Internal, error.what()});
+  }
+}
+
+/// What a caller said, who may have been compiled against another header. All
+/// versions had the first `least` bytes.
+template <typename Struct>
+Result<Struct> sized(const Struct *given, const char *call, const char *name,
+                     size_t least = sizeof(Struct)) {
+  Struct out{};
+  if (given->size < least || given->size > 4096)
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: its {}.size is {}: set it to sizeof({})", call,
+                            name, given->size, name));
+  std::memcpy(&out, given, std::min(given->size, sizeof out));
+  const auto *bytes = reinterpret_cast<const unsigned char *>(given);
+  if (std::any_of(bytes + std::min(given->size, sizeof out),
+                  bytes + given->size, [](unsigned char b) { return b; }))
+    return fail(ErrorKind::Unsupported,
+                fmt::format("{}: its struct has a member that this version of "
+                            "libmgt does not know: use a newer one",
+                            call));
+  return out;
+}
+
+} // namespace mgpu::capture
+
+#endif // MGPU_PIPELINE_C_CALLS_H

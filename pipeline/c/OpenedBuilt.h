@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_C_OPENEDBUILT_H
+#define MGPU_PIPELINE_C_OPENEDBUILT_H
+
+// A program that was built by calls, planned, compiled and on its target.
+
+#include "pipeline/Run.h"
+#include "pipeline/c/OpenedProgram.h"
+
+namespace mgpu::capture {
+
+class OpenedBuilt final : public OpenedProgram {
+public:
+  /// `threads` are those that replay on the host; 0: as many as useful.
+  static Result<std::unique_ptr<OpenedBuilt>>
+  open(const planner::Program &program, const std::string &target,
+       const pipeline::PrepareOptions &prepare, uint32_t threads);
+
+  const planner::Program &program() const override { return loaded; }
+  const planner::Plan &plan() const override { return prepared.plan; }
+  Runner &runner() override { return *theRunner; }
+
+private:
+  OpenedBuilt() = default;
+  pipeline::LoadedProgram loaded;
+  pipeline::Prepared prepared;
+  std::unique_ptr<Runner> theRunner;
+};
+
+} // namespace mgpu::capture
+
+#endif // MGPU_PIPELINE_C_OPENEDBUILT_H

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_C_OPENEDPROGRAM_H
+#define MGPU_PIPELINE_C_OPENEDPROGRAM_H
+
+// A program on its target, wherever it came from: what a mgt_program is.
+
+#include "capture/ranks/Runner.h"
+#include "pipeline/c/mgt.h"
+#include "planner/dag/Program.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mgpu::capture {
+
+class OpenedProgram {
+public:
+  virtual ~OpenedProgram() = default;
+  virtual const planner::Program &program() const = 0;
+  virtual const planner::Plan &plan() const = 0;
+  virtual Runner &runner() = 0;
+};
+
+} // namespace mgpu::capture
+
+struct mgt_program {
+  explicit mgt_program(std::unique_ptr<mgpu::capture::OpenedProgram> of);
+  const mgpu::planner::Program &program() const { return opened->program(); }
+  size_t numArguments() const {
+    return program().arguments.size() + program().results.size();
+  }
+  const mgpu::planner::ProgramArgument &argument(size_t index) const {
+    size_t count = program().arguments.size();
+    return index < count ? program().arguments[index]
+                         : program().results[index - count];
+  }
+
+  std::unique_ptr<mgpu::capture::OpenedProgram> opened;
+  std::vector<bool> needsValue, isWritten; ///< by argument
+  bool isLoaded = false;
+  std::string error, text; ///< of mgt_program_error(), mgt_explain()
+  std::vector<mgt_node_time> times;
+};
+
+#endif // MGPU_PIPELINE_C_OPENEDPROGRAM_H

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs that are open on a target: arrays in, a replay, arrays out."""
+
+import ctypes
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from mgpu import _arrays
+from mgpu._library import Argument, Time, UsageError, call, library, text
+
+_NUMPY = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "index": "<i8", "f16": "<f2", "bf16": "<u2", "f32": "<f4",
+          "f64": "<f8", "f8E4M3FN": "|u1", "f8E5M2": "|u1"}
+
+
+class NodeTime(NamedTuple):
+    """When a node ran, in microseconds from the beginning of a replay."""
+    name: str
+    location: str
+    start_us: float
+    end_us: float
+
+
+class Array:
+    """An array on the host. numpy.asarray() takes it without a copy, memoryview(a.data) too; tolist()
+    needs nothing. Elements of bf16 and f8 are shown as their bits."""
+
+    def __init__(self, kind: str, shape: Tuple[int, ...], owner: Any):
+        self.type, self.shape, self._owner = kind, shape, owner
+
+    @property
+    def data(self) -> memoryview:
+        """The elements, with their type and shape."""
+        flat = memoryview(self._owner).cast("B")
+        if self.shape and 0 not in self.shape:
+            return flat.cast(_arrays.TYPES[self.type][1], self.shape)
+        return flat.cast(_arrays.TYPES[self.type][1])
+
+    @property
+    def __array_interface__(self) -> Dict[str, Any]:
+        address = ctypes.addressof(self._owner)
+        return {"version": 3, "shape": self.shape, "typestr": _NUMPY[self.type], "data": (address, False)}
+
+    def tobytes(self) -> bytes:
+        return bytes(memoryview(self._owner))
+
+    def tolist(self) -> Any:
+        values = self.data.tolist()
+        return values if self.shape else values[0]
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a single number has no length")
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.tolist()[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __repr__(self) -> str:
+        return f"mgpu.Array({self.type}, {self.shape})"
+
+
+class Program:
+    """A program on its target. Call it with arrays by name; it loads what is resident at the first
+    call, replays once, and returns what it wrote. One thread uses it at a time."""
+
+    def __init__(self, handle: ctypes.c_void_p):
+        self._handle: Optional[ctypes.c_void_p] = handle
+        self._isLoaded = False
+        self._bound: Dict[str, Any] = {}
+        self.arguments: Dict[str, Argument] = {}
+        for k in range(library().mgt_num_arguments(handle)):
+            argument = Argument()
+            call("mgt_get_argument", handle, k, ctypes.byref(argument))
+            self.arguments[argument.name.decode()] = argument
+
+    def _open(self) -> ctypes.c_void_p:
+        if self._handle is None:
+            raise UsageError("the program is closed")
+        return self._handle
+
+    def _find(self, name: str) -> Tuple[str, Tuple[int, ...], Argument]:
+        argument = self.arguments.get(name)
+        if argument is None:
+            raise UsageError(f"the program has no argument '{name}'; there are {', '.join(self.arguments) or 'none'}")
+        return argument.type.decode(), tuple(argument.shape[k] for k in range(argument.rank)), argument
+
+    def write(self, name: str, value: Any) -> None:
+        """Copies an array (or number) into an argument."""
+        kind, shape, argument = self._find(name)
+        data = _arrays.take(name, value, kind, shape)
+        view = memoryview(data)
+        native = view.nbytes and view.format.lstrip("@")[:1].isalpha()
+        view = view.cast("B") if native else memoryview(view.tobytes())
+        if view.nbytes != argument.bytes:
+            raise UsageError(f"'{name}' has {argument.bytes} bytes, and {view.nbytes} are given")
+        if view.readonly:
+            call("mgt_write", self._open(), name.encode(), bytes(view), view.nbytes)
+        else:
+            address = (ctypes.c_char * view.nbytes).from_buffer(view) if view.nbytes else None
+            call("mgt_write", self._open(), name.encode(), address, view.nbytes)
+
+    def read(self, name: str) -> Array:
+        """A copy of an argument or result."""
+        kind, shape, argument = self._find(name)
+        owner = (ctypes.c_char * argument.bytes)()
+        call("mgt_read", self._open(), name.encode(), owner, argument.bytes)
+        return Array(kind, shape, owner)
+
+    def array(self, name: str) -> Array:
+        """The argument's own memory, to fill or read in place, without a copy. It changes with each
+        replay, and is gone when the program is closed."""
+        kind, shape, _ = self._find(name)
+        address, count = ctypes.c_void_p(), ctypes.c_size_t()
+        call("mgt_memory", self._open(), name.encode(), ctypes.byref(address), ctypes.byref(count))
+        memory = type("Memory", (ctypes.c_char * count.value,), {})
+        owner = memory.from_address(address.value or 0) if count.value else (ctypes.c_char * 0)()
+        if count.value:
+            owner.program = self  # it is not closed by itself while the array lives
+        return Array(kind, shape, owner)
+
+    def bind(self, name: str, value: Any) -> None:
+        """From here on the array is the argument's or result's memory, and nothing is copied; what it
+        holds is read and written by each replay. It has the buffer protocol, is writable and without
+        gaps. The program keeps it until it is bound anew or closed."""
+        kind, _, argument = self._find(name)
+        view = memoryview(value)
+        if view.readonly or not view.c_contiguous or view.nbytes != argument.bytes or view.itemsize not in (1, _arrays.TYPES[kind][0]):
+            raise UsageError(f"'{name}' is bound to a writable array without gaps of {argument.bytes} bytes of {kind}")
+        owner = (ctypes.c_char * argument.bytes).from_buffer(view.cast("B"))
+        call("mgt_bind", self._open(), name.encode(), owner, argument.bytes)
+        self._bound[name] = owner
+
+    def load(self) -> None:
+        """Uploads what is resident, again where it is to start anew."""
+        call("mgt_load", self._open())
+        self._isLoaded = True
+
+    def replay(self, times: int = 1) -> None:
+        if not self._isLoaded:
+            self.load()
+        for _ in range(times):
+            call("mgt_replay", self._open())
+
+    def fetch(self) -> None:
+        """Brings back what is resident and was written."""
+        call("mgt_fetch", self._open())
+
+    def __call__(self, **arrays: Any) -> Dict[str, Array]:
+        for name, value in arrays.items():
+            self.write(name, value)
+        self.replay()
+        self.fetch()
+        return {name: self.read(name) for name, argument in self.arguments.items() if argument.role in (b"output", b"inout")}
+
+    def _text(self, name: str) -> str:
+        out = ctypes.c_char_p()
+        call(name, self._open(), ctypes.byref(out))
+        return out.value.decode()
+
+    def plan_text(self) -> str:
+        """The plan, as `mgpu-tune plan -o` writes it."""
+        return self._text("mgt_plan_text")
+
+    def explain(self) -> str:
+        """The plan in words."""
+        return self._text("mgt_explain")
+
+    def times(self) -> List[NodeTime]:
+        """Replays once and says when each node ran."""
+        if not self._isLoaded:
+            self.load()
+        rows, count = ctypes.POINTER(Time)(), ctypes.c_size_t()
+        call("mgt_times", self._open(), ctypes.byref(rows), ctypes.byref(count))
+        return [NodeTime(rows[k].name.decode(), rows[k].location.decode(), rows[k].start_us, rows[k].end_us) for k in range(count.value)]
+
+    def close(self) -> None:
+        """Frees what it has; arrays of array() must not be used any more."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            library().mgt_close(handle)
+            self._bound.clear()
+
+    def __enter__(self) -> "Program":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+
+def load(path: str, target: str = "host") -> Program:
+    """Opens a bundle."""
+    handle = ctypes.c_void_p()
+    call("mgt_open", str(path).encode(), text(target), ctypes.byref(handle))
+    return Program(handle)

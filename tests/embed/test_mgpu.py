@@ -1,0 +1,416 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The Python package: arrays in and out, messages at the caller's line, bundles, plans and times."""
+
+import array
+import contextlib
+import ctypes
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import mgpu
+from mgpu import _arrays
+
+SCALE = """void scale(mgpu_block block, float *y, const float *x, float a) {
+  for (uint32_t t = 0; t < block.size.x; t += ITEMS)
+    for (int k = 0; k < ITEMS; ++k)
+      y[block.index.x * block.size.x + t + k] = a * x[block.index.x * block.size.x + t + k];
+}"""
+
+
+def line():
+    return sys._getframe(1).f_lineno
+
+
+def scaled(devices=2, **options):
+    """Each device scales its part of w and x, and all are summed."""
+    g = mgpu.Graph(devices=devices, name="scaled")
+    x, w, y = g.input("x", (8 * devices,)), g.input("w", (8,), role="resident"), g.output("y", (8,))
+    scale = g.kernel("scale", params=("w", "r", "f32"), host=SCALE, block=4, tunables={"ITEMS": [2, 1, 4]})
+    parts = []
+    for d in range(devices):
+        a, b = g.empty((8,), device=d), g.empty((8,), device=d)
+        g.copy(a, x[8 * d:8 * d + 8])
+        scale(b, a, 2.0, grid=2, name=f"part{d}", flops=8)
+        weights = g.empty((8,), device=d, name=f"w{d}")
+        g.copy(weights, w)
+        parts += [b] if d else [b, weights]
+    g.all_reduce([parts[0], *parts[2:]])
+    g.copy(y, parts[0])
+    return g
+
+
+class Arrays(unittest.TestCase):
+    def setUp(self):
+        self.program = scaled().open("host:2")
+        self.program.write("w", [0.0] * 8)
+
+    def expect(self, value, expected):
+        self.assertEqual(self.program(x=value)["y"].tolist(), expected)
+
+    def testBufferProtocol(self):
+        expected = [2.0 * (k + k + 8) for k in range(8)]
+        self.expect(list(range(16)), expected)
+        self.expect(range(16), expected)
+        self.expect(array.array("f", range(16)), expected)
+        self.expect(memoryview(array.array("f", range(16))), expected)
+        self.expect(array.array("f", range(16)).tobytes(), expected)  # raw
+        self.expect((ctypes.c_float * 16)(*range(16)), expected)
+
+    def testWrongArrays(self):
+        for value, words in [([1.0] * 15, r"'x' has shape \(16,\), and its array \(15,\)"), (array.array("d", [0] * 16), "elements of type f32"),
+                             (b"123", "'x' has 64 bytes, and 3"), (object(), "buffer protocol or DLPack"), (["a"] * 16, "no numbers of type f32"),
+                             (memoryview(array.array("f", range(32)))[::2], "gaps")]:
+            with self.assertRaisesRegex(mgpu.UsageError, words):
+                self.program(x=value)
+        with self.assertRaisesRegex(mgpu.UsageError, "no argument 'z'; there are x, w, y"):
+            self.program(z=1)
+
+    def testResultsAreCopiesAndArraysAreNot(self):
+        first = self.program(x=[1] * 16)["y"]
+        live = self.program.array("y")
+        second = self.program(x=[2] * 16)["y"]
+        self.assertEqual((first[0], second[0], live[0]), (4.0, 8.0, 8.0))
+        self.assertEqual(first.data.format, "f")
+        self.assertEqual(len(live), 8)
+        self.program.array("x").data[0] = 5  # in place
+        self.program.replay()
+        self.assertEqual(live[0], 14.0)
+        interface = live.__array_interface__
+        self.assertEqual((interface["shape"], interface["typestr"]), ((8,), "<f4"))
+
+    def testDLPack(self):
+        """As another library gives it: memory, a shape, a deleter that must be called once."""
+        numbers, shape, deleted = (ctypes.c_float * 16)(*range(16)), (ctypes.c_int64 * 1)(16), []
+
+        class Tensor:
+            device = 1
+
+            def __dlpack__(self):
+                self.deleter = _arrays._DELETER(lambda _: deleted.append(1))
+                self.managed = _arrays._DLManagedTensor(
+                    _arrays._DLTensor(ctypes.addressof(numbers), self.device, 0, 1, 2, 32, 1, shape, None, 0), None, self.deleter)
+                make = ctypes.pythonapi.PyCapsule_New
+                make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+                return make(ctypes.addressof(self.managed), b"dltensor", None)
+
+        self.expect(Tensor(), [2.0 * (k + k + 8) for k in range(8)])
+        self.assertEqual(deleted, [1])
+        Tensor.device = 2
+        with self.assertRaisesRegex(mgpu.UnsupportedError, "copy it to the host first"):
+            self.program(x=Tensor())
+        self.assertEqual(deleted, [1, 1])
+
+    def testBoundArraysAreTheArguments(self):
+        x, y = array.array("f", range(16)), array.array("f", [0] * 8)
+        self.program.bind("x", x)
+        self.program.bind("y", y)
+        self.program.replay()
+        self.assertEqual(y.tolist(), [2.0 * (k + k + 8) for k in range(8)])
+        x[0] = 100
+        self.program.replay()
+        self.assertEqual(y[0], 216.0)
+        for wrong in (bytes(64), array.array("f", [0] * 15), array.array("d", [0] * 8)):
+            with self.assertRaisesRegex(mgpu.UsageError, "'x' is bound to a writable array without gaps of 64 bytes of f32"):
+                self.program.bind("x", wrong)
+
+    def testAClosedProgramSaysSo(self):
+        self.program.close()
+        with self.assertRaisesRegex(mgpu.UsageError, "closed"):
+            self.program.replay()
+
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+
+@unittest.skipUnless(numpy, "numpy is not installed")
+class Numpy(unittest.TestCase):
+    def testArraysInAndOut(self):
+        g = mgpu.Graph(devices=2)
+        x, y = g.input("x", (4, 4), numpy.float32), g.output("y", (2, 4))
+        halves = [g.empty((2, 4), device=d) for d in range(2)]
+        for d in range(2):
+            g.copy(halves[d], x[2 * d:2 * d + 2])
+        g.all_reduce(halves)
+        g.copy(y, halves[0])
+        program = g.open("host:2")
+        a = numpy.arange(16, dtype=numpy.float32).reshape(4, 4)
+        expected = a[:2] + a[2:]
+
+        class OnlyDLPack:
+            def __dlpack__(self):
+                return a.__dlpack__()
+        for value in (a, OnlyDLPack()):
+            got = numpy.asarray(program(x=value)["y"])
+            self.assertEqual(got.dtype, numpy.float32)
+            numpy.testing.assert_array_equal(got, expected)
+        for wrong in (a.astype(numpy.float64), a.T, a[:, ::2], a.reshape(2, 8)):
+            with self.assertRaises(mgpu.UsageError):
+                program(x=wrong)
+        a.flags.writeable = False
+        numpy.testing.assert_array_equal(program(x=a)["y"], expected)
+        numpy.asarray(program.array("x"))[:] = 7  # in place
+        bound = numpy.zeros((2, 4), numpy.float32)
+        program.bind("y", bound)
+        program.replay()
+        self.assertTrue((bound == 14).all())
+
+
+class Numbers(unittest.TestCase):
+    def testBits(self):
+        for kind, value, expected in [("bf16", 1.0, "803f"), ("bf16", 1.00390625, "803f"), ("bf16", 1.01171875, "823f"), ("f16", 1.5, "003e"),
+                                      ("i8", -1, "ff"), ("i1", True, "01"), ("f32", 1, "0000803f")]:
+            self.assertEqual(_arrays.number_bytes(kind, value).hex(), expected, (kind, value))
+        with self.assertRaises(mgpu.UsageError):
+            _arrays.number_bytes("i8", 128)
+
+    def testTypeNames(self):
+        class float32:
+            pass
+        self.assertEqual([_arrays.type_name(each) for each in ("f32", "bfloat16", "torch.float16", float32, float, "index")],
+                         ["f32", "bf16", "f16", "f32", "f32", "index"])
+        with self.assertRaisesRegex(mgpu.UsageError, "complex64"):
+            _arrays.type_name("complex64")
+
+
+class Messages(unittest.TestCase):
+    def testTheCallersLineIsNamed(self):
+        g = mgpu.Graph(devices=2)
+        x, a, b = g.input("x", (4,)), g.empty((4,), device=0), g.empty((3,), device=1)
+        with self.assertRaises(mgpu.InvalidError) as caught:
+            g.copy(b, a)
+        self.assertEqual(str(caught.exception), f"test_mgpu.py:{line() - 1}: copies 4 elements into 3")
+        g.copy(a, x)  # it goes on
+        with self.assertRaisesRegex(mgpu.UsageError, "no buffer of this graph"):
+            g.copy(a, mgpu.Graph().empty((4,)))
+        with self.assertRaisesRegex(mgpu.UsageError, "outside of 'x'"):
+            x[4]
+        with self.assertRaisesRegex(mgpu.UsageError, "cannot be seen as"):
+            x[::2].reshape(1, 2)
+        g.check()
+
+    def testALoopWithAnExceptionInsideIsForgotten(self):
+        g = scaled()
+        a, before = g.empty((4,)), g.plan().text
+        with self.assertRaises(ZeroDivisionError):
+            with g.loop(3):
+                g.fill(a, 1)
+                g.fill(a, 1 / 0)
+        self.assertEqual(g.plan().text, before)
+
+    def testKernels(self):
+        g = mgpu.Graph()
+        a = g.empty((4,))
+        bad = g.kernel("bad", params=("rw",), host="void bad(mgpu_block, float *y) { y[0] = none; }")
+        with self.assertRaisesRegex(mgpu.UsageError, "takes 1 arguments, and 2"):
+            bad(a, 1)
+        bad(a)
+        with self.assertRaisesRegex(mgpu.InvalidError, r"kernel 'bad': \S+ refuses its C\+\+ for the host: bad.cpp:1:\d+: error: .*none"):
+            g.open()
+        gpu = mgpu.Graph()
+        gpu.kernel("k", params=("rw",), cuda='extern "C" __global__ void k(float *) {}')(gpu.empty((4,)))
+        with self.assertRaisesRegex(mgpu.UnsupportedError, r"test_mgpu.py:\d+: kernel 'k' has no C\+\+ for the host: give it, or open"):
+            gpu.open()
+        with self.assertRaisesRegex(mgpu.UsageError, "would run nowhere"):
+            gpu.save("/nowhere/x.mgpu")
+        gpu.check()
+        self.assertIn("k_0", gpu.plan().explain())
+
+    def testProbeFindsWhatIsNotDeclared(self):
+        def graph(body, params=("w", "r"), reads=()):
+            g = mgpu.Graph()
+            a, b = g.empty((8,), name="a"), g.empty((8,), name="b")
+            k = g.kernel("k", params=params, host=f"void k(mgpu_block, float *y, float *x) {{ {body} }}")
+            k(a[2:6], b[2:6], reads=[each(a, b) for each in reads])
+            return g
+        graph("for (int i = 0; i < 4; ++i) y[i] = 2 * x[i];").check(probe=True)
+        graph("y[0] = 1;").check(probe=True)  # not all of it
+        for body, words in [("y[4] = 1;", "writes bytes 24 to 28 of buffer 'a', which has 32; its launch does not say so"),
+                            ("y[-3] = 1;", "writes bytes -4 to 0 of buffer 'a'"), ("x[0] = 1;", "writes bytes 8 to 12 of buffer 'b'"),
+                            ("y[0] = x[4];", "reads of buffer 'b' what its launch does not say: byte 8 of buffer 'a'"),
+                            ("y[0] += x[0];", "reads of buffer 'a' what")]:
+            with self.assertRaisesRegex(mgpu.InvalidError, r"test_mgpu.py:\d+: kernel 'k' " + words):
+                graph(body).check(probe=True)
+        graph("y[0] += x[0];", ("rw", "r")).check(probe=True)
+        graph("y[0] = x[4];", reads=[lambda a, b: b[6:]]).check(probe=True)
+
+    def testTheCompilerRunsOnce(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log, script = os.path.join(folder, "log"), os.path.join(folder, "cxx")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write(f'#!/bin/sh\necho run >> {log}\nexec c++ "$@"\n')
+            os.chmod(script, 0o755)
+            before = {name: os.environ.get(name) for name in ("CXX", "MGPU_DB")}
+            os.environ.update(CXX=script + " -g0", MGPU_DB=os.path.join(folder, "kernels.db"))
+            try:
+                for _ in range(2):
+                    scaled().open()
+            finally:
+                for name, value in before.items():
+                    os.environ.update({name: value}) if value else os.environ.pop(name)
+            with open(log, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "run\n")
+
+    def testTheCompilerMayBeAbsent(self):
+        before = os.environ.get("CXX")
+        os.environ["CXX"] = "/nowhere/c++ -O9"
+        try:
+            with self.assertRaisesRegex(mgpu.AbsentError, "CXX names '/nowhere/c\\+\\+', which is no program"):
+                scaled().open()
+        finally:
+            del os.environ["CXX"]
+            if before:
+                os.environ["CXX"] = before
+
+    def testTargets(self):
+        g = scaled()
+        for target, kind in [("abacus", mgpu.UsageError), ("host:1", mgpu.AbsentError), ("cuda:0,1", mgpu.UnsupportedError),
+                             ("sim:dgx-h200", mgpu.UnsupportedError)]:
+            with self.assertRaisesRegex(kind, target):
+                g.open(target)
+
+
+class Plans(unittest.TestCase):
+    def testPlansSayWhereTheyCameFrom(self):
+        g = scaled()
+        plan = g.plan(scheduler="shuffled", seed=3, streams=2)
+        self.assertNotEqual(plan.text, g.plan().text)
+        self.assertIn("part1", plan.explain())
+        program = plan.open("host:2")
+        self.assertEqual(program.plan_text(), plan.text)
+        self.assertIn("part0", program.explain())
+        program(x=[1] * 16, w=[0] * 8)
+        times = program.times()
+        self.assertEqual(sum(time.name.startswith("part") for time in times), 2)
+        self.assertTrue(all(0 <= time.start_us <= time.end_us for time in times))
+        self.assertTrue(all(time.location.startswith("test_mgpu.py:") for time in times))
+        with self.assertRaisesRegex(mgpu.Error, "alphabetical"):
+            g.plan(scheduler="alphabetical")
+
+    def testAMachineThatIsNotHereIsPlannedFor(self):
+        g = scaled()
+        plan = g.plan(machine="sim:dgx-h200", budget="5")
+        self.assertIn('model "dgx-h200', plan.text)
+        self.assertEqual(plan.text, g.plan(machine="sim:dgx-h200", budget="5").text)
+        self.assertRegex(plan.explain(), r"makespan \d")
+        with self.assertRaisesRegex(mgpu.UnsupportedError, "'sim:dgx-h200' can be planned for, not run on"):
+            plan.open()
+        with self.assertRaisesRegex(mgpu.Error, "sim:nowhere|nowhere"):
+            g.plan(machine="sim:nowhere")
+
+    def testDeclaredTimesAreThePlans(self):
+        g = mgpu.Graph()
+        k = g.kernel("k", params=("rw",), host="void k(mgpu_block, float *) {}")
+        a = g.empty((4,))
+        k(a, microseconds=1234)
+        self.assertIn("1234", g.plan().explain())
+
+
+class Bundles(unittest.TestCase):
+    def testABundleReplaysWhatWasBuilt(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = os.path.join(folder, "a.mgpu"), os.path.join(folder, "b.mgpu")
+            scaled().save(first)
+            scaled().save(second)
+            with open(first, "rb") as a, open(second, "rb") as b:
+                self.assertEqual(a.read(), b.read(), "equal programs give equal bytes")
+            with mgpu.load(first, "host:2") as program:
+                self.assertEqual(program(x=range(16), w=[0] * 8)["y"].tolist(), [2.0 * (k + k + 8) for k in range(8)])
+            with self.assertRaises(mgpu.UsageError):
+                scaled().save(os.path.join(folder, "c.mgpu"), cpu="x99")
+            self.assertFalse(os.path.exists(os.path.join(folder, "c.mgpu")))
+            with self.assertRaisesRegex(mgpu.UsageError, "cannot be opened"):
+                mgpu.load(os.path.join(folder, "d.mgpu"))
+
+    def testAlternativesAreTheTunables(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.mgpu")
+            scaled().save(path, cpu="x86-64-v2", alternatives=5)
+            with contextlib.closing(sqlite3.connect(path)) as bundle:
+                ways = bundle.execute("SELECT target FROM kernel_images WHERE form = 'host-way'").fetchall()
+            self.assertEqual(len(ways), 2, ways)  # ITEMS is 2, 1 or 4
+            self.assertTrue(any("tunables=1" in target for target, in ways), ways)
+            with mgpu.load(path) as program:
+                self.assertEqual(program(x=[1] * 16, w=[0] * 8)["y"][0], 4.0)
+
+    def testACubinOfNvrtcGoesInAsItIs(self):
+        source = 'extern "C" __global__ void twice(float *y, long long n) { if (threadIdx.x < n) y[threadIdx.x] *= 2; }'
+
+        def graph(params, values, **form):
+            g = mgpu.Graph()
+            g.kernel("twice", params=params, block=8, **form)(g.empty((8,)), *values)
+            return g
+        with tempfile.TemporaryDirectory() as folder:
+            path, again = os.path.join(folder, "a.mgpu"), os.path.join(folder, "b.mgpu")
+            try:
+                graph(("rw", "i64"), [8], cuda=source).save(path, arch="sm_90")
+            except mgpu.AbsentError as error:
+                if os.environ.get("MGPU_REQUIRE_NVRTC"):
+                    raise
+                self.skipTest(str(error))
+            cubin = ("SELECT value FROM blobs JOIN kernel_images ON key = blob WHERE form = 'cubin'",)
+            with contextlib.closing(sqlite3.connect(path)) as bundle:
+                made, = bundle.execute(*cubin).fetchone()
+            graph(("rw", "i64"), [8], cubins={"sm_90": made}).save(again, arch="sm_90")
+            with contextlib.closing(sqlite3.connect(again)) as bundle:
+                self.assertEqual(bundle.execute(*cubin).fetchone(), (made,))
+            with self.assertRaisesRegex(mgpu.InvalidError, r"takes 2 parameters of \[8, 8\] bytes, but the launch gives 2 of \[8, 4\]"):
+                graph(("rw", "f32"), [8], cubins={"sm_90": made}).save(again, arch="sm_90")
+
+    def testACubinForAnotherGpuIsNot(self):
+        g = mgpu.Graph()
+        k = g.kernel("k", params=("rw",), cubins={"sm_90": b".version 8.0 PTX\0"})
+        k(g.empty((4,)))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "k.mgpu")
+            with self.assertRaisesRegex(mgpu.AbsentError, "came compiled for sm_90 and without CUDA C.*give a cubin for sm_80 too"):
+                g.save(path, arch="sm_80")
+
+
+class Residents(unittest.TestCase):
+    def testWhatIsResidentStays(self):
+        g = mgpu.Graph()
+        total, x, y = g.resident((4,)), g.input("x", (4,)), g.output("y", (4,))
+        a = g.empty((4,))
+        add = g.kernel("add", params=("rw", "r"), block=4,
+                       host="void add(mgpu_block, float *y, const float *x) { for (int i = 0; i < 4; ++i) y[i] += x[i]; }")
+        g.copy(a, x)
+        add(total, a)
+        g.copy(y, total)
+        program = g.open()
+        self.assertEqual([program(x=[k] * 4)["y"][0] for k in (1, 2, 3)], [1.0, 3.0, 6.0])
+
+    def testADynamicNumberIsRead(self):
+        g = mgpu.Graph()
+        rate, y, a = g.input("rate", (), "f64", role="dynamic"), g.output("y", (2,), "f64"), g.empty((2,), "f64")
+        put = g.kernel("put", params=("w", "r"), host="void put(mgpu_block, double *y, const double *rate) { y[0] = y[1] = *rate; }")
+        put(a, rate)
+        g.copy(y, a)
+        program = g.open()
+        self.assertEqual([program(rate=r)["y"].tolist() for r in (0.5, 3)], [[0.5, 0.5], [3.0, 3.0]])
+
+    def testConstantsAndFills(self):
+        g = mgpu.Graph()
+        c, y, a = g.constant([1.5, -2], (2,), "bf16"), g.output("y", (4,), "bf16"), g.empty((4,), "bf16")
+        g.fill(a, 1.0)
+        g.copy(a[1:3], c)
+        g.copy(y, a)
+        self.assertEqual(g.open()()["y"].tolist(), [0x3f80, 0x3fc0, 0xc000, 0x3f80])
+
+
+class CommandLine(unittest.TestCase):
+    def testVersion(self):
+        done = subprocess.run([sys.executable, "-m", "mgpu", "--version"], capture_output=True, text=True, check=True)
+        self.assertRegex(done.stdout, r"\Alibmgt \d+\.\d+\.\d+ \(commit \w+\)")
+        self.assertIn("Library: ", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: mgpu-opt %s --convert-stablehlo-to-linalg --split-input-file --verify-diagnostics
+
+func.func @main(%n: tensor<i32>) -> tensor<i32> {
+  // expected-error @below {{'stablehlo.while' op goes on as long as numbers on the devices say}}
+  %0 = stablehlo.while(%i = %n) : tensor<i32>
+    cond {
+      %ten = stablehlo.constant dense<10> : tensor<i32>
+      %go = stablehlo.compare LT, %i, %ten, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %go : tensor<i1>
+    } do {
+      %next = stablehlo.add %i, %i : tensor<i32>
+      stablehlo.return %next : tensor<i32>
+    }
+  return %0 : tensor<i32>
+}
+
+// -----
+
+func.func @main(%x: tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>> {
+  // expected-error @below {{complex numbers are not read by this version}}
+  %0 = stablehlo.add %x, %x : tensor<2xcomplex<f32>>
+  return %0 : tensor<2xcomplex<f32>>
+}
+
+// -----
+
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-error @below {{calls 'my_kernel', which this version does not know}}
+  %0 = stablehlo.custom_call @my_kernel(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32>, %zero: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.reduce(%x init: %zero) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+   reducer(%a: tensor<f32>, %b: tensor<f32>) {
+    // expected-error @below {{stands in the region of 'stablehlo.reduce', which may have operations on single numbers alone}}
+    %1 = stablehlo.broadcast_in_dim %a, dims = [] : (tensor<f32>) -> tensor<2xf32>
+    stablehlo.return %b : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}

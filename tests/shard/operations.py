@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Each collective and index operation of the shard dialect gives what its definition says.
+
+A program gives every device its own tensor, applies each operation to it, and returns what all
+devices have. What the dialect leaves undefined is not compared. MGPU_SWEEPS=all takes all grids.
+
+Usage: operations.py MGPU_TUNE
+"""
+import itertools
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+from harness import read_npy, write_npy
+
+ROWS, COLUMNS = 24, 4  # of each device's tensor; all groups divide ROWS
+TYPES = {"i32": "<i4", "i64": "<i8", "f32": "<f4", "f64": "<f8"}
+WIDER = {"i32": "i64", "f32": "f64", "i64": "i64", "f64": "f64"}
+
+
+class Grid:
+    """Devices of a grid, row-major, and the groups that differ along some axes alone."""
+
+    def __init__(self, shape):
+        self.shape = shape
+        self.places = list(itertools.product(*map(range, shape)))
+
+    def rank(self, device, axes):
+        rank = 0
+        for axis in axes:
+            rank = rank * self.shape[axis] + self.places[device][axis]
+        return rank
+
+    def group(self, device, axes):
+        here = self.places[device]
+        same = [d for d, place in enumerate(self.places)
+                if all(a in axes or place[a] == here[a] for a in range(len(here)))]
+        return sorted(same, key=lambda d: self.rank(d, axes))
+
+
+def rows(tensor, start, count):
+    return tensor[start:start + count]
+
+
+def columns(tensor, start, count):
+    return [row[start:start + count] for row in tensor]
+
+
+def part(tensor, axis, rank, parts):
+    size = (len(tensor) if axis == 0 else len(tensor[0])) // parts
+    return (rows if axis == 0 else columns)(tensor, rank * size, size)
+
+
+def concat(tensors, axis):
+    if axis == 0:
+        return [row for tensor in tensors for row in tensor]
+    return [sum(same, []) for same in zip(*tensors)]
+
+
+def combine(tensors, kind):
+    return [[kind(values) for values in zip(*same)] for same in zip(*tensors)]
+
+
+REDUCTIONS = {"sum": sum, "max": max, "min": min, "product": math.prod,
+              "average": lambda v: sum(v) / len(v),
+              "bitwise_and": lambda v: v[0] if len(v) == 1 else v[0] & REDUCTIONS["bitwise_and"](v[1:]),
+              "bitwise_or": lambda v: v[0] if len(v) == 1 else v[0] | REDUCTIONS["bitwise_or"](v[1:]),
+              "bitwise_xor": lambda v: v[0] if len(v) == 1 else v[0] ^ REDUCTIONS["bitwise_xor"](v[1:])}
+
+
+class Program:
+    """The text of a program, and what each of its results is on each device."""
+
+    def __init__(self, grid, element, seed):
+        self.grid, self.element, self.random = grid, element, random.Random(seed)
+        self.lines, self.results = [], []
+        self.count = len(grid.places)
+        self.inputs = [[[self.random.randint(1, 2) for _ in range(COLUMNS)]
+                        for _ in range(ROWS)] for _ in range(self.count)]
+
+    def type(self, shape, element=None):
+        return f"tensor<{'x'.join(map(str, shape))}x{element or self.element}>"
+
+    def add(self, text, shape, expected, element=None):
+        """`expected` is the tensor of a device, or None where it is undefined."""
+        name = f"%r{len(self.results)}"
+        self.lines.append(f"{name} = {text}")
+        self.results.append((name, shape, element or self.element, [expected(d) for d in range(self.count)], text))
+
+    def axes(self):
+        axes = list(range(len(self.grid.shape)))
+        self.random.shuffle(axes)
+        return axes[:self.random.randint(1, len(axes))]
+
+    def add_collective(self, kind):
+        grid, axes, own = self.grid, self.axes(), self.inputs
+        size = math.prod(grid.shape[a] for a in axes)
+        where = f"on @grid grid_axes = {axes}"
+        here = self.type((ROWS, COLUMNS))
+        group = lambda d: [own[m] for m in grid.group(d, axes)]
+        root = [self.random.randrange(grid.shape[a]) for a in axes]
+        root_rank = 0
+        for a, place in zip(axes, root):
+            root_rank = root_rank * grid.shape[a] + place
+        is_root = lambda d: grid.rank(d, axes) == root_rank
+        reduction = self.random.choice(
+            ["sum", "max", "min", "product"] +
+            (["average"] if self.element[0] == "f" and size & (size - 1) == 0
+             else [] if self.element[0] == "f" else ["bitwise_and", "bitwise_or", "bitwise_xor"]))
+        to = self.random.choice([self.element, WIDER[self.element]])
+        reduce = REDUCTIONS[reduction]
+        axis = self.random.randrange(2)
+        if kind == "all_gather":
+            shape = (ROWS * size, COLUMNS) if axis == 0 else (ROWS, COLUMNS * size)
+            self.add(f"shard.all_gather %x {where} gather_axis = {axis} : {here} -> {self.type(shape)}",
+                     shape, lambda d: concat(group(d), axis))
+        elif kind == "gather":
+            shape = (ROWS * size, COLUMNS)
+            self.add(f"shard.gather %x {where} gather_axis = 0 root = {root} : ({here}) -> {self.type(shape)}",
+                     shape, lambda d: concat(group(d), 0) if is_root(d) else None)
+        elif kind == "all_reduce":
+            self.add(f"shard.all_reduce %x {where} reduction = {reduction} : {here} -> {self.type((ROWS, COLUMNS), to)}",
+                     (ROWS, COLUMNS), lambda d: combine(group(d), reduce), to)
+        elif kind == "reduce":
+            self.add(f"shard.reduce %x {where} reduction = {reduction} root = {root} : ({here}) -> {self.type((ROWS, COLUMNS), to)}",
+                     (ROWS, COLUMNS), lambda d: combine(group(d), reduce) if is_root(d) else None, to)
+        elif kind == "reduce_scatter":
+            shape = (ROWS // size, COLUMNS)
+            self.add(f"shard.reduce_scatter %x {where} reduction = {reduction} scatter_axis = 0 : {here} -> {self.type(shape, to)}",
+                     shape, lambda d: part(combine(group(d), reduce), 0, grid.rank(d, axes), size), to)
+        elif kind == "all_slice":
+            shape = (ROWS // size, COLUMNS)
+            self.add(f"shard.all_slice %x {where} slice_axis = 0 : {here} -> {self.type(shape)}",
+                     shape, lambda d: part(own[d], 0, grid.rank(d, axes), size))
+        elif kind == "scatter":
+            shape = (ROWS // size, COLUMNS)
+            self.add(f"shard.scatter %x {where} scatter_axis = 0 root = {root} : ({here}) -> {self.type(shape)}",
+                     shape, lambda d: part(group(d)[root_rank], 0, grid.rank(d, axes), size))
+        elif kind == "all_to_all":
+            shape = (ROWS, COLUMNS) if axis == 0 else (ROWS // size, COLUMNS * size)
+            self.add(f"shard.all_to_all %x {where} split_axis = 0 concat_axis = {axis} : {here} -> {self.type(shape)}",
+                     shape, lambda d: concat([part(m, 0, grid.rank(d, axes), size) for m in group(d)], axis))
+        elif kind == "broadcast":
+            self.add(f"shard.broadcast %x {where} root = {root} : ({here}) -> {here}",
+                     (ROWS, COLUMNS), lambda d: group(d)[root_rank])
+        elif kind == "shift":
+            along = self.random.choice(axes)
+            length = grid.shape[along]
+            offset, rotates = self.random.randint(-length, length), self.random.random() < 0.5
+
+            def shifted(d):
+                members, place = grid.group(d, [along]), grid.places[d][along] - offset
+                if rotates:
+                    return own[members[place % length]]
+                return own[members[place]] if 0 <= place < length else None
+            self.add(f"shard.shift %x {where} shift_axis = {along} offset = {offset}{' rotate' if rotates else ''} : {here} -> {here}",
+                     (ROWS, COLUMNS), shifted)
+        elif kind == "send":
+            source = [self.random.randrange(grid.shape[a]) for a in axes]
+            rank = 0
+            for a, place in zip(axes, source):
+                rank = rank * grid.shape[a] + place
+            self.lines.append(f"%s{len(self.results)} = shard.send %x {where} destination = {root} : ({here}) -> {here}")
+            self.add(f"shard.recv %x {where} source = {source} : ({here}) -> {here}",
+                     (ROWS, COLUMNS), lambda d: group(d)[rank] if is_root(d) else None)
+
+    def add_halo(self):
+        grid, axis = self.grid, self.random.randrange(len(self.grid.shape))
+        low, high = self.random.randint(0, 3), self.random.randint(0, 3)
+        length = grid.shape[axis]
+
+        def updated(d):
+            tensor, members = list(self.inputs[d]), grid.group(d, [axis])
+            place = grid.places[d][axis]
+            if place > 0 and low:
+                tensor[:low] = self.inputs[members[place - 1]][ROWS - high - low:ROWS - high]
+            if place < length - 1 and high:
+                tensor[ROWS - high:] = self.inputs[members[place + 1]][low:low + high]
+            return tensor
+        self.add(f"shard.update_halo %x on @grid split_axes = [[{axis}]] halo_sizes = [{low}, {high}] : {self.type((ROWS, COLUMNS))}",
+                 (ROWS, COLUMNS), updated)
+
+    def add_indices(self):
+        """Index operations, as a tensor of one element."""
+        grid, rank = self.grid, len(self.grid.shape)
+        n = len(self.results)
+        names = [f"%i{n}_{a}" for a in range(rank)]
+        self.lines.append(f"{', '.join(names)} = shard.process_multi_index on @grid : {', '.join(['index'] * rank)}")
+        self.lines.append(f"%l{n} = shard.process_linear_index on @grid : index")
+        axis = self.random.randrange(rank)
+        self.lines.append(f"%d{n}, %u{n} = shard.neighbors_linear_indices on @grid[{', '.join(names)}] split_axes = [{axis}] : index, index")
+        self.lines.append(f"%g{n} = shard.grid_shape @grid axes = [{axis}] : index")
+
+        def neighbor(d, step):
+            place = grid.places[d][axis] + step
+            return grid.group(d, [axis])[place] if 0 <= place < grid.shape[axis] else -1
+        wanted = [(name, lambda d, a=a: grid.places[d][a]) for a, name in enumerate(names)]
+        wanted += [(f"%l{n}", lambda d: d), (f"%d{n}", lambda d: neighbor(d, -1)),
+                   (f"%u{n}", lambda d: neighbor(d, 1)), (f"%g{n}", lambda d: grid.shape[axis])]
+        for name, value in wanted:
+            self.lines.append(f"{name}_c = arith.index_cast {name} : index to i64")
+            self.add(f"tensor.splat {name}_c : tensor<1x1xi64>", (1, 1), lambda d, value=value: [[value(d)]], "i64")
+
+    def text(self):
+        rank, count = len(self.grid.shape), self.count
+        layout = f"#spmd.layout<mesh = {list(self.grid.shape)}, split = [{list(range(rank))}, []]>"
+        whole = lambda shape, element: self.type((shape[0] * count, shape[1]), element)
+        out = [f"#stack = {layout}", f"shard.grid @grid(shape = {'x'.join(map(str, self.grid.shape))})"]
+        types = ", ".join(f"{whole(s, e)} {{spmd.layout = #stack}}" for _, s, e, _, _ in self.results)
+        given = self.type((ROWS * count, COLUMNS))
+        out.append(f"func.func @main(%all: {given} {{spmd.layout = #stack}}) -> ({types}) {{")
+        out.append(f"  %x = spmd.full_to_shard %all : {given} to {self.type((ROWS, COLUMNS))}")
+        out += ["  " + line for line in self.lines]
+        for name, shape, element, _, _ in self.results:
+            out.append(f"  {name}_w = spmd.shard_to_full {name} : {self.type(shape, element)} to {whole(shape, element)}")
+        out.append(f"  return {', '.join(r[0] + '_w' for r in self.results)} : {', '.join(whole(s, e) for _, s, e, _, _ in self.results)}")
+        return "\n".join(out) + "\n}\n"
+
+
+def run(tune, folder, grid, element, seed):
+    program = Program(Grid(grid), element, seed)
+    for kind in ("all_gather", "gather", "all_reduce", "all_reduce", "reduce", "reduce_scatter", "all_slice",
+                 "scatter", "all_to_all", "broadcast", "shift", "shift", "send"):
+        program.add_collective(kind)
+    program.add_halo()
+    program.add_indices()
+    file, given = os.path.join(folder, "p.mlir"), os.path.join(folder, "x.npy")
+    with open(file, "w") as out:
+        out.write(program.text())
+    flat = [value for tensor in program.inputs for row in tensor for value in row]
+    write_npy(given, [float(v) if element[0] == "f" else v for v in flat], (ROWS * program.count, COLUMNS), TYPES[element])
+    command = [tune, "run", file, "--arg", f"all={given}"]
+    for k in range(len(program.results)):
+        command += ["--out", f"r{k}={os.path.join(folder, f'r{k}.npy')}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    what = f"grid {grid}, {element}, seed {seed}"
+    if done.returncode != 0:
+        sys.exit(f"{what}: exit code {done.returncode}\n{done.stdout}{done.stderr}\n{program.text()}")
+    compared = 0
+    for k, (name, shape, _, expected, text) in enumerate(program.results):
+        got, _ = read_npy(os.path.join(folder, f"r{k}.npy"))
+        size = shape[0] * shape[1]
+        for device, tensor in enumerate(expected):
+            if tensor is None:
+                continue
+            here = got[device * size:(device + 1) * size]
+            flat = [value for row in tensor for value in row]
+            if here != flat:
+                sys.exit(f"{what}, device {device}: {here}, expected {flat}\nof {text}")
+            compared += 1
+    print(f"{what}: {compared} tensors equal")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    cases = [((4,), "i32", 1), ((2, 3), "f32", 2), ((2, 2, 2), "i64", 3), ((3, 2), "f64", 4), ((2, 4), "i32", 5)]
+    if os.environ.get("MGPU_SWEEPS") == "all":
+        grids = [(1,), (2,), (3,), (6,), (8,), (2, 2), (3, 2), (4, 2), (1, 4), (2, 2, 2), (2, 1, 3)]
+        cases = [(grid, element, seed) for grid in grids for element in TYPES for seed in range(5)]
+    with tempfile.TemporaryDirectory() as folder:
+        for grid, element, seed in cases:
+            run(sys.argv[1], folder, grid, element, seed)
+
+
+main()
