@@ -128,28 +128,33 @@ static LogicalResult checkSharding(Operation *op, Type type,
   return success();
 }
 
-LogicalResult SdyDialect::verifyRegionArgAttribute(Operation *op, unsigned,
-                                                   unsigned index,
-                                                   NamedAttribute attribute) {
+/// An attribute of a function's argument or result, whose types are `types`.
+static LogicalResult
+checkAttribute(Operation *op, unsigned index, NamedAttribute attribute,
+               function_ref<TypeRange(FunctionOpInterface)> types) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   auto sharding = dyn_cast<TensorShardingAttr>(attribute.getValue());
   if (!function || attribute.getName() != shardingName)
     return success();
   if (!sharding)
     return op->emitError() << shardingName << " must be a #sdy.sharding";
-  return checkSharding(op, function.getArgumentTypes()[index], sharding);
+  return checkSharding(op, types(function)[index], sharding);
+}
+
+LogicalResult SdyDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                   unsigned index,
+                                                   NamedAttribute attribute) {
+  return checkAttribute(op, index, attribute, [](FunctionOpInterface each) {
+    return TypeRange(each.getArgumentTypes());
+  });
 }
 
 LogicalResult
 SdyDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index,
                                         NamedAttribute attribute) {
-  auto function = dyn_cast<FunctionOpInterface>(op);
-  auto sharding = dyn_cast<TensorShardingAttr>(attribute.getValue());
-  if (!function || attribute.getName() != shardingName)
-    return success();
-  if (!sharding)
-    return op->emitError() << shardingName << " must be a #sdy.sharding";
-  return checkSharding(op, function.getResultTypes()[index], sharding);
+  return checkAttribute(op, index, attribute, [](FunctionOpInterface each) {
+    return TypeRange(each.getResultTypes());
+  });
 }
 
 LogicalResult SdyDialect::verifyOperationAttribute(Operation *op,

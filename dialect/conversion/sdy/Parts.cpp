@@ -55,19 +55,22 @@ std::optional<spmd::DeviceGroups> Parts::groupsAlong(unsigned dim) const {
 // Meshes
 //===----------------------------------------------------------------------===//
 
-/// Which position along `axis` the place `at` of a row-major mesh has.
+/// How far apart neighbours along `axis` are in the row-major mesh.
+static int64_t strideOf(sdy::MeshAttr mesh, sdy::AxisRefAttr axis) {
+  int64_t stride = 1;
+  for (sdy::MeshAxisAttr after :
+       mesh.getAxes().drop_front(mesh.axisIndex(axis.getName()) + 1))
+    stride *= after.getSize();
+  if (axis.isSubAxis())
+    stride *=
+        mesh.axisSize(axis.getName()) / (axis.getPreSize() * axis.getSize());
+  return stride;
+}
+
+/// Which position along `axis` the place `at` of the mesh has.
 static int64_t positionAlong(sdy::MeshAttr mesh, sdy::AxisRefAttr axis,
                              int64_t at) {
-  int64_t index = mesh.axisIndex(axis.getName());
-  int64_t inner = 1;
-  for (sdy::MeshAxisAttr after : mesh.getAxes().drop_front(index + 1))
-    inner *= after.getSize();
-  int64_t size = mesh.axisSize(axis.getName());
-  int64_t position = at / inner % size;
-  if (!axis.isSubAxis())
-    return position;
-  return position / (size / (axis.getPreSize() * axis.getSize())) %
-         axis.getSize();
+  return at / strideOf(mesh, axis) % axis.sizeIn(mesh);
 }
 
 static int64_t deviceAt(sdy::MeshAttr mesh, int64_t place) {
@@ -108,17 +111,10 @@ std::optional<spmd::DeviceGroups> groupsAlong(sdy::MeshAttr mesh,
   for (int64_t place = 0; place < mesh.numDevices(); ++place) {
     int64_t rest = place, rank = 0;
     for (sdy::AxisRefAttr axis : axes) {
-      int64_t index = mesh.axisIndex(axis.getName());
-      if (index < 0)
+      if (mesh.axisIndex(axis.getName()) < 0)
         return std::nullopt;
-      int64_t inner = 1;
-      for (sdy::MeshAxisAttr after : mesh.getAxes().drop_front(index + 1))
-        inner *= after.getSize();
-      if (axis.isSubAxis())
-        inner *= mesh.axisSize(axis.getName()) /
-                 (axis.getPreSize() * axis.getSize());
       int64_t position = positionAlong(mesh, axis, place);
-      rest -= position * inner;
+      rest -= position * strideOf(mesh, axis);
       rank = rank * axis.sizeIn(mesh) + position;
     }
     groups[rest][rank] = deviceAt(mesh, place);

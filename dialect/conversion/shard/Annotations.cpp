@@ -25,8 +25,7 @@ LogicalResult convertShard(shard::ShardOp op) {
     return ir::emitUnsupported(op)
            << "takes the sharding of a tensor that has no 'shard.shard'; "
               "annotate that tensor";
-  if (!sharding.getStaticHaloSizes().empty() ||
-      !sharding.getStaticShardedDimsOffsets().empty())
+  if (hasOwnSizes(sharding))
     return ir::emitUnsupported(sharding)
            << "an annotation with 'halo_sizes' or 'sharded_dims_offsets' is "
               "not supported; split the tensor in equal parts";

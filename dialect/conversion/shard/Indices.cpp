@@ -72,8 +72,7 @@ static LogicalResult convertShardShape(shard::ShardShapeOp op) {
     return ir::emitUnsupported(op) << "'shard.shard_shape' needs the sharding "
                                       "of an annotated tensor, and constants "
                                       "for 'dims'";
-  if (!sharding.getStaticHaloSizes().empty() ||
-      !sharding.getStaticShardedDimsOffsets().empty())
+  if (hasOwnSizes(sharding))
     return ir::emitUnsupported(op)
            << "'shard.shard_shape' of a sharding with 'halo_sizes' or "
               "'sharded_dims_offsets' is not supported";

@@ -44,6 +44,12 @@ mlir::LogicalResult convertHalo(mlir::shard::UpdateHaloOp op);
 /// shard.shard: a layout constraint.
 mlir::LogicalResult convertShard(mlir::shard::ShardOp op);
 
+/// Whether parts have halos, or sizes that the program lists.
+inline bool hasOwnSizes(mlir::shard::ShardingOp op) {
+  return !op.getStaticHaloSizes().empty() ||
+         !op.getStaticShardedDimsOffsets().empty();
+}
+
 /// The shard.sharding that `sharding` is, through get_sharding; null where that
 /// is asked of a tensor without one.
 mlir::shard::ShardingOp shardingOf(mlir::Value sharding);

@@ -16,15 +16,6 @@ static bool isTensor(Value value) {
   return type && type.hasStaticShape();
 }
 
-static int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  Type element = type.getElementType();
-  return type.getNumElements() *
-         (element.isIntOrFloat()
-              ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8)
-              : 8);
-}
-
 FailureOr<SmallVector<int64_t>> meshOf(func::FuncOp function) {
   SmallVector<spmd::LayoutAttr> layouts;
   for (BlockArgument argument : function.getArguments())
@@ -189,9 +180,9 @@ int64_t Layouts::costOf(const FactorRule &rule, ArrayRef<Axes> cuts) const {
     int64_t parts = 1;
     for (const Axes &axes : conversion::cutsOf(from))
       parts *= countAlong(mesh, axes);
-    auto full = cast<RankedTensorType>(value.getType()).getShape();
-    cost += bytesReceived(planReshard(full, from, to, partial), mesh,
-                          bytesOf(value) / parts);
+    auto type = cast<RankedTensorType>(value.getType());
+    cost += bytesReceived(planReshard(type.getShape(), from, to, partial), mesh,
+                          bytesOf(type, type.getShape()) / parts);
   };
   for (const FactorTensor &operand : rule.operands)
     if (spmd::LayoutAttr layout = layouts.lookup(operand.value))

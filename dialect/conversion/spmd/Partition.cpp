@@ -35,8 +35,11 @@ Value Partition::part(Value value, spmd::LayoutAttr layout) {
 /// Reshards what stands for `value`, and says in a remark what that costs.
 Value Partition::change(Value value, Value local, spmd::LayoutAttr from,
                         spmd::LayoutAttr to, const Partial &partial) {
-  reportChange(value, from, to, partial);
-  return reshard(b, value.getLoc(), shapeOf(value), local, from, to, partial);
+  SmallVector<ReshardStep> steps =
+      planReshard(shapeOf(value), from, to, partial.axes);
+  reportChange(value, from, to, steps, partial);
+  return reshard(b, value.getLoc(), shapeOf(value), local, from, to, steps,
+                 partial.kind);
 }
 
 Value Partition::whole(Value value) {

@@ -52,7 +52,8 @@ private:
                      const Partial &partial);
   void reportLayouts();
   void reportChange(mlir::Value value, spmd::LayoutAttr from,
-                    spmd::LayoutAttr to, const Partial &partial);
+                    spmd::LayoutAttr to, llvm::ArrayRef<ReshardStep> steps,
+                    const Partial &partial);
   void setPart(mlir::Value value, mlir::Value local, spmd::LayoutAttr has,
                const Partial &partial = {});
   mlir::RankedTensorType partType(mlir::Value value, spmd::LayoutAttr layout);

@@ -13,10 +13,12 @@ namespace mgpu::conversion {
 
 using namespace mlir;
 
-static void emitReport(Location loc, const std::string &text) {
-  remark::analysis(loc, remark::RemarkOpts::name("layout").category(
-                            "spmd-partition-tensors"))
-      << StringRef(text);
+/// The text is made only where remarks are listened to.
+static void emitReport(Location loc, function_ref<std::string()> text) {
+  if (auto remark =
+          remark::analysis(loc, remark::RemarkOpts::name("layout").category(
+                                    "spmd-partition-tensors")))
+    remark << StringRef(text());
 }
 
 template <typename T>
@@ -38,25 +40,17 @@ static std::string placeOf(Value value) {
          ir::describeLocation(value.getLoc());
 }
 
-static int64_t bytesOf(RankedTensorType type, ArrayRef<int64_t> shape) {
-  Type element = type.getElementType();
-  return ShapedType::getNumElements(shape) *
-         (element.isIntOrFloat()
-              ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8)
-              : 8);
-}
-
 void Partition::reportLayouts() {
   auto report = [&](Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || !type.hasStaticShape())
       return;
-    spmd::LayoutAttr layout = layouts.of(value);
-    int64_t most = bytesOf(type, layout.shardShape(type.getShape(), 0));
-    emitReport(value.getLoc(),
-               fmt::format("{}: {} split {}, {} bytes on a device",
-                           placeOf(value), textOf(Type(type)), splitOf(layout),
-                           most));
+    emitReport(value.getLoc(), [&] {
+      spmd::LayoutAttr layout = layouts.of(value);
+      return fmt::format("{}: {} split {}, {} bytes on a device",
+                         placeOf(value), textOf(Type(type)), splitOf(layout),
+                         bytesOf(type, layout.shardShape(type.getShape(), 0)));
+    });
   };
   for (BlockArgument argument : function.getArguments())
     report(argument);
@@ -68,32 +62,31 @@ void Partition::reportLayouts() {
 }
 
 void Partition::reportChange(Value value, spmd::LayoutAttr from,
-                             spmd::LayoutAttr to, const Partial &partial) {
+                             spmd::LayoutAttr to, ArrayRef<ReshardStep> steps,
+                             const Partial &partial) {
   static constexpr const char *names[] = {"slice",      "all_to_all",
                                           "all_gather", "reduce_scatter",
                                           "all_reduce", "move"};
-  auto type = cast<RankedTensorType>(value.getType());
-  SmallVector<ReshardStep> steps =
-      planReshard(type.getShape(), from, to, partial.axes);
   std::vector<std::string> made;
   for (const ReshardStep &step : steps)
     if (step.kind != ReshardStep::Slice)
       made.push_back(names[step.kind]);
   if (made.empty())
     return;
-  int64_t bytes =
-      bytesReceived(steps, from.getMesh(),
-                    bytesOf(type, from.shardShape(type.getShape(), 0)));
-  std::string cause =
-      partial.axes.empty()
-          ? fmt::format("from {} to {}", splitOf(from), splitOf(to))
-          : fmt::format("partial along axes {}", partial.axes);
-  emitReport(
-      value.getLoc(),
-      fmt::format("{} of {}: {} bytes to each device, {}, for '{}' at {}",
-                  fmt::join(made, ", "), placeOf(value), bytes, cause,
-                  current->getName().getStringRef().str(),
-                  ir::describeLocation(current->getLoc())));
+  emitReport(value.getLoc(), [&] {
+    auto type = cast<RankedTensorType>(value.getType());
+    int64_t bytes =
+        bytesReceived(steps, from.getMesh(),
+                      bytesOf(type, from.shardShape(type.getShape(), 0)));
+    std::string cause =
+        partial.axes.empty()
+            ? fmt::format("from {} to {}", splitOf(from), splitOf(to))
+            : fmt::format("partial along axes {}", partial.axes);
+    return fmt::format("{} of {}: {} bytes to each device, {}, for '{}' at {}",
+                       fmt::join(made, ", "), placeOf(value), bytes, cause,
+                       current->getName().getStringRef().str(),
+                       ir::describeLocation(current->getLoc()));
+  });
 }
 
 } // namespace mgpu::conversion

@@ -293,6 +293,14 @@ int64_t bytesReceived(ArrayRef<ReshardStep> steps, ArrayRef<int64_t> mesh,
   return received;
 }
 
+int64_t bytesOf(RankedTensorType type, ArrayRef<int64_t> shape) {
+  Type element = type.getElementType();
+  return ShapedType::getNumElements(shape) *
+         (element.isIntOrFloat()
+              ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8)
+              : 8);
+}
+
 //===----------------------------------------------------------------------===//
 // Operations
 //===----------------------------------------------------------------------===//
@@ -340,10 +348,10 @@ static Value emitStep(OpBuilder &b, Location loc, Value local,
 
 Value reshard(OpBuilder &b, Location loc, ArrayRef<int64_t> full, Value local,
               spmd::LayoutAttr from, spmd::LayoutAttr to,
-              const Partial &partial) {
-  for (const ReshardStep &step : planReshard(full, from, to, partial.axes)) {
+              ArrayRef<ReshardStep> steps, ir::ReductionKind kind) {
+  for (const ReshardStep &step : steps) {
     if (step.kind != ReshardStep::Move) {
-      local = emitStep(b, loc, local, from.getMesh(), step, partial.kind);
+      local = emitStep(b, loc, local, from.getMesh(), step, kind);
       continue;
     }
     auto type = cast<RankedTensorType>(local.getType());

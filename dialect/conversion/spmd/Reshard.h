@@ -75,12 +75,15 @@ llvm::SmallVector<ReshardStep> planReshard(llvm::ArrayRef<int64_t> full,
 int64_t bytesReceived(llvm::ArrayRef<ReshardStep> steps,
                       llvm::ArrayRef<int64_t> mesh, int64_t localBytes);
 
-/// Makes the operations of the steps for a device's part of a tensor of shape
-/// `full`.
+/// Bytes of elements as those of `type`, of a tensor of shape `shape`.
+int64_t bytesOf(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> shape);
+
+/// Makes the operations of `steps`, which planReshard() gave, for a device's
+/// part of a tensor of shape `full`.
 mlir::Value reshard(mlir::OpBuilder &b, mlir::Location loc,
                     llvm::ArrayRef<int64_t> full, mlir::Value local,
                     spmd::LayoutAttr from, spmd::LayoutAttr to,
-                    const Partial &partial = {});
+                    llvm::ArrayRef<ReshardStep> steps, ir::ReductionKind kind);
 
 } // namespace mgpu::conversion
 

@@ -30,7 +30,7 @@ private:
   bool isInvariant(unsigned k) const { return next[k] == body.getArgument(k); }
   Value before(Value value);
   std::optional<Counter> findCounter();
-  void bind(Block &block, ValueRange carried);
+  void bind(ValueRange targets, ValueRange carried, Value trip);
   SmallVector<Value> carriedOf(ValueRange values);
   LogicalResult makeFor(Counter counter);
   LogicalResult makeWhile();
@@ -105,22 +105,22 @@ Value LoopLowering::inductionAt(unsigned k, Value trip) {
   return arith::AddIOp::create(low.b, init, grown);
 }
 
-/// Says what the arguments of `block` are: what does not change, and what
-/// counts, is not among `carried`.
-void LoopLowering::bind(Block &block, ValueRange carried) {
+/// Says what `targets`, a value for each operand of the loop, are: what does
+/// not change, what counts, after `trip` trips, and the `carried` ones.
+void LoopLowering::bind(ValueRange targets, ValueRange carried, Value trip) {
   unsigned at = 0;
-  for (unsigned k = 0; k < block.getNumArguments(); ++k) {
-    Value argument = block.getArgument(k), init = op.getOperand()[k];
+  for (auto [k, target] : llvm::enumerate(targets)) {
+    Value init = op.getOperand()[k];
     if (isInvariant(k) && low.number(init))
-      low.setNumber(argument, low.number(init));
+      low.setNumber(target, low.number(init));
     else if (isInvariant(k))
-      low.set(argument, low[init]);
+      low.set(target, low[init]);
     else if (!isCarried(k))
-      continue;
+      low.setNumber(target, inductionAt(k, trip));
     else if (host.isNumber(k))
-      low.setNumber(argument, carried[at++]);
+      low.setNumber(target, carried[at++]);
     else
-      low.set(argument, carried[at++]);
+      low.set(target, carried[at++]);
   }
 }
 
@@ -151,11 +151,7 @@ LogicalResult LoopLowering::makeFor(Counter counter) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    bind(body, loop.getRegionIterArgs());
-    for (unsigned k = 0; k < body.getNumArguments(); ++k)
-      if (!isInvariant(k) && !isCarried(k))
-        low.setNumber(body.getArgument(k),
-                      inductionAt(k, loop.getInductionVar()));
+    bind(body.getArguments(), loop.getRegionIterArgs(), loop.getInductionVar());
     if (failed(low.lowerBlock(body)))
       return failure();
     if (!inits.empty()) {
@@ -164,20 +160,7 @@ LogicalResult LoopLowering::makeFor(Counter counter) {
     }
   }
   b.setLoc(op.getLoc());
-  unsigned at = 0;
-  for (auto [k, result] : llvm::enumerate(op.getResults())) {
-    Value init = op.getOperand()[k];
-    if (isInvariant(k) && low.number(init))
-      low.setNumber(result, low.number(init));
-    else if (isInvariant(k))
-      low.set(result, low[init]);
-    else if (!isCarried(k))
-      low.setNumber(result, inductionAt(k, trips));
-    else if (host.isNumber(k))
-      low.setNumber(result, loop.getResult(at++));
-    else
-      low.set(result, loop.getResult(at++));
-  }
+  bind(op.getResults(), loop.getResults(), trips);
   return success();
 }
 
@@ -191,7 +174,7 @@ LogicalResult LoopLowering::makeWhile() {
     OpBuilder::InsertionGuard guard(b);
     Block *test = b.createBlock(&loop.getBefore(), {}, types, places);
     Block &condition = op.getCond().front();
-    bind(condition, test->getArguments());
+    bind(condition.getArguments(), test->getArguments(), {});
     if (failed(low.lowerBlock(condition)))
       return failure();
     b.setLoc(op.getLoc());
@@ -199,24 +182,13 @@ LogicalResult LoopLowering::makeWhile() {
         b, low.number(condition.getTerminator()->getOperand(0)),
         test->getArguments());
     Block *trip = b.createBlock(&loop.getAfter(), {}, types, places);
-    bind(body, trip->getArguments());
+    bind(body.getArguments(), trip->getArguments(), {});
     if (failed(low.lowerBlock(body)))
       return failure();
     b.setLoc(op.getLoc());
     scf::YieldOp::create(b, carriedOf(next));
   }
-  unsigned at = 0;
-  for (auto [k, result] : llvm::enumerate(op.getResults())) {
-    Value init = op.getOperand()[k];
-    if (isInvariant(k) && low.number(init))
-      low.setNumber(result, low.number(init));
-    else if (isInvariant(k))
-      low.set(result, low[init]);
-    else if (host.isNumber(k))
-      low.setNumber(result, loop.getResult(at++));
-    else
-      low.set(result, loop.getResult(at++));
-  }
+  bind(op.getResults(), loop.getResults(), {});
   return success();
 }
 
