@@ -30,6 +30,10 @@ public:
   /// Every kernel for `cpu` ("native" or a level), compiled on all cores.
   virtual Result<std::vector<Object>>
   compileKernels(const planner::Dag &dag, const std::string &cpu) const;
+  /// What the host target would refuse to compile, by KernelId, told without
+  /// compiling it.
+  virtual std::vector<Result<void>>
+  verifyHostKernels(const planner::Dag &dag) const;
   /// The variants of each kernel for the host target, by KernelId.
   virtual Result<std::vector<planner::KernelSpace>>
   hostKernelSpaces(const planner::Dag &dag) const;

@@ -57,7 +57,8 @@ Result<void> checkMadeFor(const LoadedProgram &program,
                 fmt::format("--no-fusion: the kernels of a bundle are made: "
                             "make it again from {}",
                             origin.source));
-  for (const char *option : {"--node-limit", "--roll-from", "--devices"})
+  for (const char *option :
+       {"--node-limit", "--roll-from", "--devices", "--assign"})
     if (options.given.count(option))
       return fail(ErrorKind::Usage,
                   fmt::format("{}: the nodes of a bundle are made: make it "
@@ -194,6 +195,7 @@ const Format formats[] = {
       {"--role", holdsNodes},
       {"--node-limit", holdsNodes},
       {"--devices", holdsNodes},
+      {"--assign", holdsNodes},
       {"--roll-from", holdsNodes},
       {"--no-fusion", holdsNodes},
       {"--tensor-cores", holdsNodes}},

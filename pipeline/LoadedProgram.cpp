@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/LoadedProgram.h"
 
+#include "support/Spelling.h"
+
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace mgpu::pipeline {
 
@@ -27,22 +30,25 @@ Result<void> checkHasKernels(const LoadedProgram &program, const char *what) {
 Result<const ProgramArgument *> findArgument(const planner::Program &program,
                                              const std::string &key,
                                              const char *option, bool results) {
-  std::string known;
+  std::vector<std::string> known;
   for (const auto *list : {&program.arguments, &program.results}) {
     if (list == &program.results && !results)
       break;
     for (const ProgramArgument &argument : *list) {
       if (argument.name == key)
         return &argument;
-      known += (known.empty() ? "" : ", ") + argument.name;
+      known.push_back(argument.name);
     }
   }
   for (size_t k = 0; k < program.arguments.size(); ++k)
     if (key == std::to_string(k))
       return &program.arguments[k];
-  return fail(ErrorKind::Usage,
-              fmt::format("{} {}: no such argument; there are: {}", option, key,
-                          known.empty() ? "none" : known));
+  return fail(
+      ErrorKind::Usage,
+      fmt::format("{} {}: no such argument; there are: {}{}", option, key,
+                  known.empty() ? "none"
+                                : fmt::format("{}", fmt::join(known, ", ")),
+                  didYouMean(key, known)));
 }
 
 } // namespace mgpu::pipeline

@@ -30,6 +30,8 @@ struct ImportOptions {
   /// How many devices run a function over tensors; 0: as many as its layouts
   /// say, else one.
   uint64_t devices = 0;
+  /// The meshes of mpmd's named computations and tensors, by name.
+  std::map<std::string, std::string> meshes;
   bool reportSharding = false;    ///< fill LoadedProgram::sharding
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
   uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled

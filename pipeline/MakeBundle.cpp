@@ -211,6 +211,11 @@ Result<MadeBundle> makeBundle(LoadedProgram program,
                             "they must be; take the check.* call out, or use "
                             "'mgpu-tune run'",
                             program.expectations.front().place));
+  if (!program.outputs.empty())
+    return fail(ErrorKind::Unsupported,
+                fmt::format("{}: a bundle prints and checks nothing on the "
+                            "host; take the call out, or use 'mgpu-tune run'",
+                            program.outputs.front().place));
   capture::BundleContents &contents = made.contents;
   MGPU_TRY_ASSIGN(contents.origin, originOf(program.from));
   MGPU_TRY_ASSIGN(auto choice, findTuned(program, prepare));

@@ -2,7 +2,7 @@
 #include "pipeline/MakePlan.h"
 
 #include "pipeline/Target.h"
-#include "planner/schedule/list/MakePlan.h"
+#include "planner/schedule/MakePlan.h"
 #include "planner/schedule/transform/ChunkCounts.h"
 #include "planner/schedule/transform/Transform.h"
 #include "support/FileIO.h"
@@ -47,7 +47,9 @@ static Result<void> chooseChunks(const Dag &dag,
     if (transform.kind == planner::TransformKind::Chunk &&
         transform.counts.empty()) {
       auto makespan = [&](const Dag &of) -> Result<double> {
-        MGPU_TRY_ASSIGN(Plan plan, planner::makePlan(of, request));
+        planner::PlanRequest draft = request;
+        draft.isDraft = true;
+        MGPU_TRY_ASSIGN(Plan plan, planner::makePlan(of, draft));
         return plan.makespanUs;
       };
       MGPU_TRY_ASSIGN(planner::ChunkCounts found,

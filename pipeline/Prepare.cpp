@@ -5,6 +5,7 @@
 #include "pipeline/Kernels.h"
 #include "pipeline/Target.h"
 #include "planner/plan/Workspace.h"
+#include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "support/Clock.h"
 #include "tuner/record/MeasuredTimes.h"
@@ -57,8 +58,10 @@ Result<planner::Plan> makePlan(const LoadedProgram &program,
   for (planner::PlanStep &step : plan.steps)
     step.durationUs = measured.durationUs(dag, step.node);
   plan.model = measured.name();
-  plan.lowerBoundUs = planner::makespanLowerBound(dag, measured);
   planner::predictTimes(plan, dag);
+  MGPU_TRY_ASSIGN(const planner::ProgramModel model,
+                  planner::modelOf(dag, measured));
+  planner::setBound(plan, model.bound.us, model.bound.by);
   return plan;
 }
 
@@ -117,9 +120,15 @@ Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
   if (found && *found) {
     choice.config = std::move((*found)->config);
     choice.isTuned = true;
-    fmt::print(stderr,
-               "mgpu-tune: using the configuration tuned in '{}' ({})\n", path,
-               (*found)->sentence);
+    const bool isDefault =
+        choice.config == tuner::defaultConfig(program.dag,
+                                              choice.context.spaces,
+                                              choice.context.limits);
+    fmt::print(stderr, "mgpu-tune: using the {} '{}' ({})\n",
+               isDefault ? fmt::format("default configuration, as nothing "
+                                       "beats it in")
+                         : std::string("configuration tuned in"),
+               path, (*found)->times.sentence);
   } else if (program.bundle) {
     return None(); // it is the choice of whoever made it
   } else {

@@ -56,13 +56,37 @@ Result<double> runRound(MadeRound &round, uint64_t repeat, Runner &runner) {
   return microsecondsSince(start);
 }
 
-Result<void> checkOutputs(const LoadedProgram &program, const Pairs &outputs) {
+/// What is copied to the host is all that can be written.
+static Result<void> checkResident(const LoadedProgram &program,
+                                  const planner::ProgramArgument &argument,
+                                  const std::string &key, bool isLater) {
+  if (isLater)
+    return fail(ErrorKind::Usage,
+                fmt::format("--out {0}: '{1}' is resident, and --out {1} is "
+                            "its state after the last round",
+                            key, argument.name));
+  for (const planner::DagNode &node : program.dag.nodes)
+    for (const planner::BufferUse &use : node.uses)
+      if (use.buffer == *argument.buffer && use.writes)
+        return {};
+  return fail(ErrorKind::Usage,
+              fmt::format("--out {}: the program never copies the resident "
+                          "argument '{}' back to the host, so its state on the "
+                          "devices is not there to be written; add an "
+                          "mgpu.memcpy or mgpu.gather to it",
+                          key, argument.name));
+}
+
+Result<void> checkOutputs(const LoadedProgram &program, const Pairs &outputs,
+                          bool isLater) {
   for (const auto &[key, file] : outputs) {
     MGPU_TRY_ASSIGN(const auto *argument,
                     findArgument(program, key, "--out", true));
     if (!argument->buffer)
       return fail(ErrorKind::Usage,
                   fmt::format("--out {}: it is a scalar, not an output", key));
+    if (argument->role == planner::ArgumentRole::Resident)
+      MGPU_TRY(checkResident(program, *argument, key, isLater));
     if (file.size() < 5 || file.compare(file.size() - 4, 4, ".npy") != 0)
       return fail(
           ErrorKind::Usage,
@@ -72,10 +96,13 @@ Result<void> checkOutputs(const LoadedProgram &program, const Pairs &outputs) {
 }
 
 Result<void> writeOutputs(const LoadedProgram &program, const Pairs &outputs,
-                          Runner &runner) {
+                          Runner &runner, Written which) {
   for (const auto &[key, file] : outputs) {
     MGPU_TRY_ASSIGN(const auto *argument,
                     findArgument(program, key, "--out", true));
+    const bool isResident = argument->role == planner::ArgumentRole::Resident;
+    if (which != Written::All && isResident != (which == Written::Residents))
+      continue;
     std::span<std::byte> bytes = runner.hostBuffer(*argument->buffer);
     MGPU_TRY(writeNpy(file, Array{argument->elementType,
                                   argument->shape,

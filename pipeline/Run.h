@@ -45,11 +45,14 @@ Result<std::vector<MadeRound>> makeRounds(const LoadedProgram &program,
 Result<double> runRound(MadeRound &round, uint64_t repeat, Runner &runner);
 
 /// Usage for an output that is not an array of the program, or whose file is
-/// not an .npy.
-Result<void> checkOutputs(const LoadedProgram &program, const Pairs &outputs);
+/// not an .npy; and for a resident one that is never copied back, or that is of
+/// a later round: its state is written once, after the last.
+Result<void> checkOutputs(const LoadedProgram &program, const Pairs &outputs,
+                          bool isLater = false);
+enum class Written { All, Residents, Others };
 /// Writes what was fetched.
 Result<void> writeOutputs(const LoadedProgram &program, const Pairs &outputs,
-                          Runner &runner);
+                          Runner &runner, Written which = Written::All);
 
 } // namespace mgpu::pipeline
 

@@ -2,6 +2,7 @@
 #include "support/Units.h"
 
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 #include <utility>
 
@@ -29,21 +30,36 @@ Result<uint64_t> parseByteSize(std::string_view text, std::string_view option) {
 }
 
 Result<SearchBudget> parseBudget(std::string_view text) {
+  constexpr std::pair<std::string_view, double> units[] = {
+      {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};
   SearchBudget budget;
   const char *last = text.data() + text.size();
-  if (text.ends_with('s')) {
-    auto [end, error] = std::from_chars(text.data(), last - 1, budget.seconds);
-    if (error == std::errc() && end == last - 1 && budget.seconds >= 0)
-      return budget;
-  } else {
-    auto [end, error] = std::from_chars(text.data(), last, budget.evaluations);
-    if (error == std::errc() && end == last)
-      return budget;
-  }
+  auto [end, error] = std::from_chars(text.data(), last, budget.evaluations);
+  if (error == std::errc() && end == last)
+    return budget;
+  double value = 0;
+  auto [after, wrong] = std::from_chars(text.data(), last, value);
+  const std::string_view unit = text.substr(size_t(after - text.data()));
+  if (wrong == std::errc() && value >= 0 && std::isfinite(value))
+    for (auto [name, seconds] : units)
+      if (unit == name)
+        return SearchBudget{value * seconds};
   return fail(ErrorKind::Usage,
-              fmt::format("--budget {}: give a time as 60s, or a number of "
-                          "evaluations",
+              fmt::format("--budget {}: give a time as 500ms, 60s, 2m or 1h, "
+                          "or a number of evaluations",
                           text));
+}
+
+std::string durationText(double us) {
+  constexpr std::pair<std::string_view, double> units[] = {
+      {"ns", 1e-3}, {"us", 1}, {"ms", 1e3}, {"s", 1e6}};
+  const auto *unit = units;
+  // What would be written as "1000.0" belongs to the next unit.
+  while (us / unit->second >= 999.95 && unit != std::end(units) - 1)
+    ++unit;
+  const double value = us / unit->second;
+  const int decimals = value < 9.9995 ? 3 : value < 99.995 ? 2 : 1;
+  return fmt::format("{:.{}f} {}", value, decimals, unit->first);
 }
 
 } // namespace mgpu

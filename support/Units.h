@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <string_view>
 
 namespace mgpu {
@@ -16,12 +17,17 @@ namespace mgpu {
 /// KiB, MiB, GiB, TiB by two. `option` names it in the usage error.
 Result<uint64_t> parseByteSize(std::string_view text, std::string_view option);
 
-/// How long to search: "60s" in seconds, "1000" in evaluations.
+/// How long to search: "500ms", "60s", "2m" and "1h" are times, "1000" is a
+/// number of evaluations.
 struct SearchBudget {
   double seconds = std::numeric_limits<double>::infinity();
   uint64_t evaluations = std::numeric_limits<uint64_t>::max();
 };
 Result<SearchBudget> parseBudget(std::string_view text);
+
+/// A time given in microseconds, with four digits in the unit of its size:
+/// "340.2 ns", "1.118 us", "12.35 ms", "3.000 s".
+std::string durationText(double us);
 
 } // namespace mgpu
 

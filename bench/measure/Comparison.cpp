@@ -23,6 +23,14 @@ std::string_view toString(Verdict verdict) {
   return "AMBG";
 }
 
+Verdict verdictOf(const Interval &change, double margin) {
+  if (change.low >= -margin && change.high <= margin)
+    return Verdict::Same;
+  return change.high < 0  ? Verdict::Fast
+         : change.low > 0 ? Verdict::Slow
+                          : Verdict::Ambiguous;
+}
+
 Comparison compare(std::span<const double> a, std::span<const double> b,
                    const ComparisonOptions &options) {
   Comparison result;
@@ -40,12 +48,7 @@ Comparison compare(std::span<const double> a, std::span<const double> b,
   Interval &change = result.change;
   change = {std::expm1(logs.middle), std::expm1(logs.low),
             std::expm1(logs.high)};
-  if (change.low >= -options.margin && change.high <= options.margin)
-    result.verdict = Verdict::Same;
-  else if (change.high < 0)
-    result.verdict = Verdict::Fast;
-  else if (change.low > 0)
-    result.verdict = Verdict::Slow;
+  result.verdict = verdictOf(change, options.margin);
   return result;
 }
 
@@ -92,6 +95,8 @@ std::string describe(const Comparison &comparison, std::string_view a,
       std::isfinite(change.high)
           ? fmt::format(" +- {:.1f} %", 100 * change.halfWidth())
           : std::string(" (too few samples)");
+  if (comparison.processes > 1)
+    spread += fmt::format(" over {} processes of each", comparison.processes);
   double percent = 100 * std::abs(change.middle);
   switch (comparison.verdict) {
   case Verdict::Fast:

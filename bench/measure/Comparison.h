@@ -39,7 +39,10 @@ struct Comparison {
   Verdict verdict = Verdict::Ambiguous;
   Interval change;
   size_t pairs = 0;
+  size_t processes = 1; ///< of each that the pairs come from
 };
+/// The verdict that an interval of the change gives.
+Verdict verdictOf(const Interval &change, double margin);
 
 /// Times of A and B, pair by pair, all positive and equally many.
 Comparison compare(std::span<const double> a, std::span<const double> b,

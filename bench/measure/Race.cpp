@@ -86,8 +86,10 @@ Result<HeadToHead> headToHead(const Subject &a, const Subject &b,
   comparison.finish();
   HeadToHead result;
   result.comparison = comparison.result();
-  result.a = summarize(std::move(timesA));
-  result.b = summarize(std::move(timesB));
+  result.a = summarize(timesA);
+  result.b = summarize(timesB);
+  result.timesA = std::move(timesA);
+  result.timesB = std::move(timesB);
   result.discarded = discards.count;
   return result;
 }
@@ -174,9 +176,11 @@ race(std::span<const Subject> subjects, const RaceOptions &options,
       if (verdict == Verdict::Slow)
         leave(rival);
     }
+    result.isDecided = allTie;
     if (allTie)
       break;
   }
+  result.isDecided |= running.size() == 1;
   if (running.empty())
     return fail(ErrorKind::Invalid, "every subject of the race failed");
   result.winner = running.size() == 1 ? running[0] : leaderOf(running, times);

@@ -36,7 +36,8 @@ Result<Measurement> measure(const Subject &subject,
 /// A against B: each pair in random order, a pair discarded whole.
 struct HeadToHead {
   Comparison comparison;
-  Summary a, b; ///< seconds
+  Summary a, b;                       ///< seconds
+  std::vector<double> timesA, timesB; ///< the samples, pair by pair
   size_t discarded = 0;
 };
 struct HeadToHeadOptions {
@@ -63,6 +64,8 @@ struct RaceResult {
   /// The one of lowest median. That it was chosen by these samples makes them
   /// flatter it: what it is worth must be asked of new ones (headToHead).
   size_t winner = 0;
+  /// Whether the winner is surely not slower than any other; else time was up.
+  bool isDecided = false;
   std::vector<Summary> seconds;              ///< by subject
   std::vector<std::optional<size_t>> leftAt; ///< round, by subject
   size_t rounds = 0, discarded = 0;

@@ -31,6 +31,10 @@ void registerPasses() {
       "mgpu-launch-pipeline",
       "Convert all device work of a program into mgpu.launch",
       buildLaunchPipeline);
+  PassPipelineRegistration<GpuPipelineOptions>(
+      "gpu-to-mgpu",
+      "Convert a program of the gpu dialect into one of the mgpu dialect",
+      buildGpuPipeline);
   PassPipelineRegistration<SpmdPipelineOptions>(
       "spmd-to-mgpu",
       "Convert a function over tensors into a program of the mgpu dialect",

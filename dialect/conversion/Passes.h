@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -21,6 +22,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -53,6 +56,29 @@ struct LaunchPipelineOptions
 void buildLaunchPipeline(mlir::OpPassManager &passes,
                          const LaunchPipelineOptions &options);
 
+struct GpuPipelineOptions : mlir::PassPipelineOptions<GpuPipelineOptions> {
+  Option<std::string> entry{
+      *this, "entry",
+      llvm::cl::desc("The function whose host code, with what it calls, is "
+                     "converted"),
+      llvm::cl::init("main")};
+  Option<int64_t> devices{
+      *this, "devices",
+      llvm::cl::desc("How many devices there are where nothing says it; 0: "
+                     "those that the text names"),
+      llvm::cl::init(0)};
+};
+
+/// Adds the passes that make a program of the mgpu dialect of one whose host
+/// code is the gpu dialect's, or touches memory itself.
+void buildGpuPipeline(mlir::OpPassManager &passes,
+                      const GpuPipelineOptions &options);
+
+/// Whether the host code from `entry` on needs buildGpuPipeline(): it has
+/// operations of the gpu dialect other than launches on memory of mgpu, prints,
+/// or uses nothing of mgpu at all and touches memory.
+bool isGpuProgram(mlir::ModuleOp module, llvm::StringRef entry);
+
 struct SpmdPipelineOptions : mlir::PassPipelineOptions<SpmdPipelineOptions> {
   Option<std::string> entry{
       *this, "entry",
@@ -64,6 +90,11 @@ struct SpmdPipelineOptions : mlir::PassPipelineOptions<SpmdPipelineOptions> {
       llvm::cl::desc("How many devices run it; 0: as many as its layouts or "
                      "mgpu.device_config say, else one"),
       llvm::cl::init(0)};
+  Option<std::string> assign{
+      *this, "assign",
+      llvm::cl::desc("The meshes of mpmd's named computations and tensors: "
+                     "f1=m1,f2=m2"),
+      llvm::cl::init("")};
   Option<bool> tosa{*this, "tosa", llvm::cl::desc("Convert operations of tosa"),
                     llvm::cl::init(true)};
 };

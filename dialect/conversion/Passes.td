@@ -11,22 +11,67 @@ def EntryOption : Option<"entry", "entry", "std::string", [{"main"}],
 
 def ConvertGpuLaunchToMgpu
     : Pass<"convert-gpu-launch-to-mgpu", "::mlir::ModuleOp"> {
-  let summary = "Convert launches of the gpu dialect into mgpu.launch";
+  let summary = "Convert host code of the gpu dialect into mgpu's";
   let description = [{
     Turns each gpu.launch_func, with the gpu.func that it names, and each
-    gpu.launch into an mgpu.launch without a stream on the device of its
-    memrefs. Functions that kernels call are copied out of their gpu.module,
-    under another name where that is taken, and gpu.modules that are not used
-    any more are erased. gpu.wait and its tokens are erased, because order
-    follows from the memory that launches use.
+    gpu.launch into an mgpu.launch: on the device that gpu.set_default_device
+    chose, else on that of its memrefs, else on device 0. Branches between
+    blocks of a kernel become scf. Functions and globals that kernels name are
+    copied out of their gpu.module, under another name where that is taken, and
+    gpu.modules that are not used any more are erased.
 
-    An error names what mgpu.launch does not have: clusters of a given size,
-    kernels of several blocks of operations, streams of another dialect, tokens
-    of other operations, memory in other spaces or of a dynamic size.
+    gpu.alloc, dealloc, memcpy and memset become operations of mgpu on the same
+    device. A token is a stream of its own, which has waited for those that it
+    depends on; gpu.wait without one synchronises. Registered memory needs no
+    operation: PlaceHostMemory places what devices use. Calls of the printing
+    functions of MLIR's runner, and vector.print, become mgpu.output.
+
+    An error names what has no form: clusters of a given size, streams of
+    another dialect, memory in other spaces or of a dynamic size, a default
+    device that depends on loops or branches.
   }];
   let options = [EntryOption];
   let dependentDialects = ["::mgpu::ir::MgpuDialect",
-                           "::mlir::memref::MemRefDialect"];
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"];
+}
+
+def PlaceHostMemory : Pass<"mgpu-place-host-memory", "::mlir::ModuleOp"> {
+  let summary = "Give host memory that devices use a buffer of device 0";
+  let description = [{
+    Memory of memref.alloc, of a global or of an argument that a launch uses, or
+    that host code reads or writes element by element, becomes a buffer of
+    device 0. Arguments are copied there at the start of the function, and back
+    at its end where something may write them. A launch on another device works
+    on a copy, which goes back behind it where the launch may write.
+
+    The module gets an mgpu.device_config where it has none.
+  }];
+  let options = [EntryOption,
+    Option<"devices", "devices", "int64_t", "0",
+           "How many devices there are where nothing says it; 0: those that "
+           "the text names, at least one">];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def OutlineHostCode : Pass<"mgpu-outline-host-code", "::mlir::ModuleOp"> {
+  let summary = "Make launches of host code that touches memory";
+  let description = [{
+    Host code that loads, stores or computes vectors becomes a launch of one
+    thread on device 0: all that follows each other with nothing but pure
+    operations between, with loops and branches that do nothing else. A value
+    that later code uses is kept in memory. An assertion about such a value
+    becomes an mgpu.output.
+
+    An error names what would need such a value before the program runs: loops
+    and branches around launches, and sizes.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::vector::VectorDialect"];
 }
 
 def FuseLaunches : Pass<"mgpu-fuse-launches", "::mlir::ModuleOp"> {
@@ -156,7 +201,8 @@ def ConvertShardToSpmd : Pass<"convert-shard-to-spmd", "::mlir::ModuleOp"> {
 def PartitionTensors : Pass<"spmd-partition-tensors", "::mlir::ModuleOp"> {
   let summary = "Make the program of one device of one over whole tensors";
   let description = [{
-    Takes an entry function with spmd.layout_constraint. Finds the layout of
+    Takes each function with spmd.layout_constraint that is the entry, or that
+    the entry runs with spmd.call. Finds the layout of
     each value, forward and backward from those that the program asks for:
     linalg, elementwise operations, reshapes, slices, pads and concatenations
     are cut along the dimensions that the tensors share, as in an einsum. Where
@@ -173,6 +219,69 @@ def PartitionTensors : Pass<"spmd-partition-tensors", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mgpu::spmd::SpmdDialect",
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def InlineCalls : Pass<"spmd-inline-calls", "::mlir::ModuleOp"> {
+  let summary = "Put the functions that some devices run into spmd.on";
+  let description = [{
+    Replaces each spmd.call in the entry function by an spmd.on with the body of
+    its callee, which spmd-partition-tensors has made the program of one device.
+    Device numbers in it become those of the program. Where an operand lies in
+    another layout than the callee's, an spmd.move goes before.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::spmd::SpmdDialect",
+    "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def ExpandMpmd : Pass<"mpmd-expand", "::mlir::ModuleOp"> {
+  let summary = "Write out loops and calls of a program over several meshes";
+  let description = [{
+    Of the entry function, into which what it calls with mpmd.call has been
+    inlined. The rounds of an mpmd.for follow each other, and an
+    mpmd.fragment_call becomes an mpmd.fragment with the callee's body.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::mpmd::MpmdDialect",
+                           "::mgpu::stablehlo::StablehloDialect"];
+}
+
+def AssignMeshes : Pass<"mpmd-assign-meshes", "::mlir::ModuleOp"> {
+  let summary = "Give each operation of a program over several meshes its mesh";
+  let description = [{
+    Makes fragments and transfers of an entry function with a `topology`. Named
+    computations and named tensors get the mesh that `assign` has for their
+    name. Other operations run where their operands are, if that is one mesh,
+    else on each mesh that uses their result; an mpmd.reduce combines its
+    operands in their order. An argument is on the first mesh that uses it, and
+    a result where it was made.
+
+    An error names a computation without a mesh, and operations that do more
+    than give tensors.
+  }];
+  let options = [EntryOption,
+    Option<"assign", "assign", "std::string", [{""}],
+           "The meshes of named computations and tensors: f1=m1,f2=m2">];
+  let dependentDialects = ["::mgpu::mpmd::MpmdDialect",
+                           "::mgpu::stablehlo::StablehloDialect"];
+}
+
+def ConvertMpmdToSpmd : Pass<"convert-mpmd-to-spmd", "::mlir::ModuleOp"> {
+  let summary = "Convert fragments and transfers into the spmd dialect";
+  let description = [{
+    The meshes of the `topology` get devices one after the other, in its order.
+    A fragment becomes a function that an spmd.call runs on the devices of its
+    mesh; how they share its arguments and results is what their types say. A
+    transfer becomes an spmd.move. Arguments and results are whole tensors, with
+    the layouts of their types.
+
+    An error names tensors in the hosts' memory, shardings with a part of an
+    axis, and meshes that list their devices in another order.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::mpmd::MpmdDialect",
+    "::mgpu::spmd::SpmdDialect", "::mlir::arith::ArithDialect",
+    "::mlir::tensor::TensorDialect"];
 }
 
 def PrepareStablehlo : Pass<"stablehlo-prepare", "::mlir::ModuleOp"> {

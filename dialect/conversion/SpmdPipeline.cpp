@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/mpmd/MpmdDialect.h"
 #include "dialect/sdy/SdyDialect.h"
 #include "dialect/spmd/SpmdDialect.h"
 #include "dialect/stablehlo/Companions.h"
@@ -50,11 +51,15 @@ static void addNormalisation(OpPassManager &passes,
   passes.addPass(createConvertRunParallelToSdy());
   passes.addPass(createInlinerPass());
   passes.addPass(createSymbolDCEPass());
+  passes.addPass(createExpandMpmd({entry}));
+  passes.addPass(createAssignMeshes({entry, options.assign}));
+  passes.addPass(createConvertMpmdToSpmd({entry}));
   passes.addPass(createConvertSdyToSpmd({entry}));
   passes.addPass(createConvertStablehloToLinalg({entry}));
   if (options.tosa)
     addTosa(passes);
   passes.addPass(createPartitionTensors({entry}));
+  passes.addPass(createInlineCalls({entry}));
   passes.addPass(createConvertElementwiseToLinalgPass());
   passes.addPass(createDecomposeTensors());
   passes.addPass(createConvertTensorToLinalgPass());
@@ -103,6 +108,8 @@ bool isTensorProgram(func::FuncOp function) {
   auto hasTensors = [](TypeRange types) {
     return llvm::any_of(types, llvm::IsaPred<TensorType>);
   };
+  if (mpmd::topologyOf(function))
+    return true;
   return function
       .walk([&](Operation *op) {
         auto inner = dyn_cast<func::FuncOp>(op);
@@ -115,9 +122,10 @@ bool isTensorProgram(func::FuncOp function) {
 }
 
 void registerTensorDialects(DialectRegistry &registry) {
-  registry.insert<bufferization::BufferizationDialect, linalg::LinalgDialect,
-                  sdy::SdyDialect, shard::ShardDialect, spmd::SpmdDialect,
-                  tensor::TensorDialect, tosa::TosaDialect>();
+  registry
+      .insert<bufferization::BufferizationDialect, linalg::LinalgDialect,
+              mpmd::MpmdDialect, sdy::SdyDialect, shard::ShardDialect,
+              spmd::SpmdDialect, tensor::TensorDialect, tosa::TosaDialect>();
   stablehlo::registerDialects(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(

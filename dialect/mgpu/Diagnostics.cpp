@@ -9,7 +9,7 @@ using namespace mlir;
 
 /// Metadata of diagnostics.
 static constexpr const char *ofProgram = "of the program",
-                            *unsupported = "unsupported";
+                            *unsupported = "unsupported", *absent = "absent";
 
 static InFlightDiagnostic emitMarked(Operation *op, const char *mark) {
   InFlightDiagnostic diagnostic = op->emitOpError();
@@ -77,6 +77,10 @@ InFlightDiagnostic emitUnsupported(Operation *op) {
 bool isUnsupported(Diagnostic &diagnostic) {
   return isMarked(diagnostic, unsupported);
 }
+
+InFlightDiagnostic emitAbsent(Operation *op) { return emitMarked(op, absent); }
+
+bool isAbsent(Diagnostic &diagnostic) { return isMarked(diagnostic, absent); }
 
 InFlightDiagnostic emitProgramError(Operation *op) {
   return emitMarked(op, ofProgram);

@@ -30,6 +30,11 @@ std::string nameOf(mlir::Location location, llvm::StringRef fallback);
 mlir::InFlightDiagnostic emitUnsupported(mlir::Operation *op);
 bool isUnsupported(mlir::Diagnostic &diagnostic);
 
+/// An error at `op` about a program that needs a device or library which is not
+/// there.
+mlir::InFlightDiagnostic emitAbsent(mlir::Operation *op);
+bool isAbsent(mlir::Diagnostic &diagnostic);
+
 /// At `op`, for what no version could do, as the program is wrong: FirstError
 /// tells it from what this one cannot.
 mlir::InFlightDiagnostic emitProgramError(mlir::Operation *op);

@@ -50,9 +50,7 @@ SmallVector<Value> memrefsOf(Operation *op) {
   return found.takeVector();
 }
 
-/// The device handle a memref was allocated with; null where the text does not
-/// show it.
-static Value deviceOf(Value memref) {
+Value deviceOf(Value memref) {
   while (memref) {
     memref = rootOf(memref);
     if (auto argument = dyn_cast<BlockArgument>(memref)) {

@@ -23,6 +23,10 @@ mlir::Value rootOf(mlir::Value memref);
 /// The memrefs from outside that an operation or its regions name.
 llvm::SmallVector<mlir::Value> memrefsOf(mlir::Operation *op);
 
+/// The device handle that a memref was allocated with; null where the text does
+/// not show it.
+mlir::Value deviceOf(mlir::Value memref);
+
 /// The device handle of the first of several memrefs, which `op` computes on.
 /// Fails, after a diagnostic at `op`, where the text does not show one for
 /// each.

@@ -508,6 +508,7 @@ def Mgpu_ReplicateOp : Mgpu_CommandOp<"replicate", [AttrSizedOperandSegments]> {
 }
 
 include "dialect/mgpu/MgpuKernelOps.td"
+include "dialect/mgpu/MgpuHostOps.td"
 include "dialect/mgpu/MgpuCollectiveOps.td"
 include "dialect/mgpu/MgpuExchangeOps.td"
 

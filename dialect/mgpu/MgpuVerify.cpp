@@ -125,6 +125,22 @@ LogicalResult AllocOp::verify() {
   return verifyAllocated(*this, cast<MemRefType>(getPtr().getType()), 1);
 }
 
+LogicalResult OutputOp::verify() {
+  const bool isText = getKind() == OutputKind::Text;
+  if (isText == bool(getSource()))
+    return emitOpError(isText ? "of kind text takes no source"
+                              : "needs a source")
+           << rule(*this, 1);
+  if (getKind() != OutputKind::Check)
+    return success();
+  auto type = dyn_cast<MemRefType>(getSource().getType());
+  if (!type || !type.getElementType().isInteger(1) || !type.hasStaticShape() ||
+      type.getNumElements() != 1)
+    return emitOpError("of kind check needs a memref of one i1, got ")
+           << getSource().getType() << rule(*this, 2);
+  return success();
+}
+
 LogicalResult FreeOp::verify() {
   return verifyFreedOn(*this, getPtr(), getDevice(), 1);
 }

@@ -10,6 +10,8 @@
 using namespace mlir;
 using namespace mgpu::sdy;
 
+#include "dialect/sdy/SdyEnums.cpp.inc"
+
 #define GET_ATTRDEF_CLASSES
 #include "dialect/sdy/SdyAttributes.cpp.inc"
 

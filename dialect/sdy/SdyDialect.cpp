@@ -87,18 +87,6 @@ static void printReduction(OpAsmPrinter &printer, Operation *,
     printer << kind.getValue();
 }
 
-/// A word without quotes.
-static ParseResult parseWord(OpAsmParser &parser, StringAttr &word) {
-  StringRef text;
-  if (parser.parseKeyword(&text))
-    return failure();
-  word = parser.getBuilder().getStringAttr(text);
-  return success();
-}
-static void printWord(OpAsmPrinter &printer, Operation *, StringAttr word) {
-  printer << word.getValue();
-}
-
 #define GET_OP_CLASSES
 #include "dialect/sdy/SdyOps.cpp.inc"
 

@@ -17,6 +17,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialect/sdy/SdyDialect.h.inc"
+#include "dialect/sdy/SdyEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialect/sdy/SdyAttributes.h.inc"
@@ -36,6 +37,12 @@ parseShardings(mlir::AsmParser &parser,
 
 /// The mesh of a sharding at `op`; null where no such mesh is there.
 MeshAttr meshOf(mlir::Operation *op, mlir::Attribute meshOrName);
+
+/// What is wrong with a sharding of a value over `mesh`: a list too few, an
+/// axis that the mesh does not have or that stands twice. Empty where nothing
+/// is.
+std::string faultOf(TensorShardingAttr sharding, mlir::Type type,
+                    MeshAttr mesh);
 
 /// The shape of a shard of `shape` along those axes of a sharding that `axes`
 /// names; nothing where a size is not divisible, or the sharding does not suit.

@@ -3,6 +3,7 @@
 #define MGPU_DIALECT_SDY_SDYOPS_TD
 
 include "dialect/sdy/SdyBase.td"
+include "mlir/IR/EnumAttr.td"
 
 class Sdy_Op<string mnemonic, list<Trait> traits = []>
     : Op<Sdy_Dialect, mnemonic, traits>;
@@ -162,13 +163,36 @@ def Sdy_ShardingGroupOp : Sdy_Op<"sharding_group"> {
   }];
 }
 
+def Sdy_DataFlowEdgeOp
+    : Sdy_Op<"data_flow_edge", [Pure, SameOperandsAndResultType]> {
+  let summary = "Its operand, where a region's values and its operands meet";
+  let description = [{
+    All values that flow into the edge have one sharding, which it holds.
+  }];
+  let arguments = (ins AnyShaped:$input,
+                       OptionalAttr<Sdy_TensorShardingAttr>:$sharding);
+  let results = (outs AnyShaped:$result);
+  let assemblyFormat = [{
+    $input (`sharding` `` `=` `` $sharding^)? attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Sdy_PropagationDirection
+    : I32EnumAttr<"PropagationDirection", "Which way shardings go",
+        [I32EnumAttrCase<"NONE", 0>, I32EnumAttrCase<"FORWARD", 1>,
+         I32EnumAttrCase<"BACKWARD", 2>, I32EnumAttrCase<"BOTH", 3>]> {
+  let cppNamespace = "::mgpu::sdy";
+}
+
 def Sdy_PropagationBarrierOp
     : Sdy_Op<"propagation_barrier", [Pure, SameOperandsAndResultType]> {
   let summary = "Its operand; shardings go over it in the stated direction";
-  let arguments = (ins AnyRankedTensor:$input, StrAttr:$allowed_direction);
+  let arguments = (ins AnyRankedTensor:$input,
+                       Sdy_PropagationDirection:$allowed_direction);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $input `allowed_direction` `` `=` `` custom<Word>($allowed_direction)
+    $input `allowed_direction` `` `=` `` $allowed_direction
     attr-dict `:` type($input)
   }];
 }

@@ -82,17 +82,54 @@ MeshAttr mgpu::sdy::meshOf(Operation *op, Attribute meshOrName) {
 // Shardings
 //===----------------------------------------------------------------------===//
 
-/// Whether an axis is of the mesh, and a part of it fits.
-static LogicalResult checkAxis(Operation *op, AxisRefAttr axis, MeshAttr mesh) {
+/// What is wrong with an axis of the mesh, or a part of one; empty if nothing.
+static std::string faultOfAxis(AxisRefAttr axis, MeshAttr mesh) {
+  std::string fault;
+  llvm::raw_string_ostream out(fault);
   int64_t size = mesh.axisSize(axis.getName());
   if (!size)
-    return op->emitError() << "the mesh has no axis " << axis.getName();
-  if (axis.isSubAxis() && (axis.getPreSize() > size || axis.getSize() > size ||
-                           size % (axis.getPreSize() * axis.getSize()) != 0))
-    return op->emitError() << "axis " << axis.getName() << " of size " << size
-                           << " has no part (" << axis.getPreSize() << ')'
-                           << axis.getSize();
-  return success();
+    out << "the mesh has no axis " << axis.getName();
+  else if (axis.isSubAxis() &&
+           (axis.getPreSize() > size || axis.getSize() > size ||
+            size % (axis.getPreSize() * axis.getSize()) != 0))
+    out << "axis " << axis.getName() << " of size " << size << " has no part ("
+        << axis.getPreSize() << ')' << axis.getSize();
+  return fault;
+}
+
+std::string mgpu::sdy::faultOf(TensorShardingAttr sharding, Type type,
+                               MeshAttr mesh) {
+  std::string fault;
+  llvm::raw_string_ostream out(fault);
+  auto shaped = dyn_cast<ShapedType>(type);
+  size_t rank = shaped && shaped.hasRank() ? shaped.getRank() : 0;
+  if (sharding.getDims().size() != rank &&
+      !(mesh.getAxes().empty() && sharding.getDims().empty())) {
+    out << "the sharding has " << sharding.getDims().size()
+        << " dimensions, and '" << type << "' has " << rank;
+    return fault;
+  }
+  SmallVector<AxisRefAttr> axes(sharding.getReplicated());
+  llvm::append_range(axes, sharding.getUnreduced());
+  for (DimensionShardingAttr dim : sharding.getDims())
+    llvm::append_range(axes, dim.getAxes());
+  // Parts of an axis overlap where one begins before another ends.
+  llvm::SmallDenseMap<StringAttr, SmallVector<std::pair<int64_t, int64_t>>>
+      seen;
+  for (AxisRefAttr axis : axes) {
+    fault = faultOfAxis(axis, mesh);
+    if (!fault.empty())
+      return fault;
+    int64_t begin = axis.isSubAxis() ? axis.getPreSize() : 1;
+    int64_t end = begin * axis.sizeIn(mesh);
+    for (auto [otherBegin, otherEnd] : seen[axis.getName()])
+      if (begin < otherEnd && otherBegin < end) {
+        out << "axis " << axis.getName() << " is used twice";
+        return fault;
+      }
+    seen[axis.getName()].emplace_back(begin, end);
+  }
+  return fault;
 }
 
 /// Whether the sharding's axes are of its mesh, once each, and it has a
@@ -102,29 +139,9 @@ static LogicalResult checkSharding(Operation *op, Type type,
   MeshAttr mesh = meshOf(op, sharding.getMesh());
   if (!mesh)
     return op->emitError() << "there is no mesh " << sharding.getMesh();
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  size_t rank = tensor ? tensor.getRank() : 0;
-  if (sharding.getDims().size() != rank &&
-      !(mesh.getAxes().empty() && sharding.getDims().empty()))
-    return op->emitError() << "the sharding has " << sharding.getDims().size()
-                           << " dimensions, and " << type << " has " << rank;
-  SmallVector<AxisRefAttr> axes(sharding.getReplicated());
-  llvm::append_range(axes, sharding.getUnreduced());
-  for (DimensionShardingAttr dim : sharding.getDims())
-    llvm::append_range(axes, dim.getAxes());
-  // Parts of an axis overlap where one begins before another ends.
-  llvm::SmallDenseMap<StringAttr, SmallVector<std::pair<int64_t, int64_t>>>
-      seen;
-  for (AxisRefAttr axis : axes) {
-    if (failed(checkAxis(op, axis, mesh)))
-      return failure();
-    int64_t begin = axis.isSubAxis() ? axis.getPreSize() : 1;
-    int64_t end = begin * axis.sizeIn(mesh);
-    for (auto [otherBegin, otherEnd] : seen[axis.getName()])
-      if (begin < otherEnd && otherBegin < end)
-        return op->emitError() << "axis " << axis.getName() << " is used twice";
-    seen[axis.getName()].emplace_back(begin, end);
-  }
+  std::string fault = faultOf(sharding, type, mesh);
+  if (!fault.empty())
+    return op->emitError() << fault;
   return success();
 }
 
@@ -191,6 +208,11 @@ MGPU_CHECK_SHARDING(ReshardOp, getSharding())
 MGPU_CHECK_SHARDING(ShardedToUnreducedOp, getOutSharding())
 MGPU_CHECK_SHARDING(ShardingConstraintOp, getSharding())
 #undef MGPU_CHECK_SHARDING
+
+LogicalResult DataFlowEdgeOp::verify() {
+  std::optional<TensorShardingAttr> sharding = getSharding();
+  return sharding ? checkSharding(*this, getType(), *sharding) : success();
+}
 
 //===----------------------------------------------------------------------===//
 // Computations

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One-shot bufferization of the destination-style operations: the same
-// operation on memrefs, which writes to the buffer of `outs`.
+// operation on memrefs, which writes to the buffer of `outs`. Bodies of spmd.on
+// yield buffers.
 #include "dialect/spmd/SpmdDialect.h"
 
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
@@ -57,6 +58,92 @@ struct DestinationModel
   }
 };
 
+/// A result is the buffer that the body yields for it.
+struct OnModel
+    : bufferization::BufferizableOpInterface::ExternalModel<OnModel, OnOp> {
+  bufferization::AliasingOpOperandList
+  getAliasingOpOperands(Operation *op, Value value,
+                        const bufferization::AnalysisState &) const {
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    return {{&cast<OnOp>(op).getYield()->getOpOperand(number),
+             bufferization::BufferRelation::Equivalent}};
+  }
+
+  FailureOr<bufferization::BufferLikeType>
+  getBufferType(Operation *op, Value value,
+                const bufferization::BufferizationOptions &options,
+                const bufferization::BufferizationState &state,
+                SmallVector<Value> &stack) const {
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    Value yielded = cast<OnOp>(op).getYield().getValues()[number];
+    if (auto type = dyn_cast<bufferization::BufferLikeType>(yielded.getType()))
+      return type;
+    return bufferization::getBufferType(yielded, options, state, stack);
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const bufferization::BufferizationOptions &options,
+                          bufferization::BufferizationState &state) const {
+    auto on = cast<OnOp>(op);
+    SmallVector<Type> types;
+    for (Value result : on.getOutputs()) {
+      FailureOr<bufferization::BufferLikeType> type =
+          bufferization::getBufferType(result, options, state);
+      if (failed(type))
+        return failure();
+      types.push_back(cast<Type>(*type));
+    }
+    auto made =
+        OnOp::create(rewriter, on.getLoc(), types, on.getFirst(), on.getEnd());
+    made.getBody().takeBody(on.getBody());
+    bufferization::replaceOpWithBufferizedValues(rewriter, op,
+                                                 made.getOutputs());
+    return success();
+  }
+};
+
+struct YieldModel
+    : bufferization::BufferizableOpInterface::ExternalModel<YieldModel,
+                                                            YieldOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &,
+                              const bufferization::AnalysisState &) const {
+    return true;
+  }
+
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
+                               const bufferization::AnalysisState &) const {
+    return false;
+  }
+
+  bufferization::AliasingValueList
+  getAliasingValues(Operation *op, OpOperand &operand,
+                    const bufferization::AnalysisState &) const {
+    return {{op->getParentOp()->getResult(operand.getOperandNumber()),
+             bufferization::BufferRelation::Equivalent}};
+  }
+
+  // Else the body would yield a copy.
+  bool mustBufferizeInPlace(Operation *, OpOperand &,
+                            const bufferization::AnalysisState &) const {
+    return true;
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const bufferization::BufferizationOptions &options,
+                          bufferization::BufferizationState &state) const {
+    SmallVector<Value> buffers;
+    for (Value value : op->getOperands()) {
+      FailureOr<Value> buffer =
+          bufferization::getBuffer(rewriter, value, options, state);
+      if (failed(buffer))
+        return failure();
+      buffers.push_back(*buffer);
+    }
+    rewriter.modifyOpInPlace(op, [&] { op->setOperands(buffers); });
+    return success();
+  }
+};
+
 template <typename... OpTys>
 void attachModels(MLIRContext *context) {
   (OpTys::template attachInterface<DestinationModel<OpTys>>(*context), ...);
@@ -69,5 +156,7 @@ void mgpu::spmd::registerBufferization(DialectRegistry &registry) {
     attachModels<DistributeOp, CollectOp, AllReduceOp, AllGatherOp,
                  ReduceScatterOp, AllToAllOp, BroadcastOp, PermuteOp, MoveOp>(
         context);
+    OnOp::attachInterface<OnModel>(*context);
+    YieldOp::attachInterface<YieldModel>(*context);
   });
 }

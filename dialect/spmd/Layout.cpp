@@ -25,6 +25,7 @@ void SpmdDialect::registerAttributes() {
 Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   SmallVector<int64_t> mesh;
   SmallVector<DenseI64ArrayAttr> split;
+  std::optional<int64_t> first;
   auto parseList = [&](SmallVectorImpl<int64_t> &list) {
     return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
       return parser.parseInteger(list.emplace_back());
@@ -38,18 +39,26 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
     return success();
   };
   if (parser.parseLess() || parser.parseKeyword("mesh") ||
-      parser.parseEqual() || parseList(mesh) || parser.parseComma() ||
-      parser.parseKeyword("split") || parser.parseEqual() ||
+      parser.parseEqual() || parseList(mesh) || parser.parseComma())
+    return {};
+  if (succeeded(parser.parseOptionalKeyword("first")) &&
+      (parser.parseEqual() || parser.parseInteger(first.emplace()) ||
+       parser.parseComma()))
+    return {};
+  if (parser.parseKeyword("split") || parser.parseEqual() ||
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseAxes) ||
       parser.parseGreater())
     return {};
-  return parser.getChecked<LayoutAttr>(parser.getContext(), mesh, split);
+  return parser.getChecked<LayoutAttr>(parser.getContext(), mesh, split, first);
 }
 
 void LayoutAttr::print(AsmPrinter &printer) const {
   printer << "<mesh = [";
   llvm::interleaveComma(getMesh(), printer);
-  printer << "], split = [";
+  printer << "], ";
+  if (getFirst())
+    printer << "first = " << *getFirst() << ", ";
+  printer << "split = [";
   llvm::interleaveComma(getSplit(), printer, [&](DenseI64ArrayAttr axes) {
     printer << '[';
     llvm::interleaveComma(axes.asArrayRef(), printer);
@@ -60,8 +69,8 @@ void LayoutAttr::print(AsmPrinter &printer) const {
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> mesh,
-                                 ArrayRef<DenseI64ArrayAttr> split) {
-  constexpr int64_t mostDevices = 65536;
+                                 ArrayRef<DenseI64ArrayAttr> split,
+                                 std::optional<int64_t> first) {
   int64_t devices = 1;
   for (int64_t size : mesh) {
     if (size < 1 || size > mostDevices / devices)
@@ -70,6 +79,10 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          << mostDevices << " [layout_c1]";
     devices *= size;
   }
+  if (first && (*first < 0 || *first > mostDevices - devices))
+    return emitError() << "'first' must be the number of a device, and the "
+                          "last one of the mesh below "
+                       << mostDevices << " [layout_c1]";
   llvm::SmallDenseSet<int64_t> seen;
   for (DenseI64ArrayAttr axes : split)
     for (int64_t axis : axes.asArrayRef()) {
@@ -95,6 +108,7 @@ int64_t LayoutAttr::parts(unsigned dim) const {
 
 int64_t LayoutAttr::partOf(unsigned dim, int64_t device) const {
   SmallVector<int64_t> place(getMesh().size()); // row-major
+  device -= firstDevice();
   for (size_t axis = place.size(); axis-- > 0; device /= getMesh()[axis])
     place[axis] = device % getMesh()[axis];
   int64_t part = 0;

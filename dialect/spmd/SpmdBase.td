@@ -15,7 +15,8 @@ def Spmd_Dialect : Dialect {
     are whole tensors; a `#spmd.layout` on each says which part a device holds.
     `spmd.full_to_shard` and `spmd.shard_to_full` go from the whole to the shard
     and back. All other values are of one device. Devices exchange data through
-    the collective operations below, which name groups of devices.
+    the collective operations below, which name groups of devices. Code that
+    some of the devices run stands in `spmd.on`.
 
     Collectives are destination-style operations, as those of `linalg`: they
     write to `outs`, and on tensors they return it. They take tensors, and
@@ -62,17 +63,22 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     dimension is cut into as many parts as these axes have devices, the first
     axis outermost. Parts have the same size; where they cannot, the first ones
     have one element more. Devices that differ only along other axes hold the
-    same part (replicas).
+    same part (replicas). The mesh is all devices of the program; with `first`
+    it is those from that number on, and the others hold nothing.
 
     Example: on a mesh of 2 x 4 devices, rows are cut in two and columns are
     whole, so each part has four replicas.
     ```mlir
     #spmd.layout<mesh = [2, 4], split = [[0], []]>
     ```
+    Devices 4 and 5 hold a half each.
+    ```mlir
+    #spmd.layout<mesh = [2], first = 4, split = [[0], []]>
+    ```
 
     Constraints, by the label that ends the message about each:
-    - (layout_c1) sizes of the mesh are at least 1, and their product at most
-      65536;
+    - (layout_c1) sizes of the mesh are at least 1, and the number of the last
+      device is below 65536;
     - (layout_c2) axes named in `split` are axes of the mesh;
     - (layout_c3) no axis is named twice;
     - (layout_c4) an argument or result with a layout is a ranked tensor of
@@ -87,15 +93,26 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     - (layout_c10) no other result is the next state of that argument.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$mesh,
-      ArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$split);
+      ArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$split,
+      OptionalParameter<"::std::optional<int64_t>">:$first);
+  let builders = [AttrBuilder<(ins "::llvm::ArrayRef<int64_t>":$mesh,
+      "::llvm::ArrayRef<::mlir::DenseI64ArrayAttr>":$split), [{
+    return $_get($_ctxt, mesh, split, std::nullopt);
+  }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The number of devices of the mesh.
     int64_t numDevices() const;
+    int64_t firstDevice() const { return getFirst().value_or(0); }
+    /// One more than the number of the last device of the mesh.
+    int64_t endDevice() const { return firstDevice() + numDevices(); }
+    bool holds(int64_t device) const {
+      return device >= firstDevice() && device < endDevice();
+    }
     /// Into how many parts dimension `dim` is cut.
     int64_t parts(unsigned dim) const;
-    /// Which part of dimension `dim` `device` holds, from 0.
+    /// Which part of dimension `dim` `device` of the mesh holds, from 0.
     int64_t partOf(unsigned dim, int64_t device) const;
     /// The shape of a shard of a tensor of shape `full`: dynamic where devices
     /// have parts of different sizes.

@@ -18,6 +18,9 @@ struct SpmdInlinerInterface : DialectInlinerInterface {
   bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
     return true;
   }
+  bool isLegalToInline(Region *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
 };
 } // namespace
 
@@ -84,15 +87,28 @@ static void printReduction(OpAsmPrinter &printer, Operation *,
 #define GET_OP_CLASSES
 #include "dialect/spmd/SpmdOps.cpp.inc"
 
+void OnOp::build(OpBuilder &b, OperationState &state, TypeRange types,
+                 int64_t first, int64_t end,
+                 function_ref<ValueRange(OpBuilder &)> body) {
+  build(b, state, types, first, end);
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(state.regions.front().get());
+  YieldOp::create(b, state.location, body(b));
+}
+
+YieldOp OnOp::getYield() {
+  return cast<YieldOp>(getBody().front().getTerminator());
+}
+
 //===----------------------------------------------------------------------===//
 // What operations share
 //===----------------------------------------------------------------------===//
 
 namespace mgpu::spmd {
 
-DeviceGroups groupsOf(ArrayAttr groups, int64_t numDevices) {
+DeviceGroups groupsOf(ArrayAttr groups, ArrayRef<int64_t> devices) {
   if (!groups)
-    return {llvm::to_vector(llvm::seq<int64_t>(0, numDevices))};
+    return {llvm::to_vector(devices)};
   return llvm::map_to_vector(groups, [](Attribute group) {
     return llvm::to_vector(cast<DenseI64ArrayAttr>(group).asArrayRef());
   });

@@ -6,17 +6,23 @@
 
 #include "dialect/mgpu/MgpuDialect.h"
 
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
+#include <optional>
+
 namespace mgpu::spmd {
+
+/// A program has fewer devices than this.
+inline constexpr int64_t mostDevices = 65536;
 
 /// Groups of devices, each in rank order.
 using DeviceGroups = llvm::SmallVector<llvm::SmallVector<int64_t>>;
 
-/// The groups that an attribute lists; without one, all devices are a group.
-DeviceGroups groupsOf(mlir::ArrayAttr groups, int64_t numDevices);
+/// The groups that an attribute lists; without one, `devices` are a group.
+DeviceGroups groupsOf(mlir::ArrayAttr groups, llvm::ArrayRef<int64_t> devices);
 
 /// On memrefs: `op` reads its inputs and writes its inits. On tensors there are
 /// no effects.

@@ -7,6 +7,7 @@ include "dialect/spmd/SpmdBase.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
 
 class Spmd_Op<string mnemonic, list<Trait> traits = []>
     : Op<Spmd_Dialect, mnemonic, traits>;
@@ -34,16 +35,7 @@ class Spmd_DestinationOp<string mnemonic>
 }
 
 // A collective: each member of a group calls it.
-class Spmd_CollectiveOp<string mnemonic> : Spmd_DestinationOp<mnemonic> {
-  let extraClassDeclaration = declareInits # [{
-    /// The groups of devices, each in rank order; all `numDevices` devices in
-    /// one where the operation names none.
-    ::llvm::SmallVector<::llvm::SmallVector<int64_t>>
-    groupsOf(int64_t numDevices) {
-      return ::mgpu::spmd::groupsOf(getGroupsAttr(), numDevices);
-    }
-  }];
-}
+class Spmd_CollectiveOp<string mnemonic> : Spmd_DestinationOp<mnemonic>;
 
 //===----------------------------------------------------------------------===//
 // The whole and its shards
@@ -157,6 +149,106 @@ def Spmd_CollectOp : Spmd_DestinationOp<"collect"> {
   let assemblyFormat = [{
     $layout `ins` `(` $input `:` type($input) `)` `outs` `(` $init `:` type($init) `)`
     attr-dict (`->` type($result)^)?
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Some of the devices
+//===----------------------------------------------------------------------===//
+
+def Spmd_OnOp : Spmd_Op<"on", [SingleBlockImplicitTerminator<"YieldOp">,
+    NoRegionArguments, RecursiveMemoryEffects]> {
+  let summary = "Code that some of the devices run";
+  let description = [{
+    Devices `first` to `end`, without `end`, run the body; all others skip it.
+    In the body, a collective without `groups` is of these devices, and
+    `groups` name no other. What the body yields is on these devices alone: it
+    may be used in another `spmd.on`, in a `spmd.move`, and in results of the
+    function, where only they run that or hold that.
+
+    Constraints, by the label that ends the message about each:
+    - (on_c1) there is a device in the range;
+    - (on_c2) all of them run the `spmd.on` around this one;
+    - (on_c3) the body yields values of the types of the results.
+
+    Example: two devices double a tensor that two others read.
+    ```mlir
+    %y = spmd.on 2 to 4 -> tensor<8xf32> {
+      %double = arith.addf %x, %x : tensor<8xf32>
+      spmd.yield %double : tensor<8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$first, I64Attr:$end);
+  let results = (outs Variadic<Spmd_Shaped>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $first `to` $end (`->` type($outputs)^)? attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  /// `body` makes what the body has, and its values.
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$types,
+      "int64_t":$first, "int64_t":$end,
+      "::llvm::function_ref<::mlir::ValueRange(::mlir::OpBuilder &)>":$body)>];
+  let extraClassDeclaration = [{
+    YieldOp getYield();
+  }];
+}
+
+def Spmd_YieldOp : Spmd_Op<"yield", [Pure, Terminator,
+                                     HasParent<"OnOp">]> {
+  let summary = "What a body gives";
+  let arguments = (ins Variadic<Spmd_Shaped>:$values);
+  let builders = [OpBuilder<(ins), [{ /* of a body without results */ }]>];
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+def Spmd_CallOp : Spmd_Op<"call",
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A function on whole tensors, run by some of the devices";
+  let description = [{
+    The callee computes with whole tensors, and its layout constraints, if any,
+    are for a mesh that begins at device 0. The devices of the layouts run it,
+    as devices 0 to n. An operand is a device's part, under its layout, of an
+    argument; a result is a device's part of what the callee returns. The pass
+    `spmd-inline-calls` puts the callee, made for one device, into an `spmd.on`.
+
+    Constraints, by the label that ends the message about each:
+    - (call_c1) there is a layout for each operand and each result, and at least
+      one; all have `first`, and the same devices;
+    - (call_c2) the callee is a function of the module;
+    - (call_c3) operands and results are shards of its arguments and results.
+
+    Example: devices 4 and 5 have half of the rows each.
+    ```mlir
+    #rows = #spmd.layout<mesh = [2], first = 4, split = [[0], []]>
+    func.func private @square(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+      %y = arith.mulf %x, %x : tensor<8x16xf32>
+      return %y : tensor<8x16xf32>
+    }
+    func.func @f(%mine: tensor<4x16xf32>) {
+      %y = spmd.call @square(%mine) in [#rows] out [#rows]
+          : (tensor<4x16xf32>) -> tensor<4x16xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee,
+      Variadic<AnyRankedTensor>:$inputs,
+      TypedArrayAttrBase<Spmd_LayoutAttr, "layouts">:$in_layouts,
+      TypedArrayAttrBase<Spmd_LayoutAttr, "layouts">:$out_layouts);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let assemblyFormat = [{
+    $callee `(` $inputs `)` `in` $in_layouts `out` $out_layouts attr-dict
+    `:` functional-type($inputs, $outputs)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// A layout of the devices that run it.
+    LayoutAttr getAnyLayout() {
+      return ::llvm::cast<LayoutAttr>(
+          (getInLayouts().empty() ? getOutLayouts() : getInLayouts())[0]);
+    }
   }];
 }
 
@@ -302,11 +394,13 @@ def Spmd_MoveOp : Spmd_DestinationOp<"move"> {
   let summary = "Give each device its part under another layout";
   let description = [{
     `input` is a device's part, under `from`, of a tensor of shape `full`, and
-    `init` gets its part under `to`. Parts may have different sizes. Devices
-    copy from each other what they lack; what a device has it copies itself.
+    `init` gets its part under `to`. Parts may have different sizes, and the
+    layouts may be of different devices. Devices copy from each other what they
+    lack; what a device has it copies itself.
 
     Constraints, by the label that ends the message about each:
-    - (move_c1) both layouts have the same mesh;
+    - (move_c1) both layouts are for all devices, and have the same mesh, or
+      both have `first`;
     - (move_c2) `input` has the shape of a shard under `from`;
     - (move_c3) `init` has the shape of a shard under `to`;
     - (move_c4) both have the same element type.

@@ -77,7 +77,8 @@ LogicalResult SpmdDialect::verifyRegionResultAttribute(
       return op->emitError() << "results " << other << " and " << index
                              << " are both the next state of argument "
                              << argument.getInt() << " [layout_c10]";
-  if (!isa<RankedTensorType>(type))
+  // Tensors of other dialects, as on meshes, become ranked ones.
+  if (!isa<ShapedType>(type) || isa<BaseMemRefType>(type))
     return op->emitError() << aliasName << " is for tensors, not " << type
                            << " [layout_c8]";
   unsigned at = argument.getInt();
@@ -128,6 +129,71 @@ LogicalResult LayoutConstraintOp::verify() {
   return success();
 }
 
+LogicalResult OnOp::verify() {
+  int64_t first = getFirst(), end = getEnd();
+  if (first < 0 || first >= end || end > mostDevices)
+    return emitOpError() << "has no device in " << first << " to " << end
+                         << rule(*this, 1);
+  auto outer = (*this)->getParentOfType<OnOp>();
+  if (outer &&
+      (first < int64_t(outer.getFirst()) || end > int64_t(outer.getEnd())))
+    return emitOpError() << "names devices that do not run the 'spmd.on' "
+                            "around it, "
+                         << outer.getFirst() << " to " << outer.getEnd()
+                         << rule(*this, 2);
+  if (getYield().getOperandTypes() != getResultTypes())
+    return emitOpError() << "must yield values of the types of its results"
+                         << rule(*this, 3);
+  return success();
+}
+
+LogicalResult CallOp::verify() {
+  SmallVector<LayoutAttr> layouts;
+  llvm::append_range(layouts, getInLayouts().getAsRange<LayoutAttr>());
+  llvm::append_range(layouts, getOutLayouts().getAsRange<LayoutAttr>());
+  if (getInLayouts().size() != getNumOperands() ||
+      getOutLayouts().size() != getNumResults() || layouts.empty())
+    return emitOpError() << "must have a layout for each operand and result, "
+                            "and at least one"
+                         << rule(*this, 1);
+  for (LayoutAttr layout : layouts)
+    if (!layout.getFirst() ||
+        layout.firstDevice() != layouts[0].firstDevice() ||
+        layout.endDevice() != layouts[0].endDevice())
+      return emitOpError() << "must have layouts with 'first' and of the same "
+                              "devices"
+                           << rule(*this, 1);
+  return success();
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(
+      *this, getCalleeAttr());
+  if (!callee)
+    return emitOpError() << "calls " << getCallee()
+                         << ", which is not a function of the module"
+                         << rule(*this, 2);
+  auto areShards = [](ValueRange parts, ArrayRef<Type> whole,
+                      ArrayAttr layouts) {
+    if (parts.size() != whole.size())
+      return false;
+    for (auto [part, type, each] : llvm::zip(parts, whole, layouts)) {
+      auto full = dyn_cast<RankedTensorType>(type);
+      auto layout = cast<LayoutAttr>(each);
+      if (!full || full.getRank() != int64_t(layout.getSplit().size()) ||
+          part.getType() != full.clone(layout.shardShape(full.getShape())))
+        return false;
+    }
+    return true;
+  };
+  if (!areShards(getInputs(), callee.getArgumentTypes(), getInLayouts()) ||
+      !areShards(getOutputs(), callee.getResultTypes(), getOutLayouts()))
+    return emitOpError() << "has operands or results that are not shards, "
+                            "under their layouts, of those of "
+                         << getCallee() << rule(*this, 3);
+  return success();
+}
+
 /// Whether `shaped` has the shape of a shard of a tensor of shape `full`.
 static bool isShard(Value shaped, LayoutAttr layout, ArrayRef<int64_t> full) {
   auto type = cast<ShapedType>(shaped.getType());
@@ -137,8 +203,12 @@ static bool isShard(Value shaped, LayoutAttr layout, ArrayRef<int64_t> full) {
 }
 
 LogicalResult MoveOp::verify() {
-  if (getFrom().getMesh() != getTo().getMesh())
-    return emitOpError() << "must have layouts on one mesh" << rule(*this, 1);
+  bool isOfAll = !getFrom().getFirst() && !getTo().getFirst();
+  if (isOfAll ? getFrom().getMesh() != getTo().getMesh()
+              : !getFrom().getFirst() || !getTo().getFirst())
+    return emitOpError() << "must have layouts on one mesh, or both with "
+                            "'first'"
+                         << rule(*this, 1);
   if (!isShard(getInput(), getFrom(), getFull()))
     return emitOpError() << "must have an input that is a shard under 'from'"
                          << rule(*this, 2);

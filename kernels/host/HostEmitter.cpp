@@ -13,8 +13,10 @@
 
 namespace mgpu::kernels {
 
-Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
-                                              const HostEmitOptions &options) {
+/// The kernel as LLVM's dialect has it, ready for code.
+static Result<void> lowerHostKernel(mlir::ModuleOp kernel, Dim3 block,
+                                    const HostShape &shape,
+                                    const HostEmitOptions &options) {
   constexpr uint64_t maxThreads = 1024;
   if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > maxThreads ||
       block.y > maxThreads || block.z > maxThreads ||
@@ -32,8 +34,6 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
   auto stop = [&](const char *otherwise) {
     return fail(first.error(otherwise));
   };
-  HostShape shape =
-      options.config ? HostShape(block, *options.config) : HostShape(block);
   auto source = kernel.lookupSymbol<mlir::func::FuncOp>("entry");
   const unsigned numArguments = source ? source.getNumArguments() : 0;
   mlir::FailureOr<mlir::func::FuncOp> entry =
@@ -50,6 +50,18 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
     return stop("the kernel's rounding errors cannot be bounded");
   if (mlir::failed(lowerToLlvm(kernel, options.cpu)))
     return stop("the kernel could not be lowered for the host target");
+  return {};
+}
+
+Result<void> verifyHostKernel(mlir::ModuleOp kernel, Dim3 block) {
+  return lowerHostKernel(kernel, block, HostShape(block), {});
+}
+
+Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
+                                              const HostEmitOptions &options) {
+  const HostShape shape =
+      options.config ? HostShape(block, *options.config) : HostShape(block);
+  MGPU_TRY(lowerHostKernel(kernel, block, shape, options));
   HostCodeOptions code{options.cpu, 0, shape.unroll};
   if (options.config)
     code.vectorWidth = (*options.config)[planner::KernelParameter::Vector];

@@ -42,6 +42,9 @@ Result<std::vector<std::byte>>
 emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
                const HostEmitOptions &options = {});
 
+/// What emitHostKernel() would refuse, without making code of it.
+Result<void> verifyHostKernel(mlir::ModuleOp kernel, Dim3 block);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_HOST_HOSTEMITTER_H

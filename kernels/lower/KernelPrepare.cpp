@@ -36,8 +36,6 @@ namespace {
 bool isSupported(Operation *op) {
   if (isa<func::FuncOp, func::CallOp, func::ReturnOp, memref::GlobalOp>(op))
     return true;
-  if (isa<vector::MultiDimReductionOp>(op))
-    return false;
   if (isa<arith::ArithDialect, math::MathDialect, index::IndexDialect,
           vector::VectorDialect, ub::UBDialect, cf::ControlFlowDialect,
           affine::AffineDialect>(op->getDialect()))

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/lower/Normalise.h"
 
+#include "kernels/lower/ExpandNvidia.h"
 #include "kernels/lower/ExpandOps.h"
+#include "kernels/lower/ExpandVectors.h"
 #include "kernels/lower/LiftControl.h"
 #include "kernels/lower/SubgroupMatrix.h"
+#include "kernels/lower/SubgroupProducts.h"
 #include "kernels/lower/WarpExecute.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -34,6 +38,27 @@ static Value clusterValue(Operation *op, OpBuilder &b) {
   if (isa<gpu::ClusterDimBlocksOp>(op))
     return arith::ConstantIndexOp::create(b, loc, 1);
   return {};
+}
+
+/// A broadcast is a shuffle of all lanes from one: all lanes are there, so the
+/// first active one is lane 0.
+static void expandBroadcast(gpu::SubgroupBroadcastOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto number = [&](int32_t value) -> Value {
+    return arith::ConstantIntOp::create(b, loc, value, 32);
+  };
+  Value from = op.getLane() ? op.getLane() : number(0), value = op.getSrc();
+  const bool isIndex = value.getType().isIndex();
+  if (isIndex)
+    value = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
+  Value shuffled = gpu::ShuffleOp::create(b, loc, value, from, number(32),
+                                          gpu::ShuffleMode::IDX)
+                       .getShuffleResult();
+  if (isIndex)
+    shuffled = arith::IndexCastOp::create(b, loc, b.getIndexType(), shuffled);
+  op.replaceAllUsesWith(shuffled);
+  op.erase();
 }
 
 /// Makes a nest of scf.for, whose iterations combine the reductions in order:
@@ -71,18 +96,22 @@ LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
   // The dialects of what is written here and by eraseDeadCode: a text that has
   // none of their operations has not loaded them.
   module.getContext()
-      ->loadDialect<arith::ArithDialect, math::MathDialect,
-                    memref::MemRefDialect, scf::SCFDialect, ub::UBDialect,
-                    vector::VectorDialect>();
+      ->loadDialect<affine::AffineDialect, arith::ArithDialect, gpu::GPUDialect,
+                    math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                    ub::UBDialect, vector::VectorDialect>();
   if (failed(liftControl(module)))
     return failure();
+  expandNvidia(module);
   PassManager lowering(module.getContext());
   lowering.addPass(createLowerAffinePass());
   if (failed(lowering.run(module)))
     return failure();
   SmallVector<Operation *> clusters;
   SmallVector<scf::ParallelOp> parallels; // outer ones last
+  SmallVector<gpu::SubgroupBroadcastOp> broadcasts;
   module.walk([&](Operation *op) {
+    if (auto broadcast = dyn_cast<gpu::SubgroupBroadcastOp>(op))
+      broadcasts.push_back(broadcast);
     if (isa<gpu::ClusterIdOp, gpu::ClusterDimOp, gpu::ClusterBlockIdOp,
             gpu::ClusterDimBlocksOp>(op))
       clusters.push_back(op);
@@ -94,7 +123,11 @@ LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
     op->getResult(0).replaceAllUsesWith(clusterValue(op, b));
     op->erase();
   }
+  llvm::for_each(broadcasts, expandBroadcast);
   llvm::for_each(parallels, nestLoops);
+  if (failed(makeSubgroupProducts(module, block)) ||
+      failed(expandVectors(module)))
+    return failure();
   expandOperations(module);
   if (failed(checkSubgroupMatrices(module, block)))
     return failure();

@@ -10,11 +10,14 @@
 #include "planner/import/HostValue.h"
 #include "planner/import/Scalars.h"
 
+#include "support/Spelling.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace mgpu::pipeline {
 
@@ -87,6 +90,30 @@ std::map<std::string, std::string> scalarsOf(ModuleOp module,
   return scalars;
 }
 
+/// Usage for an --arg that no argument of the entry has: said before what has
+/// no value, which a misspelt name is the likely cause of.
+Result<void> checkArgumentNames(ModuleOp module, const ImportOptions &options) {
+  auto entry = module.lookupSymbol<func::FuncOp>(options.entry);
+  if (!entry || entry.isExternal())
+    return {};
+  std::vector<std::string> known;
+  for (unsigned k = 0; k < entry.getNumArguments(); ++k)
+    known.push_back(planner::argumentName(entry, k));
+  for (const auto &[key, value] : options.arguments) {
+    bool isKnown = llvm::is_contained(known, key);
+    for (size_t k = 0; k < known.size(); ++k)
+      isKnown |= key == std::to_string(k);
+    if (!isKnown)
+      return fail(
+          ErrorKind::Usage,
+          fmt::format("--arg {}: no such argument; there are: {}{}", key,
+                      known.empty() ? "none"
+                                    : fmt::format("{}", fmt::join(known, ", ")),
+                      didYouMean(key, known)));
+  }
+  return {};
+}
+
 planner::ImportOptions importOptions(const ImportOptions &options,
                                      ModuleOp module) {
   planner::ImportOptions import;
@@ -134,9 +161,9 @@ MlirCompiler::importProgram(const ImportOptions &options,
   auto parsed = planner::parseProgram(
       options.file, context, record,
       {options.entry, options.fuse, productsToFuse(options),
-       int64_t(options.devices), options.arguments, options.roles,
-       options.reportSharding});
-  if (!parsed && parsed.error().kind == ErrorKind::Unsupported)
+       int64_t(options.devices), options.meshes, options.arguments,
+       options.roles, options.reportSharding});
+  if (!parsed && parsed.error().kind != ErrorKind::Invalid)
     return countErrors(std::move(parsed.error()));
   if (!parsed)
     return fail(ErrorKind::Invalid,
@@ -148,6 +175,7 @@ MlirCompiler::importProgram(const ImportOptions &options,
     return failure(); // on to showLines
   });
   ModuleOp module = *parsed->module;
+  MGPU_TRY(checkArgumentNames(module, options));
   auto imported = planner::buildDag(module, importOptions(options, module));
   if (!imported)
     return countErrors(std::move(imported.error()));

@@ -80,6 +80,14 @@ compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu) {
   return object;
 }
 
+Result<void> verifyHostKernel(const planner::KernelSpec &spec) {
+  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  auto sound = verifyHostKernel(*parsed.module, spec.block);
+  if (!sound)
+    return failOf(spec, sound.error());
+  return {};
+}
+
 Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
                                   const KernelSpace &space,
                                   const KernelConfig &config,

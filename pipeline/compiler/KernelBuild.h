@@ -26,6 +26,9 @@ Result<planner::KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec,
 Result<std::vector<std::byte>>
 compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu);
 
+/// What compileHostKernel() would refuse, without compiling.
+Result<void> verifyHostKernel(const planner::KernelSpec &spec);
+
 struct HostBuild {
   std::vector<std::byte> object; ///< as Driver::loadKernel takes it
   /// Of a call whose grid is `maxGrid`. The object finds it by itself from the

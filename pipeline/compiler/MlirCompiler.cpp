@@ -23,6 +23,15 @@ MlirCompiler::compileKernels(const Dag &dag, const std::string &cpu) const {
   });
 }
 
+std::vector<Result<void>>
+MlirCompiler::verifyHostKernels(const Dag &dag) const {
+  std::vector<Result<void>> results(dag.kernels.size());
+  parallelFor(results.size(), 0, [&](size_t k) {
+    results[k] = kernels::verifyHostKernel(dag.kernels[k]);
+  });
+  return results;
+}
+
 Result<std::vector<KernelSpace>>
 MlirCompiler::hostKernelSpaces(const Dag &dag) const {
   const std::vector<Dim3> grids = planner::largestGrids(dag);

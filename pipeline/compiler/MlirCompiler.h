@@ -16,6 +16,8 @@ public:
   Result<std::vector<Object>>
   compileKernels(const planner::Dag &dag,
                  const std::string &cpu) const override;
+  std::vector<Result<void>>
+  verifyHostKernels(const planner::Dag &dag) const override;
   Result<std::vector<planner::KernelSpace>>
   hostKernelSpaces(const planner::Dag &dag) const override;
   Result<Object> buildHostKernel(const planner::Dag &dag,

@@ -58,10 +58,11 @@ struct Certificate {
 /// takes nodes^2 / 8 bytes at most and nodes / 64 steps for each edge.
 Result<void> check(const Certificate &certificate, const Problem &problem);
 
-/// The text form: readable, read back exactly.
-std::string toText(const Certificate &certificate);
+/// The text form of a plan's certificates, one for each of its phases:
+/// readable, read back exactly.
+std::string toText(std::span<const Certificate> certificates);
 /// Errors name the line.
-Result<Certificate> parseCertificate(std::string_view text);
+Result<std::vector<Certificate>> parseCertificates(std::string_view text);
 
 } // namespace mgpu::planner
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The text form of a certificate, one claim per line:
+// The text form of a plan's certificates, one claim per line:
 //
-//   mgpu-certificate 1
-//   nodes 2
+//   mgpu-certificate 2
+//   phases 1                     those of the plan that have nodes, in order
+//   nodes 2                      of the first
 //   bound 12.5 by node 1         or: by set 0 head 2.5 tail 4
 //   head 0                       of node 0: needs no reason
 //   head 10 after 0              behind node 0
@@ -36,10 +37,9 @@ static void writeClaims(std::string &out, std::string_view name,
   }
 }
 
-std::string toText(const Certificate &certificate) {
-  std::string out =
-      fmt::format("mgpu-certificate 1\nnodes {}\nbound {} by ",
-                  certificate.heads.size(), numberText(certificate.boundUs));
+static void write(std::string &out, const Certificate &certificate) {
+  out += fmt::format("nodes {}\nbound {} by ", certificate.heads.size(),
+                     numberText(certificate.boundUs));
   if (auto *node = std::get_if<NodeArgument>(&certificate.argument)) {
     out += fmt::format("node {}\n", node->node);
   } else {
@@ -49,6 +49,13 @@ std::string toText(const Certificate &certificate) {
   }
   writeClaims(out, "head", "after", certificate.heads);
   writeClaims(out, "tail", "before", certificate.tails);
+}
+
+std::string toText(std::span<const Certificate> certificates) {
+  std::string out =
+      fmt::format("mgpu-certificate 2\nphases {}\n", certificates.size());
+  for (const Certificate &certificate : certificates)
+    write(out, certificate);
   return out + "end\n";
 }
 
@@ -59,30 +66,40 @@ public:
   explicit CertificateParser(std::string_view text)
       : lines("certificate", text) {}
 
-  Result<Certificate> run() {
+  Result<std::vector<Certificate>> run() {
     LineReader title = lines.next();
     MGPU_TRY(title.keyword("mgpu-certificate"));
     MGPU_TRY_ASSIGN(uint32_t version,
                     title.integer<uint32_t>("version number"));
-    if (version != 1)
-      return title.bad("this program reads version 1");
+    if (version != 2)
+      return title.bad("this program reads version 2");
     MGPU_TRY(title.expectEnd());
-    LineReader count = lines.next();
-    MGPU_TRY(count.keyword("nodes"));
-    MGPU_TRY_ASSIGN(uint32_t nodes, count.integer<uint32_t>("node count"));
-    MGPU_TRY(count.expectEnd());
-    MGPU_TRY(parseBound());
-    MGPU_TRY(parseClaims(nodes, "head", "after", certificate.heads));
-    MGPU_TRY(parseClaims(nodes, "tail", "before", certificate.tails));
+    MGPU_TRY_ASSIGN(const uint32_t phases, count("phases"));
+    std::vector<Certificate> certificates;
+    for (uint32_t k = 0; k < phases; ++k) {
+      certificate = {};
+      MGPU_TRY_ASSIGN(const uint32_t nodes, count("nodes"));
+      MGPU_TRY(parseBound());
+      MGPU_TRY(parseClaims(nodes, "head", "after", certificate.heads));
+      MGPU_TRY(parseClaims(nodes, "tail", "before", certificate.tails));
+      certificates.push_back(std::move(certificate));
+    }
     LineReader end = lines.next();
     MGPU_TRY(end.keyword("end"));
     MGPU_TRY(end.expectEnd());
     if (LineReader line = lines.next(); !line.atEnd())
       return line.bad("text after \"end\"");
-    return std::move(certificate);
+    return certificates;
   }
 
 private:
+  Result<uint32_t> count(std::string_view what) {
+    LineReader line = lines.next();
+    MGPU_TRY(line.keyword(what));
+    MGPU_TRY_ASSIGN(uint32_t number, line.integer<uint32_t>(what));
+    MGPU_TRY(line.expectEnd());
+    return number;
+  }
   Result<void> parseBound() {
     LineReader line = lines.next();
     MGPU_TRY(line.keyword("bound"));
@@ -138,7 +155,7 @@ private:
 
 } // namespace
 
-Result<Certificate> parseCertificate(std::string_view text) {
+Result<std::vector<Certificate>> parseCertificates(std::string_view text) {
   return CertificateParser(text).run();
 }
 

@@ -82,15 +82,18 @@ private:
       return 0;
     if (!std::isfinite(work->from))
       return bad(node, "counts from a time that is not a number");
-    double sum = work->from;
+    // Summed apart: beside a late start, brief nodes would be lost.
+    double sum = 0;
+    bool isEmpty = true;
     for (uint32_t i = 0; i < problem.size(); ++i)
       if ((ancestors[node][i / 64] >> (i % 64) & 1) &&
           claims[i].us >= work->from)
         for (const ResourceUse &use : problem.uses[i])
-          if (use.resource == work->resource)
+          if (use.resource == work->resource) {
             sum += problem.durations[i] * use.share;
-    // An empty set starts nowhere.
-    return sum > work->from ? sum : 0;
+            isEmpty = false;
+          }
+    return isEmpty ? 0 : work->from + sum; // an empty set starts nowhere
   }
 
   const Problem &problem;
@@ -113,13 +116,16 @@ static Result<double> provenBy(const Certificate &certificate,
   }
   const auto &set = std::get<SetArgument>(certificate.argument);
   double sum = 0;
+  bool isEmpty = true;
   for (uint32_t i = 0; i < problem.size(); ++i)
     if (certificate.heads[i].us >= set.head &&
         certificate.tails[i].us >= set.tail)
       for (const ResourceUse &use : problem.uses[i])
-        if (use.resource == set.resource)
+        if (use.resource == set.resource) {
           sum += problem.durations[i] * use.share;
-  return sum > 0 ? set.head + sum + set.tail : 0;
+          isEmpty = false;
+        }
+  return isEmpty ? 0 : set.head + sum + set.tail;
 }
 
 Result<void> check(const Certificate &certificate, const Problem &problem) {

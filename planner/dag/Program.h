@@ -50,11 +50,26 @@ struct Expectation {
   bool operator==(const Expectation &) const = default;
 };
 
+/// What the host prints or checks once the program has run.
+struct HostOutput {
+  enum class Kind : uint8_t { Text, Memref, Value, Check };
+  Kind kind = Kind::Text;
+  std::string text;               ///< printed, or the check's message
+  std::optional<BufferId> buffer; ///< what the memory held at that point
+  int64_t offset = 0;             ///< of the memref that is printed
+  std::vector<int64_t> strides;
+  bool isUnsigned = false;
+  std::string place; ///< "model.mlir:12:5"
+  bool operator==(const HostOutput &) const = default;
+};
+
 struct Program {
   Dag dag;
   std::vector<ProgramArgument> arguments, results;
   /// `run` checks them; programs in bundles have none.
   std::vector<Expectation> expectations;
+  /// In program order; programs in bundles have none.
+  std::vector<HostOutput> outputs;
   bool operator==(const Program &) const = default;
 
   /// Dag::check(), and: arguments and results are whole host buffers of their

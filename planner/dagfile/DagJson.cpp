@@ -2,114 +2,27 @@
 #include "planner/dagfile/DagJson.h"
 
 #include "planner/dag/DagBuilder.h"
+#include "planner/dagfile/DagJsonFields.h"
 #include "support/FileIO.h"
-#include "support/TextPlace.h"
 
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <set>
 
 namespace mgpu::planner {
 
-using Json = nlohmann::json;
-
-// Keeps sums of sizes inside 64 bits.
-static constexpr uint64_t maxBytes = uint64_t(1) << 52;
-
 namespace {
-
-/// One object of the file, with the words to name it in errors.
-class Fields {
-public:
-  Fields(const Json &object, std::string where)
-      : object(object), where(std::move(where)) {}
-
-  tl::unexpected<Error> bad(std::string_view field,
-                            std::string_view what) const {
-    return fail(ErrorKind::Invalid,
-                fmt::format("{}: field \"{}\" {}", where, field, what));
-  }
-  const Json *find(const char *field) const {
-    auto it = object.find(field);
-    return it == object.end() || it->is_null() ? nullptr : &*it;
-  }
-  Result<std::string> text(const char *field) const {
-    const Json *value = find(field);
-    if (!value || !value->is_string())
-      return bad(field, value ? "must be a string" : "is missing");
-    return value->get<std::string>();
-  }
-  Result<uint64_t> integer(const char *field, uint64_t limit,
-                           std::optional<uint64_t> absent = {}) const {
-    const Json *value = find(field);
-    if (!value && absent)
-      return *absent;
-    if (!value)
-      return bad(field, "is missing");
-    return asInteger(field, *value, limit);
-  }
-  Result<uint64_t> asInteger(const char *field, const Json &value,
-                             uint64_t limit) const {
-    if (!value.is_number_unsigned() || value.get<uint64_t>() > limit)
-      return bad(field, fmt::format("must be an integer from 0 to {}", limit));
-    return value.get<uint64_t>();
-  }
-  Result<double> number(const char *field) const {
-    const Json *value = find(field);
-    if (!value)
-      return 0.0;
-    if (!value->is_number() || !(value->get<double>() >= 0) ||
-        !(value->get<double>() <= 1e18))
-      return bad(field, "must be a number from 0 to 1e18");
-    return value->get<double>();
-  }
-
-private:
-  const Json &object;
-  std::string where;
-};
-
-std::optional<OpaqueCall> parseKind(std::string_view kind) {
-  static constexpr std::pair<std::string_view, CollectiveKind> kinds[] = {
-      {"all_reduce", CollectiveKind::AllReduce},
-      {"all_gather", CollectiveKind::AllGather},
-      {"reduce_scatter", CollectiveKind::ReduceScatter},
-      {"all_to_all", CollectiveKind::AllToAll},
-      {"permute", CollectiveKind::Permute},
-      {"broadcast", CollectiveKind::Broadcast},
-      {"send", CollectiveKind::SendRecv},
-      {"recv", CollectiveKind::SendRecv},
-  };
-  OpaqueCall call;
-  if (kind == "kernel")
-    return call;
-  for (auto [name, value] : kinds)
-    if (name == kind) {
-      call.isCollective = true;
-      call.kind = value;
-      return call;
-    }
-  return std::nullopt;
-}
-
-/// Whether a kernel is called what XLA calls a slice at an offset that is read:
-/// by "op", else by its name up to the number.
-bool isSliceName(std::string_view name) {
-  name = name.substr(0, name.find('.'));
-  return name == "dynamic-slice" || name == "dynamic_slice";
-}
 
 class Reader {
 public:
-  Reader(const Json &root, std::string_view source)
-      : root(root), source(source), tracker(dag) {}
+  explicit Reader(std::string_view source) : source(source), tracker(dag) {}
 
-  Result<Dag> run() {
+  /// Everything of the file but its nodes.
+  Result<void> readTop(const Json &root) {
     if (!root.is_object())
       return fail(ErrorKind::Invalid,
                   fmt::format("{}: the file is not a JSON object", source));
-    Fields top(root, std::string(source));
+    Fields top(root, source);
     MGPU_TRY_ASSIGN(std::string format, top.text("format"));
     if (format != "mgpu-dag/2")
       return top.bad("format", fmt::format("is \"{}\"; this version reads "
@@ -130,10 +43,23 @@ public:
     const Json *nodes = top.find("nodes");
     if (!nodes || !nodes->is_array())
       return top.bad("nodes", "must be an array");
-    MGPU_TRY(findConsumers(*nodes));
-    dag.nodes.reserve(nodes->size());
-    for (size_t i = 0; i < nodes->size(); ++i)
-      MGPU_TRY(readNode(i, (*nodes)[i]));
+    MGPU_TRY_ASSIGN(dag.loop.trips,
+                    top.integer("loop_trips", uint64_t(1) << 62, 1));
+    return readBuffers(top);
+  }
+
+  Result<void> read(const Json &node) {
+    const size_t i = dag.nodes.size();
+    MGPU_TRY(checkNode(i, node));
+    return readNode(i, node);
+  }
+
+  Result<Dag> finish() {
+    // What nothing reads is kept to the end.
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i] && !hasConsumer[i] &&
+          !dag.buffer(*outputs[i]).device.isHost())
+        dag.buffers[outputs[i]->value].role = BufferRole::Resident;
     MGPU_TRY(dag.check());
     return std::move(dag);
   }
@@ -147,32 +73,172 @@ private:
     return text;
   }
 
-  /// Which outputs something reads, before buffers are made for them.
-  Result<void> findConsumers(const Json &nodes) {
-    hasConsumer.resize(nodes.size(), false);
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      if (!nodes[i].is_object())
-        return fail(ErrorKind::Invalid,
-                    fmt::format("{} is not a JSON object", where(i, nodes[i])));
-      Fields fields(nodes[i], where(i, nodes[i]));
-      const Json *deps = fields.find("deps");
-      if (!deps || !deps->is_array())
-        return fields.bad("deps", "must be an array of node ids");
-      for (const Json &dep : *deps) {
-        MGPU_TRY_ASSIGN(uint64_t id, fields.asInteger("deps", dep, UINT32_MAX));
-        if (id >= i)
-          return fields.bad("deps", fmt::format("names node {}, but a node may "
-                                                "depend only on earlier ones",
-                                                id));
-        hasConsumer[id] = true;
-      }
-      MGPU_TRY_ASSIGN(uint64_t alias,
-                      fields.integer("alias_of", UINT32_MAX, UINT32_MAX));
-      if (alias != UINT32_MAX && alias >= i)
-        return fields.bad("alias_of", fmt::format("names node {}, which is not "
-                                                  "an earlier one",
-                                                  alias));
+  Result<DeviceId> readPlace(const Fields &fields, const char *field) const {
+    const Json *value = fields.find(field);
+    if (value && *value == "host")
+      return DeviceId::host();
+    if (value && value->is_string())
+      return fields.bad(field, "must be a device's number or \"host\"");
+    MGPU_TRY_ASSIGN(uint64_t device, fields.integer(field, dag.numDevices - 1));
+    return DeviceId{int32_t(device)};
+  }
+
+  /// Buffers that nodes name in "uses".
+  Result<void> readBuffers(const Fields &top) {
+    const Json *buffers = top.find("buffers");
+    if (!buffers)
+      return {};
+    if (!buffers->is_array() || dag.spmd)
+      return top.bad("buffers", "must be an array, of a file that is not spmd");
+    for (const Json &object : *buffers) {
+      const std::string where =
+          fmt::format("{}: buffer {}", source, dag.buffers.size());
+      if (!object.is_object())
+        return fail(ErrorKind::Invalid, where + " is not a JSON object");
+      const Fields fields(object, where);
+      MGPU_TRY_ASSIGN(std::string name, fields.text("name"));
+      MGPU_TRY_ASSIGN(const DeviceId device, readPlace(fields, "device"));
+      MGPU_TRY_ASSIGN(const uint64_t bytes, fields.integer("bytes", maxBytes));
+      const Json *kept = fields.find("kept");
+      if (kept && !kept->is_boolean())
+        return fields.bad("kept", "must be true or false");
+      addBuffer(std::move(name), device, roleOn(device, kept && *kept == true),
+                bytes);
     }
+    numNamed = dag.buffers.size();
+    return {};
+  }
+  static BufferRole roleOn(DeviceId device, bool isKept) {
+    return device.isHost() ? BufferRole::HostLocal
+           : isKept        ? BufferRole::Resident
+                           : BufferRole::Temporary;
+  }
+
+  Result<std::vector<int64_t>> numbers(const Fields &fields,
+                                       const char *field) const {
+    const Json *list = fields.find(field);
+    if (!list || !list->is_array())
+      return fields.bad(field, "must be an array of numbers");
+    std::vector<int64_t> values;
+    for (const Json &value : *list) {
+      if (!value.is_number_integer())
+        return fields.bad(field, "must be an array of whole numbers");
+      values.push_back(value.get<int64_t>());
+    }
+    return values;
+  }
+
+  /// What a node reads and writes, of the buffers named at the top.
+  Result<void> readUses(const Fields &of, const std::string &where,
+                        DagNode &node) {
+    const Json *uses = of.find("uses");
+    if (!uses->is_array() || dag.spmd)
+      return of.bad("uses", "must be an array, of a file that is not spmd");
+    for (const Json &object : *uses) {
+      if (!object.is_object())
+        return of.bad("uses", "must be an array of objects");
+      const Fields fields(object, where + ": use");
+      MGPU_TRY_ASSIGN(const uint64_t buffer,
+                      fields.integer("buffer", maxBytes));
+      if (buffer >= numNamed)
+        return fields.bad("buffer", "names none of \"buffers\"");
+      const BufferId id{uint32_t(buffer)};
+      MGPU_TRY_ASSIGN(const std::string mode, fields.text("mode"));
+      if (mode != "r" && mode != "w" && mode != "rw")
+        return fields.bad("mode", "must be r, w or rw");
+      use(node, id, mode != "w", mode != "r");
+      if (!fields.find("sizes"))
+        continue;
+      Box &box = node.uses.back().box;
+      MGPU_TRY_ASSIGN(const uint64_t offset,
+                      fields.integer("offset", maxBytes, 0));
+      MGPU_TRY_ASSIGN(const uint64_t width,
+                      fields.integer("element_bytes", 1024, 1));
+      MGPU_TRY_ASSIGN(box.sizes, numbers(fields, "sizes"));
+      MGPU_TRY_ASSIGN(box.strides, numbers(fields, "strides"));
+      box.offset = int64_t(offset);
+      box.elementBytes = uint32_t(width);
+      if (Result<void> ok = checkBox(box); !ok)
+        return fields.bad("sizes", ok.error().message);
+    }
+    return {};
+  }
+
+  /// A copy, or work of the host, which is a copy within its memory.
+  Result<void> readCopy(const Fields &fields, size_t i, NodeKind kind,
+                        DagNode &node, std::span<const NodeId> after) {
+    if (dag.spmd)
+      return fields.bad("kind", "is not allowed in a file that is spmd");
+    std::optional<BufferId> output;
+    if (kind == NodeKind::Host && !fields.find("uses")) {
+      if (!node.durationUs)
+        return fields.bad("duration_us", "is missing; work of the host has no "
+                                         "other measure");
+      const BufferId memory =
+          addBuffer(fmt::format("{}:host", i), DeviceId::host(),
+                    BufferRole::HostLocal, 0);
+      use(node, memory, true, false);
+      use(node, memory, false, true);
+    } else if (!fields.find("uses")) {
+      MGPU_TRY_ASSIGN(const DeviceId from, readPlace(fields, "from"));
+      MGPU_TRY_ASSIGN(const DeviceId to, readPlace(fields, "to"));
+      MGPU_TRY_ASSIGN(const uint64_t bytes, fields.integer("bytes", maxBytes));
+      std::optional<BufferId> read;
+      for (NodeId other : after)
+        if (const auto &made = outputs[other.value];
+            !read && made && dag.buffer(*made).device == from &&
+            dag.buffer(*made).sizeBytes >= bytes)
+          read = made;
+      if (!read)
+        read = addBuffer(fmt::format("{}:source", i), from, roleOn(from, true),
+                         bytes);
+      use(node, *read, true, false);
+      node.uses.back().box = Box::flat(0, int64_t(bytes));
+      output = addBuffer(fmt::format("{}:{}", i, node.name), to,
+                         roleOn(to, false), bytes);
+      use(node, *output, false, true);
+      node.bytesRead = node.bytesWritten = bytes;
+    }
+    const bool isCopy = node.uses.size() == 2 && node.uses[0].reads &&
+                        !node.uses[0].writes && node.uses[1].writes &&
+                        !node.uses[1].reads;
+    if (!isCopy)
+      return fields.bad("uses", "of a copy must be what it reads, then what it "
+                                "writes");
+    node.work = CopyCall{node.uses[0].buffer, node.uses[1].buffer,
+                         node.uses[0].box, node.uses[1].box};
+    std::set<DeviceId> ends;
+    for (const BufferUse &each : node.uses)
+      if (!dag.buffer(each.buffer).device.isHost())
+        ends.insert(dag.buffer(each.buffer).device);
+    node.devices.assign(ends.begin(), ends.end());
+    outputs.push_back(output);
+    return {};
+  }
+
+  Result<void> checkNode(size_t i, const Json &node) {
+    if (!node.is_object())
+      return fail(ErrorKind::Invalid,
+                  fmt::format("{} is not a JSON object", where(i, node)));
+    Fields fields(node, where(i, node));
+    const Json *deps = fields.find("deps");
+    if (!deps || !deps->is_array())
+      return fields.bad("deps", "must be an array of node ids");
+    hasConsumer.push_back(false);
+    for (const Json &dep : *deps) {
+      MGPU_TRY_ASSIGN(uint64_t id, fields.asInteger("deps", dep, UINT32_MAX));
+      if (id >= i)
+        return fields.bad("deps", fmt::format("names node {}, but a node may "
+                                              "depend only on earlier ones",
+                                              id));
+      hasConsumer[id] = true;
+    }
+    MGPU_TRY_ASSIGN(uint64_t alias,
+                    fields.integer("alias_of", UINT32_MAX, UINT32_MAX));
+    if (alias != UINT32_MAX && alias >= i)
+      return fields.bad("alias_of", fmt::format("names node {}, which is not "
+                                                "an earlier one",
+                                                alias));
     return {};
   }
 
@@ -187,6 +253,19 @@ private:
       if (fields.find("device"))
         return fields.bad("device", "is not allowed in a file that is spmd");
       node.devices = {DeviceId{0}};
+      return {};
+    }
+    if (fields.find("devices")) {
+      MGPU_TRY_ASSIGN(const std::vector<int64_t> list,
+                      numbers(fields, "devices"));
+      for (int64_t device : list) {
+        if (device < 0 || device >= int64_t(dag.numDevices) ||
+            (!node.devices.empty() && device <= node.devices.back().value))
+          return fields.bad("devices", "must be devices that ascend");
+        node.devices.push_back(DeviceId{int32_t(device)});
+      }
+      if (list.empty())
+        return fields.bad("devices", "must not be empty");
       return {};
     }
     if (fields.find("device")) {
@@ -220,6 +299,60 @@ private:
     node.uses.push_back({id, std::move(box), reads, writes});
   }
 
+  static std::vector<NodeId> depsOf(const Json &object) {
+    std::vector<NodeId> after;
+    for (const Json &dep : object["deps"])
+      after.push_back(NodeId{uint32_t(dep.get<uint64_t>())});
+    return after;
+  }
+
+  /// When it runs, and where it stands in the source.
+  Result<void> readPhase(const Fields &fields, DagNode &node) const {
+    if (fields.find("location")) {
+      MGPU_TRY_ASSIGN(node.location, fields.text("location"));
+    }
+    if (!fields.find("phase"))
+      return {};
+    if (dag.spmd)
+      return fields.bad("phase", "is not allowed in a file that is spmd");
+    MGPU_TRY_ASSIGN(const std::string name, fields.text("phase"));
+    for (Phase phase : allPhases)
+      if (toString(phase) == name) {
+        node.phase = phase;
+        return {};
+      }
+    return fields.bad("phase", "must be load, prologue, replay, epilogue or "
+                               "fetch");
+  }
+
+  /// What a kernel, a fill or a collective computes and moves.
+  Result<void> readCost(const Fields &fields, NodeKind other, OpaqueCall call,
+                        DagNode &node) const {
+    if (call.isCollective) {
+      MGPU_TRY_ASSIGN(call.bytes, fields.integer("bytes", maxBytes));
+    }
+    const Json *op = fields.find("op");
+    bool isNamed = op && op->is_string();
+    node.isMatmul = isNamed && *op == "matmul";
+    if (!call.isCollective) {
+      call.isSlice =
+          isSliceName(isNamed ? op->get_ref<const std::string &>() : node.name);
+      MGPU_TRY_ASSIGN(call.splittable,
+                      fields.integer("splittable", maxBytes, 0));
+    }
+    node.work = call;
+    MGPU_TRY_ASSIGN(node.flops, fields.number("flops"));
+    MGPU_TRY_ASSIGN(node.bytesRead, fields.integer("bytes_read", maxBytes, 0));
+    MGPU_TRY_ASSIGN(node.bytesWritten,
+                    fields.integer("bytes_written", maxBytes, 0));
+    MGPU_TRY_ASSIGN(node.outBytes, fields.integer("out_bytes", maxBytes, 0));
+    if (other == NodeKind::Fill) {
+      MGPU_TRY_ASSIGN(node.bytesWritten, fields.integer("bytes", maxBytes));
+      node.outBytes = fields.find("uses") ? 0 : node.bytesWritten;
+    }
+    return {};
+  }
+
   Result<void> readNode(size_t i, const Json &object) {
     Fields fields(object, where(i, object));
     MGPU_TRY_ASSIGN(uint64_t id, fields.integer("id", UINT32_MAX));
@@ -229,7 +362,9 @@ private:
                                           id));
     DagNode node;
     MGPU_TRY_ASSIGN(std::string kind, fields.text("kind"));
-    std::optional<OpaqueCall> call = parseKind(kind);
+    const NodeKind other = parseOther(kind).value_or(NodeKind::Opaque);
+    std::optional<OpaqueCall> call =
+        parseKind(other == NodeKind::Opaque ? kind : "kernel");
     // Collectives need not have a name of their own.
     if (call && call->isCollective && !fields.find("name")) {
       node.name = fmt::format("{}_{}", kind, dag.nodes.size());
@@ -240,39 +375,36 @@ private:
       return fields.bad("kind", fmt::format("is \"{}\", which is not a kind of "
                                             "node",
                                             kind.substr(0, 40)));
+    MGPU_TRY(readPhase(fields, node));
+    if (other == NodeKind::Copy || other == NodeKind::Host) {
+      if (fields.find("duration_us")) {
+        MGPU_TRY_ASSIGN(node.durationUs, fields.number("duration_us"));
+      }
+      const std::vector<NodeId> after = depsOf(object);
+      if (fields.find("uses"))
+        MGPU_TRY(readUses(fields, where(i, object), node));
+      MGPU_TRY(readCopy(fields, i, other, node, after));
+      tracker.append(std::move(node), after);
+      return {};
+    }
     MGPU_TRY(readDevices(fields, node, *call));
-    if (call->isCollective) {
-      MGPU_TRY_ASSIGN(call->bytes, fields.integer("bytes", maxBytes));
-    }
-    const Json *op = fields.find("op");
-    bool isNamed = op && op->is_string();
-    node.isMatmul = isNamed && *op == "matmul";
-    if (!call->isCollective) {
-      call->isSlice =
-          isSliceName(isNamed ? op->get_ref<const std::string &>() : node.name);
-      MGPU_TRY_ASSIGN(call->splittable,
-                      fields.integer("splittable", maxBytes, 0));
-    }
-    node.work = *call;
-    MGPU_TRY_ASSIGN(node.flops, fields.number("flops"));
-    MGPU_TRY_ASSIGN(node.bytesRead, fields.integer("bytes_read", maxBytes, 0));
-    MGPU_TRY_ASSIGN(node.bytesWritten,
-                    fields.integer("bytes_written", maxBytes, 0));
-    MGPU_TRY_ASSIGN(node.outBytes, fields.integer("out_bytes", maxBytes, 0));
+    MGPU_TRY(readCost(fields, other, *call, node));
     MGPU_TRY_ASSIGN(uint64_t workspace,
                     fields.integer("workspace_bytes", maxBytes, 0));
     if (fields.find("duration_us")) {
       MGPU_TRY_ASSIGN(node.durationUs, fields.number("duration_us"));
     }
 
-    std::vector<NodeId> after;
-    for (const Json &dep : object["deps"]) {
-      NodeId from{uint32_t(dep.get<uint64_t>())};
-      after.push_back(from);
-      if (outputs[from.value])
-        use(node, *outputs[from.value], true, false);
+    const std::vector<NodeId> after = depsOf(object);
+    if (fields.find("uses")) {
+      MGPU_TRY(readUses(fields, where(i, object), node));
+      outputs.push_back(std::nullopt);
+    } else {
+      for (NodeId from : after)
+        if (outputs[from.value])
+          use(node, *outputs[from.value], true, false);
+      MGPU_TRY(addOutput(fields, i, node));
     }
-    MGPU_TRY(addOutput(fields, i, node));
     if (workspace > 0)
       use(node,
           addBuffer(fmt::format("{}:workspace", i), node.devices.front(),
@@ -292,13 +424,10 @@ private:
         return fields.bad("alias_of", fmt::format("names node {}, whose output "
                                                   "is smaller than this one",
                                                   alias));
-      if (!hasConsumer[i])
-        dag.buffers[output->value].role = BufferRole::Resident;
     } else if (node.outBytes > 0) {
-      output = addBuffer(
-          fmt::format("{}:{}", i, node.name), node.devices.front(),
-          hasConsumer[i] ? BufferRole::Temporary : BufferRole::Resident,
-          node.outBytes);
+      output =
+          addBuffer(fmt::format("{}:{}", i, node.name), node.devices.front(),
+                    BufferRole::Temporary, node.outBytes);
     }
     if (output)
       use(node, *output, false, true);
@@ -306,31 +435,26 @@ private:
     return {};
   }
 
-  const Json &root;
   std::string source;
   Dag dag;
   DependencyTracker tracker;
   std::vector<bool> hasConsumer;
+  size_t numNamed = 0; ///< buffers that "uses" may name
   std::vector<std::optional<BufferId>> outputs; ///< of each node read so far
 };
 
 } // namespace
 
 Result<Dag> parseDagJson(std::string_view text, std::string_view source) {
-  // The position comes only with the library's exception.
-  Json root;
-  try {
-    root = Json::parse(text.begin(), text.end());
-  } catch (const Json::parse_error &error) {
-    return fail(
-        ErrorKind::Invalid,
-        fmt::format("{}: not valid JSON at {}", source,
-                    placeIn(text, std::max<size_t>(error.byte, 1) - 1)));
-  } catch (const Json::exception &) { // a number beyond all types
-    return fail(ErrorKind::Invalid,
-                fmt::format("{}: a number in it is too large", source));
-  }
-  return Reader(root, source).run();
+  // What nodes are read by may stand behind them, so the text is parsed twice.
+  Reader reader(source);
+  MGPU_TRY_ASSIGN(const Json top, parseNodes(text, source, [](const Json &) {
+                    return Result<void>();
+                  }));
+  MGPU_TRY(reader.readTop(top));
+  MGPU_TRY(parseNodes(text, source,
+                      [&](const Json &node) { return reader.read(node); }));
+  return reader.finish();
 }
 
 Result<Dag> readDagJson(const std::string &path) {

@@ -18,6 +18,20 @@
 // of a kernel's output, along which it can be cut. Ids are 0, 1, 2, ... in
 // order and deps name earlier nodes. A collective without a name is called by
 // its kind and number. Unknown fields are kept out: they do not change a plan.
+//
+// Files that are not spmd say more, so that a program can be written as one:
+//   {"kind":"copy","from":D,"to":D,"bytes":B}   D is a device or "host"; it
+//       reads the output of the first dependence there that is large enough
+//   {"kind":"fill","device":D,"bytes":B}        a kernel that only writes
+//   {"kind":"host","duration_us":T}             work of the host
+// "devices":[D...] of a node, "phase":"load|prologue|replay|epilogue|fetch",
+// "location":S; at the top "loop_trips":N and
+//   "buffers":[{"name":S,"device":D,"bytes":B,"kept":bool}]
+// which nodes name instead of "out_bytes":
+//   "uses":[{"buffer":I,"mode":"r|w|rw","offset":B,"element_bytes":B,
+//            "sizes":[N...],"strides":[B...]}]   without "sizes": the whole
+// Of a copy those are what it reads, then what it writes. Each class of work of
+// a device (kernels and fills, copies, collectives) is a resource.
 
 #include "planner/dag/Dag.h"
 
@@ -41,6 +55,10 @@ Result<Dag> readDagJson(const std::string &path);
 /// that it reads; Unsupported for others. Every edge comes out as a
 /// dependence, so aliases and workspaces need no words of their own.
 Result<std::string> dagJsonText(const Dag &dag);
+
+/// A program's DAG with durations by node: the plan of what parseDagJson()
+/// makes of it takes as long as the program's own.
+std::string programJsonText(const Dag &dag, std::span<const double> durations);
 
 } // namespace mgpu::planner
 

@@ -58,6 +58,8 @@ struct ParseOptions {
   FuseProducts products = FuseProducts::Wide;
   /// How many devices run a function over tensors; 0: as many as it says.
   int64_t devices = 0;
+  /// As in ImportOptions.
+  std::map<std::string, std::string> meshes = {};
   /// As in ImportOptions. A function over tensors is specialised for the values
   /// of its integer scalars; values of other arguments are not looked at.
   std::map<std::string, std::string> scalars = {}, roles = {};

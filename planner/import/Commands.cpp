@@ -15,7 +15,7 @@ Result<void> Commands::visit(Operation *op) {
             ir::UnevenScatterOp, ir::GatherOp, ir::ReplicateOp, ir::GetDeviceOp,
             ir::AllocOp, ir::ShardedAllocOp, ir::FreeOp, ir::ShardedFreeOp,
             ir::CreateStreamOp, ir::DestroyStreamOp, ir::SyncStreamOp,
-            ir::SyncDeviceOp, ir::StreamWaitOp>(
+            ir::SyncDeviceOp, ir::StreamWaitOp, ir::OutputOp>(
           [&](auto command) { return issue(command); })
       .Default([&](Operation *) {
         return notSupported(op, "cannot be captured here");
@@ -116,6 +116,18 @@ Result<void> Commands::issue(ir::StreamWaitOp op) {
     MGPU_TRY(recorder.streamWait(waiting, stream, host.placeOf(op.getLoc())));
   }
   return {};
+}
+
+Result<void> Commands::issue(ir::OutputOp op) {
+  HostOutput output;
+  output.kind = HostOutput::Kind(op.getKind());
+  output.text = op.getText().str();
+  output.isUnsigned = op.getIsUnsigned();
+  const CallSite site{host.placeOf(op.getLoc())};
+  if (!op.getSource())
+    return recorder.addOutput(std::move(output), nullptr, site);
+  MGPU_TRY_ASSIGN(const View view, host.memrefOf(op, op.getSource()));
+  return recorder.addOutput(std::move(output), &view, site);
 }
 
 } // namespace mgpu::planner

@@ -32,6 +32,7 @@ private:
   Result<void> issue(ir::SyncStreamOp op);
   Result<void> issue(ir::SyncDeviceOp op);
   Result<void> issue(ir::StreamWaitOp op);
+  Result<void> issue(ir::OutputOp op);
   Result<void> allocate(mlir::Operation *op, mlir::Value result,
                         mlir::Value device, std::string name);
   Result<void> freeBuffer(mlir::Operation *op, mlir::Value pointer,

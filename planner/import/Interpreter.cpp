@@ -89,6 +89,12 @@ Result<void> Interpreter::visit(Operation *op) {
     return visitWhile(op);
   if (auto call = dyn_cast<func::CallOp>(op))
     return visitCall(call);
+  if (auto assertion = dyn_cast<cf::AssertOp>(op)) {
+    MGPU_TRY_ASSIGN(auto holds,
+                    host.integerOf(op, assertion.getArg(), "the condition"));
+    return holds ? Result<void>()
+                 : reported(op->emitOpError("fails: ") << assertion.getMsg());
+  }
   return fold(op);
 }
 
@@ -113,6 +119,11 @@ Result<void> Interpreter::visitFor(Operation *op) {
       lower < upper
           ? (uint64_t(upper) - uint64_t(lower) - 1) / uint64_t(step) + 1
           : 0;
+  // At a microsecond a trip, twelve days.
+  constexpr uint64_t mostTrips = uint64_t(1) << 40;
+  if (trips > mostTrips)
+    return notSupported(op, "a loop of " + std::to_string(trips) +
+                                " trips would not end; give it at most 2^40");
   if (loop == loopToRoll && trips >= options.rollFrom)
     return visitRolled(lower, step, trips);
   for (uint64_t trip = 0; trip < trips; ++trip) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/KernelAccess.h"
 
+#include "planner/import/Conditions.h"
 #include "planner/import/TimesRun.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -63,6 +64,7 @@ private:
               bool exact, std::array<int64_t, 3> blockSteps = {});
   double flopsOf(Operation *op);
   bool isGuarded(Operation *op);
+  /// What affine guards leave of the forms of an access.
   /// A dimension that a guard cut short: its counter, and the block ids that
   /// move what a block touches of it by so many indices.
   struct Overhang {
@@ -70,8 +72,19 @@ private:
     unsigned axis;
     int64_t step;
   };
+  struct Guarded {
+    bool isNever = false; ///< no thread comes here
+    AffineForm offset;
+    std::vector<AffineForm> indices;
+    std::vector<Overhang> overhangs;
+  };
+  std::optional<Guarded> withinGuards(Operation *op, const KernelView &view,
+                                      ValueRange indices);
   std::optional<std::pair<unsigned, int64_t>>
   blocksApart(const AffineForm &index) const;
+  Box boxOfAddress(const AffineForm &address,
+                   const std::vector<Overhang> &overhangs, uint32_t bytes,
+                   std::array<int64_t, 3> &blockSteps) const;
   static bool isNested(const AffineForm &address, uint32_t counter,
                        unsigned axis, const AffineEvaluator &affine);
 
@@ -335,6 +348,109 @@ static void addDims(Box &box, std::vector<std::pair<int64_t, int64_t>> dims) {
   }
 }
 
+/// Puts factor * (values of a new counter) for the line in `form`, where it
+/// has a multiple of the line, or nothing of it. False where it has another
+/// part of it: the guard then says of pairs of indices what no box says.
+static bool substitute(AffineForm &form, const Terms &line,
+                       const LineValues &values, uint32_t counter) {
+  std::optional<int64_t> factor;
+  for (auto [each, coefficient] : line) {
+    auto at = llvm::find_if(form.terms, [&, id = each](const auto &term) {
+      return term.first == id;
+    });
+    const int64_t found = at == form.terms.end() ? 0 : at->second;
+    if (found % coefficient != 0 || (factor && *factor != found / coefficient))
+      return false;
+    factor = found / coefficient;
+  }
+  if (factor.value_or(0) == 0)
+    return true;
+  llvm::erase_if(form.terms, [&](const auto &term) {
+    return llvm::any_of(
+        line, [&](const auto &each) { return each.first == term.first; });
+  });
+  form.constant += *factor * values.first;
+  if (values.count > 1)
+    form.terms.push_back({counter, *factor * values.step});
+  return true;
+}
+
+/// The forms of an access of which every condition around it is a range of one
+/// line of ids (`if i < n`): they run over what the guards let through, and
+/// some thread is there for each value. None where a guard is anything else.
+std::optional<Summariser::Guarded>
+Summariser::withinGuards(Operation *op, const KernelView &view,
+                         ValueRange indices) {
+  Conditions conditions(affine);
+  conditions.requireAround(*op->getParentRegion(), body);
+  if (!conditions.isWhole())
+    return std::nullopt;
+  Guarded out;
+  out.offset = view.offset;
+  for (Value index : indices) {
+    auto form = affine.evaluate(index);
+    if (!form)
+      return std::nullopt;
+    out.indices.push_back(std::move(*form));
+  }
+  std::vector<uint32_t> taken;
+  for (const auto &[line, range] : conditions.lines()) {
+    for (auto [counter, coefficient] : line) {
+      if (llvm::is_contained(taken, counter))
+        return std::nullopt; // two guards of one id
+      taken.push_back(counter);
+    }
+    auto all = valuesOf(line, affine);
+    if (!all)
+      return std::nullopt;
+    const LineValues some = all->within(range);
+    out.isNever |= some.count == 0;
+    if (some.count == all->count || some.count == 0)
+      continue;
+    const uint32_t counter = affine.addCounter(some.count);
+    if (!substitute(out.offset, line, some, counter))
+      return std::nullopt;
+    for (AffineForm &index : out.indices)
+      if (!substitute(index, line, some, counter))
+        return std::nullopt;
+    AffineForm form;
+    form.terms.assign(line.begin(), line.end());
+    if (some.first == all->first && some.count > 1)
+      if (auto apart = blocksApart(form))
+        out.overhangs.push_back({counter, apart->first, apart->second});
+  }
+  return out;
+}
+
+/// The bytes of an address over all its counters; sets the steps of the block
+/// ids that move them.
+Box Summariser::boxOfAddress(const AffineForm &address,
+                             const std::vector<Overhang> &overhangs,
+                             uint32_t bytes,
+                             std::array<int64_t, 3> &blockSteps) const {
+  Box box;
+  box.elementBytes = bytes;
+  box.offset = address.constant * bytes;
+  std::vector<std::pair<int64_t, int64_t>> dims; // stride, size
+  for (auto [counter, coefficient] : address.terms) {
+    int64_t stride = coefficient * int64_t(bytes),
+            size = affine.sizeOf(counter);
+    if (auto axis = AffineEvaluator::blockAxisOf(counter))
+      blockSteps[*axis] = stride;
+    if (stride < 0) {
+      box.offset += stride * (size - 1);
+      stride = -stride;
+    }
+    dims.push_back({stride, size});
+    for (const Overhang &overhang : overhangs)
+      if (overhang.counter == counter && blockSteps[overhang.axis] == 0 &&
+          isNested(address, counter, overhang.axis, affine))
+        blockSteps[overhang.axis] = overhang.step * stride;
+  }
+  addDims(box, std::move(dims));
+  return box;
+}
+
 void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
                              bool reads, bool writes) {
   const KernelView *view = viewOf(memref);
@@ -342,11 +458,21 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
     return wholeView(memref, reads, writes);
   uint32_t bytes = mgpu::sizeBytes(
       *elementTypeOf(cast<MemRefType>(memref.getType()).getElementType()));
-  bool guarded = isGuarded(op), exact = !guarded;
-  AffineForm address = view->offset;
+  bool guarded = isGuarded(op);
+  std::optional<Guarded> within;
+  if (guarded)
+    within = withinGuards(op, *view, indices);
+  if (within && within->isNever)
+    return;
+  guarded &= !within;
+  bool exact = !guarded;
+  AffineForm address = within ? within->offset : view->offset;
   std::vector<Overhang> overhangs;
+  if (within)
+    overhangs = within->overhangs;
   for (size_t k = 0; k < view->sizes.size(); ++k) {
-    std::optional<AffineForm> index = affine.evaluate(indices[k]);
+    std::optional<AffineForm> index =
+        within ? within->indices[k] : affine.evaluate(indices[k]);
     int64_t low = 0, high = view->sizes[k] - 1;
     if (index) {
       auto [first, last] = affine.range(*index);
@@ -377,27 +503,8 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
       return wholeView(memref, reads, writes);
   }
 
-  Box box;
-  box.elementBytes = bytes;
-  box.offset = address.constant * bytes;
-  std::vector<std::pair<int64_t, int64_t>> dims; // stride, size
   std::array<int64_t, 3> blockSteps{};
-  for (auto [counter, coefficient] : address.terms) {
-    int64_t stride = coefficient * int64_t(bytes),
-            size = affine.sizeOf(counter);
-    if (auto axis = AffineEvaluator::blockAxisOf(counter))
-      blockSteps[*axis] = stride;
-    if (stride < 0) {
-      box.offset += stride * (size - 1);
-      stride = -stride;
-    }
-    dims.push_back({stride, size});
-    for (const Overhang &overhang : overhangs)
-      if (overhang.counter == counter && blockSteps[overhang.axis] == 0 &&
-          isNested(address, counter, overhang.axis, affine))
-        blockSteps[overhang.axis] = overhang.step * stride;
-  }
-  addDims(box, std::move(dims));
+  Box box = boxOfAddress(address, overhangs, bytes, blockSteps);
   record(*view, std::move(box), reads, writes, exact, blockSteps);
 }
 

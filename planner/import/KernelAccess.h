@@ -27,7 +27,8 @@ struct KernelAccess {
   std::array<int64_t, 3> blockSteps{0, 0, 0};
 };
 
-/// An index that surely leaves its memref: no guard is around it.
+/// An index that surely leaves its memref: the guards around it, if any, let
+/// it.
 struct OutOfBounds {
   mlir::Operation *op;
   size_t dimension;

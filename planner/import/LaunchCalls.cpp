@@ -58,7 +58,8 @@ Result<Dim3> Commands::dimsOf(ir::LaunchOp op, OperandRange sizes,
   for (auto [k, value] : llvm::enumerate(sizes)) {
     MGPU_TRY_ASSIGN(auto size, host.integerOf(op, value, what));
     if (size < 1 || size > UINT32_MAX)
-      return reported(op.emitOpError(what) << " is " << size);
+      return reported(op.emitOpError(what)
+                      << " is " << size << "; give 1 to " << UINT32_MAX);
     found[k] = uint32_t(size);
   }
   return Dim3{found[0], found[1], found[2]};

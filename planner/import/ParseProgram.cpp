@@ -4,12 +4,14 @@
 // arguments by them.
 #include "planner/import/BuildDag.h"
 #include "planner/import/CheckText.h"
+#include "planner/import/OldSpellings.h"
 #include "planner/import/Scalars.h"
 #include "planner/import/SourceNames.h"
 
 #include "dialect/conversion/Passes.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "support/FileIO.h"
+#include "support/Spelling.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -139,6 +141,8 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
       error.message = diagnostic.str();
       if (ir::isUnsupported(diagnostic))
         error.kind = ErrorKind::Unsupported;
+      else if (ir::isAbsent(diagnostic))
+        error.kind = ErrorKind::Absent;
     }
     return failure(); // on to handlers made before it
   });
@@ -149,8 +153,18 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     conversion::SpmdPipelineOptions spmd;
     spmd.entry = options.entry;
     spmd.devices = options.devices;
+    for (const auto &[name, mesh] : options.meshes)
+      spmd.assign += name + "=" + mesh + ",";
     spmd.tosa = conversion::hasTosa(*program.module);
     conversion::buildSpmdPipeline(passes, spmd);
+  }
+  if (conversion::isGpuProgram(*program.module, options.entry)) {
+    if (entry)
+      foldScalars(entry, options.scalars, options.roles);
+    conversion::GpuPipelineOptions gpu;
+    gpu.entry = options.entry;
+    gpu.devices = options.devices;
+    conversion::buildGpuPipeline(passes, gpu);
   }
   conversion::LaunchPipelineOptions pipeline;
   pipeline.entry = options.entry;
@@ -202,22 +216,66 @@ static OwningOpRef<ModuleOp> parseNamed(llvm::SourceMgr &sources,
   return module;
 }
 
-/// What MLIR's parser says of an operation of a dialect that is not registered,
-/// in words for users; empty for other messages.
-static std::string aboutUnknownDialect(StringRef message) {
-  if (message.consume_front("Dialect `")) {
-    StringRef dialect = message.take_until([](char c) { return c == '\''; });
-    StringRef op = message.split("custom op '").second;
-    return ("operation '" + op.take_until([](char c) { return c == '\''; }) +
-            "' is of the dialect '" + dialect +
-            "', which this version does not read; lower it to linalg, tensor, "
-            "arith, math and scf, or to mgpu (docs/limits.md)")
-        .str();
-  }
+/// The sentence that refuses what is of another dialect; `name` is
+/// "dialect.operation", or a dialect.
+static std::string foreign(StringRef what, StringRef name) {
+  auto [dialect, rest] = name.split('.');
+  std::string text = what.str();
+  if (!rest.empty())
+    text += " '" + name.str() + "'";
+  return (text + " is of the dialect '" + dialect +
+          "', which this version does not read; lower it to linalg, tensor, "
+          "arith, math and scf, or to mgpu (docs/limits.md)")
+      .str();
+}
+
+/// The name in quotes that ends just before a place of the text: that of an
+/// operation in generic form.
+static StringRef quotedBefore(StringRef text, Location location) {
+  auto place = dyn_cast<FileLineColLoc>(location);
+  for (unsigned line = 1; place && line < place.getLine(); ++line)
+    text = text.split('\n').second;
+  if (!place)
+    return "";
+  text = text.take_front(place.getColumn());
+  return text.rsplit('"').first.rsplit('"').second;
+}
+
+/// An operation that a dialect which is read does not have, with the one that
+/// may have been meant; CUDA C++ is told by its first word.
+static std::string aboutUnknownOperation(StringRef name, Location location) {
+  if (!name.contains('.'))
+    return name.starts_with("__global__") || name.starts_with("#include")
+               ? "this is CUDA C++, not MLIR: give it as the `source` of a "
+                 "launch (docs/semantics.md), or call it from a graph built "
+                 "by calls (docs/builder.md)"
+               : "";
+  auto [dialect, word] = name.split('.');
+  MLIRContext *context = location.getContext();
+  std::vector<std::string> known;
+  for (RegisteredOperationName each : context->getRegisteredOperations())
+    if (each.getDialectNamespace() == dialect)
+      known.push_back(each.stripDialect().str());
+  return "there is no operation '" + name.str() + "'" +
+         didYouMean(word.str(), known);
+}
+
+/// What MLIR's parser says of what it does not know, in words for users; empty
+/// for other messages.
+static std::string aboutUnknown(StringRef message, StringRef text,
+                                Location location) {
+  if (message.consume_front("Dialect `"))
+    return foreign("operation",
+                   message.split("custom op '").second.split('\'').first);
   if (message.starts_with("operation being parsed with an unregistered"))
-    return "this operation is of a dialect that this version does not read; "
-           "lower it to linalg, tensor, arith, math and scf, or to mgpu "
-           "(docs/limits.md)";
+    return foreign("operation", quotedBefore(text, location));
+  // `!"tt"<"ptr<f32>">` type created with ..., #"tt"<"x"> : 'none' attribute
+  if (auto [what, rest] = message.split(" created with unregistered ");
+      !rest.empty())
+    return foreign(what.ends_with("attribute") ? "attribute" : "type",
+                   what.split('"').second.split('"').first);
+  if (message.consume_front("custom op '"))
+    return aboutUnknownOperation(message.split('\'').first, location);
   return "";
 }
 
@@ -257,11 +315,13 @@ Result<ParsedProgram> parseProgram(const std::string &path,
     return failure(); // on to showLines
   });
   bool isUnsupported = false;
+  StringRef text;
   ScopedDiagnosticHandler reword(&context, [&](Diagnostic &diagnostic) {
-    std::string words = aboutUnknownDialect(diagnostic.str());
+    std::string words =
+        aboutUnknown(diagnostic.str(), text, diagnostic.getLocation());
     if (words.empty())
       return failure(); // on to those before it
-    isUnsupported = true;
+    isUnsupported |= StringRef(words).contains("does not read");
     emitError(diagnostic.getLocation()) << words;
     return success();
   });
@@ -273,11 +333,17 @@ Result<ParsedProgram> parseProgram(const std::string &path,
   std::unique_ptr<llvm::MemoryBuffer> file = openProgram(path, &error);
   if (!file)
     return refuse(error);
-  const StringRef text = file->getBuffer();
+  text = file->getBuffer();
   if (auto checked = checkProgramText({text.data(), text.size()}, path);
       !checked)
     return refuse(checked.error().message);
+  const Respelled respelled = respell(text);
+  if (!respelled.lines.empty())
+    file = llvm::MemoryBuffer::getMemBufferCopy(respelled.text, path);
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  for (unsigned line : respelled.lines)
+    emitRemark(FileLineColLoc::get(&context, path, line, 1))
+        << "this spelling of 2019 is read as the one shown";
   OwningOpRef<ModuleOp> module = parseNamed(sources, path, context);
   if (!module && isUnsupported)
     return fail(

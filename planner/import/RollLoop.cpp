@@ -22,12 +22,16 @@ scf::ForOp findLoopToRoll(func::FuncOp function) {
       if (loop->getNumResults() > 0)
         continue;
       uint64_t work = 0;
+      bool prints = false; // in each trip
       loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+        prints |= isa<ir::OutputOp>(op);
         work += isa<func::CallOp>(op) ||
                 op->getName().getDialectNamespace() == "mgpu";
         return isa<ir::LaunchOp>(op) ? WalkResult::skip()
                                      : WalkResult::advance();
       });
+      if (prints)
+        continue;
       auto lower = getConstantIntValue(loop.getLowerBound());
       auto upper = getConstantIntValue(loop.getUpperBound());
       // Of a length known only when it is specialised, suppose it is long.

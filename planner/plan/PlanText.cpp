@@ -44,6 +44,8 @@ std::string_view toString(BoundArgument argument) {
     return "heads";
   case BoundArgument::StreamSet:
     return "set";
+  case BoundArgument::Search:
+    return "search";
   }
   return "";
 }
@@ -56,6 +58,14 @@ std::string Plan::boundVerdict() const {
   return above <= 1e-9
              ? "optimal"
              : fmt::format("within {:.3g} % of the optimum", 100 * above);
+}
+
+std::string Plan::verdictLine() const {
+  const std::string verdict = boundVerdict();
+  return fmt::format(
+      "makespan {:.3f} us, bound {:.3f} us{}{}{}{} ({})", makespanUs,
+      lowerBoundUs, boundBy == BoundArgument::Unknown ? "" : " by ",
+      toString(boundBy), verdict.empty() ? "" : ": ", verdict, model);
 }
 
 static std::string streamText(PlanStream stream) {

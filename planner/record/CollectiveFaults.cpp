@@ -102,7 +102,9 @@ Result<void> CollectiveMatcher::checkBlocking(const VectorClock &reach,
   return findings.error(std::move(finding));
 }
 
-Result<void> CollectiveMatcher::checkUses(const RecordedNode &entry) const {
+void CollectiveMatcher::checkUses(const RecordedNode &entry) {
+  if (earlyUse || numPending == 0)
+    return;
   BufferId met;
   const CollectiveCallSite *call = findOpen([&](const auto &open) {
     for (const BufferUse &use : entry.node.uses) {
@@ -118,15 +120,21 @@ Result<void> CollectiveMatcher::checkUses(const RecordedNode &entry) const {
     }
     return false;
   });
-  if (!call)
-    return {};
+  if (call)
+    earlyUse = EarlyUse{call->place, met, entry.calls.front().place,
+                        call->name(), call->rank};
+}
+
+/// All calls were answered in the end, one of them too late.
+Result<void> CollectiveMatcher::lateAnswer(const EarlyUse &use) const {
   Finding finding;
-  finding.place = entry.calls.front().place;
-  finding.text = fmt::format("uses buffer '{}' of a {} whose other ranks have "
-                             "not called yet; move it after their calls",
-                             dag.buffer(met).name, call->name());
+  finding.place = use.place;
+  finding.text = fmt::format(
+      "deadlock: this uses buffer '{}' of an earlier {}, which other ranks "
+      "call only later; move it after their calls",
+      dag.buffer(use.buffer).name, use.name);
   finding.notes.push_back(
-      {fmt::format("the call of rank {} is here", call->rank), call->place});
+      {fmt::format("the call of rank {} is here", use.rank), use.call});
   return findings.error(std::move(finding));
 }
 
@@ -151,6 +159,8 @@ Result<void> CollectiveMatcher::finish() const {
         }
       finding.notes.push_back(
           {"of this communicator", communicators[first.communicator].place});
+      if (earlyUse && earlyUse->call.value == first.place.value)
+        finding.notes.push_back({"what waits for it is here", earlyUse->place});
       keepFirst(result, findings.error(std::move(finding)));
     }
     for (const auto *queues : {&state.sends, &state.receives})
@@ -165,6 +175,8 @@ Result<void> CollectiveMatcher::finish() const {
           keepFirst(result, findings.error(std::move(finding)));
         }
   }
+  if (result && earlyUse)
+    result = lateAnswer(*earlyUse);
   return result;
 }
 

@@ -126,11 +126,10 @@ Result<void> CollectiveMatcher::complete(Pending calls) {
   RecordedNode entry = nodeOf(calls);
   learnOrder(calls, reached);
   bool isOpen = isBehindOpenCall(entry);
-  Result<void> result = recorder.record(std::move(entry), isOpen);
-  keepFirst(result, recorder.judgeDeferred([&](const RecordedNode &node) {
-    return isBehindOpenCall(node);
-  }));
-  return result;
+  recorder.record(std::move(entry), isOpen);
+  recorder.judgeDeferred(
+      [&](const RecordedNode &node) { return isBehindOpenCall(node); });
+  return {};
 }
 
 /// Calls `visit` for each call some rank has not answered.

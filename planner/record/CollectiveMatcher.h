@@ -68,8 +68,9 @@ public:
   /// A deadlock is found if a call that some rank has not answered is among
   /// what `reach` covers, i.e. the host is about to wait for it at `blocker`.
   Result<void> checkBlocking(const VectorClock &reach, Place blocker) const;
-  /// Fails on a use of bytes that an unanswered call reads or writes.
-  Result<void> checkUses(const RecordedNode &node) const;
+  /// Notes a use of bytes that an unanswered call reads or writes. That is an
+  /// error, and finish() says which: the call may stay unanswered for ever.
+  void checkUses(const RecordedNode &node);
   /// Whether the node is queued behind an unanswered call.
   bool isBehindOpenCall(const RecordedNode &node) const;
   /// Whether every call so far has been answered.
@@ -93,6 +94,8 @@ private:
                           const CollectiveCallSite &site) const;
   Result<void> checkOwnMatch(const Pending &calls,
                              const VectorClock &reached) const;
+  struct EarlyUse;
+  Result<void> lateAnswer(const EarlyUse &use) const;
   Result<void> complete(Pending calls);
   RecordedNode nodeOf(const Pending &calls) const;
   void learnOrder(const Pending &calls, const VectorClock &reached);
@@ -106,6 +109,15 @@ private:
   Findings &findings;
   std::vector<Communicator> communicators;
   std::vector<State> states;
+  /// A use of a call's buffer before the call was answered.
+  struct EarlyUse {
+    Place call; ///< that was made
+    BufferId buffer;
+    Place place;
+    std::string name; ///< of the collective
+    uint32_t rank;    ///< that made the call
+  };
+  std::optional<EarlyUse> earlyUse; ///< the first
   uint32_t numPending = 0;
 };
 

@@ -44,10 +44,16 @@ NodeRecorder::unorderedConflict(NodeId from, const RecordedNode &to,
   return worst;
 }
 
-Result<void> NodeRecorder::report(const Conflict &conflict) {
+void NodeRecorder::report(const Conflict &conflict) {
   bool proven = conflict.overlap == Overlap::Yes;
   bool isError = proven && racesAreErrors;
   races += proven;
+  Reports &reports = isError ? errors : warnings;
+  // A loop that is unrolled repeats the same pair of lines.
+  if (!reports.pairs.insert({conflict.earlier.value, conflict.later.value})
+           .second ||
+      reports.pairs.size() > maxReportedRaces)
+    return;
   Finding finding;
   finding.place = conflict.later;
   finding.text = std::string(proven ? "race" : "possible race") +
@@ -57,13 +63,23 @@ Result<void> NodeRecorder::report(const Conflict &conflict) {
                  (isError ? "add mgpu.stream_wait or a sync between them"
                           : "program order is kept");
   finding.notes.push_back({"the earlier use is here", conflict.earlier});
-  bool isShown = ++reports <= maxReportedRaces;
-  if (isError)
-    return isShown ? findings.error(std::move(finding))
-                   : findings.asError(finding);
-  if (isShown)
-    findings.warn(std::move(finding));
-  return {};
+  if (!isError)
+    return findings.warn(std::move(finding));
+  tl::unexpected<Error> error = findings.error(std::move(finding));
+  if (!firstError)
+    firstError = std::move(error.value());
+}
+
+Result<void> NodeRecorder::finish() {
+  for (auto [reports, what] :
+       {std::pair(&errors, "races"), std::pair(&warnings, "possible races")})
+    if (reports->pairs.size() > maxReportedRaces) {
+      Finding finding;
+      finding.text = std::to_string(reports->pairs.size() - maxReportedRaces) +
+                     " more " + what + " between other lines are not listed";
+      findings.warn(std::move(finding));
+    }
+  return firstError ? Result<void>(fail(*firstError)) : Result<void>();
 }
 
 const SourcePoint &NodeRecorder::pointOf(Use use) const {
@@ -150,16 +166,14 @@ void NodeRecorder::hideBehind(NodeId id, const RecordedNode &entry,
   }
 }
 
-Result<void> NodeRecorder::judge(NodeId id, const RecordedNode &entry,
-                                 const std::vector<NodeId> &suspects) {
-  Result<void> result;
+void NodeRecorder::judge(NodeId id, const RecordedNode &entry,
+                         const std::vector<NodeId> &suspects) {
   for (NodeId from : suspects)
     if (auto conflict = unorderedConflict(from, entry, dag.node(id)))
-      keepFirst(result, report(*conflict));
-  return result;
+      report(*conflict);
 }
 
-Result<void> NodeRecorder::record(RecordedNode entry, bool isOpen) {
+void NodeRecorder::record(RecordedNode entry, bool isOpen) {
   size_t firstEdge = dag.edges.size();
   NodeId id = tracker.append(std::move(entry.node));
   std::vector<NodeId> suspects = suspectsOf(id, entry, firstEdge);
@@ -167,15 +181,14 @@ Result<void> NodeRecorder::record(RecordedNode entry, bool isOpen) {
   if (isOpen && !suspects.empty()) {
     deferred.push_back({id, std::move(suspects)});
     recorded.push_back(std::move(entry));
-    return {};
+    return;
   }
-  Result<void> result = judge(id, entry, suspects);
+  judge(id, entry, suspects);
   // The clocks were needed for this check alone; keeping them would cost
   // nodes x queues.
   for (RecordedNode::Call &call : entry.calls)
     call.before = VectorClock();
   recorded.push_back(std::move(entry));
-  return result;
 }
 
 void NodeRecorder::learn(SourcePoint point, const VectorClock &clock) {
@@ -185,19 +198,17 @@ void NodeRecorder::learn(SourcePoint point, const VectorClock &clock) {
         call.before.join(clock);
 }
 
-Result<void> NodeRecorder::judgeDeferred(
+void NodeRecorder::judgeDeferred(
     const std::function<bool(const RecordedNode &)> &isOpen) {
-  Result<void> result;
   std::erase_if(deferred, [&](const Deferred &waiting) {
     RecordedNode &entry = recorded[waiting.node.value];
     if (isOpen(entry))
       return false;
-    keepFirst(result, judge(waiting.node, entry, waiting.suspects));
+    judge(waiting.node, entry, waiting.suspects);
     for (RecordedNode::Call &call : entry.calls)
       call.before = VectorClock();
     return true;
   });
-  return result;
 }
 
 } // namespace mgpu::planner

@@ -11,6 +11,7 @@
 #include "planner/record/SourceOrder.h"
 
 #include <functional>
+#include <optional>
 #include <set>
 
 namespace mgpu::planner {
@@ -36,16 +37,18 @@ public:
       : dag(dag), order(order), findings(findings), tracker(dag),
         racesAreErrors(racesAreErrors) {}
 
-  /// Appends the node. Fails with the first of its races when races are errors.
+  /// Appends the node. Its races are reported; finish() fails with the first
+  /// that is an error, so that a program hears of all of them.
   /// `isOpen`: the node is queued behind a collective call that has no match
   /// yet. What the node follows is known only once it has one, so its races are
   /// judged by judgeDeferred.
-  Result<void> record(RecordedNode node, bool isOpen);
+  void record(RecordedNode node, bool isOpen);
   /// Nodes not judged yet that follow `point` follow all `clock` covers.
   void learn(SourcePoint point, const VectorClock &clock);
   /// Judges the deferred nodes that are not `isOpen` any more.
-  Result<void>
-  judgeDeferred(const std::function<bool(const RecordedNode &)> &isOpen);
+  void judgeDeferred(const std::function<bool(const RecordedNode &)> &isOpen);
+  /// Says how many races went unreported, and fails where one was an error.
+  Result<void> finish();
   uint32_t numRaces() const { return races; }
 
 private:
@@ -70,9 +73,9 @@ private:
   void hideBehind(NodeId id, const RecordedNode &entry, size_t firstEdge);
   std::optional<Conflict> unorderedConflict(NodeId from, const RecordedNode &to,
                                             const DagNode &toNode) const;
-  Result<void> judge(NodeId id, const RecordedNode &entry,
-                     const std::vector<NodeId> &suspects);
-  Result<void> report(const Conflict &conflict);
+  void judge(NodeId id, const RecordedNode &entry,
+             const std::vector<NodeId> &suspects);
+  void report(const Conflict &conflict);
   const SourcePoint &pointOf(Use use) const;
 
   Dag &dag;
@@ -80,7 +83,14 @@ private:
   Findings &findings;
   DependencyTracker tracker;
   bool racesAreErrors;
-  uint32_t races = 0, reports = 0;
+  uint32_t races = 0;
+  /// Of errors and of warnings, each with a limit of its own: what may be a
+  /// race must not hide one that is.
+  struct Reports {
+    std::set<std::pair<uint32_t, uint32_t>> pairs; ///< places; each once
+  };
+  Reports errors, warnings;
+  std::optional<Error> firstError;
   std::vector<RecordedNode> recorded; ///< without `node`, which the DAG owns
   std::vector<Deferred> deferred;
   /// Per buffer, the sure uses that a write which may touch less took out of

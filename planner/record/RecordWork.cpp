@@ -31,9 +31,9 @@ Result<void> Recorder::enqueue(RecordedNode entry, uint32_t chain,
   for (const BufferUse &use : entry.node.uses)
     buffers.noteUse(use.buffer, point);
   entry.calls.push_back({point, std::move(before), site.place});
-  MGPU_TRY(matcher.checkUses(entry));
+  matcher.checkUses(entry);
   bool isOpen = matcher.isBehindOpenCall(entry);
-  MGPU_TRY(nodes.record(std::move(entry), isOpen));
+  nodes.record(std::move(entry), isOpen);
   return site.stream ? Result<void>() : hostWaits(chain, site.place);
 }
 
@@ -191,7 +191,7 @@ Result<BufferId> Recorder::parameterOn(DeviceId device, BufferId scalar,
   node.work = CopyCall{scalar, target, box, box};
   // The program has no such call: it stands before all of them, on no queue.
   entry.calls.push_back({SourcePoint{}, VectorClock(), place});
-  MGPU_TRY(nodes.record(std::move(entry), /*isOpen=*/false));
+  nodes.record(std::move(entry), /*isOpen=*/false);
   return target;
 }
 

@@ -3,6 +3,7 @@
 
 #include "planner/record/Phases.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace mgpu::planner {
@@ -108,6 +109,26 @@ Result<void> Recorder::addExpectation(Expectation expectation,
         buffer.role == BufferRole::HostLocal)
       buffer.role = BufferRole::Result;
   program.expectations.push_back(std::move(expectation));
+  return {};
+}
+
+Result<void> Recorder::addOutput(HostOutput output, const View *view,
+                                 CallSite site) {
+  output.place = findings.textOf(site.place);
+  if (inLoop)
+    return findings.callError(
+        site.place, "is in a loop that stays rolled, which prints nothing",
+        ErrorKind::Unsupported);
+  if (view) {
+    output.offset = view->offset;
+    output.strides = view->strides;
+    output.buffer =
+        addBuffer("printed", DeviceId::host(), BufferRole::Result,
+                  dag().buffer(view->buffer).elementType, view->sizes);
+    if (std::ranges::find(view->sizes, 0) == view->sizes.end())
+      MGPU_TRY(copy({whole(*output.buffer), *view, "output"}, site));
+  }
+  program.outputs.push_back(std::move(output));
   return {};
 }
 
@@ -295,11 +316,16 @@ Result<void> Recorder::dropSecond() {
   for (Expectation &each : program.expectations)
     for (BufferId *id : {&each.found, &each.expected})
       *id = newIds[id->value];
+  for (HostOutput &each : program.outputs)
+    if (each.buffer)
+      each.buffer = newIds[each.buffer->value];
   return {};
 }
 
 Result<Program> Recorder::finish() {
-  MGPU_TRY(matcher.finish());
+  Result<void> sound = matcher.finish();
+  keepFirst(sound, nodes.finish());
+  MGPU_TRY(sound);
   MGPU_TRY(checkNames(program.results.size()));
   if (rolled)
     MGPU_TRY(dropSecond());

@@ -119,6 +119,8 @@ public:
   /// The views are whole buffers of the host, of one type and shape.
   Result<void> addExpectation(Expectation expectation, const View &found,
                               const View &expected);
+  /// Keeps what `view`, if there is one, holds here for `output`.
+  Result<void> addOutput(HostOutput output, const View *view, CallSite site);
   BufferId addBuffer(std::string name, DeviceId device, BufferRole role,
                      ElementType type, std::vector<int64_t> shape,
                      std::vector<std::byte> contents = {});

@@ -114,11 +114,27 @@ static std::string reasonText(const StartReason &reason, const Dag &dag) {
                      dag.node(reason.node).name);
 }
 
+static std::string locationText(const DagNode &node) {
+  return node.location.empty() ? "" : fmt::format(" ({})", node.location);
+}
+
+/// By step, for other programs.
+std::vector<std::string> reasonsOf(const Plan &plan, const Dag &dag) {
+  Plan replayed = plan;
+  std::vector<std::string> words;
+  for (const StartReason &reason : predictTimes(replayed, dag))
+    words.push_back(reasonText(reason, dag));
+  return words;
+}
+
 std::string explain(const Plan &plan, const Dag &dag) {
   Plan replayed = plan;
   std::vector<StartReason> reasons = predictTimes(replayed, dag);
   std::string out = fmt::format("plan by {}, durations from {}\n",
                                 plan.scheduler, plan.model);
+  out += fmt::format("{:>12} us  +{:<12} streams  node: what it starts after "
+                     "(where it stands in the source)\n",
+                     "start", "takes");
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep &step = replayed.steps[s];
     std::string streams;
@@ -132,10 +148,10 @@ std::string explain(const Plan &plan, const Dag &dag) {
             ? fmt::format(" by {} {}", toString(step.algorithm->shape),
                           toString(step.algorithm->protocol))
             : "";
-    out +=
-        fmt::format("{:>12.3f} us  +{:<12.3f}{}  {} \"{}\"{}: {}\n",
-                    step.startUs, step.durationUs, streams, step.node.value,
-                    dag.node(step.node).name, by, reasonText(reasons[s], dag));
+    out += fmt::format(
+        "{:>12.3f} us  +{:<12.3f}{}  {} \"{}\"{}: {}{}\n", step.startUs,
+        step.durationUs, streams, step.node.value, dag.node(step.node).name, by,
+        reasonText(reasons[s], dag), locationText(dag.node(step.node)));
   }
   PlanSummary summary = summarize(replayed, dag);
   for (const KernelSpec &kernel : dag.kernels)

@@ -53,13 +53,13 @@ public:
   Transforming(const Dag &dag, const TopologyEstimator &machine,
                const TargetOptions &options, rcpsp::Budget &budget)
       : source(dag), chosen(machine), plain(machine.withoutAlgorithms()),
-        options(options), budget(budget), current(dag),
+        options(options), budget(budget),
         schedulePolicy(options.schedulePolicy) {}
 
   Result<TargetPlan> run() {
     for (const Transform &transform : options.transforms)
       parts += takesPart(transform);
-    Result<TargetPlan> first = plan(current, plain, schedulePolicy);
+    Result<TargetPlan> first = plan(current(), plain, schedulePolicy);
     if (!first && first.error().kind != ErrorKind::Invalid)
       return first;
     if (first)
@@ -79,6 +79,7 @@ public:
   }
 
 private:
+  const Dag &current() const { return changed ? *changed : source; }
   const TopologyEstimator &machine() const { return chooses ? chosen : plain; }
 
   /// Whether a transform leads to a search of its own.
@@ -116,7 +117,7 @@ private:
     MGPU_TRY_ASSIGN(
         ChunkCounts counts,
         findChunkCounts(
-            current, {&machine(), nullptr, options.ops},
+            current(), {&machine(), nullptr, options.ops},
             [&](const Dag &of) -> Result<double> {
               if (of.spmd) {
                 rcpsp::Budget first(1e9, 0);
@@ -132,7 +133,7 @@ private:
               return simulate(plan, of, contentionOf(machine().machine()))
                   .makespanUs;
             }));
-    gain.left = explainChunks(counts, current);
+    gain.left = explainChunks(counts, current());
     if (std::any_of(counts.counts.begin(), counts.counts.end(),
                     [](uint32_t count) { return count > 1; }))
       gain.transform.counts = counts.counts;
@@ -168,7 +169,7 @@ private:
   /// The transform at `k`, or several that are alternatives: those start from
   /// the same DAG, and the best of them stays.
   Result<void> tryNext(size_t &k) {
-    Dag base = current;
+    Dag base = current();
     TransformGain before;
     if (best) {
       before.beforeUs = best->plan.makespanUs;
@@ -194,7 +195,7 @@ private:
           if (isBetter(*after)) {
             winner = gains.size();
             best = std::move(*after);
-            current = std::move(trial);
+            changed = std::move(trial);
           }
         }
       if (ofAlgorithms)
@@ -226,12 +227,12 @@ private:
     // case.
     bool isSame = kind == TransformKind::NoFork && source.spmd;
     Result<TargetPlan> without =
-        isSame ? *best : plan(current, machine(), allowed);
+        isSame ? *best : plan(current(), machine(), allowed);
     if (!without && without.error().kind != ErrorKind::Invalid)
       return fail(without.error());
     PolicyChange change =
         comparePolicy(kind, without ? &without->plan : nullptr, best->plan,
-                      current, contentionOf(machine().machine()));
+                      current(), contentionOf(machine().machine()));
     TransformGain gain;
     gain.transform = kind;
     gain.changes = change.nodes;
@@ -266,7 +267,7 @@ private:
     for (const DagNode &node : source.nodes)
       names.insert(node.name);
     std::vector<bool> scaled;
-    for (const DagNode &node : current.nodes)
+    for (const DagNode &node : current().nodes)
       scaled.push_back(node.durationUs && !names.count(node.name));
     return scaled;
   }
@@ -277,7 +278,7 @@ private:
     if (isChanged)
       best->isScaled = scaledNodes();
     if (chooses) {
-      best->algorithms = chooseAlgorithms(current, chosen);
+      best->algorithms = chooseAlgorithms(current(), chosen);
       for (AlgorithmChoice &choice : best->algorithms)
         if (isChanged && best->isScaled[choice.node.value])
           choice.durationFrom = scaledWords;
@@ -289,7 +290,7 @@ private:
       if (best->overlap && best->plan.model == search::frozenModelName)
         best->plan.model +=
             ", what transforms changed scaled as estimated on " + chosen.name();
-      best->dag = std::move(current);
+      best->dag = std::move(*changed);
     }
     return std::move(*best);
   }
@@ -300,8 +301,8 @@ private:
   TopologyEstimator plain;
   const TargetOptions &options;
   rcpsp::Budget &budget;
-  uint64_t parts = 1; ///< of the budget
-  Dag current;
+  uint64_t parts = 1;         ///< of the budget
+  std::optional<Dag> changed; ///< the source after the transforms kept
   bool chooses = false, isChanged = false;
   SchedulePolicy schedulePolicy;
   std::optional<TargetPlan> best;

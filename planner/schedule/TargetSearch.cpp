@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/TargetSearch.h"
 
+#include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/list/Paths.h"
 #include "planner/schedule/list/PlanBuilder.h"
+#include "planner/schedule/search/LowMemoryOrder.h"
+#include "planner/schedule/search/MemoryBound.h"
 #include "support/Random.h"
 
 #include <algorithm>
@@ -90,10 +93,10 @@ public:
     ScheduleOptions unlimited;
     MGPU_TRY_ASSIGN(Plan serial, scheduleSerial(dag, machine, unlimited));
     best.serialUs = simulate(serial, dag, contention).makespanUs;
-    MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, machine));
-    tails = longestPaths(dag, durations).tail;
+    MGPU_TRY_ASSIGN(model, modelOf(dag, machine, options.memoryBytes));
+    tails = longestPaths(dag, model.durations).tail;
     for (size_t i = 0; i < tails.size(); ++i)
-      tails[i] += durations[i];
+      tails[i] += model.durations[i];
     // Fewer streams fork less, and need less memory.
     for (uint32_t streams = options.streamsPerDevice; streams > 0;
          streams /= 2) {
@@ -107,12 +110,16 @@ public:
     }
     if (schedulePolicy.join || !hasPlan())
       MGPU_TRY(consider(std::move(serial)));
+    if (schedulePolicy.order && schedulePolicy.early &&
+        options.streamsPerDevice >= 3)
+      MGPU_TRY(search(budget));
     if (schedulePolicy.order)
-      MGPU_TRY(disturb(durations, budget));
+      MGPU_TRY(disturb(budget));
     if (schedulePolicy.join && hasPlan())
       MGPU_TRY(join());
     if (!hasPlan())
-      return fail(doesNotFit(smallest, dag, options.memoryBytes));
+      return fail(withProof(doesNotFit(smallest, dag, options.memoryBytes)));
+    setBound(best.plan, model.bound.us, model.bound.by);
     return std::move(best);
   }
 
@@ -132,6 +139,8 @@ private:
         smallest = std::move(plan);
       return {};
     }
+    if (shortest.steps.empty() || plan.makespanUs < shortest.makespanUs)
+      shortest = plan;
     double contended = simulate(plan, dag, contention).makespanUs;
     if (!best.plan.steps.empty() &&
         std::pair(contended, plan.makespanUs) >=
@@ -159,15 +168,54 @@ private:
     return prove(best.plan);
   }
 
+  /// Says it where no order at all fits: what is live at one node is a minimum
+  /// cut.
+  Error withProof(Error error) const {
+    constexpr uint32_t candidates = 12;
+    for (const PhaseProblem &phase : model.phases)
+      for (uint32_t d = 0; d < phase.problem.devices.size(); ++d) {
+        const search::MemoryBound bound = search::memoryBound(
+            phase.problem, d, search::lowMemoryOrder(phase.problem), candidates,
+            options.memoryBytes);
+        if (bound.bytes <= options.memoryBytes)
+          continue;
+        const DagNode &node = dag.node(phase.nodes[bound.node]);
+        error.message = fmt::format(
+            "no schedule fits {} bytes: when \"{}\"{}{} starts, {} bytes of "
+            "device {} are live in every order; {}",
+            options.memoryBytes, node.name, node.location.empty() ? "" : " at ",
+            node.location, bound.bytes, d, error.message);
+        return error;
+      }
+    return error;
+  }
+
+  /// Plans that are shorter where contention is left out, in half the budget.
+  Result<void> search(rcpsp::Budget &budget) {
+    rcpsp::Budget half = budget.part(2);
+    const Plan &start = shortest.steps.empty() ? smallest : shortest;
+    const bool hasStart = !shortest.steps.empty();
+    if (hasStart && start.makespanUs <= model.bound.us * (1 + 1e-12))
+      return {};
+    MGPU_TRY(searchPlans(
+        dag, model, Plan(start), hasStart, machine, options.streamsPerDevice,
+        options.seed, half, [&](Plan plan) -> Result<double> {
+          const double taken = double(largestArena(plan) + dag.residentBytes) /
+                               double(options.memoryBytes);
+          MGPU_TRY(consider(std::move(plan)));
+          return taken;
+        }));
+    budget.spend(half.spentNodes());
+    return {};
+  }
+
   /// The priorities of list scheduling, with noise of a share of each.
-  Result<void> disturb(const std::vector<double> &durations,
-                       rcpsp::Budget &budget) {
+  Result<void> disturb(rcpsp::Budget &budget) {
     Random random(options.seed);
     std::vector<double> priorities(tails.size());
     uint32_t fruitless = 0;
     while (!budget.exhausted() && fruitless < patience) {
-      if (!best.plan.steps.empty() &&
-          best.contendedUs <= best.plan.lowerBoundUs)
+      if (!best.plan.steps.empty() && best.contendedUs <= model.bound.us)
         break;
       budget.spend();
       double share = 0.02 + 0.5 * random.uniform() * random.uniform();
@@ -180,8 +228,8 @@ private:
       schedule.schedulePolicy = schedulePolicy;
       MGPU_TRY_ASSIGN(Plan plan,
                       finishPlan("list search",
-                                 listOrder(dag, durations, priorities, streams,
-                                           schedulePolicy.early),
+                                 listOrder(dag, model.durations, priorities,
+                                           streams, schedulePolicy.early),
                                  streams, WaitPolicy::Dependences, dag, machine,
                                  schedule));
       double before = best.contendedUs;
@@ -201,7 +249,9 @@ private:
   Contention contention;
   std::vector<double> tails; ///< longest path from each node's start
   TargetPlan best;
+  Plan shortest; ///< of those that fit, without contention
   Plan smallest; ///< of those that do not fit
+  ProgramModel model;
 };
 
 } // namespace

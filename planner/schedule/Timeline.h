@@ -65,8 +65,17 @@ struct ExposedCollective {
 std::vector<ExposedCollective>
 exposedCollectives(const Plan &plan, const Dag &dag, size_t most = 10);
 
-/// One line per step (where, when, how long, and what it waited for), then the
-/// summary in words, then the collectives most exposed, each with its reason.
+/// For people: makespan and bound, what is exposed and what would help, memory.
+std::string summaryText(const Plan &plan, const Dag &dag);
+/// A table of the steps, in plan order.
+std::string stepsText(const Plan &plan, const Dag &dag);
+
+/// By step: why it starts no earlier, in words.
+std::vector<std::string> reasonsOf(const Plan &plan, const Dag &dag);
+
+/// A header, then one line per step (where, when, how long, and what it waited
+/// for), then the summary in words, then the collectives most exposed, each
+/// with its reason.
 std::string explain(const Plan &plan, const Dag &dag);
 
 } // namespace mgpu::planner

@@ -57,6 +57,7 @@ count = check(ROOT / "docs/generated/MgpuDialect.md", ROOT / "tests/lit/mgpu",
               sorted((ROOT / "dialect/mgpu").glob("*Verify.cpp")) + [ROOT / "dialect/mgpu/MgpuDialect.cpp"])
 count += check(ROOT / "docs/generated/SpmdDialect.md", ROOT / "tests/lit/spmd",
                [ROOT / "dialect/spmd/SpmdVerify.cpp", ROOT / "dialect/spmd/Layout.cpp"])
+count += check(ROOT / "docs/generated/MpmdDialect.md", ROOT / "tests/lit/mpmd", [ROOT / "dialect/mpmd/MpmdVerify.cpp"])
 
 print("\n".join(faults) or f"{count} constraints")
 sys.exit(bool(faults))

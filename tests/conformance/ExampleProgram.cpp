@@ -22,6 +22,8 @@ std::vector<Example> allExamples() {
           {"tensor/data-parallel", "main", {{"rate", "0.5"}}},
           {"tensor/tensor-parallel", "main", {{"rate", "0.5"}}},
           {"tensor/fully-sharded", "main", {{"rate", "0.5"}}},
+          {"tensor/pipeline", "main", {}},
+          {"mpmd/training", "main", {}},
           {"shard/jacobi", "main", {}},
           {"shard/training", "main", {{"rate", "0.5"}}},
           {"shard/transformer", "main", {}},

@@ -25,7 +25,7 @@ TEST_P(ExamplePlans, AllGiveTheSameBits) {
   ImportOutcome outcome = importExample(GetParam());
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
   const planner::Dag &dag = *outcome.dag;
-  ASSERT_EQ(textFault({dag, outcome.arguments, outcome.results, {}}), "");
+  ASSERT_EQ(textFault({dag, outcome.arguments, outcome.results, {}, {}}), "");
   auto objects = KernelCache().compile(dag);
   ASSERT_TRUE(objects) << objects.error().message;
   auto inputs = randomInputs(dag, 7);

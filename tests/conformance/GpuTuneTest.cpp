@@ -262,7 +262,7 @@ TEST(GpuTune, FaultsAreNamedAndWhatWinsIsFoundByTheGpu) {
       gpu->bad.contains(gpu->entryOf(0, result->config.kernels.at(0))));
   EXPECT_EQ(result->config.threads, 1u);
   EXPECT_LE(result->config.streams, 2u); // as the target says
-  EXPECT_GT(result->defaultUs, 0);
+  EXPECT_GT(result->times.before.us, 0);
   ASSERT_FALSE(result->parts.empty());
   EXPECT_EQ(result->parts[0].points, double(legal.size()));
   EXPECT_EQ(result->parts[0].tried, legal.size());

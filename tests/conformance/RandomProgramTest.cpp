@@ -70,7 +70,7 @@ void check(Importer &importer, KernelCache &cache, const RandomProgram &program,
   const planner::Dag &dag = *outcome.dag;
   counts.nodes += dag.nodes.size();
   counts.rolled += dag.loop.trips > 1;
-  ASSERT_EQ(textFault({dag, outcome.arguments, outcome.results, {}}), "");
+  ASSERT_EQ(textFault({dag, outcome.arguments, outcome.results, {}, {}}), "");
   auto objects = cache.compile(dag);
   ASSERT_TRUE(objects) << objects.error().message;
   HostData inputs;

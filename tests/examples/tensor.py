@@ -49,6 +49,15 @@ for kind in ("data-parallel", "tensor-parallel", "fully-sharded"):
     expect_equal(f"{kind} w1", out["w1"], new1, (I, H))
     expect_equal(f"{kind} w2", out["w2"], new2, (H, O))
 
+# A pipeline: the halves of the batch are arguments of their own.
+half = B // 2
+example.file = os.path.join(example.folder, "pipeline.mlir")
+example.check()
+parts = {f"x{k}": write(f"x{k}", x[k * half * I:(k + 1) * half * I], (half, I)) for k in (0, 1)}
+out = example.run({**parts, "w1": inputs["w1"], "w2": inputs["w2"]}, ["r0", "r1"])
+for k in (0, 1):
+    expect_equal(f"pipeline r{k}", out[f"r{k}"], y[k * half * O:(k + 1) * half * O], (half, O))
+
 T, D, HEADS, W = 32, 64, 8, 8
 names = {"x": (T, D), "wq": (D, D), "wk": (D, D), "wv": (D, D), "wo": (D, D)}
 values = {name: [(random_bits(seed, i) % 257 - 128) / 1024 for i in range(math.prod(shape))]

@@ -5,7 +5,7 @@ set -euo pipefail
 tune=$(realpath "${1:?usage: update.sh MGPU_TUNE}")
 cd "$(dirname "$0")"
 rm -f help-*.txt
-commands() { sed -n '/^Subcommands:/,$p' "$1" | sed -n 's/^  \([a-z]*\) .*/\1/p'; }
+commands() { sed -n '/^Commands:/,/^$/p' "$1" | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'; }
 "$tune" --help > help-mgpu-tune.txt
 for command in $(commands help-mgpu-tune.txt); do
   "$tune" "$command" --help > "help-$command.txt"

@@ -154,7 +154,7 @@ def make_report(tune, program, folder):
             for which in ("before", "after"):
                 for step in about["program"].get(which, {}).get("steps", []):
                     step[1] = EVIL
-            about["session"]["comparison"] += EVIL
+            about["session"]["times"]["comparison"] += EVIL
             record["environment"] = json.dumps(about)
         if "profile" in about:
             for node in about["profile"]["nodes"]:

@@ -3,6 +3,7 @@
 // Completion, hover and diagnostics in editors for programs in our
 // dialects and StableHLO; MLIR's language server does the work.
 #include "dialect/mgpu/MgpuDialect.h"
+#include "dialect/mpmd/MpmdDialect.h"
 #include "dialect/sdy/SdyDialect.h"
 #include "dialect/spmd/SpmdDialect.h"
 #include "dialect/stablehlo/Companions.h"
@@ -14,8 +15,8 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mgpu::ir::MgpuDialect, mgpu::sdy::SdyDialect,
-                  mgpu::spmd::SpmdDialect>();
+  registry.insert<mgpu::ir::MgpuDialect, mgpu::mpmd::MpmdDialect,
+                  mgpu::sdy::SdyDialect, mgpu::spmd::SpmdDialect>();
   mgpu::stablehlo::registerDialects(registry);
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

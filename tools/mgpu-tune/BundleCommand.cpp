@@ -6,6 +6,7 @@
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -52,10 +53,11 @@ Result<int> runBundle(const BundleCommandOptions &options) {
              {"bytes", bytes},
              {"nodes", contents.program.dag.nodes.size()},
              {"kernels", contents.kernels.size()},
+             {"plan", contents.plan.verdictLine()},
              {"tuned", made.isTuned},
              {"cpu", levels},
              {"arch", archs}};
-    fmt::print("{}\n", out.dump(2));
+    pipeline::printJson(out);
     return 0;
   }
   std::string forms;
@@ -65,6 +67,7 @@ Result<int> runBundle(const BundleCommandOptions &options) {
   fmt::print("{}: {} bytes: {}, {}{}\n", options.output, bytes,
              counted(contents.program.dag.nodes.size(), "node"),
              counted(contents.kernels.size(), "kernel"), forms);
+  fmt::print("plan: {}\n", contents.plan.verdictLine());
   return 0;
 }
 

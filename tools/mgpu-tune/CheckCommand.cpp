@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune check`.
+#include "pipeline/Compiler.h"
 #include "pipeline/Faults.h"
 #include "pipeline/Load.h"
+#include "pipeline/MakePlan.h"
 #include "pipeline/Probe.h"
+#include "pipeline/Target.h"
+#include "planner/schedule/PlanProof.h"
+#include "support/FileIO.h"
 #include "support/Plural.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
@@ -31,22 +37,93 @@ static void printArgument(const char *what,
              toString(argument.elementType), roleText(argument.role));
 }
 
+/// Reads a plan and the proof of its bound, and verifies both without a search;
+/// in words what they prove.
+static Result<std::string> checkPlan(const LoadedProgram &program,
+                                     const CheckOptions &options) {
+  planner::Dag dag = program.dag;
+  MGPU_TRY_ASSIGN(const planner::Plan plan, readPlan(options.planFile, dag));
+  std::string words =
+      fmt::format("{}: safe: {}", options.planFile, plan.verdictLine());
+  if (options.certificateFile.empty())
+    return words;
+  MGPU_TRY_ASSIGN(const std::vector<std::byte> bytes,
+                  readFile(options.certificateFile));
+  auto wrong = [&](const Error &error) {
+    return fail(error.kind,
+                fmt::format("{}: {}", options.certificateFile, error.message));
+  };
+  const auto certificates = planner::parseCertificates(
+      {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+  if (!certificates)
+    return wrong(certificates.error());
+  const auto proven = planner::checkProof(plan, dag, *certificates);
+  if (!proven)
+    return wrong(proven.error());
+  return fmt::format("{}\n{}: proves that no plan ends before {:.3f} us", words,
+                     options.certificateFile, *proven);
+}
+
+/// What the target would refuse to compile, each as an error of its own; the
+/// result is the first of them. A bundle's kernels are compiled.
+static Result<void> verifyKernels(const LoadedProgram &program,
+                                  std::vector<Message> &messages) {
+  if (program.bundle)
+    return {};
+  std::vector<Result<void>> found;
+  if (isCudaTarget(program.from.target))
+    for (auto &text : program.compiler().emitCudaKernels(
+             program.dag, program.tensorCores, nullptr))
+      found.push_back(text ? Result<void>() : fail(text.error()));
+  else
+    found = program.compiler().verifyHostKernels(program.dag);
+  // CUDA C++ of the user's is for GPUs; where no target is named, that is one.
+  const bool isNamed = program.from.given.contains("--target");
+  Result<void> first;
+  for (size_t k = 0; k < found.size(); ++k) {
+    Result<void> &each = found[k];
+    if (each || (!isNamed && !program.dag.kernels[k].hostText()))
+      continue;
+    messages.push_back({"error", each.error().location, each.error().message});
+    if (first)
+      first = std::move(each);
+    else // the first is printed as the command's own error
+      fmt::print(stderr, "{}\n", messages.back().text);
+  }
+  return first;
+}
+
 Result<int> runCheck(const CheckOptions &options) {
+  if (options.planFile.empty() && !options.certificateFile.empty())
+    return fail(ErrorKind::Usage,
+                "--certificate is of a plan: give --plan FILE as well");
   std::vector<Message> messages;
   LoadOptions load = options.load;
   load.racesAreErrors = true;
-  load.kernelTexts = options.probe;
+  load.kernelTexts = true;
   Result<LoadedProgram> program = loadProgram(load, &messages);
   if (program && program->bundle)
     if (auto sound = program->bundle->verify(); !sound)
+      program = fail(std::move(sound.error()));
+  if (program)
+    if (auto sound = verifyKernels(*program, messages); !sound)
       program = fail(std::move(sound.error()));
   if (program && options.probe) {
     nameFaults(*program);
     if (auto kept = probeAccesses(*program); !kept)
       program = fail(std::move(kept.error()));
   }
+  std::string aboutPlan;
+  if (program && !options.planFile.empty()) {
+    if (auto words = checkPlan(*program, options))
+      aboutPlan = *words;
+    else
+      program = fail(std::move(words.error()));
+  }
   if (options.json) {
     json out{{"file", load.file}, {"ok", program.has_value()}};
+    if (!aboutPlan.empty())
+      out["plan"] = aboutPlan;
     out["messages"] = json::array();
     for (const Message &message : messages)
       out["messages"].push_back({{"severity", message.severity},
@@ -59,7 +136,7 @@ Result<int> runCheck(const CheckOptions &options) {
         out["sharding"] = program->sharding;
     } else
       out["error"] = program.error().message;
-    fmt::print("{}\n", out.dump(2));
+    pipeline::printJson(out);
   }
   if (!program)
     return fail(program.error());
@@ -81,6 +158,8 @@ Result<int> runCheck(const CheckOptions &options) {
     printArgument("result", result);
   for (const std::string &line : program->sharding)
     fmt::print("  {}\n", line);
+  if (!aboutPlan.empty())
+    fmt::print("{}\n", aboutPlan);
   return 0;
 }
 

@@ -39,6 +39,8 @@ void addKernelsCommand(CommandLine &line);
 void addDbCommand(CommandLine &line);
 void addDevicesCommand(CommandLine &line);
 void addDoctorCommand(CommandLine &line);
+/// Hidden: the option table as JSON, for what is generated from it.
+void addOptionsCommand(CommandLine &line);
 
 } // namespace mgpu::pipeline
 

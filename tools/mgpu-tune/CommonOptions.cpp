@@ -34,7 +34,7 @@ void addJson(CLI::App *command, bool &json) {
 
 void addProgramOptions(CLI::App *command, ProgramOptions &options) {
   LoadOptions &load = options.load;
-  command->add_option("--entry", load.entry, "The entry function")
+  addValue(command, "--entry", load.entry, "NAME", "The entry function")
       ->capture_default_str();
   addPairs(
       command, "--arg", load.arguments,
@@ -46,6 +46,8 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
                                 "How many devices run a function over tensors; "
                                 "else as many as its layouts say, or one"),
             1, 65536);
+  addPairs(command, "--assign", load.meshes,
+           "Mesh V runs the named computation K of an mpmd program");
   takeWhole(command
                 ->add_option("--node-limit", load.nodeLimit,
                              "Most nodes the unrolled program may have")
@@ -97,7 +99,11 @@ void addScheduling(CLI::App *command, PlanOptions &options) {
   takeWhole(
       command->add_option("--streams", options.streams, "Streams per device")
           ->capture_default_str()
-          ->each(chosen),
+          // What is the default in any case is no choice.
+          ->each([&options](const std::string &streams) {
+            options.isChosen |=
+                streams != std::to_string(PlanOptions().streams);
+          }),
       1, 8);
 }
 

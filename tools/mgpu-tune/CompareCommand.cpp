@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune compare FILE A B`.
+#include "bench/measure/FreshProcesses.h"
 #include "db/FileSystem.h"
 #include "pipeline/Load.h"
 #include "support/Units.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
@@ -70,6 +72,7 @@ json toJson(const bench::Summary &summary) {
 /// Two ways to run the program, measured against each other.
 struct Meeting {
   std::unique_ptr<tuner::Evaluator> evaluator;
+  std::vector<std::string> warnings; ///< about the machine
   std::vector<tuner::Candidate> sides;
   bench::HeadToHead met;
 };
@@ -85,6 +88,7 @@ Result<Meeting> meet(const LoadedProgram &program, const TuneContext &context,
   evaluation.pinThreads = options.pinThreads;
   evaluation.freshSeed = std::random_device()();
   MGPU_TRY_ASSIGN(out.evaluator, tuner::Evaluator::create(subject, evaluation));
+  std::vector<tuner::Realization> ways;
   for (const std::string *word : {&options.a, &options.b}) {
     MGPU_TRY_ASSIGN(auto realized,
                     realize(*word, program, context, *out.evaluator));
@@ -93,15 +97,27 @@ Result<Meeting> meet(const LoadedProgram &program, const TuneContext &context,
       return fail(ErrorKind::Invalid,
                   fmt::format("{} {}", *word, admitted.error().what));
     out.sides.push_back(std::move(*admitted));
+    ways.push_back(std::move(realized));
   }
-  std::optional<Fault> faultA, faultB;
-  bench::HeadToHeadOptions meeting;
-  meeting.comparison.precision = 0.005;
-  meeting.maxSeconds = std::min(budget.seconds, 3600.0);
-  meeting.mostPairs = size_t(std::min<uint64_t>(budget.evaluations, 1'000'000));
-  MGPU_TRY_ASSIGN(out.met,
-                  bench::headToHead(subjectOf(out.sides[0], faultA),
-                                    subjectOf(out.sides[1], faultB), meeting));
+  bench::FreshOptions fresh;
+  fresh.meeting.comparison.precision = 0.005;
+  fresh.meeting.maxSeconds = std::min(budget.seconds, 3600.0);
+  fresh.meeting.mostPairs =
+      size_t(std::min<uint64_t>(budget.evaluations, 1'000'000));
+  std::optional<Fault> faults[2];
+  auto start = [&](size_t side) -> bench::StartSubject {
+    return [&, side, isFirst = true]() mutable -> Result<bench::Subject> {
+      if (std::exchange(isFirst, false))
+        return subjectOf(out.sides[side], faults[side]);
+      MGPU_TRY_ASSIGN(tuner::Candidate run,
+                      out.evaluator->startAgain(ways[side]));
+      auto kept = std::make_shared<tuner::Candidate>(std::move(run));
+      return bench::Subject(
+          [kept, fault = &faults[side]] { return subjectOf(*kept, *fault)(); });
+    };
+  };
+  MGPU_TRY_ASSIGN(out.met, bench::headToHeadFresh(start(0), start(1), fresh));
+  out.warnings = bench::conditions(out.met, bench::readEnvironment());
   return out;
 }
 
@@ -120,13 +136,34 @@ void printJson(const Meeting &meeting, const CompareOptions &options) {
              {"low", percent(found.change.low)},
              {"high", percent(found.change.high)}}},
            {"pairs", found.pairs},
+           {"processes", found.processes},
+           {"warnings", meeting.warnings},
            {"pinned_cpus", bench::cpusText(meeting.evaluator->cpus())},
            {"discarded", met.discarded},
            {"agreement",
             {{"a", toText(meeting.sides[0].agreement())},
              {"b", toText(meeting.sides[1].agreement())}}},
            {"times", {{"a", toJson(met.a)}, {"b", toJson(met.b)}}}};
-  fmt::print("{}\n", out.dump(2));
+  pipeline::printJson(out);
+}
+
+/// What `tune` measured of a tuned side, which is not measured anew here.
+Result<void> printStored(const LoadedProgram &program,
+                         const TuneContext &context,
+                         const CompareOptions &options) {
+  for (const std::string &word : {options.a, options.b}) {
+    if (word != "tuned" && !word.ends_with(".db"))
+      continue;
+    std::string path = word;
+    if (word == "tuned") {
+      MGPU_TRY_ASSIGN(path, db::databasePath(program.from.database));
+    }
+    MGPU_TRY_ASSIGN(auto found, readDecision(program, context, path));
+    if (found)
+      fmt::print("as it was tuned in '{}':\n{}", path,
+                 decidedText(found->times));
+  }
+  return {};
 }
 
 } // namespace
@@ -144,13 +181,17 @@ Result<int> runCompare(const CompareOptions &options) {
     printJson(meeting, options);
     return 0;
   }
-  const auto &[evaluator, sides, met] = meeting;
+  const auto &[evaluator, warnings, sides, met] = meeting;
   fmt::print("{}\n", bench::describe(met.comparison, options.a, options.b));
   for (const auto &[word, summary] :
        {std::pair(&options.a, &met.a), std::pair(&options.b, &met.b)})
-    fmt::print("  {:<12} {:.2f} us median of {} (min {:.2f}, p95 {:.2f})\n",
-               *word, summary->median.middle * 1e6, summary->count,
-               summary->min * 1e6, summary->p95 * 1e6);
+    fmt::print("  {:<12} {} median of {} (min {}, p95 {})\n", *word,
+               durationText(summary->median.middle * 1e6), summary->count,
+               durationText(summary->min * 1e6),
+               durationText(summary->p95 * 1e6));
+  for (const std::string &warning : warnings)
+    fmt::print("  {:<12} {}\n", "warning", warning);
+  MGPU_TRY(printStored(program, context, options));
   for (size_t k = 0; k < sides.size(); ++k)
     if (!sides[k].agreement().isSameBits())
       fmt::print("  {:<12} gives the reference's results {}\n",

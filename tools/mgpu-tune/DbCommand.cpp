@@ -53,8 +53,10 @@ struct DbGroup {
 } // namespace
 
 void DbGroup::addViews() {
-  add("list", "List the problems: trials, failures, the winner", runDbList,
-      true);
+  add("list", "List what was tuned: file, entry, date, target, times",
+      runDbList, true)
+      ->add_flag("--all", db->all,
+                 "List every problem, those of single kernels too");
 
   CLI::App *show =
       add("show", "Show the trials of a problem, the fastest first", runDbShow,

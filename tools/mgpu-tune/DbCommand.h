@@ -23,6 +23,7 @@ Result<db::TuningStore> openStore(const std::string &database,
 struct DbOptions {
   std::string database, site; ///< --db, --db-site
   bool json = false;
+  bool all = false;              ///< list: kernels and profiles, too
   std::string target;            ///< form
   std::string key;               ///< show, explain
   std::vector<std::string> keys; ///< export; prune --problem

@@ -4,6 +4,7 @@
 #include "device/cuda/CudaTarget.h"
 #include "pipeline/ProductForms.h"
 #include "tools/mgpu-tune/DbCommand.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -36,10 +37,9 @@ Result<int> runDbForm(const DbOptions &options) {
                  gpu.driver);
   }
   if (options.json)
-    fmt::print("{}\n", json{{"form", options.form},
-                            {"gpus", gpus.size()},
-                            {"passed", options.fault.empty()}}
-                           .dump(2));
+    pipeline::printJson(json{{"form", options.form},
+                             {"gpus", gpus.size()},
+                             {"passed", options.fault.empty()}});
   return 0;
 }
 

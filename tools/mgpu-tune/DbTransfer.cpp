@@ -2,6 +2,7 @@
 //
 // `mgpu-tune db export|import|merge|prune|verify`.
 #include "tools/mgpu-tune/DbCommand.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 
 #include "db/FileSystem.h"
 #include "db/Prune.h"
@@ -54,10 +55,9 @@ Result<int> runDbExport(const DbOptions &options) {
   if (!options.output.empty())
     MGPU_TRY(writeFileAtomic(options.output, text));
   if (options.json)
-    fmt::print("{}\n", json{{"problems", done.problems},
-                            {"trials", done.trials},
-                            {"damaged", done.damaged}}
-                           .dump(2));
+    pipeline::printJson(json{{"problems", done.problems},
+                             {"trials", done.trials},
+                             {"damaged", done.damaged}});
   if (done.damaged > 0)
     return damaged(store.path(), done.damaged);
   return 0;
@@ -66,11 +66,10 @@ Result<int> runDbExport(const DbOptions &options) {
 static void printTransferred(const DbOptions &options,
                              const db::Transferred &done) {
   if (options.json)
-    fmt::print("{}\n", json{{"problems", done.problems},
-                            {"trials", done.trials},
-                            {"known", done.known},
-                            {"damaged", done.damaged}}
-                           .dump(2));
+    pipeline::printJson(json{{"problems", done.problems},
+                             {"trials", done.trials},
+                             {"known", done.known},
+                             {"damaged", done.damaged}});
   else
     fmt::print("{}, {}, {} known before{}\n", counted(done.problems, "problem"),
                counted(done.trials, "new trial"), done.known,
@@ -155,12 +154,11 @@ Result<int> runDbPrune(const DbOptions &options) {
   }
   MGPU_TRY_ASSIGN(db::Pruned done, db::prune(store, what));
   if (options.json)
-    fmt::print("{}\n", json{{"problems", done.problems},
-                            {"trials", done.trials},
-                            {"blobs", done.blobs},
-                            {"bytes_before", done.bytesBefore},
-                            {"bytes_after", done.bytesAfter}}
-                           .dump(2));
+    pipeline::printJson(json{{"problems", done.problems},
+                             {"trials", done.trials},
+                             {"blobs", done.blobs},
+                             {"bytes_before", done.bytesBefore},
+                             {"bytes_after", done.bytesAfter}});
   else
     fmt::print("removed {}, {} and {}; {} of {} bytes are left\n",
                counted(done.problems, "problem"), counted(done.trials, "trial"),
@@ -224,7 +222,8 @@ Result<int> runDbVerify(const DbOptions &options) {
       print(file, *report);
   }
   if (options.json)
-    fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+    pipeline::printJson(
+        {{"ok", unread.empty() && numDamaged == 0}, {"results", out}});
   for (size_t k = 1; k < unread.size(); ++k) // the first is this command's own
     fmt::print(stderr, "mgpu-tune: error: {}\n", unread[k].message);
   if (!unread.empty())

@@ -3,8 +3,12 @@
 // `mgpu-tune db list|show|explain`.
 #include "support/Plural.h"
 #include "tools/mgpu-tune/DbCommand.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 
 #include "db/Transfer.h"
+#include "support/Units.h"
+#include "tuner/record/Keys.h"
+#include "tuner/report/ReadReport.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -30,10 +34,7 @@ static json toJson(const db::Trial &trial) {
   return json::parse(db::trialToJson(trial));
 }
 
-static void print(const json &result) {
-  fmt::print("{}\n",
-             result.dump(2, ' ', false, json::error_handler_t::replace));
-}
+static void print(const json &result) { pipeline::printJson(result); }
 
 /// One line of at most `width` characters.
 static std::string brief(std::string text, size_t width) {
@@ -56,38 +57,118 @@ static void warnOfDamage(const db::TuningStore &store) {
 /// Characters of a key that are printed; enough to be the only one.
 static constexpr size_t keyWidth = 12;
 
+/// What belongs to a tuned program: its trials, its decisions, its profiles,
+/// and its kernels by themselves.
+static bool isPartOf(const std::vector<tuner::TunedProgram> &tuned,
+                     const db::TuningProblem &problem) {
+  if (problem.program.starts_with(tuner::kernelPrefix))
+    return !tuned.empty();
+  return std::any_of(tuned.begin(), tuned.end(), [&](const auto &each) {
+    return each.problem.program == problem.program &&
+           each.problem.device == problem.device;
+  });
+}
+
+static void printTuned(const std::vector<tuner::TunedProgram> &tuned) {
+  fmt::print("{:<{}}  {:<20} {:<10} {:<23}  {:<22} {:>10} {:>10}  {}\n", "key",
+             keyWidth, "file", "entry", "date", "target", "default", "tuned",
+             "verdict");
+  for (const tuner::TunedProgram &each : tuned) {
+    auto time = [&](double us) {
+      return each.times ? durationText(us) : std::string("-");
+    };
+    const auto times = each.times.value_or(tuner::DecidedTimes());
+    fmt::print("{:<{}}  {:<20} {:<10} {:<23}  {:<22} {:>10} {:>10}  {}\n",
+               each.problem.key().substr(0, keyWidth), keyWidth,
+               brief(each.name.empty() ? "-" : each.name, 20),
+               brief(each.entry.empty() ? "-" : each.entry, 10),
+               tuner::timeText(each.timeMs), brief(each.problem.device, 22),
+               time(times.before.us), time(times.after.us),
+               !each.times             ? "not decided yet"
+               : times.verdict.empty() ? "the default"
+                                       : times.verdict);
+  }
+}
+
+static Result<void> printProblem(db::TuningStore &store,
+                                 const db::TuningProblem &problem) {
+  MGPU_TRY_ASSIGN(db::ProblemSummary summary, store.summary(problem));
+  fmt::print("{} {:>8} {:>8} {:>12}  {:<24} {:<24} {}\n",
+             problem.key().substr(0, keyWidth), summary.trials, summary.failed,
+             summary.best ? durationText(summary.best->medianUs) : "-",
+             brief(problem.shape, 24), brief(problem.device, 24),
+             brief(problem.program, 40));
+  return {};
+}
+
+static Result<json> listAsJson(db::TuningStore &store,
+                               const std::vector<tuner::TunedProgram> &tuned,
+                               const std::vector<db::TuningProblem> &problems) {
+  json out{{"database", store.path()},
+           {"programs", json::array()},
+           {"problems", json::array()}};
+  for (const tuner::TunedProgram &each : tuned)
+    out["programs"].push_back(
+        {{"key", each.problem.key()},
+         {"file", each.name},
+         {"entry", each.entry},
+         {"time_ms", each.timeMs},
+         {"target", each.problem.device},
+         {"configuration", each.configuration},
+         {"times", each.times ? toJson(*each.times) : json()}});
+  for (const db::TuningProblem &problem : problems) {
+    MGPU_TRY_ASSIGN(db::ProblemSummary summary, store.summary(problem));
+    json each = toJson(problem);
+    each["trials"] = summary.trials;
+    each["failed"] = summary.failed;
+    each["best"] = summary.best ? toJson(*summary.best) : json();
+    out["problems"].push_back(std::move(each));
+  }
+  return out;
+}
+
 Result<int> runDbList(const DbOptions &options) {
   MGPU_TRY_ASSIGN(
       db::TuningStore store,
       openStore(options.database, db::Access::ReadOnly, &options.site));
   MGPU_TRY_ASSIGN(auto problems, store.problems());
-  json out{{"database", store.path()}, {"problems", json::array()}};
-  if (!options.json)
-    fmt::print("{:<{}} {:>8} {:>8} {:>12}  {:<24} {:<24} {}\n", "key", keyWidth,
-               "trials", "failed", "best us", "shape", "device", "program");
-  for (const db::TuningProblem &problem : problems) {
-    MGPU_TRY_ASSIGN(db::ProblemSummary summary, store.summary(problem));
-    if (options.json) {
-      json each = toJson(problem);
-      each["trials"] = summary.trials;
-      each["failed"] = summary.failed;
-      each["best"] = summary.best ? toJson(*summary.best) : json();
-      out["problems"].push_back(std::move(each));
-      continue;
-    }
-    fmt::print(
-        "{} {:>8} {:>8} {:>12}  {:<24} {:<24} {}\n",
-        problem.key().substr(0, keyWidth), summary.trials, summary.failed,
-        summary.best ? fmt::format("{:.3f}", summary.best->medianUs) : "-",
-        brief(problem.shape, 24), brief(problem.device, 24),
-        brief(problem.program, 40));
-  }
-  if (options.json)
+  MGPU_TRY_ASSIGN(const auto tuned, tuner::tunedPrograms(store));
+  if (options.json) {
+    MGPU_TRY_ASSIGN(const json out, listAsJson(store, tuned, problems));
     print(out);
-  else
-    fmt::print("{} in {}\n", counted(problems.size(), "problem"), store.path());
+    warnOfDamage(store);
+    return 0;
+  }
+  const size_t count = problems.size();
+  if (!options.all)
+    std::erase_if(problems,
+                  [&](const auto &each) { return isPartOf(tuned, each); });
+  if (!tuned.empty())
+    printTuned(tuned);
+  if (!problems.empty()) {
+    fmt::print("{:<{}} {:>8} {:>8} {:>12}  {:<24} {:<24} {}\n", "key", keyWidth,
+               "trials", "failed", "best", "shape", "device", "program");
+    for (const db::TuningProblem &problem : problems)
+      MGPU_TRY(printProblem(store, problem));
+  }
+  fmt::print("{} in {}{}\n", counted(count, "problem"), store.path(),
+             problems.size() < count ? "; --all lists each" : "");
   warnOfDamage(store);
   return 0;
+}
+
+/// The decision about the program of a problem, if there is one.
+static Result<std::optional<tuner::TunedProgram>>
+decisionAbout(db::TuningStore &store, const db::TuningProblem &problem) {
+  using None = std::optional<tuner::TunedProgram>;
+  MGPU_TRY_ASSIGN(auto tuned, tuner::tunedPrograms(store));
+  for (tuner::TunedProgram &each : tuned)
+    if (each.times &&
+        (each.problem.key() == problem.key() ||
+         each.problem.policy + tuner::decidedSuffix == problem.policy) &&
+        each.problem.program == problem.program)
+      return None(std::move(each));
+  return None();
 }
 
 static void printFields(const db::TuningProblem &problem) {
@@ -112,8 +193,14 @@ Result<int> runDbShow(const DbOptions &options) {
   };
   std::sort(found.trials.begin(), found.trials.end(),
             [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
+  MGPU_TRY_ASSIGN(const auto decided, decisionAbout(store, problem));
   if (options.json) {
     json out = toJson(problem);
+    out["decided"] = json();
+    if (decided) {
+      out["decided"] = toJson(*decided->times);
+      out["decided"]["configuration"] = decided->configuration;
+    }
     out["best"] = best ? toJson(*best) : json();
     out["damaged"] = found.damaged;
     out["trials"] = json::array();
@@ -123,7 +210,12 @@ Result<int> runDbShow(const DbOptions &options) {
     return 0;
   }
   printFields(problem);
-  fmt::print("winner        {}\n\n", best ? best->configuration : "none");
+  if (decided)
+    fmt::print("winner        {}\n{}trials        (looked at for a short time "
+               "each, beside the default, scaled to its first time)\n\n",
+               decided->configuration, decidedText(*decided->times));
+  else
+    fmt::print("winner        {}\n\n", best ? best->configuration : "none");
   fmt::print("{:>12} {:>25} {:>8} {:>8}  {:<10} {}\n", "median us",
              "95 % interval", "samples", "seconds", "status", "configuration");
   size_t shown = options.limit == 0

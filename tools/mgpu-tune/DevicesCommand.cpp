@@ -5,6 +5,7 @@
 #include "device/cuda/api/Libraries.h"
 #include "support/Result.h"
 #include "tools/mgpu-tune/Doctor.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
@@ -49,7 +50,7 @@ Result<int> runDevices(const HardwareOptions &options) {
           ? nccl.error().message
           : fmt::format("{} GPUs are visible; {}", gpus, severalGpusNote));
   if (options.json)
-    fmt::print("{}\n", json{{"targets", std::move(targets)}}.dump(2));
+    pipeline::printJson(json{{"targets", std::move(targets)}});
   return 0;
 }
 

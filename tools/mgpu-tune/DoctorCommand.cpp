@@ -6,6 +6,7 @@
 #include "kernels/compile/NvrtcCompiler.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/Doctor.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
@@ -203,7 +204,7 @@ Result<int> runDoctor(const HardwareOptions &options) {
   report.problems.push_back(severalGpusNote);
   report.out["will_not_work"] = report.problems;
   if (options.json) {
-    fmt::print("{}\n", report.out.dump(2));
+    pipeline::printJson(report.out);
     return 0;
   }
   for (const auto &[title, text] : report.lines)

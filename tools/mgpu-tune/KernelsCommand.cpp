@@ -10,6 +10,7 @@
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -330,7 +331,7 @@ void print(const Listing &listing, const KernelsOptions &options) {
                             : fmt::format("{:.2f}", double(intensity)));
   }
   if (options.json)
-    fmt::print("{}\n", out.dump(2));
+    pipeline::printJson(out);
   else if (gpu)
     fmt::print("{}, occupancy on {}; {}\n", options.arch, gpu->name,
                counted(listing.texts.size(), "kernel"));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/OptionChecks.h"
 
+#include "support/Spelling.h"
+
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
@@ -21,8 +23,13 @@ bool parseAll(const std::string &text, T &value) {
 /// "" for a good value, which it may rewrite; else what is wrong with it.
 using Check = std::function<std::string(std::string &)>;
 
-void addCheck(CLI::Option *option, Check check, const std::string &help) {
-  option->transform(CLI::Validator(std::move(check), help));
+/// `placeholder` stands in --help for the value of an option that has none.
+void addCheck(CLI::Option *option, Check check,
+              const std::string &placeholder) {
+  option->transform(CLI::Validator(std::move(check), ""));
+  const std::string now = option->get_type_name();
+  if (now.empty() || now == "TEXT" || now == "UINT" || now == "FLOAT")
+    option->type_name(placeholder);
 }
 
 /// What CLI11 says of an option used wrongly, without its own words.
@@ -53,7 +60,7 @@ void takeWhole(CLI::Option *option, uint64_t least, uint64_t most) {
         text = std::to_string(value);
         return "";
       },
-      isOpen ? "" : fmt::format("in [{} - {}]", least, most));
+      "N");
 }
 
 void takeNumber(CLI::Option *option, double least, double most) {
@@ -66,7 +73,7 @@ void takeNumber(CLI::Option *option, double least, double most) {
                    : fmt::format("'{}' is not a number from {} to {}", text,
                                  least, most);
       },
-      fmt::format("in [{} - {}]", least, most));
+      "NUMBER");
 }
 
 void takeWord(CLI::Option *option, const std::vector<std::string> &words) {
@@ -78,7 +85,37 @@ void takeWord(CLI::Option *option, const std::vector<std::string> &words) {
                    : fmt::format("'{}' is none of {}", text,
                                  fmt::join(words, ", "));
       },
-      fmt::format("{{{}}}", fmt::join(words, ",")));
+      fmt::format("{}", fmt::join(words, "|")));
+}
+
+static std::vector<std::string> commandNames(const CLI::App &group) {
+  std::vector<std::string> names;
+  for (const CLI::App *each :
+       group.get_subcommands([](const CLI::App *) { return true; }))
+    names.push_back(each->get_name());
+  return names;
+}
+
+/// The first word after the command that begins as an option and is none of
+/// it, with what may have been meant. CLI11 would rather say what is missing,
+/// which is often only misspelt.
+static std::string unknownOption(const CLI::App &command, int argc, char **argv,
+                                 int first) {
+  std::vector<std::string> known;
+  for (const CLI::Option *option : command.get_options())
+    for (const std::string &name : option->get_lnames())
+      known.push_back("--" + name);
+  for (int k = first; k < argc; ++k) {
+    std::string word = argv[k];
+    word = word.substr(0, word.find('='));
+    if (word == "--")
+      break;
+    if (word.starts_with("--") &&
+        std::find(known.begin(), known.end(), word) == known.end())
+      return fmt::format("there is no option {}{}", word,
+                         didYouMean(word, known));
+  }
+  return "";
 }
 
 std::string usageError(const CLI::App &app, const CLI::ParseError &error,
@@ -99,7 +136,10 @@ std::string usageError(const CLI::App &app, const CLI::ParseError &error,
   if (isGroup && argc > words && argv[words][0] != '-')
     what = "there is no command '" +
            (words > 1 ? last->get_name() + " " : std::string()) + argv[words] +
-           "'";
+           "'" + didYouMean(argv[words], commandNames(*last));
+  else if (std::string unknown = unknownOption(*last, argc, argv, words);
+           !unknown.empty())
+    what = std::move(unknown);
   else if (dynamic_cast<const CLI::ArgumentMismatch *>(&error))
     what = mismatch(what);
   else if (dynamic_cast<const CLI::ExtrasError *>(&error))

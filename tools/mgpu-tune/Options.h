@@ -25,6 +25,7 @@ struct ProgramOptions {
 
 struct CheckOptions : ProgramOptions {
   bool probe = false; ///< run the kernels (pipeline/Probe.h)
+  std::string planFile, certificateFile;
 };
 
 /// Options of several GPUs, and of how long a replay may take.
@@ -43,9 +44,10 @@ struct RunOptions : ProgramOptions, GpuOptions {
 
 struct PlanCommandOptions : ProgramOptions {
   PrepareOptions prepare;
-  std::string output; ///< -o
-  std::string dotFile, traceFile, svgFile, certificateFile;
+  std::string output; ///< -o; "-" is the standard output
+  std::string dotFile, traceFile, svgFile, certificateFile, dagFile;
   bool explain = false;
+  bool steps = false; ///< list them after the summary
   // For machines that are not here (--target sim:...):
   MachineOptions machine;
   std::vector<std::string> whatIf;

@@ -4,13 +4,15 @@
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
 #include "pipeline/Target.h"
+#include "planner/dagfile/DagJson.h"
 #include "planner/schedule/HostReplay.h"
+#include "planner/schedule/PlanProof.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/Timeline.h"
-#include "planner/schedule/bound/MakespanBound.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,8 +43,20 @@ json toJson(const planner::AlgorithmChoice &choice) {
   return out;
 }
 
+/// Of a node, where --explain asks for it.
+void explainNode(json &out, const planner::PlanStep &step,
+                 const planner::DagNode &node, const std::string &reason) {
+  out["kind"] = toString(workClass(node));
+  out["location"] = node.location;
+  out["starts_after"] = reason;
+  out["waits"] = json::array();
+  for (planner::NodeId wait : step.waits)
+    out["waits"].push_back(wait.value);
+}
+
 json toJson(const planner::Plan &plan, const planner::Dag &dag,
-            const std::vector<planner::AlgorithmChoice> &algorithms) {
+            const std::vector<planner::AlgorithmChoice> &algorithms,
+            bool isExplained) {
   planner::PlanSummary summary = planner::summarize(plan, dag);
   json out{{"scheduler", plan.scheduler},
            {"model", plan.model},
@@ -61,6 +75,8 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
   std::map<planner::NodeId, const planner::AlgorithmChoice *> choices;
   for (const planner::AlgorithmChoice &choice : algorithms)
     choices.emplace(choice.node, &choice);
+  const std::vector<std::string> reasons =
+      isExplained ? planner::reasonsOf(plan, dag) : std::vector<std::string>();
   json &nodes = out["nodes"] = json::array();
   for (const planner::PlanStep &step : plan.steps) {
     json streams = json::array();
@@ -72,6 +88,9 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
                      {"streams", std::move(streams)},
                      {"start_us", step.startUs},
                      {"end_us", step.startUs + step.durationUs}});
+    if (isExplained)
+      explainNode(nodes.back(), step, dag.node(step.node),
+                  reasons[nodes.size() - 1]);
     if (auto it = choices.find(step.node); it != choices.end())
       nodes.back()["algorithm"] = toJson(*it->second);
     else if (step.algorithm) // a plan that was made elsewhere
@@ -144,6 +163,7 @@ void printWhatIf(const planner::TargetPlan &now, const ChangedPlan &then,
 }
 
 constexpr uint32_t noisePlays = 400;
+constexpr std::string_view standardOutput = "-"; // of -o
 
 /// Options that only make sense for a machine that is not here.
 Result<void> refuseSimOptions(const PlanCommandOptions &options) {
@@ -151,11 +171,10 @@ Result<void> refuseSimOptions(const PlanCommandOptions &options) {
                       : !options.machine.memory.empty()       ? "--memory"
                       : !options.machine.collectivesFile.empty()
                           ? "--collectives"
-                      : !options.whatIf.empty()          ? "--what-if"
-                      : options.noisePercent > 0         ? "--noise"
-                      : options.pareto                   ? "--pareto"
-                      : !options.certificateFile.empty() ? "--certificate"
-                                                         : nullptr;
+                      : !options.whatIf.empty()  ? "--what-if"
+                      : options.noisePercent > 0 ? "--noise"
+                      : options.pareto           ? "--pareto"
+                                                 : nullptr;
   if (given)
     return fail(ErrorKind::Usage,
                 fmt::format("{} is for targets sim:NAME; the host is what it "
@@ -173,6 +192,7 @@ Result<void> refuseBesidePareto(const PlanCommandOptions &options) {
                       : !options.traceFile.empty()       ? "--trace"
                       : !options.svgFile.empty()         ? "--svg"
                       : !options.certificateFile.empty() ? "--certificate"
+                      : !options.dagFile.empty()         ? "--dag"
                       : !options.output.empty()          ? "-o"
                                                          : nullptr;
   if (given)
@@ -195,6 +215,8 @@ struct PlanReport {
   std::optional<ChangedPlan> changed;
   /// The median and the 95th percentile of the makespan.
   std::optional<std::pair<double, double>> noise;
+  /// Where it is asked for: what proves the plan's bound without a search.
+  std::optional<planner::PlanBound> bound;
 };
 
 /// Plans for the host or GPUs.
@@ -246,21 +268,33 @@ Result<void> writeFiles(const planner::Plan &plan, const planner::Dag &dag,
         writeFileAtomic(options.traceFile, planner::toChromeTrace(plan, dag)));
   if (!options.svgFile.empty())
     MGPU_TRY(writeFileAtomic(options.svgFile, planner::toSvg(plan, dag)));
-  if (!options.output.empty())
+  if (!options.dagFile.empty()) {
+    std::vector<double> durations(dag.nodes.size());
+    for (const planner::PlanStep &step : plan.steps)
+      durations[step.node.value] = step.durationUs;
+    if (dag.spmd)
+      return fail(ErrorKind::Unsupported,
+                  "--dag: what is planned is a DAG file that is spmd already; "
+                  "leave it out");
+    MGPU_TRY(writeFileAtomic(options.dagFile,
+                             planner::programJsonText(dag, durations)));
+  }
+  if (!options.output.empty() && options.output != standardOutput)
     MGPU_TRY(writeFileAtomic(options.output, planner::toText(plan, dag)));
   return {};
 }
 
-/// The witness of the bound, which planOverlap() has checked.
-Result<void> writeCertificate(const PlanReport &report,
-                              const std::string &file) {
-  if (file.empty())
+/// What proves the plan's bound, to be written or explained.
+Result<void> proveBound(PlanReport &report, const planner::Dag &dag,
+                        const PlanCommandOptions &options) {
+  if (options.certificateFile.empty() && !options.explain)
     return {};
-  if (!report.target->overlap)
-    return fail(ErrorKind::Unsupported,
-                "--certificate: bounds are written with their proof for DAG "
-                "files that are spmd; leave it out for a program");
-  return writeFileAtomic(file, toText(report.target->overlap->certificate));
+  MGPU_TRY_ASSIGN(const auto phases, planner::problemsOf(report.plan, dag));
+  MGPU_TRY_ASSIGN(report.bound, planner::boundOf(phases));
+  if (options.certificateFile.empty())
+    return {};
+  return writeFileAtomic(options.certificateFile,
+                         toText(report.bound->certificates));
 }
 
 void printJson(const PlanReport &report, const LoadedProgram &program,
@@ -268,7 +302,10 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
   const auto &target = report.target;
   json out = toJson(report.plan, program.dag,
                     target ? target->algorithms
-                           : std::vector<planner::AlgorithmChoice>());
+                           : std::vector<planner::AlgorithmChoice>(),
+                    options.explain);
+  if (report.bound)
+    out["bound_words"] = report.bound->words;
   if (report.noise)
     out["noise"] = {{"percent", options.noisePercent},
                     {"p50_us", report.noise->first},
@@ -291,7 +328,7 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
   }
   if (report.changed)
     out["what_if"] = toJson(*report.changed, options.whatIf);
-  fmt::print("{}\n", out.dump(2));
+  pipeline::printJson(out);
 }
 
 /// What was recorded of a trace, and what --noise found.
@@ -326,13 +363,38 @@ void printExplained(const PlanReport &report, const LoadedProgram &program) {
                counted(report.threads, "thread"),
                planner::hostReplayUs(report.plan, program.dag, report.threads),
                report.plan.model);
-  if (report.target && report.target->overlap)
-    fmt::print("bound by {}: {}\n", toString(report.plan.boundBy),
-               explainBound(report.target->overlap->certificate,
-                            report.target->overlap->problem));
+  if (report.plan.boundBy == planner::BoundArgument::Search)
+    fmt::print("bound by search: nothing is shorter; {:.3f} us of it have a "
+               "witness:\n",
+               report.bound->us);
+  for (const std::string &words : report.bound->words)
+    fmt::print("bound by {}: {}\n", toString(report.bound->by), words);
   if (report.target)
     fmt::print("{}",
                explainModel(*report.target, program.dag, *report.machine));
+}
+
+/// On what the times rest, for people.
+std::string durationsText(const PlanReport &report, const planner::Dag &dag) {
+  size_t given = 0;
+  for (const planner::DagNode &node : dag.nodes)
+    given += node.durationUs.has_value();
+  if (given == dag.nodes.size() && given > 0)
+    return "durations  the file's\n";
+  std::string out = "durations  ";
+  if (given > 0)
+    out +=
+        fmt::format("the file's of {}, the others: ", counted(given, "node"));
+  if (report.machine)
+    return out + fmt::format("modelled for {}; --explain says from what\n",
+                             report.machine->name());
+  if (report.plan.model.starts_with("measured"))
+    return out + fmt::format("{}; what is not measured is modelled, and only "
+                             "an order of magnitude\n",
+                             report.plan.model);
+  return out + "modelled by assumed rates: an order of magnitude. `mgpu-tune "
+               "profile` measures them here; `mgpu-tune calibrate -o FILE` "
+               "measures the machine, for --target sim:FILE\n";
 }
 
 void printText(const PlanReport &report, const LoadedProgram &program,
@@ -346,16 +408,28 @@ void printText(const PlanReport &report, const LoadedProgram &program,
     printExplained(report, program);
     return;
   }
-  if (options.output.empty() && options.whatIf.empty()) {
+  if (options.output == standardOutput) {
     fmt::print(stderr, "{}", beside);
     fmt::print("{}", planner::toText(plan, program.dag));
     return;
   }
   fmt::print("{}", beside);
-  fmt::print("{}: makespan {:.3f} us, bound {:.3f} us, {} ({}){}\n",
-             plan.scheduler, plan.makespanUs, plan.lowerBoundUs,
-             plan.boundVerdict(), plan.model,
-             options.output.empty() ? "" : ", written to " + options.output);
+  if (!options.output.empty() || !options.whatIf.empty()) {
+    fmt::print("{}: {}{}\n", plan.scheduler, plan.verdictLine(),
+               options.output.empty() ? "" : ", written to " + options.output);
+    return;
+  }
+  fmt::print("{}", planner::summaryText(plan, program.dag));
+  if (report.target)
+    fmt::print("contention {:.3f} us, where work on a device slows down what "
+               "runs beside it\n",
+               report.target->contendedUs);
+  fmt::print("{}", durationsText(report, program.dag));
+  if (options.steps)
+    fmt::print("{}", planner::stepsText(plan, program.dag));
+  else
+    fmt::print("steps      --steps lists them, --explain says why they are "
+               "there, -o FILE writes the plan\n");
 }
 
 /// Files that are written must not be read.
@@ -366,7 +440,9 @@ Result<void> checkFiles(const PlanCommandOptions &options) {
   MGPU_TRY(uses.write("--dot", options.dotFile));
   MGPU_TRY(uses.write("--svg", options.svgFile));
   MGPU_TRY(uses.write("--certificate", options.certificateFile));
-  return uses.write("-o", options.output);
+  MGPU_TRY(uses.write("--dag", options.dagFile));
+  return options.output == standardOutput ? Result<void>()
+                                          : uses.write("-o", options.output);
 }
 
 } // namespace
@@ -401,7 +477,7 @@ Result<int> runPlan(const PlanCommandOptions &options) {
     MGPU_TRY(planElsewhere(program, options, request, report));
   }
   MGPU_TRY(writeFiles(report.plan, program.dag, options));
-  MGPU_TRY(writeCertificate(report, options.certificateFile));
+  MGPU_TRY(proveBound(report, program.dag, options));
   if (!options.whatIf.empty()) {
     const MachineRequest request{*report.machine, options.prepare,
                                  options.machine, report.workspace};

@@ -4,6 +4,7 @@
 #include "planner/plan/PlanDiff.h"
 #include "support/FileIO.h"
 #include "support/FileNames.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
@@ -49,7 +50,7 @@ Result<int> runPlanDiff(const CompareOptions &options) {
            {"changed", std::move(changes)},
            {"gone", diff.onlyInA},
            {"new", diff.onlyInB}};
-  fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+  pipeline::printJson(out);
   return 0;
 }
 

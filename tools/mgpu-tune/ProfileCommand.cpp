@@ -15,6 +15,7 @@
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 #include "tuner/record/MeasuredTimes.h"
 #include "tuner/record/ProfileFacts.h"
@@ -171,9 +172,7 @@ Result<void> writeTrace(const LoadedProgram &program,
 int printFacts(const ProfileFacts &facts, bool isTuned,
                const ProfileOptions &options, const std::string &path) {
   if (options.json) {
-    fmt::print("{}\n",
-               toJson(facts, isTuned, options, path)
-                   .dump(2, ' ', false, json::error_handler_t::replace));
+    pipeline::printJson(toJson(facts, isTuned, options, path));
     return 0;
   }
   printNodes(facts.nodes);

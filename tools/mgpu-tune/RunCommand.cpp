@@ -7,10 +7,13 @@
 #include "pipeline/Expectations.h"
 #include "pipeline/Faults.h"
 #include "pipeline/GpuIdentity.h"
+#include "pipeline/HostOutputs.h"
 #include "pipeline/Load.h"
 #include "pipeline/Trace.h"
 #include "support/FileIO.h"
+#include "support/Units.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/OpenRanks.h"
 
 #include <fmt/format.h>
@@ -31,12 +34,12 @@ json toJson(const bench::Summary &replayed, uint64_t repeat) {
 }
 
 std::string textOf(const bench::Summary &replayed, uint64_t repeat) {
-  std::string text = fmt::format("{:.3f} ms", replayed.median.middle / 1e3);
+  std::string text = durationText(replayed.median.middle);
   if (repeat > 1)
-    text += fmt::format(
-        " median of {} (min {:.3f}, p25 {:.3f}, p75 {:.3f}, p95 {:.3f})",
-        repeat, replayed.min / 1e3, replayed.p25 / 1e3, replayed.p75 / 1e3,
-        replayed.p95 / 1e3);
+    text +=
+        fmt::format(" median of {} (min {}, p25 {}, p75 {}, p95 {})", repeat,
+                    durationText(replayed.min), durationText(replayed.p25),
+                    durationText(replayed.p75), durationText(replayed.p95));
   return text;
 }
 
@@ -98,17 +101,29 @@ openSeveral(LoadedProgram &program, const std::vector<int> &gpus,
 Result<void> replayRounds(const LoadedProgram &program,
                           const RunOptions &options,
                           const std::vector<Round> &rounds, Runner &runner,
-                          Times &times) {
+                          Times &times, std::string &printed) {
+  // In JSON the text is a field, else it goes where the kernels' texts go.
+  auto output = [&]() -> Result<void> {
+    return giveOutputs(program, runner, [&](const std::string &text) {
+      if (options.json)
+        printed += text;
+      else
+        fmt::print("{}", text);
+    });
+  };
   MGPU_TRY_ASSIGN(times.fetchUs, runRound(times.first, options.repeat, runner));
-  MGPU_TRY(writeOutputs(program, options.outputs, runner));
+  MGPU_TRY(output());
+  MGPU_TRY(writeOutputs(program, options.outputs, runner, Written::Others));
   MGPU_TRY(checkExpectations(program, runner));
   for (size_t k = 0; k < rounds.size(); ++k) {
     MGPU_TRY_ASSIGN(double us,
                     runRound(times.later[k], options.repeat, runner));
     times.fetchUs += us;
+    MGPU_TRY(output());
     MGPU_TRY(writeOutputs(program, rounds[k].outputs, runner));
     MGPU_TRY(checkExpectations(program, runner));
   }
+  MGPU_TRY(writeOutputs(program, options.outputs, runner, Written::Residents));
   if (options.traceFile.empty())
     return {};
   MGPU_TRY_ASSIGN(auto timed, runner.replayTimed());
@@ -119,13 +134,14 @@ Result<void> replayRounds(const LoadedProgram &program,
 
 void printJson(const LoadedProgram &program, const RunOptions &options,
                const Prepared &prepared, const Times &times,
-               const Runner &runner) {
+               const std::string &printed, const Runner &runner) {
   auto replayed = [&](const MadeRound &round) {
     return toJson(bench::summarize(round.replayUs), options.repeat);
   };
   json out{{"file", options.load.file},
            {"target", runner.description()},
            {"scheduler", prepared.plan.scheduler},
+           {"plan", prepared.plan.verdictLine()},
            {"tuned", prepared.isTuned},
            {"cpu", prepared.cpu},
            {"nodes", program.dag.nodes.size()},
@@ -139,23 +155,45 @@ void printJson(const LoadedProgram &program, const RunOptions &options,
   for (const MadeRound &round : times.later)
     out["rounds"].push_back(
         {{"bind_us", round.bindUs}, {"replay_us", replayed(round)}});
-  fmt::print("{}\n", out.dump(2));
+  if (!program.outputs.empty())
+    out["printed"] = printed;
+  pipeline::printJson(out);
 }
 
-void printText(const Prepared &prepared, const Times &times, uint64_t repeat) {
+/// "r0 -> r.npy (16 x f32)", in the order of the command line's names.
+void printWritten(const LoadedProgram &program, const Pairs &outputs,
+                  std::string_view round) {
+  for (const auto &[key, file] : outputs)
+    if (auto argument = findArgument(program, key, "--out", true)) {
+      std::string shape;
+      for (int64_t size : (*argument)->shape)
+        shape += fmt::format("{}x", size);
+      fmt::print("wrote   {}{} -> {} ({}{})\n", (*argument)->name, round, file,
+                 shape, toString((*argument)->elementType));
+    }
+}
+
+void printText(const LoadedProgram &program, const RunOptions &options,
+               const std::vector<Round> &rounds, const Prepared &prepared,
+               const Times &times) {
   auto replayed = [&](const MadeRound &round) {
-    return textOf(bench::summarize(round.replayUs), repeat);
+    return textOf(bench::summarize(round.replayUs), options.repeat);
   };
-  fmt::print("prepare {:.3f} ms (import {:.3f}, plan {:.3f}, compile {:.3f})\n",
-             (times.importUs + prepared.planUs + prepared.compileUs) / 1e3,
-             times.importUs / 1e3, prepared.planUs / 1e3,
-             prepared.compileUs / 1e3);
-  fmt::print("load    {:.3f} ms\n", times.loadUs / 1e3);
+  fmt::print(
+      "prepare {} (import {}, plan {}, compile {})\n",
+      durationText(times.importUs + prepared.planUs + prepared.compileUs),
+      durationText(times.importUs), durationText(prepared.planUs),
+      durationText(prepared.compileUs));
+  fmt::print("plan    {}\n", prepared.plan.verdictLine());
+  fmt::print("load    {}\n", durationText(times.loadUs));
   fmt::print("replay  {}\n", replayed(times.first));
   for (size_t k = 0; k < times.later.size(); ++k)
-    fmt::print("round {} {}, its data bound in {:.3f} ms\n", k + 2,
-               replayed(times.later[k]), times.later[k].bindUs / 1e3);
-  fmt::print("fetch   {:.3f} ms\n", times.fetchUs / 1e3);
+    fmt::print("round {} {}, its data bound in {}\n", k + 2,
+               replayed(times.later[k]), durationText(times.later[k].bindUs));
+  fmt::print("fetch   {}\n", durationText(times.fetchUs));
+  printWritten(program, options.outputs, "");
+  for (size_t k = 0; k < rounds.size(); ++k)
+    printWritten(program, rounds[k].outputs, fmt::format("@{}", k + 2));
 }
 
 } // namespace
@@ -177,7 +215,7 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
   MGPU_TRY(checkOutputs(program, options.outputs));
   for (const Round &round : rounds)
-    MGPU_TRY(checkOutputs(program, round.outputs));
+    MGPU_TRY(checkOutputs(program, round.outputs, /*isLater=*/true));
   MGPU_TRY_ASSIGN(const auto gpus,
                   severalGpus(options.load.target, program.dag.numDevices));
   MGPU_TRY(checkGpus(options, gpus.has_value()));
@@ -195,12 +233,13 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY(runner->load());
   times.loadUs = microsecondsSince(start);
   times.readyUs = microsecondsSince(began);
-  MGPU_TRY(replayRounds(program, options, rounds, *runner, times));
+  std::string printed;
+  MGPU_TRY(replayRounds(program, options, rounds, *runner, times, printed));
   MGPU_TRY(runner->close());
   if (options.json)
-    printJson(program, options, prepared, times, *runner);
+    printJson(program, options, prepared, times, printed, *runner);
   else
-    printText(prepared, times, options.repeat);
+    printText(program, options, rounds, prepared, times);
   return 0;
 }
 

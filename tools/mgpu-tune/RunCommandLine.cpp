@@ -12,12 +12,18 @@ void addCheckCommand(CommandLine &line) {
                                "collectives and bad shapes",
                                runCheck);
   addProgram(command, options);
+  addTarget(command, options.load);
   command->add_flag("--sharding-report", options.load.reportSharding,
                     "Print the layout of each tensor of an annotated program, "
                     "and what each collective costs");
   command->add_flag("--probe", options.probe,
                     "Run each launch on the host, in memory of its own, and "
                     "compare what it touches with what the program says");
+  addValue(command, "--plan", options.planFile, "FILE",
+           "Verify a plan of the program, written by `plan -o`");
+  addValue(command, "--certificate", options.certificateFile, "FILE",
+           "Verify the proof of that plan's bound, written by `plan "
+           "--certificate`");
 }
 
 /// What `run` and `replay` have in common.
@@ -37,8 +43,8 @@ static void addRun(CLI::App *command, RunOptions &options) {
                              "left in the arguments")
                 ->capture_default_str(),
             1, 1'000'000'000);
-  command->add_option("--trace", options.traceFile,
-                      "Write a Chrome/Perfetto trace of one more replay");
+  addValue(command, "--trace", options.traceFile, "FILE",
+           "Write a Chrome/Perfetto trace of one more replay");
   addGpus(command, options);
 }
 
@@ -70,15 +76,19 @@ void addPlanCommand(CommandLine &line) {
            "Measured times of collectives (.csv), instead of the "
            "curves built in; of sim targets");
   command->add_flag("--explain", options.explain, "Say why each step is where");
-  command->add_option("--dot", options.dotFile, "Write the plan as Graphviz");
-  command->add_option(
-      "--trace", options.traceFile,
-      "Write the predicted timeline as a Chrome/Perfetto trace");
-  command->add_option("--svg", options.svgFile,
-                      "Write the predicted timeline as a picture");
+  command->add_flag("--steps", options.steps,
+                    "List the steps after the summary, with their lines in the "
+                    "source");
+  addValue(command, "--dot", options.dotFile, "FILE",
+           "Write the plan as Graphviz");
+  addValue(command, "--trace", options.traceFile, "FILE",
+           "Write the predicted timeline as a Chrome/Perfetto trace");
+  addValue(command, "--svg", options.svgFile, "FILE",
+           "Write the predicted timeline as a picture");
+  addValue(command, "--dag", options.dagFile, "FILE",
+           "Write what was planned, with its durations, as an mgpu-dag/2 file");
   addValue(command, "--certificate", options.certificateFile, "FILE",
-           "Write the proof of the plan's bound; of sim targets and DAG files "
-           "that are spmd");
+           "Write the proof of the plan's bound, which `check` verifies");
   addValue(command, "--what-if", options.whatIf, "CHANGE",
            "Plan again for link=2x, link.nvlink=2x, nic=2x, "
            "host_link=2x, memory=2x, flops=2x or op:NAME=0.5x (NAME* "
@@ -94,8 +104,8 @@ void addPlanCommand(CommandLine &line) {
       "--pareto", options.pareto,
       "Plan under less and less memory, and list time over memory; "
       "of sim targets");
-  command->add_option("-o,--output", options.output,
-                      "Write the plan's text form to FILE");
+  addValue(command, "-o,--output", options.output, "FILE",
+           "Write the plan's text form to FILE; - is the standard output");
   addTensorCores(command, options.load);
   addTuned(command, options.load, options.prepare.useTuned);
 }
@@ -105,8 +115,8 @@ void addReplayCommand(CommandLine &line) {
       line, "replay", "Run a program with a stored plan", runRun);
   options.prepare.mustBeStored = true;
   addProgram(command, options);
-  command->add_option("--plan", options.prepare.planFile,
-                      "A plan written by `plan -o`; a bundle has its own");
+  addValue(command, "--plan", options.prepare.planFile, "FILE",
+           "A plan written by `plan -o`; a bundle has its own");
   addTuned(command, options.load, options.prepare.useTuned);
   addRun(command, options);
   addTensorCores(command, options.load);
@@ -119,14 +129,13 @@ void addBundleCommand(CommandLine &line) {
       line, "bundle", "Put a program, planned and compiled, into one file",
       runBundle);
   addProgram(command, options);
-  command
-      ->add_option("-o,--output", options.output,
-                   "The bundle to write, as x.mgpu")
+  addValue(command, "-o,--output", options.output, "FILE",
+           "The bundle to write, as x.mgpu")
       ->required();
   addTarget(command, options.load);
   addScheduling(command, options.prepare);
-  command->add_option("--plan", options.prepare.planFile,
-                      "Store this plan, written by `plan -o`");
+  addValue(command, "--plan", options.prepare.planFile, "FILE",
+           "Store this plan, written by `plan -o`");
   options.bundle.levels = cpuLevels;
   takeWord(command
                ->add_option("--cpu", options.bundle.levels,
@@ -135,16 +144,16 @@ void addBundleCommand(CommandLine &line) {
                ->type_name("LEVEL,...")
                ->capture_default_str(),
            cpuLevels);
-  command
-      ->add_option("--arch", options.bundle.archs,
-                   "Architectures to compile cubins for: sm_80,sm_90,...")
+  addValue(command, "--arch", options.bundle.archs, "ARCH",
+           "Architectures to compile cubins for: sm_80,sm_90,...")
       ->delimiter(',')
       ->type_name("ARCH,...");
   command
       ->add_option("--alternatives", options.bundle.alternatives,
                    "Other variants of each of the host's kernels, which "
                    "`tune` may choose of a bundle (default 0)")
-      ->check(CLI::Range(0, 64));
+      ->type_name("N")
+      ->check(CLI::Validator(CLI::Range(0, 64)).description(""));
   addTensorCores(command, options.load);
   addCompileTimeout(command, options.load);
   addPdl(command, options.load);

@@ -5,6 +5,7 @@
 #include "pipeline/Load.h"
 #include "support/Plural.h"
 #include "support/Units.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
@@ -25,17 +26,25 @@ using tuner::TuningResult;
 namespace {
 
 std::atomic<bool> interrupted = false;
+std::atomic<int> interruptedBy = 0;
 
 /// The first interrupt ends the search; a second one the program.
 void onInterrupt(int number) {
+  constexpr char words[] =
+      "\nmgpu-tune: stopping: what was found so far is compared with the "
+      "default and stored; once more to stop at once\n";
   interrupted = true;
+  interruptedBy = number;
   std::signal(number, SIG_DFL);
+  [[maybe_unused]] ssize_t written =
+      write(STDERR_FILENO, words, sizeof words - 1);
 }
 
 class CatchInterrupt {
 public:
   CatchInterrupt() {
     interrupted = false;
+    interruptedBy = 0;
     for (size_t k = 0; k < std::size(numbers); ++k)
       before[k] = std::signal(numbers[k], onInterrupt);
   }
@@ -61,9 +70,9 @@ public:
     failed = now.failed;
     printed = now.seconds;
     std::string line = fmt::format(
-        "{:<7} {} tried, {} failed, best {:.2f} us ({:+.1f} %), {:.1f}/s",
-        tuner::toString(now.stage), now.evaluated, now.failed, now.bestUs,
-        100 * (now.bestUs / now.defaultUs - 1),
+        "{:<7} {} tried, {} failed, best {} ({:+.1f} %), {:.1f}/s",
+        tuner::toString(now.stage), now.evaluated, now.failed,
+        durationText(now.bestUs), 100 * (now.bestUs / now.defaultUs - 1),
         double(now.evaluated) / std::max(now.seconds, 1e-3));
     if (std::isfinite(now.secondsLeft))
       line += fmt::format(", {:.0f} s left", now.secondsLeft);
@@ -131,7 +140,7 @@ std::string coverageText(const std::vector<TuningResult::Part> &parts) {
 
 json toJson(const TuningResult &result, const LoadedProgram &program,
             const TuneContext &context, const std::string &path,
-            const std::string &sentence) {
+            const std::string &planOf) {
   json config = json::object();
   for (auto &[name, value] :
        tuner::toPairs(result.config, program.dag, context.spaces))
@@ -156,9 +165,11 @@ json toJson(const TuningResult &result, const LoadedProgram &program,
            {"from_database", result.fromStore},
            {"interrupted", result.interrupted},
            {"exhausted", result.exhausted},
-           {"default_us", result.defaultUs},
-           {"tuned_us", result.tunedUs},
-           {"comparison", sentence},
+           {"times", tuner::toJson(result.times)},
+           {"default_us", result.times.before.us},
+           {"tuned_us", result.times.after.us},
+           {"comparison", result.times.sentence},
+           {"plan", planOf},
            {"agreement", toText(result.agreement)},
            {"tolerance_share", result.agreement.share},
            {"space", result.spaceSize},
@@ -172,23 +183,19 @@ json toJson(const TuningResult &result, const LoadedProgram &program,
            {"history", history},
            {"database", path},
            {"environment", environment}};
-  if (result.comparison) {
-    const bench::Comparison &found = result.comparison->comparison;
-    auto percent = [](double share) {
-      return std::isfinite(share) ? json(100 * share) : json();
-    };
-    out["change_percent"] = {{"middle", percent(found.change.middle)},
-                             {"low", percent(found.change.low)},
-                             {"high", percent(found.change.high)},
-                             {"verdict", bench::toString(found.verdict)},
-                             {"pairs", found.pairs}};
-  }
+  if (const auto &change = result.times.change)
+    out["change_percent"] = {{"middle", 100 * change->middle},
+                             {"low", 100 * change->low},
+                             {"high", 100 * change->high},
+                             {"verdict", result.times.verdict},
+                             {"pairs", result.times.pairs},
+                             {"processes", result.times.processes}};
   return out;
 }
 
 void print(const TuningResult &result, const LoadedProgram &program,
            const TuneContext &context, const std::string &path,
-           const std::string &sentence) {
+           const std::string &planOf) {
   fmt::print("{} on {}: {} device{}", program.from.file,
              context.target ? context.target->device : "host", context.devices,
              context.devices == 1 ? "" : "s");
@@ -218,14 +225,14 @@ void print(const TuningResult &result, const LoadedProgram &program,
                            : "");
     fmt::print("coverage {}\n", coverageText(result.parts));
   }
-  fmt::print("default  {:.2f} us\ntuned    {:.2f} us: {}\n", result.defaultUs,
-             result.tunedUs, sentence);
+  fmt::print("{}", decidedText(result.times));
   if (!result.agreement.isSameBits())
     fmt::print("result   {} (docs/numerics.md)\n", toText(result.agreement));
   if (!result.onlyBits.empty())
     fmt::print("no tolerance: candidates had to give the reference's bits, as "
                "{}\n",
                result.onlyBits);
+  fmt::print("plan     {}\n", planOf);
   if (result.isDefault)
     fmt::print("keep     the default\n");
   else
@@ -246,8 +253,7 @@ TuningResult resultOf(const tuner::StoredDecision &earlier,
   result.isDefault =
       result.config ==
       tuner::defaultConfig(program.dag, context.spaces, context.limits);
-  result.tunedUs = earlier.us;
-  result.defaultUs = earlier.defaultUs;
+  result.times = earlier.times;
   result.exhausted = earlier.exhausted;
   result.agreement = earlier.agreement;
   return result;
@@ -307,27 +313,26 @@ Result<int> runTune(const TuneOptions &options) {
   MGPU_TRY_ASSIGN(auto earlier, tuner::findDecision(keys, context.spaces,
                                                     context.settings, store));
   TuningResult result;
-  std::string sentence;
   if (earlier && isEnough(*earlier, budget)) {
     result = resultOf(*earlier, program, context);
-    sentence = earlier->sentence;
   } else {
     if (earlier) { // the rest of a larger budget
       budget.seconds -= std::min(budget.seconds, earlier->seconds);
       budget.evaluations -= std::min(budget.evaluations, earlier->evaluations);
     }
     MGPU_TRY_ASSIGN(result, search(program, context, budget, options, store));
-    sentence = result.comparison
-                   ? bench::describe(result.comparison->comparison,
-                                     "the best found", "the default")
-                   : std::string("nothing tried was faster than the default");
   }
+  MGPU_TRY_ASSIGN(const planner::Dag dag,
+                  tuner::transformed(program.dag, result.config.transforms));
+  MGPU_TRY_ASSIGN(const planner::Plan plan,
+                  tuner::makePlan(dag, result.config));
   if (options.json)
-    fmt::print("{}\n",
-               toJson(result, program, context, path, sentence).dump(2));
+    pipeline::printJson(
+        toJson(result, program, context, path, plan.verdictLine()));
   else
-    print(result, program, context, path, sentence);
-  return 0;
+    print(result, program, context, path, plan.verdictLine());
+  // What was found is whole; the search is not, and a script must know.
+  return result.interrupted ? 128 + interruptedBy : 0;
 }
 
 } // namespace mgpu::pipeline

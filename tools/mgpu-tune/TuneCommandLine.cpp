@@ -3,7 +3,12 @@
 // The command lines of `tune`, `compare`, `profile`, `calibrate`, `report`,
 // `kernels`, `devices` and `doctor`.
 #include "tools/mgpu-tune/CommonOptions.h"
+#include "tools/mgpu-tune/JsonOutput.h"
+#include "tools/mgpu-tune/OptionTable.h"
 #include "tuner/strategy/SearchStrategy.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace mgpu::pipeline {
 
@@ -81,8 +86,8 @@ void addProfileCommand(CommandLine &line) {
   takeWhole(command->add_option("--repeat", options.repeat, "Timed replays")
                 ->capture_default_str(),
             1, 1'000'000);
-  command->add_option("--trace", options.traceFile,
-                      "Write a Chrome/Perfetto trace of one timed replay");
+  addValue(command, "--trace", options.traceFile, "FILE",
+           "Write a Chrome/Perfetto trace of one timed replay");
   addPinning(command, options);
 }
 
@@ -95,9 +100,8 @@ void addCalibrateCommand(CommandLine &line) {
                       "tools/mgpu-tune/calibrate.mlir; else they are compiled");
   addTarget(command, options.load);
   addGpus(command, options);
-  command
-      ->add_option("-o,--output", options.output,
-                   "The topology to write, as node.json")
+  addValue(command, "-o,--output", options.output, "FILE",
+           "The topology to write, as node.json")
       ->required();
   command->add_flag("--json", options.json,
                     "Print the topology instead of a summary");
@@ -112,9 +116,9 @@ void addReportCommand(CommandLine &line) {
                       "last");
   addProgramOptions(command, options);
   addDatabase(command, options.load.database);
-  command->add_option("-o,--output", options.output,
-                      "Where to write; else HTML goes to report.html, "
-                      "the rest to the standard output");
+  addValue(command, "-o,--output", options.output, "FILE",
+           "Where to write; else HTML goes to report.html, "
+           "the rest to the standard output");
   takeWord(command->add_option("--format", options.format,
                                "html, md, json or csv (the trials); else "
                                "as -o ends, else html"),
@@ -129,9 +133,8 @@ void addKernelsCommand(CommandLine &line) {
       line, "kernels", "List the kernels: registers, occupancy, legal shapes",
       runKernels);
   addProgram(command, options);
-  command
-      ->add_option("--arch", options.arch,
-                   "The architecture to compile for: sm_80, sm_90, sm_90a, ...")
+  addValue(command, "--arch", options.arch, "ARCH",
+           "The architecture to compile for: sm_80, sm_90, sm_90a, ...")
       ->capture_default_str();
   addTensorCores(command, options.load);
   addCompileTimeout(command, options.load);
@@ -152,6 +155,18 @@ void addDoctorCommand(CommandLine &line) {
       line, "doctor",
       "Say what of CUDA this machine has, and what will not work", runDoctor);
   addJson(command, options.json);
+}
+
+void addOptionsCommand(CommandLine &line) {
+  CLI::App *command = line.app.add_subcommand(
+      "options", "Print every command and option as JSON");
+  command->group(""); // hidden
+  command->callback([&line] {
+    line.chosen = [&line]() -> Result<int> {
+      pipeline::printJson(toJson(optionTable(line.app)));
+      return 0;
+    };
+  });
 }
 
 } // namespace mgpu::pipeline

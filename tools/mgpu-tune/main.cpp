@@ -4,6 +4,8 @@
 #include "kernels/compile/NvrtcCompiler.h"
 #include "pipeline/Version.h"
 #include "tools/mgpu-tune/CommonOptions.h"
+#include "tools/mgpu-tune/JsonOutput.h"
+#include "tools/mgpu-tune/OptionTable.h"
 #ifdef MGPU_TUNE_COMPILES
 #include "pipeline/compiler/MlirCompiler.h"
 #endif
@@ -11,6 +13,7 @@
 #define MGPU_LLVM ""
 #endif
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -34,8 +37,17 @@ int report(ErrorKind kind, std::string message) {
   return int(kind);
 }
 
-/// The exit code; errors are reported.
-int runCommand(const std::function<Result<int>()> &command) {
+/// Whether the command that was given is to print JSON.
+bool wantsJson(const CLI::App &app) {
+  const CLI::App *last = &app;
+  while (!last->get_subcommands().empty())
+    last = last->get_subcommands().front();
+  const CLI::Option *json = last->get_option_no_throw("--json");
+  return json && json->count() > 0;
+}
+
+/// The exit code; errors are reported, on stdout too where JSON is wanted.
+int runCommand(const std::function<Result<int>()> &command, bool asJson) {
   Result<int> code;
   try {
     code = command();
@@ -44,6 +56,8 @@ int runCommand(const std::function<Result<int>()> &command) {
   } catch (const std::bad_alloc &) {
     return report(ErrorKind::Absent, "out of memory");
   }
+  if (!code && asJson)
+    pipeline::printJsonError(code.error());
   bool written = std::fflush(stdout) == 0 && !std::ferror(stdout);
   if (!code)
     return report(code.error().kind, code.error().message);
@@ -66,7 +80,8 @@ void addCommands(pipeline::CommandLine &line) {
                    pipeline::addCompareCommand, pipeline::addProfileCommand,
                    pipeline::addCalibrateCommand, pipeline::addReportCommand,
                    pipeline::addKernelsCommand, pipeline::addDbCommand,
-                   pipeline::addDevicesCommand, pipeline::addDoctorCommand})
+                   pipeline::addDevicesCommand, pipeline::addDoctorCommand,
+                   pipeline::addOptionsCommand})
     add(line);
 }
 
@@ -76,6 +91,7 @@ int main(int argc, char **argv) {
   CLI::App app("Checks, plans and replays multi-GPU programs as prebuilt "
                "graphs.",
                "mgpu-tune");
+  pipeline::setHelp(app);
   app.require_subcommand(1);
   app.set_version_flag("--version",
                        pipeline::versionText("mgpu-tune", MGPU_LLVM));
@@ -84,16 +100,20 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() != 0)
-      return report(ErrorKind::Usage,
-                    pipeline::usageError(app, error, argc, argv));
+    if (error.get_exit_code() != 0) {
+      const std::string what = pipeline::usageError(app, error, argc, argv);
+      if (std::find(argv, argv + argc, std::string_view("--json")) !=
+          argv + argc)
+        pipeline::printJsonError({ErrorKind::Usage, what});
+      return report(ErrorKind::Usage, what);
+    }
     app.exit(error, std::cout, std::cerr); // --help, --version
     std::cout.flush();
     return std::cout ? 0 : report(ErrorKind::Invalid, lostOutput);
   }
   // A limit on the size of files is an error of write(), not the end.
   std::signal(SIGXFSZ, SIG_IGN);
-  const int exitCode = runCommand(line.chosen);
+  const int exitCode = runCommand(line.chosen, wantsJson(app));
   if (kernels::hasLeftPrograms())
     std::_Exit(exitCode);
   return exitCode;

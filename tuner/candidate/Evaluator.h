@@ -90,6 +90,10 @@ public:
                               const ProgramConfig &config);
   /// Starts it and checks it: on the data as given, and on fresh data.
   Result<Outcome<Candidate>> admit(const Realization &realization);
+  /// Another process of what was admitted before; it is not checked again.
+  Result<Candidate> startAgain(const Realization &realization) {
+    return Candidate::start(realization, about.data, candidateOptions);
+  }
   /// Another check, on data never used before.
   Result<Outcome<void>> checkFresh(Candidate &candidate);
 

@@ -45,6 +45,7 @@ Timeline describeReplay(const Dag &dag, const Plan &plan,
   timeline.isMeasured = !spans.empty();
   timeline.scheduler = plan.scheduler;
   timeline.model = plan.model;
+  timeline.plan = plan.verdictLine();
   std::vector<const capture::NodeSpan *> spanOf(dag.nodes.size());
   for (const capture::NodeSpan &span : spans)
     if (span.node.value < spanOf.size() && std::isfinite(span.startUs) &&
@@ -87,11 +88,9 @@ static json toJson(const Timeline &timeline) {
     steps.push_back({step.node, step.name, step.source, int(step.kind), streams,
                      step.startUs, step.endUs});
   }
-  return {{"measured", timeline.isMeasured},
-          {"scheduler", timeline.scheduler},
-          {"model", timeline.model},
-          {"left", timeline.left},
-          {"steps", std::move(steps)}};
+  return {{"measured", timeline.isMeasured}, {"scheduler", timeline.scheduler},
+          {"model", timeline.model},         {"plan", timeline.plan},
+          {"left", timeline.left},           {"steps", std::move(steps)}};
 }
 
 static Timeline timelineFromJson(const json &in) {
@@ -100,6 +99,7 @@ static Timeline timelineFromJson(const json &in) {
   in.at("scheduler").get_to(timeline.scheduler);
   in.at("model").get_to(timeline.model);
   in.at("left").get_to(timeline.left);
+  timeline.plan = in.value("plan", "");
   for (const json &from : in.at("steps")) {
     TimelineStep &step = timeline.steps.emplace_back();
     from.at(0).get_to(step.node);

@@ -57,6 +57,7 @@ struct TimelineStep {
 struct Timeline {
   bool isMeasured = false; ///< else predicted, under `model`
   std::string scheduler, model;
+  std::string plan; ///< planner::Plan::verdictLine(), or "" of older versions
   std::vector<TimelineStep> steps; ///< in plan order
   uint64_t left = 0; ///< steps that are not listed, as there are too many
 

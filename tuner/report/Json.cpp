@@ -41,6 +41,7 @@ static ordered_json toJson(const std::optional<ReportTimeline> &given) {
   return {{"measured", timeline.isMeasured},
           {"scheduler", timeline.scheduler},
           {"model", timeline.isMeasured ? "" : timeline.model},
+          {"plan", timeline.plan},
           {"length_us", given->lengthUs},
           {"exposed_us", given->exposedUs()},
           {"steps_left_out", timeline.left},

@@ -95,13 +95,14 @@ private:
   void addDecision(const db::Trial &trial) {
     json about = aboutOf(trial);
     const json session = valueOr<json>(about, "session", json::object());
-    if (trial.status != db::TrialStatus::Ok || !session.is_object())
-      return;
+    auto times = decidedTimesOf(trial);
+    if (!times)
+      return; // of a version that says something else
     Decision &each = report.decisions.emplace_back();
     each.timeMs = trial.provenance.timeMs;
     each.host = trial.provenance.host;
     each.version = trial.provenance.version;
-    each.sentence = valueOr<std::string>(session, "comparison", "");
+    each.sentence = times->sentence;
     each.strategy = valueOr<std::string>(session, "strategy", "");
     each.seconds = valueOr(session, "seconds", 0.0);
     each.evaluations = valueOr(session, "evaluations", uint64_t(0));
@@ -110,10 +111,11 @@ private:
     each.isExhausted = valueOr(session, "exhausted", false);
     // What holds is the latest: it met the ones before it.
     report.isDecided = true;
-    report.after = measuredOf(trial);
-    report.before = {valueOr(session, "default_us", 0.0), 0, 0, 0};
-    report.before.lowUs = report.before.highUs = report.before.us;
-    report.verdict = valueOr<std::string>(session, "verdict", "");
+    report.before = times->before;
+    report.after = times->after;
+    report.metBy = times->change;
+    report.warnings = times->warnings;
+    report.verdict = times->verdict;
     report.spaceSize = valueOr(session, "space", 0.0);
     report.parts.clear();
     for (const json &part : valueOr(session, "parts", json::array()))
@@ -169,10 +171,6 @@ private:
     const std::string defaultText =
         ofProgram.trials.empty() ? "" : ofProgram.trials.front().configuration;
     for (db::Trial &trial : ofProgram.trials) {
-      if (trial.configuration == defaultText &&
-          trial.status == db::TrialStatus::Ok &&
-          trial.samples > report.before.samples)
-        takeInterval(trial);
       ReportTrial &each = report.trials.emplace_back();
       if (trial.status == db::TrialStatus::Ok) {
         each.relative = trial.medianUs / std::max(report.before.us, 1e-12);
@@ -189,14 +187,6 @@ private:
     report.isDefault =
         !report.isDecided || db::pairsText(report.configuration) == defaultText;
     return addKernelTrials();
-  }
-
-  /// Of the default; its time is that of the decision.
-  void takeInterval(const db::Trial &trial) {
-    const double scale = report.before.us / trial.medianUs;
-    report.before.lowUs = std::min(report.before.us, trial.lowUs * scale);
-    report.before.highUs = std::max(report.before.us, trial.highUs * scale);
-    report.before.samples = trial.samples;
   }
 
   Result<void> addKernelTrials() {
@@ -318,6 +308,8 @@ private:
       note("No session of this program came to its end: there is no tuned "
            "configuration yet. Tuning it again goes on where the last one "
            "stopped.");
+    for (const std::string &warning : report.warnings)
+      note(fmt::format("While it was decided, {}.", warning));
     if (!facts)
       note("The database does not say what the program is: give its file.");
     if (facts && !report.timelineBefore)
@@ -370,6 +362,11 @@ Result<std::vector<TunedProgram>> tunedPrograms(db::TuningStore &store) {
         if (auto at = program.find("file");
             at != program.end() && at->is_string())
           each.name = fileName(at->get<std::string>());
+        each.entry = valueOr(program, "entry", each.entry);
+        if (auto times = decidedTimesOf(trial)) {
+          each.times = std::move(times);
+          each.configuration = trial.configuration;
+        }
       }
     }
     each.problem = std::move(problem);

@@ -11,7 +11,11 @@ namespace mgpu::tuner {
 struct TunedProgram {
   db::TuningProblem problem;
   std::string name;   ///< of its file, where it is known
+  std::string entry;  ///< likewise
   int64_t timeMs = 0; ///< of what was stored last
+  /// The decision that `run` uses, and its configuration.
+  std::optional<DecidedTimes> times;
+  std::string configuration;
 };
 /// The latest first.
 Result<std::vector<TunedProgram>> tunedPrograms(db::TuningStore &store);

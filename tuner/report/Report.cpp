@@ -72,11 +72,4 @@ std::string timeText(int64_t timeMs) {
   return std::string(text, length);
 }
 
-std::string durationText(double us) {
-  if (us < 1e3)
-    return fmt::format("{:.2f} us", us);
-  return us < 1e6 ? fmt::format("{:.2f} ms", us / 1e3)
-                  : fmt::format("{:.2f} s", us / 1e6);
-}
-
 } // namespace mgpu::tuner

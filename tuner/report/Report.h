@@ -7,6 +7,8 @@
 
 #include "db/Trial.h"
 #include "db/TuningProblem.h"
+#include "support/Units.h"
+#include "tuner/record/DecidedTimes.h"
 #include "tuner/record/ProfileFacts.h"
 #include "tuner/record/ProgramFacts.h"
 #include "tuner/report/Importance.h"
@@ -16,15 +18,6 @@
 #include <vector>
 
 namespace mgpu::tuner {
-
-/// Microseconds, with a 95 % interval; both ends the median where none is
-/// known.
-struct Measured {
-  double us = 0, lowUs = 0, highUs = 0;
-  uint64_t samples = 0;
-
-  bool operator==(const Measured &) const = default;
-};
 
 /// A row of the database.
 struct ReportTrial {
@@ -99,9 +92,12 @@ struct Report {
   bool isDecided = false, isDefault = true;
   std::string verdict; ///< FAST, SLOW, SAME, AMBG, or none was met
   Measured before, after;
-  db::Pairs configuration;      ///< decided
-  double spaceSize = 0;         ///< 0: not known
-  std::vector<SpacePart> parts; ///< of it
+  /// Of the pairs of the last meeting; none where nothing met the default.
+  std::optional<bench::Interval> metBy;
+  std::vector<std::string> warnings; ///< of the machine, at the decision
+  db::Pairs configuration;           ///< decided
+  double spaceSize = 0;              ///< 0: not known
+  std::vector<SpacePart> parts;      ///< of it
   std::vector<Decision> decisions;
 
   std::vector<ReportTrial> trials; ///< by time
@@ -118,8 +114,8 @@ struct Report {
   /// Whether anything of it was tried; else it was profiled alone, and `before`
   /// and `after` are what the profile measured.
   bool wasTuned() const { return isDecided || tried > 0; }
-  /// What `after` takes over `before`, less one.
-  double change() const { return before.us > 0 ? after.us / before.us - 1 : 0; }
+  /// What the tuned configuration takes over the default, less one.
+  double change() const { return !isDefault && metBy ? metBy->middle : 0; }
 };
 
 /// When a device runs copies or collectives and no kernel.
@@ -127,8 +123,6 @@ std::vector<Exposed> exposedStretches(const Timeline &timeline);
 
 /// "2026-11-21 22:41:54 UTC"
 std::string timeText(int64_t timeMs);
-/// "1.53 us", "743.92 us", "12.40 ms", "1.20 s"
-std::string durationText(double us);
 
 // One renderer each. The HTML is one file that refers to no other and is read
 // without a network; names in it are text, whatever they contain.

@@ -37,17 +37,10 @@ std::string headline(const Report &report) {
 std::string changeText(const Report &report) {
   if (!report.isDecided || report.isDefault || report.before.us <= 0)
     return "-";
-  auto percent = [&](double us) { return 100 * (us / report.before.us - 1); };
-  return fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}]", 100 * report.change(),
-                     percent(report.after.lowUs), percent(report.after.highUs));
-}
-
-std::string measuredText(const Measured &measured) {
-  if (measured.lowUs >= measured.highUs)
-    return durationText(measured.us);
-  return fmt::format("{} [{}, {}]", durationText(measured.us),
-                     durationText(measured.lowUs),
-                     durationText(measured.highUs));
+  if (!report.metBy)
+    return "-";
+  return fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}]", 100 * report.metBy->middle,
+                     100 * report.metBy->low, 100 * report.metBy->high);
 }
 
 std::vector<std::pair<std::string, std::string>>
@@ -178,14 +171,21 @@ provenanceLines(const Report &report) {
 }
 
 std::string measuringText(const Report &report) {
-  return fmt::format(
-      "Intervals are of 95 %. Default and tuned run in turn, each in a process "
-      "of its own ({}); the change is that of the pairs, and the tuned time "
-      "and its interval are the default's times the change. Every candidate "
-      "gave the bits of a serial plan of the default kernels, or results "
-      "within "
-      "the tolerance of docs/numerics.md, before it was measured.",
+  std::string text = fmt::format(
+      "Intervals are of 95 %. Default and tuned ran in turn in several fresh "
+      "processes of each ({}), on samples taken for this alone; the change is "
+      "that of the pairs. What was only tried was looked at for a short time "
+      "beside the default, and its bar is that ratio times the default's "
+      "first time. Every candidate gave the bits of a serial plan of the "
+      "default kernels, or results within the tolerance of docs/numerics.md, "
+      "before it was measured.",
       report.problem.policy);
+  if (!report.best.empty() && report.isDecided &&
+      report.best.front().medianUs < report.after.us)
+    text += " A tried bar that is shorter than the one above it was not faster "
+            "in the end: a short look at many flatters the best of them, and "
+            "the default's first time is not that of the last meeting.";
+  return text;
 }
 
 std::string peakText(const Report &report) {
@@ -262,7 +262,7 @@ std::string timelineText(const ReportTimeline &timeline, const Report &report) {
       report.loopTrips > 1 ? "the first trip of one replay" : "one replay";
   return fmt::format(
       "{}: {} of {} steps, {}. Exposed, that is a copy or collective runs on a "
-      "device that runs no kernel: {} in sum over the devices.",
+      "device that runs no kernel: {} in sum over the devices.{}{}",
       timeline.timeline.isMeasured
           ? fmt::format("Measured: {} of median length", what)
           : fmt::format("Predicted under the model '{}': {}",
@@ -271,7 +271,13 @@ std::string timelineText(const ReportTimeline &timeline, const Report &report) {
       timeline.timeline.isMeasured
           ? "each timed, which costs a reading of the clock at either end"
           : "the time each is expected to take",
-      durationText(timeline.exposedUs()));
+      durationText(timeline.exposedUs()),
+      timeline.timeline.isMeasured && report.isDecided
+          ? " What a replay takes without those readings is said above."
+          : "",
+      timeline.timeline.plan.empty()
+          ? ""
+          : fmt::format(" Its plan: {}.", timeline.timeline.plan));
 }
 
 } // namespace mgpu::tuner

@@ -12,7 +12,6 @@ namespace mgpu::tuner {
 std::string headline(const Report &report);
 /// "-7.6 % [-11.5, -3.7]"; of what was not decided "-".
 std::string changeText(const Report &report);
-std::string measuredText(const Measured &measured);
 /// Of each part of the decided configuration: what, and to what.
 std::vector<std::pair<std::string, std::string>>
 configurationLines(const Report &report);

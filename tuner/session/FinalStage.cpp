@@ -2,9 +2,11 @@
 //
 // The last stage: the best race each other and the default; the winner meets
 // the default once more, on samples that did not choose it.
+#include "bench/measure/FreshProcesses.h"
 #include "tuner/session/Session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -44,59 +46,69 @@ Result<ProgramFacts> Session::describe(const ProgramConfig &winner,
   return facts;
 }
 
-Result<void> Session::decide(const ProgramConfig &winner,
-                             std::optional<bench::HeadToHead> comparison,
-                             Candidate &run, Candidate &defaultRun) {
-  const bool isDefault = winner == evaluator->defaults();
-  result.config = winner;
-  result.isDefault = isDefault;
-  result.agreement = run.agreement();
+double Session::spentSeconds() const {
+  return elapsed() + spentBefore + (earlier ? earlier->seconds : 0);
+}
+
+std::string Session::moreBudget() const {
+  if (isStopped())
+    return "run it again to go on";
+  // An interval narrows with the root of the time.
+  const double seconds = std::max(3 * spentSeconds(), 10.0);
+  return seconds < 90 ? fmt::format("give --budget {:.0f}s", seconds)
+                      : fmt::format("give --budget {:.0f}m", seconds / 60);
+}
+
+void Session::noteMeeting(const bench::HeadToHead &met, bool isFaster) {
+  DecidedTimes &times = result.times;
+  times.before = measuredOf(met.b);
+  times.after = isFaster ? measuredOf(met.a) : times.before;
+  const bench::Comparison &found = met.comparison;
+  if (std::isfinite(found.change.low) && std::isfinite(found.change.high))
+    times.change = found.change;
+  times.pairs = found.pairs;
+  times.processes = found.processes;
+  times.verdict = bench::toString(found.verdict);
+  times.sentence = bench::describe(found, "the best found", "the default");
+  times.isUndecided = found.verdict == bench::Verdict::Ambiguous;
+  if (times.isUndecided)
+    times.sentence += "; to know, " + moreBudget();
+  bench::Environment now = bench::readEnvironment();
+  now.cores = environment.cores;
+  times.warnings = bench::conditions(met, now);
+}
+
+Result<void> Session::decide(Finalist &winner, Finalist &defaults) {
+  result.config = winner.config;
+  result.isDefault = winner.config == evaluator->defaults();
+  result.agreement = winner.run.agreement();
   result.interrupted = isStopped();
   result.exhausted = exhaustedKernels && exhaustedJoint;
-  result.comparison = std::move(comparison);
-  if (result.comparison) {
-    result.tunedUs = result.comparison->a.median.middle * 1e6;
-    result.defaultUs = result.comparison->b.median.middle * 1e6;
-  }
-  if (isDefault)
-    result.tunedUs = result.defaultUs;
 
-  bench::Interval change;
-  size_t pairs = 1;
-  std::string sentence = "nothing tried was faster than the default";
-  if (result.comparison) {
-    const bench::Comparison &found = result.comparison->comparison;
-    sentence = bench::describe(found, "the best found", "the default");
-    if (!isDefault)
-      change = found.change;
-    pairs = std::max<size_t>(found.pairs, 1);
-  }
-  double us = referenceUs * (1 + change.middle);
-  db::Trial trial =
-      measuredTrial(textOf(winner), us, change, pairs, 0, 0, result.agreement);
+  const Measured &after = result.times.after;
+  db::Trial trial = measuredTrial(textOf(winner.config), after.us, {},
+                                  after.samples, 0, 0, result.agreement);
+  trial.lowUs = after.lowUs;
+  trial.highUs = after.highUs;
   json about = json::parse(trial.provenance.environment);
   json parts = json::array();
   for (const TuningResult::Part &part : result.parts)
     parts.push_back(
         {{"name", part.name}, {"points", part.points}, {"tried", part.tried}});
-  about["session"] = {
-      {"complete", !result.interrupted},
-      {"exhausted", result.exhausted},
-      {"seconds", elapsed() + spentBefore + (earlier ? earlier->seconds : 0)},
-      {"evaluations", result.evaluated + evaluatedBefore +
-                          (earlier ? earlier->evaluations : 0)},
-      {"default_us", referenceUs},
-      {"comparison", sentence},
-      {"tolerance_share", result.agreement.share},
-      {"verdict", result.comparison
-                      ? bench::toString(result.comparison->comparison.verdict)
-                      : ""},
-      {"space", result.spaceSize},
-      {"transforms", result.numTransformLists},
-      {"parts", std::move(parts)},
-      {"strategy", options.strategy},
-      {"seed", options.seed}};
-  MGPU_TRY_ASSIGN(ProgramFacts facts, describe(winner, run, defaultRun));
+  about["session"] = {{"complete", !result.interrupted},
+                      {"exhausted", result.exhausted},
+                      {"seconds", spentSeconds()},
+                      {"evaluations", result.evaluated + evaluatedBefore +
+                                          (earlier ? earlier->evaluations : 0)},
+                      {"times", toJson(result.times)},
+                      {"tolerance_share", result.agreement.share},
+                      {"space", result.spaceSize},
+                      {"transforms", result.numTransformLists},
+                      {"parts", std::move(parts)},
+                      {"strategy", options.strategy},
+                      {"seed", options.seed}};
+  MGPU_TRY_ASSIGN(ProgramFacts facts,
+                  describe(winner.config, winner.run, defaults.run));
   about["program"] = toJson(facts);
   // Names come from the user's file and may be no UTF-8.
   trial.provenance.environment =
@@ -142,7 +154,7 @@ Result<std::vector<Session::Finalist>> Session::openFinalists() {
           record(programKey, failedTrial(textOf(config), admitted.error(), 0)));
       continue;
     }
-    finalists.push_back({config, std::move(*admitted)});
+    finalists.push_back({config, std::move(*realized), std::move(*admitted)});
   }
   if (finalists.empty() || finalists[0].config != evaluator->defaults())
     return fail(ErrorKind::Invalid,
@@ -155,14 +167,25 @@ Result<std::optional<bench::HeadToHead>>
 Session::meetDefault(Finalist &winner, Finalist &defaults, double seconds) {
   using Met = std::optional<bench::HeadToHead>;
   std::optional<Fault> mine, theirs;
-  bench::HeadToHeadOptions last;
-  last.comparison = options.comparison;
-  last.comparison.precision = 0.01;
-  last.mostPairs = 512;
-  last.maxSeconds = seconds;
-  last.seed = options.seed + 1;
-  auto met = bench::headToHead(subjectOf(winner.run, mine),
-                               subjectOf(defaults.run, theirs), last);
+  bench::FreshOptions last;
+  last.meeting.comparison = options.comparison;
+  last.meeting.comparison.precision = 0.01;
+  last.meeting.mostPairs = 512;
+  last.meeting.maxSeconds = seconds;
+  last.meeting.seed = options.seed + 1;
+  // The first pair of processes is the one that is there and was checked.
+  auto fresh = [&](Finalist &of, std::optional<Fault> &fault) {
+    return [&, isFirst = true]() mutable -> Result<bench::Subject> {
+      if (std::exchange(isFirst, false))
+        return subjectOf(of.run, fault);
+      MGPU_TRY_ASSIGN(Candidate run, evaluator->startAgain(of.realized));
+      auto kept = std::make_shared<Candidate>(std::move(run));
+      return bench::Subject(
+          [kept, &fault] { return subjectOf(*kept, fault)(); });
+    };
+  };
+  auto met = bench::headToHeadFresh(fresh(winner, mine),
+                                    fresh(defaults, theirs), last);
   if (theirs)
     return fail(ErrorKind::Invalid,
                 fmt::format("the default plan {}", theirs->what));
@@ -185,7 +208,25 @@ Result<void> Session::drop(const Finalist &finalist, const Fault &fault) {
   return record(programKey, failedTrial(textOf(finalist.config), fault, 0));
 }
 
+/// The default won the race, or led when time was up.
+void Session::noteDefaultAhead(const bench::RaceResult &race) {
+  double bestInSearch = referenceUs;
+  for (auto &[text, entry] : known)
+    if (!entry.fault)
+      bestInSearch = std::min(bestInSearch, entry.us);
+  DecidedTimes &times = result.times;
+  times.before = times.after = measuredOf(race.seconds[0]);
+  if (race.isDecided)
+    return;
+  times.isUndecided = true;
+  times.sentence = fmt::format(
+      "the budget ended before the best candidate ({:+.1f} % in the search) "
+      "could be told from the default; {}",
+      100 * (bestInSearch / referenceUs - 1), moreBudget());
+}
+
 Result<void> Session::finalStage() {
+  result.times.sentence = "nothing tried was faster than the default";
   MGPU_TRY_ASSIGN(std::vector<Finalist> finalists, openFinalists());
   const double left = std::max(allUntil - elapsed(), 1.0);
   const double share = isStopped() ? 1 : std::min(0.45 * left, 4.0);
@@ -211,8 +252,10 @@ Result<void> Session::finalStage() {
         std::erase(running, k);
         MGPU_TRY(drop(finalists[k], *faults[k]));
       }
-    if (winner == 0)
+    if (winner == 0) {
+      noteDefaultAhead(race);
       break;
+    }
     say(Stage::Final, fmt::format("winner of {}: {}", subjects.size(),
                                   textOf(finalists[winner].config)));
     MGPU_TRY_ASSIGN(auto met,
@@ -221,13 +264,11 @@ Result<void> Session::finalStage() {
       std::erase(running, winner);
       continue;
     }
-    const bool faster = met->comparison.verdict == bench::Verdict::Fast;
-    Finalist &decided = finalists[faster ? winner : 0];
-    return decide(decided.config, std::move(*met), decided.run,
-                  finalists[0].run);
+    const bool isFaster = met->comparison.verdict == bench::Verdict::Fast;
+    noteMeeting(*met, isFaster);
+    return decide(finalists[isFaster ? winner : 0], finalists[0]);
   }
-  return decide(finalists[0].config, std::nullopt, finalists[0].run,
-                finalists[0].run);
+  return decide(finalists[0], finalists[0]);
 }
 
 } // namespace mgpu::tuner

@@ -86,21 +86,26 @@ private:
   /// A configuration that may win, and its process.
   struct Finalist {
     ProgramConfig config;
+    Realization realized;
     Candidate run;
   };
   Result<void> finalStage();
   std::vector<ProgramConfig> finalConfigs() const;
   Result<std::vector<Finalist>> openFinalists();
-  /// Compares the two, and checks the winner on data it never saw; none if the
-  /// winner failed, which is then recorded.
+  /// Compares the two over fresh processes of each, and checks the winner on
+  /// data it never saw; none if the winner failed, which is then recorded.
   Result<std::optional<bench::HeadToHead>>
   meetDefault(Finalist &winner, Finalist &defaults, double seconds);
+  /// Whether time was up before a candidate was compared; and a sentence that
+  /// says what budget would do.
+  std::string moreBudget() const;
+  double spentSeconds() const;
   /// Records that it failed.
   Result<void> drop(const Finalist &finalist, const Fault &fault);
-  /// `run` and `defaultRun` are the winner's process and the default's.
-  Result<void> decide(const ProgramConfig &winner,
-                      std::optional<bench::HeadToHead> comparison,
-                      Candidate &run, Candidate &defaultRun);
+  /// Stores it, with `result.times`.
+  Result<void> decide(Finalist &winner, Finalist &defaults);
+  void noteDefaultAhead(const bench::RaceResult &race);
+  void noteMeeting(const bench::HeadToHead &met, bool isFaster);
   Result<ProgramFacts> describe(const ProgramConfig &winner, Candidate &run,
                                 Candidate &defaultRun);
 

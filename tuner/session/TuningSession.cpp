@@ -203,7 +203,7 @@ Result<void> Session::begin() {
   const double us = seconds.median.middle * 1e6;
   if (referenceUs == 0)
     referenceUs = us;
-  result.defaultUs = us;
+  result.times.before = result.times.after = measuredOf(seconds);
   noteBest(referenceUs);
   bench::Interval change{0, seconds.median.low * 1e6 / us - 1,
                          seconds.median.high * 1e6 / us - 1};
@@ -227,8 +227,8 @@ void Session::shareBudget() {
 Result<TuningResult> Session::run() {
   MGPU_TRY(begin());
   shareBudget();
-  say(Stage::Start,
-      fmt::format("the default takes {:.2f} us", result.defaultUs));
+  say(Stage::Start, fmt::format("the default takes {}",
+                                durationText(result.times.before.us)));
   MGPU_TRY(kernelStage());
   MGPU_TRY(jointStage());
   MGPU_TRY(finalStage());
@@ -263,14 +263,16 @@ findDecision(const KeyInput &keys,
     if (config && !config->transforms.empty() &&
         !transformed(keys.dag, config->transforms))
       continue; // it is of transforms that did something else
-    json about = json::parse(trial->provenance.environment, nullptr, false);
-    if (!config || !about.is_object() || !about["session"].is_object())
+    auto times = decidedTimesOf(*trial);
+    if (!config || !times)
       continue; // written by a version that says something else
+    const json about =
+        json::parse(trial->provenance.environment, nullptr, false);
     MGPU_TRY_ASSIGN(bool bad,
                     store.isQuarantined(program, trial->configuration));
     if (bad)
       continue;
-    const json &session = about["session"];
+    const json &session = about.at("session");
     auto number = [&](const char *name) {
       auto at = session.find(name);
       return at != session.end() && at->is_number() ? at->get<double>() : 0.0;
@@ -279,18 +281,11 @@ findDecision(const KeyInput &keys,
       auto at = session.find(name);
       return at != session.end() && at->is_boolean() && at->get<bool>();
     };
-    auto sentence = session.find("comparison");
-    found = StoredDecision{std::move(*config),
-                           trial->medianUs,
-                           number("default_us"),
-                           number("seconds"),
-                           uint64_t(number("evaluations")),
-                           flag("complete"),
-                           flag("exhausted"),
-                           sentence != session.end() && sentence->is_string()
-                               ? sentence->get<std::string>()
-                               : std::string(),
-                           {number("tolerance_share")}};
+    found = StoredDecision{
+        std::move(*config),         std::move(*times),
+        number("seconds"),          uint64_t(number("evaluations")),
+        flag("complete"),           flag("exhausted"),
+        {number("tolerance_share")}};
     break;
   }
   return found;

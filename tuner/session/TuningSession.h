@@ -8,8 +8,8 @@
 // - joint: the program's transforms, the plan and the best few configurations
 //   of the kernels together, by the time of the whole program;
 // - final: the best of those, what was stored before and the default race each
-//   other, and the winner meets the default on samples of its own. What is not
-//   surely faster than the default loses to it.
+//   other, and the winner meets the default in fresh processes of both, on
+//   samples of its own. What is not surely faster than the default loses to it.
 // Every result is stored when it is there; a session goes on where another one
 // ended, however it ended.
 
@@ -17,6 +17,7 @@
 #include "db/TuningStore.h"
 #include "support/Units.h"
 #include "tuner/candidate/Evaluator.h"
+#include "tuner/record/DecidedTimes.h"
 #include "tuner/record/Keys.h"
 #include "tuner/record/ProgramFacts.h"
 
@@ -63,11 +64,8 @@ struct TuningResult {
   bool fromStore = false;   ///< nothing was measured now
   bool interrupted = false; ///< before the budget was used up
   bool exhausted = false;   ///< there was nothing left to try
-  /// Winner against default, on samples taken for this alone; none where the
-  /// default won the race.
-  std::optional<bench::HeadToHead> comparison;
-  double defaultUs = 0, tunedUs = 0;
-  Agreement agreement; ///< of `config` with the reference
+  DecidedTimes times;       ///< what the last meeting measured, as it is stored
+  Agreement agreement;      ///< of `config` with the reference
   /// Why results that a tolerance might have taken were not; else empty.
   std::string onlyBits;
   uint64_t evaluated = 0, resumed = 0, compiled = 0;
@@ -101,12 +99,11 @@ Result<TuningResult> tune(const TuningSubject &subject,
 /// What an earlier session decided, where `store` has exactly this problem.
 struct StoredDecision {
   ProgramConfig config;
-  double us = 0, defaultUs = 0; ///< of the session that decided
-  double seconds = 0;           ///< spent on it, over all sessions
+  DecidedTimes times;
+  double seconds = 0; ///< spent on it, over all sessions
   uint64_t evaluations = 0;
   bool complete = false, exhausted = false;
-  std::string sentence; ///< "A beats B by ..."
-  Agreement agreement;  ///< with the reference
+  Agreement agreement; ///< with the reference
 };
 Result<std::optional<StoredDecision>>
 findDecision(const KeyInput &keys,

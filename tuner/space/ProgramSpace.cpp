@@ -2,7 +2,7 @@
 #include "tuner/space/ProgramSpace.h"
 
 #include "kernels/compile/CudaConfig.h"
-#include "planner/schedule/list/MakePlan.h"
+#include "planner/schedule/MakePlan.h"
 #include "support/Number.h"
 #include "support/Random.h"
 

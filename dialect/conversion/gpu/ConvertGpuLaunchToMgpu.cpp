@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/gpu/GpuHost.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/HostCode.h"
 
+#include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mgpu::conversion {
@@ -20,7 +27,7 @@ namespace {
 
 /// What both kinds of launches say alike.
 struct Shape {
-  SmallVector<Value> grid, block;
+  SmallVector<Value> grid, block, cluster;
   Value dynamicSharedBytes;
 };
 
@@ -30,16 +37,65 @@ SmallVector<Value> sizesOf(const gpu::KernelDim3 &sizes) {
 
 template <typename Launch>
 Shape shapeOf(Launch op) {
-  return {sizesOf(op.getGridSizeOperandValues()),
-          sizesOf(op.getBlockSizeOperandValues()),
-          op.getDynamicSharedMemorySize()};
+  Shape shape{sizesOf(op.getGridSizeOperandValues()),
+              sizesOf(op.getBlockSizeOperandValues()),
+              {},
+              op.getDynamicSharedMemorySize()};
+  if (op.hasClusterSize())
+    shape.cluster = {op.getClusterSizeX(), op.getClusterSizeY(),
+                     op.getClusterSizeZ()};
+  return shape;
 }
 
-bool hasClusters(Operation *op) {
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<gpu::LaunchFuncOp, gpu::LaunchOp>(
-          [](auto each) { return each.hasClusterSize(); })
-      .Default(false);
+/// Answers what a kernel asks of clusters of blocks, which `shape` gives sizes:
+/// blocks whose ids have one quotient are of one cluster.
+LogicalResult answerClusters(Operation *op, const Shape &shape,
+                             ir::LaunchOp launch) {
+  if (shape.cluster.empty())
+    return success(); // of one block each, as kernels are taken to be
+  for (auto [size, grid] : llvm::zip_equal(shape.cluster, shape.grid)) {
+    std::optional<int64_t> known = getConstantIntValue(size);
+    std::optional<int64_t> blocks = getConstantIntValue(grid);
+    if (!known || !blocks)
+      return ir::emitUnsupported(op)
+             << "asks for clusters of blocks whose sizes, and the grid's, are "
+                "not constants";
+    if (*known < 1 || *blocks % *known != 0)
+      return op->emitOpError("has a grid of ")
+             << *blocks << " blocks, which clusters of " << *known
+             << " do not divide";
+  }
+  launch.walk([&](Operation *query) {
+    OpBuilder b(query);
+    Location loc = query->getLoc();
+    auto answer = [&](auto asked) {
+      const gpu::Dimension axis = asked.getDimension();
+      Value size = arith::ConstantIndexOp::create(
+          b, loc, *getConstantIntValue(shape.cluster[size_t(axis)]));
+      Value block = gpu::BlockIdOp::create(b, loc, axis);
+      Value grid = gpu::GridDimOp::create(b, loc, axis);
+      llvm::TypeSwitch<Operation *>(query)
+          .Case([&](gpu::ClusterIdOp) {
+            asked.replaceAllUsesWith(
+                arith::DivUIOp::create(b, loc, block, size).getResult());
+          })
+          .Case([&](gpu::ClusterDimOp) {
+            asked.replaceAllUsesWith(
+                arith::DivUIOp::create(b, loc, grid, size).getResult());
+          })
+          .Case([&](gpu::ClusterBlockIdOp) {
+            asked.replaceAllUsesWith(
+                arith::RemUIOp::create(b, loc, block, size).getResult());
+          })
+          .Case(
+              [&](gpu::ClusterDimBlocksOp) { asked.replaceAllUsesWith(size); });
+      query->erase();
+    };
+    llvm::TypeSwitch<Operation *>(query)
+        .Case<gpu::ClusterIdOp, gpu::ClusterDimOp, gpu::ClusterBlockIdOp,
+              gpu::ClusterDimBlocksOp>(answer);
+  });
+  return success();
 }
 
 /// What a kernel needs memory for, beside its arguments.
@@ -47,13 +103,30 @@ struct Attributions {
   ArrayRef<BlockArgument> workgroup, privates;
 };
 
+/// MLIR's, but for loops that never end: its return from them is a function's.
+class Lifting : public ControlFlowToSCFTransformation {
+  FailureOr<Operation *> createUnreachableTerminator(Location, OpBuilder &,
+                                                     Region &region) override {
+    return ir::emitUnsupported(region.getParentOp())
+           << "has a loop that never ends, which kernels do not support";
+  }
+};
+
+/// Makes scf operations of a kernel's branches between blocks.
+LogicalResult liftBranches(Region &body) {
+  if (body.hasOneBlock())
+    return success();
+  IRRewriter rewriter(body.getContext());
+  (void)eraseUnreachableBlocks(rewriter, body);
+  if (body.hasOneBlock())
+    return success();
+  Lifting lifting;
+  DominanceInfo dominance(body.getParentOp());
+  return success(succeeded(transformCFGToSCF(body, lifting, dominance)));
+}
+
 /// Reports, at `op`, a kernel that mgpu.launch has no form for.
-LogicalResult checkKernel(Operation *op, Region &body,
-                          const Attributions &memory) {
-  if (!body.hasOneBlock())
-    return ir::emitUnsupported(op)
-           << "has a kernel with branches between blocks of operations; write "
-              "them with scf.if, scf.while";
+LogicalResult checkKernel(Operation *op, const Attributions &memory) {
   for (BlockArgument argument :
        llvm::concat<const BlockArgument>(memory.workgroup, memory.privates)) {
     auto type = cast<MemRefType>(argument.getType());
@@ -79,7 +152,9 @@ LogicalResult checkKernel(Operation *op, Region &body,
 
 /// Maps the arguments of a gpu.launch that stand for ids and sizes, x, y and z
 /// of each.
-void mapIds(OpBuilder &b, Block &from, Location loc, IRMapping &map) {
+void mapIds(OpBuilder &b, gpu::LaunchOp launch, IRMapping &map) {
+  Block &from = launch.getBody().front();
+  Location loc = launch.getLoc();
   auto id = [&]<typename Op>(unsigned first) {
     for (unsigned axis = 0; axis < 3; ++axis)
       map.map(from.getArgument(first + axis),
@@ -89,31 +164,54 @@ void mapIds(OpBuilder &b, Block &from, Location loc, IRMapping &map) {
   id.operator()<gpu::ThreadIdOp>(3);
   id.operator()<gpu::GridDimOp>(6);
   id.operator()<gpu::BlockDimOp>(9);
+  if (!launch.hasClusterSize())
+    return;
+  id.operator()<gpu::ClusterIdOp>(12);
+  id.operator()<gpu::ClusterDimBlocksOp>(15);
+}
+
+/// The device that runs a launch: the one chosen, else that of its memory.
+FailureOr<Value> deviceFor(Operation *op, const DefaultDevice &now) {
+  if (!now.handle && !now.isUnclear)
+    for (Value memref : ir::memrefsOf(op))
+      if (Value shown = ir::deviceOf(memref))
+        return shown;
+  return defaultDeviceAt(op, now);
+}
+
+/// Globals that a kernel names are memory of the host's module, which the
+/// launch uses.
+void hoistGlobals(ir::LaunchOp launch) {
+  SmallVector<Operation *> found;
+  launch.walk([&](memref::GetGlobalOp get) { found.push_back(get); });
+  for (Operation *get : found)
+    get->moveBefore(launch);
 }
 
 /// Makes an mgpu.launch before `op`, with the operations of `body`, whose first
 /// arguments are `known` if any.
-LogicalResult launch(Operation *op, const Shape &shape, StringRef name,
-                     Region &body, ValueRange known,
-                     const Attributions &memory) {
-  if (failed(checkKernel(op, body, memory)))
+LogicalResult launch(gpu::AsyncOpInterface op, const DefaultDevice &now,
+                     const Shape &shape, StringRef name, Region &body,
+                     ValueRange known, const Attributions &memory) {
+  if (failed(liftBranches(body)) || failed(checkKernel(op, memory)))
     return failure();
-  FailureOr<Value> device = ir::deviceOfAll(op, ir::memrefsOf(op));
+  FailureOr<Value> device = deviceFor(op, now);
   if (failed(device))
     return failure();
   OpBuilder b(op);
   SmallVector<Type> workgroupTypes;
   for (BlockArgument argument : memory.workgroup)
     workgroupTypes.push_back(argument.getType());
+  Value stream = streamOf(b, op, *device);
   auto made = ir::LaunchOp::create(b, op->getLoc(), *device, shape.grid,
-                                   shape.block, Value(), ValueRange(),
+                                   shape.block, stream, ValueRange(),
                                    workgroupTypes, shape.dynamicSharedBytes);
   made->setAttr("mgpu.name", b.getStringAttr(name));
   IRMapping map;
   Block &from = body.front(), &to = made.getBody().front();
   b.setInsertionPoint(to.getTerminator());
-  if (isa<gpu::LaunchOp>(op))
-    mapIds(b, from, op->getLoc(), map);
+  if (auto whole = dyn_cast<gpu::LaunchOp>(*op))
+    mapIds(b, whole, map);
   for (auto [k, value] : llvm::enumerate(known))
     map.map(from.getArgument(unsigned(k)), value);
   for (auto [argument, buffer] :
@@ -126,14 +224,50 @@ LogicalResult launch(Operation *op, const Shape &shape, StringRef name,
                 .getResult());
   for (Operation &each : from.without_terminator())
     b.clone(each, map);
+  hoistGlobals(made);
+  if (failed(answerClusters(op, shape, made)))
+    return failure();
   return verify(made);
 }
 
-LogicalResult launchFunc(gpu::LaunchFuncOp op) {
+/// Compares the sizes that a kernel says it is launched with, if it does, with
+/// those of the launch: here, or in an assertion of the host.
+LogicalResult checkKnown(gpu::LaunchFuncOp op,
+                         std::optional<ArrayRef<int32_t>> known,
+                         ArrayRef<Value> sizes, StringRef what) {
+  if (!known)
+    return success();
+  OpBuilder b(op);
+  for (auto [k, size] : llvm::enumerate(sizes)) {
+    const int64_t expected = (*known)[k];
+    std::string text =
+        (what + " " + Twine("xyz"[k]) + " of the kernel is " + Twine(expected))
+            .str();
+    if (std::optional<int64_t> given = getConstantIntValue(size)) {
+      if (*given != expected)
+        return op.emitOpError(text) << ", but it is launched with " << *given;
+      continue;
+    }
+    Value wanted = arith::ConstantOp::create(
+        b, op.getLoc(), b.getIntegerAttr(size.getType(), expected));
+    Value same = arith::CmpIOp::create(b, op.getLoc(), arith::CmpIPredicate::eq,
+                                       size, wanted);
+    cf::AssertOp::create(b, op.getLoc(), same, text);
+  }
+  return success();
+}
+
+LogicalResult launchFunc(gpu::LaunchFuncOp op, const DefaultDevice &now) {
   if (op.getAsyncObject())
     return ir::emitUnsupported(op)
            << "names a stream of another dialect: leave "
               "it out, or write an mgpu.launch";
+  if (isa_and_nonnull<gpu::BinaryOp>(
+          SymbolTable::lookupNearestSymbolFrom(op, op.getKernelModuleName())))
+    return ir::emitAbsent(op)
+           << "names a kernel compiled for GPUs (gpu.binary), and nothing here "
+              "loads it; give the kernel as a gpu.module, which every target "
+              "compiles";
   Operation *found =
       SymbolTable::lookupNearestSymbolFrom(op, op.getKernelAttr());
   if (!found) // MLIR looks only at launches that no loop is around
@@ -147,47 +281,151 @@ LogicalResult launchFunc(gpu::LaunchFuncOp op) {
     return op.emitOpError("passes ")
            << op.getKernelOperands().getTypes() << " to '" << kernel.getName()
            << "', which takes " << kernel.getArgumentTypes();
+  const Shape shape = shapeOf(op);
+  if (failed(checkKnown(op, kernel.getKnownBlockSize(), shape.block,
+                        "known_block_size")) ||
+      failed(checkKnown(op, kernel.getKnownGridSize(), shape.grid,
+                        "known_grid_size")))
+    return failure();
   return launch(
-      op, shapeOf(op), kernel.getName(), kernel.getBody(),
+      op, now, shape, kernel.getName(), kernel.getBody(),
       op.getKernelOperands(),
       {kernel.getWorkgroupAttributions(), kernel.getPrivateAttributions()});
 }
 
-LogicalResult launchBody(gpu::LaunchOp op) {
-  return launch(op, shapeOf(op), "launch", op.getBody(), {},
+LogicalResult launchBody(gpu::LaunchOp op, const DefaultDevice &now) {
+  return launch(op, now, shapeOf(op), "launch", op.getBody(), {},
                 {op.getWorkgroupAttributions(), op.getPrivateAttributions()});
 }
 
-/// Copies the functions of gpu.modules to where launches find them.
+/// Copies the functions and globals of gpu.modules to where launches find them.
 void copyOut(ModuleOp module) {
   SymbolTable symbols(module);
   for (auto inner : module.getOps<gpu::GPUModuleOp>()) {
     SymbolTable names(inner);
-    auto functions = llvm::to_vector(inner.getOps<func::FuncOp>());
+    SmallVector<Operation *> shared;
+    for (Operation &op : inner.getOps())
+      if (isa<func::FuncOp, memref::GlobalOp>(op))
+        shared.push_back(&op);
     // All have their names before the first is copied, which may call others.
-    for (func::FuncOp function : functions)
-      if (symbols.lookup(function.getName()))
-        (void)names.renameToUnique(function, {&symbols});
-    for (func::FuncOp function : functions)
-      symbols.insert(function.clone());
+    for (Operation *op : shared)
+      if (symbols.lookup(SymbolTable::getSymbolName(op)))
+        (void)names.renameToUnique(op, {&symbols});
+    for (Operation *op : shared)
+      symbols.insert(op->clone());
   }
 }
 
-/// Makes the launch that `op` is; none for a gpu.wait.
-LogicalResult convert(Operation *op) {
-  if (!op->use_empty())
-    return ir::emitUnsupported(op)
-           << "hands its token to '"
-           << op->user_begin()->getName().getStringRef()
-           << "'; only launches and gpu.wait may take one";
-  if (hasClusters(op))
-    return ir::emitUnsupported(op)
-           << "asks for clusters of blocks, which tune chooses (cluster_x): "
-              "leave them out";
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([](gpu::LaunchFuncOp named) { return launchFunc(named); })
-      .Case([](gpu::LaunchOp whole) { return launchBody(whole); })
-      .Default(success());
+/// Converts one function in program order.
+class Converter {
+public:
+  LogicalResult visit(Region &region, DefaultDevice &now);
+
+private:
+  LogicalResult convert(Operation *op, DefaultDevice &now);
+  LogicalResult enter(Operation *op, DefaultDevice &now);
+};
+
+bool chooses(Operation *op) {
+  return op
+      ->walk([](gpu::SetDefaultDeviceOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+/// The regions of a loop or branch. What one of them chooses holds in it alone,
+/// as far as the text shows.
+LogicalResult Converter::enter(Operation *op, DefaultDevice &now) {
+  const bool mayChange = chooses(op);
+  DefaultDevice inside = now;
+  inside.isUnclear |= mayChange && isa<LoopLikeOpInterface>(op);
+  for (Region &region : op->getRegions()) {
+    DefaultDevice here = inside;
+    if (failed(visit(region, here)))
+      return failure();
+  }
+  now.isUnclear |= mayChange;
+  return success();
+}
+
+LogicalResult Converter::convert(Operation *op, DefaultDevice &now) {
+  OpBuilder b(op);
+  if (auto chosen = dyn_cast<gpu::SetDefaultDeviceOp>(op)) {
+    Value index = b.createOrFold<arith::IndexCastOp>(
+        op->getLoc(), b.getIndexType(), chosen.getDevIndex());
+    now = {ir::GetDeviceOp::create(
+               b, op->getLoc(), ir::DeviceType::get(op->getContext()), index),
+           false};
+    op->erase();
+    return success();
+  }
+  if (isMemoryOp(op)) {
+    Value device;
+    // What names no device needs none.
+    if (!isa<gpu::HostRegisterOp, gpu::HostUnregisterOp>(op)) {
+      FailureOr<Value> found = defaultDeviceAt(op, now);
+      if (failed(found))
+        return failure();
+      device = *found;
+    }
+    return convertMemoryOp(op, device);
+  }
+  LogicalResult result =
+      llvm::TypeSwitch<Operation *, LogicalResult>(op)
+          .Case([&](gpu::LaunchFuncOp named) { return launchFunc(named, now); })
+          .Case([&](gpu::LaunchOp whole) { return launchBody(whole, now); })
+          .Default([](Operation *other) {
+            return ir::emitUnsupported(other)
+                   << "is not supported in host code";
+          });
+  if (succeeded(result))
+    op->erase();
+  return result;
+}
+
+LogicalResult Converter::visit(Region &region, DefaultDevice &now) {
+  for (Block &block : region)
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (isPrint(&op)) {
+        convertPrint(&op);
+        continue;
+      }
+      LogicalResult result = success();
+      if (isa<gpu::GPUDialect>(op.getDialect()))
+        result = convert(&op, now);
+      else if (!isa<ir::LaunchOp, scf::ParallelOp>(op))
+        result = enter(&op, now);
+      if (failed(result))
+        return failure();
+    }
+  return success();
+}
+
+/// Tokens become streams, also where loops and branches hand them on.
+LogicalResult retypeTokens(func::FuncOp function) {
+  auto stream = ir::StreamType::get(function.getContext());
+  auto retype = [&](Value value) {
+    if (isa<gpu::AsyncTokenType>(value.getType()))
+      value.setType(stream);
+  };
+  auto isToken = [](Type type) { return isa<gpu::AsyncTokenType>(type); };
+  if (llvm::any_of(function.getArgumentTypes(), isToken) ||
+      llvm::any_of(function.getResultTypes(), isToken))
+    return ir::emitUnsupported(function)
+           << "takes or returns a token, which calls cannot hand on; put what "
+              "it does where it is called";
+  function.walk([&](Operation *op) {
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        llvm::for_each(block.getArguments(), retype);
+    if (!isa<gpu::GPUDialect>(op->getDialect()))
+      llvm::for_each(op->getResults(), retype);
+  });
+  return success();
+}
+
+bool isOfGpuHost(Operation *op) {
+  return isa<gpu::LaunchFuncOp, gpu::LaunchOp, gpu::SetDefaultDeviceOp>(op) ||
+         isMemoryOp(op) || isPrint(op);
 }
 
 struct ConvertGpuLaunchToMgpu
@@ -195,26 +433,27 @@ struct ConvertGpuLaunchToMgpu
   using ConvertGpuLaunchToMgpuBase::ConvertGpuLaunchToMgpuBase;
 
   void runOnOperation() override {
-    SmallVector<Operation *> launches, waits;
+    llvm::SetVector<Operation *> functions;
+    bool any = false, choosesAnywhere = false;
     ir::walkHostCode(getOperation(), entry, [&](Operation *op) {
-      if (isa<gpu::LaunchFuncOp, gpu::LaunchOp>(op))
-        launches.push_back(op);
-      else if (isa<gpu::WaitOp>(op))
-        waits.push_back(op);
+      if (isa<func::FuncOp>(op))
+        functions.insert(op);
+      any |= isOfGpuHost(op);
+      choosesAnywhere |= isa<gpu::SetDefaultDeviceOp>(op);
     });
-    SmallVector<Operation *> all(launches);
-    all.append(waits);
-    if (all.empty())
+    if (!any)
       return markAllAnalysesPreserved();
     copyOut(getOperation());
-    for (Operation *op : all)
-      llvm::TypeSwitch<Operation *>(op)
-          .Case<gpu::LaunchFuncOp, gpu::LaunchOp, gpu::WaitOp>(
-              [](auto each) { each.getAsyncDependenciesMutable().clear(); });
-    for (Operation *op : all) {
-      if (failed(convert(op)))
+    for (Operation *op : functions) {
+      auto function = cast<func::FuncOp>(op);
+      if (function.isExternal())
+        continue;
+      DefaultDevice now;
+      now.isUnclear = choosesAnywhere && (function.getName() != entry ||
+                                          !function.getBody().hasOneBlock());
+      if (failed(retypeTokens(function)) ||
+          failed(Converter().visit(function.getBody(), now)))
         return signalPassFailure();
-      op->erase();
     }
     for (auto inner :
          llvm::make_early_inc_range(getOperation().getOps<gpu::GPUModuleOp>()))

@@ -3,6 +3,7 @@
 #include "dialect/conversion/sdy/Annotated.h"
 #include "dialect/conversion/sdy/CollectiveLowering.h"
 #include "dialect/conversion/sdy/Manual.h"
+#include "dialect/conversion/spmd/Programs.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/stablehlo/Companions.h"
 
@@ -125,12 +126,13 @@ void removeNotes(func::FuncOp function) {
   OpBuilder b(function.getContext());
   for (Operation *op : ops) {
     auto call = dyn_cast<stablehlo::CustomCallOp>(op);
-    bool isNote = (call && call.getCallTargetName() == "Sharding") ||
-                  isa<mhlo::CopyOp, sdy::ShardingConstraintOp, sdy::ReshardOp,
-                      sdy::AllGatherOp, sdy::AllSliceOp, sdy::AllReduceOp,
-                      sdy::AllToAllOp, sdy::ReduceScatterOp,
-                      sdy::CollectivePermuteOp, sdy::ReplicatedToUnreducedOp,
-                      sdy::ShardedToUnreducedOp, sdy::PropagationBarrierOp>(op);
+    bool isNote =
+        (call && call.getCallTargetName() == "Sharding") ||
+        isa<mhlo::CopyOp, sdy::ShardingConstraintOp, sdy::ReshardOp,
+            sdy::AllGatherOp, sdy::AllSliceOp, sdy::AllReduceOp,
+            sdy::AllToAllOp, sdy::ReduceScatterOp, sdy::CollectivePermuteOp,
+            sdy::ReplicatedToUnreducedOp, sdy::ShardedToUnreducedOp,
+            sdy::DataFlowEdgeOp, sdy::PropagationBarrierOp>(op);
     b.setInsertionPoint(op);
     if (isNote && op->getNumOperands() == op->getNumResults()) {
       op->replaceAllUsesWith(op->getOperands());
@@ -151,15 +153,12 @@ void removeNotes(func::FuncOp function) {
 struct ConvertSdyToSpmd : impl::ConvertSdyToSpmdBase<ConvertSdyToSpmd> {
   using ConvertSdyToSpmdBase::ConvertSdyToSpmdBase;
 
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    auto function = module.lookupSymbol<func::FuncOp>(entry);
-    if (!function || function.isExternal())
-      return;
-    LogicalResult result = isPartitioned(function) ? convert(module, function)
-                                                   : convertAnnotated(function);
+  LogicalResult convertOne(func::FuncOp function) {
+    LogicalResult result = isPartitioned(function)
+                               ? convert(getOperation(), function)
+                               : convertAnnotated(function);
     if (failed(result))
-      return signalPassFailure();
+      return failure();
     removeNotes(function);
     for (unsigned k = 0; k < function.getNumArguments(); ++k)
       for (StringRef name : {sdy::shardingName.data(), "mhlo.sharding"})
@@ -167,6 +166,14 @@ struct ConvertSdyToSpmd : impl::ConvertSdyToSpmdBase<ConvertSdyToSpmd> {
     for (unsigned k = 0; k < function.getNumResults(); ++k)
       for (StringRef name : {sdy::shardingName.data(), "mhlo.sharding"})
         function.removeResultAttr(k, StringAttr::get(&getContext(), name));
+    return success();
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (func::FuncOp function : programsOf(module, entry))
+      if (failed(convertOne(function)))
+        return signalPassFailure();
     for (auto mesh : llvm::make_early_inc_range(module.getOps<sdy::MeshOp>()))
       if (SymbolTable::symbolKnownUseEmpty(mesh, module))
         mesh.erase();

@@ -133,86 +133,55 @@ Value DeviceCode::join(Value part, const Parts &parts) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-ArrayAttr DeviceCode::attributeOf(const spmd::DeviceGroups &groups) {
-  if (groups.size() == 1 && int64_t(groups[0].size()) == devices &&
-      llvm::is_sorted(groups[0]))
-    return {};
+ArrayAttr DeviceCode::listOf(const spmd::DeviceGroups &groups) {
   return b.getArrayAttr(
       llvm::map_to_vector(groups, [&](const auto &group) -> Attribute {
         return b.getDenseI64ArrayAttr(group);
       }));
 }
 
-Value DeviceCode::collective(Value input, ArrayRef<int64_t> shape,
-                             function_ref<Value(Value)> make) {
-  return make(
-      tensor::EmptyOp::create(b, shape, tensorOf(input).getElementType()));
+ArrayAttr DeviceCode::attributeOf(const spmd::DeviceGroups &groups) {
+  if (groups.size() == 1 && int64_t(groups[0].size()) == devices &&
+      llvm::is_sorted(groups[0]))
+    return {};
+  return listOf(groups);
+}
+
+Collectives DeviceCode::among(const spmd::DeviceGroups &groups) {
+  return Collectives(b, b.getLoc(), attributeOf(groups), groups[0].size());
 }
 
 Value DeviceCode::allGather(Value input, int64_t axis,
                             const spmd::DeviceGroups &groups) {
-  SmallVector<int64_t> shape(tensorOf(input).getShape());
-  shape[axis] *= groups[0].size();
-  return collective(input, shape, [&](Value init) {
-    return spmd::AllGatherOp::create(b, TypeRange(init.getType()), input, init,
-                                     axis, attributeOf(groups))
-        ->getResult(0);
-  });
+  return among(groups).allGather(input, axis);
 }
 
 Value DeviceCode::allReduce(Value input, ir::ReductionKind kind,
                             const spmd::DeviceGroups &groups) {
-  return collective(input, tensorOf(input).getShape(), [&](Value init) {
-    return spmd::AllReduceOp::create(
-               b, TypeRange(init.getType()),
-               ir::ReductionKindAttr::get(b.getContext(), kind), input, init,
-               attributeOf(groups))
-        ->getResult(0);
-  });
+  Value init = tensor::EmptyOp::create(b, tensorOf(input).getShape(),
+                                       tensorOf(input).getElementType());
+  return spmd::AllReduceOp::create(b, TypeRange(init.getType()), kind, input,
+                                   init, attributeOf(groups))
+      ->getResult(0);
 }
 
 Value DeviceCode::reduceScatter(Value input, ir::ReductionKind kind,
                                 int64_t axis,
                                 const spmd::DeviceGroups &groups) {
-  SmallVector<int64_t> shape(tensorOf(input).getShape());
-  shape[axis] /= groups[0].size();
-  return collective(input, shape, [&](Value init) {
-    return spmd::ReduceScatterOp::create(b, TypeRange(init.getType()), kind,
-                                         input, init, axis, attributeOf(groups))
-        ->getResult(0);
-  });
+  return among(groups).reduceScatter(input, kind, axis);
 }
 
 Value DeviceCode::allToAll(Value input, int64_t split, int64_t concat,
                            const spmd::DeviceGroups &groups) {
-  SmallVector<int64_t> shape(tensorOf(input).getShape());
-  shape[split] /= groups[0].size();
-  shape[concat] *= groups[0].size();
-  return collective(input, shape, [&](Value init) {
-    return spmd::AllToAllOp::create(b, TypeRange(init.getType()), input, init,
-                                    split, concat, attributeOf(groups))
-        ->getResult(0);
-  });
+  return among(groups).allToAll(input, split, concat);
 }
 
 Value DeviceCode::broadcast(Value input, const spmd::DeviceGroups &groups) {
-  return collective(input, tensorOf(input).getShape(), [&](Value init) {
-    return spmd::BroadcastOp::create(b, TypeRange(init.getType()), input, init,
-                                     0, attributeOf(groups))
-        ->getResult(0);
-  });
+  return among(groups).broadcast(input, 0);
 }
 
 Value DeviceCode::permute(Value input, const spmd::DeviceGroups &pairs) {
-  ArrayAttr list = b.getArrayAttr(
-      llvm::map_to_vector(pairs, [&](const auto &pair) -> Attribute {
-        return b.getDenseI64ArrayAttr(pair);
-      }));
-  return collective(input, tensorOf(input).getShape(), [&](Value init) {
-    return spmd::PermuteOp::create(b, TypeRange(init.getType()), input, init,
-                                   list)
-        ->getResult(0);
-  });
+  return conversion::permute(b, b.getLoc(), input, listOf(pairs));
 }
 
 Value DeviceCode::stack(Value input, const spmd::DeviceGroups &groups) {

@@ -5,6 +5,7 @@
 // Code that each device runs, made of stablehlo and spmd operations.
 
 #include "dialect/conversion/sdy/Parts.h"
+#include "dialect/conversion/spmd/Collectives.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -59,10 +60,10 @@ public:
 
 private:
   mlir::Value deviceNumber();
+  mlir::ArrayAttr listOf(const spmd::DeviceGroups &groups);
+  /// Null for all devices in one group.
   mlir::ArrayAttr attributeOf(const spmd::DeviceGroups &groups);
-  /// `make` is given a tensor of `shape` to write.
-  mlir::Value collective(mlir::Value input, llvm::ArrayRef<int64_t> shape,
-                         llvm::function_ref<mlir::Value(mlir::Value)> make);
+  Collectives among(const spmd::DeviceGroups &groups);
 
   mlir::func::FuncOp function;
   int64_t devices;

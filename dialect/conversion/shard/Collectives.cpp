@@ -4,6 +4,8 @@
 // `grid_axes` alone; without axes a device is a group by itself. Results that
 // the dialect leaves undefined, as on devices that are not the root, are what
 // the root has.
+#include "dialect/conversion/spmd/Collectives.h"
+
 #include "dialect/conversion/shard/ShardPatterns.h"
 #include "dialect/conversion/spmd/Reshard.h"
 #include "dialect/mgpu/Diagnostics.h"
@@ -30,38 +32,12 @@ public:
       : op(op), b(op), grid(gridOf(op, op.getGridAttr())),
         axes(axesOf(op.getGridAxes())), size(countAlong(grid, axes)) {}
 
-  Value empty(ArrayRef<int64_t> shape, Value like) {
-    return tensor::EmptyOp::create(b, op->getLoc(), shape,
-                                   typeOf(like).getElementType());
-  }
-  ArrayAttr groups() { return groupsAlong(b, grid, axes); }
-  Value rank() { return rankAlong(b, op->getLoc(), grid, axes); }
-
-  Value gather(Value input, unsigned dim) {
-    SmallVector<int64_t> shape(typeOf(input).getShape());
-    shape[dim] *= size;
-    Value init = empty(shape, input);
-    return spmd::AllGatherOp::create(b, op->getLoc(), init.getType(), input,
-                                     init, dim, groups())
-        ->getResult(0);
+  Collectives among() {
+    return Collectives(b, op->getLoc(), groupsAlong(b, grid, axes), size);
   }
   Value slice(Value input, unsigned dim) {
-    return sliceOf(b, op->getLoc(), input, dim, rank(), size);
-  }
-  Value broadcast(Value input, int64_t root) {
-    Value init = empty(typeOf(input).getShape(), input);
-    return spmd::BroadcastOp::create(b, op->getLoc(), init.getType(), input,
-                                     init, root, groups())
-        ->getResult(0);
-  }
-  Value exchange(Value input, unsigned split, unsigned concat) {
-    SmallVector<int64_t> shape(typeOf(input).getShape());
-    shape[split] /= size;
-    shape[concat] *= size;
-    Value init = empty(shape, input);
-    return spmd::AllToAllOp::create(b, op->getLoc(), init.getType(), input,
-                                    init, split, concat, groups())
-        ->getResult(0);
+    return sliceOf(b, op->getLoc(), input, dim,
+                   rankAlong(b, op->getLoc(), grid, axes), size);
   }
   /// Nothing for a kind that has no meaning; `scatter` is the dimension of
   /// which each member keeps its part.
@@ -103,16 +79,8 @@ Value Group::convertTo(Value input, Type element) {
 
 Value Group::combine(Value input, ir::ReductionKind kind,
                      std::optional<unsigned> scatter) {
-  if (!scatter)
-    return spmd::AllReduceOp::create(b, op->getLoc(), input.getType(), kind,
-                                     input, input, groups())
-        ->getResult(0);
-  SmallVector<int64_t> shape(typeOf(input).getShape());
-  shape[*scatter] /= size;
-  Value init = empty(shape, input);
-  return spmd::ReduceScatterOp::create(b, op->getLoc(), init.getType(), kind,
-                                       input, init, *scatter, groups())
-      ->getResult(0);
+  return scatter ? among().reduceScatter(input, kind, *scatter)
+                 : among().allReduce(input, kind);
 }
 
 /// Gathers all tensors in a new dimension, and combines them in rank order.
@@ -126,7 +94,7 @@ Value Group::fold(Value input, StringRef combiner) {
     groups.push_back({dim + 1});
   if (!groups.empty())
     groups[0].insert(groups[0].begin(), 0);
-  Value all = gather(
+  Value all = among().allGather(
       tensor::ExpandShapeOp::create(b, loc, type.clone(shape), input, groups),
       0);
   SmallVector<OpFoldResult> offsets(shape.size(), b.getIndexAttr(0));
@@ -230,17 +198,17 @@ LogicalResult convertCollective(Operation *op) {
   Value result =
       llvm::TypeSwitch<Operation *, Value>(op)
           .Case([](shard::AllGatherOp each) {
-            return Group(each).gather(each.getInput(),
-                                      each.getGatherAxis().getZExtValue());
+            return Group(each).among().allGather(
+                each.getInput(), each.getGatherAxis().getZExtValue());
           })
           .Case([](shard::AllSliceOp each) {
             return Group(each).slice(each.getInput(),
                                      each.getSliceAxis().getZExtValue());
           })
           .Case([](shard::AllToAllOp each) {
-            return Group(each).exchange(each.getInput(),
-                                        each.getSplitAxis().getZExtValue(),
-                                        each.getConcatAxis().getZExtValue());
+            return Group(each).among().allToAll(
+                each.getInput(), each.getSplitAxis().getZExtValue(),
+                each.getConcatAxis().getZExtValue());
           })
           .Case([](shard::AllReduceOp each) {
             Group group(each);
@@ -258,20 +226,23 @@ LogicalResult convertCollective(Operation *op) {
           .Case([](shard::BroadcastOp each) {
             Group group(each);
             auto root = rootOf(each, group);
-            return root ? group.broadcast(each.getInput(), *root) : Value();
+            return root ? group.among().broadcast(each.getInput(), *root)
+                        : Value();
           })
           .Case([](shard::GatherOp each) {
             Group group(each);
             return rootOf(each, group)
-                       ? group.gather(each.getInput(),
-                                      each.getGatherAxis().getZExtValue())
+                       ? group.among().allGather(
+                             each.getInput(),
+                             each.getGatherAxis().getZExtValue())
                        : Value();
           })
           .Case([](shard::ScatterOp each) {
             Group group(each);
             auto root = rootOf(each, group);
-            return root ? group.slice(group.broadcast(each.getInput(), *root),
-                                      each.getScatterAxis().getZExtValue())
+            return root ? group.slice(
+                              group.among().broadcast(each.getInput(), *root),
+                              each.getScatterAxis().getZExtValue())
                         : Value();
           });
   if (!result)

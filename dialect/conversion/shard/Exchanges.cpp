@@ -2,6 +2,7 @@
 //
 // Members that send to one other: shift, send with recv, update_halo.
 #include "dialect/conversion/shard/ShardPatterns.h"
+#include "dialect/conversion/spmd/Collectives.h"
 #include "dialect/conversion/spmd/Reshard.h"
 #include "dialect/mgpu/Diagnostics.h"
 
@@ -18,16 +19,6 @@ static void addPairs(Builder &b, ArrayRef<int64_t> grid, ArrayRef<int64_t> axes,
                      SmallVectorImpl<Attribute> &pairs) {
   for (auto group : groupsAlong(b, grid, axes).getAsRange<DenseI64ArrayAttr>())
     pairs.push_back(b.getDenseI64ArrayAttr({group[from], group[to]}));
-}
-
-static Value permute(OpBuilder &b, Location loc, Value input,
-                     ArrayRef<Attribute> pairs) {
-  auto type = cast<RankedTensorType>(input.getType());
-  Value init =
-      tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
-  return spmd::PermuteOp::create(b, loc, TypeRange(input.getType()), input,
-                                 init, b.getArrayAttr(pairs))
-      ->getResult(0);
 }
 
 /// The member at place p sends to place p + offset along the axis.
@@ -47,7 +38,7 @@ static LogicalResult convertShift(shard::ShiftOp op) {
       addPairs(b, grid, {axis}, from, to, pairs);
   }
   op.getResult().replaceAllUsesWith(
-      permute(b, op.getLoc(), op.getInput(), pairs));
+      permute(b, op.getLoc(), op.getInput(), b.getArrayAttr(pairs)));
   return success();
 }
 
@@ -99,7 +90,7 @@ static LogicalResult convertReceive(shard::RecvOp op) {
   SmallVector<Attribute> pairs;
   addPairs(b, grid, axes, *from, *to, pairs);
   op.getResult().replaceAllUsesWith(
-      permute(b, op.getLoc(), send.getInput(), pairs));
+      permute(b, op.getLoc(), send.getInput(), b.getArrayAttr(pairs)));
   return success();
 }
 
@@ -175,7 +166,8 @@ Value HaloDim::update(Value tensor, int64_t at, int64_t source, int64_t size,
   for (int64_t to = 0; to < count; ++to)
     if (to + step >= 0 && to + step < count)
       addPairs(b, grid, axes, to + step, to, pairs);
-  Value received = permute(b, loc, slice(tensor, source, size), pairs);
+  Value received =
+      permute(b, loc, slice(tensor, source, size), b.getArrayAttr(pairs));
   Value rank = rankAlong(b, loc, grid, axes);
   auto constant = [&](int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value).getResult();

@@ -16,19 +16,27 @@ using namespace mlir;
 
 namespace {
 
-/// Whether the devices that `op` names are there, and each of them calls it.
-LogicalResult checkDevices(Operation *op, int64_t devices) {
+/// Whether the devices that `op` names are among those that run it, `running`,
+/// and each of these calls it.
+LogicalResult checkDevices(Operation *op, ArrayRef<int64_t> running) {
   auto isThere = [&](int64_t device) {
-    if (device < devices)
+    if (device >= running.front() && device <= running.back())
       return success();
-    return LogicalResult(op->emitOpError() << "names device " << device
-                                           << "; there are " << devices);
+    return LogicalResult(op->emitOpError()
+                         << "names device " << device << "; devices "
+                         << running.front() << " to " << running.back()
+                         << " run it");
   };
   if (auto move = dyn_cast<spmd::MoveOp>(op)) {
-    if (move.getFrom().numDevices() == devices)
-      return success();
-    return op->emitOpError() << "is for " << move.getFrom().numDevices()
-                             << " devices; there are " << devices;
+    for (spmd::LayoutAttr layout : {move.getFrom(), move.getTo()}) {
+      if (failed(isThere(layout.firstDevice())) ||
+          failed(isThere(layout.endDevice() - 1)))
+        return failure();
+      if (!layout.getFirst() && layout.numDevices() != int64_t(running.size()))
+        return op->emitOpError() << "is for " << layout.numDevices()
+                                 << " devices; there are " << running.size();
+    }
+    return success();
   }
   if (auto permute = dyn_cast<spmd::PermuteOp>(op)) {
     for (Attribute pair : permute.getPairs())
@@ -40,21 +48,31 @@ LogicalResult checkDevices(Operation *op, int64_t devices) {
   auto groups = op->getAttrOfType<ArrayAttr>("groups");
   if (!groups) { // the rules about the size of a group can be checked now
     Builder b(op->getContext());
-    op->setAttr("groups", b.getArrayAttr(b.getDenseI64ArrayAttr(
-                              spmd::groupsOf({}, devices)[0])));
+    op->setAttr("groups", b.getArrayAttr(b.getDenseI64ArrayAttr(running)));
     return verify(op);
   }
-  int64_t members = 0;
-  for (ArrayRef<int64_t> group : spmd::groupsOf(groups, devices))
+  size_t members = 0;
+  for (ArrayRef<int64_t> group : spmd::groupsOf(groups, running))
     for (int64_t device : group) {
       if (failed(isThere(device)))
         return failure();
       ++members;
     }
-  if (members != devices)
-    return op->emitOpError() << "has groups of " << members << " of the "
-                             << devices << " devices; each must be in one";
+  if (members != running.size())
+    return op->emitOpError()
+           << "has groups of " << members << " of the " << running.size()
+           << " devices; each must be in one";
   return success();
+}
+
+/// The devices that run `op`.
+SmallVector<int64_t> runningOf(Operation *op, int64_t devices) {
+  int64_t first = 0;
+  if (auto on = op->getParentOfType<spmd::OnOp>()) {
+    first = on.getFirst();
+    devices = on.getEnd();
+  }
+  return llvm::to_vector(llvm::seq<int64_t>(first, devices));
 }
 
 /// Whether the body of a linalg operation computes with numbers alone.
@@ -82,9 +100,10 @@ LogicalResult check(Operation *op, int64_t devices) {
            << "' cannot be in a function over tensors; write the collectives "
               "of the spmd dialect there";
   if (isa_and_nonnull<spmd::SpmdDialect>(op->getDialect()))
-    return isa<spmd::DeviceIndexOp, spmd::DistributeOp, spmd::CollectOp>(op)
+    return isa<spmd::DeviceIndexOp, spmd::DistributeOp, spmd::CollectOp,
+               spmd::OnOp, spmd::YieldOp>(op)
                ? success()
-               : checkDevices(op, devices);
+               : checkDevices(op, runningOf(op, devices));
   if (isa<memref::LoadOp>(op))
     return ir::emitUnsupported(op)
            << "takes an element out of a tensor to decide what the program "

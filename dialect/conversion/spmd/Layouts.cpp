@@ -26,10 +26,12 @@ FailureOr<SmallVector<int64_t>> meshOf(func::FuncOp function) {
       [&](spmd::LayoutConstraintOp op) { layouts.push_back(op.getLayout()); });
   SmallVector<int64_t> mesh;
   for (spmd::LayoutAttr layout : layouts) {
-    if (!layout || ArrayRef(mesh) == layout.getMesh())
+    if (!layout || (ArrayRef(mesh) == layout.getMesh() && !layout.getFirst()))
       continue;
-    if (!mesh.empty())
-      return function.emitError() << "has layouts on two meshes";
+    if (!mesh.empty() || layout.getFirst())
+      return function.emitError()
+             << "has layouts on two meshes, or on some of the devices; with "
+                "layout constraints there must be one mesh, of all";
     mesh.assign(layout.getMesh().begin(), layout.getMesh().end());
   }
   return mesh;

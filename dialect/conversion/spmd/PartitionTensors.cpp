@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/spmd/Partition.h"
+#include "dialect/conversion/spmd/Programs.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -51,22 +52,25 @@ void separateUses(func::FuncOp function) {
 struct PartitionTensors : impl::PartitionTensorsBase<PartitionTensors> {
   using PartitionTensorsBase::PartitionTensorsBase;
 
-  void runOnOperation() override {
-    auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
-    if (!function || function.isExternal() ||
-        !function
+  LogicalResult partitionOne(func::FuncOp function) {
+    if (!function
              .walk([](spmd::LayoutConstraintOp) {
                return WalkResult::interrupt();
              })
              .wasInterrupted())
-      return;
+      return success();
     FailureOr<SmallVector<int64_t>> mesh = meshOf(function);
     if (failed(mesh) || failed(checkWhole(function)))
-      return signalPassFailure();
+      return failure();
     separateUses(function);
     Layouts layouts(function, *mesh);
-    if (failed(partition(function, layouts)))
-      signalPassFailure();
+    return partition(function, layouts);
+  }
+
+  void runOnOperation() override {
+    for (func::FuncOp function : programsOf(getOperation(), entry))
+      if (failed(partitionOne(function)))
+        return signalPassFailure();
   }
 };
 

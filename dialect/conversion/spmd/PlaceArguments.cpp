@@ -45,7 +45,7 @@ private:
   LogicalResult placeResults(Operation *end);
   FailureOr<Value> shardOfResult(OpOperand &returned);
   void placeResult(OpOperand &returned, Value shard);
-  Value savedState(Value value, Value own);
+  Value savedState(Value value, Value own, spmd::LayoutAttr layout);
   IntegerAttr aliasOf(unsigned index) {
     return function.getResultAttrOfType<IntegerAttr>(index, spmd::aliasName);
   }
@@ -98,12 +98,28 @@ LogicalResult Placement::placeArgument(BlockArgument argument) {
   return success();
 }
 
+/// What `make` makes of `type`, on the devices that hold a part.
+static Value onMesh(OpBuilder &b, Location loc, spmd::LayoutAttr layout,
+                    Type type, function_ref<Value(OpBuilder &)> make) {
+  if (!layout.getFirst())
+    return make(b);
+  Value made;
+  return spmd::OnOp::create(b, loc, type, layout.firstDevice(),
+                            layout.endDevice(),
+                            [&](OpBuilder &inner) -> ValueRange {
+                              made = make(inner);
+                              return made;
+                            })
+      ->getResult(0);
+}
+
 /// Where `value` is, or is a view of, the shard of an argument that gets a next
 /// state: a copy of it, made before any is stored.
-Value Placement::savedState(Value value, Value own) {
+Value Placement::savedState(Value value, Value own, spmd::LayoutAttr layout) {
   if (value == own || !llvm::is_contained(homes, sourceOfViews(value)))
     return value;
-  return copyOf(b, value);
+  return onMesh(b, value.getLoc(), layout, value.getType(),
+                [&](OpBuilder &inner) { return copyOf(inner, value); });
 }
 
 /// The device's part of a result.
@@ -120,7 +136,7 @@ FailureOr<Value> Placement::shardOfResult(OpOperand &returned) {
   IntegerAttr alias = aliasOf(index);
   Value own = alias ? shardOf(function.getArgument(alias.getInt())) : Value();
   b.setInsertionPoint(returned.getOwner());
-  return savedState(shard, own);
+  return savedState(shard, own, layoutOfResult(index));
 }
 
 void Placement::placeResult(OpOperand &returned, Value shard) {
@@ -132,9 +148,12 @@ void Placement::placeResult(OpOperand &returned, Value shard) {
   Value full;
   if (IntegerAttr alias = aliasOf(index)) {
     full = function.getArgument(alias.getInt());
-    shard = bufferization::MaterializeInDestinationOp::create(b, loc, shard,
-                                                              shards[full])
-                .getResult();
+    shard = onMesh(b, loc, layoutOfResult(index), shard.getType(),
+                   [&](OpBuilder &inner) {
+                     return bufferization::MaterializeInDestinationOp::create(
+                                inner, loc, shard, shards[full])
+                         .getResult();
+                   });
   } else {
     full = emptyLike(b, loc, type);
   }
@@ -216,18 +235,26 @@ LogicalResult checkSignature(func::FuncOp function) {
   return success();
 }
 
-/// How many devices the layouts are for; 0 where there are none. Fails where
-/// two disagree.
-FailureOr<int64_t> devicesOfLayouts(func::FuncOp function) {
-  int64_t devices = 0;
+/// How many devices a program is for, as its layouts say.
+struct Devices {
+  int64_t all = 0; ///< of layouts that are for all devices; 0 if there are none
+  int64_t named = 0; ///< one more than the largest number that is named
+};
+
+/// Fails where two layouts disagree.
+FailureOr<Devices> devicesOf(func::FuncOp function) {
+  Devices devices;
   auto take = [&](spmd::LayoutAttr layout) {
-    if (!layout || layout.numDevices() == devices)
+    if (!layout)
       return success();
-    if (devices != 0)
+    devices.named = std::max(devices.named, layout.endDevice());
+    if (layout.getFirst())
+      return success();
+    if (devices.all != 0 && devices.all != layout.numDevices())
       return LogicalResult(function.emitError()
-                           << "has layouts for " << devices << " and for "
+                           << "has layouts for " << devices.all << " and for "
                            << layout.numDevices() << " devices");
-    devices = layout.numDevices();
+    devices.all = layout.numDevices();
     return success();
   };
   for (BlockArgument argument : function.getArguments())
@@ -236,6 +263,13 @@ FailureOr<int64_t> devicesOfLayouts(func::FuncOp function) {
   for (unsigned index = 0; index < function.getNumResults(); ++index)
     if (failed(take(spmd::layoutOfResult(function, index))))
       return failure();
+  function.walk([&](spmd::OnOp op) {
+    devices.named = std::max(devices.named, int64_t(op.getEnd()));
+  });
+  function.walk([&](spmd::MoveOp op) {
+    for (spmd::LayoutAttr layout : {op.getFrom(), op.getTo()})
+      devices.named = std::max(devices.named, layout.endDevice());
+  });
   return devices;
 }
 
@@ -244,13 +278,14 @@ struct PlaceArguments : impl::PlaceArgumentsBase<PlaceArguments> {
 
   /// The number of devices, as the layouts, the module and the option say.
   FailureOr<int64_t> countDevices(func::FuncOp function) {
-    FailureOr<int64_t> count = devicesOfLayouts(function);
-    if (failed(count))
+    FailureOr<Devices> found = devicesOf(function);
+    if (failed(found))
       return failure();
+    int64_t count = found->all;
     auto agree = [&](int64_t other, const Twine &who) {
-      if (*count != 0 && *count != other)
+      if (count != 0 && count != other)
         return LogicalResult(function.emitError()
-                             << "is for " << *count << " devices, but " << who
+                             << "is for " << count << " devices, but " << who
                              << " says " << other);
       count = other;
       return success();
@@ -261,7 +296,12 @@ struct PlaceArguments : impl::PlaceArgumentsBase<PlaceArguments> {
         return failure();
     if (devices != 0 && failed(agree(devices, "--devices")))
       return failure();
-    return *count == 0 ? 1 : *count;
+    if (count == 0)
+      return std::max(found->named, int64_t(1));
+    if (count < found->named)
+      return function.emitError()
+             << "names device " << found->named - 1 << "; there are " << count;
+    return count;
   }
 
   void runOnOperation() override {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/spmd/Reshard.h"
 
+#include "dialect/conversion/spmd/Collectives.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -62,11 +64,13 @@ ArrayAttr groupsAlong(Builder &b, ArrayRef<int64_t> mesh,
 }
 
 Value rankAlong(OpBuilder &b, Location loc, ArrayRef<int64_t> mesh,
-                ArrayRef<int64_t> axes) {
+                ArrayRef<int64_t> axes, int64_t first) {
   auto constant = [&](int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value).getResult();
   };
   Value device = spmd::DeviceIndexOp::create(b, loc, b.getIndexType());
+  if (first != 0)
+    device = arith::SubIOp::create(b, loc, device, constant(first));
   Value rank;
   for (int64_t axis : axes) {
     Value place = device;
@@ -119,7 +123,8 @@ Value emptyPart(OpBuilder &b, Location loc, ArrayRef<int64_t> full,
         ShapedType::isDynamic(size)
             ? sizeOfPart(b, loc,
                          rankAlong(b, loc, layout.getMesh(),
-                                   layout.getSplit()[dim].asArrayRef()),
+                                   layout.getSplit()[dim].asArrayRef(),
+                                   layout.firstDevice()),
                          full[dim], layout.parts(dim))
             : b.getIndexAttr(size));
   return tensor::EmptyOp::create(b, loc, sizes, element);
@@ -308,39 +313,20 @@ int64_t bytesOf(RankedTensorType type, ArrayRef<int64_t> shape) {
 static Value emitStep(OpBuilder &b, Location loc, Value local,
                       ArrayRef<int64_t> mesh, const ReshardStep &step,
                       ir::ReductionKind kind) {
-  auto type = cast<RankedTensorType>(local.getType());
   int64_t count = countAlong(mesh, step.axes);
   if (step.kind == ReshardStep::Slice)
     return sliceOf(b, loc, local, step.dim, rankAlong(b, loc, mesh, step.axes),
                    count);
-  ArrayAttr groups = groupsAlong(b, mesh, step.axes);
-  if (step.kind == ReshardStep::AllReduce)
-    return spmd::AllReduceOp::create(b, loc, TypeRange(local.getType()), kind,
-                                     local, local, groups)
-        ->getResult(0);
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, local);
-  auto resize = [&](unsigned dim, bool grows) {
-    int64_t size = type.getDimSize(dim);
-    sizes[dim] = b.getIndexAttr(grows ? size * count : size / count);
-  };
-  resize(step.dim, step.kind == ReshardStep::AllGather);
-  if (step.kind == ReshardStep::AllToAll)
-    resize(step.other, true);
-  Value init = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
-  Type made = init.getType();
+  Collectives among(b, loc, groupsAlong(b, mesh, step.axes), count);
   switch (step.kind) {
   case ReshardStep::AllToAll:
-    return spmd::AllToAllOp::create(b, loc, TypeRange(made), local, init,
-                                    step.dim, step.other, groups)
-        ->getResult(0);
+    return among.allToAll(local, step.dim, step.other);
   case ReshardStep::AllGather:
-    return spmd::AllGatherOp::create(b, loc, TypeRange(made), local, init,
-                                     step.dim, groups)
-        ->getResult(0);
+    return among.allGather(local, step.dim);
   case ReshardStep::ReduceScatter:
-    return spmd::ReduceScatterOp::create(b, loc, TypeRange(made), kind, local,
-                                         init, step.dim, groups)
-        ->getResult(0);
+    return among.reduceScatter(local, kind, step.dim);
+  case ReshardStep::AllReduce:
+    return among.allReduce(local, kind);
   default:
     llvm_unreachable("a step that is made elsewhere");
   }

@@ -27,10 +27,11 @@ int64_t countAlong(llvm::ArrayRef<int64_t> mesh, llvm::ArrayRef<int64_t> axes);
 mlir::ArrayAttr groupsAlong(mlir::Builder &b, llvm::ArrayRef<int64_t> mesh,
                             llvm::ArrayRef<int64_t> axes);
 
-/// The rank of the device that runs this in its group along `axes`.
+/// The rank of the device that runs this in its group along `axes` of a mesh
+/// that begins at device `first`.
 mlir::Value rankAlong(mlir::OpBuilder &b, mlir::Location loc,
                       llvm::ArrayRef<int64_t> mesh,
-                      llvm::ArrayRef<int64_t> axes);
+                      llvm::ArrayRef<int64_t> axes, int64_t first = 0);
 
 /// Part `rank` of `parts` of dimension `dim`, whose size is static.
 mlir::Value sliceOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,

@@ -34,7 +34,8 @@ static bool isCollective(Operation *op) {
 
 Spread::Spread(func::FuncOp function, int64_t numDevices)
     : function(function), b(function.getContext()), maps(numDevices),
-      perDevice(function) {}
+      perDevice(function),
+      running(llvm::to_vector(llvm::seq<int64_t>(0, numDevices))) {}
 
 /// Whether `op` gives all devices the same scalars.
 bool Spread::isUniform(Operation *op) const {
@@ -50,7 +51,7 @@ Operation *Spread::findUnmatched() const {
       return;
     for (Operation *parent = op->getParentOp(); !isa<func::FuncOp>(parent);
          parent = parent->getParentOp())
-      if (!perDevice.takesAlike(parent))
+      if (!isa<spmd::OnOp>(parent) && !perDevice.takesAlike(parent))
         found = op;
   });
   return found;
@@ -78,13 +79,15 @@ LogicalResult Spread::run() {
     devices.push_back(handle(device));
   head = devices.back().getDefiningOp();
   spreadBlock(old);
+  if (isFailed) // what there is may use the old body
+    return failure();
   Operation *end = old.getTerminator();
   SmallVector<Value> results = llvm::map_to_vector(
       end->getOperands(), [&](Value value) { return on(0, value); });
   func::ReturnOp::create(b, end->getLoc(), results);
   old.dropAllReferences();
   old.erase();
-  return failure(isFailed);
+  return success();
 }
 
 void Spread::spreadBlock(Block &block) {
@@ -96,6 +99,9 @@ void Spread::spreadBlock(Block &block) {
     } else if (isCollective(&op)) {
       spreadSegment(segment);
       spreadCollective(&op);
+    } else if (auto each = dyn_cast<spmd::OnOp>(op)) {
+      spreadSegment(segment);
+      spreadOn(each);
     } else if (perDevice.takesAlike(&op)) {
       spreadSegment(segment);
       spreadShared(&op);
@@ -113,22 +119,51 @@ void Spread::mapShared(Operation *op, ValueRange results) {
 
 /// All operations of one device, then all of the next.
 void Spread::spreadSegment(Segment &segment) {
-  for (size_t device = 0; device < maps.size(); ++device)
+  for (int64_t device : running)
     for (Operation *op : segment)
       emitOn(device, op);
   segment.clear();
 }
 
+/// The body, for its devices.
+void Spread::spreadOn(spmd::OnOp op) {
+  SmallVector<int64_t> inner =
+      llvm::to_vector(llvm::seq<int64_t>(op.getFirst(), op.getEnd()));
+  std::swap(running, inner);
+  spreadBlock(op.getBody().front());
+  for (int64_t device : running)
+    if (checkBuffers(device, op.getYield()))
+      for (auto [result, value] :
+           llvm::zip(op.getOutputs(), op.getYield().getValues()))
+        maps[device].map(result, on(device, value));
+  std::swap(running, inner);
+}
+
+bool Spread::checkBuffers(int64_t device, Operation *op) {
+  auto isThere = [&](Value value) {
+    return !isMemref(value) || maps[device].contains(value);
+  };
+  if (llvm::all_of(op->getOperands(), isThere))
+    return true;
+  if (!isFailed)
+    op->emitError() << "uses a tensor on device " << device
+                    << ", which does not have it; only the devices of the "
+                       "spmd.on that yields it do, or those that an spmd.move "
+                       "gives it";
+  isFailed = true;
+  return false;
+}
+
 /// How many values stand for `value`: one for each device, or one for all.
 size_t Spread::countOf(Value value) const {
-  return perDevice.contains(value) ? maps.size() : 1;
+  return perDevice.contains(value) ? running.size() : 1;
 }
 
 /// The values that `targets` get of `values`, pair by pair.
 SmallVector<Value> Spread::spreadValues(ValueRange values, ValueRange targets) {
   SmallVector<Value> spread;
   for (auto [value, target] : llvm::zip(values, targets))
-    for (size_t device = 0; device < countOf(target); ++device)
+    for (int64_t device : ArrayRef(running).take_front(countOf(target)))
       spread.push_back(on(device, value));
   return spread;
 }
@@ -137,8 +172,8 @@ void Spread::mapEach(ValueRange old, ValueRange made) {
   size_t next = 0;
   for (Value value : old) {
     bool isOnEach = perDevice.contains(value);
-    for (size_t device = 0; device < maps.size(); ++device)
-      maps[device].map(value, made[next + (isOnEach ? device : 0)]);
+    for (auto [place, device] : llvm::enumerate(running))
+      maps[device].map(value, made[next + (isOnEach ? place : 0)]);
     next += countOf(value);
   }
 }
@@ -156,6 +191,8 @@ void Spread::spreadRegion(Region &old, Region &region, ValueRange targets) {
   mapEach(from.getArguments(), body.getArguments());
   spreadBlock(from);
   Operation *end = from.getTerminator();
+  for (int64_t device : running)
+    checkBuffers(device, end);
   if (auto condition = dyn_cast<scf::ConditionOp>(end))
     scf::ConditionOp::create(b, end->getLoc(), on(0, condition.getCondition()),
                              spreadValues(condition.getArgs(), targets));
@@ -167,6 +204,9 @@ void Spread::spreadRegion(Region &old, Region &region, ValueRange targets) {
 /// A loop or branch for all devices. What it carries or gives, and differs, is
 /// there once for each device.
 void Spread::spreadShared(Operation *op) {
+  for (int64_t device : running)
+    if (!checkBuffers(device, op))
+      return;
   OperationState state(op->getLoc(), op->getName());
   state.propertiesAttr = op->getPropertiesAsAttribute();
   state.addAttributes(llvm::to_vector(op->getDiscardableAttrs()));

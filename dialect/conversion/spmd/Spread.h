@@ -35,6 +35,7 @@ private:
   void spreadBlock(mlir::Block &block);
   void spreadSegment(Segment &segment);
   void spreadShared(mlir::Operation *op);
+  void spreadOn(spmd::OnOp op);
   void spreadCollective(mlir::Operation *op);
   void spreadPermute(spmd::PermuteOp op);
   void spreadMove(spmd::MoveOp op);
@@ -45,7 +46,10 @@ private:
   size_t countOf(mlir::Value value) const;
   void mapEach(mlir::ValueRange old, mlir::ValueRange made);
   void mapShared(mlir::Operation *op, mlir::ValueRange results);
+  /// Whether the device has all buffers that `op` uses; else reports it.
+  bool checkBuffers(int64_t device, mlir::Operation *op);
   void emitOn(int64_t device, mlir::Operation *op);
+  void emitBody(int64_t device, spmd::OnOp op);
   void emitCopy(int64_t device, mlir::Operation *op);
   void emitControlFlow(int64_t device, mlir::Operation *op);
   void emitAlloc(int64_t device, mlir::memref::AllocOp op);
@@ -75,6 +79,7 @@ private:
   mlir::Value host;
   bool isFailed = false;
   llvm::SmallVector<mlir::Value> devices;
+  llvm::SmallVector<int64_t> running; ///< the devices that run this part
   std::map<llvm::SmallVector<int64_t>, mlir::Value> communicators;
   std::map<std::pair<std::string, int64_t>, mlir::Value> globals;
 };

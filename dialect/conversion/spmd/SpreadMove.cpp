@@ -57,10 +57,13 @@ Value viewOf(OpBuilder &b, Location loc, Value buffer, const Box &whole,
 /// device itself where it does, else one after the other, so that all give.
 void Spread::spreadMove(spmd::MoveOp op) {
   ArrayRef<int64_t> full = op.getFull();
-  int64_t count = maps.size();
+  spmd::LayoutAttr from = op.getFrom(), to = op.getTo();
   SmallVector<std::pair<Box, SmallVector<int64_t>>> parts; // and who has them
-  for (int64_t device = 0; device < count; ++device) {
-    Box box = boxOf(op.getFrom(), full, device);
+  for (int64_t device = from.firstDevice(); device < from.endDevice();
+       ++device) {
+    if (!checkBuffers(device, op))
+      return;
+    Box box = boxOf(from, full, device);
     auto *found =
         llvm::find_if(parts, [&](auto &part) { return part.first == box; });
     if (found == parts.end())
@@ -68,8 +71,8 @@ void Spread::spreadMove(spmd::MoveOp op) {
     else
       found->second.push_back(device);
   }
-  for (int64_t device = 0; device < count; ++device) {
-    Box target = boxOf(op.getTo(), full, device);
+  for (int64_t device = to.firstDevice(); device < to.endDevice(); ++device) {
+    Box target = boxOf(to, full, device);
     for (const auto &[part, holders] : parts) {
       std::optional<Box> piece = intersect(part, target);
       if (!piece)

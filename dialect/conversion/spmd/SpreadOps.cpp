@@ -33,6 +33,9 @@ Location Spread::named(Location loc, int64_t device) {
 }
 
 void Spread::emitOn(int64_t device, Operation *op) {
+  if (!isa<spmd::DistributeOp, spmd::CollectOp>(op) &&
+      !checkBuffers(device, op))
+    return;
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](spmd::DeviceIndexOp index) {
         maps[device].map(index.getIndex(),
@@ -44,9 +47,21 @@ void Spread::emitOn(int64_t device, Operation *op) {
       .Case([&](memref::AllocOp each) { emitAlloc(device, each); })
       .Case([&](memref::GetGlobalOp each) { emitGlobal(device, each); })
       .Case([&](memref::StoreOp each) { emitStore(device, each); })
+      .Case([&](spmd::OnOp each) { emitBody(device, each); })
       .Case<scf::ForOp, scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(
           [&](auto) { emitControlFlow(device, op); })
       .Default([&](Operation *) { emitCopy(device, op); });
+}
+
+/// In a loop or branch that devices take each in their own way.
+void Spread::emitBody(int64_t device, spmd::OnOp op) {
+  if (device < int64_t(op.getFirst()) || device >= int64_t(op.getEnd()))
+    return;
+  for (Operation &inner : op.getBody().front().without_terminator())
+    emitOn(device, &inner);
+  for (auto [result, value] :
+       llvm::zip(op.getOutputs(), op.getYield().getValues()))
+    maps[device].map(result, on(device, value));
 }
 
 /// Numbers fold on the way, so that sizes of buffers are known.
@@ -95,13 +110,13 @@ MemRefType Spread::typeOn(int64_t device, memref::AllocOp op) {
 
 void Spread::emitAlloc(int64_t device, memref::AllocOp op) {
   if (isHostBuffer(op)) {
-    if (device == 0)
+    if (device == running.front())
       mapShared(op, b.clone(*op)->getResults());
     return;
   }
   MemRefType type = typeOn(device, op);
   if (!type) {
-    if (device == 0)
+    if (!isFailed)
       ir::emitUnsupported(op)
           << "makes a tensor of type " << op.getType()
           << "; its shape must be known once scalar arguments are";
@@ -146,6 +161,8 @@ Value Spread::partOf(Value full, spmd::LayoutAttr layout, int64_t device,
 }
 
 void Spread::emitDistribute(int64_t device, spmd::DistributeOp op) {
+  if (!op.getLayout().holds(device))
+    return;
   Value part =
       partOf(on(device, op.getInput()), op.getLayout(), device, op.getLoc());
   ir::MemcpyOp::create(b, op.getLoc(), on(device, op.getInit()), part,
@@ -154,11 +171,13 @@ void Spread::emitDistribute(int64_t device, spmd::DistributeOp op) {
 
 /// Of devices that hold the same part, the first one gives it.
 void Spread::emitCollect(int64_t device, spmd::CollectOp op) {
+  if (!op.getLayout().holds(device) || !checkBuffers(device, op))
+    return;
   auto type = cast<MemRefType>(op.getInit().getType());
   auto offsets = [&](int64_t of) {
     return op.getLayout().shardOffsets(type.getShape(), of);
   };
-  for (int64_t before = 0; before < device; ++before)
+  for (int64_t before = op.getLayout().firstDevice(); before < device; ++before)
     if (offsets(before) == offsets(device))
       return;
   Value part =
@@ -231,6 +250,9 @@ static void makeCall(OpBuilder &b, Operation *op, Value send, Value recv,
 void Spread::spreadCollective(Operation *op) {
   if (auto move = dyn_cast<spmd::MoveOp>(op))
     return spreadMove(move);
+  for (int64_t device : running)
+    if (!checkBuffers(device, op))
+      return;
   if (auto permute = dyn_cast<spmd::PermuteOp>(op))
     return spreadPermute(permute);
   auto destination = cast<DestinationStyleOpInterface>(op);
@@ -238,7 +260,7 @@ void Spread::spreadCollective(Operation *op) {
   Value init = destination.getDpsInits()[0];
   auto broadcast = dyn_cast<spmd::BroadcastOp>(op);
   auto groups = op->getAttrOfType<ArrayAttr>("groups");
-  for (ArrayRef<int64_t> group : spmd::groupsOf(groups, maps.size())) {
+  for (ArrayRef<int64_t> group : spmd::groupsOf(groups, running)) {
     Value comm = communicator(group);
     if (broadcast && input != init) { // it sends from where it receives
       int64_t root = group[broadcast.getRoot()];
@@ -250,13 +272,12 @@ void Spread::spreadCollective(Operation *op) {
 }
 
 void Spread::spreadPermute(spmd::PermuteOp op) {
-  SmallVector<int64_t> pairs; // devices are ranks of the communicator of all
+  SmallVector<int64_t> pairs; // of ranks
   for (Attribute pair : op.getPairs())
-    llvm::append_range(pairs, cast<DenseI64ArrayAttr>(pair).asArrayRef());
-  SmallVector<int64_t> all =
-      llvm::to_vector(llvm::seq<int64_t>(0, maps.size()));
-  Value comm = communicator(all);
-  for (int64_t device : all)
+    for (int64_t device : cast<DenseI64ArrayAttr>(pair).asArrayRef())
+      pairs.push_back(device - running.front());
+  Value comm = communicator(running);
+  for (int64_t device : running)
     ir::PermuteOp::create(b, op.getLoc(), on(device, op.getInput()),
                           on(device, op.getInit()), comm, Value(), pairs);
 }

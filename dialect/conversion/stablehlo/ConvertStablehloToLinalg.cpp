@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/spmd/Programs.h"
 #include "dialect/conversion/stablehlo/Lowering.h"
 
 namespace mgpu::conversion {
@@ -104,10 +105,9 @@ struct ConvertStablehloToLinalg
     : impl::ConvertStablehloToLinalgBase<ConvertStablehloToLinalg> {
   using ConvertStablehloToLinalgBase::ConvertStablehloToLinalgBase;
 
-  void runOnOperation() override {
-    auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
-    if (!function || function.isExternal() || !function.getBody().hasOneBlock())
-      return;
+  LogicalResult convertOne(func::FuncOp function) {
+    if (!function.getBody().hasOneBlock())
+      return success();
     bool isStablehlo = false;
     auto checked = function.walk([&](Operation *op) {
       if (!isOfStablehlo(op))
@@ -117,14 +117,17 @@ struct ConvertStablehloToLinalg
                                     : WalkResult::advance();
     });
     if (checked.wasInterrupted())
-      return signalPassFailure();
+      return failure();
     bool hasUnsigned = llvm::any_of(function.getArgumentTypes(), [](Type type) {
       return signless(type) != type;
     });
-    if (!isStablehlo && !hasUnsigned)
-      return;
-    if (failed(convert(function)))
-      signalPassFailure();
+    return isStablehlo || hasUnsigned ? convert(function) : success();
+  }
+
+  void runOnOperation() override {
+    for (func::FuncOp function : programsOf(getOperation(), entry))
+      if (failed(convertOne(function)))
+        return signalPassFailure();
   }
 };
 

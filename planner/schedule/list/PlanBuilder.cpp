@@ -199,6 +199,56 @@ static void assignWaits(Plan &plan, WaitPolicy policy, bool early,
   }
 }
 
+void followTimes(Plan &plan, const Dag &dag) {
+  std::vector<uint32_t> stepOf(dag.nodes.size());
+  // By stream: its steps so far, and how many of them have ended.
+  struct Steps {
+    std::vector<uint32_t> steps;
+    size_t ended = 0;
+  };
+  std::map<PlanStream, Steps> streams;
+  for (const PlanStep &step : plan.steps)
+    for (PlanStream stream : step.streams)
+      streams[stream];
+  StreamClocks clocks(plan.steps.size(), streams.size());
+  std::vector<uint32_t> needed;
+  for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+    PlanStep &step = plan.steps[s];
+    stepOf[step.node.value] = s;
+    needed.clear();
+    for (NodeId wait : step.waits)
+      needed.push_back(stepOf[wait.value]);
+    for (PlanStream mine : step.streams)
+      for (auto at = streams.lower_bound({mine.device, {0}});
+           at != streams.end() && at->first.device == mine.device; ++at) {
+        Steps &other = at->second;
+        auto hasEnded = [&](const PlanStep &each) {
+          return each.startUs + each.durationUs <= step.startUs;
+        };
+        while (other.ended < other.steps.size() &&
+               hasEnded(plan.steps[other.steps[other.ended]]))
+          ++other.ended;
+        if (other.ended > 0)
+          needed.push_back(other.steps[other.ended - 1]);
+      }
+    std::sort(needed.begin(), needed.end(), std::greater<>());
+    step.waits.clear();
+    clocks.begin(step.streams);
+    for (uint32_t earlier : needed)
+      if (!clocks.follows(earlier)) {
+        clocks.join(earlier);
+        step.waits.push_back(plan.steps[earlier].node);
+      }
+    clocks.end();
+    std::sort(step.waits.begin(), step.waits.end());
+    for (PlanStream stream : step.streams)
+      streams[stream].steps.push_back(s);
+  }
+  ArenaLayout layout = layoutArena(plan, dag);
+  plan.placements = std::move(layout.placements);
+  plan.arenaBytes = std::move(layout.arenaBytes);
+}
+
 /// Whether the plan's text reads back as the plan. It is looked at while the
 /// DAG is small. (Whether the plan is safe is for verify(), whose answer is an
 /// error of the program where a DAG from a file lacks edges.)
@@ -236,7 +286,6 @@ Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
   ArenaLayout layout = layoutArena(plan, dag);
   plan.placements = std::move(layout.placements);
   plan.arenaBytes = std::move(layout.arenaBytes);
-  plan.lowerBoundUs = makespanLowerBound(dag, latency);
   for (size_t device = 0; device < plan.arenaBytes.size(); ++device)
     if (plan.arenaBytes[device] > options.limits.arenaBytes ||
         dag.residentBytes > options.limits.arenaBytes - plan.arenaBytes[device])

@@ -3,7 +3,7 @@
 #define MGPU_PLANNER_SCHEDULE_LIST_PLANBUILDER_H
 
 // What all schedulers share: they choose an order and streams, this adds waits,
-// predicted times, the arena and the bound.
+// predicted times and the arena.
 
 #include "planner/schedule/list/Schedulers.h"
 
@@ -57,6 +57,13 @@ std::vector<OrderedStep> listOrder(const Dag &dag,
                                    const std::vector<double> &priorities,
                                    uint32_t streams, bool early = true);
 
+/// Where each class of work has a stream of its own: which.
+inline StreamId streamOf(WorkClass work) {
+  return StreamId{work == WorkClass::Kernel       ? 0u
+                  : work == WorkClass::Collective ? 1u
+                                                  : 2u};
+}
+
 /// The program's own order (see scheduleList).
 std::vector<OrderedStep> programOrder(const Dag &dag, uint32_t streams,
                                       bool early);
@@ -73,6 +80,11 @@ Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
                         uint32_t streamsPerDevice, WaitPolicy policy,
                         const Dag &dag, const LatencyEstimator &latency,
                         const ScheduleOptions &options);
+
+/// Each step waits for what has ended on its devices when it starts, by the
+/// plan's own times, which stay. Buffers that do not meet in time may then
+/// share bytes: the arena is laid out anew.
+void followTimes(Plan &plan, const Dag &dag);
 
 /// The checks every scheduler makes first: the DAG is sound, streams allowed.
 /// Returns the streams per device to use, at most `wanted`.

@@ -43,13 +43,11 @@ std::vector<OrderedStep> programOrder(const Dag &dag, uint32_t streams,
   std::vector<uint32_t> ready; // collectives that wait for nothing any more
   auto append = [&](uint32_t i, Phase phase) {
     const DagNode &node = dag.nodes[i];
-    WorkClass work = workClass(node);
-    uint32_t stream = work == WorkClass::Kernel       ? 0
-                      : work == WorkClass::Collective ? 1
-                                                      : 2;
+    const StreamId stream{
+        std::min(streamOf(workClass(node)).value, streams - 1)};
     OrderedStep step{NodeId{i}, {}};
     for (DeviceId device : streamDevices(node))
-      step.streams.push_back({device, StreamId{std::min(stream, streams - 1)}});
+      step.streams.push_back({device, stream});
     order.push_back(std::move(step));
     done[i] = true;
     for (NodeId next : successors.of(NodeId{i}))

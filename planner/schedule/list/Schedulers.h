@@ -3,7 +3,8 @@
 #define MGPU_PLANNER_SCHEDULE_LIST_SCHEDULERS_H
 
 // One free function per scheduling algorithm, one .cpp each. All return a
-// complete plan: streams, waits, predicted times, arena layout, bound.
+// plan with streams, waits, predicted times and an arena. The bound is added by
+// those who call them (planner/schedule/MakePlan.h).
 //
 // The planning model, to which all predicted times and the bound refer:
 // - A device runs one kernel, one copy and one collective at a time; the three
@@ -45,13 +46,6 @@ Result<Plan> scheduleList(const Dag &dag, const LatencyEstimator &latency,
 Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
                               uint64_t seed,
                               const ScheduleOptions &options = {});
-
-/// No plan under the model above ends earlier. Microseconds. The sum over
-/// phases of the larger of the critical path and, for each resource of each
-/// device, the one-machine bound of its nodes: each is preceded by its longest
-/// path from a source and followed by its longest path to a sink (Jackson's
-/// preemptive schedule; Carlier 1982). The host has one bound of each kind too.
-double makespanLowerBound(const Dag &dag, const LatencyEstimator &latency);
 
 } // namespace mgpu::planner
 

@@ -2,7 +2,7 @@
 #include "planner/schedule/search/OverlapPlanner.h"
 
 #include "planner/plan/Verify.h"
-#include "planner/schedule/bound/MakespanBound.h"
+#include "planner/schedule/bound/PlanBound.h"
 #include "planner/schedule/search/InOrder.h"
 #include "planner/schedule/search/MemoryBound.h"
 #include "planner/schedule/search/OverlapPlan.h"
@@ -65,10 +65,13 @@ static Result<OverlapOutcome> finish(const Dag &dag, const Problem &problem,
   return outcome;
 }
 
+/// `provenUs`: by the exact search, or 0.
 static void complete(OverlapOutcome &outcome, Problem problem,
-                     Certificate certificate, double firstSeconds) {
-  outcome.plan.lowerBoundUs = certificate.boundUs;
-  outcome.plan.boundBy = argumentOf(certificate);
+                     Certificate certificate, double firstSeconds,
+                     double provenUs = 0) {
+  setBound(outcome.plan, certificate.boundUs, argumentOf(certificate));
+  if (provenUs > certificate.boundUs * (1 + 1e-12))
+    setBound(outcome.plan, provenUs, BoundArgument::Search);
   outcome.plan.scheduler = "overlap";
   outcome.plan.model = frozenModelName;
   outcome.problem = std::move(problem);
@@ -104,9 +107,13 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
   MGPU_TRY_ASSIGN(Problem problem, frozenProblem(dag, options));
   if (!schedulePolicy.order)
     return planInOrder(dag, std::move(problem), schedulePolicy.early, budget);
-  FrozenOptions placed = options;
-  placed.keepsPlaces = !schedulePolicy.early;
-  MGPU_TRY_ASSIGN(const Problem searched, frozenProblem(dag, placed));
+  std::optional<Problem> placed;
+  if (!schedulePolicy.early) {
+    FrozenOptions keeping = options;
+    keeping.keepsPlaces = true;
+    MGPU_TRY_ASSIGN(placed, frozenProblem(dag, keeping));
+  }
+  const Problem &searched = placed ? *placed : problem;
   const double limit = double(options.memoryBytes);
   std::optional<OverlapOutcome> best;
   std::optional<Error> fault;
@@ -136,7 +143,9 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
   search.improve(certificate, budget);
   if (fault)
     return fail(std::move(*fault));
-  complete(*best, std::move(problem), std::move(certificate), firstSeconds);
+  // What is searched may be kept to places, and its optimum be no bound then.
+  complete(*best, std::move(problem), std::move(certificate), firstSeconds,
+           schedulePolicy.early ? search.provenUs() : 0);
   return std::move(*best);
 }
 

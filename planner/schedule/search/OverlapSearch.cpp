@@ -16,6 +16,10 @@ static constexpr double rungShare = 0.005;
 static constexpr int mostLeaps = 6, mostRungs = 24;
 // Plans are made after so many moves, then after twice as many each time.
 static constexpr uint64_t firstOffer = 64;
+// One move in so many is a repair.
+static constexpr uint64_t repairOneIn = 16;
+// Sums in another order round to just above what meets a bound.
+static constexpr double rounding = 1e-12;
 
 /// Heads or tails with the nodes' own durations.
 static std::vector<double> prioritiesOf(const Problem &problem,
@@ -28,7 +32,10 @@ static std::vector<double> prioritiesOf(const Problem &problem,
 
 OverlapSearch::OverlapSearch(const Problem &problem, uint64_t seed, Offer offer)
     : problem(problem), offer(std::move(offer)), windows(problem, seed),
-      memory(problem, seed), kept(std::numeric_limits<double>::infinity()) {}
+      memory(problem, seed), kept(std::numeric_limits<double>::infinity()) {
+  for (const ProblemDevice &device : problem.devices)
+    isMemoryLimited = isMemoryLimited || device.memoryBytes != UINT64_MAX;
+}
 
 /// The share of the memory that the best schedule takes; 0 where a plan as
 /// short is kept already.
@@ -52,6 +59,18 @@ OverlapSearch::rungBelow(const std::vector<uint64_t> &peaks, int k) const {
                                   std::pow(1 - rungShare, k));
   }
   return rung;
+}
+
+/// The device of which `bytes` take most of the limit.
+size_t OverlapSearch::fullestDevice(const std::vector<uint64_t> &bytes) const {
+  auto share = [&](size_t d) {
+    return double(bytes[d]) / double(problem.devices[d].memoryBytes);
+  };
+  size_t fullest = 0;
+  for (size_t d = 1; d < bytes.size(); ++d)
+    if (share(d) > share(fullest))
+      fullest = d;
+  return fullest;
 }
 
 /// Tries to make a plan of a sequence that is lowered to `rung`: its memory as
@@ -87,9 +106,10 @@ bool OverlapSearch::descend(const std::vector<uint32_t> &base,
       return true;
     if (!taken)
       break;
-    // On one device the plan of this rung then takes all of the limit.
-    const double enough = double(rung[0]) / *taken;
-    while (k<bottom &&double(rungBelow(peaks, k)[0])> enough)
+    // The plan of this rung then takes all of the limit of the fullest device.
+    const size_t fullest = fullestDevice(rung);
+    const double enough = double(rung[fullest]) / *taken;
+    while (k<bottom &&double(rungBelow(peaks, k)[fullest])> enough)
       ++k;
   }
   for (k = first + 1; descent == Descent::Steps && k <= first + mostRungs;
@@ -123,15 +143,42 @@ bool OverlapSearch::first(const rcpsp::Budget &budget) {
   return false;
 }
 
+void OverlapSearch::startFrom(const Schedule &schedule) {
+  windows.adopt(schedule);
+  kept = schedule.makespan;
+}
+
+/// A turn of the exact search. True where the best schedule is proven to be.
+bool OverlapSearch::searchExactly(uint64_t branches, rcpsp::Budget &budget) {
+  if (isTight || proven > 0 || !DisjunctiveSearch::suits(problem))
+    return false;
+  if (!exact)
+    exact.emplace(problem, windows.best());
+  exact->adopt(windows.best());
+  const bool isProven = exact->run(branches, budget);
+  windows.adopt(exact->best());
+  if (isProven)
+    proven = exact->best().makespan;
+  return isProven;
+}
+
 void OverlapSearch::improve(const Certificate &bound, rcpsp::Budget &budget) {
   windows.listPasses(prioritiesOf(problem, bound.heads),
                      prioritiesOf(problem, bound.tails));
   // Where memory is short, from what the better priorities gave.
   if (isTight)
     descend(startOrder(problem, windows.best()), budget, Descent::Leaps);
-  const double enough = bound.boundUs * (1 + 1e-12);
+  // Where the whole is not for the exact search, parts of it are.
+  const bool canRepair =
+      std::all_of(problem.isUnit.begin(), problem.isUnit.end(),
+                  [](bool isUnit) { return isUnit; }) &&
+      !DisjunctiveSearch::suits(problem);
+  double enough = bound.boundUs * (1 + rounding);
   for (uint64_t moves = 0, nextOffer = firstOffer;; ++moves) {
-    const bool isOver = budget.exhausted();
+    bool isOver = budget.exhausted();
+    if (!isOver && moves == nextOffer && working().makespan > enough &&
+        searchExactly(moves, budget))
+      enough = proven * (1 + rounding);
     if (isOver || working().makespan <= enough || moves == nextOffer) {
       nextOffer = std::max(firstOffer, 2 * moves);
       if (!settle(budget, !isOver) || isOver || kept <= enough)
@@ -143,8 +190,11 @@ void OverlapSearch::improve(const Certificate &bound, rcpsp::Budget &budget) {
       continue;
     }
     const double before = windows.best().makespan;
-    windows.move();
-    if (windows.best().makespan < before &&
+    if (canRepair && moves % repairOneIn == 0)
+      windows.repair(budget);
+    else
+      windows.move();
+    if (windows.best().makespan < before && isMemoryLimited &&
         !fits(problem, peakBytes(problem, windows.best())) &&
         !settle(budget, true))
       return;

@@ -3,6 +3,7 @@
 #define MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPSEARCH_H
 
 #include "planner/certificate/Certificate.h"
+#include "planner/schedule/exact/DisjunctiveSearch.h"
 #include "planner/schedule/search/MemorySearch.h"
 #include "planner/schedule/search/WindowSearch.h"
 
@@ -12,8 +13,10 @@
 namespace mgpu::planner::search {
 
 /// Ever shorter schedules of a problem that fit its devices' memory: by
-/// WindowSearch as long as what that finds fits, then by MemorySearch. One
-/// seed, one sequence of schedules.
+/// WindowSearch as long as what that finds fits, in turns with
+/// DisjunctiveSearch where the problem is small; then by MemorySearch. One
+/// seed, one sequence of schedules. It is the one portfolio of DAG files and of
+/// programs.
 class OverlapSearch {
 public:
   /// Called with schedules that are shorter than all it kept. Returns the
@@ -29,9 +32,13 @@ public:
   /// found that fits. Takes what time it takes to lower a peak; `budget` is
   /// looked at only after that.
   bool first(const rcpsp::Budget &budget);
-  /// Tries on until the budget ends or the bound is met; a node is a move.
-  /// first() was true.
+  /// Instead of first(): of this schedule a plan is kept.
+  void startFrom(const Schedule &schedule);
+  /// Tries on until the budget ends or the bound is met; a node is a move, or a
+  /// branch of the exact search. After first() or startFrom().
   void improve(const Certificate &bound, rcpsp::Budget &budget);
+  /// What the exact search has proven: no schedule is shorter. 0: nothing.
+  double provenUs() const { return proven; }
 
   /// The sequence of the lowest peak that was found where first() was false.
   const std::vector<uint32_t> &lowestSequence() const { return sequence; }
@@ -41,7 +48,9 @@ private:
     return isTight ? memory.best() : windows.best();
   }
   double offerWorking();
+  bool searchExactly(uint64_t branches, rcpsp::Budget &budget);
   bool settle(const rcpsp::Budget &budget, bool mayDescend);
+  size_t fullestDevice(const std::vector<uint64_t> &bytes) const;
   std::vector<uint64_t> rungBelow(const std::vector<uint64_t> &peaks,
                                   int k) const;
   std::optional<double> tryRung(const std::vector<uint32_t> &base,
@@ -55,8 +64,11 @@ private:
   Offer offer;
   WindowSearch windows;
   MemorySearch memory;
+  bool isMemoryLimited = false;
   bool isTight = false; ///< MemorySearch has taken over
   double kept;          ///< the makespan of the best plan
+  double proven = 0;
+  std::optional<DisjunctiveSearch> exact;
   std::vector<uint32_t> sequence;
 };
 

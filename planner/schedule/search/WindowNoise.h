@@ -26,6 +26,12 @@ public:
   void turn(const std::vector<double> &starts, double makespan,
             Direction direction, std::vector<uint32_t> &order);
 
+  /// The order of given keys, which are times up to `makespan`.
+  void sort(std::vector<double> &given, double makespan,
+            std::vector<uint32_t> &order) {
+    sorter.order(given, makespan, Direction::Forward, order);
+  }
+
   Random random;
 
 private:

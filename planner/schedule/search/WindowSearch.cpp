@@ -10,7 +10,8 @@ namespace mgpu::planner::search {
 static constexpr double farthestMove = 1; // of a window
 
 WindowSearch::WindowSearch(const Problem &problem, uint64_t seed)
-    : problem(problem), noise(problem, seed, farthestMove), decoder(problem) {
+    : problem(problem), noise(problem, seed, farthestMove),
+      repairer(problem, ~seed), decoder(problem) {
   current.makespan = std::numeric_limits<double>::infinity();
 }
 
@@ -48,6 +49,15 @@ void WindowSearch::move() {
   if (direction == Direction::Forward)
     makespan = justify(Direction::Forward, makespan);
   keepIfNotLonger(justify(Direction::Backward, makespan));
+}
+
+void WindowSearch::repair(rcpsp::Budget &budget) {
+  if (!repairer.improve(current, trial, budget))
+    return;
+  noise.sort(trial, current.makespan, order);
+  const double makespan = decoder.decode(order, Direction::Forward, trial);
+  keepIfNotLonger(
+      justify(Direction::Backward, justify(Direction::Forward, makespan)));
 }
 
 } // namespace mgpu::planner::search

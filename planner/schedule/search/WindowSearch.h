@@ -4,6 +4,7 @@
 
 #include "planner/schedule/search/SerialDecoder.h"
 #include "planner/schedule/search/WindowNoise.h"
+#include "planner/schedule/search/WindowRepair.h"
 
 namespace mgpu::planner::search {
 
@@ -23,6 +24,13 @@ public:
                   const std::vector<double> &tails);
   /// One step; there is a schedule already.
   void move();
+  /// The same by WindowRepair, of a problem of unit streams.
+  void repair(rcpsp::Budget &budget);
+  /// A schedule found elsewhere; longer ones are ignored.
+  void adopt(const Schedule &schedule) {
+    if (schedule.makespan < current.makespan)
+      current = schedule;
+  }
 
   const Schedule &best() const { return current; }
 
@@ -32,6 +40,7 @@ private:
 
   const Problem &problem;
   WindowNoise noise;
+  WindowRepair repairer;
   SerialDecoder decoder;
   std::vector<double> trial;
   std::vector<uint32_t> order;

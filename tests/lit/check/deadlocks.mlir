@@ -13,6 +13,7 @@
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/cycle | FileCheck %s --check-prefix=CYCLE
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/exchange | FileCheck %s --check-prefix=EXCHANGE
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/pendinguse | FileCheck %s --check-prefix=PENDINGUSE
+// RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/neverused | FileCheck %s --check-prefix=NEVERUSED
 // RUN: sh %S/Inputs/check.sh mgpu-tune %S/Inputs/prologue.mlir %t/pendingother | FileCheck %s --check-prefix=PENDINGOTHER
 
 // NEVER: error: {{.*}}deadlock: all_reduce is called by rank 0 but never by rank 1
@@ -41,7 +42,10 @@
 // CYCLE: exit=1
 // EXCHANGE-NOT: {{race|warning|error}}
 // EXCHANGE: exit=0
-// PENDINGUSE: error: {{.*}}uses buffer 'a' of a all_reduce whose other ranks have not called yet
+// NEVERUSED: error: deadlock: all_reduce is called by rank 0 but never by rank 1
+// NEVERUSED: note: what waits for it is here
+// NEVERUSED: exit=1
+// PENDINGUSE: error: deadlock: this uses buffer 'a' of an earlier all_reduce, which other ranks call only later; move it after their calls
 // PENDINGUSE: note: the call of rank 0 is here
 // PENDINGUSE: exit=1
 // PENDINGOTHER-NOT: {{race|warning|error}}
@@ -113,6 +117,11 @@
     memref.store %one, %a[%i] : memref<64xf32>
   }
   mgpu.all_reduce %b, %b, %comm, sum stream %s1 : !mgpu.stream : memref<64xf32>, memref<64xf32>, !mgpu.communicator
+  return
+}
+//--- neverused
+  mgpu.all_reduce %a, %a, %comm, sum stream %s0 : !mgpu.stream : memref<64xf32>, memref<64xf32>, !mgpu.communicator
+  mgpu.memcpy %x, %a, %host, %d0 stream %s0 : !mgpu.stream : memref<64xf32>, memref<64xf32>, !mgpu.device, !mgpu.device
   return
 }
 //--- pendingother

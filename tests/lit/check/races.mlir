@@ -72,7 +72,7 @@
   }
   mgpu.launch %d0 grid(%c1) block(%c64) stream %t0 {
     %i = gpu.thread_id x
-    %in = arith.cmpi ult, %i, %c1 : index
+    %in = arith.cmpi ne, %i, %c1 : index
     scf.if %in {
       memref.store %one, %a[%i] : memref<64xf32>
     }

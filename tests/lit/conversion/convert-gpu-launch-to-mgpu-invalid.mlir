@@ -9,7 +9,7 @@ module attributes {gpu.container_module} {
   }
   func.func @main(%d: !mgpu.device, %n: index) {
     %a = mgpu.alloc %d : !mgpu.device -> memref<64xf32>
-    // expected-error @below {{asks for clusters of blocks, which tune chooses (cluster_x): leave them out}}
+    // expected-error @below {{asks for clusters of blocks whose sizes, and the grid's, are not constants}}
     gpu.launch_func @m::@k clusters in (%n, %n, %n) blocks in (%n, %n, %n) threads in (%n, %n, %n) args(%a : memref<64xf32>)
     return
   }
@@ -17,25 +17,13 @@ module attributes {gpu.container_module} {
 
 // -----
 
-module attributes {gpu.container_module} {
-  gpu.module @m {
-    gpu.func @k(%a: memref<64xf32>) kernel {
-      cf.br ^next
-    ^next:
-      gpu.return
-    }
+func.func @main(%n: index, %i: i32) {
+  scf.for %k = %n to %n step %n {
+    gpu.set_default_device %i
   }
-  func.func @main(%d: !mgpu.device, %n: index) {
-    func.call @helper(%d, %n) : (!mgpu.device, index) -> ()
-    return
-  }
-  // A function that the entry calls.
-  func.func @helper(%d: !mgpu.device, %n: index) {
-    %a = mgpu.alloc %d : !mgpu.device -> memref<64xf32>
-    // expected-error @below {{has a kernel with branches between blocks of operations; write them with scf.if, scf.while}}
-    gpu.launch_func @m::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) args(%a : memref<64xf32>)
-    return
-  }
+  // expected-error @below {{runs on a default device that depends on loops, branches or calls before it; choose it here with gpu.set_default_device}}
+  %a = gpu.alloc () : memref<64xf32>
+  return
 }
 
 // -----
@@ -89,31 +77,24 @@ module attributes {gpu.container_module} {
 
 // -----
 
-module attributes {gpu.container_module} {
-  gpu.module @m {
-    gpu.func @k(%a: memref<64xf32>) kernel {
-      gpu.return
-    }
-  }
-  func.func @main(%d: !mgpu.device, %n: index, %x: memref<64xf32>) {
-    // expected-error @below {{computes on a memref that is not a device's as far as the text shows; copy it to a buffer of mgpu.alloc in this function, or write an mgpu.launch}}
-    gpu.launch_func @m::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) args(%x : memref<64xf32>)
-    return
-  }
+func.func @main(%n: index) {
+  // expected-error @below {{allocates memory of a size that is not a constant}}
+  %a = gpu.alloc (%n) : memref<?xf32>
+  return
 }
 
 // -----
 
-func.func @main(%d: !mgpu.device, %n: index) {
-  %a = mgpu.alloc %d : !mgpu.device -> memref<64xf32>
-  %b = mgpu.alloc %d : !mgpu.device -> memref<64xf32>
-  // expected-error @below {{hands its token to 'gpu.memcpy'; only launches and gpu.wait may take one}}
-  %t = gpu.launch async blocks(%bx, %by, %bz) in (%gx = %n, %gy = %n, %gz = %n)
-                        threads(%tx, %ty, %tz) in (%sx = %n, %sy = %n, %sz = %n) {
-    %v = memref.load %a[%tx] : memref<64xf32>
-    memref.store %v, %b[%tx] : memref<64xf32>
-    gpu.terminator
-  }
-  gpu.memcpy [%t] %a, %b : memref<64xf32>, memref<64xf32>
+func.func @main(%v: f32, %m: memref<?xf32>) {
+  // expected-error @below {{sets memory of a dynamic shape}}
+  gpu.memset %m, %v : memref<?xf32>, f32
+  return
+}
+
+// -----
+
+// expected-error @below {{takes or returns a token, which calls cannot hand on; put what it does where it is called}}
+func.func @main(%t: !gpu.async.token) {
+  gpu.wait [%t]
   return
 }

@@ -32,16 +32,19 @@ module attributes {gpu.container_module} {
   }
 
   // CHECK-LABEL: func.func @main
+  // CHECK: %[[DEFAULT:.*]] = mgpu.get_device %{{.*}} {mgpu.head}
   // CHECK: %[[D:.*]] = mgpu.get_device
   // CHECK: %[[A:.*]] = mgpu.alloc %[[D]]
   func.func @main(%n: index, %f: f32) {
     %c0 = arith.constant 0 : index
     %d = mgpu.get_device %c0 : !mgpu.device
     %a = mgpu.alloc %d : !mgpu.device -> memref<64xf32>
-    // Tokens go: the memory says what depends on what.
-    // CHECK-NOT: gpu.wait
+    // A token is a stream, which has waited for those that it depends on.
+    // CHECK: %[[S0:.*]] = mgpu.create_stream %[[DEFAULT]]
+    // CHECK: %[[S1:.*]] = mgpu.create_stream %[[D]]
+    // CHECK: mgpu.stream_wait %[[S1]], %[[S0]]
     %t0 = gpu.wait async
-    // CHECK: mgpu.launch %[[D]] grid(%[[N:.*]], %[[N]], %[[N]]) block(%[[N]], %[[N]], %[[N]]) workgroup(%[[TILE:.*]]: memref<32xf32, #gpu.address_space<workgroup>>) attributes {mgpu.name = "scale"} {
+    // CHECK: mgpu.launch %[[D]] grid(%[[N:.*]], %[[N]], %[[N]]) block(%[[N]], %[[N]], %[[N]]) stream %[[S1]] workgroup(%[[TILE:.*]]: memref<32xf32, #gpu.address_space<workgroup>>) attributes {mgpu.name = "scale"} {
     // CHECK-NEXT: %[[OWN:.*]] = memref.alloca() : memref<1xf32, #gpu.address_space<private>>
     // CHECK: memref.store %{{.*}}, %[[OWN]]
     // CHECK: memref.load %[[A]]
@@ -52,6 +55,7 @@ module attributes {gpu.container_module} {
         blocks in (%n, %n, %n) threads in (%n, %n, %n)
         args(%a : memref<64xf32>, %f : f32)
     gpu.wait [%t1]
+    // CHECK: mgpu.sync_stream %[[S1]]
     // Ids and sizes become operations.
     // CHECK-NEXT: mgpu.launch %[[D]] grid(%[[N]], %[[N]], %[[N]]) block(%[[N]], %[[N]], %[[N]]) attributes {mgpu.name = "launch"} {
     // CHECK-NEXT: %[[BX:.*]] = gpu.block_id x

@@ -3,7 +3,7 @@
 
 mgpu.device_config @config #mgpu.device_config<numDevices = 2>
 func.func @main(%a: memref<4xf32>) {
-  // expected-error @below {{'spmd.all_reduce' op names device 2; there are 2}}
+  // expected-error @below {{'spmd.all_reduce' op names device 2; devices 0 to 1 run it}}
   spmd.all_reduce sum ins(%a : memref<4xf32>) outs(%a : memref<4xf32>) groups [[0], [2]]
   return
 }
@@ -20,7 +20,7 @@ func.func @main(%a: memref<4xf32>) {
 // -----
 
 func.func @main(%a: memref<4xf32>) {
-  // expected-error @below {{'spmd.permute' op names device 1; there are 1}}
+  // expected-error @below {{'spmd.permute' op names device 1; devices 0 to 0 run it}}
   spmd.permute ins(%a : memref<4xf32>) outs(%a : memref<4xf32>) pairs [[0, 1]]
   return
 }
@@ -124,5 +124,30 @@ func.func @main(%a: memref<4xf32>) {
     // expected-error @below {{stands in a loop or branch that devices do not take alike}}
     spmd.all_reduce sum ins(%a : memref<4xf32>) outs(%a : memref<4xf32>)
   }
+  return
+}
+
+// -----
+
+mgpu.device_config @config #mgpu.device_config<numDevices = 4>
+func.func @main() {
+  spmd.on 2 to 4 {
+    %a = memref.alloc() : memref<4xf32>
+    // expected-error @below {{'spmd.all_reduce' op names device 0; devices 2 to 3 run it}}
+    spmd.all_reduce sum ins(%a : memref<4xf32>) outs(%a : memref<4xf32>) groups [[0, 1]]
+  }
+  return
+}
+
+// -----
+
+mgpu.device_config @config #mgpu.device_config<numDevices = 2>
+func.func @main() {
+  %a = spmd.on 1 to 2 -> memref<4xf32> {
+    %b = memref.alloc() : memref<4xf32>
+    spmd.yield %b : memref<4xf32>
+  }
+  // expected-error @below {{uses a tensor on device 0, which does not have it; only the devices of the spmd.on that yields it do, or those that an spmd.move gives it}}
+  linalg.exp ins(%a : memref<4xf32>) outs(%a : memref<4xf32>)
   return
 }

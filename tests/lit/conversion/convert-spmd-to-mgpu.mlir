@@ -93,3 +93,34 @@ func.func @main(%v: f32) -> memref<f32> {
   spmd.collect #spmd.layout<mesh = [4], split = []> ins(%a : memref<f32>) outs(%out : memref<f32>)
   return %out : memref<f32>
 }
+
+// -----
+
+// The body of spmd.on is there for its devices alone, and what moves goes from
+// those that have it to those that get it.
+mgpu.device_config @config #mgpu.device_config<numDevices = 3>
+
+// CHECK-LABEL: func.func @main
+func.func @main() {
+  // CHECK: %[[PAIR:.*]] = mgpu.create_communicator %dev1, %dev2 :
+  // CHECK-NOT: mgpu.all_reduce %{{.*}} dev0
+  %a = spmd.on 1 to 3 -> memref<4xf32> {
+    // CHECK: %[[A1:.*]] = mgpu.alloc %dev1
+    // CHECK: %[[A2:.*]] = mgpu.alloc %dev2
+    %b = memref.alloc() : memref<4xf32>
+    // CHECK: mgpu.all_reduce %[[A1]], %[[A1]], %[[PAIR]]
+    // CHECK-NEXT: mgpu.all_reduce %[[A2]], %[[A2]], %[[PAIR]]
+    spmd.all_reduce sum ins(%b : memref<4xf32>) outs(%b : memref<4xf32>)
+    spmd.yield %b : memref<4xf32>
+  }
+  // CHECK: %[[C0:.*]] = mgpu.alloc %dev0
+  %c = memref.alloc() : memref<8xf32>
+  // CHECK: %[[LEFT:.*]] = memref.subview %[[C0]][0] [4] [1]
+  // CHECK: mgpu.memcpy %[[LEFT]], %[[A1]], %dev0, %dev1
+  // CHECK: %[[RIGHT:.*]] = memref.subview %[[C0]][4] [4] [1]
+  // CHECK: mgpu.memcpy %[[RIGHT]], %[[A2]], %dev0, %dev2
+  // CHECK-NOT: mgpu.memcpy
+  spmd.move from <mesh = [2], first = 1, split = [[0]]> to <mesh = [1], first = 0, split = [[]]> full = [8]
+      ins(%a : memref<4xf32>) outs(%c : memref<8xf32>)
+  return
+}

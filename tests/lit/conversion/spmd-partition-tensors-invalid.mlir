@@ -10,7 +10,7 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// expected-error @below {{has layouts on two meshes}}
+// expected-error @below {{has layouts on two meshes, or on some of the devices; with layout constraints there must be one mesh, of all}}
 func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   %a = spmd.layout_constraint %x, <mesh = [2], split = [[0]]> : tensor<8xf32>
   %b = spmd.layout_constraint %a, <mesh = [4], split = [[0]]> : tensor<8xf32>

@@ -621,3 +621,27 @@ func.func @replicate_streams(%h: !mgpu.device, %s: !mgpu.stream, %w: memref<4xf3
   mgpu.replicate %w, %h, [%h], [%w] streams [%s, %s] : !mgpu.stream, !mgpu.stream : memref<4xf32>, !mgpu.device, [!mgpu.device], [memref<4xf32>]
   return
 }
+
+// -----
+
+func.func @output_text_takes_nothing(%m: memref<4xf32>) {
+  // expected-error @below {{of kind text takes no source [output_c1]}}
+  mgpu.output <text> "hello" %m : memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @output_memref_takes_one() {
+  // expected-error @below {{needs a source [output_c1]}}
+  mgpu.output <memref> ""
+  return
+}
+
+// -----
+
+func.func @output_check_takes_one_bit(%m: memref<2xi1>) {
+  // expected-error @below {{of kind check needs a memref of one i1, got 'memref<2xi1>' [output_c2]}}
+  mgpu.output <check> "holds" %m : memref<2xi1>
+  return
+}

@@ -2,7 +2,7 @@
 // RUN: %python -c "import sys,struct; b=open(sys.argv[1],'rb').read()[-256:]; print(*struct.unpack('<64f',b))" %t.npy | FileCheck %s
 // RUN: mgpu-tune run %s --target host:2 --arg a=2.5 --arg n=40 --arg x=iota --out x=%t.2.npy --role a=specialised --role n=specialised
 // RUN: cmp %t.npy %t.2.npy
-// RUN: mgpu-tune plan %s | FileCheck %s --check-prefix=PLAN
+// RUN: mgpu-tune plan %s -o - | FileCheck %s --check-prefix=PLAN
 // RUN: not mgpu-tune run %s --target host:2 --arg a=2.5 --arg x=iota 2>&1 | FileCheck %s --check-prefix=MISSING
 
 // A dynamic scalar is not part of the plan: kernels read it from device memory,

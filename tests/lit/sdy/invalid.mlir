@@ -78,3 +78,18 @@ func.func @f(%a: tensor<7xf32>) {
   } : (tensor<7xf32>) -> tensor<7xf32>
   return
 }
+
+// -----
+sdy.mesh @mesh = <["x"=2]>
+func.func @f(%a: tensor<8xf32>) {
+  // expected-error @below {{the mesh has no axis "y"}}
+  %0 = sdy.data_flow_edge %a sharding=<@mesh, [{"y"}]> : tensor<8xf32>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<8xf32>) {
+  // expected-error @below {{one of the following enum values for attribute 'allowed_direction' [NONE, FORWARD, BACKWARD, BOTH]}}
+  %0 = sdy.propagation_barrier %a allowed_direction=AROUND : tensor<8xf32>
+  return
+}

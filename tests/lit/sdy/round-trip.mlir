@@ -6,6 +6,8 @@
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 // CHECK: sdy.mesh @moved = <["x"=2, "y"=2], device_ids=[0, 2, 1, 3]>
 sdy.mesh @moved = <["x"=2, "y"=2], device_ids=[0, 2, 1, 3]>
+// CHECK: sdy.mesh @empty = <[]>
+sdy.mesh @empty = <[]>
 // CHECK: sdy.mesh @one = <[], device_ids=[3]>
 sdy.mesh @one = <[], device_ids=[3]>
 
@@ -66,5 +68,11 @@ func.func @changes(%a: tensor<8x8xf32>) {
   sdy.sharding_group %a group_id=7 : tensor<8x8xf32>
   // CHECK: sdy.propagation_barrier %{{.*}} allowed_direction=NONE : tensor<8x8xf32>
   %9 = sdy.propagation_barrier %a allowed_direction=NONE : tensor<8x8xf32>
+  // CHECK: sdy.propagation_barrier %{{.*}} allowed_direction=BACKWARD : tensor<8x8xf32>
+  %10 = sdy.propagation_barrier %a allowed_direction=BACKWARD : tensor<8x8xf32>
+  // CHECK: sdy.data_flow_edge %{{.*}} sharding=<@mesh, [{"x"}, {?}]> : tensor<8x8xf32>
+  %11 = sdy.data_flow_edge %a sharding=<@mesh, [{"x"}, {?}]> : tensor<8x8xf32>
+  // CHECK: sdy.data_flow_edge %{{.*}} : tensor<8x8xf32>
+  %12 = sdy.data_flow_edge %11 : tensor<8x8xf32>
   return
 }

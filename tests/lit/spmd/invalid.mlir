@@ -407,7 +407,7 @@ func.func @f(%x: tensor<8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %o: tensor<8xf32>) {
-  // expected-error @below {{'spmd.move' op must have layouts on one mesh [move_c1]}}
+  // expected-error @below {{'spmd.move' op must have layouts on one mesh, or both with 'first' [move_c1]}}
   %y = spmd.move from <mesh = [2], split = [[0]]> to <mesh = [4], split = [[]]> full = [8] ins(%x : tensor<4xf32>) outs(%o : tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -433,5 +433,75 @@ func.func @f(%x: tensor<?xf32>, %o: tensor<8xf32>) {
 func.func @f(%x: tensor<?xf32>, %o: tensor<9xf64>) {
   // expected-error @below {{'spmd.move' op must keep the element type [move_c4]}}
   %y = spmd.move from <mesh = [2], split = [[0]]> to <mesh = [2], split = [[]]> full = [9] ins(%x : tensor<?xf32>) outs(%o : tensor<9xf64>) -> tensor<9xf64>
+  return
+}
+
+// -----
+
+// expected-error @below {{'first' must be the number of a device, and the last one of the mesh below 65536 [layout_c1]}}
+func.func private @f(tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], first = 65535, split = [[]]>})
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{'spmd.on' op has no device in 2 to 2 [on_c1]}}
+  spmd.on 2 to 2 {
+  }
+  return
+}
+
+// -----
+
+func.func @f() {
+  spmd.on 2 to 4 {
+    // expected-error @below {{'spmd.on' op names devices that do not run the 'spmd.on' around it, 2 to 4 [on_c2]}}
+    spmd.on 3 to 5 {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{'spmd.on' op must yield values of the types of its results [on_c3]}}
+  %y = spmd.on 0 to 2 -> tensor<4xf32> {
+    spmd.yield %x : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func private @g(tensor<8xf32>) -> tensor<8xf32>
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{'spmd.call' op must have a layout for each operand and result, and at least one [call_c1]}}
+  %y = spmd.call @g(%x) in [] out [#spmd.layout<mesh = [2], first = 0, split = [[]]>] : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func private @g(tensor<8xf32>) -> tensor<8xf32>
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{'spmd.call' op must have layouts with 'first' and of the same devices [call_c1]}}
+  %y = spmd.call @g(%x) in [#spmd.layout<mesh = [2], first = 2, split = [[]]>] out [#spmd.layout<mesh = [2], split = [[]]>] : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{'spmd.call' op calls g, which is not a function of the module [call_c2]}}
+  spmd.call @g(%x) in [#spmd.layout<mesh = [2], first = 0, split = [[]]>] out [] : (tensor<8xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func private @g(tensor<8xf32>)
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{'spmd.call' op has operands or results that are not shards, under their layouts, of those of g [call_c3]}}
+  spmd.call @g(%x) in [#spmd.layout<mesh = [2], first = 0, split = [[0]]>] out [] : (tensor<8xf32>) -> ()
   return
 }

@@ -32,6 +32,22 @@ func.func @main(%x: tensor<8x4xf32> {spmd.layout = #rows})
   return %y : tensor<8x4xf32>
 }
 
+// CHECK-LABEL: func.func @some_devices
+// CHECK-SAME: spmd.layout = #spmd.layout<mesh = [2], first = 2, split = {{\[\[}}0]]>
+func.func @some_devices(%x: tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], first = 2, split = [[0]]>}) {
+  // CHECK: %{{.*}} = spmd.on 2 to 4 -> tensor<8xf32> {
+  // CHECK: spmd.yield %{{.*}} : tensor<8xf32>
+  %y = spmd.on 2 to 4 -> tensor<8xf32> {
+    %z = arith.addf %x, %x : tensor<8xf32>
+    spmd.yield %z : tensor<8xf32>
+  }
+  // CHECK: spmd.on 0 to 1 {
+  // CHECK-NEXT: }
+  spmd.on 0 to 1 {
+  }
+  return
+}
+
 // CHECK-LABEL: func.func @on_memrefs
 func.func @on_memrefs(%full: memref<8x4xf32>, %part: memref<4x4xf32, strided<[4, 1], offset: ?>>) {
   // CHECK: spmd.distribute <mesh = [2, 2], split = {{\[\[}}0], []]> ins(%{{.*}} : memref<8x4xf32>) outs(%{{.*}} : memref<4x4xf32, strided<[4, 1], offset: ?>>)

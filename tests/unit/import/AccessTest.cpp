@@ -432,7 +432,15 @@ TEST(Access, IndexOutsideIsAnErrorUnlessGuarded) {
       launch("%d0", "",
              "    %in = arith.cmpi ult, %i, %c32 : index\n    scf.if %in {\n" +
                  access + "    }\n"));
-  EXPECT_EQ(data.writes, range(4, 256));
+  EXPECT_EQ(data.writes, range(4, 132));
+  // A guard that lets some thread out of bounds through is no excuse.
+  outside = importText(program(
+      launch("%d0", "",
+             "    %in = arith.cmpi ult, %i, %c64 : index\n    scf.if %in {\n" +
+                 access + "    }\n")));
+  EXPECT_EQ(outside.countErrors("index 0 runs from 1 to 64, outside the 64"),
+            1u)
+      << outside.text();
 }
 
 // 2^62 * 8 bytes does not fit: such an index must not wrap into the buffer.

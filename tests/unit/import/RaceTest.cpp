@@ -16,8 +16,14 @@ std::string load(const std::string &buffer) {
          "[%i] : memref<64xf32>\n";
 }
 std::string guarded(const std::string &body) {
-  return "    %in = arith.cmpi ult, %i, %c32 : index\n    scf.if %in {\n" +
+  // What "is not equal" lets through is no range of ids.
+  return "    %in = arith.cmpi ne, %i, %c32 : index\n    scf.if %in {\n" +
          body + "    }\n";
+}
+/// As nearly every kernel is written.
+std::string inRange(const std::string &predicate, const std::string &body) {
+  return "    %in = arith.cmpi " + predicate +
+         ", %i, %c32 : index\n    scf.if %in {\n" + body + "    }\n";
 }
 std::string memcpyTo(const std::string &target, const std::string &source,
                      const std::string &stream) {
@@ -64,6 +70,49 @@ TEST(Race, SureStoresOfTwoStreamsAreProven) {
   EXPECT_EQ(judge(launch("%d0", "%s0", store("%a")) +
                   launch("%d0", "%t0", store("%a"))),
             (Verdict{1, 0}));
+}
+
+TEST(Race, AnAffineGuardLeavesAStoreSure) {
+  const std::string low = inRange("ult", store("%a")),
+                    high = inRange("uge", store("%a")),
+                    last = inRange("sgt", store("%a"));
+  auto both = [](const std::string &first, const std::string &second) {
+    return judge(launch("%d0", "%s0", first) + launch("%d0", "%t0", second));
+  };
+  EXPECT_EQ(both(low, low), (Verdict{1, 0}));
+  EXPECT_EQ(both(low, store("%a")), (Verdict{1, 0}));
+  EXPECT_EQ(both(high, last), (Verdict{1, 0}));
+  // What the guards let through is known, so these are apart.
+  EXPECT_EQ(both(low, high), (Verdict{0, 0}));
+  // The other half of a condition.
+  const std::string halves =
+      "    %in = arith.cmpi slt, %i, %c32 : index\n    scf.if %in {\n" +
+      load("%a") + "    } else {\n" + store("%a2") + "    }\n";
+  EXPECT_EQ(both(halves, low), (Verdict{1, 0}));
+  EXPECT_EQ(both(halves, high), (Verdict{0, 0}));
+}
+
+TEST(Race, APairOfLinesIsReportedOnceAndWarningsHideNoError) {
+  const std::string loop = "  scf.for %it = %c0 to %c64 step %c1 {\n" +
+                           launch("%d0", "%s0", store("%a2")) +
+                           launch("%d0", "%t0", guarded(store("%a2"))) +
+                           "  }\n";
+  ImportOptions unrolled;
+  unrolled.rollFrom = 0;
+  Imported checked =
+      importText(program(loop + launch("%d0", "%s0", store("%a")) +
+                         launch("%d0", "%t0", store("%a"))),
+                 unrolled);
+  EXPECT_FALSE(checked.program);
+  EXPECT_EQ(checked.countErrors("race on buffer 'a'"), 1u) << checked.text();
+  EXPECT_LE(checked.countWarnings("possible race on buffer 'a2'"), 4u);
+}
+
+TEST(Race, AllOfThemAreReported) {
+  EXPECT_EQ(judge(launch("%d0", "%s0", store("%a") + store("%a2")) +
+                  launch("%d0", "%t0", store("%a")) +
+                  launch("%d0", "%t0", store("%a2"))),
+            (Verdict{2, 0}));
 }
 
 TEST(Race, GuardedStoreIsPossible) {

@@ -142,9 +142,8 @@ private:
                : fmt::format("    %v = memref.load {}[%i] : memref<64xf32>\n",
                              buffers[buffer]);
     if (!sure)
-      access =
-          "    %in = arith.cmpi ult, %i, %c32 : index\n    scf.if %in {\n" +
-          access + "    }\n";
+      access = "    %in = arith.cmpi ne, %i, %c32 : index\n    scf.if %in {\n" +
+               access + "    }\n";
     text += launch(device ? "%d1" : "%d0", streams[stream], access);
     auto [start, end] = queue(stream);
     uses.push_back({numNodes++, buffer, writes, sure, start, end});

@@ -46,6 +46,11 @@ TEST(Race, EqualsEndInATie) {
   auto result = race(subjects, options);
   ASSERT_TRUE(result);
   EXPECT_LT(result->rounds, options.mostRounds);
+  EXPECT_TRUE(result->isDecided);
+  options.maxSeconds = 0; // one round tells nothing
+  result = race(subjects, options);
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(result->isDecided);
   for (auto left : result->leftAt)
     EXPECT_FALSE(left);
 }

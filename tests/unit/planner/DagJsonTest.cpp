@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/dagfile/DagJson.h"
+#include "planner/schedule/MakePlan.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/planner/RandomDag.h"
 
@@ -10,6 +11,7 @@
 
 using namespace mgpu;
 using namespace mgpu::planner;
+using namespace mgpu::planner::testing;
 
 static std::string file(const std::string &nodes, bool spmd = true) {
   return std::string("{\"format\":\"mgpu-dag/2\",\"name\":\"t\",\"devices\":2,"
@@ -76,6 +78,71 @@ TEST(DagJson, CollectivesOfAFileThatIsNotSpmdTakeTheirGroup) {
   ASSERT_TRUE(dag) << dag.error().message;
   EXPECT_EQ(dag->nodes[0].devices, std::vector<DeviceId>{DeviceId{1}});
   EXPECT_EQ(dag->nodes[1].devices.size(), 2u);
+}
+
+TEST(DagJson, CopiesFillsAndTheHostHaveResourcesOfTheirOwn) {
+  Result<Dag> dag = parseDagJson(
+      file(R"({"id":0,"kind":"copy","name":"up","from":"host","to":0,
+               "bytes":64,"deps":[],"phase":"load"},
+              {"id":1,"kind":"fill","name":"zero","device":1,"bytes":32,
+               "deps":[]},
+              {"id":2,"kind":"copy","name":"over","from":0,"to":1,"bytes":48,
+               "deps":[0]},
+              {"id":3,"kind":"host","name":"wait","duration_us":7,"deps":[2],
+               "location":"a.mlir:3:1"})",
+           false),
+      "t.json");
+  ASSERT_TRUE(dag) << dag.error().message;
+  const auto &nodes = dag->nodes;
+  EXPECT_EQ(nodes[0].phase, Phase::Load);
+  EXPECT_EQ(workClass(nodes[0]), WorkClass::Copy);
+  EXPECT_EQ(nodes[0].devices, std::vector<DeviceId>{DeviceId{0}});
+  EXPECT_EQ(workClass(nodes[1]), WorkClass::Kernel);
+  EXPECT_EQ(nodes[1].bytesWritten, 32u);
+  // It copies what the first copy brought.
+  const auto &over = std::get<CopyCall>(nodes[2].work);
+  EXPECT_EQ(over.source, std::get<CopyCall>(nodes[0].work).destination);
+  EXPECT_EQ(over.sourceBox.sizes, std::vector<int64_t>{48});
+  EXPECT_EQ(nodes[2].devices.size(), 2u);
+  EXPECT_TRUE(nodes[3].devices.empty());
+  EXPECT_EQ(workClass(nodes[3]), WorkClass::Copy);
+  EXPECT_EQ(nodes[3].location, "a.mlir:3:1");
+  EXPECT_TRUE(makePlan(*dag, {}));
+
+  auto refused = [&](const std::string &node, bool spmd = false) {
+    return !parseDagJson(
+        file("{\"id\":0,\"name\":\"n\",\"deps\":[]," + node + "}", spmd),
+        "t.json");
+  };
+  EXPECT_FALSE(refused(R"("kind":"host","duration_us":1)"));
+  EXPECT_TRUE(refused(R"("kind":"host")"));
+  EXPECT_TRUE(refused(R"("kind":"host","duration_us":1)", true));
+  EXPECT_TRUE(refused(R"("kind":"copy","from":0,"bytes":1)"));
+  EXPECT_TRUE(refused(R"("kind":"copy","from":9,"to":0,"bytes":1)"));
+  EXPECT_TRUE(refused(R"("kind":"kernel","devices":[1,0])"));
+  EXPECT_TRUE(refused(R"("kind":"kernel","device":0,"phase":"later")"));
+  EXPECT_TRUE(refused(R"("kind":"kernel","device":0,"uses":[{"buffer":0}])"));
+}
+
+TEST(DagJson, AProgramAndItsFileHaveTheSamePlan) {
+  RooflineEstimator model = hostModel();
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    Dag dag = randomDag(seed, {3, 10, 30, true});
+    Result<Plan> plan = makePlan(dag, {}, &model);
+    ASSERT_TRUE(plan);
+    std::vector<double> durations(dag.nodes.size());
+    for (const PlanStep &step : plan->steps)
+      durations[step.node.value] = step.durationUs;
+    const std::string text = programJsonText(dag, durations);
+    Result<Dag> back = parseDagJson(text, "t.json");
+    ASSERT_TRUE(back) << seed << ": " << back.error().message;
+    EXPECT_EQ(programJsonText(*back, durations), text);
+    Result<Plan> again = makePlan(*back, {}, &model);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->makespanUs, plan->makespanUs) << seed;
+    EXPECT_EQ(again->lowerBoundUs, plan->lowerBoundUs) << seed;
+    EXPECT_EQ(again->arenaBytes, plan->arenaBytes) << seed;
+  }
 }
 
 TEST(DagJson, ErrorsNameNodeAndField) {

@@ -21,7 +21,8 @@ static BufferId addHostBuffer(Dag &dag, std::string name, BufferRole role,
 Program randomProgram(uint64_t seed) {
   std::mt19937_64 random(seed * 2 + 1);
   auto pick = [&](uint64_t bound) { return random() % bound; };
-  Program program{randomDag(seed), {}, {}, {}};
+  Program program;
+  program.dag = randomDag(seed);
   Dag &dag = program.dag;
   dag.name = "odd \"name\"\t\\ " + std::to_string(seed);
   dag.residentBytes = pick(1000);

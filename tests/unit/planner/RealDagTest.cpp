@@ -3,6 +3,7 @@
 // One training step of Llama 3.1 8B, from the public data directory MGPU_DATA.
 #include "planner/dagfile/DagJson.h"
 #include "planner/plan/ArenaLayout.h"
+#include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/Timeline.h"
 #include "tests/unit/planner/RandomDag.h"
 
@@ -51,6 +52,9 @@ TEST(RealDag, LlamaStepIsPlannedAndVerifiedInUnderASecond) {
     return std::chrono::duration<double, std::milli>(to - from).count();
   };
   ArenaLayout layout = layoutArena(*plan, *dag);
+  Result<ProgramModel> bounded = modelOf(*dag, model);
+  ASSERT_TRUE(bounded) << bounded.error().message;
+  setBound(*plan, bounded->bound.us, bounded->bound.by);
   PlanSummary summary = summarize(*plan, *dag);
   PlanSummary serial = summarize(*scheduleSerial(*dag, model), *dag);
   printf("makespan %.1f ms, bound %.1f ms, ratio %.4f; serial %.1f ms; exposed "

@@ -100,7 +100,9 @@ TEST(Recorder, ARaceIsFoundAtBothPlaces) {
   TwoDevices two;
   ASSERT_TRUE(two.load(0, "p:2"));
   SourceStream other = two.recorder.createStream({0});
-  auto raced = two.launchOn(0, {two.recorder.place("p:3"), other});
+  ASSERT_TRUE(two.launchOn(0, {two.recorder.place("p:3"), other}));
+  EXPECT_EQ(two.recorder.numRaces(), 1u);
+  auto raced = two.recorder.finish();
   ASSERT_FALSE(raced);
   EXPECT_EQ(raced.error().kind, ErrorKind::Invalid);
   EXPECT_EQ(raced.error().message,

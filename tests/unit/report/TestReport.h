@@ -81,6 +81,18 @@ inline ProfileFacts testProfile(const std::string &name = "kern") {
   return facts;
 }
 
+inline DecidedTimes testTimes() {
+  DecidedTimes times;
+  times.before = {100, 90, 120, 10};
+  times.after = {50, 45, 60, 10};
+  times.change = bench::Interval{-0.5, -0.55, -0.4};
+  times.pairs = 10;
+  times.processes = 5;
+  times.verdict = "FAST";
+  times.sentence = "the best found beats the default by 50.0 %";
+  return times;
+}
+
 /// The default takes 100 us, the tuned configuration 50.
 inline void fill(db::TuningStore &store, const ProgramFacts &facts,
                  bool decided = true) {
@@ -106,9 +118,7 @@ inline void fill(db::TuningStore &store, const ProgramFacts &facts,
         {"exhausted", false},
         {"seconds", 7.5},
         {"evaluations", 13},
-        {"default_us", 100.0},
-        {"comparison", "the best found beats the default by 50.0 %"},
-        {"verdict", "FAST"},
+        {"times", toJson(testTimes())},
         {"space", 1e9},
         {"parts",
          {{{"name", "kernel kern"}, {"points", 8}, {"tried", 2}},

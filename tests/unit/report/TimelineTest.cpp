@@ -54,6 +54,10 @@ TEST(DescribeReplay, TakesMeasuredTimesAndDoubtsThem) {
                 {{1}, {PlanStream{{0}, {1}}}, {}, 15, 5}};
   Timeline predicted = describeReplay(dag, plan, {});
   EXPECT_FALSE(predicted.isMeasured);
+  EXPECT_EQ(predicted.plan, plan.verdictLine());
+  ProgramFacts facts;
+  facts.before = predicted;
+  EXPECT_EQ(factsFromJson(toJson(facts)), facts);
   EXPECT_EQ(predicted.steps.at(1).startUs, 5); // from the first step on
   const capture::NodeSpan spans[] = {
       {{1}, 0, 2, 3}, {{9}, 0, 0, 1}, {{0}, 0, 5, 4}};

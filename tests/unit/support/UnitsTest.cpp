@@ -29,8 +29,28 @@ TEST(Units, ByteSizes) {
 TEST(Units, Budgets) {
   EXPECT_EQ(parseBudget("60s")->seconds, 60);
   EXPECT_EQ(parseBudget("0.5s")->seconds, 0.5);
+  EXPECT_EQ(parseBudget("500ms")->seconds, 0.5);
+  EXPECT_EQ(parseBudget("2m")->seconds, 120);
+  EXPECT_EQ(parseBudget("1.5min")->seconds, 90);
+  EXPECT_EQ(parseBudget("1h")->seconds, 3600);
   EXPECT_EQ(parseBudget("60s")->evaluations, UINT64_MAX);
   EXPECT_EQ(parseBudget("1000")->evaluations, 1000u);
-  for (const char *text : {"", "s", "-1s", "1.5", "1m", "-3", "nans"})
+  for (const char *text :
+       {"", "s", "-1s", "1.5", "1d", "-3", "nans", "infs", "1 h"})
     EXPECT_FALSE(parseBudget(text)) << text;
+}
+
+TEST(Units, DurationsHaveFourDigitsInTheUnitOfTheirSize) {
+  EXPECT_EQ(durationText(0), "0.000 ns");
+  EXPECT_EQ(durationText(0.0749), "74.90 ns");
+  EXPECT_EQ(durationText(0.9999), "999.9 ns");
+  EXPECT_EQ(durationText(0.99999), "1.000 us");
+  EXPECT_EQ(durationText(1.1184), "1.118 us");
+  EXPECT_EQ(durationText(9.99949), "9.999 us");
+  EXPECT_EQ(durationText(9.9996), "10.00 us");
+  EXPECT_EQ(durationText(99.996), "100.0 us");
+  EXPECT_EQ(durationText(743.92), "743.9 us");
+  EXPECT_EQ(durationText(12345), "12.35 ms");
+  EXPECT_EQ(durationText(3e6), "3.000 s");
+  EXPECT_EQ(durationText(3600e6), "3600.0 s");
 }

@@ -47,7 +47,7 @@ TEST(Profile, WhatCannotBeCorrectedIsLeftNearest) {
   EXPECT_EQ(correctionFor({}, 7).factor, 1);
 }
 
-struct Measured : ReductionSubject {
+struct MeasuredSubject : ReductionSubject {
   planner::Plan serial;
   std::vector<ProfileSubject> subjects;
   Profile profile;
@@ -56,7 +56,7 @@ struct Measured : ReductionSubject {
     return [this](capture::Replayer &replayer) { data->bind(replayer, 0); };
   }
 
-  explicit Measured(uint64_t rounds) {
+  explicit MeasuredSubject(uint64_t rounds) {
     planner::RooflineEstimator model(planner::hostRates(), "host roofline");
     serial = *planner::scheduleSerial(dag, model);
     for (uint32_t threads : {1, 2})
@@ -71,7 +71,7 @@ struct Measured : ReductionSubject {
 };
 
 TEST(Profile, EveryNodeOfAReplayIsTimed) {
-  Measured measured(5);
+  MeasuredSubject measured(5);
   const Profile &profile = measured.profile;
   EXPECT_EQ(profile.serialUs.count, 5u);
   EXPECT_GT(profile.serialUs.median.middle, 0);
@@ -96,7 +96,7 @@ TEST(Profile, ThreadsArePinnedMeanwhileAndGivenBack) {
   const std::vector<int> cpus = bench::cpusInOrder();
   if (cpus.size() < 2)
     GTEST_SKIP() << "there is one CPU, to which everything is pinned";
-  Measured measured(1);
+  MeasuredSubject measured(1);
   std::vector<std::vector<int>> workers;
   std::set<int> ran;
   auto open = [&](uint32_t devices, uint32_t threads,
@@ -133,7 +133,7 @@ TEST(Profile, TheFastestIsTheOneThatIsSoMostOften) {
 }
 
 TEST(Profile, AKernelThatCannotBeLoadedIsAnError) {
-  Measured measured(1);
+  MeasuredSubject measured(1);
   const std::vector<Bytes> kernels = {Bytes(100)};
   auto made = measureProfile(
       {measured.dag, kernels, measured.bind(), TestSubject::open},
@@ -141,14 +141,14 @@ TEST(Profile, AKernelThatCannotBeLoadedIsAnError) {
   EXPECT_FALSE(made);
 }
 
-ProfileFacts factsOf(const Measured &measured) {
+ProfileFacts factsOf(const MeasuredSubject &measured) {
   return describeProfile(measured.dag, {{"lanes", "2"}}, measured.subjects[1],
                          measured.profile.subjects[1],
                          measured.profile.serialUs);
 }
 
 TEST(ProfileFacts, AreThePlanBesideTheSamples) {
-  Measured measured(3);
+  MeasuredSubject measured(3);
   // By hand: all samples of a node are its number.
   for (size_t k = 0; k < measured.dag.nodes.size(); ++k)
     measured.profile.subjects[1].nodeUs[k] = {double(k), double(k)};
@@ -184,7 +184,7 @@ TEST(ProfileFacts, AreStoredAndTheNewestRead) {
   ASSERT_TRUE(none);
   EXPECT_FALSE(*none);
 
-  Measured measured(2);
+  MeasuredSubject measured(2);
   ProfileFacts facts = factsOf(measured);
   facts.nodes[0].name = "\"<\xff>"; // a name that is not UTF-8
   ASSERT_TRUE(storeProfile(program, facts, "1", *store));

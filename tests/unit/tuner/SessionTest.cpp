@@ -85,7 +85,7 @@ TEST(Session, EveryFaultIsNamedAndNoneWins) {
                                         {"refused", 1}}));
   uint32_t chosen = result->config.kernels.at(0)[P::Unroll];
   EXPECT_TRUE(chosen == 0 || chosen == 8) << chosen;
-  EXPECT_GT(result->defaultUs, 0);
+  EXPECT_GT(result->times.before.us, 0);
   EXPECT_FALSE(result->history.empty());
 }
 
@@ -113,7 +113,7 @@ TEST(Session, FailuresAreStoredAndNotTriedAgain) {
   EXPECT_EQ((*found)->config, again->config);
   EXPECT_TRUE((*found)->complete);
   EXPECT_GE((*found)->evaluations, 20u);
-  EXPECT_FALSE((*found)->sentence.empty());
+  EXPECT_EQ((*found)->times, again->times);
   // Other kernels are another problem, however alike.
   compiled[0] = std::make_shared<Bytes>(kernelWithFault(4));
   found = findDecision(keys, faulty.spaces, {}, *store);
@@ -193,6 +193,27 @@ TEST(Session, ATransformThatGainsIsChosenStoredAndFoundAgain) {
   found = findDecision(keys, reductions.spaces, {}, *store);
   ASSERT_TRUE(found && *found);
   EXPECT_EQ((*found)->config, result->config);
+}
+
+TEST(Session, WhereTimeWasUpFirstItSaysSoAndWhatBudgetWouldDo) {
+  db::TempFolder folder;
+  FaultySubject faulty({0, 8});
+  auto store = db::TuningStore::open(folder / "t.db");
+  ASSERT_TRUE(store) << store.error().message;
+  TuningOptions hasty = options(8);
+  hasty.budget.seconds = 0.05;
+  // Nothing is surely anything at this confidence.
+  hasty.comparison.confidence = 1 - 1e-15;
+  auto result = tune(faulty.subject(), hasty, &*store);
+  ASSERT_TRUE(result) << result.error().message;
+  const DecidedTimes &times = result->times;
+  const bool names = times.sentence.find("--budget") != std::string::npos;
+  EXPECT_EQ(names, times.isUndecided) << times.sentence;
+  EXPECT_TRUE(!times.isUndecided || result->isDefault);
+  if (times.isUndecided)
+    EXPECT_EQ(times.sentence.find("nothing tried"), std::string::npos);
+  if (result->isDefault)
+    EXPECT_EQ(times.before, times.after);
 }
 
 TEST(Session, AStopKeepsWhatThereIs) {

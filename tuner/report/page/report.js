@@ -14,7 +14,8 @@
   // Tooltips are HTML; names are the user's.
   const text = (value) => String(value).replace(/[&<>"']/g, (c) => "&#" + c.charCodeAt(0) + ";");
   const number = (value, digits = 4) => Number(value.toPrecision(digits)).toString();
-  const duration = (us) => us >= 1e6 ? number(us / 1e6) + " s" : us >= 1e3 ? number(us / 1e3) + " ms" : number(us) + " us";
+  const duration = (us) => us >= 1e6 ? number(us / 1e6) + " s" : us >= 1e3 ? number(us / 1e3) + " ms" :
+    us >= 1 ? number(us) + " us" : number(1e3 * us) + " ns";
   const percent = (share) => (100 * share).toFixed(1) + " %";
   const rows = (pairs) => pairs.filter((p) => p[1] !== "").map((p) => text(p[0]) + ": <b>" + text(p[1]) + "</b>").join("<br>");
   const wrapped = (value) => '<div style="max-width:440px;white-space:normal;overflow-wrap:anywhere">' + value + "</div>";

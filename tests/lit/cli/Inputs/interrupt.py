@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """interrupt.py WORD COMMAND...: interrupts the command as one does with Ctrl-C
-once a line of its standard error holds WORD, however long that takes."""
+once a line of its standard error holds WORD, however long that takes. Fails
+unless the command ends with 130."""
 import signal
 import subprocess
 import sys
@@ -12,4 +13,5 @@ for line in child.stderr:
         break
 for line in child.stderr:  # or the pipe fills
     pass
-sys.exit(child.wait())
+code = child.wait()
+sys.exit(f"exit code {code}, expected 130" if code != 130 else 0)

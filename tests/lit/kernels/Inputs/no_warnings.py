@@ -21,6 +21,7 @@ PROGRAMS = [
     ["examples/exchange/exchange.mlir"],
     ["examples/source/source.mlir"],
     ["examples/attention/attention.mlir"],
+    ["examples/gpu/dot.mlir"],
     ["examples/tensor/attention.mlir"],
     ["examples/stablehlo/mlp-step.mlir"],
     ["examples/tensor/data-parallel.mlir", "--arg", "rate=0.5"],
@@ -30,6 +31,9 @@ PROGRAMS = [
 ]
 # Kernels of the same forms as above.
 FOR_ONE_ARCH = [
+    ["examples/tensor/pipeline.mlir"],
+    ["examples/mpmd/named.mlir", "--assign", "embed=front", "--assign", "head=back"],
+    ["examples/mpmd/training.mlir"],
     ["examples/shard/jacobi.mlir"],
     ["examples/shard/matmul.mlir"],
     ["examples/shard/training.mlir", "--arg", "rate=0.5"],

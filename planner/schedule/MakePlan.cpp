@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/schedule/list/MakePlan.h"
+#include "planner/schedule/MakePlan.h"
 
+#include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "support/Random.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace mgpu::planner {
@@ -42,9 +44,40 @@ Result<Plan> schedule(const Dag &dag, const PlanRequest &request,
   // The draw chose the order. What is predicted is what was estimated.
   for (PlanStep &step : plan.steps)
     step.durationUs = latency.durationUs(dag, step.node);
-  plan.lowerBoundUs = makespanLowerBound(dag, latency);
   predictTimes(plan, dag);
   return plan;
+}
+
+/// Moves of the search, so that it takes some hundredths of a second for a
+/// small program, and for a large one no longer than its bound.
+uint64_t movesFor(const Dag &dag) {
+  return std::clamp<uint64_t>(60'000 / (dag.nodes.size() + 1), 8, 2000);
+}
+
+/// Sets the bound of a plan, and shortens it where the request leaves it open.
+Result<void> complete(Plan &plan, const Dag &dag, const PlanRequest &request,
+                      const LatencyEstimator &latency) {
+  MGPU_TRY_ASSIGN(ProgramModel model, modelOf(dag, latency));
+  const bool isOpen = request.scheduler == "list" && request.seed == 0 &&
+                      request.schedulePolicy.order &&
+                      request.schedulePolicy.early &&
+                      plan.streamsPerDevice >= 3;
+  if (isOpen && plan.makespanUs > model.bound.us * (1 + 1e-9)) {
+    rcpsp::Budget budget(1e9, movesFor(dag));
+    const PlanOffer offer = [&](Plan shorter) -> Result<double> {
+      double taken = 0;
+      for (uint64_t bytes : shorter.arenaBytes)
+        taken = std::max(taken, double(bytes + dag.residentBytes) /
+                                    double(request.limits.arenaBytes));
+      if (taken <= 1 && shorter.makespanUs < plan.makespanUs * (1 - 1e-9))
+        plan = std::move(shorter);
+      return taken;
+    };
+    MGPU_TRY(searchPlans(dag, model, plan, true, latency, plan.streamsPerDevice,
+                         1, budget, offer));
+  }
+  setBound(plan, model.bound.us, model.bound.by);
+  return {};
 }
 
 } // namespace
@@ -52,8 +85,10 @@ Result<Plan> schedule(const Dag &dag, const PlanRequest &request,
 Result<Plan> makePlan(const Dag &dag, const PlanRequest &request,
                       const LatencyEstimator *latency) {
   const RooflineEstimator roofline(hostRates(), "host roofline");
-  MGPU_TRY_ASSIGN(Plan plan,
-                  schedule(dag, request, latency ? *latency : roofline));
+  const LatencyEstimator &by = latency ? *latency : roofline;
+  MGPU_TRY_ASSIGN(Plan plan, schedule(dag, request, by));
+  if (!request.isDraft)
+    MGPU_TRY(complete(plan, dag, request, by));
   if (auto ok = verify(plan, dag, request.limits); !ok)
     return fail(ErrorKind::Internal,
                 fmt::format("scheduler '{}' made an unsafe plan: {}",

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Devices, tokens and memory of the gpu dialect's host code.
+#include "dialect/conversion/gpu/GpuHost.h"
+
+#include "dialect/mgpu/Diagnostics.h"
+#include "dialect/mgpu/HostCode.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+Value deviceHandle(func::FuncOp function, int64_t index) {
+  Block &front = function.getBody().front();
+  for (auto device : front.getOps<ir::GetDeviceOp>())
+    if (device->hasAttr("mgpu.head") &&
+        ir::getConstantDeviceIndex(device) == index)
+      return device;
+  OpBuilder b = OpBuilder::atBlockBegin(&front);
+  Value number = arith::ConstantIndexOp::create(b, function.getLoc(), index);
+  auto device = ir::GetDeviceOp::create(
+      b, function.getLoc(), ir::DeviceType::get(b.getContext()), number);
+  device->setAttr("mgpu.head", b.getUnitAttr());
+  return device;
+}
+
+FailureOr<Value> defaultDeviceAt(Operation *op, const DefaultDevice &now) {
+  if (now.isUnclear) {
+    ir::emitUnsupported(op)
+        << "runs on a default device that depends on loops, branches or calls "
+           "before it; choose it here with gpu.set_default_device";
+    return failure();
+  }
+  if (now.handle)
+    return now.handle;
+  return deviceHandle(op->getParentOfType<func::FuncOp>(), 0);
+}
+
+Value streamOf(OpBuilder &b, gpu::AsyncOpInterface op, Value device) {
+  Location loc = op->getLoc();
+  ValueRange awaited = op.getAsyncDependencies();
+  Value token = op.getAsyncToken();
+  if (!token) {
+    for (Value each : awaited)
+      ir::SyncStreamOp::create(b, loc, each);
+    return {};
+  }
+  Value stream = ir::CreateStreamOp::create(
+      b, loc, ir::StreamType::get(b.getContext()), device);
+  if (!awaited.empty())
+    ir::StreamWaitOp::create(b, loc, stream, awaited);
+  token.replaceAllUsesWith(stream);
+  return stream;
+}
+
+namespace {
+
+/// The device that owns a memref, as far as the text shows; else the host.
+Value ownerOf(Operation *op, Value memref) {
+  if (Value device = ir::deviceOf(memref))
+    return device;
+  return deviceHandle(op->getParentOfType<func::FuncOp>(), ir::hostDeviceIndex);
+}
+
+LogicalResult convert(gpu::AllocOp op, Value device) {
+  OpBuilder b(op);
+  MemRefType type = op.getType();
+  SmallVector<int64_t> shape(type.getShape());
+  auto sizes = op.getDynamicSizes().begin();
+  for (int64_t &size : shape)
+    if (ShapedType::isDynamic(size)) {
+      std::optional<int64_t> known = getConstantIntValue(*sizes++);
+      if (!known)
+        return ir::emitUnsupported(op)
+               << "allocates memory of a size that is not a constant";
+      size = *known;
+    }
+  if (!type.getLayout().isIdentity() || !op.getSymbolOperands().empty())
+    return ir::emitUnsupported(op)
+           << "allocates memory of another layout than the default";
+  streamOf(b, op, device);
+  auto wanted =
+      MemRefType::get(shape, type.getElementType(), MemRefLayoutAttrInterface(),
+                      type.getMemorySpace());
+  auto made = ir::AllocOp::create(b, op.getLoc(), wanted, device);
+  if (!op.getHostShared())
+    made->setAttr(ofDeviceOnly, b.getUnitAttr());
+  Value memory = made.getPtr();
+  if (wanted != type)
+    memory = memref::CastOp::create(b, op.getLoc(), type, memory);
+  op.getMemref().replaceAllUsesWith(memory);
+  return success();
+}
+
+/// Memory that is freed in the order of tokens lives to the program's end: only
+/// the host frees.
+void convert(gpu::DeallocOp op, Value device) {
+  OpBuilder b(op);
+  if (streamOf(b, op, device))
+    return;
+  Value owner = ownerOf(op, op.getMemref());
+  ir::FreeOp::create(b, op.getLoc(), op.getMemref(), owner);
+}
+
+void convert(gpu::MemcpyOp op, Value device) {
+  OpBuilder b(op);
+  Value stream = streamOf(b, op, device);
+  ir::MemcpyOp::create(b, op.getLoc(), op.getDst(), op.getSrc(),
+                       ownerOf(op, op.getDst()), ownerOf(op, op.getSrc()),
+                       stream);
+}
+
+/// A launch with a thread for each element, which sets it.
+LogicalResult convert(gpu::MemsetOp op, Value device) {
+  auto type = cast<MemRefType>(op.getDst().getType());
+  if (!type.hasStaticShape())
+    return ir::emitUnsupported(op) << "sets memory of a dynamic shape";
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  if (Value owner = ir::deviceOf(op.getDst()))
+    device = owner;
+  Value stream = streamOf(b, op, device);
+  const int64_t count = type.getNumElements(), perBlock = 256;
+  if (count == 0)
+    return success();
+  Value memory = op.getDst();
+  if (type.getRank() > 1 && type.getLayout().isIdentity()) {
+    ReassociationIndices all(size_t(type.getRank()));
+    std::iota(all.begin(), all.end(), 0);
+    memory = memref::CollapseShapeOp::create(b, loc, memory, SmallVector{all});
+    type = cast<MemRefType>(memory.getType());
+  }
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value block = constant(std::min(count, perBlock));
+  Value grid = constant((count + perBlock - 1) / perBlock);
+  auto launch = ir::LaunchOp::create(b, loc, device, grid, block, stream);
+  launch->setAttr("mgpu.name", b.getStringAttr("memset"));
+  b.setInsertionPoint(launch.getBody().front().getTerminator());
+  Value rest = gpu::GlobalIdOp::create(b, loc, gpu::Dimension::x);
+  if (count > perBlock && count % perBlock != 0) {
+    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                         rest, constant(count));
+    auto guard = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(guard.thenBlock());
+  }
+  SmallVector<Value> indices(size_t(type.getRank()));
+  for (int64_t dim = type.getRank(); dim-- > 0;) {
+    indices[size_t(dim)] = rest;
+    if (dim == 0)
+      break;
+    Value size = constant(type.getDimSize(dim));
+    indices[size_t(dim)] = arith::RemUIOp::create(b, loc, rest, size);
+    rest = arith::DivUIOp::create(b, loc, rest, size);
+  }
+  memref::StoreOp::create(b, loc, op.getValue(), memory, indices);
+  return success();
+}
+
+} // namespace
+
+bool isMemoryOp(Operation *op) {
+  return isa<gpu::AllocOp, gpu::DeallocOp, gpu::MemcpyOp, gpu::MemsetOp,
+             gpu::WaitOp, gpu::HostRegisterOp, gpu::HostUnregisterOp>(op);
+}
+
+LogicalResult convertMemoryOp(Operation *op, Value device) {
+  LogicalResult result =
+      llvm::TypeSwitch<Operation *, LogicalResult>(op)
+          .Case<gpu::AllocOp, gpu::MemsetOp>(
+              [&](auto each) { return convert(each, device); })
+          .Case<gpu::DeallocOp, gpu::MemcpyOp>([&](auto each) {
+            convert(each, device);
+            return success();
+          })
+          .Case([&](gpu::WaitOp wait) {
+            OpBuilder b(wait);
+            streamOf(b, wait, device);
+            return success();
+          })
+          .Default(success()); // registered memory is placed as all other
+  if (succeeded(result))
+    op->erase();
+  return result;
+}
+
+} // namespace mgpu::conversion

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_CONVERSION_GPU_GPUHOST_H
+#define MGPU_DIALECT_CONVERSION_GPU_GPUHOST_H
+
+// What host code of the gpu dialect leaves unsaid, in mgpu's words: on which
+// device an operation runs, and which stream a token stands for.
+
+#include "dialect/mgpu/MgpuDialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Builders.h"
+
+namespace mgpu::conversion {
+
+/// An alloc of mgpu's that stands for one of the gpu dialect, whose memory
+/// host code does not reach.
+inline constexpr llvm::StringLiteral ofDeviceOnly = "mgpu.device_only";
+
+/// The handle of device `index` (-1: the host), made at the head of the
+/// function where it is not there yet.
+mlir::Value deviceHandle(mlir::func::FuncOp function, int64_t index);
+
+/// The device that gpu.set_default_device chose, in program order.
+struct DefaultDevice {
+  mlir::Value handle;     ///< null: device 0, as nothing chose one
+  bool isUnclear = false; ///< it depends on what ran before
+};
+
+/// The default device's handle at `op`. Fails, after a diagnostic, where it is
+/// not clear.
+mlir::FailureOr<mlir::Value> defaultDeviceAt(mlir::Operation *op,
+                                             const DefaultDevice &now);
+
+/// The stream that an operation with dependencies and perhaps a token runs on;
+/// null where the host waits for it. Each token is a stream of its own, which
+/// has waited for those that it depends on.
+mlir::Value streamOf(mlir::OpBuilder &b, mlir::gpu::AsyncOpInterface op,
+                     mlir::Value device);
+
+/// Converts one operation of the gpu dialect that allocates, frees, copies,
+/// sets or waits, or that says which host memory devices use, and erases it.
+mlir::LogicalResult convertMemoryOp(mlir::Operation *op, mlir::Value device);
+bool isMemoryOp(mlir::Operation *op);
+
+/// Makes an mgpu.output of a call of a printing function of MLIR's runner, or
+/// of a vector.print, and erases it. Nothing where `op` is neither.
+void convertPrint(mlir::Operation *op);
+bool isPrint(mlir::Operation *op);
+
+} // namespace mgpu::conversion
+
+#endif // MGPU_DIALECT_CONVERSION_GPU_GPUHOST_H

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+#include "dialect/conversion/mpmd/MeshAssignment.h"
+#include "dialect/mgpu/Diagnostics.h"
+#include "dialect/stablehlo/StablehloDialect.h"
+
+namespace mgpu::conversion {
+
+#define GEN_PASS_DEF_ASSIGNMESHES
+#include "dialect/conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// Reads "f1=m1,f2=m2".
+FailureOr<llvm::StringMap<std::string>>
+readNames(func::FuncOp function, StringRef text, mpmd::TopologyAttr topology) {
+  llvm::StringMap<std::string> meshes;
+  SmallVector<StringRef> pairs;
+  text.split(pairs, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef pair : pairs) {
+    auto [name, mesh] = pair.split('=');
+    if (name.empty() || !topology.find(mesh)) {
+      std::string known;
+      for (mpmd::NamedMeshAttr each : topology.getMeshes())
+        known += (known.empty() ? "" : ", ") + each.getName().str();
+      return function.emitError()
+             << "cannot take '" << pair << "' of --assign; it is NAME=MESH, "
+             << "and the meshes are " << known;
+    }
+    meshes[name] = mesh.str();
+  }
+  return meshes;
+}
+
+struct AssignMeshes : impl::AssignMeshesBase<AssignMeshes> {
+  using AssignMeshesBase::AssignMeshesBase;
+
+  /// Without meshes nothing can be assigned to one.
+  void checkNone(func::FuncOp function) {
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (!isa_and_nonnull<mpmd::MpmdDialect>(op->getDialect()))
+        return WalkResult::advance();
+      ir::emitUnsupported(op)
+          << "stands in a function without a 'topology'; give it that "
+             "attribute, with a mesh";
+      signalPassFailure();
+      return WalkResult::interrupt();
+    });
+  }
+
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
+    if (!function || function.isExternal())
+      return;
+    mpmd::TopologyAttr topology = mpmd::topologyOf(function);
+    if (!topology)
+      return checkNone(function);
+    if (!function.getBody().hasOneBlock() || topology.getMeshes().empty()) {
+      ir::emitUnsupported(function)
+          << "branches between blocks, or has no mesh in its topology";
+      return signalPassFailure();
+    }
+    auto meshes = readNames(function, assign, topology);
+    if (failed(meshes) ||
+        failed(MeshAssignment(function, topology, *meshes).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace mgpu::conversion

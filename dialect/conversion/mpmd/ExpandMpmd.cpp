@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/Passes.h"
+#include "dialect/mgpu/Diagnostics.h"
+#include "dialect/mpmd/MpmdDialect.h"
+#include "dialect/stablehlo/StablehloDialect.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mgpu::conversion {
+
+#define GEN_PASS_DEF_EXPANDMPMD
+#include "dialect/conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// Writes the rounds of a loop one after the other.
+LogicalResult unroll(mpmd::ForOp loop) {
+  constexpr int64_t mostOperations = 1'000'000;
+  Block &body = loop.getRegion().front();
+  int64_t perRound = 0;
+  loop.walk([&](Operation *) { ++perRound; });
+  if (loop.getIterations() > mostOperations / perRound)
+    return ir::emitUnsupported(loop)
+           << "has " << loop.getIterations() << " rounds of " << perRound
+           << " operations; at most " << mostOperations << " are written out";
+  OpBuilder b(loop);
+  SmallVector<Value> values(loop.getTensors());
+  for (uint32_t round = 0; round < loop.getIterations(); ++round) {
+    IRMapping map;
+    map.map(body.getArguments().drop_back(), values);
+    BlockArgument index = loop.getIndexArg();
+    auto type = cast<RankedTensorType>(index.getType());
+    map.map(index,
+            stablehlo::ConstantOp::create(
+                b, loop.getLoc(),
+                DenseElementsAttr::get(
+                    type, b.getIntegerAttr(type.getElementType(), round))));
+    for (Operation &op : body.without_terminator())
+      b.clone(op, map);
+    for (auto [value, next] :
+         llvm::zip(values, body.getTerminator()->getOperands()))
+      value = map.lookupOrDefault(next);
+  }
+  loop->replaceAllUsesWith(values);
+  loop->erase();
+  return success();
+}
+
+/// Makes a fragment of a call of one, with the callee's body.
+LogicalResult inlineCall(mpmd::FragmentCallOp call, ModuleOp module) {
+  auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+  if (!callee || callee.isExternal() || !callee.getBody().hasOneBlock())
+    return ir::emitUnsupported(call)
+           << "calls " << call.getCallee()
+           << ", which is not a function with a body of one block";
+  OpBuilder b(call);
+  auto fragment = mpmd::FragmentOp::create(
+      b, call.getLoc(), call->getResultTypes(), call.getTensors(),
+      call.getOrigin(), call.getMeshNameAttr(), IntegerAttr(),
+      sdy::TensorShardingPerValueAttr(), sdy::TensorShardingPerValueAttr());
+  IRMapping map;
+  callee.getBody().cloneInto(&fragment.getRegion(), map);
+  Operation *end = fragment.getRegion().front().getTerminator();
+  b.setInsertionPoint(end);
+  mpmd::ReturnOp::create(b, end->getLoc(), end->getOperands());
+  end->erase();
+  call->replaceAllUsesWith(fragment);
+  call->erase();
+  return success();
+}
+
+struct ExpandMpmd : impl::ExpandMpmdBase<ExpandMpmd> {
+  using ExpandMpmdBase::ExpandMpmdBase;
+
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
+    if (!function || function.isExternal())
+      return;
+    SmallVector<mpmd::ForOp> loops; // inner ones first
+    function.walk([&](mpmd::ForOp loop) { loops.push_back(loop); });
+    for (mpmd::ForOp loop : loops)
+      if (failed(unroll(loop)))
+        return signalPassFailure();
+    SmallVector<mpmd::FragmentCallOp> calls;
+    function.walk([&](mpmd::FragmentCallOp call) { calls.push_back(call); });
+    llvm::SetVector<Operation *> callees;
+    for (mpmd::FragmentCallOp call : calls) {
+      callees.insert(getOperation().lookupSymbol(call.getCallee()));
+      if (failed(inlineCall(call, getOperation())))
+        return signalPassFailure();
+    }
+    for (Operation *callee : callees) // they are not lowered
+      if (SymbolTable::symbolKnownUseEmpty(callee, getOperation()))
+        callee->erase();
+  }
+};
+
+} // namespace
+
+} // namespace mgpu::conversion

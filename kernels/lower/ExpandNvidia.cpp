@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/lower/ExpandNvidia.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+namespace {
+
+Value constant(OpBuilder &b, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(b, loc, value);
+}
+
+/// A matrix of the subgroup, of which this lane has the elements of `vector`,
+/// in PTX's order.
+Value matrixOf(OpBuilder &b, Location loc, Value vector,
+               gpu::MMAMatrixType type) {
+  auto shape = cast<VectorType>(vector.getType());
+  Value zero =
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+  Value matrix = gpu::SubgroupMmaConstantMatrixOp::create(b, loc, type, zero);
+  for (int64_t k = 0; k < shape.getNumElements(); ++k) {
+    const int64_t columns = shape.getDimSize(1);
+    Value element = vector::ExtractOp::create(
+        b, loc, vector, ArrayRef<int64_t>{k / columns, k % columns});
+    matrix = gpu::SubgroupMmaInsertThreadLocalOp::create(
+        b, loc, type, element, matrix, constant(b, loc, k));
+  }
+  return matrix;
+}
+
+/// Whether a product of this shape and type is one of a subgroup's matrices.
+bool hasMatrices(nvgpu::MmaSyncOp op) {
+  auto shape = op.getMmaShapeAsArray();
+  Type factor = op.getMatrixA().getType().getElementType();
+  auto is = [&](int64_t m, int64_t n, int64_t k) {
+    return shape[0] == m && shape[1] == n && shape[2] == k;
+  };
+  return (factor.isF16() && is(16, 8, 16)) ||
+         (factor.isF32() && op.getTf32Enabled() && is(16, 8, 8)) ||
+         (factor.isF64() && is(8, 8, 4));
+}
+
+bool expand(nvgpu::MmaSyncOp op) {
+  if (!hasMatrices(op))
+    return false;
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto [m, n, k] = op.getMmaShapeAsArray();
+  auto typeOf = [&](Value vector, int64_t rows, int64_t columns,
+                    StringRef operand) {
+    return gpu::MMAMatrixType::get(
+        {rows, columns}, cast<VectorType>(vector.getType()).getElementType(),
+        operand);
+  };
+  auto sum = typeOf(op.getMatrixC(), m, n, "COp");
+  Value product = gpu::SubgroupMmaComputeOp::create(
+      b, loc, sum,
+      matrixOf(b, loc, op.getMatrixA(), typeOf(op.getMatrixA(), m, k, "AOp")),
+      matrixOf(b, loc, op.getMatrixB(), typeOf(op.getMatrixB(), k, n, "BOp")),
+      matrixOf(b, loc, op.getMatrixC(), sum), UnitAttr(), UnitAttr());
+  auto type = cast<VectorType>(op.getRes().getType());
+  SmallVector<Value> elements;
+  for (int64_t element = 0; element < type.getNumElements(); ++element)
+    elements.push_back(gpu::SubgroupMmaExtractThreadLocalOp::create(
+        b, loc, type.getElementType(), product, constant(b, loc, element)));
+  op.getRes().replaceAllUsesWith(
+      vector::FromElementsOp::create(b, loc, type, elements).getResult());
+  op.erase();
+  return true;
+}
+
+/// The value that lane `lane` has.
+Value fromLane(OpBuilder &b, Location loc, Value value, Value lane) {
+  auto narrow = [&](Value index) -> Value {
+    return arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
+  };
+  Value width = arith::ConstantIntOp::create(b, loc, 32, 32);
+  Value shuffled = gpu::ShuffleOp::create(b, loc, narrow(value), narrow(lane),
+                                          width, gpu::ShuffleMode::IDX)
+                       .getShuffleResult();
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), shuffled);
+}
+
+/// Lane 8 t + r points to row r of tile t. Each lane gets two neighbours of row
+/// lane / 4, or, transposed, of column lane / 4.
+bool expand(nvgpu::LdMatrixOp op) {
+  auto type = cast<VectorType>(op.getRes().getType());
+  if (type.getElementTypeBitWidth() != 16 || type.getRank() != 2 ||
+      type.getDimSize(1) != 2)
+    return false;
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value lane = gpu::LaneIdOp::create(b, loc, nullptr);
+  Value four = constant(b, loc, 4);
+  Value group = arith::DivUIOp::create(b, loc, lane, four);
+  Value pair = arith::MulIOp::create(
+      b, loc, arith::RemUIOp::create(b, loc, lane, four), constant(b, loc, 2));
+  SmallVector<Value> elements;
+  for (int64_t k = 0; k < type.getNumElements(); ++k) {
+    Value within = arith::AddIOp::create(b, loc, pair, constant(b, loc, k % 2));
+    Value row = op.getTranspose() ? within : group;
+    Value column = op.getTranspose() ? group : within;
+    Value source =
+        arith::AddIOp::create(b, loc, row, constant(b, loc, k / 2 * 8));
+    SmallVector<Value> at;
+    for (Value index : op.getIndices())
+      at.push_back(fromLane(b, loc, index, source));
+    at.back() = arith::AddIOp::create(b, loc, at.back(), column);
+    elements.push_back(
+        memref::LoadOp::create(b, loc, op.getSrcMemref(), at).getResult());
+  }
+  op.getRes().replaceAllUsesWith(
+      vector::FromElementsOp::create(b, loc, type, elements).getResult());
+  op.erase();
+  return true;
+}
+
+/// Done when it is asked for: what waits for it finds it done.
+void expand(nvgpu::DeviceAsyncCopyOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto memory = cast<MemRefType>(op.getSrc().getType());
+  auto type = VectorType::get({op.getDstElements().getSExtValue()},
+                              memory.getElementType());
+  Value value;
+  if (op.getSrcElements()) {
+    Value mask = vector::CreateMaskOp::create(
+        b, loc, VectorType::get(type.getShape(), b.getI1Type()),
+        op.getSrcElements());
+    Value zeros = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+    value = vector::MaskedLoadOp::create(b, loc, type, op.getSrc(),
+                                         op.getSrcIndices(), mask, zeros);
+  } else {
+    value =
+        vector::LoadOp::create(b, loc, type, op.getSrc(), op.getSrcIndices());
+  }
+  vector::StoreOp::create(b, loc, value, op.getDst(), op.getDstIndices());
+}
+
+/// An id or size of PTX's registers, which have 32 bits.
+template <typename Asked>
+void answer(Operation *op, gpu::Dimension axis) {
+  OpBuilder b(op);
+  Value index = Asked::create(b, op->getLoc(), axis);
+  op->getResult(0).replaceAllUsesWith(
+      arith::IndexCastOp::create(b, op->getLoc(), b.getI32Type(), index)
+          .getResult());
+  op->erase();
+}
+
+void expandRegister(Operation *op) {
+  using gpu::Dimension;
+  llvm::TypeSwitch<Operation *>(op)
+      .Case(
+          [&](NVVM::ThreadIdXOp) { answer<gpu::ThreadIdOp>(op, Dimension::x); })
+      .Case(
+          [&](NVVM::ThreadIdYOp) { answer<gpu::ThreadIdOp>(op, Dimension::y); })
+      .Case(
+          [&](NVVM::ThreadIdZOp) { answer<gpu::ThreadIdOp>(op, Dimension::z); })
+      .Case([&](NVVM::BlockIdXOp) { answer<gpu::BlockIdOp>(op, Dimension::x); })
+      .Case([&](NVVM::BlockIdYOp) { answer<gpu::BlockIdOp>(op, Dimension::y); })
+      .Case([&](NVVM::BlockIdZOp) { answer<gpu::BlockIdOp>(op, Dimension::z); })
+      .Case(
+          [&](NVVM::BlockDimXOp) { answer<gpu::BlockDimOp>(op, Dimension::x); })
+      .Case(
+          [&](NVVM::BlockDimYOp) { answer<gpu::BlockDimOp>(op, Dimension::y); })
+      .Case(
+          [&](NVVM::BlockDimZOp) { answer<gpu::BlockDimOp>(op, Dimension::z); })
+      .Case([&](NVVM::GridDimXOp) { answer<gpu::GridDimOp>(op, Dimension::x); })
+      .Case([&](NVVM::GridDimYOp) { answer<gpu::GridDimOp>(op, Dimension::y); })
+      .Case([&](NVVM::GridDimZOp) { answer<gpu::GridDimOp>(op, Dimension::z); })
+      .Case<NVVM::BarrierOp, NVVM::Barrier0Op>([&](Operation *) {
+        if (op->getNumOperands() > 0 || op->getNumResults() > 0)
+          return;
+        OpBuilder b(op);
+        gpu::BarrierOp::create(b, op->getLoc());
+        op->erase();
+      });
+}
+
+} // namespace
+
+void expandNvidia(ModuleOp module) {
+  SmallVector<Operation *> found, tokens;
+  module.walk([&](Operation *op) {
+    if (isa<nvgpu::DeviceAsyncCopyOp, nvgpu::DeviceAsyncCreateGroupOp,
+            nvgpu::DeviceAsyncWaitOp>(op))
+      tokens.push_back(op);
+    else if (isa<NVVM::NVVMDialect, nvgpu::NVGPUDialect>(op->getDialect()))
+      found.push_back(op);
+  });
+  for (Operation *op : tokens)
+    if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(op))
+      expand(copy);
+  // Tokens that loops carry stay, and are refused.
+  for (Operation *op : llvm::reverse(tokens))
+    if (op->use_empty())
+      op->erase();
+  for (Operation *op : found) {
+    if (auto product = dyn_cast<nvgpu::MmaSyncOp>(op))
+      expand(product);
+    else if (auto load = dyn_cast<nvgpu::LdMatrixOp>(op))
+      expand(load);
+    else
+      expandRegister(op);
+  }
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_HOSTOUTPUTS_H
+#define MGPU_PIPELINE_HOSTOUTPUTS_H
+
+// What a program prints and checks on the host (planner::HostOutput).
+
+#include "capture/ranks/Runner.h"
+#include "planner/dag/Program.h"
+
+namespace mgpu::pipeline {
+
+/// Hands `print` the texts in program order, as MLIR's runner prints them, once
+/// all is fetched. Invalid at the first check that fails.
+Result<void> giveOutputs(const planner::Program &program,
+                         capture::Runner &runner,
+                         const std::function<void(const std::string &)> &print);
+
+} // namespace mgpu::pipeline
+
+#endif // MGPU_PIPELINE_HOSTOUTPUTS_H

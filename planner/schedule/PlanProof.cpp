@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/PlanProof.h"
+
+#include "planner/schedule/problem/FrozenProblem.h"
+#include "planner/schedule/problem/Schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <numeric>
+
+namespace mgpu::planner {
+
+Result<std::vector<PhaseProblem>> problemsOf(const Plan &plan, const Dag &dag) {
+  std::vector<double> durations(dag.nodes.size());
+  for (const PlanStep &step : plan.steps)
+    durations[step.node.value] = step.durationUs;
+  if (!dag.spmd)
+    return phaseProblems(dag, durations);
+  Dag frozen = dag;
+  for (size_t i = 0; i < durations.size(); ++i)
+    frozen.nodes[i].durationUs = durations[i];
+  std::vector<PhaseProblem> phases(1);
+  MGPU_TRY_ASSIGN(phases[0].problem, frozenProblem(frozen));
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+    phases[0].nodes.push_back(NodeId{i});
+  return phases;
+}
+
+static tl::unexpected<Error> bad(std::string what) {
+  return fail(ErrorKind::Invalid, "plan: " + std::move(what));
+}
+
+/// The plan's times in one phase, which starts at `begin`.
+static Schedule scheduleIn(const PhaseProblem &phase,
+                           std::span<const double> starts, double begin) {
+  Schedule schedule;
+  for (uint32_t i = 0; i < phase.nodes.size(); ++i) {
+    schedule.starts.push_back(starts[phase.nodes[i].value] - begin);
+    schedule.makespan = std::max(
+        schedule.makespan, schedule.starts.back() + phase.problem.durations[i]);
+  }
+  return schedule;
+}
+
+Result<double> checkProof(const Plan &plan, const Dag &dag,
+                          std::span<const Certificate> certificates) {
+  MGPU_TRY_ASSIGN(const std::vector<PhaseProblem> phases,
+                  problemsOf(plan, dag));
+  if (phases.size() != certificates.size())
+    return fail(ErrorKind::Invalid,
+                fmt::format("certificate: it is of {} phases, the plan has {}",
+                            certificates.size(), phases.size()));
+  std::vector<double> starts(dag.nodes.size());
+  for (const PlanStep &step : plan.steps)
+    starts[step.node.value] = step.startUs;
+  double end = 0, proven = 0;
+  for (size_t k = 0; k < phases.size(); ++k) {
+    Schedule schedule = scheduleIn(phases[k], starts, end);
+    for (double &start : schedule.starts)
+      if (start < 0 && start > -1e-6) // (a + b) - a is not b
+        start = 0;
+    if (auto ok = check(phases[k].problem, schedule); !ok)
+      return bad(
+          fmt::format("its times are no schedule: {}", ok.error().message));
+    MGPU_TRY(check(certificates[k], phases[k].problem));
+    end += schedule.makespan;
+    proven += certificates[k].boundUs;
+  }
+  if (std::abs(end - plan.makespanUs) > 1e-9 * std::max(1.0, end))
+    return bad(fmt::format("it says a makespan of {} us, and ends after {} us",
+                           plan.makespanUs, end));
+  if (plan.boundBy != BoundArgument::Search &&
+      plan.lowerBoundUs > proven * (1 + 1e-9))
+    return bad(fmt::format("it says a bound of {} us, and the certificate "
+                           "proves {} us",
+                           plan.lowerBoundUs, proven));
+  return proven;
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_SCHEDULE_PLANPROOF_H
+#define MGPU_PLANNER_SCHEDULE_PLANPROOF_H
+
+// What a plan's bound rests on, from the plan's own durations: so a plan and a
+// certificate, as files, are enough to check it.
+
+#include "planner/certificate/Certificate.h"
+#include "planner/plan/Plan.h"
+#include "planner/schedule/bound/PlanBound.h"
+
+namespace mgpu::planner {
+
+/// The problems that a plan is a schedule of, one for each phase that has
+/// nodes: frozen model F of a DAG that is spmd, else the planning model of
+/// programs. `dag` is as the plan's transforms leave it.
+Result<std::vector<PhaseProblem>> problemsOf(const Plan &plan, const Dag &dag);
+
+/// Checks, without a search, that the plan's times are a schedule of its
+/// problems that ends when the plan says, and that the certificates prove a
+/// bound of them, which is returned. The plan has passed verify().
+Result<double> checkProof(const Plan &plan, const Dag &dag,
+                          std::span<const Certificate> certificates);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_SCHEDULE_PLANPROOF_H

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_SUPPORT_SPELLING_H
+#define MGPU_SUPPORT_SPELLING_H
+
+// What a user may have meant by a word that is not there.
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mgpu {
+
+/// Insertions, deletions, replacements and swaps of neighbours that make one
+/// word of the other.
+size_t editDistance(std::string_view a, std::string_view b);
+
+/// "; did you mean 'NAME'?" for the known word that is nearest to `word`, empty
+/// where none is near: at most a third of its letters differ.
+std::string didYouMean(std::string_view word,
+                       std::span<const std::string> known);
+
+} // namespace mgpu
+
+#endif // MGPU_SUPPORT_SPELLING_H

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What is of a dialect that is not read is exit 5 and named, whatever it is; a
+// misspelt operation, or a file that is no MLIR, is exit 1 and says what was
+// meant.
+// RUN: split-file %s %t
+// RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/custom | FileCheck %s --check-prefix=CUSTOM
+// RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/generic | FileCheck %s --check-prefix=GENERIC
+// RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/type | FileCheck %s --check-prefix=TYPE
+// RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/attribute | FileCheck %s --check-prefix=ATTRIBUTE
+// RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/misspelt | FileCheck %s --check-prefix=MISSPELT
+// RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/cuda | FileCheck %s --check-prefix=CUDA
+
+// CUSTOM: <stdin>:2:3: error: operation 'tt.return' is of the dialect 'tt', which this version does not read; lower it to
+// CUSTOM: exit=5
+// GENERIC: <stdin>:2:{{[0-9]+}}: error: operation 'foo.bar' is of the dialect 'foo', which this version does not read
+// GENERIC: exit=5
+// TYPE: error: type is of the dialect 'tt', which this version does not read
+// TYPE: exit=5
+// ATTRIBUTE: error: attribute is of the dialect 'foo', which this version does not read
+// ATTRIBUTE: exit=5
+// MISSPELT: error: there is no operation 'mgpu.allreduce'; did you mean 'all_reduce'?
+// MISSPELT: exit=1
+// CUDA: error: this is CUDA C++, not MLIR: give it as the `source` of a launch (docs/semantics.md), or call it from a graph built by calls (docs/builder.md)
+// CUDA: exit=1
+
+//--- custom
+func.func @main() {
+  tt.return
+}
+//--- generic
+func.func @main(%x: f32) {
+  %0 = "foo.bar"(%x) : (f32) -> f32
+  return
+}
+//--- type
+func.func @main(%x: !tt.ptr<f32>) {
+  return
+}
+//--- attribute
+#m = #foo.bar<3>
+func.func @main() {
+  return
+}
+//--- misspelt
+func.func @main(%x: memref<4xf32>) {
+  mgpu.allreduce %x
+  return
+}
+//--- cuda
+__global__ void k(float *x) { x[0] = 1; }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: mgpu-opt %s --mpmd-assign-meshes --split-input-file --verify-diagnostics
+// RUN: not mgpu-opt %s --mpmd-assign-meshes=assign=f=m3 --split-input-file 2>&1 | FileCheck %s
+// CHECK: cannot take 'f=m3' of --assign; it is NAME=MESH, and the meshes are m1, m2
+
+#topology = #mpmd.topology<<"m1" : <["x"=2]>>, <"m2" : <["x"=2]>>>
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> attributes {topology = #topology} {
+  // expected-error @below {{'mpmd.named_computation' op has no mesh; say one with --assign f=MESH}}
+  %f = mpmd.named_computation<"f"> (%a) (%x: tensor<4xf32>) {
+    mpmd.return %x : tensor<4xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %f : tensor<4xf32>
+}
+
+// -----
+
+#topology = #mpmd.topology<<"m1" : <["x"=2]>>>
+// expected-error @below {{has an argument of type '!stablehlo.token'; a program over several meshes takes ranked tensors}}
+func.func @main(%a: !stablehlo.token) attributes {topology = #topology} {
+  return
+}
+
+// -----
+
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{stands in a function without a 'topology'; give it that attribute, with a mesh}}
+  %b = mpmd.broadcast %a : tensor<4xf32>
+  return %b : tensor<4xf32>
+}

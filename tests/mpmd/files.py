@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reads Shardy's own mpmd programs, and compares the verdict on each.
+
+    files.py MGPU_OPT [--mutants N] [--seed N]
+
+The programs are the files of `mpmd/` in $MGPU_DATA/programs.tar.xz. A file may hold several,
+split by `// -----`. Those that Shardy reads without a pass and expects an error of must be
+refused by us; all others must be read, and be the same after they are written and read again.
+Mutants of them may be refused, and must not crash the command.
+"""
+
+import argparse
+import collections
+import os
+import random
+import re
+import subprocess
+import sys
+import tarfile
+
+# Where our verdict is another one, by file and program: why.
+OTHER = {
+    ("infer_mesh_pipeline_call_op_failures.mlir", 0): "a call gives one value to a callee of two arguments",
+}
+# Options of Shardy's command that are no passes.
+PLAIN = re.compile(r"-?-(split-input-file|verify-diagnostics|allow-unregistered-dialect)?")
+SPLIT = re.compile(r"(?m)^// -----.*$")
+
+
+def programs(path):
+    """(file, number, text, options of the command, whether Shardy refuses it) of each program."""
+    with tarfile.open(path) as archive:
+        for member in sorted(archive.getmembers(), key=lambda member: member.name):
+            folder, name = os.path.split(member.name)
+            if not member.isfile() or os.path.basename(folder) != "mpmd":
+                continue
+            text = archive.extractfile(member).read().decode("utf-8", "replace")
+            line = re.search(r"RUN: *mpmd_opt +%s(.*)", text)
+            words = re.sub(r"2>&1|\|.*", "", line.group(1)).split() if line else []
+            plain = all(PLAIN.fullmatch(word) for word in words)
+            parts = SPLIT.split(text) if any("split-input-file" in word for word in words) else [text]
+            options = ["--allow-unregistered-dialect"] if "--allow-unregistered-dialect" in words else []
+            for number, part in enumerate(parts):
+                yield name, number, part, options, plain and "expected-error" in part
+
+
+def read(command, text, *options):
+    return subprocess.run([command, *options], input=text, capture_output=True, text=True, errors="replace", timeout=60)
+
+
+def crashed(result):
+    return result.returncode not in (0, 1)
+
+
+def mutant(random, text, pool):
+    """One to three changes: a stretch is cut, doubled, or taken from another program; or one word for another."""
+    for _ in range(random.randint(1, 3)):
+        at = random.randrange(len(text) + 1)
+        end = min(len(text), at + random.choice([1, 3, 10, 80]))
+        words = [match.span() for match in re.finditer(r"[\w.@%#!]+", text)]
+        kind = random.randrange(4)
+        if kind == 3 and len(words) > 1:
+            (at, end), (other, stop) = random.sample(words, 2)
+            text = text[:at] + text[other:stop] + text[end:]
+            continue
+        source = random.choice(pool)
+        begin = random.randrange(len(source) + 1)
+        piece = ["", text[at:end] * 2, source[begin:begin + random.choice([1, 5, 40])], ""][kind]
+        text = text[:at] + piece + text[end:]
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("command")
+    parser.add_argument("--mutants", type=int, default=2000 if os.environ.get("MGPU_SWEEPS") else 100)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    path = os.path.join(os.environ.get("MGPU_DATA", ""), "programs.tar.xz")
+    if not os.path.exists(path):
+        print("skipped: set MGPU_DATA to a folder with programs.tar.xz")
+        return 77
+    faults = []
+    table = collections.defaultdict(collections.Counter)
+    texts = []
+    for name, number, text, flags, refused in programs(path):
+        texts.append(text)
+        # Also written and read again, as text and as bytecode: a program that changes is refused.
+        result = read(options.command, text, *flags, "--verify-roundtrip")
+        ours = result.returncode != 0
+        why = OTHER.get((name, number))
+        table[name]["refused" if ours else "read"] += 1
+        if (ours != refused) != bool(why) or crashed(result):
+            faults.append(f"{name} {number}: Shardy {'refuses' if refused else 'reads'} it: {result.stderr[:400]}")
+        elif why:
+            table[name][f"not as Shardy: {why}"] += 1
+    for name, row in table.items():
+        print(f"{name}: " + ", ".join(f"{count} {what}" for what, count in row.items()))
+    rng = random.Random(options.seed)
+    kinds = collections.Counter()
+    for k in range(options.mutants):
+        changed = mutant(rng, rng.choice(texts), texts)
+        result = read(options.command, changed, "--allow-unregistered-dialect")
+        kinds["refused" if result.returncode else "read"] += 1
+        if crashed(result):
+            with open(f"mutant-{options.seed}-{k}.mlir", "w", encoding="utf-8") as file:
+                file.write(changed)
+            faults.append(f"mutant-{options.seed}-{k}.mlir: exit code {result.returncode}")
+    print(f"{len(table)} files, {len(texts)} programs; {options.mutants} mutants: {dict(kinds)}")
+    print("\n".join(faults) or "all as expected")
+    return 1 if faults or len(table) == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
