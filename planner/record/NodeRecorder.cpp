@@ -51,9 +51,13 @@ void NodeRecorder::report(const Conflict &conflict) {
   Reports &reports = isError ? errors : warnings;
   // A loop that is unrolled repeats the same pair of lines.
   if (!reports.pairs.insert({conflict.earlier.value, conflict.later.value})
-           .second ||
-      reports.pairs.size() > maxReportedRaces)
+           .second)
     return;
+  if (reports.pairs.size() > maxReportedRaces) {
+    if (++reports.numHidden == 1)
+      reports.firstHidden = conflict.later;
+    return;
+  }
   Finding finding;
   finding.place = conflict.later;
   finding.text = std::string(proven ? "race" : "possible race") +
@@ -73,10 +77,11 @@ void NodeRecorder::report(const Conflict &conflict) {
 Result<void> NodeRecorder::finish() {
   for (auto [reports, what] :
        {std::pair(&errors, "races"), std::pair(&warnings, "possible races")})
-    if (reports->pairs.size() > maxReportedRaces) {
+    if (reports->numHidden > 0) {
       Finding finding;
-      finding.text = std::to_string(reports->pairs.size() - maxReportedRaces) +
-                     " more " + what + " between other lines are not listed";
+      finding.place = reports->firstHidden;
+      finding.text = std::to_string(reports->numHidden) + " more " + what +
+                     " between other lines are not listed; the first is here";
       findings.warn(std::move(finding));
     }
   return firstError ? Result<void>(fail(*firstError)) : Result<void>();

@@ -88,6 +88,8 @@ private:
   /// race must not hide one that is.
   struct Reports {
     std::set<std::pair<uint32_t, uint32_t>> pairs; ///< places; each once
+    uint32_t numHidden = 0;                        ///< past the limit
+    Place firstHidden;
   };
   Reports errors, warnings;
   std::optional<Error> firstError;
