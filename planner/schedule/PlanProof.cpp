@@ -70,10 +70,12 @@ Result<double> checkProof(const Plan &plan, const Dag &dag,
   if (std::abs(end - plan.makespanUs) > 1e-9 * std::max(1.0, end))
     return bad(fmt::format("it says a makespan of {} us, and ends after {} us",
                            plan.makespanUs, end));
+  if (plan.lowerBoundUs > plan.makespanUs * (1 + 1e-9))
+    return bad(fmt::format("its bound of {} us is above its makespan of {} us",
+                           plan.lowerBoundUs, plan.makespanUs));
   if (plan.boundBy != BoundArgument::Search &&
       plan.lowerBoundUs > proven * (1 + 1e-9))
-    return bad(fmt::format("it says a bound of {} us, and the certificate "
-                           "proves {} us",
+    return bad(fmt::format("it says a bound of {} us, and {} us is proven",
                            plan.lowerBoundUs, proven));
   return proven;
 }

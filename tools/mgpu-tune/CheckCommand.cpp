@@ -37,31 +37,46 @@ static void printArgument(const char *what,
              toString(argument.elementType), roleText(argument.role));
 }
 
-/// Reads a plan and the proof of its bound, and verifies both without a search;
-/// in words what they prove.
+/// The proof of the plan's bound that the user gives, else our own.
+static Result<std::vector<planner::Certificate>>
+certificatesOf(const planner::Plan &plan, const planner::Dag &dag,
+               const std::string &file) {
+  if (file.empty()) {
+    MGPU_TRY_ASSIGN(auto phases, planner::problemsOf(plan, dag));
+    MGPU_TRY_ASSIGN(auto bound, planner::boundOf(phases));
+    return std::move(bound.certificates);
+  }
+  MGPU_TRY_ASSIGN(const std::vector<std::byte> bytes, readFile(file));
+  return planner::parseCertificates(
+      {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+}
+
+/// Reads a plan and verifies its order, memory, times and bound without a
+/// search; in words what was found.
 static Result<std::string> checkPlan(const LoadedProgram &program,
                                      const CheckOptions &options) {
   planner::Dag dag = program.dag;
   MGPU_TRY_ASSIGN(const planner::Plan plan, readPlan(options.planFile, dag));
-  std::string words =
-      fmt::format("{}: safe: {}", options.planFile, plan.verdictLine());
-  if (options.certificateFile.empty())
-    return words;
-  MGPU_TRY_ASSIGN(const std::vector<std::byte> bytes,
-                  readFile(options.certificateFile));
+  const std::string &proof = options.certificateFile;
   auto wrong = [&](const Error &error) {
     return fail(error.kind,
-                fmt::format("{}: {}", options.certificateFile, error.message));
+                fmt::format("{}: {}", proof.empty() ? options.planFile : proof,
+                            error.message));
   };
-  const auto certificates = planner::parseCertificates(
-      {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+  const auto certificates = certificatesOf(plan, dag, proof);
   if (!certificates)
     return wrong(certificates.error());
   const auto proven = planner::checkProof(plan, dag, *certificates);
   if (!proven)
     return wrong(proven.error());
-  return fmt::format("{}\n{}: proves that no plan ends before {:.3f} us", words,
-                     options.certificateFile, *proven);
+  std::string words =
+      fmt::format("{}: safe: {}", options.planFile, plan.verdictLine());
+  if (plan.boundBy == planner::BoundArgument::Search)
+    words += "; the search behind its bound was not repeated";
+  if (!proof.empty())
+    words += fmt::format("\n{}: proves that no plan ends before {:.3f} us",
+                         proof, *proven);
+  return words;
 }
 
 /// What the target would refuse to compile, each as an error of its own; the
