@@ -4,6 +4,7 @@
 // arguments by them.
 #include "planner/import/BuildDag.h"
 #include "planner/import/CheckText.h"
+#include "planner/import/MeshNames.h"
 #include "planner/import/OldSpellings.h"
 #include "planner/import/Scalars.h"
 #include "planner/import/SourceNames.h"
@@ -125,6 +126,8 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
                                    const ParseOptions &options) {
   if (!module)
     return fail(ErrorKind::Invalid, "it does not parse");
+  auto entry = module->lookupSymbol<func::FuncOp>(options.entry);
+  MGPU_TRY(checkMeshNames(*module, entry, options.meshes));
   ParsedProgram program{std::move(module), {}};
   MLIRContext &context = *program.module->getContext();
   remark::RemarkCategories categories;
@@ -147,7 +150,6 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     return failure(); // on to handlers made before it
   });
   PassManager passes(&context);
-  auto entry = program.module->lookupSymbol<func::FuncOp>(options.entry);
   if (entry && conversion::isTensorProgram(entry)) {
     foldScalars(entry, options.scalars, options.roles);
     conversion::SpmdPipelineOptions spmd;
