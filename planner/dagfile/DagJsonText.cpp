@@ -14,6 +14,15 @@ static std::string kindText(CollectiveKind kind) {
                                           : std::string(toString(kind));
 }
 
+static void addKernelFields(Json &out, const DagNode &node) {
+  out["kind"] = "kernel";
+  out["flops"] = node.flops;
+  out["bytes_read"] = node.bytesRead;
+  out["bytes_written"] = node.bytesWritten;
+  if (node.isMatmul)
+    out["op"] = "matmul";
+}
+
 static Json nodeJson(const Dag &dag, uint32_t id, const OpaqueCall &call,
                      std::span<const DepEdge> edges) {
   const DagNode &node = dag.nodes[id];
@@ -23,13 +32,8 @@ static Json nodeJson(const Dag &dag, uint32_t id, const OpaqueCall &call,
     out["bytes"] = call.bytes;
     out["group"] = call.group;
   } else {
-    out["kind"] = "kernel";
-    out["flops"] = node.flops;
-    out["bytes_read"] = node.bytesRead;
-    out["bytes_written"] = node.bytesWritten;
-    if (node.isMatmul)
-      out["op"] = "matmul";
-    else if (call.isSlice)
+    addKernelFields(out, node);
+    if (!node.isMatmul && call.isSlice)
       out["op"] = "dynamic-slice";
     if (call.splittable > 0)
       out["splittable"] = call.splittable;
@@ -96,12 +100,7 @@ static Json programNode(const Dag &dag, uint32_t id, double us,
     out["bytes"] = opaque->bytes;
     out["group"] = std::min(std::max(opaque->group, 1u), dag.numDevices);
   } else {
-    out["kind"] = "kernel";
-    out["flops"] = node.flops;
-    out["bytes_read"] = node.bytesRead;
-    out["bytes_written"] = node.bytesWritten;
-    if (node.isMatmul)
-      out["op"] = "matmul";
+    addKernelFields(out, node);
   }
   if (!std::holds_alternative<CopyCall>(node.work)) {
     out["devices"] = Json::array();

@@ -160,8 +160,24 @@ private:
 };
 } // namespace
 
-// Later predecessors first: what they imply need not be waited for, and no
-// earlier one can imply a later one.
+/// Gives step `s` the waits that order it after the steps `needed`, without
+/// those that others imply. Later ones go first: no earlier step can imply a
+/// later one.
+static void setWaits(Plan &plan, uint32_t s, std::vector<uint32_t> &needed,
+                     StreamClocks &clocks) {
+  std::sort(needed.begin(), needed.end(), std::greater<>());
+  PlanStep &step = plan.steps[s];
+  step.waits.clear();
+  clocks.begin(step.streams);
+  for (uint32_t earlier : needed)
+    if (!clocks.follows(earlier)) {
+      clocks.join(earlier);
+      step.waits.push_back(plan.steps[earlier].node);
+    }
+  clocks.end();
+  std::sort(step.waits.begin(), step.waits.end());
+}
+
 static void assignWaits(Plan &plan, WaitPolicy policy, bool early,
                         const Dag &dag) {
   std::vector<std::vector<uint32_t>> places;
@@ -187,15 +203,7 @@ static void assignWaits(Plan &plan, WaitPolicy policy, bool early,
         needed.push_back(stepOf[before]);
     if (policy == WaitPolicy::Everything && s > 0)
       needed.push_back(s - 1);
-    std::sort(needed.begin(), needed.end(), std::greater<>());
-    clocks.begin(step.streams);
-    for (uint32_t earlier : needed)
-      if (!clocks.follows(earlier)) {
-        clocks.join(earlier);
-        step.waits.push_back(plan.steps[earlier].node);
-      }
-    clocks.end();
-    std::sort(step.waits.begin(), step.waits.end());
+    setWaits(plan, s, needed, clocks);
   }
 }
 
@@ -231,16 +239,7 @@ void followTimes(Plan &plan, const Dag &dag) {
         if (other.ended > 0)
           needed.push_back(other.steps[other.ended - 1]);
       }
-    std::sort(needed.begin(), needed.end(), std::greater<>());
-    step.waits.clear();
-    clocks.begin(step.streams);
-    for (uint32_t earlier : needed)
-      if (!clocks.follows(earlier)) {
-        clocks.join(earlier);
-        step.waits.push_back(plan.steps[earlier].node);
-      }
-    clocks.end();
-    std::sort(step.waits.begin(), step.waits.end());
+    setWaits(plan, s, needed, clocks);
     for (PlanStream stream : step.streams)
       streams[stream].steps.push_back(s);
   }
