@@ -7,6 +7,8 @@
 
 namespace mgpu::pipeline {
 
+std::string_view version() { return MGPU_VERSION; }
+
 std::string versionText(std::string_view program, std::string_view llvm) {
   const std::string_view cuda = MGPU_CUDA_HEADERS;
   return fmt::format("{} {} (commit {})\nLLVM: {}\nCUDA headers: {}", program,

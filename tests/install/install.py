@@ -8,6 +8,7 @@ Usage: install.py BUILD_DIR SOURCE_DIR
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,32 @@ def check_command(prefix):
                         r"LLVM: (22\.\S+|none)\nCUDA headers: (\d+\.\d+|none)\n", version), version
 
 
+def complete(script, *words):
+    """What bash offers for the last of the words."""
+    line = " ".join(f"'{word}'" for word in words)
+    found = run("bash", "-c", f"source '{script}'; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _mgpu_tune; echo ${{COMPREPLY[@]}}")
+    return found.split()
+
+
+def check_pages(prefix):
+    """The manual page and the completions say what the command line has."""
+    page, bash = find(prefix, "mgpu-tune.1"), os.path.join(prefix, "share/bash-completion/completions/mgpu-tune")
+    assert complete(bash, "mgpu-tune", "ca") == ["calibrate"]
+    assert complete(bash, "mgpu-tune", "db", "li") == ["list"]
+    assert complete(bash, "mgpu-tune", "plan", "x.mlir", "--sched") == ["--scheduler"]
+    assert complete(bash, "mgpu-tune", "plan", "--scheduler", "se") == ["serial"]
+    assert "--scheduler" not in complete(bash, "mgpu-tune", "report", "--")
+    assert prefix in complete(bash, "mgpu-tune", "run", prefix)
+    if shutil.which("groff"):
+        done = subprocess.run(["groff", "-man", "-Tascii", "-ww", page], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        assert "--scheduler" in done.stdout and "EXIT STATUS" in re.sub("\x1b\\[[0-9;]*m|.\x08", "", done.stdout), done.stdout[:2000]
+    for shell, name in (("zsh", "_mgpu-tune"), ("fish", "mgpu-tune.fish")):
+        script = find(prefix, name)
+        if shutil.which(shell):
+            run(shell, "-n", script)
+
+
 def check_uninstall(build, source, folder):
     prefix = os.path.join(folder, "again")
     run("cmake", "--install", build, "--prefix", prefix)
@@ -105,6 +132,7 @@ def main():
         os.rename(first, prefix)
         check_consumers(prefix, source, folder)
         check_command(prefix)
+        check_pages(prefix)
         check_python(prefix, source, folder)
         check_uninstall(build, source, folder)
     print("consumers of the installed library replay a bundle; nothing is left")

@@ -157,16 +157,4 @@ void addDoctorCommand(CommandLine &line) {
   addJson(command, options.json);
 }
 
-void addOptionsCommand(CommandLine &line) {
-  CLI::App *command = line.app.add_subcommand(
-      "options", "Print every command and option as JSON");
-  command->group(""); // hidden
-  command->callback([&line] {
-    line.chosen = [&line]() -> Result<int> {
-      pipeline::printJson(toJson(optionTable(line.app)));
-      return 0;
-    };
-  });
-}
-
 } // namespace mgpu::pipeline
