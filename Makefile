@@ -48,7 +48,7 @@ check-all: check check-sanitizers ## Both; the long sweeps, each header alone, a
 	@MGPU_FAULTS=all $(CTEST) --preset dev -L faults
 	@$(call BUILD,tsan)
 	@$(CTEST) --preset tsan
-	@MGPU_SWEEPS=all $(CTEST) --preset dev -R '^(test-kernels|test-cuda-kernels|conformance|conformance-cuda|stablehlo)[.]|^bundles.examples$$|^rehearsal.c-interface$$'
+	@MGPU_SWEEPS=all $(CTEST) --preset dev -R '^(test-kernels|test-cuda-kernels|conformance|conformance-cuda|stablehlo)[.]|^bundles.examples$$|^distributed.harm|^rehearsal.c-interface$$'
 	@MGPU_CORNERS=all $(CTEST) --preset dev -V -R Corners | grep -E 'corners:|tests passed|\*\*\*|FAILED'
 	@if [[ -e build/dev/tests/rehearsal/libraries/libcuda.so.1 ]]; then \
 	  $(call CONFIGURE,runtime-static); \

@@ -14,7 +14,7 @@ foreach(manifest ${manifests})
     # What Python compiled beside it, and the folder, if that leaves it empty and its name is ours.
     get_filename_component(folder "${file}" DIRECTORY)
     file(REMOVE_RECURSE "${folder}/__pycache__")
-    while(folder MATCHES "/(cmake|share|doc)/mgpu(-[a-z]+)?(/|$)")
+    while(folder MATCHES "/(cmake|lib|share|doc)/mgpu(-[a-z]+)?(/|$)")
       file(GLOB left "${folder}/*" "${folder}/.*")
       list(REMOVE_ITEM left "${folder}/." "${folder}/..")
       if(left)

@@ -19,7 +19,7 @@ struct ProgramRecord {
   std::string entry;
   std::string source;     ///< the file it was imported from, as named then
   std::string sourceHash; ///< SHA-256 of that file; "" where it was a pipe
-  std::string version;    ///< of the mgpu that made the bundle
+  std::string version;    ///< version of the mgpu that made the bundle
   std::string options;    ///< "key=value" lines: what else decided `text`
   std::string text;
   bool operator==(const ProgramRecord &) const = default;

@@ -89,6 +89,11 @@ Error Database::Connection::errorOf(int code) const {
   case SQLITE_CANTOPEN:
   case SQLITE_PERM:
   case SQLITE_AUTH:
+    if (access == Access::ReadOnly && purpose == Purpose::Results &&
+        ::access(name.c_str(), F_OK) != 0 && errno == ENOENT)
+      return error(ErrorKind::Usage,
+                   "is not there: No such file or directory; nothing was tuned "
+                   "into it yet, `mgpu-tune tune FILE --db ...` makes one");
     if (access == Access::ReadOnly || access == Access::Untrusted)
       return error(ErrorKind::Usage, "cannot be opened: give a file that is "
                                      "there and yours to read");
@@ -134,6 +139,11 @@ Result<std::string> Database::journalMode() {
   return row ? query.text(0) : std::string();
 }
 
+static std::string folderOf(const std::string &path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
 /// SQLite's name of a file that nobody writes: without locks and journals.
 static std::string immutableUri(const std::string &path) {
   std::string uri = "file:";
@@ -152,8 +162,15 @@ Result<void> Database::connect(const DatabaseOptions &options) {
     return fail(ErrorKind::Usage,
                 fmt::format("'{}' is a folder: name a file in it", name));
   bool readOnly = isReadOnly();
+  // The last who closes a file and may write it takes away the log and its
+  // index; one who may not leaves them beside it. So a reader who could write
+  // opens the file for that, and forbids itself to.
+  const bool tidies = options.access == Access::ReadOnly &&
+                      options.purpose == Purpose::Results &&
+                      ::access(name.c_str(), W_OK) == 0 &&
+                      ::access(folderOf(name).c_str(), W_OK) == 0;
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
-  if (readOnly)
+  if (readOnly && !tidies)
     flags |= SQLITE_OPEN_READONLY;
   else
     flags |= SQLITE_OPEN_READWRITE;
@@ -178,7 +195,7 @@ Result<void> Database::connect(const DatabaseOptions &options) {
       std::filesystem::path(name).is_absolute() ? name : "./" + name;
   int code = tryOpen(plain, 0);
   if (code == SQLITE_OK)
-    return {};
+    return tidies ? execute("PRAGMA query_only=ON") : Result<void>();
   int primary = code & 0xff;
   // A file left in WAL mode needs shared memory beside it even to be read; in
   // a folder that cannot be written, nobody else can be writing it either.

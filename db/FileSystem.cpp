@@ -50,12 +50,33 @@ static std::string environment(const char *name) {
   return value ? value : "";
 }
 
-std::string defaultDatabasePath() {
+/// mgpu/mgpu.db in the folder that `variable` names, else in `folder` of the
+/// user's home; "" where neither is known.
+static std::string inFolder(const char *variable, const char *folder) {
   // The XDG specification says that a relative path is to be ignored.
-  if (std::string cache = environment("XDG_CACHE_HOME"); cache.starts_with('/'))
-    return cache + "/mgpu/mgpu.db";
+  if (std::string named = environment(variable); named.starts_with('/'))
+    return named + "/mgpu/mgpu.db";
   std::string home = environment("HOME");
-  return home.empty() ? home : home + "/.cache/mgpu/mgpu.db";
+  return home.empty() ? home : home + folder + "/mgpu/mgpu.db";
+}
+
+std::string defaultDatabasePath() {
+  const std::string path = inFolder("XDG_STATE_HOME", "/.local/state");
+  const std::string earlier = inFolder("XDG_CACHE_HOME", "/.cache");
+  std::error_code none;
+  return !std::filesystem::exists(path, none) &&
+                 std::filesystem::exists(earlier, none)
+             ? earlier
+             : path;
+}
+
+std::string betterDatabasePath(const std::string &chosen) {
+  auto used = databasePath(chosen);
+  const std::string path = inFolder("XDG_STATE_HOME", "/.local/state");
+  return chosen.empty() && environment("MGPU_DB").empty() && used &&
+                 *used != path
+             ? path
+             : "";
 }
 
 Result<std::string> databasePath(const std::string &chosen) {
@@ -66,7 +87,7 @@ Result<std::string> databasePath(const std::string &chosen) {
   if (std::string path = defaultDatabasePath(); !path.empty())
     return path;
   return fail(ErrorKind::Usage,
-              "neither HOME nor XDG_CACHE_HOME says where the "
+              "neither HOME nor XDG_STATE_HOME says where the "
               "database is to lie: name it with --db FILE");
 }
 

@@ -18,14 +18,19 @@ namespace mgpu::db {
 /// FUSE. Numbers: linux/magic.h, statfs(2), and the projects' own headers.
 bool isNetworkFileSystem(uint64_t type);
 
-/// Of the file `path`, or of the folder it would lie in. False where the
-/// system does not say.
+/// Whether the file `path`, or the folder it would lie in, is on a network file
+/// system. False where the system does not say.
 bool liesOnNetwork(const std::string &path);
 
 /// `chosen` (--db) if it is not empty, else MGPU_DB, else
-/// XDG_CACHE_HOME/mgpu/mgpu.db, else ~/.cache/mgpu/mgpu.db. Usage where none
-/// of them is known.
+/// XDG_STATE_HOME/mgpu/mgpu.db, else ~/.local/state/mgpu/mgpu.db. Where that is
+/// not there and the place of earlier versions is, XDG_CACHE_HOME or ~/.cache,
+/// that one. Usage where none of them is known.
 Result<std::string> databasePath(const std::string &chosen);
+
+/// Where a file that databasePath() found in the place of earlier versions had
+/// better be; "" where it found none there.
+std::string betterDatabasePath(const std::string &chosen);
 
 /// Where databasePath() is with neither --db nor MGPU_DB; "" where that is not
 /// known.

@@ -66,8 +66,8 @@ Result<std::vector<Candidate>> candidates(StoreFile &file, bool isSite,
   return found;
 }
 
-/// Of the problems nearest to the one asked for, this many are compared with
-/// each other: each pair costs a query.
+/// So many of the problems nearest to the one asked for are compared with each
+/// other: each pair costs a query.
 constexpr size_t mostCompared = 4;
 
 /// The formula is TuningStore::lookUp()'s.

@@ -19,7 +19,7 @@ struct PruneOptions {
 
 struct Pruned {
   uint64_t problems = 0, trials = 0, blobs = 0;
-  uint64_t bytesBefore = 0, bytesAfter = 0; ///< of the file
+  uint64_t bytesBefore = 0, bytesAfter = 0; ///< the file's size
 };
 
 /// All or nothing, then the file shrinks to what is left.

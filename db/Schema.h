@@ -26,9 +26,8 @@ Result<void> checkSchema(Database &database, Migrations steps = migrations());
 
 /// Brings the file to the last version, one transaction each; several
 /// processes may do so at once. Errors: Invalid for an SQLite file that is not
-/// ours, Unsupported for one of a later version. Of an earlier or empty one
-/// that cannot be written `database` becomes a copy in memory, brought up to
-/// date.
+/// ours, Unsupported for one of a later version. If an earlier or empty one
+/// cannot be written, `database` becomes a copy in memory, brought up to date.
 Result<void> migrate(Database &database, Migrations steps = migrations());
 
 /// Database::open() and migrate(). A file that was to be created and could not

@@ -11,7 +11,7 @@
 
 namespace mgpu::db {
 
-/// Of both a find within this time counts as one use: a use is a write.
+/// Finds of one blob within this time count as one use: a use is a write.
 inline constexpr std::chrono::hours blobUseStep{1};
 
 struct BlobCacheOptions {

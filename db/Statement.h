@@ -54,7 +54,7 @@ private:
   Database::Connection *connection;
   sqlite3_stmt *statement;
   int bound = 0;
-  int fault = 0; ///< of the first bind that failed
+  int fault = 0; ///< result of the first bind that failed
 };
 
 } // namespace mgpu::db

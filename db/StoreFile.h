@@ -28,7 +28,7 @@ struct TrialRow {
 
 struct Winner {
   TrialRow row;
-  /// Trials that worked, of configurations not under quarantine.
+  /// Trials that worked; their configurations are not under quarantine.
   uint64_t measured = 0;
   double sumUs = 0, maxUs = 0; ///< of their medians
 };
@@ -47,10 +47,12 @@ public:
   // Reading. What fails its seal is as if it were not there, and counted.
   Result<std::optional<RowId>> findProblem(const TuningProblem &problem);
   Result<std::optional<TuningProblem>> problem(RowId id);
-  /// Of a family (Problem::familyKey), unchecked: problem() checks.
+  /// The problems of a family (Problem::familyKey), unchecked: problem()
+  /// checks.
   Result<std::vector<ProblemRow>> family(const std::string &familyKey);
   Result<std::vector<RowId>> problems();
-  /// In the order they were recorded; of one configuration if it is not 0.
+  /// In the order they were recorded; only those of one configuration if it is
+  /// not 0.
   Result<std::vector<TrialRow>> trials(RowId problem, RowId configuration = 0);
   Result<std::optional<Winner>> winner(RowId problem);
   struct Counts {

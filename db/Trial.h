@@ -27,7 +27,7 @@ Result<TrialStatus> parseStatus(std::string_view name);
 /// Where and when a trial ran.
 struct Provenance {
   int64_t timeMs = 0;      ///< since 1970, UTC; 0: now, when it is recorded
-  std::string version;     ///< of mgpu
+  std::string version;     ///< mgpu's version
   std::string host;        ///< the machine's name
   std::string environment; ///< JSON: clocks, temperatures, load, ...
 
@@ -38,7 +38,7 @@ struct Provenance {
 struct Trial {
   std::string configuration; ///< as pairsText()
   TrialStatus status = TrialStatus::Ok;
-  // Of status Ok; else 0.
+  // Times are 0 unless the status is Ok.
   double medianUs = 0;
   double meanUs = 0;
   double spreadUs = 0; ///< standard deviation of the samples
@@ -46,7 +46,7 @@ struct Trial {
   double lowUs = 0, highUs = 0;
   uint64_t samples = 0;
   double seconds = 0;   ///< spent on it, compilation included
-  std::string sentence; ///< of a failure: what went wrong
+  std::string sentence; ///< what went wrong, if it failed
   Provenance provenance;
 
   bool operator==(const Trial &) const = default;

@@ -41,10 +41,10 @@ struct TuningProblem {
   static Result<TuningProblem> parse(std::string_view text);
   /// SHA-256 of text(): 64 hexadecimal digits.
   std::string key() const;
-  /// Of `program` and `architecture`: what problems that may stand in for each
-  /// other have in common.
+  /// The key of `program` and `architecture`, which problems have in common
+  /// that may stand in for each other.
   std::string familyKey() const;
-  /// Of `driver`, `environment` and `policy`: how it was measured.
+  /// The key of how it was measured: `driver`, `environment` and `policy`.
   std::string settingKey() const;
 
   bool operator==(const TuningProblem &) const = default;

@@ -23,7 +23,7 @@ enum class Match {
   Exact,
   OtherShape,
   OtherDriver, ///< or environment, or measuring policy
-  OtherDevice, ///< of the same architecture
+  OtherDevice, ///< but the same architecture
   None,
 };
 std::string_view matchName(Match match);
@@ -43,7 +43,7 @@ struct LookUp {
   Trial trial;           ///< its winner; unless `match` is None
   bool fromSite = false;
   std::string reason; ///< what was not there, and what is taken: one sentence
-  /// Of a fallback, where anything can be said.
+  /// What a fallback may cost, where anything can be said.
   std::optional<Regret> regret;
 };
 
@@ -54,7 +54,7 @@ struct Trials {
 };
 
 struct ProblemSummary {
-  uint64_t trials = 0, failed = 0; ///< of both files
+  uint64_t trials = 0, failed = 0; ///< in both files together
   std::optional<Trial> best;
 };
 
@@ -78,16 +78,16 @@ public:
   /// Stores the trial in one transaction: when it returns, a killed process
   /// does not lose it. A failure puts its configuration under quarantine for
   /// this problem, for good, whatever else was or will be measured of it. The
-  /// winner is, of the configurations not under quarantine, the one with the
-  /// lowest median; what counts of a configuration measured several times is
-  /// the trial with the most samples, of those with equally many the fastest.
-  /// So a worse configuration never replaces a better one.
+  /// winner is the configuration with the lowest median among those not under
+  /// quarantine. If one was measured several times, the trial with the most
+  /// samples counts, and the fastest of those with equally many. So a worse
+  /// configuration never replaces a better one.
   Result<void> record(const TuningProblem &problem, const Trial &trial);
   /// The same of many, all or none.
   Result<void> record(const TuningProblem &problem,
                       std::span<const Trial> trials);
 
-  /// Of many those that are not stored yet, all or none: how many there were.
+  /// Records those trials that are not stored yet, all or none; says how many.
   Result<uint64_t> recordMissing(const TuningProblem &problem,
                                  std::span<const Trial> trials);
 

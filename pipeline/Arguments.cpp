@@ -33,19 +33,24 @@ loadArgumentArray(const planner::ProgramArgument &argument,
 }
 
 Result<std::vector<ArgumentArray>> loadArguments(const LoadedProgram &program,
-                                                 bool makeUp) {
+                                                 bool makeUp,
+                                                 const IsNeeded &isNeeded) {
   std::vector<ArgumentArray> values;
+  auto isElsewhere = [&](const planner::ProgramArgument &argument) {
+    return isNeeded && argument.buffer && !isNeeded(*argument.buffer);
+  };
   for (const auto &[key, spec] : program.from.arguments) {
     MGPU_TRY_ASSIGN(const auto *argument,
                     findArgument(program, key, "--arg", false));
-    if (!argument->buffer) // a scalar was used when the program was specialised
+    if (!argument->buffer || // a scalar, used when it was specialised
+        isElsewhere(*argument))
       continue;
     MGPU_TRY_ASSIGN(values.emplace_back(),
                     loadArgumentArray(*argument, key, spec));
   }
   for (size_t k = 0; k < program.arguments.size(); ++k) {
     const planner::ProgramArgument &argument = program.arguments[k];
-    if (!program.needsValue[k] ||
+    if (!program.needsValue[k] || isElsewhere(argument) ||
         std::any_of(values.begin(), values.end(), [&](const ArgumentArray &a) {
           return a.argument == &argument;
         }))

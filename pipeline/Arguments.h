@@ -7,6 +7,8 @@
 #include "pipeline/LoadedProgram.h"
 #include "support/Array.h"
 
+#include <functional>
+
 namespace mgpu::pipeline {
 
 struct ArgumentArray {
@@ -19,12 +21,17 @@ Result<ArgumentArray>
 loadArgumentArray(const planner::ProgramArgument &argument,
                   const std::string &key, const std::string &spec);
 
+/// Whether this process takes a host buffer's value from its arguments; none:
+/// each.
+using IsNeeded = std::function<bool(planner::BufferId)>;
+
 /// The arrays of program.from.arguments, loaded and of the right shape. An
 /// argument that is read but has no value is a Usage error. With `makeUp` it
 /// gets one: random numbers of [0, 1) for floats, zeros for integers, which may
 /// be indices.
 Result<std::vector<ArgumentArray>> loadArguments(const LoadedProgram &program,
-                                                 bool makeUp = false);
+                                                 bool makeUp = false,
+                                                 const IsNeeded &isNeeded = {});
 
 } // namespace mgpu::pipeline
 

@@ -40,7 +40,8 @@ bool isAsExpected(const Expectation &how, const Array &found,
                        expected.bytes.data() + index * size, size) == 0;
   }
   case Expectation::How::Close: {
-    // Of one sign or through zero; infinities only to themselves.
+    // Numbers are close on one side of zero or through it; infinities only to
+    // themselves.
     if (a == b)
       return true;
     if (std::isinf(a) || std::isinf(b))

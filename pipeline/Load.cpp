@@ -58,7 +58,7 @@ Result<void> checkMadeFor(const LoadedProgram &program,
                             "make it again from {}",
                             origin.source));
   for (const char *option :
-       {"--node-limit", "--roll-from", "--devices", "--assign"})
+       {"--node-limit", "--roll-from", "--devices", "--assign", "--schedule"})
     if (options.given.count(option))
       return fail(ErrorKind::Usage,
                   fmt::format("{}: the nodes of a bundle are made: make it "
@@ -196,6 +196,7 @@ const Format formats[] = {
       {"--node-limit", holdsNodes},
       {"--devices", holdsNodes},
       {"--assign", holdsNodes},
+      {"--schedule", holdsNodes},
       {"--roll-from", holdsNodes},
       {"--no-fusion", holdsNodes},
       {"--tensor-cores", holdsNodes}},

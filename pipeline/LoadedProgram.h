@@ -6,6 +6,7 @@
 // asked for when it was loaded, and the compiler that can build its kernels.
 
 #include "capture/replay/Bundle.h"
+#include "planner/dag/MeshDevices.h"
 #include "planner/dag/Program.h"
 
 #include <map>
@@ -32,6 +33,9 @@ struct ImportOptions {
   uint64_t devices = 0;
   /// The meshes of mpmd's named computations and tensors, by name.
   std::map<std::string, std::string> meshes;
+  /// The order of an mpmd program's fragments (docs/schedules.md); "auto" is
+  /// the planner's own.
+  std::string schedule = "auto";
   bool reportSharding = false;    ///< fill LoadedProgram::sharding
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
   uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled
@@ -50,7 +54,7 @@ struct ImportOptions {
 struct LoadOptions : ImportOptions {
   const Compiler *compiler = &noCompiler();
   std::string target;   ///< "host:4", "cuda:0"; empty: the host
-  std::string database; ///< empty: MGPU_DB, or the user's cache directory
+  std::string database; ///< empty: MGPU_DB, or the user's state directory
   /// The database is asked for forms of matrix products that have passed.
   bool usesRecord = true;
   /// On GPUs a kernel may begin before the one it follows has ended, and waits
@@ -74,9 +78,10 @@ struct LoadedProgram : planner::Program {
   std::vector<bool>
       needsValue; ///< by argument: it is read before it is written
   uint32_t numRaces = 0;
-  std::vector<std::string> notFused;       ///< as planner::ParsedProgram has it
-  std::vector<std::string> sharding;       ///< the same
-  std::shared_ptr<capture::Bundle> bundle; ///< null if it is not from a bundle
+  std::vector<std::string> notFused; ///< as planner::ParsedProgram has it
+  std::vector<std::string> sharding; ///< the same
+  std::vector<planner::MeshDevices> meshes; ///< the same
+  std::shared_ptr<capture::Bundle> bundle;  ///< null if it is not from a bundle
   double recordedUs = 0; ///< how long a recorded trace took; else 0
 
   const Compiler &compiler() const { return *from.compiler; }

@@ -12,7 +12,7 @@ namespace mgpu::pipeline {
 
 struct MachineOptions {
   std::string memory;          ///< bytes of each device, as "100GB"
-  std::string budget = "1s";   ///< of the search
+  std::string budget = "1s";   ///< how long the search may take
   std::string collectivesFile; ///< measured times in place of the curves
 };
 
@@ -34,8 +34,7 @@ Result<planner::TargetPlan> makePlan(const planner::Dag &dag,
                                      uint64_t memory = 0,
                                      std::vector<planner::OpFactor> ops = {});
 
-/// One plan of a front. Of plans with no less memory and no less time only one
-/// is kept.
+/// One plan of a front: no other one has as little memory and as little time.
 struct FrontPoint {
   uint64_t memory = 0; ///< bytes of the fullest device
   double makespanUs = 0, contendedUs = 0, lowerBoundUs = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/MakeBundle.h"
 
+#include "pipeline/PathMap.h"
+
 #include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/PtxasLog.h"
 #include "pipeline/Compiler.h"
@@ -183,6 +185,7 @@ Result<void> addCubins(const LoadedProgram &program,
 /// Without --arch a kernel that CUDA C++ cannot express is not a hindrance.
 Result<void> addCudaKernels(const LoadedProgram &program,
                             const std::vector<std::string> &archs,
+                            const PathMap &paths,
                             std::vector<std::string> &notes,
                             std::vector<capture::KernelForms> &kernels) {
   auto texts = cudaTexts(program, nullptr);
@@ -192,8 +195,11 @@ Result<void> addCudaKernels(const LoadedProgram &program,
   }
   if (!texts)
     return fail(std::move(texts.error()));
-  for (size_t k = 0; k < texts->size(); ++k)
+  for (size_t k = 0; k < texts->size(); ++k) {
     kernels[k].cuda = std::move((*texts)[k]);
+    std::string &text = kernels[k].cuda->image.blob;
+    text = paths.inText(text);
+  }
   if (archs.empty() || kernels.empty())
     return {};
   return addCubins(program, archs, kernels);
@@ -237,9 +243,10 @@ Result<MadeBundle> makeBundle(LoadedProgram program,
   contents.plan.transforms.clear();
   contents.kernels.resize(program.dag.kernels.size());
   const TunedChoice *tuned = choice ? &*choice : nullptr;
+  const PathMap paths(program.from.file, options.prefixMap);
   if (!contents.kernels.empty()) {
-    MGPU_TRY(
-        addCudaKernels(program, options.archs, made.notes, contents.kernels));
+    MGPU_TRY(addCudaKernels(program, options.archs, paths, made.notes,
+                            contents.kernels));
     MGPU_TRY(addHostKernels(program, options.levels, tuned, made.notes,
                             contents.kernels));
     MGPU_TRY(addAlternatives(program, options.alternatives, tuned,
@@ -250,6 +257,8 @@ Result<MadeBundle> makeBundle(LoadedProgram program,
                     compileOwn(program.dag, options.archs,
                                openCubinCache(program.from.database).get()));
   }
+  contents.origin.source = paths(contents.origin.source);
+  paths.apply(program.dag);
   contents.program = std::move(program);
   return made;
 }

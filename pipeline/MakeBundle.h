@@ -11,8 +11,10 @@ namespace mgpu::pipeline {
 struct BundleOptions {
   std::vector<std::string>
       levels;                     ///< CPU levels of the host's kernels, or none
-  std::vector<std::string> archs; ///< of cubins: "sm_90"
+  std::vector<std::string> archs; ///< what cubins are for: "sm_90"
   uint32_t alternatives = 0;      ///< more variants of each host kernel
+  /// What paths in the bundle begin with, by what they began with (PathMap.h).
+  std::map<std::string, std::string> prefixMap = {};
 };
 
 struct MadeBundle {

@@ -119,8 +119,12 @@ Result<Plan> makePlan(LoadedProgram &program, const PlanOptions &options) {
 
 Result<Plan> readPlan(const std::string &path, planner::Dag &dag) {
   MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(path));
-  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
-                        bytes.size());
+  return readPlanText(
+      path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()}, dag);
+}
+
+Result<Plan> readPlanText(const std::string &path, std::string_view text,
+                          planner::Dag &dag) {
   auto wrong = [&](const Error &error) {
     return fail(error.kind, fmt::format("{}: {}", path, error.message));
   };

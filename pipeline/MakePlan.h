@@ -12,7 +12,7 @@ namespace mgpu::pipeline {
 
 struct PlanOptions {
   std::string scheduler = "list";  ///< "serial", "list" or "shuffled"
-  uint64_t seed = 0;               ///< of "shuffled"
+  uint64_t seed = 0;               ///< for "shuffled"
   uint32_t streams = 4;            ///< of each device
   std::string transforms = "auto"; ///< "auto" and "none" change nothing here
   /// The user asked for a schedule. Plans that were stored are not used.
@@ -33,6 +33,9 @@ Result<planner::Plan> makePlan(LoadedProgram &program,
 
 /// A plan that `plan -o` has written, proven. Applies the transforms it names.
 Result<planner::Plan> readPlan(const std::string &path, planner::Dag &dag);
+/// The same of its text; `path` is what errors call it.
+Result<planner::Plan> readPlanText(const std::string &path,
+                                   std::string_view text, planner::Dag &dag);
 
 } // namespace mgpu::pipeline
 

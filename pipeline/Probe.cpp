@@ -17,7 +17,7 @@ namespace {
 /// Bytes before and after a buffer; a multiple of every element.
 constexpr int64_t guard = 4096;
 
-/// Of the buffers of one launch.
+/// The most bytes that the buffers of one launch may have.
 constexpr uint64_t mostBytes = uint64_t(1) << 30;
 
 /// Calls `visit` for the offset of each element of a box.

@@ -50,7 +50,8 @@ Result<std::vector<Round>> takeRounds(Pairs &arguments, Pairs &outputs) {
 }
 
 Result<std::vector<ArgumentArray>> loadRound(const LoadedProgram &program,
-                                             const Round &round) {
+                                             const Round &round,
+                                             const IsNeeded &isNeeded) {
   std::vector<ArgumentArray> values;
   for (const auto &[key, spec] : round.arguments) {
     MGPU_TRY_ASSIGN(const auto *argument,
@@ -63,6 +64,8 @@ Result<std::vector<ArgumentArray>> loadRound(const LoadedProgram &program,
                               argument->buffer
                                   ? "resident, which is loaded once"
                                   : "specialised, which decides the program"));
+    if (isNeeded && !isNeeded(*argument->buffer))
+      continue;
     MGPU_TRY_ASSIGN(values.emplace_back(),
                     loadArgumentArray(*argument, key, spec));
   }

@@ -24,7 +24,8 @@ Result<std::vector<Round>> takeRounds(Pairs &arguments, Pairs &outputs);
 /// The arrays of a round. Usage for an argument that is part of the program as
 /// it is loaded: a scalar that was specialised, or a resident one.
 Result<std::vector<ArgumentArray>> loadRound(const LoadedProgram &program,
-                                             const Round &round);
+                                             const Round &round,
+                                             const IsNeeded &isNeeded = {});
 
 } // namespace mgpu::pipeline
 

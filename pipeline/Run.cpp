@@ -21,8 +21,17 @@ static Result<void> fill(const ArgumentArray &value,
   return {};
 }
 
+/// A process reads no value of a buffer that another one has.
+static IsNeeded isHere(const LoadedProgram &program, Runner &runner) {
+  return [&](planner::BufferId id) {
+    return program.dag.buffer(id).sizeBytes == 0 ||
+           !runner.hostBuffer(id).empty();
+  };
+}
+
 Result<void> bindArguments(const LoadedProgram &program, Runner &runner) {
-  MGPU_TRY_ASSIGN(const auto values, loadArguments(program));
+  MGPU_TRY_ASSIGN(const auto values,
+                  loadArguments(program, false, isHere(program, runner)));
   for (const ArgumentArray &value : values)
     MGPU_TRY(fill(value, runner.hostBuffer(*value.argument->buffer)));
   return {};
@@ -33,7 +42,8 @@ Result<std::vector<MadeRound>> makeRounds(const LoadedProgram &program,
                                           Runner &runner) {
   std::vector<MadeRound> made(rounds.size());
   for (size_t k = 0; k < rounds.size(); ++k) {
-    MGPU_TRY_ASSIGN(const auto values, loadRound(program, rounds[k]));
+    MGPU_TRY_ASSIGN(const auto values,
+                    loadRound(program, rounds[k], isHere(program, runner)));
     for (const ArgumentArray &value : values) {
       const planner::BufferId id = *value.argument->buffer;
       MGPU_TRY_ASSIGN(std::span<std::byte> memory, runner.makeMemory(id));
@@ -114,7 +124,8 @@ Result<void> writeOutputs(const LoadedProgram &program, const Pairs &outputs,
 Result<std::unique_ptr<Runner>>
 openTargetRunner(LoadedProgram &program, const PrepareOptions &prepareOptions,
                  OpenOptions open, Prepared &prepared,
-                 const std::function<void()> &opened) {
+                 const std::function<void()> &opened,
+                 tuner::GuardedDriver **guard) {
   const std::string &target = program.from.target;
   const uint32_t devices = program.dag.numDevices;
   const bool onGpu = isCudaTarget(target);
@@ -133,11 +144,29 @@ openTargetRunner(LoadedProgram &program, const PrepareOptions &prepareOptions,
       open.threads = prepared.threads;
     MGPU_TRY_ASSIGN(driver, openTarget(target, devices, open));
   }
+  if (guard) {
+    prepared.plan = tuner::spreadBuffers(std::move(prepared.plan), program.dag);
+    auto guarded = std::make_unique<tuner::GuardedDriver>(std::move(driver));
+    *guard = guarded.get();
+    driver = std::move(guarded);
+  }
   MGPU_TRY_ASSIGN(capture::Replayer replayer,
                   capture::Replayer::create(program.dag, prepared.plan,
                                             prepared.kernels, *driver));
+  if (guard)
+    if (auto armed = (*guard)->arm(prepared.plan, program.dag); !armed)
+      return fail(std::move(armed.error()));
   return capture::runOnOneTarget(std::move(driver), std::move(replayer),
                                  program.dag, prepared.plan);
+}
+
+Result<void> checkGuard(tuner::GuardedDriver &guard) {
+  if (auto intact = guard.check(); !intact)
+    return fail(ErrorKind::Invalid,
+                fmt::format("--guard: the program {}; compare the kernels' "
+                            "indices with their buffers' sizes",
+                            intact.error().what));
+  return {};
 }
 
 } // namespace mgpu::pipeline

@@ -10,6 +10,7 @@
 #include "pipeline/Rounds.h"
 #include "pipeline/Target.h"
 #include "support/Clock.h"
+#include "tuner/candidate/Guards.h"
 
 namespace mgpu::pipeline {
 
@@ -20,11 +21,16 @@ using capture::Runner;
 /// GPU is opened first, as its architecture decides the kernels; the host
 /// afterwards, as the plan decides its threads. `program` and `prepared`, which
 /// is set, must outlive the runner. `opened` is called in between, when the
-/// import is done.
+/// import is done. With `guard`, each buffer has a place of its own between
+/// guard zones, devices' memory begins as poison, and `guard` points to what
+/// checkGuard() asks; the runner owns it.
 Result<std::unique_ptr<Runner>>
 openTargetRunner(LoadedProgram &program, const PrepareOptions &prepare,
                  OpenOptions open, Prepared &prepared,
-                 const std::function<void()> &opened);
+                 const std::function<void()> &opened,
+                 tuner::GuardedDriver **guard = nullptr);
+/// Invalid where a replay wrote outside of the program's buffers.
+Result<void> checkGuard(tuner::GuardedDriver &guard);
 
 /// Fills the program's host buffers with the values of its arguments.
 Result<void> bindArguments(const LoadedProgram &program, Runner &runner);

@@ -28,7 +28,7 @@ struct OpenOptions {
       0; ///< threads that replay on the host; 0: as many as useful
   /// That the host's further threads stay on; as device::WorkerPool has it.
   std::span<const int> workerCpus = {};
-  /// Of each replay on a GPU; zero is none.
+  /// How long each replay on a GPU may take; zero is no limit.
   std::chrono::milliseconds deadline = std::chrono::minutes(2);
   bool profiles = false;            ///< CudaOptions::profiles
   device::CudaCompile compile = {}; ///< CudaOptions::compile; null: NVRTC

@@ -23,7 +23,7 @@ std::vector<uint32_t> rowsOf(const std::vector<capture::NodeSpan> &spans) {
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     return std::pair(spans[a].startUs, a) < std::pair(spans[b].startUs, b);
   });
-  std::map<uint32_t, std::vector<double>> ends; // of each row of a queue
+  std::map<uint32_t, std::vector<double>> ends; // by row of a queue
   for (uint32_t k : order) {
     std::vector<double> &of = ends[spans[k].queue];
     auto free = std::find_if(of.begin(), of.end(), [&](double end) {

@@ -17,8 +17,8 @@ struct TuneContext {
   uint32_t devices = 1;
   tuner::SpaceLimits limits;
   std::vector<tuner::TargetSetting> settings;
-  std::optional<tuner::TargetIdentity> target; ///< of a GPU; none: the host
-  std::vector<kernels::CudaText> texts;        ///< of a GPU's kernels
+  std::optional<tuner::TargetIdentity> target; ///< a GPU; none: the host
+  std::vector<kernels::CudaText> texts;        ///< a GPU's kernels
   std::string level; ///< CPU level of a bundle's kernels for the host
 
   tuner::KeyInput keys(const planner::Dag &dag, bool coldCaches) const;

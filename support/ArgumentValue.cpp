@@ -8,9 +8,12 @@
 
 #include <charconv>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace mgpu {
 namespace {
@@ -261,6 +264,51 @@ uint64_t randomBits(uint64_t seed, uint64_t index) {
   return z ^ (z >> 31);
 }
 
+/// What NumPy calls a type; "" for those that it has not.
+static std::string_view numpyName(ElementType type) {
+  switch (type) {
+  case ElementType::I1:
+    return "bool";
+  case ElementType::I8:
+    return "int8";
+  case ElementType::I16:
+    return "int16";
+  case ElementType::I32:
+    return "int32";
+  case ElementType::I64:
+  case ElementType::Index:
+    return "int64";
+  case ElementType::F16:
+    return "float16";
+  case ElementType::F32:
+    return "float32";
+  case ElementType::F64:
+    return "float64";
+  default:
+    return "";
+  }
+}
+
+/// What NumPy would do to make the argument of the array, where it can.
+static std::string remedyFor(const Array &array, ElementType type,
+                             std::span<const int64_t> shape) {
+  auto count = [](std::span<const int64_t> sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t(1),
+                           std::multiplies<>());
+  };
+  if (count(array.shape) != count(shape))
+    return "";
+  std::string call;
+  if (array.elementType != type) {
+    if (numpyName(type).empty())
+      return "";
+    call += fmt::format(".astype(numpy.{})", numpyName(type));
+  }
+  if (!shapeFits(array.shape, shape))
+    call += fmt::format(".reshape({})", fmt::join(shape, ", "));
+  return "; save it after " + call;
+}
+
 Result<Array> loadArgument(std::string_view spec, ElementType expectedType,
                            std::span<const int64_t> expectedShape) {
   if (spec == "zeros")
@@ -284,9 +332,10 @@ Result<Array> loadArgument(std::string_view spec, ElementType expectedType,
   if (array.elementType != expectedType ||
       !shapeFits(array.shape, expectedShape))
     return fail(ErrorKind::Invalid,
-                fmt::format("'{}' is {}, the argument is {}", spec,
+                fmt::format("'{}' is {}, the argument is {}{}", spec,
                             describe(array.elementType, array.shape),
-                            describe(expectedType, expectedShape)));
+                            describe(expectedType, expectedShape),
+                            remedyFor(array, expectedType, expectedShape)));
   return array;
 }
 

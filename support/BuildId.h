@@ -6,8 +6,8 @@
 
 namespace mgpu {
 
-/// The build id of the program or library that `address`, of a function or a
-/// constant, is loaded from: what the linker made of its contents
+/// The build id of the program or library that `address` is loaded from, where
+/// a function or a constant lies: what the linker made of its contents
 /// (NT_GNU_BUILD_ID), in hexadecimal. So it changes when anything that was
 /// linked changes. Empty where it has none.
 std::string buildIdOf(const void *address);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/FileNames.h"
 
+#include "support/Spelling.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -8,6 +10,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 namespace mgpu {
 
@@ -60,6 +63,43 @@ Result<void> checkOutputPath(const std::string &path) {
               fmt::format("cannot write '{}': {}", path, std::strerror(code)));
 }
 
+/// The file of the same folder that may have been meant: with another ending,
+/// or with the same one and a like name.
+static std::string similarFile(const std::string &path) {
+  const std::filesystem::path named = path;
+  const std::filesystem::path folder = named.parent_path();
+  std::vector<std::string> stems, others;
+  std::error_code none;
+  constexpr size_t mostNames = 1000;
+  for (std::filesystem::directory_iterator
+           at(folder.empty() ? "." : folder, none),
+       end;
+       at != end && stems.size() < mostNames; at.increment(none)) {
+    const std::filesystem::path &found = at->path();
+    if (found.stem() == named.stem() && !at->is_directory(none))
+      others.push_back((folder / found.filename()).string());
+    if (found.extension() == named.extension())
+      stems.push_back(found.stem().string());
+  }
+  // A program before what was made of it.
+  auto isBetter = [](const std::string &a, const std::string &b) {
+    return std::pair(!a.ends_with(".mlir"), a) <
+           std::pair(!b.ends_with(".mlir"), b);
+  };
+  if (!others.empty())
+    return fmt::format("; did you mean '{}'?",
+                       *std::ranges::min_element(others, isBetter));
+  std::sort(stems.begin(), stems.end());
+  std::string meant = didYouMean(named.stem().string(), stems);
+  if (meant.empty())
+    return "";
+  // The name with its folder and its ending in place of the stem.
+  const size_t open = meant.find('\'') + 1, close = meant.rfind('\'');
+  const std::string stem = meant.substr(open, close - open);
+  return meant.replace(open, close - open,
+                       (folder / (stem + named.extension().string())).string());
+}
+
 Result<void> checkReadable(const std::string &path) {
   struct stat status {};
   int code = 0;
@@ -70,7 +110,8 @@ Result<void> checkReadable(const std::string &path) {
   if (code == 0)
     return {};
   return fail(ErrorKind::Usage,
-              fmt::format("cannot read '{}': {}", path, std::strerror(code)));
+              fmt::format("cannot read '{}': {}{}", path, std::strerror(code),
+                          code == ENOENT ? similarFile(path) : ""));
 }
 
 } // namespace mgpu

@@ -17,7 +17,7 @@ namespace mgpu {
 std::string followLinks(const std::string &path);
 
 /// Equal for two paths exactly where a write to one of them would change what
-/// the other reads: of a regular file its device and inode, of one that is not
+/// the other reads. A regular file has its device and inode, one that is not
 /// there its canonical path. Empty for folders, devices and pipes, which a
 /// write replaces nothing of, and for what no file can be made at.
 std::string fileIdentity(const std::string &path);

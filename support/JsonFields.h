@@ -12,7 +12,7 @@
 //
 // Reading is strict, as the text may come from anyone: a field that is missing,
 // unknown, of another type or out of its type's range is an error that names
-// the field.
+// the field. Only a field that was added later may be missing.
 
 #include "support/Types.h"
 
@@ -68,6 +68,13 @@ public:
     auto at = in->find(name);
     if (at == in->end() || !take(*at, value, inside))
       refuse(inside.empty() ? name : name + ("." + inside));
+  }
+  /// A field that older versions did not write: where it is missing, `value`
+  /// stays as it is.
+  template <typename T>
+  void added(const char *name, T &value) {
+    if (out || in->contains(name))
+      (*this)(name, value);
   }
   /// What a field that is read must satisfy beside its type.
   void require(bool holds, const char *name) {

@@ -25,21 +25,21 @@ struct ComparisonOptions {
   double confidence = 0.95;
   /// A difference that does not matter, as a share of B's time.
   double margin = 0.01;
-  /// Of a sequential comparison: Fast and Slow are not the last word until the
-  /// interval is not wider than this to either side.
+  /// A sequential comparison goes on after Fast and Slow until the interval is
+  /// not wider than this to either side.
   double precision = std::numeric_limits<double>::infinity();
   bool slowIsEnough = false; ///< but Slow is, at once
 };
 
 /// `change` is A's time over B's, less one: -0.04 where A takes 4 % less. Same
 /// where the interval lies within the margin; else Fast or Slow where it lies
-/// to one side of zero; else Ambiguous. Of two equals one is called faster with
-/// a chance of at most 1 - confidence.
+/// to one side of zero; else Ambiguous. If the two are equal, one is called
+/// faster with a chance of at most 1 - confidence.
 struct Comparison {
   Verdict verdict = Verdict::Ambiguous;
   Interval change;
   size_t pairs = 0;
-  size_t processes = 1; ///< of each that the pairs come from
+  size_t processes = 1; ///< A's that the pairs come from, and as many of B's
 };
 /// The verdict that an interval of the change gives.
 Verdict verdictOf(const Interval &change, double margin);

@@ -15,7 +15,7 @@ static double studentQuantile(size_t freedom) {
   return table[std::min(freedom, std::size(table)) - 1];
 }
 
-/// Of the logarithms of the processes' changes.
+/// Student's interval over the logarithms of the processes' changes.
 static Interval overProcesses(const std::vector<double> &logs) {
   const auto count = double(logs.size());
   double mean = 0, squares = 0;

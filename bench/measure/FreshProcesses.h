@@ -17,9 +17,10 @@ namespace mgpu::bench {
 using StartSubject = std::function<Result<Subject>()>;
 
 struct FreshOptions {
-  /// Of each pair of processes; `maxSeconds` and `mostPairs` are of them all.
+  /// Options for each pair of processes; `maxSeconds` and `mostPairs` are for
+  /// them all.
   HeadToHeadOptions meeting;
-  size_t processes = 5; ///< of A, and as many of B
+  size_t processes = 5; ///< processes of A; as many of B
 };
 
 /// Starts A first in every other pair, else B. The change is the mean of the

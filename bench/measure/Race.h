@@ -19,7 +19,7 @@ using Subject = std::function<Result<Sample>()>;
 /// machine that is never quiet must not make a measurement endless or empty.
 struct DiscardOptions {
   DisturbanceLimits limits;
-  double mostDiscarded = 0.5; ///< of all samples taken
+  double mostDiscarded = 0.5; ///< share of all samples taken
 };
 
 /// Samples of one subject until the criterion is met.

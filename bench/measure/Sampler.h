@@ -19,8 +19,8 @@ enum class CacheMode : uint8_t {
 
 struct SamplingOptions {
   CacheMode cache = CacheMode::Hot;
-  /// Of one sample, at least: a thousand times what the clock resolves, and
-  /// short enough to fit between two turns of the system's scheduler.
+  /// The least time of one sample: a thousand times what the clock resolves,
+  /// and short enough to fit between two turns of the system's scheduler.
   double sampleSeconds = 500e-6;
   uint64_t maxUnroll = 1 << 20;
   double warmUpSeconds = 5e-3;

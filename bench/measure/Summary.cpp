@@ -28,9 +28,9 @@ Interval medianInterval(std::span<const double> ascending, double confidence) {
   Interval interval{n ? quantile(ascending, 0.5) : 0, -infinite, infinite};
   // [x(d), x(n+1-d)], counted from 1, covers the median unless fewer than d of
   // n fair coins fall to one side. d is the largest that covers enough.
-  double logTerm = -double(n) * std::log(2.0); // of d - 1 coins
+  double logTerm = -double(n) * std::log(2.0); // for d - 1 coins
   double tail = 0;
-  double coverage = 1, nextCoverage = 1; // of d, and of d + 1
+  double coverage = 1, nextCoverage = 1; // for d, and for d + 1
   size_t d = 0;
   for (; d < n / 2; ++d) {
     tail += std::exp(logTerm);

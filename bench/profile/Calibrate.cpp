@@ -16,10 +16,16 @@ using Members = std::vector<uint32_t>; ///< devices, by rank
 
 constexpr uint64_t smallestBytes = 4096;
 
+/// The device of a process that has one of several.
+std::optional<DeviceId> onlyDeviceOf(const Driver &driver) {
+  const auto part = driver.part();
+  return part ? std::optional(DeviceId{int32_t(part->first)}) : std::nullopt;
+}
+
 class Calibration {
 public:
   explicit Calibration(const CalibrationInput &input)
-      : input(input), driver(input.driver), only(driver.onlyDevice()),
+      : input(input), driver(input.driver), only(onlyDeviceOf(driver)),
         devices(only ? input.about.devices : driver.numDevices()),
         here(only.value_or(DeviceId{0})),
         beside(only ? *only : DeviceId{int32_t(devices > 1 ? 1 : 0)}),
@@ -35,7 +41,7 @@ private:
                 const std::byte *from, uint64_t bytes) const;
   Work collectiveWork(CollectiveKind kind, const Members &members,
                       uint64_t bytes) const;
-  /// Of the sends to a neighbour the slowest.
+  /// The time of the slowest send to a neighbour.
   Result<double> sendUs(uint64_t bytes);
 
   Result<void> measureKernels(Topology &out);
@@ -55,7 +61,7 @@ private:
 
   const CalibrationInput &input;
   Driver &driver;
-  const std::optional<DeviceId> only; ///< of several GPUs
+  const std::optional<DeviceId> only; ///< this driver's GPU, one of several
   const uint32_t devices;
   const DeviceId here;
   const DeviceId beside; ///< where what runs beside that of `here` runs
@@ -300,7 +306,7 @@ Result<void> Calibration::measureContention(Topology &out) {
       {"kernel", kernelHere, kernelThere},
       {"copy", copyWork("copy", here, sendOf(here), host, bytes),
        copyWork("copy", beside, recvOf(beside), host, bytes)}};
-  // Of two devices a collective takes both, and leaves none to be beside. Of
+  // A collective of two devices takes both, and leaves none to be beside. With
   // several GPUs it takes all, as each looks at its own.
   if (devices > 2 || (devices == 2 && input.about.device.smCount > 1)) {
     Members members{0, 1};

@@ -16,11 +16,11 @@ struct CalibrationKernel {
   std::vector<std::byte> object;
   Dim3 grid;
   struct Argument {
-    uint64_t memoryBytes = 0; ///< of its own, zeroed; 0: a scalar
-    uint64_t bits = 0;        ///< of a scalar; of memory the offset in it
+    uint64_t memoryBytes = 0; ///< its own memory, zeroed; 0: a scalar
+    uint64_t bits = 0;        ///< a scalar's bits; for memory the offset in it
   };
   std::vector<Argument> arguments;
-  double flops = 0, bytes = 0; ///< of one call; bytes read and written
+  double flops = 0, bytes = 0; ///< one call's; bytes read and written
 };
 
 struct CalibrationMatmul {
@@ -53,7 +53,7 @@ struct CalibrationInput {
 /// measured between two independent nodes: on one device if there is one, or if
 /// one of several GPUs is here, else on two. Nodes that do not overlap are left
 /// out. Several GPUs measure all at once, and each figure is the slowest GPU's.
-/// Errors: of the driver; Internal for a figure that is not above 0.
+/// Errors: the driver's; Internal for a figure that is not above 0.
 Result<device::Topology> calibrate(const CalibrationInput &input);
 
 /// The numbers of devices, from the first on, for which collectives are

@@ -32,14 +32,14 @@ struct ProfileSubject {
 };
 
 struct ProfileSamples {
-  Summary replayUs; ///< of whole replays in which no clock is read
+  Summary replayUs; ///< whole replays in which no clock is read
   /// By NodeId, one for each timed replay; empty for a node that a replay does
   /// not run.
   std::vector<std::vector<double>> nodeUs;
-  std::vector<Overlap> overlaps; ///< of each timed replay
+  std::vector<Overlap> overlaps; ///< one for each timed replay
   /// Whole replays on the device's own clock; count 0 without one.
   Summary spanUs;
-  capture::TimedReplay last; ///< of the timed ones, as it was measured
+  capture::TimedReplay last; ///< the last timed one, as it was measured
   /// A timed replay of median length, as it was measured.
   std::vector<capture::NodeSpan> timeline;
 };
@@ -57,8 +57,8 @@ struct Profile {
 /// `rounds` times, so that all see the same machine; after each replay of a
 /// subject come timed ones. The median cost of reading the clock is taken off
 /// each node. If the first subject runs on one thread, the times of all are
-/// then corrected as correctionFor() says of it. Errors: of the driver, the
-/// plan or a kernel.
+/// then corrected as correctionFor() says of it. Errors: those of the driver,
+/// the plan or a kernel.
 Result<Profile> measureProfile(const ProfileInput &input,
                                const planner::Plan &serial,
                                std::span<const ProfileSubject> subjects,

@@ -2,12 +2,14 @@
 #ifndef MGPU_CAPTURE_GRAPH_COMMUNICATION_H
 #define MGPU_CAPTURE_GRAPH_COMMUNICATION_H
 
-// A program whose devices are in several processes, one in each: every process
-// builds its device's part of the same plan. The parts meet in communications
-// alone: collectives, send and recv, and copies between devices, which become
-// a send and a recv. Host memory is shared by all; work of the host alone is
-// done by the process of device 0.
+// A program whose devices are in several processes: every process builds its
+// devices' part of the same plan. The parts meet in communications alone:
+// collectives, send and recv, and copies between processes, which become a send
+// and a recv. Work of the host alone is done by the process of device 0. Host
+// memory is shared by all, or each has its own (device::DevicePart). Then a
+// copy of what the program writes there may be a communication, too.
 
+#include "device/api/GraphDriver.h"
 #include "planner/dag/Dag.h"
 
 #include <span>
@@ -19,6 +21,36 @@ bool isCommunication(const planner::DagNode &node);
 
 /// Whether the process of `device` has a part of a node.
 bool isOn(const planner::DagNode &node, DeviceId device);
+
+/// The part of a program that one process builds: all, or its devices' part.
+class GraphPart {
+public:
+  GraphPart(const planner::Dag &dag, std::optional<device::DevicePart> part);
+  bool isAll() const { return !part; }
+  /// Whether processes have memory of the host of their own.
+  bool hasOwnHost() const { return part && !part->sharesHost; }
+  bool holds(DeviceId device) const { return !part || part->holds(device); }
+  /// Whether a buffer is here: a device's where the device is; of the host's
+  /// own memory what the program writes in one process, and what it only reads
+  /// in each that reads it.
+  bool holds(planner::BufferId buffer) const {
+    return !part || isHeld[buffer.value];
+  }
+  /// Whether the process does something for a node.
+  bool takesPart(const planner::DagNode &node) const;
+  /// Whether that is a part of what several do together.
+  bool isCommunication(const planner::DagNode &node) const;
+
+private:
+  /// The devices, the host among them, that a node needs the memory of.
+  std::vector<DeviceId> placesOf(const planner::DagNode &node) const;
+  void findBuffers();
+
+  const planner::Dag &dag;
+  const std::optional<device::DevicePart> part;
+  // By BufferId, of a part alone.
+  std::vector<bool> isWritten, isHeld;
+};
 
 /// The devices of the communicator that does a communication: of a collective
 /// its members, in rank order; of sends, recvs and copies all devices.
@@ -39,6 +71,10 @@ std::vector<std::vector<DeviceId>> communicatingGroups(const planner::Dag &dag);
 /// one GPU wait for another. Phases and trips of a loop follow each other
 /// whole on all GPUs.
 Result<void> checkAcrossRanks(const planner::Dag &dag);
+/// The same of processes with memory of the host of their own: a kernel of
+/// another device than 0 works on what the program writes there. All processes
+/// get the same error.
+Result<void> checkAcrossHosts(const planner::Dag &dag);
 
 } // namespace mgpu::capture
 

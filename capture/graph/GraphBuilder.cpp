@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/graph/GraphBuilder.h"
 
-#include "capture/graph/Communication.h"
+#include "planner/plan/StreamClocks.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -19,10 +19,11 @@ public:
   Builder(const Plan &plan, const Dag &dag, Phase phase,
           const BufferAddresses &addresses,
           std::span<const device::KernelHandle> kernels,
-          device::GraphDriver &graph, std::optional<DeviceId> only,
+          device::GraphDriver &graph, const GraphPart &part,
           const std::vector<bool> &awaits)
       : plan(plan), dag(dag), phase(phase), addresses(addresses),
-        kernels(kernels), graph(graph), only(only), awaits(awaits) {}
+        kernels(kernels), graph(graph), part(part), awaits(awaits),
+        predecessors(dag) {}
 
   Result<void> run(ExecutableGraph &out);
 
@@ -36,13 +37,17 @@ private:
 
   /// A hang among GPUs is told of without the DAG.
   std::string nameOf(const DagNode &node) const {
-    return only && !node.location.empty()
+    return !part.isAll() && !node.location.empty()
                ? fmt::format("{} ({})", node.name, node.location)
                : node.name;
   }
   Result<void> resolveBuffers();
   Result<void> addDependencies(const PlanStep &step, uint32_t id,
                                std::vector<GraphEdge> &edges);
+  Result<void> followPlan(const PlanStep &step, uint32_t id,
+                          std::vector<uint32_t> &sources);
+  void followPast(const PlanStep &step, uint32_t id,
+                  std::vector<uint32_t> &sources);
   Result<std::byte *> address(const DagNode &node, BufferId id) const;
   Result<std::byte *> address(const DagNode &node, BufferId id,
                               const Box &box) const;
@@ -63,9 +68,6 @@ private:
                                     const CollectiveCall &call,
                                     std::span<const GraphNodeId> dependencies);
 
-  bool isHere(DeviceId device) const {
-    return !only || device == *only || (device.isHost() && only->value == 0);
-  }
   /// A copy between devices of two processes.
   Result<GraphNodeId> addSendRecv(const DagNode &node, const CopyCall &call,
                                   std::span<const GraphNodeId> dependencies);
@@ -78,8 +80,9 @@ private:
   const BufferAddresses &addresses;
   std::span<const device::KernelHandle> kernels;
   device::GraphDriver &graph;
-  std::optional<DeviceId> only;    ///< the device that is here
+  const GraphPart &part;           ///< what is here
   const std::vector<bool> &awaits; ///< by KernelId
+  const Predecessors predecessors;
   /// The last graph node of each communicator, by its members.
   std::map<std::vector<DeviceId>, uint32_t> lastOf;
   std::vector<std::byte *> buffers;             ///< by BufferId
@@ -87,6 +90,11 @@ private:
   std::vector<uint32_t> graphNodes;             ///< by NodeId
   std::map<PlanStream, uint32_t>
       streamTails; ///< last graph node of each stream
+  // Where processes have memory of the host of their own:
+  std::optional<StreamClocks> clocks;                 ///< what the plan orders
+  std::vector<uint32_t> stepOf;                       ///< of each graph node
+  std::map<PlanStream, std::vector<uint32_t>> chains; ///< nodes, by stream here
+  std::optional<uint32_t> lastMessage; ///< the last communication
 };
 
 Result<void> Builder::resolveBuffers() {
@@ -229,7 +237,7 @@ Builder::addCollective(const DagNode &node, const CollectiveCall &call,
     auto [sends, receives] = sidesOf(call, rank);
     // Ends on other GPUs have no address here, but their boxes count, and
     // where they are.
-    const bool here = isHere(member.device);
+    const bool here = part.holds(member.device);
     if (sends && member.send.value < inArena.size())
       out.sendInArena = inArena[member.send.value];
     if (receives && member.recv.value < inArena.size())
@@ -267,11 +275,11 @@ Builder::addSendRecv(const DagNode &node, const CopyCall &call,
   params.members[1].recvBox = call.destinationBox;
   params.members[0].sendInArena = inArena[call.source.value];
   params.members[1].recvInArena = inArena[call.destination.value];
-  if (isHere(from)) {
+  if (part.holds(call.source)) {
     MGPU_TRY_ASSIGN(params.members[0].send,
                     address(node, call.source, call.sourceBox));
   }
-  if (isHere(to)) {
+  if (part.holds(call.destination)) {
     MGPU_TRY_ASSIGN(params.members[1].recv,
                     address(node, call.destination, call.destinationBox));
   }
@@ -294,9 +302,8 @@ Result<GraphNodeId> Builder::add(const DagNode &node,
   if (const auto *kernel = std::get_if<KernelCall>(&node.work))
     return addKernel(node, *kernel, dependencies, mayBeginEarly);
   if (const auto *copy = std::get_if<CopyCall>(&node.work))
-    return only && isCommunication(node)
-               ? addSendRecv(node, *copy, dependencies)
-               : addCopy(node, *copy, dependencies);
+    return part.isCommunication(node) ? addSendRecv(node, *copy, dependencies)
+                                      : addCopy(node, *copy, dependencies);
   if (const auto *collective = std::get_if<CollectiveCall>(&node.work))
     return addCollective(node, *collective, dependencies);
   return failAt(node, ErrorKind::Unsupported,
@@ -308,11 +315,57 @@ Result<GraphNodeId> Builder::add(const DagNode &node,
 /// same edges.
 Result<void> Builder::addDependencies(const PlanStep &step, uint32_t id,
                                       std::vector<GraphEdge> &edges) {
-  const DagNode &node = dag.node(step.node);
   std::vector<uint32_t> sources;
   if (step.streams.empty())
-    return failAt(node, ErrorKind::Invalid, "has no stream in the plan");
-  if (only && isCommunication(node)) {
+    return failAt(dag.node(step.node), ErrorKind::Invalid,
+                  "has no stream in the plan");
+  if (clocks)
+    followPast(step, id, sources);
+  else
+    MGPU_TRY(followPlan(step, id, sources));
+  std::sort(sources.begin(), sources.end());
+  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+  for (uint32_t source : sources)
+    if (source != id)
+      edges.push_back({source, id});
+  return {};
+}
+
+/// All that the plan orders before a node and that is here, be it by way of
+/// other processes, whose waits are not seen here: of each stream the last such
+/// node. All communications are one chain, in the plan's order, so that none
+/// holds up a thread that an earlier one needs.
+void Builder::followPast(const PlanStep &step, uint32_t id,
+                         std::vector<uint32_t> &sources) {
+  const DagNode &node = dag.node(step.node);
+  const auto index = uint32_t(&step - plan.steps.data());
+  for (const auto &[stream, chain] : chains) {
+    auto past =
+        std::partition_point(chain.begin(), chain.end(), [&](uint32_t each) {
+          return clocks->before(stepOf[each], index);
+        });
+    if (past != chain.begin())
+      sources.push_back(*std::prev(past));
+  }
+  // What has no stream here is ordered by the program alone.
+  for (const DepEdge &edge : predecessors.of(step.node))
+    if (graphNodes[edge.from.value] != absent)
+      sources.push_back(graphNodes[edge.from.value]);
+  if (part.isCommunication(node)) {
+    if (lastMessage)
+      sources.push_back(*lastMessage);
+    lastMessage = id;
+  }
+  stepOf.push_back(index);
+  for (const PlanStream &stream : step.streams)
+    if (part.holds(stream.device))
+      chains[stream].push_back(id);
+}
+
+Result<void> Builder::followPlan(const PlanStep &step, uint32_t id,
+                                 std::vector<uint32_t> &sources) {
+  const DagNode &node = dag.node(step.node);
+  if (part.isCommunication(node)) {
     std::vector<DeviceId> members = communicatorOf(dag, node);
     for (const auto &[others, last] : lastOf)
       if (shareTwoRanks(members, others))
@@ -320,7 +373,7 @@ Result<void> Builder::addDependencies(const PlanStep &step, uint32_t id,
     lastOf[std::move(members)] = id;
   }
   for (const PlanStream &stream : step.streams) {
-    if (!isHere(stream.device))
+    if (!part.holds(stream.device))
       continue;
     auto [tail, fresh] = streamTails.try_emplace(stream, id);
     if (!fresh)
@@ -334,7 +387,7 @@ Result<void> Builder::addDependencies(const PlanStep &step, uint32_t id,
     if (dag.node(wait).phase != phase)
       continue; // phases follow each other whole
     // What another GPU does is waited for in a communication.
-    if (only && !isOn(dag.node(wait), *only))
+    if (!part.takesPart(dag.node(wait)))
       continue;
     if (graphNodes[wait.value] == absent)
       return failAt(node, ErrorKind::Invalid,
@@ -342,17 +395,14 @@ Result<void> Builder::addDependencies(const PlanStep &step, uint32_t id,
                                 dag.node(wait).name));
     sources.push_back(graphNodes[wait.value]);
   }
-  std::sort(sources.begin(), sources.end());
-  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
-  for (uint32_t source : sources)
-    if (source != id)
-      edges.push_back({source, id});
   return {};
 }
 
 Result<void> Builder::run(ExecutableGraph &out) {
   MGPU_TRY(resolveBuffers());
   graphNodes.assign(dag.nodes.size(), absent);
+  if (part.hasOwnHost())
+    clocks = StreamClocks::of(plan, dag);
   std::vector<GraphNodeId> dependencies;
   for (const PlanStep &step : plan.steps) {
     if (step.node.value >= dag.nodes.size())
@@ -361,7 +411,7 @@ Result<void> Builder::run(ExecutableGraph &out) {
                               "plan it again",
                               step.node.value, dag.nodes.size()));
     const DagNode &node = dag.node(step.node);
-    if (node.phase != phase || (only && !isOn(node, *only)))
+    if (node.phase != phase || !part.takesPart(node))
       continue;
     if (graphNodes[step.node.value] != absent)
       return failAt(node, ErrorKind::Invalid, "has two steps in the plan");
@@ -402,14 +452,14 @@ Result<void> rebuildGraph(const Plan &plan, const Dag &dag, Phase phase,
                           device::Driver &driver, ExecutableGraph &graph) {
   std::unique_ptr<device::GraphDriver> building = driver.createGraph();
   ExecutableGraph out;
-  std::optional<DeviceId> only = driver.onlyDevice();
+  const GraphPart part(dag, driver.part());
   std::vector<bool> awaits;
   for (device::KernelHandle kernel : kernels)
     awaits.push_back(driver.awaits(kernel));
   MGPU_TRY(
-      Builder(plan, dag, phase, addresses, kernels, *building, only, awaits)
+      Builder(plan, dag, phase, addresses, kernels, *building, part, awaits)
           .run(out));
-  MGPU_TRY(proveGraph(plan, dag, phase, out.dagNodes, out.edges, only,
+  MGPU_TRY(proveGraph(plan, dag, phase, out.dagNodes, out.edges, part,
                       out.early, awaits));
   if (graph.exec) {
     MGPU_TRY(building->instantiateOver(graph.exec));

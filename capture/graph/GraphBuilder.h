@@ -5,7 +5,7 @@
 // Turns the steps of one phase of a plan into an executable graph: one graph
 // node per step, edges from stream order and waits.
 
-#include "device/api/GraphDriver.h"
+#include "capture/graph/Communication.h"
 #include "planner/dag/Dag.h"
 #include "planner/plan/Plan.h"
 
@@ -27,16 +27,16 @@ using GraphEdge = std::pair<uint32_t, uint32_t>;
 
 struct ExecutableGraph {
   std::unique_ptr<device::GraphExec> exec;
-  std::vector<planner::NodeId> dagNodes; ///< of each graph node
+  std::vector<planner::NodeId> dagNodes; ///< by graph node
   std::vector<GraphEdge> edges;          ///< sorted by (target, source)
   /// Those of `edges` whose target, a kernel, may begin before the source has
   /// ended, and waits for it itself; in their order.
   std::vector<GraphEdge> early;
 };
 
-/// `kernels` are by KernelId. Of a driver with one device of several (Gpus.h)
-/// the graph holds that device's part, with its communications in the order of
-/// the plan's steps. Plans are checked as far as building needs it;
+/// `kernels` are by KernelId. With a driver of a part of the devices
+/// (Communication.h) the graph holds that part, with its communications in the
+/// order of the plan's steps. Plans are checked as far as building needs it;
 /// planner::verify() proves them. The graph made is proven to hold every edge
 /// of the DAG within the phase (proveGraph).
 Result<ExecutableGraph>
@@ -54,16 +54,16 @@ Result<void> rebuildGraph(const planner::Plan &plan, const planner::Dag &dag,
 
 /// The read-back proof: `dagNodes` holds each node of the phase once, and
 /// `edges` alone imply every edge of the DAG between them and the order of
-/// every stream of the plan. With `only`, of that device's part, and that those
-/// of its communications whose communicators share two ranks follow each other
-/// in the plan's order, which is that of all GPUs. Of the edges that are
-/// `early`: that each is the only edge of its target, that both ends are
-/// kernels, and that the target's, by KernelId in `awaits`, waits.
+/// every stream of the plan. It is the proof of a part alone: that those of its
+/// communications whose communicators share two ranks (all of them where
+/// processes have memory of the host of their own) follow each other in the
+/// plan's order, which is that of all processes. It also proves that each
+/// `early` edge is the only edge of its target, that both ends are kernels, and
+/// that the target's, by KernelId in `awaits`, waits.
 Result<void> proveGraph(const planner::Plan &plan, const planner::Dag &dag,
                         planner::Phase phase,
                         std::span<const planner::NodeId> dagNodes,
-                        std::span<const GraphEdge> edges,
-                        std::optional<DeviceId> only = std::nullopt,
+                        std::span<const GraphEdge> edges, const GraphPart &part,
                         std::span<const GraphEdge> early = {},
                         const std::vector<bool> &awaits = {});
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "capture/graph/Communication.h"
 #include "capture/graph/GraphBuilder.h"
 
 #include <algorithm>
@@ -36,8 +35,8 @@ tl::unexpected<Error> broken(std::string message) {
 //
 // CUDA may give a library's call programmatic edges that are not known here, to
 // those of its kernels that the library launches with
-// PROGRAMMATIC_STREAM_SERIALIZATION, from kernels before the call. Of such a
-// kernel 1 and 2 hold, too: that it waits is the library's part of the bargain,
+// PROGRAMMATIC_STREAM_SERIALIZATION, from kernels before the call. 1 and 2 hold
+// for such a kernel, too: that it waits is the library's part of the bargain,
 // or what it does would be wrong in every stream, as would be what follows it
 // there. It may have several edges: one wait is for the sources of all that are
 // programmatic, and it begins after those of the others have ended. What
@@ -86,8 +85,8 @@ Result<void> proveEarly(const Dag &dag, std::span<const NodeId> dagNodes,
 class Proof {
 public:
   Proof(const Plan &plan, const Dag &dag, std::span<const NodeId> dagNodes,
-        std::span<const GraphEdge> edges, std::optional<DeviceId> only)
-      : plan(plan), dag(dag), dagNodes(dagNodes), edges(edges), only(only),
+        std::span<const GraphEdge> edges, const GraphPart &part)
+      : plan(plan), dag(dag), dagNodes(dagNodes), edges(edges), part(part),
         graphNode(dag.nodes.size(), absent), places(dagNodes.size()) {}
 
   Result<void> nodesAreThePhase(Phase phase);
@@ -116,7 +115,7 @@ private:
   const Dag &dag;
   std::span<const NodeId> dagNodes;
   std::span<const GraphEdge> edges;
-  std::optional<DeviceId> only;
+  const GraphPart &part;
   std::vector<uint32_t> graphNode;   ///< by NodeId
   std::vector<uint32_t> chainLength; ///< of each stream that is here
   /// Where each graph node stands in the chains: (chain, place from 1 on).
@@ -132,7 +131,7 @@ Result<void> Proof::nodesAreThePhase(Phase phase) {
     graphNode[id.value] = g;
   }
   for (uint32_t n = 0; n < dag.nodes.size(); ++n)
-    if ((dag.nodes[n].phase == phase && (!only || isOn(dag.nodes[n], *only))) !=
+    if ((dag.nodes[n].phase == phase && part.takesPart(dag.nodes[n])) !=
         (graphNode[n] != absent))
       return broken(
           fmt::format("node '{}' is {}", dag.nodes[n].name,
@@ -141,18 +140,20 @@ Result<void> Proof::nodesAreThePhase(Phase phase) {
 }
 
 void Proof::findPlaces() {
-  // The stream of the host belongs to the process of device 0.
-  auto isHere = [&](DeviceId device) {
-    return !only || device == *only || (device.isHost() && only->value == 0);
-  };
+  // Messages are a chain, too: the host's end of one has no stream.
+  const PlanStream messages{DeviceId{INT32_MAX}, {0}};
   std::map<PlanStream, uint32_t> chainOf;
   for (const PlanStep &step : plan.steps) {
     const uint32_t node = nodeOf(step);
     if (node == absent)
       continue;
-    for (const PlanStream &stream : step.streams) {
-      if (!isHere(stream.device))
-        continue;
+    std::vector<PlanStream> streams = step.streams;
+    std::erase_if(streams, [&](const PlanStream &stream) {
+      return !part.holds(stream.device);
+    });
+    if (part.hasOwnHost() && part.isCommunication(dag.node(step.node)))
+      streams.push_back(messages);
+    for (const PlanStream &stream : streams) {
       auto [entry, fresh] =
           chainOf.try_emplace(stream, uint32_t(chainLength.size()));
       if (fresh)
@@ -197,7 +198,8 @@ Result<void> Proof::communicationsFollow() const {
   std::vector<std::pair<std::vector<DeviceId>, uint32_t>> before;
   for (const PlanStep &step : plan.steps) {
     const uint32_t node = nodeOf(step);
-    if (!only || node == absent || !isCommunication(dag.node(step.node)))
+    if (node == absent || part.hasOwnHost() ||
+        !part.isCommunication(dag.node(step.node)))
       continue;
     std::vector<DeviceId> members = communicatorOf(dag, dag.node(step.node));
     bool isKnown = false;
@@ -235,11 +237,10 @@ Result<void> Proof::edgesAreKept() const {
 
 Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
                         std::span<const NodeId> dagNodes,
-                        std::span<const GraphEdge> edges,
-                        std::optional<DeviceId> only,
+                        std::span<const GraphEdge> edges, const GraphPart &part,
                         std::span<const GraphEdge> early,
                         const std::vector<bool> &awaits) {
-  Proof proof(plan, dag, dagNodes, edges, only);
+  Proof proof(plan, dag, dagNodes, edges, part);
   MGPU_TRY(proof.nodesAreThePhase(phase));
   MGPU_TRY(proveEarly(dag, dagNodes, edges, early, awaits));
   proof.findPlaces();

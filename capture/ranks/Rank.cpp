@@ -2,6 +2,7 @@
 #include "capture/ranks/Rank.h"
 
 #include "capture/graph/Communication.h"
+#include "capture/ranks/Runner.h"
 #include "support/Clock.h"
 
 namespace mgpu::capture {
@@ -84,9 +85,7 @@ Result<void> Rank::replay(uint64_t count, Bytes &said) {
 
 Result<void> Rank::replayTimed(Bytes &said) {
   MGPU_TRY_ASSIGN(TimedReplay timed, replayer->replayTimed());
-  append(said, uint64_t(timed.nodes.size()));
-  append(said, std::as_bytes(std::span(timed.nodes)));
-  append(said, std::as_bytes(std::span(timed.host)));
+  appendTimedReplay(said, timed);
   return {};
 }
 

@@ -39,7 +39,7 @@ struct RankJob {
   RankMemory memory;
   Open open;
   RankPolicy policy = RankPolicy::Processes;
-  std::chrono::milliseconds deadline{}; ///< of waiting for the others
+  std::chrono::milliseconds deadline{}; ///< how long to wait for the others
   Work work = nullptr;                  ///< may be null
   Farewell farewell = nullptr;          ///< may be null
 };
@@ -59,7 +59,7 @@ enum class RankStep : uint8_t {
 /// What all ranks are asked to do in one step.
 struct RankRequest {
   RankStep step = RankStep::Open;
-  uint64_t count = 0;               ///< of replays
+  uint64_t count = 0;               ///< number of replays
   planner::BufferId buffer = {};    ///< to bind
   std::span<std::byte> memory = {}; ///< to be bound to
 };
@@ -68,7 +68,7 @@ class Rank {
 public:
   Rank(uint32_t rank, const RankJob &job);
 
-  /// Appends its answer to `said`. Errors: of the step; Absent for memory.
+  /// Appends its answer to `said`. Errors: the step's; Absent for memory.
   Result<void> perform(const RankRequest &request, Bytes &said);
 
   /// For RankJob::work.

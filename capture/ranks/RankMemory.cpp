@@ -17,28 +17,30 @@ public:
   SharedRendezvous(SharedControl &control, std::span<std::byte> rooms,
                    uint32_t rank, uint32_t count,
                    std::chrono::milliseconds deadline)
-      : control(control), rooms(rooms), rank(rank), count(count),
+      : control(control), rooms(rooms), own(rank), ranks(count),
         deadline(deadline) {}
 
-  Result<void> watch() override { return control.watch(rank); }
-  Result<void> meet() override { return control.meet(rank, count, deadline); }
+  uint32_t rank() const override { return own; }
+  uint32_t count() const override { return ranks; }
+  Result<void> watch() override { return control.watch(own); }
+  Result<void> meet() override { return control.meet(own, ranks, deadline); }
   Result<double> largest(double mine) override {
-    return control.largest(rank, count, mine, deadline);
+    return control.largest(own, ranks, mine, deadline);
   }
   Result<std::vector<Bytes>>
   exchange(std::span<const std::byte> mine) override {
-    const std::span<std::byte> room = roomOf(rank);
+    const std::span<std::byte> room = roomOf(own);
     const uint64_t size = mine.size();
     if (room.size() < sizeof size + size)
       return fail(ErrorKind::Internal,
                   fmt::format("rank {} has {} bytes for the others, more than "
                               "there is room for",
-                              rank, size));
+                              own, size));
     std::memcpy(room.data(), &size, sizeof size);
     std::copy(mine.begin(), mine.end(), room.begin() + sizeof size);
     MGPU_TRY(meet());
     std::vector<Bytes> all;
-    for (uint32_t other = 0; other < count; ++other) {
+    for (uint32_t other = 0; other < ranks; ++other) {
       ByteReader reader(roomOf(other));
       const auto given = reader.rest().subspan(sizeof size);
       const auto first = given.first(reader.take<uint64_t>());
@@ -47,17 +49,17 @@ public:
     MGPU_TRY(meet()); // from here on the rooms may be written again
     return all;
   }
-  void abort() override { control.abort(); }
+  void abort(const std::string &) override { control.abort(); }
 
 private:
   std::span<std::byte> roomOf(uint32_t of) const {
-    const size_t bytes = rooms.size() / count;
+    const size_t bytes = rooms.size() / ranks;
     return rooms.subspan(of * bytes, bytes);
   }
 
   SharedControl &control;
   const std::span<std::byte> rooms;
-  const uint32_t rank, count;
+  const uint32_t own, ranks;
   const std::chrono::milliseconds deadline;
 };
 

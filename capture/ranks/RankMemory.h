@@ -5,13 +5,15 @@
 // What the ranks of a program on one machine share: a SharedControl, room for
 // what they exchange, and the host buffers.
 
-#include "capture/ranks/Rendezvous.h"
 #include "capture/ranks/SharedControl.h"
+#include "device/api/Rendezvous.h"
 #include "planner/dag/Dag.h"
 
 #include <memory>
 
 namespace mgpu::capture {
+
+using device::Rendezvous;
 
 class RankMemory {
 public:
@@ -42,7 +44,7 @@ private:
 
   SharedMemory memory;
   uint32_t numRanks = 0;
-  uint64_t roomBytes = 0; ///< of each rank, for what it exchanges
+  uint64_t roomBytes = 0; ///< each rank's, for what it exchanges
   uint64_t hostOffset = 0;
   std::vector<std::span<std::byte>> buffers; ///< by BufferId
 };

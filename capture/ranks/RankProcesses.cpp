@@ -107,7 +107,7 @@ private:
   // The answers of this step, by rank.
   std::vector<Bytes> answers;
   std::vector<ChildProcess *> waiting; ///< null once it has answered
-  std::deque<RankAnswer> unsent;       ///< of ranks that could not be asked
+  std::deque<RankAnswer> unsent; ///< answers of ranks that could not be asked
 };
 
 } // namespace

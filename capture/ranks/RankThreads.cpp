@@ -85,7 +85,7 @@ public:
     }
   }
 
-  /// Of a step that all threads have answered.
+  /// What the rank answered to a step that all threads have answered.
   std::span<const std::byte> said(size_t rank) const { return answered[rank]; }
 
 private:

@@ -88,15 +88,8 @@ Result<void> Ranks::replay(std::span<double> us) {
 Result<std::vector<TimedReplay>> Ranks::replayTimed() {
   MGPU_TRY(askAll(RankStep::Timed, "the timed replay"));
   std::vector<TimedReplay> out;
-  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank) {
-    ByteReader said(crew->said(rank));
-    TimedReplay &timed = out.emplace_back();
-    NodeSpan node;
-    for (auto left = said.take<uint64_t>(); left > 0 && said.take(node); --left)
-      timed.nodes.push_back(node);
-    for (device::HostSpan span; said.take(span);)
-      timed.host.push_back(span);
-  }
+  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank)
+    out.push_back(takeTimedReplay(crew->said(rank)));
   return out;
 }
 

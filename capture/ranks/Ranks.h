@@ -20,7 +20,7 @@ class Ranks final : public Runner {
 public:
   struct Options : RankLimits {
     RankPolicy policy = RankPolicy::Processes;
-    std::vector<std::string> names; ///< of ranks: "cuda:0"
+    std::vector<std::string> names; ///< what ranks are called: "cuda:0"
     RankJob::Farewell farewell = nullptr;
     RankJob::Work work = nullptr;
   };
@@ -41,7 +41,7 @@ public:
   /// all GPUs. Processes do not share `memory`: its bytes are copied.
   Result<void> bind(planner::BufferId id, std::span<std::byte> memory) override;
   Result<void> load() override;
-  /// Of the rank where it took longest.
+  /// The times are those of the rank where it took longest.
   Result<void> replay(std::span<double> us) override;
   using Runner::replay;
   Result<void> fetch() override;

@@ -5,6 +5,11 @@
 
 namespace mgpu::capture {
 
+Result<void> Runner::enqueue(void *) {
+  return fail(ErrorKind::Unsupported,
+              "a program on several GPUs has no single stream: use mgt_replay");
+}
+
 namespace {
 
 class OneTarget final : public Runner {
@@ -37,6 +42,10 @@ public:
     }
     return {};
   }
+  Result<void> enqueue(void *stream) override {
+    return replayer.enqueue(stream);
+  }
+  Result<void> finish() override { return replayer.finish(); }
   Result<void> fetch() override { return replayer.fetch(); }
   Result<std::vector<TimedReplay>> replayTimed() override {
     MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());
@@ -52,6 +61,24 @@ private:
 };
 
 } // namespace
+
+void appendTimedReplay(Bytes &to, const TimedReplay &timed) {
+  append(to, uint64_t(timed.nodes.size()));
+  append(to, std::as_bytes(std::span(timed.nodes)));
+  append(to, std::as_bytes(std::span(timed.host)));
+}
+
+TimedReplay takeTimedReplay(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  TimedReplay timed;
+  NodeSpan node;
+  for (auto left = reader.take<uint64_t>(); left > 0 && reader.take(node);
+       --left)
+    timed.nodes.push_back(node);
+  for (device::HostSpan span; reader.take(span);)
+    timed.host.push_back(span);
+  return timed;
+}
 
 std::unique_ptr<Runner> runOnOneTarget(std::unique_ptr<device::Driver> driver,
                                        Replayer replayer,

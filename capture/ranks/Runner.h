@@ -3,6 +3,7 @@
 #define MGPU_CAPTURE_RANKS_RUNNER_H
 
 #include "capture/replay/Replayer.h"
+#include "support/Bytes.h"
 
 namespace mgpu::capture {
 
@@ -25,12 +26,19 @@ public:
     double us = 0;
     return replay({&us, 1});
   }
+  /// As Replayer::enqueue() and finish(). Unsupported on several GPUs.
+  virtual Result<void> enqueue(void *stream);
+  virtual Result<void> finish() { return {}; }
   virtual Result<void> fetch() = 0;
   /// By process.
   virtual Result<std::vector<TimedReplay>> replayTimed() = 0;
   /// Ends the drivers in order. No call may follow but description().
   virtual Result<void> close() = 0;
 };
+
+/// A timed replay as bytes, for another process.
+void appendTimedReplay(Bytes &to, const TimedReplay &timed);
+TimedReplay takeTimedReplay(std::span<const std::byte> bytes);
 
 /// On one target. `dag` and `plan` must outlive it.
 std::unique_ptr<Runner> runOnOneTarget(std::unique_ptr<device::Driver> driver,

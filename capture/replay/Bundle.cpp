@@ -98,7 +98,7 @@ uint32_t Bundle::threads() const {
     auto [stop, error] =
         std::from_chars(line.data() + threadsPrefix.size(), last, threads);
     if (error != std::errc() || stop != last)
-      return 0; // of a version that says something else
+      return 0; // another version's, which says something else
   }
   return std::min(threads, std::max(std::thread::hardware_concurrency(), 1u));
 }

@@ -75,8 +75,8 @@ public:
   /// running kernels: the plan, and the bytes of every kernel in every form.
   Result<void> verify();
 
-  /// The host kernels, by KernelId, of the first of `levels` that every kernel
-  /// has, and that level. Absent, with what there is, if there is none.
+  /// The host kernels, by KernelId, for the first one of `levels` that every
+  /// kernel has, and that level. Absent, with what there is, if there is none.
   struct HostKernels {
     std::string level;
     std::vector<std::vector<std::byte>> objects;

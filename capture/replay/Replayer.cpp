@@ -51,18 +51,20 @@ Result<void> writeConstants(const Dag &dag, const HostLayout &layout,
 }
 
 /// The arenas of the devices that are here, and host buffers with what is in
-/// them: memory of the driver's, or where `layout` has them in that of `part`.
+/// them: memory of the driver's, or, where it is shared, where `layout` has
+/// them in that of `part`.
 static Result<BufferAddresses>
 allocateBuffers(const Dag &dag, const Plan &plan, const HostLayout &layout,
                 const Part &part, device::Driver &driver,
                 std::vector<std::span<std::byte>> &hostBuffers) {
-  const std::optional<DeviceId> only = driver.onlyDevice();
+  const GraphPart here(dag, driver.part());
+  const bool isShared = !here.isAll() && !here.hasOwnHost();
   BufferAddresses addresses;
   uint64_t mostBytes = 0;
   for (uint32_t k = 0; k < dag.numDevices; ++k)
     mostBytes = std::max(mostBytes, plan.arenaBytes[k]);
   for (uint32_t k = 0; k < dag.numDevices; ++k) {
-    if (only && only->value != int32_t(k)) {
+    if (!here.holds(DeviceId{int32_t(k)})) {
       addresses.arenas.push_back(nullptr);
       continue;
     }
@@ -73,13 +75,14 @@ allocateBuffers(const Dag &dag, const Plan &plan, const HostLayout &layout,
   }
   for (const Buffer &buffer : dag.buffers) {
     std::span<std::byte> bytes;
-    if (buffer.device.isHost() && only) {
+    const BufferId id{uint32_t(hostBuffers.size())};
+    if (buffer.device.isHost() && isShared) {
       MGPU_CHECK(layout.offsets[hostBuffers.size()] + buffer.sizeBytes <=
                      part.hostMemory.size(),
                  "a host buffer lies within what its layout takes");
       bytes = part.hostMemory.subspan(layout.offsets[hostBuffers.size()],
                                       size_t(buffer.sizeBytes));
-    } else if (buffer.device.isHost()) {
+    } else if (buffer.device.isHost() && here.holds(id)) {
       MGPU_TRY(checkConstant(buffer));
       MGPU_TRY_ASSIGN(std::byte * memory,
                       driver.allocate(DeviceId::host(), buffer.sizeBytes));
@@ -101,7 +104,7 @@ Result<Replayer>
 Replayer::create(const Dag &dag, const Plan &plan,
                  std::span<const std::vector<std::byte>> kernelObjects,
                  device::Driver &driver, Part part) {
-  const std::optional<DeviceId> only = driver.onlyDevice();
+  const std::optional<device::DevicePart> only = driver.part();
   if (!only && dag.numDevices > driver.numDevices())
     return fail(ErrorKind::Absent,
                 fmt::format("the program needs {} devices, but the target has "
@@ -119,9 +122,11 @@ Replayer::create(const Dag &dag, const Plan &plan,
                             dag.kernels.size(), kernelObjects.size()));
   Replayer replayer;
   replayer.loop = dag.loop;
-  replayer.isFirst = !only || only->value == 0;
+  replayer.setsInductions = !only || only->hasHost || !only->sharesHost;
   HostLayout layout;
-  if (only) {
+  if (only && !only->sharesHost)
+    MGPU_TRY(checkAcrossHosts(dag));
+  if (only && only->sharesHost) {
     MGPU_TRY(checkAcrossRanks(dag));
     layout = hostLayout(dag);
     if (part.hostMemory.size() != layout.bytes)
@@ -180,7 +185,7 @@ Result<void> Replayer::rebind(const Dag &dag, const Plan &plan, BufferId id,
     ExecutableGraph &graph = graphs[size_t(phase)];
     if (!isUsed(phase))
       continue;
-    if (driver->onlyDevice()) // or one would be changed and another made anew
+    if (driver->part()) // or one would be changed and another made anew
       graph.exec.reset();
     Result<void> ok =
         rebuildGraph(plan, dag, phase, addresses, kernels, *driver, graph);
@@ -219,7 +224,7 @@ Result<void> Replayer::setInductions(uint64_t trip) {
   if (loop.inductions.empty())
     return {};
   MGPU_TRY(meet()); // the trip before has ended everywhere
-  if (!isFirst)
+  if (!setsInductions)
     return {};
   static_assert(std::endian::native == std::endian::little);
   for (const Induction &induction : loop.inductions) {
@@ -237,6 +242,28 @@ Result<void> Replayer::replay() {
     MGPU_TRY(run(Phase::Replay));
   }
   return run(Phase::Epilogue);
+}
+
+Result<void> Replayer::enqueue(void *stream) {
+  if (part.meet)
+    return fail(ErrorKind::Unsupported,
+                "a program on several GPUs has no single stream: use "
+                "mgt_replay");
+  if (!loop.inductions.empty())
+    return fail(ErrorKind::Unsupported,
+                "the host writes the number of each trip of the program's "
+                "rolled loop: use mgt_replay, or unroll it (--roll-from 0)");
+  MGPU_TRY(driver->checkAlive());
+  auto add = [&](Phase phase) -> Result<void> {
+    if (graphs[size_t(phase)].dagNodes.empty())
+      return {};
+    MGPU_TRY_ASSIGN(device::GraphExec * graph, exec(phase));
+    return graph->enqueue(stream);
+  };
+  MGPU_TRY(add(Phase::Prologue));
+  for (uint64_t trip = 0; trip < loop.trips; ++trip)
+    MGPU_TRY(add(Phase::Replay));
+  return add(Phase::Epilogue);
 }
 
 Result<std::optional<double>> Replayer::replaySpan() {

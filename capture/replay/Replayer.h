@@ -38,8 +38,9 @@ HostLayout hostLayout(const planner::Dag &dag);
 Result<void> writeConstants(const planner::Dag &dag, const HostLayout &layout,
                             std::span<std::byte> memory);
 
-/// What a rank has that runs one device's part of a program
-/// (capture/graph/Gpus.h), in a process or a thread of its own.
+/// What a rank has that runs a part of a program
+/// (capture/graph/Communication.h) beside others, in a process or a thread of
+/// its own. Ranks with memory of the host of their own need none of it.
 struct Part {
   /// By hostLayout(), with its constants; the driver has adopted it.
   std::span<std::byte> hostMemory;
@@ -65,22 +66,29 @@ public:
          device::Driver &driver, Part part = {});
 
   /// The bytes of a host buffer (argument, result, local or constant), for
-  /// binding and reading; empty for a device buffer. Zero until written,
-  /// except constants.
+  /// binding and reading; empty for a device buffer, and for one that another
+  /// process has (GraphPart::holds). Zero until written, except constants.
   std::span<std::byte> hostBuffer(planner::BufferId id);
 
   /// From here on `memory` is the host buffer, in place of its own: as many
   /// bytes, which the target reaches, as long as this lives. Graphs are changed
   /// where the target can, else made anew. `dag` and `plan` are those of
-  /// create(). Of several ranks all call it, and make the same graphs anew.
-  /// Errors: Usage for memory that does not fit; after one of the target the
-  /// program may be lost.
+  /// create(). If there are several ranks, all call it, and make the same
+  /// graphs anew. Errors: Usage for memory that does not fit; after one of the
+  /// target the program may be lost.
   Result<void> rebind(const planner::Dag &dag, const planner::Plan &plan,
                       planner::BufferId id, std::span<std::byte> memory);
 
   Result<void> load() { return run(planner::Phase::Load); }
   /// All trips of a rolled loop, with what comes before and after it.
   Result<void> replay();
+  /// Queues what replay() does into a stream of the caller's on the GPU and
+  /// returns (GraphExec::enqueue()); until finish(), enqueue() alone may be
+  /// called. Unsupported on the host, on several GPUs, and of a rolled loop
+  /// whose number the host writes before each trip.
+  Result<void> enqueue(void *stream);
+  /// Returns once everything that was enqueued has ended.
+  Result<void> finish() { return driver->finish(); }
   Result<void> fetch() { return run(planner::Phase::Fetch); }
   /// Like replay(), slower, and says when each node ran, in plan order; of a
   /// rolled loop, in its first trip.
@@ -111,7 +119,7 @@ private:
   std::array<ExecutableGraph, planner::allPhases.size()> graphs; ///< by Phase
   planner::Loop loop;
   Part part;
-  bool isFirst = true; ///< of the ranks
+  bool setsInductions = true; ///< for itself, or for all ranks
 };
 
 } // namespace mgpu::capture

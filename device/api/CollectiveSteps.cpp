@@ -58,7 +58,7 @@ struct Builder {
       Result<Box> typed = retype(box, width);
       if (!typed)
         return where(typed.error());
-      if (!base && typed->numElements() != 0)
+      if (!base && member.isHere && typed->numElements() != 0)
         return fail(ErrorKind::Invalid,
                     fmt::format("{} of rank {} has no address", side, rank));
       return typed;
@@ -84,6 +84,8 @@ struct Builder {
     int64_t count = source.numElements();
     if (count != destination.numElements())
       return wrongSize(to, count, destination.numElements());
+    if (!params.members[to].isHere)
+      return {};
     const std::byte *base = params.members[from].send;
     std::byte *target = params.members[to].recv;
     if (count == 0 ||
@@ -106,7 +108,7 @@ struct Builder {
       for (uint32_t i = 0; i < n; ++i)
         if (auto source = sourceOf(params.pairs, i)) {
           MGPU_TRY(addMove(*source, sends[*source], i, recvs[i]));
-        } else if (recvs[i].numElements() > 0) {
+        } else if (params.members[i].isHere && recvs[i].numElements() > 0) {
           out.moves.push_back(
               zeroMove(params.members[i].recv, recvs[i], space.zeros));
         }
@@ -146,7 +148,7 @@ struct Builder {
     struct Source {
       Range range;
       size_t move;
-      uintptr_t highest; ///< of this and all that begin before it
+      uintptr_t highest; ///< end of this and all that begin before it
     };
     std::vector<Source> sources;
     for (size_t k = 0; k < out.moves.size(); ++k)
@@ -213,7 +215,9 @@ struct Builder {
       if (sends[i].numElements() != total ||
           recvs[i].numElements() * (scatter ? n : 1) != total)
         return wrongSize(i, sends[i].numElements(), recvs[i].numElements());
-    if (total == 0)
+    auto isHere = [](const auto &member) { return member.isHere; };
+    if (total == 0 ||
+        std::none_of(params.members.begin(), params.members.end(), isHere))
       return {};
     std::vector<const std::byte *> inputs;
     bool strided = false;
@@ -229,6 +233,8 @@ struct Builder {
         reduction.inputs.push_back(input + s * reduction.count * width);
       std::byte *packed = nullptr;
       for (uint32_t i = scatter ? s : 0; i < (scatter ? s + 1 : n); ++i) {
+        if (!params.members[i].isHere)
+          continue;
         std::byte *base = params.members[i].recv;
         std::byte *output = base + recvs[i].offset;
         if (recvs[i].isContiguous() && !isMisaligned(output)) {
@@ -241,7 +247,8 @@ struct Builder {
         }
         out.moves.push_back({base, recvs[i], packed, packedBox(recvs[i])});
       }
-      out.reductions.push_back(std::move(reduction));
+      if (!reduction.outputs.empty())
+        out.reductions.push_back(std::move(reduction));
     }
     if (!strided && !reductionsConflict(inputs, size_t(total) * width))
       return {};
@@ -249,8 +256,8 @@ struct Builder {
       MGPU_TRY_ASSIGN(std::byte * held, space.stage(uint64_t(total) * width));
       out.stageIn.push_back(
           {held, packedBox(sends[r]), params.members[r].send, sends[r]});
-      for (uint32_t s = 0; s < slices; ++s)
-        out.reductions[s].inputs[r] = held + s * (total / slices) * width;
+      for (ElementwiseReduction &each : out.reductions)
+        each.inputs[r] = held + (each.inputs[r] - inputs[r]);
     }
     return {};
   }

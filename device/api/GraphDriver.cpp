@@ -15,6 +15,11 @@ Result<void> GraphExec::launchTimed(std::vector<NodeTiming> &timings) {
               "with the vendor's tool instead");
 }
 
+Result<void> GraphExec::enqueue(void *) {
+  return fail(ErrorKind::Unsupported,
+              "this target has no streams of the caller's: replay and wait");
+}
+
 Result<void> GraphDriver::instantiateOver(std::unique_ptr<GraphExec> &exec) {
   MGPU_TRY_ASSIGN(exec, instantiate());
   return {};

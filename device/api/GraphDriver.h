@@ -58,6 +58,9 @@ struct CollectiveMemberParams {
   /// not; none: not in it, or the member has no such end.
   std::optional<uint64_t> sendInArena = std::nullopt,
                           recvInArena = std::nullopt;
+  /// CollectiveSteps writes its recv. False for a member of another process,
+  /// whose send may have no address where nobody here reads it.
+  bool isHere = true;
 };
 
 struct CollectiveNodeParams {
@@ -90,11 +93,17 @@ class GraphExec {
 public:
   virtual ~GraphExec();
   virtual Result<void> launch() = 0;
+  /// Queues a replay behind the work of a stream of the caller's, which the
+  /// backend knows by `stream`, and returns; what the stream is given later
+  /// follows it. It follows what was enqueued before of the same driver, in
+  /// whatever stream. Until Driver::finish(), nothing else may be launched.
+  /// Unsupported unless the backend overrides it.
+  virtual Result<void> enqueue(void *stream);
   /// Like launch(), slower, and says when each node ran, by node id.
   /// Unsupported unless the backend overrides it.
   virtual Result<void> launchTimed(std::vector<NodeTiming> &timings);
-  /// Of the last launchTimed(), in order; empty where the calling thread is
-  /// one of those that do the work.
+  /// The spans of the last launchTimed(), in order; empty where the calling
+  /// thread is one of those that do the work.
   virtual std::vector<HostSpan> hostSpans() const { return {}; }
   /// Like launch(), and says how many microseconds the device took from the
   /// first node's start to the last one's end; none: the backend has no clock
@@ -134,6 +143,22 @@ struct DeviceGroup {
   GroupId id{};
 };
 
+/// The devices of a program that one process or thread has; others have the
+/// rest.
+struct DevicePart {
+  uint32_t first = 0, count = 1;
+  bool hasHost = true; ///< it does what is the host's alone; one does
+  /// All see the same memory of the host. Else each has its own: what the
+  /// program writes of it is in the process that hasHost, and sent from there
+  /// and to there; of what the program only reads each has a copy.
+  bool sharesHost = true;
+  bool holds(DeviceId device) const {
+    return device.isHost() ? hasHost
+                           : uint32_t(device.value) >= first &&
+                                 uint32_t(device.value) - first < count;
+  }
+};
+
 /// One machine's devices under one backend.
 class Driver {
 public:
@@ -167,12 +192,15 @@ public:
   virtual bool awaits(KernelHandle) const { return false; }
   virtual std::unique_ptr<GraphDriver> createGraph() = 0;
 
+  /// Returns once everything that GraphExec::enqueue() queued has ended.
+  virtual Result<void> finish() { return {}; }
+
   // The calls below are for several drivers, one in each process or thread,
   // that run one program together.
 
-  /// The device that is here; none: all are. Memory and nodes are of it alone,
-  /// and of a collective the members of others have no addresses.
-  virtual std::optional<DeviceId> onlyDevice() const { return std::nullopt; }
+  /// The devices that are here; none: all are. Memory and nodes are of them
+  /// alone, and of a collective the members of others have no addresses.
+  virtual std::optional<DevicePart> part() const { return std::nullopt; }
   /// For a group that this process tells the others of.
   virtual Result<GroupId> makeGroupId();
   /// Once, before the first graph, by all processes with the same groups;

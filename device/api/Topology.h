@@ -18,17 +18,17 @@
 //      "contention":[{"work":W,"beside":W,"factor":R},...],
 //      "kernel_beside_kernel":[{"multiprocessors":N,"factor":R},...]}}
 // "devices" counts those of all nodes, which have equally many; devices are
-// numbered node by node. "nodes" is 1 where absent; "nic", of each node, may be
+// numbered node by node. "nodes" is 1 where absent; "nic", each node's, may be
 // absent where there is one. "architecture" is 90 for compute capability 9.0.
-// Rates of links are per device or NIC and one direction; of arithmetic,
-// without sparsity: FP32 outside tensor cores, BF16 and TF32 inside. A source
-// says where the figures of its object come from; it must not be empty. GB are
-// 10^9 bytes, as on the data sheets. Unknown fields are errors.
+// Rates of links are per device or NIC and one direction. Rates of arithmetic
+// are without sparsity: FP32 outside tensor cores, BF16 and TF32 inside. A
+// source says where the figures of its object come from; it must not be empty.
+// GB are 10^9 bytes, as on the data sheets. Unknown fields are errors.
 //
-// "calibration", which `mgpu-tune calibrate` writes, may be absent. Where it is
-// there, the rates above are what was reached on the machine, not data sheets',
-// and nothing is taken off them. "op" is all_reduce, all_gather, ...; "bytes"
-// the larger side of the operation; each W is kernel, copy or collective; a
+// "calibration", which `mgpu-tune calibrate` writes, may be absent. With it,
+// the rates above are what was reached on the machine, not data sheets', and
+// nothing is taken off them. "op" is all_reduce, all_gather, ...; "bytes" the
+// larger side of the operation; each W is kernel, copy or collective; a
 // "factor" says how many times as long the work takes while the other runs on
 // one of its devices, or while a kernel has so many of their multiprocessors.
 
@@ -71,7 +71,7 @@ struct Topology {
   };
   struct Calibration {
     double launchUs = 0;      ///< from kernel to kernel in a graph
-    double copyLatencyUs = 0; ///< of the smallest copy
+    double copyLatencyUs = 0; ///< time of the smallest copy
     std::string source;
     struct Collective {
       std::string op; ///< as toString(CollectiveKind)
@@ -99,7 +99,7 @@ struct Topology {
   };
   std::string name;
   uint32_t nodes = 1;
-  uint32_t devices = 0; ///< of all nodes
+  uint32_t devices = 0; ///< all nodes' together
   Device device;
   Link link;
   HostLink hostLink;

@@ -45,8 +45,11 @@ public:
     return std::make_unique<CudaGraph>(state);
   }
 
-  std::optional<DeviceId> onlyDevice() const override {
-    return state->onlyDevice();
+  std::optional<DevicePart> part() const override {
+    const std::optional<DeviceId> only = state->onlyDevice();
+    if (!only)
+      return std::nullopt;
+    return DevicePart{uint32_t(only->value), 1, only->value == 0, true};
   }
   Result<GroupId> makeGroupId() override { return state->makeGroupId(); }
   Result<void> join(std::span<const DeviceGroup> groups) override {
@@ -55,6 +58,7 @@ public:
   Result<void> adoptHost(std::span<std::byte> memory, bool isPinned) override {
     return state->adoptHost(memory, isPinned);
   }
+  Result<void> finish() override { return state->finishQueued(); }
   Result<void> checkAlive() const override { return state->checkAlive(); }
   void abandon(const std::string &reason) override { state->giveUp(reason); }
 

@@ -28,6 +28,14 @@ public:
                        threads == 1 ? "" : "s");
   }
 
+  std::optional<DevicePart> part() const override {
+    return state->part ? std::optional(state->part->here) : std::nullopt;
+  }
+
+  Result<void> checkAlive() const override {
+    return state->fault ? fail(*state->fault) : Result<void>();
+  }
+
   Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) override {
     if (device.value >= int32_t(state->numDevices))
       return fail(ErrorKind::Invalid,
@@ -54,9 +62,9 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Driver>>
-createHostDriver(uint32_t numDevices, uint32_t numThreads,
-                 std::span<const int> workerCpus) {
+static Result<std::unique_ptr<Driver>>
+createDriver(uint32_t numDevices, uint32_t numThreads,
+             std::span<const int> workerCpus, std::optional<HostPart> part) {
   if (numDevices == 0 || numDevices > maxDevices)
     return fail(ErrorKind::Usage,
                 fmt::format("the host target cannot have {} devices: choose 1 "
@@ -68,15 +76,42 @@ createHostDriver(uint32_t numDevices, uint32_t numThreads,
                             "most {}",
                             numThreads, maxThreads));
   if (numThreads == 0)
-    numThreads = std::min({numDevices, usableCores(), maxThreads});
+    numThreads = std::min({part ? std::max(part->here.count, 1u) : numDevices,
+                           usableCores(), maxThreads});
   try {
-    return std::make_unique<HostDriver>(
-        std::make_shared<HostState>(numDevices, numThreads, workerCpus));
+    return std::make_unique<HostDriver>(std::make_shared<HostState>(
+        numDevices, numThreads, workerCpus, std::move(part)));
   } catch (const std::system_error &error) {
     return fail(ErrorKind::Absent,
                 fmt::format("the system refuses {} threads ({}): use fewer",
                             numThreads, error.what()));
   }
+}
+
+Result<std::unique_ptr<Driver>>
+createHostDriver(uint32_t numDevices, uint32_t numThreads,
+                 std::span<const int> workerCpus) {
+  return createDriver(numDevices, numThreads, workerCpus, std::nullopt);
+}
+
+Result<std::unique_ptr<Driver>> createHostDriver(HostPart part,
+                                                 uint32_t numThreads) {
+  const auto numDevices = std::max(uint32_t(part.ranks.size()), 1u);
+  return createDriver(numDevices, numThreads, {}, std::move(part));
+}
+
+HostPart hostPart(uint32_t numDevices, MessageRendezvous &others) {
+  const uint64_t ranks = others.count();
+  auto firstOf = [&](uint64_t rank) {
+    return uint32_t((rank * numDevices + ranks - 1) / ranks);
+  };
+  HostPart out;
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    out.ranks.resize(firstOf(rank + 1), rank);
+  const uint32_t own = others.rank();
+  out.here = {firstOf(own), firstOf(own + 1) - firstOf(own), own == 0, false};
+  out.others = &others;
+  return out;
 }
 
 } // namespace mgpu::device

@@ -6,6 +6,7 @@
 // machine. It runs the same plans as the CUDA target, and is its oracle.
 
 #include "device/api/GraphDriver.h"
+#include "device/api/MessageRendezvous.h"
 
 namespace mgpu::device {
 
@@ -17,6 +18,27 @@ namespace mgpu::device {
 Result<std::unique_ptr<Driver>>
 createHostDriver(uint32_t numDevices, uint32_t numThreads = 0,
                  std::span<const int> workerCpus = {});
+
+/// The devices of a program that one process has. Other processes have the
+/// rest, and drivers of their own.
+struct HostPart {
+  DevicePart here;
+  std::vector<uint32_t> ranks; ///< the process of each device of the program
+  MessageRendezvous *others = nullptr; ///< outlives the driver
+  /// The process that has a device; the host's own work is rank 0's.
+  uint32_t rankOf(DeviceId device) const {
+    return device.isHost() ? 0 : ranks[size_t(device.value)];
+  }
+};
+
+/// Blocks of devices by rank, as equal as can be, the first no smaller than any
+/// other. Some ranks have none where there are more ranks than devices.
+HostPart hostPart(uint32_t numDevices, MessageRendezvous &others);
+
+/// The same for part of a program's devices. Once a message fails, so does
+/// every replay, and checkAlive().
+Result<std::unique_ptr<Driver>> createHostDriver(HostPart part,
+                                                 uint32_t numThreads = 0);
 
 } // namespace mgpu::device
 

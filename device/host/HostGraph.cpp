@@ -2,8 +2,10 @@
 #include "device/host/HostGraph.h"
 
 #include "device/host/Collectives.h"
+#include "device/host/RemoteCollective.h"
 #include "device/host/StridedCopy.h"
 
+#include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 
@@ -29,6 +31,18 @@ void runWork(void *self) {
 }
 
 void runNothing(void *) {}
+
+/// Nothing is sent once a message failed: the replay is over all the sooner.
+struct RemoteWork {
+  std::unique_ptr<RemoteCollective> collective;
+  std::shared_ptr<HostState> state;
+  void run() {
+    if (state->fault)
+      return;
+    if (Result<void> ok = collective->run(); !ok)
+      state->fault = std::move(ok.error());
+  }
+};
 
 /// Stands in for a node of a timed replay.
 struct TimedOp {
@@ -93,7 +107,7 @@ private:
                   "graph at a time");
     state->pool.run(job);
     running.store(false, std::memory_order_release);
-    return {};
+    return state->fault ? fail(*state->fault) : Result<void>();
   }
 
   std::shared_ptr<HostState> state;
@@ -144,8 +158,10 @@ Result<void> HostGraph::checkMemory(const std::byte *base,
 GraphNodeId HostGraph::append(DeviceId device, Op op,
                               std::span<const GraphNodeId> dependencies) {
   ProgramNode node;
-  node.queue =
-      device.isHost() ? 0 : uint32_t(device.value) % state->pool.numQueues();
+  const uint32_t first = state->part ? state->part->here.first : 0;
+  node.queue = device.isHost()
+                   ? 0
+                   : (uint32_t(device.value) - first) % state->pool.numQueues();
   node.op = op;
   for (GraphNodeId dependency : dependencies)
     node.dependencies.push_back(dependency.value);
@@ -222,7 +238,8 @@ Result<GraphNodeId>
 HostGraph::addCollective(const CollectiveNodeParams &params,
                          std::span<const GraphNodeId> dependencies) {
   for (const CollectiveMemberParams &member : params.members) {
-    MGPU_TRY(checkNode(params.name, member.device, false, dependencies));
+    MGPU_TRY(checkNode(params.name, member.device, state->part.has_value(),
+                       dependencies));
     // A side the kind does not use may be left empty, so only what has an
     // address is checked here.
     if (member.send)
@@ -232,6 +249,8 @@ HostGraph::addCollective(const CollectiveNodeParams &params,
       if (Result<void> ok = checkMemory(member.recv, member.recvBox); !ok)
         return inNode(params.name, ok.error());
   }
+  if (state->part && RemoteCollective::isRemote(params, *state->part))
+    return addRemote(params, dependencies);
   Result<std::unique_ptr<Collective>> collective = Collective::create(params);
   if (!collective)
     return inNode(params.name, collective.error());
@@ -239,6 +258,22 @@ HostGraph::addCollective(const CollectiveNodeParams &params,
   works.push_back(work);
   return append(params.members[0].device, {runWork<Collective>, work.get()},
                 dependencies);
+}
+
+Result<GraphNodeId>
+HostGraph::addRemote(const CollectiveNodeParams &params,
+                     std::span<const GraphNodeId> dependencies) {
+  auto collective = RemoteCollective::create(params, *state->part);
+  if (!collective)
+    return inNode(params.name, collective.error());
+  auto work =
+      std::make_shared<RemoteWork>(RemoteWork{std::move(*collective), state});
+  works.push_back(work);
+  const auto mine = std::find_if(
+      params.members.begin(), params.members.end(),
+      [&](const auto &each) { return state->part->here.holds(each.device); });
+  return append(mine == params.members.end() ? DeviceId::host() : mine->device,
+                {runWork<RemoteWork>, work.get()}, dependencies);
 }
 
 Result<GraphNodeId>

@@ -6,7 +6,7 @@
 // the number of queues; a collective runs on its first member's queue, a copy
 // from host to host on queue 0.
 
-#include "device/api/GraphDriver.h"
+#include "device/host/HostDriver.h"
 #include "device/host/HostMemory.h"
 #include "device/host/KernelObject.h"
 #include "device/host/WorkerPool.h"
@@ -16,9 +16,14 @@ namespace mgpu::device {
 /// What a driver, its graphs and their executables share.
 struct HostState {
   HostState(uint32_t numDevices, uint32_t numThreads,
-            std::span<const int> workerCpus)
-      : numDevices(numDevices), pool(numThreads, 0, workerCpus) {}
+            std::span<const int> workerCpus, std::optional<HostPart> part)
+      : numDevices(numDevices), part(std::move(part)),
+        pool(numThreads, 0, workerCpus) {}
   uint32_t numDevices;
+  const std::optional<HostPart> part; ///< none: all devices are here
+  /// Why no message goes to other processes any more. What communicates with
+  /// them is one chain in every graph, so one thread at a time looks.
+  std::optional<Error> fault;
   HostMemory memory;
   std::vector<KernelObject> kernels;
   WorkerPool pool;
@@ -50,6 +55,8 @@ private:
   Result<void> checkNode(std::string_view name, DeviceId device,
                          bool hostAllowed,
                          std::span<const GraphNodeId> dependencies) const;
+  Result<GraphNodeId> addRemote(const CollectiveNodeParams &params,
+                                std::span<const GraphNodeId> dependencies);
   Result<void> checkMemory(const std::byte *base, const Box &box) const;
   GraphNodeId append(DeviceId device, Op op,
                      std::span<const GraphNodeId> dependencies);

@@ -12,8 +12,8 @@
 namespace mgpu::device {
 
 /// `handle` is dlopen()'s; `bytes` from the object's base on are its. Gives
-/// what removeKernelCode() takes. Of a great many kernels the last are not
-/// kept.
+/// what removeKernelCode() takes. If there are a great many kernels, the last
+/// are not kept.
 size_t addKernelCode(std::string_view name, void *handle, uint64_t bytes);
 void removeKernelCode(size_t slot);
 

@@ -66,8 +66,8 @@ const char *damage(std::span<const std::byte> bytes) {
   return hasDynamic ? nullptr : "it has no dynamic section";
 }
 
-/// Bytes from the object's base to the end of its last segment; of a header
-/// that damage() has passed.
+/// Bytes from the object's base to the end of its last segment. damage() must
+/// have passed the header.
 uint64_t reach(std::span<const std::byte> bytes) {
   Elf64_Ehdr header;
   std::memcpy(&header, bytes.data(), sizeof(header));

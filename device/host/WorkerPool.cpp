@@ -298,7 +298,7 @@ void WorkerPool::runCaller(uint32_t current) {
            (naps == 0 ||
             !claims[queue].handedBack.load(std::memory_order_relaxed));
   };
-  uint32_t owned = 1; // of callerQueues, whose first is queue 0
+  uint32_t owned = 1; // callerQueues owned, whose first is queue 0
   Spin spin(pausedPolls);
   while (true) {
     bool moved = false;

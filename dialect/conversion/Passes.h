@@ -95,6 +95,11 @@ struct SpmdPipelineOptions : mlir::PassPipelineOptions<SpmdPipelineOptions> {
       llvm::cl::desc("The meshes of mpmd's named computations and tensors: "
                      "f1=m1,f2=m2"),
       llvm::cl::init("")};
+  Option<std::string> schedule{
+      *this, "schedule",
+      llvm::cl::desc("The order of mpmd's fragments: a name that mpmd-schedule "
+                     "knows, or auto"),
+      llvm::cl::init("auto")};
   Option<bool> tosa{*this, "tosa", llvm::cl::desc("Convert operations of tosa"),
                     llvm::cl::init(true)};
 };

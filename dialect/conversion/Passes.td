@@ -74,6 +74,21 @@ def OutlineHostCode : Pass<"mgpu-outline-host-code", "::mlir::ModuleOp"> {
     "::mlir::vector::VectorDialect"];
 }
 
+def SplitReductions : Pass<"mgpu-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "Split long reductions of few rows, so that blocks share them";
+  let description = [{
+    Turns each linalg operation that reduces few and long rows of device buffers
+    (RowThreads.h) into one that reduces chunks of them, to a buffer that the
+    pass allocates, and one that reduces what the chunks gave. Where the length
+    is no multiple of the chunks', one more takes the rest. Dimensions that follow
+    each other in the loops and in memory count as one.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::memref::MemRefDialect"];
+}
+
 def FuseLaunches : Pass<"mgpu-fuse-launches", "::mlir::ModuleOp"> {
   let summary = "Find linalg operations and parallel loops that share a launch";
   let description = [{
@@ -264,6 +279,40 @@ def AssignMeshes : Pass<"mpmd-assign-meshes", "::mlir::ModuleOp"> {
            "The meshes of named computations and tensors: f1=m1,f2=m2">];
   let dependentDialects = ["::mgpu::mpmd::MpmdDialect",
                            "::mgpu::stablehlo::StablehloDialect"];
+}
+
+def SplitBackward : Pass<"mpmd-split-backward", "::mlir::ModuleOp"> {
+  let summary = "Split backward fragments for schedules without bubbles";
+  let description = [{
+    A backward fragment of a microbatch (see mpmd-schedule) of which some
+    results are transferred becomes two: one with `split_keep_transferred` that
+    computes these and what they need, and one with `split_drop_transferred`
+    that computes the rest, which is the gradients of weights. The first gives
+    the second what both need.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::mpmd::MpmdDialect"];
+}
+
+def ScheduleFragments : Pass<"mpmd-schedule", "::mlir::ModuleOp"> {
+  let summary = "Order the fragments of each mesh as a named schedule does";
+  let description = [{
+    Of an entry function of fragments and transfers. A fragment with an origin
+    and a call_counter, its microbatch, is forward work if its origins were not
+    transposed, and backward work if they all were once. Each mesh's works come
+    into the order of the schedule (docs/schedules.md), and the rest where its
+    operands are there. The function gets the attribute `mgpu.in_order`, which
+    keeps the planner from changing the order of launches on a device.
+
+    Nothing changes without a schedule, or with `auto`. An error names a
+    fragment that would come before one of which it needs a result, and a
+    pipeline that the schedule is not for.
+  }];
+  let options = [EntryOption,
+    Option<"name", "schedule", "std::string", [{""}],
+           "gpipe, 1f1b, eager-1f1b, interleaved, circular, zb-h1, zb-h2, "
+           "or auto">];
+  let dependentDialects = ["::mgpu::mpmd::MpmdDialect"];
 }
 
 def ConvertMpmdToSpmd : Pass<"convert-mpmd-to-spmd", "::mlir::ModuleOp"> {

@@ -53,6 +53,9 @@ static void addNormalisation(OpPassManager &passes,
   passes.addPass(createSymbolDCEPass());
   passes.addPass(createExpandMpmd({entry}));
   passes.addPass(createAssignMeshes({entry, options.assign}));
+  if (StringRef(options.schedule).starts_with("zb-"))
+    passes.addPass(createSplitBackward({entry}));
+  passes.addPass(createScheduleFragments({entry, options.schedule}));
   passes.addPass(createConvertMpmdToSpmd({entry}));
   passes.addPass(createConvertSdyToSpmd({entry}));
   passes.addPass(createConvertStablehloToLinalg({entry}));

@@ -198,7 +198,7 @@ def Mpmd_MeshTensorType
     bool isFullyReplicated() const;
     bool isOnHost() const;
 
-    // Of a shaped type.
+    // What a shaped type must have.
     ::mlir::ShapedType cloneWith(
         ::std::optional<::llvm::ArrayRef<int64_t>> shape,
         ::mlir::Type elementType) const;

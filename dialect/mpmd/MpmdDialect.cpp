@@ -87,7 +87,7 @@ static void printUserOrigins(OpAsmPrinter &printer, Operation *,
 #define GET_OP_CLASSES
 #include "dialect/mpmd/MpmdOps.cpp.inc"
 
-/// `(%a) {..} (%x: T) {..} : (T) -> T`; of a loop the types are one list.
+/// `(%a) {..} (%x: T) {..} : (T) -> T`; the types of a loop are one list.
 static ParseResult parseBody(OpAsmParser &parser, OperationState &result,
                              bool isLoop) {
   SmallVector<OpAsmParser::UnresolvedOperand> operands;

@@ -28,7 +28,7 @@ struct CompiledKernel {
   std::string log; ///< the compiler's and ptxas's words
   std::vector<EntryUsage> entries;
   bool fromCache = false;
-  double compileMs = 0; ///< of this call; 0 from the cache
+  double compileMs = 0; ///< time of this call; 0 from the cache
 
   /// The entry of that name, or null.
   const EntryUsage *find(const std::string &name) const {

@@ -3,6 +3,8 @@
 
 #include "support/JsonFields.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -17,6 +19,7 @@ static constexpr uint64_t maxThreads = 1024;      // of a block, of every GPU
 static constexpr uint32_t mostClusterBlocks = 16; // of any GPU, if asked for
 static constexpr size_t maxName = 4096;           // no compiler's is so long
 static constexpr size_t maxParameterBytes = 4096; // of a kernel
+static constexpr uint32_t maxAlignment = 256;     // of a buffer in an arena
 
 void fields(JsonFields &f, TensorMap &map) {
   f("argument", map.argument);
@@ -71,6 +74,13 @@ void fields(JsonFields &f, KernelImage &image) {
   f("dynamic_shared_bytes", image.dynamicSharedBytes);
   f("awaits", image.awaits);
   f("parameter_bytes", image.parameterBytes);
+  f.added("argument_alignment", image.argumentAlignment);
+  f.require(std::ranges::all_of(image.argumentAlignment,
+                                [](uint32_t each) {
+                                  return std::has_single_bit(each) &&
+                                         each <= maxAlignment;
+                                }),
+            "argument_alignment");
   f("tensor_maps", image.tensorMaps);
   f.require(image.tensorMaps.size() <= maxParameterBytes / tensorMapBytes,
             "tensor_maps");

@@ -41,6 +41,10 @@ struct KernelImage {
   bool awaits = false;
   /// The size of each parameter but the MgpuLaunch. A cubin knows its own.
   std::vector<uint32_t> parameterBytes;
+  /// By parameter: the launch's argument is a multiple of it. The code accesses
+  /// a buffer in pieces of so many bytes without asking for its address; 1 asks
+  /// for nothing, as does a parameter beyond the last of these.
+  std::vector<uint32_t> argumentAlignment;
   /// Parameters of tensorMapBytes each: maps of the arrays whose addresses the
   /// launch gives as these arguments.
   std::vector<TensorMap> tensorMaps;

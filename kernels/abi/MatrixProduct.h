@@ -13,7 +13,7 @@ namespace mgpu {
 struct MatrixProduct {
   /// Rows of contiguous elements; all figures are in elements.
   struct Matrix {
-    uint32_t argument = 0; ///< of the launch: the address
+    uint32_t argument = 0; ///< the launch's argument that is the address
     uint64_t offset = 0;   ///< from there to the first element
     uint64_t rowStride = 0, batchStride = 0;
     bool operator==(const Matrix &) const = default;

@@ -14,16 +14,16 @@ namespace mgpu {
 /// of 128 lie where CU_TENSOR_MAP_SWIZZLE_128B puts them. What is outside of
 /// the array is read as 0.
 struct TensorMap {
-  uint32_t argument = 0;    ///< of the launch: the address
+  uint32_t argument = 0;    ///< the launch's argument that is the address
   uint64_t offsetBytes = 0; ///< from there to the array
   ElementType type = ElementType::F16;
   std::array<uint64_t, 3> sizes{};       ///< elements, the fastest first
-  std::array<uint64_t, 2> strideBytes{}; ///< of sizes[1] and sizes[2]
+  std::array<uint64_t, 2> strideBytes{}; ///< strides of sizes[1] and sizes[2]
   std::array<uint32_t, 3> box{};         ///< elements
   bool operator==(const TensorMap &) const = default;
 };
 
-/// Of a CUtensorMap (cuda.h), a kernel's parameter.
+/// The size of a CUtensorMap (cuda.h), a kernel's parameter.
 inline constexpr uint32_t tensorMapBytes = 128;
 
 /// What cuTensorMapEncodeTiled (cuda.h) asks of an address and of strides.

@@ -21,9 +21,9 @@ struct CubinParameter {
 
 struct CubinEntry {
   uint32_t registers = 0;
-  /// Of a block, by __launch_bounds__ or its like; 0: as many as a GPU takes.
+  /// The largest block, by __launch_bounds__ or its like; 0: what a GPU takes.
   uint32_t maxThreads = 0;
-  uint32_t sharedBytes = 0; ///< of the section, the reserved 1024 included
+  uint32_t sharedBytes = 0; ///< size of the section, the reserved 1024 included
   std::vector<CubinParameter> parameters; ///< in order
 };
 

@@ -17,7 +17,7 @@ struct CudaObjects {
   /// As Driver::loadKernel of the CUDA target takes them.
   std::vector<std::vector<std::byte>> objects;
   /// What a launch needs of the GPU's memory beside its buffers
-  /// (planner::addWorkspaces): cuBLASLt's, of a product that it computes.
+  /// (planner::addWorkspaces), for a product that cuBLASLt computes.
   std::vector<uint64_t> workspaceBytes;
 };
 

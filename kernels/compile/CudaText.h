@@ -22,14 +22,14 @@ struct CudaText {
   KernelImage image;  ///< its blob includes nothing, unless its author wrote it
   std::string reason; ///< why the launch may, or may not, take another shape
   bool reshapable = false;
-  /// Of the CUDA target.
+  /// The kernel's space on the CUDA target.
   std::optional<planner::KernelSpace> space;
-  /// How it computes: "threads" as the source has them, "tiles",
-  /// "tensor_cores" or "wgmma" of a matrix product, "file" by its author;
-  /// "cublaslt" of a candidate, which has no text.
+  /// How it computes: "threads" as the source has them, "tiles", "tensor_cores"
+  /// or "wgmma" for a matrix product, "file" as its author wrote it, "cublaslt"
+  /// for a candidate that has no text.
   std::string form = "threads";
   uint32_t leastArch = 0; ///< 80: sm_80 or later
-  /// Why it is not used, of a candidate. One without a text is not there.
+  /// Why a candidate is not used. One without a text is not there.
   std::string disabled;
   /// Other texts of the same kernel, that are not used unless asked for. A
   /// bundle has none.

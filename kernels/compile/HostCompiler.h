@@ -23,8 +23,8 @@ namespace mgpu::kernels {
 using HostMacros = std::vector<std::pair<std::string, uint32_t>>;
 
 /// The whole text that is compiled: the kernel's own between what it is given
-/// and the entry of the ABI. Of a tunable that `macros` does not name it has
-/// the default.
+/// and the entry of the ABI. A tunable that `macros` does not name has its
+/// default.
 std::string hostSourceText(const planner::KernelSpec &kernel,
                            const HostMacros &macros);
 

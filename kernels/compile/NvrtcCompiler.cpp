@@ -120,7 +120,7 @@ runWithin(const CompileLimits &limits,
           std::vector<std::string> options) {
   struct Running {
     std::atomic<bool> isToStop = false;
-    std::mutex mutex; // of what follows
+    std::mutex mutex; // guards what follows
     std::condition_variable ended;
     std::optional<Result<NvrtcLibrary::Output>> output;
     bool isLeft = false;

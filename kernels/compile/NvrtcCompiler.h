@@ -24,9 +24,9 @@ struct CompileJob {
 };
 
 struct CompileLimits {
-  /// Of each program; zero is none. NVRTC looks up only between its phases, of
-  /// which some take long: after `grace` more it is left to itself, in a
-  /// thread of its own (hasLeftPrograms()).
+  /// How long each program may take; zero is no limit. NVRTC looks up only
+  /// between its phases, some of which take long: after `grace` more it is left
+  /// to itself, in a thread of its own (hasLeftPrograms()).
   std::chrono::milliseconds timeout{0};
   std::chrono::milliseconds grace{2000};
   /// Set by another thread: programs not yet compiled fail.

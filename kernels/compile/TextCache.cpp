@@ -108,7 +108,7 @@ const std::string &TextCache::hashOfFile(const std::string &path) {
 }
 
 std::string TextCache::keyOf(std::span<const planner::KernelSpec> kernels,
-                             std::span<const Dim3> grids) {
+                             std::span<const planner::LaunchFacts> facts) {
   if (!cache || maker.build.empty())
     return "";
   Sha256 hash;
@@ -123,7 +123,11 @@ std::string TextCache::keyOf(std::span<const planner::KernelSpec> kernels,
   for (size_t k = 0; k < kernels.size(); ++k) {
     hash.addField(kernels[k].name).addField(kernels[k].location);
     dims(kernels[k].block);
-    dims(grids[k]);
+    dims(facts[k].maxGrid);
+    number(facts[k].alignment);
+    number(facts[k].unwritten.size());
+    for (bool each : facts[k].unwritten)
+      number(each);
     if (const planner::CudaFile *file = kernels[k].cudaFile()) {
       hash.addField(JsonFields::text(*file)).addField(file->text);
       continue;
@@ -160,12 +164,12 @@ TextCache::find(const std::string &key,
 
 void TextCache::store(const std::string &key,
                       std::span<const planner::KernelSpec> kernels,
-                      std::span<const Dim3> grids,
+                      std::span<const planner::LaunchFacts> facts,
                       std::span<const CudaText> texts) {
   if (!cache || key.empty())
     return;
   files.clear();
-  if (keyOf(kernels, grids) == key)
+  if (keyOf(kernels, facts) == key)
     cache->store(key, packTexts(key, texts));
 }
 

@@ -8,7 +8,7 @@
 
 #include "device/api/BlobCache.h"
 #include "kernels/compile/CudaText.h"
-#include "planner/dag/Dag.h"
+#include "planner/dag/LaunchFacts.h"
 
 #include <map>
 
@@ -16,11 +16,11 @@ namespace mgpu::kernels {
 
 /// What decides texts beside the kernels themselves.
 struct TextMaker {
-  /// Of the code that emits them, and of what it is linked to (emitterId of
-  /// kernels/cuda): another build may emit other texts. Empty: nothing is
+  /// Names the code that emits the texts, and what it is linked to (emitterId
+  /// of kernels/cuda): another build may emit other texts. Empty: nothing is
   /// kept.
   std::string build;
-  std::string options; ///< of the emission
+  std::string options; ///< how the texts are emitted
 };
 
 class TextCache {
@@ -29,14 +29,14 @@ public:
   TextCache(device::BlobCache *cache, TextMaker maker)
       : cache(cache), maker(std::move(maker)) {}
 
-  /// The key of the texts of `kernels`, whose largest grids are `grids`.
+  /// The key of the texts of `kernels`, of whose launches `facts` hold.
   /// Besides these it is made of the files that the kernels' locations name,
   /// whose names of values the texts show. Empty where texts are not kept.
   std::string keyOf(std::span<const planner::KernelSpec> kernels,
-                    std::span<const Dim3> grids);
+                    std::span<const planner::LaunchFacts> facts);
 
-  /// The texts under `key`, one for each of `kernels`. None where there is no
-  /// such entry, or it is not what was stored under this key for them.
+  /// The texts under `key`, one for each of `kernels`. None if there is no such
+  /// entry, or it is not what was stored under this key for them.
   std::optional<std::vector<CudaText>>
   find(const std::string &key, std::span<const planner::KernelSpec> kernels);
 
@@ -44,7 +44,8 @@ public:
   /// since then: the texts may be of the new one.
   void store(const std::string &key,
              std::span<const planner::KernelSpec> kernels,
-             std::span<const Dim3> grids, std::span<const CudaText> texts);
+             std::span<const planner::LaunchFacts> facts,
+             std::span<const CudaText> texts);
 
 private:
   /// SHA-256 of a regular file's contents; "absent" where there is none of

@@ -5,6 +5,7 @@
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/FunctionEmitter.h"
+#include "kernels/cuda/KeepElements.h"
 #include "kernels/cuda/Matmul.h"
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/KernelDialects.h"
@@ -94,8 +95,14 @@ LogicalResult KernelWriter::writeParameters(KernelContext &context,
     return failure();
   for (size_t k = 1; k < parameters->size(); ++k) {
     const auto &[type, name] = (*parameters)[k];
-    kernel.parameters.push_back({name, type});
     bool isPointer = StringRef(type).contains('*');
+    kernel.parameters.push_back(
+        {name, type,
+         StringRef(type).starts_with("const ") && isPointer &&
+             k - 1 < options.unwritten.size() && options.unwritten[k - 1]});
+    if (vectorForm)
+      kernel.image.argumentAlignment.push_back(isPointer ? options.alignment
+                                                         : 1);
     Type mlirType = entry.getArgumentTypes()[k - 1];
     kernel.image.parameterBytes.push_back(
         isPointer ? 8 : std::max(widthOf(mlirType), 8u) / 8);
@@ -181,6 +188,8 @@ Result<CudaKernel> KernelWriter::run() {
   eraseDeadCode(module);
   StagePlan stages = stagePlanOf(entryOp, shape, options.block,
                                  options.maxGrid); // as spaceOf does
+  if (stages.empty())
+    keepElements(entryOp, options.unwritten, options.block, options.maxGrid);
   if (kernel.reshapable)
     writeGlobalIds(entryOp, options.block);
   eraseDeadCode(module);
@@ -265,7 +274,7 @@ static LogicalResult checkShared(func::FuncOp entry) {
 
 std::string entryNameOf(const std::string &name) {
   std::string entry = Names().fresh(name);
-  constexpr size_t digits = 8; // of the hash: more than names collide in
+  constexpr size_t digits = 8; // hash digits: enough to tell names apart
   return entry == name
              ? entry
              : entry + "_" + Sha256().add(name).hex().substr(0, digits);

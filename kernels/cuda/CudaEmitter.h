@@ -19,14 +19,21 @@ namespace mgpu::kernels {
 
 struct CudaEmitOptions {
   std::string name;     ///< the entry's; an identifier of C
-  std::string location; ///< of the launch, for the comment at the top
+  std::string location; ///< the launch's, for the comment at the top
   Dim3 block;           ///< the launch's threads per block
   /// No launch has a larger grid. Decides what fits 32-bit indices.
   Dim3 maxGrid{2147483647, 65535, 65535};
+  /// What holds for the arguments of every launch
+  /// (planner/dag/LaunchFacts.h): the bytes that each buffer's address is a
+  /// multiple of, and the buffers of which no launch writes what it reads.
+  uint32_t alignment = 1;
+  std::vector<bool> unwritten{};
 };
 
 struct CudaParameter {
   std::string name, type; ///< as in the text: "x0", "const float *"
+  /// No store of a launch changes what is read through it: __restrict__.
+  bool isUnwritten = false;
 };
 
 /// A kernel's text as an image, and what was decided when it was written. The

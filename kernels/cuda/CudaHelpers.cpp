@@ -51,8 +51,14 @@ struct bf16 {
   unsigned short bits;
   bf16() = default;
   __device__ __forceinline__ explicit bf16(float x) {
+#if __CUDA_ARCH__ >= 800
+    unsigned pair; // F2FP; a conversion of one number is an F2F
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(0.0f), "f"(x));
+    bits = (unsigned short)pair;
+#else
     unsigned b = __float_as_int(x);
     bits = x != x ? b >> 16 | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16;
+#endif
   }
   __device__ __forceinline__ operator float() const {
     return __int_as_float((unsigned)bits << 16);
@@ -153,43 +159,39 @@ __device__ __forceinline__ MgpuThread partOf(MgpuThread at, int part) {
   return at;
 }
 )"},
-    {"loadParts", "",
-     R"(// Neighbours in memory, by accesses as wide as the address allows.
-template <class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], const T *from) {
-  const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
+    {"pieces", "",
+     R"(// Elements of a piece in which N neighbours are accessed. Their place is a multiple
+// of Divisor or of the power of two in N; that of their buffer, of MGPU_ALIGN bytes.
+template <int Divisor, int N, int Bytes> struct pieces {
+  static constexpr int ofPlace = (N & -N) < Divisor ? N & -N : Divisor;
+  static constexpr int ofBuffer = MGPU_ALIGN > Bytes ? MGPU_ALIGN / Bytes : 1;
+  static constexpr int size = ofPlace < ofBuffer ? ofPlace : ofBuffer;
+};
+)"},
+    {"loadParts", "pieces",
+     R"(template <int Divisor, class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], const T *from) {
+  constexpr int M = pieces<Divisor, N, sizeof(T)>::size;
   struct __align__(sizeof(T) * M) wide { T parts[M]; };
-  if ((unsigned long long)from % sizeof(wide) == 0) {
 #pragma unroll
-    for (int first = 0; first < N; first += M) {
-      const wide all = *(const wide *)(from + first);
+  for (int first = 0; first < N; first += M) {
+    const wide all = *(const wide *)(from + first);
 #pragma unroll
-      for (int k = 0; k < M; ++k)
-        to[first + k] = all.parts[k];
-    }
-  } else {
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-      to[k] = from[k];
+    for (int k = 0; k < M; ++k)
+      to[first + k] = all.parts[k];
   }
 }
 )"},
-    {"storeParts", "",
-     R"(template <class T, int N> __device__ __forceinline__ void storeParts(T *to, const T (&from)[N]) {
-  const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
+    {"storeParts", "pieces",
+     R"(template <int Divisor, class T, int N> __device__ __forceinline__ void storeParts(T *to, const T (&from)[N]) {
+  constexpr int M = pieces<Divisor, N, sizeof(T)>::size;
   struct __align__(sizeof(T) * M) wide { T parts[M]; };
-  if ((unsigned long long)to % sizeof(wide) == 0) {
 #pragma unroll
-    for (int first = 0; first < N; first += M) {
-      wide all;
+  for (int first = 0; first < N; first += M) {
+    wide all;
 #pragma unroll
-      for (int k = 0; k < M; ++k)
-        all.parts[k] = from[first + k];
-      *(wide *)(to + first) = all;
-    }
-  } else {
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-      to[k] = from[k];
+    for (int k = 0; k < M; ++k)
+      all.parts[k] = from[first + k];
+    *(wide *)(to + first) = all;
   }
 }
 )"},
@@ -246,13 +248,33 @@ __device__ __forceinline__ long long wrapMul(long long a, long long b) { return 
 }
 )"},
     {"maximum", "", R"(// IEEE 754-2019: NaN if either is, and +0 above -0.
-template <class T> __device__ __forceinline__ T maximum(T a, T b) {
+__device__ __forceinline__ double maximum(double a, double b) {
   return a != a ? a : b != b ? b : a > b ? a : a < b ? b : 1 / a > 1 / b ? a : b;
+}
+// f16 and bf16 use it too: no conversion changes them.
+__device__ __forceinline__ float maximum(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#else
+  return a != a ? a : b != b ? b : a > b ? a : a < b ? b : 1 / a > 1 / b ? a : b;
+#endif
 }
 )"},
     {"minimum", "", R"(// IEEE 754-2019: NaN if either is, and -0 below +0.
-template <class T> __device__ __forceinline__ T minimum(T a, T b) {
+__device__ __forceinline__ double minimum(double a, double b) {
   return a != a ? a : b != b ? b : a < b ? a : a > b ? b : 1 / a < 1 / b ? a : b;
+}
+// f16 and bf16 use it too: no conversion changes them.
+__device__ __forceinline__ float minimum(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#else
+  return a != a ? a : b != b ? b : a < b ? a : a > b ? b : 1 / a < 1 / b ? a : b;
+#endif
 }
 )"},
     MGPU_TWO_FORMS("mathExp", "expf", "__expf"),
@@ -471,8 +493,8 @@ void Helpers::use(llvm::StringRef name) {
 /// Whether only the form for several threads uses it. What is not compiled
 /// costs nothing.
 static bool isForParts(llvm::StringRef name) {
-  return name == "partOf" || name == "loadParts" || name == "storeParts" ||
-         name == "blockReduceParts";
+  return name == "partOf" || name == "pieces" || name == "loadParts" ||
+         name == "storeParts" || name == "blockReduceParts";
 }
 
 std::string Helpers::text() const {

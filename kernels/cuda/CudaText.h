@@ -45,7 +45,7 @@ private:
     bool operator==(const Place &) const = default;
   };
   Place wanted; ///< line 0: none
-  Place now;    ///< of the next line, as the compiler counts
+  Place now;    ///< place of the next line, as the compiler counts
 };
 
 /// Hands out identifiers that are not in use and not words of C++ or CUDA.

@@ -26,7 +26,7 @@ inline bool isSmall(mlir::Type type) { return widthOf(type) < 32; }
 /// Literals that have exactly the value given.
 std::string integerLiteral(const llvm::APInt &value);
 std::string floatLiteral(const llvm::APFloat &value, mlir::Type type);
-/// Of an IntegerAttr or FloatAttr; empty for others.
+/// The literal of an IntegerAttr or FloatAttr; empty for others.
 std::string literal(mlir::Attribute value);
 
 /// What a sign may stand before: "-1" is "(-1)".

@@ -160,13 +160,8 @@ LogicalResult FunctionEmitter::arithOp(Operation *op) {
       .Case([&](arith::RemFOp) { return callOf(op, ofWidth("fmod")); })
       .Case([&](arith::MaxNumFOp) { return callOf(op, ofWidth("fmax")); })
       .Case([&](arith::MinNumFOp) { return callOf(op, ofWidth("fmin")); })
-      .Case<arith::MaximumFOp, arith::MinimumFOp>([&](auto) {
-        const bool isMaximum = isa<arith::MaximumFOp>(op);
-        return elementwise(op, [&](ArrayRef<std::string> v) {
-          return helper(isMaximum ? "maximum" : "minimum") + "(" + v[0] + ", " +
-                 v[1] + ")";
-        });
-      })
+      .Case([&](arith::MaximumFOp) { return callOf(op, helper("maximum")); })
+      .Case([&](arith::MinimumFOp) { return callOf(op, helper("minimum")); })
       .Case([&](arith::NegFOp negate) {
         return elementwise(op, [&](ArrayRef<std::string> v) {
           return narrow(getElementTypeOrSelf(negate.getType()),

@@ -81,9 +81,9 @@ std::string FunctionEmitter::updated(arith::AtomicRMWKind kind, Type type,
   case Kind::minu:
     return choose(" < ", cast);
   case Kind::maximumf:
-    return call(helper("maximum"));
+    return narrow(type, call(helper("maximum")));
   case Kind::minimumf:
-    return call(helper("minimum"));
+    return narrow(type, call(helper("minimum")));
   case Kind::maxnumf:
     return ofWidth("fmax");
   case Kind::minnumf:

@@ -2,7 +2,9 @@
 //
 // The scf, cf and func dialects.
 #include "kernels/cuda/CudaTypes.h"
+#include "kernels/cuda/Divisors.h"
 #include "kernels/cuda/FunctionEmitter.h"
+#include "kernels/cuda/KeepElements.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -24,6 +26,10 @@ void FunctionEmitter::writeUnroll(scf::ForOp op) {
                       ? WalkResult::interrupt()
                       : WalkResult::advance();
          }).wasInterrupted();
+  if (op->hasAttr(wholeLoop)) {
+    out.raw("#pragma unroll\n");
+    return;
+  }
   if (!isInnermost)
     return;
   out.raw("#if MGPU_UNROLL\n#pragma unroll mgpuUnroll\n#endif\n");
@@ -335,6 +341,8 @@ FunctionEmitter::parameters(func::FuncOp f) {
                         parts.back()});
     }
     bindComponents(argument, parts);
+    if (memref && f.getName() == "entry")
+      pointers[argument].divisor = mostDivisor;
     // A kernel is given the buffer; a device function the first element.
     if (memref && f.getName() == "entry" && !ShapedType::isDynamic(offset)) {
       Pointer &pointer = pointers[argument];

@@ -73,9 +73,9 @@ std::string FunctionEmitter::combine(gpu::AllReduceOperation kind, Type type,
   case Kind::MAXNUMF:
     return narrow(type, "fmax" + f + "(" + a + ", " + b + ")");
   case Kind::MINIMUMF:
-    return helper("minimum") + "(" + a + ", " + b + ")";
+    return narrow(type, helper("minimum") + "(" + a + ", " + b + ")");
   case Kind::MAXIMUMF:
-    return helper("maximum") + "(" + a + ", " + b + ")";
+    return narrow(type, helper("maximum") + "(" + a + ", " + b + ")");
   case Kind::AND:
     return narrow(type, a + " & " + b);
   case Kind::OR:
@@ -187,7 +187,7 @@ LogicalResult FunctionEmitter::emit(gpu::SubgroupReduceOp op) {
   return success();
 }
 
-/// The lane that a shuffle reads, of the mode it has.
+/// The lane that a shuffle reads in its mode.
 static std::string sourceLane(gpu::ShuffleMode mode, const std::string &lane,
                               const std::string &offset) {
   switch (mode) {

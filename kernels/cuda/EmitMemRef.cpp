@@ -2,6 +2,7 @@
 //
 // The memref dialect: pointers with known or named strides.
 #include "kernels/cuda/CudaTypes.h"
+#include "kernels/cuda/Divisors.h"
 #include "kernels/cuda/FunctionEmitter.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -158,6 +159,31 @@ std::string FunctionEmitter::loaded(memref::LoadOp load) {
   return text + plain + ")";
 }
 
+static uint32_t divisorOf(const Extent &extent) {
+  return extent.value ? divisorOf(*extent.value) : 1;
+}
+
+uint32_t FunctionEmitter::divisorAt(Value memref, ValueRange indices) {
+  const Pointer &pointer = pointerOf(memref);
+  uint32_t divisor = std::min(pointer.divisor, divisorOf(pointer.offset));
+  for (auto [index, stride] : llvm::zip_equal(indices, pointer.strides))
+    divisor = std::min(divisor, divisorOf(index) * divisorOf(stride));
+  return divisor;
+}
+
+uint32_t FunctionEmitter::divisorAt(memref::LoadOp load) {
+  uint32_t divisor = divisorAt(load.getMemRef(), load.getIndices());
+  auto staged = kernel.stages.loads.find(load);
+  if (staged == kernel.stages.loads.end())
+    return divisor;
+  const auto &[number, at] = staged->second;
+  const StageTile &tile = kernel.stages.tiles[number];
+  divisor = std::min(divisor, divisorOf(at[0]));
+  if (tile.along[1] || tile.along[2]) // rows of the tile follow each other
+    divisor = std::min(divisor, divisorOf(int64_t(tile.halo[0])));
+  return divisor;
+}
+
 LogicalResult FunctionEmitter::emit(memref::AllocaOp op) {
   MemRefType type = op.getType();
   if (!type.hasStaticShape() || !type.getLayout().isIdentity())
@@ -176,6 +202,8 @@ LogicalResult FunctionEmitter::emit(memref::AllocaOp op) {
       std::to_string(std::max<int64_t>(type.getNumElements(), 1)) + "];";
   out.line(line);
   bindComponents(op.getResult(), name);
+  if (isShared)
+    pointers[op.getResult()].divisor = mostDivisor;
   return success();
 }
 
@@ -183,9 +211,15 @@ LogicalResult FunctionEmitter::emit(memref::SubViewOp op) {
   Pointer view = pointerOf(op.getSource());
   Pointer source = view;
   Extent offset(0);
+  uint32_t divisor = std::min(source.divisor, divisorOf(source.offset));
   for (auto [at, stride] :
-       llvm::zip_equal(op.getMixedOffsets(), source.strides))
+       llvm::zip_equal(op.getMixedOffsets(), source.strides)) {
     offset = plus(offset, times(extentOf(at), stride));
+    auto value = dyn_cast<Value>(at);
+    divisor =
+        std::min(divisor, (value ? divisorOf(value) : divisorOf(extentOf(at))) *
+                              divisorOf(stride));
+  }
   llvm::SmallBitVector dropped = op.getDroppedDims();
   view.sizes.clear();
   view.strides.clear();
@@ -209,6 +243,7 @@ LogicalResult FunctionEmitter::emit(memref::SubViewOp op) {
     out.line(pointerType(op.getResult()) + "const " + name + " = " +
              source.base + " + (" + all.text + ");");
     view.base = name;
+    view.divisor = divisor;
     view.offset = Extent(0);
     view.fromRoot = std::nullopt;
     if (!source.root.empty())
@@ -225,6 +260,7 @@ LogicalResult FunctionEmitter::emit(memref::ReinterpretCastOp op) {
     return refuse(op, " of a view whose buffer is not known here");
   Pointer view;
   view.base = view.root = source.root;
+  view.divisor = source.base == source.root ? source.divisor : 1;
   view.fromRoot = Extent(0);
   view.offset = extentOf(op.getMixedOffsets()[0]);
   for (OpFoldResult size : op.getMixedSizes())
@@ -302,6 +338,7 @@ LogicalResult FunctionEmitter::emit(memref::ExtractStridedMetadataOp op) {
     return refuse(op, " of a view whose buffer is not known here");
   Pointer base;
   base.base = base.root = source.root;
+  base.divisor = source.base == source.root ? source.divisor : 1;
   base.fromRoot = Extent(0);
   pointers[op.getBaseBuffer()] = base;
   give(op.getOffset(), plus(*source.fromRoot, source.offset));

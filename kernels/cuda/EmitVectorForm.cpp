@@ -107,7 +107,7 @@ LogicalResult FunctionEmitter::partsOf(Operation *op) {
   return done;
 }
 
-/// Loads and stores of neighbours: as wide as the address allows.
+/// Loads and stores of neighbours: as wide as their place is known to allow.
 FailureOr<bool> FunctionEmitter::partsAccess(Operation *op) {
   auto load = dyn_cast<memref::LoadOp>(op);
   auto store = dyn_cast<memref::StoreOp>(op);
@@ -133,18 +133,22 @@ FailureOr<bool> FunctionEmitter::partsAccess(Operation *op) {
   if (failed(checkTypes(op)))
     return failure();
   out.at(op->getLoc());
+  const std::string divisor =
+      "<" +
+      std::to_string(load ? divisorAt(load) : divisorAt(memref, indices)) +
+      ">(";
   std::string at =
       "&" + ofFirst(load ? loaded(load) : this->element(memref, indices));
   if (load) {
     std::string declaration = newParts(value);
     std::string array = scalars[value];
     array.resize(array.size() - partIndex.size());
-    out.line(declaration + " " + helper("loadParts") + "(" + array + ", " + at +
-             ");");
+    out.line(declaration + " " + helper("loadParts") + divisor + array + ", " +
+             at + ");");
   } else {
     std::string array = use(value);
     array.resize(array.size() - partIndex.size());
-    out.line(helper("storeParts") + "(" + at + ", " + array + ");");
+    out.line(helper("storeParts") + divisor + at + ", " + array + ");");
   }
   return true;
 }
@@ -154,7 +158,7 @@ LogicalResult FunctionEmitter::partsIf(scf::IfOp op) {
   for (Value result : op.getResults())
     if (!result.use_empty())
       declare(result);
-  // Each level writes what is within once more.
+  // Each level writes what is within once more, so deeper ones are left out.
   constexpr unsigned mostTogether = 4;
   if (ifsTogether < mostTogether) {
     std::string all = names.fresh("all");

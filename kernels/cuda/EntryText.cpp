@@ -29,6 +29,24 @@ EntryText::EntryText(const CudaKernel &kernel, const CudaEmitOptions &options)
               : "unsigned long long";
 }
 
+/// What MGPU_VECTOR is, and MGPU_ALIGN where it may be more than 1.
+std::string EntryText::vectorComment() const {
+  if (!vectorForm)
+    return "//   MGPU_VECTOR           1: the kernel " + kernel.vectorReason +
+           "\n";
+  return "//   MGPU_VECTOR           neighbours along x that one thread is, "
+         "computed together\n"
+         "//                         and loaded and stored at once where their "
+         "place is known\n"
+         "//                         to allow it; a divisor of " +
+         std::to_string(options.block.x) +
+         "\n"
+         "//   MGPU_ALIGN            bytes that the addresses of all buffers "
+         "are "
+         "multiples of: no\n"
+         "//                         access is wider\n";
+}
+
 /// What the text is, and its macros in words.
 std::string EntryText::comment() const {
   std::string text = "// " + kernel.name;
@@ -58,17 +76,7 @@ std::string EntryText::comment() const {
             "\n"
             "//   MGPU_ITEMS            blocks of the source, along x, that "
             "one block is\n";
-  if (vectorForm)
-    text +=
-        "//   MGPU_VECTOR           neighbours along x that one thread is, "
-        "computed together\n"
-        "//                         and loaded and stored at once where the "
-        "address allows;\n"
-        "//                         a divisor of " +
-        std::to_string(options.block.x) + "\n";
-  else
-    text += "//   MGPU_VECTOR           1: the kernel " + kernel.vectorReason +
-            "\n";
+  text += vectorComment();
   if (kernel.hasUnroll)
     text += "//   MGPU_UNROLL           how often the innermost loops are "
             "unrolled; 0: as the\n"
@@ -113,6 +121,8 @@ std::string EntryText::macros() const {
   macro("MGPU_BLOCK_Z", std::to_string(options.block.z));
   macro("MGPU_ITEMS", "1");
   macro("MGPU_VECTOR", "1");
+  if (vectorForm)
+    macro("MGPU_ALIGN", std::to_string(options.alignment));
   if (kernel.hasUnroll)
     macro("MGPU_UNROLL", "0");
   if (stages)
@@ -274,8 +284,8 @@ bool handsOnThread(StringRef body) {
   return body.contains("(at,") || body.contains("(at)");
 }
 
-/// Those fields of `at` that `body` asks for, of the ones that are the same for
-/// all items or of the others.
+/// Those fields of `at` that `body` asks for: either the ones that are the same
+/// for all items, or the others.
 std::string EntryText::ids(const std::string &indent, const std::string &body,
                            bool inLoop) const {
   bool all = handsOnThread(body);
@@ -320,7 +330,8 @@ std::string EntryText::ids(const std::string &indent, const std::string &body,
 std::string EntryText::entry(const std::string &body) const {
   std::string parameters;
   for (const CudaParameter &each : kernel.parameters)
-    parameters += each.type + each.name + ", ";
+    parameters += each.type + (each.isUnwritten ? "__restrict__ " : "") +
+                  each.name + ", ";
   const std::string head =
       std::string(awaitFunction) +
       "extern \"C\" __global__ void\n"

@@ -57,6 +57,7 @@ private:
   std::string stageMacros() const;
   std::string stageArrays() const;
   std::string comment() const;
+  std::string vectorComment() const;
   std::string macros() const;
   std::string fixedBlocks(const std::string &body) const;
   std::string anyBlocks(const std::string &body) const;

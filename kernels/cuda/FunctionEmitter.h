@@ -46,6 +46,9 @@ struct Pointer {
   std::string root;
   std::optional<Extent> fromRoot;
   llvm::SmallVector<Extent> sizes, strides;
+  /// What divides the address `base`, in elements, where `base` is a multiple
+  /// of MGPU_ALIGN at all (Divisors.h).
+  uint32_t divisor = 1;
 };
 
 /// What the functions of one kernel share.
@@ -226,6 +229,10 @@ private:
   std::string loaded(mlir::memref::LoadOp load);
   std::string linear(const Pointer &pointer, mlir::ValueRange indices,
                      bool withOffset);
+  /// What divides the address of an element, in elements (Divisors.h).
+  uint32_t divisorAt(Value memref, mlir::ValueRange indices);
+  /// The same of what a load reads: its buffer or, with MGPU_STAGE, its tile.
+  uint32_t divisorAt(mlir::memref::LoadOp load);
   mlir::LogicalResult emit(mlir::memref::LoadOp op);
   mlir::LogicalResult emit(mlir::memref::StoreOp op);
   mlir::LogicalResult emit(mlir::memref::AllocaOp op);

@@ -50,7 +50,7 @@ IndexRanges::IndexRanges(ModuleOp module) {
   solver.load<dataflow::DeadCodeAnalysis>();
   solver.load<dataflow::SparseConstantPropagation>();
   solver.load<dataflow::IntegerRangeAnalysis>();
-  // Where it fails, nothing is known, and every index takes 64 bits.
+  // If it fails, nothing is known, and every index takes 64 bits.
   (void)solver.initializeAndRun(module);
 }
 

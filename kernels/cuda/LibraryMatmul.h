@@ -14,8 +14,8 @@
 
 namespace mgpu::kernels {
 
-/// Why the library is not asked; empty where it may be. Of a kernel that is not
-/// a matrix product of f16, bf16, f32 or f64: "-".
+/// Why the library is not asked; empty where it may be. "-" for a kernel that
+/// is not a matrix product of f16, bf16, f32 or f64.
 std::string libraryMatmulRefusal(mlir::ModuleOp kernel);
 
 /// What to ask it for.

@@ -17,8 +17,8 @@ namespace mgpu::kernels::cuda {
 struct KernelContext;
 
 /// The space of a matmul's text, whose threads compute tileX x tileY elements
-/// each, before what else it offers and requires: of each parameter there is
-/// `defaults`, where blockX, blockY, tileX and tileY are set.
+/// each, before what else it offers and requires: each parameter has its value
+/// in `defaults`, where blockX, blockY, tileX and tileY are set.
 planner::KernelSpace
 tileSpace(const planner::KernelConfig &defaults, Dim3 block, Dim3 maxGrid,
           std::string reason,
@@ -68,7 +68,7 @@ private:
   Names names;
   bool takesMaps;
   std::vector<std::string> arguments; ///< their names, by position
-  std::string functions;              ///< of what is around the product
+  std::string functions; ///< functions for what is around the product
 };
 
 } // namespace mgpu::kernels::cuda

@@ -12,13 +12,13 @@
 
 namespace mgpu::kernels::cuda {
 
-/// What MGPU_STAGE=1 keeps in shared memory: of buffers that a kernel only
-/// reads, and of which its threads read what their neighbours read too, the
-/// part that a block reads. Along an axis of the launch it is as long as the
-/// block and `halo` more.
+/// What MGPU_STAGE=1 keeps in shared memory: the part that a block reads of a
+/// buffer. The kernel must only read the buffer, and its threads read there
+/// what their neighbours read too. Along an axis of the launch the part is as
+/// long as the block and `halo` more.
 struct StageTile {
   mlir::BlockArgument buffer;
-  std::array<bool, 3> along{}; ///< of x, y and z: x always
+  std::array<bool, 3> along{}; ///< whether along x, y and z: x always
   std::array<uint32_t, 3> halo{};
   /// Elements of the buffer from one thread to the next along x (1), y and z,
   /// and from its first element to the tile's first for the block at 0.

@@ -88,7 +88,7 @@ $NAME$_block($TYPE$ *tileA, $TYPE$ *tileB, const $TYPE$ *$A$, const $TYPE$ *$B$,
   const int endRow = launch.endY * $Y$u < $M$u ? (int)launch.endY * $Y$ : $M$;
   const int endColumn = launch.endX * $X$u < $N$u ? (int)launch.endX * $X$ : $N$;
 $BATCH$  const int warpRow = warp / warpsX * warpRows, warpColumn = warp % warpsX * warpColumns;
-  // Of tile (i, j) of this warp, sum e belongs to this row and column.
+  // Sum e of this warp's tile (i, j) belongs to this row and column.
 #define MGPU_SUM_ROW (firstRow + warpRow + i * 16 + lane / 4 + e / 2 * 8)
 #define MGPU_SUM_COLUMN (firstColumn + warpColumn + j * 8 + lane % 4 * 2 + e % 2)
   float sums[warpRows / 16][warpColumns / 8][4];

@@ -14,8 +14,8 @@
 
 namespace mgpu::kernels {
 
-/// Why there is no such text for the kernel; empty where there is one. Of a
-/// kernel that is not a matrix product of two f16 or bf16 matrices: "-".
+/// Why there is no such text for the kernel; empty where there is one. "-" for
+/// a kernel that is not a matrix product of two f16 or bf16 matrices.
 std::string tensorMatmulRefusal(mlir::ModuleOp kernel);
 
 /// The text. A block of MGPU_BLOCK_Y warps (MGPU_BLOCK_X is 32) computes

@@ -13,7 +13,7 @@ namespace mgpu::kernels::cuda {
 /// are made by plain arithmetic, which it does not replace. `type` is "f16" or
 /// "bf16".
 std::string wgmmaHelpers(const std::string &type);
-/// Of the function that multiplies two tiles.
+/// The name of the function that multiplies two tiles.
 std::string productName(const std::string &type);
 
 } // namespace mgpu::kernels::cuda

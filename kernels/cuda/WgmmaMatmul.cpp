@@ -114,7 +114,7 @@ $AWAIT$  // A stage is loaded, and then free again, in turn.
   const int endRow = launch.endY * $Y$u < $M$u ? (int)launch.endY * $Y$ : $M$;
   int endColumn = launch.endX * $X$u < $N$u ? (int)launch.endX * $X$ : $N$;
   const int firstPanel = warp / 4 * rowTiles;
-  // Of row tile i of this warpgroup, sum e belongs to this row and column.
+  // Sum e of this warpgroup's row tile i belongs to this row and column.
 #define MGPU_SUM_ROW (firstRow + (firstPanel + i) * 64 + warp % 4 * 16 + lane / 4 + e / 2 % 2 * 8)
 #define MGPU_SUM_COLUMN (firstColumn + e / 4 * 8 + lane % 4 * 2 + e % 2)
   float sums[rowTiles][numSums];

@@ -13,16 +13,16 @@
 
 namespace mgpu::kernels {
 
-/// Why there is no such text for the kernel; empty where there is one. Of a
-/// kernel that is not a matrix product of two f16 or bf16 matrices: "-".
+/// Why there is no such text for the kernel; empty where there is one. "-" for
+/// a kernel that is not a matrix product of two f16 or bf16 matrices.
 std::string wgmmaMatmulRefusal(mlir::ModuleOp kernel);
 
-/// The text. Of a block's MGPU_BLOCK_Y warps (MGPU_BLOCK_X is 32) the last one
-/// loads and the others multiply, four to a warpgroup; it computes
-/// 32 MGPU_TILE_X columns and (MGPU_BLOCK_Y - 1) MGPU_TILE_Y rows. MGPU_STAGES
-/// tiles of MGPU_DEPTH steps of k are in dynamic shared memory, of which it
-/// needs what the space says. A and B are tensor maps, CudaKernel::tensorMaps,
-/// the same ones for every configuration.
+/// The text. A block has MGPU_BLOCK_Y warps (MGPU_BLOCK_X is 32). The last one
+/// loads and the others multiply, four to a warpgroup; the block computes 32
+/// MGPU_TILE_X columns and (MGPU_BLOCK_Y - 1) MGPU_TILE_Y rows. MGPU_STAGES
+/// tiles of MGPU_DEPTH steps of k are in dynamic shared memory; the space says
+/// how much that is. A and B are tensor maps, CudaKernel::tensorMaps, the same
+/// ones for every configuration.
 Result<CudaKernel> emitWgmmaMatmul(mlir::ModuleOp kernel,
                                    const CudaEmitOptions &options);
 

@@ -47,8 +47,8 @@ private:
   struct Thread {
     mlir::IRMapping map; ///< source values available in this thread loop
     Value ids[3];
-    Value linear; ///< of the block's threads
-    Value local;  ///< of the tile's threads, in a tile
+    Value linear; ///< the thread's number in its block
+    Value local;  ///< its number in its tile, if it has one
   };
 
   /// A part of the block that runs a whole loop before the next part starts,
@@ -64,7 +64,7 @@ private:
   struct Guard {
     Value linear, bound;
     mlir::arith::CmpIPredicate predicate;
-    std::array<int64_t, 3> factors; ///< of the thread ids in `linear`
+    std::array<int64_t, 3> factors; ///< by thread id, as in `linear`
   };
   /// Two conditions at run time.
   struct AllThreads {

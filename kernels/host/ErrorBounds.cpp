@@ -109,9 +109,9 @@ void Widener::widenArray(memref::AllocaOp array) {
   x.terms = make();
 }
 
-/// 1 or -1: of a Hadamard matrix with a row for each trial, an element of the
-/// column that what is stored where chooses, times a sign it has as well. The
-/// first column, of ones only, is left out.
+/// 1 or -1: an element of a Hadamard matrix with a row for each trial. What is
+/// stored where chooses the column, and a sign that the element is multiplied
+/// by. The first column, which is all ones, is left out.
 Value Widener::direction(ValueRange indices) {
   static_assert(std::has_single_bit(planner::numErrorTrials));
   Value h =

@@ -13,9 +13,9 @@ static double unitOf(Type type) {
                              cast<FloatType>(type).getFloatSemantics())));
 }
 
-/// Bounds the difference between any two orders of the sum, and of what was
-/// before: of a sum of n terms the deviation is about sqrt(n - 1) roundings of
-/// the sum of magnitudes (Higham and Mary 2019). None of infinities and NaNs.
+/// Bounds the difference between any two orders of the sum, and what was
+/// before. A sum of n terms deviates by about sqrt(n - 1) roundings of the sum
+/// of magnitudes (Higham and Mary 2019). Infinities and NaNs have no bound.
 Value ErrorRules::errorOf(const Wide &x, Type type) {
   Value error = x.error;
   if (x.terms) {
@@ -86,7 +86,7 @@ Wide ErrorRules::evaluated(Operation *op, ArrayRef<Wide> operands, Type type) {
     for (Value moved : {plus(operand.value, off), minus(operand.value, off)}) {
       SmallVector<Value> there = values;
       there[k] = moved;
-      // Of two numbers the larger: a function may end here.
+      // MaxNum passes over NaN: the function's domain may end here.
       most = make<arith::MaxNumFOp>(most, size(minus(apply(op, there), value)));
     }
     error = plus(error, most);

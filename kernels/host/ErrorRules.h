@@ -15,7 +15,7 @@ namespace mgpu::kernels {
 
 /// A float in f64: a sum of `terms` terms whose magnitudes add up to
 /// `magnitude`, each with the errors it had before, together `error`. Without
-/// `terms` it is one term, of its own magnitude.
+/// `terms` it is one term with its own magnitude.
 struct Wide {
   mlir::Value value, error;
   mlir::Value magnitude = {}, terms = {};

@@ -31,7 +31,7 @@ makeTargetMachine(const std::string &cpu) {
   std::call_once(initialised, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    llvm::InitializeNativeTargetAsmParser(); // of the bytes of a stop
+    llvm::InitializeNativeTargetAsmParser(); // for the bytes of a stop
   });
   llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
   std::string message;

@@ -25,7 +25,7 @@ mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module, const std::string &cpu);
 struct HostCodeOptions {
   std::string cpu;          ///< HostEmitOptions::cpu
   uint32_t vectorWidth = 0; ///< lanes of loops over threads; 0: LLVM's choice
-  uint32_t unroll = 0;      ///< of loops marked Sequential
+  uint32_t unroll = 0;      ///< for loops marked Sequential
 };
 
 /// Turns the calls of loopMarker (ThreadLoops.h) into loop metadata.

@@ -210,7 +210,7 @@ BlockEmitter::rowRange(ArrayRef<Guard> guards, const Thread &row,
         select(arith::CmpIOp::create(b, loc, below, *greatest, bound), all,
                select(arith::CmpIOp::create(b, loc, below, *least, bound),
                       distance, none));
-    // Of a row of n, those below are the first where the value rises, else the
+    // Those below are the first of the row's n where the value rises, else the
     // last.
     bool belowIsInside = isFromAbove(guard.predicate);
     if (!rises)

@@ -40,8 +40,8 @@ public:
 
   /// Whether an access in an iteration of `loop` may touch what a store before
   /// it in the same iteration wrote, and LLVM's vectoriser may have them change
-  /// places: of accesses with gaps it gathers those that lie side by side in
-  /// one place, and of a parallel loop it looks at nothing between them.
+  /// places. It gathers those accesses with gaps that lie side by side, and in
+  /// a parallel loop it looks at nothing between them.
   bool mayReorder(llvm::Loop &loop) {
     llvm::LoopBlocksRPO order(&loop);
     order.perform(&loops);
@@ -106,7 +106,7 @@ private:
     const int64_t distance = apart->getAPInt().getSExtValue();
     if (distance >= bytesOf(store) || -distance >= bytesOf(later))
       return false;
-    // Of one place and in one block, one of the two is gone by then.
+    // If both are at one place and in one block, one of them is gone by then.
     return distance != 0 || store.getParent() != later.getParent();
   }
 

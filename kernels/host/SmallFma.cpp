@@ -48,7 +48,7 @@ static Value expand(Operation *op) {
   Value shadow = minus(sum, product);
   Value lost = plus(minus(product, minus(sum, shadow)), minus(addend, shadow));
   Value zero = constant(f64, b.getF64FloatAttr(0));
-  // Ordered: of infinities and NaNs nothing is lost.
+  // Ordered: infinities and NaNs lose nothing.
   Value inexact =
       arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, lost, zero);
   Value bits = arith::BitcastOp::create(b, loc, i64, sum);

@@ -11,13 +11,13 @@ namespace mgpu::kernels {
 
 /// How a kernel's threads become loops.
 struct HostShape {
-  /// Of the source; in y and z also of a block of the object.
+  /// The source's block; in y and z also that of the object.
   Dim3 block;
-  /// Threads of the source that a block of the object has. Where it is not
-  /// `block`, the kernel was prepared for it (KernelPrepare.h).
+  /// How many threads of the source a block of the object has. If it differs
+  /// from `block`, the kernel was prepared for it (KernelPrepare.h).
   Dim3 covered;
   uint32_t items = 1;  ///< threads along x in one iteration of their loop
-  uint32_t unroll = 0; ///< of the innermost sequential loops; 0: LLVM's choice
+  uint32_t unroll = 0; ///< for innermost sequential loops; 0: LLVM's choice
   /// Threads that run a sequential loop together; 0: the emitter's choice.
   uint32_t tileX = 0, tileY = 0;
 
@@ -29,7 +29,7 @@ struct HostShape {
 /// loop metadata, is to know the LoopMark given as i32.
 inline constexpr const char *loopMarker = "mgt_loop";
 enum LoopMark : unsigned {
-  /// Of threads; the iterations do not depend on each other.
+  /// A loop over threads; its iterations do not depend on each other.
   ParallelThreads,
   /// The same over a tile: to be unrolled once it is vectorised.
   ParallelTile,

@@ -429,7 +429,7 @@ static bool isExtended(Operation *op) {
              arith::MulUIExtendedOp>(op);
 }
 
-/// Of two zeros LLVM's reductions give either.
+/// LLVM's reductions of these kinds may give either one of two zeros.
 static bool isNumberOnly(vector::CombiningKind kind) {
   return kind == vector::CombiningKind::MAXNUMF ||
          kind == vector::CombiningKind::MINNUMF;

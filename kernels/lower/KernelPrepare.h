@@ -14,7 +14,7 @@ namespace mgpu::kernels {
 enum LaunchArgument : unsigned {
   BlockId = 0,
   GridDim = 3,
-  FirstBlock = 6, ///< of the part of the grid that runs
+  FirstBlock = 6, ///< where the part of the grid begins that runs
   EndBlock = 9,   ///< one past its last
   NumLaunchArguments = 12
 };

@@ -48,7 +48,7 @@ std::optional<mlir::gpu::Dimension> globalIndexOf(mlir::Operation *sum,
 /// memory or subgroup operations keeps its block.
 LaunchShape launchShapeOf(mlir::ModuleOp module, Dim3 block);
 
-/// Of an alloca; 0 where it is not workgroup memory.
+/// The bytes of an alloca in workgroup memory; 0 for other allocas.
 int64_t workgroupBytes(mlir::memref::AllocaOp alloca);
 
 } // namespace mgpu::kernels

@@ -11,15 +11,15 @@
 namespace mgpu::kernels {
 
 /// Units in the last place between a result and the exact one rounded to its
-/// type. Of the host's as bench-ulp measures them (docs/numerics.md has its
-/// output); of CUDA's as its programming guide states them in the appendix on
-/// mathematical functions, of the functions without fast math. 0: correctly
+/// type. The host's are as bench-ulp measures them (docs/numerics.md has its
+/// output). CUDA's are as its programming guide states them in the appendix on
+/// mathematical functions, for the functions without fast math. 0: correctly
 /// rounded.
 struct FunctionUlps {
   std::string_view operation; ///< of MLIR's math dialect
   double hostF32, hostF64, cudaF32, cudaF64;
 
-  /// Of either target.
+  /// The larger one of the two targets.
   constexpr double most(bool isF64) const {
     double host = isF64 ? hostF64 : hostF32, cuda = isF64 ? cudaF64 : cudaF32;
     return host > cuda ? host : cuda;

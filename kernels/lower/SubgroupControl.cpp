@@ -70,8 +70,8 @@ Value zeroOf(OpBuilder &b, Location loc, Type type) {
                                    cast<TypedAttr>(b.getZeroAttr(type)));
 }
 
-/// `condition` where `outer` holds, if there is one. Of a lane that does not
-/// come the condition may be poison, which an andi would pass on.
+/// `condition` where `outer` holds, if there is one. A lane that does not come
+/// may have poison for its condition, which an andi would pass on.
 Value both(Value condition, Value outer, OpBuilder &b, Location loc) {
   if (!outer)
     return condition;

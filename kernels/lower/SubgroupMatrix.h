@@ -28,8 +28,8 @@ struct MatrixPlace {
 struct MatrixLayout {
   llvm::SmallVector<MatrixPlace> first;
   MatrixPlace group, quad;
-  /// Of `mma.sync`'s tiles of A, B or C, each `perTile` elements of a lane,
-  /// row by row.
+  /// The size of `mma.sync`'s tiles of this matrix (A, B or C). A lane has
+  /// `perTile` elements of each, row by row.
   int64_t tileRows = 0, tileColumns = 0, perTile = 0;
   /// The matrix is held as its transpose, with A and B in each other's place:
   /// a product of 8 x 32 is one of 32 x 8.

@@ -34,7 +34,7 @@ private:
   /// What an operation's matrices were.
   struct Matrices {
     Operation *op;
-    SmallVector<gpu::MMAMatrixType> operands; ///< of those that are matrices
+    SmallVector<gpu::MMAMatrixType> operands; ///< only those that are matrices
     gpu::MMAMatrixType result;
   };
 

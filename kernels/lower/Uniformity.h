@@ -10,8 +10,8 @@ namespace mgpu::kernels {
 
 /// Whether `op` makes the threads of a block (or subgroup) meet.
 bool isConvergent(mlir::Operation *op);
-/// Whether `op` makes the lanes of a subgroup meet, and no others; of a kernel
-/// without matrices and lane-0 regions (SubgroupMatrix.h, WarpExecute.h).
+/// Whether `op` makes the lanes of a subgroup meet, and no others. The kernel
+/// must have no matrices and lane-0 regions (SubgroupMatrix.h, WarpExecute.h).
 bool meetsInSubgroup(mlir::Operation *op);
 /// Whether `op` or an operation inside it is convergent; the first such.
 mlir::Operation *findConvergent(mlir::Operation *op);

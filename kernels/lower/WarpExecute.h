@@ -11,7 +11,7 @@ namespace mgpu::kernels {
 /// Rewrites gpu.warp_execute_on_lane_0 as the dialect describes it: an scf.if
 /// for lane 0. Vectors distributed over the lanes pass through workgroup
 /// memory, between barriers of the subgroup, as do all results. A vector of
-/// several dimensions is dealt row by row: of lanes that share a dimension,
+/// several dimensions is dealt row by row: if lanes share a dimension,
 /// neighbours along the last one follow each other. Fails, with a diagnostic at
 /// the operation, for subgroups of other than 32 lanes, for operands that lanes
 /// a block lacks should give, and for values that memory cannot hold.

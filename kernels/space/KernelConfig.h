@@ -17,12 +17,12 @@ enum class KernelParameter : uint8_t {
   BlockX, ///< threads of a block
   BlockY,
   BlockZ,
-  Items,  ///< threads of the source, BlockX apart along x, that one thread
-          ///< is; of a kernel that keeps its block: blocks of the source
-          ///< that one block is, one after the other
+  Items,  ///< how many threads of the source, BlockX apart along x, one thread
+          ///< is; in a kernel that keeps its block, how many blocks of the
+          ///< source one block is, one after the other
   Vector, ///< Cuda: neighbours along x that one thread is, computed together.
           ///< Host: lanes of a vector; 0 lets LLVM choose
-  Unroll, ///< of the innermost sequential loops; 0 lets the compiler choose
+  Unroll, ///< for innermost sequential loops; 0: the compiler chooses
   MinBlocks, ///< Cuda: blocks that must fit one multiprocessor
   TileX,     ///< Host: threads that run a sequential loop together, their
   TileY,     ///< values in registers; both 0: chosen by the emitter.
@@ -40,13 +40,13 @@ std::string_view toString(KernelParameter parameter);
 struct KernelConfig {
   std::array<uint32_t, numKernelParameters> values{1, 1, 1, 1, 0,
                                                    0, 1, 0, 0, 1};
-  /// Of KernelSpace::tunables, in their order.
+  /// Values of KernelSpace::tunables, in their order.
   uint32_t numTunables = 0;
   std::array<uint32_t, mostKernelTunables> tunables{};
 
   uint32_t &operator[](KernelParameter p) { return values[size_t(p)]; }
   uint32_t operator[](KernelParameter p) const { return values[size_t(p)]; }
-  /// Of an axis, which is a parameter or numKernelParameters and a tunable.
+  /// The value on an axis: a parameter, or numKernelParameters plus a tunable.
   uint32_t &at(size_t axis) {
     return axis < numKernelParameters ? values[axis]
                                       : tunables[axis - numKernelParameters];

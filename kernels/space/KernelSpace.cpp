@@ -53,9 +53,13 @@ void KernelSpace::requireLaunch() {
   for (size_t k = 0; k < 3; ++k) {
     const int64_t extent = int64_t(blocks[k]) * threads[k];
     const bool hasClusters = k == 0 && choice(P::ClusterX).values.size() > 1;
+    // A block no larger than the default one is not refused: a product of one
+    // row has tiles of many, and choices among them.
+    const int64_t most =
+        std::max({int64_t(threads[k]), 2 * extent - 1, covers[k].of(defaults)});
     require("no more than the launch",
             hasClusters ? covers[k] * P::ClusterX : covers[k], Relation::AtMost,
-            std::max<int64_t>(threads[k], 2 * extent - 1),
+            most,
             fmt::format("a {} covers $left threads along {} of a launch of {}: "
                         "half of it or more has no work",
                         hasClusters ? "cluster of blocks" : "block", "xyz"[k],

@@ -52,16 +52,16 @@ struct KernelConstraint {
 /// Points of a space that one rule refuses.
 struct KernelRefusal {
   std::string rule;     ///< "threads of a block"
-  uint64_t count = 0;   ///< of the product of the choices
+  uint64_t count = 0;   ///< among all that the choices make
   KernelConfig example; ///< the first of them
-  std::string reason;   ///< of the example
+  std::string reason;   ///< what the rule says of the example
 };
 
 struct KernelSpace {
   using P = KernelParameter;
 
   KernelTarget target = KernelTarget::Host;
-  Dim3 block;   ///< of the source
+  Dim3 block;   ///< the source's block
   Dim3 maxGrid; ///< the largest of its launches, in blocks of the source
   bool reshapable = false; ///< any block that covers the launch is legal
   std::string reason;      ///< why, or why not

@@ -5,11 +5,12 @@
 
 namespace mgpu::kernels {
 
-// Of cuda_occupancy.h of CUDA 13.0, for compute capability 7.5 and later.
+// These are cuda_occupancy.h's of CUDA 13.0, for compute capability 7.5 and
+// later.
 static constexpr uint32_t warpSize = 32;
 static constexpr uint32_t partitions = 4;     // of a multiprocessor
 static constexpr uint32_t registerUnit = 256; // of a warp
-/// Bytes, of a block.
+/// The unit, in bytes, in which a block gets shared memory.
 uint32_t sharedUnitOf(const device::DeviceProfile &device) {
   return device.architecture < 80 ? 256 : 128;
 }

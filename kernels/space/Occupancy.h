@@ -10,7 +10,7 @@ namespace mgpu::kernels {
 
 struct Occupancy {
   uint32_t blocksPerMultiprocessor = 0;
-  double fraction = 0;    ///< of the warps a multiprocessor can hold
+  double fraction = 0;    ///< share of the warps a multiprocessor can hold
   const char *limit = ""; ///< what allows no more: "threads", "registers", ...
 };
 

@@ -16,7 +16,7 @@
 
 namespace mgpu::capture {
 
-/// mgt_error()'s, of this thread.
+/// The text of mgt_error() for this thread.
 std::string &lastError();
 
 /// Runs `call`, which returns a Result<void>. The sentence of a failure goes to

@@ -68,9 +68,17 @@ Result<size_t> find(const mgt_program *program, const char *name,
               fmt::format("{}: the program has no argument '{}'", call, name));
 }
 
+/// Waits for what mgt_replay_on() queued.
+Result<void> settle(mgt_program *program) {
+  if (!std::exchange(program->isQueued, false))
+    return {};
+  return program->opened->runner().finish();
+}
+
 Result<std::span<std::byte>> memoryOf(mgt_program *program, size_t index,
                                       const void *data, size_t bytes,
                                       const char *call) {
+  MGPU_TRY(settle(program));
   const planner::ProgramArgument &argument = program->argument(index);
   std::span<std::byte> memory =
       program->opened->runner().hostBuffer(*argument.buffer);
@@ -130,7 +138,11 @@ mgt_status mgt_open_with(const char *path, const char *target,
   return guarded(nullptr, [&] { return open(path, target, options, program); });
 }
 
-void mgt_close(mgt_program *program) { delete program; }
+void mgt_close(mgt_program *program) {
+  if (program) // what it would say nobody asks any more
+    (void)guarded(errorOf(program), [&] { return settle(program); });
+  delete program;
+}
 
 size_t mgt_num_arguments(const mgt_program *program) {
   return program ? program->numArguments() : 0;
@@ -192,6 +204,7 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
     if (!data || !bytes)
       return fail(ErrorKind::Usage,
                   "mgt_memory: data and bytes must not be null");
+    MGPU_TRY(settle(program));
     std::span<std::byte> memory =
         program->opened->runner().hostBuffer(*program->argument(index).buffer);
     *data = memory.data();
@@ -224,6 +237,7 @@ mgt_status mgt_load(mgt_program *program) {
                     fmt::format("mgt_load: argument '{}' is read but has no "
                                 "value; call mgt_write first",
                                 program->argument(k).name));
+    MGPU_TRY(settle(program));
     MGPU_TRY(program->opened->runner().load());
     program->isLoaded = true;
     return {};
@@ -233,13 +247,23 @@ mgt_status mgt_load(mgt_program *program) {
 mgt_status mgt_replay(mgt_program *program) {
   return guarded(errorOf(program), [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_replay"));
+    MGPU_TRY(settle(program));
     return program->opened->runner().replay();
+  });
+}
+
+mgt_status mgt_replay_on(mgt_program *program, void *stream) {
+  return guarded(errorOf(program), [&]() -> Result<void> {
+    MGPU_TRY(requireLoaded(program, "mgt_replay_on"));
+    program->isQueued = true; // some of it may be, even after an error
+    return program->opened->runner().enqueue(stream);
   });
 }
 
 mgt_status mgt_fetch(mgt_program *program) {
   return guarded(errorOf(program), [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_fetch"));
+    MGPU_TRY(settle(program));
     return program->opened->runner().fetch();
   });
 }
@@ -267,6 +291,7 @@ mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,
     if (!times || !count)
       return fail(ErrorKind::Usage,
                   "mgt_times: times and count must not be null");
+    MGPU_TRY(settle(program));
     MGPU_TRY_ASSIGN(auto replays, program->opened->runner().replayTimed());
     program->times.clear();
     for (const capture::TimedReplay &replay : replays)

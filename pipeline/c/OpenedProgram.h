@@ -39,6 +39,7 @@ struct mgt_program {
   std::unique_ptr<mgpu::capture::OpenedProgram> opened;
   std::vector<bool> needsValue, isWritten; ///< by argument
   bool isLoaded = false;
+  bool isQueued = false;   ///< runs of mgt_replay_on() may not have ended
   std::string error, text; ///< of mgt_program_error(), mgt_explain()
   std::vector<mgt_node_time> times;
 };

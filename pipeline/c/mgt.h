@@ -134,6 +134,16 @@ mgt_status mgt_load(mgt_program *program);
  * says so, and what a GPU may still be writing is not freed, not by
  * mgt_close() either. Start the process again to use the GPU. */
 mgt_status mgt_replay(mgt_program *program);
+/* Queues one run behind the work of `stream` and returns; what the caller gives
+ * the stream later follows the run. `stream` is a cudaStream_t or CUstream of
+ * the GPU's primary context, which the runtime API uses; NULL is the default
+ * stream. Runs of one program follow each other, in whatever streams. A run
+ * reads arguments and writes results when its turn comes, so their memory
+ * (mgt_bind, mgt_memory) is left alone until the stream has passed it. Every
+ * other call on the program first waits for its runs, and says what became of
+ * them. MGT_UNSUPPORTED on the host and on several GPUs, and of a loop whose
+ * number the host writes before each trip. */
+mgt_status mgt_replay_on(mgt_program *program, void *stream);
 /* Brings back what is resident and was written. */
 mgt_status mgt_fetch(mgt_program *program);
 

@@ -57,6 +57,8 @@ public:
   }
   void load() { check(mgt_load(get())); }
   void replay() { check(mgt_replay(get())); }
+  /// Queues one run into a cudaStream_t of the caller's and returns.
+  void replay_on(void *stream) { check(mgt_replay_on(get(), stream)); }
   void fetch() { check(mgt_fetch(get())); }
   std::string explain() {
     const char *text = nullptr;

@@ -12,6 +12,7 @@
 #include "pipeline/ProductForms.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "pipeline/compiler/SpaceOf.h"
+#include "planner/dag/LaunchFacts.h"
 #include "planner/import/SourceNames.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -41,7 +42,7 @@ namespace {
 
 /// A form of matrix products of f16 and bf16.
 struct ProductForm {
-  const char *asked; ///< of --tensor-cores
+  const char *asked; ///< value of --tensor-cores
   const char *form, *test;
   std::string (*refusal)(ModuleOp);
   Result<kernels::CudaKernel> (*emit)(ModuleOp,
@@ -159,7 +160,8 @@ public:
       : tensorCores(tensorCores) {
     context.printOpOnDiagnostic(false);
   }
-  Result<kernels::CudaText> emit(const planner::KernelSpec &spec, Dim3 grid);
+  Result<kernels::CudaText> emit(const planner::KernelSpec &spec,
+                                 const planner::LaunchFacts &facts);
 
 private:
   std::string tensorCores;
@@ -167,8 +169,25 @@ private:
   MLIRContext context{kernelDialects(), MLIRContext::Threading::DISABLED};
 };
 
+/// "a.py:3 + b.py:5" for "/x/a.py:3 + /y/b.py:5": equal programs have equal
+/// texts, wherever they lie. A file's name may hold anything; here no lines.
+std::string placeForComment(const std::string &location) {
+  std::string text;
+  for (StringRef rest = location; !rest.empty();) {
+    auto [place, after] = rest.split(" + ");
+    text +=
+        (text.empty() ? "" : " + ") + place.substr(place.rfind('/') + 1).str();
+    rest = after;
+  }
+  for (char &c : text)
+    if (llvm::isSpace(c))
+      c = ' ';
+  return text;
+}
+
 Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
-                                            Dim3 grid) {
+                                            const planner::LaunchFacts &facts) {
+  const Dim3 grid = facts.maxGrid;
   const std::string name = kernels::entryNameOf(spec.name);
   if (const planner::CudaFile *file = spec.cudaFile())
     return kernels::fileText(*file, name, spec.block, grid);
@@ -184,11 +203,12 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
       kernels::spaceOf(*module, spec.block, grid, planner::KernelTarget::Cuda);
   if (!space)
     return kernels::failOf(spec, space.error());
-  kernels::CudaEmitOptions options{name, spec.location, spec.block, grid};
-  // It goes into a comment: a file's name may hold anything.
-  for (char &c : options.location)
-    if (llvm::isSpace(c))
-      c = ' ';
+  kernels::CudaEmitOptions options{name,
+                                   placeForComment(spec.location),
+                                   spec.block,
+                                   grid,
+                                   facts.alignment,
+                                   facts.unwritten};
   std::vector<kernels::CudaText> candidates =
       productTexts(*module, options, tensorCores);
   if (auto asked = takeAsked(candidates, tensorCores)) {
@@ -215,7 +235,7 @@ MlirCompiler::emitCudaKernels(const planner::Dag &dag,
                               device::BlobCache *cache) const {
   // Most entries of a program that changes a little stay.
   constexpr size_t inEntry = 32;
-  std::vector<Dim3> grids = planner::largestGrids(dag);
+  const std::vector<planner::LaunchFacts> facts = planner::launchFacts(dag);
   std::vector<Result<kernels::CudaText>> texts;
   kernels::TextCache kept(
       cache, {kernels::emitterId(), "tensor cores " + tensorCores});
@@ -223,8 +243,8 @@ MlirCompiler::emitCudaKernels(const planner::Dag &dag,
   for (size_t first = 0; first < dag.kernels.size(); first += inEntry) {
     size_t count = std::min(inEntry, dag.kernels.size() - first);
     std::span specs = std::span(dag.kernels).subspan(first, count);
-    std::span most = std::span(grids).subspan(first, count);
-    std::string key = kept.keyOf(specs, most);
+    std::span of = std::span(facts).subspan(first, count);
+    std::string key = kept.keyOf(specs, of);
     if (auto found = kept.find(key, specs)) {
       std::move(found->begin(), found->end(), std::back_inserter(texts));
       continue;
@@ -232,10 +252,10 @@ MlirCompiler::emitCudaKernels(const planner::Dag &dag,
     if (!emitter)
       emitter.emplace(tensorCores);
     for (size_t k = 0; k < count; ++k)
-      texts.push_back(emitter->emit(specs[k], most[k]));
+      texts.push_back(emitter->emit(specs[k], of[k]));
     if (auto all =
             allOf(std::vector(texts.end() - ptrdiff_t(count), texts.end())))
-      kept.store(key, specs, most, *all);
+      kept.store(key, specs, of, *all);
   }
   return texts;
 }

@@ -16,6 +16,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -136,6 +137,9 @@ MlirCompiler::importProgram(const ImportOptions &options,
                             std::vector<Message> *messages) const {
   MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
+  // https://no-color.org: set and not empty.
+  if (const char *plain = std::getenv("NO_COLOR"); plain && *plain)
+    llvm::errs().enable_colors(false);
   // Opens the file again to show the line under each message.
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
@@ -162,8 +166,8 @@ MlirCompiler::importProgram(const ImportOptions &options,
       options.file, context, record,
       {options.entry, options.fuse, productsToFuse(options),
        int64_t(options.devices), options.meshes, options.arguments,
-       options.roles, options.reportSharding});
-  if (!parsed && parsed.error().kind != ErrorKind::Invalid)
+       options.roles, options.reportSharding, options.schedule});
+  if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));
   if (!parsed)
     return fail(ErrorKind::Invalid,
@@ -184,6 +188,7 @@ MlirCompiler::importProgram(const ImportOptions &options,
   program.numRaces = imported->numRaces;
   program.notFused = std::move(parsed->notFused);
   program.sharding = std::move(parsed->sharding);
+  program.meshes = std::move(parsed->meshes);
   return program;
 }
 

@@ -31,8 +31,9 @@ Result<void> verifyHostKernel(const planner::KernelSpec &spec);
 
 struct HostBuild {
   std::vector<std::byte> object; ///< as Driver::loadKernel takes it
-  /// Of a call whose grid is `maxGrid`. The object finds it by itself from the
-  /// grid of the source, so KernelCall::grid stays as it is.
+  /// The grid of the object for a call whose grid is `maxGrid`. The object
+  /// finds it by itself from the source's grid, so KernelCall::grid stays as it
+  /// is.
   Dim3 launchGrid;
 };
 

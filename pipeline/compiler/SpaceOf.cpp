@@ -96,14 +96,28 @@ void offerHost(KernelSpace &space, const LaunchShape &shape) {
                 "a tile of $right does not divide a block of $left along y");
 }
 
+/// Bytes of the smallest element that a kernel loads or stores.
+uint32_t smallestElement(func::FuncOp entry) {
+  unsigned bits = 32;
+  entry.walk([&](Operation *op) {
+    if (isa<memref::LoadOp, memref::StoreOp>(op))
+      for (Value operand : op->getOperands())
+        if (auto type = dyn_cast<MemRefType>(operand.getType()))
+          if (type.getElementType().isIntOrFloat())
+            bits = std::min(bits, type.getElementTypeBitWidth());
+  });
+  return std::max(bits / 8, 1u);
+}
+
 /// `vectorReason`: why the text has no form for several threads, or empty.
+/// `elementBytes` is of the smallest element.
 void offerCuda(KernelSpace &space, const LaunchShape &shape,
-               const std::string &vectorReason) {
+               const std::string &vectorReason, uint32_t elementBytes) {
   offerBlocks(space);
   space.offer(P::Items, {1, 2, 4, 8});
   std::set<uint32_t> vectors;
   if (vectorReason.empty())
-    for (uint32_t each : {2, 4})
+    for (uint32_t each = 2; each * elementBytes <= 16; each *= 2)
       if (space.block.x % each == 0)
         vectors.insert(each);
   if (!space.reshapable) { // fewer threads, that each are several
@@ -184,7 +198,8 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
     return space;
   }
   space.defaults[P::Vector] = 1;
-  offerCuda(space, shape, cuda::vectorRefusal(shape, entry, block));
+  offerCuda(space, shape, cuda::vectorRefusal(shape, entry, block),
+            smallestElement(entry));
   eraseDeadCode(kernel); // as the emitter does
   const cuda::StagePlan plan = cuda::stagePlanOf(entry, shape, block, maxGrid);
   if (!plan.empty()) {

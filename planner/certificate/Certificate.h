@@ -21,9 +21,10 @@ struct NoReason {};
 struct PathReason {
   uint32_t node = 0;
 };
-/// Of the node's ancestors (of a tail: descendants), those on one resource
-/// whose head is at least `from` all start at or after `from`, and end before
-/// the node starts. So it is at least `from` plus the sum of their work.
+/// Some ancestors of the node (for a tail: descendants) work on one resource
+/// and have a head of at least `from`. They all start at or after `from`, and
+/// end before the node starts. So it is at least `from` plus the sum of their
+/// work.
 struct WorkReason {
   uint32_t resource = 0;
   double from = 0;

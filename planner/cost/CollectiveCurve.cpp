@@ -20,7 +20,7 @@ double CollectiveCurve::usOnLinks(double bytes, double factor) const {
 
 CollectiveCurve CollectiveCurve::fit(std::span<const CollectiveRow> rows,
                                      bool withRoot) {
-  // Of the sets of terms that fit with no coefficient below 0, the best.
+  // Takes the best set of terms that fits with no coefficient below 0.
   CollectiveCurve best;
   double bestError = INFINITY;
   for (int set = 1; set < (withRoot ? 8 : 4); ++set) {

@@ -29,7 +29,7 @@ struct CollectiveCurve {
                              bool withRoot = true);
 };
 
-/// The curve shipped (Fitted.inc), of one NVLink node with data-sheet links.
+/// The curve shipped (Fitted.inc) for one NVLink node with data-sheet links.
 std::optional<CollectiveCurve> shippedCurve(uint32_t architecture,
                                             CollectiveOp op, uint32_t ranks);
 

@@ -28,8 +28,8 @@ static void calibrate(Contention &contention,
   };
   for (const auto &each : measured.contention)
     set(each.work, each.beside, each.factor);
-  // Of a kernel beside one that has as many multiprocessors as were tried: the
-  // planner's have all of theirs.
+  // Two kernels take the row with the most multiprocessors, since those of the
+  // planner have all of them.
   const device::Topology::Calibration::BesideKernel *most = nullptr;
   for (const auto &each : measured.besideKernel)
     if (!most || each.multiprocessors > most->multiprocessors)

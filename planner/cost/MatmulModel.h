@@ -16,7 +16,7 @@ namespace mgpu::planner {
 
 /// What a GPU can do; rates per microsecond.
 struct MatmulRates {
-  double flopsPerUs = 0; ///< of the element type, dense
+  double flopsPerUs = 0; ///< rate of the element type, dense
   double bytesPerUs = 0; ///< device memory
   double smCount = 0;
 };

@@ -16,7 +16,8 @@ namespace mgpu::planner {
 static constexpr double launchUs = 1.3;
 // Assumed: what kernels written by hand reach of the data sheet.
 static constexpr double memoryShare = 0.85, flopsShare = 0.6;
-// Assumed: of a link's data-sheet rate, by a copy engine; and its start.
+// Assumed: the share of a link's data-sheet rate that a copy engine reaches,
+// and how long it takes to start.
 static constexpr double copyShare = 0.8, copyLatencyUs = 2.5;
 
 std::string_view toString(Origin origin) {
@@ -49,9 +50,9 @@ TopologyEstimator::Shares TopologyEstimator::shares() const {
   return {launchUs, memoryShare, flopsShare, copyShare, copyLatencyUs};
 }
 
-/// Of the rows measured for one operation and number of ranks, straight lines
-/// in the logarithms between them; below the smallest as that, beyond the
-/// largest at its rate. Nothing without such rows.
+/// Interpolates the rows measured for one operation and number of ranks, by
+/// straight lines in the logarithms. The smallest row holds below it, the rate
+/// of the largest one beyond it. Nothing without such rows.
 static std::optional<double>
 measuredUs(const device::Topology::Calibration &measured, CollectiveKind kind,
            double bytes, uint32_t ranks) {

@@ -33,16 +33,16 @@ struct Estimate {
   std::string how; ///< "curve fitted to sm_90 all_reduce of 8", ...
 };
 
-/// Frozen durations pass through. Else, of a machine that was calibrated,
-/// what was measured there: collectives of as many ranks on one node, matrix
+/// Frozen durations pass through. Else a machine that was calibrated gives what
+/// was measured there: collectives of as many ranks on one node, matrix
 /// products, and the rates and starts of the rest. Else, times the node's
 /// factor,
 /// - collectives: the table given, where it has the curve; else the curve
-///   shipped for the architecture; else NCCL's estimate, of the fastest
-///   algorithm or, where none is chosen, of ring Simple. The first two are of
-///   one NVLink node, by whatever algorithm NCCL took there, and are carried
-///   over to other link rates by the curve.
-/// - matrix products (DagNode::isMatmul, of bf16): the model shipped for the
+///   shipped for the architecture; else NCCL's estimate for the fastest
+///   algorithm or, where none is chosen, for ring Simple. The first two hold
+///   for one NVLink node, by whatever algorithm NCCL took there, and the curve
+///   carries them over to other link rates.
+/// - matrix products of bf16 (DagNode::isMatmul): the model shipped for the
 ///   architecture, else that of sm_90 as a share of the roofline.
 /// - other kernels: a roofline of FP32 and memory, with a launch; a share of it
 ///   where a launch has fewer blocks than the device has multiprocessors.

@@ -30,7 +30,7 @@ constexpr std::string_view toString(CollectiveAlgorithm::Shape shape) {
 constexpr std::string_view toString(CollectiveAlgorithm::Protocol protocol) {
   return collectiveProtocols[protocol];
 }
-/// Of the two words; nothing where one is unknown.
+/// Reads the two words; nothing where one is unknown.
 constexpr std::optional<CollectiveAlgorithm>
 parseCollectiveAlgorithm(std::string_view shape, std::string_view protocol) {
   for (uint8_t s = 0; s < collectiveShapes.size(); ++s)

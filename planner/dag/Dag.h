@@ -53,7 +53,7 @@ struct Buffer {
   uint64_t sizeBytes = 0;
   ElementType elementType = ElementType::I8;
   std::vector<int64_t> shape;
-  std::vector<std::byte> contents; ///< of a Constant; else empty
+  std::vector<std::byte> contents; ///< a Constant's bytes; else empty
   bool operator==(const Buffer &) const = default;
 };
 
@@ -63,8 +63,8 @@ struct BufferUse {
   Box box;
   bool reads = false;
   bool writes = false;
-  /// Of a kernel: by how many bytes what a block touches moves from one block
-  /// to the next along x, y and z. 0 where any block may touch all of it.
+  /// By how many bytes a kernel's accesses move from one block to the next
+  /// along x, y and z. 0 where any block may touch all of the buffer.
   std::array<int64_t, 3> blockSteps{0, 0, 0};
   bool operator==(const BufferUse &) const = default;
 };
@@ -122,8 +122,8 @@ struct OpaqueCall {
   /// A kernel that does nothing but copy a part of what it reads, from an
   /// offset that it reads as well.
   bool isSlice = false;
-  /// Of a kernel that can be cut along the outermost axis of its output: the
-  /// axis's length, else 0.
+  /// The length of the outermost axis of a kernel's output, if the kernel can
+  /// be cut along it; else 0.
   uint64_t splittable = 0;
   bool operator==(const OpaqueCall &) const = default;
 };
@@ -149,7 +149,7 @@ struct DagNode {
   uint64_t outBytes = 0;            ///< mgpu-dag/2 memory model
   bool isMatmul = false;            ///< a product on tensor cores
   std::optional<double> durationUs; ///< frozen: the cost model is not asked
-  double timeFactor = 1; ///< of a what-if: what the cost model says times this
+  double timeFactor = 1; ///< a what-if: times what the cost model says
   bool operator==(const DagNode &) const = default;
 };
 

@@ -13,7 +13,7 @@
 namespace mgpu::planner {
 
 /// Two uses of one buffer conflict when one of them writes and overlap() of
-/// their boxes is not None; of two conflicting nodes the later one must follow
+/// their boxes is not None; the later one of two conflicting nodes must follow
 /// the earlier. The tracker adds edges whose transitive closure orders exactly
 /// the pairs that conflict in bytes, and never an edge between nodes that do
 /// not conflict, except Collective: each CollectiveCall follows the one before
@@ -53,7 +53,7 @@ private:
   Dag &dag;
   std::vector<BufferState> buffers;
   std::unordered_map<uint32_t, NodeId> lastOnCommunicator;
-  std::vector<DepEdge> found; ///< of the node being appended
+  std::vector<DepEdge> found; ///< edges to the node being appended
 };
 
 } // namespace mgpu::planner

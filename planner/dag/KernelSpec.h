@@ -63,7 +63,7 @@ struct CudaFile {
 
 /// What is known of a kernel that is a matrix product.
 struct MatmulFacts {
-  ElementType factors = ElementType::F32; ///< of the elements of A
+  ElementType factors = ElementType::F32; ///< type of A's elements
   bool operator==(const MatmulFacts &) const = default;
 };
 
@@ -73,8 +73,8 @@ struct KernelSpec {
   std::string hash; ///< SHA-256 of the canonical source and block size
   /// Nothing where it was not asked for (ImportOptions::kernelTexts).
   std::variant<std::monostate, MlirKernel, CudaFile> source;
-  /// "file:line:column" of the launch; of one that stands for several
-  /// operations, all, " + " between them.
+  /// "file:line:column" of the launch. A launch that stands for several
+  /// operations has all of theirs, " + " between them.
   std::string location;
   Dim3 block; ///< threads per block it was specialised for
   uint32_t numArguments = 0;

@@ -30,7 +30,7 @@ struct ProgramArgument {
   ElementType elementType = ElementType::F32;
   std::vector<int64_t> shape;     ///< empty for a scalar
   std::optional<BufferId> buffer; ///< none for a specialised scalar
-  std::string value; ///< of a specialised scalar, as the user wrote it
+  std::string value; ///< the specialised scalar's value, as the user wrote it
   bool operator==(const ProgramArgument &) const = default;
 };
 
@@ -40,7 +40,7 @@ struct Expectation {
   enum class How : uint8_t {
     Equal,      ///< in bits; a NaN equals any
     Close,      ///< within `ulps` units in the last place
-    AlmostEqual ///< of one sign, and within `tolerance`
+    AlmostEqual ///< signs are equal, and the distance is within `tolerance`
   };
   How how = How::Equal;
   BufferId found, expected;
@@ -56,7 +56,7 @@ struct HostOutput {
   Kind kind = Kind::Text;
   std::string text;               ///< printed, or the check's message
   std::optional<BufferId> buffer; ///< what the memory held at that point
-  int64_t offset = 0;             ///< of the memref that is printed
+  int64_t offset = 0;             ///< where the printed memref begins
   std::vector<int64_t> strides;
   bool isUnsigned = false;
   std::string place; ///< "model.mlir:12:5"

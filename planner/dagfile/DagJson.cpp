@@ -128,7 +128,7 @@ private:
     return values;
   }
 
-  /// What a node reads and writes, of the buffers named at the top.
+  /// What a node reads and writes in the buffers named at the top.
   Result<void> readUses(const Fields &of, const std::string &where,
                         DagNode &node) {
     const Json *uses = of.find("uses");

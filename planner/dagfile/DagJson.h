@@ -30,8 +30,8 @@
 // which nodes name instead of "out_bytes":
 //   "uses":[{"buffer":I,"mode":"r|w|rw","offset":B,"element_bytes":B,
 //            "sizes":[N...],"strides":[B...]}]   without "sizes": the whole
-// Of a copy those are what it reads, then what it writes. Each class of work of
-// a device (kernels and fills, copies, collectives) is a resource.
+// The uses of a copy are what it reads, then what it writes. Each class of work
+// of a device (kernels and fills, copies, collectives) is a resource.
 
 #include "planner/dag/Dag.h"
 

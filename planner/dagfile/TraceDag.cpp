@@ -42,7 +42,7 @@ std::optional<CollectiveKind> collectiveOf(const TraceEvent &event) {
   return CollectiveKind::AllReduce; // barriers and reductions to one as well
 }
 
-/// By PyTorch's names of types; 1 where it is none of them.
+/// By PyTorch's names of types; 1 for any other.
 uint64_t bytesOf(std::string_view type) {
   std::string text = lower(type);
   if (text == "double" || text == "long" || text == "complexfloat")
@@ -133,7 +133,8 @@ private:
         ++collectives;
         node.work = call;
       } else if (event.kind == TraceEvent::Copy) {
-        // Of no bytes: what it moves is not in the trace, only how long.
+        // The boxes are empty: the trace says how long a copy took, not what it
+        // moved.
         node.work = CopyCall{hostMemory(), memoryOf(node.devices[0]),
                              Box::flat(0, 0), Box::flat(0, 0)};
         node.bytesRead = node.bytesWritten =
@@ -276,9 +277,9 @@ private:
 
   void followTime() {
     struct Cursor {
-      List list; ///< of a stream, by end
+      List list; ///< a stream's nodes, by end
       size_t next = 0;
-      std::optional<uint32_t> latest; ///< of those that have ended by now
+      std::optional<uint32_t> latest; ///< latest one that has ended by now
     };
     std::vector<Cursor> cursors;
     std::vector<size_t> streamOf(work.size());

@@ -4,10 +4,12 @@
 #include "dialect/mgpu/Diagnostics.h"
 #include "planner/import/Interpreter.h"
 #include "planner/import/Scalars.h"
+#include "support/Spelling.h"
 
 #include "mlir/IR/Diagnostics.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace mgpu::planner {
 
@@ -52,6 +54,7 @@ private:
   Result<HostValue> bindScalar(Type type, const ArgumentSpec &argument,
                                unsigned index);
   Result<void> checkOptions() const;
+  tl::unexpected<Error> noEntry();
   Result<void> bindResults(func::FuncOp function,
                            const Interpreter::Values &values);
 
@@ -135,10 +138,10 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
   }
   if (shaped) {
     if (!shaped.hasStaticShape() || !shaped.getLayout().isIdentity())
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("argument '{}' of @{} must have a static shape "
-                              "and the identity layout",
-                              bound.name, options.entry));
+      return refuse(argument, ErrorKind::Unsupported,
+                    fmt::format("argument '{}' of @{} must have a static shape "
+                                "and the identity layout",
+                                bound.name, options.entry));
     bound.shape = shaped.getShape().vec();
   }
   BufferId buffer = recorder.addArgument(std::move(bound));
@@ -187,23 +190,43 @@ Result<void> Import::checkOptions() const {
   for (const auto *map : {&options.scalars, &options.roles})
     for (const auto &[key, value] : *map) {
       bool known = false;
-      const auto &arguments = recorder.soFar().arguments;
-      for (size_t k = 0; k < arguments.size(); ++k)
-        known |= key == arguments[k].name || key == std::to_string(k);
+      std::vector<std::string> names;
+      for (const auto &argument : recorder.soFar().arguments) {
+        known |= key == argument.name || key == std::to_string(names.size());
+        names.push_back(argument.name);
+      }
       if (!known)
-        return fail(ErrorKind::Usage, fmt::format("@{} has no argument '{}'",
-                                                  options.entry, key));
+        return fail(
+            ErrorKind::Usage,
+            fmt::format(
+                "@{} has no argument '{}'; there are: {}{}", options.entry, key,
+                names.empty() ? "none" : fmt::to_string(fmt::join(names, ", ")),
+                didYouMean(key, names)));
     }
   return {};
+}
+
+/// Names the functions that there are.
+tl::unexpected<Error> Import::noEntry() {
+  std::vector<std::string> names;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal())
+      names.push_back(function.getSymName().str());
+  const std::string what =
+      fmt::format("no function @{} with a body", options.entry);
+  return fail(ErrorKind::Usage,
+              names.empty()
+                  ? what + "; the program has none: write one, as func.func @" +
+                        options.entry
+                  : fmt::format("{}; name one with --entry; there are: {}{}",
+                                what, fmt::join(names, ", "),
+                                didYouMean(options.entry, names)));
 }
 
 Result<ImportedProgram> Import::run() {
   auto function = module.lookupSymbol<func::FuncOp>(options.entry);
   if (!function || function.isExternal())
-    return fail(ErrorKind::Usage,
-                fmt::format("no function @{} with a body; name one with "
-                            "--entry",
-                            options.entry));
+    return noEntry();
   ir::FirstError firstError(module.getContext(), ir::FirstError::Others::See);
   Interpreter::Values values;
   for (unsigned k = 0; k < function.getNumArguments(); ++k)

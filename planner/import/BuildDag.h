@@ -8,6 +8,7 @@
 // and syncs: races, deadlocks, ownership, use after free (docs/semantics.md).
 
 #include "dialect/conversion/FuseProducts.h"
+#include "planner/dag/MeshDevices.h"
 #include "planner/dag/Program.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -64,16 +65,20 @@ struct ParseOptions {
   /// of its integer scalars; values of other arguments are not looked at.
   std::map<std::string, std::string> scalars = {}, roles = {};
   bool reportSharding = false; ///< fill ParsedProgram::sharding
+  /// As in ImportOptions of the pipeline.
+  std::string schedule = "auto";
 };
 
 struct ParsedProgram {
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  /// "X at FILE:LINE:COLUMN with Y at ...: why", of computations on device
+  /// "X at FILE:LINE:COLUMN with Y at ...: why", for computations on device
   /// buffers that follow each other and share no launch.
   std::vector<std::string> notFused;
-  /// Of a program that is partitioned: a line for each layout, and for each
-  /// collective that it takes.
+  /// What was chosen for a partitioned program: a line for each layout, and for
+  /// each collective that it takes.
   std::vector<std::string> sharding = {};
+  /// Those of a program over several meshes.
+  std::vector<MeshDevices> meshes = {};
 };
 
 /// Parses `path` ("-" is standard input), keeps the SSA names of function

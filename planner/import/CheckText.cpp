@@ -23,6 +23,36 @@ constexpr Magic magics[] = {
     {"\x28\xb5\x2f\xfd", "compressed with zstd", "`zstd -d` unpacks it"},
     {"BZh", "compressed with bzip2", "`bzip2 -d` unpacks it"},
     {"PK\x03\x04", "a zip archive", "`unzip` unpacks it"},
+    {"\x93NUMPY", "an array of NumPy", "`--arg NAME=FILE.npy` gives it"},
+    {"\x7f"
+     "ELF",
+     "a compiled program or library", "give its source's MLIR"},
+    {"BC\xc0\xde", "LLVM bitcode", "lower the MLIR it was made of instead"},
+};
+
+/// A language that programs are often written in, by what its files begin with
+/// or end in.
+struct Language {
+  std::string_view begin, ending, what, remedy;
+};
+constexpr std::string_view exportPython =
+    "export the function as StableHLO text (docs/from-jax.md, "
+    "docs/from-pytorch.md), or build a graph by calls (docs/builder.md)";
+constexpr std::string_view lowerMlir =
+    "give the MLIR it was made of, before it is lowered";
+constexpr Language languages[] = {
+    {"import ", ".py", "Python", exportPython},
+    {"from ", ".py", "Python", exportPython},
+    {"def ", ".py", "Python", exportPython},
+    {"#!/", ".py", "a script", exportPython},
+    {"HloModule", ".hlo", "XLA's HLO", "export it as StableHLO text"},
+    {"; ModuleID", ".ll", "LLVM IR", lowerMlir},
+    {"target triple", ".ll", "LLVM IR", lowerMlir},
+    {".version", ".ptx", "PTX", lowerMlir},
+    {"<!DOCTYPE", ".html", "a page of HTML", "name a program"},
+    {"mgpu-plan ", ".plan", "a plan", "give its program, with --plan FILE"},
+    {"mgpu-certificate ", ".cert", "a certificate",
+     "give its program, with --plan and --certificate"},
 };
 
 /// Open brackets, by kind, and how deep what they hold is.
@@ -37,7 +67,7 @@ public:
 private:
   struct Open {
     char bracket;
-    unsigned signs; ///< of the term that it is in
+    unsigned signs; ///< signs of the term that it is in
   };
 
   bool open(char bracket) {
@@ -47,7 +77,7 @@ private:
     signs = 0;
     return reach(depth);
   }
-  /// What was left open inside goes: "<" may be no bracket. A bracket that
+  /// What was left open inside goes: "<" need not be a bracket. A bracket that
   /// closes nothing is the parser's to refuse.
   void close(char bracket) {
     for (unsigned at = depth; at-- > 0;)
@@ -180,6 +210,13 @@ Result<void> checkProgramText(std::string_view text, std::string_view name) {
       return fail(ErrorKind::Invalid,
                   fmt::format("'{}' is {}, not a program's text: {}", name,
                               magic.what, magic.remedy));
+  const std::string_view first =
+      text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  for (const Language &language : languages)
+    if (first.starts_with(language.begin) || name.ends_with(language.ending))
+      return fail(ErrorKind::Invalid,
+                  fmt::format("'{}' is {}, not MLIR: {}", name, language.what,
+                              language.remedy));
   const auto control = std::find_if(text.begin(), text.end(), isControl);
   if (control != text.end())
     return fail(ErrorKind::Invalid,

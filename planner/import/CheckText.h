@@ -19,7 +19,8 @@ inline constexpr unsigned mostNesting = 256;
 inline constexpr unsigned mostSigns = 1024;
 
 /// Invalid where `text` is not text but bytes (compressed, MLIR's bytecode,
-/// ...) or is nested too deep. `name` is what the error calls it.
+/// ...), is of another language, or is nested too deep. `name` is what the
+/// error calls it, and its ending may tell the language.
 Result<void> checkProgramText(std::string_view text, std::string_view name);
 
 } // namespace mgpu::planner

@@ -86,10 +86,15 @@ private:
   /// Which bytes the launch touches, and how much it computes.
   Result<void> addUses(ir::LaunchOp op, const KernelSummary &summary,
                        LaunchSpec &launch);
+  /// What keeps the launches of a function with `mgpu.in_order` in their order:
+  /// each writes a byte that stands for its device's turn, so that all that
+  /// plans, changes or proves the DAG knows it.
+  LaunchUse turnOf(DeviceId device);
 
   HostScope &host;
   Recorder &recorder;
   KernelTable kernels;
+  std::map<DeviceId, BufferId> turns;
 };
 
 } // namespace mgpu::planner

@@ -54,7 +54,7 @@ public:
   /// through, where its bounds depend on what a condition does, which then
   /// needs not be counted again.
   double trips(mlir::scf::ForOp loop);
-  /// Of the threads, those let through.
+  /// The share of the threads that is let through.
   double share() const;
 
   /// What is left of each line, by its terms.

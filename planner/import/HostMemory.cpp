@@ -35,13 +35,26 @@ Result<void> HostMemory::visit(Operation *op) {
 
 Result<void> HostMemory::visitAlloc(Operation *op) {
   auto type = cast<MemRefType>(op->getResult(0).getType());
-  if (!type.hasStaticShape() || !type.getLayout().isIdentity() ||
-      !elementTypeOf(type.getElementType()))
+  if (!type.getLayout().isIdentity() || !elementTypeOf(type.getElementType()))
     return notSupported(op, "host memory of type " + Twine(textOf(type)) +
-                                " cannot be captured: shapes must be "
-                                "static and elements plain numbers");
+                                " cannot be captured: elements must be plain "
+                                "numbers, without gaps");
+  constexpr __int128 mostElements = __int128(1) << 40;
+  std::vector<int64_t> shape = type.getShape().vec();
+  auto size = op->operand_begin();
+  __int128 elements = 1;
+  for (int64_t &each : shape) {
+    if (ShapedType::isDynamic(each)) {
+      MGPU_TRY_ASSIGN(each, host.integerOf(op, *size++, "the size"));
+    }
+    elements *= each;
+    if (each < 0 || elements > mostElements)
+      return reported(op->emitOpError("the size ")
+                      << each << " is not one of memory: give sizes from 0 to "
+                      << "2^40 elements in all");
+  }
   host.allocate(op->getResult(0), nameOf(op->getLoc(), "host"),
-                DeviceId::host(), BufferRole::HostLocal);
+                DeviceId::host(), BufferRole::HostLocal, {}, std::move(shape));
   return {};
 }
 

@@ -116,11 +116,12 @@ Result<CallSite> HostScope::siteOf(Operation *op, Value stream) {
 }
 
 BufferId HostScope::allocate(Value result, std::string name, DeviceId device,
-                             BufferRole role, std::vector<std::byte> contents) {
+                             BufferRole role, std::vector<std::byte> contents,
+                             std::optional<std::vector<int64_t>> shape) {
   auto type = cast<MemRefType>(result.getType());
   BufferId buffer = recorder.addBuffer(
       std::move(name), device, role, *elementTypeOf(type.getElementType()),
-      type.getShape().vec(), std::move(contents));
+      shape ? std::move(*shape) : type.getShape().vec(), std::move(contents));
   set(result, recorder.whole(buffer));
   return buffer;
 }

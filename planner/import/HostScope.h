@@ -48,9 +48,11 @@ public:
   /// The op's own place, and its stream if `stream` is one.
   Result<CallSite> siteOf(mlir::Operation *op, mlir::Value stream);
 
-  /// A whole new buffer of the type becomes what `result` is.
+  /// A whole new buffer of the type becomes what `result` is; `shape` is its
+  /// shape where the type does not say it.
   BufferId allocate(mlir::Value result, std::string name, DeviceId device,
-                    BufferRole role, std::vector<std::byte> contents = {});
+                    BufferRole role, std::vector<std::byte> contents = {},
+                    std::optional<std::vector<int64_t>> shape = std::nullopt);
   /// The text of the recorder's last error.
   const std::string &lastError() const { return lastErrorText; }
 

@@ -50,7 +50,7 @@ private:
   Recorder &recorder;
   Commands commands;
   HostMemory memory;
-  uint64_t idleSteps = 0; ///< of host code, since the last node
+  uint64_t idleSteps = 0; ///< steps of host code since the last node
   size_t nodesAtLastStep = 0;
   llvm::SmallVector<mlir::Operation *> active; ///< functions being run
 };

@@ -2,6 +2,8 @@
 #include "planner/import/KernelAccess.h"
 
 #include "planner/import/Conditions.h"
+#include "planner/import/KernelView.h"
+#include "planner/import/LaunchRaces.h"
 #include "planner/import/TimesRun.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,19 +30,13 @@ using namespace mlir;
 // stay cheap, and kernels with so many distinct windows gain little from them.
 constexpr size_t maxBoxesPerRoot = 12;
 
-/// A memref inside the kernel, as a view of a captured one.
-struct KernelView {
-  Value root;
-  AffineForm offset; ///< elements, within the root buffer
-  std::vector<int64_t> sizes, strides;
-};
-
 class Summariser {
 public:
   Summariser(Region &body, Dim3 grid, Dim3 block,
              llvm::function_ref<HostValue(Value)> valueOf)
       : body(body), threads(double(grid.volume()) * double(block.volume())),
-        affine(body, grid, block, valueOf), valueOf(valueOf) {}
+        affine(body, grid, block, valueOf), valueOf(valueOf),
+        views(body, affine, valueOf) {}
 
   KernelSummary run() {
     body.walk([&](Operation *op) { visit(op); });
@@ -49,6 +45,7 @@ public:
             .wasInterrupted())
       for (KernelAccess &access : summary.accesses)
         access.blockSteps = {};
+    summary.races = findLaunchRaces(body, views, affine);
     return std::move(summary);
   }
 
@@ -58,8 +55,6 @@ private:
                    bool writes);
   void wholeView(Value memref, bool reads, bool writes, bool beyond = false);
   bool mayLeaveView(Operation *op);
-  const KernelView *viewOf(Value memref);
-  std::optional<KernelView> computeView(Value memref);
   void record(const KernelView &view, Box box, bool reads, bool writes,
               bool exact, std::array<int64_t, 3> blockSteps = {});
   double flopsOf(Operation *op);
@@ -92,7 +87,7 @@ private:
   double threads;
   AffineEvaluator affine;
   llvm::function_ref<HostValue(Value)> valueOf;
-  llvm::DenseMap<Value, std::optional<KernelView>> views;
+  KernelViews views;
   llvm::DenseMap<Operation *, bool> calleesLeave;     ///< by function
   llvm::DenseMap<Operation *, double> flopsOfCallees; ///< by function
   llvm::DenseMap<Region *, double> timesOfRegions;
@@ -100,7 +95,7 @@ private:
 };
 
 /// Additions, subtractions, multiplications and divisions of floats, for each
-/// thread; of a call those of the function, each once.
+/// thread. A call counts the operations of its function, each once.
 double Summariser::flopsOf(Operation *op) {
   if (auto call = dyn_cast<CallOpInterface>(op)) {
     Operation *callee = call.resolveCallable();
@@ -233,61 +228,6 @@ bool Summariser::mayLeaveView(Operation *op) {
   // An access of its own whose results are numbers stays where it is.
   return !isa<MemoryEffectOpInterface>(op) || isMemoryEffectFree(op) ||
          llvm::any_of(op->getResultTypes(), llvm::IsaPred<BaseMemRefType>);
-}
-
-const KernelView *Summariser::viewOf(Value memref) {
-  auto at = views.find(memref);
-  if (at == views.end())
-    at = views.try_emplace(memref, computeView(memref)).first;
-  return at->second ? &*at->second : nullptr;
-}
-
-std::optional<KernelView> Summariser::computeView(Value memref) {
-  if (!body.isAncestor(memref.getParentRegion())) {
-    HostValue outer = valueOf(memref);
-    auto *host = std::get_if<View>(&outer);
-    if (!host)
-      return std::nullopt;
-    return KernelView{memref, AffineForm{host->offset, {}}, host->sizes,
-                      host->strides};
-  }
-  Operation *op = memref.getDefiningOp();
-  if (auto cast = dyn_cast_or_null<memref::CastOp>(op)) {
-    const KernelView *source = viewOf(cast.getSource());
-    return source ? std::optional(*source) : std::nullopt;
-  }
-  auto subview = dyn_cast_or_null<memref::SubViewOp>(op);
-  if (!subview)
-    return std::nullopt;
-  const KernelView *found = viewOf(subview.getSource());
-  if (!found)
-    return std::nullopt;
-  KernelView source = *found, view;
-  view.root = source.root;
-  view.offset = source.offset;
-  auto formOf = [&](OpFoldResult value) -> std::optional<AffineForm> {
-    if (auto constant = getConstantIntValue(value))
-      return AffineForm{*constant, {}};
-    return affine.evaluate(cast<Value>(value));
-  };
-  llvm::SmallBitVector dropped = subview.getDroppedDims();
-  for (size_t k = 0; k < source.sizes.size(); ++k) {
-    auto offset = formOf(subview.getMixedOffsets()[k]);
-    auto size = formOf(subview.getMixedSizes()[k]);
-    auto stride = formOf(subview.getMixedStrides()[k]);
-    if (!offset || !size || !stride || !size->isConstant() ||
-        !stride->isConstant())
-      return std::nullopt;
-    int64_t step;
-    if (!affine.addScaled(view.offset, *offset, source.strides[k]) ||
-        llvm::MulOverflow(source.strides[k], stride->constant, step))
-      return std::nullopt;
-    if (dropped.test(k))
-      continue;
-    view.sizes.push_back(size->constant);
-    view.strides.push_back(step);
-  }
-  return view;
 }
 
 /// The axis whose blocks touch indices apart from each other, and how far apart
@@ -453,7 +393,7 @@ Box Summariser::boxOfAddress(const AffineForm &address,
 
 void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
                              bool reads, bool writes) {
-  const KernelView *view = viewOf(memref);
+  const KernelView *view = views.of(memref);
   if (!view)
     return wholeView(memref, reads, writes);
   uint32_t bytes = mgpu::sizeBytes(
@@ -519,7 +459,7 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
       return;
     uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(
         cast<BaseMemRefType>(memref.getType()).getElementType()));
-    KernelView view{memref, {}, {}, {}};
+    KernelView view{memref, host->buffer, {}, {}, {}};
     // The launch clips a box to the length of its buffer.
     record(view,
            beyond ? Box::flat(0, std::numeric_limits<int64_t>::max())

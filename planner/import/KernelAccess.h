@@ -7,6 +7,7 @@
 // whole view.
 
 #include "planner/import/HostValue.h"
+#include "planner/import/LaunchRaces.h"
 
 #include "mlir/IR/Region.h"
 #include "mlir/IR/Value.h"
@@ -37,8 +38,9 @@ struct OutOfBounds {
 
 struct KernelSummary {
   std::vector<KernelAccess> accesses; ///< few: like ones merged per root
-  double flops = 0; ///< of the whole launch, as far as timesRun() knows
+  double flops = 0; ///< the whole launch's, as far as timesRun() knows
   std::optional<OutOfBounds> outOfBounds; ///< the first
+  std::vector<LaunchRace> races;
 };
 
 /// `valueOf` gives what a value defined outside `body` is (a View for

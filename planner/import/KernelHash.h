@@ -33,7 +33,7 @@ public:
   explicit KernelHasher(mlir::ModuleOp module) : module(module) {}
 
   std::string hash(const KernelParts &kernel);
-  /// Of a kernel that is not a launch's body.
+  /// Hashes a kernel that is not a launch's body.
   std::string hash(mlir::ModuleOp kernel, Dim3 block);
 
 private:
@@ -53,7 +53,7 @@ private:
   std::string finish();
 
   mlir::ModuleOp module;
-  llvm::SmallString<1024> bytes; ///< of the kernel at hand
+  llvm::SmallString<1024> bytes; ///< the kernel at hand, as bytes
   llvm::SmallDenseMap<const void *, uint64_t, 64> numbers;
   llvm::SmallSetVector<mlir::Operation *, 4> called;
   /// Spelt once for all kernels: types, attributes by what they are, and

@@ -34,7 +34,7 @@ private:
   struct Kept {
     llvm::ArrayRef<uintptr_t> words;
     llvm::ArrayRef<mlir::Operation *> ops;
-    uint32_t next; ///< of the same hash; its own number: none
+    uint32_t next; ///< next one of the same hash; its own number: none
   };
   std::vector<Kept> shapes;
   llvm::DenseMap<uint64_t, uint32_t> byHash; ///< the last of each hash

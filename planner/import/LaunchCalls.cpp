@@ -74,7 +74,20 @@ Result<void> Commands::addUses(ir::LaunchOp op, const KernelSummary &summary,
                             access.writes, access.blockSteps},
                            access.exact});
   }
+  for (const LaunchRace &race : summary.races) {
+    MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, race.root));
+    launch.races.push_back({view.buffer, host.placeOf(race.first->getLoc()),
+                            host.placeOf(race.second->getLoc()), race.text});
+  }
   return {};
+}
+
+LaunchUse Commands::turnOf(DeviceId device) {
+  auto [at, isNew] = turns.try_emplace(device);
+  if (isNew)
+    at->second = recorder.addBuffer("turn", device, BufferRole::Temporary,
+                                    ElementType::I8, {1});
+  return {{at->second, Box::flat(0, 1), /*reads=*/false, /*writes=*/true}};
 }
 
 Result<void> Commands::issue(ir::LaunchOp op) {
@@ -128,6 +141,8 @@ Result<void> Commands::issue(ir::LaunchOp op) {
         {{parameter,
           Box::flat(0, int64_t(recorder.dag().buffer(parameter).sizeBytes)),
           /*reads=*/true, /*writes=*/false}});
+  if (op->getParentOfType<func::FuncOp>()->hasAttr("mgpu.in_order"))
+    launch.uses.push_back(turnOf(device));
   MGPU_TRY_ASSIGN(auto site, host.siteOf(op, op.getStream()));
   return recorder.launch(std::move(launch), site);
 }

@@ -24,7 +24,7 @@ static std::vector<std::string> namesOf(ModuleOp module) {
   return {names.begin(), names.end()};
 }
 
-static std::vector<std::string> meshesOf(mpmd::TopologyAttr topology) {
+static std::vector<std::string> meshNamesOf(mpmd::TopologyAttr topology) {
   std::vector<std::string> meshes;
   for (mpmd::NamedMeshAttr each : topology.getMeshes())
     meshes.push_back(each.getName().str());
@@ -54,9 +54,40 @@ Result<void> checkMeshNames(ModuleOp module, Operation *entry,
                             didYouMean(name, names), llvm::join(names, ", ")));
     if (!topology.find(mesh))
       return refuse(fmt::format("there is no such mesh; the program has {}",
-                                llvm::join(meshesOf(topology), ", ")));
+                                llvm::join(meshNamesOf(topology), ", ")));
   }
   return {};
+}
+
+Result<void> checkSchedule(Operation *entry, const std::string &name) {
+  const std::vector<std::string> names = {
+      "auto",     "gpipe", "1f1b",  "eager-1f1b", "interleaved",
+      "circular", "zb-h1", "zb-h2", "dualpipev"};
+  auto refuse = [&](std::string why) {
+    return fail(ErrorKind::Usage, fmt::format("--schedule {}: {}", name, why));
+  };
+  if (!llvm::is_contained(names, name))
+    return refuse(fmt::format("there is no such schedule{}; there are {}",
+                              didYouMean(name, names),
+                              llvm::join(names, ", ")));
+  if (name != "auto" && entry && !mpmd::topologyOf(entry))
+    return refuse("the program has no meshes; it is for mpmd programs, whose "
+                  "entry has the attribute 'topology'");
+  return {};
+}
+
+std::vector<MeshDevices> meshesOf(Operation *entry) {
+  std::vector<MeshDevices> meshes;
+  uint32_t next = 0;
+  mpmd::TopologyAttr topology = entry ? mpmd::topologyOf(entry) : nullptr;
+  if (!topology)
+    return meshes;
+  for (mpmd::NamedMeshAttr each : topology.getMeshes()) {
+    const auto count = uint32_t(each.getMesh().numDevices());
+    meshes.push_back({each.getName().str(), next, count});
+    next += count;
+  }
+  return meshes;
 }
 
 } // namespace mgpu::planner

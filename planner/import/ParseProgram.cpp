@@ -8,11 +8,11 @@
 #include "planner/import/OldSpellings.h"
 #include "planner/import/Scalars.h"
 #include "planner/import/SourceNames.h"
+#include "planner/import/UnknownWords.h"
 
 #include "dialect/conversion/Passes.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "support/FileIO.h"
-#include "support/Spelling.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -128,7 +128,9 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     return fail(ErrorKind::Invalid, "it does not parse");
   auto entry = module->lookupSymbol<func::FuncOp>(options.entry);
   MGPU_TRY(checkMeshNames(*module, entry, options.meshes));
+  MGPU_TRY(checkSchedule(entry, options.schedule));
   ParsedProgram program{std::move(module), {}};
+  program.meshes = meshesOf(entry);
   MLIRContext &context = *program.module->getContext();
   remark::RemarkCategories categories;
   categories.missed = "mgpu-fuse-launches";
@@ -157,6 +159,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     spmd.devices = options.devices;
     for (const auto &[name, mesh] : options.meshes)
       spmd.assign += name + "=" + mesh + ",";
+    spmd.schedule = options.schedule;
     spmd.tosa = conversion::hasTosa(*program.module);
     conversion::buildSpmdPipeline(passes, spmd);
   }
@@ -218,69 +221,6 @@ static OwningOpRef<ModuleOp> parseNamed(llvm::SourceMgr &sources,
   return module;
 }
 
-/// The sentence that refuses what is of another dialect; `name` is
-/// "dialect.operation", or a dialect.
-static std::string foreign(StringRef what, StringRef name) {
-  auto [dialect, rest] = name.split('.');
-  std::string text = what.str();
-  if (!rest.empty())
-    text += " '" + name.str() + "'";
-  return (text + " is of the dialect '" + dialect +
-          "', which this version does not read; lower it to linalg, tensor, "
-          "arith, math and scf, or to mgpu (docs/limits.md)")
-      .str();
-}
-
-/// The name in quotes that ends just before a place of the text: that of an
-/// operation in generic form.
-static StringRef quotedBefore(StringRef text, Location location) {
-  auto place = dyn_cast<FileLineColLoc>(location);
-  for (unsigned line = 1; place && line < place.getLine(); ++line)
-    text = text.split('\n').second;
-  if (!place)
-    return "";
-  text = text.take_front(place.getColumn());
-  return text.rsplit('"').first.rsplit('"').second;
-}
-
-/// An operation that a dialect which is read does not have, with the one that
-/// may have been meant; CUDA C++ is told by its first word.
-static std::string aboutUnknownOperation(StringRef name, Location location) {
-  if (!name.contains('.'))
-    return name.starts_with("__global__") || name.starts_with("#include")
-               ? "this is CUDA C++, not MLIR: give it as the `source` of a "
-                 "launch (docs/semantics.md), or call it from a graph built "
-                 "by calls (docs/builder.md)"
-               : "";
-  auto [dialect, word] = name.split('.');
-  MLIRContext *context = location.getContext();
-  std::vector<std::string> known;
-  for (RegisteredOperationName each : context->getRegisteredOperations())
-    if (each.getDialectNamespace() == dialect)
-      known.push_back(each.stripDialect().str());
-  return "there is no operation '" + name.str() + "'" +
-         didYouMean(word.str(), known);
-}
-
-/// What MLIR's parser says of what it does not know, in words for users; empty
-/// for other messages.
-static std::string aboutUnknown(StringRef message, StringRef text,
-                                Location location) {
-  if (message.consume_front("Dialect `"))
-    return foreign("operation",
-                   message.split("custom op '").second.split('\'').first);
-  if (message.starts_with("operation being parsed with an unregistered"))
-    return foreign("operation", quotedBefore(text, location));
-  // `!"tt"<"ptr<f32>">` type created with ..., #"tt"<"x"> : 'none' attribute
-  if (auto [what, rest] = message.split(" created with unregistered ");
-      !rest.empty())
-    return foreign(what.ends_with("attribute") ? "attribute" : "type",
-                   what.split('"').second.split('"').first);
-  if (message.consume_front("custom op '"))
-    return aboutUnknownOperation(message.split('\'').first, location);
-  return "";
-}
-
 /// LLVM maps regular files and knows `-`, but would read a device, or a pipe
 /// that never ends, until memory is full.
 static std::unique_ptr<llvm::MemoryBuffer> openProgram(const std::string &path,
@@ -323,22 +263,16 @@ Result<ParsedProgram> parseProgram(const std::string &path,
         aboutUnknown(diagnostic.str(), text, diagnostic.getLocation());
     if (words.empty())
       return failure(); // on to those before it
-    isUnsupported |= StringRef(words).contains("does not read");
+    isUnsupported |= saysNotRead(words);
     emitError(diagnostic.getLocation()) << words;
     return success();
   });
-  auto refuse = [&](const std::string &why) {
-    emitError(UnknownLoc::get(&context)) << why;
-    return fail(ErrorKind::Invalid, why);
-  };
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> file = openProgram(path, &error);
   if (!file)
-    return refuse(error);
+    return fail(ErrorKind::Invalid, error);
   text = file->getBuffer();
-  if (auto checked = checkProgramText({text.data(), text.size()}, path);
-      !checked)
-    return refuse(checked.error().message);
+  MGPU_TRY(checkProgramText({text.data(), text.size()}, path));
   const Respelled respelled = respell(text);
   if (!respelled.lines.empty())
     file = llvm::MemoryBuffer::getMemBufferCopy(respelled.text, path);
@@ -351,6 +285,8 @@ Result<ParsedProgram> parseProgram(const std::string &path,
     return fail(
         ErrorKind::Unsupported,
         "it has operations of dialects that this version does not read");
+  if (module && failed(checkAttributeNames(*module)))
+    module = nullptr;
   return lower(std::move(module), options);
 }
 

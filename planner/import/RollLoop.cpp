@@ -34,7 +34,7 @@ scf::ForOp findLoopToRoll(func::FuncOp function) {
         continue;
       auto lower = getConstantIntValue(loop.getLowerBound());
       auto upper = getConstantIntValue(loop.getUpperBound());
-      // Of a length known only when it is specialised, suppose it is long.
+      // A length that is known only once it is specialised is taken for long.
       uint64_t length = 1024;
       if (lower && upper) // capped: the product with the work must not wrap
         length = *lower < *upper

@@ -12,8 +12,8 @@
 
 namespace mgpu::planner {
 
-/// The loop of the entry function to keep rolled: of those that carry no
-/// values from trip to trip the one with the most work. Null if there is none.
+/// The loop of the entry function to keep rolled: the one with the most work
+/// among those that carry no values from trip to trip. Null if there is none.
 mlir::scf::ForOp findLoopToRoll(mlir::func::FuncOp function);
 
 /// What `op` computes of one induction value and constants, if that is again

@@ -24,10 +24,10 @@ public:
   explicit SourceText(llvm::StringRef text);
   /// The text from the given place on; empty when it has none.
   llvm::StringRef from(mlir::Location location) const;
-  /// Of the op's first result: the first of "%a, %b:2 =" before the op's
-  /// place. Empty where there is none.
+  /// The name of the op's first result: the first of "%a, %b:2 =" before the
+  /// op's place. Empty where there is none.
   llvm::StringRef nameOf(mlir::Operation *op) const;
-  /// Of an argument, whose place begins with its name.
+  /// The name of an argument: its place begins with it.
   llvm::StringRef nameOf(mlir::BlockArgument argument) const;
 
 private:

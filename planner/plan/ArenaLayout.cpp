@@ -255,7 +255,7 @@ private:
   std::vector<DeviceArena> arenas;
   std::vector<std::vector<uint32_t>> stepsOf; ///< per buffer, ascending
   std::vector<bool> exclusive;
-  std::vector<LastUses> lastUsesOf; ///< of buffers released
+  std::vector<LastUses> lastUsesOf; ///< last uses of released buffers
 };
 
 } // namespace

@@ -35,7 +35,7 @@ struct PlanStep {
   std::vector<NodeId> waits; ///< nodes of other streams it waits for, ascending
   double startUs = 0;        ///< predicted
   double durationUs = 0;     ///< predicted
-  /// Of a collective: how NCCL does it fastest by the model, where that says.
+  /// How NCCL does a collective fastest by the model, where the model says.
   std::optional<CollectiveAlgorithm> algorithm = std::nullopt;
 };
 

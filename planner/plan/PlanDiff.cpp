@@ -14,7 +14,7 @@ Result<PlanAlone> parsePlanAlone(std::string_view text) {
   PlanAlone alone;
   // No plan has more nodes or buffers than lines.
   size_t lines = 1 + size_t(std::count(text.begin(), text.end(), '\n'));
-  // Of what is wrong with a line parsePlan will say more.
+  // Lines that are wrong are skipped here: parsePlan() reports them.
   auto nameIn = [&](auto &list, LineReader &line) {
     auto number = line.integer<uint32_t>("number");
     auto name = line.quoted();

@@ -158,10 +158,15 @@ private:
     LineReader line = lines.next();
     MGPU_TRY(line.keyword("mgpu-plan"));
     MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-    if (version < 1 || version > 3)
-      return line.bad(fmt::format("the plan has version {}; this program reads "
-                                  "versions 1 to 3",
-                                  version));
+    if (version < 1 || version > 3) {
+      Error error =
+          line.bad(fmt::format("the plan has version {}; this program "
+                               "reads versions 1 to 3",
+                               version))
+              .value();
+      error.kind = ErrorKind::Unsupported;
+      return fail(std::move(error));
+    }
     MGPU_TRY(line.expectEnd());
     MGPU_TRY_ASSIGN(plan.scheduler, textLine("scheduler"));
     MGPU_TRY_ASSIGN(plan.model, textLine("model"));
@@ -249,7 +254,8 @@ private:
     MGPU_TRY_ASSIGN(std::string name, line.quoted());
     if (name != dag.buffers[id].name)
       return line.bad(fmt::format("buffer {} is named \"{}\" in the program, "
-                                  "\"{}\" here",
+                                  "\"{}\" here; is this the plan of another "
+                                  "program?",
                                   id, dag.buffers[id].name, name));
     MGPU_TRY(line.keyword("at"));
     MGPU_TRY_ASSIGN(uint64_t offset, line.integer<uint64_t>("offset"));
@@ -305,7 +311,8 @@ private:
     MGPU_TRY_ASSIGN(std::string name, line.quoted());
     if (name != dag.node(step.node).name)
       return line.bad(fmt::format("node {} is named \"{}\" in the program, "
-                                  "\"{}\" here",
+                                  "\"{}\" here; is this the plan of another "
+                                  "program?",
                                   step.node.value, dag.node(step.node).name,
                                   name));
     MGPU_TRY(line.keyword("on"));

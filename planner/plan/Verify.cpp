@@ -186,9 +186,9 @@ private:
 
   // Two collectives that share two ranks could be issued in one order by one
   // rank and in the other by the next; each would wait for the other for ever.
-  // That holds within a communicator and between two of them. Of collectives
-  // on the same devices, each is ordered after the one before it; so a new one
-  // is compared with the last on each set of devices that meets its own twice.
+  // That holds within a communicator and between two of them. Each collective
+  // on some devices is ordered after the one before it there; so a new one is
+  // compared with the last on each set of devices that meets its own twice.
   Result<void> checkCommunicators() {
     std::map<std::vector<DeviceId>, uint32_t> last;
     std::unordered_map<uint32_t, uint32_t> lastOnCommunicator;

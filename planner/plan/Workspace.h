@@ -18,8 +18,8 @@ namespace mgpu::planner {
 /// can prove, and what it says of `dag` holds.
 void addWorkspaces(Dag &dag, Plan &plan, std::span<const uint64_t> bytes);
 
-/// Of a device at most, whatever the plan, where a call needs `bytes` and
-/// `isUser` says of each kernel whether it does.
+/// The most workspace that a device needs under any plan, where each call of a
+/// kernel that `isUser` marks needs `bytes`.
 uint64_t mostWorkspace(const Dag &dag, const std::vector<bool> &isUser,
                        uint32_t streamsPerDevice, uint64_t bytes);
 

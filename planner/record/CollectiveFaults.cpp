@@ -95,7 +95,7 @@ Result<void> CollectiveMatcher::checkBlocking(const VectorClock &reach,
     return {};
   Finding finding;
   finding.place = blocker;
-  finding.text = fmt::format("deadlock: the host waits here for a {} of rank "
+  finding.text = fmt::format("deadlock: the host waits here for the {} of rank "
                              "{} that other ranks call only later or never",
                              call->name(), call->rank);
   finding.notes.push_back({"the call is here", call->place});

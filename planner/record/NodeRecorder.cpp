@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/record/NodeRecorder.h"
 
+#include "planner/record/UnwrittenReads.h"
+
 #include <algorithm>
 
 namespace mgpu::planner {
@@ -45,36 +47,73 @@ NodeRecorder::unorderedConflict(NodeId from, const RecordedNode &to,
 }
 
 void NodeRecorder::report(const Conflict &conflict) {
-  bool proven = conflict.overlap == Overlap::Yes;
-  bool isError = proven && racesAreErrors;
-  races += proven;
-  Reports &reports = isError ? errors : warnings;
-  // A loop that is unrolled repeats the same pair of lines.
-  if (!reports.pairs.insert({conflict.earlier.value, conflict.later.value})
-           .second)
-    return;
-  if (reports.pairs.size() > maxReportedRaces) {
-    if (++reports.numHidden == 1)
-      reports.firstHidden = conflict.later;
-    return;
-  }
+  const bool isProven = conflict.overlap == Overlap::Yes;
   Finding finding;
   finding.place = conflict.later;
-  finding.text = std::string(proven ? "race" : "possible race") +
+  finding.text = std::string(isProven ? "race" : "possible race") +
                  " on buffer '" + dag.buffer(conflict.buffer).name +
                  "': nothing in the program's streams and waits orders this "
                  "use after an earlier one; " +
-                 (isError ? "add mgpu.stream_wait or a sync between them"
-                          : "program order is kept");
+                 (isProven && racesAreErrors
+                      ? "add mgpu.stream_wait or a sync between them"
+                      : "program order is kept");
   finding.notes.push_back({"the earlier use is here", conflict.earlier});
-  if (!isError)
+  say(std::move(finding), conflict.earlier, isProven);
+}
+
+void NodeRecorder::reportWithin(BufferId buffer, Place first, Place second,
+                                const std::string &text) {
+  Finding finding;
+  finding.place = second;
+  finding.text = "race within a launch on buffer '" + dag.buffer(buffer).name +
+                 "': " + text +
+                 ", in no order; give each thread elements of its own, or use "
+                 "memref.atomic_rmw";
+  if (first.value != second.value)
+    finding.notes.push_back({"the other access is here", first});
+  say(std::move(finding), first, /*isProven=*/true);
+}
+
+/// Each pair of places once: a loop that is unrolled repeats it.
+void NodeRecorder::say(Finding finding, Place earlier, bool isProven) {
+  finding.isError = isProven && racesAreErrors;
+  races += isProven;
+  Reports &reports = finding.isError ? errors : warnings;
+  if (!reports.pairs.insert({earlier.value, finding.place.value}).second)
+    return;
+  if (reports.pairs.size() > maxReportedRaces) {
+    if (++reports.numHidden == 1)
+      reports.firstHidden = finding.place;
+    return;
+  }
+  if (!finding.isError)
     return findings.warn(std::move(finding));
   tl::unexpected<Error> error = findings.error(std::move(finding));
   if (!firstError)
     firstError = std::move(error.value());
 }
 
+void NodeRecorder::reportUnwrittenReads() {
+  auto isSure = [&](NodeId node, size_t use) {
+    return isExact(recorded[node.value], use);
+  };
+  uint32_t count = 0;
+  for (auto [node, use] : findUnwrittenReads(dag, isSure)) {
+    const RecordedNode &entry = recorded[node.value];
+    Finding finding;
+    finding.place = entry.calls[callOf(entry, use)].place;
+    finding.text = "reads buffer '" +
+                   dag.buffer(dag.node(node).uses[use].buffer).name +
+                   "', which nothing has written before: what it holds is "
+                   "undefined; copy or fill it first";
+    finding.isAboutCall = true;
+    if (++count <= maxReportedRaces)
+      findings.warn(std::move(finding));
+  }
+}
+
 Result<void> NodeRecorder::finish() {
+  reportUnwrittenReads();
   for (auto [reports, what] :
        {std::pair(&errors, "races"), std::pair(&warnings, "possible races")})
     if (reports->numHidden > 0) {

@@ -47,6 +47,10 @@ public:
   void learn(SourcePoint point, const VectorClock &clock);
   /// Judges the deferred nodes that are not `isOpen` any more.
   void judgeDeferred(const std::function<bool(const RecordedNode &)> &isOpen);
+  /// A race between two threads of one launch, at two places; `text` says which
+  /// threads. It is reported as those between nodes are.
+  void reportWithin(BufferId buffer, Place first, Place second,
+                    const std::string &text);
   /// Says how many races went unreported, and fails where one was an error.
   Result<void> finish();
   uint32_t numRaces() const { return races; }
@@ -76,6 +80,8 @@ private:
   void judge(NodeId id, const RecordedNode &entry,
              const std::vector<NodeId> &suspects);
   void report(const Conflict &conflict);
+  void reportUnwrittenReads();
+  void say(Finding finding, Place earlier, bool isProven);
   const SourcePoint &pointOf(Use use) const;
 
   Dag &dag;
@@ -84,8 +90,8 @@ private:
   DependencyTracker tracker;
   bool racesAreErrors;
   uint32_t races = 0;
-  /// Of errors and of warnings, each with a limit of its own: what may be a
-  /// race must not hide one that is.
+  /// Errors and warnings are counted apart, each with a limit of its own: what
+  /// may be a race must not hide one that is.
   struct Reports {
     std::set<std::pair<uint32_t, uint32_t>> pairs; ///< places; each once
     uint32_t numHidden = 0;                        ///< past the limit

@@ -30,10 +30,10 @@ struct BuiltKernel {
 };
 
 enum class BuiltKind : uint8_t {
-  Argument,  ///< of the caller, on the host
+  Argument,  ///< the caller's, on the host
   Result,    ///< made by the program, on the host
-  Temporary, ///< of a device or the host, within a replay
-  Resident,  ///< of a device, across replays; 0 in the beginning
+  Temporary, ///< on a device or the host, within a replay
+  Resident,  ///< on a device, across replays; 0 in the beginning
   Constant,  ///< on the host, with contents
 };
 
@@ -43,8 +43,8 @@ struct BuiltBufferSpec {
   DeviceId device = DeviceId::host();
   ElementType elementType = ElementType::F32;
   std::vector<int64_t> shape = {};
-  std::optional<ArgumentRole> role = std::nullopt; ///< of an Argument
-  std::vector<std::byte> contents = {};            ///< of a Constant
+  std::optional<ArgumentRole> role = std::nullopt; ///< an Argument's role
+  std::vector<std::byte> contents = {};            ///< a Constant's bytes
 };
 
 /// A part of a buffer; offset and strides count its elements.
@@ -79,8 +79,8 @@ struct BuiltLaunch {
   std::optional<double> durationUs = std::nullopt; ///< DagNode::durationUs
 };
 
-/// All members of one collective, by rank. Of a broadcast `receive` counts, of
-/// SendRecv what rank 0 sends and rank 1 receives.
+/// All members of one collective, by rank. For a broadcast `receive` counts,
+/// for SendRecv what rank 0 sends and rank 1 receives.
 struct BuiltCollective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   ReductionKind reduction = ReductionKind::Sum;
@@ -167,7 +167,7 @@ private:
   uint32_t numDevices;
   std::vector<Declared> buffers;   ///< by BuiltBuffer
   std::vector<KernelSpec> kernels; ///< by BuiltKernel
-  std::vector<bool> hasParameters; ///< of kernels: a launch has given them
+  std::vector<bool> hasParameters; ///< by kernel: a launch has given them
   std::vector<Call> calls;         ///< all that were accepted
   std::shared_ptr<Loop> open;      ///< between beginLoop() and endLoop()
   bool hasLoop = false;

@@ -114,8 +114,13 @@ Result<void> Recorder::addUse(RecordedNode &entry, LaunchUse launchUse,
   const Buffer &buffer = dag().buffer(use.buffer);
   if (buffer.device != device)
     return findings.callError(
-        place, fmt::format("kernel on device {} uses buffer '{}' of {}",
-                           device.value, buffer.name, ownerOf(buffer)));
+        place,
+        fmt::format("kernel on device {} uses buffer '{}' of {}{}",
+                    device.value, buffer.name, ownerOf(buffer),
+                    buffer.device.isHost()
+                        ? fmt::format("; copy it to memory of device {} first",
+                                      device.value)
+                        : ""));
   auto [low, high] = use.box.byteRange();
   if (launchUse.isExact && (low < 0 || uint64_t(high) > buffer.sizeBytes))
     return findings.callError(
@@ -154,6 +159,8 @@ Result<void> Recorder::launch(LaunchSpec launch, CallSite site) {
   node.devices = {launch.device};
   node.flops = launch.flops;
   node.durationUs = launch.durationUs;
+  for (const LaunchRaceSpec &race : launch.races)
+    nodes.reportWithin(race.buffer, race.first, race.second, race.text);
   for (LaunchUse &use : launch.uses)
     MGPU_TRY(addUse(entry, std::move(use), launch.device, site.place));
   node.work =

@@ -37,7 +37,7 @@ struct RecorderOptions {
 
 /// An in-order queue of one device, as the program has it.
 struct SourceStream {
-  uint32_t chain = 0; ///< of SourceOrder
+  uint32_t chain = 0; ///< a chain of SourceOrder
 };
 
 /// Where a call stands, and the stream it goes on. Without a stream it goes on
@@ -63,6 +63,13 @@ struct LaunchUse {
   bool isExact = true; ///< else it may touch less, and may reach outside
 };
 
+/// Two threads of a launch surely touch one element, in no order.
+struct LaunchRaceSpec {
+  BufferId buffer;
+  Place first, second; ///< of the two accesses
+  std::string text;    ///< which threads, and which element
+};
+
 struct LaunchSpec {
   DeviceId device;
   KernelId kernel;
@@ -70,6 +77,7 @@ struct LaunchSpec {
   std::vector<KernelArgument> arguments = {};
   std::vector<LaunchUse> uses = {};
   double flops = 0;
+  std::vector<LaunchRaceSpec> races = {};
   std::string name = {}; ///< begins the node's name; empty: the kernel's
   std::optional<double> durationUs = std::nullopt; ///< DagNode::durationUs
 };

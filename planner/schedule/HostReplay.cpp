@@ -9,8 +9,8 @@ namespace mgpu::planner {
 // thread to another. It is what a cache line takes from core to core.
 static constexpr double handOverUs = 0.13;
 
-/// Of one phase, which the first thread tells the others to begin and at whose
-/// end it waits for them (device/host/WorkerPool.cpp).
+/// The time of one phase. The first thread tells the others to begin it, and
+/// waits for them at its end (device/host/WorkerPool.cpp).
 static double phaseUs(const Plan &plan, const Dag &dag,
                       const Predecessors &predecessors, Phase phase,
                       uint32_t threads) {

@@ -127,7 +127,8 @@ private:
       keep(std::move(trial), waits);
   }
 
-  /// The one that loses most, of those whose end makes the plan shorter.
+  /// Takes out the fork that loses most among those whose end shortens the
+  /// plan.
   bool joinOne() {
     std::vector<Fork> forks = forksOf(plan, dag, contention);
     std::erase_if(forks, [](const Fork &fork) { return fork.lost <= nothing; });

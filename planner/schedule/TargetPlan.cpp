@@ -219,7 +219,7 @@ private:
   }
 
   /// What a schedule policy brings, against a plan without it; which stays
-  /// where it is no longer, and of the same length needs no more memory.
+  /// where it is not longer, and at the same length needs no more memory.
   Result<void> weigh(TransformKind kind) {
     SchedulePolicy allowed = schedulePolicy;
     allowed.*policyFlagOf(kind) = false;
@@ -301,7 +301,7 @@ private:
   TopologyEstimator plain;
   const TargetOptions &options;
   rcpsp::Budget &budget;
-  uint64_t parts = 1;         ///< of the budget
+  uint64_t parts = 1;         ///< shares of the budget
   std::optional<Dag> changed; ///< the source after the transforms kept
   bool chooses = false, isChanged = false;
   SchedulePolicy schedulePolicy;

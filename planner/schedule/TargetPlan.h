@@ -16,10 +16,10 @@
 namespace mgpu::planner {
 
 struct TargetOptions {
-  uint64_t memoryBytes = UINT64_MAX; ///< of each device, resident ones included
+  uint64_t memoryBytes = UINT64_MAX; ///< a device's, with resident buffers
   uint32_t streamsPerDevice = 4;
   uint64_t seed = 0;
-  double scaleComm = 1; ///< of DAGs that are spmd: times the collectives
+  double scaleComm = 1; ///< spmd DAGs: multiplies collectives' times
   /// Tried in order; each is kept if the plan after it is shorter. Those that
   /// are schedule policies come last: each is kept if the plan without it is
   /// longer, or as long with more memory.
@@ -31,7 +31,7 @@ struct TargetOptions {
 
 /// What a transform did for the plan. Times are makespans in microseconds; 0
 /// before where nothing fitted the memory, and after where nothing changed or
-/// fitted. Of a schedule policy, before is the plan without it, of the same
+/// fitted. For a schedule policy, before is the plan without it, of the same
 /// DAG.
 struct TransformGain {
   Transform transform = TransformKind::Copies;
@@ -51,13 +51,13 @@ struct TargetPlan {
   /// By node of `dag`: whether its duration is one of the file that a transform
   /// scaled. Empty where none is.
   std::vector<bool> isScaled;
-  /// Where algorithms were chosen: of each collective.
+  /// One for each collective, where algorithms were chosen.
   std::vector<AlgorithmChoice> algorithms;
-  /// Of the plan, when work that shares a device slows other work down.
+  /// The plan's time, when work that shares a device slows other work down.
   double contendedUs = 0;
-  /// The same of all nodes one after the other, where contention cannot be.
+  /// The time of all nodes one after the other, where there is no contention.
   double serialUs = 0;
-  /// Of DAGs that are spmd: problem, schedule and certificate.
+  /// Problem, schedule and certificate of a DAG that is spmd.
   std::optional<search::OverlapOutcome> overlap;
 };
 
@@ -68,12 +68,12 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
 /// Usage if the DAG has more devices than the machine. A DAG that is spmd goes
 /// to the overlap search; others to list schedules of one to
 /// `streamsPerDevice` streams and, until `budget` ends (a node is a plan), to
-/// list schedules of disturbed priorities. Of those that fit the memory the one
-/// of the least makespan with contention is kept, and forks are taken out of it
-/// where that makes it shorter. All that as far as the schedule policies reach:
+/// list schedules of disturbed priorities. The one of the least makespan with
+/// contention that fits the memory is kept, and forks are taken out of it where
+/// that makes it shorter. All that as far as the schedule policies reach:
 /// without `order` there is nothing to search. Each transform that changes
 /// something takes an equal share of the budget, and is kept if the plan gets
-/// shorter: with contention, or, of a DAG that is spmd, by the model that its
+/// shorter: with contention, or, for a DAG that is spmd, by the model that its
 /// search is of. What does not fit is Invalid, and the error says at which
 /// step, what is live there and how much is missing.
 Result<TargetPlan> planForTarget(const Dag &dag,

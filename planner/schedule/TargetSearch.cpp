@@ -249,8 +249,8 @@ private:
   Contention contention;
   std::vector<double> tails; ///< longest path from each node's start
   TargetPlan best;
-  Plan shortest; ///< of those that fit, without contention
-  Plan smallest; ///< of those that do not fit
+  Plan shortest; ///< shortest that fits, without contention
+  Plan smallest; ///< smallest, where none fits
   ProgramModel model;
 };
 

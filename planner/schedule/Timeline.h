@@ -35,8 +35,8 @@ struct PlanSummary {
   uint64_t waits = 0;       ///< cross-stream waits
   uint64_t bufferBytes = 0; ///< sum of device buffers; arenas may be smaller
   uint64_t arenaBytes = 0;
-  /// Of all devices: no arenas of this plan are smaller (ArenaLayout.h); and
-  /// the largest ratio of an arena to its own bound.
+  /// The size of all arenas that this plan cannot go below (ArenaLayout.h); and
+  /// the largest ratio of a device's arena to its own bound.
   uint64_t arenaBoundBytes = 0;
   double arenaRatio = 1;
 };

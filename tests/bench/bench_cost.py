@@ -2,19 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs bench-cost on a small table of its own and, where MGPU_DATA has them, on the public ones."""
 
+import functools
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
+import harness
+
 TOOL, FITTED = sys.argv[1:3]
-
-
-def run(*arguments, expect=0):
-    done = subprocess.run([TOOL, *arguments], capture_output=True, text=True)
-    assert done.returncode == expect, (arguments, done.returncode, done.stdout, done.stderr)
-    return done
+run = functools.partial(harness.command, TOOL)
 
 
 def write_tables(folder):

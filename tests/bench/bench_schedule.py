@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs bench-schedule on small inputs of its own and, where MGPU_DATA has them, on the public ones."""
 
+import functools
 import json
 import lzma
 import os
-import subprocess
 import sys
 import tarfile
 import tempfile
+
+import harness
 
 TOOL = sys.argv[1]
 # Two machines of capacity 1 in one resource of 2: jobs 3, 3, 2, 2, 2 need 6; then with a chain.
@@ -16,12 +18,7 @@ SMALL = {
     "t_1_1.rcp": ("7 1\n2\n0 0 5 2 3 4 5 6\n3 1 1 7\n3 1 1 7\n2 1 1 7\n2 1 1 7\n2 1 1 7\n0 0 0\n", 6),
     "t_1_2.rcp": ("5 1\n3\n0 0 2 2 3\n4 2 1 4\n3 2 1 5\n2 1 1 5\n0 0 0\n", 7),
 }
-
-
-def run(*arguments, expect=0):
-    done = subprocess.run([TOOL, *arguments], capture_output=True, text=True)
-    assert done.returncode == expect, (arguments, done.returncode, done.stderr)
-    return done
+run = functools.partial(harness.command, TOOL)
 
 
 def result(*arguments):
@@ -98,9 +95,7 @@ def check_public(folder):
         target.write(source.read())
     out = result("--dag", dag, "--target", "sim:dgx-h200", "--memory", "100GB", "--seconds", "0", "--plan-out", plan)
     assert out["hidden_share"] >= 0.92, out
-    done = subprocess.run([sys.executable, os.path.join(data, "dagcheck.py"), dag, plan], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-    judged = json.loads(done.stdout)
+    judged = json.loads(harness.command(sys.executable, os.path.join(data, "dagcheck.py"), dag, plan).stdout)
     for ours, theirs in (("makespan_us", "makespan"), ("peak_memory_bytes", "peak")):
         assert abs(out[ours] - judged[theirs]) <= 1e-9 * abs(judged[theirs]), (ours, out[ours], judged[theirs])
     # Its bound fixes one collective at a time; ours is at least that.

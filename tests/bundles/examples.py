@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+from harness import command, pairs
+
 EXAMPLES = [("saxpy", "main", ["a=2.5"]), ("heat", "main", []), ("mandelbrot", "main", []), ("mlp", "main", []),
             ("attention", "main", []), ("ops", "main", []), ("exchange", "main", []),
             ("tensor/attention", "main", []), ("tensor/fully-sharded", "main", ["rate=0.5"]),
@@ -21,17 +23,6 @@ EXAMPLES = [("saxpy", "main", ["a=2.5"]), ("heat", "main", []), ("mandelbrot", "
 # The levels between the lowest and this machine's own have their turn in make check-all.
 ALL = os.environ.get("MGPU_SWEEPS") == "all"
 LEVELS = ["x86-64-v2"] + (["x86-64-v3", "x86-64-v4"] if ALL else [])
-
-
-def command(*words, expect=0):
-    done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode != expect:
-        sys.exit(f"{' '.join(words)}: exit code {done.returncode}, expected {expect}\n{done.stdout}{done.stderr}")
-    return done.stdout + done.stderr
-
-
-def pairs(option, values):
-    return [word for value in values for word in (option, value)]
 
 
 def run(tune, file, values, arguments, folder, *words, seed=1):
@@ -68,11 +59,7 @@ def check_alternatives(tune, runtime, examples, folder):
     command(tune, "bundle", file, "--alternatives", "3", "--cpu", "x86-64-v2", "-o", bundle)
     command(runtime, "check", bundle)
     stored = ["--db", f"{folder}/alternatives.db"]
-    done = subprocess.run([runtime, "tune", bundle, "--budget", "60" if ALL else "24", "--json", *stored], capture_output=True,
-                          text=True)
-    if done.returncode != 0:
-        sys.exit(f"tune of {bundle}: exit code {done.returncode}\n{done.stderr}")
-    found = json.loads(done.stdout)
+    found = json.loads(command(runtime, "tune", bundle, "--budget", "60" if ALL else "24", "--json", *stored).stdout)
     alone = [part for part in found["spaces"] if part["points"] == 4]
     if not alone or any(part["tried"] < 2 for part in alone) or found["failed"]:
         sys.exit(f"the ways of each kernel were not tried: {found['spaces']}, {found['failed']}")
@@ -91,7 +78,7 @@ def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     tune, runtime, examples = sys.argv[1:]
-    libraries = command("ldd", runtime)
+    libraries = command("ldd", runtime).stdout
     if re.search("LLVM|MLIR", libraries):
         sys.exit(f"{runtime} is to run without a compiler, but needs\n{libraries}")
     levels = set()
@@ -101,7 +88,7 @@ def main():
             file, stem = f"{examples}/{program}.mlir", name.replace("/", "-")
             bundle = f"{folder}/{stem}-{entry}.mgpu"
             command(tune, "bundle", file, "--entry", entry, *pairs("--arg", values), "-o", bundle)
-            listing = command(runtime, "check", bundle)
+            listing = command(runtime, "check", bundle).stdout
             arguments = re.findall(r"^  (argument|result) (\w+): \S+ \((.*)\)$", listing, re.M)
             where = f"{folder}/{stem}-{entry}"
             expected = run(tune, file, values, arguments, f"{where}-program", "--entry", entry)

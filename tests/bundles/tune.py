@@ -6,19 +6,13 @@ the same bits.
 Usage: tune.py MGPU_TUNE BUNDLE
 """
 
+import functools
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
-
-def command(*words, folder):
-    env = dict(os.environ, MGPU_LD_LLD="/nowhere")
-    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, env=env)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(words)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout, done.stderr
+import harness
 
 
 def main():
@@ -26,29 +20,30 @@ def main():
         sys.exit(__doc__)
     tune, bundle = (os.path.realpath(path) for path in sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
-        arguments = [word for name in "ab" for word in ("--arg", f"{name}=random:{ord(name)}")]
+        command = functools.partial(harness.command, cwd=folder, env={**os.environ, "MGPU_LD_LLD": "/nowhere"})
+        arguments = harness.pairs("--arg", [f"{name}=random:{ord(name)}" for name in "ab"])
         stored = ["--db", "t.db"]
 
         def outputs(name, *words):
-            _, said = command(tune, "run", bundle, *arguments, "--out", f"a={name}", *words, folder=folder)
+            done = command(tune, "run", bundle, *arguments, "--out", f"a={name}", *words)
             with open(f"{folder}/{name}", "rb") as file:
-                return file.read(), said
+                return file.read(), done.stderr
 
         expected, _ = outputs("plain.npy", "--no-tuned")
-        facts = json.loads(command(tune, "profile", bundle, "--repeat", "3", "--json", *arguments, *stored,
-                                   folder=folder)[0])
-        plan = json.loads(command(tune, "plan", bundle, "--json", folder=folder)[0])
+        facts = json.loads(command(tune, "profile", bundle, "--repeat", "3", "--json", *arguments, *stored).stdout)
+        plan = json.loads(command(tune, "plan", bundle, "--json").stdout)
         assert not facts["tuned"] and len(facts["nodes"]) == len(plan["nodes"]), len(facts["nodes"])
         # Its kernels are built: what was profiled leaves its plan as it is.
         assert "tuned" not in outputs("profiled.npy", *stored)[1]
-        found = json.loads(command(tune, "tune", bundle, "--budget", "12", "--json", *arguments, *stored,
-                                   folder=folder)[0])
+        found = json.loads(command(tune, "tune", bundle, "--budget", "12", "--json", *arguments, *stored).stdout)
         assert found["default_us"] > 0, found
         bits, said = outputs("tuned.npy", *stored)
-        assert "using the configuration tuned in" in said, said
         assert bits == expected
-        lines = command(tune, "compare", bundle, "default", "tuned", "--budget", "20", *arguments, *stored,
-                        folder=folder)[0]
+        # On a loaded machine the two may not be told apart.
+        if "as nothing beats it in" in said:
+            return
+        assert "using the configuration tuned in" in said, said
+        lines = command(tune, "compare", bundle, "default", "tuned", "--budget", "20", *arguments, *stored).stdout
         assert "default" in lines and "tuned" in lines, lines
 
 

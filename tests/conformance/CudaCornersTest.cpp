@@ -7,6 +7,7 @@
 #include "tests/conformance/KernelMemory.h"
 
 #include "pipeline/compiler/KernelBuild.h"
+#include "planner/dag/LaunchFacts.h"
 #include "tests/unit/compile/Nvrtc.h"
 #include "tests/unit/kernels/CornerCheck.h"
 #include "tests/unit/kernels/KernelRunner.h"
@@ -32,12 +33,15 @@ protected:
     auto imported = importExample(GetParam()).dag;
     ASSERT_TRUE(imported) << imported.error().message;
     dag = std::move(*imported);
-    std::vector<Dim3> grids = planner::largestGrids(dag);
+    const auto facts = planner::launchFacts(dag);
     for (uint32_t k = 0; k < dag.kernels.size(); ++k) {
       const planner::KernelSpec &spec = dag.kernels[k];
-      auto space = kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda);
+      auto space =
+          kernelSpaceOf(spec, facts[k].maxGrid, planner::KernelTarget::Cuda);
       ASSERT_TRUE(space) << space.error().message;
-      auto kernel = emitCudaText(spec, {spec.name, "", spec.block, grids[k]});
+      auto kernel =
+          emitCudaText(spec, {spec.name, "", spec.block, facts[k].maxGrid,
+                              facts[k].alignment, facts[k].unwritten});
       ASSERT_TRUE(kernel) << kernel.error().message;
       kernels.push_back({std::move(*kernel), std::move(*space)});
     }

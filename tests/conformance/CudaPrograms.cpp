@@ -2,6 +2,7 @@
 #include "tests/conformance/CudaPrograms.h"
 
 #include "pipeline/compiler/KernelBuild.h"
+#include "planner/dag/LaunchFacts.h"
 #include "tests/unit/cuda/FakeCublasLt.h"
 #include "tests/unit/cuda/Ranks.h"
 
@@ -12,13 +13,15 @@ namespace mgpu::conformance {
 
 Result<size_t> CudaPrograms::add(const planner::Dag &dag,
                                  std::mt19937_64 &random) {
-  std::vector<Dim3> grids = planner::largestGrids(dag);
+  const auto facts = planner::launchFacts(dag);
   std::vector<std::vector<std::byte>> objects;
   std::vector<uint64_t> needed;
   for (size_t k = 0; k < dag.kernels.size(); ++k) {
     const planner::KernelSpec &spec = dag.kernels[k];
     std::string entry = "e" + std::to_string(twins.configs.size());
-    kernels::CudaEmitOptions options{spec.name, "", spec.block, grids[k]};
+    kernels::CudaEmitOptions options{spec.name,          "",
+                                     spec.block,         facts[k].maxGrid,
+                                     facts[k].alignment, facts[k].unwritten};
     kernels::CudaKernel kernel;
     planner::KernelSpace space;
     const bool byWarpgroups = useWgmma && !spec.cudaFile() &&
@@ -27,8 +30,9 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
       std::tie(kernel, space) = kernels::wgmmaText(**spec.hostText(), options);
     } else {
       MGPU_TRY_ASSIGN(kernel, kernels::emitCudaText(spec, options));
-      MGPU_TRY_ASSIGN(space, kernels::kernelSpaceOf(
-                                 spec, grids[k], planner::KernelTarget::Cuda));
+      MGPU_TRY_ASSIGN(space,
+                      kernels::kernelSpaceOf(spec, facts[k].maxGrid,
+                                             planner::KernelTarget::Cuda));
     }
     std::vector<planner::KernelConfig> corners =
         kernels::cornersOf(space, 8, byWarpgroups ? "sm_90" : "sm_80");
@@ -44,6 +48,7 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     object.takesPart = kernel.image.takesPart;
     object.awaits = twins.onAwait && kernel.image.takesPart;
     object.tensorMaps = kernel.image.tensorMaps;
+    object.argumentAlignment = kernel.image.argumentAlignment;
     if (useCublasLt && spec.isMatmul())
       object.product = kernels::libraryProduct(**spec.hostText());
     constexpr uint64_t enough = 8192; // for FakeCublasLt

@@ -29,7 +29,7 @@ public:
   }
   /// They do not wait: for a test of the driver that is not there.
   void leaveOutWaits() { twins.leavesOutWaits = true; }
-  /// Of ranks: arenas are windows of NCCL's.
+  /// With ranks: arenas are windows of NCCL's.
   bool useWindows = false;
   /// Emits the kernels of a program, each in a launch shape that `random`
   /// chooses, and says by which number its objects are asked for.

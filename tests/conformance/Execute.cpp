@@ -50,7 +50,8 @@ Result<HostData> execute(const Dag &dag, const Plan &plan,
                   capture::Replayer::create(dag, plan, objects, driver));
   for (uint32_t b = 0; b < dag.buffers.size(); ++b)
     if (auto given = inputs.find(dag.buffers[b].name);
-        given != inputs.end() && isVisible(dag.buffers[b])) {
+        given != inputs.end() && isVisible(dag.buffers[b]) &&
+        !replayer.hostBuffer({b}).empty()) { // else another process has it
       if (given->second.size() != dag.buffers[b].sizeBytes)
         return fail(ErrorKind::Internal,
                     "argument " + given->first + " has another size");

@@ -44,10 +44,10 @@ public:
   std::vector<KernelSpace> spaces;
   std::map<std::string, Bad> bad; ///< by entry
 
-  /// Of `blocks` those that the space has, with up to 4 items for each thread;
-  /// everything else at its default.
-  /// With `whole`, floats are whole numbers, whose sums are exact.
-  /// With `early`, kernels begin early where the setting "pdl" is on.
+  /// Makes a space with those of `blocks` that the example has, up to 4 items
+  /// for each thread, and everything else at its default. With `whole`, floats
+  /// are whole numbers, whose sums are exact. With `early`, kernels begin early
+  /// where the setting "pdl" is on.
   static std::unique_ptr<GpuSubject> make(const Example &example,
                                           std::vector<uint32_t> blocks,
                                           bool whole = false,
@@ -297,7 +297,7 @@ TEST(GpuTune, FaultsAreNamedAndWhatWinsIsFoundByTheGpu) {
 TEST(GpuTune, AFileOfCudaCppIsTuned) {
   auto gpu = GpuSubject::make({"source", "main", {}}, {}, true);
   ASSERT_FALSE(HasFatalFailure());
-  size_t ways = 0; // of the file; the other kernel has one
+  size_t ways = 0; // the file's; the other kernel has one
   for (const KernelSpace &space : gpu->spaces)
     if (!space.tunables().empty())
       ways = space.legal().size();
@@ -332,7 +332,7 @@ TEST(GpuTune, AFileOfCudaCppIsTuned) {
   EXPECT_EQ(result->onlyBits, "");
   auto problems = store->problems();
   ASSERT_TRUE(problems) << problems.error().message;
-  std::map<std::string, int> found; // of the other way, what was stored
+  std::map<std::string, int> found; // what the other way stored
   for (const db::TuningProblem &each : *problems) {
     auto trials = store->trials(each);
     ASSERT_TRUE(trials);

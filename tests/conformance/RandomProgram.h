@@ -69,15 +69,15 @@ struct Op {
   std::vector<int> roots;   ///< Alloc, Free
   std::vector<int> streams; ///< one per part, -1: none; or empty
   bool isUneven = false;    ///< Scatter
-  int axis = 0;             ///< of an all_to_all: the one that is cut
-  int concatAxis = 0;       ///< of an all_to_all
+  int axis = 0;             ///< all_to_all: the axis that is cut
+  int concatAxis = 0;       ///< all_to_all
   KernelTemplate kernel = KernelTemplate::Fill;
   int64_t scalar = 0;
   int device = -1; ///< SyncDevice
   CollectiveKind collective = CollectiveKind::AllReduce;
   ReductionKind reduction = ReductionKind::Sum;
   int communicator = 0, root = 0;
-  std::vector<std::pair<int, int>> pairs; ///< of a permute: source, target
+  std::vector<std::pair<int, int>> pairs; ///< permute: source, target
   std::vector<int> callOrder;             ///< the order in which the ranks call
   int repeat = 1;                         ///< in a loop when above 1
   bool addsTrip = false; ///< the scalar grows by the number of the trip
@@ -90,7 +90,7 @@ struct RandomProgram {
   std::vector<std::vector<int>> communicators; ///< device of each rank
   std::vector<Op> ops;
   struct Loop {
-    size_t begin = 0, end = 0; ///< of `ops`
+    size_t begin = 0, end = 0; ///< range of `ops`
     int trips = 0;
   };
   std::optional<Loop> loop;

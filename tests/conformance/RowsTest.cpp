@@ -7,8 +7,10 @@
 // the kernel's space offers; and NVRTC takes the text in corners of it.
 #include "tests/conformance/Import.h"
 #include "tests/conformance/KernelMemory.h"
+#include "tests/conformance/RowOrder.h"
 
 #include "pipeline/compiler/KernelBuild.h"
+#include "planner/dag/LaunchFacts.h"
 #include "tests/unit/compile/Nvrtc.h"
 #include "tests/unit/kernels/CornerCheck.h"
 #include "tests/unit/kernels/KernelRunner.h"
@@ -28,19 +30,11 @@ using P = planner::KernelParameter;
 
 constexpr size_t rows = 33;
 
-/// So many parts of a row: part p has the elements p, p + parts, ...
-struct Order {
-  size_t parts;
-  /// Neighbouring parts are combined up to 32, and those one after the other;
-  /// if not, all of them one after the other.
-  bool inPairs;
-};
-
 /// Who shares a row.
 struct Sharing {
   const char *name;
   bool across; ///< rows lie across memory
-  Order order;
+  RowOrder order;
   Dim3 block, grid;
 };
 
@@ -52,38 +46,15 @@ struct RowCase {
   const char *name;
   size_t length;
   Sharing sharing;
-  /// On %x, of rows x length, %s and %m, of rows, and %y, as %x; $n is the
-  /// length, $d the dimension along a row.
+  /// It computes on %x and %y, which are rows x length, and on %s and %m, which
+  /// have one element a row; $n is the length, $d the dimension along a row.
   const char *body;
   /// By row: what %s, %m and %y are then, bit for bit.
-  void (*reference)(const float *x, size_t length, Order order, float &s,
+  void (*reference)(const float *x, size_t length, RowOrder order, float &s,
                     float &m, float *y);
 };
 
 void PrintTo(const RowCase &shown, std::ostream *os) { *os << shown.name; }
-
-/// docs/numerics.md
-template <typename At, typename Combine>
-float inStatedOrder(size_t length, Order order, float neutral, At at,
-                    Combine combine) {
-  std::vector<float> parts(order.parts, neutral);
-  for (size_t k = 0; k < length; ++k)
-    parts[k % order.parts] = combine(parts[k % order.parts], at(k));
-  const size_t together = order.inPairs ? 32 : 1;
-  for (size_t step = 1; step < together; step *= 2)
-    for (size_t k = 0; k < order.parts; k += 2 * step)
-      parts[k] = combine(parts[k], parts[k + step]);
-  float all = parts[0];
-  for (size_t k = together; k < order.parts; k += together)
-    all = combine(all, parts[k]);
-  return all;
-}
-
-template <typename At>
-float sumOf(size_t length, Order order, At at) {
-  return inStatedOrder(length, order, -0.0f, at,
-                       [](float a, float b) { return a + b; });
-}
 
 #define REDUCE "iterator_types = [\"parallel\", \"reduction\"]"
 #define POINTS "iterator_types = [\"parallel\", \"parallel\"]"
@@ -137,14 +108,14 @@ const char *const sumAndLargest = R"(
     linalg.yield %q : f32
   })";
 
-void referenceOfSums(const float *x, size_t length, Order order, float &s,
+void referenceOfSums(const float *x, size_t length, RowOrder order, float &s,
                      float &m, float *) {
   s += sumOf(length, order, [&](size_t k) { return x[k]; });
   for (size_t k = 0; k < length; ++k)
     m = std::max(m, x[k]);
 }
 
-void referenceOfNorm(const float *x, size_t length, Order order, float &s,
+void referenceOfNorm(const float *x, size_t length, RowOrder order, float &s,
                      float &m, float *y) {
   float n = float(length);
   s = (0.0f + sumOf(length, order, [&](size_t k) { return x[k]; })) / n;
@@ -289,7 +260,9 @@ TEST_P(SharedRows, AddInTheStatedOrderOnEachTarget) {
   Dim3 grid = planner::largestGrids(dag)[0];
   auto space = kernelSpaceOf(spec, grid, planner::KernelTarget::Cuda);
   ASSERT_TRUE(space) << space.error().message;
-  auto kernel = emitCudaText(spec, {spec.name, "", spec.block, grid});
+  const planner::LaunchFacts facts = planner::launchFacts(dag)[0];
+  auto kernel = emitCudaText(spec, {spec.name, "", spec.block, grid,
+                                    facts.alignment, facts.unwritten});
   ASSERT_TRUE(kernel) << kernel.error().message;
   CudaTwins twins;
   auto add = [&](const std::string &name, planner::KernelConfig config) {

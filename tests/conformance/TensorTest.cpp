@@ -23,7 +23,7 @@ using At = size_t;
 struct TensorCase {
   const char *name;
   std::string x, w, out; ///< shapes, as in memref<...xf32>
-  const char *before;    ///< of the function: maps
+  const char *before;    ///< what stands before the function: maps
   const char *body;      ///< on %x, %w and %out, on the device
   std::function<void(const Floats &, const Floats &, Floats &)> reference;
   bool racesAreErrors = true; ///< what it touches is known exactly

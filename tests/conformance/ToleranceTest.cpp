@@ -64,8 +64,8 @@ std::string programOf(const ToleranceCase &test, const std::string &body) {
          test.out + ", !mgpu.device, !mgpu.device\n  return\n}\n";
 }
 
-/// A sum from `first` to `last` by `step`, in `type`, of what `term` leaves in
-/// %term for %k; in %NAME.
+/// A sum in `type` from `first` to `last` by `step`, into %NAME: `term` leaves
+/// its terms in %term for %k.
 std::string sumOf(const std::string &name, const std::string &term,
                   const std::string &first = "%c0",
                   const std::string &last = "%n",

@@ -7,7 +7,7 @@ Usage: run_docs.py BIN_DIR SOURCE_DIR
 Every `mgpu-tune ...` line of a fenced block in README.md and docs/*.md runs, in the order of the
 document, in a temporary folder with a link to examples/; a block that is marked `mlir` and is a
 whole program, or the operations of a function, is parsed by mgpu-opt. Every relative link leads
-to a file.
+to a file. What is shown with its answer, behind a `$`, is run by tests/newcomer/tutorial.py.
 """
 
 import os

@@ -4,40 +4,28 @@
 from the others; f32 then errs by some units of 2^-24 in each of at most 48 terms."""
 import math
 
-from harness import Example, random_bits, write_npy
+from harness import Example, matmul, transposed
 
 B, T, D = 2, 48, 32
 example = Example("attention")
 shapes = {"x": (B, T, D), "wq": (D, D), "wk": (D, D), "wv": (D, D)}
-values = {}
-for seed, (name, shape) in enumerate(shapes.items()):
-    values[name] = [(random_bits(seed, i) % 257 - 128) / 256 for i in range(math.prod(shape))]
-    write_npy(example.path(name + ".npy"), values[name], shape)
+values, inputs = example.given(shapes, lambda bits: (bits % 257 - 128) / 256)
 example.check()
-out, shape = example.run({name: example.path(name + ".npy") for name in shapes}, ["y"])["y"]
+out, shape = example.run(inputs, ["y"])["y"]
 assert tuple(shape) == (B, T, D), shape
-
-
-def matmul(a, b, m, k, n):
-    return [[sum(a[i][p] * b[p][j] for p in range(k)) for j in range(n)] for i in range(m)]
-
-
-def square(name):
-    return [values[name][i * D:(i + 1) * D] for i in range(D)]
-
-
 worst = 0
 for b in range(B):
-    x = [values["x"][(b * T + t) * D:(b * T + t + 1) * D] for t in range(T)]
-    q, k, v = (matmul(x, square(w), T, D, D) for w in ("wq", "wk", "wv"))
-    scores = matmul(q, list(zip(*k)), T, D, T)
+    x = values["x"][b * T * D:(b + 1) * T * D]
+    q, k, v = (matmul(x, values[w], T, D, D) for w in ("wq", "wk", "wv"))
+    scores = matmul(q, transposed(k, T, D), T, D, T)
     weights = []
-    for row in scores:
+    for t in range(T):
+        row = scores[t * T:(t + 1) * T]
         powers = [math.exp((s - max(row)) * 0.176776695) for s in row]
-        weights.append([p / sum(powers) for p in powers])
+        weights += [p / sum(powers) for p in powers]
     added = matmul(weights, v, T, T, D)
     for t in range(T):
-        token = [x[t][d] + added[t][d] for d in range(D)]
+        token = [x[t * D + d] + added[t * D + d] for d in range(D)]
         mean = sum(token) / D
         variance = sum((e - mean) ** 2 for e in token) / D
         for d in range(D):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs an example through mgpu-tune and reads and writes .npy, with the standard library only.
+"""What tests in Python share, with the standard library only: commands that must end well, .npy
+files, random numbers, matrices, and the examples.
 
-Usage of each test: NAME.py MGPU_TUNE EXAMPLES_DIR [BUNDLE]; a bundle stands in for the program.
+Usage of each example's test: NAME.py MGPU_TUNE EXAMPLES_DIR [BUNDLE]; a bundle stands in for the
+program. Other folders' tests find this file by PYTHONPATH.
 """
 
 import array
@@ -14,6 +16,20 @@ import sys
 import tempfile
 
 CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q"}
+
+
+def command(*words, expect=0, about="", **options):
+    """Runs a command, whose output is kept. Ends the test if its exit code is not `expect`, with
+    what it said and then `about`."""
+    done = subprocess.run(words, capture_output=True, text=True, **options)
+    if done.returncode != expect:
+        sys.exit(f"{' '.join(words)}: exit code {done.returncode}, expected {expect}\n{done.stdout}{done.stderr}{about}")
+    return done
+
+
+def pairs(option, values):
+    """Words of a command that give an option for each value."""
+    return [word for value in values for word in (option, value)]
 
 
 def read_npy(path):
@@ -58,6 +74,15 @@ def random_f32(seed, count):
     return [(random_bits(seed, i) >> 40) * 2.0**-24 for i in range(count)]
 
 
+def matmul(a, b, m, k, n):
+    """The product of an m x k and a k x n matrix, which are flat lists, as the result is."""
+    return [sum(a[i * k + p] * b[p * n + j] for p in range(k)) for i in range(m) for j in range(n)]
+
+
+def transposed(a, rows, columns):
+    return [a[i * columns + j] for j in range(columns) for i in range(rows)]
+
+
 class Example:
     def __init__(self, name):
         if len(sys.argv) not in (3, 4):
@@ -70,24 +95,29 @@ class Example:
     def path(self, name):
         return os.path.join(self.keep.name, name)
 
+    def write(self, name, values, shape):
+        """The path of a file that can be given as the argument `name`."""
+        path = self.path(f"given-{name}.npy")
+        write_npy(path, values, shape)
+        return path
+
+    def given(self, shapes, value):
+        """Values and files of arguments, each {name: ...}. `value` makes an element of random bits."""
+        values = {name: [value(random_bits(seed, i)) for i in range(math.prod(shape))]
+                  for seed, (name, shape) in enumerate(shapes.items())}
+        return values, {name: self.write(name, values[name], shape) for name, shape in shapes.items()}
+
     def command(self, *words):
-        done = subprocess.run([self.tune, *words], capture_output=True, text=True,
-                              env={**os.environ, "MGPU_DB": self.path("tuning.db")})
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(done.args)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-        return done.stdout
+        return command(self.tune, *words, env={**os.environ, "MGPU_DB": self.path("tuning.db")}).stdout
 
     def check(self, *words):
         self.command("check", self.file, *words)
 
-    def run(self, args, outs, *words):
+    def run(self, args, outs, *words, target="host:4"):
         """{name: (values, shape)} of the outputs."""
-        command = ["run", self.file, "--target", "host:4", *words]
-        for name, value in args.items():
-            command += ["--arg", f"{name}={value}"]
-        for name in outs:
-            command += ["--out", f"{name}={self.path(name + '.npy')}"]
-        self.command(*command)
+        self.command("run", self.file, "--target", target, *words,
+                     *pairs("--arg", [f"{name}={value}" for name, value in args.items()]),
+                     *pairs("--out", [f"{name}={self.path(name + '.npy')}" for name in outs]))
         return {name: read_npy(self.path(name + ".npy")) for name in outs}
 
 

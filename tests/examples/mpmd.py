@@ -2,33 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A training step as a pipeline over two meshes is the step of one device bit for bit: all numbers
 are whole, or multiples of 2^-10, and small enough to be exact."""
-import math
 import os
 
-from harness import Example, expect_equal, random_bits, write_npy
+from harness import Example, expect_equal, matmul, transposed
 
 example = Example("mpmd")
 example.file = os.path.join(example.folder, "training.mlir")
 PARTS, B, I, H, O = 4, 8, 16, 24, 4
-
-
-def matmul(a, b, m, k, n):
-    return [sum(a[i * k + p] * b[p * n + j] for p in range(k)) for i in range(m) for j in range(n)]
-
-
-def transposed(a, rows, columns):
-    return [a[i * columns + j] for j in range(columns) for i in range(rows)]
-
-
 shapes = {**{f"x{k}": (B, I) for k in range(PARTS)}, **{f"t{k}": (B, O) for k in range(PARTS)},
           "w1": (I, H), "w2": (H, O)}
-values = {name: [random_bits(seed, i) % 3 - 1 for i in range(math.prod(shape))]
-          for seed, (name, shape) in enumerate(shapes.items())}
-inputs = {}
-for name, shape in shapes.items():
-    inputs[name] = example.path(f"given-{name}.npy")
-    write_npy(inputs[name], [float(v) for v in values[name]], shape)
-
+values, inputs = example.given(shapes, lambda bits: bits % 3 - 1)
 w1, w2 = values["w1"], values["w2"]
 g1, g2 = [0] * len(w1), [0] * len(w2)
 for k in range(PARTS):

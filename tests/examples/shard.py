@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Annotated programs give on their grid what they give on one device without annotations: bit for
 bit where all numbers are whole and small. Jacobi's method is compared with a reference."""
-import math
 import os
 import re
 
-from harness import Example, expect_close, expect_equal, f32, random_bits, write_npy
+from harness import Example, expect_close, expect_equal, f32
 
 example = Example("shard")
 
@@ -23,16 +22,8 @@ def plain(name):
     return path
 
 
-def inputs_of(shapes, values):
-    inputs = {}
-    for seed, (name, shape) in enumerate(shapes.items()):
-        inputs[name] = example.path(f"given-{name}.npy")
-        write_npy(inputs[name], [values(random_bits(seed, i)) for i in range(math.prod(shape))], shape)
-    return inputs
-
-
-def compare(name, shapes, values, expect, *, outs=("r0",), words=()):
-    inputs = inputs_of(shapes, values)
+def compare(name, shapes, value, expect, *, outs=("r0",), words=()):
+    _, inputs = example.given(shapes, value)
     example.file = plain(name)
     one = example.run(inputs, outs, *words)
     example.file = os.path.join(example.folder, name + ".mlir")
@@ -57,11 +48,11 @@ compare("transformer", {"x": (2, 16, 64), **{w: weight for w in ("wq", "wk", "wv
 
 N = 32
 example.file = os.path.join(example.folder, "jacobi.mlir")
-given = inputs_of({"u": (N, N)}, lambda bits: f32(bits % 1000 / 7))
-u = [f32(random_bits(0, i) % 1000 / 7) for i in range(N * N)]
+values, inputs = example.given({"u": (N, N)}, lambda bits: f32(bits % 1000 / 7))
+u = values["u"]
 at = lambda grid, i, j: grid[i * N + j] if 0 <= i < N and 0 <= j < N else 0.0
 for _ in range(10):
     u = [f32(f32(f32(at(u, i - 1, j) + at(u, i + 1, j)) + f32(at(u, i, j - 1) + at(u, i, j + 1))) * 0.25)
          for i in range(N) for j in range(N)]
 example.check()
-expect_equal("jacobi", example.run(given, ["r0"])["r0"], u, (N, N))
+expect_equal("jacobi", example.run(inputs, ["r0"])["r0"], u, (N, N))

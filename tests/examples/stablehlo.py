@@ -2,33 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A training step as JAX exports it is the step computed here, bit for bit: all numbers are whole,
 or multiples of 2^-8, and small enough to be exact."""
-import math
 import os
 
-from harness import Example, expect_equal, random_bits, write_npy
+from harness import Example, expect_equal, matmul, transposed
 
 example = Example("stablehlo")
 B, I, H, O = 64, 16, 32, 4
 shapes = {"w1": (I, H), "w2": (H, O), "x": (B, I), "t": (B, O)}
-
-
-def matmul(a, b, m, k, n):
-    return [sum(a[i * k + p] * b[p * n + j] for p in range(k)) for i in range(m) for j in range(n)]
-
-
-def transposed(a, rows, columns):
-    return [a[i * columns + j] for j in range(columns) for i in range(rows)]
-
-
-def write(name, values, shape):
-    path = example.path(f"given-{name}.npy")
-    write_npy(path, [float(v) for v in values], shape)
-    return path
-
-
-values = {name: [random_bits(seed, i) % 3 - 1 for i in range(math.prod(shape))]
-          for seed, (name, shape) in enumerate(shapes.items())}
-inputs = {name: write(name, values[name], shape) for name, shape in shapes.items()}
+values, inputs = example.given(shapes, lambda bits: bits % 3 - 1)
 w1, w2, x, t = (values[name] for name in shapes)
 a = matmul(x, w1, B, I, H)
 h = [max(v, 0) for v in a]

@@ -6,30 +6,12 @@ The attention layers are compared with a reference in double."""
 import math
 import os
 
-from harness import Example, expect_close, expect_equal, random_bits, write_npy
+from harness import Example, expect_close, expect_equal, matmul, transposed
 
 example = Example("tensor")
 B, I, H, O = 64, 32, 48, 16
 shapes = {"x": (B, I), "t": (B, O), "w1": (I, H), "w2": (H, O)}
-
-
-def matmul(a, b, m, k, n):
-    return [sum(a[i * k + p] * b[p * n + j] for p in range(k)) for i in range(m) for j in range(n)]
-
-
-def transposed(a, rows, columns):
-    return [a[i * columns + j] for j in range(columns) for i in range(rows)]
-
-
-def write(name, values, shape):
-    path = example.path(f"given-{name}.npy")
-    write_npy(path, [float(v) for v in values], shape)
-    return path
-
-
-values = {name: [random_bits(seed, i) % 3 - 1 for i in range(math.prod(shape))]
-          for seed, (name, shape) in enumerate(shapes.items())}
-inputs = {name: write(name, values[name], shape) for name, shape in shapes.items()}
+values, inputs = example.given(shapes, lambda bits: bits % 3 - 1)
 x, t, w1, w2 = (values[name] for name in shapes)
 a = matmul(x, w1, B, I, H)
 h = [max(v, 0) for v in a]
@@ -53,16 +35,14 @@ for kind in ("data-parallel", "tensor-parallel", "fully-sharded"):
 half = B // 2
 example.file = os.path.join(example.folder, "pipeline.mlir")
 example.check()
-parts = {f"x{k}": write(f"x{k}", x[k * half * I:(k + 1) * half * I], (half, I)) for k in (0, 1)}
+parts = {f"x{k}": example.write(f"x{k}", x[k * half * I:(k + 1) * half * I], (half, I)) for k in (0, 1)}
 out = example.run({**parts, "w1": inputs["w1"], "w2": inputs["w2"]}, ["r0", "r1"])
 for k in (0, 1):
     expect_equal(f"pipeline r{k}", out[f"r{k}"], y[k * half * O:(k + 1) * half * O], (half, O))
 
 T, D, HEADS, W = 32, 64, 8, 8
-names = {"x": (T, D), "wq": (D, D), "wk": (D, D), "wv": (D, D), "wo": (D, D)}
-values = {name: [(random_bits(seed, i) % 257 - 128) / 1024 for i in range(math.prod(shape))]
-          for seed, (name, shape) in enumerate(names.items())}
-inputs = {name: write(name, values[name], shape) for name, shape in names.items()}
+shapes = {"x": (T, D), "wq": (D, D), "wk": (D, D), "wv": (D, D), "wo": (D, D)}
+values, inputs = example.given(shapes, lambda bits: (bits % 257 - 128) / 1024)
 
 
 def layer(x):

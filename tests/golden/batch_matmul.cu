@@ -1,4 +1,4 @@
-// batch_matmul_kernel0: the launch at examples/attention/attention.mlir:53:3.
+// batch_matmul_kernel0: the launch at attention.mlir:53:3.
 // scores += q * kT: 2 times 48 x 32 and 32 x 48, tiled through shared memory.
 // CUDA C++ that includes nothing, for NVRTC. Each element adds in order of k, so
 // that with --fmad=false the bits are those of the source under all macros (-D):

@@ -1,4 +1,4 @@
-// column_sum_kernel0: the launch at tests/lit/kernels/Inputs/rows.mlir:26:3.
+// column_sum_kernel0: the launch at rows.mlir:26:3.
 // CUDA C++ that includes nothing, for NVRTC; a block of the source has 32 x 8 x 1 threads.
 //
 // Compile with --fmad=false for the results of the source, bit for bit;
@@ -76,7 +76,7 @@ extern "C" __global__ void
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
-column_sum_kernel0(float *dc, const float *dx, const MgpuLaunch launch) {
+column_sum_kernel0(float *dc, const float *__restrict__ dx, const MgpuLaunch launch) {
 #if MGPU_PDL
   mgpuAwaitGrids();
 #endif

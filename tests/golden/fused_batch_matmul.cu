@@ -1,4 +1,4 @@
-// fill_batch_matmul_parallel_kernel0: the launch at examples/attention/attention.mlir:52:3 + examples/attention/attention.mlir:53:3 + examples/attention/attention.mlir:55:3.
+// fill_batch_matmul_parallel_kernel0: the launch at attention.mlir:52:3 + attention.mlir:53:3 + attention.mlir:55:3.
 // q * kT, from fill_batch_matmul_parallel_kernel0_first on to fill_batch_matmul_parallel_kernel0_last: 2 times 48 x 32 and 32 x 48, tiled through shared memory.
 // CUDA C++ that includes nothing, for NVRTC. Each element adds in order of k, so
 // that with --fmad=false the bits are those of the source under all macros (-D):

@@ -1,4 +1,4 @@
-// fill_generic_fill_generic_and_1_kernel0: the launch at tests/lit/kernels/Inputs/rows.mlir:40:3 + tests/lit/kernels/Inputs/rows.mlir:41:3 + tests/lit/kernels/Inputs/rows.mlir:47:3 + tests/lit/kernels/Inputs/rows.mlir:48:3 + tests/lit/kernels/Inputs/rows.mlir:57:3.
+// fill_generic_fill_generic_and_1_kernel0: the launch at rows.mlir:40:3 + rows.mlir:41:3 + rows.mlir:47:3 + rows.mlir:48:3 + rows.mlir:57:3.
 // CUDA C++ that includes nothing, for NVRTC; a block of the source has 32 x 8 x 1 threads.
 //
 // Compile with --fmad=false for the results of the source, bit for bit;

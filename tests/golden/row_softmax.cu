@@ -1,4 +1,4 @@
-// row_softmax_kernel0: the launch at tests/lit/kernels/Inputs/rows.mlir:32:3.
+// row_softmax_kernel0: the launch at rows.mlir:32:3.
 // CUDA C++ that includes nothing, for NVRTC; a block of the source has 32 x 8 x 1 threads.
 //
 // Compile with --fmad=false for the results of the source, bit for bit;

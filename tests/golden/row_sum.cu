@@ -1,4 +1,4 @@
-// row_sum_kernel0: the launch at tests/lit/kernels/Inputs/rows.mlir:20:3.
+// row_sum_kernel0: the launch at rows.mlir:20:3.
 // CUDA C++ that includes nothing, for NVRTC; a block of the source has 256 x 1 x 1 threads.
 //
 // Compile with --fmad=false for the results of the source, bit for bit;
@@ -7,8 +7,10 @@
 //                         keeps its block: uses gpu.all_reduce (line 20)
 //   MGPU_ITEMS            blocks of the source, along x, that one block is
 //   MGPU_VECTOR           neighbours along x that one thread is, computed together
-//                         and loaded and stored at once where the address allows;
-//                         a divisor of 256
+//                         and loaded and stored at once where their place is known
+//                         to allow it; a divisor of 256
+//   MGPU_ALIGN            bytes that the addresses of all buffers are multiples of: no
+//                         access is wider
 //   MGPU_UNROLL           how often the innermost loops are unrolled; 0: as the
 //                         compiler likes
 //   MGPU_MIN_BLOCKS       blocks that must fit one multiprocessor (__launch_bounds__)
@@ -34,6 +36,9 @@
 #endif
 #ifndef MGPU_VECTOR
 #define MGPU_VECTOR 1
+#endif
+#ifndef MGPU_ALIGN
+#define MGPU_ALIGN 16
 #endif
 #ifndef MGPU_UNROLL
 #define MGPU_UNROLL 0
@@ -68,22 +73,23 @@ struct MgpuThread { // ids and sizes as the source sees them
 };
 
 #if MGPU_VECTOR > 1
-// Neighbours in memory, by accesses as wide as the address allows.
-template <class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], const T *from) {
-  const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
+// Elements of a piece in which N neighbours are accessed. Their place is a multiple
+// of Divisor or of the power of two in N; that of their buffer, of MGPU_ALIGN bytes.
+template <int Divisor, int N, int Bytes> struct pieces {
+  static constexpr int ofPlace = (N & -N) < Divisor ? N & -N : Divisor;
+  static constexpr int ofBuffer = MGPU_ALIGN > Bytes ? MGPU_ALIGN / Bytes : 1;
+  static constexpr int size = ofPlace < ofBuffer ? ofPlace : ofBuffer;
+};
+
+template <int Divisor, class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], const T *from) {
+  constexpr int M = pieces<Divisor, N, sizeof(T)>::size;
   struct __align__(sizeof(T) * M) wide { T parts[M]; };
-  if ((unsigned long long)from % sizeof(wide) == 0) {
 #pragma unroll
-    for (int first = 0; first < N; first += M) {
-      const wide all = *(const wide *)(from + first);
+  for (int first = 0; first < N; first += M) {
+    const wide all = *(const wide *)(from + first);
 #pragma unroll
-      for (int k = 0; k < M; ++k)
-        to[first + k] = all.parts[k];
-    }
-  } else {
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-      to[k] = from[k];
+    for (int k = 0; k < M; ++k)
+      to[first + k] = all.parts[k];
   }
 }
 
@@ -172,7 +178,7 @@ extern "C" __global__ void
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
-row_sum_kernel0(float *ds, const float *dx, const MgpuLaunch launch) {
+row_sum_kernel0(float *ds, const float *__restrict__ dx, const MgpuLaunch launch) {
 #if MGPU_PDL
   mgpuAwaitGrids();
 #endif
@@ -262,7 +268,7 @@ row_sum_kernel0(float *ds, const float *dx, const MgpuLaunch launch) {
 #line 20 "tests/lit/kernels/Inputs/rows.mlir"
       int k[MGPU_VECTOR]; MGPU_PARTS k[part] = v_2 + first[part];
 #line 20 "tests/lit/kernels/Inputs/rows.mlir"
-      float v_3[MGPU_VECTOR]; loadParts(v_3, &dx[row * 1000 + k[0]]);
+      float v_3[MGPU_VECTOR]; loadParts<8>(v_3, &dx[row * 1000 + k[0]]);
 #line 22 "tests/lit/kernels/Inputs/rows.mlir"
       float next[MGPU_VECTOR]; MGPU_PARTS next[part] = v_1[part] + v_3[part];
 #line 20 "tests/lit/kernels/Inputs/rows.mlir"
@@ -279,7 +285,7 @@ row_sum_kernel0(float *ds, const float *dx, const MgpuLaunch launch) {
 #line 20 "tests/lit/kernels/Inputs/rows.mlir"
       int k_1[MGPU_VECTOR]; MGPU_PARTS k_1[part] = first[part] + 768;
 #line 20 "tests/lit/kernels/Inputs/rows.mlir"
-      float v_5[MGPU_VECTOR]; loadParts(v_5, &dx[row * 1000 + k_1[0]]);
+      float v_5[MGPU_VECTOR]; loadParts<8>(v_5, &dx[row * 1000 + k_1[0]]);
 #line 22 "tests/lit/kernels/Inputs/rows.mlir"
       float next_1[MGPU_VECTOR]; MGPU_PARTS next_1[part] = v_1[part] + v_5[part];
 #line 20 "tests/lit/kernels/Inputs/rows.mlir"
@@ -322,6 +328,6 @@ row_sum_kernel0(float *ds, const float *dx, const MgpuLaunch launch) {
       }
     }
 #endif
-#line 326 "row_sum_kernel0.cu"
+#line 332 "row_sum_kernel0.cu"
   }
 }

@@ -1,4 +1,4 @@
-// main_kernel0: the launch at examples/saxpy/saxpy.mlir:37:3.
+// main_kernel0: the launch at saxpy.mlir:37:3.
 // CUDA C++ that includes nothing, for NVRTC; a block of the source has 64 x 1 x 1 threads.
 //
 // Compile with --fmad=false for the results of the source, bit for bit;
@@ -8,8 +8,10 @@
 //   MGPU_ITEMS            threads of the source, a block apart along x, that one
 //                         thread is
 //   MGPU_VECTOR           neighbours along x that one thread is, computed together
-//                         and loaded and stored at once where the address allows;
-//                         a divisor of 64
+//                         and loaded and stored at once where their place is known
+//                         to allow it; a divisor of 64
+//   MGPU_ALIGN            bytes that the addresses of all buffers are multiples of: no
+//                         access is wider
 //   MGPU_MIN_BLOCKS       blocks that must fit one multiprocessor (__launch_bounds__)
 //   MGPU_CLUSTER_X        blocks of a cluster, along x, of which a launch has whole
 //                         ones alone; more than 1 from sm_90 on
@@ -34,6 +36,9 @@
 #ifndef MGPU_VECTOR
 #define MGPU_VECTOR 1
 #endif
+#ifndef MGPU_ALIGN
+#define MGPU_ALIGN 16
+#endif
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
 #endif
@@ -57,41 +62,36 @@ struct MgpuLaunch { // the grid of the source, and where this launch begins
 };
 
 #if MGPU_VECTOR > 1
-// Neighbours in memory, by accesses as wide as the address allows.
-template <class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], const T *from) {
-  const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
+// Elements of a piece in which N neighbours are accessed. Their place is a multiple
+// of Divisor or of the power of two in N; that of their buffer, of MGPU_ALIGN bytes.
+template <int Divisor, int N, int Bytes> struct pieces {
+  static constexpr int ofPlace = (N & -N) < Divisor ? N & -N : Divisor;
+  static constexpr int ofBuffer = MGPU_ALIGN > Bytes ? MGPU_ALIGN / Bytes : 1;
+  static constexpr int size = ofPlace < ofBuffer ? ofPlace : ofBuffer;
+};
+
+template <int Divisor, class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], const T *from) {
+  constexpr int M = pieces<Divisor, N, sizeof(T)>::size;
   struct __align__(sizeof(T) * M) wide { T parts[M]; };
-  if ((unsigned long long)from % sizeof(wide) == 0) {
 #pragma unroll
-    for (int first = 0; first < N; first += M) {
-      const wide all = *(const wide *)(from + first);
+  for (int first = 0; first < N; first += M) {
+    const wide all = *(const wide *)(from + first);
 #pragma unroll
-      for (int k = 0; k < M; ++k)
-        to[first + k] = all.parts[k];
-    }
-  } else {
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-      to[k] = from[k];
+    for (int k = 0; k < M; ++k)
+      to[first + k] = all.parts[k];
   }
 }
 
-template <class T, int N> __device__ __forceinline__ void storeParts(T *to, const T (&from)[N]) {
-  const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
+template <int Divisor, class T, int N> __device__ __forceinline__ void storeParts(T *to, const T (&from)[N]) {
+  constexpr int M = pieces<Divisor, N, sizeof(T)>::size;
   struct __align__(sizeof(T) * M) wide { T parts[M]; };
-  if ((unsigned long long)to % sizeof(wide) == 0) {
 #pragma unroll
-    for (int first = 0; first < N; first += M) {
-      wide all;
+  for (int first = 0; first < N; first += M) {
+    wide all;
 #pragma unroll
-      for (int k = 0; k < M; ++k)
-        all.parts[k] = from[first + k];
-      *(wide *)(to + first) = all;
-    }
-  } else {
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-      to[k] = from[k];
+    for (int k = 0; k < M; ++k)
+      all.parts[k] = from[first + k];
+    *(wide *)(to + first) = all;
   }
 }
 #endif
@@ -108,7 +108,7 @@ extern "C" __global__ void
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
-main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch) {
+main_kernel0(const float *__restrict__ x0, float *y0, const float a, const MgpuLaunch launch) {
 #if MGPU_PDL
   mgpuAwaitGrids();
 #endif
@@ -135,11 +135,11 @@ main_kernel0(const float *x0, float *y0, const float a, const MgpuLaunch launch)
 #else
 #line 41 "examples/saxpy/saxpy.mlir"
       int i[MGPU_VECTOR]; MGPU_PARTS i[part] = (int)globalX + part;
-      float xi[MGPU_VECTOR]; loadParts(xi, &x0[i[0]]);
-      float yi[MGPU_VECTOR]; loadParts(yi, &y0[i[0]]);
+      float xi[MGPU_VECTOR]; loadParts<16>(xi, &x0[i[0]]);
+      float yi[MGPU_VECTOR]; loadParts<16>(yi, &y0[i[0]]);
       float ax[MGPU_VECTOR]; MGPU_PARTS ax[part] = a * xi[part];
       float sum[MGPU_VECTOR]; MGPU_PARTS sum[part] = ax[part] + yi[part];
-      storeParts(&y0[i[0]], sum);
+      storeParts<16>(&y0[i[0]], sum);
 #endif
 #line 145 "main_kernel0.cu"
     }

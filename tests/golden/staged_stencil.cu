@@ -8,8 +8,10 @@
 //   MGPU_ITEMS            threads of the source, a block apart along x, that one
 //                         thread is
 //   MGPU_VECTOR           neighbours along x that one thread is, computed together
-//                         and loaded and stored at once where the address allows;
-//                         a divisor of 8
+//                         and loaded and stored at once where their place is known
+//                         to allow it; a divisor of 8
+//   MGPU_ALIGN            bytes that the addresses of all buffers are multiples of: no
+//                         access is wider
 //   MGPU_STAGE            1: a block copies what its threads read of some buffers, and
 //                         what lies around it, to shared memory first
 //   MGPU_MIN_BLOCKS       blocks that must fit one multiprocessor (__launch_bounds__)
@@ -35,6 +37,9 @@
 #endif
 #ifndef MGPU_VECTOR
 #define MGPU_VECTOR 1
+#endif
+#ifndef MGPU_ALIGN
+#define MGPU_ALIGN 16
 #endif
 #ifndef MGPU_STAGE
 #define MGPU_STAGE 0
@@ -67,41 +72,36 @@ struct MgpuLaunch { // the grid of the source, and where this launch begins
 };
 
 #if MGPU_VECTOR > 1
-// Neighbours in memory, by accesses as wide as the address allows.
-template <class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], const T *from) {
-  const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
+// Elements of a piece in which N neighbours are accessed. Their place is a multiple
+// of Divisor or of the power of two in N; that of their buffer, of MGPU_ALIGN bytes.
+template <int Divisor, int N, int Bytes> struct pieces {
+  static constexpr int ofPlace = (N & -N) < Divisor ? N & -N : Divisor;
+  static constexpr int ofBuffer = MGPU_ALIGN > Bytes ? MGPU_ALIGN / Bytes : 1;
+  static constexpr int size = ofPlace < ofBuffer ? ofPlace : ofBuffer;
+};
+
+template <int Divisor, class T, int N> __device__ __forceinline__ void loadParts(T (&to)[N], const T *from) {
+  constexpr int M = pieces<Divisor, N, sizeof(T)>::size;
   struct __align__(sizeof(T) * M) wide { T parts[M]; };
-  if ((unsigned long long)from % sizeof(wide) == 0) {
 #pragma unroll
-    for (int first = 0; first < N; first += M) {
-      const wide all = *(const wide *)(from + first);
+  for (int first = 0; first < N; first += M) {
+    const wide all = *(const wide *)(from + first);
 #pragma unroll
-      for (int k = 0; k < M; ++k)
-        to[first + k] = all.parts[k];
-    }
-  } else {
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-      to[k] = from[k];
+    for (int k = 0; k < M; ++k)
+      to[first + k] = all.parts[k];
   }
 }
 
-template <class T, int N> __device__ __forceinline__ void storeParts(T *to, const T (&from)[N]) {
-  const int M = sizeof(T) * N > 16 ? 16 / sizeof(T) : N;
+template <int Divisor, class T, int N> __device__ __forceinline__ void storeParts(T *to, const T (&from)[N]) {
+  constexpr int M = pieces<Divisor, N, sizeof(T)>::size;
   struct __align__(sizeof(T) * M) wide { T parts[M]; };
-  if ((unsigned long long)to % sizeof(wide) == 0) {
 #pragma unroll
-    for (int first = 0; first < N; first += M) {
-      wide all;
+  for (int first = 0; first < N; first += M) {
+    wide all;
 #pragma unroll
-      for (int k = 0; k < M; ++k)
-        all.parts[k] = from[first + k];
-      *(wide *)(to + first) = all;
-    }
-  } else {
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-      to[k] = from[k];
+    for (int k = 0; k < M; ++k)
+      all.parts[k] = from[first + k];
+    *(wide *)(to + first) = all;
   }
 }
 
@@ -200,7 +200,7 @@ plane(const float *arg, float *arg_1, const MgpuLaunch launch) {
       bool v_6[MGPU_VECTOR]; MGPU_PARTS v_6[part] = (bool)(v_2[part] & v_3[part]);
       const bool v_7 = (bool)(v_4 & v_5);
       bool v_8[MGPU_VECTOR]; MGPU_PARTS v_8[part] = (bool)(v_6[part] & v_7);
-      float v_9[MGPU_VECTOR]; loadParts(v_9, &MGPU_STAGED_arg(1, 1, arg[v_1 * 40 + v[0] + 5]));
+      float v_9[MGPU_VECTOR]; loadParts<1>(v_9, &MGPU_STAGED_arg(1, 1, arg[v_1 * 40 + v[0] + 5]));
       float v_10[MGPU_VECTOR];
 #line 17 "-"
       bool all = true; MGPU_PARTS all = all && v_8[part];
@@ -210,10 +210,10 @@ plane(const float *arg, float *arg_1, const MgpuLaunch launch) {
         int v_12[MGPU_VECTOR]; MGPU_PARTS v_12[part] = v[part] + 1;
         const int v_13 = v_1 - 1;
         const int v_14 = v_1 + 1;
-        float v_15[MGPU_VECTOR]; loadParts(v_15, &MGPU_STAGED_arg(0, 1, arg[v_1 * 40 + v_11[0] + 5]));
-        float v_16[MGPU_VECTOR]; loadParts(v_16, &MGPU_STAGED_arg(2, 1, arg[v_1 * 40 + v_12[0] + 5]));
-        float v_17[MGPU_VECTOR]; loadParts(v_17, &MGPU_STAGED_arg(1, 0, arg[v_13 * 40 + v[0] + 5]));
-        float v_18[MGPU_VECTOR]; loadParts(v_18, &MGPU_STAGED_arg(1, 2, arg[v_14 * 40 + v[0] + 5]));
+        float v_15[MGPU_VECTOR]; loadParts<1>(v_15, &MGPU_STAGED_arg(0, 1, arg[v_1 * 40 + v_11[0] + 5]));
+        float v_16[MGPU_VECTOR]; loadParts<1>(v_16, &MGPU_STAGED_arg(2, 1, arg[v_1 * 40 + v_12[0] + 5]));
+        float v_17[MGPU_VECTOR]; loadParts<1>(v_17, &MGPU_STAGED_arg(1, 0, arg[v_13 * 40 + v[0] + 5]));
+        float v_18[MGPU_VECTOR]; loadParts<1>(v_18, &MGPU_STAGED_arg(1, 2, arg[v_14 * 40 + v[0] + 5]));
         float v_19[MGPU_VECTOR]; MGPU_PARTS v_19[part] = v_15[part] + v_16[part];
         float v_20[MGPU_VECTOR]; MGPU_PARTS v_20[part] = v_17[part] - v_18[part];
         float v_21[MGPU_VECTOR]; MGPU_PARTS v_21[part] = v_19[part] + v_20[part];
@@ -240,7 +240,7 @@ plane(const float *arg, float *arg_1, const MgpuLaunch launch) {
       }
 #line 33 "-"
       float v_33[MGPU_VECTOR]; MGPU_PARTS v_33[part] = v_10[part] + v_9[part];
-      storeParts(&arg_1[v_1 * 40 + v[0]], v_33);
+      storeParts<8>(&arg_1[v_1 * 40 + v[0]], v_33);
 #endif
 #line 246 "plane.cu"
     }

@@ -1,4 +1,4 @@
-// main_kernel0: the launch at tests/lit/run/subgroup-matrix.mlir:40:3.
+// main_kernel0: the launch at subgroup-matrix.mlir:40:3.
 // CUDA C++ that includes nothing, for NVRTC; a block of the source has 64 x 1 x 1 threads.
 //
 // Compile with --fmad=false for the results of the source, bit for bit;
@@ -125,7 +125,7 @@ extern "C" __global__ void
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
-main_kernel0(const f16 *da, const f16 *db, float *dc, const MgpuLaunch launch) {
+main_kernel0(const f16 *__restrict__ da, const f16 *__restrict__ db, float *dc, const MgpuLaunch launch) {
 #if MGPU_PDL
   mgpuAwaitGrids();
 #endif

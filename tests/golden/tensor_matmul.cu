@@ -1,4 +1,4 @@
-// matmul_kernel0_tensor_cores: the launch at tests/lit/kernels/Inputs/products.mlir:31:3.
+// matmul_kernel0_tensor_cores: the launch at products.mlir:31:3.
 // dc += da * db: 200 x 96 and 96 x 160, on tensor cores.
 // CUDA C++ that includes nothing, for NVRTC and sm_80 or later. Sums are of f32, in the
 // order of k but for the 16 steps of an instruction, whose order is the GPU's. Macros (-D):
@@ -147,7 +147,7 @@ matmul_kernel0_tensor_cores_block(f16 *tileA, f16 *tileB, const f16 *da, const f
   const int endRow = launch.endY * 8u < 200u ? (int)launch.endY * 8 : 200;
   const int endColumn = launch.endX * 32u < 160u ? (int)launch.endX * 32 : 160;
   const int warpRow = warp / warpsX * warpRows, warpColumn = warp % warpsX * warpColumns;
-  // Of tile (i, j) of this warp, sum e belongs to this row and column.
+  // Sum e of this warp's tile (i, j) belongs to this row and column.
 #define MGPU_SUM_ROW (firstRow + warpRow + i * 16 + lane / 4 + e / 2 * 8)
 #define MGPU_SUM_COLUMN (firstColumn + warpColumn + j * 8 + lane % 4 * 2 + e % 2)
   float sums[warpRows / 16][warpColumns / 8][4];

@@ -1,4 +1,4 @@
-// matmul_kernel0_wgmma: the launch at tests/lit/kernels/Inputs/products.mlir:31:3.
+// matmul_kernel0_wgmma: the launch at products.mlir:31:3.
 // dc += da * db: 200 x 96 and 96 x 160, on tensor cores by warpgroups (wgmma),
 // from tiles that tensor copies bring (TMA). CUDA C++ that includes nothing, for NVRTC and
 // sm_90a alone. Sums are of f32, in the order of k but for the 16 steps of an instruction,
@@ -234,7 +234,7 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
   const int endRow = launch.endY * 8u < 200u ? (int)launch.endY * 8 : 200;
   int endColumn = launch.endX * 32u < 160u ? (int)launch.endX * 32 : 160;
   const int firstPanel = warp / 4 * rowTiles;
-  // Of row tile i of this warpgroup, sum e belongs to this row and column.
+  // Sum e of this warpgroup's row tile i belongs to this row and column.
 #define MGPU_SUM_ROW (firstRow + (firstPanel + i) * 64 + warp % 4 * 16 + lane / 4 + e / 2 % 2 * 8)
 #define MGPU_SUM_COLUMN (firstColumn + e / 4 * 8 + lane % 4 * 2 + e % 2)
   float sums[rowTiles][numSums];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Twins.h over a real driver, and a main that skips every test without a GPU.
-// Of collectives and copies there are fewer cases than over the double;
+// It has fewer cases of collectives and copies than over the double;
 // MGPU_GPU_CASES=all in the environment has all of them.
 #include "tests/unit/cuda/RawDriver.h"
 #include "tests/unit/cuda/Twins.h"

@@ -153,7 +153,7 @@ public:
 struct Rule {
   bool isBits = true;   ///< with the host's, after each replay
   bool isAgain = false; ///< with a second run's; else with the first replay's
-  double tolerance = 0; ///< of the first replay's beside the host's
+  double tolerance = 0; ///< how far the first replay may be off the host's
 };
 
 std::optional<Rule> parseRule(const std::string &word) {
@@ -229,7 +229,7 @@ public:
       MGPU_TRY(again->replayer->replay());
     return {};
   }
-  /// The array that is wrong, or empty; of the first replay `line` also says
+  /// The array that is wrong, or empty. After the first replay `line` also says
   /// what there is to say.
   Result<std::string> compare(Side &gpu, json &line) {
     MGPU_TRY_ASSIGN(auto got, gpu.results());

@@ -53,7 +53,7 @@ DATA = {("digits", "main"): {"x": "digits.csv.gz:0-63@0-1435", "y": "digits.csv.
                              "b1": "zeros", "b2": "zeros"}}
 
 ARCHS = "sm_80,sm_90,sm_100"
-# Of --tensor-cores, and the architecture it is for; none: all of ARCHS.
+# Values of --tensor-cores, and the architecture each is for; none: all of ARCHS.
 FORMS = {"mma": None, "wgmma": "sm_90", "cublaslt": None}
 # What compute-sanitizer says, in small letters, where it cannot work with a GPU at all.
 NO_TOOL = "device not supported"

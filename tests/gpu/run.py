@@ -41,7 +41,7 @@ LIBRARIES = [("libnvrtc.so.13", "libnvrtc.so.12"), ("libnccl.so.2",),
              ("libcublasLt.so.13", "libcublasLt.so.12"), ("libcupti.so.13", "libcupti.so.12")]
 # Seconds in which a process that is killed should be gone.
 GRACE = 3
-# Of a failing step's log so much is in the result; all of it is in the archive.
+# How much of a failing step's log is in the result; all of it is in the archive.
 LOG_BYTES = 20000
 
 
@@ -198,7 +198,7 @@ class Run:
         self.result["date"] = str(datetime.date.today())
         self.is_double = DOUBLE in name
         if self.is_double:
-            # Of the limits only that they work is of interest, on any machine.
+            # The limits matter only in that they work, on any machine.
             self.slack = 6
             self.result["rehearsal"] = "no GPU: a test double; no figure here means anything"
             if os.path.realpath(self.results) == os.path.realpath(RESULTS):

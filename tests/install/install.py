@@ -96,7 +96,7 @@ def check_pages(prefix):
     page, bash = find(prefix, "mgpu-tune.1"), os.path.join(prefix, "share/bash-completion/completions/mgpu-tune")
     assert complete(bash, "mgpu-tune", "ca") == ["calibrate"]
     assert complete(bash, "mgpu-tune", "db", "li") == ["list"]
-    assert complete(bash, "mgpu-tune", "plan", "x.mlir", "--sched") == ["--scheduler"]
+    assert complete(bash, "mgpu-tune", "plan", "x.mlir", "--strea") == ["--streams"]
     assert complete(bash, "mgpu-tune", "plan", "--scheduler", "se") == ["serial"]
     assert "--scheduler" not in complete(bash, "mgpu-tune", "report", "--")
     assert prefix in complete(bash, "mgpu-tune", "run", prefix)

@@ -19,6 +19,7 @@ config.environment["PATH"] = os.pathsep.join(
 
 # The database lies here, and not in the user's home.
 config.environment["XDG_CACHE_HOME"] = os.path.join(config.mgpu_exec_root, "cache")
+config.environment["XDG_STATE_HOME"] = os.path.join(config.mgpu_exec_root, "state")
 
 # Full paths, so that a tool that was not built fails by name and none of
 # another build is found. Part of a path or of a longer name is left alone.

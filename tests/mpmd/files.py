@@ -23,7 +23,7 @@ import tarfile
 OTHER = {
     ("infer_mesh_pipeline_call_op_failures.mlir", 0): "a call gives one value to a callee of two arguments",
 }
-# Options of Shardy's command that are no passes.
+# Options of Shardy's command that are not passes.
 PLAIN = re.compile(r"-?-(split-input-file|verify-diagnostics|allow-unregistered-dialect)?")
 SPLIT = re.compile(r"(?m)^// -----.*$")
 

@@ -5,9 +5,10 @@ all numbers are small whole ones. Half of them are made of named computations, w
 half of fragments whose values are sharded; some plans are shuffled. MGPU_SWEEPS makes it hundreds."""
 import os
 import random
-import subprocess
 import sys
 import tempfile
+
+from harness import command, pairs, write_npy
 
 tune = sys.argv[1]
 COUNT = 400 if os.environ.get("MGPU_SWEEPS") else 12
@@ -117,15 +118,11 @@ def run(folder, program, seed, over_meshes, *options):
     path = os.path.join(folder, "program.mlir")
     with open(path, "w") as file:
         file.write(program.text(over_meshes))
-    command = [tune, "run", path, *options]
-    for k in range(len(program.arguments)):
-        command += ["--arg", f"{k}={folder}/a{k}.npy"]
     outs = [os.path.join(folder, f"r{k}.npy") for k in range(len(program.results))]
-    for k, out in enumerate(outs):
-        command += ["--out", f"r{k}={out}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    if done.returncode:
-        sys.exit(f"seed {seed}: exit code {done.returncode}: {' '.join(command)}\n{done.stderr}\n{program.text(over_meshes)}")
+    command(tune, "run", path, *options,
+            *pairs("--arg", [f"{k}={folder}/a{k}.npy" for k in range(len(program.arguments))]),
+            *pairs("--out", [f"r{k}={out}" for k, out in enumerate(outs)]),
+            about=f"seed {seed}\n{program.text(over_meshes)}", timeout=120)
     results = []
     for out in outs:
         with open(out, "rb") as file:
@@ -134,20 +131,12 @@ def run(folder, program, seed, over_meshes, *options):
     return results
 
 
-def write_argument(path, rng):
-    values = [rng.randint(-3, 3) for _ in range(N * N)]
-    header = f"{{'descr': '<i4', 'fortran_order': False, 'shape': ({N}, {N}), }}"
-    header += " " * (63 - (len(header) + 10) % 64) + "\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode())
-        file.write(b"".join(v.to_bytes(4, "little", signed=True) for v in values))
-
-
 for seed in range(COUNT):
     program = Program(seed)
     with tempfile.TemporaryDirectory() as folder:
         for k in range(len(program.arguments)):
-            write_argument(os.path.join(folder, f"a{k}.npy"), program.rng)
+            values = [program.rng.randint(-3, 3) for _ in range(N * N)]
+            write_npy(os.path.join(folder, f"a{k}.npy"), values, (N, N), "<i4")
         plain = run(folder, program, seed, False)
         shuffled = ["--scheduler", "shuffled", "--seed", str(seed)] if seed % 3 == 0 else []
         if run(folder, program, seed, True, *program.assign, *shuffled) != plain:

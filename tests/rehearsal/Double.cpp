@@ -53,7 +53,7 @@ struct Tables {
   StreamWork work = streamWork();
 };
 Tables *tables;
-pid_t owner; // of the state: a process that forks leaves nothing behind
+pid_t owner; // owns the state: a process that forks leaves nothing behind
 
 void *find(std::string_view name) {
 #define MGPU_CUDA_GIVE(each, version)                                          \
@@ -66,7 +66,6 @@ void *find(std::string_view name) {
   if (name == #each)                                                           \
     return reinterpret_cast<void *>(tables->work.each);
   MGPU_WORK_GIVE(cuLaunchKernel)
-  MGPU_WORK_GIVE(cuStreamWaitEvent)
   MGPU_WORK_GIVE(cuMemcpyDtoDAsync)
 #undef MGPU_WORK_GIVE
   return nullptr;

@@ -16,7 +16,7 @@ namespace mgpu::rehearsal {
 /// Where texts and what they became are kept: MGPU_REHEARSAL in the
 /// environment. Ends the process where it is not set.
 std::string folder();
-/// The name, in that folder, of what belongs to a cubin.
+/// The name that what belongs to a cubin has in that folder.
 std::string nameOf(std::span<const std::byte> cubin, const char *suffix);
 
 /// For FakeCuda::kernelsOf. Empty, after a line on stderr, for a cubin whose

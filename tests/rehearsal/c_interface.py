@@ -9,9 +9,10 @@ Usage: c_interface.py MGPU_TUNE MGT_TEST LIBMGT EXAMPLES LIBRARIES
 
 import ctypes
 import os
-import subprocess
 import sys
 import tempfile
+
+from harness import command
 
 # digits, which takes as long as the rest together, has its turn in make check-all.
 EXAMPLES = [("mlp", []), ("heat", [])]
@@ -21,9 +22,7 @@ TARGETS = ["cuda:0/4", "cuda:1/4", "cuda:3,1,0,2", "cuda"]
 
 
 def run(words, environment, expect=0):
-    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **environment})
-    if done.returncode != expect:
-        sys.exit(f"{' '.join(words)}: exit code {done.returncode}, expected {expect}\n{done.stdout}{done.stderr}")
+    done = command(*words, expect=expect, env={**os.environ, **environment})
     return done.stdout + done.stderr
 
 

@@ -11,11 +11,10 @@ import itertools
 import math
 import os
 import random
-import subprocess
 import sys
 import tempfile
 
-from harness import read_npy, write_npy
+from harness import command, pairs, read_npy, write_npy
 
 ROWS, COLUMNS = 24, 4  # of each device's tensor; all groups divide ROWS
 TYPES = {"i32": "<i4", "i64": "<i8", "f32": "<f4", "f64": "<f8"}
@@ -233,13 +232,9 @@ def run(tune, folder, grid, element, seed):
         out.write(program.text())
     flat = [value for tensor in program.inputs for row in tensor for value in row]
     write_npy(given, [float(v) if element[0] == "f" else v for v in flat], (ROWS * program.count, COLUMNS), TYPES[element])
-    command = [tune, "run", file, "--arg", f"all={given}"]
-    for k in range(len(program.results)):
-        command += ["--out", f"r{k}={os.path.join(folder, f'r{k}.npy')}"]
-    done = subprocess.run(command, capture_output=True, text=True)
     what = f"grid {grid}, {element}, seed {seed}"
-    if done.returncode != 0:
-        sys.exit(f"{what}: exit code {done.returncode}\n{done.stdout}{done.stderr}\n{program.text()}")
+    outs = pairs("--out", [f"r{k}={os.path.join(folder, f'r{k}.npy')}" for k in range(len(program.results))])
+    command(tune, "run", file, "--arg", f"all={given}", *outs, about=f"{what}\n{program.text()}")
     compared = 0
     for k, (name, shape, _, expected, text) in enumerate(program.results):
         got, _ = read_npy(os.path.join(folder, f"r{k}.npy"))

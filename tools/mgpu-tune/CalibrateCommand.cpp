@@ -149,7 +149,7 @@ Result<Kernels> compileKernels(const LoadOptions &options,
   return out;
 }
 
-/// What no measurement says. Of GPUs it asks the driver.
+/// What no measurement says. For GPUs it asks the driver.
 Result<device::Topology> describe(const std::string &target, uint32_t devices,
                                   const device::Driver &driver) {
   device::Topology about;
@@ -184,7 +184,7 @@ Result<device::Topology> describe(const std::string &target, uint32_t devices,
                                   : gpu.multiprocessors;
   }
   about.device.architecture =
-      uint32_t(std::atoi(driver.architecture().c_str() + 3)); // of "sm_90"
+      uint32_t(std::atoi(driver.architecture().c_str() + 3)); // "sm_90"
   return about;
 }
 
@@ -219,7 +219,7 @@ void print(const device::Topology &t, const std::string &path) {
 /// What is calibrated.
 struct Calibrated {
   std::string target;
-  CudaTarget cuda; ///< where it is GPUs
+  CudaTarget cuda; ///< set for GPUs
   uint32_t devices = 1;
   bool areGpus() const { return cuda.gpus.size() > 1; }
 };

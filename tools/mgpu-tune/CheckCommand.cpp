@@ -108,6 +108,46 @@ static Result<void> verifyKernels(const LoadedProgram &program,
   return first;
 }
 
+static json
+argumentsJson(const std::vector<planner::ProgramArgument> &arguments) {
+  json out = json::array();
+  for (const planner::ProgramArgument &argument : arguments)
+    out.push_back({{"name", argument.name},
+                   {"type", toString(argument.elementType)},
+                   {"shape", argument.shape},
+                   {"role", toString(argument.role)}});
+  return out;
+}
+
+/// What there is to say of the program, sound or not.
+static json toJson(const Result<LoadedProgram> &program,
+                   const std::vector<Message> &messages,
+                   const LoadOptions &load) {
+  json out{{"file", load.file},
+           {"ok", program.has_value()},
+           {"messages", json::array()}};
+  for (const Message &message : messages)
+    out["messages"].push_back({{"severity", message.severity},
+                               {"location", message.location},
+                               {"text", message.text}});
+  if (!program) {
+    out["error"] = errorObject(program.error());
+    return out;
+  }
+  const planner::Dag &dag = program->dag;
+  out["devices"] = dag.numDevices;
+  out["nodes"] = dag.nodes.size();
+  out["dependencies"] = dag.edges.size();
+  out["kernels"] = dag.kernels.size();
+  out["buffers"] = dag.buffers.size();
+  out["loop_trips"] = dag.loop.trips;
+  out["arguments"] = argumentsJson(program->arguments);
+  out["results"] = argumentsJson(program->results);
+  if (load.reportSharding)
+    out["sharding"] = program->sharding;
+  return out;
+}
+
 Result<int> runCheck(const CheckOptions &options) {
   if (options.planFile.empty() && !options.certificateFile.empty())
     return fail(ErrorKind::Usage,
@@ -136,21 +176,9 @@ Result<int> runCheck(const CheckOptions &options) {
       program = fail(std::move(words.error()));
   }
   if (options.json) {
-    json out{{"file", load.file}, {"ok", program.has_value()}};
+    json out = toJson(program, messages, load);
     if (!aboutPlan.empty())
       out["plan"] = aboutPlan;
-    out["messages"] = json::array();
-    for (const Message &message : messages)
-      out["messages"].push_back({{"severity", message.severity},
-                                 {"location", message.location},
-                                 {"text", message.text}});
-    if (program) {
-      out["nodes"] = program->dag.nodes.size();
-      out["loop_trips"] = program->dag.loop.trips;
-      if (load.reportSharding)
-        out["sharding"] = program->sharding;
-    } else
-      out["error"] = program.error().message;
     pipeline::printJson(out);
   }
   if (!program)

@@ -48,6 +48,12 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
             1, 65536);
   addPairs(command, "--assign", load.meshes,
            "Mesh V runs the named computation K of an mpmd program");
+  command
+      ->add_option("--schedule", load.schedule,
+                   "The order of an mpmd program's microbatches: gpipe, 1f1b, "
+                   "eager-1f1b, interleaved, circular, zb-h1, zb-h2; auto is "
+                   "the planner's own")
+      ->capture_default_str();
   takeWhole(command
                 ->add_option("--node-limit", load.nodeLimit,
                              "Most nodes the unrolled program may have")
@@ -99,7 +105,7 @@ void addScheduling(CLI::App *command, PlanOptions &options) {
   takeWhole(
       command->add_option("--streams", options.streams, "Streams per device")
           ->capture_default_str()
-          // What is the default in any case is no choice.
+          // What is the default in any case is not a choice.
           ->each([&options](const std::string &streams) {
             options.isChosen |=
                 streams != std::to_string(PlanOptions().streams);
@@ -110,7 +116,7 @@ void addScheduling(CLI::App *command, PlanOptions &options) {
 void addDatabase(CLI::App *command, std::string &database) {
   addValue(command, "--db", database, "FILE",
            "The database; else MGPU_DB, else mgpu/mgpu.db in the "
-           "user's cache directory");
+           "user's state directory");
 }
 
 void addTuned(CLI::App *command, LoadOptions &load, bool &useTuned) {
@@ -167,8 +173,8 @@ void addGpus(CLI::App *command, GpuOptions &options) {
            "symmetric memory, from 2.27 on), min-ctas=N, max-ctas=N, "
            "ctas=default|efficiency|zero");
   takeWhole(addValue(command, "--deadline", options.deadlineSeconds, "SECONDS",
-                     "Of each replay on a GPU, after which it is "
-                     "given up; 0: none")
+                     "Of each replay on a GPU, and of each wait for another "
+                     "rank, after which it is given up; 0: none")
                 ->capture_default_str(),
             0, 1'000'000);
 }

@@ -4,6 +4,7 @@
 #include "bench/measure/FreshProcesses.h"
 #include "db/FileSystem.h"
 #include "pipeline/Load.h"
+#include "support/Spelling.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <filesystem>
 #include <random>
 
 namespace mgpu::pipeline {
@@ -43,6 +45,14 @@ Result<tuner::Realization> realize(const std::string &word,
                               path));
     config = found->config;
   } else if (word != "default") {
+    static const std::vector<std::string> words = {"default", "serial",
+                                                   "tuned"};
+    std::error_code none;
+    if (!std::filesystem::exists(word, none))
+      return fail(ErrorKind::Usage,
+                  fmt::format("'{}' is none of default, serial, tuned, and "
+                              "there is no such database (.db) or plan{}",
+                              word, didYouMean(word, words)));
     planFile = word;
   }
   MGPU_TRY_ASSIGN(auto realized, evaluator.realize(config));

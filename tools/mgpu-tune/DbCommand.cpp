@@ -6,13 +6,23 @@
 #include "db/FileSystem.h"
 #include "tools/mgpu-tune/CommonOptions.h"
 
+#include <fmt/format.h>
 #include <memory>
 
 namespace mgpu::pipeline {
 
+void noteEarlierPlace(const std::string &database) {
+  if (std::string better = db::betterDatabasePath(database); !better.empty())
+    fmt::print(stderr,
+               "mgpu-tune: note: the database lies in '{}', which cleaners of "
+               "caches empty: move it to '{}'\n",
+               *db::databasePath(database), better);
+}
+
 Result<db::TuningStore> openStore(const std::string &database,
                                   db::Access access, const std::string *site) {
   MGPU_TRY_ASSIGN(std::string path, db::databasePath(database));
+  noteEarlierPlace(database);
   db::StoreOptions store;
   store.database.access = access;
   if (site)

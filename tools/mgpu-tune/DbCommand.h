@@ -14,6 +14,9 @@
 
 namespace mgpu::pipeline {
 
+/// Says where the user's database had better be, where it is elsewhere.
+void noteEarlierPlace(const std::string &database);
+
 /// The file that --db names, over that of --db-site if `site` is not null.
 Result<db::TuningStore> openStore(const std::string &database,
                                   db::Access access,

@@ -49,15 +49,16 @@ static const char *nameOf(ErrorKind kind) {
   return "internal";
 }
 
+json errorObject(const Error &error) {
+  return {{"kind", nameOf(error.kind)},
+          {"exit_code", int(error.kind)},
+          {"message", error.message},
+          {"location", error.location}};
+}
+
 void printJsonError(const Error &error) {
-  if (isPrinted)
-    return;
-  printJson({{"ok", false},
-             {"error",
-              {{"kind", nameOf(error.kind)},
-               {"exit_code", int(error.kind)},
-               {"message", error.message},
-               {"location", error.location}}}});
+  if (!isPrinted)
+    printJson({{"ok", false}, {"error", errorObject(error)}});
 }
 
 } // namespace mgpu::pipeline

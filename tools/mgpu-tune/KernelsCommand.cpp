@@ -136,7 +136,7 @@ static json listedJson(const Listed &listed, const device::DeviceProfile *gpu) {
       {"source", text.image.blob},
       {"space", listed.space ? spaceJson(*text.space, *listed.space) : json()}};
   if (listed.error)
-    out["error"] = listed.error->message;
+    out["error"] = errorObject(*listed.error);
   if (!listed.usage)
     return out;
   out["registers"] = listed.usage->registers;

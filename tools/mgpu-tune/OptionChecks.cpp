@@ -4,6 +4,7 @@
 #include "support/Spelling.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -82,8 +83,9 @@ void takeWord(CLI::Option *option, const std::vector<std::string> &words) {
       [=](std::string &text) {
         return std::find(words.begin(), words.end(), text) != words.end()
                    ? ""
-                   : fmt::format("'{}' is none of {}", text,
-                                 fmt::join(words, ", "));
+                   : fmt::format("'{}' is none of {}{}", text,
+                                 fmt::join(words, ", "),
+                                 didYouMean(text, words));
       },
       fmt::format("{}", fmt::join(words, "|")));
 }
@@ -96,26 +98,45 @@ static std::vector<std::string> commandNames(const CLI::App &group) {
   return names;
 }
 
+/// Whether a word begins as an option does; "-1" and "-" do not.
+static bool looksLikeOption(const std::string &word) {
+  return word.starts_with("--") ||
+         (word.size() == 2 && word[0] == '-' && std::isalpha(word[1]));
+}
+
 /// The first word after the command that begins as an option and is none of
 /// it, with what may have been meant. CLI11 would rather say what is missing,
 /// which is often only misspelt.
 static std::string unknownOption(const CLI::App &command, int argc, char **argv,
                                  int first) {
   std::vector<std::string> known;
-  for (const CLI::Option *option : command.get_options())
+  for (const CLI::Option *option : command.get_options()) {
     for (const std::string &name : option->get_lnames())
       known.push_back("--" + name);
+    for (const std::string &name : option->get_snames())
+      known.push_back("-" + name);
+  }
   for (int k = first; k < argc; ++k) {
     std::string word = argv[k];
     word = word.substr(0, word.find('='));
     if (word == "--")
       break;
-    if (word.starts_with("--") &&
+    if (looksLikeOption(word) &&
         std::find(known.begin(), known.end(), word) == known.end())
       return fmt::format("there is no option {}{}", word,
                          didYouMean(word, known));
   }
   return "";
+}
+
+/// What is said of words that are no option's and no argument's.
+static std::string nothingTakes(const std::vector<std::string> &words,
+                                const CLI::App &command) {
+  std::string what = fmt::format("nothing takes {}", fmt::join(words, " "));
+  if (words[0].find('=') != std::string::npos &&
+      command.get_option_no_throw("--arg"))
+    what += "; did you mean '--arg " + words[0] + "'?";
+  return what;
 }
 
 std::string usageError(const CLI::App &app, const CLI::ParseError &error,
@@ -143,8 +164,7 @@ std::string usageError(const CLI::App &app, const CLI::ParseError &error,
   else if (dynamic_cast<const CLI::ArgumentMismatch *>(&error))
     what = mismatch(what);
   else if (dynamic_cast<const CLI::ExtrasError *>(&error))
-    what = fmt::format("nothing takes {}",
-                       fmt::join(app.remaining(/*recurse=*/true), " "));
+    what = nothingTakes(app.remaining(/*recurse=*/true), *last);
   return fmt::format("{}; '{} --help' lists the {}", what, name,
                      isGroup ? "commands" : "options");
 }

@@ -20,11 +20,12 @@ struct Group {
 const std::vector<Group> &groups() {
   static const std::vector<Group> all = {
       {"Program",
-       {"--entry", "--arg", "--role", "--devices", "--assign", "--node-limit",
-        "--roll-from", "--no-fusion"}},
+       {"--entry", "--arg", "--role", "--devices", "--assign", "--schedule",
+        "--node-limit", "--roll-from", "--no-fusion"}},
       {"Target",
-       {"--target", "--cpu", "--arch", "--memory", "--nccl", "--deadline",
-        "--tensor-cores", "--pdl", "--compile-timeout"}},
+       {"--target", "--distributed", "--cpu", "--arch", "--memory", "--nccl",
+        "--deadline", "--tensor-cores", "--pdl", "--compile-timeout",
+        "--guard"}},
       {"Plan",
        {"--plan", "--certificate", "--scheduler", "--transforms", "--streams",
         "--seed", "--collectives", "--what-if", "--noise", "--pareto"}},

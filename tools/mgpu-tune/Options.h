@@ -31,7 +31,7 @@ struct CheckOptions : ProgramOptions {
 /// Options of several GPUs, and of how long a replay may take.
 struct GpuOptions {
   std::string nccl;               ///< "overlap,max-ctas=8"
-  uint64_t deadlineSeconds = 120; ///< of each replay on a GPU; 0: none
+  uint64_t deadlineSeconds = 120; ///< for each replay on a GPU; 0: none
 };
 
 /// `run` and `replay`.
@@ -40,6 +40,8 @@ struct RunOptions : ProgramOptions, GpuOptions {
   std::map<std::string, std::string> outputs; ///< --out K=FILE
   uint64_t repeat = 1;
   std::string traceFile;
+  std::string distributed; ///< "auto", "openmpi", "mpich", "tcp"; or none
+  bool guard = false;      ///< watch the memory around buffers
 };
 
 struct PlanCommandOptions : ProgramOptions {

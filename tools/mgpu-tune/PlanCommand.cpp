@@ -6,6 +6,7 @@
 #include "pipeline/Target.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/schedule/HostReplay.h"
+#include "planner/schedule/PipelineReport.h"
 #include "planner/schedule/PlanProof.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/Timeline.h"
@@ -43,7 +44,7 @@ json toJson(const planner::AlgorithmChoice &choice) {
   return out;
 }
 
-/// Of a node, where --explain asks for it.
+/// Adds what --explain says of a node.
 void explainNode(json &out, const planner::PlanStep &step,
                  const planner::DagNode &node, const std::string &reason) {
   out["kind"] = toString(workClass(node));
@@ -52,6 +53,23 @@ void explainNode(json &out, const planner::PlanStep &step,
   out["waits"] = json::array();
   for (planner::NodeId wait : step.waits)
     out["waits"].push_back(wait.value);
+}
+
+json toJson(const planner::PipelineReport &report) {
+  json out{{"bubble", report.bubble},
+           {"transfer_bytes", report.transferBytes},
+           {"meshes", json::array()},
+           {"transfers", json::array()}};
+  for (const planner::PipelineReport::Mesh &mesh : report.meshes)
+    out["meshes"].push_back({{"name", mesh.name},
+                             {"bubble", mesh.bubble},
+                             {"peak_bytes", mesh.peakBytes}});
+  for (const planner::PipelineReport::Transfer &transfer : report.transfers)
+    out["transfers"].push_back({{"from", transfer.from},
+                                {"to", transfer.to},
+                                {"copies", transfer.copies},
+                                {"bytes", transfer.bytes}});
+  return out;
 }
 
 json toJson(const planner::Plan &plan, const planner::Dag &dag,
@@ -163,7 +181,7 @@ void printWhatIf(const planner::TargetPlan &now, const ChangedPlan &then,
 }
 
 constexpr uint32_t noisePlays = 400;
-constexpr std::string_view standardOutput = "-"; // of -o
+constexpr std::string_view standardOutput = "-"; // as -o names it
 
 /// Options that only make sense for a machine that is not here.
 Result<void> refuseSimOptions(const PlanCommandOptions &options) {
@@ -207,15 +225,15 @@ Result<void> refuseBesidePareto(const PlanCommandOptions &options) {
 struct PlanReport {
   planner::Plan plan;
   uint32_t threads = 0; ///< that replay it on the host, where that is known
-  // Of a machine that is not here:
+  // Only for a machine that is not here:
   std::optional<planner::TopologyEstimator> machine;
   std::optional<planner::TargetPlan> target;
-  uint64_t workspace = 0; ///< of each device, for cuBLASLt
+  uint64_t workspace = 0; ///< each device's, for cuBLASLt
   planner::Dag source;    ///< for --what-if: before the transforms
   std::optional<ChangedPlan> changed;
   /// The median and the 95th percentile of the makespan.
   std::optional<std::pair<double, double>> noise;
-  /// Where it is asked for: what proves the plan's bound without a search.
+  /// What proves the plan's bound without a search, if it is asked for.
   std::optional<planner::PlanBound> bound;
 };
 
@@ -306,6 +324,9 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
                     options.explain);
   if (report.bound)
     out["bound_words"] = report.bound->words;
+  if (!program.meshes.empty())
+    out["pipeline"] = toJson(
+        planner::reportPipeline(report.plan, program.dag, program.meshes));
   if (report.noise)
     out["noise"] = {{"percent", options.noisePercent},
                     {"p50_us", report.noise->first},
@@ -420,6 +441,9 @@ void printText(const PlanReport &report, const LoadedProgram &program,
     return;
   }
   fmt::print("{}", planner::summaryText(plan, program.dag));
+  if (!program.meshes.empty())
+    fmt::print("{}", toText(planner::reportPipeline(plan, program.dag,
+                                                    program.meshes)));
   if (report.target)
     fmt::print("contention {:.3f} us, where work on a device slows down what "
                "runs beside it\n",

@@ -25,6 +25,13 @@ static Result<planner::PlanAlone> readAlone(const std::string &path) {
 }
 
 Result<int> runPlanDiff(const CompareOptions &options) {
+  if (options.a == "default" || options.a == "serial" || options.a == "tuned" ||
+      options.a.ends_with(".db"))
+    return fail(ErrorKind::Usage,
+                fmt::format("compare {0} {1} lacks B: give `compare FILE A B` "
+                            "for a program, as `compare {0} {1} tuned`, or "
+                            "two plans",
+                            options.load.file, options.a));
   MGPU_TRY_ASSIGN(planner::PlanAlone a, readAlone(options.load.file));
   MGPU_TRY_ASSIGN(planner::PlanAlone b, readAlone(options.a));
   planner::PlanDiff diff = planner::diffPlans(a, b);

@@ -4,6 +4,7 @@
 #include "bench/measure/Summary.h"
 #include "capture/graph/Communication.h"
 #include "device/cuda/api/Libraries.h"
+#include "pipeline/Distributed.h"
 #include "pipeline/Expectations.h"
 #include "pipeline/Faults.h"
 #include "pipeline/GpuIdentity.h"
@@ -50,12 +51,25 @@ struct Times {
   std::vector<MadeRound> later;
 };
 
+Result<void> checkGuarded(const RunOptions &options, bool areSeveral) {
+  if (options.guard && areSeveral)
+    return fail(ErrorKind::Usage,
+                "--guard watches the memory of one process: use it with "
+                "--target host or one GPU, without --distributed");
+  return {};
+}
+
 /// Usage for options that do not go with the target, before anything is read.
 Result<void> checkTarget(const RunOptions &options) {
   const LoadOptions &load = options.load;
+  MGPU_TRY(checkGuarded(options, !options.distributed.empty()));
   if (isCudaTarget(load.target) && !options.prepare.cpu.empty())
     return fail(ErrorKind::Usage,
                 "--cpu is for the host's kernels: leave it out, or --target");
+  if (isCudaTarget(load.target) && !options.distributed.empty())
+    return fail(ErrorKind::Unsupported,
+                "--distributed runs the host target alone: GPUs of several "
+                "processes do not reach each other yet");
   if (load.tensorCores == "cublaslt" && isCudaTarget(load.target))
     MGPU_TRY(device::findCublasLt());
   return {};
@@ -63,26 +77,31 @@ Result<void> checkTarget(const RunOptions &options) {
 
 /// The same of options that need the program to be told.
 Result<void> checkGpus(const RunOptions &options, bool areSeveral) {
+  MGPU_TRY(checkGuarded(options, areSeveral));
   if (!areSeveral && !options.nccl.empty())
     return fail(ErrorKind::Usage, "--nccl is for several GPUs: use it with "
                                   "--target cuda:0,1");
   return {};
 }
 
-Result<std::unique_ptr<Runner>> openOne(LoadedProgram &program,
-                                        const RunOptions &options,
-                                        Prepared &prepared,
-                                        const std::function<void()> &opened) {
+Result<std::unique_ptr<Runner>>
+openOne(LoadedProgram &program, const RunOptions &options, Prepared &prepared,
+        const std::function<void()> &opened, tuner::GuardedDriver *&guard) {
   for (const char *option : {"--tensor-cores", "--pdl", "--deadline"})
     if (!isCudaTarget(program.from.target) &&
-        options.load.given.contains(option))
+        options.load.given.contains(option) &&
+        !(theRanks() && option == std::string_view("--deadline")))
       return fail(
           ErrorKind::Usage,
           fmt::format("{} is for GPUs: use it with --target cuda:0", option));
+  if (theRanks())
+    return openDistributed(program, options.prepare, *theRanks(), prepared,
+                           opened);
   OpenOptions open;
   open.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
   open.profiles = !options.traceFile.empty();
-  return openTargetRunner(program, options.prepare, open, prepared, opened);
+  return openTargetRunner(program, options.prepare, open, prepared, opened,
+                          options.guard ? &guard : nullptr);
 }
 
 Result<std::unique_ptr<Runner>>
@@ -101,7 +120,8 @@ openSeveral(LoadedProgram &program, const std::vector<int> &gpus,
 Result<void> replayRounds(const LoadedProgram &program,
                           const RunOptions &options,
                           const std::vector<Round> &rounds, Runner &runner,
-                          Times &times, std::string &printed) {
+                          tuner::GuardedDriver *guard, Times &times,
+                          std::string &printed) {
   // In JSON the text is a field, else it goes where the kernels' texts go.
   auto output = [&]() -> Result<void> {
     return giveOutputs(program, runner, [&](const std::string &text) {
@@ -112,6 +132,8 @@ Result<void> replayRounds(const LoadedProgram &program,
     });
   };
   MGPU_TRY_ASSIGN(times.fetchUs, runRound(times.first, options.repeat, runner));
+  if (guard)
+    MGPU_TRY(checkGuard(*guard));
   MGPU_TRY(output());
   MGPU_TRY(writeOutputs(program, options.outputs, runner, Written::Others));
   MGPU_TRY(checkExpectations(program, runner));
@@ -119,6 +141,8 @@ Result<void> replayRounds(const LoadedProgram &program,
     MGPU_TRY_ASSIGN(double us,
                     runRound(times.later[k], options.repeat, runner));
     times.fetchUs += us;
+    if (guard)
+      MGPU_TRY(checkGuard(*guard));
     MGPU_TRY(output());
     MGPU_TRY(writeOutputs(program, rounds[k].outputs, runner));
     MGPU_TRY(checkExpectations(program, runner));
@@ -127,6 +151,8 @@ Result<void> replayRounds(const LoadedProgram &program,
   if (options.traceFile.empty())
     return {};
   MGPU_TRY_ASSIGN(auto timed, runner.replayTimed());
+  if (!isFirstRank())
+    return {};
   return writeFileAtomic(
       options.traceFile,
       traceText(program.dag, timed, isCudaTarget(program.from.target)));
@@ -196,6 +222,16 @@ void printText(const LoadedProgram &program, const RunOptions &options,
     printWritten(program, rounds[k].outputs, fmt::format("@{}", k + 2));
 }
 
+/// Rank 0 has what the program writes: it alone compares, prints and writes.
+void forgetResults(LoadedProgram &program, RunOptions &options,
+                   std::vector<Round> &rounds) {
+  program.outputs.clear();
+  program.expectations.clear();
+  options.outputs.clear();
+  for (Round &round : rounds)
+    round.outputs.clear();
+}
+
 } // namespace
 
 Result<int> runRun(const RunOptions &given) {
@@ -206,9 +242,12 @@ Result<int> runRun(const RunOptions &given) {
     MGPU_TRY(uses.write("--out " + key, file));
   MGPU_TRY(uses.write("--trace", options.traceFile));
   MGPU_TRY(checkSeed(options.prepare, options.load.given));
-  MGPU_TRY_ASSIGN(const std::vector<Round> rounds,
+  MGPU_TRY_ASSIGN(std::vector<Round> rounds,
                   takeRounds(options.load.arguments, options.outputs));
   MGPU_TRY(checkTarget(options));
+  if (!options.distributed.empty())
+    MGPU_TRY(joinRanks(options.distributed,
+                       std::chrono::seconds(options.deadlineSeconds)));
   const Clock::time_point began = Clock::now();
   MGPU_TRY(parseNccl(options.nccl));
   options.load.usesRecord = mayUseRecord(options.prepare);
@@ -219,14 +258,17 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY_ASSIGN(const auto gpus,
                   severalGpus(options.load.target, program.dag.numDevices));
   MGPU_TRY(checkGpus(options, gpus.has_value()));
+  if (!isFirstRank())
+    forgetResults(program, options, rounds);
   if (!isCudaTarget(options.load.target))
     nameFaults(program);
   Times times;
   Prepared prepared;
   auto opened = [&] { times.importUs = microsecondsSince(began); };
+  tuner::GuardedDriver *guard = nullptr;
   MGPU_TRY_ASSIGN(const std::unique_ptr<Runner> runner,
                   gpus ? openSeveral(program, *gpus, options, prepared, opened)
-                       : openOne(program, options, prepared, opened));
+                       : openOne(program, options, prepared, opened, guard));
   MGPU_TRY(bindArguments(program, *runner));
   MGPU_TRY_ASSIGN(times.later, makeRounds(program, rounds, *runner));
   const Clock::time_point start = Clock::now();
@@ -234,8 +276,11 @@ Result<int> runRun(const RunOptions &given) {
   times.loadUs = microsecondsSince(start);
   times.readyUs = microsecondsSince(began);
   std::string printed;
-  MGPU_TRY(replayRounds(program, options, rounds, *runner, times, printed));
+  MGPU_TRY(
+      replayRounds(program, options, rounds, *runner, guard, times, printed));
   MGPU_TRY(runner->close());
+  if (!isFirstRank())
+    return 0;
   if (options.json)
     printJson(program, options, prepared, times, printed, *runner);
   else

@@ -45,7 +45,17 @@ static void addRun(CLI::App *command, RunOptions &options) {
             1, 1'000'000'000);
   addValue(command, "--trace", options.traceFile, "FILE",
            "Write a Chrome/Perfetto trace of one more replay");
+  command->add_flag("--guard", options.guard,
+                    "Put guard zones around all buffers and poison into "
+                    "devices' memory, and fail where a kernel wrote into a "
+                    "zone; slower, and of one target");
   addGpus(command, options);
+  takeWord(command->add_flag(
+               "--distributed{auto}", options.distributed,
+               "This is one of several processes that run the program "
+               "together, each some of its host devices: as mpirun, srun or "
+               "torchrun's variables say (docs/distributed.md)"),
+           {"auto", "openmpi", "mpich", "tcp"});
 }
 
 void addRunCommand(CommandLine &line) {
@@ -154,6 +164,9 @@ void addBundleCommand(CommandLine &line) {
                    "`tune` may choose of a bundle (default 0)")
       ->type_name("N")
       ->check(CLI::Validator(CLI::Range(0, 64)).description(""));
+  addPairs(command, "--prefix-map", options.bundle.prefixMap,
+           "Paths in the bundle that begin with K begin with V instead; those "
+           "in the program's own folder lose it");
   addTensorCores(command, options.load);
   addCompileTimeout(command, options.load);
   addPdl(command, options.load);

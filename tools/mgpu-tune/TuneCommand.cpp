@@ -5,6 +5,7 @@
 #include "pipeline/Load.h"
 #include "support/Plural.h"
 #include "support/Units.h"
+#include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 
@@ -308,6 +309,7 @@ Result<int> runTune(const TuneOptions &options) {
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
   MGPU_TRY_ASSIGN(const std::string path,
                   db::databasePath(options.load.database));
+  noteEarlierPlace(options.load.database);
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
   const tuner::KeyInput keys = context.keys(program.dag, options.coldCaches);
   MGPU_TRY_ASSIGN(auto earlier, tuner::findDecision(keys, context.spaces,

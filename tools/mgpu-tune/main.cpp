@@ -2,6 +2,7 @@
 //
 // mgpu-tune: parse the command line, call the command, print what it says.
 #include "kernels/compile/NvrtcCompiler.h"
+#include "pipeline/Distributed.h"
 #include "pipeline/Version.h"
 #include "tools/mgpu-tune/CommonOptions.h"
 #include "tools/mgpu-tune/JsonOutput.h"
@@ -56,7 +57,9 @@ int runCommand(const std::function<Result<int>()> &command, bool asJson) {
   } catch (const std::bad_alloc &) {
     return report(ErrorKind::Absent, "out of memory");
   }
-  if (!code && asJson)
+  if (!code)
+    pipeline::failRanks(code.error().message);
+  if (!code && asJson && pipeline::isFirstRank())
     pipeline::printJsonError(code.error());
   bool written = std::fflush(stdout) == 0 && !std::ferror(stdout);
   if (!code)
@@ -114,6 +117,7 @@ int main(int argc, char **argv) {
   // A limit on the size of files is an error of write(), not the end.
   std::signal(SIGXFSZ, SIG_IGN);
   const int exitCode = runCommand(line.chosen, wantsJson(app));
+  pipeline::leaveRanks();
   if (kernels::hasLeftPrograms())
     std::_Exit(exitCode);
   return exitCode;

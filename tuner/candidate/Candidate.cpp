@@ -36,8 +36,8 @@ tl::unexpected<Fault> faultOf(const Error &error) {
                error.message);
 }
 
-/// Of what was under way: a GPU's driver comes back from a kernel that faults,
-/// where the host's process dies of it.
+/// The fault of a run under way: a GPU's driver comes back from a kernel that
+/// faults, where the host's process dies of it.
 tl::unexpected<Fault> faultOfRun(const Error &error) {
   return fault(FaultKind::Crash, error.message);
 }

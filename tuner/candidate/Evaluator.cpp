@@ -17,7 +17,7 @@ static constexpr uint64_t numFreshSets = 4;
 /// Beyond what the reference takes: a candidate 20 times slower than that is
 /// not a candidate.
 static constexpr double slack = 20, leastSeconds = 2;
-/// Of one run in f64.
+/// The most that one run in f64 may take.
 static constexpr double mostWideSeconds = 20;
 
 ProgramConfig defaultConfig(const Dag &dag,

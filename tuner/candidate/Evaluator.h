@@ -50,9 +50,9 @@ struct TuningSubject {
 struct EvaluatorOptions {
   bench::CacheMode cache = bench::CacheMode::Hot;
   uint32_t compilers = 1;   ///< processes that compile at once
-  uint64_t freshSeed = 1;   ///< of the data made for checks
+  uint64_t freshSeed = 1;   ///< for the data made for checks
   uint64_t memoryBytes = 0; ///< a candidate may have; 0: no limit
-  bool pinThreads = true;   ///< of candidates, while they are measured
+  bool pinThreads = true;   ///< candidates', while they are measured
 };
 
 /// The configuration used where nothing was tuned: `run` without a database.

@@ -90,7 +90,7 @@ Result<void> GuardedDriver::arm(const Plan &plan, const Dag &dag) {
     std::sort(here.begin(), here.end(), [](const auto *a, const auto *b) {
       return a->offset < b->offset;
     });
-    uint64_t end = 0; // of the buffers so far
+    uint64_t end = 0; // where the buffers so far end
     std::string last = "before the first buffer";
     for (const Placement *placement : here) {
       if (placement->offset > end)

@@ -11,7 +11,7 @@ namespace mgpu::tuner {
 namespace {
 
 struct FloatFormat {
-  int precision, leastExponent; ///< of normal numbers
+  int precision, leastExponent; ///< normal numbers have them
 };
 
 FloatFormat formatOf(ElementType type) {

@@ -18,7 +18,7 @@ namespace mgpu::tuner {
 /// For each element of the floating-point outputs, one after the other.
 struct Tolerances {
   std::vector<double> exact; ///< in f64, rounded to the output's type
-  std::vector<double> bound; ///< of the distance; 0: only equal bits will do
+  std::vector<double> bound; ///< largest distance; 0: only equal bits will do
 };
 
 bool isFloat(ElementType type);

@@ -47,7 +47,7 @@ struct DecidedTimes {
 nlohmann::json toJson(const DecidedTimes &times);
 /// None where the text is not of one.
 std::optional<DecidedTimes> decidedTimesFromJson(const nlohmann::json &from);
-/// Of the trial that holds a decision; none of any other trial.
+/// The times of the trial that holds a decision; none of any other trial.
 std::optional<DecidedTimes> decidedTimesOf(const db::Trial &trial);
 
 /// "1.118 us [1.102 us, 1.130 us]"; without an interval, the time alone.

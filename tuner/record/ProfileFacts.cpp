@@ -25,13 +25,14 @@ static std::string devicesOf(const DagNode &node) {
   return text.empty() ? "host" : text;
 }
 
-/// Of a plan on a host's threads or, without any, on a GPU: the plan's own
-/// times, and for each further trip of a rolled loop as long as the first.
+/// The time of a plan on a host's threads or, without any, on a GPU: the plan's
+/// own times, and each further trip of a rolled loop takes as long as the
+/// first.
 static double replayUs(const Plan &plan, const Dag &dag, uint32_t threads) {
   if (threads > 0)
     return hostReplayUs(plan, dag, threads);
   const Simulation times = simulate(plan, dag, {});
-  // Uploads and fetches are none of a replay.
+  // Uploads and fetches do not belong to a replay.
   double us = 0;
   for (Phase phase : {Phase::Prologue, Phase::Replay, Phase::Epilogue}) {
     double from = times.makespanUs, to = 0;
@@ -180,7 +181,7 @@ Result<void> storeProfile(const db::TuningProblem &program,
                       {"nodes", std::move(nodes)}};
   if (facts.program)
     about["program"] = toJson(*facts.program);
-  // Names come from the user's file and may be no UTF-8.
+  // Names come from the user's file and may not be UTF-8.
   trial.provenance.environment =
       about.dump(-1, ' ', false, json::error_handler_t::replace);
   return store.record(profileProblem(program), trial);
@@ -230,7 +231,7 @@ static std::optional<ProfileFacts> factsFrom(const db::Trial &trial) {
       for (auto &[name, value] : at->items())
         facts.environment.push_back({name, value.get<std::string>()});
   } catch (const json::exception &) {
-    return std::nullopt; // of a version that says something else
+    return std::nullopt; // another version's, which says something else
   }
   return facts;
 }

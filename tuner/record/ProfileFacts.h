@@ -40,13 +40,13 @@ struct NodeProfile {
 
 struct ProfileFacts {
   db::Pairs configuration;  ///< as toPairs() has it
-  std::string model;        ///< of the predictions, the nodes' too
+  std::string model;        ///< what predicted, the nodes too
   uint32_t threads = 1;     ///< 0: a GPU
-  uint64_t samples = 0;     ///< of whole replays
-  double predictedUs = 0;   ///< of a replay, by the model
-  double recomputedUs = 0;  ///< of a replay, from the nodes measured
+  uint64_t samples = 0;     ///< whole replays
+  double predictedUs = 0;   ///< a replay, by the model
+  double recomputedUs = 0;  ///< a replay, from the nodes measured
   Quartiles replay, serial; ///< measured; a serial plan on one thread
-  Quartiles span;           ///< of a replay, by the device; 0: unknown
+  Quartiles span;           ///< a replay, by the device; 0: unknown
   /// The time of copies and collectives, and how long of it a kernel ran beside
   /// them; medians.
   double communicationUs = 0, hiddenUs = 0;

@@ -30,8 +30,8 @@ struct SubjectName {
 
 struct KernelFacts {
   std::string name, source; ///< "file:line:column"
-  std::string key;          ///< of its problem in the database
-  /// In a replay; of a rolled loop the trips count, without what is around
+  std::string key;          ///< its problem's key in the database
+  /// In a replay. If a loop is rolled, its trips count, without what is around
   /// them.
   uint64_t launches = 0;
   double flops = 0;        ///< of all launches
@@ -70,8 +70,8 @@ struct ProgramFacts {
   uint64_t loopTrips = 1;
   std::vector<KernelFacts> kernels; ///< by KernelId
   std::optional<Timeline> before;   ///< the default's
-  std::optional<Timeline> after;    ///< of what was decided, if it is another
-  bench::Peaks peaks;               ///< of the machine that measured
+  std::optional<Timeline> after;    ///< what was decided, if it is another
+  bench::Peaks peaks;               ///< those of the machine that measured
 
   bool operator==(const ProgramFacts &) const = default;
 };

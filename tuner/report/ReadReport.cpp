@@ -97,7 +97,7 @@ private:
     const json session = valueOr<json>(about, "session", json::object());
     auto times = decidedTimesOf(trial);
     if (!times)
-      return; // of a version that says something else
+      return; // another version's, which says something else
     Decision &each = report.decisions.emplace_back();
     each.timeMs = trial.provenance.timeMs;
     each.host = trial.provenance.host;
@@ -135,7 +135,7 @@ private:
           report.environment.push_back({name, value.get<std::string>()});
   }
 
-  /// Of a program that nothing was tried of.
+  /// Fills in a program that nothing was tried of.
   void takeProfile() {
     const Quartiles &replay = report.profile->replay;
     report.before = {replay.us, replay.us, replay.us, report.profile->samples};
@@ -218,7 +218,7 @@ private:
   }
 
   void addProgress() {
-    // Of equal times in the order they were recorded.
+    // Trials of one time keep the order in which they were recorded.
     std::vector<std::pair<int64_t, size_t>> order;
     for (size_t k = 0; k < report.trials.size(); ++k)
       order.push_back({report.trials[k].trial.provenance.timeMs, k});

@@ -10,9 +10,9 @@ namespace mgpu::tuner {
 /// A program that was tuned, decided upon or not, or profiled.
 struct TunedProgram {
   db::TuningProblem problem;
-  std::string name;   ///< of its file, where it is known
+  std::string name;   ///< its file's name, where that is known
   std::string entry;  ///< likewise
-  int64_t timeMs = 0; ///< of what was stored last
+  int64_t timeMs = 0; ///< when something was stored last
   /// The decision that `run` uses, and its configuration.
   std::optional<DecidedTimes> times;
   std::string configuration;

@@ -35,7 +35,7 @@ struct ReportKernel {
   bool isMemoryBound = false;     ///< else by arithmetic
   std::string configuration;      ///< decided; empty: the default
 
-  /// Of what was decided, else of the default; 0: not known.
+  /// The time of what was decided, else of the default; 0: not known.
   double us() const { return facts.tunedUs ? facts.tunedUs : facts.defaultUs; }
   double shareOfPeak() const { return us() > 0 ? boundUs / us() : 0; }
 };
@@ -58,7 +58,7 @@ struct ReportTimeline {
   double exposedUs() const;
 };
 
-/// Of the space, and how much of it was tried when it was decided.
+/// A part of the space, and how much of it was tried when it was decided.
 struct SpacePart {
   std::string name; ///< "kernel NAME", "program"
   double points = 0;
@@ -75,8 +75,8 @@ struct Decision {
   double seconds = 0; ///< over all sessions until then
   uint64_t evaluations = 0;
   bool isComplete = false, isExhausted = false;
-  /// Of the winner, how far its results are off over what they may be; 0 where
-  /// they are the reference's bits.
+  /// How far the winner's results are off, over what they may be; 0 where they
+  /// are the reference's bits.
   double toleranceShare = 0;
 };
 
@@ -92,17 +92,18 @@ struct Report {
   bool isDecided = false, isDefault = true;
   std::string verdict; ///< FAST, SLOW, SAME, AMBG, or none was met
   Measured before, after;
-  /// Of the pairs of the last meeting; none where nothing met the default.
+  /// The change over the pairs of the last meeting; none where nothing met the
+  /// default.
   std::optional<bench::Interval> metBy;
-  std::vector<std::string> warnings; ///< of the machine, at the decision
+  std::vector<std::string> warnings; ///< about the machine, at the decision
   db::Pairs configuration;           ///< decided
   double spaceSize = 0;              ///< 0: not known
-  std::vector<SpacePart> parts;      ///< of it
+  std::vector<SpacePart> parts;      ///< what the space consists of
   std::vector<Decision> decisions;
 
   std::vector<ReportTrial> trials; ///< by time
   uint64_t tried = 0, failed = 0;
-  /// Of the whole program, the fastest first, failures left out.
+  /// Trials of the whole program, the fastest first, failures left out.
   std::vector<db::Trial> best;
   std::vector<ImportanceGroup> importance;
   std::vector<ReportKernel> kernels;

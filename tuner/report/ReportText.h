@@ -10,9 +10,9 @@ namespace mgpu::tuner {
 
 /// What came of it, in one sentence.
 std::string headline(const Report &report);
-/// "-7.6 % [-11.5, -3.7]"; of what was not decided "-".
+/// "-7.6 % [-11.5, -3.7]"; "-" where nothing was decided.
 std::string changeText(const Report &report);
-/// Of each part of the decided configuration: what, and to what.
+/// What each part of the decided configuration is, and its value.
 std::vector<std::pair<std::string, std::string>>
 configurationLines(const Report &report);
 /// Where and how, as name and value.

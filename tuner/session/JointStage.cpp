@@ -120,8 +120,8 @@ Session::firstConfigs(const ProgramSpace &space) const {
   return configs;
 }
 
-/// Of the program's nodes with each kernel at its best: as `profile` measured
-/// them where it did, else as they were in the first stage.
+/// The times of the program's nodes with each kernel at its best: as `profile`
+/// measured them where it did, else as they were in the first stage.
 Result<NodeTimes> Session::priorTimes() {
   NodeTimes times(subject.dag.nodes.size());
   if (store && options.evaluation.cache == bench::CacheMode::Hot) {
@@ -145,7 +145,7 @@ Result<std::vector<ProgramConfig>> Session::promisingConfigs() {
   planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
   MGPU_TRY_ASSIGN(NodeTimes timed, priorTimes());
   PriorTimes prior(subject.dag, timed, roofline);
-  std::multimap<double, ProgramConfig> order; // of equal ones as listed
+  std::multimap<double, ProgramConfig> order; // equal ones stay as listed
   const double until =
       elapsed() + std::min(0.1 * std::max(jointUntil - elapsed(), 0.0),
                            mostSecondsToPredict);

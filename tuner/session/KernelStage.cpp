@@ -32,7 +32,7 @@ struct Session::KernelSearch {
   std::optional<ConfigSpace> space;
   std::unique_ptr<SearchStrategy> strategy;
   double defaultUs = 0;             ///< when it was first measured
-  std::map<ConfigId, double> times; ///< of those that work
+  std::map<ConfigId, double> times; ///< only those that work
   std::set<ConfigId> tried;
   bool done = false;
 

@@ -12,10 +12,10 @@
 namespace mgpu::tuner {
 
 /// Times of the nodes of a program, and of what transforms make of it, from
-/// times of some of its nodes. Work that was timed takes what it took; other
-/// work what `model` says, times what the timed work took over what the model
-/// says of it: of the same kernel, else of the same kind. So what a transform
-/// made new is not judged by another measure than the rest.
+/// times of some of its nodes. Work that was timed takes what it took. Other
+/// work takes what `model` says, times a ratio: what timed work of the same
+/// kernel, else of the same kind, took over what the model says of it. So what
+/// a transform made new is not judged by another measure than the rest.
 class PriorTimes final : public planner::LatencyEstimator {
 public:
   PriorTimes(const planner::Dag &program, const NodeTimes &timed,

@@ -131,7 +131,7 @@ private:
   std::vector<std::vector<planner::KernelConfig>> chosen;
   std::vector<planner::KernelConfig> bestAlone; ///< of each kernel by itself
   std::vector<double> bestRatio; ///< its time over the default's, by KernelId
-  std::vector<double> nodeUs;    ///< of the default on one thread, by NodeId
+  std::vector<double> nodeUs;    ///< the default's on one thread, by NodeId
   std::map<std::string, Known> known;  ///< by configuration text
   std::map<std::string, Known> equals; ///< by identity of the realization
   double bestUs = 0;

@@ -153,7 +153,7 @@ Result<void> Session::loadTrials() {
     auto config =
         fromPairs(*pairs, subject.dag, subject.kernels, subject.settings);
     if (!config)
-      continue; // of a space that has changed
+      continue; // the space has changed since
     Known &entry = known[trial.configuration];
     entry.config = std::move(*config);
     if (!isOk)

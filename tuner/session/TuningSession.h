@@ -65,7 +65,7 @@ struct TuningResult {
   bool interrupted = false; ///< before the budget was used up
   bool exhausted = false;   ///< there was nothing left to try
   DecidedTimes times;       ///< what the last meeting measured, as it is stored
-  Agreement agreement;      ///< of `config` with the reference
+  Agreement agreement;      ///< how `config` agrees with the reference
   /// Why results that a tolerance might have taken were not; else empty.
   std::string onlyBits;
   uint64_t evaluated = 0, resumed = 0, compiled = 0;
@@ -77,12 +77,12 @@ struct TuningResult {
   struct Part {
     std::string name;
     double points = 0;
-    uint64_t tried = 0; ///< of those, with what earlier sessions tried
+    uint64_t tried = 0; ///< points tried, also in earlier sessions
     std::vector<SpaceParameter> parameters;
   };
   std::vector<Part> parts;
   size_t numTransformLists = 1; ///< programs that transforms make, in those
-  std::string pinnedCpus;       ///< of candidates while they were measured
+  std::string pinnedCpus;       ///< where candidates were measured
   /// Best time of the whole program after each evaluation that improved it.
   struct Step {
     double seconds;

@@ -20,7 +20,7 @@ struct Parameter {
   std::string name;
   /// Ascending. For a choice without order: 0, 1, 2, ...
   std::vector<double> values;
-  /// Of a choice without order, one for each value; else empty.
+  /// For a choice without order, one for each value; else empty.
   std::vector<std::string> labels;
 
   bool isOrdered() const { return labels.empty(); }

@@ -23,9 +23,9 @@ struct ProgramConfig {
   /// Seeds the list scheduler's priorities: 0 takes durations as they are
   /// estimated, any other draws a factor of 1/2 to 2 for each node.
   uint64_t seed = 0;
-  planner::SchedulePolicy schedulePolicy; ///< of the list scheduler
+  planner::SchedulePolicy schedulePolicy; ///< the list scheduler's
   uint32_t threads = 1;                   ///< threads that replay
-  TransformList transforms; ///< of the program, before it is planned
+  TransformList transforms; ///< the program's, before it is planned
   /// Values of target settings by name; those at their default left out.
   std::map<std::string, std::string> settings;
   std::vector<planner::KernelConfig> kernels; ///< by KernelId

@@ -2,6 +2,7 @@
 #include "tuner/space/TransformSpace.h"
 
 #include "planner/dag/ContentHash.h"
+#include "planner/dag/LaunchFacts.h"
 #include "planner/schedule/transform/ChunkCounts.h"
 #include "support/Number.h"
 
@@ -24,12 +25,22 @@ std::string groupName(size_t group) {
   return fmt::format("{}.{}", chunksName, group);
 }
 
+/// Whether what the text of each kernel relies on, which is emitted once for
+/// the launches of the program as it came, holds for those of `changed` too.
+bool keepsFacts(const std::vector<LaunchFacts> &before, const Dag &changed) {
+  const std::vector<LaunchFacts> after = launchFacts(changed);
+  for (size_t k = 0; k < before.size(); ++k)
+    if (!after[k].implies(before[k]))
+      return false;
+  return true;
+}
+
 /// Walks the lists, sharing what their fronts have in common.
 class Lister {
 public:
   explicit Lister(const Dag &dag)
-      : mostVectors(
-            std::clamp<size_t>(25'000 / (dag.nodes.size() + 1), 4, 64)) {}
+      : mostVectors(std::clamp<size_t>(25'000 / (dag.nodes.size() + 1), 4, 64)),
+        facts(launchFacts(dag)) {}
 
   Result<std::vector<TransformList>> run(const Dag &dag) {
     MGPU_TRY(switches(dag, 0));
@@ -77,6 +88,8 @@ private:
   }
 
   void keep(Dag dag) {
+    if (!keepsFacts(facts, dag))
+      return;
     for (Buffer &buffer : dag.buffers)
       buffer.contents.clear(); // the same in all, and long to hash
     if (seen.insert(contentHash(dag)).second)
@@ -119,7 +132,7 @@ private:
     size_t product = 1, alone = 0;
     for (; alone < order.size(); ++alone) {
       const bool isLast = alone + 1 == order.size();
-      // Of those left, one wheel must still fit.
+      // There must still be room for a wheel of those left.
       if (product * 2 * (isLast ? 1 : numChoices) > mostVectors)
         break;
       MGPU_TRY_ASSIGN(auto choices,
@@ -148,6 +161,7 @@ private:
   }
 
   const size_t mostVectors; ///< of numbers of chunks, after the same switches
+  const std::vector<LaunchFacts> facts; ///< of the program as it came
   TransformList list;
   std::vector<TransformList> lists;
   std::set<std::string> seen; ///< programs, by content
@@ -260,6 +274,10 @@ Result<Dag> transformed(const Dag &dag, const TransformList &list) {
                               "program",
                               toString(transform)));
   }
+  if (!keepsFacts(launchFacts(dag), changed))
+    return fail(ErrorKind::Invalid,
+                "the transforms move arguments of kernels to where their texts "
+                "for GPUs cannot access them");
   return changed;
 }
 

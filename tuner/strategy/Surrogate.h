@@ -19,7 +19,7 @@ struct SurrogateOptions {
   float noise = 1e-4;             ///< see GaussianProcess
   uint32_t numRandom = 400;       ///< random candidates
   uint32_t numBest = 10;          ///< whose neighbours are candidates
-  uint32_t maxObservations = 320; ///< of one model; the best, and some others
+  uint32_t maxObservations = 320; ///< for one model; the best, and some others
   float refitGrowth = 1.2; ///< new scales when there are so many times more
 };
 

@@ -16,7 +16,7 @@
 namespace mgpu::bench {
 
 struct BandwidthOptions {
-  std::string bundle;  ///< of a program with the kernels' CUDA C++
+  std::string bundle;  ///< a program with the kernels' CUDA C++
   double seconds = 20; ///< for all; of what is left out there is a count
 };
 

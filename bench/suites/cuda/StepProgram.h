@@ -38,7 +38,7 @@ public:
   /// Invalid where the last replay did not leave what all nodes in order leave.
   Result<void> checkResult();
 
-  /// The same launches, of other memory, and the edges of the graph that the
+  /// The same launches on other memory, and the edges of the graph that the
   /// plan became.
   std::vector<BareLaunch> launches;
   std::vector<std::pair<uint32_t, uint32_t>> edges;

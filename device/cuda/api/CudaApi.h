@@ -56,6 +56,7 @@ namespace mgpu::device {
   X(cuStreamDestroy, 4000)                                                     \
   X(cuStreamQuery, 2000)                                                       \
   X(cuStreamSynchronize, 2000)                                                 \
+  X(cuStreamWaitEvent, 3020)                                                   \
   X(cuStreamBeginCaptureToGraph, 12030)                                        \
   X(cuStreamGetCaptureInfo, 12030)                                             \
   X(cuStreamEndCapture, 10000)                                                 \

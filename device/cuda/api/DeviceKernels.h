@@ -34,8 +34,9 @@ struct DeviceMove {
 };
 
 /// For each of `slices`, by blockIdx.y: output[i] = inputs[0][i] op
-/// inputs[1][i] op ..., of `count` elements that begin slice * count elements
-/// into the inputs. One slice goes to all outputs, of several each to its own.
+/// inputs[1][i] op ..., for `count` elements that begin slice * count elements
+/// into the inputs. One slice goes to all outputs; several slices go each to
+/// its own.
 struct DeviceReduction {
   uint64_t inputs[maxReductionRanks], outputs[maxReductionRanks], count;
   uint32_t numInputs, numOutputs, slices;

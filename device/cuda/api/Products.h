@@ -19,7 +19,7 @@ struct ProductCall {
   const std::byte *a = nullptr, *b = nullptr;
   std::byte *c = nullptr;
   CublasLtAlgorithm algorithm{};
-  /// Of the GPU's memory; what choose() is offered, and then what it needs.
+  /// Memory of the GPU: what choose() is offered, and then what it needs.
   uint64_t workspaceBytes = 0;
   std::byte *workspace = nullptr;
 };

@@ -7,7 +7,7 @@
 
 #include <cupti.h>
 
-/// Of its own, as NcclHeader.cpp has the same names.
+/// A namespace of its own, as NcclHeader.cpp has the same names.
 namespace mgpu::device::cuptiheader {
 
 template <typename Ours, typename Theirs>
@@ -59,7 +59,7 @@ static_assert(cuptiKernel.node ==
 MGPU_CUPTI_LAYOUT(cuptiMemcpy, CUpti_ActivityMemcpy6)
 static_assert(cuptiMemcpy.node == offsetof(CUpti_ActivityMemcpy6, graphNodeId));
 #endif
-// Of CUDA 12; in the headers of 13 among those deprecated.
+// These are CUDA 12's; the headers of 13 have them among those deprecated.
 MGPU_CUPTI_LAYOUT(cuptiKernel, CUpti_ActivityKernel9)
 static_assert(cuptiKernel.node == offsetof(CUpti_ActivityKernel9, graphNodeId));
 MGPU_CUPTI_LAYOUT(cuptiMemcpy, CUpti_ActivityMemcpy5)

@@ -196,7 +196,7 @@ void CuptiSession::parse(uint8_t *buffer, size_t validSize) {
       layout = &cuptiGraph;
       break;
     }
-    if (!layout) // of a kind that nobody asked for
+    if (!layout) // nobody asked for this kind
       continue;
     read(record, layout->start, out.startNs);
     read(record, layout->start + 8, out.endNs);

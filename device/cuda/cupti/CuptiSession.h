@@ -38,7 +38,7 @@ public:
 
   /// Records whole launches from here on, or no longer. Usage once nodes are.
   Result<void> traceGraphs(bool on);
-  /// Records nodes from here on, of graphs instantiated from here on.
+  /// Records nodes from here on, in graphs instantiated from here on.
   Result<void> traceNodes();
   bool isTracingNodes() const { return tracesNodes; }
 
@@ -51,7 +51,7 @@ public:
 
   struct Record {
     CuptiKind kind = CuptiKind::ConcurrentKernel;
-    uint64_t node = 0; ///< of the node; of a graph's trace that of the graph
+    uint64_t node = 0;               ///< the node; in a graph's trace the graph
     uint64_t startNs = 0, endNs = 0; ///< both 0: CUPTI had no room for them
     uint32_t device = 0, stream = 0;
   };

@@ -64,6 +64,15 @@ Result<void> CudaExec::launch() {
   return plain.run(*spec);
 }
 
+Result<void> CudaExec::enqueue(void *stream) {
+  Claim claim(running);
+  MGPU_TRY(claim.check());
+  MGPU_TRY(state->checkAlive());
+  if (spec->nodes.empty())
+    return {};
+  return state->queue(static_cast<CUstream>(stream), plain.executable());
+}
+
 Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {
   Claim claim(running);
   MGPU_TRY(claim.check());
@@ -99,7 +108,7 @@ Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {
 Result<std::vector<NodeTiming>> CudaExec::launchRecorded(CuptiSession &cupti) {
   MGPU_TRY(cupti.traceNodes());
   if (!recorded) {
-    // Made anew: of graphs instantiated before, CUPTI need not know the nodes.
+    // Made anew: CUPTI need not know the nodes of graphs instantiated before.
     auto instance = std::make_unique<GraphInstance>(state);
     MGPU_TRY(instance->build(*spec, false, &cupti));
     recorded = std::move(instance);

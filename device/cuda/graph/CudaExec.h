@@ -21,6 +21,7 @@ public:
   bool isOf(const CudaState &other) const { return state.get() == &other; }
 
   Result<void> launch() override;
+  Result<void> enqueue(void *stream) override;
   Result<void> launchTimed(std::vector<NodeTiming> &timings) override;
   std::vector<HostSpan> hostSpans() const override;
   Result<std::optional<double>> launchSpan() override;

@@ -13,8 +13,8 @@
 
 namespace mgpu::device {
 
-/// Of one launch, on every GPU (CUDA C++ Programming Guide, "Technical
-/// Specifications per Compute Capability").
+/// The largest grid of one launch, on every GPU (CUDA C++ Programming Guide,
+/// "Technical Specifications per Compute Capability").
 static constexpr uint64_t maxGridX = 2147483647, maxGridYZ = 65535;
 
 /// So many launches that a grid is taken for a mistake.
@@ -131,6 +131,21 @@ CudaGraph::addKernel(const KernelNodeParams &params,
   return addLaunch(own, kernel, workspace, dependencies);
 }
 
+/// Whether the code may access its buffers as it does.
+static Result<void> checkAlignment(const KernelNodeParams &params,
+                                   const LoadedKernel &kernel) {
+  const std::vector<uint32_t> &asked = kernel.launch.argumentAlignment;
+  for (size_t k = 0; k < std::min(asked.size(), params.arguments.size()); ++k)
+    if (params.arguments[k] % asked[k] != 0)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("node '{}': argument {} begins at {:#x}, no "
+                              "multiple of the {} bytes that kernel {} was "
+                              "compiled for: compile it again",
+                              params.name, k, params.arguments[k], asked[k],
+                              kernel.launch.entry));
+  return {};
+}
+
 /// Whether so many blocks can be launched, in parts if need be.
 static Result<void> checkBlocks(const KernelNodeParams &params,
                                 const LoadedKernel &kernel,
@@ -181,11 +196,13 @@ CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
   }
   LaunchBlocks blocks = kernel.launch.blocksOf(part.count);
   MGPU_TRY(checkBlocks(params, kernel, blocks));
+  MGPU_TRY(checkAlignment(params, kernel));
   MGPU_TRY_ASSIGN(std::vector<KernelArgument> arguments,
                   kernelArguments(*state, kernel, params));
   Specs after = endsOf(dependencies), made;
   uint32_t first = uint32_t(spec->nodes.size());
-  // What a step became may be no kernel, or several: those are ended first.
+  // A step may have become other nodes than a kernel, or several: those are
+  // ended first.
   const bool isEarly =
       params.mayBeginEarly && state->awaits(kernel) && after.size() == 1 &&
       std::holds_alternative<KernelLaunch>(spec->nodes[after[0]].work);

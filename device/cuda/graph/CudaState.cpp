@@ -98,6 +98,8 @@ CudaState::~CudaState() {
         api->cuMemFree(memory);
       for (void *memory : hostMemory)
         api->cuMemFreeHost(memory);
+      if (queued)
+        api->cuEventDestroy(queued);
       if (stream)
         api->cuStreamDestroy(stream);
     }

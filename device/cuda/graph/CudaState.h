@@ -100,6 +100,12 @@ public:
   /// several ranks a failure of another one ends it, too.
   Result<void> wait(CUstream stream, std::string_view what);
 
+  /// Queues the graph behind the work of `on`, a stream of the caller's in the
+  /// primary context, and behind what was queued before (QueuedWork.cpp).
+  Result<void> queue(CUstream on, CUgraphExec graph);
+  /// Returns once all that was queued is done.
+  Result<void> finishQueued();
+
   /// Timed replays use CUPTI from here on, or events because of the error.
   void setCupti(Result<std::shared_ptr<CuptiSession>> session);
   void giveUpCupti(const std::string &reason) {
@@ -166,10 +172,12 @@ private:
   std::unique_ptr<CudaLog> log;
   CUdevice device = 0;
   std::string gpuName, whereText;
-  CUstream stream = nullptr; ///< for zeroing memory
+  CUstream stream = nullptr; ///< for zeroing memory, and to wait in
+  CUevent queued = nullptr;  ///< after the last graph that was queued
+  bool isQueued = false;     ///< and finishQueued() has not been called
   std::vector<CUdeviceptr> deviceMemory;
   std::vector<std::byte *> windows; ///< memory of NCCL's
-  uint64_t deviceBytes = 0;         ///< of it, all together
+  uint64_t deviceBytes = 0;         ///< its bytes, all together
   /// Lent before and not now, by whether it is the host's, and size. Outlives
   /// us in the hands of a borrower.
   using Spare = std::multimap<std::pair<bool, uint64_t>, std::byte *>;

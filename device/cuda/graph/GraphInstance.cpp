@@ -37,8 +37,8 @@ GraphInstance::addNode(CUgraphNodeParams &params,
                        const std::vector<CUgraphNode> &dependencies,
                        const std::string &name, bool early) {
   CUgraphNode node = nullptr;
-  // cuda.h 1953 and 1942: of a kernel whose blocks have all let the next begin,
-  // or have ended.
+  // cuda.h 1953 and 1942: the edge waits until all blocks of a kernel have let
+  // the next begin, or have ended.
   CUgraphEdgeData edge;
   std::memset(&edge, 0, sizeof edge);
   edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;

@@ -31,6 +31,7 @@ public:
   /// isUpdatable() says; after an error some have them. The executable alone is
   /// changed: `spec` is from then on what it does.
   Result<void> update(const GraphSpec &old, const GraphSpec &spec);
+  CUgraphExec executable() const { return exec; }
   /// Launches once and waits. An error says which collective has not ended.
   Result<void> run(const GraphSpec &spec);
   /// Like run(), between two events: the microseconds between them.
@@ -86,9 +87,9 @@ private:
   CUstream stream = nullptr, captureStream = nullptr;
   /// The start of the run, then two for each range.
   std::vector<CUevent> events;
-  std::vector<CUevent> borders;    ///< of runSpan()
+  std::vector<CUevent> borders;    ///< for runSpan()
   std::vector<CUgraphNode> nodes;  ///< all that were made, in order
-  std::vector<CUgraphNode> bySpec; ///< of `nodes`, those a spec became
+  std::vector<CUgraphNode> bySpec; ///< those of `nodes` that a spec became
   /// From, to, and what is waited for (a CUgraphDependencyType, which says the
   /// port as well).
   using Edge = std::tuple<CUgraphNode, CUgraphNode, int>;
@@ -99,10 +100,10 @@ private:
   /// Those of `nodes` that a library added, by the number of its call: edges
   /// within a call may be of any kind.
   std::map<CUgraphNode, size_t> captured;
-  std::vector<std::string> names; ///< of `nodes`
-  std::vector<uint32_t> rangeOf;  ///< of `nodes`
+  std::vector<std::string> names; ///< one for each of `nodes`
+  std::vector<uint32_t> rangeOf;  ///< one for each of `nodes`
   uint32_t currentRange = 0;      ///< while it is built
-  /// Those of `nodes` whose time is none of their range's: marks.
+  /// Those of `nodes` whose time does not count for their range: marks.
   std::set<CUgraphNode> untimed;
   std::map<uint64_t, uint32_t> byNumber; ///< CUPTI's, to ranges
   std::vector<HostSpan> spans;

@@ -84,9 +84,9 @@ struct GraphSpec {
 bool isSame(const NodeWork &a, const NodeWork &b);
 
 /// Whether the one can become the other by cuGraphExecNodeSetParams: the same
-/// nodes with the same edges. All of a kernel may change but its priority; of a
-/// copy and a mark the addresses, if it is of one dimension; of a library's
-/// call nothing (cuda.h 21860, cuGraphExecMemcpyNodeSetParams).
+/// nodes with the same edges. All of a kernel may change but its priority. The
+/// addresses of a copy or mark may change if it has one dimension. Nothing of a
+/// library's call may (cuda.h 21860, cuGraphExecMemcpyNodeSetParams).
 bool isUpdatable(const GraphSpec &from, const GraphSpec &to);
 
 } // namespace mgpu::device

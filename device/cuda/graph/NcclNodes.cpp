@@ -30,7 +30,8 @@ CollectiveSides ncclSidesOf(const CollectiveNodeParams &params, uint32_t rank) {
           isOther(sourceOf(params.pairs, rank))};
 }
 
-/// The elements that NCCL calls the count, of what one rank has.
+/// The elements that NCCL calls the count; `send` and `recv` are what one rank
+/// has.
 Result<int64_t> sliceOf(const CollectiveNodeParams &params, int64_t send,
                         int64_t recv) {
   auto n = int64_t(params.members.size());

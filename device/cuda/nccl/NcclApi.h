@@ -20,7 +20,7 @@ using NcclComm = NcclCommunicator *;
 
 struct NcclWindowMemory; ///< ncclWindow_vidmem
 using NcclWindow = NcclWindowMemory *;
-/// Of a window: collectives are given the same place in it on every rank.
+/// A window's flag: collectives are given the same place in it on every rank.
 inline constexpr int ncclSymmetric = 1;
 /// What a window's memory begins at a multiple of.
 inline constexpr size_t ncclWindowAlignment = 4096;
@@ -56,9 +56,9 @@ enum class NcclType : uint32_t {
   Float8E5M2 = 11,
 };
 
-/// The ncclConfig_t of NCCL 2.27, all of it. Of an older one, by `size` and
-/// `version`, the head that 2.14 had; every later NCCL takes that and fills in
-/// the rest. It looks at each byte up to `size`: none may be padding.
+/// The ncclConfig_t of NCCL 2.27, all of it. For an older NCCL, `size` and
+/// `version` name the head that 2.14 had; every later NCCL takes that and fills
+/// in the rest. It looks at each byte up to `size`: none may be padding.
 struct NcclConfig {
   static constexpr size_t headSize = 24;
   static constexpr unsigned int wholeVersion = 22700;

@@ -22,14 +22,14 @@ struct NcclCall {
   CollectiveKind kind = CollectiveKind::AllReduce;
   NcclReduction reduction = NcclReduction::Sum;
   NcclType type = NcclType::Int8;
-  /// Contiguous. Of send_recv and permute only the sides this rank has.
+  /// Contiguous. send_recv and permute have only the sides of this rank.
   const std::byte *send = nullptr;
   std::byte *recv = nullptr;
-  /// Elements of `type`: of a slice, where the kind has slices.
+  /// Elements of `type`; only a slice's, where the kind has slices.
   uint64_t count = 0;
-  uint32_t root = 0;           ///< of broadcast
-  std::vector<RankPair> pairs; ///< of send_recv and permute, in the group
-  size_t group = 0;            ///< of the driver's groups
+  uint32_t root = 0;           ///< for broadcast
+  std::vector<RankPair> pairs; ///< send_recv and permute: ranks in the group
+  size_t group = 0;            ///< which one of the driver's groups
   uint32_t rank = 0, numRanks = 1;
 
   /// Whether the bytes written and those read may share no byte, or only in

@@ -52,7 +52,7 @@ Shape shapeOf(Launch op) {
 LogicalResult answerClusters(Operation *op, const Shape &shape,
                              ir::LaunchOp launch) {
   if (shape.cluster.empty())
-    return success(); // of one block each, as kernels are taken to be
+    return success(); // without sizes a cluster is one block
   for (auto [size, grid] : llvm::zip_equal(shape.cluster, shape.grid)) {
     std::optional<int64_t> known = getConstantIntValue(size);
     std::optional<int64_t> blocks = getConstantIntValue(grid);

@@ -44,7 +44,7 @@ bool mayWrite(Operation *op, Value memref) {
   });
 }
 
-/// What may flow into a memref that is no view.
+/// What may flow into a memref that is not a view.
 static void addSources(Value memref, SmallVectorImpl<Value> &todo) {
   if (auto select = memref.getDefiningOp<arith::SelectOp>()) {
     todo.append({select.getTrueValue(), select.getFalseValue()});

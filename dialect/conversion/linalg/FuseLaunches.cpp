@@ -41,6 +41,19 @@ void explain(Operation *last, StringRef why) {
                    why.str());
 }
 
+/// Drops what is of another fragment than the first operation: each fragment
+/// starts as soon as its own operands are there.
+void cutAtFragment(LaunchGroup &group, std::string &why) {
+  auto other = llvm::find_if(group, [&](Operation *each) {
+    return each->getAttr("mgpu.fragment") !=
+           group.front()->getAttr("mgpu.fragment");
+  });
+  if (other == group.end())
+    return;
+  why = "it is of another fragment";
+  group.erase(other, group.end());
+}
+
 /// The operations from `first` on that share a launch; `why` gets why the next
 /// one is not among them. Empty where `first` has no form as a launch.
 LaunchGroup groupFrom(Operation *first, FuseProducts products,
@@ -89,6 +102,7 @@ struct FuseLaunches : impl::FuseLaunchesBase<FuseLaunches> {
         continue;
       std::string why;
       LaunchGroup group = groupFrom(op, products, why);
+      cutAtFragment(group, why);
       if (group.empty())
         continue;
       done.insert(group.begin(), group.end());

@@ -54,6 +54,13 @@ TypedAttr neutralOf(Combine kind, Type type) {
   }
 }
 
+Value visibleDevice(const RowForm &form) {
+  SmallVector<Value> memrefs;
+  for (const RowAccess &access : form.accesses)
+    memrefs.push_back(access.memref);
+  return ir::visibleDevice(memrefs);
+}
+
 Operation *combinerOf(linalg::LinalgOp op, unsigned k) {
   return op.getBlock()->getTerminator()->getOperand(k).getDefiningOp();
 }

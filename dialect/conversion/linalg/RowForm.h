@@ -31,7 +31,7 @@ struct RowForm {
   RowKind kind = RowKind::Scalars;
   llvm::SmallVector<int64_t> rows; ///< how many, along each dimension
   int64_t length = 0;              ///< of a row; 0 for Scalars
-  /// The dimension within a row, of the iteration space or the softmax's
+  /// The dimension within a row: one of the iteration space or of the softmax's
   /// buffers; for Scalars one past the last dimension.
   unsigned along = 0;
   /// For Reduce and Softmax: whether neighbours in a row are neighbours in
@@ -46,6 +46,9 @@ struct RowForm {
 /// Elements are those of rows along dimension `along`, by default the last.
 std::optional<RowForm> rowFormOf(mlir::Operation *op, RowKind kind,
                                  std::optional<unsigned> along = {});
+
+/// The device that all its memrefs were allocated on; null if that is not seen.
+mlir::Value visibleDevice(const RowForm &form);
 
 /// The operation of a reduction's body that takes one more element into result
 /// `k`; its other operand is that element's.

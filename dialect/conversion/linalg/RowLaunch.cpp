@@ -61,7 +61,7 @@ private:
   RowThreads threads;
   OpBuilder &inside;                ///< all threads of a block get there
   SmallVector<const RowOp *> group; ///< whose elements one loop goes through
-  llvm::DenseMap<Value, Value> numbers; ///< of the row, by memref
+  llvm::DenseMap<Value, Value> numbers; ///< the row's numbers, by memref
   /// Numbers of the row that were loaded since all threads met last.
   llvm::DenseSet<Value> loaded;
 };

@@ -34,13 +34,6 @@ bool mayFollow(const RowForm &first, const RowForm &next) {
   return true;
 }
 
-Value visibleDevice(const RowForm &form) {
-  SmallVector<Value> memrefs;
-  for (const RowAccess &access : form.accesses)
-    memrefs.push_back(access.memref);
-  return ir::visibleDevice(memrefs);
-}
-
 /// The operations from `first` on that share rows like those of `model`, which
 /// threads share in that way.
 RowRun runOf(Operation *first, const RowForm &model, RowSharing sharing,

@@ -48,6 +48,31 @@ std::optional<RowSharing> sharingOf(const RowForm &form) {
              : RowSharing::Subgroup;
 }
 
+std::optional<RowChunks> chunksOf(const RowForm &form) {
+  // A large GPU keeps some 500 blocks busy, and half of them at least. Chunks
+  // begin at places that accesses of 16 bytes may have.
+  constexpr int64_t manyBlocks = 512, fewBlocks = 64, aligned = 16;
+  // Where each thread has many elements a second launch costs less; a thread of
+  // a chunk has some to load at once.
+  constexpr int64_t many = 256, some = 16;
+  const auto sharing = sharingOf(form);
+  if (!sharing || *sharing == RowSharing::Subgroup)
+    return std::nullopt;
+  int64_t blocks = countOf(form.rows), parts = threadsOfBlock;
+  if (*sharing == RowSharing::Columns) {
+    int64_t width;
+    std::tie(width, parts) = columnsOf(form.rows);
+    blocks =
+        blocks / form.rows.back() * llvm::divideCeil(form.rows.back(), width);
+  }
+  if (blocks > fewBlocks || form.length < many * parts)
+    return std::nullopt;
+  const int64_t count =
+      threadsAlong(form.length / aligned,
+                   std::min(manyBlocks / blocks, form.length / (some * parts)));
+  return RowChunks{count, form.length / aligned / count * aligned};
+}
+
 bool mayShareElements(RowSharing sharing, ArrayRef<int64_t> rows,
                       int64_t length) {
   const int64_t parts = sharing == RowSharing::Block ? threadsOfBlock

@@ -26,6 +26,16 @@ enum class RowSharing {
 /// depends on the shape alone, and decides the order of sums.
 std::optional<RowSharing> sharingOf(const RowForm &form);
 
+/// Chunks of equal length that a long row is split into; a rest may follow.
+struct RowChunks {
+  int64_t count, length;
+};
+
+/// How blocks share rows of a reduction that are so few and long that a block
+/// for each leaves most of a large GPU idle; none where they are not. It
+/// depends on the shape alone, and decides the order of sums.
+std::optional<RowChunks> chunksOf(const RowForm &form);
+
 /// Whether so many rows occupy enough threads that elementwise operations on
 /// them may as well run in their launch.
 bool mayShareElements(RowSharing sharing, llvm::ArrayRef<int64_t> rows,

@@ -16,6 +16,17 @@ using namespace mlir;
 
 namespace {
 
+/// A round is a microbatch, as a call is: of loops in each other, the
+/// outermost.
+void setCounter(Operation *op, uint32_t round) {
+  if (isa<mpmd::FragmentOp, mpmd::FragmentCallOp, mpmd::NamedComputationOp>(op))
+    op->setAttr(
+        mpmd::callCounterName,
+        Builder(op).getIntegerAttr(
+            IntegerType::get(op->getContext(), 32, IntegerType::Unsigned),
+            round));
+}
+
 /// Writes the rounds of a loop one after the other.
 LogicalResult unroll(mpmd::ForOp loop) {
   constexpr int64_t mostOperations = 1'000'000;
@@ -39,7 +50,7 @@ LogicalResult unroll(mpmd::ForOp loop) {
                 DenseElementsAttr::get(
                     type, b.getIntegerAttr(type.getElementType(), round))));
     for (Operation &op : body.without_terminator())
-      b.clone(op, map);
+      setCounter(b.clone(op, map), round);
     for (auto [value, next] :
          llvm::zip(values, body.getTerminator()->getOperands()))
       value = map.lookupOrDefault(next);
@@ -61,6 +72,7 @@ LogicalResult inlineCall(mpmd::FragmentCallOp call, ModuleOp module) {
       b, call.getLoc(), call->getResultTypes(), call.getTensors(),
       call.getOrigin(), call.getMeshNameAttr(), IntegerAttr(),
       sdy::TensorShardingPerValueAttr(), sdy::TensorShardingPerValueAttr());
+  fragment->setDiscardableAttrs(call->getDiscardableAttrDictionary());
   IRMapping map;
   callee.getBody().cloneInto(&fragment.getRegion(), map);
   Operation *end = fragment.getRegion().front().getTerminator();

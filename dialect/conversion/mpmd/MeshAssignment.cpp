@@ -18,8 +18,7 @@ static RankedTensorType globalTypeOf(Type type) {
   return dyn_cast<RankedTensorType>(type);
 }
 
-/// What `op` and its bodies use from outside.
-static llvm::SetVector<Value> usedBy(Operation *op) {
+llvm::SetVector<Value> usedBy(Operation *op) {
   llvm::SetVector<Value> used(op->operand_begin(), op->operand_end());
   getUsedValuesDefinedAbove(op->getRegions(), used);
   return used;

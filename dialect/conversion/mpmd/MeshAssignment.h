@@ -11,6 +11,9 @@
 
 namespace mgpu::conversion {
 
+/// What `op` and its bodies use from outside.
+llvm::SetVector<mlir::Value> usedBy(mlir::Operation *op);
+
 /// Rewrites a function with a topology: afterwards it has fragments and
 /// transfers alone, and its arguments and results are on meshes.
 ///

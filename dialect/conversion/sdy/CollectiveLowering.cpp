@@ -42,7 +42,7 @@ private:
   Value broadcastAmongSome(Value input, const DeviceGroups &groups);
   LogicalResult replace(ArrayRef<Value> results);
   void replaceByNumber(ArrayRef<int64_t> byDevice);
-  /// Of each device: its rank in its group, or -1.
+  /// The rank of each device in its group, or -1.
   SmallVector<int64_t> ranks(const DeviceGroups &groups) const;
 
   Operation *op;
@@ -121,7 +121,7 @@ static std::optional<ir::ReductionKind> kindOf(Region &region, Type element) {
     return std::nullopt;
   auto integer = dyn_cast<IntegerType>(element);
   using ir::ReductionKind;
-  // Of booleans a sum is "or", a product "and".
+  // A sum of booleans is "or", a product "and".
   if (integer && integer.getWidth() == 1) {
     if (isa<stablehlo::AddOp, stablehlo::OrOp, stablehlo::MaxOp>(inner))
       return ReductionKind::Sum;

@@ -21,14 +21,14 @@ public:
 
   int64_t numDevices() const { return devices; }
 
-  /// A scalar of i64: of `values`, the one of the device.
+  /// The device's one of `values`, as a scalar of i64.
   mlir::Value chosen(llvm::ArrayRef<int64_t> values);
-  /// Of a tensor, the part that begins at `starts`, scalars of i64.
+  /// The part of a tensor that begins at `starts`, scalars of i64.
   mlir::Value part(mlir::Value whole, mlir::ValueRange starts,
                    llvm::ArrayRef<int64_t> sizes);
   /// This device's part of what each device has all of.
   mlir::Value cut(mlir::Value whole, const Parts &parts);
-  /// All of what each device has a part of; nothing where the parts are no
+  /// All of what each device has a part of; nothing where the parts are not a
   /// grid.
   mlir::Value join(mlir::Value part, const Parts &parts);
 
@@ -67,7 +67,7 @@ private:
 
   mlir::func::FuncOp function;
   int64_t devices;
-  mlir::Value number; ///< of the device, made once where the function begins
+  mlir::Value number; ///< the device's, made once where the function begins
 };
 
 inline mlir::RankedTensorType tensorOf(mlir::Value value) {

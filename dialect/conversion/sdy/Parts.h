@@ -32,7 +32,7 @@ struct Parts {
   std::optional<spmd::DeviceGroups> groupsAlong(unsigned dim) const;
 };
 
-/// What a sharding says for a tensor of rank `rank`, of those axes alone that
+/// What a sharding says for a tensor of rank `rank`, with those axes alone that
 /// `axes` names. Fails with an error at `op`.
 mlir::FailureOr<Parts> partsOf(mlir::Operation *op,
                                sdy::TensorShardingAttr sharding,

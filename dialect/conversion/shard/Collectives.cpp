@@ -157,7 +157,7 @@ Value Group::reduce(Value input, shard::ReductionKind kind,
   llvm_unreachable("an unknown reduction");
 }
 
-/// Null after a report: the rank of the root, of a constant multi-index.
+/// The rank of the root, by its constant multi-index. Null after a report.
 template <typename OpTy>
 std::optional<int64_t> rootOf(OpTy op, const Group &group) {
   auto index = foldIndices(op.getRoot(), op.getRootDynamic());

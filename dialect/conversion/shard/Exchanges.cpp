@@ -13,7 +13,7 @@ namespace mgpu::conversion {
 
 using namespace mlir;
 
-/// A pair for each group along `axes`, of the members of these ranks.
+/// Adds a pair for each group along `axes`: its members of these ranks.
 static void addPairs(Builder &b, ArrayRef<int64_t> grid, ArrayRef<int64_t> axes,
                      int64_t from, int64_t to,
                      SmallVectorImpl<Attribute> &pairs) {

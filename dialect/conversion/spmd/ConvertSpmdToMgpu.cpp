@@ -116,6 +116,19 @@ LogicalResult check(Operation *op, int64_t devices) {
   return success();
 }
 
+/// Computations say of which spmd.on they are: those of two share no launch.
+void numberFragments(func::FuncOp function) {
+  Builder b(function.getContext());
+  int64_t number = 0;
+  function.walk<WalkOrder::PreOrder>([&](spmd::OnOp on) {
+    on.walk([&](Operation *op) {
+      if (isa<linalg::LinalgOp, linalg::SoftmaxOp, scf::ParallelOp>(op))
+        op->setAttr("mgpu.fragment", b.getI64IntegerAttr(number));
+    });
+    ++number;
+  });
+}
+
 struct ConvertSpmdToMgpu : impl::ConvertSpmdToMgpuBase<ConvertSpmdToMgpu> {
   using ConvertSpmdToMgpuBase::ConvertSpmdToMgpuBase;
 
@@ -141,6 +154,7 @@ struct ConvertSpmdToMgpu : impl::ConvertSpmdToMgpuBase<ConvertSpmdToMgpu> {
     });
     if (checked.wasInterrupted())
       return signalPassFailure();
+    numberFragments(function);
     Spread spread(function, devices);
     if (Operation *op = spread.findUnmatched()) {
       op->emitOpError()

@@ -160,7 +160,7 @@ static FactorRule ruleOfSoftmax(linalg::SoftmaxOp op) {
   return rule;
 }
 
-/// Of an elementwise operation of another dialect, as arith has them.
+/// The rule of an elementwise operation of another dialect, such as arith's.
 static FactorRule ruleOfElementwise(Operation *op) {
   SmallVector<Value> tensors = llvm::filter_to_vector(
       op->getOperands(), [](Value value) { return bool(tensorType(value)); });

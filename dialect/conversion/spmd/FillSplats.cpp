@@ -10,8 +10,8 @@ using namespace mlir;
 
 namespace {
 
-/// Gives each use a tensor of its own. Of those that one empty tensor stands
-/// for, bufferization would compare each read with each write.
+/// Gives each use a tensor of its own. If one empty tensor stood for several,
+/// bufferization would compare each read with each write.
 void unshare(tensor::EmptyOp op) {
   SmallVector<OpOperand *> uses =
       llvm::map_to_vector(op->getUses(), [](OpOperand &use) { return &use; });

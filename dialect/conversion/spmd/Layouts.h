@@ -55,7 +55,7 @@ private:
   llvm::SmallVector<FactorRule> rules;
 };
 
-/// The mesh of the layouts that `function` asks for: of its arguments, its
+/// The mesh of the layouts that `function` asks for in its arguments, its
 /// results and its layout constraints; empty where there are none. Fails where
 /// two differ.
 mlir::FailureOr<llvm::SmallVector<int64_t>> meshOf(mlir::func::FuncOp function);

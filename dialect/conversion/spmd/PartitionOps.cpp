@@ -11,7 +11,7 @@ namespace mgpu::conversion {
 
 using namespace mlir;
 
-/// A part, in `layout`, of a tensor of `type` whose elements are all `value`.
+/// A tensor of `type` whose elements are all `value`: its part in `layout`.
 Value Partition::filledPart(Location loc, RankedTensorType type, Value value,
                             spmd::LayoutAttr layout) {
   Value empty =

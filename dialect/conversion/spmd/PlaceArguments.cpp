@@ -237,7 +237,7 @@ LogicalResult checkSignature(func::FuncOp function) {
 
 /// How many devices a program is for, as its layouts say.
 struct Devices {
-  int64_t all = 0; ///< of layouts that are for all devices; 0 if there are none
+  int64_t all = 0;   ///< as layouts for all devices say; 0: none says
   int64_t named = 0; ///< one more than the largest number that is named
 };
 

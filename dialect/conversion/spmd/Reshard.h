@@ -71,12 +71,12 @@ llvm::SmallVector<ReshardStep> planReshard(llvm::ArrayRef<int64_t> full,
                                            spmd::LayoutAttr to,
                                            llvm::ArrayRef<int64_t> partial);
 
-/// Bytes that a device receives in these steps, of a tensor that has
-/// `localBytes` on it before them.
+/// Bytes that a device receives in these steps, where it has `localBytes` of
+/// the tensor before them.
 int64_t bytesReceived(llvm::ArrayRef<ReshardStep> steps,
                       llvm::ArrayRef<int64_t> mesh, int64_t localBytes);
 
-/// Bytes of elements as those of `type`, of a tensor of shape `shape`.
+/// Bytes of a tensor of shape `shape` with elements as those of `type`.
 int64_t bytesOf(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> shape);
 
 /// Makes the operations of `steps`, which planReshard() gave, for a device's

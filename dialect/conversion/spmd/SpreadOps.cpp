@@ -169,7 +169,7 @@ void Spread::emitDistribute(int64_t device, spmd::DistributeOp op) {
                        devices[device], host, Value());
 }
 
-/// Of devices that hold the same part, the first one gives it.
+/// The first one of the devices that hold the same part gives it.
 void Spread::emitCollect(int64_t device, spmd::CollectOp op) {
   if (!op.getLayout().holds(device) || !checkBuffers(device, op))
     return;

@@ -11,7 +11,7 @@ namespace mgpu::conversion {
 
 class HostNumbers {
 public:
-  /// Of `loop`, whose initial values are lowered.
+  /// The initial values of `loop` must be lowered.
   HostNumbers(const Lowering &low, stablehlo::WhileOp loop);
 
   bool isNumber(unsigned carried) const { return kept[carried]; }

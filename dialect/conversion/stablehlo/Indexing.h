@@ -8,7 +8,7 @@
 
 namespace mgpu::conversion {
 
-/// `number`, of an integer type with a sign or none, as an index.
+/// `number` as an index; it has an integer type with a sign or none.
 mlir::Value indexOf(mlir::ImplicitLocOpBuilder &b, mlir::Value number,
                     mlir::Type type);
 /// The index from 0 to `most` that is nearest to `number`.

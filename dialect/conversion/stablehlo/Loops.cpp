@@ -44,7 +44,7 @@ private:
   Block &body;
   OperandRange next;
   HostNumbers host;
-  Value trips; ///< of a loop that counts
+  Value trips; ///< null unless the loop counts
 };
 
 /// What a carried number grows by in each trip.

@@ -14,7 +14,7 @@ Value Lowering::operator[](Value old) {
     return made;
   Value number = numbers.lookup(old);
   if (!number)
-    return old; // of an operation that stays as it is
+    return old; // the operation stays as it is
   // Made where it is first needed; that may be in a loop, so it is not kept.
   return filledWith(RankedTensorType::get({}, number.getType()), number);
 }

@@ -29,7 +29,7 @@ using IndexedBuilder = llvm::function_ref<mlir::Value(
 /// A linalg.generic to be made.
 struct Generic {
   llvm::SmallVector<mlir::Value> inputs, inits;
-  llvm::SmallVector<mlir::AffineMap> maps; ///< of inputs, then inits
+  llvm::SmallVector<mlir::AffineMap> maps; ///< maps of inputs, then inits
   unsigned parallel = 0, reduction = 0;    ///< dimensions, in this order
 };
 
@@ -41,7 +41,7 @@ struct ThreadPart {
 /// What a program says a value must be.
 struct Expectation {
   mlir::Value found, expected;
-  mlir::DictionaryAttr attributes; ///< of `found` as a result of the function
+  mlir::DictionaryAttr attributes; ///< those of `found` as a function's result
 };
 
 class Lowering {
@@ -159,8 +159,8 @@ inline mlir::InFlightDiagnostic refuse(mlir::Operation *op) {
 /// diagnostic where not.
 mlir::LogicalResult checkScalars(mlir::Region &region);
 
-/// The element, without a sign, of an operation that is a constant of one
-/// value; null for another operation.
+/// The element of an operation that is a constant of one value, without a sign;
+/// null for another operation.
 mlir::TypedAttr splatOf(mlir::Operation *op);
 
 /// The same elements as integers without a sign; null where the file does not

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functions of chlo. Of f32, log gamma and its derivative are computed in f64,
+// Functions of chlo. Log gamma and its derivative of f32 are computed in f64,
 // as they cancel near their zeros and poles.
 #include "dialect/conversion/stablehlo/Real.h"
 #include "dialect/conversion/stablehlo/Scalars.h"

@@ -34,8 +34,8 @@ private:
   RankedTensorType type, updateType, indexType;
   SmallVector<Value> inputs, updates;
   Value indices;
-  /// Of the updates: their dimensions that go through a window, then the
-  /// others, which go through the tensor of indices.
+  /// Dimensions of the updates: those that go through a window, and the others,
+  /// which go through the tensor of indices.
   SmallVector<unsigned> windowDims, scatterDims;
   /// By dimension of the operand: the dimension of the updates that moves it
   /// within a window or from batch to batch.

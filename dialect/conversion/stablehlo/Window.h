@@ -22,7 +22,7 @@ struct Padding {
   llvm::SmallVector<int64_t> low, high;
 };
 
-/// Of an N x 2 constant; 0 where it is absent.
+/// Reads an N x 2 constant; the padding is 0 where it is absent.
 inline Padding paddingOf(std::optional<mlir::DenseIntElementsAttr> given,
                          unsigned rank) {
   Padding padding{llvm::SmallVector<int64_t>(rank, 0),

@@ -10,7 +10,7 @@ namespace mgpu::planner {
 /// The bound of a program's plan, with its proof.
 struct PlanBound {
   double us = 0;                             ///< the sum over phases
-  BoundArgument by = BoundArgument::Unknown; ///< of the phase that is longest
+  BoundArgument by = BoundArgument::Unknown; ///< what bounds the longest phase
   std::vector<Certificate> certificates;     ///< by phase; checked
   std::vector<std::string> words;            ///< by phase: explainBound()
 };

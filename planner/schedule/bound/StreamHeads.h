@@ -15,10 +15,10 @@ inline constexpr uint32_t maxStreamHeadNodes = 30000;
 ///                 t + the work of {i in A(j) on r, head(i) >= t}
 ///                   of each resource r and time t)
 /// where A(j) are all ancestors of j: all of that set starts at or after t,
-/// takes its work of the resource, and ends before j. Of a unit stream the work
+/// takes its work of the resource, and ends before j. On a unit stream the work
 /// is the duration. Each claim has the reason that gave it. O(nodes^2) bit
-/// tests and nodes^2 / 8 bytes at most; of a problem of more than `mostNodes`,
-/// longest paths alone in O(edges).
+/// tests and nodes^2 / 8 bytes at most; a problem of more than `mostNodes` gets
+/// longest paths alone, in O(edges).
 std::vector<Claim> streamHeads(const Problem &problem, Direction direction,
                                uint32_t mostNodes = maxStreamHeadNodes);
 

@@ -21,7 +21,7 @@ public:
                   ClockKind kind = ClockKind::Wall)
       : seconds(seconds), nodes(nodes), kind(kind), begin(now()) {}
 
-  /// A budget of its own, from now on, of one of `count` equal parts.
+  /// A budget of its own from now on: one of `count` equal parts.
   Budget part(uint64_t count) const {
     return Budget(seconds / double(count),
                   nodes == UINT64_MAX ? nodes : nodes / count, kind);

@@ -26,8 +26,8 @@ void ConflictSearch::reasonOf(uint32_t at,
     literals.push_back(trail.reasonAt(k));
 }
 
-/// Adds a true literal to those the conflict rests on. Of one side only the
-/// strictest is kept: it implies the others.
+/// Adds a true literal to those the conflict rests on. Literals of one side
+/// only keep the strictest: it implies the others.
 void ConflictSearch::addNeed(Literal literal) {
   int32_t entry = trail.entryOf(literal);
   if (entry < 0 || trail.entry(uint32_t(entry)).level == 0)

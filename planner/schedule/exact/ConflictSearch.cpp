@@ -183,7 +183,8 @@ bool ConflictSearch::decide() {
                  reason);
     return true;
   }
-  // The earliest activity now; of several the one with the least room.
+  // The earliest activity now; if there are several, the one with the least
+  // room.
   uint32_t best = BoundTrail::none;
   for (uint32_t a = 0; a < problem.size(); ++a)
     if (!trail.isFixed(a) &&

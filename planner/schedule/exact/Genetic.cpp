@@ -81,7 +81,7 @@ void GeneticSearch::crossLists(const Individual &mother,
 
 void GeneticSearch::crossWindow(const Individual &mother,
                                 const Individual &father) {
-  // Of a few random windows, the one in which the mother is busiest.
+  // Tries a few random windows; the one in which the mother is busiest counts.
   uint32_t n = problem.size();
   Time length = std::max<Time>(
       1, Time(double(mother.makespan) * (0.2 + 0.55 * rng.uniform())));

@@ -39,7 +39,7 @@ private:
     Starts starts;
     std::vector<uint32_t> list; ///< by start
     Time makespan = 0;
-    int64_t lateness = 0; ///< of equal makespans the lower goes before
+    int64_t lateness = 0; ///< the lower goes first if makespans are equal
   };
 
   void sample(Individual &child);
@@ -60,7 +60,7 @@ private:
   Random rng;
   std::vector<Keys> rules;
   std::vector<Individual> population;
-  std::vector<uint64_t> hashes; ///< of their starts; asked for every child
+  std::vector<uint64_t> hashes; ///< their starts'; asked for every child
   uint32_t populationSize;      ///< when full; grows at each new beginning
   std::vector<uint32_t> list;
   Keys keys;

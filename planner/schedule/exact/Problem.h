@@ -61,7 +61,7 @@ public:
     return {before.data() + beforeBegin[activity],
             beforeBegin[activity + 1] - beforeBegin[activity]};
   }
-  /// All activities, each after its predecessors; of several the least first.
+  /// All activities, each after its predecessors, else the least number first.
   const std::vector<uint32_t> &topological() const { return order; }
   /// Sum of durations: some schedule ends by then.
   Time horizon() const { return total; }

@@ -10,8 +10,8 @@
 
 namespace mgpu::planner::rcpsp {
 
-/// Priority of each activity; the least goes first, of equals the one that
-/// comes first in Problem::topological().
+/// Priority of each activity; the least goes first. Equal ones go in the order
+/// of Problem::topological().
 using Keys = std::vector<double>;
 
 class ScheduleGenerator {

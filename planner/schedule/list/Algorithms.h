@@ -19,7 +19,7 @@ struct AlgorithmChoice {
   std::string durationFrom;
 };
 
-/// Of every collective that has more than one, by node.
+/// Chooses for every collective that has more than one algorithm; by node.
 std::vector<AlgorithmChoice> chooseAlgorithms(const Dag &dag,
                                               const TopologyEstimator &machine);
 

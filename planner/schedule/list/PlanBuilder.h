@@ -50,8 +50,8 @@ struct OrderedStep {
   std::vector<PlanStream> streams;
 };
 
-/// The order of list scheduling: at each time, of the nodes that can start, the
-/// one of the greatest priority first. `early` as in SchedulePolicy.
+/// The order of list scheduling: at each time the node of the greatest priority
+/// among those that can start comes first. `early` as in SchedulePolicy.
 std::vector<OrderedStep> listOrder(const Dag &dag,
                                    const std::vector<double> &durations,
                                    const std::vector<double> &priorities,
@@ -69,8 +69,8 @@ std::vector<OrderedStep> programOrder(const Dag &dag, uint32_t streams,
                                       bool early);
 
 /// By node: what a collective must follow to keep its place in the program,
-/// beside what the DAG says; empty of other nodes. Of each device, what stands
-/// between the collective before it and itself, that one included.
+/// beside what the DAG says; empty for other nodes. For each device that is
+/// what stands between the collective before it and itself, that one included.
 std::vector<std::vector<uint32_t>> placesOfCollectives(const Dag &dag);
 
 /// Builds a plan from `order` (a topological order, phases ascending) and the

@@ -26,7 +26,7 @@ namespace mgpu::planner {
 struct ScheduleOptions {
   PlanLimits limits;
   uint32_t streamsPerDevice = 4; ///< the list scheduler uses at most this many
-  SchedulePolicy schedulePolicy; ///< of the list scheduler; it knows no `join`
+  SchedulePolicy schedulePolicy; ///< the list scheduler's; it knows no `join`
 };
 
 /// Program order, one stream per device, each node after the one before it on

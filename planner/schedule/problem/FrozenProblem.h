@@ -28,7 +28,7 @@ struct FrozenOptions {
 Result<Problem> frozenProblem(const Dag &dag,
                               const FrozenOptions &options = {});
 
-/// Of a frozen problem.
+/// Whether a node of a frozen problem is a collective.
 inline bool isCollective(const Problem &problem, uint32_t node) {
   return problem.uses[node].front().resource ==
          uint32_t(FrozenResource::Collectives);
@@ -38,10 +38,10 @@ inline bool isCollective(const Problem &problem, uint32_t node) {
 /// microseconds.
 double workOf(const Problem &problem, FrozenResource resource);
 
-/// The share of the collectives' time that hides behind kernels, of what can
-/// hide: 1 - (exposed - E) / (C - E), where C is the sum of the collectives,
-/// exposed = makespan - W with W the sum of the kernels, and E = bound - W is
-/// what no schedule can hide. Nothing where C <= E.
+/// The share of the collectives' time that hides behind kernels, out of what
+/// can hide: 1 - (exposed - E) / (C - E). C is the sum of the collectives, W
+/// that of the kernels, exposed = makespan - W, and E = bound - W is what no
+/// schedule can hide. Nothing where C <= E.
 std::optional<double> hiddenShare(const Problem &problem, double boundUs,
                                   double makespan);
 

@@ -12,7 +12,7 @@ namespace mgpu::planner {
 struct PhaseProblem {
   Phase phase = Phase::Replay;
   Problem problem;
-  std::vector<NodeId> nodes; ///< of the DAG, by node of the problem
+  std::vector<NodeId> nodes; ///< nodes of the DAG, by node of the problem
 };
 
 /// The planning model of programs (planner/schedule/list/Schedulers.h), a

@@ -7,10 +7,10 @@
 
 namespace mgpu::planner::search {
 
-/// Of a frozen problem: kernels in program order, whatever memory that takes.
-/// Collectives start as soon as what they need has ended, of several the first
-/// in the program; or, if not `early`, in program order, each once all kernels
-/// before it have ended.
+/// Schedules a frozen problem with its kernels in program order, whatever
+/// memory that takes. With `early`, collectives start as soon as what they need
+/// has ended, the first in the program before others. Else they too are in
+/// program order, each once all kernels before it have ended.
 Schedule inOrderSchedule(const Problem &problem, bool early);
 
 } // namespace mgpu::planner::search

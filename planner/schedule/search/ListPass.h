@@ -6,10 +6,10 @@
 
 namespace mgpu::planner::search {
 
-/// List scheduling: whenever a resource is idle it starts, of the nodes that
-/// are ready, the one of the greatest priority. Read backward, `starts` are the
-/// times from a node's end to the end of all. Returns the makespan. A
-/// cumulative resource runs one node at a time. O((nodes + edges) log nodes).
+/// List scheduling: whenever a resource is idle it starts the ready node of the
+/// greatest priority. Read backward, `starts` are the times from a node's end
+/// to the end of all. Returns the makespan. A cumulative resource runs one node
+/// at a time. O((nodes + edges) log nodes).
 double listPass(const Problem &problem, Direction direction,
                 const std::vector<double> &priorities,
                 std::vector<double> &starts);

@@ -101,7 +101,7 @@ private:
   std::vector<uint8_t> isReady;
   std::vector<size_t> open; ///< by buffer: users that have not run
   std::set<std::pair<uint32_t, uint32_t>> ready; ///< by key
-  std::set<std::pair<int64_t, uint32_t>> gains;  ///< of ready, those that free
+  std::set<std::pair<int64_t, uint32_t>> gains;  ///< ready ones that free bytes
 };
 
 } // namespace

@@ -109,7 +109,7 @@ private:
     return sum > 0;
   }
 
-  /// Takes something off the peak, if that is no loss: what it changes the
+  /// Takes something off the peak, if that loses nothing: what it changes the
   /// excess by, 0 where nothing did.
   double move() {
     uint32_t buffer = 0, begin = 0;

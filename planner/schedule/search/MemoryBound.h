@@ -14,8 +14,8 @@ struct MemoryBound {
 };
 
 /// When `node` starts, all it depends on has ended, it and all that depends on
-/// it has not started. Of all sets of ended nodes that this allows, the one
-/// with the least live on the device is a minimum cut (Picard 1976: closures; a
+/// it has not started. This allows several sets of ended nodes; the one with
+/// the least live on the device is a minimum cut (Picard 1976: closures; a
 /// buffer costs its bytes if its first user is in the set and another is not).
 /// No schedule has less live at that moment. Max-flow by Dinic's algorithm.
 MemoryBound memoryBoundAt(const Problem &problem, uint32_t device,

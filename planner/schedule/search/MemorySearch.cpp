@@ -7,7 +7,8 @@ namespace mgpu::planner::search {
 
 // One move in so many is backward.
 static constexpr uint64_t backwardOneIn = 3;
-// Of a window: sequences that fit are near each other.
+// A move goes this share of its window at most: sequences that fit are near
+// each other.
 static constexpr double nearMove = 0.3;
 
 MemorySearch::MemorySearch(const Problem &problem, uint64_t seed)

@@ -21,8 +21,8 @@ struct OverlapOutcome {
   Plan plan; ///< with arena, bound and model line; verified
   Problem problem;
   Schedule schedule;
-  Certificate certificate; ///< of the bound; checked
-  uint64_t peakBytes = 0;  ///< of the model, resident bytes included
+  Certificate certificate; ///< proves the bound; checked
+  uint64_t peakBytes = 0;  ///< by the model, resident bytes included
   double firstSeconds = 0; ///< until the first verified plan
 };
 

@@ -121,8 +121,8 @@ bool OverlapSearch::descend(const std::vector<uint32_t> &base,
   return false;
 }
 
-/// Makes a plan of the best schedule; where that takes too much, of one that
-/// takes less.
+/// Makes a plan of the best schedule; if that takes too much, of one that takes
+/// less.
 bool OverlapSearch::settle(const rcpsp::Budget &budget, bool mayDescend) {
   return offerWorking() <= 1 ||
          (mayDescend &&

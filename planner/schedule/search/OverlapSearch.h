@@ -32,7 +32,7 @@ public:
   /// found that fits. Takes what time it takes to lower a peak; `budget` is
   /// looked at only after that.
   bool first(const rcpsp::Budget &budget);
-  /// Instead of first(): of this schedule a plan is kept.
+  /// Instead of first(): keeps a plan of this schedule.
   void startFrom(const Schedule &schedule);
   /// Tries on until the budget ends or the bound is met; a node is a move, or a
   /// branch of the exact search. After first() or startFrom().

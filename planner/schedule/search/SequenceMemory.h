@@ -22,9 +22,9 @@ public:
   }
   std::vector<uint64_t> peaks() const; ///< by device
 
-  /// Puts the places [begin, begin + part.size()) in another order, of the same
-  /// nodes, which keeps precedences. Returns by how much that changes the bytes
-  /// above `targets`, summed over those places and the devices.
+  /// Puts the places [begin, begin + part.size()) in another order, which has
+  /// the same nodes and keeps precedences. Returns by how much that changes the
+  /// bytes above `targets`, summed over those places and the devices.
   double reorder(uint32_t begin, const std::vector<uint32_t> &part,
                  const std::vector<uint64_t> &targets);
   /// Takes back the last reorder().

@@ -8,9 +8,9 @@
 
 namespace mgpu::planner::search {
 
-/// The step that the searches repeat: a schedule's own order, in which a random
-/// share of the nodes of one random window of time, of one resource or of all,
-/// has moved by random times within the window.
+/// The step that the searches repeat. It takes a schedule's own order and one
+/// random window of time, on one resource or on all. A random share of the
+/// nodes there moves by random times within the window.
 class WindowNoise {
 public:
   /// A node moves by `farthestMove` of its window at most.

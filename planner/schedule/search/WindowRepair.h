@@ -11,7 +11,7 @@ namespace mgpu::planner::search {
 /// few successive starts get the best order there is, while all others keep
 /// theirs. Every longest chain of a schedule crosses every moment, so an order
 /// that is shorter within one window makes the whole shorter, unless a chain
-/// passes beside it. Of problems of unit streams.
+/// passes beside it. It takes problems of unit streams alone.
 class WindowRepair {
 public:
   WindowRepair(const Problem &problem, uint64_t seed)

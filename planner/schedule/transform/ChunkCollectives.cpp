@@ -326,10 +326,10 @@ private:
 
   Dag &dag;
   std::function<uint32_t(uint32_t)> countOf;
-  uint32_t count = 1;                        ///< of the collective looked at
+  uint32_t count = 1;                        ///< how many parts are made
   std::vector<std::vector<Touch>> touches;   ///< by buffer, by node
-  std::vector<std::optional<unsigned>> axes; ///< of kernels that are cut
-  std::vector<std::vector<CollectiveCall>> pieces; ///< of collectives
+  std::vector<std::optional<unsigned>> axes; ///< along which kernels are cut
+  std::vector<std::vector<CollectiveCall>> pieces; ///< parts of collectives
   std::vector<uint32_t> cutIn;                     ///< by node: how many parts
   std::vector<uint32_t> leader; ///< by node: another one of its group
 };

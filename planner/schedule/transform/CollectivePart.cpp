@@ -141,7 +141,7 @@ DagNode collectivePart(const DagNode &node, const CollectiveCall &call,
   }
   part.bytesRead /= of;
   part.bytesWritten /= of;
-  part.flops /= of; // of parts that are nearly equal
+  part.flops /= of; // parts are nearly equal
   part.work = call;
   return part;
 }

@@ -130,7 +130,7 @@ private:
 
   Dag &dag;
   std::function<uint32_t(uint32_t)> countOf;
-  uint32_t count = 1; ///< of the collective looked at
+  uint32_t count = 1; ///< number of parts of the collective looked at
   SkippedCandidates &left;
   FileRewrite rewrite;
 };

@@ -104,7 +104,7 @@ DagNode kernelPart(const DagNode &node, unsigned axis, uint32_t index,
   part.bytesRead = part.bytesWritten = 0;
   for (BufferUse &use : part.uses) {
     use.box = boxOfPart(use, call.grid, *call.part);
-    use.blockSteps = {}; // of the whole grid, and so of no part
+    use.blockSteps = {}; // they hold for the whole grid, not for a part
     uint64_t bytes = uint64_t(use.box.numElements()) * use.box.elementBytes;
     part.bytesRead += use.reads ? bytes : 0;
     part.bytesWritten += use.writes ? bytes : 0;

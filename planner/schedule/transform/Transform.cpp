@@ -4,6 +4,7 @@
 #include "planner/schedule/transform/FileRewrite.h"
 #include "planner/schedule/transform/Rewrite.h"
 #include "support/Number.h"
+#include "support/Spelling.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -84,6 +85,13 @@ std::optional<Transform> parseTransform(std::string_view text) {
   return transform;
 }
 
+static std::vector<std::string> transformNames() {
+  std::vector<std::string> names = {"auto", "none"};
+  for (TransformKind kind : allTransforms)
+    names.emplace_back(toString(kind));
+  return names;
+}
+
 Result<TransformChoice> parseTransforms(const std::string &text) {
   TransformChoice choice;
   bool isBased = false; // on all schedule policies, by "auto" or "none"
@@ -102,12 +110,13 @@ Result<TransformChoice> parseTransforms(const std::string &text) {
     std::optional<Transform> transform =
         parseTransform(name.substr(isLess ? 1 : 0));
     if (!transform)
-      return fail(ErrorKind::Usage,
-                  fmt::format("--transforms {}: there is no \"{}\"; give auto, "
-                              "none or a list of algorithm, copies, scatter, "
-                              "bucket, chunk, chunk2, chunk4, chunk8, split, "
-                              "order, early, nofork; auto,-NAME is all but one",
-                              text, name));
+      return fail(
+          ErrorKind::Usage,
+          fmt::format("--transforms {}: there is no \"{}\"; give auto, "
+                      "none or a list of algorithm, copies, scatter, "
+                      "bucket, chunk, chunk2, chunk4, chunk8, split, "
+                      "order, early, nofork; auto,-NAME is all but one{}",
+                      text, name, didYouMean(name, transformNames())));
     if (auto policyFlag = policyFlagOf(transform->kind)) {
       if (!choice.namesPolicy && !isBased)
         choice.schedulePolicy = strictPolicy;
@@ -168,7 +177,7 @@ uint32_t numChunks(TransformKind kind) {
   }
 }
 
-/// Of a DAG some of whose nodes are known only by their cost.
+/// Transforms a DAG some of whose nodes are known only by their cost.
 static Result<uint32_t> transformFile(Dag &dag, const Transform &transform,
                                       const TransformContext &context) {
   SkippedCandidates left;

@@ -11,12 +11,12 @@
 // 0; new ones follow the old. Collectives of a program with a frozen duration
 // come back as they are: it is not known of what they would become.
 //
-// Of DAGs with nodes known only by their cost (mgpu-dag/2 files), what a file
-// proves is less (FileRewrite.h): a slice must say that it is one, a kernel
-// that can be cut must say so, and only the producer of a collective is cut
-// with it. A bucket there is a group of all_reduces that start with one launch,
-// each with buffers of its own (ncclGroupStart, ncclGroupEnd): types and
-// reductions need not be alike, and a file does not say them.
+// A DAG with nodes known only by their cost (mgpu-dag/2 files) proves less
+// (FileRewrite.h): a slice must say that it is one, a kernel that can be cut
+// must say so, and only the producer of a collective is cut with it. A bucket
+// there is a group of all_reduces that start with one launch, each with buffers
+// of its own (ncclGroupStart, ncclGroupEnd): types and reductions need not be
+// alike, and a file does not say them.
 
 #include "planner/cost/LatencyEstimator.h"
 #include "planner/plan/SchedulePolicy.h"
@@ -74,13 +74,13 @@ bool SchedulePolicy::*policyFlagOf(TransformKind kind);
 inline constexpr TransformKind chunkTransforms[] = {
     TransformKind::Chunk2, TransformKind::Chunk4, TransformKind::Chunk8};
 bool isChunk(TransformKind kind);
-/// Of how many parts: 2, 4 or 8 of those, else 1.
+/// Into how many parts the transform cuts: 2, 4 or 8, or 1 if it does not.
 uint32_t numChunks(TransformKind kind);
 
 /// A transform as a plan names it.
 struct Transform {
   TransformKind kind = TransformKind::Copies;
-  /// Of Chunk: by group of chunkGroups(), into how many parts (1: none) its
+  /// Chunk: for each group of chunkGroups(), into how many parts (1: none) its
   /// collectives and their kernels are cut.
   std::vector<uint32_t> counts;
   Transform(TransformKind kind, std::vector<uint32_t> counts = {})
@@ -99,7 +99,7 @@ std::optional<Transform> parseTransform(std::string_view text);
 struct TransformChoice {
   std::vector<Transform> transforms;
   SchedulePolicy
-      schedulePolicy; ///< of the schedule; those of `transforms` among them
+      schedulePolicy; ///< the schedule's; those of `transforms` among them
   /// Whether the text says anything of schedule policies.
   bool namesPolicy = false;
 };
@@ -114,9 +114,9 @@ Result<TransformChoice> parseTransforms(const std::string &text);
 /// together.
 std::vector<std::vector<NodeId>> chunkGroups(const Dag &dag);
 
-/// Of two all_reduces in a bucket each has at most the first, all together the
-/// second. The second is XLA's combine threshold, rounded up (published); the
-/// first is assumed: where latency is no longer most of the time.
+/// The most bytes of one all_reduce in a bucket, and of all of them together.
+/// The latter is XLA's combine threshold, rounded up (published). The former is
+/// assumed: beyond it latency is the smaller part of the time.
 inline constexpr uint64_t bucketMemberBytes = uint64_t(4) << 20;
 inline constexpr uint64_t bucketBytes = uint64_t(32) << 20;
 

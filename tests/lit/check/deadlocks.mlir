@@ -30,7 +30,7 @@
 // SHAPE: exit=1
 // TYPE: error: {{.*}}deadlock: rank 1 uses element type i32 where the other has f32
 // TYPE: exit=1
-// HOSTSYNC: error: {{.*}}deadlock: the host waits here for a all_reduce of rank 0
+// HOSTSYNC: error: {{.*}}deadlock: the host waits here for the all_reduce of rank 0
 // HOSTSYNC: note: the call is here
 // HOSTSYNC: exit=1
 // UNMATCHED: error: {{.*}}deadlock: send of rank 0 to rank 1 has no matching recv
@@ -40,7 +40,7 @@
 // CYCLE: error: {{.*}}deadlock: this {{.*}} is queued behind work that waits for its match
 // CYCLE: note: the matching
 // CYCLE: exit=1
-// EXCHANGE-NOT: {{race|warning|error}}
+// EXCHANGE-NOT: {{race|error}}
 // EXCHANGE: exit=0
 // NEVERUSED: error: deadlock: all_reduce is called by rank 0 but never by rank 1
 // NEVERUSED: note: what waits for it is here
@@ -48,7 +48,7 @@
 // PENDINGUSE: error: deadlock: this uses buffer 'a' of an earlier all_reduce, which other ranks call only later; move it after their calls
 // PENDINGUSE: note: the call of rank 0 is here
 // PENDINGUSE: exit=1
-// PENDINGOTHER-NOT: {{race|warning|error}}
+// PENDINGOTHER-NOT: {{race|error}}
 // PENDINGOTHER: exit=0
 
 //--- never

@@ -41,26 +41,26 @@
 // PAIRS: error: {{.*}}deadlock: rank 1 names the pairs {{\[\[}}1, 0]] where the other names {{\[\[}}0, 1]]
 // PAIRS: note: the matching call of rank 0 is here
 // PAIRS: exit=1
-// PAIRS-OF-ANOTHER-ORDER-NOT: {{race|warning|error}}
+// PAIRS-OF-ANOTHER-ORDER-NOT: {{race|error}}
 // PAIRS-OF-ANOTHER-ORDER: exit=0
 // KIND: error: {{.*}}deadlock: rank 1 calls all_to_all where rank 0 calls permute
 // KIND: exit=1
 // NEVER: error: {{.*}}deadlock: permute is called by rank 0 but never by rank 1
 // NEVER: exit=1
-// HOSTSYNC: error: {{.*}}deadlock: the host waits here for a reduce_scatter of rank 0
+// HOSTSYNC: error: {{.*}}deadlock: the host waits here for the reduce_scatter of rank 0
 // HOSTSYNC: note: the call is here
 // HOSTSYNC: exit=1
 // RACE: error: {{.*}}race
 // RACE: exit=1
 // RACE-WITH-SOURCE: error: {{.*}}race
 // RACE-WITH-SOURCE: exit=1
-// NO-RACE-NOT: {{race|warning|error}}
+// NO-RACE-NOT: {{race|error}}
 // NO-RACE: exit=0
 // OVERLAP: error: {{.*}}sends a part of buffer 'a' that overlaps the part it receives into; send just what is received, or another buffer
 // OVERLAP: exit=1
 // SCATTER-OVERLAP: error: {{.*}}overlaps the part it receives into; receive into the rank's own slice of what is sent, or another buffer
 // SCATTER-OVERLAP: exit=1
-// SCATTER-IN-PLACE-NOT: {{race|warning|error}}
+// SCATTER-IN-PLACE-NOT: {{race|error}}
 // SCATTER-IN-PLACE: exit=0
 // DYNAMIC-GATHER: error: 'mgpu.all_gather' op receives 6 along dimension 0; 2 ranks send 4 each
 // DYNAMIC-GATHER: exit=1

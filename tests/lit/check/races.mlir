@@ -25,33 +25,33 @@
 // POSSIBLE: warning: possible race on buffer 'a'
 // POSSIBLE: note: the earlier use is here
 // POSSIBLE: exit=0
-// DISJOINT-NOT: {{race|warning|error}}
+// DISJOINT-NOT: {{race|error}}
 // DISJOINT: exit=0
-// STRIDED-NOT: {{race|warning|error}}
+// STRIDED-NOT: {{race|error}}
 // STRIDED: exit=0
-// STREAMWAIT-NOT: {{race|warning|error}}
+// STREAMWAIT-NOT: {{race|error}}
 // STREAMWAIT: exit=0
 // WRONGWAIT: error: {{.*}}race on buffer 'a'
 // WRONGWAIT: exit=1
-// SYNCSTREAM-NOT: {{race|warning|error}}
+// SYNCSTREAM-NOT: {{race|error}}
 // SYNCSTREAM: exit=0
 // SYNCOTHER: error: {{.*}}race on buffer 'a'
 // SYNCOTHER: exit=1
-// SYNCDEVICE-NOT: {{race|warning|error}}
+// SYNCDEVICE-NOT: {{race|error}}
 // SYNCDEVICE: exit=0
-// BLOCKING-NOT: {{race|warning|error}}
+// BLOCKING-NOT: {{race|error}}
 // BLOCKING: exit=0
 // HOST: error: {{.*}}race on buffer 'x'
 // HOST: exit=1
-// HOSTSYNCED-NOT: {{race|warning|error}}
+// HOSTSYNCED-NOT: {{race|error}}
 // HOSTSYNCED: exit=0
 // SENDER: error: {{.*}}race on buffer 'a2'
 // SENDER: exit=1
-// RECEIVER-NOT: {{race|warning|error}}
+// RECEIVER-NOT: {{race|error}}
 // RECEIVER: exit=0
 // ROOT: error: {{.*}}race on buffer 'a2'
 // ROOT: exit=1
-// EVERYONE-NOT: {{race|warning|error}}
+// EVERYONE-NOT: {{race|error}}
 // EVERYONE: exit=0
 
 //--- proven

@@ -52,6 +52,17 @@ func.func @main(%d: !mgpu.device, %zero: f32) {
     %next = arith.addf %sum, %in : f32
     linalg.yield %next : f32
   }
+  mgpu.sync_device %d : !mgpu.device
+
+  // The same points, and two fragments.
+  // CHECK: mgpu.sync_device
+  // CHECK: linalg.fill {mgpu.fragment = 0 : i64, mgpu.launch_group = 2 : i64}
+  // CHECK: linalg.exp {mgpu.fragment = 0 : i64, mgpu.launch_group = 2 : i64}
+  // CHECK: linalg.exp {mgpu.fragment = 1 : i64} ins
+  // REMARK: remark: [Missed] not-fused {{.*}}exp at {{.*}} with exp at {{.*}}: it is of another fragment
+  linalg.fill {mgpu.fragment = 0 : i64} ins(%zero : f32) outs(%a : memref<64x64xf32>)
+  linalg.exp {mgpu.fragment = 0 : i64} ins(%a : memref<64x64xf32>) outs(%a : memref<64x64xf32>)
+  linalg.exp {mgpu.fragment = 1 : i64} ins(%a : memref<64x64xf32>) outs(%a : memref<64x64xf32>)
   return
 }
 

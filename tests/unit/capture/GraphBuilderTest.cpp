@@ -122,7 +122,7 @@ struct Chain {
                     const std::vector<GraphEdge> &early,
                     const std::vector<bool> &awaits) const {
     Result<void> ok = proveGraph(plan, dag, Phase::Replay, nodes, edges,
-                                 std::nullopt, early, awaits);
+                                 GraphPart(dag, {}), early, awaits);
     return ok ? "" : ok.error().message;
   }
   Dag dag;
@@ -154,7 +154,7 @@ TEST_F(GraphBuilding, ProofNeedsEveryEdge) {
   ASSERT_TRUE(graph);
   auto prove = [&](const std::vector<GraphEdge> &edges) {
     return bool(proveGraph(program.plan, program.dag, Phase::Replay,
-                           graph->dagNodes, edges));
+                           graph->dagNodes, edges, GraphPart(program.dag, {})));
   };
   EXPECT_TRUE(prove(graph->edges));
   for (size_t k = 0; k < graph->edges.size(); ++k) {

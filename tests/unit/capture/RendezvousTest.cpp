@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/ranks/RankMemory.h"
 
-#include <gtest/gtest.h>
+#include "tests/unit/device/RendezvousBody.h"
 
 #include <thread>
 
@@ -19,32 +19,26 @@ RankMemory makeMemory() {
 }
 
 /// Calls `rank` in a thread for each rank.
-void inRanks(const RankMemory &memory,
-             const std::function<void(uint32_t, Rendezvous &)> &rank) {
+void inRanks(const std::function<void(Rendezvous &)> &rank,
+             std::chrono::milliseconds deadline = std::chrono::seconds(20)) {
+  const RankMemory memory = makeMemory();
   std::vector<std::thread> threads;
   for (uint32_t k = 0; k < numRanks; ++k)
-    threads.emplace_back([&, k] {
-      auto others = memory.rendezvous(k, std::chrono::seconds(20));
-      rank(k, *others);
-    });
+    threads.emplace_back([&, k] { rank(*memory.rendezvous(k, deadline)); });
   for (std::thread &thread : threads)
     thread.join();
 }
 
 TEST(Rendezvous, AllGetWhatEachGaveRoundAfterRound) {
-  const RankMemory memory = makeMemory();
-  inRanks(memory, [](uint32_t rank, Rendezvous &others) {
-    for (uint32_t round = 0; round < 50; ++round) {
-      auto given = [&](uint32_t of) { // of other lengths, and none at all
-        return Bytes(of * (round % 4) * 10, std::byte(of + round));
-      };
-      auto all = others.exchange(given(rank));
-      ASSERT_TRUE(all) << all.error().message;
-      ASSERT_EQ(all->size(), numRanks);
-      for (uint32_t of = 0; of < numRanks; ++of)
-        EXPECT_EQ((*all)[of], given(of)) << "round " << round;
-    }
-  });
+  inRanks([](Rendezvous &others) { device::checkExchange(others, 10); });
+}
+
+TEST(Rendezvous, TheLargestIsThatOfAll) { inRanks(device::checkLargest); }
+
+TEST(Rendezvous, NobodyWaitsForARankThatGaveUp) { inRanks(device::checkAbort); }
+
+TEST(Rendezvous, OneThatDoesNotComeIsNamed) {
+  inRanks(device::checkLate, std::chrono::milliseconds(50));
 }
 
 TEST(Rendezvous, WhatIsTooLongIsAnErrorAndNotWritten) {
@@ -53,25 +47,6 @@ TEST(Rendezvous, WhatIsTooLongIsAnErrorAndNotWritten) {
   auto all = others->exchange(Bytes(100'000));
   ASSERT_FALSE(all);
   EXPECT_EQ(all.error().kind, ErrorKind::Internal);
-}
-
-TEST(Rendezvous, NobodyWaitsForARankThatGaveUp) {
-  const RankMemory memory = makeMemory();
-  inRanks(memory, [](uint32_t rank, Rendezvous &others) {
-    if (rank == 0)
-      return others.abort();
-    EXPECT_FALSE(others.meet());
-    EXPECT_FALSE(others.watch());
-    EXPECT_FALSE(others.exchange({}));
-  });
-}
-
-TEST(Rendezvous, OneThatDoesNotComeIsNamed) {
-  const RankMemory memory = makeMemory();
-  auto late = memory.rendezvous(2, std::chrono::milliseconds(5))->meet();
-  ASSERT_FALSE(late);
-  EXPECT_NE(late.error().message.find("rank 0"), std::string::npos)
-      << late.error().message;
 }
 
 } // namespace

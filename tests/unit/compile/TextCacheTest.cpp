@@ -69,7 +69,8 @@ planner::KernelSpec kernelOf(const std::string &name,
   return kernel;
 }
 
-const std::vector<Dim3> someGrids{{7, 8, 9}, {1, 1, 1}};
+const std::vector<planner::LaunchFacts> someFacts{{{7, 8, 9}, 16, {true}},
+                                                  {{1, 1, 1}}};
 
 TEST(TextCache, KeepsAllOfAText) {
   std::vector<CudaText> texts{textOf("a"), textOf("b")};
@@ -105,10 +106,10 @@ TEST(TextCache, AnEntryUnderAnothersKeyIsAMiss) {
   std::vector<planner::KernelSpec> a{kernelOf("a"), kernelOf("b")},
       b{kernelOf("b"), kernelOf("a")};
   std::vector<CudaText> texts{textOf("a"), textOf("b")};
-  std::string keyA = cache.keyOf(a, someGrids),
-              keyB = cache.keyOf(b, someGrids);
+  std::string keyA = cache.keyOf(a, someFacts),
+              keyB = cache.keyOf(b, someFacts);
   ASSERT_NE(keyA, keyB);
-  cache.store(keyA, a, someGrids, texts);
+  cache.store(keyA, a, someFacts, texts);
   EXPECT_EQ(cache.find(keyA, a), texts);
   EXPECT_FALSE(cache.find(keyB, b));
   blobs.store(keyB, *blobs.find(keyA));
@@ -120,21 +121,25 @@ TEST(TextCache, AnEntryUnderAnothersKeyIsAMiss) {
 
 TEST(TextCache, TheKeyIsOfAllThatDecidesATextAndOfNothingElse) {
   device::MemoryBlobCache blobs;
-  auto keyOf = [&](TextMaker maker, planner::KernelSpec kernel, Dim3 grid) {
+  auto keyOf = [&](TextMaker maker, planner::KernelSpec kernel,
+                   planner::LaunchFacts facts) {
     return TextCache(&blobs, maker)
         .keyOf(std::vector<planner::KernelSpec>{kernel},
-               std::vector<Dim3>{grid});
+               std::vector<planner::LaunchFacts>{facts});
   };
   TextMaker maker{"build", "options"};
   planner::KernelSpec kernel = kernelOf("a");
-  std::vector<std::string> keys{keyOf(maker, kernel, {1, 1, 1}),
-                                keyOf({"b", "options"}, kernel, {1, 1, 1}),
-                                keyOf({"build", ""}, kernel, {1, 1, 1}),
-                                keyOf(maker, kernel, {1, 1, 2})};
+  std::vector<std::string> keys{keyOf(maker, kernel, {{1, 1, 1}}),
+                                keyOf({"b", "options"}, kernel, {{1, 1, 1}}),
+                                keyOf({"build", ""}, kernel, {{1, 1, 1}}),
+                                keyOf(maker, kernel, {{1, 1, 2}}),
+                                keyOf(maker, kernel, {{1, 1, 1}, 16}),
+                                keyOf(maker, kernel, {{1, 1, 1}, 1, {true}}),
+                                keyOf(maker, kernel, {{1, 1, 1}, 1, {false}})};
   auto add = [&](auto change) {
     planner::KernelSpec other = kernel;
     change(other);
-    keys.push_back(keyOf(maker, other, {1, 1, 1}));
+    keys.push_back(keyOf(maker, other, {{1, 1, 1}}));
   };
   add([](auto &k) { k.name = "other"; });
   add([](auto &k) { k.source = planner::MlirKernel{"another"}; });
@@ -152,17 +157,17 @@ TEST(TextCache, TheKeyIsOfAllThatDecidesATextAndOfNothingElse) {
       EXPECT_NE(keys[k], keys[other]) << k << " " << other;
   }
   kernel.numArguments = 9;
-  EXPECT_EQ(keys[0], keyOf(maker, kernel, {1, 1, 1}));
+  EXPECT_EQ(keys[0], keyOf(maker, kernel, {{1, 1, 1}}));
 }
 
 TEST(TextCache, NothingIsKeptWhereTheEmitterIsNotKnown) {
   device::MemoryBlobCache blobs;
   std::vector<planner::KernelSpec> kernels{kernelOf("a"), kernelOf("b")};
-  EXPECT_EQ(TextCache(&blobs, {"", ""}).keyOf(kernels, someGrids), "");
+  EXPECT_EQ(TextCache(&blobs, {"", ""}).keyOf(kernels, someFacts), "");
   TextCache none(nullptr, {"build", ""});
-  EXPECT_EQ(none.keyOf(kernels, someGrids), "");
+  EXPECT_EQ(none.keyOf(kernels, someFacts), "");
   EXPECT_FALSE(none.find(std::string(64, '0'), kernels));
-  none.store(std::string(64, '0'), kernels, someGrids,
+  none.store(std::string(64, '0'), kernels, someFacts,
              std::vector<CudaText>{textOf("a"), textOf("b")});
 }
 
@@ -176,14 +181,14 @@ protected:
       testing::TempDir() + "mgpu-text-" + std::to_string(::getpid()) + ".mlir";
   std::vector<planner::KernelSpec> kernels{
       kernelOf("a", "x loc(\"" + path + "\":1:2)\n")};
-  std::vector<Dim3> grids{{1, 1, 1}};
+  std::vector<planner::LaunchFacts> facts{{{1, 1, 1}}};
   std::vector<CudaText> texts{textOf("a")};
   device::MemoryBlobCache blobs;
 };
 
 TEST_F(NamedFile, IsPartOfTheKey) {
   auto key = [&] {
-    return TextCache(&blobs, {"build", ""}).keyOf(kernels, grids);
+    return TextCache(&blobs, {"build", ""}).keyOf(kernels, facts);
   };
   std::string first = key();
   EXPECT_EQ(first, key());
@@ -202,12 +207,12 @@ TEST_F(NamedFile, IsPartOfTheKey) {
 
 TEST_F(NamedFile, ThatChangedMeanwhileKeepsNothing) {
   TextCache cache(&blobs, {"build", ""});
-  std::string key = cache.keyOf(kernels, grids);
+  std::string key = cache.keyOf(kernels, facts);
   ASSERT_TRUE(writeFileAtomic(path, "%other = 1"));
-  cache.store(key, kernels, grids, texts);
+  cache.store(key, kernels, facts, texts);
   EXPECT_FALSE(cache.find(key, kernels));
   ASSERT_TRUE(writeFileAtomic(path, "%name = 1"));
-  cache.store(key, kernels, grids, texts);
+  cache.store(key, kernels, facts, texts);
   EXPECT_EQ(cache.find(key, kernels), texts);
 }
 

@@ -19,7 +19,7 @@ using bench::CalibrationKernel;
 using std::chrono::milliseconds;
 
 constexpr uint64_t largestBytes = 65536;
-/// Of rank 1; the others take half as long for everything.
+/// Rank 1 is that much slower than the others, in everything.
 constexpr double slowness = 2;
 constexpr uint32_t kernelBlocks = 4;
 
@@ -154,7 +154,7 @@ protected:
     };
     return bench::calibrateRanks(
         devices, open, std::move(options), [devices, change](Driver &driver) {
-          if (change && driver.onlyDevice() == DeviceId{1})
+          if (change && driver.part()->holds(DeviceId{1}))
             change();
           return measuredWith(driver, devices);
         });

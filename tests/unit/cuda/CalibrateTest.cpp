@@ -44,7 +44,7 @@ protected:
       FakeKernel body;
       body.parameterSizes = {8, 8, 48};
       body.run = [this](void **parameters, const unsigned *, const unsigned *) {
-        // Where it was told to be, and with the scalar it was given.
+        // It runs at its place, with the scalar it was given.
         std::byte *at = *static_cast<std::byte **>(parameters[0]);
         *at = std::byte(1);
         EXPECT_EQ(*static_cast<uint64_t *>(parameters[1]), 7u);

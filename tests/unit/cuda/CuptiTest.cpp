@@ -61,7 +61,7 @@ protected:
     out = *driver->allocate({0}, 4);
     host = *driver->allocate(DeviceId::host(), 4);
     auto graph = driver->createGraph();
-    // Of 70000 blocks along y: two nodes of CUDA's and one that joins them.
+    // 70000 blocks along y make two nodes of CUDA's and one that joins them.
     auto kernel = graph->addKernel(
         {"k", {1}, *handle, {1, 70000, 1}, {uint64_t(uintptr_t(out))}}, {});
     ASSERT_TRUE(kernel) << kernel.error().message;

@@ -13,7 +13,7 @@ struct DeviceProgram {
   struct Entry {
     std::string name, parameter; ///< the type in the text
     std::string twin;            ///< and in DeviceKernels.h,
-    unsigned count = 1;          ///< of which it has so many
+    unsigned count = 1;          ///< how many there are
   };
   std::string source;
   std::vector<Entry> entries;

@@ -145,8 +145,8 @@ private:
         {isSend, peer, data, std::vector<std::byte>(bytes), isInWindow, false});
   }
 
-  /// Of a transfer, also whether its end is in a window: that of the other rank
-  /// must be then (NCCL's guide, "User Buffer Registration").
+  /// A transfer's signature says also whether its end is in a window: that of
+  /// the other rank must be then (NCCL's guide, "User Buffer Registration").
   std::string signatureOf(const Letter &letter) const {
     return (work.signature() + (letter.isInWindow ? " in a window" : ""))
         .substr(0, sizeof Mail::signature - 1);
@@ -251,7 +251,7 @@ static bool runsBesideAnother(const FakeComm &comm) {
                  return std::any_of(
                      run->waiting.begin(), run->waiting.end(),
                      [&](const auto &each) {
-                       // Of cuBLASLt, or one that waits to begin: none.
+                       // None: the work is cuBLASLt's, or waits to begin.
                        const auto *other =
                            FakeNccl::instance().comms.find(const_cast<void *>(
                                run->steps[each.first].node.owner));

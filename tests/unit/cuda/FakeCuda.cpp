@@ -60,6 +60,17 @@ CUresult FakeCuda::enter(const char *name) {
   return CUDA_SUCCESS;
 }
 
+Stream *FakeCuda::streamOf(CUstream stream) {
+  if (stream)
+    return streams.find(stream);
+  Context *context = current();
+  if (!context)
+    return nullptr;
+  auto [at, isNew] = defaultStreams.try_emplace(context, Stream{context});
+  at->second.isCallers = true;
+  return &at->second;
+}
+
 Context *FakeCuda::current() const {
   auto at = stacks.find(std::this_thread::get_id());
   return at == stacks.end() || at->second.empty() ? nullptr : at->second.back();
@@ -376,7 +387,7 @@ CUresult eventDestroy(CUevent event) {
 CUresult eventRecord(CUevent event, CUstream stream) {
   MGPU_FAKE_ENTER("cuEventRecord");
   Event *object = fake.events.find(event);
-  Stream *on = fake.streams.find(stream);
+  Stream *on = fake.streamOf(stream);
   // 15952: event and stream must be of one context.
   if (!object || !on || object->context != on->context)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
@@ -390,7 +401,23 @@ CUresult eventRecord(CUevent event, CUstream stream) {
     return CUDA_SUCCESS;
   }
   object->recorded = true;
+  object->busyQueries = on->busyQueries;
   object->ms = fake.clockMs;
+  return CUDA_SUCCESS;
+}
+
+CUresult streamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  MGPU_FAKE_ENTER("cuStreamWaitEvent");
+  Event *object = fake.events.find(event);
+  Stream *on = fake.streamOf(stream);
+  if (!object || !on)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  // 15238: EXTERNAL, the one flag, is invalid outside of captures.
+  if (flags)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  // 15231: all work captured in the event. Work is done when it is queued here,
+  // and its stream says so after some queries.
+  on->busyQueries = std::max(on->busyQueries, object->busyQueries);
   return CUDA_SUCCESS;
 }
 
@@ -448,6 +475,7 @@ std::shared_ptr<const device::CudaApi> FakeCuda::api() {
   api->cuEventCreate = eventCreate;
   api->cuEventDestroy = eventDestroy;
   api->cuEventRecord = eventRecord;
+  api->cuStreamWaitEvent = streamWaitEvent;
   api->cuEventElapsedTime = elapsed;
   api->cuLogsRegisterCallback = logsRegister;
   api->cuLogsUnregisterCallback = logsUnregister;

@@ -52,7 +52,8 @@ struct Node;
 struct Run;
 struct Stream {
   Context *context;
-  int busyQueries = 0; ///< answers of "not ready" left
+  int busyQueries = 0;    ///< answers of "not ready" left
+  bool isCallers = false; ///< not the target's: launches may wait in it
   // While it is captured.
   Graph *capturing = nullptr;
   std::thread::id capturedBy = {};
@@ -65,6 +66,7 @@ struct Event {
   unsigned flags;
   bool recorded = false;
   double ms = 0;
+  int busyQueries = 0; ///< of the stream, when it was recorded
 };
 struct Kernel;
 struct Library {
@@ -93,10 +95,10 @@ struct Node {
   CUgraphNodeParams params;
   std::vector<std::vector<std::byte>> values; ///< a kernel's, copied
   std::vector<Node *> dependencies;
-  std::vector<CUgraphEdgeData> edgeData = {}; ///< of each, or none
+  std::vector<CUgraphEdgeData> edgeData = {}; ///< by dependency, or empty
   int priority = 0;
-  /// Of a node that a library captured, in place of `params`; `owner` is what
-  /// it belongs to.
+  /// Starts a node that a library captured, in place of `params`; `owner` is
+  /// what the node belongs to.
   std::function<std::unique_ptr<Operation>()> start = {};
   const void *owner = nullptr;
   uint64_t id = 0; ///< unique, of clones too
@@ -110,7 +112,7 @@ struct Exec {
     Node node;
     std::vector<size_t> dependencies;
     const Node *original = nullptr;
-    std::vector<size_t> early = {}; ///< of `dependencies`, programmatic ones
+    std::vector<size_t> early = {}; ///< which `dependencies` are programmatic
   };
   std::vector<Step> steps;
   uint64_t flags;
@@ -184,9 +186,9 @@ public:
   // What goes wrong.
   uint64_t failAt = 0; ///< the n-th call from 1 on fails; 0: none
   CUresult failCode = CUDA_ERROR_OUT_OF_MEMORY;
-  int busyQueries = 1;                 ///< of a stream after a launch
+  int busyQueries = 1;                 ///< for a stream after a launch
   bool neverEnds = false;              ///< launches stay busy
-  CUresult launchFault = CUDA_SUCCESS; ///< of every launch, when waited for
+  CUresult launchFault = CUDA_SUCCESS; ///< what waiting for any launch gives
   int wrongGpu = -1; ///< neverEnds and launchFault are of it; -1: of all
   std::function<void(uint64_t)> onLaunch; ///< with the number of the launch
   uint64_t launches = 0;
@@ -206,8 +208,8 @@ public:
   std::vector<std::string> called;
   /// Undefined behaviour, which a real driver need not notice.
   std::vector<std::string> violations;
-  CUDA_MEMCPY3D lastCopy{}; ///< of the last copy node asked for
-  /// Of the nodes of the youngest graph, in the order they were made.
+  CUDA_MEMCPY3D lastCopy{}; ///< what the last copy node asked for
+  /// The types of the youngest graph's nodes, in the order they were made.
   std::vector<CUgraphNodeType> builtTypes() const;
   /// What is still there, one line for each kind.
   std::vector<std::string> leaks() const;
@@ -215,7 +217,7 @@ public:
   // The state, for the entry points.
   CUresult enter(const char *name);
   CUresult refuse(CUresult code);
-  Context *current() const; ///< of this thread
+  Context *current() const; ///< this thread's
   /// With `of`, as that context reaches it: GPUs meet in communications alone.
   bool isDeviceRange(uint64_t address, uint64_t bytes,
                      const Context *of = nullptr) const;
@@ -230,11 +232,14 @@ public:
         [](const Context &each) { return each.sticky != CUDA_SUCCESS; });
   }
   CUresult launch(const std::vector<Exec::Step> &steps, Stream &stream);
+  /// Null: no such stream. The default one is of the current context (17494).
+  Stream *streamOf(CUstream stream);
   /// Does what is possible of what was launched; true once all is done.
   bool progress(Stream &stream);
-  /// griddepcontrol.wait, of the kernel that runs: what it follows ends first.
+  /// The running kernel's griddepcontrol.wait: what the kernel follows ends
+  /// first.
   void awaitGrids();
-  /// Of this thread, in a mode that forbids calls which may not be captured.
+  /// Whether this thread captures in a mode that forbids some calls.
   bool isCapturingHere() const;
 
   bool initialized = false;
@@ -246,6 +251,7 @@ public:
   std::map<uintptr_t, Memory> registered; ///< host memory of the caller's
   Objects<Context> contexts;
   Objects<Stream> streams;
+  std::map<Context *, Stream> defaultStreams;
   Objects<Event> events;
   Objects<Library> libraries;
   Objects<Graph> graphs;
@@ -281,14 +287,13 @@ void addMemoryEntries(device::CudaApi &api);
 void addLibraryEntries(device::CudaApi &api);
 void addGraphEntries(device::CudaApi &api);
 void addExecEntries(device::CudaApi &api);
-void addCaptureEntries(device::CudaApi &api);   ///< of FakeCapture.cpp
-void addTensorMapEntries(device::CudaApi &api); ///< of FakeTensorMap.cpp
+void addCaptureEntries(device::CudaApi &api);   ///< those in FakeCapture.cpp
+void addTensorMapEntries(device::CudaApi &api); ///< those in FakeTensorMap.cpp
 
 /// Calls that the target does not make, but programs beside it: launches and
-/// copies on streams, and waits for events (FakeStreamWork.cpp).
+/// copies on streams (FakeStreamWork.cpp).
 struct StreamWork {
   PFN_cuLaunchKernel_v4000 cuLaunchKernel;
-  PFN_cuStreamWaitEvent_v3020 cuStreamWaitEvent;
   PFN_cuMemcpyDtoDAsync_v3020 cuMemcpyDtoDAsync;
 };
 StreamWork streamWork();

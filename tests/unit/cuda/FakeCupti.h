@@ -40,7 +40,7 @@ public:
   // What happened.
   std::vector<std::string> violations;
   std::set<device::CuptiKind> enabled, wereEnabled;
-  size_t buffersOut = 0; ///< of ours that CUPTI has
+  size_t buffersOut = 0; ///< buffers of ours that CUPTI has
 
   // The state, for the entry points.
   device::CuptiResult enter(const char *name);
@@ -57,7 +57,7 @@ public:
   device::CuptiBufferCompleted completed = nullptr;
   uint8_t *buffer = nullptr;
   size_t size = 0, used = 0, dropped = 0;
-  std::map<uint64_t, uint64_t> originals; ///< of clones
+  std::map<uint64_t, uint64_t> originals; ///< originals of clones
   std::vector<std::thread> threads;
 };
 

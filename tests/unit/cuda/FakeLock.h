@@ -9,7 +9,7 @@
 
 namespace mgpu::fake {
 
-/// Of all doubles. Recursive, as what runs in a call may call.
+/// The mutex of all doubles. Recursive, as what runs in a call may call.
 std::recursive_mutex &fakeMutex();
 
 template <typename Tag, typename Returned, typename... Arguments>

@@ -130,9 +130,9 @@ struct Config {
   int channelsPerPeer = INT_MIN, nvlinkCentric = INT_MIN; ///< from 2.28 on
 };
 
-/// As parseCommConfig() of libnccl's init.cc takes it: of what is given as many
-/// bytes as this version has, without what came later than the version that is
-/// said; and then every value is looked at.
+/// As parseCommConfig() of libnccl's init.cc takes it: it reads as many of the
+/// bytes given as this version has, without what came later than the version
+/// that is said. Then every value is looked at.
 bool isTaken(const void *given, int version) {
   Config said;
   size_t size = 0;
@@ -245,7 +245,7 @@ NcclResult getAsyncError(NcclComm handle, NcclResult *error) {
     return NcclResult::Success;
   }
   comm->isReady = true;
-  // The guide: of a non-blocking communicator it may be filled in by now only.
+  // The guide: a non-blocking communicator may have filled it in only by now.
   device::NcclWindow *into = std::exchange(comm->unfilled, nullptr);
   if (into && nccl.hasNoWindows)
     nccl.windows.remove(comm->filling);
@@ -300,8 +300,8 @@ NcclResult abortComm(NcclComm handle) {
 
 struct Group {
   int depth = 0;
-  /// Of a call within it: the whole group then fails with it (libnccl's
-  /// ncclGroupErrCheck), and nothing of it is started.
+  /// The error of a call within it: the whole group then fails with it
+  /// (libnccl's ncclGroupErrCheck), and nothing of it is started.
   NcclResult error = NcclResult::Success;
   std::map<std::pair<FakeComm *, Stream *>, std::vector<Transfer>> transfers;
 };

@@ -34,7 +34,7 @@ struct Meeting {
   std::atomic<uint32_t> aborted, finalized;
   std::atomic<int> gpus[maxRanks]; ///< of ranks, unique among all processes
   static constexpr size_t maxWindows = 4;
-  /// Of each window, which ranks have registered it, and how large it is.
+  /// Which ranks have registered each window, and how large it is.
   std::atomic<uint32_t> registered[maxWindows];
   std::atomic<uint64_t> windowBytes[maxWindows];
   Mail mail[maxRanks][maxRanks]; ///< from, to
@@ -72,7 +72,7 @@ struct FakeComm {
 /// A window, whose handle is its address.
 struct FakeWindow {
   FakeComm *comm;
-  size_t number; ///< of the communicator's, the same on every rank
+  size_t number; ///< the communicator's number, the same on every rank
   uint64_t address, bytes;
 };
 
@@ -95,7 +95,7 @@ public:
   device::NcclConfig lastConfig; ///< of the last communicator
   Objects<FakeComm> comms;
   Objects<FakeWindow> windows;
-  std::map<uint64_t, size_t> memory; ///< of ncclMemAlloc
+  std::map<uint64_t, size_t> memory; ///< what ncclMemAlloc gave
   int version = 22809;
   bool hasNoWindows = false; ///< registering gives none
   int aborts = 0;

@@ -17,7 +17,7 @@ bool unusedIsZero(const CUgraphNodeParams &params);
 CUresult checkKernel(FakeCuda &fake, const CUDA_KERNEL_NODE_PARAMS_v3 &params,
                      Node &node);
 CUresult checkCopy(FakeCuda &fake, const CUDA_MEMCPY_NODE_PARAMS &params);
-/// Of one end: whether its memory is there.
+/// Checks that the memory of one end is there.
 CUresult checkEnd(FakeCuda &fake, const CUDA_MEMCPY_NODE_PARAMS &params,
                   bool isSource);
 /// What an edge of a graph is, as it is read back.

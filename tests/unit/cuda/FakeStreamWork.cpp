@@ -15,14 +15,9 @@ CUresult launchKernel(CUfunction function, unsigned gridX, unsigned gridY,
                       unsigned blockZ, unsigned sharedBytes, CUstream on,
                       void **parameters, void **extra) {
   MGPU_FAKE_ENTER("cuLaunchKernel");
-  Stream *stream = fake.streams.find(on);
-  // 17494: with no stream, the context is the current one.
-  static Stream legacy{nullptr};
-  if (!stream && !on)
-    stream = &legacy;
+  Stream *stream = fake.streamOf(on);
   if (!fake.current())
     return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
-  legacy.context = fake.current();
   if (!stream)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
   Node node;
@@ -47,15 +42,6 @@ CUresult launchKernel(CUfunction function, unsigned gridX, unsigned gridY,
   return fake.launch(steps, *stream);
 }
 
-CUresult waitEvent(CUstream on, CUevent event, unsigned flags) {
-  MGPU_FAKE_ENTER("cuStreamWaitEvent");
-  // 15231: all work captured in the event; here that is done already. 15238:
-  // EXTERNAL, the one flag, is invalid outside of captures.
-  if (!fake.streams.find(on) || !fake.events.find(event))
-    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  return flags ? fake.refuse(CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
-}
-
 CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream on) {
   MGPU_FAKE_ENTER("cuMemcpyDtoDAsync");
   Stream *stream = fake.streams.find(on);
@@ -72,6 +58,6 @@ CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream on) {
 
 } // namespace
 
-StreamWork streamWork() { return {launchKernel, waitEvent, copy}; }
+StreamWork streamWork() { return {launchKernel, copy}; }
 
 } // namespace mgpu::fake

@@ -20,7 +20,7 @@ void freshRank(uint64_t seed = 0) {
   FakeWorld::create();
 }
 
-/// A bit of every kind, of one rank.
+/// A bit of every kind, on one rank.
 Result<void> rankScenario(bool &isTearingDown) {
   isTearingDown = false;
   static std::byte shared[4096];

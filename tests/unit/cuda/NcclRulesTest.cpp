@@ -397,7 +397,8 @@ TEST_F(NcclWindowRules, NotOutOfWhatAGraphHolds) {
   expectViolation("ncclCommWindowDeregister while a graph holds calls");
 }
 
-/// Of two ranks: how large their windows are, and where their ends.
+/// Runs two ranks, the second with a window of this size and an end at this
+/// place. Says what each did wrong.
 std::vector<std::string> twoRanks(size_t bytesOfOther, size_t placeOfOther) {
   FakeWorld::create();
   freshMachine();

@@ -122,10 +122,11 @@ build(Driver &driver, const Script &script,
   auto graph = driver.createGraph();
   std::vector<GraphNodeId> last;
   for (CollectiveNodeParams params : script.steps) {
-    bool isMember = !driver.onlyDevice();
+    const auto part = driver.part();
+    bool isMember = !part;
     for (CollectiveMemberParams &member : params.members) {
       member.send = member.recv = memories[size_t(member.device.value)];
-      isMember |= driver.onlyDevice() == member.device;
+      isMember |= part && part->holds(member.device);
     }
     if (!isMember)
       continue;

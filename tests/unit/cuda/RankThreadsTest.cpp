@@ -309,7 +309,7 @@ TEST_F(ThreadsOfRanks, TakeMemoryOfTheCallers) {
       auto own = (*gpus)->hostBuffer({SumProgram::X});
       bind(SumProgram::X, x.bytes());
       bind(SumProgram::Y, y.bytes());
-      bind(program.note, note.bytes()); // of GPU 0 alone, beside the sum
+      bind(program.note, note.bytes()); // only GPU 0 has it, beside the sum
       bind(program.noted, noted.bytes());
       std::fill(own.begin(), own.end(), std::byte(0x55)); // read by nobody
       for (int round = 0; round < 3; ++round) {

@@ -52,7 +52,7 @@ groupsOf(const std::vector<std::vector<DeviceId>> &members) {
   return groups;
 }
 
-/// Of a collective that has ended: a word to the host.
+/// Whether the node is a collective's last one: a word to the host.
 inline bool isMark(const Node &node) {
   const CUDA_MEMCPY3D &copy = node.params.memcpy.copyParams;
   return node.params.type == CU_GRAPH_NODE_TYPE_MEMCPY &&

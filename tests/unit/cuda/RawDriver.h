@@ -8,8 +8,8 @@
 
 namespace mgpu::fake {
 
-/// The entry points under test, initialised: of the driver that is not there
-/// (FakeTwin.cpp) or, in tests/gpu, of a real one.
+/// The entry points under test, initialised. They are those of the driver that
+/// is not there (FakeTwin.cpp) or, in tests/gpu, a real one's.
 std::shared_ptr<const device::CudaApi> rawDriver();
 
 /// A cubin for it whose entry "nothing" takes eight bytes and does nothing.

@@ -12,7 +12,7 @@ using namespace mgpu;
 using namespace mgpu::device;
 using namespace mgpu::fake;
 
-/// Of 20 rows of 40 elements, 48 apart, that begin 16 elements into the second
+/// 20 rows of 40 elements, 48 apart, that begin 16 elements into the second
 /// argument.
 constexpr TensorMap theMap{1,           32,         ElementType::BF16,
                            {40, 20, 1}, {96, 1920}, {64, 64, 1}};

@@ -129,7 +129,7 @@ TEST_F(UpdateTest, ParametersAndPointersAreChanged) {
   ASSERT_TRUE(exec->launch());
   EXPECT_EQ(value(1), 14u);
   EXPECT_EQ(value(0), 1u);
-  // Of a kernel all may change; what is the same is left alone.
+  // All of a kernel may change; what is the same is left alone.
   ASSERT_TRUE(
       change({.memory = 1, .to = 1, .scale = 2, .kernel = 1, .blocks = 5}));
   EXPECT_EQ(count("cuGraphExecNodeSetParams"), 3u);
@@ -154,7 +154,7 @@ TEST_F(UpdateTest, AnotherShapeIsMadeAnew) {
   const Shape shapes[] = {
       {.extra = true},
       {.chained = false},
-      {.box = Box::flat(0, 8)},     // of a copy its length
+      {.box = Box::flat(0, 8)},     // a copy's length
       {.box = Box{0, {2}, {8}, 4}}, // or its form
   };
   for (const Shape &shape : shapes) {

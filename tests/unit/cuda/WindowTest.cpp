@@ -99,7 +99,7 @@ std::vector<std::string> run(CollectiveKind kind, const Places &places) {
       MGPU_TRY_ASSIGN(auto driver, openRank(options));
       MGPU_TRY(driver->join(groups));
       const DeviceId here{int32_t(rank)};
-      // Of another size on each; what is registered is not.
+      // Arenas differ in size from rank to rank; what is registered does not.
       MGPU_TRY_ASSIGN(
           std::byte * arena,
           driver->allocateArena(here, mostBytes - 512 * rank, mostBytes));
@@ -177,8 +177,8 @@ TEST(NcclWindows, SoDoSlicesInPlace) {
     EXPECT_EQ(said, "0");
 }
 
-/// At other places on each rank: by way of memory that is in no window. Of a
-/// send and its recv each may be where it likes, and so in a permute.
+/// At other places on each rank: by way of memory that is in no window. A send
+/// and its recv may each be where they like, and so in a permute.
 TEST(NcclWindows, CallsWithOtherPlacesGoAroundThem) {
   for (CollectiveKind kind : kinds) {
     const bool isPair =

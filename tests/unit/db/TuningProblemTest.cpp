@@ -101,17 +101,19 @@ TEST(FileSystem, NetworkFileSystemsAreKnown) {
 }
 
 TEST(FileSystem, TheFileIsTheUsers) {
-  for (const char *name : {"MGPU_DB", "XDG_CACHE_HOME", "HOME"})
+  for (const char *name :
+       {"MGPU_DB", "XDG_STATE_HOME", "XDG_CACHE_HOME", "HOME"})
     ::unsetenv(name);
   auto none = databasePath("");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().kind, ErrorKind::Usage);
   ::setenv("HOME", "/home/a", 1);
-  EXPECT_EQ(*databasePath(""), "/home/a/.cache/mgpu/mgpu.db");
-  ::setenv("XDG_CACHE_HOME", "relative", 1);
-  EXPECT_EQ(*databasePath(""), "/home/a/.cache/mgpu/mgpu.db");
-  ::setenv("XDG_CACHE_HOME", "/cache", 1);
-  EXPECT_EQ(*databasePath(""), "/cache/mgpu/mgpu.db");
+  EXPECT_EQ(*databasePath(""), "/home/a/.local/state/mgpu/mgpu.db");
+  ::setenv("XDG_STATE_HOME", "relative", 1);
+  EXPECT_EQ(*databasePath(""), "/home/a/.local/state/mgpu/mgpu.db");
+  ::setenv("XDG_STATE_HOME", "/state", 1);
+  EXPECT_EQ(*databasePath(""), "/state/mgpu/mgpu.db");
+  EXPECT_EQ(betterDatabasePath(""), "");
   ::setenv("MGPU_DB", "b.db", 1);
   EXPECT_EQ(*databasePath(""), "b.db");
   EXPECT_EQ(*databasePath("c.db"), "c.db");

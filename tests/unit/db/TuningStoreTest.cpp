@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <gtest/gtest.h>
+#include <map>
 
 namespace mgpu::db {
 namespace {
@@ -49,16 +50,21 @@ TEST(TuningStore, KeepsEveryTrialAcrossProcessesLives) {
 
 TEST(TuningStore, AFolderIsMadeForTheDefaultFileAlone) {
   TempFolder folder;
-  const std::string cache = folder / "cache";
-  const char *before = std::getenv("XDG_CACHE_HOME");
-  const std::string kept = before ? before : "";
-  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  const std::string state = folder / "state";
+  // An earlier version's file in the user's own cache would be found.
+  std::map<const char *, std::string> before;
+  for (const char *name : {"XDG_STATE_HOME", "XDG_CACHE_HOME"}) {
+    if (const char *value = std::getenv(name))
+      before[name] = value;
+    ::setenv(name, state.c_str(), 1);
+  }
   auto made = TuningStore::open(defaultDatabasePath());
   auto refused = TuningStore::open(folder / "other/mgpu.db");
-  if (before)
-    ::setenv("XDG_CACHE_HOME", kept.c_str(), 1);
-  else
-    ::unsetenv("XDG_CACHE_HOME");
+  for (const char *name : {"XDG_STATE_HOME", "XDG_CACHE_HOME"}) {
+    ::unsetenv(name);
+    if (before.contains(name))
+      ::setenv(name, before[name].c_str(), 1);
+  }
   EXPECT_TRUE(made) << made.error().message;
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::Usage);

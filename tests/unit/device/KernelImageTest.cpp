@@ -22,6 +22,7 @@ KernelImage example() {
   kernel.dynamicSharedBytes = 96;
   kernel.awaits = true;
   kernel.parameterBytes = {8, 128, 4};
+  kernel.argumentAlignment = {16, 1, 1};
   kernel.tensorMaps = {
       {1, 64, ElementType::BF16, {64, 32, 1}, {128, 4096}, {64, 8, 1}}};
   kernel.product = MatrixProduct{ElementType::F16,
@@ -45,6 +46,17 @@ std::vector<std::byte> changed(const std::string &from, const std::string &to) {
   const size_t at = header.find(from);
   EXPECT_NE(at, std::string::npos) << from << " in " << header;
   return frameBytes(header.replace(at, from.size(), to), parts->second);
+}
+
+/// Images of older versions ask nothing of their arguments.
+TEST(KernelImage, AlignmentWasAddedLater) {
+  KernelImage older = example();
+  older.argumentAlignment.clear();
+  auto back = decodeImage("k", changed("\"argument_alignment\":[16,1,1],", ""));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(*back, older);
+  for (const char *wrong : {"[3,1,1]", "[0,1,1]", "[512,1,1]", "[-1]", "16"})
+    EXPECT_FALSE(decodeImage("k", changed("[16,1,1]", wrong))) << wrong;
 }
 
 TEST(KernelImage, RoundTrip) {

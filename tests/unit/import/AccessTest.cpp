@@ -319,10 +319,13 @@ std::optional<BufferId> bufferNamed(const Dag &dag, std::string_view name) {
 
 TEST(Access, RandomAffineKernelsTouchTheirBoxes) {
   int numExact = 0;
+  ImportOptions lenient;
+  lenient.racesAreErrors = false;
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     RandomKernel kernel(seed);
     std::string text = kernel.text();
-    Imported imported = importText(text);
+    // Threads race in many of them.
+    Imported imported = importText(text, lenient);
     ASSERT_TRUE(imported.program) << imported.text() << text;
     auto nodes = kernelNodes(imported.dag());
     ASSERT_EQ(nodes.size(), 1u);
@@ -433,7 +436,7 @@ TEST(Access, IndexOutsideIsAnErrorUnlessGuarded) {
              "    %in = arith.cmpi ult, %i, %c32 : index\n    scf.if %in {\n" +
                  access + "    }\n"));
   EXPECT_EQ(data.writes, range(4, 132));
-  // A guard that lets some thread out of bounds through is no excuse.
+  // A guard that lets some thread out of bounds through is not an excuse.
   outside = importText(program(
       launch("%d0", "",
              "    %in = arith.cmpi ult, %i, %c64 : index\n    scf.if %in {\n" +

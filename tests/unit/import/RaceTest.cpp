@@ -16,7 +16,7 @@ std::string load(const std::string &buffer) {
          "[%i] : memref<64xf32>\n";
 }
 std::string guarded(const std::string &body) {
-  // What "is not equal" lets through is no range of ids.
+  // What "is not equal" lets through is not a range of ids.
   return "    %in = arith.cmpi ne, %i, %c32 : index\n    scf.if %in {\n" +
          body + "    }\n";
 }

@@ -68,7 +68,7 @@ private:
     int caller, buffer, start, end;
     Kind kind;
     int root;
-    bool sends[2]; ///< of a permute: to the other device
+    bool sends[2]; ///< a permute: to the other device
     /// Whether the other device's bytes come to `device`.
     bool isTarget(int device) const {
       return kind == Kind::AllReduce   ? true

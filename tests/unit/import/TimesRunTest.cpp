@@ -167,7 +167,7 @@ TEST(TimesRun, WhatNeverRunsAndWhatNeverEnds) {
   EXPECT_LT(most, 1e300);
 }
 
-/// Of a triangle in a counted loop behind a guard.
+/// The loops are a triangle in a counted loop behind a guard.
 TEST(TimesRun, LoopsInLoopsMultiply) {
   const std::string triangle =
       "    %zero = arith.constant 0 : index\n"

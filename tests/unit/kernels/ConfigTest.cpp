@@ -85,7 +85,7 @@ TEST(Config, EveryOperation) {
 
 // Each batch as its default and under other configurations.
 TEST(Config, RandomKernels) {
-  auto [first, count] = random::seedRange(1000, sweep(24, 60));
+  auto [first, count] = random::seedRange(1000, sweep(12, 60));
   random::inBatches(first, count, 10, [](const random::Batch &batch) {
     const auto &[seeds, kernels] = batch;
     std::string text = random::textOf(kernels);
@@ -129,7 +129,7 @@ TEST(Config, IdsOfTheSource) {
               {10, 6},
               {{'l', 2880}},
               {}},
-             sweep(8, 24));
+             sweep(6, 24));
 }
 
 TEST(Config, GlobalIndicesInNarrowIntegers) {

@@ -20,7 +20,7 @@ bool takesAllCorners() {
   return asked && std::strcmp(asked, "all") == 0;
 }
 
-/// What device::profileOfArchitecture knows it by: of a "sm_90a", "sm_90".
+/// What device::profileOfArchitecture knows it by: "sm_90a" is "sm_90".
 static const device::DeviceProfile &gpuOf(const std::string &arch) {
   return *device::profileOfArchitecture(arch);
 }
@@ -160,7 +160,8 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
   std::vector<CubinParameter> expected;
   uint32_t offset = 0;
   auto put = [&](uint32_t bytes, uint32_t alignment) {
-    // Of the address in constant memory, where parameters of sm_90 begin so.
+    // Alignment counts from constant memory, where sm_90's parameters begin
+    // here.
     constexpr uint32_t begin = 0x210;
     const uint32_t at = offset + (alignment > 16 ? begin : 0);
     offset += (alignment - at % alignment) % alignment;

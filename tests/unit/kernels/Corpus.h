@@ -18,11 +18,11 @@ namespace mgpu::kernels {
 /// undefined.
 struct CorpusBuffer {
   enum Values {
-    Any,      ///< of integers all, of floats those below 8 by quarters
+    Any,      ///< any integer; floats below 8 by quarters
     Positive, ///< 1 to 7
     Divisor,  ///< neither 0 nor -1
     Power,    ///< -3 to 7, but 0
-    Rough     ///< of floats from 0 to 8, with all bits; of integers all
+    Rough     ///< floats from 0 to 8, with all bits; any integer
   };
   std::string type;
   size_t count;
@@ -44,8 +44,8 @@ size_t bytesOf(const std::string &type);
 bool sameElement(const std::string &type, const std::byte *a,
                  const std::byte *b);
 
-/// Every operation on every type it is emitted for: of a launch of one thread,
-/// of one whose blocks fit, and of one whose last block does not; and every
+/// Every operation on every type it is emitted for: in a launch of one thread,
+/// in one whose blocks fit, and in one whose last block does not; and every
 /// type in a launch of two dimensions, on memory with strides, and of three.
 std::vector<CorpusKernel> corpusKernels();
 

@@ -64,7 +64,7 @@ public:
   void makeStructure(const std::string &type);
 };
 
-/// What threads of a block do together, of each type.
+/// What threads of a block do together, for each type.
 std::vector<CorpusKernel> together();
 
 } // namespace mgpu::kernels::corpus

@@ -18,7 +18,7 @@ void Maker::same(const std::string &family, const std::string &op, size_t count,
   }
   add(family, Types(count, type), type,
       fmt::format("%r = {} {} : {}\n", op, list, type));
-  // Of functions one vector is like another, and takes long to compile.
+  // One vector of a function is like another, and takes long to compile.
   if (type != "index" && (!family.starts_with("math") || op == "math.exp"))
     add("vector_" + family, Types(count, type), type,
         fmt::format("{0}%w = {1} {2} : vector<4x{3}>\n"
@@ -98,7 +98,7 @@ void Maker::makeIndices() {
       "%s = index.sizeof\n%k = index.constant 12345\n"
       "%t = index.bool.constant true\n%u = index.cmp slt(%a, %s)\n"
       "%v = arith.andi %t, %u : i1\n%r = arith.select %v, %k, %s : index\n");
-  // Of known ranges, so that they are computed in 32 bits.
+  // Known ranges: these are computed in 32 bits.
   for (const char *op :
        {"addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minui", "shli",
         "shrui", "divui", "remsi", "ceildivui", "floordivsi"})

@@ -34,7 +34,8 @@ TEST_P(CorpusCorners, Compile) {
       continue;
     const CorpusKernel &each = corpus[k];
     auto kernel =
-        emitCudaText(each.text, {each.name, "", each.block, each.grid});
+        emitCudaText(each.text, {each.name, "", each.block, each.grid, 16,
+                                 std::vector<bool>(each.buffers.size(), true)});
     ASSERT_TRUE(kernel) << each.name << ": " << kernel.error().message << "\n"
                         << each.text;
     auto space = kernelSpaceOf(specOf(each.text, each.block), each.grid,
@@ -61,7 +62,8 @@ TEST_P(CorpusCorners, GiveTheBitsOfTheHostTwin) {
       continue;
     const CorpusKernel &each = corpus[k];
     auto kernel =
-        emitCudaText(each.text, {each.name, "", each.block, each.grid});
+        emitCudaText(each.text, {each.name, "", each.block, each.grid, 16,
+                                 std::vector<bool>(each.buffers.size(), true)});
     ASSERT_TRUE(kernel) << each.name << ": " << kernel.error().message << "\n"
                         << each.text;
     auto space = kernelSpaceOf(specOf(each.text, each.block), each.grid,

@@ -62,7 +62,7 @@ std::vector<std::vector<std::byte>> CorpusKernel::fill(uint32_t seed) const {
           value = double(small) / 4;
         else if (buffer.values == CorpusBuffer::Rough)
           value = std::ldexp(double(bits >> 11), -50); // below 8
-        // Of the narrowest every number there is.
+        // The narrowest types get every number there is.
         if (!isSmall && corpus::bitsOf(buffer.type) == 8)
           bits &= 255;
         else

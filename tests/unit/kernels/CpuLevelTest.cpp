@@ -50,8 +50,8 @@ std::vector<uint8_t> inputs(const std::string &type, uint32_t seed) {
   return bytes;
 }
 
-/// `body` computes from %a and %b of type `from`; the value %r0 goes to the
-/// first output, of the first type of `to`, %r1 to the second and so on.
+/// `body` computes from %a and %b of type `from`; the value %r0, which has the
+/// first type of `to`, goes to the first output, %r1 to the second and so on.
 std::string elementwise(const std::string &from,
                         const std::vector<std::string> &to,
                         const std::string &body) {

@@ -32,8 +32,9 @@ protected:
     twins = new CudaTwins;
     failures = new std::string;
     for (const KernelCase &each : *cases) {
-      auto kernel =
-          emitCudaText(each.text, {each.name, "", each.block, each.grid});
+      auto kernel = emitCudaText(
+          each.text, {each.name, "", each.block, each.grid, 16,
+                      std::vector<bool>(each.buffers.size(), true)});
       if (!kernel) {
         *failures += each.name + ": " + kernel.error().message + "\n";
         continue;
@@ -129,8 +130,9 @@ TEST(CudaKernelCorners, Compile) {
        {takesAllCorners() ? std::vector<KernelCase>() : operationCases(),
         structuredCases(), matrixCases()})
     for (const KernelCase &each : cases) {
-      auto kernel =
-          emitCudaText(each.text, {each.name, "", each.block, each.grid});
+      auto kernel = emitCudaText(
+          each.text, {each.name, "", each.block, each.grid, 16,
+                      std::vector<bool>(each.buffers.size(), true)});
       ASSERT_TRUE(kernel) << each.name << ": " << kernel.error().message;
       auto space = kernelSpaceOf(specOf(each.text, each.block), each.grid,
                                  planner::KernelTarget::Cuda);

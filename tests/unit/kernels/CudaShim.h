@@ -215,7 +215,7 @@ static T __shfl_sync(unsigned mask, T value, int lane) {
   memcpy(&shimThreads[shimNow].value, &value, sizeof value);
   shimMeet(mask);
   T result;
-  memset(&result, 0xff, sizeof result); // of a lane that is not there: any
+  memset(&result, 0xff, sizeof result); // a lane that is not there may give any
   if (mask >> (lane & 31) & 1)
     memcpy(&result, &shimThreads[shimNow / 32 * 32 + size_t(lane & 31)].value,
            sizeof result);

@@ -34,7 +34,7 @@ Result<CudaKernel> emitCudaText(const std::string &text,
   return emitCudaKernel(*parsed, options);
 }
 
-/// Of the types that the tests' files have.
+/// Knows the types that the tests' files have.
 static std::string cTypeOf(ElementType type) {
   switch (type) {
   case ElementType::F32:
@@ -256,6 +256,7 @@ Result<void> CudaTwins::compile() {
   std::string command =
       std::string(MGPU_SHIM_CXX) + " -std=c++17 " + (runsLong ? "-O1" : "-O0") +
       " -ffp-contract=off -w -shared -fPIC "
+      "-fsanitize=alignment -fsanitize-trap=alignment " // as a GPU traps
       "-I" MGPU_SHIM_INCLUDE " " +
       (folder / "twins.cpp").string() + " -o " + (folder / "twins.so").string();
   int code = std::system(command.c_str());

@@ -397,6 +397,47 @@ static std::vector<KernelCase> makeCases() {
                    {4},
                    {{'f', 768}, {'f', 128}, {'f', 320}},
                    {}});
+  // Elements that a thread goes through three times, of a buffer that it only
+  // reads and of one that is its own.
+  cases.push_back({"strips_again",
+                   module("%x: memref<6x256xf32>, %y: memref<6x256xf32>", R"(
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %row = gpu.block_id x
+    %t = gpu.thread_id x
+    %part = scf.for %i = %c0 to %c4 step %c1 iter_args(%s = %zero) -> f32 {
+      %first = arith.muli %i, %c64 : index
+      %k = arith.addi %first, %t : index
+      %a = memref.load %x[%row, %k] : memref<6x256xf32>
+      %n = arith.addf %s, %a : f32
+      scf.yield %n : f32
+    }
+    %sum = gpu.all_reduce add %part uniform {} : (f32) -> (f32)
+    %rest = scf.for %i = %c0 to %c4 step %c1 iter_args(%s = %zero) -> f32 {
+      %first = arith.muli %i, %c64 : index
+      %k = arith.addi %first, %t : index
+      %a = memref.load %x[%row, %k] : memref<6x256xf32>
+      %b = arith.subf %a, %sum : f32
+      memref.store %b, %y[%row, %k] : memref<6x256xf32>
+      %n = arith.maximumf %s, %b : f32
+      scf.yield %n : f32
+    }
+    %most = gpu.all_reduce maximumf %rest uniform {} : (f32) -> (f32)
+    scf.for %i = %c0 to %c4 step %c1 {
+      %first = arith.muli %i, %c64 : index
+      %k = arith.addi %first, %t : index
+      %b = memref.load %y[%row, %k] : memref<6x256xf32>
+      %c = arith.addf %b, %most : f32
+      memref.store %c, %y[%row, %k] : memref<6x256xf32>
+    })"),
+                   {64},
+                   {6},
+                   {{'f', 1536}, {'f', 1536}},
+                   {},
+                   false});
   return cases;
 }
 

@@ -50,7 +50,7 @@ struct MatrixProduct {
 const std::vector<MatrixProduct> &matrixProducts();
 /// Those, and what else lanes of a subgroup do with matrices and vectors.
 const std::vector<KernelCase> &matrixCases();
-/// The one of that name, of the structured ones, which must be there.
+/// The structured one of that name, which must be there.
 const KernelCase &kernelCase(const std::string &name);
 
 } // namespace mgpu::kernels

@@ -51,7 +51,7 @@ TEST(HostMatrix, ProductsOfEveryShapeAndType) {
     auto kernel = load(each.text, each.block);
     ASSERT_TRUE(kernel);
     auto buffers = each.fill(3);
-    if (test.stored == "f32") // of which tf32 loses bits
+    if (test.stored == "f32") // tf32 loses bits of it
       for (int which : {0, 1})
         for (size_t k = 0; k < each.buffers[size_t(which)].count; ++k) {
           float x = 0;

@@ -44,7 +44,7 @@ TEST(Meaning, IsTheSameOnHostAndGpu) {
   std::vector<size_t> testOf;
   for (size_t t = 0; t < tests.size(); ++t) {
     const std::string text = textOf(tests[t]);
-    auto kernel = emitCudaText(text, {tests[t].name, "", block, grid});
+    auto kernel = emitCudaText(text, {tests[t].name, "", block, grid, 16});
     ASSERT_TRUE(kernel) << tests[t].name << ": " << kernel.error().message;
     auto space =
         kernelSpaceOf(specOf(text, block), grid, planner::KernelTarget::Cuda);

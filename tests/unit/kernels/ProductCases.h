@@ -19,7 +19,7 @@ struct ProductCase {
   const char *name;
   int64_t batch, m, n, k;
   const char *type, *sum;
-  /// Of A's layout: rows are that much longer than k, and A begins there.
+  /// A's layout: rows are that much longer than k, and A begins there.
   int64_t pad, offset;
   /// max(C + bias, 0) + D in the place of C, into D; C begins with D - 1, which
   /// D holds meanwhile.
@@ -29,18 +29,18 @@ struct ProductCase {
 };
 
 constexpr Dim3 sourceBlock{16, 4, 1};
-/// Of the source's blocks.
+/// The grid for the source's blocks.
 Dim3 gridOf(const ProductCase &test);
 
 /// As the importer writes it: C is first, as its value is loaded first.
 std::string textOf(const ProductCase &test,
                    const std::string &columnStride = "1");
 
-/// Of f32 and f64: numbers of which hardly a sum is exact, and zeros of both
-/// signs. Of narrower ones into f32, numbers whose sums round, as their
-/// products are exact; else whole ones whose sums stay exact, as a narrow C
-/// rounds each sum of the body. None of those is 0: the texts for tensor cores
-/// add zeros, and -0 + 0 is 0.
+/// Values for a matrix. f32 and f64 get numbers whose sums are hardly ever
+/// exact, and zeros of both signs. Narrower types summed in f32 get numbers
+/// whose sums round, as their products are exact. Other sums get whole numbers
+/// that keep them exact, as a narrow C rounds each sum of the body. Narrower
+/// types never get 0: the texts for tensor cores add zeros, and -0 + 0 is 0.
 std::vector<std::byte> valuesOf(size_t count, const ProductCase &test,
                                 const std::string &type, uint32_t seed);
 

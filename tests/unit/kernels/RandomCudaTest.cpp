@@ -33,7 +33,7 @@ std::vector<Emitted> emitBatches(uint64_t first, uint64_t count) {
                  {},
                  {}};
     auto kernel =
-        emitCudaText(each.text, {each.name, "", one.block, {one.blocks}});
+        emitCudaText(each.text, {each.name, "", one.block, {one.blocks}, 16});
     ASSERT_TRUE(kernel) << "first seed " << batch.seeds[0] << ": "
                         << kernel.error().message << "\n"
                         << each.text;
@@ -48,7 +48,7 @@ std::vector<Emitted> emitBatches(uint64_t first, uint64_t count) {
 }
 
 TEST(RandomCuda, GivesTheBitsOfTheHostTwin) {
-  auto [first, count] = random::seedRange(7000, sweep(24, 48));
+  auto [first, count] = random::seedRange(7000, sweep(12, 48));
   const std::vector<Emitted> all = emitBatches(first, count);
   ASSERT_FALSE(all.empty());
   CudaTwins twins;
@@ -82,7 +82,7 @@ TEST(RandomCuda, GivesTheBitsOfTheHostTwin) {
 
 TEST(RandomCuda, NvrtcTakesItWithoutAWarning) {
   MGPU_OPEN_NVRTC(compiler);
-  auto [first, count] = random::seedRange(7000, sweep(24, 48));
+  auto [first, count] = random::seedRange(7000, sweep(12, 48));
   CornerCheck check;
   const char *const archs[] = {"sm_80", "sm_90", "sm_100"};
   size_t number = 0;

@@ -58,7 +58,7 @@ struct Op {
   uint64_t bits = 0;
   std::vector<int> results = {};
   struct Body {
-    std::vector<int> arguments; ///< of loops; the first one counts
+    std::vector<int> arguments; ///< a loop's; the first one counts
     std::vector<Op> ops;
     std::vector<int> yields;
   };
@@ -101,7 +101,7 @@ struct Kernel {
 struct Memory {
   Memory(const Kernel &kernel, uint64_t seed);
 
-  /// Of textOf's function. The last buffer is two arguments.
+  /// The arguments of textOf's function. The last buffer is two arguments.
   std::vector<uint64_t> arguments(size_t which);
 
   std::vector<int32_t> input, output;

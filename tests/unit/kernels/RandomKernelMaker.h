@@ -27,7 +27,7 @@ private:
   }
   Kind integer() { return Kind(below(F32)); }
   Kind number() { return Kind(below(Bool)); }
-  /// Of what lanes hand to each other.
+  /// A kind of value that lanes hand to each other.
   Kind word() { return std::array{I32, I32, I32, I8, I16, I64, F32}[below(7)]; }
 
   // Values
@@ -73,7 +73,7 @@ private:
   std::vector<Op> *out = nullptr;
   uint32_t left = 0, slots = 0;
   bool meets = false; ///< whether its threads may know each other
-  /// Of the bodies around.
+  /// Values of the bodies around.
   std::vector<int> visible, arrays, divisors;
 };
 

@@ -2,8 +2,8 @@
 #ifndef MGPU_TESTS_UNIT_KERNELS_RANDOMKERNELNUMBERS_H
 #define MGPU_TESTS_UNIT_KERNELS_RANDOMKERNELNUMBERS_H
 
-// What operations on numbers give, of bits as `kept` keeps them; the caller
-// keeps what of the result belongs to its kind.
+// What operations on numbers give for bits as `kept` keeps them; the caller
+// keeps those bits of the result that belong to its kind.
 #include "RandomKernel.h"
 
 namespace mgpu::kernels::random {

@@ -158,7 +158,7 @@ void Maker::addOfLanes(Who who) {
     addWith({Op::Shuffle, {x, by}, oneOf(modes), width}, {kind, Bool});
     return;
   }
-  case 7: { // of lanes that are not there it says nothing
+  case 7: { // lanes that are not there have no say
     const Kind kind = word();
     const int x = pick(kind);
     addWith({Op::Rotate, {x}, "", 1 + below(31)}, {kind, Bool});

@@ -39,7 +39,7 @@ TEST(RandomKernel, EmitterAgreesWithTheInterpreterBitForBit) {
 }
 
 TEST(RandomKernel, BatchesUnderASwitchAgreeToo) {
-  auto [first, count] = random::seedRange(1000, sweep(60, 200));
+  auto [first, count] = random::seedRange(1000, sweep(30, 200));
   random::inBatches(first, count, 10, [](const random::Batch &batch) {
     if (!HasFatalFailure())
       testBatch(batch);

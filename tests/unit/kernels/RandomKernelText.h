@@ -12,7 +12,7 @@ inline std::string typeName(Kind kind) {
   return names[kind];
 }
 
-/// Of each array in the buffer of several.
+/// The bytes of each array in the buffer that holds several.
 uint64_t bytesOfSlot(const Kernel &kernel);
 
 /// A kernel's operations as MLIR, after what textOf begins with.

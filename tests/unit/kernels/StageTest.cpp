@@ -110,7 +110,7 @@ TEST(Stage, ATileChangesNoBit) {
     ASSERT_EQ(space.tunables().size(), 1u) << each->name;
     EXPECT_EQ(space.tunables()[0].name, "MGPU_STAGE");
     auto kernel =
-        emitCudaText(each->text, {each->name, "", each->block, each->grid});
+        emitCudaText(each->text, {each->name, "", each->block, each->grid, 16});
     ASSERT_TRUE(kernel) << kernel.error().message;
     std::vector<planner::KernelConfig> staged = cornersOf(space, SIZE_MAX);
     std::erase_if(staged, [](const planner::KernelConfig &config) {
@@ -175,9 +175,9 @@ TEST(Stage, ATileIsTheBlockAndWhatLiesAroundIt) {
 }
 
 TEST(Stage, TheTextIsTheReviewedOne) {
-  auto kernel =
-      emitCudaText(planeStencil.text, {planeStencil.name, "stencil.mlir:1",
-                                       planeStencil.block, planeStencil.grid});
+  auto kernel = emitCudaText(planeStencil.text,
+                             {planeStencil.name, "stencil.mlir:1",
+                              planeStencil.block, planeStencil.grid, 16});
   ASSERT_TRUE(kernel) << kernel.error().message;
   std::ifstream file(MGPU_SHIM_INCLUDE "/../../golden/staged_stencil.cu");
   std::string reviewed(std::istreambuf_iterator<char>(file), {});

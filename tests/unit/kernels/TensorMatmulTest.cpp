@@ -83,6 +83,20 @@ TEST(TensorMatmulText, SaysWhatItIsNotFor) {
   EXPECT_EQ(tensorRefusal(text), "-");
 }
 
+TEST(TensorMatmulText, AProductOfFewRowsHasItsChoices) {
+  for (int64_t rows : {1, 8}) {
+    const ProductCase test{"few_rows", 1,     rows, 8192, 2048,
+                           "bf16",     "f32", 0,    0};
+    auto space =
+        tensorText(textOf(test), {test.name, "", sourceBlock, gridOf(test)})
+            .second;
+    EXPECT_GT(space.legal().size(), 50u) << rows;
+    for (const planner::KernelConfig &config : space.legal())
+      EXPECT_LE(space.covered(config).y, space.covered(space.defaults).y)
+          << toText(config);
+  }
+}
+
 TEST(TensorMatmulText, WarpsDivideABlock) {
   auto [kernel, space] = tensorText(
       textOf(cases[5]), {"whole", "", sourceBlock, gridOf(cases[5])});

@@ -158,6 +158,18 @@ TEST(WgmmaMatmulText, SaysWhatItIsNotFor) {
   EXPECT_EQ(wgmmaRefusal(textOf(test)), "rows of A overlap");
 }
 
+TEST(WgmmaMatmulText, AProductOfFewRowsHasItsChoices) {
+  for (int64_t rows : {1, 8}) {
+    const ProductCase test{"few_rows", 1,     rows, 8192, 2048,
+                           "bf16",     "f32", 0,    0};
+    auto space =
+        wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)})
+            .second;
+    // The smallest tile has 64 rows: 3 widths, 2 depths, 4 numbers of stages.
+    EXPECT_EQ(space.legal().size(), 3u * 2 * 4 * 2) << rows;
+  }
+}
+
 TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheGpu) {
   auto [kernel, space] =
       wgmmaText(textOf(cases[5]), {"whole", "", sourceBlock, gridOf(cases[5])});

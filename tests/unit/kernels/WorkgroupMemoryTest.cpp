@@ -10,8 +10,9 @@ namespace mgpu::kernels {
 namespace {
 
 TEST(WorkgroupMemory, BuffersOfSeveralTypesDoNotOverlap) {
-  // Each buffer is written whole by its neighbours' threads and read after
-  // the barrier; types of 1, 2, 4, 8 and 16 bytes, of one and two dimensions.
+  // Each buffer is written whole by its neighbours' threads and read after the
+  // barrier. Types have 1, 2, 4, 8 and 16 bytes, buffers one and two
+  // dimensions.
   auto kernel = load(module("%o: memref<3x32x6xf64>", R"(
     %a = memref.alloca() : memref<32xi8, #gpu.address_space<workgroup>>
     %b = memref.alloca() : memref<32xf16, #gpu.address_space<workgroup>>

@@ -35,8 +35,8 @@ TEST(MedianInterval, OfFewSamplesIsInfinite) {
 }
 
 TEST(MedianInterval, AgreesWithTheBinomialTable) {
-  // Of 10 samples [x(2), x(9)] covers with 97.85 %, [x(3), x(8)] with 89.06 %
-  // (any table of the sign test).
+  // With 10 samples [x(2), x(9)] covers 97.85 %, [x(3), x(8)] 89.06 % (any
+  // table of the sign test).
   Interval wide = medianInterval(counting(10), 0.9785);
   EXPECT_NEAR(wide.low, 2, 0.01);
   EXPECT_NEAR(wide.high, 9, 0.01);

@@ -85,7 +85,7 @@ TEST(Bound, CertificatesThatClaimMoreAreRejected) {
 TEST(Bound, CertificatesReadBackAsTheyAre) {
   for (const RandomProblemOptions &options : machines) {
     Problem problem = randomProblem(3, options);
-    // Of a plan of two phases.
+    // As for a plan of two phases.
     std::string text = toText(std::vector<Certificate>{makespanBound(problem),
                                                        makespanBound(problem)});
     Result<std::vector<Certificate>> back = parseCertificates(text);

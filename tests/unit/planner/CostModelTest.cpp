@@ -210,7 +210,7 @@ TEST(Calibration, CollectivesAreThoseMeasured) {
   EXPECT_EQ(us(8).us, 10);
   EXPECT_NEAR(us(10000).us, 20, 1e-9); // half way in the logarithms
   EXPECT_NEAR(us(1e6).us, 400, 1e-9);
-  // Of what was not measured the other models are asked.
+  // The other models are asked about what was not measured.
   EXPECT_NE(us(1000, 8).how, "calibrated all_reduce of 8");
 }
 

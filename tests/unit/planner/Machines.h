@@ -10,7 +10,7 @@
 
 namespace mgpu::planner::testing {
 
-/// Of the topology with that name, as "dgx-h200".
+/// The estimator of the topology with that name, as "dgx-h200".
 inline TopologyEstimator estimatorOf(const std::string &name) {
   auto topology = device::openTopology("sim:" + name);
   EXPECT_TRUE(topology) << topology.error().message;

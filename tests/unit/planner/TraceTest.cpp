@@ -92,7 +92,7 @@ TEST(Trace, WhatAnEventRecordedLaterIsNotWaitedFor) {
   auto result = read(trace(events));
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(edgesOf(*result), "0>1 0>2");
-  // Where it does not say when, all that was launched before counts.
+  // A wait that does not say when covers all that was launched before it.
   events = work("a", 0, 10, 7, 10) + work("b", 10, 10, 7, 14) +
            wait(9, 15, 7, -1) + work("c", 20, 10, 9, 16);
   result = read(trace(events));

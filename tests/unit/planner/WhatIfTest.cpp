@@ -124,7 +124,8 @@ TEST(WhatIf, FollowsNodesThroughTransforms) {
   EXPECT_EQ(halves.nodes[1].timeFactor, 1);
   EXPECT_EQ(halves.nodes[2].timeFactor, 3);
   EXPECT_EQ(halves.nodes[3].timeFactor, 3);
-  // Of a bucket by its share of the bytes: 32 as they were, 96 three times.
+  // A bucket's factor follows its share of the bytes: 32 as they were, 96 three
+  // times.
   Dag bucket = after(what, {Bucket});
   ASSERT_EQ(bucket.nodes.size(), 1u);
   EXPECT_DOUBLE_EQ(bucket.nodes[0].timeFactor, 2.5);

@@ -2,7 +2,7 @@
 #ifndef MGPU_TESTS_UNIT_REPORT_TESTREPORT_H
 #define MGPU_TESTS_UNIT_REPORT_TESTREPORT_H
 
-// A database as a session leaves it, of a program made up.
+// A database as a session leaves it, for a program made up.
 
 #include "tests/unit/db/TempFolder.h"
 #include "tuner/record/Keys.h"
@@ -63,7 +63,7 @@ inline void addTrial(db::TuningStore &store, const db::TuningProblem &problem,
   ASSERT_TRUE(store.record(problem, trial));
 }
 
-/// Of the decided configuration; `name` is of its longest node.
+/// A profile of the decided configuration; `name` is its longest node's.
 inline ProfileFacts testProfile(const std::string &name = "kern") {
   ProfileFacts facts;
   facts.configuration = {

@@ -168,7 +168,9 @@ TEST_F(ArgumentFiles, TypedFilesMustMatch) {
   EXPECT_EQ(load(path, ElementType::Index, {2}).elementType,
             ElementType::Index);
   EXPECT_EQ(errorOf(path, ElementType::F64, {2}).message,
-            "'" + path + "' is 2xi64, the argument is 2xf64");
+            "'" + path +
+                "' is 2xi64, the argument is 2xf64; save it after "
+                ".astype(numpy.float64)");
   std::string raw = write("b.bin", std::string(12, '\0'));
   EXPECT_EQ(load("raw:bf16:2x3:" + raw, ElementType::BF16, {2, 3}).shape,
             (Shape{2, 3}));

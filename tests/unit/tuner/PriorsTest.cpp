@@ -54,7 +54,7 @@ TEST(Priors, WhatWasTimedIsKnownAndTheRestScaled) {
   auto bucketed = transformed(dag, {K::Bucket});
   ASSERT_TRUE(bucketed);
   EXPECT_EQ(of(*bucketed, "axpy0_0"), 20);
-  EXPECT_EQ(of(*bucketed, "reduce0.bucket2"), 18); // of collectives
+  EXPECT_EQ(of(*bucketed, "reduce0.bucket2"), 18); // 18 is a collective's
   auto chunked = transformed(dag, {K::Chunk2});
   ASSERT_TRUE(chunked);
   EXPECT_EQ(of(*chunked, "axpy0_0.chunk0"), 20); // no part was timed

@@ -218,7 +218,7 @@ TEST(ProfileFacts, AreStoredAndTheNewestRead) {
   facts.environment = (*found)->environment;
   EXPECT_EQ(**found, facts);
 
-  // Of a row that says something else the one before it counts.
+  // A row that says something else is passed over for the one before it.
   db::TuningProblem row = program;
   row.policy += "; profiled";
   auto trials = store->trials(row);

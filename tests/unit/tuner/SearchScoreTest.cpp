@@ -25,7 +25,7 @@ tuner::RecordedSpace ramp(uint32_t count) {
 }
 
 TEST(SearchScore, WindowFollowsTheDefinition) {
-  // Of 1..1001 the median is 501; 95 % of the way to 1 is 26. 975 points are
+  // The median of 1..1001 is 501; 95 % of the way to 1 is 26. 975 points are
   // worse: ceil(975 / (1002 - 975)) = 37 evaluations.
   auto recorded = ramp(1001);
   auto yardstick = SearchYardstick::make(recorded);

@@ -38,8 +38,8 @@ TEST(TransformSpace, EveryTransformOfAListHasWorkWhereItStands) {
        {"chunks.0=2 chunks.1=1", "chunks.0=1 chunks.1=2",
         "chunks.0=2 chunks.1=2", "chunks.0=2 chunks.1=1 split=on"})
     EXPECT_TRUE(texts.contains(some)) << some;
-  // Of the bucket neither part is made by a part of a kernel; and two blocks
-  // are not four parts.
+  // No part of a kernel makes a part of the bucket; and two blocks are not four
+  // parts.
   for (const std::string &text : texts) {
     EXPECT_FALSE(text.starts_with("bucket=on chunks")) << text;
     EXPECT_EQ(text.find("=4"), std::string::npos) << text;

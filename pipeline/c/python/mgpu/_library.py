@@ -117,6 +117,7 @@ _CALLS = {
     "mgt_bind": (_HANDLE, c_char_p, c_void_p, c_size_t),
     "mgt_load": (_HANDLE,),
     "mgt_replay": (_HANDLE,),
+    "mgt_replay_on": (_HANDLE, c_void_p),
     "mgt_fetch": (_HANDLE,),
     "mgt_plan_text": (_HANDLE, POINTER(c_char_p)),
     "mgt_explain": (_HANDLE, POINTER(c_char_p)),

@@ -143,6 +143,14 @@ class Program:
         for _ in range(times):
             call("mgt_replay", self._open())
 
+    def replay_on(self, stream: Any) -> None:
+        """Queues one run behind the work of a CUDA stream and returns; what the stream is given later
+        follows it. `stream` is a torch.cuda.Stream, or the number of a cudaStream_t. Every other call
+        on the program first waits for its runs. On one GPU only."""
+        if not self._isLoaded:
+            self.load()
+        call("mgt_replay_on", self._open(), getattr(stream, "cuda_stream", stream))
+
     def fetch(self) -> None:
         """Brings back what is resident and was written."""
         call("mgt_fetch", self._open())

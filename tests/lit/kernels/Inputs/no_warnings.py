@@ -34,6 +34,7 @@ FOR_ONE_ARCH = [
     ["examples/tensor/pipeline.mlir"],
     ["examples/mpmd/named.mlir", "--assign", "embed=front", "--assign", "head=back"],
     ["examples/mpmd/training.mlir"],
+    ["examples/mpmd/gpt.mlir"],
     ["examples/shard/jacobi.mlir"],
     ["examples/shard/matmul.mlir"],
     ["examples/shard/training.mlir", "--arg", "rate=0.5"],

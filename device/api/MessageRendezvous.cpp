@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/api/MessageRendezvous.h"
+
+#include "support/Clock.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+using std::chrono::microseconds;
+
+MessageRendezvous::MessageRendezvous(std::unique_ptr<Channel> channel,
+                                     std::chrono::milliseconds deadline,
+                                     std::chrono::milliseconds grace)
+    : channel(std::move(channel)), deadline(deadline), grace(grace),
+      heard(count()), left(count()), gone(count()) {
+  heard[rank()] = left[rank()] = true;
+}
+
+MessageRendezvous::~MessageRendezvous() { leave(); }
+
+Result<void> MessageRendezvous::watch() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (lost)
+    return fail(*lost);
+  return listen();
+}
+
+Result<void> MessageRendezvous::meet() {
+  MGPU_TRY(exchange({}));
+  return {};
+}
+
+Result<double> MessageRendezvous::largest(double mine) {
+  MGPU_TRY_ASSIGN(const std::vector<Bytes> all,
+                  exchange(std::as_bytes(std::span(&mine, 1))));
+  for (const Bytes &each : all)
+    mine = std::max(mine, ByteReader(each).take<double>());
+  return mine;
+}
+
+/// The lengths go first, as nobody knows those of the others.
+Result<std::vector<Bytes>>
+MessageRendezvous::exchange(std::span<const std::byte> mine) {
+  std::vector<uint64_t> sizes(count(), mine.size());
+  const uint64_t size = mine.size();
+  std::vector<Outgoing> sends;
+  std::vector<Incoming> recvs;
+  for (uint32_t other = 0; other < count(); ++other)
+    if (other != rank()) {
+      sends.push_back({other, std::as_bytes(std::span(&size, 1))});
+      recvs.push_back(
+          {other, std::as_writable_bytes(std::span(&sizes[other], 1))});
+    }
+  MGPU_TRY(transfer(sends, recvs, "a step of all ranks"));
+  std::vector<Bytes> all(count());
+  all[rank()].assign(mine.begin(), mine.end());
+  for (Outgoing &send : sends)
+    send.bytes = mine;
+  for (Incoming &recv : recvs) {
+    all[recv.from].resize(sizes[recv.from]);
+    recv.bytes = all[recv.from];
+  }
+  std::erase_if(sends, [](const Outgoing &send) { return send.bytes.empty(); });
+  std::erase_if(recvs, [](const Incoming &recv) { return recv.bytes.empty(); });
+  MGPU_TRY(transfer(sends, recvs, "a step of all ranks"));
+  return all;
+}
+
+Result<void> MessageRendezvous::transfer(std::span<const Outgoing> sends,
+                                         std::span<const Incoming> recvs,
+                                         const std::string &what) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (lost)
+    return fail(*lost);
+  channel->start(sends, recvs);
+  return run(what);
+}
+
+std::string MessageRendezvous::lateness(const std::string &what) const {
+  return fmt::format("waited {} ms for rank {} in {}", deadline.count(),
+                     channel->awaited().value_or(rank()), what);
+}
+
+/// A message between processes of one machine takes some microseconds, so the
+/// first looks yield to others alone. Then naps grow: the core is worth more.
+Result<void> MessageRendezvous::run(const std::string &what) {
+  const Clock::time_point start = Clock::now();
+  microseconds nap{0};
+  for (uint32_t turn = 0;; ++turn) {
+    auto isDone = channel->advance();
+    if (!isDone)
+      return lose(isDone.error().kind,
+                  fmt::format("{}: {}", what, isDone.error().message),
+                  ErrorCause::Own);
+    if (*isDone)
+      return {};
+    if (turn % 16 == 15) {
+      MGPU_TRY(listen());
+      if (deadline.count() > 0 && Clock::now() - start > deadline)
+        return lose(ErrorKind::Absent, lateness(what), ErrorCause::Own);
+    }
+    if (turn > 200)
+      nap = std::clamp(nap * 5 / 4, microseconds(10), microseconds(1000));
+    channel->wait(nap);
+  }
+}
+
+Result<void> MessageRendezvous::listen() {
+  while (auto notice = channel->heard()) {
+    const uint32_t from = notice->from;
+    note(*notice);
+    if (notice->kind == Notice::Kind::Abort)
+      return lose(ErrorKind::Absent,
+                  fmt::format("given up, because rank {} failed: {}", from,
+                              notice->text),
+                  ErrorCause::OtherRank);
+    if (notice->kind == Notice::Kind::Ended)
+      return loseTo(from);
+  }
+  // One that has left in order is none that this rank still waits for, once it
+  // has looked at what came before the notice.
+  if (auto late = channel->awaited(); late && left[*late])
+    if (auto isDone = channel->advance();
+        isDone && !*isDone && channel->awaited() == late)
+      return loseTo(*late);
+  return {};
+}
+
+void MessageRendezvous::note(const Notice &notice) {
+  heard[notice.from] = true;
+  if (notice.kind != Notice::Kind::Abort)
+    left[notice.from] = true;
+  if (notice.kind == Notice::Kind::Ended)
+    gone[notice.from] = true;
+}
+
+tl::unexpected<Error> MessageRendezvous::loseTo(uint32_t rank) {
+  return lose(ErrorKind::Absent,
+              fmt::format("rank {} ended without a word", rank),
+              ErrorCause::Own);
+}
+
+void MessageRendezvous::tellAll(const Notice &notice) {
+  for (uint32_t other = 0; other < count(); ++other)
+    if (other != rank() && !gone[other])
+      channel->tell(other, notice);
+}
+
+void MessageRendezvous::awaitWords(std::vector<bool> &said,
+                                   std::chrono::milliseconds most) {
+  const Clock::time_point start = Clock::now();
+  while (std::find(said.begin(), said.end(), false) != said.end() &&
+         (most.count() == 0 || Clock::now() - start < most)) {
+    (void)channel->advance(); // what is half sent stands before the notices
+    while (auto notice = channel->heard()) {
+      note(*notice);
+    }
+    channel->wait(microseconds(500));
+  }
+}
+
+tl::unexpected<Error> MessageRendezvous::lose(ErrorKind kind, std::string text,
+                                              ErrorCause cause) {
+  // What another rank said first is told on as it is: the words of the first.
+  const size_t words = text.find(": ");
+  const bool isTold = cause == ErrorCause::OtherRank;
+  tellAll(
+      {Notice::Kind::Abort, rank(), isTold ? text.substr(words + 2) : text});
+  hasTold = true;
+  awaitWords(heard, grace);
+  std::string silent;
+  for (uint32_t other = 0; other < count(); ++other)
+    if (!heard[other])
+      silent += fmt::format("{}rank {}", silent.empty() ? "" : ", ", other);
+  if (kind == ErrorKind::Absent && !silent.empty())
+    text += fmt::format("; nothing was heard of {}", silent);
+  for (uint32_t other = 0; other < count(); ++other)
+    if (gone[other] && text.find(fmt::format("rank {} ", other)) == text.npos)
+      text += fmt::format("; rank {} is gone", other);
+  lost = Error{.kind = kind, .message = std::move(text), .cause = cause};
+  return fail(*lost);
+}
+
+void MessageRendezvous::abort(const std::string &reason) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!lost)
+    lost = Error{.kind = ErrorKind::Absent,
+                 .message = "given up: " + reason,
+                 .cause = ErrorCause::Own};
+  if (!hasTold)
+    tellAll({Notice::Kind::Abort, rank(), reason});
+  hasTold = true;
+}
+
+void MessageRendezvous::leave() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (std::exchange(isOver, true))
+    return;
+  tellAll({Notice::Kind::Leave, rank(), ""});
+  awaitWords(left, lost ? grace : deadline);
+  const bool areAllThere =
+      std::find(left.begin(), left.end(), false) == left.end();
+  channel->close(!lost && areAllThere);
+}
+
+} // namespace mgpu::device

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_API_MESSAGERENDEZVOUS_H
+#define MGPU_DEVICE_API_MESSAGERENDEZVOUS_H
+
+// The rendezvous of ranks that share no memory: everything is messages of a
+// Channel. Once one rank fails, every rank's calls fail: each tells all the
+// others, and waits a while to hear them, so that one that says nothing is
+// named by all.
+
+#include "device/api/Channel.h"
+#include "device/api/Rendezvous.h"
+
+#include <memory>
+#include <mutex>
+
+namespace mgpu::device {
+
+class MessageRendezvous final : public Rendezvous {
+public:
+  /// `deadline`: the longest wait for another rank; 0: no limit. `grace`: how
+  /// long the others may take to say why they gave up.
+  MessageRendezvous(std::unique_ptr<Channel> channel,
+                    std::chrono::milliseconds deadline,
+                    std::chrono::milliseconds grace = std::chrono::seconds(2));
+  /// leave().
+  ~MessageRendezvous() override;
+
+  uint32_t rank() const override { return channel->rank(); }
+  uint32_t count() const override { return channel->count(); }
+  Result<void> watch() override;
+  Result<void> meet() override;
+  Result<double> largest(double mine) override;
+  Result<std::vector<Bytes>> exchange(std::span<const std::byte> mine) override;
+  void abort(const std::string &reason) override;
+
+  /// Sends and receives all of them at once; returns when all are done. `what`
+  /// is for errors: what the ranks wait for each other in. From any thread.
+  /// Errors: Absent where a rank is late, gone or has failed, Internal where
+  /// the lengths of the two ends differ.
+  Result<void> transfer(std::span<const Outgoing> sends,
+                        std::span<const Incoming> recvs,
+                        const std::string &what);
+
+  /// Tells the others that this rank ends, and waits for them to do so, no
+  /// longer than the deadline, or `grace` once a rank has failed. A process may
+  /// be killed once another one has ended badly, so a rank says what it has to
+  /// say before it calls this. Nothing may be called afterwards.
+  void leave();
+
+private:
+  Result<void> run(const std::string &what);
+  std::string lateness(const std::string &what) const;
+  /// Looks at what the others told; an error where one has failed.
+  Result<void> listen();
+  tl::unexpected<Error> lose(ErrorKind kind, std::string text,
+                             ErrorCause cause);
+  void note(const Notice &notice);
+  tl::unexpected<Error> loseTo(uint32_t rank);
+  void tellAll(const Notice &notice);
+  /// Waits until all ranks have said something, no longer than `most`.
+  void awaitWords(std::vector<bool> &said, std::chrono::milliseconds most);
+
+  const std::unique_ptr<Channel> channel;
+  const std::chrono::milliseconds deadline, grace;
+  std::mutex mutex;
+  std::vector<bool> heard;   ///< by rank: it told something, or is gone
+  std::vector<bool> left;    ///< by rank: it is done, or is gone
+  std::vector<bool> gone;    ///< by rank: it ended without a word
+  std::optional<Error> lost; ///< why no further call is possible
+  bool hasTold = false, isOver = false;
+};
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_API_MESSAGERENDEZVOUS_H

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_MPI_MPICHANNEL_H
+#define MGPU_DEVICE_MPI_MPICHANNEL_H
+
+// MPI, by a plug-in that is opened at run time. Waiting is MPI_Test with naps
+// in between, as MPI's own waits take a whole core.
+
+#include "device/api/Channel.h"
+
+#include <memory>
+#include <string>
+
+namespace mgpu::device {
+
+/// "openmpi" or "mpich", of which this process is a rank as its environment
+/// says; "" where it was started by neither.
+std::string mpiOfEnvironment();
+
+/// Opens the plug-in of "openmpi" or "mpich" and starts MPI, once in a process.
+/// The plug-in is the file that MGPU_MPI_PLUGIN names, else it is looked for
+/// beside this program and in lib/mgpu of where it is installed. Errors: Absent
+/// where the plug-in, or its MPI, is not there or does not start.
+Result<std::unique_ptr<Channel>> joinByMpi(const std::string &name);
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_MPI_MPICHANNEL_H

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DEVICE_TCP_TCPCHANNEL_H
+#define MGPU_DEVICE_TCP_TCPCHANNEL_H
+
+// A connection between every two ranks. There is no password and nothing is
+// encrypted: whoever reaches the port may take part, so it is for networks of
+// one's own.
+
+#include "device/api/Channel.h"
+#include "device/tcp/TcpSocket.h"
+
+#include <memory>
+
+namespace mgpu::device {
+
+/// `sockets` are by rank, connected; one's own is not open.
+std::unique_ptr<Channel> makeTcpChannel(uint32_t rank,
+                                        std::vector<TcpSocket> sockets);
+
+/// Where ranks meet.
+struct TcpPlace {
+  uint32_t rank = 0, count = 1;
+  std::string address; ///< of rank 0: a name or a number
+  uint16_t port = 0;   ///< of rank 0
+};
+
+/// The place that MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE say, as
+/// torchrun and its like set them; MGPU_PORT wins over MASTER_PORT, which
+/// torchrun itself listens on. None where not one of the four is set. Usage
+/// where one is missing or is no number.
+Result<std::optional<TcpPlace>> tcpPlaceOfEnvironment();
+
+/// Meets the others: rank 0 listens at its port and tells each where the others
+/// are. Returns when every two are connected. Errors: Absent that names a rank
+/// which did not come before `deadline` (0: an hour), Invalid where the ranks
+/// differ about their number or two say they are the same; all that came have
+/// the same error.
+Result<std::unique_ptr<Channel>> joinByTcp(const TcpPlace &place,
+                                           std::chrono::milliseconds deadline);
+
+} // namespace mgpu::device
+
+#endif // MGPU_DEVICE_TCP_TCPCHANNEL_H

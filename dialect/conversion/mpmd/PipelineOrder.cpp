@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/mpmd/PipelineOrder.h"
+
+#include <algorithm>
+
+namespace mgpu::conversion {
+
+std::optional<PipelineSchedule> parsePipelineSchedule(std::string_view name) {
+  constexpr std::pair<std::string_view, PipelineSchedule> names[] = {
+      {"gpipe", PipelineSchedule::GPipe},
+      {"1f1b", PipelineSchedule::OneForwardOneBackward},
+      {"eager-1f1b", PipelineSchedule::EagerOneForwardOneBackward},
+      {"interleaved", PipelineSchedule::Interleaved},
+      {"circular", PipelineSchedule::Circular},
+      {"zb-h1", PipelineSchedule::ZeroBubbleH1},
+      {"zb-h2", PipelineSchedule::ZeroBubbleH2}};
+  for (const auto &[known, schedule] : names)
+    if (name == known)
+      return schedule;
+  return std::nullopt;
+}
+
+std::string whyNoOrder(PipelineSchedule schedule, const PipelineSize &size) {
+  const bool isForStages = schedule == PipelineSchedule::Interleaved ||
+                           schedule == PipelineSchedule::Circular;
+  if (!isForStages && size.stages > 1)
+    return "it is for one stage a mesh, and a mesh has " +
+           std::to_string(size.stages) + "; interleaved and circular take more";
+  if (schedule == PipelineSchedule::Interleaved &&
+      size.microbatches % size.meshes != 0)
+    return "it takes a multiple of " + std::to_string(size.meshes) +
+           " microbatches, the number of meshes, and there are " +
+           std::to_string(size.microbatches) + "; circular takes any number";
+  return {};
+}
+
+/// How many forward works come before the first backward one, less one.
+static int64_t warmUp(PipelineSchedule schedule, const PipelineSize &size,
+                      int64_t mesh) {
+  const int64_t after = size.meshes - 1 - mesh; // meshes behind this one
+  switch (schedule) {
+  case PipelineSchedule::OneForwardOneBackward:
+  case PipelineSchedule::ZeroBubbleH1:
+    return after;
+  case PipelineSchedule::EagerOneForwardOneBackward:
+  case PipelineSchedule::ZeroBubbleH2:
+    return 2 * after;
+  case PipelineSchedule::Interleaved:
+    return 2 * after + (size.stages - 1) * size.meshes;
+  case PipelineSchedule::GPipe:
+  case PipelineSchedule::Circular:
+    break;
+  }
+  return size.microbatches * size.stages;
+}
+
+/// The works of one direction: groups of as many microbatches as there are
+/// meshes, and of each group stage by stage.
+static std::vector<PipelineWork> worksOf(PipelineWork::Kind kind,
+                                         const PipelineSize &size) {
+  const bool isForward = kind == PipelineWork::Kind::Forward;
+  std::vector<PipelineWork> works;
+  for (int64_t first = 0; first < size.microbatches; first += size.meshes)
+    for (int64_t k = 0; k < size.stages; ++k)
+      for (int64_t i = first;
+           i < std::min(first + size.meshes, size.microbatches); ++i)
+        works.push_back({kind, i, isForward ? k : size.stages - 1 - k});
+  return works;
+}
+
+std::vector<PipelineWork> pipelineOrder(PipelineSchedule schedule,
+                                        const PipelineSize &size,
+                                        int64_t mesh) {
+  using Kind = PipelineWork::Kind;
+  const std::vector<PipelineWork> forward = worksOf(Kind::Forward, size),
+                                  backward = worksOf(Kind::Backward, size),
+                                  weights = worksOf(Kind::Weights, size);
+  // How many backward works come before the weights' part of the first, less
+  // one. Without a split no weights' part is there.
+  int64_t lag = schedule == PipelineSchedule::ZeroBubbleH2 ? 2 * mesh : mesh;
+  std::vector<PipelineWork> order;
+  auto next = forward.begin(), weight = weights.begin();
+  for (int64_t k = warmUp(schedule, size, mesh); k > 0 && next < forward.end();
+       --k)
+    order.push_back(*next++);
+  for (const PipelineWork &work : backward) {
+    if (next < forward.end())
+      order.push_back(*next++);
+    order.push_back(work);
+    if (--lag < 0)
+      order.push_back(*weight++);
+  }
+  order.insert(order.end(), weight, weights.end());
+  return order;
+}
+
+} // namespace mgpu::conversion

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/mpmd/PipelineWorks.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <set>
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+namespace {
+
+/// A fragment that works on a microbatch.
+struct Unit {
+  mpmd::FragmentOp op;
+  PipelineWork::Kind kind = PipelineWork::Kind::Forward;
+  int64_t microbatch = 0; ///< its call counter
+  int64_t level = 0;      ///< how often its data changed the mesh before it
+};
+
+/// Where a microbatch has come to.
+struct Reached {
+  StringRef mesh;
+  int64_t level = 0;
+};
+/// By kind of work and call counter.
+using ReachedBy = std::map<std::pair<PipelineWork::Kind, int64_t>, Reached>;
+
+std::optional<Unit> unitOf(mpmd::FragmentOp op) {
+  auto counter = op->getAttrOfType<IntegerAttr>(mpmd::callCounterName);
+  auto origins = op.getOrigin().getAsRange<mpmd::UserOriginAttr>();
+  if (!counter || origins.empty())
+    return std::nullopt;
+  const int64_t transposes = (*origins.begin()).getTransposeCount();
+  for (mpmd::UserOriginAttr origin : origins)
+    if (origin.getTransposeCount() != transposes)
+      return std::nullopt;
+  if (transposes > 1)
+    return std::nullopt;
+  using Kind = PipelineWork::Kind;
+  const Kind kind = op->hasAttr(dropTransferredName) ? Kind::Weights
+                    : transposes == 1                ? Kind::Backward
+                                                     : Kind::Forward;
+  return Unit{op, kind, int64_t(counter.getValue().getZExtValue()), 0};
+}
+
+/// All units, with their levels.
+std::vector<Unit> findUnits(Block &body) {
+  std::vector<Unit> units;
+  llvm::DenseMap<Operation *, ReachedBy> reached;
+  for (Operation &op : body) {
+    ReachedBy before;
+    for (Value operand : op.getOperands())
+      if (Operation *source = operand.getDefiningOp())
+        for (const auto &[key, at] : reached[source])
+          if (auto [mine, isNew] = before.try_emplace(key, at);
+              !isNew && mine->second.level < at.level)
+            mine->second = at;
+    auto fragment = dyn_cast<mpmd::FragmentOp>(op);
+    std::optional<Unit> unit = fragment ? unitOf(fragment) : std::nullopt;
+    if (!unit) {
+      reached[&op] = std::move(before);
+      continue;
+    }
+    const std::pair key(unit->kind, unit->microbatch);
+    if (auto at = before.find(key); at != before.end())
+      unit->level =
+          at->second.level + (at->second.mesh != fragment.getMeshName());
+    reached[&op][key] = {fragment.getMeshName(), unit->level};
+    units.push_back(*unit);
+  }
+  return units;
+}
+
+/// The position of `value` in the ordered set.
+int64_t positionIn(const std::set<int64_t> &values, int64_t value) {
+  return std::distance(values.begin(), values.find(value));
+}
+
+} // namespace
+
+Pipeline findPipeline(func::FuncOp function) {
+  const std::vector<Unit> units = findUnits(function.front());
+  std::set<int64_t> counters;
+  // By mesh and kind of work: the levels at which it works.
+  llvm::MapVector<StringRef, std::array<std::set<int64_t>, 3>> levels;
+  for (const Unit &unit : units) {
+    counters.insert(unit.microbatch);
+    mpmd::FragmentOp op = unit.op;
+    levels[op.getMeshName()][size_t(unit.kind)].insert(unit.level);
+  }
+  Pipeline pipeline;
+  pipeline.size.microbatches = int64_t(counters.size());
+  // Meshes by their first level, then as the program comes to them.
+  std::vector<std::pair<int64_t, size_t>> firsts;
+  for (auto [k, each] : llvm::enumerate(levels))
+    if (!each.second[0].empty()) // else it is no part of the way forward
+      firsts.push_back({*each.second[0].begin(), k});
+  llvm::sort(firsts);
+  for (auto [level, k] : firsts)
+    pipeline.meshes.push_back({(levels.begin() + k)->first, {}});
+  pipeline.size.meshes = int64_t(pipeline.meshes.size());
+  for (Pipeline::Mesh &mesh : pipeline.meshes)
+    pipeline.size.stages =
+        std::max({pipeline.size.stages, int64_t(levels[mesh.name][0].size()),
+                  int64_t(levels[mesh.name][1].size())});
+  for (const Unit &unit : units) {
+    mpmd::FragmentOp op = unit.op;
+    auto mesh = llvm::find_if(pipeline.meshes, [&](const auto &each) {
+      return each.name == op.getMeshName();
+    });
+    if (mesh == pipeline.meshes.end())
+      continue;
+    const std::set<int64_t> &mine = levels[mesh->name][size_t(unit.kind)];
+    int64_t stage = positionIn(mine, unit.level);
+    if (unit.kind !=
+        PipelineWork::Kind::Forward) // they come back to the last stage first
+      stage = int64_t(mine.size()) - 1 - stage;
+    mesh->works[{unit.kind, positionIn(counters, unit.microbatch), stage}]
+        .push_back(op);
+  }
+  return pipeline;
+}
+
+} // namespace mgpu::conversion

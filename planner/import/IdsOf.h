@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_IDSOF_H
+#define MGPU_PLANNER_IMPORT_IDSOF_H
+
+// Which ids of threads and blocks a kernel's values follow from, and what its
+// threads say to each other.
+
+#include "mlir/IR/Region.h"
+#include "mlir/IR/Value.h"
+
+#include <bitset>
+
+namespace mgpu::planner {
+
+/// Thread ids x, y, z, then block ids; an AffineForm's counters of these.
+using Ids = std::bitset<6>;
+inline Ids threadIds() { return Ids(0b000111); }
+inline Ids blockIds() { return Ids(0b111000); }
+
+/// The ids that the value follows from: by operands, and by where it was loaded
+/// from. What a subgroup's or a block's threads agree on follows from none of
+/// the thread's own. Values of atomics, and memory that threads wrote, are
+/// not followed.
+Ids idsOf(mlir::Value value);
+
+bool areEqualConstants(mlir::Value a, mlir::Value b);
+
+/// Whether threads of a block wait for each other, or exchange values, anywhere
+/// in the kernel.
+bool exchangesWithinBlocks(mlir::Region &body);
+/// Whether blocks may: through atomics, or in code that is not seen.
+bool mayOrderBlocks(mlir::Region &body);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_IDSOF_H

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_LAUNCHRACES_H
+#define MGPU_PLANNER_IMPORT_LAUNCHRACES_H
+
+// Races within a launch: two of its threads touch one element, one of them
+// writes it, and nothing orders them. Found are those that surely happen, where
+// indices and conditions are affine in ids and counted loops. Whether two
+// threads meet is a question about integers, which MLIR's Presburger library
+// answers with the ids of two that do.
+
+#include "planner/import/AffineForm.h"
+
+#include <string>
+#include <vector>
+
+namespace mgpu::planner {
+
+class KernelViews;
+
+struct LaunchRace {
+  mlir::Operation *first, *second; ///< may be one
+  mlir::Value root;                ///< the captured memref
+  std::string text; ///< "thread 0 of block 0 writes element 4, which ..."
+};
+
+/// Not looked at: kernels with atomics, calls or several blocks of code, and
+/// threads of one block where any operation makes threads wait or exchange
+/// values. Two threads that write what is the same value in both do not race.
+std::vector<LaunchRace> findLaunchRaces(mlir::Region &body, KernelViews &views,
+                                        AffineEvaluator &affine);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_LAUNCHRACES_H

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Starts one program in several processes, and does to them what a cluster may do.
+
+Usage: launch.py cases MPIRUN RANKS RUN_CASES FILE     every program of FILE (Case.h)
+       launch.py replay MPIRUN RANKS MGPU_TUNE BUNDLE  a bundle of examples/ops gives the bits of one process
+       launch.py harm MPIRUN RANKS MGPU_TUNE BUNDLE    one rank is killed or stopped at some moment
+       launch.py forged MGPU_TUNE BUNDLE [EXAMPLES]    ranks that do not fit together
+
+MPIRUN is a command, "tcp" for processes that meet without MPI, or "none" where there is no MPI: then the
+test is skipped. MGPU_SWEEPS=all: 100 ranks are harmed instead of 3.
+"""
+
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ALL = os.environ.get("MGPU_SWEEPS") == "all"
+SKIPPED = 77
+DEADLINE = 3  # seconds; of ranks that are harmed
+OUTS = ["gathered", "maximum", "minimum", "product", "broadcasted", "chained", "uneven"]
+
+
+def fail(message):
+    sys.exit("FAIL: " + message)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def start(launcher, ranks, command):
+    """The processes that make up one run: mpirun, or each rank."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    if launcher != "tcp":
+        extra = ["--allow-run-as-root", "--oversubscribe"] if "openmpi" in launcher else []
+        # MPICH's own messages would go by shared memory that small machines do not have.
+        return [subprocess.Popen([launcher, *extra, "-n", str(ranks), *command], **pipes)]
+    port = free_port()
+    return [subprocess.Popen(command, env={**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank),
+                                           "WORLD_SIZE": str(ranks)}, **pipes) for rank in range(ranks)]
+
+
+def finish(processes, seconds=120):
+    """[(exit code, stdout, stderr)] of each."""
+    done = []
+    for process in processes:
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            for each in processes:
+                each.terminate()
+            fail(f"a process did not end within {seconds} s")
+        done.append((process.returncode, out, err))
+    return done
+
+
+def run(launcher, ranks, command):
+    done = finish(start(launcher, ranks, command))
+    for code, out, err in done:
+        if code != 0:
+            fail(f"{' '.join(command)} in {ranks} processes by {launcher}: exit code {code}\n{out}{err}")
+    return "".join(out for _, out, _ in done)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def replay_line(tune, bundle, folder, *words):
+    outs = [word for name in OUTS for word in ("--out", f"{name}={folder}/{name}.npy")]
+    return [tune, "replay", bundle, "--arg", "a=random:1", "--arg", "b=random:2", *outs, *words]
+
+
+def replay(launcher, ranks, tune, bundle):
+    with tempfile.TemporaryDirectory() as folder:
+        single, several = f"{folder}/1", f"{folder}/n"
+        os.mkdir(single)
+        os.mkdir(several)
+        subprocess.run(replay_line(tune, bundle, single), check=True, stdout=subprocess.DEVNULL)
+        trace = f"{folder}/trace.json"
+        out = run(launcher, ranks, replay_line(tune, bundle, several, "--distributed", "--repeat", "3", "--trace", trace))
+        if out.count("replay ") != 1:
+            fail(f"one rank alone speaks, but this was printed:\n{out}")
+        for name in OUTS:
+            if read(f"{single}/{name}.npy") != read(f"{several}/{name}.npy"):
+                fail(f"{name} differs from that of one process")
+        if os.path.getsize(trace) == 0:
+            fail("there is no trace")
+    print(f"{len(OUTS)} results of {ranks} processes by {launcher} equal those of one")
+
+
+def ranks_of(tune, processes):
+    """The process ids of the ranks, by rank; those that mpirun started are found by their command."""
+    if len(processes) > 1:
+        return [process.pid for process in processes]
+    found = {}
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and os.readlink(f"/proc/{entry}/exe") == os.path.realpath(tune):
+                env = read(f"/proc/{entry}/environ").decode(errors="replace").split("\0")
+                values = dict(pair.split("=", 1) for pair in env if "=" in pair)
+                if values.get("MGPU_TEST_RUN") == os.environ["MGPU_TEST_RUN"]:
+                    found[int(values.get("OMPI_COMM_WORLD_RANK", values.get("PMI_RANK", -1)))] = int(entry)
+        except OSError:
+            continue
+    return [found[rank] for rank in sorted(found)]
+
+
+def harm_once(launcher, ranks, tune, bundle, folder, rng):
+    """Harms one rank of a run that would take for ever. All others have to end, and to name it."""
+    for name in os.listdir(folder):
+        os.remove(f"{folder}/{name}")
+    line = replay_line(tune, bundle, folder, "--distributed", "--repeat", "5000000", "--deadline", str(DEADLINE))
+    processes = start(launcher, ranks, line)
+    how = rng.choice([signal.SIGKILL, signal.SIGSTOP])
+    # MPI waits for ever for a rank that stands still while it starts.
+    time.sleep(rng.uniform(0.05, 1.0) + (5 if launcher != "tcp" and how == signal.SIGSTOP else 0))
+    pids = ranks_of(tune, processes)
+    for _ in range(100):
+        if len(pids) == ranks:
+            break
+        time.sleep(0.05)
+        pids = ranks_of(tune, processes)
+    if len(pids) != ranks:
+        fail(f"{len(pids)} of {ranks} ranks are there")
+    victim = rng.randrange(ranks)
+    os.kill(pids[victim], how)
+    began = time.monotonic()
+    survivors = [p for p in processes if p.pid != pids[victim]]
+    done = finish(survivors, 60)
+    took = time.monotonic() - began
+    if launcher == "tcp":
+        os.kill(pids[victim], signal.SIGKILL)
+        finish([p for p in processes if p.pid == pids[victim]])
+    for code, out, err in done:
+        words = err + out
+        if code == 0 or not re.search(rf"rank:?\s+{victim}\b|process {victim}\b", words, re.I):
+            if launcher == "tcp" or how == signal.SIGSTOP or code == 0:
+                fail(f"rank {victim} got signal {how.name}; exit code {code} and no word of it:\n{words}")
+    if took > 3 * DEADLINE + 10:
+        fail(f"it took {took:.1f} s until all had ended")
+    time.sleep(0.2)
+    for pid in pids:
+        if launcher != "tcp" and os.path.exists(f"/proc/{pid}") and "Z" not in read(f"/proc/{pid}/stat").decode().split()[2]:
+            fail(f"process {pid} is left")
+    if os.listdir(folder):
+        fail(f"written, though the run failed: {os.listdir(folder)}")
+
+
+def harm(launcher, ranks, tune, bundle):
+    os.environ["MGPU_TEST_RUN"] = str(os.getpid())
+    rng = random.Random(1)
+    count = 100 if ALL else 3
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(count):
+            harm_once(launcher, ranks, tune, bundle, folder, rng)
+    print(f"{count} ranks were harmed, and all others ended and said so")
+
+
+def expect_refusal(lines, words, sizes=None):
+    """Ranks with lines of their own: each ends with these words."""
+    port, processes = free_port(), []
+    for rank, line in enumerate(lines):
+        env = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank),
+               "WORLD_SIZE": str(sizes[rank] if sizes else len(lines))}
+        processes.append(subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    for rank, (code, out, err) in enumerate(finish(processes)):
+        if code == 0 or words not in err:
+            fail(f"rank {rank}: exit code {code}, and not '{words}':\n{err}{out}")
+
+
+def forged(tune, bundle, examples):
+    with tempfile.TemporaryDirectory() as folder:
+        good = replay_line(tune, bundle, folder, "--distributed", "--deadline", "5")
+        expect_refusal([good, good], "rank 0 is one of 2 ranks, and rank 1 one of 3", [2, 3])
+        missing = [word if word != "b=random:2" else f"b={folder}/none.npy" for word in good]
+        expect_refusal([missing, good], "none.npy")
+        cuda = [*good, "--target", "cuda:0"]
+        expect_refusal([cuda], "--distributed runs the host target alone")
+        alone = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")}
+        done = subprocess.run(good, env=alone, capture_output=True, text=True)
+        if done.returncode != 2 or "nothing says which of several processes" not in done.stderr:
+            fail(f"exit code {done.returncode}: {done.stderr}")
+        done = subprocess.run([*good[:-3], "--distributed=openmpi"], env={**alone, "MGPU_MPI_PLUGIN": f"{folder}/none.so"},
+                              capture_output=True, text=True)
+        if done.returncode != 3 or "no plug-in for openmpi" not in done.stderr:
+            fail(f"exit code {done.returncode}: {done.stderr}")
+        if examples:
+            saxpy = [tune, "run", f"{examples}/saxpy/saxpy.mlir", "--arg", "x=1", "--arg", "y=1", "--distributed", "--arg"]
+            expect_refusal([[*saxpy, "a=2"], [*saxpy, "a=2"], [*saxpy, "a=3"]], "rank 2 has another program than rank 0")
+        if os.listdir(folder):
+            fail(f"written, though the run failed: {os.listdir(folder)}")
+    print("forged ranks are refused by all")
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    what, words = sys.argv[1], sys.argv[2:]
+    if what == "forged":
+        return forged(words[0], words[1], words[2] if len(words) > 2 else None)
+    launcher, ranks = words[0], int(words[1])
+    if launcher == "none":
+        print("skipped: no MPI was found when this was built")
+        sys.exit(SKIPPED)
+    if what == "cases":
+        print(run(launcher, ranks, [words[2], words[3], "tcp" if launcher == "tcp" else "auto"]), end="")
+    else:
+        {"replay": replay, "harm": harm}[what](launcher, ranks, words[2], words[3])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Schedules have their published orders, and change no result.
+
+The order is read from mgpu-opt's program, and played with works of one length: no mesh waits for
+ever, and the time and the memory are those that are published. Random pipelines then run under each
+schedule and give, bit for bit, what they give without one. MGPU_SWEEPS makes it more of them."""
+import json
+import os
+import random
+import re
+import sys
+import tempfile
+
+from harness import command, pairs, write_npy
+from pipeline_program import N, Pipeline
+
+opt, tune = sys.argv[1:3]
+SWEEPS = bool(os.environ.get("MGPU_SWEEPS"))
+NAMES = ["gpipe", "1f1b", "eager-1f1b", "interleaved", "circular", "zb-h1", "zb-h2"]
+
+
+def write(folder, pipeline):
+    path = os.path.join(folder, "pipeline.mlir")
+    with open(path, "w") as file:
+        file.write(pipeline.text())
+    return path
+
+
+def orders(folder, pipeline, name):
+    """By mesh: ("F", "B" or "W", microbatch, stage) in order."""
+    assign = ",".join(f"f{j}=m{j % pipeline.meshes}" for j in range(pipeline.stages))
+    split = "mpmd-split-backward," if name.startswith("zb-") else ""
+    passes = (f"builtin.module(inline,symbol-dce,mpmd-expand,mpmd-assign-meshes{{assign={assign}}},"
+              f"{split}mpmd-schedule{{schedule={name}}})")
+    text = command(opt, f"--pass-pipeline={passes}", write(folder, pipeline), about=name).stdout
+    found = [[] for _ in range(pipeline.meshes)]
+    for mesh, stage, back, counter, rest in re.findall(
+            r'fragment<mesh="m(\d+)", origin=\["f(\d+)"(\(1\))?\]>.*call_counter = (\d+) : ui32(, split_drop)?', text):
+        found[int(mesh)].append(("W" if rest else "B" if back else "F", int(counter), int(stage)))
+    return found
+
+
+def play(pipeline, order, takes_two=False):
+    """When all is done, the most microbatches that each mesh keeps at a time, and how long each does
+    nothing between its first work and its last."""
+    ends = ["W" if any(kind == "W" for kind, *_ in row) else "B" for row in order]
+    done, free, at = {}, [0] * pipeline.meshes, [0] * pipeline.meshes
+    kept, most, idle = [0] * pipeline.meshes, [0] * pipeline.meshes, [0] * pipeline.meshes
+    while any(at[s] < len(order[s]) for s in range(pipeline.meshes)):
+        moved = False
+        for s in range(pipeline.meshes):
+            if at[s] == len(order[s]):
+                continue
+            kind, i, j = order[s][at[s]]
+            needs = [("F", i, j - 1)] if kind == "F" and j else []
+            if kind == "W":
+                needs = [("B", i, j)]
+            if kind == "B":
+                needs = [("F", i, j)] + ([("B", i, j + 1)] if j + 1 < pipeline.stages else [])
+            if not all(need in done for need in needs):
+                continue
+            # Backward work that is not split takes as long as both its parts.
+            whole = kind == "B" and ("W", i, j) not in order[s] and takes_two
+            start = max([free[s]] + [done[need] for need in needs])
+            idle[s] += start - free[s] if at[s] else 0
+            free[s] = start + (2 if whole else 1)
+            done[kind, i, j] = free[s]
+            kept[s] += 1 if kind == "F" else -1 if kind == ends[s] else 0
+            most[s] = max(most[s], kept[s])
+            at[s] += 1
+            moved = True
+        assert moved, f"the meshes wait for each other: {order}"
+    return max(free), most, idle
+
+
+def check_orders(folder, p, m):
+    plain = Pipeline(p, m)
+    both = [(kind, i, s) for s in range(p) for kind in "FB" for i in range(m)]
+    for name, memory in [("gpipe", lambda s: m), ("1f1b", lambda s: p - s), ("eager-1f1b", lambda s: 2 * (p - s) - 1)]:
+        order = orders(folder, plain, name)
+        assert sorted(sum(order, [])) == sorted(both), (name, p, m, order)
+        length, most, _ = play(plain, order)
+        assert most == [min(m, memory(s)) for s in range(p)], (name, p, m, most)
+        # A share (p - 1) / (m + p - 1) of the time is idle.
+        assert length == 2 * (m + p - 1), (name, p, m, length)
+        for s, row in enumerate(order):
+            for kind in "FB":
+                assert [i for k, i, _ in row if k == kind] == list(range(m)), (name, row)
+            if name == "1f1b":  # as Shardy says it
+                place = {(kind, i): at for at, (kind, i, _) in enumerate(row)}
+                for i in range(m):
+                    if i + p - s < m:
+                        assert place["B", i] < place["F", i + p - s], row
+                    if i + p - s - 1 < m:
+                        assert place["F", i + p - s - 1] < place["B", i], row
+
+
+def check_stages(folder, p, m, v):
+    pipeline = Pipeline(p, m, v)
+    for name in ["interleaved", "circular"]:
+        order = orders(folder, pipeline, name)
+        assert all(len(row) == 2 * m * v for row in order), (name, order)
+        length, most, _ = play(pipeline, order)
+        if m % p == 0:  # the bubble is v times smaller
+            assert length == 2 * (m * v + p - 1), (name, p, m, v, length)
+        if name == "circular":
+            assert most == [m * v] * p, most
+        else:
+            assert most == [min(m * v, 2 * (p - s) - 1 + (v - 1) * p) for s in range(p)], (p, m, v, most)
+
+
+def check_split(folder, p, m):
+    """Forward, backward and weights' works of one length; the first mesh's backward work is not split.
+    There are enough microbatches for all meshes to be busy."""
+    pipeline = Pipeline(p, m)
+    plain, _, _ = play(pipeline, orders(folder, pipeline, "1f1b"), takes_two=True)
+    assert plain == 3 * m + 3 * (p - 1), plain
+    for name in ["zb-h1", "zb-h2"]:
+        order = orders(folder, pipeline, name)
+        for s, row in enumerate(order):
+            kinds = "FB" if s == 0 else "FBW"
+            assert sorted(row) == sorted((kind, i, s) for kind in kinds for i in range(m)), row
+            place = {(kind, i): at for at, (kind, i, _) in enumerate(row)}
+            before = 2 * (p - s) - 1 if name == "zb-h2" else p - s
+            assert place["B", 0] == min(before, m), (name, row)
+            lag = 2 * s if name == "zb-h2" else s
+            for i in range(m if s else 0):
+                assert place["B", min(i + lag, m - 1)] < place["W", i], (name, row)
+                if i + lag + 1 < m:
+                    assert place["W", i] < place["B", i + lag + 1], (name, row)
+        length, most, idle = play(pipeline, order, takes_two=True)
+        assert length == 3 * m + p - 1, (name, length)  # zb-h1: a third of the bubble
+        assert most == [p if name == "zb-h1" else 2 * p - 1] * p, (name, most)
+        assert idle == [p - 1 - s if name == "zb-h1" else 0 for s in range(p)], (name, idle)
+
+
+def check_table(folder):
+    """The rows of docs/schedules.md."""
+    pipeline = Pipeline(2, 4, 2)
+    for name, row in [("interleaved", "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 F3.0 B1.1 F2.1 B0.0"),
+                      ("circular", "F0.0 F1.0 F0.1 F1.1 F2.0 F3.0 F2.1 F3.1 B0.1 B1.1 B0.0 B1.0")]:
+        found = [f"{kind}{i}.{j // 2}" for kind, i, j in orders(folder, pipeline, name)[0]]
+        assert found[:len(row.split())] == row.split(), (name, found)
+
+
+def check_auto(folder):
+    """The planner's own order lets microbatches overlap as well as the named ones do."""
+    pipeline = Pipeline(4, 8)
+    path = write(folder, pipeline)
+    lengths = {name: json.loads(command(tune, "plan", path, *pipeline.assign, "--schedule", name, "--json",
+                                        "--no-tuned").stdout)["makespan_us"] for name in ("auto", "1f1b", "zb-h1")}
+    assert lengths["auto"] <= 1.1 * min(lengths.values()), lengths
+
+
+def results(folder, pipeline, *options):
+    outs = [os.path.join(folder, f"r{k}.npy") for k in range(pipeline.results)]
+    command(tune, "run", write(folder, pipeline), *pipeline.assign, *options,
+            *pairs("--arg", [f"{a}={folder}/{a}.npy" for a in pipeline.arguments]),
+            *pairs("--out", [f"r{k}={out}" for k, out in enumerate(outs)]),
+            about=f"{options}\n{pipeline.text()}", timeout=120)
+    values = []
+    for out in outs:
+        with open(out, "rb") as file:
+            values.append(file.read())
+        os.remove(out)
+    return values
+
+
+def check_results(folder, seed):
+    rng = random.Random(seed)
+    stages = rng.choice([1, 1, 2])
+    meshes, inference = rng.randint(2, 3), rng.random() < 0.25
+    pipeline = Pipeline(meshes, rng.choice([meshes, 2 * meshes]), stages, fused=not inference and rng.random() < 0.5,
+                        devices=rng.choice([1, 1, 2]), inference=inference)
+    for name in pipeline.arguments:
+        write_npy(os.path.join(folder, f"{name}.npy"), [rng.randint(-2, 2) for _ in range(N * N)], (N, N), "<i4")
+    plain = results(folder, pipeline)
+    for name in NAMES if SWEEPS else rng.sample(NAMES, 2):
+        if stages > 1 and name not in ("interleaved", "circular"):
+            continue
+        shuffled = ["--scheduler", "shuffled", "--seed", str(seed)] if rng.random() < 0.5 else []
+        assert results(folder, pipeline, "--schedule", name, *shuffled) == plain, (seed, name, pipeline.text())
+
+
+def check_plan(folder):
+    """A plan keeps the order, also a shuffled one, and 1f1b needs less memory than gpipe."""
+    pipeline = Pipeline(2, 6)
+    path = write(folder, pipeline)
+    lines = pipeline.text().split("\n")
+    first = next(at for at, line in enumerate(lines, 1) if '"f0"> ' in line)
+    backward = next(at for at, line in enumerate(lines, 1) if '"f0"(1)> ' in line)
+    peaks = {}
+    for name, expected in [("gpipe", "FFFFFFBBBBBB"), ("1f1b", "FFBFBFBFBFBB")]:
+        for shuffled in ([], ["--scheduler", "shuffled", "--seed", "7"]):
+            plan = json.loads(command(tune, "plan", path, *pipeline.assign, "--schedule", name, "--explain", "--json",
+                                      "--no-tuned", *shuffled).stdout)
+            kinds = ""
+            for node in sorted(plan["nodes"], key=lambda node: node["start_us"]):
+                if node["kind"] != "kernel" or node["streams"][0]["device"] != 0 or not node["location"]:
+                    continue
+                line = int(node["location"].split(":")[-2])
+                if first < line < first + 6:
+                    kinds += "F"
+                elif backward < line < backward + 9:
+                    kinds += "B"
+            assert re.sub(r"(.)\1*", r"\1", kinds) == re.sub(r"(.)\1*", r"\1", expected), (name, kinds)
+            if not shuffled:
+                peaks[name] = plan["pipeline"]["meshes"][0]["peak_bytes"]
+            there, back = plan["pipeline"]["transfers"]
+            assert there == {"from": "m0", "to": "m1", "copies": 6, "bytes": 6 * N * N * 4}, there
+            assert plan["pipeline"]["transfer_bytes"] == there["bytes"] + back["bytes"], back
+            assert 0 < plan["pipeline"]["bubble"] < 1
+    assert peaks["gpipe"] - peaks["1f1b"] >= 3 * N * N * 4, peaks
+
+
+with tempfile.TemporaryDirectory() as at:
+    for p, m in [(1, 2), (2, 4), (4, 8), (3, 2)] + ([(p, m) for p in range(1, 7) for m in range(1, 13)] if SWEEPS else []):
+        check_orders(at, p, m)
+    for p, m, v in [(2, 4, 2), (3, 6, 2)] + ([(4, 8, 3), (2, 6, 3), (5, 5, 2)] if SWEEPS else []):
+        check_stages(at, p, m, v)
+    for p, m in [(2, 6), (4, 12)]:
+        check_split(at, p, m)
+    check_table(at)
+    check_plan(at)
+    check_auto(at)
+    for number in range(60 if SWEEPS else 4):
+        check_results(at, number)
+print("schedules have their orders, and the results of none")

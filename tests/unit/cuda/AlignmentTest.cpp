@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels whose code accesses buffers in wide pieces.
+#include "FakeTarget.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace mgpu;
+using namespace mgpu::device;
+using namespace mgpu::fake;
+
+TEST(Alignment, OfBuffersIsCheckedWhenANodeIsMade) {
+  FakeCuda &fake = freshMachine();
+  FakeKernel kernel;
+  kernel.parameterSizes = {8, 8, 8, 48};
+  kernel.run = [](void **, const unsigned *, const unsigned *) {};
+  fake.kernels["add"] = kernel;
+  auto driver = openFake(fakeOptions(1));
+  ASSERT_TRUE(driver) << driver.error().message;
+  const uint64_t memory = uintptr_t(*(*driver)->allocate({0}, 4096));
+  KernelImage object;
+  object.entry = "add";
+  object.arch = "sm_90";
+  object.argumentAlignment = {16, 8, 1};
+  object.setBytes(fakeCubin({"add"}));
+  auto handle = (*driver)->loadKernel("add", encodeImage(object));
+  ASSERT_TRUE(handle) << handle.error().message;
+  auto graph = (*driver)->createGraph();
+  auto add = [&](std::vector<uint64_t> arguments) {
+    return graph->addKernel({"sum", {0}, *handle, {1, 1, 1}, arguments}, {});
+  };
+  auto node = add({memory + 16, memory + 8, 3});
+  EXPECT_TRUE(node) << node.error().message;
+  node = add({memory + 8, memory + 8, 3});
+  ASSERT_FALSE(node);
+  EXPECT_EQ(node.error().kind, ErrorKind::Invalid);
+  EXPECT_EQ(node.error().message.find("node 'sum': argument 0 begins at 0x"),
+            0u);
+  EXPECT_NE(node.error().message.find(
+                "no multiple of the 16 bytes that kernel add was compiled "
+                "for: compile it again"),
+            std::string::npos)
+      << node.error().message;
+  EXPECT_FALSE(add({memory, memory + 4, 3}));
+  EXPECT_TRUE(fake.violations.empty()) << fake.violations.front();
+}
+
+} // namespace

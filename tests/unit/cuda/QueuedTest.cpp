@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Replays that are queued into streams of the caller's.
+
+#include "FakeTarget.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace mgpu;
+using namespace mgpu::device;
+using namespace mgpu::fake;
+
+/// A graph that adds 1 to a number and copies it to the host.
+class Queued : public testing::Test {
+protected:
+  void SetUp() override { open(20'000); }
+  void open(int deadlineMs) {
+    exec.reset();
+    driver.reset();
+    fake = &freshMachine();
+    fake->gpus = 2;
+    FakeKernel count;
+    count.parameterSizes = {8};
+    count.run = [](void **parameters, const unsigned *, const unsigned *) {
+      ++**static_cast<uint32_t **>(parameters[0]);
+    };
+    fake->kernels["count"] = count;
+    CudaOptions options = fakeOptions(1);
+    options.deadline = std::chrono::milliseconds(deadlineMs);
+    auto opened = openFake(options);
+    ASSERT_TRUE(opened) << opened.error().message;
+    driver = std::move(*opened);
+    build();
+  }
+  void build() {
+    KernelImage image;
+    image.entry = "count";
+    image.arch = "sm_90";
+    image.takesPart = false;
+    image.setBytes(fakeCubin({"count"}));
+    auto kernel = driver->loadKernel("count", encodeImage(image));
+    auto number = driver->allocate({0}, 4);
+    auto out = driver->allocate(DeviceId::host(), 4);
+    ASSERT_TRUE(kernel && number && out);
+    host = reinterpret_cast<uint32_t *>(*out);
+    auto graph = driver->createGraph();
+    auto node = graph->addKernel(
+        {"count", {0}, *kernel, {1, 1, 1}, {uint64_t(uintptr_t(*number))}}, {});
+    ASSERT_TRUE(node) << node.error().message;
+    ASSERT_TRUE(graph->addCopy(
+        {"out", {0}, *out, *number, Box::flat(0, 4), Box::flat(0, 4)},
+        {{*node}}));
+    auto made = graph->instantiate();
+    ASSERT_TRUE(made) << made.error().message;
+    exec = std::move(*made);
+  }
+  /// A stream of the caller's in the primary context of a GPU.
+  CUstream makeStream(int gpu) {
+    auto api = FakeCuda::api();
+    CUdevice device = 0;
+    CUcontext context = nullptr;
+    CUstream stream = nullptr;
+    EXPECT_EQ(api->cuDeviceGet(&device, gpu), CUDA_SUCCESS);
+    EXPECT_EQ(api->cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+    EXPECT_EQ(api->cuCtxPushCurrent(context), CUDA_SUCCESS);
+    EXPECT_EQ(
+        api->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0),
+        CUDA_SUCCESS);
+    EXPECT_EQ(api->cuCtxPopCurrent(&context), CUDA_SUCCESS);
+    fake->streams.find(stream)->isCallers = true;
+    return stream;
+  }
+  size_t callsOf(std::string_view name) const {
+    return size_t(std::count(fake->called.begin(), fake->called.end(), name));
+  }
+
+  FakeCuda *fake = nullptr;
+  std::unique_ptr<Driver> driver;
+  std::unique_ptr<GraphExec> exec;
+  uint32_t *host = nullptr;
+};
+
+TEST_F(Queued, RunsFollowEachOtherInWhateverStream) {
+  CUstream first = makeStream(0), second = makeStream(0);
+  const size_t waits = callsOf("cuStreamWaitEvent");
+  for (CUstream each : {first, first, second, CUstream(nullptr)}) {
+    Result<void> ok = exec->enqueue(each);
+    ASSERT_TRUE(ok) << ok.error().message;
+  }
+  // Each but the first waits for the one before.
+  EXPECT_EQ(callsOf("cuStreamWaitEvent"), waits + 3);
+  Result<void> done = driver->finish();
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(*host, 4u);
+  ASSERT_TRUE(exec->launch());
+  EXPECT_EQ(*host, 5u);
+  EXPECT_TRUE(fake->violations.empty()) << fake->violations.front();
+}
+
+TEST_F(Queued, NothingIsWaitedForTwice) {
+  ASSERT_TRUE(driver->finish()); // nothing was queued
+  ASSERT_TRUE(exec->enqueue(makeStream(0)));
+  ASSERT_TRUE(driver->finish());
+  const size_t queries = callsOf("cuStreamQuery");
+  ASSERT_TRUE(driver->finish());
+  EXPECT_EQ(callsOf("cuStreamQuery"), queries);
+}
+
+TEST_F(Queued, ARunThatDoesNotEndIsSaidWhenItIsWaitedFor) {
+  open(30);
+  fake->neverEnds = true;
+  ASSERT_TRUE(exec->enqueue(makeStream(0)));
+  Result<void> done = driver->finish();
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find(
+                "a queued replay on cuda:0 did not end within 30 ms"),
+            std::string::npos)
+      << done.error().message;
+  EXPECT_FALSE(exec->enqueue(makeStream(0)));
+}
+
+TEST_F(Queued, AStreamOfAnotherGpuIsRefusedBeforeAnythingRuns) {
+  const uint64_t launches = callsOf("cuGraphLaunch");
+  Result<void> ok = exec->enqueue(makeStream(1));
+  ASSERT_FALSE(ok);
+  EXPECT_NE(ok.error().message.find("in the caller's stream on cuda:0"),
+            std::string::npos)
+      << ok.error().message;
+  EXPECT_EQ(callsOf("cuGraphLaunch"), launches);
+  ASSERT_TRUE(exec->launch());
+  EXPECT_EQ(*host, 1u);
+}
+
+} // namespace

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Elementwise kernels have the accesses that they need and no others.
+#include "MachineCode.h"
+
+#include "tests/unit/compile/Nvrtc.h"
+
+namespace mgpu::kernels {
+namespace {
+
+/// (a * b + c) max a, less b.
+std::string chain(const std::string &element, const std::string &shape) {
+  const std::string type = shape + "x" + element;
+  std::string body =
+      "  linalg.generic {indexing_maps = [#all, #all, #all, #all], "
+      "iterator_types = [\"parallel\", \"parallel\"]}\n"
+      "      ins(%b0, %b1, %b2 : memref<T>, memref<T>, memref<T>) outs(%b3 : "
+      "memref<T>) {\n"
+      "  ^bb0(%a: E, %b: E, %c: E, %out: E):\n"
+      "    %product = arith.mulf %a, %b : E\n"
+      "    %sum = arith.addf %product, %c : E\n"
+      "    %most = arith.maximumf %sum, %a : E\n"
+      "    %rest = arith.subf %most, %b : E\n"
+      "    linalg.yield %rest : E\n"
+      "  }\n";
+  for (auto [word, by] :
+       {std::pair<std::string, std::string>{"<T>", "<" + type + ">"},
+        {": E", ": " + element}})
+    for (size_t at = 0; (at = body.find(word, at)) != std::string::npos;
+         at += by.size())
+      body.replace(at, word.size(), by);
+  return programOn({type, type, type, type}, body);
+}
+
+TEST(ElementwiseCode, HasOneWideAccessForEachBuffer) {
+  MGPU_OPEN_NVRTC(compiler);
+  auto codes = machineCodeOf(chain("f32", "16384x4096"), "vector=4");
+  ASSERT_TRUE(codes) << codes.error().message;
+  ASSERT_EQ(codes->size(), 1u);
+  const MachineCode &code = codes->front();
+  EXPECT_EQ(code.count("LDG.128"), 3u) << code.text();
+  EXPECT_EQ(code.count("LDG"), 3u) << code.text();
+  EXPECT_EQ(code.count("STG.128"), 1u) << code.text();
+  EXPECT_EQ(code.count("STG"), 1u) << code.text();
+  EXPECT_EQ(code.count("CALL") + code.count("MUFU"), 0u) << code.text();
+  EXPECT_EQ(code.count("FMNMX"), 4u) << code.text();
+  EXPECT_LE(code.instructions.size(), 56u) << code.text();
+  EXPECT_LE(code.registers, 32u);
+}
+
+TEST(ElementwiseCode, RoundsBf16ByOneInstruction) {
+  MGPU_OPEN_NVRTC(compiler);
+  auto codes = machineCodeOf(chain("bf16", "16384x4096"), "vector=8");
+  ASSERT_TRUE(codes) << codes.error().message;
+  const MachineCode &code = codes->front();
+  EXPECT_EQ(code.count("LDG.128"), 3u) << code.text();
+  EXPECT_EQ(code.count("LDG"), 3u) << code.text();
+  EXPECT_EQ(code.count("STG.128"), 1u) << code.text();
+  EXPECT_EQ(code.count("STG"), 1u) << code.text();
+  EXPECT_EQ(code.count("CALL") + code.count("MUFU"), 0u) << code.text();
+  EXPECT_GT(code.count("F2FP"), 0u) << code.text();
+  EXPECT_LE(code.instructions.size(), 24u * 8) << code.text();
+}
+
+} // namespace
+} // namespace mgpu::kernels

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels whose rows threads share load and store each element once, and early.
+#include "MachineCode.h"
+
+#include "tests/unit/compile/Nvrtc.h"
+
+namespace mgpu::kernels {
+namespace {
+
+const std::string softmax =
+    programOn({"8192x4096xf32", "8192x4096xf32"},
+              "  linalg.softmax dimension(1) ins(%b0 : memref<8192x4096xf32>) "
+              "outs(%b1 : memref<8192x4096xf32>)\n");
+
+TEST(RowsCode, SoftmaxKeepsItsRowInRegisters) {
+  MGPU_OPEN_NVRTC(compiler);
+  constexpr size_t elements = 16; // of a thread: 4096 / 256
+  for (auto [config, width] :
+       {std::pair("", 32), {"vector=4 block_x=64", 128}}) {
+    auto codes = machineCodeOf(softmax, config);
+    ASSERT_TRUE(codes) << codes.error().message;
+    ASSERT_EQ(codes->size(), 1u);
+    const MachineCode &code = codes->front();
+    const std::string load = "LDG." + std::to_string(width),
+                      store = "STG." + std::to_string(width);
+    EXPECT_EQ(code.count(load), elements) << code.text();
+    EXPECT_EQ(code.count("LDG"), elements) << code.text();
+    EXPECT_EQ(code.count(store), elements) << code.text();
+    EXPECT_EQ(code.count("STG"), elements) << code.text();
+    EXPECT_EQ(code.count("LDL") + code.count("STL"), 0u) << code.text();
+  }
+}
+
+TEST(RowsCode, RowsOfAProductAreLoadedBeforeTheyAreAdded) {
+  MGPU_OPEN_NVRTC(compiler);
+  auto codes = machineCodeOf(
+      programOn({"2048xbf16", "8192x2048xbf16", "8192xf32"},
+                "  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, "
+                "#all, #rows], iterator_types = [\"parallel\", "
+                "\"reduction\"]}\n"
+                "      ins(%b0, %b1 : memref<2048xbf16>, "
+                "memref<8192x2048xbf16>) outs(%b2 : memref<8192xf32>) {\n"
+                "  ^bb0(%x: bf16, %w: bf16, %sum: f32):\n"
+                "    %a = arith.extf %x : bf16 to f32\n"
+                "    %b = arith.extf %w : bf16 to f32\n"
+                "    %product = arith.mulf %a, %b : f32\n"
+                "    %next = arith.addf %sum, %product : f32\n"
+                "    linalg.yield %next : f32\n"
+                "  }\n"),
+      "vector=8 block_x=32 unroll=8");
+  ASSERT_TRUE(codes) << codes.error().message;
+  const MachineCode &code = codes->front();
+  EXPECT_EQ(code.count("LDG.16"), 0u) << code.text();
+  EXPECT_EQ(code.count("LDG.128"), 16u) << code.text();
+  EXPECT_GE(code.before("FADD").count("LDG.128"), 8u) << code.text();
+  EXPECT_LE(code.registers, 96u) << code.text();
+}
+
+/// No load is moved before the wait for the kernel that the launch follows.
+TEST(RowsCode, NothingIsLoadedBeforeTheWait) {
+  MGPU_OPEN_NVRTC(compiler);
+  for (const char *config : {"", "vector=4 block_x=64"}) {
+    auto codes = machineCodeOf(softmax, config, /*awaits=*/true);
+    ASSERT_TRUE(codes) << codes.error().message;
+    const MachineCode &code = codes->front();
+    EXPECT_EQ(code.count("ACQBULK"), 1u) << code.text();
+    EXPECT_LT(code.first("ACQBULK"), code.first("LDG")) << code.text();
+  }
+}
+
+} // namespace
+} // namespace mgpu::kernels
