@@ -22,13 +22,19 @@ target_link_libraries(mgpu_mlir INTERFACE MLIR LLVM)
 separate_arguments(MGPU_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_options(mgpu_mlir INTERFACE ${MGPU_LLVM_DEFINITIONS})
 
-mgpu_add_pch(mgpu_mlir_pch MlirPch.h LINK mgpu_mlir)
+# A unity build reads MLIR once for eight files, and without precompiled headers ccache knows its objects
+# in any folder.
+if(NOT CMAKE_UNITY_BUILD)
+  mgpu_add_pch(mgpu_mlir_pch MlirPch.h LINK mgpu_mlir)
+endif()
 
 function(mgpu_add_mlir_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} mgpu_mlir)
-  target_precompile_headers(${name} REUSE_FROM mgpu_mlir_pch)
+  if(TARGET mgpu_mlir_pch)
+    target_precompile_headers(${name} REUSE_FROM mgpu_mlir_pch)
+  endif()
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()

@@ -4,6 +4,7 @@
 #include "dialect/spmd/SpmdDialect.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 
 #include <fmt/format.h>
 

@@ -155,7 +155,7 @@ TEST(CudaSource, ABundleOfItRunsOnGpus) {
   db::TempFolder folder;
   pipeline::LoadOptions options;
   options.compiler = &pipeline::mlirCompiler();
-  options.file = std::string(MGPU_EXAMPLES) + "/source/source.mlir";
+  options.file = examplesFolder() + "/source/source.mlir";
   auto source = pipeline::loadProgram(options);
   ASSERT_TRUE(source) << source.error().message;
   pipeline::PrepareOptions prepare;
@@ -235,7 +235,7 @@ void checkProducts(void (*choose)(CudaPrograms &), const char *call,
                    ptrdiff_t count) {
   Importer importer;
   auto request =
-      readProgram(std::string(MGPU_EXAMPLES) + "/../tests/gpu/products.mlir");
+      readProgramFile(examplesFolder() + "/../tests/gpu/products.mlir");
   ASSERT_TRUE(request) << request.error().message;
   ImportOutcome outcome = importer.import(*request);
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;

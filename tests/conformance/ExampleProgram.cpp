@@ -38,7 +38,9 @@ std::string exampleName(const testing::TestParamInfo<Example> &info) {
   return name;
 }
 
-Result<ImportRequest> readProgram(const std::string &path) {
+std::string examplesFolder() { return MGPU_EXAMPLES; }
+
+Result<ImportRequest> readProgramFile(const std::string &path) {
   MGPU_TRY_ASSIGN(auto file, readFile(path));
   ImportRequest request;
   request.name = path;
@@ -51,8 +53,8 @@ ImportOutcome importExample(const Example &example) {
   std::string name = example.name;
   if (name.find('/') == name.npos)
     name += "/" + name;
-  std::string path = std::string(MGPU_EXAMPLES) + "/" + name + ".mlir";
-  Result<ImportRequest> request = readProgram(path);
+  std::string path = examplesFolder() + "/" + name + ".mlir";
+  Result<ImportRequest> request = readProgramFile(path);
   if (!request)
     return {fail(request.error()), {}, {}, 0, {}};
   request->entry = example.entry;

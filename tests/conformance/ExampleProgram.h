@@ -22,8 +22,10 @@ struct Example {
 void PrintTo(const Example &shown, std::ostream *os);
 
 std::vector<Example> allExamples();
+/// The path of the folder that all examples are in.
+std::string examplesFolder();
 /// The program of a file, named by its path, to be imported as it is.
-Result<ImportRequest> readProgram(const std::string &path);
+Result<ImportRequest> readProgramFile(const std::string &path);
 ImportOutcome importExample(const Example &example);
 /// "saxpy_main"
 std::string exampleName(const testing::TestParamInfo<Example> &info);

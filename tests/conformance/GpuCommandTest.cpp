@@ -139,7 +139,7 @@ protected:
   kernels::CudaTwins twins;
 };
 
-const std::string saxpyFile = std::string(MGPU_EXAMPLES) + "/saxpy/saxpy.mlir";
+const std::string saxpyFile = examplesFolder() + "/saxpy/saxpy.mlir";
 const Example saxpy{"saxpy", "main", {{"a", "2"}}};
 
 // In a process of its own: CUPTI is asked once in each.

@@ -75,7 +75,7 @@ TEST(GpuForms, WhatPassedOnAGpuIsItsDefault) {
 /// What is chosen by such a record, and what else the kernel then has.
 TEST(GpuForms, TextsAreOfTheFormThatPassed) {
   auto request =
-      readProgram(std::string(MGPU_EXAMPLES) + "/../tests/gpu/products.mlir");
+      readProgramFile(examplesFolder() + "/../tests/gpu/products.mlir");
   ASSERT_TRUE(request) << request.error().message;
   ImportOutcome outcome = Importer().import(*request);
   ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;

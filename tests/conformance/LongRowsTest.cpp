@@ -41,16 +41,24 @@ struct LongCase {
 
 void PrintTo(const LongCase &shown, std::ostream *os) { *os << shown.name; }
 
-constexpr RowOrder byBlock{256, true}, bySubgroup{32, true},
-    byColumns{32, false};
+constexpr RowOrder blockOrder{256, true}, subgroupOrder{32, true},
+    columnOrder{32, false};
 // The prime number of 4111 sixteens has no divisor from 8 to 16.
-constexpr LongCase cases[] = {
-    {"all", 32 * 4096, 1, 32, 4096, byBlock, {}, bySubgroup, 2},
-    {"all_by_a_divisor", 66'000, 1, 15, 4400, byBlock, {}, {}, 2},
-    {"all_with_a_rest", 16 * 4111 + 3, 1, 16, 4096, byBlock, bySubgroup, {}, 3},
-    {"all_of_a_matrix", 66'000, 1, 15, 4400, byBlock, {}, {}, 2, 250},
-    {"columns_of_two_dimensions", 8192, 5, 16, 512, byColumns, {}, {}, 2, 64},
-    {"columns_with_a_rest", 8200, 5, 16, 512, byColumns, {}, {}, 2},
+constexpr LongCase longCases[] = {
+    {"all", 32 * 4096, 1, 32, 4096, blockOrder, {}, subgroupOrder, 2},
+    {"all_by_a_divisor", 66'000, 1, 15, 4400, blockOrder, {}, {}, 2},
+    {"all_with_a_rest",
+     16 * 4111 + 3,
+     1,
+     16,
+     4096,
+     blockOrder,
+     subgroupOrder,
+     {},
+     3},
+    {"all_of_a_matrix", 66'000, 1, 15, 4400, blockOrder, {}, {}, 2, 250},
+    {"columns_of_two_dimensions", 8192, 5, 16, 512, columnOrder, {}, {}, 2, 64},
+    {"columns_with_a_rest", 8200, 5, 16, 512, columnOrder, {}, {}, 2},
 };
 
 std::string programOf(const LongCase &test) {
@@ -195,7 +203,7 @@ TEST_P(LongRows, AddInTheStatedOrderOnEachTarget) {
   EXPECT_EQ(got, expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LongRows, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(All, LongRows, testing::ValuesIn(longCases),
                          [](const auto &info) {
                            return std::string(info.param.name);
                          });

@@ -2,6 +2,7 @@
 //
 // Damaged programs: import refuses them with a diagnostic, or makes a DAG that
 // can be planned and verified. It never crashes and never runs without end.
+#include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/Execute.h"
 #include "tests/conformance/Import.h"
 
@@ -139,8 +140,8 @@ class Mutants : public testing::TestWithParam<Source> {};
 
 TEST_P(Mutants, AreRefusedOrPlanned) {
   const Source &source = GetParam();
-  std::string path = std::string(MGPU_EXAMPLES) + "/" + source.name + "/" +
-                     source.name + ".mlir";
+  std::string path =
+      examplesFolder() + "/" + source.name + "/" + source.name + ".mlir";
   auto file = readFile(path);
   ASSERT_TRUE(file) << file.error().message;
   std::string text(reinterpret_cast<const char *>(file->data()), file->size());

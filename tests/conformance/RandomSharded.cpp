@@ -13,24 +13,24 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-struct Tensor {
+struct ShardedTensor {
   std::string name;
   Shape shape;
   double most = 0; ///< no float is larger, so that all are exact
 };
 
-constexpr double mostExact = 1 << 23;
-
-class Writer {
+class ShardedWriter {
 public:
-  explicit Writer(uint64_t seed) : random(seed) {}
+  explicit ShardedWriter(uint64_t seed) : random(seed) {}
   RandomSpmd write();
 
 private:
   std::string type(const Shape &shape) const {
     return fmt::format("tensor<{}x{}>", fmt::join(shape, "x"), element);
   }
-  std::string type(const Tensor &tensor) const { return type(tensor.shape); }
+  std::string type(const ShardedTensor &tensor) const {
+    return type(tensor.shape);
+  }
   template <typename... Args>
   void line(fmt::format_string<Args...> text, Args &&...args) {
     std::string made = "  " + fmt::format(text, std::forward<Args>(args)...);
@@ -38,9 +38,9 @@ private:
     many += made + "\n";
   }
   std::string fresh() { return fmt::format("v{}", next++); }
-  const Tensor &any() { return values[random.below(values.size())]; }
+  const ShardedTensor &any() { return values[random.below(values.size())]; }
   /// Keeps a value; the program of many devices may annotate it.
-  void keep(Tensor tensor);
+  void keep(ShardedTensor tensor);
   std::string annotation(const Shape &shape);
   std::string filled(const Shape &shape, double value);
   std::string number(double value) const {
@@ -67,13 +67,13 @@ private:
   Shape grid;
   std::string element, one, many;
   bool isFloat = false;
-  std::vector<Tensor> values;
+  std::vector<ShardedTensor> values;
   int next = 0;
 };
 
 /// Axes at random, for dimensions of at least as many elements as parts; often
 /// such that parts differ in size.
-std::string Writer::annotation(const Shape &shape) {
+std::string ShardedWriter::annotation(const Shape &shape) {
   std::vector<Shape> split(shape.size());
   Shape left = shape;
   Shape axes(grid.size());
@@ -91,7 +91,7 @@ std::string Writer::annotation(const Shape &shape) {
   return fmt::format("[{}]", fmt::join(split, ", "));
 }
 
-void Writer::keep(Tensor tensor) {
+void ShardedWriter::keep(ShardedTensor tensor) {
   bool annotates = random.below(3) == 0;
   if (annotates) {
     std::string name = fresh();
@@ -108,7 +108,7 @@ void Writer::keep(Tensor tensor) {
   values.push_back(std::move(tensor));
 }
 
-std::string Writer::filled(const Shape &shape, double value) {
+std::string ShardedWriter::filled(const Shape &shape, double value) {
   std::string name = fresh();
   if (random.below(2)) {
     line("%{} = arith.constant dense<{}> : {}", name, number(value),
@@ -122,25 +122,26 @@ std::string Writer::filled(const Shape &shape, double value) {
   return name;
 }
 
-void Writer::addBinary() {
+void ShardedWriter::addBinary() {
   static const char *floats[] = {"addf", "subf", "maximumf", "minimumf"};
   static const char *integers[] = {"addi", "subi", "maxsi", "muli"};
-  Tensor a = any();
-  std::vector<Tensor> fit;
-  std::ranges::copy_if(values, std::back_inserter(fit), [&](const Tensor &b) {
-    return b.shape == a.shape && a.most + b.most <= mostExact;
-  });
+  ShardedTensor a = any();
+  std::vector<ShardedTensor> fit;
+  std::ranges::copy_if(
+      values, std::back_inserter(fit), [&](const ShardedTensor &b) {
+        return b.shape == a.shape && a.most + b.most <= mostExact;
+      });
   if (fit.empty())
     return;
-  const Tensor &b = fit[random.below(fit.size())];
+  const ShardedTensor &b = fit[random.below(fit.size())];
   std::string name = fresh();
   line("%{} = arith.{} %{}, %{} : {}", name,
        (isFloat ? floats : integers)[random.below(4)], a.name, b.name, type(a));
   keep({name, a.shape, a.most + b.most});
 }
 
-void Writer::addMatmul() {
-  Tensor a = any(), b = any();
+void ShardedWriter::addMatmul() {
+  ShardedTensor a = any(), b = any();
   if (a.shape.size() != 2 || b.shape.size() != 2 || a.shape[1] != b.shape[0])
     return;
   double start = random.below(2) ? 0 : 3;
@@ -155,8 +156,8 @@ void Writer::addMatmul() {
 }
 
 /// c[m, n, b] += a[m, k] * d[k, n] with an index that only c has.
-void Writer::addEinsum() {
-  Tensor a = any(), b = any();
+void ShardedWriter::addEinsum() {
+  ShardedTensor a = any(), b = any();
   if (a.shape.size() != 2 || b.shape.size() != 2 || a.shape[0] != b.shape[0])
     return;
   double most = a.most * b.most * double(a.shape[0]);
@@ -177,8 +178,8 @@ void Writer::addEinsum() {
   keep({name, shape, most});
 }
 
-void Writer::addReduce() {
-  Tensor a = any();
+void ShardedWriter::addReduce() {
+  ShardedTensor a = any();
   if (a.shape.size() < 2)
     return;
   size_t dim = random.below(a.shape.size());
@@ -201,8 +202,8 @@ void Writer::addReduce() {
   keep({name, shape, most});
 }
 
-void Writer::addBroadcast() {
-  Tensor a = any();
+void ShardedWriter::addBroadcast() {
+  ShardedTensor a = any();
   if (a.shape.size() > 2)
     return;
   size_t dim = random.below(a.shape.size() + 1);
@@ -216,8 +217,8 @@ void Writer::addBroadcast() {
   keep({name, shape, a.most});
 }
 
-void Writer::addTranspose() {
-  Tensor a = any();
+void ShardedWriter::addTranspose() {
+  ShardedTensor a = any();
   Shape order(a.shape.size()), shape;
   for (size_t k = 0; k < order.size(); ++k)
     order[k] = int64_t((k + 1) % order.size());
@@ -232,8 +233,8 @@ void Writer::addTranspose() {
 }
 
 /// Cuts a dimension in two, or makes one of the first two.
-void Writer::addReshape() {
-  Tensor a = any();
+void ShardedWriter::addReshape() {
+  ShardedTensor a = any();
   std::string name = fresh();
   Shape shape = a.shape;
   size_t rank = shape.size();
@@ -254,8 +255,8 @@ void Writer::addReshape() {
   keep({name, shape, a.most});
 }
 
-void Writer::addSlice() {
-  Tensor a = any();
+void ShardedWriter::addSlice() {
+  ShardedTensor a = any();
   size_t dim = random.below(a.shape.size());
   if (a.shape[dim] < 4)
     return;
@@ -269,8 +270,8 @@ void Writer::addSlice() {
   keep({name, shape, a.most});
 }
 
-void Writer::addInsert() {
-  Tensor a = any();
+void ShardedWriter::addInsert() {
+  ShardedTensor a = any();
   size_t dim = random.below(a.shape.size());
   Shape shape = a.shape, offsets(a.shape.size(), 0), ones(a.shape.size(), 1);
   shape[dim] += 24;
@@ -282,8 +283,8 @@ void Writer::addInsert() {
   keep({name, shape, std::max(a.most, 1.0)});
 }
 
-void Writer::addPad() {
-  Tensor a = any();
+void ShardedWriter::addPad() {
+  ShardedTensor a = any();
   size_t rank = a.shape.size(), dim = random.below(rank);
   Shape shape = a.shape, low(rank, 0), high(rank, 0);
   low[dim] = int64_t(random.below(13));
@@ -300,8 +301,8 @@ void Writer::addPad() {
   keep({name, shape, std::max(a.most, 2.0)});
 }
 
-void Writer::addConcat() {
-  Tensor a = any();
+void ShardedWriter::addConcat() {
+  ShardedTensor a = any();
   size_t dim = random.below(a.shape.size());
   Shape shape = a.shape;
   shape[dim] *= 2;
@@ -312,8 +313,8 @@ void Writer::addConcat() {
 }
 
 /// Each element plus its place in the first dimension.
-void Writer::addIndex() {
-  Tensor a = any();
+void ShardedWriter::addIndex() {
+  ShardedTensor a = any();
   size_t rank = a.shape.size();
   double most = a.most + double(a.shape[0]);
   if (isFloat && most > mostExact)
@@ -339,8 +340,8 @@ void Writer::addIndex() {
   keep({name, a.shape, most});
 }
 
-void Writer::addLoop() {
-  Tensor a = any(), b = any();
+void ShardedWriter::addLoop() {
+  ShardedTensor a = any(), b = any();
   if (a.shape != b.shape || isFloat)
     return;
   std::string name = fresh();
@@ -354,8 +355,8 @@ void Writer::addLoop() {
   keep({name, a.shape, a.most});
 }
 
-void Writer::addBranch() {
-  Tensor a = any(), b = any();
+void ShardedWriter::addBranch() {
+  ShardedTensor a = any(), b = any();
   if (a.shape != b.shape)
     return;
   std::string name = fresh();
@@ -366,7 +367,7 @@ void Writer::addBranch() {
   keep({name, a.shape, std::max(a.most, b.most)});
 }
 
-RandomSpmd Writer::write() {
+RandomSpmd ShardedWriter::write() {
   static const std::vector<Shape> grids = {{2},    {3},    {4},    {8},
                                            {2, 2}, {2, 3}, {4, 2}, {2, 2, 2}};
   grid = grids[random.below(grids.size())];
@@ -386,16 +387,18 @@ RandomSpmd Writer::write() {
   }
   for (const std::string &name : program.arguments)
     keep({name, {spmdSide, spmdSide}, 3});
-  using Add = void (Writer::*)();
+  using Add = void (ShardedWriter::*)();
   static const Add adds[] = {
-      &Writer::addBinary,  &Writer::addMatmul,    &Writer::addEinsum,
-      &Writer::addReduce,  &Writer::addBroadcast, &Writer::addTranspose,
-      &Writer::addReshape, &Writer::addSlice,     &Writer::addInsert,
-      &Writer::addPad,     &Writer::addConcat,    &Writer::addIndex,
-      &Writer::addLoop,    &Writer::addBranch};
+      &ShardedWriter::addBinary,    &ShardedWriter::addMatmul,
+      &ShardedWriter::addEinsum,    &ShardedWriter::addReduce,
+      &ShardedWriter::addBroadcast, &ShardedWriter::addTranspose,
+      &ShardedWriter::addReshape,   &ShardedWriter::addSlice,
+      &ShardedWriter::addInsert,    &ShardedWriter::addPad,
+      &ShardedWriter::addConcat,    &ShardedWriter::addIndex,
+      &ShardedWriter::addLoop,      &ShardedWriter::addBranch};
   for (size_t k = 0; k < 10; ++k)
     (this->*adds[random.below(std::size(adds))])();
-  Tensor result = values.back();
+  ShardedTensor result = values.back();
   std::string annotated = fresh(); // so that there is an annotation
   one += fmt::format("  %{} = tensor.cast %{} : {} to {}\n", annotated,
                      result.name, type(result), type(result));
@@ -417,6 +420,6 @@ RandomSpmd Writer::write() {
 
 } // namespace
 
-RandomSpmd randomSharded(uint64_t seed) { return Writer(seed).write(); }
+RandomSpmd randomSharded(uint64_t seed) { return ShardedWriter(seed).write(); }
 
 } // namespace mgpu::conformance

@@ -17,24 +17,22 @@ namespace {
 using Axes = std::vector<int64_t>; ///< of the mesh, the outermost first
 
 /// A value of both programs: which axes cut each of its two dimensions.
-struct Tensor {
+struct SpmdTensor {
   std::string name;
   std::array<Axes, 2> split;
   double most = 0; ///< no float is larger, so that all are exact
 };
 
-constexpr double mostExact = 1 << 23;
-
-class Writer {
+class SpmdWriter {
 public:
-  explicit Writer(uint64_t seed) : random(seed) {}
+  explicit SpmdWriter(uint64_t seed) : random(seed) {}
   RandomSpmd write();
 
 private:
   // What the devices are.
   void chooseMesh();
   int64_t parts(const Axes &axes) const;
-  Axes unused(const Tensor &tensor) const;
+  Axes unused(const SpmdTensor &tensor) const;
   std::string groups(const Axes &axes) const;
   std::string shifted(int64_t axis, bool rotates) const;
 
@@ -42,17 +40,17 @@ private:
   std::string full() const {
     return fmt::format("tensor<{0}x{0}x{1}>", spmdSide, element);
   }
-  std::string local(const Tensor &tensor) const;
-  std::string layout(const Tensor &tensor) const;
-  std::string zeros(const Tensor &tensor);
-  Tensor fresh(std::array<Axes, 2> split, double most) {
+  std::string local(const SpmdTensor &tensor) const;
+  std::string layout(const SpmdTensor &tensor) const;
+  std::string zeros(const SpmdTensor &tensor);
+  SpmdTensor fresh(std::array<Axes, 2> split, double most) {
     return {fmt::format("v{}", next++), std::move(split), most};
   }
-  void keep(Tensor tensor) { values.push_back(std::move(tensor)); }
+  void keep(SpmdTensor tensor) { values.push_back(std::move(tensor)); }
   /// The same value in both, where the one program needs nothing for it.
-  void same(const Tensor &to, const Tensor &from);
-  const Tensor &any() { return values[random.below(values.size())]; }
-  const Tensor *anyWith(const std::array<Axes, 2> &split);
+  void same(const SpmdTensor &to, const SpmdTensor &from);
+  const SpmdTensor &any() { return values[random.below(values.size())]; }
+  const SpmdTensor *anyWith(const std::array<Axes, 2> &split);
 
   // Operations. Each may do nothing where no value suits it.
   void addArgument();
@@ -72,7 +70,7 @@ private:
   Axes mesh;
   std::string element, one, many, arguments[2], results[2];
   bool isFloat = false;
-  std::vector<Tensor> values;
+  std::vector<SpmdTensor> values;
   std::vector<std::string> names;
   int next = 0;
 };
@@ -81,7 +79,7 @@ std::string listOf(const Axes &numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ", "));
 }
 
-void Writer::chooseMesh() {
+void SpmdWriter::chooseMesh() {
   static const std::vector<Axes> meshes = {{1},    {2},    {3},    {4},
                                            {6},    {8},    {2, 2}, {2, 3},
                                            {3, 2}, {4, 2}, {2, 4}, {2, 2, 2}};
@@ -90,14 +88,14 @@ void Writer::chooseMesh() {
   element = isFloat ? "f32" : "i32";
 }
 
-int64_t Writer::parts(const Axes &axes) const {
+int64_t SpmdWriter::parts(const Axes &axes) const {
   int64_t count = 1;
   for (int64_t axis : axes)
     count *= mesh[axis];
   return count;
 }
 
-Axes Writer::unused(const Tensor &tensor) const {
+Axes SpmdWriter::unused(const SpmdTensor &tensor) const {
   Axes left;
   for (int64_t axis = 0; axis < int64_t(mesh.size()); ++axis)
     if (std::ranges::count(tensor.split[0], axis) == 0 &&
@@ -107,7 +105,7 @@ Axes Writer::unused(const Tensor &tensor) const {
 }
 
 /// Devices that differ along `axes` alone, ordered with the first outermost.
-std::string Writer::groups(const Axes &axes) const {
+std::string SpmdWriter::groups(const Axes &axes) const {
   Axes all(mesh.size());
   std::iota(all.begin(), all.end(), 0);
   std::map<Axes, std::map<Axes, int64_t>> found; // by the rest, by place
@@ -134,7 +132,7 @@ std::string Writer::groups(const Axes &axes) const {
 }
 
 /// Pairs that send from each place along `axis` to the next.
-std::string Writer::shifted(int64_t axis, bool rotates) const {
+std::string SpmdWriter::shifted(int64_t axis, bool rotates) const {
   int64_t stride = 1, devices = 1;
   for (size_t k = 0; k < mesh.size(); ++k) {
     devices *= mesh[k];
@@ -152,19 +150,19 @@ std::string Writer::shifted(int64_t axis, bool rotates) const {
   return fmt::format("[{}]", fmt::join(pairs, ", "));
 }
 
-std::string Writer::local(const Tensor &tensor) const {
+std::string SpmdWriter::local(const SpmdTensor &tensor) const {
   return fmt::format("tensor<{}x{}x{}>", spmdSide / parts(tensor.split[0]),
                      spmdSide / parts(tensor.split[1]), element);
 }
 
-std::string Writer::layout(const Tensor &tensor) const {
+std::string SpmdWriter::layout(const SpmdTensor &tensor) const {
   return fmt::format(
       "{{spmd.layout = #spmd.layout<mesh = {}, split = [{}, {}]>}}",
       listOf(mesh), listOf(tensor.split[0]), listOf(tensor.split[1]));
 }
 
 /// A tensor of zeros in both programs, by name.
-std::string Writer::zeros(const Tensor &tensor) {
+std::string SpmdWriter::zeros(const SpmdTensor &tensor) {
   std::string name = fmt::format("z{}", next++);
   const char *zero = isFloat ? "0.0" : "0";
   one += fmt::format("  %{} = arith.constant dense<{}> : {}\n", name, zero,
@@ -174,23 +172,23 @@ std::string Writer::zeros(const Tensor &tensor) {
   return name;
 }
 
-void Writer::same(const Tensor &to, const Tensor &from) {
+void SpmdWriter::same(const SpmdTensor &to, const SpmdTensor &from) {
   one += fmt::format("  %{} = tensor.cast %{} : {} to {}\n", to.name, from.name,
                      full(), full());
 }
 
-const Tensor *Writer::anyWith(const std::array<Axes, 2> &split) {
-  std::vector<const Tensor *> found;
-  for (const Tensor &tensor : values)
+const SpmdTensor *SpmdWriter::anyWith(const std::array<Axes, 2> &split) {
+  std::vector<const SpmdTensor *> found;
+  for (const SpmdTensor &tensor : values)
     if (tensor.split == split)
       found.push_back(&tensor);
   return found.empty() ? nullptr : found[random.below(found.size())];
 }
 
-void Writer::addArgument() {
-  Tensor whole = fresh({}, 3);
+void SpmdWriter::addArgument() {
+  SpmdTensor whole = fresh({}, 3);
   names.push_back(whole.name);
-  Tensor shard = fresh({}, 3);
+  SpmdTensor shard = fresh({}, 3);
   for (int64_t axis = 0; axis < int64_t(mesh.size()); ++axis)
     if (uint64_t dim = random.below(3); dim < 2)
       shard.split[dim].push_back(axis);
@@ -207,16 +205,16 @@ void Writer::addArgument() {
   keep(shard);
 }
 
-std::string Writer::binary(const std::string &a, const std::string &b) {
+std::string SpmdWriter::binary(const std::string &a, const std::string &b) {
   static const char *floats[] = {"addf", "subf", "maximumf", "minimumf"};
   static const char *integers[] = {"addi", "subi", "maxsi", "muli"};
   return fmt::format("arith.{} %{}, %{}",
                      (isFloat ? floats : integers)[random.below(4)], a, b);
 }
 
-void Writer::addBinary() {
-  Tensor a = any();
-  Tensor b = *anyWith(a.split), c = fresh(a.split, a.most + b.most);
+void SpmdWriter::addBinary() {
+  SpmdTensor a = any();
+  SpmdTensor b = *anyWith(a.split), c = fresh(a.split, a.most + b.most);
   if (isFloat && c.most > mostExact)
     return;
   std::string text =
@@ -226,15 +224,15 @@ void Writer::addBinary() {
   keep(c);
 }
 
-void Writer::addMatmul() {
-  Tensor a = any(), b = any();
+void SpmdWriter::addMatmul() {
+  SpmdTensor a = any(), b = any();
   if (a.split[1] != b.split[0])
     return;
   for (int64_t axis : a.split[0])
     if (std::ranges::count(b.split[1], axis))
       return;
   Axes inner = a.split[1];
-  Tensor c = fresh({a.split[0], b.split[1]}, a.most * b.most * spmdSide);
+  SpmdTensor c = fresh({a.split[0], b.split[1]}, a.most * b.most * spmdSide);
   if (isFloat && c.most > mostExact)
     return;
   std::string init = zeros(c);
@@ -248,7 +246,7 @@ void Writer::addMatmul() {
   many += product(local(a), local(b), local(c));
   if (inner.empty())
     return keep(c);
-  Tensor sum = fresh(c.split, c.most);
+  SpmdTensor sum = fresh(c.split, c.most);
   uint64_t dim = random.below(3); // 2: every member gets all
   if (dim < 2)
     sum.split[dim].insert(sum.split[dim].end(), inner.begin(), inner.end());
@@ -271,10 +269,10 @@ void Writer::addMatmul() {
 }
 
 /// Sums rows or columns, and copies the sum to each element of them.
-void Writer::addRowSum() {
-  Tensor a = any();
+void SpmdWriter::addRowSum() {
+  SpmdTensor a = any();
   uint64_t dim = random.below(2);
-  Tensor out = fresh({}, std::max(a.most, 4096.0));
+  SpmdTensor out = fresh({}, std::max(a.most, 4096.0));
   out.split[1 - dim] = a.split[1 - dim];
   const char *add = isFloat ? "arith.maximumf" : "arith.addi";
   const char *kind = isFloat ? "max" : "sum";
@@ -303,12 +301,12 @@ void Writer::addRowSum() {
   keep(out);
 }
 
-void Writer::addGather() {
-  Tensor a = any();
+void SpmdWriter::addGather() {
+  SpmdTensor a = any();
   uint64_t dim = random.below(2);
   if (a.split[dim].empty())
     return;
-  Tensor out = fresh(a.split, a.most);
+  SpmdTensor out = fresh(a.split, a.most);
   int64_t axis = out.split[dim].back();
   out.split[dim].pop_back();
   same(out, a);
@@ -321,8 +319,8 @@ void Writer::addGather() {
 }
 
 /// Each device keeps its part of what it has: what it does depends on it.
-void Writer::addSlice() {
-  Tensor a = any();
+void SpmdWriter::addSlice() {
+  SpmdTensor a = any();
   Axes free = unused(a);
   if (free.empty())
     return;
@@ -330,7 +328,7 @@ void Writer::addSlice() {
   for (size_t k = axis + 1; k < mesh.size(); ++k)
     stride *= mesh[k];
   uint64_t dim = random.below(2);
-  Tensor out = fresh(a.split, a.most);
+  SpmdTensor out = fresh(a.split, a.most);
   out.split[dim].push_back(axis);
   same(out, a);
   int64_t sizes[] = {spmdSide / parts(out.split[0]),
@@ -351,12 +349,12 @@ void Writer::addSlice() {
   keep(out);
 }
 
-void Writer::addAllToAll() {
-  Tensor a = any();
+void SpmdWriter::addAllToAll() {
+  SpmdTensor a = any();
   uint64_t dim = random.below(2);
   if (a.split[dim].empty())
     return;
-  Tensor out = fresh(a.split, a.most);
+  SpmdTensor out = fresh(a.split, a.most);
   int64_t axis = out.split[dim].back();
   out.split[dim].pop_back();
   out.split[1 - dim].push_back(axis);
@@ -370,14 +368,14 @@ void Writer::addAllToAll() {
 }
 
 /// Parts move to the next device: whole tensors rotate, or shift in zeros.
-void Writer::addShift() {
-  Tensor a = any();
+void SpmdWriter::addShift() {
+  SpmdTensor a = any();
   uint64_t dim = random.below(2);
   if (a.split[dim].size() != 1)
     return;
   int64_t axis = a.split[dim][0], part = spmdSide / mesh[axis];
   bool rotates = random.below(2) == 0;
-  Tensor out = fresh(a.split, a.most);
+  SpmdTensor out = fresh(a.split, a.most);
   std::string zero = zeros(a);
   auto slice = [&](int64_t from, int64_t size) {
     int64_t offsets[] = {0, 0}, sizes[] = {spmdSide, spmdSide};
@@ -405,13 +403,13 @@ void Writer::addShift() {
 }
 
 /// Replicas have equal values, so their maximum, and any one of them, is it.
-void Writer::addOverReplicas() {
-  Tensor a = any();
+void SpmdWriter::addOverReplicas() {
+  SpmdTensor a = any();
   Axes free = unused(a);
   if (free.empty())
     return;
   int64_t axis = free[random.below(free.size())];
-  Tensor out = fresh(a.split, a.most);
+  SpmdTensor out = fresh(a.split, a.most);
   same(out, a);
   std::string operation = random.below(2) ? "all_reduce max" : "broadcast";
   std::string root = operation == "broadcast"
@@ -426,9 +424,9 @@ void Writer::addOverReplicas() {
 }
 
 /// Three trips over what `binary` makes of the carried tensor and another.
-void Writer::addLoop() {
-  Tensor a = any();
-  Tensor b = *anyWith(a.split), out = fresh(a.split, a.most + 3 * b.most);
+void SpmdWriter::addLoop() {
+  SpmdTensor a = any();
+  SpmdTensor b = *anyWith(a.split), out = fresh(a.split, a.most + 3 * b.most);
   if (isFloat && out.most > mostExact)
     return;
   std::string inside = binary(out.name + "t", b.name);
@@ -448,9 +446,9 @@ void Writer::addLoop() {
 }
 
 /// Devices below a number add in one order, the others in the other.
-void Writer::addBranch() {
-  Tensor a = any();
-  Tensor b = *anyWith(a.split), out = fresh(a.split, a.most + b.most);
+void SpmdWriter::addBranch() {
+  SpmdTensor a = any();
+  SpmdTensor b = *anyWith(a.split), out = fresh(a.split, a.most + b.most);
   if (isFloat && out.most > mostExact)
     return;
   const char *add = isFloat ? "arith.addf" : "arith.addi";
@@ -469,20 +467,22 @@ void Writer::addBranch() {
   keep(out);
 }
 
-RandomSpmd Writer::write() {
+RandomSpmd SpmdWriter::write() {
   chooseMesh();
   for (uint64_t count = 2 + random.below(2); count > 0; --count)
     addArgument();
-  using Step = void (Writer::*)();
+  using Step = void (SpmdWriter::*)();
   static const Step steps[] = {
-      &Writer::addBinary, &Writer::addBinary,       &Writer::addMatmul,
-      &Writer::addMatmul, &Writer::addRowSum,       &Writer::addGather,
-      &Writer::addSlice,  &Writer::addAllToAll,     &Writer::addShift,
-      &Writer::addLoop,   &Writer::addOverReplicas, &Writer::addBranch,
+      &SpmdWriter::addBinary,       &SpmdWriter::addBinary,
+      &SpmdWriter::addMatmul,       &SpmdWriter::addMatmul,
+      &SpmdWriter::addRowSum,       &SpmdWriter::addGather,
+      &SpmdWriter::addSlice,        &SpmdWriter::addAllToAll,
+      &SpmdWriter::addShift,        &SpmdWriter::addLoop,
+      &SpmdWriter::addOverReplicas, &SpmdWriter::addBranch,
   };
   for (int count = 0; count < 8; ++count)
     (this->*steps[random.below(std::size(steps))])();
-  Tensor last = values.back(), whole = fresh({}, 0);
+  SpmdTensor last = values.back(), whole = fresh({}, 0);
   one += fmt::format("  return %{} : {}\n}}\n", last.name, full());
   many += fmt::format("  %{0} = spmd.shard_to_full %{1} : {2} to {3}\n  return "
                       "%{0} : {3}\n}}\n",
@@ -501,6 +501,6 @@ RandomSpmd Writer::write() {
 
 } // namespace
 
-RandomSpmd randomSpmd(uint64_t seed) { return Writer(seed).write(); }
+RandomSpmd randomSpmd(uint64_t seed) { return SpmdWriter(seed).write(); }
 
 } // namespace mgpu::conformance

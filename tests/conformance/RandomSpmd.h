@@ -21,6 +21,9 @@ struct RandomSpmd {
 };
 
 /// All dimensions of whole tensors. Every mesh of random programs divides it.
+/// Floats whose absolute value is no larger are exact sums of integers.
+inline constexpr double mostExact = 1 << 23;
+
 inline constexpr int64_t spmdSide = 24;
 
 /// The programs of a seed. Integers wrap and floats stay whole and small, so

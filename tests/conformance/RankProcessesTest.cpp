@@ -111,10 +111,10 @@ Result<HostData> onThreads(const CudaPrograms &programs, size_t number,
   return data;
 }
 
-void check(const CudaPrograms &programs, size_t number, const planner::Dag &dag,
-           const std::string &scheduler, const HostData &inputs,
-           const HostData &expected, uint32_t numReplays,
-           decltype(onGpus) &run = onGpus) {
+void checkRanks(const CudaPrograms &programs, size_t number,
+                const planner::Dag &dag, const std::string &scheduler,
+                const HostData &inputs, const HostData &expected,
+                uint32_t numReplays, decltype(onGpus) &run = onGpus) {
   auto plan = makePlan(dag, scheduler);
   ASSERT_TRUE(plan) << scheduler << ": " << plan.error().message;
   uint64_t seed = std::hash<std::string>()(scheduler) + number;
@@ -146,25 +146,26 @@ TEST_P(GpusExamples, GiveTheBitsOfTheHost) {
   ASSERT_TRUE(compiled) << compiled.error().message;
   RecordProperty("devices", int(dag.numDevices));
   for (const char *scheduler : {"serial", "list", "1", "2"}) {
-    check(programs, *number, dag, scheduler, *inputs, *expected, 2);
+    checkRanks(programs, *number, dag, scheduler, *inputs, *expected, 2);
     if (HasFatalFailure())
       return;
   }
   for (const char *scheduler : {"list", "1"}) {
     SCOPED_TRACE("threads");
-    check(programs, *number, dag, scheduler, *inputs, *expected, 2, onThreads);
+    checkRanks(programs, *number, dag, scheduler, *inputs, *expected, 2,
+               onThreads);
     if (HasFatalFailure())
       return;
   }
   programs.useWindows = true;
   for (const char *scheduler : {"list", "1"}) {
     SCOPED_TRACE("windows");
-    check(programs, *number, dag, scheduler, *inputs, *expected, 2);
+    checkRanks(programs, *number, dag, scheduler, *inputs, *expected, 2);
     if (HasFatalFailure())
       return;
   }
   SCOPED_TRACE("threads and windows");
-  check(programs, *number, dag, "list", *inputs, *expected, 2, onThreads);
+  checkRanks(programs, *number, dag, "list", *inputs, *expected, 2, onThreads);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpusExamples, testing::ValuesIn(allExamples()),
@@ -197,11 +198,12 @@ TEST(GpusCollectives, GiveTheBitsOfTheHost) {
     for (bool windows : {false, true}) {
       SCOPED_TRACE(windows ? "windows" : "no windows");
       programs.useWindows = windows;
-      check(programs, *number, dag, "1", *inputs, *expected, 1);
+      checkRanks(programs, *number, dag, "1", *inputs, *expected, 1);
       if (HasFatalFailure())
         return;
     }
-    check(programs, *number, dag, "list", *inputs, *expected, 1, onThreads);
+    checkRanks(programs, *number, dag, "list", *inputs, *expected, 1,
+               onThreads);
   }
 }
 
@@ -249,8 +251,8 @@ TEST(GpusRandomPrograms, GiveTheBitsOfTheHost) {
     ASSERT_TRUE(expected) << expected.error().message;
     programs.useWindows = seed % 2;
     for (const char *scheduler : {"list", "1"}) {
-      check(programs, seed, dag, scheduler, *inputs, *expected, 1,
-            *scheduler == '1' ? onThreads : onGpus);
+      checkRanks(programs, seed, dag, scheduler, *inputs, *expected, 1,
+                 *scheduler == '1' ? onThreads : onGpus);
       if (HasFatalFailure())
         return;
     }

@@ -126,7 +126,7 @@ void referenceOfNorm(const float *x, size_t length, RowOrder order, float &s,
     y[k] = y[k] / std::sqrt(m / n);
 }
 
-std::vector<RowCase> cases() {
+std::vector<RowCase> rowCases() {
   return {
       {"a_sum_and_the_largest", 1000, byBlock, sumAndLargest, referenceOfSums},
       {"softmax", 515, byBlock, softmax, nullptr},
@@ -302,7 +302,7 @@ TEST_P(SharedRows, AddInTheStatedOrderOnEachTarget) {
 TEST(SharedRowsCorners, Compile) {
   MGPU_OPEN_NVRTC(compiler);
   CornerCheck check;
-  for (const RowCase &test : cases()) {
+  for (const RowCase &test : rowCases()) {
     ImportRequest request;
     request.text = programOf(test);
     request.name = test.name;
@@ -319,7 +319,7 @@ TEST(SharedRowsCorners, Compile) {
   check.run(*compiler);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SharedRows, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(All, SharedRows, testing::ValuesIn(rowCases()),
                          [](const auto &info) {
                            return std::string(info.param.name);
                          });

@@ -107,7 +107,7 @@ ir::LaunchOp launchPoints(const LaunchGroup &run, Value device) {
   return launch.launch;
 }
 
-LogicalResult convert(const LaunchGroup &group) {
+LogicalResult convertPoints(const LaunchGroup &group) {
   Operation *last = group.back();
   if (group.size() == 1) {
     if (auto softmax = dyn_cast<linalg::SoftmaxOp>(last))
@@ -143,7 +143,7 @@ struct ConvertLinalgPointsToMgpu
     for (const LaunchGroup &group : launchGroupsOf(getOperation(), entry)) {
       if (llvm::all_of(group, llvm::IsaPred<scf::ParallelOp>))
         continue;
-      if (failed(convert(group)))
+      if (failed(convertPoints(group)))
         return signalPassFailure();
       isChanged = true;
     }

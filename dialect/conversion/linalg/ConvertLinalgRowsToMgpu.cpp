@@ -12,7 +12,7 @@ using namespace mlir;
 
 namespace {
 
-LogicalResult convert(const LaunchGroup &group, const RowRun &run) {
+LogicalResult convertRows(const LaunchGroup &group, const RowRun &run) {
   SmallVector<Value> memrefs;
   for (const RowAccess &access : run.ops.back().form.accesses)
     memrefs.push_back(access.memref);
@@ -33,7 +33,7 @@ struct ConvertLinalgRowsToMgpu
       auto run = rowRunOf(group);
       if (!run)
         continue;
-      if (failed(convert(group, *run)))
+      if (failed(convertRows(group, *run)))
         return signalPassFailure();
       isChanged = true;
     }

@@ -45,7 +45,7 @@ ir::LaunchOp launchLoops(const LaunchGroup &run, Value device) {
   return launch;
 }
 
-LogicalResult convert(const LaunchGroup &group) {
+LogicalResult convertLoops(const LaunchGroup &group) {
   auto loop = cast<scf::ParallelOp>(group.back());
   if (loop.getNumResults() != 0 || loop.getNumLoops() > 3)
     return refuseComputation(loop);
@@ -67,7 +67,7 @@ struct ConvertParallelLoopsToMgpu
     for (const LaunchGroup &group : launchGroupsOf(getOperation(), entry)) {
       if (!llvm::all_of(group, llvm::IsaPred<scf::ParallelOp>))
         continue;
-      if (failed(convert(group)))
+      if (failed(convertLoops(group)))
         return signalPassFailure();
       isChanged = true;
     }

@@ -11,7 +11,7 @@ namespace mgpu::conversion {
 
 using namespace mlir;
 
-static bool isTensor(Value value) {
+static bool hasStaticShape(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.hasStaticShape();
 }
@@ -77,7 +77,7 @@ void Layouts::takeGiven(func::FuncOp function) {
 /// returned, had best be cut as that asks.
 void Layouts::collectRules(Operation *op) {
   auto same = [&](ArrayRef<Value> operands, ArrayRef<Value> results) {
-    if (isTensor(operands[0]))
+    if (hasStaticShape(operands[0]))
       rules.push_back(sameRule(operands, results));
   };
   llvm::TypeSwitch<Operation *>(op)

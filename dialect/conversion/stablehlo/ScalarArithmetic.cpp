@@ -178,11 +178,6 @@ Value sign(const Scalar &s) {
                 choose(s, isLess, minus, one));
 }
 
-template <typename Op>
-Value unary(const Scalar &s) {
-  return Op::create(s.b, s.in[0]);
-}
-
 Value select(const Scalar &s) { return choose(s, s.in[0], s.in[1], s.in[2]); }
 
 /// The lower bound first, then the upper one.

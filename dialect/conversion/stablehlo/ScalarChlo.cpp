@@ -13,11 +13,6 @@ using namespace mlir;
 
 namespace {
 
-template <typename Op>
-Value unary(const Scalar &s) {
-  return Op::create(s.b, s.in[0]);
-}
-
 Value square(const Scalar &s) {
   return arith::MulFOp::create(s.b, s.in[0], s.in[0]);
 }

@@ -10,11 +10,6 @@ using namespace mlir;
 namespace {
 
 template <typename Op>
-Value unary(const Scalar &s) {
-  return Op::create(s.b, s.in[0]);
-}
-
-template <typename Op>
 Value binary(const Scalar &s) {
   return Op::create(s.b, s.in[0], s.in[1]);
 }

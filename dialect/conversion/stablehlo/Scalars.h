@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/TypeUtilities.h"
 
 namespace mgpu::conversion {
 
@@ -40,6 +41,12 @@ struct Scalar {
   mlir::Value constant(double value) const { return constant(type(), value); }
   mlir::Value bits(const llvm::APInt &value) const;
 };
+
+/// An operation of one operand, applied to the element.
+template <typename Op>
+mlir::Value unary(const Scalar &s) {
+  return Op::create(s.b, s.in[0]);
+}
 
 using ScalarBuilder = mlir::Value (*)(const Scalar &);
 /// By the name of the operation; null for one that is not elementwise.

@@ -38,7 +38,7 @@ std::vector<KernelCase> operationCases();
 /// Kernels with structure: loops, branches, views, barriers, reductions.
 const std::vector<KernelCase> &structuredCases();
 /// A product of two matrices for each of four subgroups, in two steps along k.
-struct MatrixProduct {
+struct MatrixProductCase {
   std::string name;
   int m, n, k;        ///< of one instruction
   std::string stored; ///< of A and B in memory
@@ -47,7 +47,7 @@ struct MatrixProduct {
   bool transposed; ///< A and B lie in memory so, and are loaded so
   KernelCase asCase() const;
 };
-const std::vector<MatrixProduct> &matrixProducts();
+const std::vector<MatrixProductCase> &matrixProducts();
 /// Those, and what else lanes of a subgroup do with matrices and vectors.
 const std::vector<KernelCase> &matrixCases();
 /// The structured one of that name, which must be there.

@@ -8,9 +8,9 @@
 
 namespace mgpu::kernels {
 
-const std::vector<MatrixProduct> &matrixProducts() {
+const std::vector<MatrixProductCase> &matrixProducts() {
   // Every shape with a type, and every type.
-  static const std::vector<MatrixProduct> products{
+  static const std::vector<MatrixProductCase> products{
       {"half", 16, 16, 16, "f16", "f16", "f32", false},
       {"half_turned", 8, 32, 16, "f16", "f16", "f32", true},
       {"half_tall", 32, 8, 16, "f16", "f16", "f16", false},
@@ -28,7 +28,7 @@ const std::vector<MatrixProduct> &matrixProducts() {
   return products;
 }
 
-KernelCase MatrixProduct::asCase() const {
+KernelCase MatrixProductCase::asCase() const {
   auto code = [](const std::string &type) {
     return type == "f16"   ? 'h'
            : type == "f32" ? 'f'
@@ -241,7 +241,7 @@ static KernelCase laneZeroCase() {
 const std::vector<KernelCase> &matrixCases() {
   static const std::vector<KernelCase> cases = [] {
     std::vector<KernelCase> all;
-    for (const MatrixProduct &each : matrixProducts())
+    for (const MatrixProductCase &each : matrixProducts())
       all.push_back(each.asCase());
     std::vector<std::string> floats{"addf", "mulf", "subf",   "maxf",
                                     "minf", "divf", "negatef"};

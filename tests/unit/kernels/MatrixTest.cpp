@@ -45,7 +45,7 @@ double valueAt(const std::vector<std::byte> &bytes, size_t at,
 }
 
 TEST(HostMatrix, ProductsOfEveryShapeAndType) {
-  for (const MatrixProduct &test : matrixProducts()) {
+  for (const MatrixProductCase &test : matrixProducts()) {
     SCOPED_TRACE(test.name);
     KernelCase each = test.asCase();
     auto kernel = load(each.text, each.block);

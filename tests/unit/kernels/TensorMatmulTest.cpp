@@ -17,7 +17,7 @@
 namespace mgpu::kernels {
 namespace {
 
-constexpr ProductCase cases[] = {
+constexpr ProductCase tensorCases[] = {
     {"tiny", 1, 1, 1, 1, "bf16", "f32", 0, 0},
     {"ragged", 1, 70, 37, 13, "f16", "f32", 0, 0},
     {"batch", 3, 33, 40, 24, "bf16", "bf16", 0, 0},
@@ -34,7 +34,7 @@ class TensorMatmul : public testing::Test {
 protected:
   /// Every case under its defaults and some corners of its space.
   void SetUp() override {
-    for (const ProductCase &test : cases) {
+    for (const ProductCase &test : tensorCases) {
       auto [kernel, space] =
           tensorText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
       std::string name = test.name;
@@ -45,7 +45,7 @@ protected:
       for (size_t k = 0; k < corners.size(); ++k)
         twins.add({fmt::format("{}_{}", name, k), kernel, space, corners[k]});
     }
-    ASSERT_GT(twins.configs.size(), 2 * std::size(cases));
+    ASSERT_GT(twins.configs.size(), 2 * std::size(tensorCases));
   }
   CudaTwins twins;
 };
@@ -53,7 +53,7 @@ protected:
 TEST_F(TensorMatmul, TilesGiveTheBitsOfTheBody) {
   auto compiled = twins.compile();
   ASSERT_TRUE(compiled) << compiled.error().message;
-  for (const ProductCase &test : cases)
+  for (const ProductCase &test : tensorCases)
     checkBitsOfTheBody(test, twins, /*atOddPlaces=*/true);
 }
 
@@ -61,21 +61,22 @@ TEST(TensorMatmulCorners, Compile) {
   MGPU_OPEN_NVRTC(compiler);
   const std::vector<std::string> archs{"sm_80", "sm_90", "sm_100"};
   CornerCheck check;
-  for (const ProductCase &test : cases) {
+  for (const ProductCase &test : tensorCases) {
     auto [kernel, space] =
         tensorText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
     check.add(kernel, space, 1,
-              takesAllCorners() ? archs
-                                : std::vector{archs[(&test - cases) % 3]});
+              takesAllCorners()
+                  ? archs
+                  : std::vector{archs[(&test - tensorCases) % 3]});
   }
   check.run(*compiler);
 }
 
 TEST(TensorMatmulText, SaysWhatItIsNotFor) {
-  EXPECT_EQ(tensorRefusal(textOf(cases[1])), "");
-  EXPECT_EQ(tensorRefusal(textOf(cases[1], "2")),
+  EXPECT_EQ(tensorRefusal(textOf(tensorCases[1])), "");
+  EXPECT_EQ(tensorRefusal(textOf(tensorCases[1], "2")),
             "a row of A or B is not contiguous");
-  ProductCase plain = cases[1];
+  ProductCase plain = tensorCases[1];
   plain.type = "f32";
   std::string text = textOf(plain);
   for (size_t at; (at = text.find("arith.extf")) != std::string::npos;)
@@ -98,8 +99,9 @@ TEST(TensorMatmulText, AProductOfFewRowsHasItsChoices) {
 }
 
 TEST(TensorMatmulText, WarpsDivideABlock) {
-  auto [kernel, space] = tensorText(
-      textOf(cases[5]), {"whole", "", sourceBlock, gridOf(cases[5])});
+  auto [kernel, space] =
+      tensorText(textOf(tensorCases[5]),
+                 {"whole", "", sourceBlock, gridOf(tensorCases[5])});
   using P = planner::KernelParameter;
   planner::KernelConfig config = space.defaults;
   config[P::TileY] = 2; // 16 rows for two warps one above the other

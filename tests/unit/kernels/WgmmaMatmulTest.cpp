@@ -24,7 +24,7 @@ using P = planner::KernelParameter;
 
 constexpr const char *gpu = "sm_90";
 
-constexpr ProductCase cases[] = {
+constexpr ProductCase wgmmaCases[] = {
     {"tiny", 1, 1, 8, 8, "bf16", "f32", 0, 0},
     {"ragged", 1, 70, 40, 24, "f16", "f32", 0, 0},
     {"batch", 3, 33, 72, 88, "bf16", "bf16", 0, 0},
@@ -39,7 +39,7 @@ class WgmmaMatmul : public testing::Test {
 protected:
   /// Every case under its defaults and some corners of its space.
   void add(size_t corners) {
-    for (const ProductCase &test : cases) {
+    for (const ProductCase &test : wgmmaCases) {
       auto [kernel, space] =
           wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
       std::string name = test.name;
@@ -49,7 +49,7 @@ protected:
       for (size_t k = 0; k < some.size(); ++k)
         twins.add({fmt::format("{}_{}", name, k), kernel, space, some[k]});
     }
-    ASSERT_GE(twins.configs.size(), 2 * std::size(cases));
+    ASSERT_GE(twins.configs.size(), 2 * std::size(wgmmaCases));
   }
   CudaTwins twins;
 };
@@ -58,7 +58,7 @@ TEST_F(WgmmaMatmul, TilesGiveTheBitsOfTheBody) {
   add(sweep(2, 3));
   auto compiled = twins.compile();
   ASSERT_TRUE(compiled) << compiled.error().message;
-  for (const ProductCase &test : cases)
+  for (const ProductCase &test : wgmmaCases)
     checkBitsOfTheBody(test, twins);
 }
 
@@ -113,7 +113,7 @@ TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
 TEST(WgmmaMatmulCorners, Compile) {
   MGPU_OPEN_NVRTC(compiler);
   CornerCheck check;
-  for (const ProductCase &test : cases) {
+  for (const ProductCase &test : wgmmaCases) {
     auto [kernel, space] =
         wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
     check.add(kernel, space, 1, {"sm_90a"});
@@ -122,38 +122,38 @@ TEST(WgmmaMatmulCorners, Compile) {
 }
 
 TEST(WgmmaMatmulText, MapsSayWhereTheMatricesLie) {
-  auto [kernel, space] =
-      wgmmaText(textOf(cases[3]), {"view", "", sourceBlock, gridOf(cases[3])});
+  auto [kernel, space] = wgmmaText(
+      textOf(wgmmaCases[3]), {"view", "", sourceBlock, gridOf(wgmmaCases[3])});
   TensorMap a{1, 32, ElementType::F16, {40, 65, 1}, {96, 65 * 96}, {64, 64, 1}},
       b{2, 0, ElementType::F16, {136, 40, 1}, {272, 40 * 272}, {64, 64, 1}};
   EXPECT_EQ(kernel.image.tensorMaps, (std::vector<TensorMap>{a, b}));
-  std::tie(kernel, space) =
-      wgmmaText(textOf(cases[2]), {"batch", "", sourceBlock, gridOf(cases[2])});
+  std::tie(kernel, space) = wgmmaText(
+      textOf(wgmmaCases[2]), {"batch", "", sourceBlock, gridOf(wgmmaCases[2])});
   a = {1, 0, ElementType::BF16, {88, 33, 3}, {176, 33 * 176}, {64, 64, 1}};
   EXPECT_EQ(kernel.image.tensorMaps[0], a);
   EXPECT_EQ(kernel.image.parameterBytes, (std::vector<uint32_t>{8, 128, 128}));
 }
 
 TEST(WgmmaMatmulText, SaysWhatItIsNotFor) {
-  EXPECT_EQ(wgmmaRefusal(textOf(cases[3])), "");
-  EXPECT_EQ(wgmmaRefusal(textOf(cases[1], "2")),
+  EXPECT_EQ(wgmmaRefusal(textOf(wgmmaCases[3])), "");
+  EXPECT_EQ(wgmmaRefusal(textOf(wgmmaCases[1], "2")),
             "a row of A or B is not contiguous");
-  ProductCase test = cases[1];
+  ProductCase test = wgmmaCases[1];
   test.k = 13;
   EXPECT_EQ(wgmmaRefusal(textOf(test)),
             "rows of A are 26 bytes apart, no multiple of the 16 that tensor "
             "copies take");
-  test = cases[1];
+  test = wgmmaCases[1];
   test.n = 37;
   EXPECT_EQ(wgmmaRefusal(textOf(test)),
             "rows of B are 74 bytes apart, no multiple of the 16 that tensor "
             "copies take");
-  test = cases[3];
+  test = wgmmaCases[3];
   test.offset = 5;
   EXPECT_EQ(wgmmaRefusal(textOf(test)),
             "A begins 10 bytes into its buffer, no multiple of the 16 that "
             "tensor copies take");
-  test = cases[3];
+  test = wgmmaCases[3];
   test.pad = -16;
   EXPECT_EQ(wgmmaRefusal(textOf(test)), "rows of A overlap");
 }
@@ -171,8 +171,8 @@ TEST(WgmmaMatmulText, AProductOfFewRowsHasItsChoices) {
 }
 
 TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheGpu) {
-  auto [kernel, space] =
-      wgmmaText(textOf(cases[5]), {"whole", "", sourceBlock, gridOf(cases[5])});
+  auto [kernel, space] = wgmmaText(
+      textOf(wgmmaCases[5]), {"whole", "", sourceBlock, gridOf(wgmmaCases[5])});
   EXPECT_EQ(space.sharedBytesOf(space.defaults),
             1024 + 2 * 4 * 64 * (128 + 128u));
   EXPECT_EQ(kernel.image.dynamicSharedBytes,
