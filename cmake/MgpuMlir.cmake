@@ -22,8 +22,6 @@ target_link_libraries(mgpu_mlir INTERFACE MLIR LLVM)
 separate_arguments(MGPU_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_options(mgpu_mlir INTERFACE ${MGPU_LLVM_DEFINITIONS})
 
-# A unity build reads MLIR once for eight files, and without precompiled headers ccache knows its objects
-# in any folder.
 if(NOT CMAKE_UNITY_BUILD)
   mgpu_add_pch(mgpu_mlir_pch MlirPch.h LINK mgpu_mlir)
 endif()

@@ -40,6 +40,11 @@ function(mgpu_add_pch name header)
   target_compile_options(${name} PRIVATE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endfunction()
 
+# A unity build reads a header once for eight files, and without precompiled headers ccache knows its objects
+# in any folder.
+if(CMAKE_UNITY_BUILD)
+  set(MGPU_PCH OFF)
+endif()
 if(MGPU_PCH)
   mgpu_add_pch(mgpu_runtime_pch RuntimePch.h LINK fmt::fmt nlohmann_json::nlohmann_json tl::expected)
 endif()
