@@ -15,6 +15,8 @@ set(CMAKE_CXX_FLAGS_DEV "-O2 -g1")
 set(CMAKE_C_FLAGS_DEV "-O2 -g1")
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter)
+# Assertions name files as the tree does, so that programs are the same wherever it lies.
+add_compile_options("-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
 if(MGPU_WERROR)
   add_compile_options(-Werror)
 endif()
