@@ -25,19 +25,20 @@ std::unique_ptr<device::MessageRendezvous> &ranks() {
   return all;
 }
 
-Result<std::unique_ptr<device::Channel>>
-openChannel(const std::string &how, std::chrono::milliseconds deadline) {
-  const bool isOpen = how == "auto";
-  std::string mpi = isOpen ? device::mpiOfEnvironment() : how;
-  if (how != "tcp" && !mpi.empty())
-    return device::joinByMpi(mpi);
+Result<std::unique_ptr<device::Channel>> openChannel(const Meeting &meeting) {
+  std::string mpi =
+      meeting.how == "auto" ? device::mpiOfEnvironment() : meeting.how;
+  if (meeting.how != "tcp" && !mpi.empty())
+    return device::joinByMpi(mpi, meeting.communicator);
+  if (meeting.place)
+    return device::joinByTcp(*meeting.place, meeting.deadline);
   MGPU_TRY_ASSIGN(const auto place, device::tcpPlaceOfEnvironment());
   if (!place)
     return fail(ErrorKind::Usage,
-                "--distributed: nothing says which of several processes this "
+                "nothing says which of several processes this "
                 "is: start them by mpirun or srun, or set MASTER_ADDR, "
                 "MASTER_PORT, RANK and WORLD_SIZE");
-  return device::joinByTcp(*place, deadline);
+  return device::joinByTcp(*place, meeting.deadline);
 }
 
 std::string hashOf(const Prepared &prepared, const planner::Dag &dag) {
@@ -106,29 +107,34 @@ Result<Prepared> fromBytes(std::span<const std::byte> bytes,
 }
 
 /// Prepares on rank 0, and takes over what it has elsewhere.
-Result<Prepared> prepareTogether(LoadedProgram &program,
-                                 const PrepareOptions &options,
-                                 device::MessageRendezvous &others) {
+Result<Prepared>
+prepareTogether(planner::Dag &dag,
+                const std::function<Result<Prepared>()> &prepareFirst,
+                device::MessageRendezvous &others) {
   Prepared prepared;
   Bytes mine;
   if (others.rank() == 0) {
-    MGPU_TRY_ASSIGN(prepared, prepare(program, options));
-    mine = toBytes(prepared, program.dag);
+    MGPU_TRY_ASSIGN(prepared, prepareFirst());
+    mine = toBytes(prepared, dag);
   }
   MGPU_TRY_ASSIGN(const std::vector<Bytes> all, others.exchange(mine));
   if (others.rank() != 0) {
-    MGPU_TRY_ASSIGN(prepared, fromBytes(all[0], program.dag));
+    MGPU_TRY_ASSIGN(prepared, fromBytes(all[0], dag));
   }
   return prepared;
 }
 
 } // namespace
 
-Result<void> joinRanks(const std::string &how,
-                       std::chrono::milliseconds deadline) {
-  MGPU_TRY_ASSIGN(auto channel, openChannel(how, deadline));
-  ranks() =
-      std::make_unique<device::MessageRendezvous>(std::move(channel), deadline);
+Result<std::unique_ptr<device::MessageRendezvous>>
+meetRanks(const Meeting &meeting) {
+  MGPU_TRY_ASSIGN(auto channel, openChannel(meeting));
+  return std::make_unique<device::MessageRendezvous>(std::move(channel),
+                                                     meeting.deadline);
+}
+
+Result<void> joinRanks(const Meeting &meeting) {
+  MGPU_TRY_ASSIGN(ranks(), meetRanks(meeting));
   return {};
 }
 
@@ -149,22 +155,29 @@ openDistributed(LoadedProgram &program, const PrepareOptions &options,
                 const std::function<void()> &opened) {
   MGPU_TRY(targetDevices(program.from.target, program.dag.numDevices));
   opened();
+  return shareDevices(
+      program.dag, [&] { return prepare(program, options); }, others, prepared);
+}
+
+Result<std::unique_ptr<Runner>>
+shareDevices(planner::Dag &dag,
+             const std::function<Result<Prepared>()> &prepareFirst,
+             device::MessageRendezvous &others, Prepared &prepared) {
   MGPU_TRY(device::agree({{"version", versionText("mgpu", "")},
-                          {"program", planner::contentHash(program.dag)}},
+                          {"program", planner::contentHash(dag)}},
                          others));
-  MGPU_TRY_ASSIGN(prepared, prepareTogether(program, options, others));
-  MGPU_TRY(device::agree({{"plan", hashOf(prepared, program.dag)}}, others));
+  MGPU_TRY_ASSIGN(prepared, prepareTogether(dag, prepareFirst, others));
+  MGPU_TRY(device::agree({{"plan", hashOf(prepared, dag)}}, others));
+  MGPU_TRY_ASSIGN(auto driver, device::createHostDriver(
+                                   device::hostPart(dag.numDevices, others),
+                                   prepared.threads));
   MGPU_TRY_ASSIGN(
-      auto driver,
-      device::createHostDriver(device::hostPart(program.dag.numDevices, others),
-                               prepared.threads));
-  MGPU_TRY_ASSIGN(capture::Replayer replayer,
-                  capture::Replayer::create(program.dag, prepared.plan,
-                                            prepared.kernels, *driver));
-  return capture::runWithOthers(
-      capture::runOnOneTarget(std::move(driver), std::move(replayer),
-                              program.dag, prepared.plan),
-      others);
+      capture::Replayer replayer,
+      capture::Replayer::create(dag, prepared.plan, prepared.kernels, *driver));
+  return capture::runWithOthers(capture::runOnOneTarget(std::move(driver),
+                                                        std::move(replayer),
+                                                        dag, prepared.plan),
+                                others);
 }
 
 } // namespace mgpu::pipeline

@@ -5,6 +5,7 @@
 #include "support/Bytes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -26,9 +27,13 @@ struct Pending {
   bool isReceived = false;
 };
 
+/// A plug-in has one communicator.
+std::atomic<bool> isOpen = false;
+
 class MpiChannel final : public Channel {
 public:
-  explicit MpiChannel(const MgpuMpi &mpi) : mpi(mpi) {}
+  explicit MpiChannel(const MgpuMpi &mpi) : mpi(mpi) { isOpen = true; }
+  ~MpiChannel() override { isOpen = false; }
 
   uint32_t rank() const override { return uint32_t(mpi.rank()); }
   uint32_t count() const override { return uint32_t(mpi.count()); }
@@ -166,11 +171,17 @@ std::string mpiOfEnvironment() {
   return isSet("PMI_RANK") || isSet("PMI_FD") ? "mpich" : "";
 }
 
-Result<std::unique_ptr<Channel>> joinByMpi(const std::string &name) {
+Result<std::unique_ptr<Channel>> joinByMpi(const std::string &name,
+                                           const void *communicator) {
+  if (isOpen)
+    return fail(ErrorKind::Usage,
+                "MPI carries one program of several processes at a time: close "
+                "the other one first");
   const std::string file = "mgpu-mpi-" + name + ".so";
   const std::string here = folderOf(reinterpret_cast<const void *>(&joinByMpi));
   std::vector<std::string> paths{here + "/" + file,
-                                 here + "/../lib/mgpu/" + file};
+                                 here + "/../lib/mgpu/" + file,
+                                 here + "/mgpu/" + file}; // beside libmgt.so
   if (const char *path = std::getenv("MGPU_MPI_PLUGIN"))
     paths = {path};
   std::string why;
@@ -189,7 +200,7 @@ Result<std::unique_ptr<Channel>> joinByMpi(const std::string &name) {
                               "anew",
                               path));
     char text[256] = "";
-    if (mpi->begin(text, sizeof text) != 0)
+    if (mpi->begin(communicator, text, sizeof text) != 0)
       return fail(ErrorKind::Absent, fmt::format("{}: {}", name, text));
     return std::make_unique<MpiChannel>(*mpi);
   }

@@ -13,15 +13,16 @@
 extern "C" {
 #endif
 
-#define MGPU_MPI_PLUGIN_VERSION 1
+#define MGPU_MPI_PLUGIN_VERSION 2
 #define MGPU_MPI_MOST_BYTES ((size_t)1 << 30) /* of one message */
 
 /* One call at a time, from any thread. Requests are freed by test(). */
 struct MgpuMpi {
   uint32_t version;
-  /* Starts MPI, unless it runs, with a communicator of our own. 0, or else a
-     text is written to `why`. */
-  int (*begin)(char *why, size_t whyBytes);
+  /* Makes a communicator of our own with the ranks of `communicator`, a pointer
+     to an MPI_Comm. Null is MPI_COMM_WORLD, and starts MPI unless it runs. 0,
+     or else a text is written to `why`. */
+  int (*begin)(const void *communicator, char *why, size_t whyBytes);
   int (*rank)(void);
   int (*count)(void);
   /* A request, or null. The bytes stay where they are until it is done. */

@@ -28,6 +28,35 @@ std::string &capture::lastError() {
 
 namespace {
 
+Result<pipeline::Meeting> meetingOf(const mgt_ranks *given) {
+  MGPU_TRY_ASSIGN(const mgt_ranks ranks,
+                  capture::sized(given, "mgt_open_with", "mgt_ranks"));
+  pipeline::Meeting out;
+  if (ranks.how)
+    out.how = ranks.how;
+  if (out.how != "auto" && out.how != "tcp" && out.how != "openmpi" &&
+      out.how != "mpich")
+    return fail(ErrorKind::Usage,
+                fmt::format("mgt_open_with: processes do not meet by '{}'; use "
+                            "openmpi, mpich, tcp, or NULL",
+                            out.how));
+  if (ranks.deadline_ms != 0)
+    out.deadline = std::chrono::milliseconds(ranks.deadline_ms);
+  out.communicator = ranks.communicator;
+  if (ranks.count == 0)
+    return out;
+  if (out.how != "tcp" || !ranks.address || ranks.rank >= ranks.count ||
+      ranks.port == 0 || ranks.port > 65535)
+    return fail(ErrorKind::Usage,
+                fmt::format("mgt_open_with: rank {} of {} at port {}: by tcp, "
+                            "a rank below the count, an address and a port "
+                            "from 1 to 65535 are needed",
+                            ranks.rank, ranks.count, ranks.port));
+  out.place = device::TcpPlace{ranks.rank, ranks.count, ranks.address,
+                               uint16_t(ranks.port)};
+  return out;
+}
+
 Result<void> open(const char *path, const char *target,
                   const mgt_options *given, mgt_program **out) {
   if (!path || !out)
@@ -41,9 +70,21 @@ Result<void> open(const char *path, const char *target,
     MGPU_TRY_ASSIGN(
         options, capture::sized(given, "mgt_open_with", "mgt_options", least));
   }
-  MGPU_TRY_ASSIGN(auto opened, capture::OpenedBundle::open(
-                                   path, target ? target : "",
-                                   options.nccl ? options.nccl : ""));
+  const std::string where = target ? target : "";
+  const std::string nccl = options.nccl ? options.nccl : "";
+  if (options.ranks) {
+    if (!nccl.empty())
+      return fail(ErrorKind::Usage,
+                  fmt::format("mgt_open_with: NCCL's settings ({}) are for "
+                              "GPUs, and ranks share the host",
+                              nccl));
+    MGPU_TRY_ASSIGN(const pipeline::Meeting meeting, meetingOf(options.ranks));
+    MGPU_TRY_ASSIGN(auto opened,
+                    capture::OpenedBundle::openShared(path, where, meeting));
+    *out = new mgt_program(std::move(opened));
+    return {};
+  }
+  MGPU_TRY_ASSIGN(auto opened, capture::OpenedBundle::open(path, where, nccl));
   *out = new mgt_program(std::move(opened));
   return {};
 }
@@ -80,14 +121,29 @@ Result<std::span<std::byte>> memoryOf(mgt_program *program, size_t index,
                                       const char *call) {
   MGPU_TRY(settle(program));
   const planner::ProgramArgument &argument = program->argument(index);
-  std::span<std::byte> memory =
-      program->opened->runner().hostBuffer(*argument.buffer);
-  if (bytes != memory.size() || (!data && bytes != 0))
+  const uint64_t size =
+      program->program().dag.buffer(*argument.buffer).sizeBytes;
+  if (bytes != size || (!data && bytes != 0))
     return fail(ErrorKind::Usage,
                 fmt::format("{}: '{}' has {} bytes, and {} are given", call,
-                            argument.name, memory.size(),
+                            argument.name, size,
                             data ? std::to_string(bytes) : "none"));
-  return memory;
+  return program->opened->runner().hostBuffer(*argument.buffer);
+}
+
+/// Usage where `memory` of an argument is with another process.
+Result<void> requireHere(const mgt_program *program, size_t index,
+                         std::span<std::byte> memory, const char *call) {
+  const planner::ProgramArgument &argument = program->argument(index);
+  const bool isHere =
+      !memory.empty() ||
+      program->program().dag.buffer(*argument.buffer).sizeBytes == 0;
+  if (isHere)
+    return {};
+  return fail(
+      ErrorKind::Usage,
+      fmt::format("{}: '{}' is not in the memory of rank {}: ask rank 0", call,
+                  argument.name, program->opened->others()->rank()));
 }
 
 Result<void> requireLoaded(const mgt_program *program, const char *call) {
@@ -144,6 +200,19 @@ void mgt_close(mgt_program *program) {
   delete program;
 }
 
+mgt_status mgt_get_rank(const mgt_program *program, uint32_t *rank,
+                        uint32_t *count) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    if (!program || !rank || !count)
+      return fail(ErrorKind::Usage,
+                  "mgt_get_rank: program, rank and count must not be null");
+    const device::Rendezvous *others = program->opened->others();
+    *rank = others ? others->rank() : 0;
+    *count = others ? others->count() : 1;
+    return {};
+  });
+}
+
 size_t mgt_num_arguments(const mgt_program *program) {
   return program ? program->numArguments() : 0;
 }
@@ -178,7 +247,7 @@ mgt_status mgt_write(mgt_program *program, const char *name, const void *data,
     MGPU_TRY_ASSIGN(size_t index, find(program, name, "mgt_write"));
     MGPU_TRY_ASSIGN(auto memory,
                     memoryOf(program, index, data, bytes, "mgt_write"));
-    if (bytes != 0)
+    if (!memory.empty()) // else another process has it
       std::memcpy(memory.data(), data, bytes);
     program->isWritten[index] = true;
     return {};
@@ -191,6 +260,7 @@ mgt_status mgt_read(mgt_program *program, const char *name, void *data,
     MGPU_TRY_ASSIGN(size_t index, find(program, name, "mgt_read"));
     MGPU_TRY_ASSIGN(auto memory,
                     memoryOf(program, index, data, bytes, "mgt_read"));
+    MGPU_TRY(requireHere(program, index, memory, "mgt_read"));
     if (bytes != 0)
       std::memcpy(data, memory.data(), bytes);
     return {};
@@ -207,6 +277,7 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
     MGPU_TRY(settle(program));
     std::span<std::byte> memory =
         program->opened->runner().hostBuffer(*program->argument(index).buffer);
+    MGPU_TRY(requireHere(program, index, memory, "mgt_memory"));
     *data = memory.data();
     *bytes = memory.size();
     program->isWritten[index] = true;
@@ -219,6 +290,10 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
   return guarded(errorOf(program), [&]() -> Result<void> {
     MGPU_TRY_ASSIGN(size_t index, find(program, name, "mgt_bind"));
     MGPU_TRY(memoryOf(program, index, data, bytes, "mgt_bind"));
+    if (program->opened->others())
+      return fail(ErrorKind::Unsupported,
+                  "mgt_bind: a program of several processes has memory of its "
+                  "own; use mgt_write and mgt_read");
     MGPU_TRY(program->opened->runner().bind(
         *program->argument(index).buffer,
         {static_cast<std::byte *>(data), bytes}));

@@ -20,8 +20,7 @@ OpenedBundle::open(const std::string &path, const std::string &target,
   MGPU_TRY_ASSIGN(const device::NcclOptions settings, device::parseNccl(nccl));
   MGPU_TRY_ASSIGN(Bundle bundle, Bundle::open(path));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
-  MGPU_TRY_ASSIGN(out->thePlan, bundle.plan());
-  out->theProgram = bundle.program();
+  MGPU_TRY(out->readBundle(bundle));
   const std::string kind = target.substr(0, target.find(':'));
   if (!kind.empty() && kind != "host" && kind != "cuda")
     return fail(ErrorKind::Usage,
@@ -39,6 +38,50 @@ OpenedBundle::open(const std::string &path, const std::string &target,
            : device::isCudaTarget(target) ? out->openGpu(bundle, target)
                                           : out->openHost(bundle, target));
   return out;
+}
+
+Result<void> OpenedBundle::readBundle(Bundle &bundle) {
+  MGPU_TRY_ASSIGN(thePlan, bundle.plan());
+  theProgram = bundle.program();
+  return {};
+}
+
+Result<std::unique_ptr<OpenedBundle>>
+OpenedBundle::openShared(const std::string &path, const std::string &target,
+                         const pipeline::Meeting &meeting) {
+  if (!target.empty() && target != "host" && !target.starts_with("host:"))
+    return fail(ErrorKind::Unsupported,
+                fmt::format("several processes share devices of the host, not "
+                            "those of '{}': open the program on host",
+                            target));
+  std::unique_ptr<OpenedBundle> out(new OpenedBundle);
+  MGPU_TRY_ASSIGN(out->ranks, pipeline::meetRanks(meeting));
+  // The others wait for this rank, so they are told why it does not come.
+  if (Result<void> done = out->openPart(path, target); !done) {
+    out->ranks->abort(done.error().message);
+    return tl::unexpected(done.error());
+  }
+  return out;
+}
+
+Result<void> OpenedBundle::openPart(const std::string &path,
+                                    const std::string &target) {
+  MGPU_TRY_ASSIGN(Bundle bundle, Bundle::open(path));
+  MGPU_TRY(readBundle(bundle));
+  MGPU_TRY(pipeline::targetDevices(target.empty() ? "host" : target,
+                                   theProgram.dag.numDevices));
+  auto prepareFirst = [&]() -> Result<pipeline::Prepared> {
+    MGPU_TRY_ASSIGN(auto kernels, bundle.hostKernels(device::cpuLevels()));
+    pipeline::Prepared out;
+    out.plan = thePlan;
+    out.kernels = std::move(kernels.objects);
+    out.cpu = kernels.level;
+    out.threads = bundle.threads();
+    return out;
+  };
+  MGPU_TRY_ASSIGN(theRunner, pipeline::shareDevices(
+                                 theProgram.dag, prepareFirst, *ranks, shared));
+  return {};
 }
 
 Result<void>

@@ -6,6 +6,7 @@
 
 #include "capture/replay/Bundle.h"
 #include "device/cuda/CudaTarget.h"
+#include "pipeline/Distributed.h"
 #include "pipeline/c/OpenedProgram.h"
 
 #include <string>
@@ -20,13 +21,20 @@ public:
   static Result<std::unique_ptr<OpenedBundle>> open(const std::string &path,
                                                     const std::string &target,
                                                     const std::string &nccl);
+  /// The same on a host target that several processes share.
+  static Result<std::unique_ptr<OpenedBundle>>
+  openShared(const std::string &path, const std::string &target,
+             const pipeline::Meeting &meeting);
 
   const planner::Program &program() const override { return theProgram; }
   const planner::Plan &plan() const override { return thePlan; }
   Runner &runner() override { return *theRunner; }
+  const device::Rendezvous *others() const override { return ranks.get(); }
 
 private:
   OpenedBundle() = default;
+  Result<void> readBundle(Bundle &bundle);
+  Result<void> openPart(const std::string &path, const std::string &target);
   Result<void> openHost(Bundle &bundle, const std::string &target);
   Result<void> openGpu(Bundle &bundle, const std::string &target);
   Result<void> openRanks(Bundle &bundle, const std::vector<int> &ordinals,
@@ -39,6 +47,8 @@ private:
 
   planner::Program theProgram;
   planner::Plan thePlan;
+  std::unique_ptr<device::MessageRendezvous> ranks;
+  pipeline::Prepared shared; ///< where there are ranks
   std::unique_ptr<Runner> theRunner;
 };
 

@@ -5,6 +5,7 @@
 // A program on its target, wherever it came from: what a mgt_program is.
 
 #include "capture/ranks/Runner.h"
+#include "device/api/Rendezvous.h"
 #include "pipeline/c/mgt.h"
 #include "planner/dag/Program.h"
 
@@ -20,6 +21,8 @@ public:
   virtual const planner::Program &program() const = 0;
   virtual const planner::Plan &plan() const = 0;
   virtual Runner &runner() = 0;
+  /// The other processes of the program; null where there are none.
+  virtual const device::Rendezvous *others() const { return nullptr; }
 };
 
 } // namespace mgpu::capture

@@ -65,6 +65,30 @@ typedef struct mgt_program mgt_program;
 mgt_status mgt_open(const char *path, const char *target,
                     mgt_program **program);
 
+/* The processes that share the devices of a host target, each a rank with some
+ * of them (docs/distributed.md). Set `size` to sizeof, and clear the rest. */
+typedef struct mgt_ranks {
+  size_t size; /* sizeof(mgt_ranks) */
+  /* How they meet: "openmpi", "mpich", "tcp", or NULL for what the environment
+   * says, as mpirun, srun or torchrun set it. */
+  const char *how;
+  /* Of "openmpi" and "mpich": a pointer to the MPI_Comm of all ranks, which the
+   * library duplicates. NULL is MPI_COMM_WORLD; where MPI has not been started,
+   * the library starts it, and ends it in mgt_close(), so that the process
+   * opens one such program in its life. A process that starts MPI itself asks
+   * for MPI_THREAD_SERIALIZED, makes no MPI calls beside a call of this
+   * library, and has one such program open at a time. */
+  const void *communicator;
+  /* Of "tcp", where `count` is not 0: this rank, the number of ranks, and the
+   * address and port at which rank 0 listens. Else RANK, WORLD_SIZE,
+   * MASTER_ADDR and MASTER_PORT say it. */
+  uint32_t rank, count;
+  const char *address;
+  uint32_t port;
+  /* The longest wait for another rank, in milliseconds; 0 is two minutes. */
+  uint32_t deadline_ms;
+} mgt_ranks;
+
 /* What else mgt_open_with() is told; what is zero is as mgt_open() has it. A
  * newer header may have more at the end, so a program that sets `size` and
  * clears the rest works with older and newer libraries; one that asks an older
@@ -76,12 +100,23 @@ typedef struct mgt_options {
    * memory), "min-ctas=N", "max-ctas=N", "ctas=default|efficiency|zero", with
    * commas between. Read by the call. MGT_USAGE on other targets. */
   const char *nccl;
+  /* Not NULL: the program runs in several processes, on host targets alone.
+   * Each opens the same bundle and makes the same calls of mgt_open_with(),
+   * mgt_load(), mgt_replay(), mgt_times(), mgt_fetch() and mgt_close() in the
+   * same order. What the program writes on the host is with rank 0 alone: to
+   * write such an argument elsewhere does nothing, to read it is MGT_USAGE.
+   * There is no mgt_bind(). A rank that is late, gone or different is named on
+   * all others, and the program is then lost. */
+  const mgt_ranks *ranks;
 } mgt_options;
 /* NULL `options` is mgt_open(). */
 mgt_status mgt_open_with(const char *path, const char *target,
                          const mgt_options *options, mgt_program **program);
 /* Takes NULL as well. */
 void mgt_close(mgt_program *program);
+/* Which of how many processes this is; 0 of 1 where it is alone. */
+mgt_status mgt_get_rank(const mgt_program *program, uint32_t *rank,
+                        uint32_t *count);
 
 /* An argument or result, valid as long as the program is open. */
 typedef struct mgt_argument {

@@ -42,7 +42,8 @@ Result<void> runCase(const Case &each, device::MessageRendezvous &others) {
 /// The number of programs that ran.
 Result<size_t> runAll(const char *file, const char *how) {
   MGPU_TRY_ASSIGN(const Bytes bytes, readFile(file));
-  MGPU_TRY(pipeline::joinRanks(how, std::chrono::seconds(60)));
+  MGPU_TRY(
+      pipeline::joinRanks({.how = how, .deadline = std::chrono::seconds(60)}));
   device::MessageRendezvous &others = *pipeline::theRanks();
   device::checkExchange(others, 5000);
   device::checkLargest(others);

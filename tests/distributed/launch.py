@@ -4,6 +4,7 @@
 
 Usage: launch.py cases MPIRUN RANKS RUN_CASES FILE     every program of FILE (Case.h)
        launch.py replay MPIRUN RANKS MGPU_TUNE BUNDLE  a bundle of examples/ops gives the bits of one process
+       launch.py embed MPIRUN RANKS PROGRAM BUNDLE     a program that opens the bundle by the C interface
        launch.py harm MPIRUN RANKS MGPU_TUNE BUNDLE    one rank is killed or stopped at some moment
        launch.py forged MGPU_TUNE BUNDLE [EXAMPLES]    ranks that do not fit together
 
@@ -213,7 +214,9 @@ def main():
     if launcher == "none":
         print("skipped: no MPI was found when this was built")
         sys.exit(SKIPPED)
-    if what == "cases":
+    if what == "embed":
+        print(run(launcher, ranks, words[2:]), end="")
+    elif what == "cases":
         print(run(launcher, ranks, [words[2], words[3], "tcp" if launcher == "tcp" else "auto"]), end="")
     else:
         {"replay": replay, "harm": harm}[what](launcher, ranks, words[2], words[3])

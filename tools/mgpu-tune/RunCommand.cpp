@@ -246,8 +246,9 @@ Result<int> runRun(const RunOptions &given) {
                   takeRounds(options.load.arguments, options.outputs));
   MGPU_TRY(checkTarget(options));
   if (!options.distributed.empty())
-    MGPU_TRY(joinRanks(options.distributed,
-                       std::chrono::seconds(options.deadlineSeconds)));
+    MGPU_TRY(
+        joinRanks({.how = options.distributed,
+                   .deadline = std::chrono::seconds(options.deadlineSeconds)}));
   const Clock::time_point began = Clock::now();
   MGPU_TRY(parseNccl(options.nccl));
   options.load.usesRecord = mayUseRecord(options.prepare);

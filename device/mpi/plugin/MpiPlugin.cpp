@@ -16,12 +16,17 @@ struct Request {
 MPI_Comm communicator = MPI_COMM_NULL;
 bool isOurs = false; ///< MPI was started here
 
-int begin(char *why, size_t whyBytes) {
+int begin(const void *given, char *why, size_t whyBytes) {
   int isRunning = 0, isOver = 0, level = 0;
   MPI_Initialized(&isRunning);
   MPI_Finalized(&isOver);
   if (isOver) {
     std::snprintf(why, whyBytes, "MPI has been finalized in this process");
+    return 1;
+  }
+  if (!isRunning && given) {
+    std::snprintf(why, whyBytes,
+                  "a communicator is given, and MPI has not been started");
     return 1;
   }
   if (!isRunning) {
@@ -39,7 +44,9 @@ int begin(char *why, size_t whyBytes) {
                   "MPI_THREAD_SERIALIZED");
     return 1;
   }
-  if (MPI_Comm_dup(MPI_COMM_WORLD, &communicator) != MPI_SUCCESS) {
+  const MPI_Comm of =
+      given ? *static_cast<const MPI_Comm *>(given) : MPI_COMM_WORLD;
+  if (MPI_Comm_dup(of, &communicator) != MPI_SUCCESS) {
     std::snprintf(why, whyBytes, "MPI_Comm_dup failed");
     return 1;
   }
