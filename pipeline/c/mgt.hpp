@@ -43,6 +43,13 @@ public:
     check(mgt_open(path.c_str(), target, &opened));
     handle.reset(opened);
   }
+  /// The same with settings, as ranks of several processes.
+  Program(const std::string &path, const char *target,
+          const mgt_options &options) {
+    mgt_program *opened = nullptr;
+    check(mgt_open_with(path.c_str(), target, &options, &opened));
+    handle.reset(opened);
+  }
   /// Takes it over.
   explicit Program(mgt_program *opened) : handle(opened) {}
 

@@ -16,8 +16,8 @@
 
 from mgpu._library import AbsentError, Error, InternalError, InvalidError, UnsupportedError, UsageError, version
 from mgpu.graph import Buffer, Graph, Kernel, Plan
-from mgpu.program import Array, NodeTime, Program, load
+from mgpu.program import Array, NodeTime, Program, Ranks, load
 
 __version__ = version().split()[1]
-__all__ = ["AbsentError", "Array", "Buffer", "Error", "Graph", "InternalError", "InvalidError", "Kernel", "NodeTime", "Plan", "Program",
+__all__ = ["AbsentError", "Array", "Buffer", "Error", "Graph", "InternalError", "InvalidError", "Kernel", "NodeTime", "Plan", "Program", "Ranks",
            "UnsupportedError", "UsageError", "load", "version"]

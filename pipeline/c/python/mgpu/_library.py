@@ -54,6 +54,15 @@ class View(ctypes.Structure):
     _fields_ = [("buffer", c_uint32), ("offset", c_int64), ("rank", c_size_t), ("sizes", POINTER(c_int64)), ("strides", POINTER(c_int64))]
 
 
+class RanksSpec(Sized):
+    _fields_ = [("size", c_size_t), ("how", c_char_p), ("communicator", c_void_p), ("rank", c_uint32), ("count", c_uint32),
+                ("address", c_char_p), ("port", c_uint32), ("deadline_ms", c_uint32)]
+
+
+class OpenOptions(Sized):
+    _fields_ = [("size", c_size_t), ("nccl", c_char_p), ("ranks", POINTER(RanksSpec))]
+
+
 class Argument(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("role", c_char_p), ("type", c_char_p), ("rank", c_size_t), ("shape", POINTER(c_int64)),
                 ("bytes", c_size_t), ("value", c_char_p), ("is_result", c_int)]
@@ -109,7 +118,8 @@ class SaveOptions(Sized):
 _HANDLE = c_void_p
 # Name -> what it takes; all return a status.
 _CALLS = {
-    "mgt_open": (c_char_p, c_char_p, POINTER(_HANDLE)),
+    "mgt_open_with": (c_char_p, c_char_p, POINTER(OpenOptions), POINTER(_HANDLE)),
+    "mgt_get_rank": (_HANDLE, POINTER(c_uint32), POINTER(c_uint32)),
     "mgt_get_argument": (_HANDLE, c_size_t, POINTER(Argument)),
     "mgt_write": (_HANDLE, c_char_p, c_void_p, c_size_t),
     "mgt_read": (_HANDLE, c_char_p, c_void_p, c_size_t),

@@ -5,7 +5,7 @@ import ctypes
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from mgpu import _arrays
-from mgpu._library import Argument, Time, UsageError, call, library, text
+from mgpu._library import Argument, OpenOptions, RanksSpec, Time, UsageError, call, library, text
 
 _NUMPY = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "index": "<i8", "f16": "<f2", "bf16": "<u2", "f32": "<f4",
           "f64": "<f8", "f8E4M3FN": "|u1", "f8E5M2": "|u1"}
@@ -17,6 +17,22 @@ class NodeTime(NamedTuple):
     location: str
     start_us: float
     end_us: float
+
+
+class Ranks(NamedTuple):
+    """How the processes of one program meet, each of which has some of the host's devices. All open the
+    same bundle and make the same calls in the same order."""
+    how: Optional[str] = None
+    """"openmpi", "mpich" or "tcp"; None is what mpirun, srun or torchrun's variables say."""
+    rank: int = 0
+    """Of "tcp", where `count` is not 0: this process, how many there are, and where rank 0 listens."""
+    count: int = 0
+    address: str = ""
+    port: int = 0
+    communicator: int = 0
+    """The address of an MPI_Comm, as MPI._addressof(comm) of mpi4py gives it; 0 is MPI_COMM_WORLD."""
+    deadline: float = 120.0
+    """The longest wait for another process, in seconds."""
 
 
 class Array:
@@ -74,6 +90,9 @@ class Program:
             argument = Argument()
             call("mgt_get_argument", handle, k, ctypes.byref(argument))
             self.arguments[argument.name.decode()] = argument
+        rank, count = ctypes.c_uint32(), ctypes.c_uint32()
+        call("mgt_get_rank", handle, ctypes.byref(rank), ctypes.byref(count))
+        self.rank, self.num_ranks = rank.value, count.value
 
     def _open(self) -> ctypes.c_void_p:
         if self._handle is None:
@@ -160,6 +179,8 @@ class Program:
             self.write(name, value)
         self.replay()
         self.fetch()
+        if self.rank != 0:
+            return {}  # rank 0 has what was written
         return {name: self.read(name) for name, argument in self.arguments.items() if argument.role in (b"output", b"inout")}
 
     def _text(self, name: str) -> str:
@@ -201,8 +222,12 @@ class Program:
             self.close()
 
 
-def load(path: str, target: str = "host") -> Program:
-    """Opens a bundle."""
-    handle = ctypes.c_void_p()
-    call("mgt_open", str(path).encode(), text(target), ctypes.byref(handle))
+def load(path: str, target: str = "host", ranks: Optional[Ranks] = None) -> Program:
+    """Opens a bundle, with `ranks` together with other processes."""
+    handle, options = ctypes.c_void_p(), OpenOptions()
+    if ranks is not None:
+        spec = RanksSpec(how=text(ranks.how), communicator=ranks.communicator or None, rank=ranks.rank, count=ranks.count,
+                         address=text(ranks.address or None), port=ranks.port, deadline_ms=max(1, round(ranks.deadline * 1000)))
+        options.ranks = ctypes.pointer(spec)
+    call("mgt_open_with", str(path).encode(), text(target), ctypes.byref(options), ctypes.byref(handle))
     return Program(handle)
