@@ -92,7 +92,7 @@ OTHERS = {
     r"nccl\.h": ["device/cuda/nccl"],
     r"cupti.*\.h": ["device/cuda/cupti"],
     r"(mlir|mlir-c|llvm|llvm-c|lld|clang)/.*": MLIR,
-    r"mpi\.h": ["device/mpi/plugin"],
+    r"mpi\.h": ["device/mpi/plugin", "tests/distributed"],
     r"gtest/.*|gmock/.*": ["tests", "cmake"],
     r"benchmark/.*": ["bench/suites"],
     r"CLI/.*": ["tools", "bench/suites"],

@@ -25,7 +25,7 @@ class Ranks(NamedTuple):
     how: Optional[str] = None
     """"openmpi", "mpich" or "tcp"; None is what mpirun, srun or torchrun's variables say."""
     rank: int = 0
-    """Of "tcp", where `count` is not 0: this process, how many there are, and where rank 0 listens."""
+    """This process, how many there are, and where rank 0 listens: for "tcp", where `count` is not 0."""
     count: int = 0
     address: str = ""
     port: int = 0
