@@ -60,6 +60,8 @@ struct Prepared {
   std::vector<std::vector<std::byte>> kernels; ///< by KernelId
   std::string cpu = "native"; ///< CPU level, or "sm_90", of the kernels
   uint32_t threads = 0;       ///< threads that replay; 0: as many as useful
+  /// That the threads stay on, the calling one first; empty: none is pinned.
+  std::vector<int> cpus;
   bool isTuned = false;
   double planUs = 0, compileUs = 0; ///< the time it took to make them
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/Run.h"
 
+#include "bench/measure/Pinning.h"
 #include "pipeline/Kernels.h"
+#include "support/Affinity.h"
 #include "support/Npy.h"
 
 #include <algorithm>
@@ -121,6 +123,23 @@ Result<void> writeOutputs(const LoadedProgram &program, const Pairs &outputs,
   return {};
 }
 
+/// Opens the host for a prepared program.
+static Result<std::unique_ptr<device::Driver>>
+openHost(const LoadedProgram &program, OpenOptions open, Prepared &prepared) {
+  const std::string &target = program.from.target;
+  if (prepared.threads > 0)
+    open.threads = prepared.threads;
+  if (open.pins) {
+    MGPU_TRY_ASSIGN(const uint32_t devices,
+                    targetDevices(target, program.dag.numDevices));
+    if (open.threads == 0)
+      open.threads = std::min(devices, usableCores());
+    MGPU_TRY_ASSIGN(prepared.cpus, bench::cpusToPin(open.threads));
+    open.workerCpus = std::span<const int>(prepared.cpus).subspan(1);
+  }
+  return openTarget(target, program.dag.numDevices, open);
+}
+
 Result<std::unique_ptr<Runner>>
 openTargetRunner(LoadedProgram &program, const PrepareOptions &prepareOptions,
                  OpenOptions open, Prepared &prepared,
@@ -140,10 +159,13 @@ openTargetRunner(LoadedProgram &program, const PrepareOptions &prepareOptions,
   MGPU_TRY_ASSIGN(prepared, prepare(program, prepareOptions,
                                     onGpu ? driver->architecture() : ""));
   if (!onGpu) {
-    if (prepared.threads > 0)
-      open.threads = prepared.threads;
-    MGPU_TRY_ASSIGN(driver, openTarget(target, devices, open));
+    MGPU_TRY_ASSIGN(driver, openHost(program, open, prepared));
+  } else if (open.pins) {
+    MGPU_TRY_ASSIGN(prepared.cpus, bench::cpusToPin(1));
   }
+  // Last of all, as threads are born with what their parent may use.
+  if (!prepared.cpus.empty())
+    MGPU_TRY(bench::pinForGood(prepared.cpus[0]));
   if (guard) {
     prepared.plan = tuner::spreadBuffers(std::move(prepared.plan), program.dag);
     auto guarded = std::make_unique<tuner::GuardedDriver>(std::move(driver));

@@ -23,7 +23,8 @@ using capture::Runner;
 /// is set, must outlive the runner. `opened` is called in between, when the
 /// import is done. With `guard`, each buffer has a place of its own between
 /// guard zones, devices' memory begins as poison, and `guard` points to what
-/// checkGuard() asks; the runner owns it.
+/// checkGuard() asks; the runner owns it. With open.pins the calling thread
+/// stays pinned afterwards; Absent where the threads are more than the CPUs.
 Result<std::unique_ptr<Runner>>
 openTargetRunner(LoadedProgram &program, const PrepareOptions &prepare,
                  OpenOptions open, Prepared &prepared,

@@ -28,6 +28,8 @@ struct OpenOptions {
       0; ///< threads that replay on the host; 0: as many as useful
   /// That the host's further threads stay on; as device::WorkerPool has it.
   std::span<const int> workerCpus = {};
+  /// openTargetRunner() keeps each thread that replays on a CPU of its own.
+  bool pins = false;
   /// How long each replay on a GPU may take; zero is no limit.
   std::chrono::milliseconds deadline = std::chrono::minutes(2);
   bool profiles = false;            ///< CudaOptions::profiles

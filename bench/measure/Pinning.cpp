@@ -3,6 +3,7 @@
 
 #include "support/Affinity.h"
 #include "support/FileIO.h"
+#include "support/Plural.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -45,6 +46,28 @@ std::vector<int> cpusFor(const std::vector<int> &cpus, uint32_t threads) {
   if (cpus.size() < threads)
     return {};
   return {cpus.begin(), cpus.begin() + threads};
+}
+
+Result<std::vector<int>> cpusToPin(uint32_t threads) {
+  const std::vector<int> all = cpusInOrder();
+  std::vector<int> cpus = cpusFor(all, threads);
+  if (cpus.empty())
+    return fail(ErrorKind::Absent,
+                fmt::format("--pin: the program replays with {} and this "
+                            "process may use {}: allow it more (taskset), or "
+                            "leave --pin out",
+                            counted(threads, "thread"),
+                            counted(all.size(), "CPU")));
+  return cpus;
+}
+
+Result<void> pinForGood(int cpu) {
+  if (pinThread(cpu))
+    return {};
+  return fail(ErrorKind::Absent,
+              fmt::format("--pin: the system does not let this process stay "
+                          "on CPU {} (sched_setaffinity): leave --pin out",
+                          cpu));
 }
 
 PinnedThread::PinnedThread(int cpu) : before(pinThread(cpu)) {}

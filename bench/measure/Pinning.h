@@ -4,6 +4,8 @@
 
 // Threads that stay where they are while they are measured.
 
+#include "support/Result.h"
+
 #include <cstdint>
 #include <optional>
 #include <sched.h>
@@ -20,6 +22,14 @@ std::vector<int> cpusInOrder();
 /// The first `threads` of `cpus`; none where there are fewer: threads that have
 /// to share a CPU are left to the system.
 std::vector<int> cpusFor(const std::vector<int> &cpus, uint32_t threads);
+
+/// The same for `run --pin`, which does not leave it to the system: Absent
+/// where there are fewer.
+Result<std::vector<int>> cpusToPin(uint32_t threads);
+
+/// Keeps the calling thread, and those it starts from now on, on one CPU.
+/// Absent where the system refuses.
+Result<void> pinForGood(int cpu);
 
 /// Keeps the calling thread on one CPU, and at its end lets it run again where
 /// it might before. Ends on the thread that made it.

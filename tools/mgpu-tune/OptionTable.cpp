@@ -30,7 +30,7 @@ const std::vector<Group> &groups() {
        {"--plan", "--certificate", "--scheduler", "--transforms", "--streams",
         "--seed", "--collectives", "--what-if", "--noise", "--pareto"}},
       {"Measuring",
-       {"--budget", "--strategy", "--repeat", "--cold", "--no-pin"}},
+       {"--budget", "--strategy", "--repeat", "--cold", "--pin", "--no-pin"}},
       {"Database", {"--db", "--db-site", "--no-tuned", "--problem"}},
       {"Output", {}},
   };

@@ -42,6 +42,7 @@ struct RunOptions : ProgramOptions, GpuOptions {
   std::string traceFile;
   std::string distributed; ///< "auto", "openmpi", "mpich", "tcp"; or none
   bool guard = false;      ///< watch the memory around buffers
+  bool pin = false;        ///< each thread that replays stays on its CPU
 };
 
 struct PlanCommandOptions : ProgramOptions {

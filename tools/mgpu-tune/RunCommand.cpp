@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
+#include "bench/measure/Pinning.h"
 #include "bench/measure/Summary.h"
 #include "capture/graph/Communication.h"
 #include "device/cuda/api/Libraries.h"
@@ -51,7 +52,13 @@ struct Times {
   std::vector<MadeRound> later;
 };
 
-Result<void> checkGuarded(const RunOptions &options, bool areSeveral) {
+/// Usage for options that are of one process.
+Result<void> checkAlone(const RunOptions &options, bool areSeveral) {
+  if (options.pin && areSeveral)
+    return fail(ErrorKind::Usage,
+                "--pin keeps the threads of one process on their CPUs: use it "
+                "with --target host or one GPU, without --distributed (mpirun "
+                "and srun bind processes themselves)");
   if (options.guard && areSeveral)
     return fail(ErrorKind::Usage,
                 "--guard watches the memory of one process: use it with "
@@ -62,7 +69,7 @@ Result<void> checkGuarded(const RunOptions &options, bool areSeveral) {
 /// Usage for options that do not go with the target, before anything is read.
 Result<void> checkTarget(const RunOptions &options) {
   const LoadOptions &load = options.load;
-  MGPU_TRY(checkGuarded(options, !options.distributed.empty()));
+  MGPU_TRY(checkAlone(options, !options.distributed.empty()));
   if (isCudaTarget(load.target) && !options.prepare.cpu.empty())
     return fail(ErrorKind::Usage,
                 "--cpu is for the host's kernels: leave it out, or --target");
@@ -77,7 +84,7 @@ Result<void> checkTarget(const RunOptions &options) {
 
 /// The same of options that need the program to be told.
 Result<void> checkGpus(const RunOptions &options, bool areSeveral) {
-  MGPU_TRY(checkGuarded(options, areSeveral));
+  MGPU_TRY(checkAlone(options, areSeveral));
   if (!areSeveral && !options.nccl.empty())
     return fail(ErrorKind::Usage, "--nccl is for several GPUs: use it with "
                                   "--target cuda:0,1");
@@ -100,6 +107,7 @@ openOne(LoadedProgram &program, const RunOptions &options, Prepared &prepared,
   OpenOptions open;
   open.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
   open.profiles = !options.traceFile.empty();
+  open.pins = options.pin;
   return openTargetRunner(program, options.prepare, open, prepared, opened,
                           options.guard ? &guard : nullptr);
 }
@@ -170,6 +178,7 @@ void printJson(const LoadedProgram &program, const RunOptions &options,
            {"plan", prepared.plan.verdictLine()},
            {"tuned", prepared.isTuned},
            {"cpu", prepared.cpu},
+           {"pinned_cpus", bench::cpusText(prepared.cpus)},
            {"nodes", program.dag.nodes.size()},
            {"import_us", times.importUs},
            {"plan_us", prepared.planUs},
@@ -211,6 +220,9 @@ void printText(const LoadedProgram &program, const RunOptions &options,
       durationText(times.importUs), durationText(prepared.planUs),
       durationText(prepared.compileUs));
   fmt::print("plan    {}\n", prepared.plan.verdictLine());
+  if (!prepared.cpus.empty())
+    fmt::print("pinned  CPU{} {}\n", prepared.cpus.size() == 1 ? "" : "s",
+               bench::cpusText(prepared.cpus));
   fmt::print("load    {}\n", durationText(times.loadUs));
   fmt::print("replay  {}\n", replayed(times.first));
   for (size_t k = 0; k < times.later.size(); ++k)

@@ -49,6 +49,9 @@ static void addRun(CLI::App *command, RunOptions &options) {
                     "Put guard zones around all buffers and poison into "
                     "devices' memory, and fail where a kernel wrote into a "
                     "zone; slower, and of one target");
+  command->add_flag("--pin", options.pin,
+                    "Keep each thread that replays on a CPU of its own, and "
+                    "say which; of one target");
   addGpus(command, options);
   takeWord(command->add_flag(
                "--distributed{auto}", options.distributed,

@@ -2,6 +2,7 @@
 #include "bench/measure/Pinning.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <set>
 #include <thread>
@@ -57,6 +58,22 @@ TEST(Pinning, ACpuThatMayNotBeUsedIsNot) {
     }
   }).join();
   EXPECT_EQ(allowed(), before);
+}
+
+TEST(Pinning, WhoAsksForItGetsACpuForEachThreadOrASentence) {
+  const auto all = uint32_t(allowed().size());
+  auto cpus = cpusToPin(all);
+  ASSERT_TRUE(cpus) << cpus.error().message;
+  EXPECT_EQ(cpus->size(), all);
+  auto refused = cpusToPin(all + 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::Absent);
+  EXPECT_NE(refused.error().message.find(fmt::format(
+                "replays with {} threads and this process may use {} CPU",
+                all + 1, all)),
+            std::string::npos)
+      << refused.error().message;
+  EXPECT_FALSE(pinForGood(CPU_SETSIZE));
 }
 
 TEST(Pinning, SaysWhichCpus) {
