@@ -206,6 +206,31 @@ const Format formats[] = {
 
 } // namespace
 
+static void findNeeded(LoadedProgram &program) {
+  const std::vector<bool> reads = planner::readsFirst(program.dag);
+  for (const planner::ProgramArgument &argument : program.arguments)
+    program.needsValue.push_back(argument.buffer &&
+                                 reads[argument.buffer->value]);
+}
+
+Result<LoadedProgram> loadOrder(const LoadedProgram &program,
+                                const std::string &schedule) {
+  if (program.from.file == "-")
+    return fail(ErrorKind::Usage, "the standard input is read once; give a "
+                                  "file");
+  LoadOptions options = program.from;
+  options.schedule = schedule;
+  ImportOptions import = options;
+  import.tensorCores = program.tensorCores;
+  import.isQuiet = true;
+  MGPU_TRY_ASSIGN(LoadedProgram ordered,
+                  options.compiler->importProgram(import, nullptr));
+  ordered.tensorCores = import.tensorCores;
+  ordered.from = std::move(options);
+  findNeeded(ordered);
+  return ordered;
+}
+
 Result<LoadedProgram> loadProgram(const LoadOptions &options,
                                   std::vector<Message> *messages) {
   if (options.file != "-")
@@ -219,10 +244,7 @@ Result<LoadedProgram> loadProgram(const LoadOptions &options,
                                                 each.option, options.file));
   MGPU_TRY_ASSIGN(LoadedProgram program, format.load(options, messages));
   program.from = options;
-  const std::vector<bool> reads = planner::readsFirst(program.dag);
-  for (const planner::ProgramArgument &argument : program.arguments)
-    program.needsValue.push_back(argument.buffer &&
-                                 reads[argument.buffer->value]);
+  findNeeded(program);
   MGPU_TRY(checkArgumentKeys(program, options));
   return program;
 }

@@ -15,6 +15,12 @@ namespace mgpu::pipeline {
 Result<LoadedProgram> loadProgram(const LoadOptions &options,
                                   std::vector<Message> *messages = nullptr);
 
+/// The same .mlir program in the order of a named schedule. It says nothing on
+/// stderr that it has said before. A program from the standard input cannot be
+/// read again: Usage.
+Result<LoadedProgram> loadOrder(const LoadedProgram &program,
+                                const std::string &schedule);
+
 } // namespace mgpu::pipeline
 
 #endif // MGPU_PIPELINE_LOAD_H

@@ -33,9 +33,10 @@ struct ImportOptions {
   uint64_t devices = 0;
   /// The meshes of mpmd's named computations and tensors, by name.
   std::map<std::string, std::string> meshes;
-  /// The order of an mpmd program's fragments (docs/schedules.md); "auto" is
-  /// the planner's own.
-  std::string schedule = "auto";
+  /// The order of an mpmd program's fragments (docs/schedules.md); empty is the
+  /// planner's own, and "auto" what chooseOrder() finds best.
+  std::string schedule;
+  bool isQuiet = false;           ///< diagnostics are not printed
   bool reportSharding = false;    ///< fill LoadedProgram::sharding
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
   uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled
@@ -81,6 +82,7 @@ struct LoadedProgram : planner::Program {
   std::vector<std::string> notFused; ///< as planner::ParsedProgram has it
   std::vector<std::string> sharding; ///< the same
   std::vector<planner::MeshDevices> meshes; ///< the same
+  std::vector<std::string> schedules;       ///< the same
   std::shared_ptr<capture::Bundle> bundle;  ///< null if it is not from a bundle
   double recordedUs = 0; ///< how long a recorded trace took; else 0
 

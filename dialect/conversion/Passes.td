@@ -304,8 +304,9 @@ def ScheduleFragments : Pass<"mpmd-schedule", "::mlir::ModuleOp"> {
     operands are there. The function gets the attribute `mgpu.in_order`, which
     keeps the planner from changing the order of launches on a device.
 
-    Nothing changes without a schedule, or with `auto`. An error names a
-    fragment that would come before one of which it needs a result, and a
+    Nothing changes without a schedule, or with `auto`, which lists the
+    schedules that the pipeline can take, in remarks. An error names a fragment
+    that would come before one of which it needs a result, and a
     pipeline that the schedule is not for.
   }];
   let options = [EntryOption,

@@ -142,7 +142,8 @@ MlirCompiler::importProgram(const ImportOptions &options,
     llvm::errs().enable_colors(false);
   // Opens the file again to show the line under each message.
   llvm::SourceMgr sources;
-  SourceMgrDiagnosticHandler showLines(sources, &context, llvm::errs());
+  SourceMgrDiagnosticHandler showLines(
+      sources, &context, options.isQuiet ? llvm::nulls() : llvm::errs());
   uint32_t numErrors = 0;
   auto record = [&](Diagnostic &diagnostic) {
     numErrors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
@@ -166,7 +167,8 @@ MlirCompiler::importProgram(const ImportOptions &options,
       options.file, context, record,
       {options.entry, options.fuse, productsToFuse(options),
        int64_t(options.devices), options.meshes, options.arguments,
-       options.roles, options.reportSharding, options.schedule});
+       options.roles, options.reportSharding, options.schedule,
+       options.isQuiet});
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));
   if (!parsed)
@@ -189,6 +191,7 @@ MlirCompiler::importProgram(const ImportOptions &options,
   program.notFused = std::move(parsed->notFused);
   program.sharding = std::move(parsed->sharding);
   program.meshes = std::move(parsed->meshes);
+  program.schedules = std::move(parsed->schedules);
   return program;
 }
 

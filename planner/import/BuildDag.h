@@ -66,7 +66,8 @@ struct ParseOptions {
   std::map<std::string, std::string> scalars = {}, roles = {};
   bool reportSharding = false; ///< fill ParsedProgram::sharding
   /// As in ImportOptions of the pipeline.
-  std::string schedule = "auto";
+  std::string schedule = "";
+  bool isQuiet = false;
 };
 
 struct ParsedProgram {
@@ -79,6 +80,8 @@ struct ParsedProgram {
   std::vector<std::string> sharding = {};
   /// Those of a program over several meshes.
   std::vector<MeshDevices> meshes = {};
+  /// For the schedule "auto": the named ones that the program can take.
+  std::vector<std::string> schedules = {};
 };
 
 /// Parses `path` ("-" is standard input), keeps the SSA names of function

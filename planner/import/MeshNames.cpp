@@ -66,6 +66,8 @@ Result<void> checkSchedule(Operation *entry, const std::string &name) {
   auto refuse = [&](std::string why) {
     return fail(ErrorKind::Usage, fmt::format("--schedule {}: {}", name, why));
   };
+  if (name.empty())
+    return {};
   if (!llvm::is_contained(names, name))
     return refuse(fmt::format("there is no such schedule{}; there are {}",
                               didYouMean(name, names),

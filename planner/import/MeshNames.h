@@ -20,7 +20,7 @@ Result<void> checkMeshNames(mlir::ModuleOp module, mlir::Operation *entry,
                             const std::map<std::string, std::string> &meshes);
 
 /// Checks the name of `--schedule NAME`, and that the entry has meshes if it
-/// is not "auto". Fails with Usage.
+/// is neither "auto" nor empty. Fails with Usage.
 Result<void> checkSchedule(mlir::Operation *entry, const std::string &name);
 
 /// The meshes of the entry's topology, which get devices one after the other.

@@ -109,9 +109,10 @@ class RemarkTexts : public remark::detail::MLIRRemarkStreamerBase {
 public:
   explicit RemarkTexts(ParsedProgram &program) : program(program) {}
   void streamOptimizationRemark(const remark::detail::Remark &found) override {
-    auto &texts = found.getCategoryName() == "spmd-partition-tensors"
-                      ? program.sharding
-                      : program.notFused;
+    const llvm::StringRef category = found.getCategoryName();
+    auto &texts = category == "spmd-partition-tensors" ? program.sharding
+                  : category == "mpmd-schedule"        ? program.schedules
+                                                       : program.notFused;
     texts.push_back(found.getArgs().front().val);
   }
 
@@ -134,8 +135,9 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
   MLIRContext &context = *program.module->getContext();
   remark::RemarkCategories categories;
   categories.missed = "mgpu-fuse-launches";
-  if (options.reportSharding)
-    categories.analysis = "spmd-partition-tensors";
+  categories.analysis = options.reportSharding
+                            ? "mpmd-schedule|spmd-partition-tensors"
+                            : "mpmd-schedule";
   (void)remark::enableOptimizationRemarks(
       context, std::make_unique<RemarkTexts>(program),
       std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
@@ -250,7 +252,8 @@ Result<ParsedProgram> parseProgram(const std::string &path,
                                    const ParseOptions &options) {
   llvm::SourceMgr sources;
   // The handler shows the source line under each message.
-  SourceMgrDiagnosticHandler showLines(sources, &context);
+  SourceMgrDiagnosticHandler showLines(
+      sources, &context, options.isQuiet ? llvm::nulls() : llvm::errs());
   ScopedDiagnosticHandler tee(&context, [&](Diagnostic &diagnostic) {
     if (seen)
       seen(diagnostic);

@@ -14,6 +14,7 @@ class Pipeline:
         self.stages = meshes * stages
         self.fused, self.inference = fused, inference
         self.devices = devices
+        self.repeats = [1] * self.stages  # how often a stage's forward work is done over
         self.assign = [word for j in range(self.stages) for word in ("--assign", f"f{j}=m{j % meshes}")]
         self.arguments = [f"x{i}" for i in range(microbatches)] + [f"w{j}" for j in range(self.stages)]
         self.results = self.stages if not inference else microbatches
@@ -22,7 +23,10 @@ class Pipeline:
         """The result, and what backward work needs."""
         return [f'%y{j}, %h{j} = mpmd.named_computation<"f{j}"> (%x{j}, %w{j}) (%x: {T}, %w: {T}) {{',
                 f"%lo = stablehlo.constant dense<-3> : {T}", f"%hi = stablehlo.constant dense<3> : {T}",
-                f"%h = stablehlo.dot %x, %w : ({T}, {T}) -> {T}",
+                *[f"%h_{k} = stablehlo.dot {'%x' if k == 0 else f'%h_{k - 1}'}, %w : ({T}, {T}) -> {T}"
+                  for k in range(self.repeats[j] - 1)],
+                f"%h = stablehlo.dot {'%x' if self.repeats[j] == 1 else f'%h_{self.repeats[j] - 2}'}, %w : "
+                f"({T}, {T}) -> {T}",
                 f"%y = stablehlo.clamp %lo, %h, %hi : {T}",
                 f"mpmd.return %y, %h : {T}, {T}", f"}} : ({T}, {T}) -> ({T}, {T})"]
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune bundle`.
+#include "pipeline/ChooseOrder.h"
 #include "pipeline/Load.h"
 #include "pipeline/Target.h"
 #include "support/FileIO.h"
@@ -23,6 +24,7 @@ Result<int> runBundle(const BundleCommandOptions &options) {
   LoadOptions load = options.load;
   load.usesRecord = mayUseRecord(options.prepare);
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
+  MGPU_TRY(chooseOrder(program, options.prepare));
   if (program.bundle)
     return fail(ErrorKind::Usage,
                 fmt::format("'{}' is a bundle already: give the program it was "

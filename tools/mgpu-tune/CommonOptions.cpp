@@ -48,12 +48,12 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
             1, 65536);
   addPairs(command, "--assign", load.meshes,
            "Mesh V runs the named computation K of an mpmd program");
-  command
-      ->add_option("--schedule", load.schedule,
-                   "The order of an mpmd program's microbatches: gpipe, 1f1b, "
-                   "eager-1f1b, interleaved, circular, zb-h1, zb-h2; auto is "
-                   "the planner's own")
-      ->capture_default_str();
+  command->add_option(
+      "--schedule", load.schedule,
+      "The order of an mpmd program's microbatches: gpipe, 1f1b, "
+      "eager-1f1b, interleaved, circular, zb-h1, zb-h2; auto is "
+      "the best of them and the planner's own, which is taken "
+      "without this option");
   takeWhole(command
                 ->add_option("--node-limit", load.nodeLimit,
                              "Most nodes the unrolled program may have")

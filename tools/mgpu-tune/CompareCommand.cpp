@@ -3,6 +3,7 @@
 // `mgpu-tune compare FILE A B`.
 #include "bench/measure/FreshProcesses.h"
 #include "db/FileSystem.h"
+#include "pipeline/ChooseOrder.h"
 #include "pipeline/Load.h"
 #include "support/Spelling.h"
 #include "support/Units.h"
@@ -181,6 +182,7 @@ Result<void> printStored(const LoadedProgram &program,
 Result<int> runCompare(const CompareOptions &options) {
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
+  MGPU_TRY(chooseOrder(program, PlanOptions()));
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
   MGPU_TRY_ASSIGN(auto inputs, programInputs(program));
   tuner::ProgramData data(program.dag, std::move(inputs));

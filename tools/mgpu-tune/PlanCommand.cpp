@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune plan`.
+#include "pipeline/ChooseOrder.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
 #include "pipeline/Target.h"
@@ -69,6 +70,16 @@ json toJson(const planner::PipelineReport &report) {
                                 {"to", transfer.to},
                                 {"copies", transfer.copies},
                                 {"bytes", transfer.bytes}});
+  return out;
+}
+
+json toJson(const OrderChoice &order) {
+  json out{{"name", order.name}, {"tried", json::array()}};
+  for (const TriedOrder &tried : order.tried)
+    out["tried"].push_back(
+        tried.why.empty()
+            ? json{{"name", tried.name}, {"makespan_us", tried.makespanUs}}
+            : json{{"name", tried.name}, {"why", tried.why}});
   return out;
 }
 
@@ -235,6 +246,7 @@ struct PlanReport {
   std::optional<std::pair<double, double>> noise;
   /// What proves the plan's bound without a search, if it is asked for.
   std::optional<planner::PlanBound> bound;
+  OrderChoice order; ///< for --schedule auto
 };
 
 /// Plans for the host or GPUs.
@@ -274,6 +286,31 @@ Result<void> planElsewhere(LoadedProgram &program,
         options.noisePercent / 100, noisePlays, options.prepare.seed);
     report.noise = {plays[plays.size() / 2], plays[plays.size() * 95 / 100]};
   }
+  return {};
+}
+
+/// Plans the program, where it was loaded with the schedule "auto" in each
+/// order. `report` knows the machine, if that is not here.
+Result<void> planProgram(LoadedProgram &program,
+                         const PlanCommandOptions &options,
+                         PlanReport &report) {
+  const PlanReport before = report;
+  PlanReport made;
+  auto planOf = [&](LoadedProgram &ordered) -> Result<double> {
+    made = before;
+    if (made.machine)
+      MGPU_TRY(planElsewhere(
+          ordered, options,
+          {*made.machine, options.prepare, options.machine, made.workspace},
+          made));
+    else
+      MGPU_TRY(planHere(ordered, options, made));
+    return made.plan.makespanUs;
+  };
+  MGPU_TRY_ASSIGN(OrderChoice order, chooseOrder(program, planOf, [&] {
+                    report = std::move(made);
+                  }));
+  report.order = std::move(order);
   return {};
 }
 
@@ -327,6 +364,8 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
   if (!program.meshes.empty())
     out["pipeline"] = toJson(
         planner::reportPipeline(report.plan, program.dag, program.meshes));
+  if (!report.order.tried.empty())
+    out["schedule"] = toJson(report.order);
   if (report.noise)
     out["noise"] = {{"percent", options.noisePercent},
                     {"p50_us", report.noise->first},
@@ -441,6 +480,7 @@ void printText(const PlanReport &report, const LoadedProgram &program,
     return;
   }
   fmt::print("{}", planner::summaryText(plan, program.dag));
+  fmt::print("{}", toText(report.order));
   if (!program.meshes.empty())
     fmt::print("{}", toText(planner::reportPipeline(plan, program.dag,
                                                     program.meshes)));
@@ -482,9 +522,7 @@ Result<int> runPlan(const PlanCommandOptions &options) {
   load.productTexts = isElsewhere; // the workspaces take of its memory
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
   PlanReport report;
-  if (!isElsewhere) {
-    MGPU_TRY(planHere(program, options, report));
-  } else {
+  if (isElsewhere) {
     MGPU_TRY_ASSIGN(report.machine, openMachine(load.target, options.machine));
     if (load.given.contains("--seed") && !program.dag.spmd &&
         options.noisePercent == 0)
@@ -492,14 +530,14 @@ Result<int> runPlan(const PlanCommandOptions &options) {
                   "--seed: nothing of this plan is random: give --noise, or "
                   "leave it out");
     report.workspace = productWorkspace(program, options.prepare.streams);
-    const MachineRequest request{*report.machine, options.prepare,
-                                 options.machine, report.workspace};
     if (options.pareto) {
+      const MachineRequest request{*report.machine, options.prepare,
+                                   options.machine, report.workspace};
       MGPU_TRY_ASSIGN(const Front front, makeFront(program.dag, request));
       return printFront(front, options.json);
     }
-    MGPU_TRY(planElsewhere(program, options, request, report));
   }
+  MGPU_TRY(planProgram(program, options, report));
   MGPU_TRY(writeFiles(report.plan, program.dag, options));
   MGPU_TRY(proveBound(report, program.dag, options));
   if (!options.whatIf.empty()) {

@@ -3,6 +3,7 @@
 // `mgpu-tune profile`: the time of each node, beside what the plan predicts.
 #include "db/FileSystem.h"
 #include "device/api/Topology.h"
+#include "pipeline/ChooseOrder.h"
 #include "pipeline/Faults.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
@@ -291,6 +292,7 @@ Result<int> runProfile(const ProfileOptions &options) {
   LoadOptions load = options.load;
   load.usesRecord = options.useTuned;
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
+  MGPU_TRY(chooseOrder(program, PlanOptions()));
   MGPU_TRY_ASSIGN(const std::string path, db::databasePath(load.database));
   if (isCudaTarget(options.load.target))
     return profileGpu(program, options, path);

@@ -5,6 +5,7 @@
 #include "bench/measure/Summary.h"
 #include "capture/graph/Communication.h"
 #include "device/cuda/api/Libraries.h"
+#include "pipeline/ChooseOrder.h"
 #include "pipeline/Distributed.h"
 #include "pipeline/Expectations.h"
 #include "pipeline/Faults.h"
@@ -265,6 +266,7 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY(parseNccl(options.nccl));
   options.load.usesRecord = mayUseRecord(options.prepare);
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
+  MGPU_TRY(chooseOrder(program, options.prepare));
   MGPU_TRY(checkOutputs(program, options.outputs));
   for (const Round &round : rounds)
     MGPU_TRY(checkOutputs(program, round.outputs, /*isLater=*/true));

@@ -2,6 +2,7 @@
 //
 // `mgpu-tune tune`.
 #include "db/FileSystem.h"
+#include "pipeline/ChooseOrder.h"
 #include "pipeline/Load.h"
 #include "support/Plural.h"
 #include "support/Units.h"
@@ -306,6 +307,7 @@ Result<int> runTune(const TuneOptions &options) {
   CatchInterrupt catching;
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
+  MGPU_TRY(chooseOrder(program, PlanOptions()));
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
   MGPU_TRY_ASSIGN(const std::string path,
                   db::databasePath(options.load.database));

@@ -5,8 +5,8 @@
 
 namespace mgpu::conversion {
 
-std::optional<PipelineSchedule> parsePipelineSchedule(std::string_view name) {
-  constexpr std::pair<std::string_view, PipelineSchedule> names[] = {
+std::span<const NamedSchedule> namedSchedules() {
+  static constexpr NamedSchedule names[] = {
       {"gpipe", PipelineSchedule::GPipe},
       {"1f1b", PipelineSchedule::OneForwardOneBackward},
       {"eager-1f1b", PipelineSchedule::EagerOneForwardOneBackward},
@@ -14,7 +14,11 @@ std::optional<PipelineSchedule> parsePipelineSchedule(std::string_view name) {
       {"circular", PipelineSchedule::Circular},
       {"zb-h1", PipelineSchedule::ZeroBubbleH1},
       {"zb-h2", PipelineSchedule::ZeroBubbleH2}};
-  for (const auto &[known, schedule] : names)
+  return names;
+}
+
+std::optional<PipelineSchedule> parsePipelineSchedule(std::string_view name) {
+  for (const auto &[known, schedule] : namedSchedules())
     if (name == known)
       return schedule;
   return std::nullopt;

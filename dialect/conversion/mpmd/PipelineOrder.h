@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,11 @@ enum class PipelineSchedule : uint8_t {
   ZeroBubbleH2,
 };
 
+struct NamedSchedule {
+  std::string_view name;
+  PipelineSchedule schedule;
+};
+std::span<const NamedSchedule> namedSchedules();
 /// None for a name that is not one of them.
 std::optional<PipelineSchedule> parsePipelineSchedule(std::string_view name);
 

@@ -3,9 +3,11 @@
 #include "dialect/conversion/mpmd/PipelineWorks.h"
 #include "dialect/mgpu/Diagnostics.h"
 
+#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <queue>
+#include <set>
 
 namespace mgpu::conversion {
 
@@ -22,6 +24,8 @@ public:
   FragmentOrder(func::FuncOp function, const Pipeline &pipeline,
                 PipelineSchedule schedule);
   LogicalResult run();
+  /// Whether no operations would wait for each other.
+  bool canBeKept() { return inOrder().size() == nodes.size(); }
 
 private:
   /// An operation, by its position in the program.
@@ -164,15 +168,62 @@ LogicalResult FragmentOrder::run() {
   return success();
 }
 
+/// The works of each mesh that the program has, in the order of the schedule.
+std::vector<std::vector<PipelineWork>> rowsOf(const Pipeline &pipeline,
+                                              PipelineSchedule schedule) {
+  std::vector<std::vector<PipelineWork>> rows;
+  for (auto [position, mesh] : llvm::enumerate(pipeline.meshes)) {
+    std::vector<PipelineWork> &row = rows.emplace_back();
+    for (const PipelineWork &work :
+         pipelineOrder(schedule, pipeline.size, int64_t(position)))
+      if (mesh.works.count(work))
+        row.push_back(work);
+  }
+  return rows;
+}
+
+bool hasBackward(const Pipeline &pipeline) {
+  for (const Pipeline::Mesh &mesh : pipeline.meshes)
+    for (const auto &[work, fragments] : mesh.works)
+      if (work.kind == PipelineWork::Kind::Backward)
+        return true;
+  return false;
+}
+
+/// Says in remarks which schedules the pipeline can take. The first of several
+/// that give it one and the same order stands for all.
+void listSchedules(func::FuncOp function) {
+  const Pipeline pipeline = findPipeline(function);
+  if (pipeline.meshes.empty())
+    return;
+  std::set<std::pair<bool, std::vector<std::vector<PipelineWork>>>> seen;
+  for (const auto &[name, schedule] : namedSchedules()) {
+    // Backward work is not split yet, so these two may only seem to be others.
+    const bool splits = StringRef(name).starts_with("zb-");
+    if (!whyNoOrder(schedule, pipeline.size).empty() ||
+        !seen.insert(
+                 {splits && hasBackward(pipeline), rowsOf(pipeline, schedule)})
+             .second ||
+        !FragmentOrder(function, pipeline, schedule).canBeKept())
+      continue;
+    if (auto remark = remark::analysis(
+            function.getLoc(),
+            remark::RemarkOpts::name("schedule").category("mpmd-schedule")))
+      remark << StringRef(name);
+  }
+}
+
 struct ScheduleFragments : impl::ScheduleFragmentsBase<ScheduleFragments> {
   using ScheduleFragmentsBase::ScheduleFragmentsBase;
 
   void runOnOperation() override {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
-    if (name.empty() || name == "auto" || !function || function.isExternal() ||
+    if (name.empty() || !function || function.isExternal() ||
         !mpmd::topologyOf(function))
       return;
-    if (failed(schedule(function)))
+    if (name == "auto")
+      listSchedules(function);
+    else if (failed(schedule(function)))
       signalPassFailure();
   }
 

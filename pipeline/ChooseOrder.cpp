@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/ChooseOrder.h"
+
+#include "pipeline/Load.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+namespace mgpu::pipeline {
+
+std::string toText(const OrderChoice &choice) {
+  if (choice.tried.empty())
+    return {};
+  std::string out = fmt::format("schedule   {}, the shortest of:", choice.name);
+  for (const TriedOrder &tried : choice.tried)
+    out += (&tried == &choice.tried.front() ? " " : ", ") + tried.name +
+           (tried.why.empty() ? fmt::format(" {:.3f} us", tried.makespanUs)
+                              : fmt::format(" (no plan: {})", tried.why));
+  return out + "\n";
+}
+
+Result<OrderChoice> chooseOrder(LoadedProgram &program, const PlanOf &planOf,
+                                const std::function<void()> &keep) {
+  OrderChoice choice;
+  // What planOf() changes is no longer what was loaded.
+  const std::vector<std::string> schedules = program.schedules;
+  std::optional<LoadedProgram> best;
+  double shortest = 0;
+  auto plan = [&](const std::string &name,
+                  Result<LoadedProgram> ordered) -> Result<void> {
+    if (!ordered)
+      return fail(ordered.error());
+    MGPU_TRY_ASSIGN(const double makespanUs, planOf(*ordered));
+    choice.tried.push_back({name, makespanUs, {}});
+    if (best && makespanUs >= shortest)
+      return {};
+    shortest = makespanUs;
+    best = std::move(*ordered);
+    choice.name = name;
+    keep();
+    return {};
+  };
+  const Result<void> own = plan(ownOrder, program);
+  if (!own && (own.error().kind != ErrorKind::Invalid || schedules.empty()))
+    return fail(own.error());
+  if (!own)
+    choice.tried.push_back({ownOrder, 0, own.error().message});
+  for (const std::string &name : schedules) {
+    Result<void> made = plan(name, loadOrder(program, name));
+    if (!made && made.error().kind == ErrorKind::Internal)
+      return fail(made.error());
+    if (!made)
+      choice.tried.push_back({name, 0, made.error().message});
+  }
+  if (!best)
+    return fail(own.error());
+  program = std::move(*best);
+  if (schedules.empty())
+    choice = {};
+  return choice;
+}
+
+Result<OrderChoice> chooseOrder(LoadedProgram &program, PlanOptions options) {
+  if (program.schedules.empty())
+    return OrderChoice();
+  options.planFile.clear(); // it is a plan of what is chosen here
+  options.mustBeStored = false;
+  auto planOf = [&](LoadedProgram &ordered) -> Result<double> {
+    LoadedProgram copy = ordered;
+    MGPU_TRY_ASSIGN(const planner::Plan plan, makePlan(copy, options));
+    return plan.makespanUs;
+  };
+  MGPU_TRY_ASSIGN(OrderChoice choice, chooseOrder(program, planOf, [] {}));
+  fmt::print(stderr, "mgpu-tune: {}", toText(choice));
+  return choice;
+}
+
+} // namespace mgpu::pipeline
