@@ -18,6 +18,7 @@
 #include <csignal>
 #include <map>
 #include <random>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace mgpu::pipeline {
@@ -60,6 +61,45 @@ private:
   void (*before[2])(int);
 };
 
+std::string_view wordsOf(tuner::Stage stage) {
+  switch (stage) {
+  case tuner::Stage::Start:
+    return "measuring the default";
+  case tuner::Stage::Kernels:
+    return "trying kernels";
+  case tuner::Stage::Joint:
+    return "trying whole programs";
+  case tuner::Stage::Final:
+    return "comparing with the default";
+  }
+  return "";
+}
+
+/// Stage, bar, time left and the best so far, cut to the terminal's width.
+std::string terminalLine(const tuner::Progress &now) {
+  constexpr size_t cells = 10;
+  const bool timed = std::isfinite(now.secondsLeft);
+  const double done = timed ? now.seconds : double(now.evaluated);
+  const double left = timed ? now.secondsLeft : double(now.evaluationsLeft);
+  const auto full = size_t(cells * done / std::max(done + left, 1e-9));
+  std::string line =
+      fmt::format("{} [{:.<{}}] ", wordsOf(now.stage),
+                  std::string(std::min(full, cells), '#'), cells);
+  line += timed ? fmt::format("{:.0f} s left", left)
+                : fmt::format("{:.0f} tries left", left);
+  if (now.bestUs > 0) {
+    line += ", best " + durationText(now.bestUs);
+    if (now.bestUs < now.defaultUs)
+      line += fmt::format(", {:.1f} % less than the default",
+                          100 * (1 - now.bestUs / now.defaultUs));
+  }
+  line += fmt::format("; {} tried, {} failed", now.evaluated, now.failed);
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
+    line.resize(std::min<size_t>(line.size(), size.ws_col - 1));
+  return line;
+}
+
 /// One line that stays on a terminal; else a line now and then.
 class ProgressLine {
 public:
@@ -71,6 +111,11 @@ public:
     stage = now.stage;
     failed = now.failed;
     printed = now.seconds;
+    if (terminal) {
+      fmt::print(stderr, "\r\033[K{}", terminalLine(now));
+      std::fflush(stderr);
+      return;
+    }
     std::string line = fmt::format(
         "{:<7} {} tried, {} failed, best {} ({:+.1f} %), {:.1f}/s",
         tuner::toString(now.stage), now.evaluated, now.failed,
@@ -80,13 +125,10 @@ public:
       line += fmt::format(", {:.0f} s left", now.secondsLeft);
     else
       line += fmt::format(", {} left", now.evaluationsLeft);
-    if (terminal)
-      fmt::print(stderr, "\r\033[K{}", line);
-    else
-      fmt::print(stderr, "{}; {}\n", line,
-                 now.last.size() > mostOfLast
-                     ? now.last.substr(0, mostOfLast - 3) + "..."
-                     : now.last);
+    fmt::print(stderr, "{}; {}\n", line,
+               now.last.size() > mostOfLast
+                   ? now.last.substr(0, mostOfLast - 3) + "..."
+                   : now.last);
     std::fflush(stderr);
   }
   ~ProgressLine() {
