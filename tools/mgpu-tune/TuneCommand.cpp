@@ -86,7 +86,7 @@ std::string terminalLine(const tuner::Progress &now) {
       fmt::format("{} [{:.<{}}] ", wordsOf(now.stage),
                   std::string(std::min(full, cells), '#'), cells);
   line += timed ? fmt::format("{:.0f} s left", left)
-                : fmt::format("{:.0f} tries left", left);
+                : fmt::format("{:.0f} left to try", left);
   if (now.bestUs > 0) {
     line += ", best " + durationText(now.bestUs);
     if (now.bestUs < now.defaultUs)
