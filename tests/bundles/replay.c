@@ -88,7 +88,7 @@ static void options(const char *path) {
   struct {
     mgt_options known;
     const char *unknown;
-  } newer = {{sizeof newer, NULL}, NULL};
+  } newer = {{.size = sizeof newer}, NULL};
   FAILS(mgt_open_with(path, "host:4", &newer.known, NULL), MGT_USAGE,
         "must not be null");
   REQUIRE(mgt_open_with(path, "host:4", &newer.known, &program) == MGT_OK);
@@ -164,7 +164,8 @@ static void lose(mgt_program *program, const char *words) {
 
 /* With settings of NCCL the results are what they are without. */
 static void settings(const char *path, const char *target) {
-  mgt_options options = {sizeof options, "overlap,windows,max-ctas=4"};
+  mgt_options options = {.size = sizeof options,
+                         .nccl = "overlap,windows,max-ctas=4"};
   mgt_program *program;
   float a[16], b[10];
   size_t k;
@@ -198,7 +199,7 @@ int main(int argc, char **argv) {
   errors(argv[1]);
   options(argv[1]);
   if (argc > 4) {
-    const mgt_options refused = {sizeof refused, argv[4]};
+    const mgt_options refused = {.size = sizeof refused, .nccl = argv[4]};
     FAILS(mgt_open_with(argv[1], target, &refused, &program), MGT_ABSENT,
           argv[3]);
     printf("%s: %s\n", argv[4], mgt_error());

@@ -63,7 +63,7 @@ static void compare(const char *path, mgt_program *shared, uint32_t rank) {
 static void refusals(const char *path, const mgt_ranks *good) {
   mgt_program *program;
   mgt_ranks ranks = *good;
-  mgt_options options = {sizeof options, NULL, &ranks};
+  mgt_options options = {.size = sizeof options, .ranks = &ranks};
   ranks.how = "pigeon";
   FAILS(mgt_open_with(path, "host", &options, &program), MGT_USAGE,
         "do not meet by 'pigeon'");
@@ -85,7 +85,7 @@ static void refusals(const char *path, const mgt_ranks *good) {
 
 int main(int argc, char **argv) {
   mgt_ranks ranks = {0};
-  const mgt_options options = {sizeof options, NULL, &ranks};
+  const mgt_options options = {.size = sizeof options, .ranks = &ranks};
   uint32_t mine, rank, count;
   mgt_program *program;
   int round;
