@@ -205,8 +205,8 @@ def check_results(folder, seed):
     for name in pipeline.arguments:
         write_npy(os.path.join(folder, f"{name}.npy"), [rng.randint(-2, 2) for _ in range(N * N)], (N, N), "<i4")
     plain = results(folder, pipeline)
-    for name in NAMES if SWEEPS else rng.sample(NAMES, 2):
-        if stages > 1 and name not in ("interleaved", "circular"):
+    for name in [*(NAMES if SWEEPS else rng.sample(NAMES, 2)), "auto"]:
+        if stages > 1 and name not in ("interleaved", "circular", "auto"):
             continue
         shuffled = ["--scheduler", "shuffled", "--seed", str(seed)] if rng.random() < 0.5 else []
         assert results(folder, pipeline, "--schedule", name, *shuffled) == plain, (seed, name, pipeline.text())
