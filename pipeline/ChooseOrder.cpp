@@ -24,8 +24,12 @@ std::string toText(const OrderChoice &choice) {
 Result<OrderChoice> chooseOrder(LoadedProgram &program, const PlanOf &planOf,
                                 const std::function<void()> &keep) {
   OrderChoice choice;
-  // What planOf() changes is no longer what was loaded.
-  const std::vector<std::string> schedules = program.schedules;
+  if (program.schedules.empty()) {
+    if (const Result<double> made = planOf(program); !made)
+      return fail(made.error());
+    keep();
+    return choice;
+  }
   std::optional<LoadedProgram> best;
   double shortest = 0;
   auto plan = [&](const std::string &name,
@@ -42,12 +46,13 @@ Result<OrderChoice> chooseOrder(LoadedProgram &program, const PlanOf &planOf,
     keep();
     return {};
   };
+  // A copy, as planOf() may change what it plans.
   const Result<void> own = plan(ownOrder, program);
-  if (!own && (own.error().kind != ErrorKind::Invalid || schedules.empty()))
+  if (!own && own.error().kind != ErrorKind::Invalid)
     return fail(own.error());
   if (!own)
     choice.tried.push_back({ownOrder, 0, own.error().message});
-  for (const std::string &name : schedules) {
+  for (const std::string &name : program.schedules) {
     Result<void> made = plan(name, loadOrder(program, name));
     if (!made && made.error().kind == ErrorKind::Internal)
       return fail(made.error());
@@ -57,8 +62,6 @@ Result<OrderChoice> chooseOrder(LoadedProgram &program, const PlanOf &planOf,
   if (!best)
     return fail(own.error());
   program = std::move(*best);
-  if (schedules.empty())
-    choice = {};
   return choice;
 }
 

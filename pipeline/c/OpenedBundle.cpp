@@ -73,7 +73,7 @@ Result<void> OpenedBundle::openPart(const std::string &path,
   auto prepareFirst = [&]() -> Result<pipeline::Prepared> {
     MGPU_TRY_ASSIGN(auto kernels, bundle.hostKernels(device::cpuLevels()));
     pipeline::Prepared out;
-    out.plan = thePlan;
+    out.plan = std::move(thePlan);
     out.kernels = std::move(kernels.objects);
     out.cpu = kernels.level;
     out.threads = bundle.threads();

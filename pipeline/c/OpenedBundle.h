@@ -27,7 +27,9 @@ public:
              const pipeline::Meeting &meeting);
 
   const planner::Program &program() const override { return theProgram; }
-  const planner::Plan &plan() const override { return thePlan; }
+  const planner::Plan &plan() const override {
+    return ranks ? shared.plan : thePlan;
+  }
   Runner &runner() override { return *theRunner; }
   const device::Rendezvous *others() const override { return ranks.get(); }
 
@@ -48,7 +50,7 @@ private:
   planner::Program theProgram;
   planner::Plan thePlan;
   std::unique_ptr<device::MessageRendezvous> ranks;
-  pipeline::Prepared shared; ///< where there are ranks
+  pipeline::Prepared shared; ///< rank 0's, where there are ranks
   std::unique_ptr<Runner> theRunner;
 };
 
