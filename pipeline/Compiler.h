@@ -48,10 +48,10 @@ public:
   virtual Result<Object> buildErrorKernel(const planner::Dag &dag,
                                           planner::KernelId kernel) const;
   /// Every kernel as CUDA C++, in the order of the DAG, or an error that names
-  /// the operation that cannot be emitted. `tensorCores` is as ImportOptions
-  /// has it. `cache` keeps the texts, and may be null.
+  /// the operation that cannot be emitted. `cache` keeps the texts, and may be
+  /// null.
   virtual std::vector<Result<kernels::CudaText>>
-  emitCudaKernels(const planner::Dag &dag, const std::string &tensorCores,
+  emitCudaKernels(const planner::Dag &dag, const ProductPolicy &products,
                   device::BlobCache *cache) const;
 };
 

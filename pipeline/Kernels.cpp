@@ -49,8 +49,8 @@ eachCudaText(const LoadedProgram &program, device::BlobCache *cache) {
     MGPU_TRY_ASSIGN(auto stored, program.bundle->cudaTexts());
     return std::vector<Result<kernels::CudaText>>(stored.begin(), stored.end());
   }
-  auto texts = program.compiler().emitCudaKernels(program.dag,
-                                                  program.tensorCores, cache);
+  auto texts =
+      program.compiler().emitCudaKernels(program.dag, program.products, cache);
   for (Result<kernels::CudaText> &text : texts) {
     if (!text)
       continue;

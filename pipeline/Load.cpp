@@ -146,20 +146,19 @@ bool isSource(const std::string &) { return true; }
 Result<LoadedProgram> importSource(const LoadOptions &options,
                                    std::vector<Message> *messages) {
   ImportOptions import = options;
-  if (std::string forms = passedForms(options); !forms.empty())
-    import.tensorCores = forms;
+  import.products.passed = passedForms(options);
   MGPU_TRY_ASSIGN(LoadedProgram program,
                   options.compiler->importProgram(import, messages));
-  program.tensorCores = import.tensorCores;
+  program.products = import.products;
   auto isNarrow = [](const planner::KernelSpec &kernel) {
     return kernel.matmul && sizeBytes(kernel.matmul->factors) == 2;
   };
-  if (isByRecord(program.tensorCores) &&
+  if (!program.products.passed.empty() &&
       std::ranges::any_of(program.dag.kernels, isNarrow))
     fmt::print(stderr,
                "mgpu-tune: matrix products of f16 and bf16 by mgpu's own "
                "form ({}), which the database says has passed on this GPU\n",
-               program.tensorCores.substr(byRecord.size()));
+               program.products.text());
   return program;
 }
 
@@ -221,11 +220,11 @@ Result<LoadedProgram> loadOrder(const LoadedProgram &program,
   LoadOptions options = program.from;
   options.schedule = schedule;
   ImportOptions import = options;
-  import.tensorCores = program.tensorCores;
+  import.products = program.products;
   import.isQuiet = true;
   MGPU_TRY_ASSIGN(LoadedProgram ordered,
                   options.compiler->importProgram(import, nullptr));
-  ordered.tensorCores = import.tensorCores;
+  ordered.products = import.products;
   ordered.from = std::move(options);
   findNeeded(ordered);
   return ordered;

@@ -6,6 +6,7 @@
 // asked for when it was loaded, and the compiler that can build its kernels.
 
 #include "capture/replay/Bundle.h"
+#include "pipeline/ProductPolicy.h"
 #include "planner/dag/MeshDevices.h"
 #include "planner/dag/Program.h"
 
@@ -39,12 +40,9 @@ struct ImportOptions {
   bool isQuiet = false;           ///< diagnostics are not printed
   bool reportSharding = false;    ///< fill LoadedProgram::sharding
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
-  uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled
-  bool fuse = true;      ///< several linalg operations may share a launch
-  /// How GPUs compute matrix products: "mma", "wgmma", "cublaslt" or "none".
-  /// Empty: f16 and bf16 use a form that has passed on the GPU
-  /// (ProductForms.h), else cuBLASLt where it is installed.
-  std::string tensorCores;
+  uint64_t rollFrom = 8;  ///< trips from which the outermost loop stays rolled
+  bool fuse = true;       ///< several linalg operations may share a launch
+  ProductPolicy products; ///< how GPUs compute matrix products
   bool racesAreErrors = false; ///< a proven race fails; else it is a warning
   /// Kernels come with their source. Callers that compile none turn it off.
   bool kernelTexts = true;
@@ -74,8 +72,8 @@ struct Message {
 
 struct LoadedProgram : planner::Program {
   LoadOptions from; ///< as the user asked
-  /// Where `from` left it open, the forms that have passed (ProductForms.h).
-  std::string tensorCores;
+  /// As `from` has it, with the forms that have passed (ProductForms.h).
+  ProductPolicy products;
   std::vector<bool>
       needsValue; ///< by argument: it is read before it is written
   uint32_t numRaces = 0;

@@ -86,7 +86,7 @@ profiledThreads(const LoadedProgram &program, const TuneContext &context,
 bool looksForTuned(const LoadOptions &from, const PrepareOptions &options,
                    bool usesCuda) {
   if ((isCudaTarget(from.target) && !usesCuda) || !options.useTuned ||
-      options.isChosen || !from.tensorCores.empty() || from.pdl ||
+      options.isChosen || !from.products.isOpen() || from.pdl ||
       !options.cpu.empty())
     return false;
   auto path = db::databasePath(from.database);

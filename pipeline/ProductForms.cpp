@@ -14,11 +14,10 @@ namespace mgpu::pipeline {
 /// How the program of such a TuningProblem begins.
 static constexpr const char *problemHead = "product form ";
 
-static db::TuningProblem problemOf(const GpuIdentity &gpu,
-                                   const std::string &form) {
+static db::TuningProblem problemOf(const GpuIdentity &gpu, TensorForm form) {
   db::TuningProblem problem;
   problem.program =
-      fmt::format("{}{}, mgpu {}", problemHead, form, MGPU_VERSION);
+      fmt::format("{}{}, mgpu {}", problemHead, formName(form), MGPU_VERSION);
   problem.device = gpu.name;
   problem.architecture = gpu.arch;
   problem.driver = "CUDA driver " + gpu.driver;
@@ -27,10 +26,10 @@ static db::TuningProblem problemOf(const GpuIdentity &gpu,
 }
 
 Result<void> recordForm(db::TuningStore &store, const GpuIdentity &gpu,
-                        const std::string &form, double medianUs,
+                        TensorForm form, double medianUs,
                         const std::string &fault) {
   db::Trial trial;
-  trial.configuration = db::pairsText({{"form", form}});
+  trial.configuration = db::pairsText({{"form", formName(form)}});
   trial.provenance.version = MGPU_VERSION;
   if (fault.empty()) {
     trial.medianUs = trial.meanUs = trial.lowUs = trial.highUs = medianUs;
@@ -42,39 +41,39 @@ Result<void> recordForm(db::TuningStore &store, const GpuIdentity &gpu,
   return store.record(problemOf(gpu, form), trial);
 }
 
-std::string passedForms(const LoadOptions &options,
-                        const IdentifyGpus &identify) {
-  if (!device::isCudaTarget(options.target) || !options.tensorCores.empty() ||
+std::vector<TensorForm> passedForms(const LoadOptions &options,
+                                    const IdentifyGpus &identify) {
+  if (!device::isCudaTarget(options.target) || !options.products.isOpen() ||
       !options.usesRecord)
-    return "";
+    return {};
   auto path = db::databasePath(options.database);
   if (!path || access(path->c_str(), R_OK) != 0)
-    return "";
+    return {};
   // Whoever needs the file says what is wrong with it.
   db::StoreOptions storing;
   storing.database.access = db::Access::ReadOnly;
   auto store = db::TuningStore::open(*path, storing);
   if (!store)
-    return "";
+    return {};
   auto problems = store->problems();
   if (!problems ||
       std::none_of(problems->begin(), problems->end(),
                    [](const db::TuningProblem &problem) {
                      return problem.program.starts_with(problemHead);
                    }))
-    return "";
+    return {};
   auto gpus = identify(options.target);
   if (!gpus)
-    return "";
-  std::string forms;
-  for (const char *form : formsToTry) {
+    return {};
+  std::vector<TensorForm> forms;
+  for (TensorForm form : tensorForms) {
     const bool passed =
         std::all_of(gpus->begin(), gpus->end(), [&](const GpuIdentity &gpu) {
           auto best = store->best(problemOf(gpu, form));
           return best && *best;
         });
     if (passed)
-      forms += (forms.empty() ? std::string(byRecord) : ",") + form;
+      forms.push_back(form);
   }
   return forms;
 }

@@ -9,10 +9,10 @@
 #include "db/TuningStore.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/LoadedProgram.h"
+#include "pipeline/ProductPolicy.h"
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace mgpu::pipeline {
@@ -20,33 +20,18 @@ namespace mgpu::pipeline {
 using IdentifyGpus =
     std::function<Result<std::vector<GpuIdentity>>(const std::string &)>;
 
-/// The forms, as --tensor-cores names them, the best first.
-inline constexpr const char *formsToTry[] = {"wgmma", "mma"};
-
 /// Stores that the form gave the right bits on the GPU, in replays of which
 /// the median took `medianUs`; or with `fault` that it did not, for good.
 Result<void> recordForm(db::TuningStore &store, const GpuIdentity &gpu,
-                        const std::string &form, double medianUs,
+                        TensorForm form, double medianUs,
                         const std::string &fault = "");
 
-/// "passed:wgmma,mma", those of the forms that passed on every GPU of
-/// options.target. Empty where none did, the target is not a GPU, a form is
-/// asked for, the record is not to be used, or there is no database.
-std::string passedForms(const LoadOptions &options,
-                        const IdentifyGpus &identify = gpusOfTarget);
-inline constexpr std::string_view byRecord = "passed:";
-/// Whether `tensorCores` is what passedForms() gives, and not the user's word.
-inline bool isByRecord(const std::string &tensorCores) {
-  return tensorCores.starts_with(byRecord);
-}
-/// Whether either is for `form`.
-inline bool asksForForm(const std::string &tensorCores,
-                        const std::string &form) {
-  if (!isByRecord(tensorCores))
-    return tensorCores == form;
-  std::string list = "," + tensorCores.substr(byRecord.size()) + ",";
-  return list.find("," + form + ",") != std::string::npos;
-}
+/// The forms that passed on every GPU of options.target, the best first. None
+/// where the target is not a GPU, options.products is not open, the record is
+/// not to be used, or there is no database.
+std::vector<TensorForm>
+passedForms(const LoadOptions &options,
+            const IdentifyGpus &identify = gpusOfTarget);
 
 } // namespace mgpu::pipeline
 

@@ -84,7 +84,7 @@ Result<Compiler::Object> SourceCompiler::buildHostKernel(
 }
 
 std::vector<Result<kernels::CudaText>>
-SourceCompiler::emitCudaKernels(const planner::Dag &dag, const std::string &,
+SourceCompiler::emitCudaKernels(const planner::Dag &dag, const ProductPolicy &,
                                 device::BlobCache *) const {
   const std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<Result<kernels::CudaText>> texts;

@@ -88,7 +88,7 @@ planner::Dag smallProgram() {
 /// Emits all and compiles them where NVRTC is.
 bool build(const planner::Dag &dag, const std::string &arch,
            device::BlobCache *cache) {
-  auto texts = allOf(pipeline::mlirCompiler().emitCudaKernels(dag, "", cache));
+  auto texts = allOf(pipeline::mlirCompiler().emitCudaKernels(dag, {}, cache));
   auto programs = texts ? kernels::compileTexts(*texts, arch, cache, {})
                         : tl::unexpected(texts.error());
   auto compiled =
@@ -101,7 +101,7 @@ bool build(const planner::Dag &dag, const std::string &arch,
 bool smallKernels(const std::string &arch) {
   planner::Dag dag = smallProgram();
   auto emitted = leastMs([&] {
-    return allOf(pipeline::mlirCompiler().emitCudaKernels(dag, "", nullptr))
+    return allOf(pipeline::mlirCompiler().emitCudaKernels(dag, {}, nullptr))
         .has_value();
   });
   if (!emitted)

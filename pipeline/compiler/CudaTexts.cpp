@@ -40,9 +40,9 @@ static kernels::CudaText textOf(kernels::CudaKernel kernel,
 
 namespace {
 
-/// A form of matrix products of f16 and bf16.
+/// How the text of a form of matrix products of f16 and bf16 is made.
 struct ProductForm {
-  const char *asked; ///< value of --tensor-cores
+  TensorForm asked;
   const char *form, *test;
   std::string (*refusal)(ModuleOp);
   Result<kernels::CudaKernel> (*emit)(ModuleOp,
@@ -52,10 +52,12 @@ struct ProductForm {
   const char *onlyArch;
 };
 constexpr ProductForm productForms[] = {
-    {"mma", "tensor_cores", "--tensor-cores", kernels::tensorMatmulRefusal,
-     kernels::emitTensorMatmul, kernels::tensorMatmulSpace, 80, ""},
-    {"wgmma", "wgmma", "--tensor-cores=wgmma", kernels::wgmmaMatmulRefusal,
-     kernels::emitWgmmaMatmul, kernels::wgmmaMatmulSpace, 90, "sm_90a"},
+    {TensorForm::Mma, "tensor_cores", "--tensor-cores",
+     kernels::tensorMatmulRefusal, kernels::emitTensorMatmul,
+     kernels::tensorMatmulSpace, 80, ""},
+    {TensorForm::Wgmma, "wgmma", "--tensor-cores=wgmma",
+     kernels::wgmmaMatmulRefusal, kernels::emitWgmmaMatmul,
+     kernels::wgmmaMatmulSpace, 90, "sm_90a"},
 };
 
 } // namespace
@@ -64,7 +66,7 @@ constexpr ProductForm productForms[] = {
 /// one without a source cannot be. None of another kernel.
 static std::vector<kernels::CudaText>
 productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
-             const std::string &tensorCores) {
+             const ProductPolicy &products) {
   std::vector<kernels::CudaText> texts;
   for (const ProductForm &form : productForms) {
     std::string refusal = form.refusal(module);
@@ -85,11 +87,9 @@ productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
     text.form = form.form;
     text.leastArch = form.leastArch;
     text.image.arch = form.onlyArch;
-    const bool hasPassed =
-        isByRecord(tensorCores) && asksForForm(tensorCores, form.asked);
     text.disabled =
         !refusal.empty() ? refusal
-        : hasPassed
+        : products.isPassed(form.asked)
             ? "has passed its test on this GPU, as has the form that is used"
             : fmt::format("off until its test on a GPU (tests/gpu) has "
                           "passed, which has not been run; {} uses it",
@@ -100,9 +100,9 @@ productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
 }
 
 /// cuBLASLt as a candidate for a matrix product, whose text `text` is: the
-/// default of f16 and bf16 unless another form is asked for.
-static void addLibrary(ModuleOp module, const std::string &tensorCores,
-                       kernels::CudaText &text) {
+/// default of f16 and bf16 unless `text` is a form on tensor cores.
+static void addLibrary(ModuleOp module, const ProductPolicy &products,
+                       kernels::CudaText &text, bool usesForm) {
   std::string refusal = kernels::libraryMatmulRefusal(module);
   if (refusal == "-")
     return;
@@ -117,10 +117,8 @@ static void addLibrary(ModuleOp module, const std::string &tensorCores,
     candidate.image.product = product;
     candidate.disabled = isNarrow ? "another form was asked for"
                                   : "--tensor-cores=cublaslt uses it";
-    const bool isOpen = tensorCores.empty() || isByRecord(tensorCores);
-    if (tensorCores == "cublaslt" ||
-        (isNarrow && isOpen && text.form != "tensor_cores" &&
-         text.form != "wgmma"))
+    if (products.choice == ProductPolicy::Choice::Library ||
+        (isNarrow && products.isOpen() && !usesForm))
       text.image.product = product;
   }
   text.candidates.push_back(std::move(candidate));
@@ -129,18 +127,20 @@ static void addLibrary(ModuleOp module, const std::string &tensorCores,
 /// What --tensor-cores asks for, taken out of `candidates`, if it is there.
 static std::optional<kernels::CudaText>
 takeAsked(std::vector<kernels::CudaText> &candidates,
-          const std::string &tensorCores) {
-  for (const char *asked : formsToTry)
-    for (const ProductForm &form : productForms)
-      for (auto at = candidates.begin(); at != candidates.end(); ++at)
-        if (asked == std::string_view(form.asked) &&
-            asksForForm(tensorCores, asked) && at->form == form.form &&
-            !at->image.blob.empty()) {
-          kernels::CudaText text = std::move(*at);
-          candidates.erase(at);
-          text.disabled.clear();
-          return text;
-        }
+          const ProductPolicy &products) {
+  for (TensorForm asked : tensorForms) {
+    const ProductForm &form =
+        *std::ranges::find(productForms, asked, &ProductForm::asked);
+    auto at = std::ranges::find_if(candidates, [&](const auto &candidate) {
+      return candidate.form == form.form && !candidate.image.blob.empty();
+    });
+    if (!products.uses(asked) || at == candidates.end())
+      continue;
+    kernels::CudaText text = std::move(*at);
+    candidates.erase(at);
+    text.disabled.clear();
+    return text;
+  }
   return std::nullopt;
 }
 
@@ -156,15 +156,14 @@ DialectRegistry kernelDialects() {
 /// small kernels.
 class TextEmitter {
 public:
-  explicit TextEmitter(const std::string &tensorCores)
-      : tensorCores(tensorCores) {
+  explicit TextEmitter(const ProductPolicy &products) : products(products) {
     context.printOpOnDiagnostic(false);
   }
   Result<kernels::CudaText> emit(const planner::KernelSpec &spec,
                                  const planner::LaunchFacts &facts);
 
 private:
-  std::string tensorCores;
+  ProductPolicy products;
   planner::SourceNames names;
   MLIRContext context{kernelDialects(), MLIRContext::Threading::DISABLED};
 };
@@ -210,10 +209,10 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
                                    facts.alignment,
                                    facts.unwritten};
   std::vector<kernels::CudaText> candidates =
-      productTexts(*module, options, tensorCores);
-  if (auto asked = takeAsked(candidates, tensorCores)) {
+      productTexts(*module, options, products);
+  if (auto asked = takeAsked(candidates, products)) {
     asked->candidates = std::move(candidates);
-    addLibrary(*module, tensorCores, *asked);
+    addLibrary(*module, products, *asked, true);
     return std::move(*asked);
   }
   const bool isTiled = kernels::isMatmul(*module);
@@ -223,7 +222,7 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
   kernels::CudaText text = textOf(std::move(*kernel), std::move(*space));
   text.form = isTiled ? "tiles" : "threads";
   text.candidates = std::move(candidates);
-  addLibrary(*module, tensorCores, text);
+  addLibrary(*module, products, text, false);
   return text;
 }
 
@@ -231,14 +230,14 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
 
 std::vector<Result<kernels::CudaText>>
 MlirCompiler::emitCudaKernels(const planner::Dag &dag,
-                              const std::string &tensorCores,
+                              const ProductPolicy &products,
                               device::BlobCache *cache) const {
   // Most entries of a program that changes a little stay.
   constexpr size_t inEntry = 32;
   const std::vector<planner::LaunchFacts> facts = planner::launchFacts(dag);
   std::vector<Result<kernels::CudaText>> texts;
   kernels::TextCache kept(
-      cache, {kernels::emitterId(), "tensor cores " + tensorCores});
+      cache, {kernels::emitterId(), "tensor cores " + products.text()});
   std::optional<TextEmitter> emitter;
   for (size_t first = 0; first < dag.kernels.size(); first += inEntry) {
     size_t count = std::min(inEntry, dag.kernels.size() - first);
@@ -250,7 +249,7 @@ MlirCompiler::emitCudaKernels(const planner::Dag &dag,
       continue;
     }
     if (!emitter)
-      emitter.emplace(tensorCores);
+      emitter.emplace(products);
     for (size_t k = 0; k < count; ++k)
       texts.push_back(emitter->emit(specs[k], of[k]));
     if (auto all =

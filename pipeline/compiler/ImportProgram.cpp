@@ -52,14 +52,13 @@ const char *severityName(DiagnosticSeverity severity) {
 /// their own: its epilogues take the sums before they are rounded, so their
 /// bits would be others.
 planner::FuseProducts productsToFuse(const ImportOptions &options) {
-  if (options.tensorCores == "cublaslt")
+  if (options.products.choice == ProductPolicy::Choice::Library)
     return planner::FuseProducts::None;
   // Every product that cuBLASLt takes has the form mma.
-  if (isByRecord(options.tensorCores) &&
-      !asksForForm(options.tensorCores, "mma"))
-    return planner::FuseProducts::Wide;
-  return options.tensorCores.empty() ? planner::FuseProducts::Wide
-                                     : planner::FuseProducts::All;
+  const bool leavesNarrow =
+      options.products.isOpen() && !options.products.isPassed(TensorForm::Mma);
+  return leavesNarrow ? planner::FuseProducts::Wide
+                      : planner::FuseProducts::All;
 }
 
 /// Whether a launch of the program is a matmul that a library may compute.

@@ -82,7 +82,7 @@ protected:
     const planner::Dag &dag = *outcome.dag;
     const std::vector<Dim3> grids = planner::largestGrids(dag);
     auto texts =
-        allOf(pipeline::mlirCompiler().emitCudaKernels(dag, "", nullptr));
+        allOf(pipeline::mlirCompiler().emitCudaKernels(dag, {}, nullptr));
     ASSERT_TRUE(texts) << texts.error().message;
     for (size_t k = 0; k < texts->size(); ++k) {
       const kernels::CudaText &text = (*texts)[k];

@@ -386,7 +386,7 @@ TEST(GpuTune, KernelsAreBuiltAsTheirConfigurationsSay) {
     ImportOutcome outcome = importExample(example);
     ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
     auto texts = allOf(
-        pipeline::mlirCompiler().emitCudaKernels(*outcome.dag, "", nullptr));
+        pipeline::mlirCompiler().emitCudaKernels(*outcome.dag, {}, nullptr));
     ASSERT_TRUE(texts) << texts.error().message;
     const kernels::CudaText &text = texts->front();
     ASSERT_TRUE(text.space);

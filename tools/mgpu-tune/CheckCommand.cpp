@@ -88,7 +88,7 @@ static Result<void> verifyKernels(const LoadedProgram &program,
   std::vector<Result<void>> found;
   if (isCudaTarget(program.from.target))
     for (auto &text : program.compiler().emitCudaKernels(
-             program.dag, program.tensorCores, nullptr))
+             program.dag, program.products, nullptr))
       found.push_back(text ? Result<void>() : fail(text.error()));
   else
     found = program.compiler().verifyHostKernels(program.dag);

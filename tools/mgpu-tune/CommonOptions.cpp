@@ -133,13 +133,16 @@ void addCompileTimeout(CLI::App *command, LoadOptions &load) {
 }
 
 void addTensorCores(CLI::App *command, LoadOptions &load) {
-  takeWord(command->add_flag(
-               "--tensor-cores{mma}", load.tensorCores,
-               "On GPUs, products of f16 and bf16 by a form of ours, mma or "
-               "for sm_90 wgmma; all products by cublaslt; or none. Not "
-               "given: those of f16 and bf16 by a form that has passed on "
-               "the GPU (db form), else by cuBLASLt where it is"),
-           {"mma", "wgmma", "cublaslt", "none"});
+  auto *option = command->add_flag(
+      "--tensor-cores{mma}",
+      "On GPUs, products of f16 and bf16 by a form of ours, mma or "
+      "for sm_90 wgmma; all products by cublaslt; or none. Not "
+      "given: those of f16 and bf16 by a form that has passed on "
+      "the GPU (db form), else by cuBLASLt where it is");
+  takeWord(option, {"mma", "wgmma", "cublaslt", "none"});
+  option->each([&load](const std::string &word) {
+    load.products = productPolicy(word).value_or(ProductPolicy());
+  });
 }
 
 void addPdl(CLI::App *command, LoadOptions &load) {

@@ -116,8 +116,11 @@ void DbGroup::addTransfers() {
                        "Store that a form of --tensor-cores has run on a GPU "
                        "and gave the right bits, or did not (tests/gpu/run.sh)",
                        runDbForm);
-  takeWord(form->add_option("FORM", db->form, "mma or wgmma")->required(),
-           {"mma", "wgmma"});
+  CLI::Option *which = form->add_option("FORM", "mma or wgmma")->required();
+  takeWord(which, {"mma", "wgmma"});
+  which->each([db = db](const std::string &word) {
+    db->form = formNamed(word).value_or(TensorForm::Mma);
+  });
   addValue(form, "--target", db->target, "TARGET", "The GPU: cuda:0, ...");
   takeNumber(addValue(form, "--replay-us", db->medianUs, "MICROSECONDS",
                       "The median time of its replays, whose bits "

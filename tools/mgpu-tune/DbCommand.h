@@ -5,6 +5,7 @@
 // `mgpu-tune db ...` and the options of all commands that use the database.
 
 #include "db/TuningStore.h"
+#include "pipeline/ProductPolicy.h"
 #include "tools/mgpu-tune/CommandLine.h"
 
 #include <functional>
@@ -34,7 +35,8 @@ struct DbOptions {
   std::string output; ///< export -o
   uint64_t limit = 20;
   std::string older, blobs; ///< prune
-  std::string form, fault;  ///< form
+  TensorForm form = {};     ///< form
+  std::string fault;        ///< form
   double medianUs = 0;      ///< form
   /// explain: coordinates that replace those of the problem `key`.
   std::optional<std::string> program, shape, device, architecture, driver,

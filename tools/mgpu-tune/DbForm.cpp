@@ -32,12 +32,12 @@ Result<int> runDbForm(const DbOptions &options) {
     MGPU_TRY(
         recordForm(store, gpu, options.form, options.medianUs, options.fault));
     if (!options.json)
-      fmt::print("{}: {} on {}, CUDA driver {}\n", options.form,
+      fmt::print("{}: {} on {}, CUDA driver {}\n", formName(options.form),
                  options.fault.empty() ? "passed" : "failed", gpu.name,
                  gpu.driver);
   }
   if (options.json)
-    pipeline::printJson(json{{"form", options.form},
+    pipeline::printJson(json{{"form", formName(options.form)},
                              {"gpus", gpus.size()},
                              {"passed", options.fault.empty()}});
   return 0;

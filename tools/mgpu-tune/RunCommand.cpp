@@ -78,7 +78,8 @@ Result<void> checkTarget(const RunOptions &options) {
     return fail(ErrorKind::Unsupported,
                 "--distributed runs the host target alone: GPUs of several "
                 "processes do not reach each other yet");
-  if (load.tensorCores == "cublaslt" && isCudaTarget(load.target))
+  if (load.products.choice == ProductPolicy::Choice::Library &&
+      isCudaTarget(load.target))
     MGPU_TRY(device::findCublasLt());
   return {};
 }
