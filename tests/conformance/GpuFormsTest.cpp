@@ -104,7 +104,7 @@ TEST(GpuForms, TextsAreOfTheFormThatPassed) {
   EXPECT_EQ(formsOf({Wgmma, Mma}),
             "threads threads threads wgmma threads wgmma threads tensor_cores "
             "threads ");
-  EXPECT_EQ(formsOf("passed:wgmma"),
+  EXPECT_EQ(formsOf({Wgmma}),
             "threads threads threads wgmma threads wgmma threads "
             "threads+cublaslt threads ");
 }

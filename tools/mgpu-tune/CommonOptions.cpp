@@ -133,12 +133,12 @@ void addCompileTimeout(CLI::App *command, LoadOptions &load) {
 }
 
 void addTensorCores(CLI::App *command, LoadOptions &load) {
-  auto *option = command->add_flag(
-      "--tensor-cores{mma}",
+  const std::string help =
       "On GPUs, products of f16 and bf16 by a form of ours, mma or "
       "for sm_90 wgmma; all products by cublaslt; or none. Not "
       "given: those of f16 and bf16 by a form that has passed on "
-      "the GPU (db form), else by cuBLASLt where it is");
+      "the GPU (db form), else by cuBLASLt where it is";
+  CLI::Option *option = command->add_flag("--tensor-cores{mma}", help);
   takeWord(option, {"mma", "wgmma", "cublaslt", "none"});
   option->each([&load](const std::string &word) {
     load.products = productPolicy(word).value_or(ProductPolicy());

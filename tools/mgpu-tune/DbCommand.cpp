@@ -116,7 +116,8 @@ void DbGroup::addTransfers() {
                        "Store that a form of --tensor-cores has run on a GPU "
                        "and gave the right bits, or did not (tests/gpu/run.sh)",
                        runDbForm);
-  CLI::Option *which = form->add_option("FORM", "mma or wgmma")->required();
+  const std::string words = "mma or wgmma";
+  CLI::Option *which = form->add_option("FORM", words)->required();
   takeWord(which, {"mma", "wgmma"});
   which->each([db = db](const std::string &word) {
     db->form = formNamed(word).value_or(TensorForm::Mma);
