@@ -29,7 +29,9 @@ public:
       if (!callee)
         continue;
       visit(callee);
-      if (done.contains(callee) && callee.getBody().hasOneBlock())
+      if (!done.contains(callee))
+        recursive.insert(callee);
+      else if (!recursive.contains(callee) && callee.getBody().hasOneBlock())
         inlineCall(call, callee);
     }
     done.insert(function);
@@ -53,7 +55,7 @@ private:
   }
 
   SymbolTable symbols;
-  llvm::DenseSet<func::FuncOp> visited, done;
+  llvm::DenseSet<func::FuncOp> visited, done, recursive;
 };
 
 struct InlineFunctions : impl::InlineFunctionsBase<InlineFunctions> {
