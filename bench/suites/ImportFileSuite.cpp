@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What turning a program file into a DAG costs, beside parsing and verifying
-// its text alone, and how much memory its module takes once all device work is
-// launches.
+// What turning a program over tensors into a DAG costs, beside parsing and
+// verifying its text alone, and how much memory its module takes where it names
+// each device (mgpu-opt --spmd-to-mgpu), and once all device work is launches.
 //
 // Usage: bench-import-file FILE...
 
+#include "dialect/conversion/Passes.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/lower/KernelDialects.h"
 #include "planner/import/BuildDag.h"
@@ -13,6 +14,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <algorithm>
 #include <ctime>
@@ -36,7 +38,8 @@ size_t heapBytes() {
 
 struct Costs {
   double parse = 0, lower = 0, walk = 0; ///< seconds
-  size_t ops = 0, nodes = 0, bytes = 0;
+  size_t ops = 0, nodes = 0;
+  size_t spreadBytes = 0, launchBytes = 0; ///< of the module
 };
 
 size_t countOps(mlir::ModuleOp module) {
@@ -50,6 +53,7 @@ Result<Costs> measure(const std::string &path, const std::string &text) {
   mlir::DialectRegistry registry;
   registry.insert<ir::MgpuDialect>();
   kernels::registerHostEmitDialects(registry);
+  conversion::registerTensorDialects(registry);
   auto context = [&] {
     auto made = std::make_unique<mlir::MLIRContext>(
         registry, mlir::MLIRContext::Threading::DISABLED);
@@ -66,12 +70,25 @@ Result<Costs> measure(const std::string &path, const std::string &text) {
       return fail(ErrorKind::Invalid, path + " does not parse");
     costs.ops = countOps(*module);
   }
+  {
+    auto fresh = context();
+    size_t before = heapBytes();
+    auto module =
+        mlir::parseSourceString<mlir::ModuleOp>(text, fresh.get(), path);
+    mlir::PassManager passes(fresh.get());
+    conversion::SpmdPipelineOptions options;
+    options.tosa = false;
+    conversion::buildSpmdPipeline(passes, options);
+    if (failed(passes.run(*module)))
+      return fail(ErrorKind::Invalid, path + " is no program over tensors");
+    costs.spreadBytes = heapBytes() - before;
+  }
   auto fresh = context();
   size_t before = heapBytes();
   double start = cpuSeconds();
   MGPU_TRY_ASSIGN(auto parsed, planner::parseProgramText(text, path, *fresh));
   costs.lower = cpuSeconds() - start;
-  costs.bytes = heapBytes() - before;
+  costs.launchBytes = heapBytes() - before;
   planner::ImportOptions options;
   options.kernelTexts = false;
   start = cpuSeconds();
@@ -99,11 +116,14 @@ int main(int argc, char **argv) {
       return 1;
     }
     double whole = costs->lower + costs->walk;
+    double nodes = double(costs->nodes);
     fmt::print("{}: {} operations, {} nodes; parse {:.0f} ms, lower {:.0f} ms, "
-               "walk {:.0f} ms, ratio {:.2f}; {:.0f} bytes a node\n",
+               "walk {:.0f} ms, ratio {:.2f}; {:.0f} bytes a node, {:.0f} once "
+               "all work is launches\n",
                argv[k], costs->ops, costs->nodes, costs->parse * 1e3,
                costs->lower * 1e3, costs->walk * 1e3, whole / costs->parse,
-               double(costs->bytes) / double(costs->nodes));
+               double(costs->spreadBytes) / nodes,
+               double(costs->launchBytes) / nodes);
   }
   return 0;
 }

@@ -66,8 +66,10 @@ Result<HostData> runBundle(const std::string &text, const HostData &inputs) {
   MGPU_TRY_ASSIGN(auto program, pipeline::loadProgram(options));
   pipeline::PrepareOptions prepare;
   prepare.useTuned = false;
-  MGPU_TRY_ASSIGN(auto made, pipeline::makeBundle(std::move(program), prepare,
-                                                  {{"x86-64-v2"}, {}}));
+  pipeline::BundleOptions build;
+  build.levels = {"x86-64-v2"};
+  MGPU_TRY_ASSIGN(auto made,
+                  pipeline::makeBundle(std::move(program), prepare, build));
   pipeline::LoadOptions bundled;
   bundled.file = folder / "spmd.mgpu";
   MGPU_TRY(capture::writeBundle(bundled.file, made.contents));
