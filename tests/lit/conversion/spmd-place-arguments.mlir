@@ -37,8 +37,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // Parts of sizes of their own: a device asks for its number.
 #parts = #spmd.layout<mesh = [2], split = [[0]], offsets = [[0, 3, 8]]>
-// CHECK-LABEL: func.func @main(
-// CHECK-SAME: %[[X:.*]]: tensor<8xf32>)
+// CHECK: func.func @main(%[[X:.*]]: tensor<8xf32>)
 // CHECK: %[[DEVICE:.*]] = spmd.device_index
 // CHECK: %[[IS:.*]] = arith.cmpi eq, %[[DEVICE]]
 // CHECK: %[[SIZE:.*]] = arith.select %[[IS]], %c5{{.*}}, %c3
