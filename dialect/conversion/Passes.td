@@ -236,6 +236,17 @@ def PartitionTensors : Pass<"spmd-partition-tensors", "::mlir::ModuleOp"> {
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def InlineFunctions : Pass<"spmd-inline-functions", "::mlir::ModuleOp"> {
+  let summary = "Inline functions of one block";
+  let description = [{
+    Puts into the entry function the bodies of functions of one block that it
+    calls, with those that they call. A function that calls itself stays. Its
+    time grows with the operations; that of MLIR's inliner, which moves all
+    operations behind a call, with their number times that of the calls.
+  }];
+  let options = [EntryOption];
+}
+
 def InlineCalls : Pass<"spmd-inline-calls", "::mlir::ModuleOp"> {
   let summary = "Put the functions that some devices run into spmd.on";
   let description = [{

@@ -49,6 +49,7 @@ static void addNormalisation(OpPassManager &passes,
   passes.addPass(createConvertShardToSpmd());
   passes.addPass(createPrepareStablehlo({entry}));
   passes.addPass(createConvertRunParallelToSdy());
+  passes.addPass(createInlineFunctions({entry}));
   passes.addPass(createInlinerPass());
   passes.addPass(createSymbolDCEPass());
   passes.addPass(createExpandMpmd({entry}));

@@ -24,19 +24,22 @@ void SpmdDialect::registerAttributes() {
 
 Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   SmallVector<int64_t> mesh;
-  SmallVector<DenseI64ArrayAttr> split;
+  SmallVector<DenseI64ArrayAttr> split, offsets;
   std::optional<int64_t> first;
   auto parseList = [&](SmallVectorImpl<int64_t> &list) {
     return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
       return parser.parseInteger(list.emplace_back());
     });
   };
-  auto parseAxes = [&]() -> ParseResult {
-    SmallVector<int64_t> axes;
-    if (parseList(axes))
-      return failure();
-    split.push_back(parser.getBuilder().getDenseI64ArrayAttr(axes));
-    return success();
+  auto parseLists = [&](SmallVectorImpl<DenseI64ArrayAttr> &lists) {
+    return parser.parseCommaSeparatedList(
+        AsmParser::Delimiter::Square, [&]() -> ParseResult {
+          SmallVector<int64_t> list;
+          if (parseList(list))
+            return failure();
+          lists.push_back(parser.getBuilder().getDenseI64ArrayAttr(list));
+          return success();
+        });
   };
   if (parser.parseLess() || parser.parseKeyword("mesh") ||
       parser.parseEqual() || parseList(mesh) || parser.parseComma())
@@ -45,11 +48,26 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
       (parser.parseEqual() || parser.parseInteger(first.emplace()) ||
        parser.parseComma()))
     return {};
-  if (parser.parseKeyword("split") || parser.parseEqual() ||
-      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseAxes) ||
-      parser.parseGreater())
+  if (parser.parseKeyword("split") || parser.parseEqual() || parseLists(split))
     return {};
-  return parser.getChecked<LayoutAttr>(parser.getContext(), mesh, split, first);
+  if (succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("offsets") || parser.parseEqual() ||
+       parseLists(offsets)))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<LayoutAttr>(parser.getContext(), mesh, split, first,
+                                       offsets);
+}
+
+static void printLists(AsmPrinter &printer, ArrayRef<DenseI64ArrayAttr> lists) {
+  printer << '[';
+  llvm::interleaveComma(lists, printer, [&](DenseI64ArrayAttr list) {
+    printer << '[';
+    llvm::interleaveComma(list.asArrayRef(), printer);
+    printer << ']';
+  });
+  printer << ']';
 }
 
 void LayoutAttr::print(AsmPrinter &printer) const {
@@ -58,19 +76,35 @@ void LayoutAttr::print(AsmPrinter &printer) const {
   printer << "], ";
   if (getFirst())
     printer << "first = " << *getFirst() << ", ";
-  printer << "split = [";
-  llvm::interleaveComma(getSplit(), printer, [&](DenseI64ArrayAttr axes) {
-    printer << '[';
-    llvm::interleaveComma(axes.asArrayRef(), printer);
-    printer << ']';
-  });
-  printer << "]>";
+  printer << "split = ";
+  printLists(printer, getSplit());
+  if (!getOffsets().empty()) {
+    printer << ", offsets = ";
+    printLists(printer, getOffsets());
+  }
+  printer << '>';
+}
+
+/// Whether `offsets` are those of `parts` parts.
+static bool areOffsets(ArrayRef<int64_t> offsets, int64_t parts) {
+  for (size_t k = 1; k < offsets.size(); ++k)
+    if (offsets[k] <= offsets[k - 1])
+      return false;
+  return int64_t(offsets.size()) == parts + 1 && offsets[0] == 0;
+}
+
+static int64_t countParts(ArrayRef<int64_t> mesh, DenseI64ArrayAttr axes) {
+  int64_t parts = 1;
+  for (int64_t axis : axes.asArrayRef())
+    parts *= mesh[axis];
+  return parts;
 }
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> mesh,
                                  ArrayRef<DenseI64ArrayAttr> split,
-                                 std::optional<int64_t> first) {
+                                 std::optional<int64_t> first,
+                                 ArrayRef<DenseI64ArrayAttr> offsets) {
   int64_t devices = 1;
   for (int64_t size : mesh) {
     if (size < 1 || size > mostDevices / devices)
@@ -91,6 +125,17 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       if (!seen.insert(axis).second)
         return emitError() << "axis " << axis << " is named twice [layout_c3]";
     }
+  if (offsets.empty())
+    return success();
+  if (offsets.size() != split.size())
+    return emitError() << "'offsets' has " << offsets.size()
+                       << " lists, and 'split' " << split.size()
+                       << " [layout_c11]";
+  for (auto [dim, list] : llvm::enumerate(offsets))
+    if (int64_t parts = countParts(mesh, split[dim]);
+        !list.empty() && !areOffsets(list, parts))
+      return emitError() << "'offsets' of dimension " << dim << " must be "
+                         << parts + 1 << " growing numbers from 0 [layout_c11]";
   return success();
 }
 
@@ -100,10 +145,7 @@ int64_t LayoutAttr::numDevices() const {
 }
 
 int64_t LayoutAttr::parts(unsigned dim) const {
-  int64_t parts = 1;
-  for (int64_t axis : getSplit()[dim].asArrayRef())
-    parts *= getMesh()[axis];
-  return parts;
+  return countParts(getMesh(), getSplit()[dim]);
 }
 
 int64_t LayoutAttr::partOf(unsigned dim, int64_t device) const {
@@ -117,20 +159,49 @@ int64_t LayoutAttr::partOf(unsigned dim, int64_t device) const {
   return part;
 }
 
+SmallVector<int64_t> LayoutAttr::boundsOf(unsigned dim, int64_t size) const {
+  if (!getOffsets().empty() && !getOffsets()[dim].empty())
+    return SmallVector<int64_t>(getOffsets()[dim].asArrayRef());
+  SmallVector<int64_t> bounds;
+  int64_t count = parts(dim);
+  for (int64_t part = 0; part <= count; ++part)
+    bounds.push_back(size / count * part + std::min(part, size % count));
+  return bounds;
+}
+
+bool LayoutAttr::fits(ArrayRef<int64_t> full) const {
+  if (getSplit().size() != full.size())
+    return false;
+  for (auto [dim, size] : llvm::enumerate(full))
+    if (size < parts(dim) || boundsOf(dim, size).back() != size)
+      return false;
+  return true;
+}
+
+LayoutAttr LayoutAttr::startingAt(int64_t device) const {
+  return get(getContext(), getMesh(), getSplit(), device, getOffsets());
+}
+
 SmallVector<int64_t> LayoutAttr::shardShape(ArrayRef<int64_t> full) const {
   SmallVector<int64_t> shape(full);
-  for (unsigned dim = 0; dim < full.size(); ++dim)
-    shape[dim] = full[dim] % parts(dim) == 0 ? full[dim] / parts(dim)
-                                             : ShapedType::kDynamic;
+  for (unsigned dim = 0; dim < full.size(); ++dim) {
+    SmallVector<int64_t> bounds = boundsOf(dim, full[dim]);
+    shape[dim] = bounds[1];
+    for (size_t part = 1; part + 1 < bounds.size(); ++part)
+      if (bounds[part + 1] - bounds[part] != bounds[1])
+        shape[dim] = ShapedType::kDynamic;
+  }
   return shape;
 }
 
 SmallVector<int64_t> LayoutAttr::shardShape(ArrayRef<int64_t> full,
                                             int64_t device) const {
   SmallVector<int64_t> shape(full);
-  for (unsigned dim = 0; dim < full.size(); ++dim)
-    shape[dim] = full[dim] / parts(dim) +
-                 (partOf(dim, device) < full[dim] % parts(dim) ? 1 : 0);
+  for (unsigned dim = 0; dim < full.size(); ++dim) {
+    SmallVector<int64_t> bounds = boundsOf(dim, full[dim]);
+    int64_t part = partOf(dim, device);
+    shape[dim] = bounds[part + 1] - bounds[part];
+  }
   return shape;
 }
 
@@ -138,7 +209,6 @@ SmallVector<int64_t> LayoutAttr::shardOffsets(ArrayRef<int64_t> full,
                                               int64_t device) const {
   SmallVector<int64_t> offsets(full.size());
   for (unsigned dim = 0; dim < full.size(); ++dim)
-    offsets[dim] = full[dim] / parts(dim) * partOf(dim, device) +
-                   std::min(partOf(dim, device), full[dim] % parts(dim));
+    offsets[dim] = boundsOf(dim, full[dim])[partOf(dim, device)];
   return offsets;
 }

@@ -66,6 +66,10 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     same part (replicas). The mesh is all devices of the program; with `first`
     it is those from that number on, and the others hold nothing.
 
+    Parts of any sizes are cut by `offsets`: it has a list for each dimension,
+    which says where each part begins and, last, where the dimension ends. A
+    dimension with an empty list is cut as above.
+
     Example: on a mesh of 2 x 4 devices, rows are cut in two and columns are
     whole, so each part has four replicas.
     ```mlir
@@ -74,6 +78,10 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     Devices 4 and 5 hold a half each.
     ```mlir
     #spmd.layout<mesh = [2], first = 4, split = [[0], []]>
+    ```
+    Device 0 holds 3 of 64 rows, device 1 the others.
+    ```mlir
+    #spmd.layout<mesh = [2], split = [[0], []], offsets = [[0, 3, 64], []]>
     ```
 
     Constraints, by the label that ends the message about each:
@@ -90,14 +98,20 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
       attribute;
     - (layout_c8) `spmd.alias` is on a tensor, and the number of an argument;
     - (layout_c9) that argument has the type and the layout of the result;
-    - (layout_c10) no other result is the next state of that argument.
+    - (layout_c10) no other result is the next state of that argument;
+    - (layout_c11) `offsets` has as many lists as `split`; one that is not empty
+      begins with 0, grows, and has a number more than the dimension has parts;
+    - (layout_c12) its last number is the size of the dimension.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$mesh,
       ArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$split,
-      OptionalParameter<"::std::optional<int64_t>">:$first);
+      OptionalParameter<"::std::optional<int64_t>">:$first,
+      OptionalArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$offsets);
   let builders = [AttrBuilder<(ins "::llvm::ArrayRef<int64_t>":$mesh,
-      "::llvm::ArrayRef<::mlir::DenseI64ArrayAttr>":$split), [{
-    return $_get($_ctxt, mesh, split, std::nullopt);
+      "::llvm::ArrayRef<::mlir::DenseI64ArrayAttr>":$split,
+      CArg<"::std::optional<int64_t>", "std::nullopt">:$first), [{
+    return $_get($_ctxt, mesh, split, first,
+                 ::llvm::ArrayRef<::mlir::DenseI64ArrayAttr>());
   }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
@@ -114,6 +128,13 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     int64_t parts(unsigned dim) const;
     /// Which part of dimension `dim` `device` of the mesh holds, from 0.
     int64_t partOf(unsigned dim, int64_t device) const;
+    /// Where the parts of dimension `dim`, which has `size` elements, begin, and
+    /// where the last one ends.
+    ::llvm::SmallVector<int64_t> boundsOf(unsigned dim, int64_t size) const;
+    /// Whether a tensor of shape `full` can be cut so.
+    bool fits(::llvm::ArrayRef<int64_t> full) const;
+    /// The same layout of the devices from `device` on.
+    LayoutAttr startingAt(int64_t device) const;
     /// The shape of a shard of a tensor of shape `full`: dynamic where devices
     /// have parts of different sizes.
     ::llvm::SmallVector<int64_t> shardShape(::llvm::ArrayRef<int64_t> full) const;

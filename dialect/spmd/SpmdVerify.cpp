@@ -32,6 +32,9 @@ static LogicalResult checkLayout(Operation *function, Type type,
       return function->emitError()
              << "dimension " << dim << " of " << type << " cannot be cut in "
              << layout.parts(dim) << " parts [layout_c6]";
+  if (!layout.fits(tensor.getShape()))
+    return function->emitError() << "'offsets' must end with the sizes of "
+                                 << type << " [layout_c12]";
   return success();
 }
 
@@ -101,10 +104,9 @@ static LogicalResult checkShard(Operation *op, Value full, Value shard,
                                 LayoutAttr layout, unsigned number) {
   auto fullType = cast<ShapedType>(full.getType());
   auto shardType = cast<ShapedType>(shard.getType());
-  SmallVector<int64_t> expected =
-      layout && layout.getSplit().size() == size_t(fullType.getRank())
-          ? layout.shardShape(fullType.getShape())
-          : llvm::to_vector(fullType.getShape());
+  SmallVector<int64_t> expected = layout && layout.fits(fullType.getShape())
+                                      ? layout.shardShape(fullType.getShape())
+                                      : llvm::to_vector(fullType.getShape());
   if (shardType.getShape() != ArrayRef(expected))
     return op->emitOpError()
            << "must have a shard of shape "
@@ -118,10 +120,7 @@ static LogicalResult checkShard(Operation *op, Value full, Value shard,
 
 LogicalResult LayoutConstraintOp::verify() {
   auto type = cast<RankedTensorType>(getTensor().getType());
-  bool fits = type.hasStaticShape() &&
-              int64_t(getLayout().getSplit().size()) == type.getRank();
-  for (unsigned dim = 0; fits && dim < type.getRank(); ++dim)
-    fits = type.getDimSize(dim) >= getLayout().parts(dim);
+  bool fits = type.hasStaticShape() && getLayout().fits(type.getShape());
   for (int64_t dim : getOpen().value_or(ArrayRef<int64_t>()))
     fits &= dim >= 0 && dim < type.getRank();
   if (!fits)
@@ -181,7 +180,7 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
     for (auto [part, type, each] : llvm::zip(parts, whole, layouts)) {
       auto full = dyn_cast<RankedTensorType>(type);
       auto layout = cast<LayoutAttr>(each);
-      if (!full || full.getRank() != int64_t(layout.getSplit().size()) ||
+      if (!full || !layout.fits(full.getShape()) ||
           part.getType() != full.clone(layout.shardShape(full.getShape())))
         return false;
     }
@@ -198,8 +197,7 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
 /// Whether `shaped` has the shape of a shard of a tensor of shape `full`.
 static bool isShard(Value shaped, LayoutAttr layout, ArrayRef<int64_t> full) {
   auto type = cast<ShapedType>(shaped.getType());
-  return layout.getSplit().size() == full.size() &&
-         type.getRank() == int64_t(full.size()) &&
+  return layout.fits(full) && type.getRank() == int64_t(full.size()) &&
          type.getShape() == ArrayRef(layout.shardShape(full));
 }
 

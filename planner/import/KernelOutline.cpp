@@ -14,14 +14,15 @@ using namespace mlir;
 namespace {
 
 /// The captured memref's type with every dynamic part filled in from the view;
-/// the part of the offset the type does not state goes into the address.
+/// the part of the offset the type does not state goes into the address. What
+/// it states stays: strides of dimensions of one element may differ.
 MemRefType staticTypeOf(MemRefType type, const View &view,
                         int64_t &addressOffset) {
   llvm::SmallVector<int64_t> strides;
   int64_t offset = 0;
   addressOffset = view.offset;
-  if (succeeded(type.getStridesAndOffset(strides, offset)) &&
-      !ShapedType::isDynamic(offset))
+  const bool isKnown = succeeded(type.getStridesAndOffset(strides, offset));
+  if (isKnown && !ShapedType::isDynamic(offset))
     addressOffset -= offset;
   else
     offset = 0;
@@ -29,9 +30,14 @@ MemRefType staticTypeOf(MemRefType type, const View &view,
   const bool isEmpty = llvm::is_contained(view.sizes, 0);
   if (!isEmpty && type.hasStaticShape() && type.getLayout().isIdentity())
     return type;
-  auto layout = StridedLayoutAttr::get(type.getContext(), offset, view.strides);
-  bool identity =
-      !isEmpty && offset == 0 && view.strides == rowMajorStrides(view.sizes);
+  if (!isKnown || isEmpty)
+    strides.assign(view.sizes.size(), ShapedType::kDynamic);
+  for (auto [stride, known] : llvm::zip(strides, view.strides))
+    if (ShapedType::isDynamic(stride))
+      stride = known;
+  auto layout = StridedLayoutAttr::get(type.getContext(), offset, strides);
+  bool identity = !isEmpty && offset == 0 &&
+                  ArrayRef(strides) == ArrayRef(rowMajorStrides(view.sizes));
   return MemRefType::get(view.sizes, type.getElementType(),
                          identity ? MemRefLayoutAttrInterface() : layout,
                          type.getMemorySpace());

@@ -7,6 +7,8 @@
 #include "tests/conformance/CudaPrograms.h"
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
+#include "tests/conformance/RandomSharded.h"
+#include "tests/conformance/RandomSpmd.h"
 #include "tests/unit/Sweep.h"
 #include "tests/unit/cuda/FakeCuda.h"
 #include "tests/unit/db/TempFolder.h"
@@ -411,20 +413,21 @@ TEST(CudaCollectives, GiveTheBitsOfTheHost) {
   }
 }
 
-TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
-  const uint64_t count = sweep(12, 24);
+using InputsOf =
+    std::function<Result<HostData>(const planner::Dag &, uint64_t number)>;
+
+/// Each program on GPUs gives the bits it gives on the host.
+void checkPrograms(const std::vector<std::string> &texts,
+                   const InputsOf &inputsOf) {
   Importer importer;
   KernelCache cache;
   CudaPrograms programs;
   std::vector<planner::Dag> dags;
   std::mt19937_64 random(5);
-  for (uint64_t seed = 0; seed < count; ++seed) {
-    RandomProgram program = makeRandomProgram(seed);
-    if (seed % 2)
-      addRandomLoop(program, seed);
+  for (const std::string &text : texts) {
     ImportRequest request;
-    request.text = printProgram(program);
-    request.name = "seed" + std::to_string(seed);
+    request.text = text;
+    request.name = "seed" + std::to_string(dags.size());
     ImportOutcome outcome = importer.import(request);
     ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
     dags.push_back(std::move(*outcome.dag));
@@ -433,10 +436,10 @@ TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
   }
   Result<void> compiled = programs.compile();
   ASSERT_TRUE(compiled) << compiled.error().message;
-  for (uint64_t seed = 0; seed < count; ++seed) {
+  for (uint64_t seed = 0; seed < texts.size(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const planner::Dag &dag = dags[seed];
-    auto inputs = randomInputs(dag, seed);
+    auto inputs = inputsOf(dag, seed);
     ASSERT_TRUE(inputs) << inputs.error().message;
     auto objects = cache.compile(dag);
     ASSERT_TRUE(objects) << objects.error().message;
@@ -446,7 +449,7 @@ TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
     ASSERT_TRUE(expected) << expected.error().message;
     for (const char *scheduler : {"list", "1"}) {
       check(programs, seed, dag, scheduler, *inputs, *expected, 1);
-      if (HasFatalFailure())
+      if (testing::Test::HasFatalFailure())
         return;
     }
     auto all = transformed(dag);
@@ -455,10 +458,34 @@ TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
       if (each.changes == 0 || each.name.find("chunk") != 0)
         continue;
       check(programs, seed, each.dag, "1", *inputs, *expected, 1);
-      if (HasFatalFailure())
+      if (testing::Test::HasFatalFailure())
         return;
     }
   }
+}
+
+TEST(CudaRandomPrograms, GiveTheBitsOfTheHost) {
+  std::vector<std::string> texts;
+  for (uint64_t seed = 0; seed < sweep(12, 24); ++seed) {
+    RandomProgram program = makeRandomProgram(seed);
+    if (seed % 2)
+      addRandomLoop(program, seed);
+    texts.push_back(printProgram(program));
+  }
+  checkPrograms(texts, randomInputs);
+}
+
+/// SpmdTest.cpp proves that these give the bits of one device.
+TEST(CudaTensorPrograms, GiveTheBitsOfTheHost) {
+  std::vector<RandomSpmd> programs;
+  std::vector<std::string> texts;
+  for (uint64_t seed = 0; seed < sweep(12, 240); ++seed) {
+    programs.push_back(seed % 4 == 3 ? randomSharded(seed) : randomSpmd(seed));
+    texts.push_back(programs.back().many);
+  }
+  checkPrograms(texts, [&](const planner::Dag &, uint64_t seed) {
+    return Result<HostData>(spmdInputs(programs[seed], seed));
+  });
 }
 
 } // namespace

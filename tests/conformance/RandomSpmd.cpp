@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tests/conformance/RandomSpmd.h"
 
+#include "support/Array.h"
 #include "support/Random.h"
 
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <gtest/gtest.h>
 #include <map>
 #include <numeric>
 
@@ -502,5 +504,18 @@ RandomSpmd SpmdWriter::write() {
 } // namespace
 
 RandomSpmd randomSpmd(uint64_t seed) { return SpmdWriter(seed).write(); }
+
+HostData spmdInputs(const RandomSpmd &program, uint64_t seed) {
+  HostData inputs;
+  Random random(seed);
+  for (const std::string &name : program.arguments) {
+    std::vector<std::byte> bytes(spmdSide * spmdSide * sizeBytes(program.type));
+    for (size_t at = 0; at < bytes.size(); at += sizeBytes(program.type))
+      EXPECT_TRUE(
+          storeNumber(double(random.below(7)) - 3, program.type, &bytes[at]));
+    inputs[name] = std::move(bytes);
+  }
+  return inputs;
+}
 
 } // namespace mgpu::conformance

@@ -6,6 +6,7 @@
 // and for N devices on shards, with the collectives that make up for it.
 
 #include "planner/dag/Dag.h"
+#include "tests/conformance/Execute.h"
 
 #include <cstdint>
 #include <string>
@@ -29,6 +30,9 @@ inline constexpr int64_t spmdSide = 24;
 /// The programs of a seed. Integers wrap and floats stay whole and small, so
 /// both must give the same bits.
 RandomSpmd randomSpmd(uint64_t seed);
+
+/// Small whole numbers for its arguments.
+HostData spmdInputs(const RandomSpmd &program, uint64_t seed);
 
 } // namespace mgpu::conformance
 

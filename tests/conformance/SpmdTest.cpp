@@ -6,11 +6,14 @@
 #include "tests/conformance/RandomSharded.h"
 #include "tests/conformance/RandomSpmd.h"
 
-#include "support/Array.h"
-#include "support/Random.h"
+#include "pipeline/Load.h"
+#include "pipeline/MakeBundle.h"
+#include "pipeline/compiler/MlirCompiler.h"
+#include "support/FileIO.h"
 #include "tests/conformance/Execute.h"
 #include "tests/conformance/Import.h"
 #include "tests/unit/Sweep.h"
+#include "tests/unit/db/TempFolder.h"
 
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -19,19 +22,6 @@ using namespace mgpu;
 using namespace mgpu::conformance;
 
 namespace {
-
-HostData inputsOf(const RandomSpmd &program, uint64_t seed) {
-  HostData inputs;
-  Random random(seed);
-  for (const std::string &name : program.arguments) {
-    std::vector<std::byte> bytes(spmdSide * spmdSide * sizeBytes(program.type));
-    for (size_t at = 0; at < bytes.size(); at += sizeBytes(program.type))
-      EXPECT_TRUE(
-          storeNumber(double(random.below(7)) - 3, program.type, &bytes[at]));
-    inputs[name] = std::move(bytes);
-  }
-  return inputs;
-}
 
 class Runner {
 public:
@@ -66,7 +56,33 @@ void Runner::run(const std::string &text, const HostData &inputs,
   }
 }
 
-/// Runs both programs of each seed, `make` being what writes them.
+/// The result of the program's bundle, which needs no compiler.
+Result<HostData> runBundle(const std::string &text, const HostData &inputs) {
+  db::TempFolder folder;
+  pipeline::LoadOptions options;
+  options.file = folder / "spmd.mlir";
+  options.compiler = &pipeline::mlirCompiler();
+  MGPU_TRY(writeFileAtomic(options.file, text));
+  MGPU_TRY_ASSIGN(auto program, pipeline::loadProgram(options));
+  pipeline::PrepareOptions prepare;
+  prepare.useTuned = false;
+  pipeline::BundleOptions build;
+  build.levels = {"x86-64-v2"};
+  MGPU_TRY_ASSIGN(auto made,
+                  pipeline::makeBundle(std::move(program), prepare, build));
+  pipeline::LoadOptions bundled;
+  bundled.file = folder / "spmd.mgpu";
+  MGPU_TRY(capture::writeBundle(bundled.file, made.contents));
+  MGPU_TRY_ASSIGN(auto read, pipeline::loadProgram(bundled));
+  MGPU_TRY_ASSIGN(auto prepared, pipeline::prepare(read, prepare));
+  MGPU_TRY_ASSIGN(
+      auto got, execute(read.dag, prepared.plan, prepared.kernels, inputs, 2));
+  return HostData{
+      {"r0", got.at(read.dag.buffer(*read.results[0].buffer).name)}};
+}
+
+/// Runs both programs of each seed, `make` being what writes them, and some of
+/// them as bundles.
 void compareSeeds(RandomSpmd (*make)(uint64_t), unsigned few, unsigned many) {
   const char *only = std::getenv("MGPU_SPMD_SEED");
   uint64_t first = only ? std::strtoull(only, nullptr, 10) : 0;
@@ -76,12 +92,17 @@ void compareSeeds(RandomSpmd (*make)(uint64_t), unsigned few, unsigned many) {
     RandomSpmd program = make(seed);
     SCOPED_TRACE("MGPU_SPMD_SEED=" + std::to_string(seed) + "\n" +
                  program.many);
-    HostData inputs = inputsOf(program, seed);
+    HostData inputs = spmdInputs(program, seed);
     std::vector<HostData> one, all;
     runner.run(program.one, inputs, {"serial"}, one);
     runner.run(program.many, inputs, {"list", std::to_string(seed + 1)}, all);
     if (testing::Test::HasFailure())
       return;
+    if (seed % 25 == 0) {
+      auto bundled = runBundle(program.many, inputs);
+      ASSERT_TRUE(bundled) << bundled.error().message;
+      all.push_back(std::move(*bundled));
+    }
     for (const HostData &got : all)
       ASSERT_EQ(difference(one[0], got), "");
   }

@@ -53,10 +53,12 @@ struct AssignMeshes : impl::AssignMeshesBase<AssignMeshes> {
   void runOnOperation() override {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
     if (!function || function.isExternal())
-      return;
+      return markAllAnalysesPreserved();
     mpmd::TopologyAttr topology = mpmd::topologyOf(function);
-    if (!topology)
-      return checkNone(function);
+    if (!topology) {
+      checkNone(function);
+      return markAllAnalysesPreserved();
+    }
     if (!function.getBody().hasOneBlock() || topology.getMeshes().empty()) {
       ir::emitUnsupported(function)
           << "branches between blocks, or has no mesh in its topology";

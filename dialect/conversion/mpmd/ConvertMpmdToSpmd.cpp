@@ -274,7 +274,7 @@ struct ConvertMpmdToSpmd : impl::ConvertMpmdToSpmdBase<ConvertMpmdToSpmd> {
   void runOnOperation() override {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
     if (!function || function.isExternal() || !mpmd::topologyOf(function))
-      return;
+      return markAllAnalysesPreserved();
     if (failed(MpmdToSpmd(getOperation(), function).run()))
       signalPassFailure();
   }

@@ -98,6 +98,8 @@ struct ExpandMpmd : impl::ExpandMpmdBase<ExpandMpmd> {
         return signalPassFailure();
     SmallVector<mpmd::FragmentCallOp> calls;
     function.walk([&](mpmd::FragmentCallOp call) { calls.push_back(call); });
+    if (loops.empty() && calls.empty())
+      return markAllAnalysesPreserved();
     llvm::SetVector<Operation *> callees;
     for (mpmd::FragmentCallOp call : calls) {
       callees.insert(getOperation().lookupSymbol(call.getCallee()));

@@ -220,7 +220,7 @@ struct ScheduleFragments : impl::ScheduleFragmentsBase<ScheduleFragments> {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
     if (name.empty() || !function || function.isExternal() ||
         !mpmd::topologyOf(function))
-      return;
+      return markAllAnalysesPreserved();
     if (name == "auto")
       listSchedules(function);
     else if (failed(schedule(function)))

@@ -31,6 +31,8 @@ struct ConvertRunParallelToSdy
     SmallVector<interpreter::RunParallelOp> ops;
     getOperation().walk(
         [&](interpreter::RunParallelOp op) { ops.push_back(op); });
+    if (ops.empty())
+      return markAllAnalysesPreserved();
     for (interpreter::RunParallelOp op : ops)
       if (failed(convert(op)))
         return signalPassFailure();

@@ -72,7 +72,7 @@ LogicalResult checkGrid(shard::GridOp grid) {
            << "grid '" << grid.getSymName()
            << "' has a size '?'; write how many devices there are";
   return spmd::LayoutAttr::verify([&] { return grid.emitOpError(); },
-                                  grid.getShape(), {}, std::nullopt);
+                                  grid.getShape(), {}, std::nullopt, {});
 }
 
 struct ConvertShardToSpmd : impl::ConvertShardToSpmdBase<ConvertShardToSpmd> {
@@ -113,6 +113,8 @@ struct ConvertShardToSpmd : impl::ConvertShardToSpmdBase<ConvertShardToSpmd> {
       if (isa_and_nonnull<shard::ShardDialect>(op->getDialect()))
         all.push_back(op);
     });
+    if (all.empty())
+      return markAllAnalysesPreserved();
     for (Operation *op : all)
       if (failed(convert(op)))
         return signalPassFailure();

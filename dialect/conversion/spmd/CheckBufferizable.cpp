@@ -28,6 +28,7 @@ struct CheckBufferizable : impl::CheckBufferizableBase<CheckBufferizable> {
     });
     if (checked.wasInterrupted())
       signalPassFailure();
+    markAllAnalysesPreserved();
   }
 };
 

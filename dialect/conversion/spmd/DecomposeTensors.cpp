@@ -41,7 +41,11 @@ struct DecomposeTensors : impl::DecomposeTensorsBase<DecomposeTensors> {
     RewritePatternSet patterns(&getContext());
     tensor::populateDecomposeTensorConcatPatterns(patterns);
     tensor::populateFoldTensorSubsetOpPatterns(patterns);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    // What follows in the pipeline drops dead code; here each round would.
+    GreedyRewriteConfig config;
+    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+    if (failed(
+            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     getOperation().walk(fillSplat);

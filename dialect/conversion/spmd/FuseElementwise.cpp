@@ -33,7 +33,11 @@ struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
     linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, mayFold);
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    // What follows in the pipeline drops dead code; here each round would.
+    GreedyRewriteConfig config;
+    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+    if (failed(
+            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       signalPassFailure();
   }
 };

@@ -18,11 +18,6 @@ using namespace mlir;
 
 namespace {
 
-spmd::LayoutAttr startingAt(spmd::LayoutAttr layout, int64_t first) {
-  return spmd::LayoutAttr::get(layout.getContext(), layout.getMesh(),
-                               layout.getSplit(), first);
-}
-
 /// Whether each device holds the same part under both.
 bool areAlike(spmd::LayoutAttr a, spmd::LayoutAttr b, ArrayRef<int64_t> full) {
   for (int64_t device = a.firstDevice(); device < a.endDevice(); ++device)
@@ -55,7 +50,7 @@ private:
     if (!layout)
       layout = spmd::replicated(call.getContext(), end - first,
                                 cast<RankedTensorType>(type).getRank());
-    return startingAt(layout, first);
+    return layout.startingAt(first);
   }
   Value change(OpBuilder &b, Value local, Type whole, spmd::LayoutAttr from,
                spmd::LayoutAttr to);
@@ -158,8 +153,8 @@ void InlinedCall::shift(OpBuilder &b, Operation *root) {
           lists && isa<spmd::SpmdDialect>(op->getDialect()))
         op->setAttr(name, shifted(lists));
     if (auto move = dyn_cast<spmd::MoveOp>(op)) {
-      move.setFromAttr(startingAt(move.getFrom(), first));
-      move.setToAttr(startingAt(move.getTo(), first));
+      move.setFromAttr(move.getFrom().startingAt(first));
+      move.setToAttr(move.getTo().startingAt(first));
     }
     if (isa<spmd::DeviceIndexOp>(op))
       rankFor(b, op);
@@ -173,7 +168,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     ModuleOp module = getOperation();
     llvm::SetVector<func::FuncOp> programs = programsOf(module, entry);
     if (programs.size() < 2)
-      return;
+      return markAllAnalysesPreserved();
     SmallVector<spmd::CallOp> calls;
     func::FuncOp(programs[0]).walk([&](spmd::CallOp call) {
       calls.push_back(call);

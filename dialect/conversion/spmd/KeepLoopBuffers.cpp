@@ -34,7 +34,9 @@ struct KeepLoopBuffers : impl::KeepLoopBuffersBase<KeepLoopBuffers> {
   using KeepLoopBuffersBase::KeepLoopBuffersBase;
 
   void runOnOperation() override {
-    getOperation().walk([](Operation *op) {
+    bool isChanged = false;
+    getOperation().walk([&](Operation *op) {
+      isChanged |= isa<scf::ForOp, scf::WhileOp>(op);
       if (auto loop = dyn_cast<scf::ForOp>(op))
         storeIn(loop.getRegionIterArgs(), loop.getBody()->getTerminator());
       // The body's arguments are what it replaces where the condition passes
@@ -44,6 +46,8 @@ struct KeepLoopBuffers : impl::KeepLoopBuffersBase<KeepLoopBuffers> {
                               loop.getBeforeArguments()))
         storeIn(loop.getAfterArguments(), loop.getYieldOp());
     });
+    if (!isChanged)
+      markAllAnalysesPreserved();
   }
 };
 

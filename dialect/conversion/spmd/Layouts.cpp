@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/spmd/Layouts.h"
 
+#include "dialect/mgpu/Diagnostics.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -26,6 +28,11 @@ FailureOr<SmallVector<int64_t>> meshOf(func::FuncOp function) {
       [&](spmd::LayoutConstraintOp op) { layouts.push_back(op.getLayout()); });
   SmallVector<int64_t> mesh;
   for (spmd::LayoutAttr layout : layouts) {
+    if (layout && !layout.getOffsets().empty())
+      return LogicalResult(ir::emitUnsupported(function)
+                           << "has layouts with 'offsets'; with layout "
+                              "constraints a dimension is cut in parts as "
+                              "equal as they can be");
     if (!layout || (ArrayRef(mesh) == layout.getMesh() && !layout.getFirst()))
       continue;
     if (!mesh.empty() || layout.getFirst())

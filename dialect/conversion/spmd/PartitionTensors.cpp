@@ -52,13 +52,13 @@ void separateUses(func::FuncOp function) {
 struct PartitionTensors : impl::PartitionTensorsBase<PartitionTensors> {
   using PartitionTensorsBase::PartitionTensorsBase;
 
+  static bool hasConstraints(func::FuncOp function) {
+    return function
+        .walk([](spmd::LayoutConstraintOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  }
+
   LogicalResult partitionOne(func::FuncOp function) {
-    if (!function
-             .walk([](spmd::LayoutConstraintOp) {
-               return WalkResult::interrupt();
-             })
-             .wasInterrupted())
-      return success();
     FailureOr<SmallVector<int64_t>> mesh = meshOf(function);
     if (failed(mesh) || failed(checkWhole(function)))
       return failure();
@@ -68,9 +68,16 @@ struct PartitionTensors : impl::PartitionTensorsBase<PartitionTensors> {
   }
 
   void runOnOperation() override {
-    for (func::FuncOp function : programsOf(getOperation(), entry))
+    bool isChanged = false;
+    for (func::FuncOp function : programsOf(getOperation(), entry)) {
+      if (!hasConstraints(function))
+        continue;
+      isChanged = true;
       if (failed(partitionOne(function)))
         return signalPassFailure();
+    }
+    if (!isChanged)
+      markAllAnalysesPreserved();
   }
 };
 

@@ -115,18 +115,43 @@ Value beginOfPart(OpBuilder &b, Location loc, Value rank, int64_t size,
   return arith::AddIOp::create(b, loc, begin, larger);
 }
 
+/// The same where parts have sizes of their own.
+static Value sizeBetween(OpBuilder &b, Location loc, Value rank,
+                         ArrayRef<int64_t> bounds) {
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value).getResult();
+  };
+  Value size;
+  for (size_t part = 0; part + 1 < bounds.size(); ++part) {
+    Value own = constant(bounds[part + 1] - bounds[part]);
+    if (!size) {
+      size = own;
+      continue;
+    }
+    Value isThis = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, rank,
+                                         constant(part));
+    size = arith::SelectOp::create(b, loc, isThis, own, size);
+  }
+  return size;
+}
+
 Value emptyPart(OpBuilder &b, Location loc, ArrayRef<int64_t> full,
                 Type element, spmd::LayoutAttr layout) {
   SmallVector<OpFoldResult> sizes;
-  for (auto [dim, size] : llvm::enumerate(layout.shardShape(full)))
-    sizes.push_back(
-        ShapedType::isDynamic(size)
-            ? sizeOfPart(b, loc,
-                         rankAlong(b, loc, layout.getMesh(),
-                                   layout.getSplit()[dim].asArrayRef(),
-                                   layout.firstDevice()),
-                         full[dim], layout.parts(dim))
-            : b.getIndexAttr(size));
+  for (auto [dim, size] : llvm::enumerate(layout.shardShape(full))) {
+    if (!ShapedType::isDynamic(size)) {
+      sizes.push_back(b.getIndexAttr(size));
+      continue;
+    }
+    Value rank =
+        rankAlong(b, loc, layout.getMesh(), layout.getSplit()[dim].asArrayRef(),
+                  layout.firstDevice());
+    if (layout.getOffsets().empty())
+      sizes.push_back(sizeOfPart(b, loc, rank, full[dim], layout.parts(dim)));
+    else
+      sizes.push_back(
+          sizeBetween(b, loc, rank, layout.boundsOf(dim, full[dim])));
+  }
   return tensor::EmptyOp::create(b, loc, sizes, element);
 }
 

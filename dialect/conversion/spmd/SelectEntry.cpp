@@ -55,9 +55,14 @@ struct SelectEntry : impl::SelectEntryBase<SelectEntry> {
           reached.insert(callee);
       });
     }
+    bool isChanged = false;
     for (auto function : module.getOps<func::FuncOp>())
-      if (function.getName() != entry)
+      if (function.getName() != entry && !function.isPrivate()) {
         function.setPrivate();
+        isChanged = true;
+      }
+    if (!isChanged)
+      markAllAnalysesPreserved();
   }
 };
 

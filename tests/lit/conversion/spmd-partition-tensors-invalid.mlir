@@ -30,3 +30,11 @@ func.func @main(%x: tensor<8xf32>, %n: i1) -> tensor<8xf32> {
   }
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// expected-error @below {{has layouts with 'offsets'; with layout constraints a dimension is cut in parts as equal as they can be}}
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = spmd.layout_constraint %x, <mesh = [2], split = [[0]], offsets = [[0, 3, 8]]> : tensor<8xf32>
+  return %a : tensor<8xf32>
+}

@@ -32,3 +32,20 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = math.exp %x : tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// Parts of sizes of their own: a device asks for its number.
+#parts = #spmd.layout<mesh = [2], split = [[0]], offsets = [[0, 3, 8]]>
+// CHECK: func.func @main(%[[X:.*]]: tensor<8xf32>)
+// CHECK: %[[DEVICE:.*]] = spmd.device_index
+// CHECK: %[[IS:.*]] = arith.cmpi eq, %[[DEVICE]]
+// CHECK: %[[SIZE:.*]] = arith.select %[[IS]], %c5{{.*}}, %c3
+// CHECK: %[[OWN:.*]] = tensor.empty(%[[SIZE]]) : tensor<?xf32>
+// CHECK: spmd.distribute <mesh = [2], split = {{\[\[}}0]], offsets = {{\[\[}}0, 3, 8]]> ins(%[[X]] : tensor<8xf32>) outs(%[[OWN]] : tensor<?xf32>)
+func.func @main(%x: tensor<8xf32> {spmd.layout = #parts}) -> (tensor<8xf32> {spmd.layout = #parts}) {
+  %xs = spmd.full_to_shard %x : tensor<8xf32> to tensor<?xf32>
+  %y = math.exp %xs : tensor<?xf32>
+  %r = spmd.shard_to_full %y : tensor<?xf32> to tensor<8xf32>
+  return %r : tensor<8xf32>
+}

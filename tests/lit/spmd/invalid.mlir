@@ -505,3 +505,28 @@ func.func @f(%x: tensor<8xf32>) {
   spmd.call @g(%x) in [#spmd.layout<mesh = [2], first = 0, split = [[0]]>] out [] : (tensor<8xf32>) -> ()
   return
 }
+
+// -----
+
+// expected-error @below {{'offsets' has 1 lists, and 'split' 2 [layout_c11]}}
+func.func private @f(tensor<8x4xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0], []], offsets = [[0, 3, 8]]>})
+
+// -----
+
+// expected-error @below {{'offsets' of dimension 0 must be 3 growing numbers from 0 [layout_c11]}}
+func.func private @f(tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]], offsets = [[0, 8]]>})
+
+// -----
+
+// expected-error @below {{'offsets' of dimension 0 must be 3 growing numbers from 0 [layout_c11]}}
+func.func private @f(tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]], offsets = [[1, 3, 8]]>})
+
+// -----
+
+// expected-error @below {{'offsets' of dimension 0 must be 3 growing numbers from 0 [layout_c11]}}
+func.func private @f(tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]], offsets = [[0, 8, 8]]>})
+
+// -----
+
+// expected-error @below {{'offsets' must end with the sizes of 'tensor<9xf32>' [layout_c12]}}
+func.func private @f(tensor<9xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]], offsets = [[0, 3, 8]]>})

@@ -58,3 +58,7 @@ func.func @on_memrefs(%full: memref<8x4xf32>, %part: memref<4x4xf32, strided<[4,
   spmd.all_reduce min ins(%full : memref<8x4xf32>) outs(%full : memref<8x4xf32>)
   return
 }
+
+// CHECK-LABEL: func.func private @offsets
+// CHECK-SAME: #spmd.layout<mesh = [2], split = {{\[\[}}0], []], offsets = {{\[\[}}0, 3, 8], []]>
+func.func private @offsets(tensor<8x4xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0], []], offsets = [[0, 3, 8], []]>})
