@@ -184,8 +184,9 @@ public:
                                             uint64_t /*mostBytes*/) {
     return allocate(device, sizeBytes);
   }
-  /// Lets memory of the caller's, which is `device`'s, be used like allocate()'s
-  /// of that device, until it is forgotten. Usage where it is not the device's.
+  /// Lets memory of the caller's, which is `device`'s, be used like
+  /// allocate()'s of that device, until it is forgotten. Usage where it is not
+  /// the device's.
   virtual Result<void> adopt(DeviceId /*device*/,
                              std::span<std::byte> /*memory*/) {
     return {};

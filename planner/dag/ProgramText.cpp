@@ -20,12 +20,12 @@ public:
       : program(program), dag(program.dag), blobs(blobs) {}
 
   std::string run() {
-    add("mgpu-program {}\n",
-        std::ranges::any_of(dag.buffers, isOnDevice) ||
-                std::ranges::any_of(dag.kernels, hasRules)
-            ? 5
-        : std::ranges::any_of(dag.kernels, isOfBuilder) ? 4
-                                                        : 3);
+    add("mgpu-program {}\n", std::ranges::any_of(dag.buffers, isOnDevice) ||
+                                     std::ranges::any_of(dag.kernels, hasRules)
+                                 ? 5
+                             : std::ranges::any_of(dag.kernels, isOfBuilder)
+                                 ? 4
+                                 : 3);
     add("program {} devices {} spmd {} resident {}\n", quoteText(dag.name),
         dag.numDevices, int(dag.spmd), dag.residentBytes);
     if (dag.loop != Loop())

@@ -38,8 +38,6 @@ Function next(const char *name) {
 } // namespace
 
 // In place of the C library's, for the library's calls too.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if !defined(__has_feature) || !__has_feature(address_sanitizer)
 extern "C" {
 void *__libc_malloc(size_t bytes);
 void *malloc(size_t bytes) {
@@ -55,8 +53,6 @@ int pthread_mutex_lock(pthread_mutex_t *mutex) {
   return real(mutex);
 }
 }
-#endif
-#endif
 
 namespace {
 

@@ -43,8 +43,8 @@ void ProgramData::bind(capture::Replayer &replayer, uint64_t seed) const {
     (void)replayer.write(dag, id, bytes);
   };
   for (BufferId id : unbound)
-    write(id, std::vector<std::byte>(dag.buffer(id).sizeBytes,
-                                     std::byte(0xff)));
+    write(id,
+          std::vector<std::byte>(dag.buffer(id).sizeBytes, std::byte(0xff)));
   for (const ProgramInput &input : inputs) {
     std::vector<std::byte> bytes = input.bytes;
     if (seed != 0 && isFloat(input.elementType)) {

@@ -192,9 +192,9 @@ private:
   std::map<std::string, CUkernel> deviceKernels;
   std::map<CUkernel, uint32_t> sharedBytes; ///< dynamic, as asked for
   std::vector<std::byte *> adopted;         ///< host memory of the caller's
-  std::set<std::byte *> callers;            ///< the GPU's memory of the caller's
-  std::set<std::string> warned;             ///< what warnOnce() has said
-  std::set<std::string> warm;               ///< kinds of NCCL's calls made once
+  std::set<std::byte *> callers; ///< the GPU's memory of the caller's
+  std::set<std::string> warned;  ///< what warnOnce() has said
+  std::set<std::string> warm;    ///< kinds of NCCL's calls made once
   std::shared_ptr<CuptiSession> cuptiSession;
   std::string withoutCupti = "it was not asked for";
   mutable std::mutex lostMutex;

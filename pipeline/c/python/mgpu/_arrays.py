@@ -103,7 +103,8 @@ def on_gpu(name: str, value: Any, kind: str, shape: Sequence[int]) -> Tuple[int,
     else:
         facts, owner = value.__cuda_array_interface__, value
         given, address, width = tuple(facts["shape"]), facts["data"][0], int(facts["typestr"][2:])
-        if width != TYPES[kind][0]:
+        letters = "f" if kind in ("f16", "f32", "f64") else "iubfV"
+        if width != TYPES[kind][0] or facts["typestr"][1] not in letters:
             raise UsageError(f"'{name}' has elements of type {kind}, and its array of '{facts['typestr']}'")
         strides = facts.get("strides")
         isWhole = strides is None or _contiguous(given, [stride // width for stride in strides])
