@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from install import check_command, check_consumers, check_python, files_in, run  # noqa: E402
 
 # Where a package may put files.
-PATHS = re.compile(r"usr/(bin/mgpu-|include/mgt\.|lib(/[\w-]+)?/(libmgt\.so|cmake/mgpu/|pkgconfig/mgpu\.pc)|share/(doc/)?mgpu|"
+PATHS = re.compile(r"usr/(bin/mgpu-|lib/mgpu/mgpu-mpi-|include/mgt\.|lib(/[\w-]+)?/(libmgt\.so|cmake/mgpu/|pkgconfig/mgpu\.pc)|share/(doc/)?mgpu|"
                    r"share/(man/man1|bash-completion/completions|zsh/site-functions|fish/vendor_completions\.d)/_?mgpu-tune)")
 
 
