@@ -44,19 +44,22 @@ THREADED := capture_test compile_test db_test device_test mgt_test
 check-sanitizers: setup ## The half that needs no LLVM under the sanitizers; what has threads under that for races
 	@$(call BUILD,asan-ubsan)
 	@$(CTEST) --preset asan-ubsan
-	@$(call CONFIGURE,tsan); cmake --build --preset tsan -j $(JOBS) --target $(THREADED)
-	@$(CTEST) --preset tsan -R '^($(subst $() ,|,$(strip $(THREADED))))[.]'
+	@$(call CONFIGURE,tsan); cmake --build --preset tsan -j $(JOBS) --target $(THREADED) embed_threads
+	@$(CTEST) --preset tsan -R '^($(subst $() ,|,$(strip $(THREADED))))[.]|^embed[.]threads$$'
 
 check-all: check check-sanitizers ## Both; the long sweeps, each header alone, a rehearsal of what runs on GPUs, both halves with g++ and sanitized, the fuzzers
 	@tests/checks/check_headers.sh build/dev
 	@MGPU_FAULTS=all $(CTEST) --preset dev -L faults
 	@$(call BUILD,tsan)
 	@$(CTEST) --preset tsan
-	@MGPU_SWEEPS=all $(CTEST) --preset dev -R '^(test-kernels|test-cuda-kernels|conformance|conformance-cuda|stablehlo)[.]|^bundles.examples$$|^distributed.harm|^rehearsal.c-interface$$'
+	@MGPU_SWEEPS=all $(CTEST) --preset dev -R '^(test-kernels|test-cuda-kernels|conformance|conformance-cuda|stablehlo)[.]|^bundles.examples$$|^distributed.harm|^rehearsal.c-interface$$|^embed.examples_by_calls$$'
+	@MGPU_DB=build/asan-ubsan/fuzz.db build/asan-ubsan/bin/fuzz_calls 120
+	@build/asan-ubsan/bin/fuzz_bundles tests/bundles/ops.mgpu 120
 	@MGPU_CORNERS=all $(CTEST) --preset dev -V -R Corners | grep -E 'corners:|tests passed|\*\*\*|FAILED'
 	@if [[ -e build/dev/tests/rehearsal/libraries/libcuda.so.1 ]]; then \
 	  $(call CONFIGURE,runtime-static); \
-	  cmake --build --preset runtime-static -j $(JOBS) --target mgpu-tune gpu-test gpu-ranks gpu-replays bench-cuda; \
+	  cmake --build --preset runtime-static -j $(JOBS) --target mgpu-tune gpu-test gpu-ranks gpu-replays bench-cuda mgt mgpu_pages; \
+	  $(CTEST) --preset runtime-static -R '^install.tarball$$'; \
 	  tests/gpu/pack.sh build/dev build/runtime-static build/mgpu-gpu.tar.gz; \
 	  tests/rehearsal/rehearse.sh build/dev build/mgpu-gpu.tar.gz; \
 	else echo 'no headers of CUDA: what runs on GPUs is not rehearsed'; fi

@@ -113,7 +113,8 @@ Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
   auto found = readDecision(program, *context, path);
   if (!found && asked)
     return fail(found.error());
-  if (!found)
+  const bool says = !program.from.isQuiet;
+  if (!found && says)
     fmt::print(stderr, "mgpu-tune: warning: not tuned: {}\n",
                found.error().message);
   TunedChoice choice{std::move(*context), {}, false};
@@ -124,11 +125,12 @@ Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
         choice.config == tuner::defaultConfig(program.dag,
                                               choice.context.spaces,
                                               choice.context.limits);
-    fmt::print(stderr, "mgpu-tune: using the {} '{}' ({})\n",
-               isDefault ? fmt::format("default configuration, as nothing "
-                                       "beats it in")
-                         : std::string("configuration tuned in"),
-               path, (*found)->times.sentence);
+    if (says)
+      fmt::print(stderr, "mgpu-tune: using the {} '{}' ({})\n",
+                 isDefault ? fmt::format("default configuration, as nothing "
+                                         "beats it in")
+                           : std::string("configuration tuned in"),
+                 path, (*found)->times.sentence);
   } else if (program.bundle) {
     return None(); // it is the choice of whoever made it
   } else {
@@ -149,6 +151,9 @@ static Result<void> buildChosen(const LoadedProgram &program,
                   compileConfig(program, choice.context, choice.config));
   prepared.threads = choice.config.threads;
   prepared.isTuned = choice.isTuned;
+  if (choice.isTuned)
+    prepared.configuration =
+        describeConfig(choice.config, program.dag, choice.context.spaces, "");
   return {};
 }
 

@@ -63,6 +63,7 @@ struct Prepared {
   /// That the threads stay on, the calling one first; empty: none is pinned.
   std::vector<int> cpus;
   bool isTuned = false;
+  std::string configuration;        ///< describeConfig(); "": nothing was tuned
   double planUs = 0, compileUs = 0; ///< the time it took to make them
 };
 /// Prepares what findTuned() says, else makePlan() and hostKernels(). --plan

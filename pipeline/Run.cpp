@@ -11,22 +11,20 @@
 
 namespace mgpu::pipeline {
 
-/// Copies the value of an argument into its memory.
-static Result<void> fill(const ArgumentArray &value,
-                         std::span<std::byte> memory) {
-  const auto &[argument, array] = value;
-  if (memory.size() != array.bytes.size())
-    return fail(ErrorKind::Internal,
-                fmt::format("--arg {}: {} bytes for a buffer of {}",
-                            argument->name, array.bytes.size(), memory.size()));
-  std::copy(array.bytes.begin(), array.bytes.end(), memory.begin());
-  return {};
+/// An array that is not as large as its buffer.
+static tl::unexpected<Error> wrongSize(const ArgumentArray &value,
+                                       uint64_t bytes) {
+  return fail(ErrorKind::Internal,
+              fmt::format("--arg {}: {} bytes for a buffer of {}",
+                          value.argument->name, value.value.bytes.size(),
+                          bytes));
 }
 
 /// A process reads no value of a buffer that another one has.
 static IsNeeded isHere(const LoadedProgram &program, Runner &runner) {
   return [&](planner::BufferId id) {
-    return program.dag.buffer(id).sizeBytes == 0 ||
+    const planner::Buffer &buffer = program.dag.buffer(id);
+    return buffer.sizeBytes == 0 || !buffer.device.isHost() ||
            !runner.hostBuffer(id).empty();
   };
 }
@@ -34,8 +32,13 @@ static IsNeeded isHere(const LoadedProgram &program, Runner &runner) {
 Result<void> bindArguments(const LoadedProgram &program, Runner &runner) {
   MGPU_TRY_ASSIGN(const auto values,
                   loadArguments(program, false, isHere(program, runner)));
-  for (const ArgumentArray &value : values)
-    MGPU_TRY(fill(value, runner.hostBuffer(*value.argument->buffer)));
+  for (const ArgumentArray &each : values) {
+    const planner::BufferId id = *each.argument->buffer;
+    if (uint64_t bytes = program.dag.buffer(id).sizeBytes;
+        each.value.bytes.size() != bytes)
+      return wrongSize(each, bytes);
+    MGPU_TRY(runner.write(id, each.value.bytes));
+  }
   return {};
 }
 
@@ -48,8 +51,16 @@ Result<std::vector<MadeRound>> makeRounds(const LoadedProgram &program,
                     loadRound(program, rounds[k], isHere(program, runner)));
     for (const ArgumentArray &value : values) {
       const planner::BufferId id = *value.argument->buffer;
+      if (!program.dag.buffer(id).device.isHost())
+        return fail(ErrorKind::Unsupported,
+                    fmt::format("argument '{}' lies on a device, and a later "
+                                "round takes other values of the host's "
+                                "arguments alone",
+                                value.argument->name));
       MGPU_TRY_ASSIGN(std::span<std::byte> memory, runner.makeMemory(id));
-      MGPU_TRY(fill(value, memory));
+      if (memory.size() != value.value.bytes.size())
+        return wrongSize(value, memory.size());
+      std::ranges::copy(value.value.bytes, memory.begin());
       made[k].memory.push_back({id, memory});
     }
   }
@@ -115,10 +126,11 @@ Result<void> writeOutputs(const LoadedProgram &program, const Pairs &outputs,
     const bool isResident = argument->role == planner::ArgumentRole::Resident;
     if (which != Written::All && isResident != (which == Written::Residents))
       continue;
-    std::span<std::byte> bytes = runner.hostBuffer(*argument->buffer);
-    MGPU_TRY(writeNpy(file, Array{argument->elementType,
-                                  argument->shape,
-                                  {bytes.begin(), bytes.end()}}));
+    std::vector<std::byte> bytes(
+        program.dag.buffer(*argument->buffer).sizeBytes);
+    MGPU_TRY(runner.read(*argument->buffer, bytes));
+    MGPU_TRY(writeNpy(
+        file, Array{argument->elementType, argument->shape, std::move(bytes)}));
   }
   return {};
 }
@@ -174,7 +186,9 @@ openTargetRunner(LoadedProgram &program, const PrepareOptions &prepareOptions,
   }
   MGPU_TRY_ASSIGN(capture::Replayer replayer,
                   capture::Replayer::create(program.dag, prepared.plan,
-                                            prepared.kernels, *driver));
+                                            prepared.kernels, *driver, {},
+                                            guard ? capture::Arguments::Own
+                                                  : capture::Arguments::Later));
   if (guard)
     if (auto armed = (*guard)->arm(prepared.plan, program.dag); !armed)
       return fail(std::move(armed.error()));

@@ -77,8 +77,11 @@ Result<Compiler::Object> SourceCompiler::buildHostKernel(
     const std::string &cpu) const {
   MGPU_TRY(space.check(config));
   kernels::HostMacros macros;
+  // The first values are in the text, whose object is then the default's.
   for (size_t k = 0; k < space.tunables().size(); ++k)
-    macros.emplace_back(space.tunables()[k].name, config.tunables[k]);
+    if (const auto &[name, values, reason] = space.tunables()[k];
+        config.tunables[k] != values.front())
+      macros.emplace_back(name, config.tunables[k]);
   return kernels::compileHostSource(dag.kernels[kernel.value], macros,
                                     levelOf(cpu), openCache().get());
 }
@@ -115,6 +118,7 @@ LoadedProgram loadBuilt(const planner::Program &program,
   loaded.from.file = "(built by calls)"; // no file of the user's is meant
   loaded.from.entry = program.dag.name;
   loaded.from.target = target;
+  loaded.from.isQuiet = true; // a library prints nothing
   const std::vector<bool> reads = planner::readsFirst(program.dag);
   for (const planner::ProgramArgument &argument : program.arguments)
     loaded.needsValue.push_back(argument.buffer &&

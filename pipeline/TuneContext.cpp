@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <set>
 
 namespace mgpu::pipeline {
@@ -174,28 +175,38 @@ std::string describeConfig(const ProgramConfig &config, const planner::Dag &dag,
 }
 
 Result<std::vector<tuner::ProgramInput>>
-programInputs(const LoadedProgram &program) {
-  MGPU_TRY_ASSIGN(auto arguments, loadArguments(program, true));
-  std::set<const planner::ProgramArgument *> given;
+programInputs(const LoadedProgram &program,
+              std::vector<tuner::ProgramInput> given,
+              std::vector<std::string> *madeUp) {
+  std::set<planner::BufferId> known;
+  for (const tuner::ProgramInput &input : given)
+    known.insert(input.buffer);
+  const std::set<planner::BufferId> ofCaller = known;
+  MGPU_TRY_ASSIGN(auto arguments,
+                  loadArguments(program, true, [&](planner::BufferId id) {
+                    return !ofCaller.contains(id);
+                  }));
   for (const auto &[key, value] : program.from.arguments) {
     MGPU_TRY_ASSIGN(const planner::ProgramArgument *argument,
                     findArgument(program, key, "--arg", false));
-    given.insert(argument);
+    if (argument->buffer)
+      known.insert(*argument->buffer);
   }
-  std::string made;
-  std::vector<tuner::ProgramInput> inputs;
+  std::vector<std::string> made;
   for (ArgumentArray &argument : arguments) {
-    if (!given.contains(argument.argument))
-      made += (made.empty() ? "" : ", ") + argument.argument->name;
-    inputs.push_back({*argument.argument->buffer, argument.value.elementType,
-                      std::move(argument.value.bytes)});
+    if (!known.contains(*argument.argument->buffer))
+      made.push_back(argument.argument->name);
+    given.push_back({*argument.argument->buffer, argument.value.elementType,
+                     std::move(argument.value.bytes)});
   }
-  if (!made.empty())
+  if (madeUp)
+    *madeUp = std::move(made);
+  else if (!made.empty())
     fmt::print(stderr,
                "mgpu-tune: no value for {}: random numbers are used "
                "(zeros for integers)\n",
-               made);
-  return inputs;
+               fmt::join(made, ", "));
+  return given;
 }
 
 /// Builds one kernel in a worker process, which inherits no connection to a

@@ -42,10 +42,12 @@ compileConfig(const LoadedProgram &program, const TuneContext &context,
               const tuner::ProgramConfig &config,
               const std::string &cpu = "native");
 
-/// The program's arrays, and made-up ones (said on stderr) for those without a
-/// value.
+/// `given`, then the program's arrays, and made-up ones for those without a
+/// value, whose names go to `madeUp`, or to stderr where it is null.
 Result<std::vector<tuner::ProgramInput>>
-programInputs(const LoadedProgram &program);
+programInputs(const LoadedProgram &program,
+              std::vector<tuner::ProgramInput> given = {},
+              std::vector<std::string> *madeUp = nullptr);
 
 /// The program as the tuner takes it; refers to all arguments.
 tuner::TuningSubject tuningSubject(const LoadedProgram &program,

@@ -132,7 +132,19 @@ static std::string text(const DagNode &node) {
                      node.location.empty() ? "" : " at " + node.location);
 }
 
+Result<void> checkAcrossProcesses(const Dag &dag) {
+  for (const Buffer &buffer : dag.buffers)
+    if (buffer.role == BufferRole::Argument && !buffer.device.isHost())
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("argument '{}' lies on device {}, and a program "
+                              "of several processes has arguments on the host "
+                              "alone: open it in one process, from C or Python",
+                              buffer.name, buffer.device.value));
+  return {};
+}
+
 Result<void> checkAcrossHosts(const Dag &dag) {
+  MGPU_TRY(checkAcrossProcesses(dag));
   std::vector<bool> isWritten(dag.buffers.size());
   for (const DagNode &node : dag.nodes)
     for (const BufferUse &use : node.uses)

@@ -75,6 +75,8 @@ Result<void> checkAcrossRanks(const planner::Dag &dag);
 /// another device than 0 works on what the program writes there. All processes
 /// get the same error.
 Result<void> checkAcrossHosts(const planner::Dag &dag);
+/// Unsupported where an argument lies on a device: no process has another's.
+Result<void> checkAcrossProcesses(const planner::Dag &dag);
 
 } // namespace mgpu::capture
 

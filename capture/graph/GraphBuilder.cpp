@@ -101,8 +101,8 @@ Result<void> Builder::resolveBuffers() {
   buffers.assign(dag.buffers.size(), nullptr);
   inArena.assign(dag.buffers.size(), std::nullopt);
   for (size_t k = 0; k < dag.buffers.size(); ++k)
-    if (dag.buffers[k].device.isHost() && k < addresses.host.size())
-      buffers[k] = addresses.host[k];
+    if (!isInArena(dag.buffers[k]) && k < addresses.own.size())
+      buffers[k] = addresses.own[k];
   for (const Placement &placement : plan.placements) {
     if (placement.buffer.value >= dag.buffers.size())
       return fail(ErrorKind::Invalid,
@@ -111,7 +111,7 @@ Result<void> Builder::resolveBuffers() {
                               placement.buffer.value, dag.buffers.size()));
     const Buffer &buffer = dag.buffer(placement.buffer);
     auto device = size_t(buffer.device.value);
-    if (buffer.device.isHost() || device >= addresses.arenas.size() ||
+    if (!isInArena(buffer) || device >= addresses.arenas.size() ||
         device >= plan.arenaBytes.size() ||
         placement.offset % arenaAlignment != 0 ||
         placement.offset > plan.arenaBytes[device] ||

@@ -19,7 +19,7 @@ namespace mgpu::capture {
 /// Where the program's buffers are.
 struct BufferAddresses {
   std::vector<std::byte *> arenas; ///< by device
-  std::vector<std::byte *> host;   ///< by BufferId; null for device buffers
+  std::vector<std::byte *> own;    ///< by BufferId; null for those in arenas
 };
 
 /// An edge of the graph, as node numbers.

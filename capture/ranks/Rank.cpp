@@ -19,7 +19,17 @@ Result<void> Rank::perform(const RankRequest &request, Bytes &said) {
     return build();
   case RankStep::Bind:
     return replayer->rebind(job.dag, job.plan, request.buffer, request.memory);
+  case RankStep::Memory: {
+    MGPU_TRY_ASSIGN(auto memory, replayer->memory(job.dag, request.buffer));
+    append(said, uint64_t(uintptr_t(memory.data())));
+    return {};
+  }
+  case RankStep::Write:
+    return replayer->write(job.dag, request.buffer, request.memory);
+  case RankStep::Read:
+    return replayer->read(job.dag, request.buffer, request.memory);
   case RankStep::Load:
+    MGPU_TRY(replayer->complete(job.dag, job.plan));
     return replayer->load();
   case RankStep::Replay:
     return replay(request.count, said);
@@ -70,7 +80,8 @@ Result<void> Rank::build() {
   MGPU_TRY_ASSIGN(replayer,
                   Replayer::create(job.dag, job.plan, job.kernels, *driver,
                                    {job.memory.host(),
-                                    [this] { return rendezvous->meet(); }}));
+                                    [this] { return rendezvous->meet(); }},
+                                   Arguments::Later));
   return {};
 }
 

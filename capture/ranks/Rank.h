@@ -48,6 +48,9 @@ enum class RankStep : uint8_t {
   Open,   ///< opens the GPU; answers with its description
   Build,  ///< joins the others and builds the graphs
   Bind,   ///< Replayer::rebind(); threads only
+  Memory, ///< answers with the address of an argument on its device, or 0
+  Write,  ///< Replayer::write(), of an argument on its device
+  Read,   ///< Replayer::read(), of an argument on its device
   Load,   ///< as Replayer
   Replay, ///< answers with the microseconds of each replay
   Fetch,  ///< as Replayer
@@ -60,8 +63,8 @@ enum class RankStep : uint8_t {
 struct RankRequest {
   RankStep step = RankStep::Open;
   uint64_t count = 0;               ///< number of replays
-  planner::BufferId buffer = {};    ///< to bind
-  std::span<std::byte> memory = {}; ///< to be bound to
+  planner::BufferId buffer = {};    ///< to bind, to write, to read
+  std::span<std::byte> memory = {}; ///< to be bound to, or copied
 };
 
 class Rank {

@@ -13,6 +13,8 @@ Result<std::unique_ptr<Ranks>>
 Ranks::start(planner::Dag dag, planner::Plan plan, std::vector<Bytes> kernels,
              RankJob::Open open, Options options) {
   MGPU_TRY(checkAcrossRanks(dag));
+  if (options.policy == RankPolicy::Processes)
+    MGPU_TRY(checkAcrossProcesses(dag));
   MGPU_TRY_ASSIGN(RankMemory memory, RankMemory::make(dag));
   auto job = std::make_shared<RankJob>(
       RankJob{std::move(dag), std::move(plan), std::move(kernels),
@@ -52,6 +54,35 @@ std::span<std::byte> Ranks::hostBuffer(planner::BufferId id) {
   return own == bound.end() ? job->memory.hostBuffer(id) : own->second;
 }
 
+Result<std::span<std::byte>> Ranks::memory(planner::BufferId id) {
+  if (!isOnDevice(id))
+    return hostBuffer(id);
+  MGPU_TRY(askAll({.step = RankStep::Memory, .buffer = id},
+                  "memory of an argument", limits.patience()));
+  const planner::Buffer &buffer = job->dag.buffer(id);
+  ByteReader said(crew->said(uint32_t(buffer.device.value)));
+  return std::span(
+      reinterpret_cast<std::byte *>(uintptr_t(said.take<uint64_t>())),
+      size_t(buffer.sizeBytes));
+}
+
+Result<void> Ranks::write(planner::BufferId id,
+                          std::span<const std::byte> bytes) {
+  if (!isOnDevice(id))
+    return Runner::write(id, bytes);
+  auto *data = const_cast<std::byte *>(bytes.data());
+  return askAll(
+      {.step = RankStep::Write, .buffer = id, .memory = {data, bytes.size()}},
+      "writing an argument", limits.patience());
+}
+
+Result<void> Ranks::read(planner::BufferId id, std::span<std::byte> bytes) {
+  if (!isOnDevice(id))
+    return Runner::read(id, bytes);
+  return askAll({.step = RankStep::Read, .buffer = id, .memory = bytes},
+                "reading an argument", limits.patience());
+}
+
 Result<std::span<std::byte>> Ranks::makeMemory(planner::BufferId id) {
   return std::span(made.emplace_back(hostBuffer(id).size()));
 }
@@ -63,8 +94,12 @@ Result<void> Ranks::bind(planner::BufferId id, std::span<std::byte> memory) {
   }
   // What is wrong on every GPU alike costs none of them.
   MGPU_TRY(checkRebind(job->dag, id, memory));
-  MGPU_TRY(askAll({.step = RankStep::Bind, .buffer = id, .memory = memory},
-                  "binding memory of the caller's", limits.patience()));
+  Result<void> done =
+      askAll({.step = RankStep::Bind, .buffer = id, .memory = memory},
+             "binding memory of the caller's", limits.patience());
+  if (!done && done.error().kind == ErrorKind::Usage)
+    done.error().kind = ErrorKind::Invalid; // it costs the program
+  MGPU_TRY(done);
   bound[id.value] = memory;
   return {};
 }

@@ -36,10 +36,16 @@ public:
 
   std::string description() const override;
   std::span<std::byte> hostBuffer(planner::BufferId id) override;
+  Result<std::span<std::byte>> memory(planner::BufferId id) override;
+  Result<void> write(planner::BufferId id,
+                     std::span<const std::byte> bytes) override;
+  Result<void> read(planner::BufferId id, std::span<std::byte> bytes) override;
+  bool isOnHost() const override { return false; }
   Result<std::span<std::byte>> makeMemory(planner::BufferId id) override;
   /// Threads: as Replayer::rebind(), and `memory` is reached by the contexts of
   /// all GPUs. Processes do not share `memory`: its bytes are copied.
   Result<void> bind(planner::BufferId id, std::span<std::byte> memory) override;
+  Result<void> checkAlive() const override { return steps.checkAlive(); }
   Result<void> load() override;
   /// The times are those of the rank where it took longest.
   Result<void> replay(std::span<double> us) override;
@@ -53,6 +59,9 @@ public:
   pid_t process(uint32_t rank) const { return crew->process(rank); }
 
 private:
+  bool isOnDevice(planner::BufferId id) const {
+    return !job->dag.buffer(id).device.isHost();
+  }
   Ranks(std::shared_ptr<RankJob> job, const Options &options)
       : job(std::move(job)), limits(options),
         steps(this->job->dag.numDevices, options, options.names) {}

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <fmt/format.h>
+#include <optional>
 
 namespace mgpu::capture {
 
@@ -22,6 +23,7 @@ public:
   std::span<std::byte> hostBuffer(planner::BufferId id) override {
     return here->hostBuffer(id);
   }
+  bool isOnHost() const override { return here->isOnHost(); }
   Result<std::span<std::byte>> makeMemory(planner::BufferId id) override {
     return std::span(made.emplace_back(hostBuffer(id).size()));
   }
@@ -30,8 +32,31 @@ public:
     std::copy(memory.begin(), memory.end(), hostBuffer(id).begin());
     return {};
   }
-  Result<void> load() override { return here->load(); }
+  Result<void> checkAlive() const override {
+    return lost ? fail(*lost) : here->checkAlive();
+  }
+  Result<void> load() override { return kept(here->load()); }
   Result<void> replay(std::span<double> us) override {
+    return kept(replayTogether(us));
+  }
+  Result<void> fetch() override { return kept(here->fetch()); }
+  Result<std::vector<TimedReplay>> replayTimed() override {
+    return kept(timeTogether());
+  }
+  Result<void> close() override {
+    MGPU_TRY(here->close());
+    return others.meet();
+  }
+
+private:
+  /// Whatever fails here, the others are not where this process is.
+  template <typename T>
+  Result<T> kept(Result<T> done) {
+    if (!done && !lost)
+      lost = done.error();
+    return done;
+  }
+  Result<void> replayTogether(std::span<double> us) {
     MGPU_TRY(others.meet()); // so that none counts how late another comes
     MGPU_TRY(here->replay(us));
     MGPU_TRY_ASSIGN(const std::vector<Bytes> all,
@@ -43,8 +68,7 @@ public:
     }
     return {};
   }
-  Result<void> fetch() override { return here->fetch(); }
-  Result<std::vector<TimedReplay>> replayTimed() override {
+  Result<std::vector<TimedReplay>> timeTogether() {
     MGPU_TRY(others.meet());
     MGPU_TRY_ASSIGN(const std::vector<TimedReplay> timed, here->replayTimed());
     Bytes mine;
@@ -55,15 +79,11 @@ public:
       out.push_back(takeTimedReplay(each));
     return out;
   }
-  Result<void> close() override {
-    MGPU_TRY(here->close());
-    return others.meet();
-  }
 
-private:
   const std::unique_ptr<Runner> here;
   device::Rendezvous &others;
   std::deque<Bytes> made; ///< by makeMemory()
+  std::optional<Error> lost;
 };
 
 } // namespace

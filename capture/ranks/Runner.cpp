@@ -3,11 +3,28 @@
 
 #include "support/Clock.h"
 
+#include <algorithm>
+
 namespace mgpu::capture {
 
 Result<void> Runner::enqueue(void *) {
   return fail(ErrorKind::Unsupported,
               "a program on several GPUs has no single stream: use mgt_replay");
+}
+
+Result<void> Runner::write(planner::BufferId id,
+                           std::span<const std::byte> bytes) {
+  const std::span<std::byte> memory = hostBuffer(id);
+  std::copy_n(bytes.begin(), std::min(bytes.size(), memory.size()),
+              memory.begin());
+  return {};
+}
+
+Result<void> Runner::read(planner::BufferId id, std::span<std::byte> bytes) {
+  const std::span<std::byte> memory = hostBuffer(id);
+  std::copy_n(memory.begin(), std::min(bytes.size(), memory.size()),
+              bytes.begin());
+  return {};
 }
 
 namespace {
@@ -23,6 +40,17 @@ public:
   std::span<std::byte> hostBuffer(planner::BufferId id) override {
     return replayer.hostBuffer(id);
   }
+  Result<std::span<std::byte>> memory(planner::BufferId id) override {
+    return replayer.memory(dag, id);
+  }
+  Result<void> write(planner::BufferId id,
+                     std::span<const std::byte> bytes) override {
+    return replayer.write(dag, id, bytes);
+  }
+  Result<void> read(planner::BufferId id, std::span<std::byte> bytes) override {
+    return replayer.read(dag, id, bytes);
+  }
+  bool isOnHost() const override { return driver->architecture().empty(); }
   Result<std::span<std::byte>> makeMemory(planner::BufferId id) override {
     const size_t bytes = replayer.hostBuffer(id).size();
     MGPU_TRY_ASSIGN(std::byte * memory,
@@ -33,7 +61,11 @@ public:
                     std::span<std::byte> memory) override {
     return replayer.rebind(dag, plan, id, memory);
   }
-  Result<void> load() override { return replayer.load(); }
+  Result<void> checkAlive() const override { return replayer.checkAlive(); }
+  Result<void> load() override {
+    MGPU_TRY(replayer.complete(dag, plan));
+    return replayer.load();
+  }
   Result<void> replay(std::span<double> us) override {
     for (double &each : us) {
       const Clock::time_point start = Clock::now();

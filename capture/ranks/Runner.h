@@ -14,11 +14,25 @@ public:
   virtual std::string description() const = 0;
   /// As Replayer::hostBuffer(); for as long as this lives.
   virtual std::span<std::byte> hostBuffer(planner::BufferId id) = 0;
+  /// Where an argument or result is: a GPU's address of one on a GPU. Empty
+  /// where another process has it.
+  virtual Result<std::span<std::byte>> memory(planner::BufferId id) {
+    return hostBuffer(id);
+  }
+  /// Copies all its bytes in or out; nothing where another process has it.
+  virtual Result<void> write(planner::BufferId id,
+                             std::span<const std::byte> bytes);
+  virtual Result<void> read(planner::BufferId id, std::span<std::byte> bytes);
+  /// Whether the host reaches the devices' memory.
+  virtual bool isOnHost() const = 0;
   /// Memory as large as a host buffer, to be filled and given to bind().
   virtual Result<std::span<std::byte>> makeMemory(planner::BufferId id) = 0;
   /// From here on the buffer's bytes are those of `memory`.
   virtual Result<void> bind(planner::BufferId id,
                             std::span<std::byte> memory) = 0;
+  /// An error once the target is lost, or what the program has on it: no other
+  /// call may follow but description().
+  virtual Result<void> checkAlive() const = 0;
   virtual Result<void> load() = 0;
   /// Replays once for each of `us`, and writes the microseconds it took.
   virtual Result<void> replay(std::span<double> us) = 0;

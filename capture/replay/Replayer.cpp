@@ -14,6 +14,11 @@ namespace mgpu::capture {
 
 using namespace planner;
 
+/// Whether it is memory of the caller's on a device.
+static bool isOnDevice(const Buffer &buffer) {
+  return buffer.role == BufferRole::Argument && !buffer.device.isHost();
+}
+
 HostLayout hostLayout(const Dag &dag) {
   constexpr uint64_t alignment = 256, page = 4096;
   HostLayout layout;
@@ -52,11 +57,11 @@ Result<void> writeConstants(const Dag &dag, const HostLayout &layout,
 
 /// The arenas of the devices that are here, and host buffers with what is in
 /// them: memory of the driver's, or, where it is shared, where `layout` has
-/// them in that of `part`.
+/// them in that of `part`. Arguments on devices have none yet.
 static Result<BufferAddresses>
 allocateBuffers(const Dag &dag, const Plan &plan, const HostLayout &layout,
                 const Part &part, device::Driver &driver,
-                std::vector<std::span<std::byte>> &hostBuffers) {
+                std::vector<std::span<std::byte>> &own) {
   const GraphPart here(dag, driver.part());
   const bool isShared = !here.isAll() && !here.hasOwnHost();
   BufferAddresses addresses;
@@ -75,12 +80,12 @@ allocateBuffers(const Dag &dag, const Plan &plan, const HostLayout &layout,
   }
   for (const Buffer &buffer : dag.buffers) {
     std::span<std::byte> bytes;
-    const BufferId id{uint32_t(hostBuffers.size())};
+    const BufferId id{uint32_t(own.size())};
     if (buffer.device.isHost() && isShared) {
-      MGPU_CHECK(layout.offsets[hostBuffers.size()] + buffer.sizeBytes <=
+      MGPU_CHECK(layout.offsets[own.size()] + buffer.sizeBytes <=
                      part.hostMemory.size(),
                  "a host buffer lies within what its layout takes");
-      bytes = part.hostMemory.subspan(layout.offsets[hostBuffers.size()],
+      bytes = part.hostMemory.subspan(layout.offsets[own.size()],
                                       size_t(buffer.sizeBytes));
     } else if (buffer.device.isHost() && here.holds(id)) {
       MGPU_TRY(checkConstant(buffer));
@@ -91,11 +96,11 @@ allocateBuffers(const Dag &dag, const Plan &plan, const HostLayout &layout,
                   std::min(buffer.contents.size(), bytes.size()),
                   bytes.begin());
     }
-    hostBuffers.push_back(bytes);
-    addresses.host.push_back(bytes.data());
+    own.push_back(bytes);
+    addresses.own.push_back(bytes.data());
   }
   MGPU_CHECK(addresses.arenas.size() == dag.numDevices &&
-                 addresses.host.size() == dag.buffers.size(),
+                 addresses.own.size() == dag.buffers.size(),
              "every device and every buffer has an address, if a null one");
   return addresses;
 }
@@ -103,7 +108,7 @@ allocateBuffers(const Dag &dag, const Plan &plan, const HostLayout &layout,
 Result<Replayer>
 Replayer::create(const Dag &dag, const Plan &plan,
                  std::span<const std::vector<std::byte>> kernelObjects,
-                 device::Driver &driver, Part part) {
+                 device::Driver &driver, Part part, Arguments arguments) {
   const std::optional<device::DevicePart> only = driver.part();
   if (!only && dag.numDevices > driver.numDevices())
     return fail(ErrorKind::Absent,
@@ -136,39 +141,119 @@ Replayer::create(const Dag &dag, const Plan &plan,
   }
   MGPU_TRY_ASSIGN(
       BufferAddresses addresses,
-      allocateBuffers(dag, plan, layout, part, driver, replayer.hostBuffers));
+      allocateBuffers(dag, plan, layout, part, driver, replayer.own));
   std::vector<device::KernelHandle> kernels;
   for (size_t k = 0; k < kernelObjects.size(); ++k) {
     MGPU_TRY_ASSIGN(device::KernelHandle handle,
                     driver.loadKernel(dag.kernels[k].name, kernelObjects[k]));
     kernels.push_back(handle);
   }
-  for (Phase phase : allPhases) {
-    MGPU_TRY_ASSIGN(replayer.graphs[size_t(phase)],
-                    buildGraph(plan, dag, phase, addresses, kernels, driver));
-  }
+  for (const Buffer &buffer : dag.buffers)
+    replayer.devices.push_back(buffer.device);
   replayer.part = std::move(part);
   replayer.driver = &driver;
   replayer.addresses = std::move(addresses);
   replayer.kernels = std::move(kernels);
+  const bool hasOnDevice = std::ranges::any_of(dag.buffers, isOnDevice);
+  if (!hasOnDevice || arguments == Arguments::Own)
+    MGPU_TRY(replayer.complete(dag, plan));
   return replayer;
+}
+
+Result<void> Replayer::complete(const Dag &dag, const Plan &plan) {
+  if (isComplete)
+    return {};
+  for (uint32_t k = 0; k < dag.buffers.size(); ++k)
+    if (isOnDevice(dag.buffers[k]))
+      MGPU_TRY(ensureMemory(dag, {k}));
+  for (Phase phase : allPhases) {
+    MGPU_TRY_ASSIGN(graphs[size_t(phase)],
+                    buildGraph(plan, dag, phase, addresses, kernels, *driver));
+  }
+  isComplete = true;
+  return {};
+}
+
+Result<void> Replayer::ensureMemory(const Dag &dag, BufferId id) {
+  const Buffer &buffer = dag.buffer(id);
+  const bool isHere = GraphPart(dag, driver->part()).holds(buffer.device);
+  if (!isOnDevice(buffer) || addresses.own[id.value] || !isHere)
+    return {};
+  MGPU_TRY_ASSIGN(std::byte * memory,
+                  driver->allocate(buffer.device, buffer.sizeBytes));
+  addresses.own[id.value] = memory;
+  own[id.value] = {memory, size_t(buffer.sizeBytes)};
+  return {};
 }
 
 Result<void> checkRebind(const Dag &dag, BufferId id,
                          std::span<std::byte> memory) {
-  if (id.value < dag.buffers.size() && dag.buffer(id).device.isHost() &&
+  if (id.value < dag.buffers.size() && !isInArena(dag.buffer(id)) &&
       memory.size() == dag.buffer(id).sizeBytes)
     return {};
   return fail(ErrorKind::Usage,
-              fmt::format("{} bytes of the caller's cannot be a host buffer of "
-                          "the program: give as many as it has",
+              fmt::format("{} bytes of the caller's cannot be a buffer of the "
+                          "program: give as many as it has",
                           memory.size()));
+}
+
+static bool isWritten(const Dag &dag, BufferId id) {
+  return std::ranges::any_of(dag.nodes, [&](const DagNode &node) {
+    return std::ranges::any_of(node.uses, [&](const BufferUse &use) {
+      return use.buffer == id && use.writes;
+    });
+  });
+}
+
+/// Usage where the memory is another buffer's, or a part of it, and one of them
+/// is written: what uses the two is in no order.
+Result<void> Replayer::checkApart(const Dag &dag, BufferId id,
+                                  std::span<std::byte> memory) const {
+  const auto first = uintptr_t(memory.data()), last = first + memory.size();
+  for (uint32_t k = 0; k < own.size(); ++k) {
+    const auto otherFirst = uintptr_t(own[k].data()),
+               otherLast = otherFirst + own[k].size();
+    if (k != id.value && first < otherLast && otherFirst < last &&
+        (isWritten(dag, id) || isWritten(dag, {k})))
+      return fail(ErrorKind::Usage,
+                  fmt::format("the {} bytes overlap those of '{}': what the "
+                              "program writes is no other argument's",
+                              memory.size(), dag.buffer({k}).name));
+  }
+  return {};
+}
+
+/// Lets the driver use memory of the caller's on a device that is here.
+Result<void> Replayer::adopt(const Dag &dag, BufferId id,
+                             std::span<std::byte> memory) {
+  const Buffer &buffer = dag.buffer(id);
+  if (buffer.device.isHost() ||
+      !GraphPart(dag, driver->part()).holds(buffer.device))
+    return {};
+  return driver->adopt(buffer.device, memory);
 }
 
 Result<void> Replayer::rebind(const Dag &dag, const Plan &plan, BufferId id,
                               std::span<std::byte> memory) {
   MGPU_TRY(checkRebind(dag, id, memory));
-  std::byte *before = std::exchange(addresses.host[id.value], memory.data());
+  MGPU_TRY(checkApart(dag, id, memory));
+  MGPU_TRY(adopt(dag, id, memory));
+  std::byte *before = std::exchange(addresses.own[id.value], memory.data());
+  if (isComplete) {
+    Result<void> ok = rebuild(dag, plan, id);
+    if (!ok) {
+      addresses.own[id.value] = before;
+      return ok;
+    }
+  }
+  own[id.value] = memory;
+  if (!devices[id.value].isHost() && before && before != memory.data())
+    driver->forget(before);
+  return {};
+}
+
+/// The graphs that use a buffer, with its address as it is now.
+Result<void> Replayer::rebuild(const Dag &dag, const Plan &plan, BufferId id) {
   // In no matter whose part: what ranks do with each other's, NCCL captures on
   // all of them or on none.
   auto isUsed = [&](Phase phase) {
@@ -190,29 +275,62 @@ Result<void> Replayer::rebind(const Dag &dag, const Plan &plan, BufferId id,
     Result<void> ok =
         rebuildGraph(plan, dag, phase, addresses, kernels, *driver, graph);
     if (!ok) {
-      addresses.host[id.value] = before;
       graph.exec.reset(); // others may have the new address already
+      isLost = true;
       return ok;
     }
   }
-  hostBuffers[id.value] = memory;
   return {};
 }
 
 Result<device::GraphExec *> Replayer::exec(Phase phase) const {
-  if (device::GraphExec *exec = graphs[size_t(phase)].exec.get())
-    return exec;
-  return fail(ErrorKind::Invalid, "the program was lost when a buffer was "
-                                  "replaced: open it again");
+  MGPU_TRY(checkAlive());
+  MGPU_CHECK(graphs[size_t(phase)].exec,
+             "a program that is not lost was completed before it runs");
+  return graphs[size_t(phase)].exec.get();
+}
+
+Result<void> Replayer::checkAlive() const {
+  MGPU_TRY(driver->checkAlive());
+  if (isLost)
+    return fail(ErrorKind::Invalid, "the program was lost when a buffer was "
+                                    "replaced: open it again");
+  return {};
+}
+
+/// Whether the host reaches it.
+bool Replayer::isHosts(BufferId id) const {
+  return devices[id.value].isHost() || driver->architecture().empty();
 }
 
 std::span<std::byte> Replayer::hostBuffer(BufferId id) {
-  return id.value < hostBuffers.size() ? hostBuffers[id.value]
-                                       : std::span<std::byte>();
+  return id.value < own.size() && isHosts(id) ? own[id.value]
+                                              : std::span<std::byte>();
+}
+
+Result<std::span<std::byte>> Replayer::memory(const Dag &dag, BufferId id) {
+  MGPU_TRY(ensureMemory(dag, id));
+  return own[id.value];
+}
+
+/// `host` is copied to or from as many bytes of the buffer, where they are
+/// here.
+Result<void> Replayer::transfer(const Dag &dag, BufferId id,
+                                std::span<std::byte> host, bool isWrite) {
+  MGPU_TRY_ASSIGN(const std::span<std::byte> memory, this->memory(dag, id));
+  if (memory.empty())
+    return {};
+  MGPU_CHECK(memory.size() == host.size(), "all bytes of a buffer are copied");
+  std::byte *to = isWrite ? memory.data() : host.data();
+  const std::byte *from = isWrite ? host.data() : memory.data();
+  if (!isHosts(id))
+    return driver->transfer(to, from, memory.size());
+  std::memcpy(to, from, memory.size());
+  return {};
 }
 
 Result<void> Replayer::run(Phase phase) {
-  MGPU_TRY(driver->checkAlive()); // also where there is nothing to do
+  MGPU_TRY(checkAlive()); // also where there is nothing to do
   MGPU_TRY(meet());
   if (graphs[size_t(phase)].dagNodes.empty())
     return {};
@@ -253,7 +371,7 @@ Result<void> Replayer::enqueue(void *stream) {
     return fail(ErrorKind::Unsupported,
                 "the host writes the number of each trip of the program's "
                 "rolled loop: use mgt_replay, or unroll it (--roll-from 0)");
-  MGPU_TRY(driver->checkAlive());
+  MGPU_TRY(checkAlive());
   auto add = [&](Phase phase) -> Result<void> {
     if (graphs[size_t(phase)].dagNodes.empty())
       return {};

@@ -50,7 +50,13 @@ struct Part {
   std::function<Result<void>()> meet;
 };
 
-/// Usage where memory of the caller's cannot be that host buffer.
+/// When arguments on devices have memory.
+enum class Arguments : uint8_t {
+  Own,   ///< at once, the target's own
+  Later, ///< when it is bound or asked for, or else when complete() is called
+};
+
+/// Usage where memory of the caller's cannot be that buffer.
 Result<void> checkRebind(const planner::Dag &dag, planner::BufferId id,
                          std::span<std::byte> memory);
 
@@ -63,15 +69,36 @@ public:
   static Result<Replayer>
   create(const planner::Dag &dag, const planner::Plan &plan,
          std::span<const std::vector<std::byte>> kernelObjects,
-         device::Driver &driver, Part part = {});
+         device::Driver &driver, Part part = {},
+         Arguments arguments = Arguments::Own);
+  /// After Arguments::Later, before the first run: what was not bound has
+  /// memory of the target's from here on. `dag` and `plan` are those of
+  /// create().
+  Result<void> complete(const planner::Dag &dag, const planner::Plan &plan);
 
-  /// The bytes of a host buffer (argument, result, local or constant), for
-  /// binding and reading; empty for a device buffer, and for one that another
-  /// process has (GraphPart::holds). Zero until written, except constants.
+  /// The bytes of a host buffer (argument, result, local or constant), and of
+  /// an argument on a device whose memory the host reaches, for binding and
+  /// reading; empty for other buffers, and for one that another process has
+  /// (GraphPart::holds). Zero until written, except constants.
   std::span<std::byte> hostBuffer(planner::BufferId id);
+  /// The same of any argument or result that is here: a GPU's addresses of one
+  /// on a GPU. `dag` is that of create().
+  Result<std::span<std::byte>> memory(const planner::Dag &dag,
+                                      planner::BufferId id);
+  /// Copies all its bytes in or out; nothing of one that is not here.
+  Result<void> write(const planner::Dag &dag, planner::BufferId id,
+                     std::span<const std::byte> bytes) {
+    return transfer(
+        dag, id, {const_cast<std::byte *>(bytes.data()), bytes.size()}, true);
+  }
+  Result<void> read(const planner::Dag &dag, planner::BufferId id,
+                    std::span<std::byte> bytes) {
+    return transfer(dag, id, bytes, false);
+  }
 
-  /// From here on `memory` is the host buffer, in place of its own: as many
-  /// bytes, which the target reaches, as long as this lives. Graphs are changed
+  /// From here on `memory` is the host buffer, or the argument on a device, in
+  /// place of its own: as many bytes, which the target reaches and no other
+  /// argument has, as long as this lives. Graphs are changed
   /// where the target can, else made anew. `dag` and `plan` are those of
   /// create(). If there are several ranks, all call it, and make the same
   /// graphs anew. Errors: Usage for memory that does not fit; after one of the
@@ -97,11 +124,24 @@ public:
   /// launches together.
   Result<std::optional<double>> replaySpan();
 
+  /// An error once it is lost: no run may follow.
+  Result<void> checkAlive() const;
+
   const ExecutableGraph &graph(planner::Phase phase) const {
     return graphs[size_t(phase)];
   }
 
 private:
+  Result<void> ensureMemory(const planner::Dag &dag, planner::BufferId id);
+  Result<void> checkApart(const planner::Dag &dag, planner::BufferId id,
+                          std::span<std::byte> memory) const;
+  Result<void> adopt(const planner::Dag &dag, planner::BufferId id,
+                     std::span<std::byte> memory);
+  Result<void> rebuild(const planner::Dag &dag, const planner::Plan &plan,
+                       planner::BufferId id);
+  bool isHosts(planner::BufferId id) const;
+  Result<void> transfer(const planner::Dag &dag, planner::BufferId id,
+                        std::span<std::byte> host, bool isWrite);
   Result<void> run(planner::Phase phase);
   Result<void> runTimed(planner::Phase phase, double offsetUs,
                         TimedReplay &into);
@@ -114,12 +154,16 @@ private:
 
   device::Driver *driver = nullptr;
   BufferAddresses addresses;
-  std::vector<device::KernelHandle> kernels;     ///< by KernelId
-  std::vector<std::span<std::byte>> hostBuffers; ///< by BufferId
+  std::vector<device::KernelHandle> kernels; ///< by KernelId
+  std::vector<DeviceId> devices;             ///< by BufferId
+  /// The bytes of `addresses.own`, by BufferId.
+  std::vector<std::span<std::byte>> own;
   std::array<ExecutableGraph, planner::allPhases.size()> graphs; ///< by Phase
   planner::Loop loop;
   Part part;
   bool setsInductions = true; ///< for itself, or for all ranks
+  bool isComplete = false;
+  bool isLost = false; ///< graphs have different addresses of a buffer
 };
 
 } // namespace mgpu::capture

@@ -16,6 +16,7 @@ public:
   void add(const std::byte *base, uint64_t sizeBytes, DeviceId owner) {
     blocks[uintptr_t(base)] = {sizeBytes, owner};
   }
+  void remove(const std::byte *base) { blocks.erase(uintptr_t(base)); }
   /// An error if `base` lies in one of the allocations but `box` leaves it.
   /// Memory of others cannot be checked.
   Result<void> check(const std::byte *base, const Box &box) const;

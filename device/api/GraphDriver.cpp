@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/api/GraphDriver.h"
 
+#include <cstring>
+
 namespace mgpu::device {
 
 // The vtables live here, once.
@@ -39,6 +41,13 @@ Result<GroupId> Driver::makeGroupId() { return notOneOfSeveral(); }
 
 Result<void> Driver::join(std::span<const DeviceGroup>) {
   return notOneOfSeveral();
+}
+
+Result<void> Driver::transfer(std::byte *to, const std::byte *from,
+                              uint64_t bytes) {
+  if (bytes != 0)
+    std::memcpy(to, from, bytes);
+  return {};
 }
 
 Result<void> Driver::adoptHost(std::span<std::byte>, bool) {

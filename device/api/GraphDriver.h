@@ -184,6 +184,18 @@ public:
                                             uint64_t /*mostBytes*/) {
     return allocate(device, sizeBytes);
   }
+  /// Lets memory of the caller's, which is `device`'s, be used like
+  /// allocate()'s of that device, until it is forgotten. Usage where it is not
+  /// the device's.
+  virtual Result<void> adopt(DeviceId /*device*/,
+                             std::span<std::byte> /*memory*/) {
+    return {};
+  }
+  virtual void forget(std::byte * /*memory*/) {}
+  /// Copies between memory of the caller's on the host and a device's, and
+  /// returns when it is done. Here the devices' memory is the host's.
+  virtual Result<void> transfer(std::byte *to, const std::byte *from,
+                                uint64_t bytes);
   /// Loads the entry "entry" of a compiled kernel for threads of `block`.
   virtual Result<KernelHandle>
   loadKernel(std::string_view name, std::span<const std::byte> object) = 0;

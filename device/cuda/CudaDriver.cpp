@@ -58,6 +58,14 @@ public:
   Result<void> adoptHost(std::span<std::byte> memory, bool isPinned) override {
     return state->adoptHost(memory, isPinned);
   }
+  Result<void> adopt(DeviceId device, std::span<std::byte> memory) override {
+    return state->adopt(device, memory);
+  }
+  void forget(std::byte *memory) override { state->forget(memory); }
+  Result<void> transfer(std::byte *to, const std::byte *from,
+                        uint64_t bytes) override {
+    return state->transfer(to, from, bytes);
+  }
   Result<void> finish() override { return state->finishQueued(); }
   Result<void> checkAlive() const override { return state->checkAlive(); }
   void abandon(const std::string &reason) override { state->giveUp(reason); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/CudaFileText.h"
 
+#include "kernels/space/TunableRule.h"
 #include "support/LineText.h"
 
 #include <fmt/format.h>
@@ -29,6 +30,12 @@ planner::KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block,
   space.offerDefaults(space.reason);
   for (const planner::KernelTunable &tunable : file.tunables)
     space.addTunable(tunable);
+  for (const std::string &rule : file.rules)
+    if (auto read = planner::parseRule(rule, file.tunables))
+      space.constraints.push_back(std::move(*read));
+    else // of a bundle of anyone's: the defaults are left
+      space.require(rule, 1, planner::Relation::AtMost, 0,
+                    read.error().message);
   return space;
 }
 

@@ -2,6 +2,7 @@
 //
 // The builder's calls that declare and launch: C structs to those of
 // ProgramBuilder.
+#include "kernels/space/TunableRule.h"
 #include "pipeline/c/BuilderHandle.h"
 #include "support/Array.h"
 
@@ -99,7 +100,7 @@ Result<void> addBuffer(mgt_builder &builder, const mgt_buffer_spec *given,
   MGPU_TRY(requireNotNull(call, {given, buffer}));
   MGPU_TRY_ASSIGN(const auto spec, sized(given, call, "mgt_buffer_spec"));
   MGPU_TRY(requireItems(call, spec.shape, spec.rank, mostRank));
-  if (spec.kind < MGT_ARGUMENT || spec.kind > MGT_CONSTANT)
+  if (spec.kind < MGT_ARGUMENT || spec.kind > MGT_EXTERNAL)
     return usage(fmt::format("{}: {} is no kind", call, spec.kind));
   BuiltBufferSpec out;
   out.name = textOf(spec.name);
@@ -122,11 +123,38 @@ Result<void> addBuffer(mgt_builder &builder, const mgt_buffer_spec *given,
   return {};
 }
 
+/// The rules of a kernel's tunables, which their first values keep.
+Result<void> takeRules(const mgt_kernel_spec &spec, CudaFile &file) {
+  for (size_t k = 0; k < spec.num_rules; ++k)
+    file.rules.push_back(textOf(spec.rules[k]));
+  if (file.tunables.size() > mostKernelTunables ||
+      std::ranges::any_of(file.tunables, [](const KernelTunable &tunable) {
+        return tunable.values.empty();
+      }))
+    return {}; // the builder says so
+  KernelSpace space;
+  for (const KernelTunable &tunable : file.tunables)
+    space.addTunable(tunable);
+  for (const std::string &rule : file.rules) {
+    MGPU_TRY_ASSIGN(KernelConstraint read, parseRule(rule, file.tunables));
+    read.bindsDefaults = true;
+    space.constraints = {std::move(read)};
+    if (space.broken(space.defaults))
+      return usage(fmt::format("mgt_builder_kernel: the first values of the "
+                               "tunables break the rule '{}'",
+                               rule));
+  }
+  return {};
+}
+
 Result<void> addKernel(mgt_builder &builder, const mgt_kernel_spec *given,
                        mgt_kernel *kernel) {
   const char *call = "mgt_builder_kernel";
   MGPU_TRY(requireNotNull(call, {given, kernel}));
-  MGPU_TRY_ASSIGN(const auto spec, sized(given, call, "mgt_kernel_spec"));
+  MGPU_TRY_ASSIGN(const auto spec,
+                  sized(given, call, "mgt_kernel_spec",
+                        MGPU_SIZE_UP_TO(mgt_kernel_spec, cubins)));
+  MGPU_TRY(requireItems(call, spec.rules, spec.num_rules, 64));
   MGPU_TRY(requireItems(call, spec.tunables, spec.num_tunables));
   MGPU_TRY(requireItems(call, spec.cubins, spec.num_cubins));
   KernelSpec out;
@@ -147,6 +175,7 @@ Result<void> addKernel(mgt_builder &builder, const mgt_kernel_spec *given,
     if (tunable.num_values > 0)
       file.tunables.back().values.assign(values, values + tunable.num_values);
   }
+  MGPU_TRY(takeRules(spec, file));
   for (size_t k = 0; k < spec.num_cubins; ++k) {
     const mgt_cubin &cubin = spec.cubins[k];
     MGPU_TRY(requireItems(call, cubin.data, cubin.bytes, size_t(1) << 30));
@@ -291,12 +320,18 @@ mgt_status mgt_builder_launch(mgt_builder *builder,
 
 mgt_status mgt_builder_copy(mgt_builder *builder, const mgt_view *destination,
                             const mgt_view *source) {
+  return mgt_builder_copy_as(builder, destination, source, nullptr);
+}
+
+mgt_status mgt_builder_copy_as(mgt_builder *builder,
+                               const mgt_view *destination,
+                               const mgt_view *source, const char *name) {
   const char *call = "mgt_builder_copy";
   return onBuilder(builder, call, [&]() -> Result<void> {
     MGPU_TRY(requireNotNull(call, {destination, source}));
     MGPU_TRY_ASSIGN(BuiltView to, viewOf(*builder, call, *destination));
     MGPU_TRY_ASSIGN(BuiltView from, viewOf(*builder, call, *source));
-    return builder->program.copy(std::move(to), std::move(from));
+    return builder->program.copy(std::move(to), std::move(from), textOf(name));
   });
 }
 

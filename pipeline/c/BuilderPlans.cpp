@@ -17,16 +17,18 @@ namespace {
 
 struct PlanChoice : pipeline::PrepareOptions {
   uint32_t threads = 0;
-  std::string machine, budget = "100"; ///< "": the host
+  std::chrono::milliseconds deadline{}; ///< 0: the target's own
+  std::string machine, budget = "100";  ///< "": the host
 };
 
 Result<PlanChoice> planChoice(const char *call, const mgt_plan_options *given) {
   PlanChoice out;
-  out.useTuned = false;
   out.transforms = "none";
   if (!given)
     return out;
-  MGPU_TRY_ASSIGN(const auto options, sized(given, call, "mgt_plan_options"));
+  MGPU_TRY_ASSIGN(const auto options,
+                  sized(given, call, "mgt_plan_options",
+                        MGPU_SIZE_UP_TO(mgt_plan_options, budget)));
   constexpr uint32_t mostStreams = 1024;
   if (options.streams > mostStreams || options.threads > mostStreams)
     return usage(fmt::format("{}: {} streams and {} threads; {} are the most",
@@ -50,6 +52,10 @@ Result<PlanChoice> planChoice(const char *call, const mgt_plan_options *given) {
   if (options.streams > 0)
     out.streams = options.streams;
   out.threads = options.threads;
+  out.isChosen = options.scheduler || options.streams > 0 ||
+                 options.transforms || options.threads > 0;
+  out.useTuned = options.no_tuned == 0;
+  out.deadline = std::chrono::milliseconds(options.deadline_ms);
   return out;
 }
 
@@ -186,7 +192,8 @@ mgt_status mgt_builder_open(mgt_builder *builder, const char *target,
     MGPU_TRY_ASSIGN(const Program *built, builder->program.program());
     MGPU_TRY_ASSIGN(auto opened,
                     capture::OpenedBuilt::open(*built, textOf(target), choice,
-                                               choice.threads));
+                                               {.threads = choice.threads},
+                                               choice.deadline));
     *program = new mgt_program(std::move(opened));
     return {};
   });

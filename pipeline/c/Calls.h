@@ -9,6 +9,7 @@
 #include "support/Result.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
@@ -41,6 +42,10 @@ mgt_status guarded(std::string *own, Call call) {
     return failed({ErrorKind::Internal, error.what()});
   }
 }
+
+/// The bytes of a struct up to and with a member: what the first version had.
+#define MGPU_SIZE_UP_TO(Struct, member)                                        \
+  (offsetof(Struct, member) + sizeof(Struct::member))
 
 /// What a caller said, who may have been compiled against another header. All
 /// versions had the first `least` bytes.

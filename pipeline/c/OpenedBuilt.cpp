@@ -9,7 +9,12 @@ namespace mgpu::capture {
 
 Result<std::unique_ptr<OpenedBuilt>>
 OpenedBuilt::open(const planner::Program &program, const std::string &target,
-                  const pipeline::PrepareOptions &prepare, uint32_t threads) {
+                  const pipeline::PrepareOptions &prepare,
+                  pipeline::OpenOptions options,
+                  std::chrono::milliseconds deadline) {
+  MGPU_TRY(checkDeadline(target, deadline));
+  if (deadline.count() > 0)
+    options.deadline = deadline;
   const uint32_t devices = program.dag.numDevices;
   MGPU_TRY_ASSIGN(auto several, device::severalGpus(target, devices));
   if (several)
@@ -21,8 +26,7 @@ OpenedBuilt::open(const planner::Program &program, const std::string &target,
   std::unique_ptr<OpenedBuilt> out(new OpenedBuilt);
   out->loaded = pipeline::loadBuilt(program, target);
   MGPU_TRY_ASSIGN(out->theRunner,
-                  pipeline::openTargetRunner(out->loaded, prepare,
-                                             {.threads = threads},
+                  pipeline::openTargetRunner(out->loaded, prepare, options,
                                              out->prepared, [] {}));
   return out;
 }

@@ -11,14 +11,18 @@ namespace mgpu::capture {
 
 class OpenedBuilt final : public OpenedProgram {
 public:
-  /// `threads` are those that replay on the host; 0: as many as useful.
+  /// `deadline` is a GPU's; 0: as `options` have it.
   static Result<std::unique_ptr<OpenedBuilt>>
   open(const planner::Program &program, const std::string &target,
-       const pipeline::PrepareOptions &prepare, uint32_t threads);
+       const pipeline::PrepareOptions &prepare, pipeline::OpenOptions options,
+       std::chrono::milliseconds deadline);
 
   const planner::Program &program() const override { return loaded; }
   const planner::Plan &plan() const override { return prepared.plan; }
   Runner &runner() override { return *theRunner; }
+  const std::string &configuration() const override {
+    return prepared.configuration;
+  }
 
 private:
   OpenedBuilt() = default;

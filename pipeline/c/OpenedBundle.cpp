@@ -14,12 +14,24 @@
 
 namespace mgpu::capture {
 
+Result<void> checkDeadline(const std::string &target,
+                           std::chrono::milliseconds deadline) {
+  if (deadline.count() == 0 || device::isCudaTarget(target))
+    return {};
+  return fail(ErrorKind::Unsupported,
+              "a replay on the host has no deadline, as no thread of it can be "
+              "stopped: leave deadline_ms at 0");
+}
+
 Result<std::unique_ptr<OpenedBundle>>
 OpenedBundle::open(const std::string &path, const std::string &target,
-                   const std::string &nccl) {
+                   const std::string &nccl,
+                   std::chrono::milliseconds deadline) {
   MGPU_TRY_ASSIGN(const device::NcclOptions settings, device::parseNccl(nccl));
+  MGPU_TRY(checkDeadline(target, deadline));
   MGPU_TRY_ASSIGN(Bundle bundle, Bundle::open(path));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
+  out->deadline = deadline;
   MGPU_TRY(out->readBundle(bundle));
   const std::string kind = target.substr(0, target.find(':'));
   if (!kind.empty() && kind != "host" && kind != "cuda")
@@ -88,7 +100,8 @@ Result<void>
 OpenedBundle::run(std::unique_ptr<device::Driver> driver,
                   std::span<const std::vector<std::byte>> kernels) {
   MGPU_TRY_ASSIGN(Replayer replayer,
-                  Replayer::create(theProgram.dag, thePlan, kernels, *driver));
+                  Replayer::create(theProgram.dag, thePlan, kernels, *driver,
+                                   {}, Arguments::Later));
   theRunner = runOnOneTarget(std::move(driver), std::move(replayer),
                              theProgram.dag, thePlan);
   return {};
@@ -131,6 +144,8 @@ Result<void> OpenedBundle::openGpu(Bundle &bundle, const std::string &target) {
   device::CudaOptions options;
   options.gpu = gpu.gpus[0];
   options.numDevices = gpu.devicesOnGpu;
+  if (deadline.count() > 0)
+    options.deadline = deadline;
   MGPU_TRY_ASSIGN(options.compile, ownCompiler(bundle));
   MGPU_TRY_ASSIGN(auto driver, device::createCudaDriver(options));
   MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, driver->architecture()));
@@ -147,6 +162,8 @@ Result<void> OpenedBundle::openRanks(Bundle &bundle,
   MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
   Ranks::Options options;
   options.policy = RankPolicy::Threads;
+  if (deadline.count() > 0)
+    options.deadline = deadline;
   for (int gpu : ordinals)
     options.names.push_back(fmt::format("cuda:{}", gpu));
   auto open = [ordinals, nccl, compile, deadline = options.deadline](

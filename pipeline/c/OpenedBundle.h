@@ -17,10 +17,10 @@ class OpenedBundle final : public OpenedProgram {
 public:
   /// `target` is "host", "host:N", "" or one of GPUs
   /// (device/cuda/CudaTarget.h); `nccl` as device::parseNccl(), "" but on
-  /// several GPUs.
-  static Result<std::unique_ptr<OpenedBundle>> open(const std::string &path,
-                                                    const std::string &target,
-                                                    const std::string &nccl);
+  /// several GPUs; `deadline` is GPUs', 0 their own.
+  static Result<std::unique_ptr<OpenedBundle>>
+  open(const std::string &path, const std::string &target,
+       const std::string &nccl, std::chrono::milliseconds deadline);
   /// The same on a host target that several processes share.
   static Result<std::unique_ptr<OpenedBundle>>
   openShared(const std::string &path, const std::string &target,
@@ -47,6 +47,7 @@ private:
   Result<std::vector<std::vector<std::byte>>>
   takeCubins(Bundle &bundle, const std::string &arch);
 
+  std::chrono::milliseconds deadline{}; ///< 0: the target's own
   planner::Program theProgram;
   planner::Plan thePlan;
   std::unique_ptr<device::MessageRendezvous> ranks;

@@ -9,6 +9,8 @@
 #include "pipeline/c/mgt.h"
 #include "planner/dag/Program.h"
 
+#include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,9 +23,18 @@ public:
   virtual const planner::Program &program() const = 0;
   virtual const planner::Plan &plan() const = 0;
   virtual Runner &runner() = 0;
+  /// What was tuned, as mgt_configuration() says it.
+  virtual const std::string &configuration() const {
+    static const std::string none;
+    return none;
+  }
   /// The other processes of the program; null where there are none.
   virtual const device::Rendezvous *others() const { return nullptr; }
 };
+
+/// Unsupported for a deadline on the host.
+Result<void> checkDeadline(const std::string &target,
+                           std::chrono::milliseconds deadline);
 
 } // namespace mgpu::capture
 
@@ -39,7 +50,10 @@ struct mgt_program {
                          : program().results[index - count];
   }
 
-  std::unique_ptr<mgpu::capture::OpenedProgram> opened;
+  /// Whose memory arguments are, by their number (mgt_share).
+  std::map<size_t, std::shared_ptr<mgpu::capture::OpenedProgram>> lenders;
+  std::shared_ptr<mgpu::capture::OpenedProgram> opened;
+  std::string lost; ///< why nothing can be called any more; "": it can
   std::vector<bool> needsValue, isWritten; ///< by argument
   bool isLoaded = false;
   bool isQueued = false;   ///< runs of mgt_replay_on() may not have ended

@@ -16,8 +16,9 @@
  *   }
  *
  * A program is used by one thread at a time; different programs by any. A call
- * that fails changes nothing. Kernels are native code: open a bundle only if
- * you would run a program from the same source. */
+ * that fails changes nothing, unless it loses the program (MGT_LOST). Kernels
+ * are native code: open a bundle only if you would run a program from the same
+ * source. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,6 +39,10 @@ typedef enum mgt_status {
   MGT_ABSENT = 3,      /* no such device, no kernels for it, no memory */
   MGT_INTERNAL = 4,    /* a fault of mgpu */
   MGT_UNSUPPORTED = 5, /* a newer bundle, a feature this version lacks */
+  /* An earlier call lost the program: a GPU or a process failed or was late.
+   * That call says why; all later ones on the program that use its target say
+   * this. Close it. */
+  MGT_LOST = 6,
 } mgt_status;
 
 /* The sentence of this thread's last call that failed; "" before. Valid until
@@ -108,6 +113,10 @@ typedef struct mgt_options {
    * There is no mgt_bind(). A rank that is late, gone or different is named on
    * all others, and the program is then lost. */
   const mgt_ranks *ranks;
+  /* How long a step on GPUs may take, in milliseconds; 0 is two minutes.
+   * MGT_UNSUPPORTED on the host, where no thread can be stopped; what ranks
+   * wait for each other is mgt_ranks' own. */
+  uint32_t deadline_ms;
 } mgt_options;
 /* NULL `options` is mgt_open(). */
 mgt_status mgt_open_with(const char *path, const char *target,
@@ -136,27 +145,45 @@ size_t mgt_num_arguments(const mgt_program *program);
 mgt_status mgt_get_argument(const mgt_program *program, size_t index,
                             mgt_argument *argument);
 
-/* Copies all bytes of an argument in, or of an argument or result out. A
- * resident argument is taken over by mgt_load(), others by mgt_replay(). */
+/* The device that an argument lies on (MGT_EXTERNAL), or MGT_HOST. */
+mgt_status mgt_argument_device(const mgt_program *program, size_t index,
+                               int32_t *device);
+
+/* Copies all bytes of an argument in, or of an argument or result out, wherever
+ * it lies. A resident argument is taken over by mgt_load(), others by
+ * mgt_replay(). */
 mgt_status mgt_write(mgt_program *program, const char *name, const void *data,
                      size_t bytes);
 mgt_status mgt_read(mgt_program *program, const char *name, void *data,
                     size_t bytes);
 /* The argument's own memory, to fill or read in place between calls; as long
- * as the program is open. It counts as written. */
+ * as the program is open. It counts as written. One on a GPU has the GPU's
+ * address. */
 mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
                       size_t *bytes);
 
 /* From here on `data` is the argument's or result's memory, of as many bytes;
  * it stays the caller's, who keeps it until the program is closed or the
- * argument is bound again; of a program that was lost, for good. On a GPU it
- * is pinned (cudaHostAlloc, cudaHostRegister), on several for all of them
- * (cudaHostRegisterPortable). It counts as written. Nothing is copied by it;
- * not for every replay, as graphs are changed or built anew, on several GPUs
- * always anew. A call that fails otherwise than with MGT_USAGE may leave the
- * program lost. */
+ * argument is bound again; of a program that was lost, for good. An argument on
+ * a device takes memory of that device: a GPU's (cudaMalloc, a torch tensor),
+ * or on the host target any. What the program writes shares no bytes with
+ * another argument. On a GPU other memory is pinned (cudaHostAlloc,
+ * cudaHostRegister), on several for all of them (cudaHostRegisterPortable). It
+ * counts as written. Nothing is copied by it; not for every replay, as graphs
+ * are changed or built anew, on several GPUs always anew. A call that fails
+ * otherwise than with MGT_USAGE may leave the program lost. */
 mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
                     size_t bytes);
+
+/* From here on `program`'s argument `name`, on a device, is the memory of
+ * `of`'s argument `of_name`, of as many bytes on the same device: weights that
+ * two programs read, a state that one writes and the other goes on with. It
+ * counts as written. The memory lives until both programs are closed; the
+ * programs are not replayed at once, as nothing orders them but the caller. An
+ * argument that was never written or bound takes no memory of its own before.
+ */
+mgt_status mgt_share(mgt_program *program, const char *name, mgt_program *of,
+                     const char *of_name);
 
 /* Uploads what is resident. Once before the replays, and again where resident
  * arguments are to start anew. Usage error while an argument that is read has
@@ -190,6 +217,10 @@ const char *mgt_program_error(const mgt_program *program);
  * until the program's next call. */
 mgt_status mgt_plan_text(mgt_program *program, const char **text);
 mgt_status mgt_explain(mgt_program *program, const char **text);
+/* What was chosen for it: "scheduler=list streams=4 threads=2 ...", then a line
+ * for each kernel whose tunables are not at their first values. "" where
+ * nothing was tuned, and for a bundle. Valid until the program's next call. */
+mgt_status mgt_configuration(mgt_program *program, const char **text);
 
 typedef struct mgt_node_time {
   const char *name;        /* of the node, as in the plan */
@@ -231,6 +262,8 @@ typedef enum mgt_kind {
   MGT_TEMPORARY = 2, /* lives within a replay */
   MGT_RESIDENT = 3,  /* of a device, lives across replays, 0 at first */
   MGT_CONSTANT = 4,  /* on the host, with contents */
+  MGT_EXTERNAL = 5,  /* of the caller, on a device: kernels work on it where it
+                        is (mgt_bind, mgt_share) */
 } mgt_kind;
 #define MGT_HOST (-1)
 
@@ -287,6 +320,10 @@ typedef struct mgt_kernel_spec {
   const mgt_tunable *tunables;
   size_t num_cubins;
   const mgt_cubin *cubins;
+  /* What the tunables keep to, beside their first values, which keep them too:
+   * "TILE * STAGES <= 48", "ITEMS == 2 * UNROLL", "ITEMS % UNROLL == 0". */
+  size_t num_rules;
+  const char *const *rules;
 } mgt_kernel_spec;
 mgt_status mgt_builder_kernel(mgt_builder *builder, const mgt_kernel_spec *spec,
                               mgt_kernel *kernel);
@@ -325,6 +362,10 @@ mgt_status mgt_builder_launch(mgt_builder *builder,
 /* Views of as many elements, of one type. */
 mgt_status mgt_builder_copy(mgt_builder *builder, const mgt_view *destination,
                             const mgt_view *source);
+/* The same, and its name in plans and times; NULL is "copy". */
+mgt_status mgt_builder_copy_as(mgt_builder *builder,
+                               const mgt_view *destination,
+                               const mgt_view *source, const char *name);
 /* `element` has the bytes of one element. */
 mgt_status mgt_builder_fill(mgt_builder *builder, const mgt_view *view,
                             const void *element, size_t bytes);
@@ -391,6 +432,8 @@ typedef struct mgt_plan_options {
    * (NULL: 100), and tries all transforms where none are named. */
   const char *machine;
   const char *budget;
+  int no_tuned; /* mgt_builder_open takes the defaults, whatever was tuned */
+  uint32_t deadline_ms; /* of mgt_builder_open: as that of mgt_options */
 } mgt_plan_options;
 /* As mgt_plan_text() and mgt_explain(), without a target to run on; NULL
  * `options` are the defaults. Valid until the builder's next call. */
@@ -401,8 +444,9 @@ mgt_status mgt_builder_explain(mgt_builder *builder,
                                const mgt_plan_options *options,
                                const char **text);
 /* Plans it, compiles its kernels and opens it: "host", "host:N", "cuda:K",
- * "cuda:K/N". For several GPUs save it and open the bundle. The builder may go
- * on, or be freed. */
+ * "cuda:K/N". For several GPUs save it and open the bundle. What was tuned for
+ * it on this machine is used, unless `options` choose a schedule or say
+ * no_tuned. The builder may go on, or be freed. */
 mgt_status mgt_builder_open(mgt_builder *builder, const char *target,
                             const mgt_plan_options *options,
                             mgt_program **program);
@@ -419,6 +463,41 @@ typedef struct mgt_save_options {
 /* Writes a bundle, whole or not at all. */
 mgt_status mgt_builder_save(mgt_builder *builder, const char *path,
                             const mgt_save_options *options);
+
+/* The value of an argument while the program is tuned. */
+typedef struct mgt_input {
+  const char *name;
+  const void *data;
+  size_t bytes;
+} mgt_input;
+typedef struct mgt_tune_options {
+  size_t size;
+  const char *budget; /* "60s" (NULL), or a number of candidates; what earlier
+                         calls spent on the same program counts */
+  uint64_t seed;
+  /* Those that are missing are made up: random numbers, zeros for integers. */
+  size_t num_inputs;
+  const mgt_input *inputs;
+  /* Told now and then how it goes; not 0 ends the search, and what was found so
+   * far is kept. NULL: not told. */
+  int (*progress)(void *user, const char *line);
+  void *user;
+} mgt_tune_options;
+typedef struct mgt_tuned {
+  size_t size;
+  double default_us, tuned_us; /* medians of their last meeting; 0: none */
+  int is_default;              /* nothing beats it */
+  int is_known;                /* an earlier call had found it */
+} mgt_tuned;
+/* Searches for the fastest plan, tunables and number of threads of the program
+ * on a target, and keeps it in the database (MGPU_DB, else the user's), where
+ * mgt_builder_open() finds it. `text`, where it is not NULL, gets what
+ * mgpu-tune tune prints of the times; valid until the builder's next call.
+ * Candidates run in processes that are forked from this one: on a GPU call it
+ * before anything in the process uses CUDA. */
+mgt_status mgt_builder_tune(mgt_builder *builder, const char *target,
+                            const mgt_tune_options *options, mgt_tuned *tuned,
+                            const char **text);
 
 /* The version of the library, with the commit and what it was built with. */
 const char *mgt_version_text(void);

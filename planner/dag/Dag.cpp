@@ -151,10 +151,12 @@ private:
                                buffer.contents.size()));
       bool deviceRole = buffer.role == BufferRole::Temporary ||
                         buffer.role == BufferRole::Resident;
-      if (deviceRole == buffer.device.isHost())
+      if (deviceRole == buffer.device.isHost() &&
+          buffer.role != BufferRole::Argument)
         return bad(fmt::format(
             "buffer \"{}\" has a role that does not fit its place: temporary "
-            "and resident buffers lie on a device, all others on the host",
+            "and resident buffers lie on a device, arguments there or on the "
+            "host, all others on the host",
             buffer.name));
     }
     return {};

@@ -38,7 +38,7 @@ struct KernelId {
 enum class BufferRole : uint8_t {
   Temporary, ///< device memory inside a replay; the arena may reuse its bytes
   Resident,  ///< device memory that lives across replays
-  Argument,  ///< host memory of function argument `index`
+  Argument,  ///< memory of function argument `index`, on the host or a device
   Result,    ///< host memory of function result `index`
   HostLocal, ///< host memory the program allocates itself
   Constant,  ///< host memory with the bytes of `contents`
@@ -56,6 +56,12 @@ struct Buffer {
   std::vector<std::byte> contents; ///< a Constant's bytes; else empty
   bool operator==(const Buffer &) const = default;
 };
+
+/// Whether a buffer lies in its device's arena, where a plan places it. Memory
+/// of the caller's on a device has an address of its own.
+inline bool isInArena(const Buffer &buffer) {
+  return !buffer.device.isHost() && buffer.role != BufferRole::Argument;
+}
 
 /// Bytes a node touches.
 struct BufferUse {

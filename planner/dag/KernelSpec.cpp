@@ -23,6 +23,8 @@ void fields(JsonFields &f, CudaFile &kernel) {
   f("tunables", kernel.tunables);
   f.require(kernel.tunables.size() <= mostKernelTunables, "tunables");
   f("dynamic_shared_bytes", kernel.dynamicSharedBytes);
+  if (f.reads() || !kernel.rules.empty()) // older versions know none
+    f.added("rules", kernel.rules);
 }
 
 Result<const std::string *> KernelSpec::hostText() const {

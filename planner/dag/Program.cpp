@@ -94,8 +94,7 @@ Result<void> checkArgument(const Dag &dag, const ProgramArgument &argument,
                            argument.name, argument.buffer->value,
                            dag.buffers.size()));
   const Buffer &buffer = dag.buffer(*argument.buffer);
-  if (!buffer.device.isHost() ||
-      (!isResult && buffer.role != BufferRole::Argument))
+  if (isResult ? !buffer.device.isHost() : buffer.role != BufferRole::Argument)
     return bad(fmt::format("\"{}\" is buffer \"{}\", which is not an argument",
                            argument.name, buffer.name));
   Result<int64_t> bytes = arrayBytes(argument.elementType, argument.shape);

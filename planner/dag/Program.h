@@ -72,9 +72,10 @@ struct Program {
   std::vector<HostOutput> outputs;
   bool operator==(const Program &) const = default;
 
-  /// Dag::check(), and: arguments and results are whole host buffers of their
-  /// type and shape, and every copy and collective lists its boxes among its
-  /// node's uses, on which the proof of a plan rests. The first fault found.
+  /// Dag::check(), and: arguments and results are whole buffers of their type
+  /// and shape, results on the host, and every copy and collective lists its
+  /// boxes among its node's uses, on which the proof of a plan rests. The first
+  /// fault found.
   Result<void> check() const;
 };
 

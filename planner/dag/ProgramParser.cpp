@@ -73,10 +73,10 @@ Result<void> Parser::parseHeader() {
   LineReader line = lines.next();
   MGPU_TRY(line.keyword("mgpu-program"));
   MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-  if (version < 1 || version > 4)
+  if (version < 1 || version > 5)
     return fail(ErrorKind::Unsupported,
                 fmt::format("the program has version {}; this mgpu reads "
-                            "versions 1 to 4: use the mgpu that made it, or "
+                            "versions 1 to 5: use the mgpu that made it, or "
                             "newer",
                             version));
   MGPU_TRY(line.expectEnd());

@@ -20,8 +20,12 @@ public:
       : program(program), dag(program.dag), blobs(blobs) {}
 
   std::string run() {
-    add("mgpu-program {}\n",
-        std::ranges::any_of(dag.kernels, isOfBuilder) ? 4 : 3);
+    add("mgpu-program {}\n", std::ranges::any_of(dag.buffers, isOnDevice) ||
+                                     std::ranges::any_of(dag.kernels, hasRules)
+                                 ? 5
+                             : std::ranges::any_of(dag.kernels, isOfBuilder)
+                                 ? 4
+                                 : 3);
     add("program {} devices {} spmd {} resident {}\n", quoteText(dag.name),
         dag.numDevices, int(dag.spmd), dag.residentBytes);
     if (dag.loop != Loop())
@@ -51,6 +55,12 @@ public:
   }
 
 private:
+  static bool isOnDevice(const Buffer &buffer) {
+    return buffer.role == BufferRole::Argument && !buffer.device.isHost();
+  }
+  static bool hasRules(const KernelSpec &kernel) {
+    return kernel.cudaFile() && !kernel.cudaFile()->rules.empty();
+  }
   static bool isOfBuilder(const KernelSpec &kernel) {
     const CudaFile *file = kernel.cudaFile();
     return file && (!file->host.empty() || !file->cubins.empty());

@@ -36,7 +36,8 @@
 // A launch of a part of its grid has `part X Y Z NX NY NZ`, the first block and
 // how many, before `with`. Version 1 had neither that nor `by`; version 2 had
 // neither `matmul` nor `cuda` of kernels; version 4 is written where a kernel
-// has `host` or `cubin`. `opaque`, work known only by its cost, is in no
+// has `host` or `cubin`, version 5 where an argument lies on a device
+// or a kernel has rules. `opaque`, work known only by its cost, is in no
 // bundle; it ends with `slice` and `splittable N` where it is so.
 //
 // A box is OFFSET{+SIZE*STRIDE}:WIDTH, figures as in support/Types.h. `after`

@@ -57,7 +57,7 @@ public:
     placeShared();
     ArenaLayout layout;
     for (uint32_t id = 0; id < dag.buffers.size(); ++id)
-      if (!dag.buffers[id].device.isHost())
+      if (isInArena(dag.buffers[id]))
         layout.placements.push_back({BufferId{id}, offsets[id]});
     for (const DeviceArena &arena : arenas) {
       layout.arenaBytes.push_back(arena.top);
@@ -102,7 +102,7 @@ private:
 
   void placeExclusive() {
     for (uint32_t id = 0; id < dag.buffers.size(); ++id) {
-      if (dag.buffers[id].device.isHost() || !exclusive[id])
+      if (!isInArena(dag.buffers[id]) || !exclusive[id])
         continue;
       DeviceArena &arena = arenaOf(id);
       offsets[id] = arena.top;
@@ -114,7 +114,7 @@ private:
   void placeShared() {
     std::vector<uint32_t> byFirst, byLast;
     for (uint32_t id = 0; id < dag.buffers.size(); ++id)
-      if (!dag.buffers[id].device.isHost() && !exclusive[id] &&
+      if (isInArena(dag.buffers[id]) && !exclusive[id] &&
           dag.buffers[id].sizeBytes > 0)
         byFirst.push_back(id);
     byLast = byFirst;

@@ -72,7 +72,7 @@ struct Plan {
   uint32_t streamsPerDevice = 1;
   std::vector<PlanStep> steps;       ///< creation order, a topological order;
                                      ///< order within a stream = this order
-  std::vector<Placement> placements; ///< every device buffer, by BufferId
+  std::vector<Placement> placements; ///< every buffer of arenas, by BufferId
   std::vector<uint64_t> arenaBytes;  ///< per device
   double makespanUs = 0; ///< of all phases; of a rolled loop, one trip
   double lowerBoundUs = 0;

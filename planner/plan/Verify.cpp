@@ -249,7 +249,7 @@ private:
     size_t next = 0;
     for (uint32_t id = 0; id < dag.buffers.size(); ++id) {
       const Buffer &buffer = dag.buffers[id];
-      if (buffer.device.isHost())
+      if (!isInArena(buffer))
         continue;
       if (next >= plan.placements.size() ||
           plan.placements[next].buffer.value != id)
@@ -276,8 +276,8 @@ private:
     }
     if (next != plan.placements.size())
       return bad(
-          fmt::format("it places buffer {} which is not a device buffer or "
-                      "is placed twice",
+          fmt::format("it places buffer {} which is not in an arena or is "
+                      "placed twice",
                       plan.placements[next].buffer.value));
     return {};
   }
@@ -287,7 +287,7 @@ private:
   const PlanLimits &limits;
   std::vector<uint32_t> stepOf; ///< by node
   StepOrder order;
-  std::vector<int64_t> base; ///< arena offset of each buffer, 0 on the host
+  std::vector<int64_t> base; ///< arena offset of each buffer, 0 of others
 };
 
 } // namespace

@@ -47,7 +47,7 @@ private:
           outlives[use.buffer.value] = true;
     std::vector<std::vector<uint32_t>> byDevice(dag.numDevices);
     for (uint32_t id = 0; id < dag.buffers.size(); ++id)
-      if (!dag.buffers[id].device.isHost() && dag.buffers[id].sizeBytes > 0)
+      if (isInArena(dag.buffers[id]) && dag.buffers[id].sizeBytes > 0)
         byDevice[size_t(dag.buffers[id].device.value)].push_back(id);
     for (std::vector<uint32_t> &ids : byDevice) {
       std::sort(ids.begin(), ids.end(), [&](uint32_t a, uint32_t b) {
@@ -91,7 +91,7 @@ private:
         life.last = s;
       }
     std::erase_if(lives, [&](const Life &life) {
-      return life.first == never || dag.buffers[life.buffer].device.isHost() ||
+      return life.first == never || !isInArena(dag.buffers[life.buffer]) ||
              dag.buffers[life.buffer].sizeBytes == 0;
     });
     std::sort(lives.begin(), lives.end(), [](const Life &a, const Life &b) {
@@ -162,13 +162,13 @@ private:
   }
 
   Result<void> checkRaces() {
-    // Device arenas first, then one space per host buffer.
+    // Device arenas first, then one space for each buffer that is in none.
     std::vector<Memory> arenas(dag.numDevices);
-    std::unordered_map<uint32_t, Memory> hostBuffers;
+    std::unordered_map<uint32_t, Memory> ownMemory;
     auto memoryOf = [&](BufferId id) -> Memory & {
-      DeviceId device = dag.buffer(id).device;
-      return device.isHost() ? hostBuffers[id.value]
-                             : arenas[size_t(device.value)];
+      const Buffer &buffer = dag.buffer(id);
+      return isInArena(buffer) ? arenas[size_t(buffer.device.value)]
+                               : ownMemory[id.value];
     };
     for (uint32_t s = 0; s < plan.steps.size(); ++s) {
       const DagNode &node = dag.node(plan.steps[s].node);

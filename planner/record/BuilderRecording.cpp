@@ -46,12 +46,14 @@ Result<void> BuilderRecording::make(const BuiltBuffer &buffer, Place place) {
   };
   switch (spec.kind) {
   case BuiltKind::Argument:
+  case BuiltKind::External:
     id = recorder.addArgument({.name = spec.name,
                                .role = spec.role,
                                .isRoleOfUser = spec.role.has_value(),
                                .elementType = spec.elementType,
                                .shape = spec.shape,
-                               .place = place});
+                               .place = place,
+                               .device = spec.device});
     break;
   case BuiltKind::Result:
     add(BufferRole::HostLocal);
@@ -138,9 +140,16 @@ Result<void> BuilderRecording::member(const BuiltCollective &call,
     return recorder.permute(communicator, call.pairs, send, receive, site);
   case CollectiveKind::Broadcast:
     return recorder.broadcast(communicator, call.root, receive, site);
-  case CollectiveKind::SendRecv:
-    return rank == 0 ? recorder.send(communicator, 1, send, site)
-                     : recorder.receive(communicator, 0, receive, site);
+  case CollectiveKind::SendRecv: {
+    // Ranks are devices there.
+    auto other = [&](const BuiltView &view) {
+      return builder.buffers[view.buffer.value].spec.device.value;
+    };
+    return rank == 0
+               ? recorder.send(communicator, other(call.receive[1]), send, site)
+               : recorder.receive(communicator, other(call.send[0]), receive,
+                                  site);
+  }
   }
   return {};
 }
@@ -154,11 +163,19 @@ Result<void> BuilderRecording::make(const BuiltCollective &call, Place place) {
     const BuiltView &view = asksReceive ? call.receive[rank] : call.send[rank];
     devices.push_back(builder.buffers[view.buffer.value].spec.device);
   }
-  auto known = communicators.find(devices);
+  // A send and its receive are on the communicator of all devices, as NCCL has
+  // them (capture/graph/Communication.h): all such follow each other.
+  std::vector<DeviceId> members = devices;
+  if (call.kind == CollectiveKind::SendRecv) {
+    members.clear();
+    for (uint32_t k = 0; k < builder.numDevices; ++k)
+      members.push_back({int32_t(k)});
+  }
+  auto known = communicators.find(members);
   if (known == communicators.end()) {
     MGPU_TRY_ASSIGN(const uint32_t made,
-                    recorder.createCommunicator(devices, place));
-    known = communicators.emplace(devices, made).first;
+                    recorder.createCommunicator(members, place));
+    known = communicators.emplace(members, made).first;
   }
   for (size_t rank = 0; rank < devices.size(); ++rank)
     MGPU_TRY(member(call, known->second, rank, place));

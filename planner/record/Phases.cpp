@@ -142,7 +142,8 @@ void assignPhases(Program &program) {
     auto *copy = std::get_if<CopyCall>(&node.work);
     if (!copy || (isRolled && node.phase == Phase::Replay))
       continue;
-    bool toDevice = !dag.buffer(copy->destination).device.isHost();
+    // The caller may put other memory in the place of his own on a device.
+    bool toDevice = isInArena(dag.buffer(copy->destination));
     if (toDevice &&
         (resident[copy->source.value]
              ? !uploads.isContested(n)

@@ -28,6 +28,12 @@ tl::unexpected<Error> ProgramBuilder::refuse(std::string text,
 // Buffers and kernels
 //===----------------------------------------------------------------------===//
 
+/// Whether the caller knows buffers of this kind by their names.
+static bool isNamed(BuiltKind kind) {
+  return kind == BuiltKind::Argument || kind == BuiltKind::Result ||
+         kind == BuiltKind::External;
+}
+
 /// Why a buffer of this kind cannot be so; or "".
 static std::string kindFault(const BuiltBufferSpec &spec, uint32_t numDevices) {
   const DeviceId device = spec.device;
@@ -43,6 +49,9 @@ static std::string kindFault(const BuiltBufferSpec &spec, uint32_t numDevices) {
            "it to a buffer of the device";
   if (spec.kind == BuiltKind::Resident && device.isHost())
     return "is resident on the host: give a device, or make it an argument";
+  if (spec.kind == BuiltKind::External && device.isHost())
+    return "is the caller's memory of a device: name the device, or make it an "
+           "argument, which is the host's";
   if (spec.role && spec.kind != BuiltKind::Argument)
     return "has a role, and only arguments have one";
   if (spec.role == ArgumentRole::Specialised)
@@ -70,11 +79,11 @@ Result<BuiltBuffer> ProgramBuilder::addBuffer(BuiltBufferSpec spec) {
                              spec.contents.size()));
   // Names of arguments and results are the caller's handles.
   for (const Declared &other : buffers)
-    if (other.spec.name == spec.name && (spec.kind <= BuiltKind::Result ||
-                                         other.spec.kind <= BuiltKind::Result))
+    if (other.spec.name == spec.name &&
+        (isNamed(spec.kind) || isNamed(other.spec.kind)))
       return wrong("has the name of another buffer, and one of them is an "
                    "argument or result, which are known by name");
-  if (spec.kind <= BuiltKind::Result &&
+  if (isNamed(spec.kind) &&
       spec.name.find_first_not_of("0123456789") == std::string::npos)
     return wrong("has a name that reads as the number of an argument");
   const BuiltBuffer id{uint32_t(buffers.size())};

@@ -35,6 +35,7 @@ enum class BuiltKind : uint8_t {
   Temporary, ///< on a device or the host, within a replay
   Resident,  ///< on a device, across replays; 0 in the beginning
   Constant,  ///< on the host, with contents
+  External,  ///< the caller's, on a device
 };
 
 struct BuiltBufferSpec {

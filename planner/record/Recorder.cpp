@@ -22,7 +22,7 @@ Recorder::Recorder(RecorderOptions options)
 //===----------------------------------------------------------------------===//
 
 BufferId Recorder::addArgument(ArgumentSpec spec) {
-  BufferId buffer = addBuffer(spec.name, DeviceId::host(), BufferRole::Argument,
+  BufferId buffer = addBuffer(spec.name, spec.device, BufferRole::Argument,
                               spec.elementType, spec.shape);
   program.dag.buffers.back().index = uint32_t(program.arguments.size());
   arguments.push_back({spec.role.has_value(), spec.isRoleOfUser, spec.place});

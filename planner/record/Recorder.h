@@ -55,6 +55,7 @@ struct ArgumentSpec {
   ElementType elementType = ElementType::F32;
   std::vector<int64_t> shape = {};
   Place place = {};
+  DeviceId device = DeviceId::host(); ///< where the caller's memory is
 };
 
 /// What a launch touches.

@@ -73,7 +73,7 @@ PlanSummary summarize(const Plan &plan, const Dag &dag) {
     summary.devices.push_back(times);
   }
   for (const Buffer &buffer : dag.buffers)
-    if (!buffer.device.isHost())
+    if (isInArena(buffer))
       summary.bufferBytes += buffer.sizeBytes;
   std::vector<uint64_t> bounds = layoutArena(plan, dag).lowerBoundBytes;
   for (size_t device = 0; device < plan.arenaBytes.size(); ++device) {

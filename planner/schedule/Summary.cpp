@@ -40,7 +40,7 @@ static std::string exposedText(const Plan &plan, const Dag &dag,
 static std::string memoryText(const Plan &plan, const Dag &dag) {
   std::vector<uint64_t> buffers(dag.numDevices, 0);
   for (const Buffer &buffer : dag.buffers)
-    if (!buffer.device.isHost())
+    if (isInArena(buffer))
       buffers[size_t(buffer.device.value)] += buffer.sizeBytes;
   // Devices that are alike share a line.
   std::string out;

@@ -31,7 +31,7 @@ static Error doesNotFit(const Plan &plan, const Dag &dag, uint64_t limit) {
     }
   auto isLive = [&](size_t b, size_t s) {
     const Buffer &buffer = dag.buffers[b];
-    if (size_t(buffer.device.value) != worst || buffer.device.isHost())
+    if (!isInArena(buffer) || size_t(buffer.device.value) != worst)
       return false;
     return buffer.role == BufferRole::Resident || first[b] == never ||
            (first[b] <= s && s <= last[b]);
@@ -39,7 +39,7 @@ static Error doesNotFit(const Plan &plan, const Dag &dag, uint64_t limit) {
   std::vector<int64_t> change(plan.steps.size() + 2, 0);
   for (size_t b = 0; b < dag.buffers.size(); ++b) {
     const Buffer &buffer = dag.buffers[b];
-    if (buffer.device.isHost() || size_t(buffer.device.value) != worst)
+    if (!isInArena(buffer) || size_t(buffer.device.value) != worst)
       continue;
     bool always = buffer.role == BufferRole::Resident || first[b] == never;
     change[always ? 0 : first[b]] += int64_t(buffer.sizeBytes);

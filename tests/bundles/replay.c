@@ -155,9 +155,10 @@ static void lose(mgt_program *program, const char *words) {
     if (mgt_replay(program) != MGT_OK)
       break;
   require(strstr(mgt_error(), words) != NULL, words, __LINE__);
-  FAILS(mgt_replay(program), MGT_INVALID, "lost before");
-  FAILS(mgt_fetch(program), MGT_INVALID, "lost before");
-  FAILS(mgt_load(program), MGT_INVALID, "lost before");
+  FAILS(mgt_replay(program), MGT_LOST, "lost before");
+  FAILS(mgt_fetch(program), MGT_LOST, "lost before");
+  FAILS(mgt_load(program), MGT_LOST, "lost before");
+  FAILS(mgt_write(program, "a", "", 0), MGT_LOST, "mgt_write: the program");
   mgt_close(program);
   printf("after %u replays: %s\n", (unsigned)replay, mgt_error());
 }

@@ -136,11 +136,13 @@ private:
   void addBuffer(mgt_builder *on) {
     auto spec = sized<mgt_buffer_spec>();
     spec.name = name();
-    spec.kind = int(pick(chance(20) ? 100 : 5));
-    spec.device = chance(20) ? int32_t(pick(9)) - 4
-                  : spec.kind == MGT_TEMPORARY || spec.kind == MGT_RESIDENT
-                      ? int32_t(pick(2))
-                      : MGT_HOST;
+    spec.kind = int(pick(chance(20) ? 100 : 6));
+    const bool isOnDevice = spec.kind == MGT_TEMPORARY ||
+                            spec.kind == MGT_RESIDENT ||
+                            spec.kind == MGT_EXTERNAL;
+    spec.device = chance(20)   ? int32_t(pick(9)) - 4
+                  : isOnDevice ? int32_t(pick(2))
+                               : MGT_HOST;
     spec.type = typeName();
     spec.rank = pick(3);
     const int64_t shape[] = {chance(30) ? figure() : 4,
@@ -170,6 +172,10 @@ private:
     spec.tunables = &tunable;
     spec.num_cubins = chance(10);
     spec.cubins = &cubin;
+    static const char *const rules[] = {"ITEMS <= 2", "ITEMS % 1 == 0",
+                                        "ITEMS *", nullptr, "3 == 4"};
+    spec.num_rules = chance(5) ? pick(3) : 0;
+    spec.rules = chance(20) ? nullptr : rules + pick(3);
     mgt_kernel kernel = 0;
     made(mgt_builder_kernel(on, &spec, &kernel));
   }
@@ -217,12 +223,21 @@ private:
     if (chance(30))
       options.machine = chance(2) ? "sim:dgx-h200" : "sim:none";
     options.budget = chance(2) ? "3" : nullptr;
+    options.no_tuned = chance(3);
+    options.deadline_ms = chance(40) ? 5 : 0;
     return options;
   }
   void ask(mgt_builder *on) {
     const mgt_plan_options options = planOptions();
     const char *text = nullptr;
     made(chance(20) ? mgt_builder_probe(on) : mgt_builder_check(on));
+    if (chance(20)) { // it searches nothing
+      auto tune = sized<mgt_tune_options>();
+      tune.budget = chance(2) ? "soon" : "1s";
+      tune.num_inputs = 1;
+      made(mgt_builder_tune(on, chance(2) ? "abacus" : "host", &tune, nullptr,
+                            &text));
+    }
     const auto give = chance(2) ? mgt_builder_explain : mgt_builder_plan_text;
     const mgt_status status =
         give(on, chance(3) ? nullptr : &options, chance(30) ? nullptr : &text);
@@ -261,8 +276,22 @@ private:
     size_t count = 0, bytes = 0;
     void *data = nullptr;
     mgt_argument about;
-    for (uint32_t calls = 12; calls-- > 0;)
-      switch (pick(8)) {
+    alignas(8) static thread_local char memory[8][256];
+    int32_t device = 0;
+    for (uint32_t calls = 16; calls-- > 0;)
+      switch (pick(11)) {
+      case 6:
+        ignored(mgt_bind(program, name(), memory[pick(8)],
+                         chance(4) ? pick(300) : 64));
+        break;
+      case 7:
+        ignored(
+            mgt_share(program, name(), chance(2) ? program : nullptr, name()));
+        break;
+      case 8:
+        ignored(mgt_argument_device(program, pick(9), &device));
+        ignored(mgt_configuration(program, chance(9) ? nullptr : &text));
+        break;
       case 0:
         ignored(mgt_load(program));
         break;

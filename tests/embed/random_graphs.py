@@ -43,6 +43,9 @@ class Model:
         self.buffer = buffer
         self.values = [0] * (ROWS * COLUMNS)
 
+    def rowsOf(self):
+        return [self.values[r * COLUMNS:(r + 1) * COLUMNS] for r in range(ROWS)]
+
     def rows(self, first, count):
         return self.buffer[first:first + count], range(first * COLUMNS, (first + count) * COLUMNS)
 
@@ -75,6 +78,11 @@ class Graph:
             self.given[f"in{k}"] = [model.values[r * COLUMNS:(r + 1) * COLUMNS] for r in range(ROWS)]
         self.outputs = [Model(self.g.output(f"out{d}", shape, "i64")) for d in range(self.devices)]
         self.buffers = [[Model(self.g.empty(shape, "i64", device=d)) for _ in range(2)] for d in range(self.devices)]
+        self.outside = {}  # memory of the caller's on a device, in place of the graph's
+        for d in range(self.devices):
+            if self.draw.random() < 0.3:
+                self.outside[f"outside{d}"] = self.buffers[d][1] = Model(self.g.external(f"outside{d}", shape, "i64", device=d))
+                self.given[f"outside{d}"] = [[0] * COLUMNS] * ROWS
         self.mix = self.g.kernel("mix", params=("rw", "r", "i64"), host=HOST, cuda=CUDA, block=8)
         self.step = self.g.kernel("step", params=("rw", "r"), host=HOST, cuda=CUDA, block=8)
         for models in self.buffers:  # nothing is read before it is written
@@ -190,8 +198,10 @@ class Graph:
                 made = program(**self.given)
             for d, out in enumerate(self.outputs):
                 got = made[f"out{d}"].tolist()
-                expected = [out.values[r * COLUMNS:(r + 1) * COLUMNS] for r in range(ROWS)]
-                assert got == expected, f"{options} out{d}: {got}, not {expected}"
+                assert got == out.rowsOf(), f"{options} out{d}: {got}, not {out.rowsOf()}"
+            for name, model in self.outside.items():
+                got = program.read(name).tolist()
+                assert got == model.rowsOf(), f"{options} {name}: {got}, not {model.rowsOf()}"
 
 
 def main():

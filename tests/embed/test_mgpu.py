@@ -22,6 +22,23 @@ SCALE = """void scale(mgpu_block block, float *y, const float *x, float a) {
 }"""
 
 
+ADD = "void add(mgpu_block, float *y, const float *x) { for (int i = 0; i < 4; ++i) y[i] += x[i]; }"
+
+
+@contextlib.contextmanager
+def databaseIn(folder):
+    """A database of its own, without what earlier runs have tuned."""
+    before = os.environ.get("MGPU_DB")
+    os.environ["MGPU_DB"] = os.path.join(folder, "tuned.db")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["MGPU_DB"]
+        else:
+            os.environ["MGPU_DB"] = before
+
+
 def line():
     return sys._getframe(1).f_lineno
 
@@ -410,6 +427,144 @@ class CommandLine(unittest.TestCase):
         done = subprocess.run([sys.executable, "-m", "mgpu", "--version"], capture_output=True, text=True, check=True)
         self.assertRegex(done.stdout, r"\Alibmgt \d+\.\d+\.\d+ \(commit \w+\)")
         self.assertIn("Library: ", done.stdout)
+
+
+class External(unittest.TestCase):
+    """Memory of the caller's on a device: kernels and collectives work on it where it is."""
+
+    def graph(self, name="add", devices=1):
+        g = mgpu.Graph(devices=devices, name=name)
+        for d in range(devices):
+            x, y = g.external(f"x{d}", (4,), device=d), g.external(f"y{d}", (4,), device=d)
+            g.kernel("add", params=("rw", "r"), host=ADD)(y, x)
+        return g
+
+    def testArraysAreWorkedOnInPlace(self):
+        x, y = array.array("f", [1, 2, 3, 4]), array.array("f", [10] * 4)
+        with self.graph().open() as program:
+            self.assertEqual(program.devices, {"x0": 0, "y0": 0})
+            made = program(x0=x, y0=y)
+            self.assertIs(made["y0"], y)
+            self.assertEqual(y.tolist(), [11, 12, 13, 14])
+            program.replay(2)  # the memory stays bound
+            self.assertEqual(y.tolist(), [13, 16, 19, 22])
+            other = array.array("f", [0] * 4)
+            program(y0=other)  # in its place, from the same graph
+            self.assertEqual((other.tolist(), y.tolist()), ([1, 2, 3, 4], [13, 16, 19, 22]))
+
+    def testWhatIsNotBoundIsTheTargets(self):
+        with self.graph().open() as program:
+            with self.assertRaisesRegex(mgpu.UsageError, "argument 'x0' is read but has no value"):
+                program.replay()
+            self.assertEqual(program(x0=[1] * 4, y0=[5] * 4)["y0"].tolist(), [6] * 4)
+            program.array("y0").data[0] = 0
+            program.replay()
+            self.assertEqual(program.read("y0").tolist(), [1, 7, 7, 7])
+            x = array.array("f", [1] * 4)
+            program.bind("x0", x)
+            with self.assertRaisesRegex(mgpu.UsageError, "overlap those of 'x0': what the program writes is no other argument's"):
+                program.bind("y0", x)
+            program.replay()  # it was not lost by that
+            self.assertEqual(program.read("y0").tolist(), [2, 8, 8, 8])
+
+    def testCollectivesAndBundles(self):
+        g = self.graph(devices=2)
+        y = [g._inputs["y0"], g._inputs["y1"]]
+        g.all_reduce(y)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.mgpu")
+            g.save(path, cpu="x86-64-v2")
+            for program in (g.open("host:2"), g.open("host:2", scheduler="shuffled", seed=5), mgpu.load(path, "host:2")):
+                arrays = {name: array.array("f", [value] * 4) for name, value in (("x0", 1), ("y0", 10), ("x1", 2), ("y1", 20))}
+                program(**arrays)
+                self.assertEqual((arrays["y0"].tolist(), arrays["y1"].tolist()), ([33] * 4, [33] * 4))
+
+    def testOneStateOfTwoPrograms(self):
+        """A prefill writes the state, a decode goes on with it, and both read the weights."""
+        prefill, decode = self.graph("prefill"), mgpu.Graph(name="decode")
+        state, weights, out = decode.external("state", (4,)), decode.external("w", (4,)), decode.output("out", (4,))
+        decode.kernel("add", params=("rw", "r"), host=ADD)(state, weights)
+        decode.copy(out, state)
+        first, second = prefill.open(), decode.open()
+        second.share("state", first, "y0")
+        second.share("w", first, "x0")
+        first(x0=[1, 2, 3, 4], y0=[0] * 4)
+        self.assertEqual(second()["out"].tolist(), [2, 4, 6, 8])
+        self.assertEqual(second()["out"].tolist(), [3, 6, 9, 12])
+        self.assertEqual(first.read("y0").tolist(), [3, 6, 9, 12])
+        first.close()  # the memory stays
+        self.assertEqual(second()["out"].tolist(), [4, 8, 12, 16])
+        for wrong, name in (("out", "y0"), ("state", "state")):
+            with self.assertRaises(mgpu.UsageError):
+                second.share(wrong, prefill.open() if name == "y0" else second, name)
+
+    def testWhereItCannotBe(self):
+        g = mgpu.Graph()
+        with self.assertRaisesRegex(mgpu.UsageError, "caller's memory of a device: name the device"):
+            g.external("x", (4,), device=-1)
+        g.external("x", (4,))
+        with self.assertRaisesRegex(mgpu.UsageError, "name of another buffer"):
+            g.empty((4,), name="x")
+
+
+class Tuning(unittest.TestCase):
+    WORK = """void work(mgpu_block, int64_t *y, const int64_t *x) {
+      volatile int64_t waste = 0;
+      for (int k = 0; k < WASTE; ++k) waste = waste + k;
+      for (int i = 0; i < 64; ++i) y[i] = x[i] + 1;
+    }"""
+
+    def graph(self, **options):
+        g = mgpu.Graph(name="tuned")
+        x, y, a, b = g.input("x", (64,), "i64"), g.output("y", (64,), "i64"), g.empty((64,), "i64"), g.empty((64,), "i64")
+        g.copy(a, x)
+        g.kernel("work", params=("w", "r"), host=self.WORK, tunables={"WASTE": [1000000, 1, 1000001]}, **options)(b, a)
+        g.copy(y, b)
+        return g
+
+    def testFindsAndUsesIt(self):
+        with tempfile.TemporaryDirectory() as folder, databaseIn(folder):
+            g, lines = self.graph(), []
+            self.assertEqual(g.open().configuration(), "")
+            found = g.tune(budget=6, progress=lines.append, x=range(64))
+            self.assertFalse(found.is_default, found.text)
+            self.assertLess(found.tuned_us, found.default_us)
+            self.assertTrue(lines)
+            for graph in (g, self.graph()):  # an equal one, too
+                program = graph.open()
+                self.assertIn("work:", program.configuration())
+                self.assertIn("tunables=1", program.configuration())
+                self.assertEqual(program(x=range(64))["y"].tolist(), list(range(1, 65)))
+            self.assertTrue(g.tune(budget=6).is_known)
+            self.assertEqual(g.open(tuned=False).configuration(), "")
+            self.assertEqual(g.open(scheduler="serial").configuration(), "")
+
+    def testStops(self):
+        with tempfile.TemporaryDirectory() as folder, databaseIn(folder):
+            def stop(_):
+                raise KeyboardInterrupt
+            with self.assertRaises(KeyboardInterrupt):
+                self.graph().tune(budget=100000, progress=stop)
+
+    def testRules(self):
+        g = self.graph(rules=["WASTE <= 1000000", "2 * WASTE == WASTE + WASTE", "WASTE % 1 == 0"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.mgpu")
+            g.save(path, cpu="x86-64-v2", alternatives=8)
+            rows = sqlite3.connect(path).execute("SELECT count(*) FROM kernel_images WHERE form = 'host-way'").fetchall()
+            self.assertEqual(rows, [(1,)])  # 1000001 breaks a rule
+        for rule, words in (("WASTE < 3", "has no <=, == or %"), ("WASTE <= X", "'X', which is neither a number nor a tunable"),
+                            ("WASTE % 2 == 1", "does not end with == 0"), ("", "''"), ("WASTE <= 5", "first values of the tunables break the rule")):
+            with self.assertRaisesRegex(mgpu.UsageError, words):
+                self.graph(rules=[rule])
+
+    def testWrongCalls(self):
+        with self.assertRaisesRegex(mgpu.UsageError, "no input 'z'; there are x"):
+            self.graph().tune(z=1)
+        with self.assertRaisesRegex(mgpu.UsageError, "60s"):
+            self.graph().tune(budget="soon")
+        with self.assertRaisesRegex(mgpu.UnsupportedError, "on the host has no deadline"):
+            self.graph().open(deadline=1)
 
 
 if __name__ == "__main__":

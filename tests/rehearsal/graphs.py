@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Graphs built in Python on GPUs that are not there: their CUDA C++ over the doubles of CUDA's
 libraries gives what their C++ for the host does. One is examples/embed/step.py, opened as it is and
-as a bundle, the others are random.
+as a bundle, the others are random. Then memory of a GPU that the caller owns: examples/embed/tensor.py over
+a double of torch, a state that two programs share, arguments on two GPUs; and examples/embed/cubin.py.
 
 Usage: graphs.py LIBMGT SOURCE_DIR LIBRARIES
 """
@@ -32,6 +33,75 @@ for target in ("cuda:1/2", "cuda:3,1"):
         assert program(x=range(16), y=[3] * 16)["sum"].tolist() == expected, target
 """
 
+EXTERNAL = """
+import mgpu, os, sqlite3, torch
+ADD = dict(cuda='extern "C" __global__ void add(float *y, const float *x) { y[threadIdx.x] += x[threadIdx.x]; }', block=4,
+           host="void add(mgpu_block, float *y, const float *x) { for (int i = 0; i < 4; ++i) y[i] += x[i]; }")
+
+def graph(devices, all_reduce):
+    g = mgpu.Graph(devices=devices)
+    y = [g.external(f"y{d}", (4,), device=d) for d in range(devices)]
+    for d in range(devices):
+        g.kernel("add", params=("rw", "r"), **ADD)(y[d], g.external(f"x{d}", (4,), device=d))
+    if all_reduce:
+        g.all_reduce(y)
+    return g
+
+g = graph(1, False)
+first, second = g.open("cuda:0"), g.open("cuda:0")
+x, y = torch.ones(4), torch.zeros(4)
+made = first(x0=x, y0=y)
+assert made["y0"] is y and y.tolist() == [1] * 4, y.tolist()
+z = torch.zeros(4)
+for k in range(5):  # from the same graph, changed
+    first(y0=z if k % 2 else y)
+assert (y.tolist(), z.tolist()) == ([4] * 4, [2] * 4), (y.tolist(), z.tolist())
+second.share("y0", first)
+second(x0=[10.0] * 4)  # copied to memory of its own
+assert y.tolist() == [14] * 4 and second.read("x0").tolist() == [10] * 4
+assert torch._Tensor.tolist(y) == first.read("y0").tolist()
+for wrong, words in ((torch.ones(5), "its array"), (torch.ones(4, dtype=torch.int32), "elements of type f32")):
+    try:
+        first.bind("x0", wrong)
+        raise SystemExit(words)
+    except mgpu.UsageError as error:
+        assert words in str(error), error
+class Host:  # says that it is on the GPU
+    __cuda_array_interface__ = {"version": 3, "shape": (4,), "typestr": "<f4", "data": (id(first) // 16 * 16, False)}
+try:
+    first.bind("x0", Host())
+    raise SystemExit("an address of the host's is no GPU's")
+except mgpu.UsageError as error:
+    assert "are not memory on cuda:0" in str(error), error
+first(x0=x, y0=y)  # it was not lost by that
+assert second.devices == {"x0": 0, "y0": 0}
+assert second.array("y0").__cuda_array_interface__["data"][0] == y.data_ptr()
+second.close(), first.close()
+
+g = graph(2, True)
+g.save(FILE, arch="sm_90", cpu="none")
+with mgpu.load(FILE, "cuda:1,2", deadline=60) as program:
+    for k in range(2):
+        made = program(x0=[1.0] * 4, y0=[10.0 * k] * 4, x1=[2.0] * 4, y1=[20.0] * 4)
+        assert made["y0"].tolist() == made["y1"].tolist() == [23 + 10.0 * k] * 4, made["y0"].tolist()
+    memory = program.array("y1")
+    program.write("y1", [5.0] * 4)
+    assert program.read("y1").tolist() == [5] * 4
+"""
+CUBIN = """
+import mgpu, runpy, sqlite3, sys
+g = mgpu.Graph()
+x, y = g.external("x", (4,)), g.external("y", (4,))
+g.kernel("add_one", params=("w", "r", "i32"), cuda='extern "C" __global__ void add_one(float *y, const float *x, int n) { int i = blockIdx.x * blockDim.x + '
+         'threadIdx.x; if (i < n) y[i] = x[i] + 1; }', block=128)(y, x, 4)
+g.save(FILE, arch="sm_90", cpu="none")
+data = sqlite3.connect(FILE).execute("SELECT value FROM blobs WHERE key = (SELECT blob FROM kernel_images WHERE form = 'cubin')").fetchone()[0]
+with open(FILE + ".cubin", "wb") as file:
+    file.write(data[data.index(bytes([127]) + b"ELF"):])
+sys.argv = [EXAMPLE, FILE + ".cubin", "sm_90", "add_one", "128", "cuda:0"]
+runpy.run_path(EXAMPLE, run_name="__main__")
+"""
+
 
 def main():
     library, source, libraries = sys.argv[1:]
@@ -40,16 +110,23 @@ def main():
         text = file.read().split("program = ")[0]
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "LD_LIBRARY_PATH": libraries, "MGPU_REHEARSAL": folder, "MGPU_REHEARSAL_GPUS": "4",
-                       "MGPU_DB": os.path.join(folder, "db"), "NCCL_GRAPH_MIXING_SUPPORT": "0", "MGPU_LIBRARY": library, "PYTHONPATH": package}
+                       "MGPU_DB": os.path.join(folder, "db"), "NCCL_GRAPH_MIXING_SUPPORT": "0", "MGPU_LIBRARY": library,
+                       "PYTHONPATH": package + ":" + os.path.join(source, "tests/rehearsal/python")}
         # Ends without the double's list of what is left: under load its table of contexts was once found
         # damaged there, and the walk over it did not end.
         end = "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
         program = text + f"FILE = {os.path.join(folder, 'step.mgpu')!r}\n" + CHECK + end
         script = os.path.join(source, "tests/embed/random_graphs.py")
         random = f"import runpy, sys\nsys.argv = [{script!r}, '8', '100', 'cuda:0/{{}}']\nrunpy.run_path({script!r}, run_name='__main__')" + end
-        for words in (["-c", program], ["-c", random]):
+        examples = os.path.join(source, "examples/embed")
+        file = f"FILE = {os.path.join(folder, 'other.mgpu')!r}\n"
+        tensor = f"import runpy\nrunpy.run_path({os.path.join(examples, 'tensor.py')!r}, run_name='__main__')" + end
+        cubin = file + f"EXAMPLE = {os.path.join(examples, 'cubin.py')!r}\n" + CUBIN + end
+        for text, expected in ((program, ""), (random, ""), (file + EXTERNAL + end, ""), (tensor, "[3.0, 3.0, 3.0, 3.0]\n"),
+                               (cubin, "[1.0, 2.0, 3.0, 4.0]\n")):
+            words = ["-c", text]
             done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
-            if done.returncode != 0:
+            if done.returncode != 0 or expected not in done.stdout:
                 sys.exit(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
     print("graphs on GPUs' doubles give what they give on the host")
 

@@ -4,6 +4,7 @@
 #include "db/FileSystem.h"
 #include "pipeline/ChooseOrder.h"
 #include "pipeline/Load.h"
+#include "pipeline/Tune.h"
 #include "support/Plural.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/DbCommand.h"
@@ -17,7 +18,6 @@
 #include <cmath>
 #include <csignal>
 #include <map>
-#include <random>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -287,87 +287,29 @@ void print(const TuningResult &result, const LoadedProgram &program,
     fmt::print("{}    {}\n", result.fromStore ? "found" : "stored", path);
 }
 
-/// What an earlier session decided, as a result of this one.
-TuningResult resultOf(const tuner::StoredDecision &earlier,
-                      const LoadedProgram &program,
-                      const TuneContext &context) {
-  TuningResult result;
-  result.fromStore = true;
-  result.config = earlier.config;
-  result.isDefault =
-      result.config ==
-      tuner::defaultConfig(program.dag, context.spaces, context.limits);
-  result.times = earlier.times;
-  result.exhausted = earlier.exhausted;
-  result.agreement = earlier.agreement;
-  return result;
-}
-
-/// Whether an earlier session spent the budget. An interrupted one is taken up
-/// again.
-bool isEnough(const tuner::StoredDecision &earlier,
-              const SearchBudget &budget) {
-  return earlier.complete &&
-         (earlier.exhausted ||
-          (std::isfinite(budget.seconds)
-               ? earlier.seconds >= 0.9 * budget.seconds
-               : earlier.evaluations >= budget.evaluations));
-}
-
-/// Searches until the budget is spent.
-Result<TuningResult> search(const LoadedProgram &program,
-                            const TuneContext &context,
-                            const SearchBudget &budget,
-                            const TuneOptions &options,
-                            db::TuningStore &store) {
-  MGPU_TRY_ASSIGN(auto inputs, programInputs(program));
-  tuner::ProgramData data(program.dag, std::move(inputs));
-  tuner::TuningOptions tuning;
-  tuning.budget = budget;
-  tuning.strategy = options.strategy;
-  tuning.seed = options.seed;
-  tuning.version = MGPU_VERSION;
-  tuning.devices = context.devices;
-  tuning.name = nameOf(program);
-  tuning.evaluation.cache =
-      options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
-  tuning.evaluation.compilers = context.environment.cores;
-  tuning.evaluation.pinThreads = options.pinThreads;
-  // CUDA maps far more than a candidate uses, all of it data to the system.
-  tuning.evaluation.memoryBytes =
-      context.target ? 0 : context.environment.memoryBytes;
-  tuning.evaluation.freshSeed = std::random_device()();
-  ProgressLine line;
-  tuning.progress = std::ref(line);
-  tuning.stop = &interrupted;
-  return tuner::tune(tuningSubject(program, context, data), tuning, &store);
-}
-
 } // namespace
 
 Result<int> runTune(const TuneOptions &options) {
   CatchInterrupt catching;
-  MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
+  MGPU_TRY_ASSIGN(const SearchBudget budget, parseBudget(options.budget));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
   MGPU_TRY(chooseOrder(program, PlanOptions()));
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
+  noteEarlierPlace(options.load.database);
   MGPU_TRY_ASSIGN(const std::string path,
                   db::databasePath(options.load.database));
-  noteEarlierPlace(options.load.database);
-  MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
-  const tuner::KeyInput keys = context.keys(program.dag, options.coldCaches);
-  MGPU_TRY_ASSIGN(auto earlier, tuner::findDecision(keys, context.spaces,
-                                                    context.settings, store));
-  TuningResult result;
-  if (earlier && isEnough(*earlier, budget)) {
-    result = resultOf(*earlier, program, context);
-  } else {
-    if (earlier) { // the rest of a larger budget
-      budget.seconds -= std::min(budget.seconds, earlier->seconds);
-      budget.evaluations -= std::min(budget.evaluations, earlier->evaluations);
-    }
-    MGPU_TRY_ASSIGN(result, search(program, context, budget, options, store));
-  }
+  const auto search = [&] {
+    ProgressLine line; // is gone before anything is printed
+    return tuneProgram(program, context,
+                       {.budget = budget,
+                        .strategy = options.strategy,
+                        .seed = options.seed,
+                        .coldCaches = options.coldCaches,
+                        .pinThreads = options.pinThreads,
+                        .progress = std::ref(line),
+                        .stop = &interrupted});
+  };
+  MGPU_TRY_ASSIGN(const TuningResult result, search());
   MGPU_TRY_ASSIGN(const planner::Dag dag,
                   tuner::transformed(program.dag, result.config.transforms));
   MGPU_TRY_ASSIGN(const planner::Plan plan,

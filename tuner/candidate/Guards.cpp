@@ -30,11 +30,12 @@ Plan spreadBuffers(Plan plan, const Dag &dag, uint64_t guardBytes) {
   return plan;
 }
 
-Result<std::byte *> GuardedDriver::allocate(DeviceId device,
-                                            uint64_t sizeBytes) {
+Result<std::byte *> GuardedDriver::allocate(DeviceId device, uint64_t sizeBytes,
+                                            bool isArena) {
   MGPU_TRY_ASSIGN(std::byte * memory,
                   inner->allocate(device, sizeBytes + 2 * zoneBytes));
-  Block block{device, memory + zoneBytes, sizeBytes, nullptr, nullptr, nullptr};
+  Block block{device, memory + zoneBytes, sizeBytes, isArena, nullptr, nullptr,
+              nullptr};
   if (device.isHost() || inner->architecture().empty())
     block.view = block.memory;
   blocks.push_back(std::move(block));
@@ -82,6 +83,11 @@ Result<void> GuardedDriver::arm(const Plan &plan, const Dag &dag) {
     guard(block.view + block.sizeBytes, zoneBytes, "after " + owner);
     if (block.device.isHost())
       continue;
+    if (!block.isArena) { // an argument's, which is not poisoned
+      if (block.put)
+        MGPU_TRY(block.put->launch());
+      continue;
+    }
     std::memset(block.view, 0xff, block.sizeBytes);
     std::vector<const Placement *> here;
     for (const Placement &placement : plan.placements)

@@ -27,7 +27,17 @@ public:
   uint32_t numDevices() const override { return inner->numDevices(); }
   std::string description() const override { return inner->description(); }
   std::string architecture() const override { return inner->architecture(); }
-  Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) override;
+  Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes) override {
+    return allocate(device, sizeBytes, false);
+  }
+  Result<std::byte *> allocateArena(DeviceId device, uint64_t sizeBytes,
+                                    uint64_t) override {
+    return allocate(device, sizeBytes, true);
+  }
+  Result<void> transfer(std::byte *to, const std::byte *from,
+                        uint64_t bytes) override {
+    return inner->transfer(to, from, bytes);
+  }
   Result<device::KernelHandle>
   loadKernel(std::string_view name,
              std::span<const std::byte> object) override {
@@ -50,6 +60,7 @@ private:
     DeviceId device;
     std::byte *memory; ///< what was asked for, between the zones
     uint64_t sizeBytes;
+    bool isArena; ///< the plan says what lies where
     /// The same bytes where this process has them: `memory` itself, or a copy
     /// that put() sends and get() fetches.
     std::byte *view = nullptr;
@@ -60,6 +71,8 @@ private:
     uint64_t sizeBytes;
     std::string after; ///< the buffer it follows, or what else lies there
   };
+  Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes,
+                               bool isArena);
   void guard(std::byte *memory, uint64_t sizeBytes, std::string after);
   Result<void> openView(Block &block);
 

@@ -22,7 +22,7 @@ ProgramData::ProgramData(const Dag &dag, std::vector<ProgramInput> given)
         writes[use.buffer.value] = true;
   for (uint32_t k = 0; k < dag.buffers.size(); ++k) {
     const Buffer &buffer = dag.buffers[k];
-    if (!buffer.device.isHost() || buffer.role == BufferRole::Constant)
+    if (isInArena(buffer) || buffer.role == BufferRole::Constant)
       continue;
     if (writes[k] && (buffer.role == BufferRole::Argument ||
                       buffer.role == BufferRole::Result)) {
@@ -37,33 +37,37 @@ ProgramData::ProgramData(const Dag &dag, std::vector<ProgramInput> given)
 }
 
 void ProgramData::bind(capture::Replayer &replayer, uint64_t seed) const {
-  for (BufferId id : unbound) {
-    std::span<std::byte> bytes = replayer.hostBuffer(id);
-    std::fill(bytes.begin(), bytes.end(), std::byte(0xff));
-  }
+  // A target that is lost by it says so when the program is loaded.
+  auto write = [&](BufferId id, std::vector<std::byte> bytes) {
+    bytes.resize(dag.buffer(id).sizeBytes);
+    (void)replayer.write(dag, id, bytes);
+  };
+  for (BufferId id : unbound)
+    write(id,
+          std::vector<std::byte>(dag.buffer(id).sizeBytes, std::byte(0xff)));
   for (const ProgramInput &input : inputs) {
-    std::span<std::byte> bytes = replayer.hostBuffer(input.buffer);
-    std::copy_n(input.bytes.begin(), std::min(input.bytes.size(), bytes.size()),
-                bytes.begin());
-    if (seed == 0 || !isFloat(input.elementType))
-      continue;
-    Random random(seed * 0x9e3779b97f4a7c15 + input.buffer.value);
-    const size_t width = sizeBytes(input.elementType);
-    for (size_t k = bytes.size() / width; k > 1; --k) {
-      std::byte *last = &bytes[(k - 1) * width];
-      std::byte *other = &bytes[random.below(k) * width];
-      if (other != last)
-        std::swap_ranges(last, last + width, other);
+    std::vector<std::byte> bytes = input.bytes;
+    if (seed != 0 && isFloat(input.elementType)) {
+      Random random(seed * 0x9e3779b97f4a7c15 + input.buffer.value);
+      const size_t width = sizeBytes(input.elementType);
+      for (size_t k = bytes.size() / width; k > 1; --k) {
+        std::byte *last = &bytes[(k - 1) * width];
+        std::byte *other = &bytes[random.below(k) * width];
+        if (other != last)
+          std::swap_ranges(last, last + width, other);
+      }
     }
+    write(input.buffer, std::move(bytes));
   }
 }
 
 std::vector<std::byte> ProgramData::outputs(capture::Replayer &replayer) const {
-  std::vector<std::byte> result;
-  result.reserve(numOutputBytes);
+  std::vector<std::byte> result(numOutputBytes);
+  std::span<std::byte> rest = result;
   for (BufferId id : written) {
-    std::span<std::byte> bytes = replayer.hostBuffer(id);
-    result.insert(result.end(), bytes.begin(), bytes.end());
+    const size_t bytes = dag.buffer(id).sizeBytes;
+    (void)replayer.read(dag, id, rest.first(bytes));
+    rest = rest.subspan(bytes);
   }
   return result;
 }

@@ -43,6 +43,8 @@ namespace mgpu::device {
   X(cuMemHostUnregister, 4000)                                                 \
   X(cuMemGetInfo, 3020)                                                        \
   X(cuMemsetD8Async, 3020)                                                     \
+  X(cuMemcpyAsync, 4000)                                                       \
+  X(cuPointerGetAttribute, 4000)                                               \
   X(cuLibraryLoadData, 12000)                                                  \
   X(cuLibraryUnload, 12000)                                                    \
   X(cuLibraryGetKernel, 12000)                                                 \

@@ -72,6 +72,10 @@ public:
   /// Driver::allocateArena().
   Result<std::byte *> allocateArena(DeviceId device, uint64_t sizeBytes,
                                     uint64_t mostBytes);
+  /// Driver::adopt(), forget() and transfer() (CallersMemory.cpp).
+  Result<void> adopt(DeviceId device, std::span<std::byte> memory);
+  void forget(std::byte *memory);
+  Result<void> transfer(std::byte *to, const std::byte *from, uint64_t bytes);
   /// Memory of the first device, or the host's, for as long as somebody holds
   /// it; then it is lent again. So graphs that are made anew with other
   /// addresses, round after round, need no more than the first two.
@@ -188,8 +192,9 @@ private:
   std::map<std::string, CUkernel> deviceKernels;
   std::map<CUkernel, uint32_t> sharedBytes; ///< dynamic, as asked for
   std::vector<std::byte *> adopted;         ///< host memory of the caller's
-  std::set<std::string> warned;             ///< what warnOnce() has said
-  std::set<std::string> warm;               ///< kinds of NCCL's calls made once
+  std::set<std::byte *> callers; ///< the GPU's memory of the caller's
+  std::set<std::string> warned;  ///< what warnOnce() has said
+  std::set<std::string> warm;    ///< kinds of NCCL's calls made once
   std::shared_ptr<CuptiSession> cuptiSession;
   std::string withoutCupti = "it was not asked for";
   mutable std::mutex lostMutex;

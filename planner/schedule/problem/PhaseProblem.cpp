@@ -35,7 +35,7 @@ public:
         numbers(dag.nodes.size()) {
     std::vector<uint64_t> resident(dag.numDevices, dag.residentBytes);
     for (size_t b = 0; b < dag.buffers.size(); ++b)
-      if (!dag.buffers[b].device.isHost() && !isShared[b])
+      if (isInArena(dag.buffers[b]) && !isShared[b])
         resident[size_t(dag.buffers[b].device.value)] +=
             dag.buffers[b].sizeBytes;
     for (uint64_t bytes : resident)

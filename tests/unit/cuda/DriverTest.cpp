@@ -82,6 +82,30 @@ TEST_F(DriverTest, MemoryIsZeroAndAligned) {
   EXPECT_EQ(none.error().kind, ErrorKind::Invalid);
 }
 
+TEST_F(DriverTest, TheCallersMemory) {
+  auto other = openFake(fakeOptions(1)); // in the same primary context
+  ASSERT_TRUE(other) << other.error().message;
+  auto lent = (*other)->allocate({0}, 64);
+  ASSERT_TRUE(lent);
+  ASSERT_TRUE(driver->adopt({1}, {*lent, 64}));
+  std::vector<std::byte> numbers(64, std::byte(7)), back(64);
+  ASSERT_TRUE(driver->transfer(*lent, numbers.data(), 64));
+  ASSERT_TRUE(driver->transfer(back.data(), *lent, 64));
+  EXPECT_EQ(back, numbers);
+  driver->forget(*lent);
+  // Neither the host's nor what ends outside is the GPU's.
+  for (std::span<std::byte> wrong :
+       {std::span(numbers), std::span(*lent, 65)}) {
+    auto refused = driver->adopt({1}, wrong);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::Usage);
+    EXPECT_NE(refused.error().message.find("are not memory on cuda:0/2"),
+              std::string::npos)
+        << refused.error().message;
+  }
+  EXPECT_TRUE(driver->checkAlive());
+}
+
 TEST_F(DriverTest, OutOfMemorySaysHowMuchAndWhatWouldFit) {
   ASSERT_TRUE(driver->allocate({0}, 60 << 20));
   auto more = driver->allocate({1}, 8 << 20);

@@ -138,6 +138,43 @@ CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
   return CUDA_SUCCESS;
 }
 
+CUresult copyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                   CUstream stream) {
+  MGPU_FAKE_ENTER("cuMemcpyAsync");
+  if (!fake.current())
+    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+  if (!stream)
+    fake.violations.push_back("work on the legacy default stream");
+  else if (!fake.streams.find(stream))
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  // What is not the GPU's is the host's, pinned or not.
+  if (!fake.isDeviceRange(to, bytes, fake.current()) &&
+      !fake.isDeviceRange(from, bytes, fake.current()))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  std::memcpy(reinterpret_cast<void *>(to),
+              reinterpret_cast<const void *>(from), bytes);
+  if (stream)
+    fake.streams.find(stream)->busyQueries = fake.busyQueries;
+  return CUDA_SUCCESS;
+}
+
+CUresult pointerGetAttribute(void *data, CUpointer_attribute attribute,
+                             CUdeviceptr address) {
+  MGPU_FAKE_ENTER("cuPointerGetAttribute");
+  auto next = fake.deviceMemory.upper_bound(address);
+  const bool isDevice = fake.isDeviceRange(address, 1);
+  if (!isDevice && !fake.isHostRange(reinterpret_cast<void *>(address), 1))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+    *static_cast<unsigned *>(data) =
+        isDevice ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  else if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+    *static_cast<int *>(data) = isDevice ? std::prev(next)->second.of->gpu : 0;
+  else
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  return CUDA_SUCCESS;
+}
+
 } // namespace
 
 void addMemoryEntries(device::CudaApi &api) {
@@ -149,6 +186,8 @@ void addMemoryEntries(device::CudaApi &api) {
   api.cuMemHostUnregister = hostUnregister;
   api.cuMemGetInfo = memInfo;
   api.cuMemsetD8Async = memset8;
+  api.cuMemcpyAsync = copyAsync;
+  api.cuPointerGetAttribute = pointerGetAttribute;
 }
 
 } // namespace mgpu::fake

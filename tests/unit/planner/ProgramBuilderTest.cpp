@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/record/ProgramBuilder.h"
+#include "planner/dag/ProgramText.h"
+#include "planner/plan/Verify.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/planner/RandomDag.h"
 
@@ -240,6 +242,46 @@ TEST(ProgramBuilder, EveryCollectiveIsBuilt) {
   expectRefused(two.builder.collective({.send = {wholes[0], wholes[0]},
                                         .receive = {wholes[0], wholes[0]}}),
                 ErrorKind::Invalid, "device 0 is listed twice");
+}
+
+TEST(ProgramBuilder, TheCallersMemoryOfADevice) {
+  Two two;
+  const BuiltBuffer outside = two.add({.name = "outside",
+                                       .kind = BuiltKind::External,
+                                       .device = {1},
+                                       .shape = {8}});
+  const BuiltBuffer ones = two.add({.name = "ones",
+                                    .kind = BuiltKind::Constant,
+                                    .shape = {8},
+                                    .contents = std::vector<std::byte>(32)});
+  ASSERT_TRUE(two.builder.copy(two.whole(outside), two.whole(ones)));
+  ASSERT_TRUE(two.builder.copy(two.whole(two.parts[1]), two.whole(ones)));
+  ASSERT_TRUE(two.scale(1, two.whole(outside)));
+  auto program = two.builder.program();
+  ASSERT_TRUE(program) << program.error().message;
+  const Dag &dag = (*program)->dag;
+  const ProgramArgument &argument = (*program)->arguments.back();
+  EXPECT_EQ(argument.name, "outside");
+  EXPECT_EQ(argument.role, ArgumentRole::Output) << "it is written first";
+  EXPECT_EQ(dag.buffer(*argument.buffer).device, DeviceId{1});
+  // Other memory may be there in the next replay, unlike in memory of ours.
+  EXPECT_EQ(dag.nodes[0].phase, Phase::Replay);
+  EXPECT_EQ(dag.nodes[1].phase, Phase::Load);
+  // No plan gives it a place.
+  RooflineEstimator model(hostRates(), "host");
+  auto plan = scheduleList(dag, model);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_TRUE(verify(*plan, dag));
+  for (const Placement &placement : plan->placements)
+    EXPECT_NE(placement.buffer, *argument.buffer);
+  // Its text is of the version that knows it, and reads back equal.
+  Blobs blobs;
+  const std::string text = toText(**program, blobs);
+  EXPECT_TRUE(text.starts_with("mgpu-program 5\n"));
+  auto back =
+      readProgram(text, [&](const std::string &hash) { return blobs[hash]; });
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_TRUE(*back == **program);
 }
 
 TEST(ProgramBuilder, WrongBuffersAndFiguresAreRefused) {

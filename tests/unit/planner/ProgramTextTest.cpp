@@ -185,7 +185,7 @@ TEST_F(ProgramTextErrors, NameTheFault) {
   for (const char *older : {"mgpu-program 1", "mgpu-program 2"})
     EXPECT_EQ(message("mgpu-program 3", older), "accepted");
   EXPECT_EQ(message("mgpu-program 3", "mgpu-program 5"),
-            "the program has version 5; this mgpu reads versions 1 to 4: use "
+            "the program has version 6; this mgpu reads versions 1 to 5: use "
             "the mgpu that made it, or newer");
   EXPECT_EQ(message("devices 2", "devices 4000000000"),
             "program line 2: 4000000000 devices are more than 65536");

@@ -14,10 +14,10 @@
     print(program(x=[0, 1, 2, 3, 4, 5, 6, 7])["y"].tolist())
 """
 
-from mgpu._library import AbsentError, Error, InternalError, InvalidError, UnsupportedError, UsageError, version
-from mgpu.graph import Buffer, Graph, Kernel, Plan
-from mgpu.program import Array, NodeTime, Program, Ranks, load
+from mgpu._library import AbsentError, Error, InternalError, InvalidError, LostError, UnsupportedError, UsageError, version
+from mgpu.graph import Buffer, Graph, Kernel, Plan, Tuned
+from mgpu.program import Array, DeviceArray, NodeTime, Program, Ranks, load
 
 __version__ = version().split()[1]
-__all__ = ["AbsentError", "Array", "Buffer", "Error", "Graph", "InternalError", "InvalidError", "Kernel", "NodeTime", "Plan", "Program", "Ranks",
-           "UnsupportedError", "UsageError", "load", "version"]
+__all__ = ["AbsentError", "Array", "Buffer", "DeviceArray", "Error", "Graph", "InternalError", "InvalidError", "Kernel", "LostError", "NodeTime",
+           "Plan", "Program", "Ranks", "Tuned", "UnsupportedError", "UsageError", "load", "version"]

@@ -72,6 +72,51 @@ def _contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
+_GPU = 2  # DLPack's type of CUDA's devices
+
+
+def is_on_gpu(value: Any) -> bool:
+    """Whether it says that it lies on a GPU of CUDA's."""
+    if hasattr(value, "__dlpack_device__"):
+        return int(value.__dlpack_device__()[0]) == _GPU
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def _check_elements(name: str, kind: str, tensor: _DLTensor) -> None:
+    _, _, code, bits = TYPES[kind]
+    if tensor.lanes != 1 or tensor.bits != bits or (tensor.code != code and (tensor.code, code) not in ((1, 0), (1, 6), (1, 10), (1, 12))):
+        raise UsageError(f"'{name}' has elements of type {kind}, and its array of DLPack's ({tensor.code}, {tensor.bits})")
+
+
+def on_gpu(name: str, value: Any, kind: str, shape: Sequence[int]) -> Tuple[int, Any]:
+    """The address of an array on a GPU, and what keeps it. Work on it that others have begun is before
+    what the default stream is given from here on."""
+    if not is_on_gpu(value):
+        raise UsageError(f"'{name}' lies on a GPU and takes an array there, not {type(value).__name__}: write() copies one of the host's")
+    if hasattr(value, "__dlpack__"):
+        owner = value.__dlpack__(stream=1)
+        tensor = ctypes.cast(_api.PyCapsule_GetPointer(owner, b"dltensor"), ctypes.POINTER(_DLManagedTensor)).contents.tensor
+        given = tuple(tensor.shape[k] for k in range(tensor.ndim))
+        _check_elements(name, kind, tensor)
+        isWhole = not tensor.strides or _contiguous(given, [tensor.strides[k] for k in range(tensor.ndim)])
+        address = (tensor.data or 0) + tensor.byte_offset
+    else:
+        facts, owner = value.__cuda_array_interface__, value
+        given, address, width = tuple(facts["shape"]), facts["data"][0], int(facts["typestr"][2:])
+        letters = "f" if kind in ("f16", "f32", "f64") else "iubfV"
+        if width != TYPES[kind][0] or facts["typestr"][1] not in letters:
+            raise UsageError(f"'{name}' has elements of type {kind}, and its array of '{facts['typestr']}'")
+        strides = facts.get("strides")
+        isWhole = strides is None or _contiguous(given, [stride // width for stride in strides])
+        if facts.get("stream") not in (None, 1):
+            raise UsageError(f"'{name}': its array has work in stream {facts['stream']}: wait for it first, or give the array by DLPack")
+    if given != tuple(shape):
+        raise UsageError(f"'{name}' has shape {tuple(shape)}, and its array {given}")
+    if not isWhole:
+        raise UsageError(f"'{name}': its array has gaps or another order; give a contiguous one")
+    return address, owner
+
+
 def _from_dlpack(name: str, value: Any, kind: str) -> Tuple[bytes, Tuple[int, ...]]:
     capsule = value.__dlpack__()
     pointer = ctypes.cast(_api.PyCapsule_GetPointer(capsule, b"dltensor"), ctypes.POINTER(_DLManagedTensor))
@@ -81,9 +126,8 @@ def _from_dlpack(name: str, value: Any, kind: str) -> Tuple[bytes, Tuple[int, ..
         shape = tuple(tensor.shape[k] for k in range(tensor.ndim))
         if tensor.device_type not in (1, 3):  # the CPU's memory, pinned or not
             raise UnsupportedError(f"'{name}': its array is on a device of DLPack's type {tensor.device_type}: copy it to the host first")
-        width, _, code, bits = TYPES[kind]
-        if tensor.lanes != 1 or tensor.bits != bits or (tensor.code != code and (tensor.code, code) not in ((1, 0), (1, 6), (1, 10), (1, 12))):
-            raise UsageError(f"'{name}' has elements of type {kind}, and its array of DLPack's ({tensor.code}, {tensor.bits})")
+        width = TYPES[kind][0]
+        _check_elements(name, kind, tensor)
         if tensor.strides and not _contiguous(shape, [tensor.strides[k] for k in range(tensor.ndim)]):
             raise UsageError(f"'{name}': its array has gaps or another order; give a contiguous one")
         count = width

@@ -40,7 +40,12 @@ class UnsupportedError(Error):
     status = 5
 
 
-_ERRORS = {kind.status: kind for kind in (InvalidError, UsageError, AbsentError, InternalError, UnsupportedError)}
+class LostError(Error):
+    """An earlier call lost the program, and said why: close it."""
+    status = 6
+
+
+_ERRORS = {kind.status: kind for kind in (InvalidError, UsageError, AbsentError, InternalError, UnsupportedError, LostError)}
 
 
 class Sized(ctypes.Structure):
@@ -60,7 +65,7 @@ class RanksSpec(Sized):
 
 
 class OpenOptions(Sized):
-    _fields_ = [("size", c_size_t), ("nccl", c_char_p), ("ranks", POINTER(RanksSpec))]
+    _fields_ = [("size", c_size_t), ("nccl", c_char_p), ("ranks", POINTER(RanksSpec)), ("deadline_ms", c_uint32)]
 
 
 class Argument(ctypes.Structure):
@@ -88,7 +93,7 @@ class Cubin(ctypes.Structure):
 class KernelSpec(Sized):
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("entry", c_char_p), ("host_entry", c_char_p), ("cuda", c_char_p), ("host", c_char_p),
                 ("block", c_uint32 * 3), ("dynamic_shared_bytes", c_uint32), ("num_tunables", c_size_t), ("tunables", POINTER(Tunable)),
-                ("num_cubins", c_size_t), ("cubins", POINTER(Cubin))]
+                ("num_cubins", c_size_t), ("cubins", POINTER(Cubin)), ("num_rules", c_size_t), ("rules", POINTER(c_char_p))]
 
 
 class Arg(ctypes.Structure):
@@ -108,11 +113,27 @@ class CollectiveSpec(Sized):
 
 class PlanOptions(Sized):
     _fields_ = [("size", c_size_t), ("scheduler", c_char_p), ("seed", c_uint64), ("streams", c_uint32), ("transforms", c_char_p),
-                ("threads", c_uint32), ("machine", c_char_p), ("budget", c_char_p)]
+                ("threads", c_uint32), ("machine", c_char_p), ("budget", c_char_p), ("no_tuned", c_int), ("deadline_ms", c_uint32)]
 
 
 class SaveOptions(Sized):
     _fields_ = [("size", c_size_t), ("plan", POINTER(PlanOptions)), ("cpu", c_char_p), ("arch", c_char_p), ("alternatives", c_uint32)]
+
+
+class Input(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("data", c_void_p), ("bytes", c_size_t)]
+
+
+PROGRESS = ctypes.CFUNCTYPE(c_int, c_void_p, c_char_p)
+
+
+class TuneOptions(Sized):
+    _fields_ = [("size", c_size_t), ("budget", c_char_p), ("seed", c_uint64), ("num_inputs", c_size_t), ("inputs", POINTER(Input)),
+                ("progress", PROGRESS), ("user", c_void_p)]
+
+
+class TunedSpec(Sized):
+    _fields_ = [("size", c_size_t), ("default_us", c_double), ("tuned_us", c_double), ("is_default", c_int), ("is_known", c_int)]
 
 
 _HANDLE = c_void_p
@@ -121,6 +142,10 @@ _CALLS = {
     "mgt_open_with": (c_char_p, c_char_p, POINTER(OpenOptions), POINTER(_HANDLE)),
     "mgt_get_rank": (_HANDLE, POINTER(c_uint32), POINTER(c_uint32)),
     "mgt_get_argument": (_HANDLE, c_size_t, POINTER(Argument)),
+    "mgt_argument_device": (_HANDLE, c_size_t, POINTER(c_int32)),
+    "mgt_share": (_HANDLE, c_char_p, _HANDLE, c_char_p),
+    "mgt_configuration": (_HANDLE, POINTER(c_char_p)),
+    "mgt_builder_tune": (_HANDLE, c_char_p, POINTER(TuneOptions), POINTER(TunedSpec), POINTER(c_char_p)),
     "mgt_write": (_HANDLE, c_char_p, c_void_p, c_size_t),
     "mgt_read": (_HANDLE, c_char_p, c_void_p, c_size_t),
     "mgt_memory": (_HANDLE, c_char_p, POINTER(c_void_p), POINTER(c_size_t)),
@@ -137,7 +162,7 @@ _CALLS = {
     "mgt_builder_buffer": (_HANDLE, POINTER(BufferSpec), POINTER(c_uint32)),
     "mgt_builder_kernel": (_HANDLE, POINTER(KernelSpec), POINTER(c_uint32)),
     "mgt_builder_launch": (_HANDLE, POINTER(LaunchSpec)),
-    "mgt_builder_copy": (_HANDLE, POINTER(View), POINTER(View)),
+    "mgt_builder_copy_as": (_HANDLE, POINTER(View), POINTER(View), c_char_p),
     "mgt_builder_fill": (_HANDLE, POINTER(View), c_char_p, c_size_t),
     "mgt_builder_collective": (_HANDLE, POINTER(CollectiveSpec)),
     "mgt_builder_begin_loop": (_HANDLE, c_uint64, c_int64, c_int64, POINTER(c_uint32)),
@@ -210,6 +235,11 @@ def version_of(path: str) -> str:
     opened = ctypes.CDLL(path)
     opened.mgt_version_text.restype = c_char_p
     return opened.mgt_version_text().decode().split()[1]
+
+
+def milliseconds(seconds) -> int:
+    """0 is the default."""
+    return 0 if seconds is None else max(1, round(seconds * 1000))
 
 
 def text(string):

@@ -5,14 +5,14 @@ import contextlib
 import ctypes
 import os
 import sys
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from mgpu import _arrays, _library
 from mgpu._library import UsageError, call, library, text
 from mgpu.program import Program
 
 HOST = -1
-_KINDS = {"argument": 0, "result": 1, "temporary": 2, "resident": 3, "constant": 4}
+_KINDS = {"argument": 0, "result": 1, "temporary": 2, "resident": 3, "constant": 4, "external": 5}
 _REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3}
 _COLLECTIVES = {"all_reduce": 0, "all_gather": 1, "reduce_scatter": 2, "all_to_all": 3, "permute": 4, "broadcast": 5, "send_recv": 6}
 _ACCESS = {"r": 1, "w": 2, "rw": 3, "ptr": 0}
@@ -127,6 +127,18 @@ class Kernel:
             flops=flops, microseconds=microseconds)))
 
 
+class Tuned(NamedTuple):
+    """What Graph.tune() found: microseconds of a replay as it would be without and with it."""
+    default_us: float
+    tuned_us: float
+    is_default: bool
+    """Nothing beats the default."""
+    is_known: bool
+    """An earlier call had found it."""
+    text: str
+    """The times in words."""
+
+
 class Plan:
     """How a graph is to be run."""
 
@@ -152,6 +164,7 @@ class Graph:
     def __init__(self, devices: int = 1, name: str = "main"):
         self._handle = ctypes.c_void_p()
         self._numbers = 0
+        self._inputs: Dict[str, Buffer] = {}
         call("mgt_builder_new", name.encode(), devices, ctypes.byref(self._handle))
         self.devices = devices
 
@@ -197,7 +210,10 @@ class Graph:
         spec = _library.BufferSpec(name=name.encode(), kind=_KINDS[kind], device=device, type=word.encode(), rank=len(sizes),
                                    shape=_int64s(sizes), role=text(role), contents=ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p))
         self._call("mgt_builder_buffer", ctypes.byref(spec), ctypes.byref(number))
-        return Buffer(self, number.value, name, word, device, sizes)
+        buffer = Buffer(self, number.value, name, word, device, sizes)
+        if kind in ("argument", "external"):
+            self._inputs[name] = buffer
+        return buffer
 
     def input(self, name: str, shape: Shape = (), dtype: Any = "f32", role: Optional[str] = None) -> Buffer:
         """An array of the caller's, on the host. `role`: "resident" for what is uploaded once, as weights;
@@ -216,17 +232,24 @@ class Graph:
         """Memory of a device that lives from replay to replay; zeros at first."""
         return self._buffer("resident", name, shape, dtype, device)
 
+    def external(self, name: str, shape: Shape, dtype: Any = "f32", device: int = 0) -> Buffer:
+        """Memory of the caller's on a device, on which kernels and collectives work where it is: a torch
+        tensor on a GPU, on the host target any array. Call, bind() or share() give it."""
+        return self._buffer("external", name, shape, dtype, device)
+
     def constant(self, value: Any, shape: Shape, dtype: Any = "f32", name: Optional[str] = None) -> Buffer:
         """An array with fixed contents, on the host."""
         return self._buffer("constant", name, shape, dtype, contents=value)
 
     def kernel(self, entry: str, params: Sequence[str], *, cuda: Optional[str] = None, host: Optional[str] = None,
                cubins: Optional[Mapping[str, bytes]] = None, block: Shape = 1, tunables: Optional[Mapping[str, Sequence[int]]] = None,
-               name: Optional[str] = None, host_entry: Optional[str] = None, dynamic_shared_bytes: int = 0) -> Kernel:
+               rules: Sequence[str] = (), name: Optional[str] = None, host_entry: Optional[str] = None, dynamic_shared_bytes: int = 0) -> Kernel:
         """A kernel: CUDA C++, cubins by architecture ("sm_90"), or C++ that computes one block on the host.
 
         `params` has a word for each parameter: "r", "w" or "rw" for a pointer to what it reads or writes,
-        "ptr" for one whose uses the launch names, else the type of a number ("f32", "i64")."""
+        "ptr" for one whose uses the launch names, else the type of a number ("f32", "i64"). `tunables` are
+        macros with the values they may have, the default first, and `rules` what the values keep to:
+        "TILE * STAGES <= 48", "ITEMS == 2 * UNROLL", "ITEMS % UNROLL == 0"."""
         words = tuple(word if word in _ACCESS else _arrays.type_name(word) for word in params)
         sizes = _tuple(block)
         if not 1 <= len(sizes) <= 3 or not all(0 < size <= 1024 for size in sizes):
@@ -238,14 +261,15 @@ class Graph:
             name=text(name), entry=entry.encode(), host_entry=text(host_entry), cuda=text(cuda), host=text(host),
             block=(ctypes.c_uint32 * 3)(*sizes), dynamic_shared_bytes=dynamic_shared_bytes, num_tunables=len(macros),
             tunables=(_library.Tunable * len(macros))(*(_library.Tunable(key, count, values) for key, values, count in macros)),
-            num_cubins=len(forms), cubins=(_library.Cubin * len(forms))(*forms))
+            num_cubins=len(forms), cubins=(_library.Cubin * len(forms))(*forms), num_rules=len(rules),
+            rules=(ctypes.c_char_p * len(rules))(*map(text, rules)))
         self._call("mgt_builder_kernel", ctypes.byref(spec), ctypes.byref(number))
         return Kernel(self, number.value, name or entry, words)
 
-    def copy(self, destination: Buffer, source: Buffer) -> None:
+    def copy(self, destination: Buffer, source: Buffer, name: Optional[str] = None) -> None:
         """Copies as many elements of one type, between any two places."""
         self._require(destination, source)
-        self._call("mgt_builder_copy", ctypes.byref(destination._view()), ctypes.byref(source._view()))
+        self._call("mgt_builder_copy_as", ctypes.byref(destination._view()), ctypes.byref(source._view()), text(name))
 
     def fill(self, destination: Buffer, value: Any) -> None:
         self._require(destination)
@@ -312,14 +336,50 @@ class Graph:
     def plan(self, **options: Any) -> Plan:
         """Plans it; open() and save() take the same options: scheduler ("list", "serial", "shuffled" with
         `seed`), streams (of each device), transforms (as mgpu-tune's --transforms), threads. With `machine`
-        ("sim:dgx-h200") it is planned for one that is not here, by a search of `budget` ("2s", "100" plans)."""
+        ("sim:dgx-h200") it is planned for one that is not here, by a search of `budget` ("2s", "100" plans).
+        open() takes `tuned=False` to use the default whatever was tuned, and `deadline`, the seconds that a
+        step on a GPU may take."""
         return Plan(self, options)
 
     def open(self, target: str = "host", **options: Any) -> Program:
-        """Plans it, compiles its kernels, and opens it on a target ("host", "host:4", "cuda:0")."""
+        """Plans it, compiles its kernels, and opens it on a target ("host", "host:4", "cuda:0"): as tune()
+        found, unless the options choose a schedule."""
         handle = ctypes.c_void_p()
         self._call("mgt_builder_open", text(target), ctypes.byref(_plan_options(**options)), ctypes.byref(handle))
-        return Program(handle)
+        return Program(handle, target)
+
+    def tune(self, target: str = "host", budget: Union[str, int] = "60s", *, seed: int = 0, progress: Optional[Callable[[str], Any]] = None,
+             **arrays: Any) -> Tuned:
+        """Searches for the fastest plan, tunables and threads on a target, for a time ("60s") or a number of
+        candidates, and remembers it: open() then uses it. `arrays` are values of inputs, others are made
+        up; `progress` hears of it. Candidates run in forked processes: on a GPU tune before anything in
+        the process uses CUDA."""
+        given = {name: bytes(memoryview(self._value(name, value)).cast("B")) for name, value in arrays.items()}
+        inputs = [_library.Input(name.encode(), ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p), len(data)) for name, data in given.items()]
+        raised: List[BaseException] = []
+
+        def hear(_: Any, line: bytes) -> int:
+            try:
+                if progress is not None:
+                    progress(line.decode())
+                return 0
+            except BaseException as error:  # as of Ctrl-C: the search ends, and what was found is kept
+                raised.append(error)
+                return 1
+
+        found, words = _library.TunedSpec(), ctypes.c_char_p()
+        self._call("mgt_builder_tune", text(target), ctypes.byref(_library.TuneOptions(
+            budget=str(budget).encode(), seed=seed, num_inputs=len(inputs), inputs=(_library.Input * len(inputs))(*inputs),
+            progress=_library.PROGRESS(hear))), ctypes.byref(found), ctypes.byref(words))
+        if raised:
+            raise raised[0]
+        return Tuned(found.default_us, found.tuned_us, bool(found.is_default), bool(found.is_known), words.value.decode())
+
+    def _value(self, name: str, value: Any) -> Any:
+        if name not in self._inputs:
+            raise UsageError(f"the graph has no input '{name}'; there are {', '.join(self._inputs) or 'none'}")
+        buffer = self._inputs[name]
+        return _arrays.take(name, value, buffer.type, buffer.shape)
 
     def save(self, path: Any, *, cpu: Optional[str] = None, arch: Optional[str] = None, alternatives: int = 0, **options: Any) -> None:
         """Writes a bundle, for CPU levels ("x86-64-v2,x86-64-v3", "none") and GPUs ("sm_80,sm_90"); with
@@ -330,6 +390,7 @@ class Graph:
 
 
 def _plan_options(scheduler: Optional[str] = None, seed: int = 0, streams: int = 0, transforms: Optional[str] = None,
-                  threads: int = 0, machine: Optional[str] = None, budget: Optional[str] = None) -> _library.PlanOptions:
+                  threads: int = 0, machine: Optional[str] = None, budget: Optional[str] = None, tuned: bool = True,
+                  deadline: Optional[float] = None) -> _library.PlanOptions:
     return _library.PlanOptions(scheduler=text(scheduler), seed=seed, streams=streams, transforms=text(transforms), threads=threads,
-                                machine=text(machine), budget=text(budget))
+                                machine=text(machine), budget=text(budget), no_tuned=not tuned, deadline_ms=_library.milliseconds(deadline))

@@ -2,10 +2,10 @@
 """Programs that are open on a target: arrays in, a replay, arrays out."""
 
 import ctypes
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from mgpu import _arrays
-from mgpu._library import Argument, OpenOptions, RanksSpec, Time, UsageError, call, library, text
+from mgpu._library import Argument, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds, text
 
 _NUMPY = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "index": "<i8", "f16": "<f2", "bf16": "<u2", "f32": "<f4",
           "f64": "<f8", "f8E4M3FN": "|u1", "f8E5M2": "|u1"}
@@ -77,19 +77,51 @@ class Array:
         return f"mgpu.Array({self.type}, {self.shape})"
 
 
+class DeviceArray:
+    """An array on a GPU, the program's own memory: torch.as_tensor(a, device="cuda") and cupy.asarray(a)
+    take it without a copy."""
+
+    def __init__(self, kind: str, shape: Tuple[int, ...], address: int, owner: Any):
+        self.type, self.shape, self._address, self._owner = kind, shape, address, owner
+
+    @property
+    def __cuda_array_interface__(self) -> Dict[str, Any]:
+        return {"version": 3, "shape": self.shape, "typestr": _NUMPY[self.type], "data": (self._address, False), "strides": None, "stream": None}
+
+    def __repr__(self) -> str:
+        return f"mgpu.DeviceArray({self.type}, {self.shape})"
+
+
+def _bindable(value: Any, kind: str, argument: Argument) -> bool:
+    """Whether the memory of a value can be an argument's, on the host."""
+    try:
+        view = memoryview(value)
+    except TypeError:
+        return False
+    return not view.readonly and view.c_contiguous and view.nbytes == argument.bytes and view.itemsize in (1, _arrays.TYPES[kind][0])
+
+
 class Program:
     """A program on its target. Call it with arrays by name; it loads what is resident at the first
-    call, replays once, and returns what it wrote. One thread uses it at a time."""
+    call, replays once, and returns what it wrote. What is given for an argument on a device
+    (Graph.external) is its memory from then on where it can be, and what the program writes there is
+    in the array itself. One thread uses it at a time."""
 
-    def __init__(self, handle: ctypes.c_void_p):
+    def __init__(self, handle: ctypes.c_void_p, target: str = "host"):
         self._handle: Optional[ctypes.c_void_p] = handle
         self._isLoaded = False
-        self._bound: Dict[str, Any] = {}
+        self._bound: Dict[str, Tuple[int, Any]] = {}  # address and owner, by name
+        self._onGpu = target.startswith("cuda")
+        self._isOneGpu = target.startswith("cuda:") and "," not in target
         self.arguments: Dict[str, Argument] = {}
+        self.devices: Dict[str, int] = {}
+        """The device that each argument lies on; -1 is the host."""
         for k in range(library().mgt_num_arguments(handle)):
-            argument = Argument()
+            argument, device = Argument(), ctypes.c_int32()
             call("mgt_get_argument", handle, k, ctypes.byref(argument))
+            call("mgt_argument_device", handle, k, ctypes.byref(device))
             self.arguments[argument.name.decode()] = argument
+            self.devices[argument.name.decode()] = device.value
         rank, count = ctypes.c_uint32(), ctypes.c_uint32()
         call("mgt_get_rank", handle, ctypes.byref(rank), ctypes.byref(count))
         self.rank, self.num_ranks = rank.value, count.value
@@ -127,12 +159,14 @@ class Program:
         call("mgt_read", self._open(), name.encode(), owner, argument.bytes)
         return Array(kind, shape, owner)
 
-    def array(self, name: str) -> Array:
-        """The argument's own memory, to fill or read in place, without a copy. It changes with each
-        replay, and is gone when the program is closed."""
+    def array(self, name: str) -> Union[Array, DeviceArray]:
+        """The argument's own memory, to fill or read in place, without a copy: a DeviceArray of one on a
+        GPU. It changes with each replay, and is gone when the program is closed."""
         kind, shape, _ = self._find(name)
         address, count = ctypes.c_void_p(), ctypes.c_size_t()
         call("mgt_memory", self._open(), name.encode(), ctypes.byref(address), ctypes.byref(count))
+        if self._isOnGpu(name):
+            return DeviceArray(kind, shape, address.value or 0, self)
         memory = type("Memory", (ctypes.c_char * count.value,), {})
         owner = memory.from_address(address.value or 0) if count.value else (ctypes.c_char * 0)()
         if count.value:
@@ -142,14 +176,31 @@ class Program:
     def bind(self, name: str, value: Any) -> None:
         """From here on the array is the argument's or result's memory, and nothing is copied; what it
         holds is read and written by each replay. It has the buffer protocol, is writable and without
-        gaps. The program keeps it until it is bound anew or closed."""
-        kind, _, argument = self._find(name)
-        view = memoryview(value)
-        if view.readonly or not view.c_contiguous or view.nbytes != argument.bytes or view.itemsize not in (1, _arrays.TYPES[kind][0]):
-            raise UsageError(f"'{name}' is bound to a writable array without gaps of {argument.bytes} bytes of {kind}")
-        owner = (ctypes.c_char * argument.bytes).from_buffer(view.cast("B"))
-        call("mgt_bind", self._open(), name.encode(), owner, argument.bytes)
-        self._bound[name] = owner
+        gaps; for an argument on a GPU (Graph.external) it is an array on that GPU, with DLPack or
+        `__cuda_array_interface__`. The program keeps it until it is bound anew or closed."""
+        kind, shape, argument = self._find(name)
+        if self._isOnGpu(name):
+            address, owner = _arrays.on_gpu(name, value, kind, shape)
+            memory: Any = ctypes.c_void_p(address)
+        else:
+            view = memoryview(value)
+            if not _bindable(view, kind, argument):
+                raise UsageError(f"'{name}' is bound to a writable array without gaps of {argument.bytes} bytes of {kind}")
+            memory = owner = (ctypes.c_char * argument.bytes).from_buffer(view.cast("B"))
+            address = ctypes.addressof(owner)
+        if name not in self._bound or self._bound[name][0] != address:
+            call("mgt_bind", self._open(), name.encode(), memory, argument.bytes)
+        self._bound[name] = address, owner
+
+    def _isOnGpu(self, name: str) -> bool:
+        return self._onGpu and self.devices[name] >= 0
+
+    def share(self, name: str, of: "Program", of_name: Optional[str] = None) -> None:
+        """From here on the argument, on a device (Graph.external), is the memory of another program's
+        argument: one state, or weights, of two programs. They are not replayed at once."""
+        self._find(name)
+        call("mgt_share", self._open(), name.encode(), of._open(), (of_name or name).encode())
+        self._bound[name] = 0, of._bound.get(of_name or name)
 
     def load(self) -> None:
         """Uploads what is resident, again where it is to start anew."""
@@ -174,14 +225,26 @@ class Program:
         """Brings back what is resident and was written."""
         call("mgt_fetch", self._open())
 
-    def __call__(self, **arrays: Any) -> Dict[str, Array]:
+    def __call__(self, **arrays: Any) -> Dict[str, Any]:
+        isBehind = False  # what others do on the GPU comes first
         for name, value in arrays.items():
-            self.write(name, value)
-        self.replay()
+            kind, _, argument = self._find(name)
+            if self._isOnGpu(name) and _arrays.is_on_gpu(value):
+                self.bind(name, value)
+                isBehind = self._isOneGpu
+            elif self.devices[name] >= 0 and not self._onGpu and _bindable(value, kind, argument):
+                self.bind(name, value)
+            else:
+                self.write(name, value)
+        if isBehind:
+            self.replay_on(0)
+        else:
+            self.replay()
         self.fetch()
         if self.rank != 0:
             return {}  # rank 0 has what was written
-        return {name: self.read(name) for name, argument in self.arguments.items() if argument.role in (b"output", b"inout")}
+        return {name: arrays[name] if name in arrays and name in self._bound else self.read(name)
+                for name, argument in self.arguments.items() if argument.role in (b"output", b"inout")}
 
     def _text(self, name: str) -> str:
         out = ctypes.c_char_p()
@@ -191,6 +254,10 @@ class Program:
     def plan_text(self) -> str:
         """The plan, as `mgpu-tune plan -o` writes it."""
         return self._text("mgt_plan_text")
+
+    def configuration(self) -> str:
+        """What was tuned for it and is used; "" where nothing was, and of a bundle."""
+        return self._text("mgt_configuration")
 
     def explain(self) -> str:
         """The plan in words."""
@@ -222,12 +289,13 @@ class Program:
             self.close()
 
 
-def load(path: str, target: str = "host", ranks: Optional[Ranks] = None) -> Program:
-    """Opens a bundle, with `ranks` together with other processes."""
-    handle, options = ctypes.c_void_p(), OpenOptions()
+def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadline: Optional[float] = None) -> Program:
+    """Opens a bundle, with `ranks` together with other processes. `deadline` are the seconds that a step
+    on GPUs may take."""
+    handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline))
     if ranks is not None:
         spec = RanksSpec(how=text(ranks.how), communicator=ranks.communicator or None, rank=ranks.rank, count=ranks.count,
-                         address=text(ranks.address or None), port=ranks.port, deadline_ms=max(1, round(ranks.deadline * 1000)))
+                         address=text(ranks.address or None), port=ranks.port, deadline_ms=milliseconds(ranks.deadline))
         options.ranks = ctypes.pointer(spec)
     call("mgt_open_with", str(path).encode(), text(target), ctypes.byref(options), ctypes.byref(handle))
-    return Program(handle)
+    return Program(handle, target)

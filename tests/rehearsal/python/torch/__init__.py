@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""As much of PyTorch as tests/gpu/torch_graphs.py calls, over the driver that is not there.
+"""As much of PyTorch as tests/gpu/torch_graphs.py and examples/embed/tensor.py call, over the driver that
+is not there.
 
 A graph captures nothing: what is launched while it should is done at once, and a replay is
 no more. So nothing here says how PyTorch behaves, only that the script gets through.
@@ -9,7 +10,8 @@ import contextlib
 import ctypes
 
 __version__ = "0 (a test double)"
-int32 = "int32"
+int32, float32 = "int32", "float32"
+_ELEMENTS = {int32: (ctypes.c_int32, "<i4"), float32: (ctypes.c_float, "<f4")}
 _driver = ctypes.CDLL("libcuda.so.1")
 
 
@@ -25,26 +27,47 @@ def _call(name, *arguments):
 
 
 class _Tensor:
-    def __init__(self, count):
+    def __init__(self, count, dtype):
         address = ctypes.c_uint64()
         _call("cuMemAlloc", ctypes.byref(address), ctypes.c_size_t(4 * count))
-        self.address, self.count = address.value, count
+        self.address, self.count, self.dtype = address.value, count, dtype
         ctypes.memset(self.address, 0, 4 * count)
 
     def zero_(self):
         ctypes.memset(self.address, 0, 4 * self.count)
 
+    def fill_(self, value):
+        self._numbers()[:] = [value] * self.count
+        return self
+
     def data_ptr(self):
         return self.address
 
+    def tolist(self):
+        return list(self._numbers())
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"version": 3, "shape": (self.count,), "typestr": _ELEMENTS[self.dtype][1], "data": (self.address, False), "strides": None}
+
+    def _numbers(self):
+        return (_ELEMENTS[self.dtype][0] * self.count).from_address(self.address)
+
     def __getitem__(self, index):
-        return ctypes.cast(self.address, ctypes.POINTER(ctypes.c_int32))[index % self.count]
+        if isinstance(index, slice):
+            part = (_ELEMENTS[self.dtype][0] * len(range(*index.indices(self.count))))(*self._numbers()[index])
+            return memoryview(part).cast("B").cast(_ELEMENTS[self.dtype][1][1])
+        return self._numbers()[index % self.count]
 
 
-def zeros(count, dtype=int32, device="cuda"):
-    assert device == "cuda" and dtype == int32
+def zeros(count, dtype=float32, device="cuda"):
+    assert device == "cuda"
     cuda._open()
-    return _Tensor(count)
+    return _Tensor(count, dtype)
+
+
+def ones(count, dtype=float32, device="cuda"):
+    return zeros(count, dtype, device).fill_(1)
 
 
 class cuda:

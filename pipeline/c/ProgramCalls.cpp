@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The calls on an open program. The first that loses its target says why; all
+// that follow say that it was lost.
+#include "pipeline/c/Calls.h"
+#include "pipeline/c/OpenedProgram.h"
+#include "planner/schedule/Timeline.h"
+
+using namespace mgpu;
+using capture::guarded;
+
+namespace {
+
+/// Runs a call on a program, which has its sentence where it fails.
+template <typename Call>
+mgt_status onProgram(mgt_program *program, const char *name, Call call) {
+  if (program && !program->lost.empty()) {
+    program->error = fmt::format("{}: the program was lost before ({})", name,
+                                 program->lost);
+    capture::lastError() = program->error;
+    return MGT_LOST;
+  }
+  const mgt_status status =
+      guarded(program ? &program->error : nullptr, [&]() -> Result<void> {
+        if (!program)
+          return fail(ErrorKind::Usage,
+                      fmt::format("{}: program must not be null", name));
+        return call();
+      });
+  if (program && status != MGT_OK && status != MGT_USAGE &&
+      !program->opened->runner().checkAlive())
+    program->lost = program->error;
+  return status;
+}
+
+/// The argument or result of that name that has memory.
+Result<size_t> find(const mgt_program *program, const char *name,
+                    const char *call) {
+  if (!program || !name)
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: program and name must not be null", call));
+  for (size_t k = 0; k < program->numArguments(); ++k) {
+    const planner::ProgramArgument &argument = program->argument(k);
+    if (argument.name != name)
+      continue;
+    if (argument.buffer)
+      return k;
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: '{}' was fixed to {} when the bundle was made",
+                            call, name, argument.value));
+  }
+  return fail(ErrorKind::Usage,
+              fmt::format("{}: the program has no argument '{}'", call, name));
+}
+
+const planner::Buffer &bufferOf(const mgt_program *program, size_t index) {
+  return program->program().dag.buffer(*program->argument(index).buffer);
+}
+
+/// Waits for what mgt_replay_on() queued.
+Result<void> settle(mgt_program *program) {
+  if (!std::exchange(program->isQueued, false))
+    return {};
+  return program->opened->runner().finish();
+}
+
+/// Finds an argument that has as many bytes as are given.
+Result<size_t> findSized(mgt_program *program, const char *name,
+                         const void *data, size_t bytes, const char *call) {
+  MGPU_TRY_ASSIGN(const size_t index, find(program, name, call));
+  const uint64_t size = bufferOf(program, index).sizeBytes;
+  if (bytes != size || (!data && bytes != 0))
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: '{}' has {} bytes, and {} are given", call,
+                            name, size, data ? std::to_string(bytes) : "none"));
+  MGPU_TRY(settle(program));
+  return index;
+}
+
+/// Usage where an argument of the host is with another process.
+Result<void> requireHere(mgt_program *program, size_t index, const char *call) {
+  const planner::Buffer &buffer = bufferOf(program, index);
+  if (!program->opened->others() || buffer.sizeBytes == 0 ||
+      !program->opened->runner()
+           .hostBuffer(*program->argument(index).buffer)
+           .empty())
+    return {};
+  return fail(
+      ErrorKind::Usage,
+      fmt::format("{}: '{}' is not in the memory of rank {}: ask rank 0", call,
+                  program->argument(index).name,
+                  program->opened->others()->rank()));
+}
+
+Result<void> requireLoaded(const mgt_program *program, const char *call) {
+  if (!program->isLoaded)
+    return fail(ErrorKind::Usage, fmt::format("{}: call mgt_load first", call));
+  return {};
+}
+
+/// Gives `text(program)` for as long as mgt_plan_text() says.
+template <typename Text>
+mgt_status giveText(mgt_program *program, const char **out, const char *call,
+                    Text text) {
+  return onProgram(program, call, [&]() -> Result<void> {
+    if (!out)
+      return fail(ErrorKind::Usage,
+                  fmt::format("{}: text must not be null", call));
+    program->text = text();
+    *out = program->text.c_str();
+    return {};
+  });
+}
+
+/// The argument's memory is that of `of`'s argument.
+Result<void> share(mgt_program *program, const char *name, mgt_program *of,
+                   const char *ofName) {
+  const char *call = "mgt_share";
+  MGPU_TRY_ASSIGN(const size_t index, find(program, name, call));
+  MGPU_TRY_ASSIGN(const size_t ofIndex, find(of, ofName, call));
+  const planner::Buffer &buffer = bufferOf(program, index),
+                        &lent = bufferOf(of, ofIndex);
+  if (buffer.device.isHost() || lent.device != buffer.device ||
+      lent.sizeBytes != buffer.sizeBytes)
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: '{}' and '{}' are not arguments of as many "
+                            "bytes on one device",
+                            call, name, ofName));
+  if (of == program || !of->lost.empty())
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: the memory is to be that of another program "
+                            "that is not lost",
+                            call));
+  MGPU_TRY(settle(program));
+  MGPU_TRY(settle(of));
+  capture::Runner &from = of->opened->runner(), &to = program->opened->runner();
+  const planner::BufferId id = *program->argument(index).buffer,
+                          ofId = *of->argument(ofIndex).buffer;
+  MGPU_TRY_ASSIGN(const std::span<std::byte> memory, from.memory(ofId));
+  if (from.isOnHost() != to.isOnHost())
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: one program is on the host and the other on a "
+                            "GPU",
+                            call));
+  MGPU_TRY(to.bind(id, memory));
+  program->lenders[index] = of->opened;
+  program->isWritten[index] = true;
+  return {};
+}
+
+} // namespace
+
+mgt_status mgt_argument_device(const mgt_program *program, size_t index,
+                               int32_t *device) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    if (!program || !device || index >= program->numArguments())
+      return fail(
+          ErrorKind::Usage,
+          fmt::format("mgt_argument_device: there is no argument {}", index));
+    *device = program->argument(index).buffer
+                  ? bufferOf(program, index).device.value
+                  : MGT_HOST;
+    return {};
+  });
+}
+
+mgt_status mgt_write(mgt_program *program, const char *name, const void *data,
+                     size_t bytes) {
+  const char *call = "mgt_write";
+  return onProgram(program, call, [&]() -> Result<void> {
+    MGPU_TRY_ASSIGN(const size_t index,
+                    findSized(program, name, data, bytes, call));
+    MGPU_TRY(program->opened->runner().write(
+        *program->argument(index).buffer,
+        {static_cast<const std::byte *>(data), bytes}));
+    program->isWritten[index] = true;
+    return {};
+  });
+}
+
+mgt_status mgt_read(mgt_program *program, const char *name, void *data,
+                    size_t bytes) {
+  const char *call = "mgt_read";
+  return onProgram(program, call, [&]() -> Result<void> {
+    MGPU_TRY_ASSIGN(const size_t index,
+                    findSized(program, name, data, bytes, call));
+    MGPU_TRY(requireHere(program, index, call));
+    return program->opened->runner().read(
+        *program->argument(index).buffer,
+        {static_cast<std::byte *>(data), bytes});
+  });
+}
+
+mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
+                      size_t *bytes) {
+  const char *call = "mgt_memory";
+  return onProgram(program, call, [&]() -> Result<void> {
+    MGPU_TRY_ASSIGN(const size_t index, find(program, name, call));
+    if (!data || !bytes)
+      return fail(ErrorKind::Usage,
+                  fmt::format("{}: data and bytes must not be null", call));
+    MGPU_TRY(settle(program));
+    MGPU_TRY(requireHere(program, index, call));
+    MGPU_TRY_ASSIGN(
+        const std::span<std::byte> memory,
+        program->opened->runner().memory(*program->argument(index).buffer));
+    *data = memory.data();
+    *bytes = memory.size();
+    program->isWritten[index] = true;
+    return {};
+  });
+}
+
+mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
+                    size_t bytes) {
+  const char *call = "mgt_bind";
+  return onProgram(program, call, [&]() -> Result<void> {
+    MGPU_TRY_ASSIGN(const size_t index,
+                    findSized(program, name, data, bytes, call));
+    if (program->opened->others())
+      return fail(ErrorKind::Unsupported,
+                  "mgt_bind: a program of several processes has memory of its "
+                  "own; use mgt_write and mgt_read");
+    MGPU_TRY(program->opened->runner().bind(
+        *program->argument(index).buffer,
+        {static_cast<std::byte *>(data), bytes}));
+    program->lenders.erase(index);
+    program->isWritten[index] = true;
+    return {};
+  });
+}
+
+mgt_status mgt_share(mgt_program *program, const char *name, mgt_program *of,
+                     const char *of_name) {
+  return onProgram(program, "mgt_share",
+                   [&] { return share(program, name, of, of_name); });
+}
+
+mgt_status mgt_load(mgt_program *program) {
+  return onProgram(program, "mgt_load", [&]() -> Result<void> {
+    for (size_t k = 0; k < program->needsValue.size(); ++k)
+      if (program->needsValue[k] && !program->isWritten[k])
+        return fail(ErrorKind::Usage,
+                    fmt::format("mgt_load: argument '{}' is read but has no "
+                                "value; call mgt_write first",
+                                program->argument(k).name));
+    MGPU_TRY(settle(program));
+    MGPU_TRY(program->opened->runner().load());
+    program->isLoaded = true;
+    return {};
+  });
+}
+
+mgt_status mgt_replay(mgt_program *program) {
+  return onProgram(program, "mgt_replay", [&]() -> Result<void> {
+    MGPU_TRY(requireLoaded(program, "mgt_replay"));
+    MGPU_TRY(settle(program));
+    return program->opened->runner().replay();
+  });
+}
+
+mgt_status mgt_replay_on(mgt_program *program, void *stream) {
+  return onProgram(program, "mgt_replay_on", [&]() -> Result<void> {
+    MGPU_TRY(requireLoaded(program, "mgt_replay_on"));
+    program->isQueued = true; // some of it may be, even after an error
+    return program->opened->runner().enqueue(stream);
+  });
+}
+
+mgt_status mgt_fetch(mgt_program *program) {
+  return onProgram(program, "mgt_fetch", [&]() -> Result<void> {
+    MGPU_TRY(requireLoaded(program, "mgt_fetch"));
+    MGPU_TRY(settle(program));
+    return program->opened->runner().fetch();
+  });
+}
+
+const char *mgt_program_error(const mgt_program *program) {
+  return program ? program->error.c_str() : "";
+}
+
+mgt_status mgt_plan_text(mgt_program *program, const char **text) {
+  return giveText(program, text, "mgt_plan_text", [&] {
+    return planner::toText(program->opened->plan(), program->program().dag);
+  });
+}
+
+mgt_status mgt_explain(mgt_program *program, const char **text) {
+  return giveText(program, text, "mgt_explain", [&] {
+    return planner::explain(program->opened->plan(), program->program().dag);
+  });
+}
+
+mgt_status mgt_configuration(mgt_program *program, const char **text) {
+  return giveText(program, text, "mgt_configuration",
+                  [&] { return program->opened->configuration(); });
+}
+
+mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,
+                     size_t *count) {
+  return onProgram(program, "mgt_times", [&]() -> Result<void> {
+    MGPU_TRY(requireLoaded(program, "mgt_times"));
+    if (!times || !count)
+      return fail(ErrorKind::Usage,
+                  "mgt_times: times and count must not be null");
+    MGPU_TRY(settle(program));
+    MGPU_TRY_ASSIGN(auto replays, program->opened->runner().replayTimed());
+    program->times.clear();
+    for (const capture::TimedReplay &replay : replays)
+      for (const capture::NodeSpan &span : replay.nodes) {
+        const planner::DagNode &node = program->program().dag.node(span.node);
+        program->times.push_back({node.name.c_str(), node.location.c_str(),
+                                  span.startUs, span.endUs});
+      }
+    *times = program->times.data();
+    *count = program->times.size();
+    return {};
+  });
+}
