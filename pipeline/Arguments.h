@@ -27,8 +27,8 @@ using IsNeeded = std::function<bool(planner::BufferId)>;
 
 /// The arrays of program.from.arguments, loaded and of the right shape. An
 /// argument that is read but has no value is a Usage error. With `makeUp` it
-/// gets one: random numbers of [0, 1) for floats, zeros for integers, which may
-/// be indices.
+/// gets one, and stderr says which: random numbers of [0, 1) for floats, zeros
+/// for integers, which may be indices.
 Result<std::vector<ArgumentArray>> loadArguments(const LoadedProgram &program,
                                                  bool makeUp = false,
                                                  const IsNeeded &isNeeded = {});

@@ -31,9 +31,10 @@ static IsNeeded isHere(const LoadedProgram &program, Runner &runner) {
   };
 }
 
-Result<void> bindArguments(const LoadedProgram &program, Runner &runner) {
+Result<void> bindArguments(const LoadedProgram &program, Runner &runner,
+                           bool makeUp) {
   MGPU_TRY_ASSIGN(const auto values,
-                  loadArguments(program, false, isHere(program, runner)));
+                  loadArguments(program, makeUp, isHere(program, runner)));
   for (const ArgumentArray &value : values)
     MGPU_TRY(fill(value, runner.hostBuffer(*value.argument->buffer)));
   return {};

@@ -176,25 +176,10 @@ std::string describeConfig(const ProgramConfig &config, const planner::Dag &dag,
 Result<std::vector<tuner::ProgramInput>>
 programInputs(const LoadedProgram &program) {
   MGPU_TRY_ASSIGN(auto arguments, loadArguments(program, true));
-  std::set<const planner::ProgramArgument *> given;
-  for (const auto &[key, value] : program.from.arguments) {
-    MGPU_TRY_ASSIGN(const planner::ProgramArgument *argument,
-                    findArgument(program, key, "--arg", false));
-    given.insert(argument);
-  }
-  std::string made;
   std::vector<tuner::ProgramInput> inputs;
-  for (ArgumentArray &argument : arguments) {
-    if (!given.contains(argument.argument))
-      made += (made.empty() ? "" : ", ") + argument.argument->name;
+  for (ArgumentArray &argument : arguments)
     inputs.push_back({*argument.argument->buffer, argument.value.elementType,
                       std::move(argument.value.bytes)});
-  }
-  if (!made.empty())
-    fmt::print(stderr,
-               "mgpu-tune: no value for {}: random numbers are used "
-               "(zeros for integers)\n",
-               made);
   return inputs;
 }
 
