@@ -99,10 +99,12 @@ static json toJson(const Timeline &timeline) {
                      step.startUs, step.endUs, step.plannedStartUs,
                      step.plannedEndUs});
   }
-  return {{"measured", timeline.isMeasured}, {"scheduler", timeline.scheduler},
-          {"model", timeline.model},         {"plan", timeline.plan},
-          {"left", timeline.left},           {"bound_us", timeline.boundUs},
-          {"steps", std::move(steps)}};
+  json out{{"measured", timeline.isMeasured}, {"scheduler", timeline.scheduler},
+           {"model", timeline.model},         {"plan", timeline.plan},
+           {"left", timeline.left},           {"steps", std::move(steps)}};
+  if (timeline.hasPlanned)
+    out["bound_us"] = timeline.boundUs;
+  return out;
 }
 
 static Timeline timelineFromJson(const json &in) {
